@@ -1,0 +1,7 @@
+module bellwether/interop
+
+go 1.26.0
+
+require github.com/go-zookeeper/zk v1.0.4
+
+replace bellwether => ../

@@ -1,0 +1,93 @@
+package interop
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"bellwether/interop/target"
+)
+
+// shared holds the servers that tests without a need for restarts use together.
+// Each test stays below a path of its own.
+var shared struct {
+	sync.Mutex
+	dir     string
+	servers map[target.Kind]*target.Server
+	errs    map[target.Kind]error
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "bellwether-interop-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	shared.dir = dir
+	shared.servers = map[target.Kind]*target.Server{}
+	shared.errs = map[target.Kind]error{}
+	code := m.Run()
+	for kind, s := range shared.servers {
+		s.Kill()
+		if code != 0 {
+			fmt.Printf("end of the shared %s server's log:\n%s\n", kind, s.Log())
+		}
+	}
+	if err := target.RemoveBinary(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// sharedServer returns the server of that kind which all tests share, started
+// by the first one that asks.
+func sharedServer(t *testing.T, kind target.Kind) *target.Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.servers[kind] == nil && shared.errs[kind] == nil {
+		dir := filepath.Join(shared.dir, string(kind))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		shared.servers[kind], shared.errs[kind] = target.Start(kind, dir, target.Options{})
+	}
+	if err := shared.errs[kind]; err != nil {
+		t.Fatal(err)
+	}
+	return shared.servers[kind]
+}
+
+// eachTarget runs body over every kind of server, at the same time.
+func eachTarget(t *testing.T, body func(t *testing.T, kind target.Kind)) {
+	t.Parallel()
+	for _, kind := range target.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			body(t, kind)
+		})
+	}
+}
+
+// eachShared is eachTarget with the shared server of each kind.
+func eachShared(t *testing.T, body func(t *testing.T, s *target.Server)) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) { body(t, sharedServer(t, kind)) })
+}
+
+// proxyCommands are what a script can ask for while it runs: its connections
+// through the proxy cut once, refused for a while, or welcome again.
+func proxyCommands(p *target.Proxy) map[string]func() error {
+	return map[string]func() error{
+		"@cut":  func() error { p.Cut(); return nil },
+		"@down": func() error { p.Down(); return nil },
+		"@up":   func() error { p.Up(); return nil },
+	}
+}

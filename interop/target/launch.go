@@ -1,0 +1,153 @@
+package target
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Class paths of Debian's packages. The manifest of zookeeper.jar names what it
+// needs, except for a logger.
+const (
+	jarDir     = "/usr/share/java/"
+	apachePath = jarDir + "zookeeper.jar:" + jarDir + "slf4j-simple.jar"
+	apacheMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+	reapMS     = "500" // how often empty containers and lapsed TTL nodes are looked for
+	reapKey    = "znode.container.checkIntervalMs"
+)
+
+// JVM are the options every Java process of the tests gets: quick to start,
+// small, and the same times everywhere.
+var JVM = []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"}
+
+// writeConfig writes the zoo.cfg that both kinds of server read.
+func (s *Server) writeConfig(extra map[string]string) error {
+	host, port, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return err
+	}
+	keys := map[string]string{
+		"tickTime":               "500",
+		"dataDir":                s.Data,
+		"clientPort":             port,
+		"clientPortAddress":      host,
+		"maxClientCnxns":         "0",
+		"admin.enableServer":     "false",
+		"4lw.commands.whitelist": "*",
+		"extendedTypesEnabled":   "true",
+		"preAllocSize":           "1024",
+		"DigestAuthenticationProvider.superDigest": superDigest(),
+		reapKey: reapMS,
+	}
+	maps.Copy(keys, extra)
+	var text strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		fmt.Fprintf(&text, "%s=%s\n", key, keys[key])
+	}
+	if err := os.MkdirAll(s.Data, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(s.configPath(), []byte(text.String()), 0o644)
+}
+
+// superDigest is the form in which a server is told the password of "super".
+func superDigest() string {
+	sum := sha1.Sum([]byte("super:" + Password))
+	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// command returns the process to run, not yet started.
+func (s *Server) command() (*exec.Cmd, error) {
+	switch s.Kind {
+	case Apache:
+		java, err := exec.LookPath("java")
+		if err != nil {
+			return nil, errors.New("java is missing: make test installs default-jdk-headless")
+		}
+		if _, err := os.Stat(jarDir + "zookeeper.jar"); err != nil {
+			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
+		}
+		// The reaper's interval is a Java property that zoo.cfg cannot set there.
+		args := append(slices.Clone(JVM), "-D"+reapKey+"="+reapMS,
+			"-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", apachePath, apacheMain, s.configPath())
+		return exec.Command(java, args...), nil
+	case Bellwether:
+		binary, err := Binary()
+		if err != nil {
+			return nil, err
+		}
+		return exec.Command(binary, "serve", "--config", s.configPath()), nil
+	}
+	return nil, fmt.Errorf("no server of kind %q: INTEROP_TARGETS takes apache, bellwether", s.Kind)
+}
+
+// childAttr lets a process die with the tests, however they end.
+func childAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// built is the one build of the binary that a test process makes.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Binary builds cmd/bellwether, once for each test process, and returns its
+// path. RemoveBinary deletes it.
+func Binary() (string, error) {
+	built.once.Do(func() { built.dir, built.err = build() })
+	return filepath.Join(built.dir, "bellwether"), built.err
+}
+
+// RemoveBinary deletes what Binary built; a TestMain calls it last.
+func RemoveBinary() error {
+	if built.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(built.dir)
+}
+
+func build() (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "bellwether-interop-")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "bellwether"), "./cmd/bellwether")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("build of cmd/bellwether: %w\n%s", err, out)
+	}
+	return dir, nil
+}
+
+// Root returns the top of the repository: the folder above the interop module.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if filepath.Base(dir) != "interop" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Dir(dir), nil
+		}
+	}
+	return "", errors.New("not inside the interop module")
+}

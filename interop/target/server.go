@@ -1,0 +1,228 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Kind names a server implementation.
+type Kind string
+
+// The two implementations under comparison.
+const (
+	Apache     Kind = "apache"
+	Bellwether Kind = "bellwether"
+)
+
+const (
+	startTimeout = 30 * time.Second      // from exec to the first answer, on a loaded machine
+	stopTimeout  = 15 * time.Second      // from SIGTERM to the end of the process
+	pollInterval = 20 * time.Millisecond // between two readiness questions
+	wordTimeout  = 5 * time.Second       // one four-letter word, connect to close
+	logTail      = 4 << 10               // bytes of a server's log shown on failure
+)
+
+// Password is the password of the user "super", who may do anything, on every
+// target.
+const Password = "interop"
+
+// Kinds returns the implementations that a test has to run over.
+// INTEROP_TARGETS, a comma list, narrows it while one side is being worked on.
+func Kinds() []Kind {
+	list := os.Getenv("INTEROP_TARGETS")
+	if list == "" {
+		return []Kind{Apache, Bellwether}
+	}
+	var kinds []Kind
+	for name := range strings.SplitSeq(list, ",") {
+		kinds = append(kinds, Kind(name))
+	}
+	return kinds
+}
+
+// Server is one server process on loopback. Its methods are for one goroutine.
+type Server struct {
+	Kind Kind
+	Addr string // host:port of the client port; survives Restart
+	Data string // dataDir and dataLogDir
+
+	dir  string // zoo.cfg and the log
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended
+}
+
+// Options vary a server's configuration.
+type Options struct {
+	Data  string            // an existing data directory; empty means a new one
+	Extra map[string]string // further lines of zoo.cfg
+}
+
+// Start runs a server of the given kind and returns when it answers. The
+// directory dir receives its configuration, log and, unless Options names one,
+// its data. The caller stops it with Stop or Kill.
+func Start(kind Kind, dir string, opt Options) (*Server, error) {
+	data := opt.Data
+	if data == "" {
+		data = filepath.Join(dir, "data")
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir}
+	if err := s.writeConfig(opt.Extra); err != nil {
+		return nil, err
+	}
+	return s, s.launch()
+}
+
+// StartFor is Start for one test: the server lives in a directory of the test
+// and is stopped at its end; a failing test prints the end of its log.
+func StartFor(t testing.TB, kind Kind, opt Options) *Server {
+	t.Helper()
+	s, err := Start(kind, t.TempDir(), opt)
+	if s != nil {
+		t.Cleanup(func() {
+			s.Kill()
+			if t.Failed() {
+				t.Logf("end of the %s server's log:\n%s", kind, s.Log())
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Stop asks the process to end and waits for it.
+func (s *Server) Stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-s.done:
+		return nil
+	case <-time.After(stopTimeout):
+		s.Kill()
+		return fmt.Errorf("%s server did not end within %v of SIGTERM", s.Kind, stopTimeout)
+	}
+}
+
+// Kill ends the process without warning and waits for it. Killing a server that
+// has ended already does nothing.
+func (s *Server) Kill() {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // already ended: nothing to do
+	<-s.done
+}
+
+// Restart kills the process and starts it again over the same data directory
+// and the same address.
+func (s *Server) Restart() error {
+	s.Kill()
+	return s.launch()
+}
+
+// Log returns the end of what the server wrote.
+func (s *Server) Log() string {
+	text, err := os.ReadFile(s.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) > logTail {
+		text = text[len(text)-logTail:]
+	}
+	return string(text)
+}
+
+func (s *Server) logPath() string    { return filepath.Join(s.dir, "server.log") }
+func (s *Server) configPath() string { return filepath.Join(s.dir, "zoo.cfg") }
+
+// launch runs the process and waits until it serves.
+func (s *Server) launch() error {
+	cmd, err := s.command()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = childAttr()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start of the %s server: %w", s.Kind, err)
+	}
+	done := make(chan struct{})
+	s.cmd, s.done = cmd, done
+	go func() {
+		_ = cmd.Wait() // how it ended does not matter here, that it ended does
+		close(done)
+	}()
+	if err := s.awaitServing(); err != nil {
+		s.Kill()
+		return fmt.Errorf("%s server: %w; its log ends:\n%s", s.Kind, err, s.Log())
+	}
+	return nil
+}
+
+// awaitServing polls srvr until the server says that it serves.
+func (s *Server) awaitServing() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		if text, err := Word(s.Addr, "srvr"); err == nil && strings.HasPrefix(text, "Zookeeper version:") {
+			return nil
+		}
+		select {
+		case <-s.done:
+			return errors.New("the process ended before it served")
+		case <-ctx.Done():
+			return fmt.Errorf("not serving on %s within %v", s.Addr, startTimeout)
+		case <-tick.C:
+		}
+	}
+}
+
+// Word sends a four-letter word and returns the answer.
+func Word(addr, word string) (string, error) {
+	conn, err := net.DialTimeout("tcp", addr, wordTimeout)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(wordTimeout)); err != nil {
+		return "", err
+	}
+	if _, err := conn.Write([]byte(word)); err != nil {
+		return "", err
+	}
+	var answer strings.Builder
+	_, err = conn.(*net.TCPConn).WriteTo(&answer)
+	return answer.String(), err
+}
+
+// freeAddr returns a loopback address that nobody listens on just now.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,97 @@
+package wire
+
+import "strconv"
+
+// Code is an error code of the protocol. Its values are errors: compare them
+// with errors.Is. OK is not an error; [Code.Err] turns it into nil.
+type Code int32
+
+// OK is success.
+const OK Code = 0
+
+// What a server cannot do, or what was wrong with the request as such.
+const (
+	ErrRuntimeInconsistency Code = -2  // a multi's operation behind the one that failed
+	ErrConnectionLoss       Code = -4  // made by clients alone: the connection ended before the answer
+	ErrMarshalling          Code = -5  // the request could not be decoded
+	ErrUnimplemented        Code = -6  // the server does not know the operation
+	ErrOperationTimeout     Code = -7  // made by clients alone
+	ErrBadArguments         Code = -8  // a path, flag or TTL is not allowed
+	ErrNewConfigNoQuorum    Code = -13 // reconfig: the new members do not form a quorum
+	ErrReconfigInProgress   Code = -14 // reconfig: another one is under way
+)
+
+// What the tree says.
+const (
+	ErrNoNode                  Code = -101
+	ErrNoAuth                  Code = -102 // the ACL does not let these identities in
+	ErrBadVersion              Code = -103
+	ErrNoChildrenForEphemerals Code = -108
+	ErrNodeExists              Code = -110
+	ErrNotEmpty                Code = -111
+	ErrInvalidACL              Code = -114
+	ErrQuotaExceeded           Code = -125
+	ErrNoWatcher               Code = -121
+)
+
+// What became of the session or the connection.
+const (
+	ErrSessionExpired           Code = -112
+	ErrAuthFailed               Code = -115 // the server closes the connection behind it
+	ErrClosing                  Code = -116 // made by clients alone
+	ErrSessionMoved             Code = -118 // never on the wire: the connection is closed
+	ErrNotReadOnly              Code = -119 // a write on a read-only server
+	ErrEphemeralOnLocalSession  Code = -120
+	ErrReconfigDisabled         Code = -123
+	ErrSessionClosedRequireAuth Code = -124 // enforced authentication; the server closes the connection
+	ErrThrottledOp              Code = -127
+)
+
+var codeNames = map[Code]string{
+	OK:                          "ok",
+	ErrRuntimeInconsistency:     "not executed, an earlier operation of the multi failed",
+	ErrConnectionLoss:           "connection lost",
+	ErrMarshalling:              "request could not be decoded",
+	ErrUnimplemented:            "operation not known to the server",
+	ErrOperationTimeout:         "operation timed out",
+	ErrBadArguments:             "bad arguments",
+	ErrNewConfigNoQuorum:        "no quorum of the new configuration is connected",
+	ErrReconfigInProgress:       "another reconfiguration is in progress",
+	ErrNoNode:                   "node does not exist",
+	ErrNoAuth:                   "not permitted by the ACL",
+	ErrBadVersion:               "version conflict",
+	ErrNoChildrenForEphemerals:  "ephemeral nodes have no children",
+	ErrNodeExists:               "node exists",
+	ErrNotEmpty:                 "node has children",
+	ErrInvalidACL:               "invalid ACL",
+	ErrQuotaExceeded:            "quota exceeded",
+	ErrNoWatcher:                "no such watch",
+	ErrSessionExpired:           "session expired",
+	ErrAuthFailed:               "authentication failed",
+	ErrClosing:                  "client is closing",
+	ErrSessionMoved:             "session moved to another server",
+	ErrNotReadOnly:              "server is read-only",
+	ErrEphemeralOnLocalSession:  "ephemeral node on a local session",
+	ErrReconfigDisabled:         "reconfiguration is disabled",
+	ErrSessionClosedRequireAuth: "server requires authentication",
+	ErrThrottledOp:              "operation throttled",
+}
+
+// Error is the code in words; an unknown code prints its number.
+func (e Code) Error() string {
+	if s, ok := codeNames[e]; ok {
+		return s
+	}
+	return "zookeeper error " + strconv.Itoa(int(e))
+}
+
+// Err is the code as an error, nil for OK.
+func (e Code) Err() error {
+	if e == OK {
+		return nil
+	}
+	return e
+}
+
+// Code codes the code as an int.
+func (e *Code) Code(c *Coder) { c.Int32((*int32)(e)) }

@@ -1,0 +1,68 @@
+package wire
+
+import "fmt"
+
+// Zxid numbers a transaction: the leader's epoch in the high 32 bits, a
+// counter in the low 32. It prints as operators know it, in hex.
+type Zxid int64
+
+// Epoch numbers a leader's term.
+type Epoch int64
+
+// MakeZxid joins an epoch and a counter.
+func MakeZxid(e Epoch, counter uint32) Zxid { return Zxid(int64(e)<<32 | int64(counter)) }
+
+// Epoch is the term the transaction belongs to.
+func (z Zxid) Epoch() Epoch { return Epoch(uint64(z) >> 32) }
+
+// Counter is the transaction's place within its epoch, from 1.
+func (z Zxid) Counter() uint32 { return uint32(z) }
+
+func (z Zxid) String() string { return fmt.Sprintf("0x%x", uint64(z)) }
+
+// Code codes the zxid as a long.
+func (z *Zxid) Code(c *Coder) { c.Int64((*int64)(z)) }
+
+// ServerID is a server's number in its ensemble, its sid.
+type ServerID int64
+
+// Code codes the id as a long.
+func (s *ServerID) Code(c *Coder) { c.Int64((*int64)(s)) }
+
+// SessionID identifies a client's session; 0 is none. The high byte is the
+// id of the server that made it.
+type SessionID int64
+
+func (s SessionID) String() string { return fmt.Sprintf("0x%x", uint64(s)) }
+
+// Code codes the id as a long.
+func (s *SessionID) Code(c *Coder) { c.Int64((*int64)(s)) }
+
+// PasswordLen is the length of a session password in bytes.
+const PasswordLen = 16
+
+// FirstSessionID is the first id of a server's run: the low byte of the
+// server's id, 40 bits of a millisecond clock, 16 zero bits. Each further
+// session of the run adds one.
+func FirstSessionID(sid ServerID, clockMS int64) SessionID {
+	return SessionID(int64(uint64(clockMS<<24)>>8) | int64(sid)<<56)
+}
+
+// Password is the session's password, a pure function of its id, so that
+// every server of an ensemble, whoever made it, computes the same. It is a
+// checksum, not a secret (upstream: the same generator and salt).
+func (s SessionID) Password() [PasswordLen]byte {
+	const (
+		salt = 0xB3415C00
+		mul  = 0x5DEECE66D
+		mask = 1<<48 - 1
+	)
+	var p [PasswordLen]byte
+	state := ((uint64(s) ^ salt) ^ mul) & mask
+	for i := 0; i < PasswordLen; i += 4 {
+		state = (state*mul + 0xB) & mask
+		word := uint32(state >> 16)
+		p[i], p[i+1], p[i+2], p[i+3] = byte(word), byte(word>>8), byte(word>>16), byte(word>>24)
+	}
+	return p
+}

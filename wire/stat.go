@@ -1,0 +1,124 @@
+package wire
+
+// Stat is what a client learns of a znode besides its data. Times are
+// milliseconds since 1970 by the leader's clock; EphemeralOwner is 0 for
+// everything but ephemerals.
+type Stat struct {
+	Czxid          Zxid
+	Mzxid          Zxid
+	Ctime          int64
+	Mtime          int64
+	Version        int32
+	Cversion       int32 // creates plus deletes of direct children
+	Aversion       int32
+	EphemeralOwner SessionID
+	DataLength     int32
+	NumChildren    int32
+	Pzxid          Zxid
+}
+
+// StatLen is the encoded length of a Stat in bytes.
+const StatLen = 68
+
+// Code lists the fields.
+func (s *Stat) Code(c *Coder) {
+	s.Czxid.Code(c)
+	s.Mzxid.Code(c)
+	c.Int64(&s.Ctime)
+	c.Int64(&s.Mtime)
+	c.Int32(&s.Version)
+	c.Int32(&s.Cversion)
+	c.Int32(&s.Aversion)
+	s.EphemeralOwner.Code(c)
+	c.Int32(&s.DataLength)
+	c.Int32(&s.NumChildren)
+	s.Pzxid.Code(c)
+}
+
+// StatPersisted is the part of a znode's stat that lies on disk. Cversion
+// counts creates alone here, and Owner also encodes containers and TTLs.
+type StatPersisted struct {
+	Czxid    Zxid
+	Mzxid    Zxid
+	Ctime    int64
+	Mtime    int64
+	Version  int32
+	Cversion int32
+	Aversion int32
+	Owner    int64
+	Pzxid    Zxid
+}
+
+// Code lists the fields.
+func (s *StatPersisted) Code(c *Coder) {
+	s.Czxid.Code(c)
+	s.Mzxid.Code(c)
+	c.Int64(&s.Ctime)
+	c.Int64(&s.Mtime)
+	c.Int32(&s.Version)
+	c.Int32(&s.Cversion)
+	c.Int32(&s.Aversion)
+	c.Int64(&s.Owner)
+	s.Pzxid.Code(c)
+}
+
+// DataNode is a znode in a snapshot. ACL is a key into the snapshot's ACL
+// map, -1 for world:anyone with all permissions.
+type DataNode struct {
+	Data []byte
+	ACL  int64
+	Stat StatPersisted
+}
+
+// Code lists the fields.
+func (n *DataNode) Code(c *Coder) {
+	c.Buffer(&n.Data)
+	c.Int64(&n.ACL)
+	n.Stat.Code(c)
+}
+
+// Permissions of an ACL entry, to be joined by or.
+const (
+	PermRead   int32 = 1
+	PermWrite  int32 = 2
+	PermCreate int32 = 4
+	PermDelete int32 = 8
+	PermAdmin  int32 = 16
+	PermAll    int32 = 31
+)
+
+// ID is an identity: a scheme and a name within it.
+type ID struct {
+	Scheme string
+	ID     string
+}
+
+// Code lists the fields. A null scheme reads as the empty one, which no
+// server knows: upstream answers it with InvalidACL, not as undecodable.
+func (i *ID) Code(c *Coder) {
+	scheme := Text(i.Scheme)
+	c.NullString(&scheme)
+	i.Scheme = scheme.String
+	c.String(&i.ID)
+}
+
+// ACL is one entry of an access-control list.
+type ACL struct {
+	Perms int32
+	ID    ID
+}
+
+// Code lists the fields.
+func (a *ACL) Code(c *Coder) {
+	c.Int32(&a.Perms)
+	a.ID.Code(c)
+}
+
+// OpenACL lets everybody do everything.
+func OpenACL() []ACL { return []ACL{{PermAll, ID{"world", "anyone"}}} }
+
+// ReadACL lets everybody read.
+func ReadACL() []ACL { return []ACL{{PermRead, ID{"world", "anyone"}}} }
+
+// CreatorACL lets the creating connection's authenticated identities do everything.
+func CreatorACL() []ACL { return []ACL{{PermAll, ID{"auth", ""}}} }
