@@ -1,0 +1,122 @@
+package interop
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"bellwether/interop/target"
+)
+
+// Closing a session deletes its ephemerals at once.
+func TestGoZKCloseEndsEphemerals(t *testing.T) {
+	eachShared(t, func(t *testing.T, s *target.Server) {
+		c, other := dial(t, s.Addr), dial(t, s.Addr)
+		root := c.root(t, "gozk-close")
+		path := other.create(t, root+"/e", "", zk.FlagEphemeral)
+		_, _, gone, err := c.ExistsW(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Close()
+		wantEvent(t, gone, zk.EventNodeDeleted, path)
+	})
+}
+
+// A lost connection costs neither the session nor its ephemerals nor its
+// watches; what changed meanwhile is told after the reconnect.
+func TestGoZKReconnectKeepsSessionAndWatches(t *testing.T) {
+	eachShared(t, func(t *testing.T, s *target.Server) {
+		way := target.NewProxy(t, s.Addr)
+		c, other := dial(t, way.Addr), dial(t, s.Addr)
+		root := c.root(t, "gozk-reconnect")
+		session := c.SessionID()
+		mine := c.create(t, root+"/e", "", zk.FlagEphemeral)
+		_, _, changed, err := c.GetW(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, born, err := c.ExistsW(root + "/later")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, listed, err := c.ChildrenW(mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		way.Down()
+		c.await(t, zk.StateDisconnected)
+		other.set(t, root, "while away")
+		way.Up()
+		c.await(t, zk.StateHasSession)
+		if c.SessionID() != session {
+			t.Fatalf("session %#x after the reconnect, was %#x", c.SessionID(), session)
+		}
+		wantEvent(t, changed, zk.EventNodeDataChanged, root)
+
+		other.create(t, root+"/later", "", zk.FlagPersistent)
+		wantEvent(t, born, zk.EventNodeCreated, root+"/later")
+		other.remove(t, mine)
+		wantEvent(t, listed, zk.EventNodeDeleted, mine)
+	})
+}
+
+// A session that stays away for longer than its timeout is gone, and its
+// ephemerals with it.
+func TestGoZKExpiry(t *testing.T) {
+	eachShared(t, func(t *testing.T, s *target.Server) {
+		way := target.NewProxy(t, s.Addr)
+		c, other := dial(t, way.Addr), dial(t, s.Addr)
+		root := other.root(t, "gozk-expiry")
+		path := c.create(t, root+"/e", "", zk.FlagEphemeral)
+		old := c.SessionID()
+		_, _, gone, err := other.ExistsW(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		way.Down()
+		wantEvent(t, gone, zk.EventNodeDeleted, path)
+		way.Up()
+		c.await(t, zk.StateExpired)
+		c.await(t, zk.StateHasSession)
+		if c.SessionID() == old {
+			t.Errorf("session %#x came back after its end", old)
+		}
+	})
+}
+
+// Killing the server loses nothing that was acknowledged: nodes, sessions and
+// ephemerals are there when it is back, and the client's watches too.
+func TestGoZKServerKilledAndBack(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		c := dial(t, s.Addr)
+		root := c.root(t, "gozk-restart")
+		session := c.SessionID()
+		mine := c.create(t, root+"/e", "kept", zk.FlagEphemeral)
+		before := c.set(t, root, "kept")
+		_, _, changed, err := c.GetW(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		c.await(t, zk.StateHasSession)
+		if c.SessionID() != session {
+			t.Fatalf("session %#x after the restart, was %#x", c.SessionID(), session)
+		}
+		data, stat, err := c.Get(root)
+		if err != nil || string(data) != "kept" || stat.Mzxid != before.Mzxid || stat.Version != 1 {
+			t.Errorf("after the restart: %q, %+v, %v; want the stat %+v", data, stat, err, before)
+		}
+		if !c.exists(t, mine) {
+			t.Error("the ephemeral of a live session is gone")
+		}
+		wantNoEvent(t, changed)
+		dial(t, s.Addr).set(t, root, "new")
+		wantEvent(t, changed, zk.EventNodeDataChanged, root)
+	})
+}

@@ -1,0 +1,163 @@
+package interop
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"bellwether/interop/target"
+)
+
+const (
+	sessionTimeout = 5 * time.Second  // asked for; within the bounds of both servers
+	eventTimeout   = 20 * time.Second // for a watch event or a session state
+)
+
+var world = zk.WorldACL(zk.PermAll)
+
+// quiet keeps go-zookeeper from printing to the test's output.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// client is a go-zookeeper session whose state can be waited for.
+type client struct {
+	*zk.Conn
+	states <-chan zk.Event
+}
+
+// dial opens a session that ends with the test.
+func dial(t *testing.T, addr string) client {
+	t.Helper()
+	conn, states, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	c := client{conn, states}
+	c.await(t, zk.StateHasSession)
+	return c
+}
+
+// dialSuper is dial with every permission.
+func dialSuper(t *testing.T, addr string) client {
+	t.Helper()
+	c := dial(t, addr)
+	if err := c.AddAuth("digest", []byte("super:"+target.Password)); err != nil {
+		t.Fatalf("addauth as super: %v", err)
+	}
+	return c
+}
+
+// await reads session events until the session is in the given state.
+func (c client) await(t *testing.T, state zk.State) {
+	t.Helper()
+	deadline := time.After(eventTimeout)
+	for {
+		select {
+		case e, open := <-c.states:
+			if !open {
+				t.Fatalf("session ended before %v", state)
+			}
+			if e.State == state {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("no %v within %v", state, eventTimeout)
+		}
+	}
+}
+
+// root makes the node that a test stays below and returns its path.
+func (c client) root(t *testing.T, name string) string {
+	t.Helper()
+	return c.create(t, "/"+name, "", zk.FlagPersistent)
+}
+
+// create makes a node open to all and returns its path.
+func (c client) create(t *testing.T, path, data string, flag int32) string {
+	t.Helper()
+	made, err := c.Create(path, []byte(data), flag, world)
+	if err != nil {
+		t.Fatalf("create %s with flag %d: %v", path, flag, err)
+	}
+	return made
+}
+
+// set changes a node's data whatever its version is.
+func (c client) set(t *testing.T, path, data string) *zk.Stat {
+	t.Helper()
+	stat, err := c.Set(path, []byte(data), -1)
+	if err != nil {
+		t.Fatalf("set %s: %v", path, err)
+	}
+	return stat
+}
+
+// remove deletes a node whatever its version is.
+func (c client) remove(t *testing.T, path string) {
+	t.Helper()
+	if err := c.Delete(path, -1); err != nil {
+		t.Fatalf("delete %s: %v", path, err)
+	}
+}
+
+// exists tells whether there is a node.
+func (c client) exists(t *testing.T, path string) bool {
+	t.Helper()
+	found, _, err := c.Exists(path)
+	if err != nil {
+		t.Fatalf("exists %s: %v", path, err)
+	}
+	return found
+}
+
+// awaitGone waits until a node is deleted.
+func (c client) awaitGone(t *testing.T, path string) {
+	t.Helper()
+	found, _, gone, err := c.ExistsW(path)
+	if err != nil {
+		t.Fatalf("exists %s: %v", path, err)
+	}
+	if found {
+		wantEvent(t, gone, zk.EventNodeDeleted, path)
+	}
+}
+
+// wantEvent waits for one event and checks it.
+func wantEvent(t *testing.T, events <-chan zk.Event, kind zk.EventType, path string) {
+	t.Helper()
+	select {
+	case e := <-events:
+		if e.Type != kind || e.Path != path {
+			t.Fatalf("event %v on %q (%v), want %v on %q", e.Type, e.Path, e.Err, kind, path)
+		}
+	case <-time.After(eventTimeout):
+		t.Fatalf("no %v on %s within %v", kind, path, eventTimeout)
+	}
+}
+
+// wantNoEvent checks that nothing has been delivered so far. A read of the same
+// session before the call makes this exact: events precede later replies.
+func wantNoEvent(t *testing.T, events <-chan zk.Event) {
+	t.Helper()
+	select {
+	case e := <-events:
+		t.Fatalf("unexpected %v on %q", e.Type, e.Path)
+	default:
+	}
+}
+
+// wantErr checks an operation's error.
+func wantErr(t *testing.T, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Fatalf("%s: error %v, want %v", what, got, want)
+	}
+}
+
+// numbered is the name of a sequential node.
+func numbered(prefix string, n int) string { return fmt.Sprintf("%s%010d", prefix, n) }
