@@ -79,7 +79,7 @@ func (s *Server) command() (*exec.Cmd, error) {
 		}
 		// The reaper's interval is a Java property that zoo.cfg cannot set there.
 		args := append(slices.Clone(JVM), "-D"+reapKey+"="+reapMS,
-			"-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", apachePath, apacheMain, s.configPath())
+			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", apachePath, apacheMain, s.configPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:
 		binary, err := Binary()
