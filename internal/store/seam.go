@@ -32,8 +32,4 @@ type Sink interface {
 }
 
 // SnapshotDigest is the digest block of a snapshot.
-type SnapshotDigest struct {
-	Zxid    wire.Zxid
-	Version int32
-	Tree    uint64
-}
+type SnapshotDigest = wire.SnapshotDigest
