@@ -39,6 +39,7 @@ var plan = map[string]room{
 	"wire":              {floor: 1},
 	"internal/ensemble": {floor: 1, pure: true},
 	"internal/metrics":  {floor: 1, libraries: prometheus},
+	"internal/guard":    {floor: 1, libraries: sys},
 	"internal/config":   {floor: 2, rooms: "internal/ensemble"},
 	"internal/tree":     {floor: 2, rooms: "wire", pure: true},
 	"internal/claim":    {floor: 2, rooms: "wire", pure: true},

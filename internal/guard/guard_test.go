@@ -1,0 +1,201 @@
+//go:build unix
+
+package guard
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is the guardian too: TestMain becomes one when asked.
+const guardianArg = "guardian-of-a-test"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == guardianArg {
+		grace, _ := time.ParseDuration(os.Args[2])
+		os.Exit(Main(os.Args[3:], grace))
+	}
+	os.Exit(m.Run())
+}
+
+// start runs a shell script under a guardian with a grace of 50 ms.
+func start(t *testing.T, script string) *Child {
+	t.Helper()
+	c, err := Start([]string{os.Args[0], guardianArg, "50ms", "/bin/sh", "-c", script}, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.cmd.Process.Kill() })
+	return c
+}
+
+// waitFor polls a condition; real processes have no other way to tell.
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !cond(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func readFile(name string) string {
+	b, _ := os.ReadFile(name)
+	return string(bytes.TrimSpace(b))
+}
+
+func renew(t *testing.T, c *Child, d time.Duration) {
+	t.Helper()
+	if err := c.Renew(d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStatusIsTheCommands(t *testing.T) {
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137, "kill -TERM $$": 143} {
+		c := start(t, script)
+		renew(t, c, time.Minute)
+		if got := c.Wait(); got != want {
+			t.Errorf("%q: status %d, want %d", script, got, want)
+		}
+	}
+}
+
+func TestNothingRunsWithoutADeadline(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	for name, act := range map[string]func(*Child){
+		"stop":              func(c *Child) { c.Stop() },
+		"parent gone":       func(c *Child) { c.pipe.Close() },
+		"deadline has been": func(c *Child) { c.Renew(-time.Second) },
+		"garbage":           func(c *Child) { fmt.Fprintln(c.pipe, "walk 1 2") },
+	} {
+		c := start(t, "touch "+mark)
+		act(c)
+		if got := c.Wait(); got != ExitLost {
+			t.Errorf("%s: status %d, want %d", name, got, ExitLost)
+		}
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+func TestCommandThatIsNotThere(t *testing.T) {
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	os.WriteFile(plain, []byte("text"), 0o644)
+	for cmd, want := range map[string]int{"/no/such/command": ExitNoCmd, "no-such-command-in-path": ExitNoCmd, plain: ExitNotExec} {
+		c, err := Start([]string{os.Args[0], guardianArg, "50ms", cmd}, os.Environ())
+		if err != nil {
+			t.Fatal(err)
+		}
+		renew(t, c, time.Minute)
+		if got := c.Wait(); got != want {
+			t.Errorf("%s: status %d, want %d", cmd, got, want)
+		}
+	}
+}
+
+// The parent says nothing more: the whole group, a grandchild that ignores
+// SIGTERM included, is gone when the deadline has passed.
+func TestGroupDiesAtTheDeadline(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	c := start(t, `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > `+pid+`.new; mv `+pid+`.new `+pid+`; wait; while :; do sleep 1; done`)
+	renew(t, c, 10*time.Second)
+	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
+	renew(t, c, 200*time.Millisecond)
+	if got := c.Wait(); got != ExitLost {
+		t.Errorf("status %d, want %d", got, ExitLost)
+	}
+	waitDead(t, readFile(pid))
+}
+
+// waitDead waits until a process is gone or a zombie.
+func waitDead(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the end of process "+pid, func() bool {
+		stat := readFile("/proc/" + pid + "/stat")
+		return syscall.Kill(n, 0) != nil || strings.Contains(stat, ") Z ")
+	})
+}
+
+func TestRenewalsKeepTheCommand(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "until [ -e "+dir+"/end ]; do sleep 0.01; done; exit 5")
+	renew(t, c, 1500*time.Millisecond)
+	begin := time.Now()
+	waitFor(t, "several deadlines to pass", func() bool {
+		renew(t, c, 1500*time.Millisecond)
+		return time.Since(begin) > 2*time.Second
+	})
+	renew(t, c, time.Minute)
+	os.WriteFile(dir+"/end", nil, 0o644)
+	if got := c.Wait(); got != 5 {
+		t.Errorf("status %d, want the command's 5", got)
+	}
+}
+
+// A parent that dies takes the command with it, politely first.
+func TestPipeEndStops(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "trap 'touch "+dir+"/asked; exit 0' TERM; touch "+dir+"/up; while :; do sleep 0.01; done")
+	renew(t, c, time.Minute)
+	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
+	c.pipe.Close()
+	if got := c.Wait(); got != ExitLost {
+		t.Errorf("status %d, want %d", got, ExitLost)
+	}
+	if _, err := os.Stat(dir + "/asked"); err != nil {
+		t.Error("the command was not asked to end")
+	}
+}
+
+func TestSignalsAreForwarded(t *testing.T) {
+	dir := t.TempDir()
+	c := start(t, "trap 'exit 9' HUP; touch "+dir+"/up; while :; do sleep 0.01; done")
+	renew(t, c, time.Minute)
+	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
+	c.Signal(syscall.SIGHUP)
+	if got := c.Wait(); got != 9 {
+		t.Errorf("status %d, want 9", got)
+	}
+}
+
+// A killed guardian takes the command with it (Linux).
+func TestCommandDiesWithItsGuardian(t *testing.T) {
+	if steadyClock != 7 { // CLOCK_BOOTTIME: Linux
+		return
+	}
+	pid := filepath.Join(t.TempDir(), "pid")
+	c := start(t, "echo $$ > "+pid+".new; mv "+pid+".new "+pid+"; while :; do sleep 1; done")
+	renew(t, c, time.Minute)
+	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
+	c.cmd.Process.Kill()
+	c.Wait()
+	waitDead(t, readFile(pid))
+}
+
+// Either clock is enough: a wall clock that jumped, or a steady one that ran.
+func TestDeadlinePassesOnEitherClock(t *testing.T) {
+	d := after(time.Hour)
+	if d.left() < 59*time.Minute {
+		t.Fatalf("an hour ahead, left %v", d.left())
+	}
+	for _, passed := range []deadline{{d.steady, 1}, {1, d.wall}} {
+		if passed.left() > 0 {
+			t.Errorf("%+v: left %v", passed, passed.left())
+		}
+	}
+}
