@@ -1,0 +1,41 @@
+package store
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// DamageError is damage on disk that no crash causes.
+type DamageError struct {
+	File   string
+	Offset int64  // in bytes; where the damaged record or part begins
+	What   string // what is wrong
+	Do     string // what an operator can do
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("%s at offset %d: %s; %s", e.File, e.Offset, e.What, e.Do)
+}
+
+// FullError: the disk has no room. After one from Append or Sync the log was
+// cut back, durably, to the end of Zxid; the store goes on working and the
+// same call may succeed later.
+type FullError struct {
+	File string
+	Zxid wire.Zxid // the last durable transaction
+	Err  error
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%s: no room: %v; free some space, nothing after %v was logged", e.File, e.Err, e.Zxid)
+}
+
+func (e *FullError) Unwrap() error { return e.Err }
+
+// BusyError: another process has the directory.
+type BusyError struct{ Dir string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s is in use by another process; stop that one or choose another directory", e.Dir)
+}
