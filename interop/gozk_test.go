@@ -74,7 +74,7 @@ func (c client) await(t *testing.T, state zk.State) {
 // root makes the node that a test stays below and returns its path.
 func (c client) root(t *testing.T, name string) string {
 	t.Helper()
-	return c.create(t, "/"+name, "", zk.FlagPersistent)
+	return c.create(t, fresh(name), "", zk.FlagPersistent)
 }
 
 // create makes a node open to all and returns its path.

@@ -26,7 +26,7 @@ func TestKazoo(t *testing.T) {
 			eachShared(t, func(t *testing.T, s *target.Server) {
 				way := target.NewProxy(t, s.Addr)
 				target.Script{
-					Args:     []string{debianPython, "-B", script, s.Addr, way.Addr, "/kazoo-" + name},
+					Args:     []string{debianPython, "-B", script, s.Addr, way.Addr, fresh("kazoo-" + name)},
 					Commands: proxyCommands(way),
 				}.Pass(t)
 			})

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"bellwether/interop/target"
@@ -90,4 +91,13 @@ func proxyCommands(p *target.Proxy) map[string]func() error {
 		"@down": func() error { p.Down(); return nil },
 		"@up":   func() error { p.Up(); return nil },
 	}
+}
+
+// used counts the paths that fresh has given out.
+var used atomic.Int64
+
+// fresh returns a path that no other test, and no other run of the same test,
+// uses on the shared servers.
+func fresh(name string) string {
+	return fmt.Sprintf("/%s-%d", name, used.Add(1))
 }

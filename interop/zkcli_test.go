@@ -1,0 +1,205 @@
+package interop
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"bellwether/interop/target"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata from what Apache ZooKeeper answers")
+
+const (
+	zkCLI     = "org.apache.zookeeper.ZooKeeperMain"
+	zkCLIPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
+	barrier   = "Sync is OK" // the answer to the command that ends each section
+)
+
+// Apache's command line prints the same over both servers. Each file of
+// testdata/zkcli is a transcript of the real server: lines with > are typed into
+// one interactive session, lines with $ are runs of their own; what follows is
+// the output. Times, sessions and zxids are made comparable; see normalise. Each
+// file has a server of its own: in 3.8.0 the removal of a persistent watch breaks
+// the recursive watches that any session sets afterwards.
+func TestZkCLI(t *testing.T) {
+	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
+	target.File(t, "/usr/share/java/slf4j-nop.jar", "libslf4j-java")
+	target.Tool(t, "java", "default-jdk-headless")
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		for _, file := range glob(t, "testdata/zkcli/*.txt") {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+				compareTranscript(t, target.StartFor(t, kind, target.Options{}), file)
+			})
+		}
+	})
+}
+
+// compareTranscript runs the commands of a transcript and compares the answers.
+func compareTranscript(t *testing.T, s *target.Server, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(text)
+	got := normalise(replay(t, s, want), s)
+	if *update && s.Kind == target.Apache {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if got != want {
+		t.Errorf("%s answers differently from %s:\n%s", s.Kind, file, firstDifference(got, want))
+	}
+}
+
+// replay runs a transcript's commands and returns the transcript that results.
+func replay(t *testing.T, s *target.Server, transcript string) string {
+	var typed []string
+	var out strings.Builder
+	for line := range strings.Lines(transcript) {
+		line = strings.TrimSpace(line)
+		if command, ok := strings.CutPrefix(line, "> "); ok {
+			typed = append(typed, command)
+		}
+		if command, ok := strings.CutPrefix(line, "$ "); ok {
+			out.WriteString(oneShot(t, s, command))
+		}
+	}
+	if len(typed) > 0 {
+		out.WriteString(session(t, s, typed))
+	}
+	return out.String()
+}
+
+// session types the commands into one interactive run. A sync after each makes
+// its answer, and the events that it caused, one section: the callback of sync
+// runs after the watchers. After close there is nothing to sync with; its output
+// is part of the next section.
+func session(t *testing.T, s *target.Server, commands []string) string {
+	input := "sync /\n"
+	for _, command := range commands {
+		input += strings.ReplaceAll(command, "SERVER", s.Addr) + "\n"
+		if command != "close" && !strings.HasPrefix(command, "sync ") {
+			input += "sync /\n"
+		}
+	}
+	shell := `exec "$@" 2>&1` // both streams in the order of their lines
+	args := append([]string{"/bin/sh", "-c", shell, "zkcli"}, cliArgs(t, s)...)
+	r := target.Script{Args: args, Stdin: input + "quit\n"}.Run(t)
+	sections := strings.Split(r.Stdout, barrier+"\n")[1:]
+	var out strings.Builder
+	for _, command := range commands {
+		out.WriteString("> " + command + "\n")
+		if command == "close" {
+			continue
+		}
+		if len(sections) == 0 {
+			t.Fatalf("no answer to %q: %s", command, r.Output())
+		}
+		out.WriteString(section(sections[0]))
+		sections = sections[1:]
+	}
+	return out.String()
+}
+
+// section puts the events of a section behind the answer: they are printed by a
+// thread of their own.
+func section(text string) string {
+	var answer, events []string
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimRight(line, "\n"); {
+		case line == "" || line == "WATCHER::":
+		case strings.HasPrefix(line, "WatchedEvent "):
+			events = append(events, line)
+		default:
+			answer = append(answer, line)
+		}
+	}
+	lines := append(answer, events...)
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// oneShot runs the command line with one command.
+func oneShot(t *testing.T, s *target.Server, command string) string {
+	r := target.Script{Args: append(cliArgs(t, s), strings.Fields(command)...)}.Run(t)
+	return fmt.Sprintf("$ %s\nexit %d\n%s%s", command, r.Exit, section(r.Stdout), section(r.Stderr))
+}
+
+func cliArgs(t *testing.T, s *target.Server) []string {
+	args := append([]string{target.Tool(t, "java", "default-jdk-headless")}, target.JVM...)
+	return append(args, "-cp", zkCLIPath, zkCLI, "-server", s.Addr)
+}
+
+var (
+	anyTime  = regexp.MustCompile(`(?m)^(ctime|mtime) = .* 20\d\d$`)
+	anyOwner = regexp.MustCompile(`(?m)^ephemeralOwner = 0x[0-9a-f]{2,}$`)
+	anyPaths = regexp.MustCompile(`(?m)^\[/.*\]$`)
+	anyZxid  = regexp.MustCompile(`(?m)^([cmp]Zxid) = 0x([0-9a-f]+)$`)
+)
+
+// sortList sorts a list of paths, which servers print in the order of a hash.
+func sortList(list string) string {
+	paths := strings.Split(strings.Trim(list, "[]"), ", ")
+	slices.Sort(paths)
+	return "[" + strings.Join(paths, ", ") + "]"
+}
+
+// normalise replaces what differs from run to run. Zxids become distances from
+// the first one in the transcript, so that a write that takes one zxid too many
+// still shows.
+func normalise(text string, s *target.Server) string {
+	text = strings.ReplaceAll(text, s.Addr, "SERVER")
+	text = anyTime.ReplaceAllString(text, "$1 = TIME")
+	text = anyOwner.ReplaceAllString(text, "ephemeralOwner = SESSION")
+	text = anyPaths.ReplaceAllStringFunc(text, sortList)
+	var first uint64
+	return anyZxid.ReplaceAllStringFunc(text, func(line string) string {
+		part := anyZxid.FindStringSubmatch(line)
+		zxid, err := strconv.ParseUint(part[2], 16, 64)
+		if err != nil || zxid == 0 {
+			return line
+		}
+		if first == 0 {
+			first = zxid
+		}
+		return fmt.Sprintf("%s = FIRST%+d", part[1], int64(zxid-first))
+	})
+}
+
+// firstDifference shows the first command whose answers differ.
+func firstDifference(got, want string) string {
+	gots, wants := answers(got), answers(want)
+	var b strings.Builder
+	for i := range min(len(gots), len(wants)) {
+		if gots[i] != wants[i] {
+			fmt.Fprintf(&b, "--- got\n%s--- want\n%s", gots[i], wants[i])
+		}
+	}
+	if len(gots) != len(wants) {
+		fmt.Fprintf(&b, "%d answers, want %d\n", len(gots), len(wants))
+	}
+	return b.String()
+}
+
+// answers splits a transcript into commands with their answers.
+func answers(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "> ") || strings.HasPrefix(line, "$ ") || len(all) == 0 {
+			all = append(all, "")
+		}
+		all[len(all)-1] += line
+	}
+	return slices.Clip(all)
+}
