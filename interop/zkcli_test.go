@@ -143,6 +143,7 @@ func cliArgs(t *testing.T, s *target.Server) []string {
 
 var (
 	anyTime  = regexp.MustCompile(`(?m)^(ctime|mtime) = .* 20\d\d$`)
+	anyBuild = regexp.MustCompile(`(?m)^ZooKeeper CLI version: .*$`)
 	anyOwner = regexp.MustCompile(`(?m)^ephemeralOwner = 0x[0-9a-f]{2,}$`)
 	anyPaths = regexp.MustCompile(`(?m)^\[/.*\]$`)
 	anyZxid  = regexp.MustCompile(`(?m)^([cmp]Zxid) = 0x([0-9a-f]+)$`)
@@ -161,6 +162,7 @@ func sortList(list string) string {
 func normalise(text string, s *target.Server) string {
 	text = strings.ReplaceAll(text, s.Addr, "SERVER")
 	text = anyTime.ReplaceAllString(text, "$1 = TIME")
+	text = anyBuild.ReplaceAllString(text, "ZooKeeper CLI version: BUILD")
 	text = anyOwner.ReplaceAllString(text, "ephemeralOwner = SESSION")
 	text = anyPaths.ReplaceAllStringFunc(text, sortList)
 	var first uint64
