@@ -1,0 +1,41 @@
+package interop
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+)
+
+// node-zookeeper-client, in the versions of node/package-lock.json.
+func TestNodeClient(t *testing.T) {
+	node := target.Tool(t, "node", "nodejs")
+	installPackages(t)
+	eachShared(t, func(t *testing.T, s *target.Server) {
+		way := target.NewProxy(t, s.Addr)
+		target.Script{
+			Args:     []string{node, "client.js", s.Addr, way.Addr, fresh("node")},
+			Dir:      "node",
+			Commands: proxyCommands(way),
+		}.Pass(t)
+	})
+}
+
+// installPackages brings node/node_modules in line with the lock file, unless an
+// earlier run did.
+func installPackages(t *testing.T) {
+	lock, err := os.Stat("node/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := os.Stat("node/node_modules/.package-lock.json")
+	if err == nil && !done.ModTime().Before(lock.ModTime()) {
+		return
+	}
+	target.Script{
+		Args:    []string{target.Tool(t, "npm", "npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
+		Dir:     "node",
+		Timeout: 3 * time.Minute,
+	}.Pass(t)
+}
