@@ -1,18 +1,18 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"unicode/utf8"
-	"unsafe"
 )
 
-// ElementMax is the largest string or buffer, in bytes, that a decoder
-// accepts: jute.maxbuffer (0xfffff) plus the same again of extra size, the
-// upstream default.
-const ElementMax = 2 * 0xfffff
+// ElementMax is the largest string or buffer, in bytes, that upstream reads
+// by default: jute.maxbuffer (0xfffff) plus the same again of extra size.
+// Decoding from memory needs no such limit; it bounds what is read from a
+// stream, and what a writer should let grow.
+const ElementMax = 2 * FrameMax
 
 // What a decoder reports, wrapped with the offset at which it stopped.
 var (
@@ -27,14 +27,17 @@ var (
 )
 
 // Record is anything that has a place on the wire. Code writes the record
-// into an encoding coder or fills it from a decoding one.
+// into an encoding coder or fills it from a decoding one. After a decoding
+// error the record's content means nothing.
 type Record interface {
 	Code(c *Coder)
 }
 
 // Coder carries one pass over a record, in one direction. The first error
-// sticks; every later call is then without effect. A Coder is a plain value:
-// keep it on the stack or reuse it, but give it to one goroutine at a time.
+// sticks: a decoder then reads nothing more, and what an encoder has appended
+// is to be dropped. A Coder is a plain value: keep it on the stack or reuse
+// it by assigning a new [Encoder] or [Decoder] to it, but give it to one
+// goroutine at a time.
 type Coder struct {
 	// Alias makes decoded strings share the input's memory. Set it only when
 	// the input is never written again.
@@ -43,7 +46,12 @@ type Coder struct {
 	buf      []byte
 	off      int
 	decoding bool
+	inMulti  bool // inside a multi's list, where a null path is an error
+	lossy    bool // see Canonical
 	err      error
+
+	src  *bufio.Reader // where a stream's bytes come from, nil: buf is the input
+	left int           // how many more bytes may be taken from src
 }
 
 // Encoder returns a coder that appends to dst.
@@ -71,7 +79,7 @@ func Decode(src []byte, r Record) error {
 func (c *Coder) Decoding() bool { return c.decoding }
 
 // Err is the first error met, nil if none. An encoder meets an error only
-// for a value that has no encoding.
+// for a value that has no encoding: a string, buffer or vector of 2^31 or more.
 func (c *Coder) Err() error { return c.err }
 
 // Bytes is what an encoder has appended so far, the initial dst included.
@@ -85,11 +93,32 @@ func (c *Coder) Offset() int {
 	return len(c.buf)
 }
 
-// Left is how many bytes a decoder still has.
-func (c *Coder) Left() int { return len(c.buf) - c.off }
+// Left is how many bytes a decoder still has; on a stream, how many more it
+// would accept.
+func (c *Coder) Left() int {
+	if c.src != nil {
+		return c.left
+	}
+	return len(c.buf) - c.off
+}
 
-// Rest returns the unread input of a decoder without consuming it.
-func (c *Coder) Rest() []byte { return c.buf[c.off:] }
+// Rest returns the unread input of a decoder without consuming it; nothing
+// on a stream.
+func (c *Coder) Rest() []byte {
+	if c.src != nil {
+		return nil
+	}
+	return c.buf[c.off:]
+}
+
+// Canonical reports whether encoding what was decoded so far gives the input
+// again, byte for byte. It does unless the input held one of these, all of
+// which are read as upstream reads them: a boolean other than 0 and 1, a
+// negative count other than -1, malformed UTF-8, a null that reads as an
+// empty text, a length or a header that is not looked at and differs from
+// what an encoder writes there. Bytes behind the record are for the caller
+// to see, with [Coder.Left].
+func (c *Coder) Canonical() bool { return c.err == nil && !c.lossy }
 
 // fail records the first error with its place.
 func (c *Coder) fail(err error) {
@@ -98,14 +127,20 @@ func (c *Coder) fail(err error) {
 	}
 }
 
-// take consumes n bytes of input, or fails and returns nil.
+// failAt is fail for a field of n bytes that was consumed already.
+func (c *Coder) failAt(n int, err error) {
+	c.off -= n
+	c.fail(err)
+}
+
+// take consumes the n bytes of a fixed field, or fails and returns nil. What
+// it returns is good until the next call.
 func (c *Coder) take(n int) []byte {
 	if c.err != nil {
 		return nil
 	}
 	if n > len(c.buf)-c.off {
-		c.fail(ErrShort)
-		return nil
+		return c.takeStream(n)
 	}
 	b := c.buf[c.off : c.off+n : c.off+n]
 	c.off += n
@@ -131,6 +166,7 @@ func (c *Coder) Bool(v *bool) {
 		c.buf = append(c.buf, b)
 	} else if b := c.take(1); b != nil {
 		*v = b[0] != 0
+		c.lossy = c.lossy || b[0] > 1
 	}
 }
 
@@ -166,18 +202,19 @@ func (c *Coder) length(n int) int {
 	return int(v)
 }
 
-// Buffer codes a byte slice; nil is null. A decoded slice aliases the input.
+// Buffer codes a byte slice; nil is null. A decoded slice aliases the input,
+// or owns its memory where that is a stream.
 func (c *Coder) Buffer(v *[]byte) {
-	if !c.decoding {
-		if *v == nil {
-			c.length(-1)
-			return
-		}
-		c.length(len(*v))
-		c.buf = append(c.buf, *v...)
+	if c.decoding {
+		*v = c.takeElement()
 		return
 	}
-	*v = c.takeElement()
+	if *v == nil {
+		c.length(-1)
+		return
+	}
+	c.length(len(*v))
+	c.buf = append(c.buf, *v...)
 }
 
 // takeElement reads a length and that many bytes; nil for null or on error.
@@ -186,111 +223,33 @@ func (c *Coder) takeElement() []byte {
 	if n == -1 || c.err != nil {
 		return nil
 	}
-	if n < -1 || n > ElementMax {
-		c.off -= 4
-		c.fail(ErrLength)
+	if n < 0 {
+		c.failAt(4, ErrLength)
 		return nil
 	}
-	b := c.take(n)
-	if b == nil && c.err == nil {
-		b = []byte{}
-	}
-	return b
+	return c.takeBytes(n)
 }
 
-// String codes a string that must not be null.
-func (c *Coder) String(v *string) {
-	if !c.decoding {
-		c.length(len(*v))
-		c.buf = append(c.buf, *v...)
-		return
+// takeBytes consumes n bytes, which the record may keep; nil only on error.
+func (c *Coder) takeBytes(n int) []byte {
+	if c.src != nil {
+		return c.readBytes(n)
 	}
-	b := c.takeElement()
-	if b == nil {
-		c.fail(ErrNull)
-		return
+	if n == 0 {
+		return []byte{}
 	}
-	*v = c.text(b)
+	return c.take(n)
 }
 
-// text makes a string of decoded bytes. Malformed UTF-8 does not fail: each
-// bad sequence becomes U+FFFD, as upstream has it, which no path may contain.
-func (c *Coder) text(b []byte) string {
-	if !utf8.Valid(b) {
-		return string([]rune(string(b)))
-	}
-	if c.Alias {
-		return unsafe.String(unsafe.SliceData(b), len(b))
-	}
-	return string(b)
-}
-
-// NullString is a string that may be null; the zero value is null.
-type NullString struct {
-	String string
-	Valid  bool // false: null
-}
-
-// Text returns a NullString that is not null.
-func Text(s string) NullString { return NullString{String: s, Valid: true} }
-
-// NullString codes a string that may be null.
-func (c *Coder) NullString(v *NullString) {
-	if !c.decoding {
-		if !v.Valid {
-			c.length(-1)
-			return
-		}
-		c.String(&v.String)
-		return
-	}
-	b := c.takeElement()
-	if v.Valid = b != nil; v.Valid {
-		v.String = c.text(b)
-	} else {
-		v.String = ""
-	}
-}
-
-// vector codes a slice; nil is null. Each element takes at least min bytes,
-// so that a count cannot make a decoder allocate more than the input backs.
-// A negative count other than -1 reads as empty, as upstream has it.
-func vector[T any](c *Coder, v *[]T, min int, each func(*Coder, *T)) {
-	if !c.decoding {
-		if *v == nil {
-			c.length(-1)
-			return
-		}
-		c.length(len(*v))
-		for i := range *v {
-			each(c, &(*v)[i])
-		}
-		return
-	}
-	n := c.length(0)
+// tail codes bytes without a length, which go on to the end of the input. So
+// a record with a tail cannot be read from a stream.
+func (c *Coder) tail(v *[]byte) {
 	switch {
-	case c.err != nil || n == -1:
-		*v = nil
-		return
-	case n < 0:
-		n = 0
-	case n > c.Left()/min:
-		c.off -= 4
-		c.fail(ErrLength)
-		return
+	case !c.decoding:
+		c.buf = append(c.buf, *v...)
+	case c.src != nil:
+		c.fail(errNoEnd)
+	case c.err == nil:
+		*v = c.takeBytes(c.Left())
 	}
-	out := make([]T, n)
-	for i := 0; i < n && c.err == nil; i++ {
-		each(c, &out[i])
-	}
-	*v = out
 }
-
-// Strings codes a vector of strings.
-func (c *Coder) Strings(v *[]string) { vector(c, v, 4, (*Coder).String) }
-
-// ACLs codes an access-control list.
-func (c *Coder) ACLs(v *[]ACL) { vector(c, v, 12, func(c *Coder, a *ACL) { a.Code(c) }) }
-
-// IDs codes a list of identities.
-func (c *Coder) IDs(v *[]ID) { vector(c, v, 8, func(c *Coder, a *ID) { a.Code(c) }) }

@@ -1,7 +1,8 @@
 package wire
 
 // ConnectRequest opens or resumes a session; it is the first frame of a
-// connection and has no header.
+// connection and has no header. Its last field may be missing, so it is
+// decoded from its whole frame.
 type ConnectRequest struct {
 	ProtocolVersion int32
 	LastZxidSeen    Zxid
@@ -47,6 +48,7 @@ func (r *ConnectResponse) Code(c *Coder) {
 func codeOptionalBool(c *Coder, v, has *bool) {
 	if c.decoding {
 		*has = c.err == nil && c.Left() > 0
+		*v = false
 	}
 	if *has {
 		c.Bool(v)

@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 )
 
 // FrameMax is the default limit of a frame's payload in bytes (jute.maxbuffer).
@@ -16,29 +18,53 @@ func (e *FrameError) Error() string {
 	return fmt.Sprintf("frame of %d bytes, at most %d are accepted (jute.maxbuffer)", e.Len, e.Max)
 }
 
+// frameHeaderLen is the length of what precedes a frame's payload, in bytes.
+const frameHeaderLen = 4
+
 // ReadFrame reads one frame and returns its payload, in buf's memory where
-// that is large enough. The length is checked against max before any byte
-// of the payload is read or allocated for.
+// that is large enough; buf's content up to its capacity is lost either way.
+// A length above max or below 0 is a *FrameError, and nothing behind it was
+// read. Memory is made only as the payload arrives, so a length alone costs
+// the receiver nothing. The error is io.EOF if r ended between two frames,
+// io.ErrUnexpectedEOF if it ended inside one.
 func ReadFrame(r io.Reader, buf []byte, max int) ([]byte, error) {
-	var h [4]byte
-	if _, err := io.ReadFull(r, h[:]); err != nil {
+	head, err := frameHeader(r, buf)
+	if err != nil {
 		return nil, err
 	}
-	n := int(int32(binary.BigEndian.Uint32(h[:])))
+	n := int(int32(binary.BigEndian.Uint32(head)))
 	if n < 0 || n > max {
 		return nil, &FrameError{n, max}
 	}
-	if cap(buf) < n {
-		buf = make([]byte, n)
+	payload, err := readGrowing(r, buf, n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
-	buf = buf[:n]
-	if _, err := io.ReadFull(r, buf); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
+	if err != nil {
 		return nil, err
 	}
-	return buf, nil
+	return payload, nil
+}
+
+// frameHeader reads a frame's first bytes. It makes no memory if r is a
+// bufio.Reader or buf has room.
+func frameHeader(r io.Reader, buf []byte) ([]byte, error) {
+	if br, ok := r.(*bufio.Reader); ok {
+		head, err := br.Peek(frameHeaderLen)
+		if err == io.EOF && len(head) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err == nil {
+			br.Discard(frameHeaderLen) // cannot fail: the bytes were just seen
+		}
+		return head, err
+	}
+	if cap(buf) < frameHeaderLen {
+		buf = make([]byte, frameHeaderLen)
+	}
+	buf = buf[:frameHeaderLen]
+	_, err := io.ReadFull(r, buf)
+	return buf, err
 }
 
 // BeginFrame reserves the length of a frame at the end of dst; EndFrame
@@ -47,17 +73,24 @@ func BeginFrame(dst []byte) (out []byte, mark int) {
 	return append(dst, 0, 0, 0, 0), len(dst)
 }
 
-// EndFrame writes the length of the frame that began at mark.
+// EndFrame writes the length of the frame that began at mark. A payload of
+// 2^31 bytes or more has no frame: who lets a reply grow that far has lost a
+// limit, so it panics rather than break the stream for all that follows.
 func EndFrame(buf []byte, mark int) []byte {
-	binary.BigEndian.PutUint32(buf[mark:], uint32(len(buf)-mark-4))
+	n := len(buf) - mark - frameHeaderLen
+	if n > math.MaxInt32 {
+		panic(fmt.Sprintf("wire: a frame cannot hold %d bytes", n))
+	}
+	binary.BigEndian.PutUint32(buf[mark:], uint32(n))
 	return buf
 }
 
 // AppendFrame appends a whole frame made of the records in order.
 func AppendFrame(dst []byte, records ...Record) []byte {
 	dst, mark := BeginFrame(dst)
+	c := Encoder(dst)
 	for _, r := range records {
-		dst = Append(dst, r)
+		r.Code(&c)
 	}
-	return EndFrame(dst, mark)
+	return EndFrame(c.buf, mark)
 }

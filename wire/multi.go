@@ -15,6 +15,9 @@ func (h *MultiHeader) Code(c *Coder) {
 	h.Err.Code(c)
 }
 
+// multiHeaderLen is the encoded length of a MultiHeader in bytes.
+const multiHeaderLen = 9
+
 // multiEnd is the header that ends a list.
 func multiEnd() MultiHeader { return MultiHeader{Type: OpError, Done: true, Err: -1} }
 
@@ -26,7 +29,8 @@ type Op struct {
 
 // MultiRequest is the body of a multi (OpMulti) or a multiRead (OpMultiRead).
 // Decoding fails for an operation that neither kind allows; whether the
-// kinds are mixed is for the server to see.
+// kinds are mixed, and whether the flags of a create are those of its
+// operation, is for the server to see.
 type MultiRequest struct{ Ops []Op }
 
 // Code lists the operations.
@@ -46,20 +50,35 @@ func (r *MultiRequest) Code(c *Coder) {
 
 func (r *MultiRequest) decode(c *Coder) {
 	r.Ops = nil
+	c.inMulti = true
+	defer func() { c.inMulti = false }()
 	for {
-		var h MultiHeader
-		h.Code(c)
-		if c.err != nil || h.Done {
+		h, more := nextInMulti(c)
+		if !more {
 			return
 		}
+		c.lossy = c.lossy || h.Err != -1
 		rec := newMultiOp(h.Type)
 		if rec == nil {
-			c.fail(ErrValue)
+			c.failAt(multiHeaderLen, ErrValue)
 			return
 		}
 		rec.Code(c)
 		r.Ops = append(r.Ops, Op{h.Type, rec})
 	}
+}
+
+// nextInMulti decodes the next header of a list; false at its end or on an
+// error. What the last header says besides that it is the last nobody reads.
+func nextInMulti(c *Coder) (h MultiHeader, more bool) {
+	h.Code(c)
+	if c.err != nil {
+		return h, false
+	}
+	if h.Done {
+		c.lossy = c.lossy || h != multiEnd()
+	}
+	return h, !h.Done
 }
 
 // newMultiOp returns an empty request record for an operation that may stand
@@ -115,19 +134,19 @@ func (r *MultiResponse) Code(c *Coder) {
 func (r *MultiResponse) decode(c *Coder) {
 	r.Results = nil
 	for {
-		var h MultiHeader
-		h.Code(c)
-		if c.err != nil || h.Done {
+		h, more := nextInMulti(c)
+		if !more {
 			return
 		}
 		res := OpResult{Type: h.Type, Err: h.Err}
 		switch h.Type {
 		case OpError:
 			res.Err.Code(c)
+			c.lossy = c.lossy || res.Err != h.Err
 		case OpDelete, OpCheck:
 		default:
 			if res.Response = newMultiResponse(h.Type); res.Response == nil {
-				c.fail(ErrValue)
+				c.failAt(multiHeaderLen, ErrValue)
 				return
 			}
 			res.Response.Code(c)

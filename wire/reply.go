@@ -107,5 +107,8 @@ type WhoAmIResponse struct{ Clients []ClientInfo }
 
 // Code lists the fields.
 func (r *WhoAmIResponse) Code(c *Coder) {
-	vector(c, &r.Clients, 8, func(c *Coder, i *ClientInfo) { i.Code(c) })
+	n := beginVector(c, &r.Clients, 8)
+	for i := 0; nextElement(c, &r.Clients, i, n); i++ {
+		r.Clients[i].Code(c)
+	}
 }

@@ -83,9 +83,10 @@ type SetDataRequest struct {
 	Version int32
 }
 
-// Code lists the fields.
+// Code lists the fields. A null path reads as the empty one: upstream
+// answers both with BadArguments (a null one inside a multi is undecodable).
 func (r *SetDataRequest) Code(c *Coder) {
-	c.String(&r.Path)
+	c.checkedPath(&r.Path)
 	c.Buffer(&r.Data)
 	c.Int32(&r.Version)
 }
@@ -97,9 +98,10 @@ type SetACLRequest struct {
 	Version int32
 }
 
-// Code lists the fields.
+// Code lists the fields. A null path reads as the empty one, as in
+// SetDataRequest.
 func (r *SetACLRequest) Code(c *Coder) {
-	c.String(&r.Path)
+	c.checkedPath(&r.Path)
 	c.ACLs(&r.ACL)
 	c.Int32(&r.Version)
 }

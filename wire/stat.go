@@ -94,13 +94,22 @@ type ID struct {
 }
 
 // Code lists the fields. A null scheme reads as the empty one, which no
-// server knows: upstream answers it with InvalidACL, not as undecodable.
+// server knows: upstream answers it with InvalidACL, not as undecodable. The
+// id behind the scheme auth is ignored and so may be null as well.
 func (i *ID) Code(c *Coder) {
-	scheme := Text(i.Scheme)
-	c.NullString(&scheme)
-	i.Scheme = scheme.String
+	c.nullReadsEmpty(&i.Scheme)
+	if i.Scheme == SchemeAuth {
+		c.nullReadsEmpty(&i.ID)
+		return
+	}
 	c.String(&i.ID)
 }
+
+// Schemes whose meaning is fixed.
+const (
+	SchemeWorld = "world" // its only id is anyone
+	SchemeAuth  = "auth"  // in a request: the identities of the connection
+)
 
 // ACL is one entry of an access-control list.
 type ACL struct {
@@ -115,10 +124,10 @@ func (a *ACL) Code(c *Coder) {
 }
 
 // OpenACL lets everybody do everything.
-func OpenACL() []ACL { return []ACL{{PermAll, ID{"world", "anyone"}}} }
+func OpenACL() []ACL { return []ACL{{PermAll, ID{SchemeWorld, "anyone"}}} }
 
 // ReadACL lets everybody read.
-func ReadACL() []ACL { return []ACL{{PermRead, ID{"world", "anyone"}}} }
+func ReadACL() []ACL { return []ACL{{PermRead, ID{SchemeWorld, "anyone"}}} }
 
 // CreatorACL lets the creating connection's authenticated identities do everything.
-func CreatorACL() []ACL { return []ACL{{PermAll, ID{"auth", ""}}} }
+func CreatorACL() []ACL { return []ACL{{PermAll, ID{SchemeAuth, ""}}} }

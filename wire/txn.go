@@ -64,78 +64,92 @@ type TxnBody interface {
 // Append appends the encoded transaction.
 func (t *Txn) Append(dst []byte) []byte {
 	c := Encoder(dst)
-	t.TxnHeader.Code(&c)
-	if t.Body != nil {
-		t.Body.Code(&c)
-	}
-	if t.Digest != nil {
-		t.Digest.Code(&c)
-	}
+	t.Code(&c)
 	return c.buf
 }
 
 // DecodeTxn reads one whole encoded transaction; its byte slices alias b.
 // It understands the forms of older servers: create without a parent
-// counter, closeSession without a body, records without a digest.
+// counter, closeSession without a body, records without a digest. Anything
+// behind the transaction is an error.
 func DecodeTxn(b []byte) (*Txn, error) {
 	c := Decoder(b)
 	t := new(Txn)
-	t.TxnHeader.Code(&c)
-	if c.err != nil {
+	t.Code(&c)
+	switch {
+	case c.err == nil:
+		return t, nil
+	case len(b) < TxnHeaderLen:
 		return nil, fmt.Errorf("transaction header: %w", c.err)
+	default:
+		return nil, fmt.Errorf("transaction %v (%v): %w", t.Zxid, t.Type, c.err)
 	}
-	rest := c.Rest()
-	var err error
+}
+
+// Code codes the whole transaction: header, body, digest. A decoder takes
+// all that is left of its input, see [DecodeTxn].
+func (t *Txn) Code(c *Coder) {
+	t.TxnHeader.Code(c)
+	if c.decoding {
+		t.decodeRest(c)
+		return
+	}
+	if t.Body != nil {
+		t.Body.Code(c)
+	}
+	if t.Digest != nil {
+		t.Digest.Code(c)
+	}
+}
+
+// decodeRest decodes what is behind the header: in its form of today or, if
+// that does not fit, in the one that older servers wrote.
+func (t *Txn) decodeRest(c *Coder) {
+	if c.src != nil {
+		c.fail(errNoEnd)
+	}
+	body := NewTxnBody(t.Type)
+	if body == nil {
+		c.fail(fmt.Errorf("transaction type %d: %w", int32(t.Type), ErrValue))
+	}
+	if c.err != nil {
+		return
+	}
+	start := *c
+	if t.decodeForm(c, body); c.err == nil {
+		return
+	}
+	today := *c
+	*c = start
 	switch t.Type {
-	case OpCloseSession:
-		err = t.decodeClose(rest)
 	case OpCreate:
-		if err = t.decodeRest(rest, new(CreateTxn)); err != nil {
-			if t.decodeRest(rest, &CreateTxn{noParent: true}) == nil {
-				err = nil
-			}
-		}
+		t.decodeForm(c, &CreateTxn{noParent: true})
+	case OpCloseSession:
+		t.decodeForm(c, nil)
 	default:
-		body := NewTxnBody(t.Type)
-		if body == nil {
-			return nil, fmt.Errorf("transaction %v: unsupported type %d", t.Zxid, int32(t.Type))
-		}
-		err = t.decodeRest(rest, body)
+		*c = today
 	}
-	if err != nil {
-		return nil, fmt.Errorf("transaction %v (%v): %w", t.Zxid, t.Type, err)
+	if c.err != nil {
+		*c = today
 	}
-	return t, nil
 }
 
-// decodeRest reads body and an optional digest, which must consume b whole.
-func (t *Txn) decodeRest(b []byte, body TxnBody) error {
-	c := Decoder(b)
-	if body != nil {
-		body.Code(&c)
-		if c.err != nil {
-			return c.err
-		}
-	}
+// decodeForm decodes body, if there is one, and an optional digest, which
+// must use up the input.
+func (t *Txn) decodeForm(c *Coder, body TxnBody) {
 	t.Body, t.Digest = body, nil
-	switch c.Left() {
-	case 0:
-	case digestLen:
-		t.Digest = new(TxnDigest)
-		t.Digest.Code(&c)
-	default:
-		return fmt.Errorf("%d bytes behind the body: %w", c.Left(), ErrLength)
+	if body != nil {
+		body.Code(c)
 	}
-	return nil
-}
-
-// decodeClose tries the forms of a closeSession, the fullest first.
-func (t *Txn) decodeClose(b []byte) error {
-	err := t.decodeRest(b, new(CloseSessionTxn))
-	if err != nil && (len(b) == 0 || len(b) == digestLen) {
-		return t.decodeRest(b, nil)
+	if c.err != nil || c.Left() == 0 {
+		return
 	}
-	return err
+	if c.Left() != digestLen {
+		c.fail(fmt.Errorf("%w: %d bytes behind the body", ErrLength, c.Left()))
+		return
+	}
+	t.Digest = new(TxnDigest)
+	t.Digest.Code(c)
 }
 
 // NewTxnBody returns an empty body for a transaction type, nil if there is none.
@@ -316,9 +330,15 @@ func (t *MultiTxn) Failed() bool {
 const subTxnMin = 8
 
 // Code lists the operations.
-func (t *MultiTxn) Code(c *Coder) { vector(c, &t.Ops, subTxnMin, codeSubTxn) }
+func (t *MultiTxn) Code(c *Coder) {
+	n := beginVector(c, &t.Ops, subTxnMin)
+	for i := 0; nextElement(c, &t.Ops, i, n); i++ {
+		t.Ops[i].Code(c)
+	}
+}
 
-func codeSubTxn(c *Coder, op *SubTxn) {
+// Code lists the fields. The body stands in a buffer, which it must fill.
+func (op *SubTxn) Code(c *Coder) {
 	op.Type.Code(c)
 	if !c.decoding {
 		mark := len(c.buf)
@@ -327,22 +347,40 @@ func codeSubTxn(c *Coder, op *SubTxn) {
 		binary.BigEndian.PutUint32(c.buf[mark:], uint32(len(c.buf)-mark-4))
 		return
 	}
-	b := c.takeElement()
-	if c.err != nil {
+	if op.Body = newSubTxnBody(op.Type); op.Body == nil {
+		c.failAt(4, fmt.Errorf("operation type %d in a multi: %w", int32(op.Type), ErrValue))
 		return
 	}
-	if op.Body = NewTxnBody(op.Type); op.Body == nil || op.Type == OpMulti {
-		c.fail(ErrValue)
-		return
+	if b := c.takeElement(); c.err == nil {
+		c.nested(b, op.Body)
 	}
-	in := Decoder(b)
-	op.Body.Code(&in)
-	if in.err == nil && in.Left() != 0 {
-		in.fail(ErrLength)
+}
+
+// nested decodes r from the whole of b, the content of a buffer just taken.
+func (c *Coder) nested(b []byte, r Record) {
+	outer := *c
+	*c = Decoder(b)
+	c.Alias = outer.Alias || outer.src != nil
+	r.Code(c)
+	if c.err == nil && c.Left() != 0 {
+		c.fail(ErrLength)
 	}
-	if in.err != nil {
-		c.fail(in.err)
+	err, lossy := c.err, c.lossy
+	*c = outer
+	c.lossy = c.lossy || lossy
+	if err != nil {
+		c.failAt(len(b), fmt.Errorf("operation of a multi: %w", err))
 	}
+}
+
+// newSubTxnBody is NewTxnBody for what may stand inside a multi.
+func newSubTxnBody(op OpCode) TxnBody {
+	switch op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer,
+		OpSetData, OpCheck, OpError:
+		return NewTxnBody(op)
+	}
+	return nil
 }
 
 func (*CreateTxn) txn()          {}

@@ -110,9 +110,9 @@ type SetWatchesRequest struct {
 // Code lists the fields.
 func (r *SetWatchesRequest) Code(c *Coder) {
 	r.RelativeZxid.Code(c)
-	codeStringsNotNull(c, &r.Data)
-	codeStringsNotNull(c, &r.Exist)
-	codeStringsNotNull(c, &r.Child)
+	c.stringsNotNull(&r.Data)
+	c.stringsNotNull(&r.Exist)
+	c.stringsNotNull(&r.Child)
 }
 
 // SetWatches2Request is SetWatchesRequest with the watches that stay.
@@ -125,19 +125,6 @@ type SetWatches2Request struct {
 // Code lists the fields.
 func (r *SetWatches2Request) Code(c *Coder) {
 	r.SetWatchesRequest.Code(c)
-	codeStringsNotNull(c, &r.Persistent)
-	codeStringsNotNull(c, &r.PersistentRecursive)
-}
-
-// codeStringsNotNull codes a vector that upstream refuses when it is null;
-// an encoder writes a nil slice as an empty vector.
-func codeStringsNotNull(c *Coder, v *[]string) {
-	if !c.decoding && *v == nil {
-		c.length(0)
-		return
-	}
-	c.Strings(v)
-	if c.decoding && *v == nil {
-		c.fail(ErrNull)
-	}
+	c.stringsNotNull(&r.Persistent)
+	c.stringsNotNull(&r.PersistentRecursive)
 }

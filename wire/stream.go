@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// errNoEnd: a record whose length is that of its input was to be read from a
+// stream, which has none: a mistake of the caller.
+var errNoEnd = errors.New("record has no end of its own and cannot be read from a stream")
+
+// readStep is how many bytes a reader makes room for before the first of
+// them has arrived; from there on room at most doubles what has arrived. So
+// a length costs its receiver nothing that its sender has not paid for.
+const readStep = 8 << 10
+
+// StreamDecoder returns a coder that consumes r as it goes, at most max bytes
+// in all; a record that is longer fails with ErrLength. What it decodes owns
+// its memory. It reads nothing ahead except into r's own buffer, so whatever
+// follows the record is still there to be read from r.
+//
+// r needs a buffer of at least 16 bytes, the least bufio makes.
+func StreamDecoder(r *bufio.Reader, max int) Coder {
+	return Coder{decoding: true, src: r, left: max}
+}
+
+// ReadRecord fills rec from the stream r, of which it consumes exactly the
+// record, at most max bytes. The error is io.EOF itself if r ended before the
+// first byte, and wraps io.ErrUnexpectedEOF if it ended later.
+func ReadRecord(r *bufio.Reader, rec Record, max int) error {
+	c := StreamDecoder(r, max)
+	rec.Code(&c)
+	return c.err
+}
+
+// takeStream is take where the input in memory does not suffice.
+func (c *Coder) takeStream(n int) []byte {
+	if !c.mayRead(n) {
+		return nil
+	}
+	b, err := c.src.Peek(n)
+	if err != nil {
+		c.failRead(len(b), err)
+		return nil
+	}
+	c.src.Discard(n) // cannot fail: the bytes were just seen
+	c.read(n)
+	return b
+}
+
+// readBytes is takeBytes of a stream.
+func (c *Coder) readBytes(n int) []byte {
+	if !c.mayRead(n) {
+		return nil
+	}
+	b, err := readGrowing(c.src, nil, n)
+	if err != nil {
+		c.failRead(len(b), err)
+		return nil
+	}
+	c.read(n)
+	return b
+}
+
+// mayRead reports whether n more bytes may come from a stream, or fails.
+func (c *Coder) mayRead(n int) bool {
+	switch {
+	case c.err != nil:
+	case c.src == nil:
+		c.fail(ErrShort)
+	case n > c.left:
+		c.fail(fmt.Errorf("%w: %d bytes where %d more are accepted", ErrLength, n, c.left))
+	default:
+		return true
+	}
+	return false
+}
+
+// read counts n bytes that came from the stream.
+func (c *Coder) read(n int) {
+	c.off += n
+	c.left -= n
+}
+
+// failRead records that the stream gave up behind part of a field.
+func (c *Coder) failRead(part int, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if c.off+part == 0 {
+			c.err = io.EOF
+			return
+		}
+		err = io.ErrUnexpectedEOF
+	}
+	c.fail(err)
+}
+
+// readGrowing reads n bytes into buf's memory while they fit and into larger
+// memory, made in steps, when they do not. On an error it returns what came.
+func readGrowing(r io.Reader, buf []byte, n int) ([]byte, error) {
+	if buf = buf[:0]; buf == nil {
+		buf = []byte{}
+	}
+	for len(buf) < n {
+		if len(buf) == cap(buf) {
+			bigger := make([]byte, len(buf), min(n, max(2*len(buf), readStep)))
+			copy(bigger, buf)
+			buf = bigger
+		}
+		have := len(buf)
+		buf = buf[:min(n, cap(buf))]
+		got, err := io.ReadFull(r, buf[have:])
+		if err != nil {
+			return buf[:have+got], err
+		}
+	}
+	return buf, nil
+}

@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// NullString is a string that may be null; the zero value is null.
+type NullString struct {
+	String string
+	Valid  bool // false: null
+}
+
+// Text returns a NullString that is not null.
+func Text(s string) NullString { return NullString{String: s, Valid: true} }
+
+// String codes a string that must not be null. Malformed UTF-8 does not
+// fail: each bad sequence reads as U+FFFD, as upstream has it, which no path
+// may contain.
+func (c *Coder) String(v *string) {
+	if !c.decoding {
+		c.length(len(*v))
+		c.buf = append(c.buf, *v...)
+		return
+	}
+	b := c.takeElement()
+	if b == nil {
+		c.fail(ErrNull)
+		return
+	}
+	*v = c.text(b)
+}
+
+// NullString codes a string that may be null.
+func (c *Coder) NullString(v *NullString) {
+	if !c.decoding {
+		if !v.Valid {
+			c.length(-1)
+			return
+		}
+		c.String(&v.String)
+		return
+	}
+	b := c.takeElement()
+	if v.Valid = b != nil; v.Valid {
+		v.String = c.text(b)
+	} else {
+		v.String = ""
+	}
+}
+
+// nullReadsEmpty codes a string whose null reads as the empty string, where
+// the receiver answers both with the same error and not as undecodable.
+func (c *Coder) nullReadsEmpty(v *string) {
+	s := Text(*v)
+	c.NullString(&s)
+	if c.decoding {
+		*v = s.String
+		c.lossy = c.lossy || !s.Valid
+	}
+}
+
+// checkedPath codes a path whose null upstream finds out only when it checks
+// the path's form, except inside a multi.
+func (c *Coder) checkedPath(v *string) {
+	if c.inMulti {
+		c.String(v)
+		return
+	}
+	c.nullReadsEmpty(v)
+}
+
+// text makes a string of decoded bytes.
+func (c *Coder) text(b []byte) string {
+	switch {
+	case !utf8.Valid(b):
+		c.lossy = true
+		return repair(b)
+	case c.Alias || c.src != nil:
+		return unsafe.String(unsafe.SliceData(b), len(b))
+	default:
+		return string(b)
+	}
+}
+
+// repair replaces each bad sequence of b by U+FFFD.
+func repair(b []byte) string {
+	var out strings.Builder
+	out.Grow(len(b) + utf8.UTFMax)
+	for len(b) > 0 {
+		r, size := utf8.DecodeRune(b)
+		if r == utf8.RuneError && size == 1 {
+			size = badSequence(b)
+		}
+		out.WriteRune(r)
+		b = b[size:]
+	}
+	return out.String()
+}
+
+// badSequence is how many bytes at the start of b, which is no valid
+// sequence, count as one bad sequence for upstream's decoder: as many as
+// could begin a valid one, and a surrogate's three bytes together.
+func badSequence(b []byte) int {
+	want, low, high := 1, byte(0x80), byte(0xbf) // whole length, range of the second byte
+	switch lead := b[0]; {
+	case lead >= 0xc2 && lead <= 0xdf:
+		want = 2
+	case lead >= 0xe0 && lead <= 0xef:
+		want = 3
+		if lead == 0xe0 {
+			low = 0xa0
+		}
+	case lead >= 0xf0 && lead <= 0xf4:
+		want = 4
+		switch lead {
+		case 0xf0:
+			low = 0x90
+		case 0xf4:
+			high = 0x8f
+		}
+	}
+	n := 1
+	for n < want && n < len(b) && b[n] >= low && b[n] <= high {
+		n++
+		low, high = 0x80, 0xbf
+	}
+	return n
+}

@@ -1,0 +1,87 @@
+package wire
+
+// streamRoom is how many elements of a vector a stream's decoder makes room
+// for before they have arrived.
+const streamRoom = 16
+
+// beginVector codes the count of a vector and returns how many elements are
+// to be coded; nil is null. Each element takes at least least bytes, so that
+// a count cannot make a decoder allocate more than the input backs. A
+// negative count other than -1 reads as empty, as upstream has it.
+func beginVector[T any](c *Coder, v *[]T, least int) int {
+	if !c.decoding {
+		if *v == nil {
+			return c.length(-1)
+		}
+		return c.length(len(*v))
+	}
+	*v = nil
+	n := c.length(0)
+	if n == -1 || c.err != nil {
+		return 0
+	}
+	if n < 0 {
+		c.lossy = true
+		n = 0
+	}
+	if n > c.Left()/least {
+		c.failAt(4, ErrLength)
+		return 0
+	}
+	if c.src != nil {
+		*v = make([]T, 0, min(n, streamRoom))
+	} else {
+		*v = make([]T, n)
+	}
+	return n
+}
+
+// nextElement reports whether element i of n is to be coded, and sees to it
+// that (*v)[i] is there.
+func nextElement[T any](c *Coder, v *[]T, i, n int) bool {
+	if i >= n || c.err != nil {
+		return false
+	}
+	if i == len(*v) {
+		var zero T
+		*v = append(*v, zero)
+	}
+	return true
+}
+
+// Strings codes a vector of strings.
+func (c *Coder) Strings(v *[]string) {
+	n := beginVector(c, v, 4)
+	for i := 0; nextElement(c, v, i, n); i++ {
+		c.String(&(*v)[i])
+	}
+}
+
+// stringsNotNull codes a vector that upstream refuses when it is null; an
+// encoder writes a nil slice as an empty vector.
+func (c *Coder) stringsNotNull(v *[]string) {
+	if !c.decoding && *v == nil {
+		c.length(0)
+		return
+	}
+	c.Strings(v)
+	if c.decoding && *v == nil {
+		c.fail(ErrNull)
+	}
+}
+
+// ACLs codes an access-control list.
+func (c *Coder) ACLs(v *[]ACL) {
+	n := beginVector(c, v, 12)
+	for i := 0; nextElement(c, v, i, n); i++ {
+		(*v)[i].Code(c)
+	}
+}
+
+// IDs codes a list of identities.
+func (c *Coder) IDs(v *[]ID) {
+	n := beginVector(c, v, 8)
+	for i := 0; nextElement(c, v, i, n); i++ {
+		(*v)[i].Code(c)
+	}
+}
