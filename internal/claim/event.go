@@ -1,0 +1,125 @@
+package claim
+
+import (
+	"strconv"
+	"time"
+
+	"bellwether/wire"
+)
+
+// Event is what happens to an Election: one of the types below.
+type Event interface{ event() }
+
+// Attached: the client is connected with this session, for the first time or
+// again. Another session than before means that the one before is over.
+type Attached struct {
+	Session wire.SessionID
+	Lease   Lease
+}
+
+// Disconnected: there is no connection. The session may live on.
+type Disconnected struct{}
+
+// Expired: a server said that the session is over.
+type Expired struct{}
+
+// Closed: the client closes its session. It is to be stepped before the
+// server can know.
+type Closed struct{}
+
+// Confirmed: a later proof that the session lives.
+type Confirmed struct{ Lease Lease }
+
+// Reply answers the Request with this N, one result for each operation.
+type Reply struct {
+	N       uint64
+	Results []Result
+}
+
+// Fired: the watch at Path is over, by an event of any kind or otherwise. It
+// is stepped after the Reply of the request that set the watch.
+type Fired struct{ Path string }
+
+// Resign: give up the bid, or leadership.
+type Resign struct{}
+
+// Tick: time has passed.
+type Tick struct{}
+
+func (Attached) event()     {}
+func (Disconnected) event() {}
+func (Expired) event()      {}
+func (Closed) event()       {}
+func (Confirmed) event()    {}
+func (Reply) event()        {}
+func (Fired) event()        {}
+func (Resign) event()       {}
+func (Tick) event()         {}
+
+// Ready is what has come of the steps since the last one.
+type Ready struct {
+	Request *Request // nil: none. At most one is outstanding.
+	// Wake is how soon the next Step must come if nothing happens; 0 means
+	// whenever. Tick does.
+	Wake time.Duration
+	// KeepAlive: the session is to be pinged every tenth of its timeout, and
+	// each proof to be stepped as Confirmed.
+	KeepAlive  bool
+	Happenings []Happening
+}
+
+// Phase is the part of its life an Election is in.
+type Phase uint8
+
+// The phases, in their order. A phase may be left out but none comes back.
+const (
+	Joining  Phase = iota // until the bid stands
+	Standing              // the bid stands, in line or first without proof
+	Leading
+	Leaving // no leader any more; removing the bid
+	Done
+)
+
+var phaseNames = [...]string{"joining", "standing", "leading", "leaving", "done"}
+
+func (p Phase) String() string { return phaseNames[p] }
+
+// Reason is why an Election ended.
+type Reason uint8
+
+// The reasons.
+const (
+	Resigned       Reason = iota + 1
+	LeaseLapsed           // the deadline passed without a proof that the session lives
+	SessionExpired        // a server said so
+	SessionClosed         // the client was closed
+	BidGone               // somebody else deleted the bid
+	Refused               // the server does not allow what the recipe needs
+)
+
+var reasonNames = [...]string{"", "resigned", "no proof in time that the session lives", "session expired",
+	"client closed", "bid deleted by somebody else", "refused"}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "reason " + strconv.Itoa(int(r))
+}
+
+// State is how an Election stands.
+type State struct {
+	Phase Phase
+	Bid   string // name; empty while not known
+	// For is the bid that is watched and ForID its owner's id; Ahead is how
+	// many bids preceded at the last look.
+	For, ForID string
+	Ahead      int
+	Token      wire.Zxid // the bid's czxid, 0 while not known
+	// Published: LEADER names this bid. PublishErr is why it does not.
+	Published  bool
+	PublishErr error
+	Led        bool // there was a term, which may be over
+	Reason     Reason
+	Err        error // details of Refused
+}

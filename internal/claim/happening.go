@@ -1,0 +1,111 @@
+package claim
+
+import (
+	"fmt"
+	"time"
+
+	"bellwether/wire"
+)
+
+// Happening is something worth telling: one of the types below. String is
+// what the log says.
+type Happening interface{ String() string }
+
+// Joined: the bid stands. Found is set when the reply of its creation was
+// lost and it was found again.
+type Joined struct {
+	Bid   string
+	Found bool
+}
+
+// Waiting: Ahead bids precede, the nearest of which is watched.
+type Waiting struct {
+	Bid   string
+	For   string
+	ForID string
+	Ahead int
+}
+
+// Woken: the watched bid changed, which means to look again.
+type Woken struct{ Bid, By string }
+
+// First: no bid precedes, but the session is not proven alive yet.
+type First struct{ Bid string }
+
+// Leads: a term began. Proof is nil when its deadline is proven.
+type Leads struct {
+	Bid   string
+	Token wire.Zxid
+	Left  time.Duration
+	Proof error
+}
+
+// Published: LEADER names this bid.
+type Published struct{ Bid, Path string }
+
+// Unpublished: LEADER cannot name this bid for now; it is tried again.
+type Unpublished struct {
+	Bid, Path string
+	Err       error
+}
+
+// Ended: the claim is given up; the bid, if there is one, is removed next.
+type Ended struct {
+	Bid    string
+	Led    bool
+	Reason Reason
+	Err    error
+}
+
+// Left: the bid is gone. Err is set when it could not be removed and stays
+// until the session ends.
+type Left struct {
+	Bid string
+	Err error
+}
+
+func (h Joined) String() string {
+	if h.Found {
+		return fmt.Sprintf("bid %s found again after a lost reply", h.Bid)
+	}
+	return fmt.Sprintf("bid %s made", h.Bid)
+}
+
+func (h Waiting) String() string {
+	return fmt.Sprintf("bid %s waits for %s of %q, %d ahead", h.Bid, h.For, h.ForID, h.Ahead)
+}
+
+func (h Woken) String() string { return fmt.Sprintf("bid %s woken by %s", h.Bid, h.By) }
+
+func (h First) String() string { return fmt.Sprintf("bid %s is first, session not yet proven", h.Bid) }
+
+func (h Leads) String() string {
+	if h.Proof != nil {
+		return fmt.Sprintf("bid %s leads, token %v, without proof: %v", h.Bid, h.Token, h.Proof)
+	}
+	return fmt.Sprintf("bid %s leads, token %v, proven for %v", h.Bid, h.Token, h.Left)
+}
+
+func (h Published) String() string { return fmt.Sprintf("bid %s published at %s", h.Bid, h.Path) }
+
+func (h Unpublished) String() string {
+	return fmt.Sprintf("bid %s not published at %s: %v", h.Bid, h.Path, h.Err)
+}
+
+func (h Ended) String() string {
+	what := "gave up waiting"
+	if h.Led {
+		what = "leads no more"
+	}
+	if h.Err != nil {
+		return fmt.Sprintf("bid %s %s: %v: %v", h.Bid, what, h.Reason, h.Err)
+	}
+	return fmt.Sprintf("bid %s %s: %v", h.Bid, what, h.Reason)
+}
+
+func (h Left) String() string {
+	if h.Err != nil {
+		return fmt.Sprintf("bid %s left behind until its session ends: %v", h.Bid, h.Err)
+	}
+	return fmt.Sprintf("bid %s gone", h.Bid)
+}

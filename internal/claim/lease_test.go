@@ -1,0 +1,72 @@
+package claim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestLeaseDeadlines is the rule T - D - 1 % in numbers.
+func TestLeaseDeadlines(t *testing.T) {
+	for _, c := range []struct {
+		timeout, delay, window time.Duration
+		proven                 bool
+	}{
+		{30 * time.Second, 14 * time.Second, 15700 * time.Millisecond, true},
+		{10 * time.Second, 2 * time.Second, 7900 * time.Millisecond, true},
+		{10 * time.Second, 500 * time.Millisecond, 9400 * time.Millisecond, true},
+		{9 * time.Second, 14 * time.Second, 6 * time.Second, false},
+		{9 * time.Second, 9 * time.Second, 6 * time.Second, false},
+		{100 * time.Second, 99 * time.Second, 200 * time.Second / 3, false}, // the margin takes the rest
+	} {
+		l := Lease{Timeout: c.timeout, Delay: c.delay}
+		if got := l.Window(); got != c.window {
+			t.Errorf("T %v, D %v: window %v, want %v", c.timeout, c.delay, got, c.window)
+		}
+		var none *NoProof
+		if err := l.Proof(); (err == nil) != c.proven || err != nil && !errors.As(err, &none) {
+			t.Errorf("T %v, D %v: proof %v", c.timeout, c.delay, err)
+		}
+	}
+}
+
+// TestElapsedTimeIsTheLargerClock covers suspends and set clocks.
+func TestElapsedTimeIsTheLargerClock(t *testing.T) {
+	sent := Moment{Mono: 100 * time.Second, Wall: 5000 * time.Second}
+	l := Lease{Sent: sent, Timeout: 10 * time.Second, Delay: time.Second} // lasts 8.9 s
+	for _, c := range []struct {
+		name       string
+		mono, wall time.Duration
+		left       time.Duration
+	}{
+		{"both run", 3 * time.Second, 3 * time.Second, 5900 * time.Millisecond},
+		{"suspended for a minute", time.Second, 61 * time.Second, -52100 * time.Millisecond},
+		{"wall clock set back an hour", 3 * time.Second, 3*time.Second - time.Hour, 5900 * time.Millisecond},
+		{"wall clock set ahead", 3 * time.Second, 8900 * time.Millisecond, 0},
+	} {
+		now := Moment{sent.Mono + c.mono, sent.Wall + c.wall}
+		if got := l.Left(now); got != c.left {
+			t.Errorf("%s: left %v, want %v", c.name, got, c.left)
+		}
+	}
+}
+
+// TestSmallestTimeoutCounts shows that a renewal never trusts a longer
+// timeout, nor an older proof.
+func TestSmallestTimeoutCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l Lease
+		least, latest := time.Duration(1<<62), time.Duration(0)
+		for range rapid.IntRange(1, 8).Draw(t, "n") {
+			timeout := time.Duration(rapid.Int64Range(1, 1e11).Draw(t, "timeout"))
+			sent := time.Duration(rapid.Int64Range(0, 1e11).Draw(t, "sent"))
+			l.renew(Lease{Sent: Moment{sent, sent}, Timeout: timeout})
+			least, latest = min(least, timeout), max(latest, sent)
+			if l.Timeout != least || l.Sent.Mono != latest {
+				t.Fatalf("%+v, want timeout %v of %v", l, least, latest)
+			}
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package claim
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Naming is the way a recipe names its bids. It decides with whom a parent
+// can be shared: candidates see each other's bids under every naming, but
+// other libraries look for their own pattern only.
+type Naming uint8
+
+// The namings. Each ends in the sequence number the server appends.
+const (
+	Own          Naming = iota // <32 hex digits>-n_<seq>
+	Plain                      // n_<seq>, of Apache's LeaderElectionSupport
+	CuratorLatch               // _c_<uuid>-latch-<seq>, of Curator's LeaderLatch
+	CuratorLock                // _c_<uuid>-lock-<seq>, of Curator's InterProcessMutex
+	KazooLock                  // <32 hex digits>__lock__<seq>, of kazoo's Lock and Election
+	GoZKLock                   // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock
+	Foreign                    // any other name that ends in a sequence number; never made by us
+)
+
+var namingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign"}
+
+func (n Naming) String() string {
+	if int(n) < len(namingNames) {
+		return namingNames[n]
+	}
+	return "naming " + strconv.Itoa(int(n))
+}
+
+// Nonce is the random part of a bid's name, fresh for each bid. It makes a
+// path unique for ever, which is what a guard that checks a path rests on.
+type Nonce [16]byte
+
+func (n Nonce) String() string { return hex.EncodeToString(n[:]) }
+
+// uuid is the nonce as Curator writes it, 8-4-4-4-12.
+func (n Nonce) uuid() string {
+	h := n.String()
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// Prefix is the name of a bid before the server appends the sequence number.
+// Plain names carry no nonce.
+func (n Naming) Prefix(nonce Nonce) string {
+	switch n {
+	case Own:
+		return nonce.String() + "-n_"
+	case Plain:
+		return "n_"
+	case CuratorLatch:
+		return "_c_" + nonce.uuid() + "-latch-"
+	case CuratorLock:
+		return "_c_" + nonce.uuid() + "-lock-"
+	case KazooLock:
+		return nonce.String() + "__lock__"
+	case GoZKLock:
+		return "_c_" + nonce.String() + "-lock-"
+	}
+	panic(fmt.Sprintf("claim: bids of naming %v are not made here", n))
+}
+
+// Bid is the name of a bid, taken apart.
+type Bid struct {
+	Name   string // as it stands below the parent
+	Naming Naming
+	Seq    int32
+}
+
+// errNoBid is for names that are no bid; callers skip them.
+var errNoBid = errors.New("no sequence number at the end of the name")
+
+// ParseBid takes a child's name apart. A name that does not end in a sequence
+// number as servers write it is no bid: LEADER, lock tables, anything else
+// that lies beside the bids.
+func ParseBid(name string) (Bid, error) {
+	for _, p := range patterns {
+		i := strings.LastIndex(name, p.mark)
+		if i < 0 || !p.head(name[:i]) {
+			continue
+		}
+		if seq, ok := parseSeq(name[i+len(p.mark):]); ok {
+			return Bid{Name: name, Naming: p.naming, Seq: seq}, nil
+		}
+	}
+	for _, width := range [...]int{10, 11} {
+		if i := len(name) - width; i >= 0 {
+			if seq, ok := parseSeq(name[i:]); ok {
+				return Bid{Name: name, Naming: Foreign, Seq: seq}, nil
+			}
+		}
+	}
+	return Bid{}, errNoBid
+}
+
+// patterns are the namings we know, the stricter ones first: a mark before
+// the sequence number, and what may stand before the mark.
+var patterns = [...]struct {
+	naming Naming
+	mark   string
+	head   func(string) bool
+}{
+	{Own, "-n_", isHex32},
+	{Plain, "n_", func(s string) bool { return s == "" }},
+	{CuratorLatch, "latch-", func(s string) bool { return s == "" || isProtected(s, 36) }},
+	{GoZKLock, "-lock-", func(s string) bool { return strings.HasPrefix(s, "_c_") && isHex32(s[3:]) }},
+	{CuratorLock, "lock-", func(s string) bool { return s == "" || isProtected(s, 36) }},
+	{KazooLock, "__lock__", isHex32},
+}
+
+// isHex32 reports whether s is 32 lower-case hex digits.
+func isHex32(s string) bool {
+	if len(s) != 32 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// isProtected reports whether s is Curator's protection prefix with an id of
+// n characters.
+func isProtected(s string, n int) bool {
+	return len(s) == n+4 && strings.HasPrefix(s, "_c_") && s[n+3] == '-'
+}
+
+// parseSeq reads a sequence number exactly as servers write it, %010d of an
+// int32: ten digits, or a minus sign with nine or ten.
+func parseSeq(s string) (int32, bool) {
+	if len(s) != 10 && len(s) != 11 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || FormatSeq(int32(n)) != s {
+		return 0, false
+	}
+	return int32(n), true
+}
+
+// FormatSeq writes a sequence number as servers do.
+func FormatSeq(seq int32) string { return fmt.Sprintf("%010d", seq) }

@@ -1,0 +1,93 @@
+package claim
+
+import (
+	"errors"
+
+	"bellwether/wire"
+)
+
+// OpKind is what an [Op] asks of the server.
+type OpKind uint8
+
+// The kinds. Watch and Unwatch concern the client's session as well.
+const (
+	OpSync    OpKind = iota + 1 // bring the connected server up to date
+	OpParents                   // create Path and what is missing above it as persistent znodes; it may exist
+	OpCreate                    // create an ephemeral
+	OpList                      // the names of the children
+	OpGet                       // data and stat
+	OpWatch                     // data and stat, and a watch for the znode's deletion; no watch where there is none
+	OpUnwatch                   // give up the watch; never fails
+	OpDelete                    // delete, whatever the version unless it is given
+	OpCheck                     // in a multi alone: the znode exists
+	OpMulti                     // Ops, all or none
+)
+
+var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi"}
+
+func (k OpKind) String() string { return opNames[k] }
+
+// AnyVersion leaves the version of a znode out of account.
+const AnyVersion = -1
+
+// Op is one operation to carry out on the server.
+type Op struct {
+	Kind       OpKind
+	Path       string
+	Data       []byte // create
+	Sequential bool   // create
+	Version    int32  // delete
+	Ops        []Op   // multi
+}
+
+// Request is a batch of operations. They are sent in order over the session's
+// connection, without need to wait in between, and answered together by one
+// [Reply] with the same N.
+type Request struct {
+	N   uint64
+	Ops []Op
+}
+
+// Result is what one operation gave.
+type Result struct {
+	// Err is a wire.Code or wraps one. ErrConnectionLoss means that a write
+	// may or may not have happened; an operation that was never sent because
+	// of it has the same.
+	Err    error
+	Failed int // multi: which operation failed
+	Path   string
+	Data   []byte
+	Stat   wire.Stat
+	Names  []string
+}
+
+// fate is what an error means for what to do next.
+type fate uint8
+
+const (
+	fine    fate = iota
+	again        // not done, or not known to be done: find out, try later
+	expired      // the session is over
+	closed       // the client is
+	denied       // the tree or the server says no
+)
+
+// fateOf sorts an error.
+func fateOf(err error) fate {
+	var code wire.Code
+	switch {
+	case err == nil:
+		return fine
+	case !errors.As(err, &code):
+		return denied
+	}
+	switch code {
+	case wire.ErrConnectionLoss, wire.ErrOperationTimeout, wire.ErrSessionMoved, wire.ErrNotReadOnly, wire.ErrThrottledOp:
+		return again
+	case wire.ErrSessionExpired:
+		return expired
+	case wire.ErrClosing:
+		return closed
+	}
+	return denied
+}
