@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// derivation is one computed value of testdata/client.json; which fields it
+// has goes by its kind.
+type derivation struct {
+	Kind      string
+	SessionID string
+	Passwd    string
+
+	Input string
+	ID    string
+
+	ElapsedMs    string
+	ServerID     ServerID
+	SessionIDHex string
+
+	TTLMs    string
+	OwnerHex string
+
+	StoredCreates int32
+	NumChildren   int32
+	Cversion      int32
+
+	Counter int32
+	Suffix  string
+
+	Requested int32
+	TickTime  int32
+	Result    int32
+
+	Username    string
+	Password    string
+	Challenge   string
+	Cnonce      string
+	NC          string
+	DigestURI   string
+	Response    string
+	ServerFinal string
+
+	Path  string
+	Valid bool
+}
+
+// TestDerivedValues computes every derived value of the golden file.
+func TestDerivedValues(t *testing.T) {
+	var file struct{ Derivations []json.RawMessage }
+	readJSON(t, "client.json", &file)
+	if len(file.Derivations) != 67 {
+		t.Errorf("%d derivations, want 67", len(file.Derivations))
+	}
+	for i, raw := range file.Derivations {
+		var d derivation
+		unmarshal(t, raw, &d)
+		t.Run(d.Kind+"/"+strconv.Itoa(i), func(t *testing.T) {
+			if got, want := d.values(t); got != want {
+				t.Errorf("%s: %q, want %q", raw, got, want)
+			}
+		})
+	}
+}
+
+// values are the computed and the recorded value as texts.
+func (d *derivation) values(t *testing.T) (got, want string) {
+	switch d.Kind {
+	case "session-password":
+		p := SessionID(parse(t, d.SessionID)).Password()
+		return hex.EncodeToString(p[:]), d.Passwd
+	case "digest-id":
+		return DigestID(d.Input), d.ID
+	case "first-session-id":
+		return FirstSessionID(d.ServerID, parse(t, d.ElapsedMs)).String(), d.SessionIDHex
+	case "ttl-ephemeral-owner":
+		owner := TTLOwner(parse(t, d.TTLMs))
+		if ms, ok := OwnerTTL(owner); !ok || ms != parse(t, d.TTLMs) {
+			t.Errorf("owner %x holds TTL %d, %v", owner, ms, ok)
+		}
+		return hex0x(owner), d.OwnerHex
+	case "visible-cversion":
+		return decimal(VisibleCversion(d.StoredCreates, d.NumChildren)), decimal(d.Cversion)
+	case "sequence-suffix":
+		return SequenceSuffix(d.Counter), d.Suffix
+	case "negotiated-timeout":
+		return decimal(NegotiateTimeout(d.Requested, 2*d.TickTime, 20*d.TickTime)), decimal(d.Result)
+	case "sasl-digest-md5":
+		e := d.exchange()
+		return e.Response() + " rspauth=" + e.Rspauth(), d.Response + " " + d.ServerFinal
+	case "path-validation":
+		return strconv.FormatBool(ValidPath(d.Path)), strconv.FormatBool(d.Valid)
+	}
+	return "nothing", d.Kind
+}
+
+func (d *derivation) exchange() *DigestMD5 {
+	realm := regexp.MustCompile(`realm="(.*?)"`).FindStringSubmatch(d.Challenge)[1]
+	nonce := regexp.MustCompile(`nonce="(.*?)"`).FindStringSubmatch(d.Challenge)[1]
+	return &DigestMD5{Username: d.Username, Password: d.Password, Realm: realm, Nonce: nonce,
+		Cnonce: d.Cnonce, Count: d.NC, URI: d.DigestURI}
+}
+
+func parse(t *testing.T, s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func decimal(n int32) string { return strconv.Itoa(int(n)) }
+
+// TestQuorumDigestMD5 computes the proofs of a captured exchange between two
+// servers, which names an authorization id.
+func TestQuorumDigestMD5(t *testing.T) {
+	d := &DigestMD5{
+		Username: "test", Password: "mypassword", Realm: "zk-quorum-sasl-md5", Authzid: "test", Count: "00000001",
+		Nonce: "W77WMGbZEQxaEXSUQySEXMJilzN4ONPHoEYthmcS", Cnonce: "OdK9oTcmH09FR0wQb4UNqnZABirO/LI+HaDyneAl",
+		URI: "zookeeper-quorum/zk-quorum-sasl-md5",
+	}
+	if got, want := d.Response(), "8038da6d0a749f6d196975a0a2a5620c"; got != want {
+		t.Errorf("response %s, want %s", got, want)
+	}
+	if got, want := d.Rspauth(), "688a3423d1c05b98cace04f78d7a4bd2"; got != want {
+		t.Errorf("rspauth %s, want %s", got, want)
+	}
+}
+
+// TestOwnersThatHoldNoTTL: neither sessions nor containers are taken for one.
+func TestOwnersThatHoldNoTTL(t *testing.T) {
+	for _, owner := range []int64{0, 1, OwnerContainer, 0x100000ed48f0000, -1, ownerTTL | 1<<40, -2 << 56} {
+		if ms, ok := OwnerTTL(owner); ok {
+			t.Errorf("owner %x: TTL %d", owner, ms)
+		}
+	}
+}
+
+// TestSequenceSuffixHasTenCharactersWhereItCan: the sign counts as one.
+func TestSequenceSuffixHasTenCharactersWhereItCan(t *testing.T) {
+	for counter, want := range map[int32]string{
+		-1: "-000000001", -999999999: "-999999999", -1000000000: "-1000000000", 1234567890: "1234567890",
+	} {
+		if got := SequenceSuffix(counter); got != want {
+			t.Errorf("%d: %q, want %q", counter, got, want)
+		}
+	}
+}
+
+// TestPathsWithCharactersAtTheEdge walks every boundary of the refused ranges.
+func TestPathsWithCharactersAtTheEdge(t *testing.T) {
+	for _, tt := range []struct {
+		char  rune
+		valid bool
+	}{
+		{0x1f, false}, {0x20, true}, {0x7e, true}, {0x7f, false}, {0x9f, false}, {0xa0, true},
+		{0xd7ff, true}, {0xe000, false}, {0xf8ff, false}, {0xf900, true}, {0xffef, true},
+		{0xfff0, false}, {0xffff, false}, {0x10000, false}, {0x10ffff, false},
+	} {
+		if got := ValidPath("/a" + string(tt.char) + "/b"); got != tt.valid {
+			t.Errorf("%U: %v, want %v", tt.char, got, tt.valid)
+		}
+	}
+	for path, want := range map[string]bool{"/a\xff": false, "/\xc0\x80": false, "/.": false, "/..": false, "/...": true, "///": false} {
+		if got := ValidPath(path); got != want {
+			t.Errorf("%q: %v, want %v", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"strings"
+)
+
+// ValidPath applies the rules for paths that servers enforce and clients
+// check before they send: a path is "/", or begins with a slash, ends with
+// none, and has no component that is empty, "." or "..", and no character
+// that is a control, private, a surrogate, a special (U+FFF0 to U+FFFF) or
+// outside the basic plane. The name of a sequential znode is checked with
+// its suffix.
+func ValidPath(path string) bool {
+	if path == "/" {
+		return true
+	}
+	if path == "" || path[0] != '/' {
+		return false
+	}
+	for rest, more := path[1:], true; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, "/")
+		if name == "" || name == "." || name == ".." || !validName(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// validName reports whether a path may contain every character of s.
+func validName(s string) bool {
+	for _, r := range s {
+		switch {
+		case r < 0x20, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
+			return false // malformed UTF-8 reads as U+FFFD
+		}
+	}
+	return true
+}
+
+// SequenceSuffix is what a server appends to the name of a sequential znode:
+// counter is how many children its parent has had created, as ten digits at
+// least. It wraps to negative numbers.
+func SequenceSuffix(counter int32) string {
+	const digits = 10
+	n := int64(counter)
+	var b [digits + 1]byte // with the sign of the longest
+	sign := n < 0
+	if sign {
+		n = -n
+	}
+	i := len(b)
+	for range digits {
+		i--
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	if sign {
+		// As upstream's format has it, the sign counts as one of the ten.
+		if b[i] == '0' {
+			i++
+		}
+		i--
+		b[i] = '-'
+	}
+	return string(b[i:])
+}
