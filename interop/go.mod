@@ -2,6 +2,9 @@ module bellwether/interop
 
 go 1.26.0
 
-require github.com/go-zookeeper/zk v1.0.4
+require (
+	bellwether v0.0.0
+	github.com/go-zookeeper/zk v1.0.4
+)
 
 replace bellwether => ../

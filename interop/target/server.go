@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,12 +219,25 @@ func Word(addr, word string) (string, error) {
 	return answer.String(), err
 }
 
+// Ports that servers are started on. They lie below those that systems hand out
+// for outgoing connections and for port 0, so that nobody takes one between the
+// look and the start of a Java process, which can be seconds later.
+const (
+	portMin = 20000
+	portMax = 32000
+	tries   = 100 // ports looked at before giving up
+)
+
 // freeAddr returns a loopback address that nobody listens on just now.
 func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var last error
+	for range tries {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(portMin+rand.IntN(portMax-portMin)))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			return addr, l.Close()
+		}
+		last = err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return "", fmt.Errorf("no free port among %d: %w", tries, last)
 }
