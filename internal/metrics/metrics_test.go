@@ -1,0 +1,103 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"pgregory.net/rapid"
+)
+
+// The histogram's error is bounded: a value and the middle of its bucket
+// differ by less than one part in subBuckets.
+func TestBucketKeepsValuesApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.Int64Range(0, math.MaxInt64).Draw(t, "v")
+		got := value(bucket(v))
+		if off := math.Abs(float64(got) - float64(v)); off > float64(v)/subBuckets {
+			t.Fatalf("%d stands for %d", got, v)
+		}
+	})
+	if last := bucket(math.MaxInt64); last >= buckets {
+		t.Fatalf("bucket %d of %d", last, buckets)
+	}
+}
+
+// Quantiles follow what was observed, and forget it after two rotations.
+func TestSummaryQuantilesForget(t *testing.T) {
+	s := newSummary(true)
+	for i := int64(1); i <= 1000; i++ {
+		s.Observe(i*Unit, 1)
+	}
+	f := s.Figures()
+	for _, q := range []struct{ got, want float64 }{{f.P50, 500}, {f.P90, 900}, {f.P99, 990}, {f.P999, 999}} {
+		if math.Abs(q.got-q.want) > q.want/subBuckets {
+			t.Errorf("quantile %v, want about %v", q.got, q.want)
+		}
+	}
+	if f.Count != 1000 || f.Min != 1 || f.Max != 1000 || f.Average != 500.5 {
+		t.Errorf("figures %+v", f)
+	}
+	s.rotate()
+	if s.Figures().QuantilesEmpty {
+		t.Error("one rotation forgot everything")
+	}
+	s.rotate()
+	if f := s.Figures(); !f.QuantilesEmpty || f.Count != 1000 {
+		t.Errorf("after two rotations: %+v", f)
+	}
+}
+
+// Many goroutines add without losing anything.
+func TestObserveIsConcurrent(t *testing.T) {
+	s := newSummary(true)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range int64(1000) {
+				s.Observe(i+int64(g), 2)
+			}
+		})
+	}
+	wg.Wait()
+	if f := s.Figures(); f.Count != 16000 || f.Min != 0 || f.Max != 1.006 {
+		t.Errorf("figures %+v", f)
+	}
+}
+
+// One registry gives the same figures to mntr and to Prometheus, under the
+// names each expects.
+func TestNamesOutward(t *testing.T) {
+	r := New()
+	r.Counter("snap_count").Add(3)
+	r.Gauge("avg_latency", func() float64 { return 0.25 })
+	r.Gauge("znode_count", func() float64 { return 5 })
+	r.Basic("fsynctime").Observe(2*Unit, 1)
+	r.Advanced("readlatency").Observe(7*Unit, 1)
+	var names []string
+	for _, s := range r.Samples() {
+		names = append(names, s.Name)
+	}
+	want := strings.Fields(`avg_latency znode_count snap_count avg_fsynctime min_fsynctime max_fsynctime cnt_fsynctime sum_fsynctime
+		avg_readlatency min_readlatency max_readlatency cnt_readlatency sum_readlatency
+		p50_readlatency p95_readlatency p99_readlatency p999_readlatency`)
+	if !slices.Equal(names, want) {
+		t.Errorf("mntr names %v\nwant %v", names, want)
+	}
+	p := prometheus.NewPedanticRegistry()
+	p.MustRegister(r)
+	families, err := p.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names = nil
+	for _, f := range families {
+		names = append(names, f.GetName())
+	}
+	if want := strings.Fields("avg_latency fsynctime readlatency snap_count znode_count"); !slices.Equal(names, want) {
+		t.Errorf("prometheus names %v, want %v", names, want)
+	}
+}

@@ -1,0 +1,141 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Counter is a number that only grows.
+type Counter struct{ v atomic.Int64 }
+
+// Add adds n, which must not be negative.
+func (c *Counter) Add(n int64) { c.v.Add(n) }
+
+// Value is the sum so far.
+func (c *Counter) Value() int64 { return c.v.Load() }
+
+// Registry is a set of named figures. Names are registered once, before the
+// first Samples; after that everything may be used by any goroutine.
+type Registry struct {
+	mu      sync.Mutex
+	entries []entry
+}
+
+// entry is one name; exactly one of the last three is set.
+type entry struct {
+	name    string
+	desc    *prometheus.Desc
+	counter *Counter
+	gauge   func() float64
+	summary *Summary
+}
+
+// New returns an empty registry.
+func New() *Registry { return &Registry{} }
+
+func (r *Registry) add(e entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.entries, func(o entry) bool { return o.name == e.name }) {
+		panic("metrics: " + e.name + " is registered twice")
+	}
+	e.desc = prometheus.NewDesc(e.name, e.name, nil, nil)
+	r.entries = append(r.entries, e)
+}
+
+// Counter registers a counter.
+func (r *Registry) Counter(name string) *Counter {
+	c := new(Counter)
+	r.add(entry{name: name, counter: c})
+	return c
+}
+
+// Gauge registers a figure that value is asked for each time; value must be
+// safe for any goroutine and must not take long.
+func (r *Registry) Gauge(name string, value func() float64) {
+	r.add(entry{name: name, gauge: value})
+}
+
+// Basic registers a summary without quantiles.
+func (r *Registry) Basic(name string) *Summary { return r.summary(name, false) }
+
+// Advanced registers a summary with quantiles.
+func (r *Registry) Advanced(name string) *Summary { return r.summary(name, true) }
+
+func (r *Registry) summary(name string, quantiles bool) *Summary {
+	s := newSummary(quantiles)
+	r.add(entry{name: name, summary: s})
+	return s
+}
+
+// Rotate lets the quantiles forget what is older than the last Rotate but one.
+func (r *Registry) Rotate() {
+	for _, e := range r.list() {
+		if e.summary != nil {
+			e.summary.rotate()
+		}
+	}
+}
+
+// list is a copy of the entries, in order of registration.
+func (r *Registry) list() []entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.entries)
+}
+
+// Sample is one line of mntr. Integer: the value is to be printed without a
+// fraction.
+type Sample struct {
+	Name    string // without zk_
+	Value   float64
+	Integer bool
+}
+
+// Samples lists all figures: gauges, counters, then summaries, each in the
+// order of registration.
+func (r *Registry) Samples() []Sample {
+	var gauges, counters, summaries []Sample
+	for _, e := range r.list() {
+		switch {
+		case e.gauge != nil:
+			v := e.gauge()
+			gauges = append(gauges, Sample{e.name, v, !fractional(e.name)})
+		case e.counter != nil:
+			counters = append(counters, Sample{e.name, float64(e.counter.Value()), true})
+		default:
+			summaries = append(summaries, e.summary.samples(e.name)...)
+		}
+	}
+	return slices.Concat(gauges, counters, summaries)
+}
+
+// fractional tells the gauges that are printed as decimals.
+func fractional(name string) bool {
+	return strings.HasPrefix(name, "avg_") || strings.HasSuffix(name, "_probability")
+}
+
+// Describe is the Collector's; see Collect.
+func (r *Registry) Describe(ch chan<- *prometheus.Desc) {
+	for _, e := range r.list() {
+		ch <- e.desc
+	}
+}
+
+// Collect gives all figures to Prometheus.
+func (r *Registry) Collect(ch chan<- prometheus.Metric) {
+	for _, e := range r.list() {
+		switch {
+		case e.gauge != nil:
+			ch <- prometheus.MustNewConstMetric(e.desc, prometheus.GaugeValue, e.gauge())
+		case e.counter != nil:
+			ch <- prometheus.MustNewConstMetric(e.desc, prometheus.CounterValue, float64(e.counter.Value()))
+		default:
+			ch <- e.summary.metric(e.desc)
+		}
+	}
+}
