@@ -176,7 +176,7 @@ func TestGoZKAuthAndACL(t *testing.T) {
 		}
 		_, err = owner.Set(path, nil, -1)
 		wantErr(t, "set without write permission", err, zk.ErrNoAuth)
-		if _, err := dialSuper(t, s.Addr).Set(path, nil, -1); err != nil {
+		if _, err := dialSuper(t, s.Addr, sessionTimeout).Set(path, nil, -1); err != nil {
 			t.Errorf("set by super: %v", err)
 		}
 	})

@@ -32,7 +32,13 @@ type client struct {
 // dial opens a session that ends with the test.
 func dial(t *testing.T, addr string) client {
 	t.Helper()
-	conn, states, err := zk.Connect([]string{addr}, sessionTimeout, zk.WithLogger(quiet{}))
+	return dialFor(t, addr, sessionTimeout)
+}
+
+// dialFor is dial with a session timeout to ask for.
+func dialFor(t *testing.T, addr string, timeout time.Duration) client {
+	t.Helper()
+	conn, states, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +48,10 @@ func dial(t *testing.T, addr string) client {
 	return c
 }
 
-// dialSuper is dial with every permission.
-func dialSuper(t *testing.T, addr string) client {
+// dialSuper is dialFor with every permission.
+func dialSuper(t *testing.T, addr string, timeout time.Duration) client {
 	t.Helper()
-	c := dial(t, addr)
+	c := dialFor(t, addr, timeout)
 	if err := c.AddAuth("digest", []byte("super:"+target.Password)); err != nil {
 		t.Fatalf("addauth as super: %v", err)
 	}

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,15 +58,20 @@ type Server struct {
 	Addr string // host:port of the client port; survives Restart
 	Data string // dataDir and dataLogDir
 
-	dir  string // zoo.cfg and the log
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	dir    string // zoo.cfg and the log
+	reapMS int
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the process has ended
 }
 
 // Options vary a server's configuration.
 type Options struct {
 	Data  string            // an existing data directory; empty means a new one
 	Extra map[string]string // further lines of zoo.cfg
+
+	// Reap is how often the server looks for empty containers and lapsed TTL
+	// nodes; 0 means twice a second.
+	Reap time.Duration
 }
 
 // Start runs a server of the given kind and returns when it answers. The
@@ -80,7 +86,8 @@ func Start(kind Kind, dir string, opt Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir}
+	reap := cmp.Or(opt.Reap, 500*time.Millisecond)
+	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir, reapMS: int(reap.Milliseconds())}
 	if err := s.writeConfig(opt.Extra); err != nil {
 		return nil, err
 	}
