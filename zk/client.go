@@ -2,50 +2,276 @@ package zk
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"bellwether/wire"
 )
 
 // Client is a session with an ensemble. All its methods may be called from any goroutine.
 type Client struct {
-	opt Options
+	opt     Options
+	chroot  string // empty, or a path without a slash at its end
+	began   time.Time
+	kill    context.CancelFunc          // ends run and the clean-ups at once
+	done    chan struct{}               // closed when run has returned
+	wake    chan struct{}               // one token: the writer has something to do
+	clean   func(func(context.Context)) // runs a clean-up in the background
+	tidying sync.WaitGroup
 
-	mu     sync.Mutex
-	status Status
-	lease  Lease
+	mu       sync.Mutex
+	status   Status
+	sess     session
+	lease    Lease
+	link     *link // nil while there is none
+	queue    callList
+	waiting  int // calls in any list
+	xid      int32
+	watches  watches
+	creds    []Auth
+	paces    []*time.Duration // of KeepAlive
+	paced    bool             // paces changed since the writer looked
+	supports map[address]*support
+
+	servers  []server
+	turn     int
+	prefer   *server // to be tried next
+	failures int     // attempts since the session was last confirmed
+	lastErr  error   // of the last attempt
+	lastLink time.Duration
+
+	zxidSeen     wire.Zxid // in answers and events
+	zxidAnswered wire.Zxid // in answers alone: all events up to it were received
+
+	closing bool
+	ended   bool  // the server confirmed the end, or the session is over
+	fatal   error // the credentials are refused
+	over    error // what calls get once run is ending
+}
+
+// session is what the client knows of its session.
+type session struct {
+	Session
+	timeout  time.Duration
+	smallest time.Duration // timeout, over all attachments
+	writable bool          // attached at least once to a server with a quorum
 }
 
 // Connect opens a client and waits until its session stands. Servers are
 // host:port pairs separated by commas, the port 2181 where it is left out, IPv6
 // addresses in brackets; a name that begins with an underscore is looked up
 // as an SRV record. A path behind the last one is the root (chroot) of all
-// the client's paths. When ctx ends first the client is closed.
+// the client's paths; it is not created. When ctx ends first the client is closed.
 func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
-	return connect(ctx, servers, o)
+	c, err := Open(servers, o)
+	if err != nil {
+		return nil, err
+	}
+	for s := range c.States(ctx) {
+		switch s.State {
+		case Connected, ReadOnly:
+			return c, nil
+		case AuthFailed:
+			err = s.Err
+		case Expired:
+			if c.opt.OneSession {
+				err = ErrSessionExpired
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = c.whyNot(ctx)
+	}
+	c.kill()
+	<-c.done
+	return nil, fmt.Errorf("connect to %s: %w", servers, err)
+}
+
+// whyNot is why no session stands, as far as it is known.
+func (c *Client) whyNot(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lastErr != nil {
+		return fmt.Errorf("%w (last attempt: %w)", context.Cause(ctx), c.lastErr)
+	}
+	return context.Cause(ctx)
 }
 
 // Open is Connect without the wait: calls wait for the session instead. Its
 // errors are those of the arguments.
-func Open(servers string, o *Options) (*Client, error) { return open(servers, o) }
+func Open(servers string, o *Options) (*Client, error) {
+	list, chroot, err := parseServers(servers)
+	if err != nil {
+		return nil, err
+	}
+	shuffle(list)
+	c := &Client{
+		opt: o.withDefaults(), chroot: chroot, servers: list, began: time.Now(),
+		done: make(chan struct{}), wake: make(chan struct{}, 1),
+		supports: make(map[address]*support),
+	}
+	c.creds = slices.Clone(c.opt.Auth)
+	c.sess = session{Session: c.opt.Resume, writable: c.opt.Resume.ID != 0}
+	c.watches.init()
+	c.reopen()
+	ctx, kill := context.WithCancel(context.Background())
+	c.kill = kill
+	c.clean = func(f func(context.Context)) {
+		c.tidying.Go(func() { f(ctx) })
+	}
+	go c.run(ctx)
+	return c, nil
+}
+
+// reopen begins to look for a session.
+func (c *Client) reopen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setStatus(Status{State: Connecting, Session: c.sess.ID, Timeout: c.sess.timeout})
+}
+
+// setStatus is a transition.
+func (c *Client) setStatus(s Status) {
+	s.Since = time.Now()
+	if s.Session == 0 {
+		s.Session, s.Timeout = c.sess.ID, c.sess.timeout
+	}
+	s.link = &transition{changed: make(chan struct{})}
+	before := c.status.link
+	c.status = s
+	if before != nil {
+		before.next = s
+		close(before.changed)
+	}
+}
+
+// elapsed is the age of the client by the monotonic clock.
+func (c *Client) elapsed() time.Duration { return time.Since(c.began) }
+
+// timeout is the negotiated session timeout, before there is one the wanted.
+func (c *Client) timeout() time.Duration {
+	if c.sess.timeout > 0 {
+		return c.sess.timeout
+	}
+	return c.opt.SessionTimeout
+}
+
+func (c *Client) wakeWriter() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
 
 // Close ends the session, which deletes its ephemeral znodes, and then the
-// client. Calls that wait are answered ErrClosed, or a LostError. It waits for the
-// server's answer while ctx and the session's timeout allow; an error means
-// that the session was left to expire. Later calls return nil.
-func (c *Client) Close(ctx context.Context) error { return c.close(ctx) }
+// client. Calls that wait are answered first while the connection stands. It
+// waits for the server's answer while ctx and the session's timeout allow; an
+// error means that the session was left to expire. Further calls return nil.
+func (c *Client) Close(ctx context.Context) error {
+	limit := c.beginClose()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var err error
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		err = c.whyNot(ctx)
+	}
+	c.stop()
+	if err != nil {
+		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("session left to expire: %w", err)}
+	}
+	return nil
+}
+
+// beginClose queues the last request, once, and says how long it may take.
+func (c *Client) beginClose() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.timeout()
+	if c.over != nil {
+		return limit
+	}
+	c.closing, c.over = true, ErrClosed
+	if c.sess.ID == 0 {
+		c.kill() // nothing to end
+		return limit
+	}
+	k := newCall(wire.OpCloseSession)
+	if err := k.encode(nil); err != nil {
+		panic("zk: closeSession cannot be encoded: " + err.Error())
+	}
+	k.then = func(k *call) { c.ended = c.ended || k.err == nil }
+	c.waiting++
+	c.queue.push(k)
+	c.wakeWriter()
+	return limit
+}
+
+// stop ends every goroutine and waits for it.
+func (c *Client) stop() {
+	c.kill()
+	<-c.done
+	c.tidying.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status.State != Closed {
+		c.setStatus(Status{State: Closed})
+	}
+	c.over = ErrClosed
+}
 
 // Detach ends the client and leaves its session alive on the servers, for
 // Options.Resume of another one.
-func (c *Client) Detach() Session { return c.detach() }
+func (c *Client) Detach() Session {
+	s := c.Session()
+	c.mu.Lock()
+	c.closing = true
+	c.over = ErrClosed
+	c.mu.Unlock()
+	c.stop()
+	return s
+}
 
-// Session identifies the present session.
-func (c *Client) Session() Session { return c.session() }
+// Session identifies the present session; its ID is 0 while there is none.
+func (c *Client) Session() Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sess.Session
+}
 
-// LastZxid is the largest zxid the client has seen; it never connects to a
-// server that is behind it.
-func (c *Client) LastZxid() wire.Zxid { return c.lastZxid() }
+// LastZxid is the largest zxid the client has seen in this session; it never
+// connects to a server that is behind it.
+func (c *Client) LastZxid() wire.Zxid {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.zxidSeen
+}
 
 // SetServers replaces the server list, in Connect's form; a chroot must be the same
-// as before. When the connected server is not in it, the client moves, with its session.
-func (c *Client) SetServers(servers string) error { return c.setServers(servers) }
+// as before. When the connected server is not in it, the client moves, with
+// its session, once all it has asked there is answered.
+func (c *Client) SetServers(servers string) error {
+	list, chroot, err := parseServers(servers)
+	if err != nil {
+		return err
+	}
+	if chroot != c.chroot {
+		return errors.New("the chroot of a client cannot be changed")
+	}
+	shuffle(list)
+	c.mu.Lock()
+	c.servers, c.prefer = list, nil
+	if c.link != nil && !slices.Contains(list, c.link.server) {
+		c.link.leaving = true
+	}
+	c.mu.Unlock()
+	c.wakeWriter()
+	return nil
+}

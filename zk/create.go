@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"bellwether/wire"
@@ -32,28 +33,100 @@ type ACLs []wire.ACL
 // createSpec is what the options of a create add up to.
 type createSpec struct {
 	mode Mode
-	ttl  time.Duration
+	ttl  int64 // ms
 	acl  []wire.ACL
 }
 
 func (m Mode) applyTo(s *createSpec) { s.mode |= m }
-func (t TTL) applyTo(s *createSpec)  { s.ttl = time.Duration(t) }
+func (t TTL) applyTo(s *createSpec)  { s.ttl = max(time.Duration(t).Milliseconds(), 1) }
 func (a ACLs) applyTo(s *createSpec) { s.acl = a }
+
+// openACL is shared by all creates that name none; nobody changes it.
+var openACL = wire.OpenACL()
+
+func specOf(opts []CreateOption) createSpec {
+	s := createSpec{acl: openACL}
+	for _, o := range opts {
+		o.applyTo(&s)
+	}
+	return s
+}
+
+// request is the operation and its record; false for options that exclude each other.
+func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLRequest) (wire.OpCode, bool) {
+	req.CreateRequest = wire.CreateRequest{Path: path, Data: data, ACL: s.acl, Flags: int32(s.mode)}
+	req.TTL = s.ttl
+	switch {
+	case s.mode > Container, s.ttl > 0 && s.mode&^Sequential != 0:
+		return 0, false
+	case s.ttl > 0:
+		req.Flags = wire.FlagPersistentTTL
+		if s.mode == Sequential {
+			req.Flags = wire.FlagPersistentSequentialTTL
+		}
+		return wire.OpCreateTTL, true
+	case s.mode == Container:
+		return wire.OpCreateContainer, true
+	}
+	return wire.OpCreate2, true
+}
+
+// record is the part of req that op sends.
+func createRecord(op wire.OpCode, req *wire.CreateTTLRequest) wire.Record {
+	if op == wire.OpCreateTTL {
+		return req
+	}
+	return &req.CreateRequest
+}
 
 // Create makes a znode and returns its path, with the number appended for
 // Sequential, and its Stat. The data is not kept after the return. Errors:
 // ErrNodeExists, ErrNoNode (no parent), ErrNoAuth, ErrInvalidACL,
-// ErrNoChildrenForEphemerals, ErrQuotaExceeded, ErrUnsupported.
+// ErrNoChildrenForEphemerals, ErrQuotaExceeded, ErrUnsupported. On servers
+// before 3.5 the Stat comes of a second request, and is empty if that fails.
 func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
-	return c.create(ctx, path, data, opts)
+	spec := specOf(opts)
+	return c.create(ctx, path, data, &spec)
 }
 
-// CreateProtected is Create that survives a lost answer. The last part of the path
-// gets a random prefix of 32 hex digits and a dash, by which the client
-// finds the znode again before it tries once more; for an ephemeral the owner is
-// compared too. When the context ends while the outcome is unknown, the znode is removed
-// in the background. A session that expires meanwhile gives
-// ErrSessionExpired for an ephemeral.
-func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
-	return c.createProtected(ctx, path, data, opts)
+func (c *Client) create(ctx context.Context, path string, data []byte, spec *createSpec) (string, wire.Stat, error) {
+	full, err := c.abs(path, spec.mode&Sequential != 0)
+	k := newCall(wire.OpCreate2)
+	op, ok := spec.request(full, data, &k.creation)
+	if err == nil && !ok {
+		err = ErrBadArguments
+	}
+	if err != nil {
+		k.free()
+		return "", wire.Stat{}, opError(wire.OpCreate, path, err)
+	}
+	k.op, k.path = op, full
+	err = c.do(ctx, k, path, createRecord(op, &k.creation), &k.created)
+	if op == wire.OpCreate2 && errors.Is(err, ErrUnsupported) {
+		return c.createOld(ctx, path, full, data, spec)
+	}
+	if err != nil {
+		return "", wire.Stat{}, err
+	}
+	made, stat := c.rel(k.created.Path), k.created.Stat
+	k.free()
+	return made, stat, nil
+}
+
+// createOld is create as servers before 3.5 know it: the answer has no Stat.
+func (c *Client) createOld(ctx context.Context, path, full string, data []byte, spec *createSpec) (string, wire.Stat, error) {
+	var resp wire.PathResponse
+	k := newCall(wire.OpCreate)
+	k.path = full
+	spec.request(full, data, &k.creation)
+	if err := c.do(ctx, k, path, &k.creation.CreateRequest, &resp); err != nil {
+		return "", wire.Stat{}, err
+	}
+	k.free()
+	made := c.rel(resp.Path)
+	stat, _, err := c.Exists(ctx, made)
+	if err != nil {
+		c.opt.Logger.Debug("no stat of a new znode", "path", made, "err", err)
+	}
+	return made, stat, nil
 }

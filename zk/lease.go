@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"slices"
 	"time"
 
 	"bellwether/wire"
@@ -56,4 +57,92 @@ func (c *Client) Lease() Lease {
 // timeout where every is 0, instead of three times, until stop is called. The
 // shortest interval of all callers counts. It also asks the servers for their
 // Delay. Holders of locks and leaders call it.
-func (c *Client) KeepAlive(every time.Duration) (stop func()) { return c.keepAlive(every) }
+func (c *Client) KeepAlive(every time.Duration) (stop func()) {
+	pace := &every
+	c.mu.Lock()
+	c.paces, c.paced = append(c.paces, pace), true
+	c.mu.Unlock()
+	c.wakeWriter()
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if i := slices.Index(c.paces, pace); i >= 0 {
+			c.paces = slices.Delete(c.paces, i, i+1)
+		}
+	}
+}
+
+// paceChanged reports whether the writer has to look at the clock anew.
+func (c *Client) paceChanged() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := c.paced
+	c.paced = false
+	return changed
+}
+
+// pingEvery is the time between two pings.
+func (c *Client) pingEvery() time.Duration {
+	t := c.timeout()
+	every := min(t/3, pingMax)
+	for _, p := range c.paces {
+		if *p > 0 {
+			every = min(every, *p)
+		} else {
+			every = min(every, t/10)
+		}
+	}
+	return max(every, pingMin)
+}
+
+// confirm counts a proof that the session lived at sent or later. Client.mu is held.
+func (c *Client) confirm(l *link, sent time.Time) {
+	if l.readOnly || c.sess.ID != l.session {
+		return // a session of a read-only server holds nothing
+	}
+	if sent.After(l.confirmed) {
+		l.confirmed = sent
+	}
+	next := Lease{
+		Session: l.session, Confirmed: l.confirmed, Timeout: c.sess.smallest,
+		Delay: l.delay, DelayKnown: l.delay > 0,
+	}
+	if !next.DelayKnown {
+		next.Delay = leaseDelayUnknown
+	}
+	// A proof by a server that says less may reach less far than the one
+	// before it, which holds all the same.
+	old := c.lease
+	if old.Session == next.Session && old.Confirmed.Add(-old.Delay).After(next.Confirmed.Add(-next.Delay)) {
+		next.Confirmed, next.Delay, next.DelayKnown = old.Confirmed, old.Delay, old.DelayKnown
+	}
+	c.lease = next
+}
+
+// askDelay asks the server once, if somebody holds a lease, how old its
+// knowledge may be when it answers a ping. Client.mu is held.
+func (c *Client) askDelay(l *link) *call {
+	if l.asked || l.readOnly || c.opt.LeaseDelay > 0 || len(c.paces) == 0 {
+		return nil
+	}
+	l.asked = true
+	k := newCall(wire.OpSync)
+	if err := k.encode(&wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}); err != nil {
+		panic("zk: sync cannot be encoded: " + err.Error())
+	}
+	k.then = func(k *call) { c.delayAnswered(l, k) }
+	return k
+}
+
+// delayAnswered learns the delay; a server that does not know the question
+// repeats it.
+func (c *Client) delayAnswered(l *link, k *call) {
+	var resp wire.NullPathResponse
+	if k.err != nil || k.header.Err != wire.OK || k.decode(&resp, false) != nil {
+		return
+	}
+	if ms, ok := wire.ParseLeaseAnswer(resp.Path.String); ok {
+		l.delay = time.Duration(ms) * time.Millisecond
+		c.confirm(l, l.confirmed)
+	}
+}

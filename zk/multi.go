@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 
 	"bellwether/wire"
 )
@@ -27,11 +28,7 @@ type Result struct {
 
 // CreateOp is Create within a Multi.
 func CreateOp(path string, data []byte, opts ...CreateOption) Op {
-	o := Op{op: wire.OpCreate2, path: path, data: data}
-	for _, opt := range opts {
-		opt.applyTo(&o.spec)
-	}
-	return o
+	return Op{op: wire.OpCreate2, path: path, data: data, spec: specOf(opts)}
 }
 
 // SetOp is Set within a Multi.
@@ -59,11 +56,135 @@ func ChildrenOp(path string) Op { return Op{op: wire.OpGetChildren, path: path} 
 // Multi carries out all operations or none, in order, under one zxid. When
 // one fails, the error is an OpError with its path and reason, and the
 // results hold the code of each: ErrRuntimeInconsistency for those behind it.
-func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) { return c.multi(ctx, ops) }
+func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
+	req, at, err := c.multiRequest(ops, false)
+	if err != nil {
+		return nil, opError(wire.OpMulti, pathAt(ops, at), err)
+	}
+	var resp wire.MultiResponse
+	k := newCall(wire.OpMulti)
+	if err := c.do(ctx, k, pathAt(ops, 0), req, &resp); err != nil {
+		return nil, err
+	}
+	k.free()
+	if len(resp.Results) != len(ops) {
+		return nil, opError(wire.OpMulti, pathAt(ops, 0), &LostError{protocolErrorf("%d results for %d operations", len(resp.Results), len(ops))})
+	}
+	results := c.results(resp.Results)
+	for i, r := range results {
+		if r.Err != nil && r.Err != wire.ErrRuntimeInconsistency {
+			return results, opError(ops[i].op, ops[i].path, r.Err)
+		}
+	}
+	return results, nil
+}
+
+func pathAt(ops []Op, i int) string {
+	if i < len(ops) {
+		return ops[i].path
+	}
+	return ""
+}
+
+// multiRequest translates the operations; on an error at is the faulty one.
+func (c *Client) multiRequest(ops []Op, read bool) (req *wire.MultiRequest, at int, err error) {
+	req = &wire.MultiRequest{Ops: make([]wire.Op, len(ops))}
+	for i := range ops {
+		o := &ops[i]
+		full, err := c.abs(o.path, o.spec.mode&Sequential != 0)
+		if err != nil {
+			return nil, i, err
+		}
+		isRead := o.op == wire.OpGetData || o.op == wire.OpGetChildren
+		if isRead != read || !o.record(full, &req.Ops[i]) {
+			return nil, i, ErrBadArguments
+		}
+	}
+	return req, 0, nil
+}
+
+// record fills out; false for an operation that makes no sense.
+func (o *Op) record(path string, out *wire.Op) (ok bool) {
+	out.Type, ok = o.op, true
+	switch o.op {
+	case wire.OpCreate2:
+		req := new(wire.CreateTTLRequest)
+		out.Type, ok = o.spec.request(path, o.data, req)
+		out.Request = createRecord(out.Type, req)
+	case wire.OpSetData:
+		out.Request = &wire.SetDataRequest{Path: path, Data: o.data, Version: o.version}
+	case wire.OpDelete, wire.OpCheck:
+		out.Request = &wire.PathVersionRequest{Path: path, Version: o.version}
+	case wire.OpGetData, wire.OpGetChildren:
+		out.Request = &wire.PathWatchRequest{Path: path}
+	default:
+		return false
+	}
+	return ok
+}
+
+// results translates what a server answered.
+func (c *Client) results(in []wire.OpResult) []Result {
+	out := make([]Result, len(in))
+	for i, r := range in {
+		out[i].Err = r.Err.Err()
+		switch resp := r.Response.(type) {
+		case *wire.PathResponse:
+			out[i].Path = c.rel(resp.Path)
+		case *wire.PathStatResponse:
+			out[i].Path, out[i].Stat = c.rel(resp.Path), resp.Stat
+		case *wire.StatResponse:
+			out[i].Stat = resp.Stat
+		case *wire.DataResponse:
+			out[i].Data, out[i].Stat = resp.Data, resp.Stat
+		case *wire.ChildrenResponse:
+			out[i].Children = resp.Children
+		}
+	}
+	return out
+}
 
 // MultiRead carries out reads, GetOp and ChildrenOp, one after the other in
-// one request. Each succeeds or fails by itself, see Result.Err. On servers before 3.6 it
+// one request. Each succeeds or fails by itself, see Result.Err. To servers before 3.6 it
 // sends single reads.
 func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
-	return c.multiRead(ctx, ops)
+	req, at, err := c.multiRequest(ops, true)
+	if err != nil {
+		return nil, opError(wire.OpMultiRead, pathAt(ops, at), err)
+	}
+	var resp wire.MultiResponse
+	k := newCall(wire.OpMultiRead)
+	err = c.do(ctx, k, pathAt(ops, 0), req, &resp)
+	if errors.Is(err, ErrUnsupported) {
+		return c.singleReads(ctx, ops)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.free()
+	if len(resp.Results) != len(ops) {
+		return nil, opError(wire.OpMultiRead, pathAt(ops, 0), protocolErrorf("%d results for %d operations", len(resp.Results), len(ops)))
+	}
+	return c.results(resp.Results), nil
+}
+
+// singleReads does the same without multiRead.
+func (c *Client) singleReads(ctx context.Context, ops []Op) ([]Result, error) {
+	out := make([]Result, len(ops))
+	for i, o := range ops {
+		var err error
+		if o.op == wire.OpGetData {
+			out[i].Data, out[i].Stat, err = c.Get(ctx, o.path)
+		} else {
+			out[i].Children, _, err = c.Children(ctx, o.path)
+		}
+		var code wire.Code
+		if err != nil && !errors.As(err, &code) {
+			return nil, err
+		}
+		if err != nil {
+			out[i].Err = code
+		}
+	}
+	return out, nil
 }

@@ -2,6 +2,8 @@ package zk
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	"bellwether/wire"
 )
@@ -9,7 +11,7 @@ import (
 // Event is what a watch tells. Zxid is the transaction that caused it, -1
 // where the server does not say (before 3.9). In a Stream an event of type
 // wire.EventNone means that the connection was lost and is back: events
-// since may have been missed, so the state must be read again.
+// after Zxid may have been missed, so the state must be read again.
 type Event struct {
 	Type wire.EventType
 	Path string
@@ -18,14 +20,26 @@ type Event struct {
 
 // Watch waits for one event at one path. It is made by GetW, ExistsW and
 // ChildrenW, survives reconnects, and ends by the event, by Remove, with the
-// session (ErrSessionExpired) or with the client (ErrClosed).
+// session (ErrSessionExpired) or with the client (ErrClosed, ErrAuthFailed).
 type Watch struct {
 	c    *Client
-	path string
+	path string // as the server knows it
+	kind watchKind
 	done chan struct{}
 	// Set before done is closed.
 	event Event
 	err   error
+}
+
+// newWatch is a watch that stands nowhere yet.
+func (c *Client) newWatch(kind watchKind) *Watch {
+	return &Watch{c: c, kind: kind, done: make(chan struct{})}
+}
+
+// end is called once, with Client.mu held, by who takes the watch out of the table.
+func (w *Watch) end(e Event, err error) {
+	w.event, w.err = e, err
+	close(w.done)
 }
 
 // Done is closed when Wait will return at once.
@@ -48,31 +62,170 @@ func (w *Watch) Wait(ctx context.Context) (Event, error) {
 }
 
 // Remove ends the watch, here at once and then on the server if no other
-// watch of this client needs it there. A waiting Wait returns ErrNoWatcher.
-func (w *Watch) Remove(ctx context.Context) error { return w.c.removeWatch(ctx, w) }
+// watch of this client needs it there. Wait then returns wire.ErrNoWatcher.
+// Without a connection nothing is left to remove on a server.
+func (w *Watch) Remove(ctx context.Context) error {
+	c := w.c
+	c.mu.Lock()
+	stood := c.watches.dropWatch(w)
+	if stood {
+		w.end(Event{}, wire.ErrNoWatcher)
+	}
+	free := stood && c.link != nil && !c.watches.needed(w.path, false, w.kind)
+	c.mu.Unlock()
+	if !free {
+		return nil
+	}
+	kind := wire.WatcherData
+	if w.kind == childWatch {
+		kind = wire.WatcherChildren
+	}
+	return c.removeWatches(ctx, w.path, kind)
+}
 
 // Stream is a watch that stays: every event from the moment of AddWatch to
 // Close, in order. One goroutine at a time may call Next.
 type Stream struct {
-	c    *Client
-	path string
-	mode wire.AddWatchMode
+	c     *Client
+	path  string // as the server knows it
+	shown string // as the caller knows it
+	mode  wire.AddWatchMode
+	max   int
+	more  chan struct{} // one token: something has changed
+
+	mu     sync.Mutex
+	events []Event // undelivered
+	err    error   // why no further ones will come
 }
-
-// Next waits for the next event. An error other than the context's is final: the
-// stream was closed (ErrClosed), overflowed (*OverflowError, after all the
-// events before it), its session expired (ErrSessionExpired), or the
-// server now connected does not know persistent watches (ErrUnsupported).
-func (s *Stream) Next(ctx context.Context) (Event, error) { return s.next(ctx) }
-
-// Close ends the stream, here at once and then on the server if no other
-// watch of this client needs it there.
-func (s *Stream) Close(ctx context.Context) error { return s.c.closeStream(ctx, s) }
 
 // AddWatch watches a path, which need not exist, for every event: its own and
 // those of its direct children's coming and going, or with
 // wire.WatchPersistentRecursive the creation, deletion and change of the
 // whole subtree. Servers before 3.6 give ErrUnsupported.
 func (c *Client) AddWatch(ctx context.Context, path string, mode wire.AddWatchMode) (*Stream, error) {
-	return c.addWatch(ctx, path, mode)
+	full, err := c.abs(path, false)
+	if err == nil && mode != wire.WatchPersistent && mode != wire.WatchPersistentRecursive {
+		err = ErrBadArguments
+	}
+	if err != nil {
+		return nil, opError(wire.OpAddWatch, path, err)
+	}
+	s := &Stream{c: c, path: full, shown: path, mode: mode, max: c.opt.StreamMax, more: make(chan struct{}, 1)}
+	k := newCall(wire.OpAddWatch)
+	k.path, k.stream = full, s
+	if err := c.do(ctx, k, path, &wire.AddWatchRequest{Path: full, Mode: mode}, nil); err != nil {
+		return nil, err
+	}
+	k.free()
+	return s, nil
+}
+
+// wants reports whether an event that the server sent for another watch of
+// the connection, or for this one at path at, belongs to the stream.
+func (s *Stream) wants(e wire.WatcherEvent, at string) bool {
+	if s.mode == wire.WatchPersistentRecursive {
+		return e.Type != wire.EventNodeChildrenChanged
+	}
+	return at == e.Path
+}
+
+// push appends an event. False: the stream is over.
+func (s *Stream) push(e Event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && len(s.events) >= s.max {
+		s.err = &OverflowError{Max: s.max}
+	}
+	if s.err == nil {
+		s.events = append(s.events, e)
+	}
+	s.signal()
+	return s.err == nil
+}
+
+// end closes the stream; what is undelivered can still be read.
+func (s *Stream) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.signal()
+}
+
+func (s *Stream) signal() {
+	select {
+	case s.more <- struct{}{}:
+	default:
+	}
+}
+
+// take is the oldest undelivered event.
+func (s *Stream) take() (e Event, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.events) == 0 {
+		return e, false, s.err
+	}
+	e = s.events[0]
+	if s.events = s.events[1:]; len(s.events) == 0 {
+		s.events = nil
+	}
+	if len(s.events) > 0 || s.err != nil {
+		s.signal()
+	}
+	return e, true, nil
+}
+
+// Next waits for the next event. An error other than the context's is final
+// and comes after all the events before it: the stream was closed (ErrClosed),
+// overflowed (*OverflowError), its session expired (ErrSessionExpired), or
+// the server now connected does not know persistent watches (ErrUnsupported).
+func (s *Stream) Next(ctx context.Context) (Event, error) {
+	for {
+		e, ok, err := s.take()
+		if ok || err != nil {
+			return e, err
+		}
+		select {
+		case <-s.more:
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// Ready has a value when there is something for Next; for select statements:
+// call Next once for each value received.
+func (s *Stream) Ready() <-chan struct{} { return s.more }
+
+// Close ends the stream, here at once and then on the server if no other
+// watch of this client needs it there.
+func (s *Stream) Close(ctx context.Context) error {
+	c := s.c
+	c.mu.Lock()
+	stood := c.watches.dropStream(s)
+	s.end(ErrClosed)
+	free := stood && c.link != nil && !c.watches.needed(s.path, true, 0)
+	c.mu.Unlock()
+	if !free {
+		return nil
+	}
+	return c.removeWatches(ctx, s.path, wire.WatcherAny)
+}
+
+// removeWatches tells the server; that it has no such watch, or does not know
+// how to remove one, is as good.
+func (c *Client) removeWatches(ctx context.Context, path string, kind wire.WatcherType) error {
+	k := newCall(wire.OpRemoveWatches)
+	k.path = path
+	err := c.do(ctx, k, c.rel(path), &wire.WatchesRequest{Path: path, Type: kind}, nil)
+	if err == nil {
+		k.free()
+		return nil
+	}
+	if errors.Is(err, wire.ErrNoWatcher) || errors.Is(err, ErrUnsupported) {
+		return nil
+	}
+	return err
 }

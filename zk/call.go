@@ -1,0 +1,327 @@
+package zk
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+
+	"bellwether/wire"
+)
+
+const (
+	// keptBufferMax is the largest buffer, in bytes, that is kept for reuse.
+	keptBufferMax = 64 << 10
+	// readTriesMax is how many connections one read is sent on before it fails.
+	readTriesMax = 3
+)
+
+// call is one request on its way. While it is in a list Client.mu guards it;
+// the reader alone takes it off link.sent while the link lives. Once answered
+// it belongs to the goroutine that waits, or to nobody if that has left.
+type call struct {
+	op    wire.OpCode
+	path  string // as the server knows it
+	frame []byte // the whole request; the xid is filled in when it is sent
+	xid   int32
+	tries int
+	// write: when the answer is lost the outcome matters, so it is not sent again.
+	write bool
+	left  bool // nobody waits any more
+
+	header   wire.ReplyHeader
+	reply    []byte // header and body of the answer
+	err      error  // why there is no answer
+	answered chan struct{}
+
+	// watch and stream are registered by the reader at the moment of the answer,
+	// which places them exactly among the events.
+	watch  *Watch
+	stream *Stream
+	// then is called in place of waking somebody, with Client.mu held.
+	then func(*call)
+
+	next, prev *call
+	in         *callList
+
+	// Records live here so that coding them allocates nothing.
+	coder       wire.Coder
+	pathWatch   wire.PathWatchRequest
+	pathVersion wire.PathVersionRequest
+	setData     wire.SetDataRequest
+	creation    wire.CreateTTLRequest
+	created     wire.PathStatResponse
+	data        wire.DataResponse
+	stat        wire.StatResponse
+}
+
+var callPool = sync.Pool{New: func() any { return &call{answered: make(chan struct{}, 1)} }}
+
+func newCall(op wire.OpCode) *call {
+	k := callPool.Get().(*call)
+	k.op, k.write = op, op.IsWrite()
+	return k
+}
+
+// free gives the call back. Nothing of it may be used afterwards but what was
+// taken out of it.
+func (k *call) free() {
+	*k = call{frame: kept(k.frame), reply: kept(k.reply), answered: k.answered}
+	callPool.Put(k)
+}
+
+func kept(b []byte) []byte {
+	if cap(b) > keptBufferMax {
+		return nil
+	}
+	return b[:0]
+}
+
+// encode makes the frame of the request; req is nil where there is no record.
+func (k *call) encode(req wire.Record) error {
+	dst, _ := wire.BeginFrame(k.frame[:0])
+	k.coder = wire.Encoder(dst)
+	h := wire.RequestHeader{Op: k.op}
+	h.Code(&k.coder)
+	if req != nil {
+		req.Code(&k.coder)
+	}
+	k.frame = wire.EndFrame(k.coder.Bytes(), 0)
+	return k.coder.Err()
+}
+
+// setXid numbers the request.
+func (k *call) setXid(xid int32) {
+	k.xid = xid
+	binary.BigEndian.PutUint32(k.frame[4:], uint32(xid))
+}
+
+// setWatchFlag sets the last byte of a read: whether the server shall watch.
+func (k *call) setWatchFlag(on bool) {
+	k.frame[len(k.frame)-1] = 0
+	if on {
+		k.frame[len(k.frame)-1] = 1
+	}
+}
+
+// decode fills resp from the answer. With alias the strings of resp share the
+// reply's memory, which is then no longer the call's.
+func (k *call) decode(resp wire.Record, alias bool) error {
+	k.coder = wire.Decoder(k.reply[wire.ReplyHeaderLen:])
+	k.coder.Alias = alias
+	resp.Code(&k.coder)
+	if alias {
+		k.reply = nil
+	}
+	return k.coder.Err()
+}
+
+// fate is the error of a call that will not be answered because of cause.
+func (k *call) fate(cause error) error {
+	if k.write {
+		return &LostError{Err: cause}
+	}
+	return cause
+}
+
+// do carries out one call: req out, resp in, both nil where there is nothing.
+// Path is as the caller of the package gave it. After an error the call is
+// gone; after success the caller frees it.
+func (c *Client) do(ctx context.Context, k *call, path string, req, resp wire.Record) error {
+	var end func(error)
+	if c.opt.Trace != nil {
+		end = c.opt.Trace(ctx, k.op, path)
+	}
+	op := k.op
+	err := c.exchange(ctx, k, req, resp)
+	if err != nil {
+		err = opError(op, path, err)
+	}
+	if end != nil {
+		end(err)
+	}
+	return err
+}
+
+// opError adds what was asked to why it failed, once.
+func opError(op wire.OpCode, path string, err error) error {
+	if _, ok := err.(*OpError); ok {
+		return err
+	}
+	return &OpError{Op: op.String(), Path: path, Err: err}
+}
+
+func (c *Client) exchange(ctx context.Context, k *call, req, resp wire.Record) error {
+	if err := c.prepare(ctx, k, req); err != nil {
+		k.free()
+		return err
+	}
+	if err := c.wait(ctx, k); err != nil {
+		return err
+	}
+	err := k.err
+	if err == nil {
+		err = k.verdict()
+	}
+	if err == nil && resp != nil {
+		if e := k.decode(resp, aliases(k.op)); e != nil {
+			err = k.fate(e)
+		}
+	}
+	if err != nil {
+		k.free()
+	}
+	return err
+}
+
+// verdict is the error of an answered call. Some servers (ClickHouse Keeper)
+// answer a write with a code that says that they do not know its outcome.
+func (k *call) verdict() error {
+	switch k.header.Err {
+	case wire.ErrConnectionLoss, wire.ErrOperationTimeout:
+		return k.fate(k.header.Err)
+	}
+	return k.header.Err.Err()
+}
+
+// aliases: the answers of these keep the memory they arrived in.
+func aliases(op wire.OpCode) bool {
+	switch op {
+	case wire.OpGetData, wire.OpGetChildren2, wire.OpMultiRead, wire.OpGetEphemerals, wire.OpReconfig:
+		return true
+	}
+	return false
+}
+
+// prepare encodes the request and sees that it can be sent at all.
+func (c *Client) prepare(ctx context.Context, k *call, req wire.Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := k.encode(req); err != nil {
+		return err
+	}
+	size := len(k.frame) - 4
+	if size > c.opt.FrameMax {
+		return &TooLargeError{Size: size, Max: c.opt.FrameMax}
+	}
+	if size > c.opt.FrameMax/2 {
+		c.opt.Logger.Warn("request is larger than half of the limit", "op", k.op, "path", k.path, "bytes", size, "max", c.opt.FrameMax)
+	}
+	return c.settleSupport(ctx, k.op)
+}
+
+// wait hands the call over and waits for its answer. After an error the call
+// is gone.
+func (c *Client) wait(ctx context.Context, k *call) error {
+	if err := c.submit(k); err != nil {
+		k.free()
+		return err
+	}
+	select {
+	case <-k.answered:
+		return nil
+	case <-ctx.Done():
+		return c.leave(ctx, k)
+	}
+}
+
+// submit puts the call at the end of the queue.
+func (c *Client) submit(k *call) error {
+	c.mu.Lock()
+	err := c.over
+	if err == nil && c.waiting >= c.opt.QueueMax {
+		err = ErrQueueFull
+	}
+	if err == nil {
+		c.waiting++
+		c.queue.push(k)
+	}
+	c.mu.Unlock()
+	if err == nil {
+		c.wakeWriter()
+	}
+	return err
+}
+
+// leave stops waiting for a call. One that was not sent never will be; one
+// that was stays in its place until its answer has come.
+func (c *Client) leave(ctx context.Context, k *call) error {
+	c.mu.Lock()
+	if k.in == nil { // answered at this very moment
+		c.mu.Unlock()
+		<-k.answered
+		return nil
+	}
+	cause := context.Cause(ctx)
+	if k.in == &c.queue {
+		c.queue.remove(k)
+		c.waiting--
+		c.mu.Unlock()
+		k.free()
+		return cause
+	}
+	err := k.fate(cause)
+	k.left = true
+	c.mu.Unlock()
+	return err
+}
+
+// finish takes the call off its list and wakes who waits. Client.mu is held.
+func (c *Client) finish(k *call, err error) {
+	k.in.remove(k)
+	c.waiting--
+	k.err = err
+	switch {
+	case k.then != nil:
+		k.then(k)
+		k.free()
+	case k.left:
+		k.free()
+	default:
+		k.answered <- struct{}{}
+	}
+}
+
+// callList is a list of calls in order; removal from the middle is cheap.
+type callList struct{ head, tail *call }
+
+func (l *callList) push(k *call) {
+	k.in, k.prev, k.next = l, l.tail, nil
+	if l.tail != nil {
+		l.tail.next = k
+	} else {
+		l.head = k
+	}
+	l.tail = k
+}
+
+func (l *callList) pushFront(k *call) {
+	k.in, k.prev, k.next = l, nil, l.head
+	if l.head != nil {
+		l.head.prev = k
+	} else {
+		l.tail = k
+	}
+	l.head = k
+}
+
+func (l *callList) remove(k *call) {
+	if k.prev != nil {
+		k.prev.next = k.next
+	} else {
+		l.head = k.next
+	}
+	if k.next != nil {
+		k.next.prev = k.prev
+	} else {
+		l.tail = k.prev
+	}
+	k.in, k.prev, k.next = nil, nil, nil
+}
+
+// isLost reports whether the outcome of a write is unknown.
+func isLost(err error) bool {
+	var lost *LostError
+	return errors.As(err, &lost)
+}

@@ -1,0 +1,241 @@
+package zk
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"bellwether/wire"
+)
+
+const (
+	// readBufferSize is what one connection holds ready for reading, in bytes.
+	readBufferSize = 4 << 10
+	// frameHardMax is the length, in bytes, from which on a frame is taken for
+	// garbage instead of being skipped.
+	frameHardMax = 1 << 30
+	// smallFrameMax bounds the frames that answer no call, in bytes: events and acknowledgements.
+	smallFrameMax = 1 << 20
+	// drainTime is how long answers are still read once writing has failed.
+	drainTime = 200 * time.Millisecond
+)
+
+// link is one connection with an attached session. The reader goroutine owns
+// r, heard's writing and scratch; the lists and what stands with them are
+// guarded by Client.mu.
+type link struct {
+	conn     net.Conn
+	r        *bufio.Reader
+	server   server  // the entry of the list that led here
+	address  address // what was dialled
+	session  wire.SessionID
+	readOnly bool
+	scratch  []byte
+
+	heard atomic.Int64  // Client.elapsed at the last frame
+	down  chan struct{} // closed by the reader, after err is set
+	err   error
+
+	// Guarded by Client.mu.
+	sent      callList    // answered strictly in this order
+	auths     callList    // answered in order among themselves, as are
+	sets      callList    // the setWatches
+	pings     []time.Time // when the unanswered ones were sent
+	pinged    time.Time   // when the last one was
+	confirmed time.Time   // as in Lease
+	delay     time.Duration
+	asked     bool // for the delay
+	leaving   bool // sends nothing more; ends when all is answered
+	support   *support
+}
+
+// protocolError: the server sent what no server may send.
+type protocolError struct{ what string }
+
+func (e *protocolError) Error() string { return "protocol error of the server: " + e.what }
+
+func protocolErrorf(format string, args ...any) error {
+	return &protocolError{fmt.Sprintf(format, args...)}
+}
+
+// read hands every frame of the server to the client until the connection ends.
+func (l *link) read(c *Client) {
+	for l.err == nil {
+		l.err = l.readOne(c)
+	}
+	close(l.down)
+}
+
+func (l *link) readOne(c *Client) error {
+	h, n, err := l.peekHeader()
+	if err != nil {
+		return err
+	}
+	l.heard.Store(int64(c.elapsed()))
+	switch h.Xid {
+	case wire.XidEvent:
+		return l.readEvent(c, h, n)
+	case wire.XidPing:
+		return l.skip(n, func() error { return c.pong(l, h) })
+	case wire.XidAuth:
+		return l.skip(n, func() error { return c.acknowledged(l, &l.auths, h) })
+	case wire.XidSetWatches:
+		return l.skip(n, func() error { return c.acknowledged(l, &l.sets, h) })
+	}
+	return l.readAnswer(c, h, n)
+}
+
+// peekHeader looks at the next frame's header and length; nothing is consumed.
+func (l *link) peekHeader() (h wire.ReplyHeader, n int, err error) {
+	b, err := l.r.Peek(4)
+	if err != nil {
+		return h, 0, err
+	}
+	n = int(int32(binary.BigEndian.Uint32(b)))
+	if n < wire.ReplyHeaderLen || n > frameHardMax {
+		return h, 0, protocolErrorf("frame of %d bytes", n)
+	}
+	if b, err = l.r.Peek(4 + wire.ReplyHeaderLen); err != nil {
+		return h, 0, err
+	}
+	d := wire.Decoder(b[4:])
+	h.Code(&d)
+	return h, n, d.Err()
+}
+
+// skip drops the frame and then calls f.
+func (l *link) skip(n int, f func() error) error {
+	if n > smallFrameMax {
+		return protocolErrorf("acknowledgement of %d bytes", n)
+	}
+	if _, err := l.r.Discard(4 + n); err != nil {
+		return err
+	}
+	return f()
+}
+
+// fill consumes the frame into buf, enlarged as needed, and returns it.
+func (l *link) fill(buf []byte, n int) ([]byte, error) {
+	if _, err := l.r.Discard(4); err != nil {
+		return buf, err
+	}
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	buf = buf[:n]
+	_, err := io.ReadFull(l.r, buf)
+	return buf, err
+}
+
+func (l *link) readEvent(c *Client, h wire.ReplyHeader, n int) (err error) {
+	if n > smallFrameMax {
+		return protocolErrorf("event of %d bytes", n)
+	}
+	if l.scratch, err = l.fill(l.scratch, n); err != nil {
+		return err
+	}
+	var e wire.WatcherEvent
+	if err := wire.Decode(l.scratch[wire.ReplyHeaderLen:], &e); err != nil {
+		return protocolErrorf("event: %v", err)
+	}
+	c.notify(h.Zxid, e)
+	return nil
+}
+
+// readAnswer reads the answer to the oldest unanswered request. One that is
+// too large is skipped, so that the connection lives.
+func (l *link) readAnswer(c *Client, h wire.ReplyHeader, n int) (err error) {
+	k := c.oldest(l)
+	if k == nil {
+		return protocolErrorf("answer to xid %d, nothing was asked", h.Xid)
+	}
+	if k.xid != h.Xid {
+		return protocolErrorf("answer to xid %d, want %d", h.Xid, k.xid)
+	}
+	var tooLarge error
+	if n > c.opt.ReplyMax {
+		tooLarge = k.fate(&TooLargeError{Size: n, Max: c.opt.ReplyMax, Answer: true})
+		_, err = l.r.Discard(4 + n)
+	} else {
+		k.reply, err = l.fill(k.reply, n)
+	}
+	if err != nil {
+		return err
+	}
+	c.answer(l, k, h, tooLarge)
+	return nil
+}
+
+// oldest is the next call to be answered. Only the reader takes it away.
+func (c *Client) oldest(l *link) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return l.sent.head
+}
+
+// answer gives a call its answer, and registers the watch that came with it.
+func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
+	c.mu.Lock()
+	k.header = h
+	if h.Zxid > 0 {
+		c.zxidAnswered = max(c.zxidAnswered, h.Zxid)
+		c.zxidSeen = max(c.zxidSeen, h.Zxid)
+	}
+	l.support.learn(k.op, h)
+	if k.watch != nil && !k.left {
+		c.watches.registerAnswered(k, h.Err)
+	}
+	if k.stream != nil && !k.left && h.Err == wire.OK {
+		c.watches.addStream(k.stream)
+	}
+	if h.Err == wire.ErrSessionClosedRequireAuth {
+		c.fatal = h.Err
+	}
+	c.finish(k, err)
+	drained := l.leaving && l.sent.head == nil
+	c.mu.Unlock()
+	if drained {
+		c.wakeWriter()
+	}
+}
+
+// acknowledged finishes the oldest auth or setWatches.
+func (c *Client) acknowledged(l *link, list *callList, h wire.ReplyHeader) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := list.head
+	if k == nil {
+		return protocolErrorf("acknowledgement %d of nothing", h.Xid)
+	}
+	k.header = h
+	l.support.learn(k.op, h)
+	c.finish(k, nil)
+	if list == &l.sets && h.Err != wire.OK && c.fatal == nil {
+		return h.Err // without its watches the connection is of no use
+	}
+	return c.fatal
+}
+
+// pong counts an answered ping as proof that the session lives.
+func (c *Client) pong(l *link, h wire.ReplyHeader) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(l.pings) == 0 {
+		return nil
+	}
+	sent := l.pings[0]
+	l.pings = l.pings[:copy(l.pings, l.pings[1:])]
+	if h.Err == wire.ErrSessionClosedRequireAuth {
+		c.fatal = h.Err
+		return h.Err
+	}
+	if h.Err == wire.OK {
+		c.failures = 0
+		c.confirm(l, sent)
+	}
+	return nil
+}

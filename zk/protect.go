@@ -1,0 +1,143 @@
+package zk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// CreateProtected is Create that survives a lost answer. The last part of the path
+// gets a random prefix of 32 hex digits and a dash, by which the client
+// finds the znode again before it tries once more; for an ephemeral the owner
+// is compared too. When the context ends while the outcome is unknown, the
+// znode is removed in the background. A session that expires meanwhile gives
+// ErrSessionExpired for an ephemeral.
+func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
+	p := protected{c: c, spec: specOf(opts), data: data, given: path}
+	cut := strings.LastIndexByte(path, '/') + 1
+	var nonce [16]byte
+	rand.Read(nonce[:])
+	p.prefix = hex.EncodeToString(nonce[:]) + "-"
+	p.dir, p.path = parentOf(path), path[:cut]+p.prefix+path[cut:]
+	made, stat, err := p.run(ctx)
+	if err != nil {
+		err = protectedError(err, path)
+	}
+	return made, stat, err
+}
+
+// protectedError shows the path that the caller gave.
+func protectedError(err error, path string) error {
+	var e *OpError
+	if errors.As(err, &e) {
+		err = e.Err
+	}
+	return opError(wire.OpCreate, path, err)
+}
+
+// protected is one CreateProtected under way.
+type protected struct {
+	c      *Client
+	spec   createSpec
+	data   []byte
+	given  string
+	prefix string // of the name
+	dir    string
+	path   string // with the prefix
+	owner  wire.SessionID
+}
+
+func (p *protected) run(ctx context.Context) (string, wire.Stat, error) {
+	for {
+		owner := p.c.Session().ID
+		made, stat, err := p.c.create(ctx, p.path, p.data, &p.spec)
+		if !isLost(err) {
+			return made, stat, err
+		}
+		p.owner = owner
+		made, stat, found, e := p.find(ctx)
+		switch {
+		case found:
+			return made, stat, nil
+		case e != nil:
+			if ctx.Err() != nil {
+				p.tidy()
+			}
+			return "", wire.Stat{}, lostBecause(e, err)
+		case p.ephemeral() && p.c.Session().ID != owner:
+			return "", wire.Stat{}, ErrSessionExpired
+		}
+	}
+}
+
+// lostBecause: the search failed, so the outcome stays unknown, unless the
+// session has ended and its ephemerals with it.
+func lostBecause(search, lost error) error {
+	if errors.Is(search, ErrSessionExpired) {
+		return search
+	}
+	return lost
+}
+
+func (p *protected) ephemeral() bool { return p.spec.mode&Ephemeral != 0 }
+
+// find looks for the znode that a create with a lost answer may have made.
+// The sync comes after everything that the create can have done.
+func (p *protected) find(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
+	if err = p.c.Sync(ctx, p.dir); err != nil {
+		return "", stat, false, err
+	}
+	names, _, err := p.c.Children(ctx, p.dir)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return "", stat, false, err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, p.prefix) {
+			continue
+		}
+		made = strings.TrimSuffix(p.dir, "/") + "/" + name
+		stat, found, err = p.c.Exists(ctx, made)
+		if err != nil || !found || p.ephemeral() && stat.EphemeralOwner != p.owner {
+			return "", stat, false, err
+		}
+		return made, stat, true, nil
+	}
+	return "", stat, false, nil
+}
+
+// tidy removes in the background what a create may have made that nobody
+// waits for any more. It gives up with the client or, for an ephemeral, when
+// the session is another.
+func (p *protected) tidy() {
+	c := p.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return // an ephemeral ends with the session
+	}
+	c.clean(func(ctx context.Context) {
+		if err := p.remove(ctx); err != nil {
+			c.opt.Logger.Warn("a created znode may be left over", "path", p.path, "err", err)
+		}
+	})
+}
+
+func (p *protected) remove(ctx context.Context) error {
+	for {
+		made, _, found, err := p.find(ctx)
+		if err != nil || !found {
+			return err
+		}
+		err = p.c.Delete(ctx, made, AnyVersion)
+		if !isLost(err) || ctx.Err() != nil {
+			if errors.Is(err, ErrNoNode) {
+				return nil
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"bellwether/wire"
+)
+
+const (
+	// batchMax is about how many bytes of requests go into one write.
+	batchMax = 64 << 10
+	// pauseFirst and pauseMax bound the pause between two attempts to
+	// connect; the last counts once the session may have expired anyway.
+	pauseFirst   = 100 * time.Millisecond
+	pauseMax     = time.Second
+	pauseLateMax = 10 * time.Second
+	// pingMax is the longest time between two pings.
+	pingMax = 10 * time.Second
+	// pingMin is the shortest that KeepAlive can ask for.
+	pingMin = 5 * time.Millisecond
+)
+
+// What ends a link or the client, besides the failures of a connection.
+var (
+	errSilent  = errors.New("the server was silent for two thirds of the session timeout")
+	errLeaving = errors.New("moving to another server")
+	errEnded   = errors.New("session closed")
+)
+
+// run is the client's own goroutine: it connects, writes while the link lives, and
+// begins again, until the client is over.
+func (c *Client) run(ctx context.Context) {
+	defer close(c.done)
+	for {
+		l, err := c.connectAny(ctx)
+		if err != nil {
+			c.end(err)
+			return
+		}
+		c.unlink(l, c.serve(ctx, l))
+	}
+}
+
+// serve writes what is queued until the link ends, and returns why it did.
+func (c *Client) serve(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
+	defer stop()
+	go l.read(c)
+	seeking := c.seekWritable(ctx, l)
+	err := c.write(l)
+	if isPlanned(err) {
+		l.conn.Close()
+	}
+	// What the server said before it closed is still worth reading.
+	l.conn.SetReadDeadline(time.Now().Add(drainTime))
+	<-l.down
+	cancel()
+	l.conn.Close()
+	<-seeking
+	if isPlanned(err) || errors.Is(l.err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return l.err
+}
+
+func isPlanned(err error) bool { return err == errLeaving || err == errEnded || err == errSilent }
+
+// write is the writer's loop: one write for all that is queued.
+func (c *Client) write(l *link) error {
+	out := c.prime(l)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var more bool
+		var err error
+		if out, more, err = c.gather(l, out); err != nil {
+			return err
+		}
+		if len(out) > 0 {
+			if _, err := l.conn.Write(out); err != nil {
+				return err
+			}
+			out = kept(out)
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-c.wake:
+			if c.paceChanged() {
+				timer.Reset(0)
+			}
+		case <-timer.C:
+			next, err := c.tick(l, &out)
+			if err != nil {
+				return err
+			}
+			timer.Reset(next)
+		case <-l.down:
+			return l.err
+		}
+	}
+}
+
+// gather takes queued calls over to the link, as many as fit into one write.
+func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ended:
+		return out, false, errEnded
+	case l.leaving:
+		if l.sent.head == nil && len(out) == 0 {
+			err = errLeaving
+		}
+		return out, false, err
+	}
+	if k := c.askDelay(l); k != nil {
+		c.waiting++
+		c.queue.pushFront(k)
+	}
+	for k := c.queue.head; k != nil; k = c.queue.head {
+		if len(out) >= batchMax {
+			return out, true, nil
+		}
+		if l.support.denies(k.op) {
+			c.finish(k, ErrUnsupported)
+			continue
+		}
+		c.queue.remove(k)
+		c.dispatch(l, k)
+		out = append(out, k.frame...)
+	}
+	return out, false, nil
+}
+
+// dispatch numbers a call and puts it where its answer is looked for.
+func (c *Client) dispatch(l *link, k *call) {
+	if k.op == wire.OpAuth {
+		k.setXid(wire.XidAuth)
+		l.auths.push(k)
+		return
+	}
+	if k.watch != nil {
+		k.setWatchFlag(!c.watches.covered(k))
+	}
+	k.setXid(c.nextXid())
+	l.sent.push(k)
+}
+
+// nextXid counts from 1 and begins again there.
+func (c *Client) nextXid() int32 {
+	if c.xid++; c.xid <= 0 {
+		c.xid = 1
+	}
+	return c.xid
+}
+
+var pingHeader = wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}
+
+// tick looks at the clock: is the server silent, is a ping due? It returns
+// when to look again.
+func (c *Client) tick(l *link, out *[]byte) (time.Duration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	every, limit := c.pingEvery(), c.timeout()*2/3
+	silence := c.elapsed() - time.Duration(l.heard.Load())
+	if silence >= limit {
+		return 0, errSilent
+	}
+	now := time.Now()
+	if err := l.conn.SetWriteDeadline(now.Add(every + limit)); err != nil {
+		return 0, err
+	}
+	due := every - now.Sub(l.pinged)
+	if due <= 0 {
+		*out = wire.AppendFrame(*out, &pingHeader)
+		l.pings = append(l.pings, now)
+		l.pinged = now
+		due = every
+	}
+	return min(due, limit-silence), nil
+}
+
+// unlink takes the calls of a dead link back. What can be sent again is
+// queued in its old order, before everything else.
+func (c *Client) unlink(l *link, cause error) {
+	if !isPlanned(cause) {
+		c.opt.Logger.Warn("connection lost", "server", l.address.String(), "session", l.session.String(), "err", cause)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.link = nil
+	c.lastLink = c.elapsed()
+	if c.fatal == nil && !c.ended {
+		l.support.suspectOldest(l.sent.head)
+	}
+	for k := l.sets.head; k != nil; k = l.sets.head {
+		c.drop(k)
+	}
+	c.takeBack(&l.sent, l, cause)
+	c.takeBack(&l.auths, l, cause)
+	if !c.ended {
+		c.setStatus(Status{State: Connecting, Err: cause})
+	}
+}
+
+// takeBack empties a list of unanswered calls from its end.
+func (c *Client) takeBack(list *callList, l *link, cause error) {
+	for k := list.tail; k != nil; k = list.tail {
+		k.tries++
+		switch {
+		case k.then != nil && k.op != wire.OpCloseSession:
+			c.drop(k)
+		case k.write, k.left:
+			c.finish(k, k.fate(cause))
+		case k.op != wire.OpCloseSession && (k.tries >= readTriesMax || l.support.doubts(k.op)):
+			c.finish(k, &readLostError{cause})
+		default:
+			list.remove(k)
+			c.queue.pushFront(k)
+		}
+	}
+}
+
+// readLostError: a read was sent several times and never answered.
+type readLostError struct{ cause error }
+
+func (e *readLostError) Error() string {
+	return wire.ErrConnectionLoss.Error() + " while waiting for the answer: " + e.cause.Error()
+}
+
+func (e *readLostError) Unwrap() []error { return []error{ErrConnectionLoss, e.cause} }
+
+// drop forgets a call of the client's own.
+func (c *Client) drop(k *call) {
+	k.in.remove(k)
+	c.waiting--
+	k.free()
+}
+
+// expire ends the session here, after a server has said that it is over.
+// Everything that waits belongs to the session and ends with it.
+func (c *Client) expire(reason error) {
+	c.opt.Logger.Warn("session expired", "session", c.Session().ID.String(), "err", reason)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failQueue(ErrSessionExpired)
+	c.watches.endAll(ErrSessionExpired)
+	c.setStatus(Status{State: Expired, Err: reason})
+	c.sess = session{}
+	c.lease = Lease{}
+	c.zxidSeen, c.zxidAnswered = 0, 0
+	c.failures = 0
+	if c.closing {
+		c.ended = true
+	}
+}
+
+// failQueue ends all calls that were not sent.
+func (c *Client) failQueue(err error) {
+	for k := c.queue.head; k != nil; k = c.queue.head {
+		c.finish(k, err)
+	}
+}
+
+// end is the last act of a client: err says why.
+func (c *Client) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := Closed
+	switch {
+	case c.closing:
+		err = ErrClosed
+	case errors.Is(err, ErrSessionExpired):
+		state = Expired
+	default:
+		state, err = AuthFailed, &authError{err}
+	}
+	c.over = err
+	c.failQueue(err)
+	c.watches.endAll(err)
+	c.lease = Lease{}
+	if c.status.State != state {
+		c.setStatus(Status{State: state, Err: err})
+	}
+}
+
+// authError is an ErrAuthFailed with its reason.
+type authError struct{ reason error }
+
+func (e *authError) Error() string   { return ErrAuthFailed.Error() + ": " + e.reason.Error() }
+func (e *authError) Unwrap() []error { return []error{ErrAuthFailed, e.reason} }
+
+// pause waits before an attempt to connect: longer the more have failed
+// since the session was last confirmed, and never the same for two clients.
+func (c *Client) pause(ctx context.Context) error {
+	c.mu.Lock()
+	limit := pauseMax
+	if c.elapsed()-c.lastLink > c.timeout() {
+		limit = pauseLateMax
+	}
+	passes := min(c.failures/len(c.servers), 10)
+	first := c.failures == 0 && c.sess.ID == 0
+	spread := min(pauseFirst<<passes, limit, max(c.timeout()/20<<passes, time.Millisecond))
+	c.mu.Unlock()
+	if first {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(rand.N(spread))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

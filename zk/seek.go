@@ -1,0 +1,77 @@
+package zk
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// The pause between two rounds of questions for a server with a quorum.
+const (
+	seekFirst = 100 * time.Millisecond
+	seekMax   = time.Minute
+)
+
+// seekWritable asks, while the link is to a read-only server, the others
+// whether they have a quorum, and moves to the first that does. The channel is
+// closed when nothing is asked any more; the context ends with the link.
+func (c *Client) seekWritable(ctx context.Context, l *link) <-chan struct{} {
+	done := make(chan struct{})
+	if !l.readOnly {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		c.seek(ctx, l)
+	}()
+	return done
+}
+
+func (c *Client) seek(ctx context.Context, l *link) {
+	for pause := seekFirst; ; pause = min(2*pause, seekMax) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		s := c.nextServer()
+		if !c.isWritable(ctx, s) {
+			continue
+		}
+		c.mu.Lock()
+		c.prefer, l.leaving = &s, true
+		c.mu.Unlock()
+		c.wakeWriter()
+		return
+	}
+}
+
+// isWritable asks one server with the word isro, which needs no session.
+func (c *Client) isWritable(ctx context.Context, s server) bool {
+	ctx, cancel := context.WithTimeout(ctx, c.connectTime())
+	defer cancel()
+	addresses, err := c.resolve(ctx, s)
+	if err != nil {
+		return false
+	}
+	for _, a := range addresses {
+		conn, err := c.dial(ctx, a)
+		if err != nil {
+			continue
+		}
+		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+		var answer [2]byte
+		if _, err = io.WriteString(conn, "isro"); err == nil {
+			_, err = io.ReadFull(conn, answer[:])
+		}
+		stop()
+		conn.Close()
+		if err == nil && string(answer[:]) == "rw" {
+			return true
+		}
+	}
+	return false
+}

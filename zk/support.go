@@ -1,0 +1,177 @@
+package zk
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"bellwether/wire"
+)
+
+// probeTimeoutMS is the session timeout that a probe asks for.
+const probeTimeoutMS = 4000
+
+// A server answers an operation it does not know with ErrUnimplemented and
+// cuts the connection; some cut it without a word. A client that sends such an
+// operation again after each reconnect never comes to rest. So what each server
+// knows is remembered, and doubts are settled on a connection of their own.
+
+// support is what one server is known to know. Client.mu guards it.
+type support struct{ ops [wire.OpWhoAmI + 1]knowledge }
+
+type knowledge uint8
+
+const (
+	untried knowledge = iota
+	known
+	doubtful // the connection ended while it was waited for
+	unknown
+)
+
+// isNewer: servers of version 3.4 do not know the operation.
+func isNewer(op wire.OpCode) bool {
+	switch op {
+	case wire.OpCreate2, wire.OpReconfig, wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpCreateContainer,
+		wire.OpCreateTTL, wire.OpMultiRead, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber,
+		wire.OpSetWatches2, wire.OpAddWatch, wire.OpWhoAmI:
+		return true
+	}
+	return false
+}
+
+func (s *support) denies(op wire.OpCode) bool { return isNewer(op) && s.ops[op] == unknown }
+func (s *support) doubts(op wire.OpCode) bool { return isNewer(op) && s.ops[op] == doubtful }
+
+// learn draws the conclusion of an answer. The same code with a zxid means
+// that the operation is known but switched off.
+func (s *support) learn(op wire.OpCode, h wire.ReplyHeader) {
+	if !isNewer(op) {
+		return
+	}
+	s.ops[op] = known
+	if h.Err == wire.ErrUnimplemented && h.Zxid == -1 {
+		s.ops[op] = unknown
+	}
+}
+
+// suspectOldest: the connection ended before the oldest request was answered.
+func (s *support) suspectOldest(k *call) {
+	if k != nil && isNewer(k.op) && s.ops[k.op] == untried {
+		s.ops[k.op] = doubtful
+	}
+}
+
+// supportOf is the memory of a server. Client.mu is held.
+func (c *Client) supportOf(a address) *support {
+	s := c.supports[a]
+	if s == nil {
+		s = new(support)
+		c.supports[a] = s
+	}
+	return s
+}
+
+// settleSupport makes sure that the operation may be sent to the server now
+// connected: it is refused here if the server does not know it.
+func (c *Client) settleSupport(ctx context.Context, op wire.OpCode) error {
+	if !isNewer(op) {
+		return nil
+	}
+	c.mu.Lock()
+	l := c.link
+	state := known
+	if l != nil {
+		state = l.support.ops[op]
+	}
+	c.mu.Unlock()
+	if state == unknown {
+		return ErrUnsupported
+	}
+	if state == known || state == untried && !c.opt.Probe {
+		return nil
+	}
+	state = c.probe(ctx, l.address, op)
+	c.mu.Lock()
+	if state != untried {
+		l.support.ops[op] = state
+	}
+	c.mu.Unlock()
+	switch state {
+	case unknown:
+		return ErrUnsupported
+	case untried:
+		return ctx.Err()
+	}
+	return nil
+}
+
+// probe asks a server, with a session of its own and a request that changes
+// nothing, whether it knows an operation. Untried: no answer was to be had.
+func (c *Client) probe(ctx context.Context, a address, op wire.OpCode) knowledge {
+	ctx, cancel := context.WithTimeout(ctx, c.connectTime())
+	defer cancel()
+	conn, err := c.dial(ctx, a)
+	if err != nil {
+		return untried
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	r := bufio.NewReaderSize(conn, readBufferSize)
+	resp, err := greet(conn, r, &wire.ConnectRequest{TimeoutMS: probeTimeoutMS, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
+	if err != nil || resp.TimeoutMS <= 0 {
+		return untried
+	}
+	out, mark := wire.BeginFrame(nil)
+	out = wire.Append(out, &wire.RequestHeader{Xid: 1, Op: op})
+	if req := harmless(op); req != nil {
+		out = wire.Append(out, req)
+	}
+	if _, err = conn.Write(wire.EndFrame(out, mark)); err != nil {
+		return unknown
+	}
+	frame, err := wire.ReadFrame(r, nil, smallFrameMax)
+	if err != nil && ctx.Err() != nil {
+		return untried
+	}
+	var h wire.ReplyHeader
+	if err != nil || wire.Decode(frame, &h) != nil || h.Err == wire.ErrUnimplemented && h.Zxid == -1 {
+		return unknown
+	}
+	hangUp(conn)
+	var end *wire.FrameError
+	if _, err = wire.ReadFrame(r, frame, smallFrameMax); errors.As(err, &end) {
+		return untried
+	}
+	return known
+}
+
+// harmless is a request of that operation about a path that nobody has.
+func harmless(op wire.OpCode) wire.Record {
+	path := "/" + rand.Text()
+	create := wire.CreateRequest{Path: path + "/x", ACL: wire.OpenACL()}
+	switch op {
+	case wire.OpCreate2, wire.OpCreateContainer:
+		return &create
+	case wire.OpCreateTTL:
+		create.Flags = wire.FlagPersistentTTL
+		return &wire.CreateTTLRequest{CreateRequest: create, TTL: 1000}
+	case wire.OpCheckWatches, wire.OpRemoveWatches:
+		return &wire.WatchesRequest{Path: path, Type: wire.WatcherAny}
+	case wire.OpMultiRead:
+		return &wire.MultiRequest{Ops: []wire.Op{{Type: wire.OpGetData, Request: &wire.PathWatchRequest{Path: path}}}}
+	case wire.OpGetEphemerals:
+		return &wire.NullPathRequest{Path: wire.Text(path)}
+	case wire.OpGetAllChildrenNumber:
+		return &wire.PathRequest{Path: path}
+	case wire.OpSetWatches2:
+		return &wire.SetWatches2Request{}
+	case wire.OpAddWatch:
+		return &wire.AddWatchRequest{Path: path}
+	case wire.OpReconfig:
+		return &wire.ReconfigRequest{ConfigID: 1 << 62}
+	}
+	return nil // whoAmI has none
+}

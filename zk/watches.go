@@ -1,0 +1,243 @@
+package zk
+
+import (
+	"slices"
+
+	"bellwether/wire"
+)
+
+// setWatchesMax is about how many bytes of paths one setWatches carries.
+const setWatchesMax = 128 << 10
+
+// watchKind is the table of the server in which a one-shot watch stands. An
+// exists watch on a missing znode is told apart, as it is set again differently.
+type watchKind int
+
+const (
+	dataWatch watchKind = iota
+	existWatch
+	childWatch
+	watchKinds
+)
+
+// watches are those that stand on the server, by the server's paths.
+// Client.mu guards them.
+type watches struct {
+	once    [watchKinds]map[string][]*Watch
+	streams map[string][]*Stream
+}
+
+func (t *watches) init() {
+	for i := range t.once {
+		t.once[i] = make(map[string][]*Watch)
+	}
+	t.streams = make(map[string][]*Stream)
+}
+
+// registerAnswered registers the watch of an answered read, if the server did.
+func (t *watches) registerAnswered(k *call, code wire.Code) {
+	switch {
+	case code == wire.OK:
+	case code == wire.ErrNoNode && k.op == wire.OpExists:
+		k.watch.kind = existWatch
+	default:
+		return
+	}
+	m := t.once[k.watch.kind]
+	m[k.path] = append(m[k.path], k.watch)
+}
+
+func (t *watches) addStream(s *Stream) {
+	t.streams[s.path] = append(t.streams[s.path], s)
+}
+
+// covered: a stream on the same path hears all that the watch of k waits for.
+// It is then not set on the server, since servers before 3.9 would turn the
+// persistent watch into a one-shot one.
+func (t *watches) covered(k *call) bool {
+	for _, s := range t.streams[k.path] {
+		if s.mode == wire.WatchPersistent || k.watch.kind != childWatch {
+			return true
+		}
+	}
+	return false
+}
+
+// notify gives an event to all that wait for it.
+func (c *Client) notify(z wire.Zxid, e wire.WatcherEvent) {
+	event := Event{Type: e.Type, Path: c.rel(e.Path), Zxid: max(z, -1)}
+	if z == 0 {
+		event.Zxid = -1
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.zxidSeen = max(c.zxidSeen, z)
+	t := &c.watches
+	switch e.Type {
+	case wire.EventNodeCreated, wire.EventNodeDataChanged:
+		t.fire(dataWatch, e.Path, event)
+		t.fire(existWatch, e.Path, event)
+	case wire.EventNodeDeleted:
+		t.fire(dataWatch, e.Path, event)
+		t.fire(existWatch, e.Path, event)
+		t.fire(childWatch, e.Path, event)
+	case wire.EventNodeChildrenChanged:
+		t.fire(childWatch, e.Path, event)
+	default:
+		return
+	}
+	t.feed(e, event)
+}
+
+// fire ends the one-shot watches of a kind at a path.
+func (t *watches) fire(kind watchKind, path string, e Event) {
+	for _, w := range t.once[kind][path] {
+		w.end(e, nil)
+	}
+	delete(t.once[kind], path)
+}
+
+// feed hands an event to the streams at its path and, recursive ones, above it.
+func (t *watches) feed(e wire.WatcherEvent, event Event) {
+	if len(t.streams) == 0 {
+		return
+	}
+	for at := e.Path; at != ""; at = parentOf(at) {
+		for _, s := range slices.Clone(t.streams[at]) {
+			if s.wants(e, at) && !s.push(event) {
+				t.dropStream(s)
+			}
+		}
+	}
+}
+
+// dropStream takes a stream out of the table. It reports whether it stood there.
+func (t *watches) dropStream(s *Stream) bool {
+	list := t.streams[s.path]
+	i := slices.Index(list, s)
+	if i < 0 {
+		return false
+	}
+	t.streams[s.path] = slices.Delete(list, i, i+1)
+	if len(list) == 1 {
+		delete(t.streams, s.path)
+	}
+	return true
+}
+
+// dropWatch takes a one-shot watch out of the table. It reports whether it stood there.
+func (t *watches) dropWatch(w *Watch) bool {
+	m := t.once[w.kind]
+	i := slices.Index(m[w.path], w)
+	if i < 0 {
+		return false
+	}
+	m[w.path] = slices.Delete(m[w.path], i, i+1)
+	if len(m[w.path]) == 0 {
+		delete(m, w.path)
+	}
+	return true
+}
+
+// needed: something else of this client relies on the server's watches of
+// this kind at the path. Removing those of a stream removes all kinds.
+func (t *watches) needed(path string, stream bool, kind watchKind) bool {
+	if len(t.streams[path]) > 0 {
+		return true
+	}
+	child := len(t.once[childWatch][path]) > 0
+	data := len(t.once[dataWatch][path])+len(t.once[existWatch][path]) > 0
+	switch {
+	case stream:
+		return child || data
+	case kind == childWatch:
+		return child
+	}
+	return data
+}
+
+// endAll ends every watch and stream.
+func (t *watches) endAll(err error) {
+	for kind := range t.once {
+		for _, list := range t.once[kind] {
+			for _, w := range list {
+				w.end(Event{}, err)
+			}
+		}
+		clear(t.once[kind])
+	}
+	t.endStreams(err)
+}
+
+func (t *watches) endStreams(err error) {
+	for _, list := range t.streams {
+		for _, s := range list {
+			s.end(err)
+		}
+	}
+	clear(t.streams)
+}
+
+// again sets all watches on a new link, in batches; every stream is told
+// that it may have missed something. Zxid is the last one answered.
+func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Record)) {
+	if len(t.streams) > 0 && l.support.denies(wire.OpSetWatches2) {
+		t.endStreams(ErrUnsupported)
+	}
+	b := watchBatch{send: send}
+	b.req.RelativeZxid = zxid
+	for kind, list := range b.oneShot() {
+		for path := range t.once[kind] {
+			b.add(list, path)
+		}
+	}
+	for path, streams := range t.streams {
+		var plain, recursive bool
+		for _, s := range slices.Clone(streams) {
+			plain = plain || s.mode == wire.WatchPersistent
+			recursive = recursive || s.mode == wire.WatchPersistentRecursive
+			if !s.push(Event{Type: wire.EventNone, Path: s.shown, Zxid: zxid}) {
+				t.dropStream(s)
+			}
+		}
+		if recursive {
+			b.add(&b.req.PersistentRecursive, path)
+		}
+		if plain {
+			b.add(&b.req.Persistent, path)
+		}
+	}
+	b.flush()
+}
+
+// watchBatch gathers paths until one setWatches is full.
+type watchBatch struct {
+	send func(wire.OpCode, wire.Record)
+	req  wire.SetWatches2Request
+	size int
+}
+
+// oneShot are the lists of the request in the order of watchKind.
+func (b *watchBatch) oneShot() [watchKinds]*[]string {
+	return [watchKinds]*[]string{&b.req.Data, &b.req.Exist, &b.req.Child}
+}
+
+func (b *watchBatch) add(list *[]string, path string) {
+	if b.size += 4 + len(path); b.size > setWatchesMax {
+		b.flush()
+		b.size = 4 + len(path)
+	}
+	*list = append(*list, path)
+}
+
+func (b *watchBatch) flush() {
+	r := &b.req
+	switch {
+	case len(r.Persistent)+len(r.PersistentRecursive) > 0:
+		b.send(wire.OpSetWatches2, r)
+	case len(r.Data)+len(r.Exist)+len(r.Child) > 0:
+		b.send(wire.OpSetWatches, &r.SetWatchesRequest)
+	}
+	b.req = wire.SetWatches2Request{SetWatchesRequest: wire.SetWatchesRequest{RelativeZxid: r.RelativeZxid}}
+	b.size = 0
+}

@@ -1,0 +1,96 @@
+package zk
+
+import (
+	"context"
+	"slices"
+
+	"bellwether/wire"
+)
+
+// AnyVersion as a version makes a write unconditional.
+const AnyVersion int32 = -1
+
+// Set replaces a znode's data where version is its own or AnyVersion, else
+// ErrBadVersion. The data is not kept after the return.
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat wire.Stat, err error) {
+	full, err := c.abs(path, false)
+	if err != nil {
+		return stat, opError(wire.OpSetData, path, err)
+	}
+	k := newCall(wire.OpSetData)
+	k.path = full
+	k.setData = wire.SetDataRequest{Path: full, Data: data, Version: version}
+	if err := c.do(ctx, k, path, &k.setData, &k.stat); err != nil {
+		return stat, err
+	}
+	stat = k.stat.Stat
+	k.free()
+	return stat, nil
+}
+
+// Delete removes a znode that has no children, where version is its own or AnyVersion.
+func (c *Client) Delete(ctx context.Context, path string, version int32) error {
+	full, err := c.abs(path, false)
+	if err != nil {
+		return opError(wire.OpDelete, path, err)
+	}
+	k := newCall(wire.OpDelete)
+	k.path = full
+	k.pathVersion = wire.PathVersionRequest{Path: full, Version: version}
+	if err := c.do(ctx, k, path, &k.pathVersion, nil); err != nil {
+		return err
+	}
+	k.free()
+	return nil
+}
+
+// SetACL replaces a znode's list where version is its Aversion or AnyVersion.
+func (c *Client) SetACL(ctx context.Context, path string, acl ACLs, version int32) (wire.Stat, error) {
+	var resp wire.StatResponse
+	err := c.simple(ctx, wire.OpSetACL, path, func(full string) wire.Record {
+		return &wire.SetACLRequest{Path: full, ACL: acl, Version: version}
+	}, &resp)
+	return resp.Stat, err
+}
+
+// Check compares a znode's version, AnyVersion for mere existence. It goes
+// through the leader, as a Multi of one.
+func (c *Client) Check(ctx context.Context, path string, version int32) error {
+	_, err := c.Multi(ctx, CheckOp(path, version))
+	return err
+}
+
+// AddAuth adds an identity to this connection and, once accepted, to every
+// later one. A refused one gives ErrAuthFailed and costs the connection, not
+// the session.
+func (c *Client) AddAuth(ctx context.Context, a Auth) error {
+	k := newCall(wire.OpAuth)
+	req := wire.AuthRequest{Scheme: wire.Text(a.Scheme), Auth: a.Data}
+	if err := c.do(ctx, k, "", &req, nil); err != nil {
+		return err
+	}
+	k.free()
+	a.Data = slices.Clone(a.Data)
+	c.mu.Lock()
+	c.creds = append(c.creds, a)
+	c.mu.Unlock()
+	return nil
+}
+
+// Reconfig changes the ensemble's members and returns the new configuration.
+// Empty lists are left out; version is that of the configuration that must be
+// current, or -1. With members, the whole new membership, the servers ignore the other two.
+func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string, version int64) ([]byte, wire.Stat, error) {
+	var resp wire.DataResponse
+	req := wire.ReconfigRequest{
+		Joining: textOrNull(joining), Leaving: textOrNull(leaving), Members: textOrNull(members), ConfigID: version,
+	}
+	k := newCall(wire.OpReconfig)
+	if err := c.do(ctx, k, configPath, &req, &resp); err != nil {
+		return nil, resp.Stat, err
+	}
+	k.free()
+	return resp.Data, resp.Stat, nil
+}
+
+func textOrNull(s string) wire.NullString { return wire.NullString{String: s, Valid: s != ""} }
