@@ -11,8 +11,9 @@ type Client interface {
 	// Identities are those the connection has proved so far. The slice is
 	// never changed in place.
 	Identities() []wire.ID
-	// Notify queues an event. The tree's write lock is held: it must not
-	// block and must not call the tree.
+	// Notify queues an event. The tree's lock is held, for writing or, within
+	// this client's own setWatches, for reading: it must not block and must
+	// not call the tree.
 	Notify(e Event)
 	// Reserve fixes the place of the reply being built among the events of
 	// this connection; z is the last applied transaction, for its header.

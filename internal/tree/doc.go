@@ -26,8 +26,11 @@
 // connection.
 //
 // Locks, always taken in this order: Tree.mu (RWMutex over znodes, sessions,
-// quotas), then the mutex of one shard of the watch table. Client.Notify is
-// called with Tree.mu held for writing, Client.Reserve with it held for
-// reading; neither may call back into the tree nor block. Prepare and Apply
-// are called by one goroutine, the owner of the replica; reads by any.
+// quotas), then the mutex of one shard of the watch table, then that of one
+// watcher. Client.Notify and Client.Reserve are called with Tree.mu held;
+// neither may call back into the tree nor block. Prepare and Apply are called
+// by one goroutine, the owner of the replica, which reads without the lock
+// what it alone changes; reads by any, those of one client one at a time.
+//
+// Read tree.go and node.go first, then create.go as an example of a family.
 package tree

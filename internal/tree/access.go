@@ -1,0 +1,200 @@
+package tree
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// The schemes of identities and access-control lists.
+const (
+	schemeWorld  = "world"
+	schemeAuth   = "auth"
+	schemeDigest = "digest"
+	schemeIP     = "ip"
+	schemeX509   = "x509"
+	schemeSASL   = "sasl"
+	schemeSuper  = "super"
+)
+
+// DigestID is the id of scheme digest for the text user:password: the part
+// before the first colon, a colon, and the base64 SHA-1 of the whole text.
+func DigestID(userPassword string) string {
+	user, _, _ := strings.Cut(userPassword, ":")
+	hash := sha1.Sum([]byte(userPassword))
+	return user + ":" + base64.StdEncoding.EncodeToString(hash[:])
+}
+
+// permits decides by a znode's list; see permitsList.
+func (t *Tree) permits(acl, perm int32, ids []wire.ID) bool {
+	e := &t.acls.entries[acl]
+	return e.world&perm != 0 || t.permitsList(e.list, perm, ids)
+}
+
+// permitsList reports whether the list gives one of the identities any of
+// the permissions in perm. An empty list gives everything.
+func (t *Tree) permitsList(list []wire.ACL, perm int32, ids []wire.ID) bool {
+	if t.o.SkipACL || len(list) == 0 {
+		return true
+	}
+	for _, id := range ids {
+		if id.Scheme == schemeSuper {
+			return true
+		}
+	}
+	for i := range list {
+		if list[i].Perms&perm != 0 && t.satisfies(ids, &list[i].ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// satisfies reports whether one of the identities is what an entry names.
+func (t *Tree) satisfies(ids []wire.ID, want *wire.ID) bool {
+	if isWorld(*want) {
+		return true
+	}
+	for _, id := range ids {
+		if id.Scheme == want.Scheme && t.matches(id, want.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches compares an identity with the id of an entry of its scheme.
+func (t *Tree) matches(id wire.ID, want string) bool {
+	switch id.Scheme {
+	case schemeDigest:
+		return id.ID == want
+	case schemeIP:
+		return matchesIP(id.ID, want)
+	case schemeX509:
+		return id.ID == want || t.o.X509Super != "" && id.ID == t.o.X509Super
+	case schemeSASL:
+		return id.ID == want || id.ID == schemeSuper ||
+			t.o.LetAnySASLUser != "" && want == t.o.LetAnySASLUser
+	}
+	return false
+}
+
+// matchesIP: the first bits of the peer's address equal those of the entry.
+func matchesIP(peer, want string) bool {
+	prefix, ok := parseIP(want)
+	if !ok {
+		return false
+	}
+	addr, err := netip.ParseAddr(peer)
+	return err == nil && prefix.Contains(addr.Unmap().WithZone(""))
+}
+
+// parseIP reads the id of an entry of scheme ip: an address, or an address
+// and the number of its bits that count.
+func parseIP(s string) (netip.Prefix, bool) {
+	text, bits, found := strings.Cut(s, "/")
+	addr, err := netip.ParseAddr(text)
+	if err != nil || addr.Zone() != "" {
+		return netip.Prefix{}, false
+	}
+	n := addr.BitLen()
+	if found {
+		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > addr.BitLen() {
+			return netip.Prefix{}, false
+		}
+	}
+	return netip.PrefixFrom(addr, n), true
+}
+
+// provesIdentity: ids of the scheme stand in for `auth`.
+func provesIdentity(scheme string) bool {
+	return scheme == schemeDigest || scheme == schemeX509 || scheme == schemeSASL
+}
+
+// resolveACL turns the list of a request into the one that is stored: no
+// entry twice, `auth` replaced by the ids of the connection. False: it is no
+// valid list.
+func (t *Tree) resolveACL(list []wire.ACL, ids []wire.ID) ([]wire.ACL, bool) {
+	if isOpen(list) && list != nil {
+		return list, true
+	}
+	var out []wire.ACL
+	var seen map[wire.ACL]bool
+	if len(list) > 1 {
+		seen = make(map[wire.ACL]bool, len(list))
+	}
+	for _, entry := range list {
+		again := seen[entry]
+		if seen != nil {
+			seen[entry] = true
+		}
+		switch {
+		case again:
+		case entry.ID.Scheme == schemeAuth:
+			before := len(out)
+			for _, id := range ids {
+				if provesIdentity(id.Scheme) {
+					out = append(out, wire.ACL{Perms: entry.Perms, ID: id})
+				}
+			}
+			if len(out) == before {
+				return nil, false
+			}
+		case !t.validID(entry.ID):
+			return nil, false
+		default:
+			out = append(out, entry)
+		}
+	}
+	return out, len(out) > 0
+}
+
+// validID reports whether an entry may hold the id.
+func (t *Tree) validID(id wire.ID) bool {
+	switch id.Scheme {
+	case schemeWorld:
+		return id.ID == "anyone"
+	case schemeDigest:
+		return validDigestID(id.ID)
+	case schemeIP:
+		_, ok := parseIP(id.ID)
+		return ok
+	case schemeX509:
+		return validSubject(id.ID)
+	case schemeSASL:
+		return t.o.SchemeSASL && validPrincipal(id.ID)
+	}
+	return false
+}
+
+// validDigestID: two parts when split at the colons, where empty parts at
+// the end do not count.
+func validDigestID(id string) bool {
+	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
+}
+
+// validPrincipal: a plain name, or name@realm, or name/host@realm.
+func validPrincipal(id string) bool {
+	name, realm, found := strings.Cut(id, "@")
+	if !found {
+		return true
+	}
+	return !strings.ContainsAny(realm, "/@") && strings.Count(name, "/") <= 1
+}
+
+// mask hides the hashes of digest ids from those who may not change the list.
+func maskACL(list []wire.ACL) []wire.ACL {
+	out := slices.Clone(list)
+	for i := range out {
+		if out[i].ID.Scheme == schemeDigest {
+			user, _, _ := strings.Cut(out[i].ID.ID, ":")
+			out[i].ID.ID = user + ":x"
+		}
+	}
+	return out
+}

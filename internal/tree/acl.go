@@ -1,0 +1,48 @@
+package tree
+
+import "bellwether/wire"
+
+// prepareSetACL checks in the order clients rely on: session, path, form of
+// the list, existence, permission, version of the list.
+func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+	op := wire.OpSetACL
+	t := p.t
+	if code := p.checkSession(); code != wire.OK {
+		return op, nil, code
+	}
+	if !validPath(r.Path) {
+		return op, nil, wire.ErrBadArguments
+	}
+	acl, ok := t.resolveACL(r.ACL, p.ids)
+	if !ok {
+		return op, nil, wire.ErrInvalidACL
+	}
+	var v view
+	switch {
+	case !t.look(r.Path, &v):
+		return op, nil, wire.ErrNoNode
+	case !t.permitsList(v.acl, wire.PermAdmin, p.ids):
+		return op, nil, wire.ErrNoAuth
+	case !versionFits(r.Version, v.stat.Aversion):
+		return op, nil, wire.ErrBadVersion
+	}
+	after := v
+	after.stat.Aversion = nextVersion(v.stat.Aversion)
+	after.acl = acl
+	p.put(r.Path, &v, &after)
+	return op, &wire.SetACLTxn{Path: r.Path, ACL: acl, Version: after.stat.Aversion}, wire.OK
+}
+
+func (t *Tree) applySetACL(s *wire.SetACLTxn) (*node, wire.Code) {
+	n := t.find(s.Path)
+	if n == nil {
+		return nil, wire.ErrNoNode
+	}
+	place := t.acls.place(s.ACL)
+	t.acls.use(place)
+	t.acls.release(n.acl)
+	t.digest -= t.sum(n)
+	n.acl, n.aversion = place, s.Version
+	t.digest += t.sum(n)
+	return n, wire.OK
+}

@@ -1,0 +1,88 @@
+package tree
+
+import "bellwether/wire"
+
+// Apply carries out a committed transaction, queues the events it causes,
+// and returns what its reply says. Applied again, or over a snapshot that
+// holds parts of it, it leaves the same tree.
+func (t *Tree) Apply(txn *wire.Txn) Result {
+	t.mu.Lock()
+	res := t.applyBody(txn.Body, &txn.TxnHeader)
+	t.last = max(t.last, txn.Zxid)
+	t.checkDigest(txn)
+	t.mu.Unlock()
+	t.pend.applied(txn.Zxid)
+	return res
+}
+
+// applyBody carries out a transaction or one operation of a multi.
+func (t *Tree) applyBody(body wire.TxnBody, h *wire.TxnHeader) Result {
+	res := Result{Zxid: h.Zxid}
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		c := created{path: b.Path, data: b.Data, acl: b.ACL, counter: b.ParentCversion}
+		if b.Ephemeral {
+			c.owner = int64(h.Session)
+		}
+		t.create(&res, &c, h)
+	case *wire.CreateContainerTxn:
+		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, ownerContainer}, h)
+	case *wire.CreateTTLTxn:
+		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, ttlOwner(b.TTL & ttlMax)}, h)
+	case *wire.DeleteTxn:
+		res.Err = t.applyDelete(b.Path, h.Zxid)
+	case *wire.SetDataTxn:
+		t.setData(&res, b, h)
+	case *wire.SetACLTxn:
+		var n *node
+		n, res.Err = t.applySetACL(b)
+		t.respondStat(&res, n)
+	case *wire.ErrorTxn:
+		res.Err = b.Err
+	case *wire.CreateSessionTxn:
+		t.openSession(h.Session, b.TimeoutMS)
+	case *wire.CloseSessionTxn:
+		t.applyCloseSession(h.Session, h.Zxid, b.Paths)
+	case *wire.MultiTxn:
+		return t.applyMulti(b, h)
+	case nil:
+		if h.Type == wire.OpCloseSession {
+			t.applyCloseSession(h.Session, h.Zxid, nil)
+		}
+	}
+	return res
+}
+
+// create applies any kind of create and builds its reply.
+func (t *Tree) create(res *Result, c *created, h *wire.TxnHeader) {
+	var n *node
+	if n, res.Err = t.applyCreate(c, h); res.Err != wire.OK {
+		return
+	}
+	if h.Type == wire.OpCreate {
+		res.Response = &wire.PathResponse{Path: c.path}
+		return
+	}
+	r := &wire.PathStatResponse{Path: c.path}
+	t.stat(n, &r.Stat)
+	res.Response = r
+}
+
+func (t *Tree) setData(res *Result, s *wire.SetDataTxn, h *wire.TxnHeader) {
+	var n *node
+	if n, res.Err = t.applySetData(s, h); res.Err == wire.OK && h.Type == wire.OpReconfig {
+		r := &wire.DataResponse{Data: n.data()}
+		t.stat(n, &r.Stat)
+		res.Response = r
+		return
+	}
+	t.respondStat(res, n)
+}
+
+func (t *Tree) respondStat(res *Result, n *node) {
+	if res.Err == wire.OK {
+		r := new(wire.StatResponse)
+		t.stat(n, &r.Stat)
+		res.Response = r
+	}
+}

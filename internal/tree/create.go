@@ -1,0 +1,183 @@
+package tree
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// Flags of a create, taken apart.
+func isSequential(flags int32) bool {
+	return flags == wire.FlagPersistentSequential || flags == wire.FlagEphemeralSequential ||
+		flags == wire.FlagPersistentSequentialTTL
+}
+
+func isTTL(flags int32) bool {
+	return flags == wire.FlagPersistentTTL || flags == wire.FlagPersistentSequentialTTL
+}
+
+// checkFlags are the checks before the session's. A createTTL must have a
+// mode with a TTL; ZooKeeper lets others pass, logs the transaction, and then
+// neither it nor any later start survives applying it.
+func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
+	switch {
+	case flags < wire.FlagPersistent || flags > wire.FlagPersistentSequentialTTL:
+		return wire.ErrBadArguments
+	case isTTL(flags) && !t.o.ExtendedTypes:
+		return wire.ErrUnimplemented
+	case isTTL(flags) && (ttl <= 0 || ttl > ttlMax):
+		return wire.ErrBadArguments
+	case isTTL(flags) != (op == wire.OpCreateTTL):
+		return wire.ErrBadArguments
+	}
+	return wire.OK
+}
+
+// prepareCreate checks in the order clients rely on: flags, session, form of
+// the path, list, parent, permission, full path, existence, kind of parent, quota.
+func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int64) (wire.OpCode, wire.TxnBody, wire.Code) {
+	t := p.t
+	if code := t.checkFlags(op, r.Flags, ttl); code != wire.OK {
+		return op, nil, code
+	}
+	if code := p.checkSession(); code != wire.OK {
+		return op, nil, code
+	}
+	up, _, ok := splitPath(r.Path)
+	if !ok {
+		return op, nil, wire.ErrBadArguments
+	}
+	acl, ok := t.resolveACL(r.ACL, p.ids)
+	if !ok {
+		return op, nil, wire.ErrInvalidACL
+	}
+	var parent, v view
+	if !t.look(up, &parent) {
+		return op, nil, wire.ErrNoNode
+	}
+	if !t.permitsList(parent.acl, wire.PermCreate, p.ids) {
+		return op, nil, wire.ErrNoAuth
+	}
+	path := r.Path
+	if isSequential(r.Flags) {
+		path += sequence(parent.stat.Cversion)
+	}
+	if code := p.checkPlace(path, &parent, &v, len(r.Data)); code != wire.OK {
+		return op, nil, code
+	}
+	v = view{acl: acl, dataLen: int32(len(r.Data)), outside: parent.outside || outsideDigest(path)}
+	v.stat = p.newStat(op, r.Flags, ttl)
+	if !t.o.DigestOff {
+		v.crc = t.crcOf(path, r.Data)
+	}
+	counter := parent.stat.Cversion + 1
+	after := parent
+	after.kids++
+	raiseCounter(&after.stat.Cversion, &after.stat.Pzxid, counter, p.zxid)
+	p.put(up, &parent, &after)
+	p.put(path, nil, &v)
+	if k, _ := t.o.kindOf(v.stat.Owner); k == kindEphemeral {
+		p.own(path)
+	}
+	return op, createTxn(op, path, r.Data, acl, counter, ttl, v.stat.Owner), wire.OK
+}
+
+// sequence is the suffix of a sequential znode: the parent's count of
+// creates in ten digits. The counter stops at its end, where a name once
+// taken makes further sequential creates with that prefix fail with NodeExists.
+func sequence(counter int32) string { return fmt.Sprintf("%010d", counter) }
+
+// checkPlace checks the resolved path of a create below an existing parent.
+func (p *proposal) checkPlace(path string, parent, v *view, size int) wire.Code {
+	t := p.t
+	if !validPath(path) {
+		return wire.ErrBadArguments
+	}
+	if t.look(path, v) {
+		return wire.ErrNodeExists
+	}
+	if k, _ := t.o.kindOf(parent.stat.Owner); k == kindEphemeral {
+		return wire.ErrNoChildrenForEphemerals
+	}
+	return t.checkQuota(path, 1, int64(size))
+}
+
+func (p *proposal) newStat(op wire.OpCode, flags int32, ttl int64) wire.StatPersisted {
+	s := wire.StatPersisted{Czxid: p.zxid, Mzxid: p.zxid, Pzxid: p.zxid, Ctime: p.now, Mtime: p.now}
+	switch {
+	case op == wire.OpCreateContainer:
+		s.Owner = ownerContainer
+	case op == wire.OpCreateTTL:
+		s.Owner = ttlOwner(ttl)
+	case flags == wire.FlagEphemeral || flags == wire.FlagEphemeralSequential:
+		s.Owner = int64(p.session)
+	}
+	return s
+}
+
+func createTxn(op wire.OpCode, path string, data []byte, acl []wire.ACL, counter int32, ttl, owner int64) wire.TxnBody {
+	switch op {
+	case wire.OpCreateContainer:
+		return &wire.CreateContainerTxn{Path: path, Data: data, ACL: acl, ParentCversion: counter}
+	case wire.OpCreateTTL:
+		return &wire.CreateTTLTxn{Path: path, Data: data, ACL: acl, ParentCversion: counter, TTL: ttl}
+	}
+	return &wire.CreateTxn{Path: path, Data: data, ACL: acl, Ephemeral: owner != 0, ParentCversion: counter}
+}
+
+// raiseCounter gives a parent the count of creates that a transaction names,
+// unless it is there already: a fuzzy snapshot may have seen later children.
+// So the counter never turns back, not even at the end of its range.
+func raiseCounter(cversion *int32, pzxid *wire.Zxid, counter int32, z wire.Zxid) {
+	if counter > *cversion {
+		*cversion, *pzxid = counter, z
+	}
+}
+
+// created is a create transaction of any type.
+type created struct {
+	path    string
+	data    []byte
+	acl     []wire.ACL
+	counter int32
+	owner   int64
+}
+
+func (t *Tree) applyCreate(c *created, h *wire.TxnHeader) (*node, wire.Code) {
+	up, name, ok := splitPath(c.path)
+	if !ok {
+		return nil, wire.ErrNoNode
+	}
+	parent := t.find(up)
+	if parent == nil || name == "" {
+		return nil, wire.ErrNoNode
+	}
+	n := parent.kids.get(name, t.key.name(name))
+	exists := n != nil
+	place := t.acls.place(c.acl)
+	t.acls.use(place)
+	if exists {
+		// The snapshot may name a list that was dropped since (ZOOKEEPER-4846).
+		t.acls.release(n.acl)
+		n.acl = place
+	}
+	t.digest -= t.sum(parent)
+	counter := c.counter
+	if counter == -1 {
+		counter = parent.cversion + 1
+	}
+	raiseCounter(&parent.cversion, &parent.pzxid, counter, h.Zxid)
+	t.digest += t.sum(parent)
+	if exists {
+		return n, wire.ErrNodeExists
+	}
+	n = &node{
+		czxid: h.Zxid, mzxid: h.Zxid, pzxid: h.Zxid, ctime: h.Time, mtime: h.Time, owner: c.owner, acl: place,
+	}
+	n.write(name, c.data)
+	t.attach(parent, n, c.path)
+	t.quotaCreated(c.path, n)
+	t.fire(wire.EventNodeCreated, c.path, t.acls.entries[n.acl].list, h.Zxid)
+	t.fire(wire.EventNodeChildrenChanged, canonical(up), t.acls.entries[parent.acl].list, h.Zxid)
+	return n, wire.OK
+}

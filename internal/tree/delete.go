@@ -1,0 +1,115 @@
+package tree
+
+import (
+	"slices"
+
+	"bellwether/wire"
+)
+
+// prepareDelete checks in the order clients rely on: session, form of the
+// path, parent, permission, existence, version, children.
+func (p *proposal) prepareDelete(r *wire.PathVersionRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+	return wire.OpDelete, &wire.DeleteTxn{Path: r.Path}, p.checkDelete(r)
+}
+
+func (p *proposal) checkDelete(r *wire.PathVersionRequest) wire.Code {
+	t := p.t
+	if code := p.checkSession(); code != wire.OK {
+		return code
+	}
+	up, _, ok := splitPath(r.Path)
+	if !ok || reserved(r.Path) {
+		return wire.ErrBadArguments
+	}
+	var parent, v view
+	switch {
+	case !t.look(up, &parent):
+		return wire.ErrNoNode
+	case !t.permitsList(parent.acl, wire.PermDelete, p.ids):
+		return wire.ErrNoAuth
+	case !t.look(r.Path, &v):
+		return wire.ErrNoNode
+	case !versionFits(r.Version, v.stat.Version):
+		return wire.ErrBadVersion
+	case v.kids > 0:
+		return wire.ErrNotEmpty
+	}
+	p.remove(r.Path)
+	return wire.OK
+}
+
+// prepareDeleteContainer looks again whether a container or TTL znode is
+// due. Where it is not, nothing is proposed.
+func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+	op := wire.OpDeleteContainer
+	var v view
+	switch {
+	case p.session != 0:
+		return wire.OpError, nil, wire.ErrUnimplemented
+	case !p.t.look(r.Path, &v) || reserved(r.Path):
+		return op, nil, wire.ErrNoNode
+	case v.kids > 0:
+		return op, nil, wire.ErrNotEmpty
+	case !p.t.due(&v.stat, p.now):
+		return op, nil, wire.ErrBadVersion
+	}
+	p.remove(r.Path)
+	return op, &wire.DeleteTxn{Path: r.Path}, wire.OK
+}
+
+// due reports whether a znode without children is to be removed: a container
+// that had a child once, or none for too long; a TTL that has passed.
+func (t *Tree) due(s *wire.StatPersisted, nowMS int64) bool {
+	switch k, ttl := t.o.kindOf(s.Owner); k {
+	case kindContainer:
+		never := t.o.ContainerMaxNeverUsedMS
+		return s.Cversion > 0 || never > 0 && nowMS-s.Mtime > never
+	case kindTTL:
+		return nowMS-s.Mtime > ttl
+	}
+	return false
+}
+
+// DueContainers lists the containers and TTL znodes that deleteContainer
+// requests are to remove at nowMS (ms since 1970), sorted.
+func (t *Tree) DueContainers(nowMS int64) []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var paths []string
+	for _, list := range []nodeList{t.containers, t.ttls} {
+		for _, n := range list {
+			if s := n.persisted(); n.kids.len() == 0 && t.due(&s, nowMS) {
+				paths = append(paths, t.path(n))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// applyDelete removes a znode. The parent learns of it even where the znode
+// is gone already, as a fuzzy snapshot may have it.
+func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
+	up, name, ok := splitPath(path)
+	if !ok || path == "/" {
+		return wire.ErrNoNode
+	}
+	parent := t.find(up)
+	if parent == nil || name == "" {
+		return wire.ErrNoNode
+	}
+	if z > parent.pzxid {
+		t.digest -= t.sum(parent)
+		parent.pzxid = z
+		t.digest += t.sum(parent)
+	}
+	n := parent.kids.get(name, t.key.name(name))
+	if n == nil {
+		return wire.ErrNoNode
+	}
+	list := t.acls.entries[n.acl].list
+	t.detach(n, path)
+	t.fire(wire.EventNodeDeleted, path, list, z)
+	t.fire(wire.EventNodeChildrenChanged, canonical(up), t.acls.entries[parent.acl].list, z)
+	return wire.OK
+}

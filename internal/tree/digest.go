@@ -1,0 +1,147 @@
+package tree
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"bellwether/wire"
+)
+
+// The tree's digest is the sum, modulo 2^64, of a CRC-32 for each znode: over
+// its path (the root's is empty), its data, and its stat. A znode keeps the
+// part over path and data, so that a change of its stat costs 60 bytes.
+
+// digestStat is the encoded length of a stat in the digest.
+const digestStat = 60
+
+// crcOf is the digest's beginning, over path and data.
+func (t *Tree) crcOf(path string, data []byte) uint32 {
+	if path == "/" {
+		path = ""
+	}
+	t.scratch = append(t.scratch[:0], path...)
+	crc := crc32.Update(0, crc32.IEEETable, t.scratch)
+	if cap(t.scratch) > scratchMax {
+		t.scratch = nil
+	}
+	return crc32.Update(crc, crc32.IEEETable, data)
+}
+
+// scratchMax is the largest scratch memory that is kept for the next path.
+const scratchMax = 64 << 10
+
+// finish is a znode's digest, from its beginning and its stat.
+func (t *Tree) finish(crc uint32, s *wire.StatPersisted) uint64 {
+	b := t.scratch[:0]
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Czxid))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Mzxid))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Pzxid))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Ctime))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Mtime))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.Version))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.Cversion))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.Aversion))
+	b = binary.BigEndian.AppendUint64(b, uint64(s.Owner))
+	t.scratch = b
+	return uint64(crc32.Update(crc, crc32.IEEETable, b))
+}
+
+// sum is the digest of one znode, 0 where it has none.
+func (t *Tree) sum(n *node) uint64 {
+	if t.o.DigestOff || n.meta&flagOutside != 0 {
+		return 0
+	}
+	s := n.persisted()
+	return t.finish(n.crc, &s)
+}
+
+// Digest is the last applied zxid and the digest of the tree after it.
+func (t *Tree) Digest() (wire.Zxid, uint64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.last, t.digest
+}
+
+// DigestEntry is the digest after one transaction.
+type DigestEntry struct {
+	Zxid   wire.Zxid
+	Digest uint64
+}
+
+// Every digestEvery-th zxid's digest is remembered, the last digestHistory
+// of them; of mismatches the first mismatchesKept are named.
+const (
+	digestEvery    = 128
+	digestHistory  = 1024
+	mismatchesKept = 16
+)
+
+// digestLog is what is remembered of digests.
+type digestLog struct {
+	ring       []DigestEntry
+	next       int
+	mismatches int64
+	first      []wire.Zxid
+	// While the tree is fuzzy (loaded from a snapshot, and not yet past the
+	// transaction at which the snapshot's digest was taken) only want counts.
+	fuzzy bool
+	want  wire.SnapshotDigest
+}
+
+func (d *digestLog) remember(z wire.Zxid, digest uint64) {
+	if uint64(z)%digestEvery != 0 {
+		return
+	}
+	if len(d.ring) < digestHistory {
+		d.ring = append(d.ring, DigestEntry{z, digest})
+		return
+	}
+	d.ring[d.next] = DigestEntry{z, digest}
+	d.next = (d.next + 1) % digestHistory
+}
+
+// DigestHistory is the digest after every 128th zxid, the oldest first.
+func (t *Tree) DigestHistory() []DigestEntry {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	d := &t.digests
+	return append(append([]DigestEntry(nil), d.ring[d.next:]...), d.ring[:d.next]...)
+}
+
+// DigestMismatches counts the transactions whose digest was not the tree's
+// after applying them, and names the first few.
+func (t *Tree) DigestMismatches() (n int64, first []wire.Zxid) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.digests.mismatches, append([]wire.Zxid(nil), t.digests.first...)
+}
+
+// checkDigest compares the digest after a transaction with what its leader,
+// or the snapshot, said.
+func (t *Tree) checkDigest(txn *wire.Txn) {
+	if t.o.DigestOff {
+		return
+	}
+	d := &t.digests
+	d.remember(txn.Zxid, t.digest)
+	switch {
+	case d.fuzzy && txn.Zxid < d.want.Zxid:
+	case d.fuzzy && txn.Zxid == d.want.Zxid:
+		d.fuzzy = false
+		t.compare(txn.Zxid, d.want.Version, d.want.Tree)
+	case txn.Digest != nil:
+		t.compare(txn.Zxid, txn.Digest.Version, txn.Digest.Tree)
+	}
+}
+
+func (t *Tree) compare(z wire.Zxid, version int32, digest uint64) {
+	if version != wire.DigestVersion || digest == t.digest {
+		return
+	}
+	d := &t.digests
+	d.mismatches++
+	if len(d.first) < mismatchesKept {
+		d.first = append(d.first, z)
+		t.happen(DigestMismatch{z, t.digest, digest})
+	}
+}

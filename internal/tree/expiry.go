@@ -1,0 +1,151 @@
+package tree
+
+import (
+	"slices"
+
+	"bellwether/wire"
+)
+
+// Expiry tells which sessions have not been heard from for their timeout. As
+// in ZooKeeper a deadline is rounded up to the end of a bucket of one tick,
+// so that a session expires between its timeout and one tick later, together
+// with others. Times are milliseconds of a clock that never goes back.
+//
+// It is a plain value of its owner's goroutine.
+type Expiry struct {
+	tick     int64
+	sessions map[wire.SessionID]*deadline
+	buckets  map[int64]map[wire.SessionID]struct{} // by deadline
+	next     int64                                 // no bucket is earlier
+}
+
+type deadline struct {
+	timeout int64
+	at      int64
+}
+
+// NewExpiry returns an empty table with buckets of tickMS, at least 1.
+func NewExpiry(tickMS int64) *Expiry {
+	return &Expiry{
+		tick:     max(tickMS, 1),
+		sessions: map[wire.SessionID]*deadline{},
+		buckets:  map[int64]map[wire.SessionID]struct{}{},
+	}
+}
+
+func (e *Expiry) bucket(now, timeout int64) int64 { return ((now+timeout)/e.tick + 1) * e.tick }
+
+// Add takes in a session heard from at now, or gives a known one another
+// timeout from now on.
+func (e *Expiry) Add(id wire.SessionID, timeoutMS int32, now int64) {
+	d := e.sessions[id]
+	if d == nil {
+		d = new(deadline)
+		e.sessions[id] = d
+	} else {
+		e.leave(id, d)
+	}
+	d.timeout = int64(timeoutMS)
+	e.enter(id, d, e.bucket(now, d.timeout))
+}
+
+// Touch notes that a session was heard from at now, which may lie before an
+// earlier touch; false if it is not known.
+func (e *Expiry) Touch(id wire.SessionID, now int64) bool {
+	d := e.sessions[id]
+	if d == nil {
+		return false
+	}
+	if at := e.bucket(now, d.timeout); at > d.at {
+		e.leave(id, d)
+		e.enter(id, d, at)
+	}
+	return true
+}
+
+// Remove forgets a session.
+func (e *Expiry) Remove(id wire.SessionID) {
+	if d := e.sessions[id]; d != nil {
+		e.leave(id, d)
+		delete(e.sessions, id)
+	}
+}
+
+// Len is the number of sessions.
+func (e *Expiry) Len() int { return len(e.sessions) }
+
+// Due removes the sessions whose deadline has passed and returns them, the
+// earliest deadline first, those of one deadline by id.
+func (e *Expiry) Due(now int64) []wire.SessionID {
+	var due []wire.SessionID
+	for {
+		at, ok := e.Next()
+		if !ok || at > now {
+			return due
+		}
+		first := len(due)
+		for id := range e.buckets[at] {
+			due = append(due, id)
+			delete(e.sessions, id)
+		}
+		delete(e.buckets, at)
+		slices.Sort(due[first:])
+	}
+}
+
+// Next is the earliest deadline; false if there is none.
+func (e *Expiry) Next() (int64, bool) {
+	if len(e.buckets) == 0 {
+		return 0, false
+	}
+	if e.buckets[e.next] == nil {
+		first := true
+		for at := range e.buckets {
+			if first || at < e.next {
+				e.next, first = at, false
+			}
+		}
+	}
+	return e.next, true
+}
+
+func (e *Expiry) enter(id wire.SessionID, d *deadline, at int64) {
+	d.at = at
+	b := e.buckets[at]
+	if b == nil {
+		b = map[wire.SessionID]struct{}{}
+		e.buckets[at] = b
+	}
+	b[id] = struct{}{}
+	if len(e.buckets) == 1 || at < e.next {
+		e.next = at
+	}
+}
+
+func (e *Expiry) leave(id wire.SessionID, d *deadline) {
+	b := e.buckets[d.at]
+	if delete(b, id); len(b) == 0 {
+		delete(e.buckets, d.at)
+	}
+}
+
+// ExpiryBucket is the sessions that share a deadline, by id.
+type ExpiryBucket struct {
+	Deadline int64
+	Sessions []wire.SessionID
+}
+
+// Buckets lists the sessions by deadline, the earliest first.
+func (e *Expiry) Buckets() []ExpiryBucket {
+	var out []ExpiryBucket
+	for at, b := range e.buckets {
+		list := make([]wire.SessionID, 0, len(b))
+		for id := range b {
+			list = append(list, id)
+		}
+		slices.Sort(list)
+		out = append(out, ExpiryBucket{at, list})
+	}
+	slices.SortFunc(out, func(a, b ExpiryBucket) int { return int(a.Deadline - b.Deadline) })
+	return out
+}

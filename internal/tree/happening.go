@@ -1,0 +1,70 @@
+package tree
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// Happening is something worth telling an operator: QuotaExceeded,
+// DigestMismatch, DigestNotReached.
+type Happening interface{ String() string }
+
+// happeningsMax bounds what is kept between two calls of Happenings; what
+// goes beyond is dropped.
+const happeningsMax = 256
+
+func (t *Tree) happen(h Happening) {
+	if len(t.happenings) < happeningsMax {
+		t.happenings = append(t.happenings, h)
+	}
+}
+
+// Happenings returns what happened since the last call. It is for the
+// goroutine that prepares and applies.
+func (t *Tree) Happenings() []Happening {
+	h := t.happenings
+	t.happenings = nil
+	return h
+}
+
+// DigestMismatch: after applying a transaction the tree is not what the
+// leader's, or the snapshot's, was.
+type DigestMismatch struct {
+	Zxid       wire.Zxid
+	Ours, Told uint64
+}
+
+func (h DigestMismatch) String() string {
+	return fmt.Sprintf("digests are not matching at zxid %v: %d here, %d expected; this server's tree differs from its leader's",
+		h.Zxid, int64(h.Ours), int64(h.Told))
+}
+
+// DigestNotReached: the log ends before the transaction at which the
+// snapshot was complete.
+type DigestNotReached struct{ Last, Want wire.Zxid }
+
+func (h DigestNotReached) String() string {
+	return fmt.Sprintf("the log ends at zxid %v, before %v at which the snapshot was complete: the tree may hold parts of lost transactions",
+		h.Last, h.Want)
+}
+
+// QuotaExceeded: a write took the usage below Path over a limit. Where Hard
+// is set and quotas are enforced the write was refused.
+type QuotaExceeded struct {
+	Path        string
+	Bytes       bool // of data; otherwise of znodes
+	Hard        bool
+	Used, Limit int64
+}
+
+func (h QuotaExceeded) String() string {
+	what, kind := "znodes", "soft"
+	if h.Bytes {
+		what = "bytes"
+	}
+	if h.Hard {
+		kind = "hard"
+	}
+	return fmt.Sprintf("quota exceeded: %s has %d %s, %s limit %d", h.Path, h.Used, what, kind, h.Limit)
+}

@@ -1,0 +1,243 @@
+package tree
+
+// kids are the children of a znode, found by name. They begin as a short
+// list, become an open-addressing table, and at divideAt children divide by
+// the first bits of the hash into kidParts tables that grow on their own, so
+// that no single create waits for more than a few thousand entries to move.
+//
+// Entries of a table stand at or behind the place that the next bits of their
+// hash name, without a hole in between. So the entries of a range of hashes
+// are found in one stretch, however the table changes: that is what a
+// snapshot's walk relies on.
+type kids struct {
+	slots []*node         // list of count entries, or table of a power of two
+	parts *[kidParts]kids // once divided
+	count int32
+	skip  uint8 // bits of the hash used up by the division
+}
+
+const (
+	kidListMax = 8
+	kidBits    = 8
+	kidParts   = 1 << kidBits
+	divideAt   = 8192
+)
+
+func (k *kids) len() int {
+	if k == nil {
+		return 0
+	}
+	return int(k.count)
+}
+
+func (k *kids) table() bool { return len(k.slots) > kidListMax }
+
+func (k *kids) part(hash uint32) *kids { return &k.parts[hash>>(32-kidBits)] }
+
+// home is where an entry's search begins.
+func (k *kids) home(hash uint32) int {
+	return int(uint64(hash<<k.skip) * uint64(len(k.slots)) >> 32)
+}
+
+func (k *kids) get(name string, hash uint32) *node {
+	if k == nil {
+		return nil
+	}
+	if k.parts != nil {
+		k = k.part(hash)
+	}
+	if !k.table() {
+		for _, n := range k.slots {
+			if n.hash == hash && string(n.name()) == name {
+				return n
+			}
+		}
+		return nil
+	}
+	mask := len(k.slots) - 1
+	for i := k.home(hash); ; i = (i + 1) & mask {
+		n := k.slots[i]
+		if n == nil || n.hash == hash && string(n.name()) == name {
+			return n
+		}
+	}
+}
+
+// add takes in a child that is not there yet.
+func (k *kids) add(n *node) {
+	if k.parts != nil {
+		k.count++
+		k.part(n.hash).add(n)
+		return
+	}
+	switch {
+	case !k.table() && k.count < kidListMax:
+		k.slots = append(k.slots, n)
+		k.count++
+		return
+	case !k.table():
+		k.resize(4 * kidListMax)
+	case k.count >= divideAt && k.skip == 0:
+		k.divide()
+		k.add(n)
+		return
+	case int(k.count) >= len(k.slots)/4*3:
+		k.resize(2 * len(k.slots))
+	}
+	k.put(n)
+	k.count++
+}
+
+func (k *kids) put(n *node) {
+	mask := len(k.slots) - 1
+	i := k.home(n.hash)
+	for k.slots[i] != nil {
+		i = (i + 1) & mask
+	}
+	k.slots[i] = n
+}
+
+func (k *kids) resize(size int) {
+	old := k.slots
+	k.slots = make([]*node, size)
+	for _, n := range old {
+		if n != nil {
+			k.put(n)
+		}
+	}
+}
+
+func (k *kids) divide() {
+	old := k.slots
+	k.slots, k.parts = nil, new([kidParts]kids)
+	for i := range k.parts {
+		k.parts[i].skip = kidBits
+	}
+	for _, n := range old {
+		if n != nil {
+			k.part(n.hash).add(n)
+		}
+	}
+}
+
+// remove takes out a child that is there.
+func (k *kids) remove(n *node) {
+	k.count--
+	if k.parts != nil {
+		k.part(n.hash).remove(n)
+		return
+	}
+	if !k.table() {
+		for i, other := range k.slots {
+			if other == n {
+				end := len(k.slots) - 1
+				k.slots[i] = k.slots[end]
+				k.slots[end] = nil
+				k.slots = k.slots[:end]
+				return
+			}
+		}
+		return
+	}
+	k.unput(n)
+	if k.count <= kidListMax/2 {
+		k.shrink()
+	} else if len(k.slots) > 4*kidListMax && int(k.count) < len(k.slots)/8 {
+		k.resize(len(k.slots) / 4)
+	}
+}
+
+// unput empties a child's place and moves up those behind it that would be
+// cut off from theirs.
+func (k *kids) unput(n *node) {
+	mask := len(k.slots) - 1
+	i := k.home(n.hash)
+	for k.slots[i] != n {
+		i = (i + 1) & mask
+	}
+	for j := (i + 1) & mask; k.slots[j] != nil; j = (j + 1) & mask {
+		if home := k.home(k.slots[j].hash); (j-home)&mask >= (j-i)&mask {
+			k.slots[i] = k.slots[j]
+			i = j
+		}
+	}
+	k.slots[i] = nil
+}
+
+// shrink goes back to a list.
+func (k *kids) shrink() {
+	old := k.slots
+	k.slots = make([]*node, 0, kidListMax)
+	for _, n := range old {
+		if n != nil {
+			k.slots = append(k.slots, n)
+		}
+	}
+}
+
+// each calls yield for every child, in no order that means anything.
+func (k *kids) each(yield func(*node)) {
+	if k == nil {
+		return
+	}
+	for _, n := range k.slots {
+		if n != nil {
+			yield(n)
+		}
+	}
+	if k.parts != nil {
+		for i := range k.parts {
+			k.parts[i].each(yield)
+		}
+	}
+}
+
+// hashEnd is behind the last hash.
+const hashEnd = uint64(1) << 32
+
+// scan appends the children whose hash lies in [from, next) and returns
+// them with next; it looks at about limit places. A walk that calls it again
+// with next until that is hashEnd sees every child that was there all the time,
+// and none twice.
+func (k *kids) scan(dst []*node, from uint64, limit int) ([]*node, uint64) {
+	if k == nil {
+		return dst, hashEnd
+	}
+	if k.parts == nil {
+		return k.scanPart(dst, from, hashEnd, limit)
+	}
+	p := from >> (32 - kidBits)
+	return k.parts[p].scanPart(dst, from, (p+1)<<(32-kidBits), limit)
+}
+
+// scanPart is scan below the hash end.
+func (k *kids) scanPart(dst []*node, from, end uint64, limit int) ([]*node, uint64) {
+	if !k.table() {
+		for _, n := range k.slots {
+			if h := uint64(n.hash); h >= from && h < end {
+				dst = append(dst, n)
+			}
+		}
+		return dst, end
+	}
+	mask := len(k.slots) - 1
+	first := k.home(uint32(from))
+	next, stop := end, len(k.slots)
+	if first+limit < stop {
+		stop = first + limit
+		next = from>>(32-k.skip)<<(32-k.skip) | (uint64(stop)<<32/uint64(len(k.slots)))>>k.skip
+	}
+	for i := first; i < first+len(k.slots); i++ {
+		n := k.slots[i&mask]
+		if n == nil {
+			if i >= stop {
+				break
+			}
+			continue
+		}
+		if h := uint64(n.hash); h >= from && h < next {
+			dst = append(dst, n)
+		}
+	}
+	return dst, next
+}

@@ -1,0 +1,167 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/wire"
+)
+
+// Loader fills a tree from a snapshot and the log behind it; it is a
+// store.Sink. Nothing else may use the tree until Finish has returned.
+// Without a snapshot the transactions go over the tree of an empty server.
+type Loader struct {
+	t      *Tree
+	begun  bool // the snapshot has yielded something
+	rooted bool
+	acls   map[int64]int32
+	// The parent of the last znode, as most have a sibling before them.
+	parentPath string
+	parent     *node
+}
+
+// Loader returns a loader for the tree.
+func (t *Tree) Loader() *Loader { return &Loader{t: t} }
+
+// Reset goes back to the tree of an empty server.
+func (l *Loader) Reset() {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.t.reset()
+	l.t.builtIn()
+	*l = Loader{t: l.t}
+}
+
+// begin makes room for a snapshot's own znodes.
+func (l *Loader) begin() {
+	if !l.begun {
+		l.t.reset()
+		l.begun = true
+		l.acls = map[int64]int32{}
+	}
+}
+
+// Session takes a session of the snapshot.
+func (l *Loader) Session(id wire.SessionID, timeoutMS int32) error {
+	l.begin()
+	l.t.openSession(id, timeoutMS)
+	return nil
+}
+
+// ACL takes an access-control list of the snapshot, under the key by which
+// its znodes name it.
+func (l *Loader) ACL(key int64, acl []wire.ACL) error {
+	l.begin()
+	l.acls[key] = l.t.acls.place(acl)
+	return nil
+}
+
+// nobody stands in for a list that the snapshot does not hold: its key was
+// given out while the snapshot was written, and the log will set it again.
+var nobody = []wire.ACL{{Perms: 0, ID: wire.ID{Scheme: schemeWorld, ID: "anyone"}}}
+
+func (l *Loader) place(key int64) int32 {
+	if key == openKey {
+		return 0
+	}
+	if i, ok := l.acls[key]; ok {
+		return i
+	}
+	return l.t.acls.place(nobody)
+}
+
+// Node takes a znode of the snapshot. It fails where the parent was not
+// there before, and where the path is none.
+func (l *Loader) Node(path string, d *wire.DataNode) error {
+	l.begin()
+	t := l.t
+	if path == "" {
+		l.rooted = true
+		l.set(t.root, d)
+		t.root.crc = t.crcOf("/", d.Data)
+		t.digest = t.sum(t.root)
+		return nil
+	}
+	up, name, ok := splitPath(path)
+	if !ok || name == "" {
+		return fmt.Errorf("snapshot: %q is not a path", path)
+	}
+	if l.parent == nil || up != l.parentPath {
+		l.parentPath, l.parent = up, t.find(up)
+	}
+	if !l.rooted || l.parent == nil {
+		return fmt.Errorf("snapshot: znode %q comes before its parent", path)
+	}
+	if l.parent.kids.get(name, t.key.name(name)) != nil {
+		return fmt.Errorf("snapshot: znode %q comes twice", path)
+	}
+	n := new(node)
+	n.write(name, d.Data)
+	l.set(n, d)
+	t.attach(l.parent, n, path)
+	return nil
+}
+
+// set gives a znode the stat and list of the snapshot.
+func (l *Loader) set(n *node, d *wire.DataNode) {
+	s := &d.Stat
+	n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime = s.Czxid, s.Mzxid, s.Pzxid, s.Ctime, s.Mtime
+	n.version, n.cversion, n.aversion, n.owner = s.Version, s.Cversion, s.Aversion, s.Owner
+	n.acl = l.place(d.ACL)
+	l.t.acls.use(n.acl)
+	if n == l.t.root {
+		n.write("", d.Data)
+	}
+}
+
+// SnapshotDone ends the snapshot named after zxid. A digest of a later
+// transaction says that the snapshot holds effects up to there: until it
+// has been replayed no digest is compared.
+func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
+	t := l.t
+	if l.begun && !l.rooted {
+		return fmt.Errorf("snapshot %v has no root", zxid)
+	}
+	t.builtIn()
+	t.acls.sweep()
+	t.recountAll()
+	t.last = zxid
+	l.acls = nil
+	if digest == nil || digest.Zxid == 0 || digest.Version != wire.DigestVersion || t.o.DigestOff {
+		return nil
+	}
+	switch {
+	case digest.Zxid == zxid:
+		t.compare(zxid, digest.Version, digest.Tree)
+	case digest.Zxid > zxid:
+		t.digests.fuzzy, t.digests.want = true, *digest
+	}
+	return nil
+}
+
+// Txn replays a transaction.
+func (l *Loader) Txn(txn *wire.Txn) error {
+	l.t.Apply(txn)
+	return nil
+}
+
+// Finish ends loading: it removes the ephemerals of sessions that are not
+// open, which no transaction will, and returns their paths, sorted.
+func (l *Loader) Finish() []string {
+	t := l.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d := &t.digests; d.fuzzy {
+		d.fuzzy = false
+		t.happen(DigestNotReached{t.last, d.want.Zxid})
+	}
+	var removed []string
+	for _, id := range t.deadOwners() {
+		for _, path := range t.ownedPaths(id) {
+			t.applyDelete(path, t.last)
+			removed = append(removed, path)
+		}
+	}
+	slices.Sort(removed)
+	return removed
+}

@@ -1,0 +1,158 @@
+package tree
+
+import (
+	"bellwether/wire"
+)
+
+// node is a znode. A million of them is a normal load, so it is one object
+// of 120 bytes and one byte slice.
+type node struct {
+	parent *node // nil: the root, or a znode no longer in the tree
+	kids   *kids // nil: no child
+	// text is the name and, behind it, the data. It is replaced as a whole
+	// and never changed, so that readers may keep parts of it.
+	text []byte
+
+	czxid, mzxid, pzxid wire.Zxid
+	ctime, mtime        int64
+	owner               int64 // as it is stored: a session, or what kindOf says
+
+	version  int32
+	cversion int32 // creates of children so far, not what clients see
+	aversion int32
+	acl      int32  // in the tree's aclTable
+	crc      uint32 // of path and data, where the digest begins
+	hash     uint32 // of the name
+	slot     uint32 // place in the list that owner puts the znode in
+	meta     uint32 // length of the name, and the flags below
+}
+
+const (
+	flagNull    = 1 << 31 // the data is null, not just empty
+	flagOutside = 1 << 30 // the znode is outside the digest
+	nameMask    = flagOutside - 1
+)
+
+func (n *node) nameLen() int { return int(n.meta & nameMask) }
+
+// name is good only until the caller returns: it must be copied to be kept.
+func (n *node) name() []byte { return n.text[:n.nameLen()] }
+
+// data may be kept; it is nil where the data is null.
+func (n *node) data() []byte {
+	if n.meta&flagNull != 0 {
+		return nil
+	}
+	if d := n.text[n.nameLen():]; d != nil {
+		return d[:len(d):len(d)]
+	}
+	return []byte{}
+}
+
+func (n *node) dataLen() int { return len(n.text) - n.nameLen() }
+
+// write sets name and data, in memory of its own.
+func (n *node) write(name string, data []byte) {
+	text := make([]byte, len(name)+len(data))
+	copy(text, name)
+	copy(text[len(name):], data)
+	n.text = text
+	n.meta = n.meta&flagOutside | uint32(len(name))
+	if data == nil {
+		n.meta |= flagNull
+	}
+}
+
+// rewrite replaces the data.
+func (n *node) rewrite(data []byte) {
+	text := make([]byte, n.nameLen()+len(data))
+	copy(text, n.name())
+	copy(text[n.nameLen():], data)
+	n.text = text
+	n.meta &^= flagNull
+	if data == nil {
+		n.meta |= flagNull
+	}
+}
+
+// gone: the znode was deleted since it was looked up.
+func (t *Tree) gone(n *node) bool { return n.parent == nil && n != t.root }
+
+// stat fills in what clients see.
+func (t *Tree) stat(n *node, s *wire.Stat) {
+	count := int32(n.kids.len())
+	*s = wire.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: 2*n.cversion - count, Aversion: n.aversion,
+		DataLength: int32(n.dataLen()), NumChildren: count,
+	}
+	if kind, _ := t.o.kindOf(n.owner); kind == kindEphemeral {
+		s.EphemeralOwner = wire.SessionID(n.owner)
+	}
+}
+
+// persisted fills in what lies on disk.
+func (n *node) persisted() wire.StatPersisted {
+	return wire.StatPersisted{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
+		Version: n.version, Cversion: n.cversion, Aversion: n.aversion, Owner: n.owner,
+	}
+}
+
+// kind is the type of a znode, as its owner field tells it.
+type kind uint8
+
+const (
+	kindPersistent kind = iota
+	kindEphemeral
+	kindContainer
+	kindTTL
+)
+
+// The owner field's special values: a container, and a TTL, whose low 40 bits
+// are milliseconds.
+const (
+	ownerContainer int64 = -1 << 63
+	ttlBits              = 0xff << 56
+	ttlMax         int64 = 1<<40 - 1
+)
+
+// ttlOwner is the owner field of a znode with a TTL in ms.
+func ttlOwner(ttl int64) int64 { return -1<<56 | ttl }
+
+// kindOf reads an owner field. TTLs are known for what they are whether or
+// not new ones may be made: taken for ephemerals, as ZooKeeper takes them
+// then, they would vanish at the next start.
+func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
+	switch {
+	case owner == 0:
+		return kindPersistent, 0
+	case owner == ownerContainer:
+		return kindContainer, 0
+	case uint64(owner)>>40 == ttlBits>>40:
+		return kindTTL, owner & ttlMax
+	case owner < 0 && o.Emulate353TTL:
+		return kindTTL, owner &^ ownerContainer
+	}
+	return kindEphemeral, 0
+}
+
+// nodeList holds the znodes of one owner, each of which knows its place.
+type nodeList []*node
+
+func (l *nodeList) add(n *node) {
+	n.slot = uint32(len(*l))
+	*l = append(*l, n)
+}
+
+func (l *nodeList) remove(n *node) {
+	old := *l
+	end := len(old) - 1
+	old[end].slot = n.slot
+	old[n.slot] = old[end]
+	old[end] = nil
+	*l = old[:end]
+	if end == 0 {
+		*l = nil
+	}
+}

@@ -1,0 +1,21 @@
+package tree
+
+// Options fix the behaviour of a tree; the zero value is ZooKeeper's default.
+type Options struct {
+	ExtendedTypes  bool   // TTL znodes may be created
+	Emulate353TTL  bool   // owners in the form of 3.5.3 are read as TTLs too
+	EnforceQuota   bool   // hard limits refuse writes
+	SkipACL        bool   // nothing is checked against access-control lists
+	DigestOff      bool   // no digest is computed, stored or compared
+	Reconfig       bool   // reconfig is enabled; a standalone server then answers ErrUnimplemented
+	SchemeSASL     bool   // lists may hold ids of scheme sasl
+	LetAnySASLUser string // the sasl id that every sasl identity satisfies; empty: none
+	X509Super      string // the subject that satisfies every x509 id; empty: none
+	// ContainerMaxNeverUsedMS is after how long a container that never had a
+	// child is due for removal; 0: never.
+	ContainerMaxNeverUsedMS int64
+	// Seed is of the hashes of names and paths. In a server it is random, so
+	// that clients cannot choose names that collide; the order of children and
+	// of a snapshot's znodes depends on it.
+	Seed uint64
+}

@@ -1,0 +1,240 @@
+package tree
+
+import "bellwether/wire"
+
+// pending is what has been prepared and not applied yet: an overlay of the
+// committed state, by path.
+type pending struct {
+	views    map[string]*view
+	sessions map[wire.SessionID]pendingSession
+	// ephemerals are the creates for each session, oldest first.
+	ephemerals map[wire.SessionID][]touch
+	// touched lists every change of the three maps, oldest first, so that
+	// each is dropped when its transaction is applied.
+	touched queue
+	// digest is that of the tree with everything pending applied.
+	digest uint64
+}
+
+// view is a znode as the next request will find it. It is not changed once
+// it is in the overlay.
+type view struct {
+	stat    wire.StatPersisted
+	acl     []wire.ACL
+	zxid    wire.Zxid // of the transaction that left it so; 0: committed
+	kids    int32
+	dataLen int32
+	crc     uint32
+	outside bool
+	gone    bool
+}
+
+type pendingSession struct {
+	zxid wire.Zxid
+	live bool
+}
+
+// touch is one change by a pending transaction: of a path, or of a session.
+type touch struct {
+	zxid    wire.Zxid
+	path    string
+	session wire.SessionID
+}
+
+// queue is a first-in-first-out list that reuses its memory.
+type queue struct {
+	list []touch
+	head int
+}
+
+func (q *queue) len() int     { return len(q.list) - q.head }
+func (q *queue) push(c touch) { q.list = append(q.list, c) }
+
+func (q *queue) pop() {
+	q.list[q.head] = touch{}
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	} else if q.head >= 1024 && q.head >= len(q.list)/2 {
+		n := copy(q.list, q.list[q.head:])
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
+	}
+}
+
+func (p *pending) clear() {
+	*p = pending{
+		views:      map[string]*view{},
+		sessions:   map[wire.SessionID]pendingSession{},
+		ephemerals: map[wire.SessionID][]touch{},
+	}
+}
+
+// applied drops what the transactions up to z left.
+func (p *pending) applied(z wire.Zxid) {
+	for p.touched.len() > 0 {
+		c := p.touched.list[p.touched.head]
+		if c.zxid > z {
+			return
+		}
+		p.touched.pop()
+		if c.path != "" {
+			if v := p.views[c.path]; v != nil && v.zxid <= z {
+				delete(p.views, c.path)
+			}
+			continue
+		}
+		if s, ok := p.sessions[c.session]; ok && s.zxid <= z {
+			delete(p.sessions, c.session)
+		}
+		p.trim(c.session, z)
+	}
+}
+
+// trim drops a session's creates up to z.
+func (p *pending) trim(id wire.SessionID, z wire.Zxid) {
+	list := p.ephemerals[id]
+	n := 0
+	for n < len(list) && list[n].zxid <= z {
+		n++
+	}
+	if n == len(list) {
+		delete(p.ephemerals, id)
+	} else if n > 0 {
+		p.ephemerals[id] = list[n:]
+	}
+}
+
+// Discard drops everything prepared and not applied.
+func (t *Tree) Discard() { t.pend.clear() }
+
+// look fills in v for a path, looked up verbatim, as the next request will
+// find it; false where there is no such znode.
+func (t *Tree) look(path string, v *view) bool {
+	if p := t.pend.views[canonical(path)]; p != nil {
+		*v = *p
+		return !p.gone
+	}
+	n := t.find(path)
+	if n == nil {
+		return false
+	}
+	*v = view{
+		stat: n.persisted(), acl: t.acls.entries[n.acl].list, kids: int32(n.kids.len()),
+		dataLen: int32(n.dataLen()), crc: n.crc, outside: n.meta&flagOutside != 0,
+	}
+	return true
+}
+
+// sumView is the digest of a znode as it will be.
+func (t *Tree) sumView(v *view) uint64 {
+	if t.o.DigestOff || v.outside || v.gone {
+		return 0
+	}
+	return t.finish(v.crc, &v.stat)
+}
+
+// proposal is a transaction while it is prepared. What it changes in the
+// overlay can be taken back, as a multi that fails must.
+type proposal struct {
+	t       *Tree
+	zxid    wire.Zxid
+	now     int64
+	session wire.SessionID
+	ids     []wire.ID
+	multi   bool
+	undo    []undo
+}
+
+// undo is what the overlay held of a path before.
+type undo struct {
+	path string
+	view *view
+}
+
+// put makes v what the next request finds at path, in place of old (nil:
+// there was nothing). The digest follows.
+func (p *proposal) put(path string, old, v *view) {
+	t := p.t
+	path = canonical(path)
+	if old != nil {
+		t.pend.digest -= t.sumView(old)
+	}
+	t.pend.digest += t.sumView(v)
+	if p.multi {
+		p.undo = append(p.undo, undo{path, t.pend.views[path]})
+	}
+	kept := new(view)
+	*kept = *v
+	kept.zxid = p.zxid
+	t.pend.views[path] = kept
+	t.pend.touched.push(touch{zxid: p.zxid, path: path})
+}
+
+// own notes the create of an ephemeral.
+func (p *proposal) own(path string) {
+	c := touch{zxid: p.zxid, path: path}
+	pend := &p.t.pend
+	pend.ephemerals[p.session] = append(pend.ephemerals[p.session], c)
+	pend.touched.push(touch{zxid: p.zxid, session: p.session})
+}
+
+// remove takes out a znode that is there, and tells its parent.
+func (p *proposal) remove(path string) {
+	var v, parent view
+	if !p.t.look(path, &v) {
+		return
+	}
+	gone := v
+	gone.gone = true
+	p.put(path, &v, &gone)
+	up, _, _ := splitPath(path)
+	if !p.t.look(up, &parent) {
+		return
+	}
+	after := parent
+	after.kids--
+	after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
+	p.put(up, &parent, &after)
+}
+
+// mark remembers the overlay; rollback takes back everything since.
+type mark struct {
+	digest  uint64
+	touched int
+}
+
+func (p *proposal) mark() mark {
+	return mark{p.t.pend.digest, p.t.pend.touched.len()}
+}
+
+func (p *proposal) rollback(m mark) {
+	pend := &p.t.pend
+	pend.digest = m.digest
+	for i := len(p.undo) - 1; i >= 0; i-- {
+		if u := p.undo[i]; u.view != nil {
+			pend.views[u.path] = u.view
+		} else {
+			delete(pend.views, u.path)
+		}
+	}
+	p.undo = p.undo[:0]
+	list := pend.touched.list
+	for i := pend.touched.head + m.touched; i < len(list); i++ {
+		list[i] = touch{}
+	}
+	pend.touched.list = list[:pend.touched.head+m.touched]
+	pend.untrim(p.session, p.zxid)
+}
+
+// untrim drops a session's creates of one transaction, the newest.
+func (p *pending) untrim(id wire.SessionID, z wire.Zxid) {
+	list := p.ephemerals[id]
+	for len(list) > 0 && list[len(list)-1].zxid == z {
+		list = list[:len(list)-1]
+	}
+	if len(list) == 0 {
+		delete(p.ephemerals, id)
+	} else {
+		p.ephemerals[id] = list
+	}
+}

@@ -1,0 +1,163 @@
+package tree
+
+import (
+	"bytes"
+	"errors"
+
+	"bellwether/wire"
+)
+
+// Prepare turns a request into the transaction with the given zxid and time
+// (ms since 1970). A request that must fail becomes an error transaction. A
+// nil transaction means that nothing is to be proposed and z is not used up:
+// the request is answered with the returned code and the current zxid
+// (ErrMarshalling: it cannot be decoded; ErrUnimplemented: it is no write), or
+// dropped where the server itself asked.
+//
+// Session 0 is the server itself (deleteContainer). The body of a
+// createSession is the timeout in ms as an int32; that of a closeSession is
+// not looked at.
+func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*wire.Txn, wire.Code) {
+	if t.pend.touched.len() == 0 {
+		t.pend.digest = t.digest
+	}
+	p := proposal{t: t, zxid: z, now: nowMS, session: req.Session, ids: req.Identities}
+	op, body, code := p.prepare(req)
+	switch {
+	case code == wire.ErrMarshalling, op == wire.OpDeleteContainer && code != wire.OK,
+		op == wire.OpCloseSession && code != wire.OK, op == wire.OpError:
+		return nil, code
+	case code != wire.OK:
+		return &wire.Txn{TxnHeader: p.header(req, wire.OpError), Body: &wire.ErrorTxn{Err: code}}, wire.OK
+	}
+	txn := &struct {
+		wire.Txn
+		digest wire.TxnDigest
+	}{Txn: wire.Txn{TxnHeader: p.header(req, op), Body: body}}
+	if !t.o.DigestOff {
+		txn.digest = wire.TxnDigest{Version: wire.DigestVersion, Tree: t.pend.digest}
+		txn.Digest = &txn.digest
+	}
+	return &txn.Txn, wire.OK
+}
+
+func (p *proposal) header(req *Request, op wire.OpCode) wire.TxnHeader {
+	return wire.TxnHeader{Session: req.Session, Cxid: req.Cxid, Zxid: p.zxid, Time: p.now, Type: op}
+}
+
+// prepare returns the transaction's type and body. OpError as the type means
+// that the operation has none.
+func (p *proposal) prepare(req *Request) (wire.OpCode, wire.TxnBody, wire.Code) {
+	switch req.Op {
+	case wire.OpCreateSession:
+		body, code := p.t.prepareCreateSession(p, req.Body)
+		return req.Op, body, code
+	case wire.OpCloseSession:
+		body, code := p.t.prepareCloseSession(p)
+		return req.Op, body, code
+	case wire.OpMulti:
+		return p.prepareMulti(req.Body)
+	}
+	rec := newRequest(req.Op)
+	if rec == nil {
+		return wire.OpError, nil, wire.ErrUnimplemented
+	}
+	if code := decode(req.Op, req.Body, rec); code != wire.OK {
+		return req.Op, nil, code
+	}
+	return p.one(req.Op, rec)
+}
+
+// newRequest returns an empty record for a write, nil for anything else.
+func newRequest(op wire.OpCode) wire.Record {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer:
+		return new(wire.CreateRequest)
+	case wire.OpCreateTTL:
+		return new(wire.CreateTTLRequest)
+	case wire.OpDelete:
+		return new(wire.PathVersionRequest)
+	case wire.OpDeleteContainer:
+		return new(wire.PathRequest)
+	case wire.OpSetData:
+		return new(wire.SetDataRequest)
+	case wire.OpSetACL:
+		return new(wire.SetACLRequest)
+	case wire.OpReconfig:
+		return new(wire.ReconfigRequest)
+	}
+	return nil
+}
+
+// decode reads a request out of a copy of its body, which the record then
+// owns. A setData without a path is refused for the path, not as undecodable.
+func decode(op wire.OpCode, body []byte, rec wire.Record) wire.Code {
+	c := wire.Decoder(bytes.Clone(body))
+	c.Alias = true
+	rec.Code(&c)
+	switch err := c.Err(); {
+	case err == nil:
+		return wire.OK
+	case op == wire.OpSetData && errors.Is(err, wire.ErrNull):
+		return wire.ErrBadArguments
+	}
+	return wire.ErrMarshalling
+}
+
+// one prepares a single operation, alone or within a multi.
+func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, wire.TxnBody, wire.Code) {
+	switch r := rec.(type) {
+	case *wire.CreateRequest:
+		return p.prepareCreate(op, r, -1)
+	case *wire.CreateTTLRequest:
+		return p.prepareCreate(op, &r.CreateRequest, r.TTL)
+	case *wire.SetDataRequest:
+		return p.prepareSetData(r)
+	case *wire.SetACLRequest:
+		return p.prepareSetACL(r)
+	case *wire.PathRequest:
+		return p.prepareDeleteContainer(r)
+	case *wire.ReconfigRequest:
+		return p.prepareReconfig()
+	case *wire.PathVersionRequest:
+		if op == wire.OpCheck {
+			return p.prepareCheck(r)
+		}
+		return p.prepareDelete(r)
+	}
+	return op, nil, wire.ErrUnimplemented
+}
+
+// checkSession refuses requests of sessions that are closing or gone. Within
+// a multi the whole request was checked.
+func (p *proposal) checkSession() wire.Code {
+	if p.multi || p.t.open(p.session) {
+		return wire.OK
+	}
+	return wire.ErrSessionExpired
+}
+
+// nextVersion is the version behind v. It never is -1, which in a request
+// means any version (ZooKeeper lets versions wrap to it; ZOOKEEPER-4743).
+func nextVersion(v int32) int32 {
+	if v == -2 {
+		return 0
+	}
+	return v + 1
+}
+
+// versionFits compares the version a request asks for with the znode's.
+func versionFits(want, have int32) bool { return want == -1 || want == have }
+
+// prepareReconfig: the tree of a standalone server has no members to change.
+func (p *proposal) prepareReconfig() (wire.OpCode, wire.TxnBody, wire.Code) {
+	code := p.checkSession()
+	switch {
+	case code != wire.OK:
+	case !p.t.o.Reconfig:
+		code = wire.ErrReconfigDisabled
+	default:
+		code = wire.ErrUnimplemented
+	}
+	return wire.OpReconfig, nil, code
+}

@@ -1,0 +1,195 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// Reads take the read lock once, look, register the watch, and reserve the
+// reply's place. Paths are looked up as they are; "" is the root. What a read
+// puts into its response is never changed afterwards. A path handed in
+// together with a watch is copied.
+
+// readable finds a znode and checks a permission.
+func (t *Tree) readable(c Client, path string, perm int32) (*node, wire.Code) {
+	n := t.find(path)
+	if n == nil {
+		return nil, wire.ErrNoNode
+	}
+	if !t.permits(n.acl, perm, c.Identities()) {
+		return nil, wire.ErrNoAuth
+	}
+	return n, wire.OK
+}
+
+// GetData answers getData.
+func (t *Tree) GetData(c Client, path string, watch bool, out *wire.DataResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, code := t.readable(c, path, wire.PermRead)
+	if code == wire.OK {
+		out.Data = n.data()
+		t.stat(n, &out.Stat)
+		if watch {
+			t.watches.add(c, path, dataOnce)
+		}
+	}
+	c.Reserve(t.last)
+	return code
+}
+
+// Exists answers exists. A missing znode is watched too.
+func (t *Tree) Exists(c Client, path string, watch bool, out *wire.StatResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	code := wire.ErrBadArguments
+	if strings.IndexByte(path, 0) < 0 {
+		var n *node
+		if n, code = t.readable(c, path, wire.PermRead); code == wire.OK {
+			t.stat(n, &out.Stat)
+		}
+		if watch && (code == wire.OK || code == wire.ErrNoNode) {
+			t.watches.add(c, path, dataOnce)
+		}
+	}
+	c.Reserve(t.last)
+	return code
+}
+
+// GetACL answers getACL. Who may not change the list sees no hashes in it.
+func (t *Tree) GetACL(c Client, path string, out *wire.ACLResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, code := t.readable(c, path, wire.PermRead|wire.PermAdmin)
+	if code == wire.OK {
+		out.ACL = t.acls.entries[n.acl].list
+		t.stat(n, &out.Stat)
+		if !t.permits(n.acl, wire.PermAdmin, c.Identities()) {
+			out.ACL = maskACL(out.ACL)
+		}
+	}
+	c.Reserve(t.last)
+	return code
+}
+
+// Children answers getChildren.
+func (t *Tree) Children(c Client, path string, watch bool, out *wire.ChildrenResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, code := t.readable(c, path, wire.PermRead)
+	if code == wire.OK {
+		out.Children = names(n)
+		if watch {
+			t.watches.add(c, path, childOnce)
+		}
+	}
+	c.Reserve(t.last)
+	return code
+}
+
+// Children2 answers getChildren2.
+func (t *Tree) Children2(c Client, path string, watch bool, out *wire.ChildrenStatResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, code := t.readable(c, path, wire.PermRead)
+	if code == wire.OK {
+		out.Children = names(n)
+		t.stat(n, &out.Stat)
+		if watch {
+			t.watches.add(c, path, childOnce)
+		}
+	}
+	c.Reserve(t.last)
+	return code
+}
+
+// names lists the children, in two allocations.
+func names(n *node) []string {
+	size := 0
+	n.kids.each(func(kid *node) { size += kid.nameLen() })
+	var text strings.Builder
+	text.Grow(size)
+	n.kids.each(func(kid *node) { text.Write(kid.name()) })
+	rest := text.String()
+	list := make([]string, 0, n.kids.len())
+	n.kids.each(func(kid *node) {
+		list = append(list, rest[:kid.nameLen()])
+		rest = rest[kid.nameLen():]
+	})
+	return list
+}
+
+// CountAll answers getAllChildrenNumber: all descendants.
+func (t *Tree) CountAll(c Client, path string, out *wire.CountResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, code := t.readable(c, path, wire.PermRead)
+	switch {
+	case code != wire.OK:
+	case n == t.root:
+		out.Count = int32(t.nodes)
+	default:
+		out.Count = -1
+		walk(n, func(*node) { out.Count++ })
+	}
+	c.Reserve(t.last)
+	return code
+}
+
+// Ephemerals answers getEphemerals with those of the client's own session
+// whose path begins with the prefix, sorted. Null, blank and / stand for all.
+func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.EphemeralsResponse) wire.Code {
+	t.mu.RLock()
+	out.Paths = t.ownedPaths(c.Session())
+	c.Reserve(t.last)
+	t.mu.RUnlock()
+	if strings.TrimSpace(prefix.String) != "" {
+		out.Paths = slices.DeleteFunc(out.Paths, func(path string) bool {
+			return !strings.HasPrefix(path, prefix.String)
+		})
+	}
+	if out.Paths == nil {
+		out.Paths = []string{}
+	}
+	return wire.OK
+}
+
+// MultiRead answers multiRead: each operation by itself, without watches.
+// Where ErrMarshalling is returned, for an operation that is no read, out
+// holds the results so far, which ZooKeeper sends behind the header.
+func (t *Tree) MultiRead(c Client, ops []wire.Op, out *wire.MultiResponse) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c.Reserve(t.last)
+	out.Results = make([]wire.OpResult, 0, len(ops))
+	for _, op := range ops {
+		r, ok := op.Request.(*wire.PathWatchRequest)
+		if !ok {
+			return wire.ErrMarshalling
+		}
+		out.Results = append(out.Results, t.readOne(c, op.Type, r.Path))
+	}
+	return wire.OK
+}
+
+func (t *Tree) readOne(c Client, op wire.OpCode, path string) wire.OpResult {
+	n, code := t.readable(c, path, wire.PermRead)
+	if code != wire.OK {
+		return wire.OpResult{Type: wire.OpError, Err: code}
+	}
+	if op == wire.OpGetChildren {
+		return wire.OpResult{Type: op, Response: &wire.ChildrenResponse{Children: names(n)}}
+	}
+	r := &wire.DataResponse{Data: n.data()}
+	t.stat(n, &r.Stat)
+	return wire.OpResult{Type: op, Response: r}
+}
+
+// Reserve places a reply that looks at nothing: ping, sync, whoAmI, and errors.
+func (t *Tree) Reserve(c Client) {
+	t.mu.RLock()
+	c.Reserve(t.last)
+	t.mu.RUnlock()
+}

@@ -1,0 +1,197 @@
+package tree
+
+import (
+	"strings"
+	"sync"
+
+	"bellwether/wire"
+)
+
+// Tree is the replicated state of one server. See the package comment for
+// who may call what.
+type Tree struct {
+	o   Options
+	key hashKey
+
+	// mu guards everything down to watches. The goroutine that prepares and
+	// applies is the only one to change it, and so may read without the lock.
+	mu         sync.RWMutex
+	root       *node
+	quotas     *node // /zookeeper/quota, nil where there is none
+	acls       aclTable
+	sessions   map[wire.SessionID]*session
+	live       int // sessions that are open
+	containers nodeList
+	ttls       nodeList
+	nodes      int64 // without the root
+	ephemerals int64
+	bytes      int64 // of paths and data
+	last       wire.Zxid
+	digest     uint64
+	digests    digestLog
+
+	watches watches
+
+	// What follows belongs to the goroutine that prepares and applies.
+	pend       pending
+	happenings []Happening
+	scratch    []byte
+}
+
+// New returns the tree of an empty server: /, /zookeeper, /zookeeper/quota
+// and /zookeeper/config, at zxid 0.
+func New(o Options) *Tree {
+	t := &Tree{o: o, key: newHashKey(o.Seed)}
+	t.watches.init(t.key)
+	t.reset()
+	t.builtIn()
+	return t
+}
+
+// reset leaves a root and nothing else. Watches stay.
+func (t *Tree) reset() {
+	t.root = &node{meta: 0}
+	t.quotas = nil
+	t.acls = newACLTable()
+	t.sessions = map[wire.SessionID]*session{}
+	t.live = 0
+	t.containers, t.ttls = nil, nil
+	t.nodes, t.ephemerals = 0, 0
+	t.bytes = int64(len("/"))
+	t.last = 0
+	t.digests = digestLog{}
+	t.pend.clear()
+	t.root.crc = t.crcOf("/", nil)
+	t.digest = t.sum(t.root)
+}
+
+// builtIn makes the znodes that are always there, where they are missing.
+func (t *Tree) builtIn() {
+	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
+		if t.find(path) != nil {
+			continue
+		}
+		parent, name, _ := splitPath(path)
+		n := &node{}
+		n.write(name, []byte{})
+		if path == configPath {
+			n.aversion = -1
+			n.acl = t.acls.place(wire.ReadACL())
+			t.acls.use(n.acl)
+		}
+		t.attach(t.find(parent), n, path)
+	}
+}
+
+// find looks a path up verbatim; "" is the root. Nil: there is none.
+func (t *Tree) find(path string) *node {
+	if len(path) < 2 {
+		if path == "" || path == "/" {
+			return t.root
+		}
+		return nil
+	}
+	if path[0] != '/' {
+		return nil
+	}
+	n := t.root
+	for rest := path[1:]; ; {
+		name, more, found := strings.Cut(rest, "/")
+		if name == "" {
+			return nil
+		}
+		if n = n.kids.get(name, t.key.name(name)); n == nil || !found {
+			return n
+		}
+		rest = more
+	}
+}
+
+// attach hangs a znode, whose name, data, stat and list are set, under a
+// parent that has no child of that name, and counts it everywhere.
+func (t *Tree) attach(parent, n *node, path string) {
+	n.parent = parent
+	n.hash = t.key.name(path[len(path)-n.nameLen():])
+	n.crc = t.crcOf(path, n.text[n.nameLen():])
+	if parent.meta&flagOutside != 0 || outsideDigest(path) {
+		n.meta |= flagOutside
+	}
+	if parent.kids == nil {
+		parent.kids = new(kids)
+	}
+	parent.kids.add(n)
+	if path == quotaPath {
+		t.quotas = n
+	}
+	t.nodes++
+	t.bytes += int64(len(path) + n.dataLen())
+	t.digest += t.sum(n)
+	t.listAdd(n)
+	t.account(path, 1, int64(n.dataLen()))
+}
+
+// listAdd puts a znode on the list of its owner.
+func (t *Tree) listAdd(n *node) {
+	switch k, _ := t.o.kindOf(n.owner); k {
+	case kindContainer:
+		t.containers.add(n)
+	case kindTTL:
+		t.ttls.add(n)
+	case kindEphemeral:
+		t.ephemerals++
+		t.owner(wire.SessionID(n.owner)).owned.add(n)
+	}
+}
+
+// detach removes a znode, and whatever is below it: over a fuzzy snapshot a
+// znode may still have children that later transactions made.
+func (t *Tree) detach(n *node, path string) {
+	if n.kids != nil {
+		var below []*node
+		n.kids.each(func(kid *node) { below = append(below, kid) })
+		for _, kid := range below {
+			t.detach(kid, path+"/"+string(kid.name()))
+		}
+	}
+	parent := n.parent
+	if parent.kids.remove(n); parent.kids.len() == 0 {
+		parent.kids = nil
+	}
+	n.parent = nil
+	if n == t.quotas {
+		t.quotas = nil
+	}
+	t.nodes--
+	t.bytes -= int64(len(path) + n.dataLen())
+	t.digest -= t.sum(n)
+	t.acls.release(n.acl)
+	t.account(path, -1, -int64(n.dataLen()))
+	switch k, _ := t.o.kindOf(n.owner); k {
+	case kindContainer:
+		t.containers.remove(n)
+	case kindTTL:
+		t.ttls.remove(n)
+	case kindEphemeral:
+		t.ephemerals--
+		t.disown(n)
+	}
+}
+
+// path spells out where a znode is.
+func (t *Tree) path(n *node) string {
+	if n == t.root {
+		return "/"
+	}
+	size := 0
+	for p := n; p != t.root; p = p.parent {
+		size += 1 + p.nameLen()
+	}
+	b := make([]byte, size)
+	for p := n; p != t.root; p = p.parent {
+		size -= p.nameLen()
+		copy(b[size:], p.name())
+		size--
+		b[size] = '/'
+	}
+	return string(b)
+}

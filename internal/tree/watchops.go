@@ -1,0 +1,121 @@
+package tree
+
+import "bellwether/wire"
+
+// AddWatch answers addWatch. The znode need not exist; no permission is asked.
+func (t *Tree) AddWatch(c Client, path string, mode wire.AddWatchMode) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	m := stays
+	if mode == wire.WatchPersistentRecursive {
+		m = recursive
+	}
+	t.watches.add(c, path, m)
+	c.Reserve(t.last)
+	return wire.OK
+}
+
+// asSet is the zxid of an event that setWatches finds to be due.
+const asSet wire.Zxid = -1
+
+// SetWatches answers setWatches: what happened since the client's last zxid
+// is queued for it, everything else is watched.
+func (t *Tree) SetWatches(c Client, r *wire.SetWatchesRequest) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	t.setOnce(c, r)
+	c.Reserve(t.last)
+	return wire.OK
+}
+
+// SetWatches2 answers setWatches2. Watches that stay are set again; what
+// they missed is lost.
+func (t *Tree) SetWatches2(c Client, r *wire.SetWatches2Request) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	t.setOnce(c, &r.SetWatchesRequest)
+	for _, path := range r.Persistent {
+		t.watches.add(c, path, stays)
+	}
+	for _, path := range r.PersistentRecursive {
+		t.watches.add(c, path, recursive)
+	}
+	c.Reserve(t.last)
+	return wire.OK
+}
+
+func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
+	for _, path := range r.Data {
+		switch n := t.find(path); {
+		case n == nil:
+			c.Notify(Event{wire.EventNodeDeleted, path, asSet})
+		case n.mzxid > r.RelativeZxid:
+			c.Notify(Event{wire.EventNodeDataChanged, path, asSet})
+		default:
+			t.watches.add(c, path, dataOnce)
+		}
+	}
+	for _, path := range r.Exist {
+		if t.find(path) != nil {
+			c.Notify(Event{wire.EventNodeCreated, path, asSet})
+		} else {
+			t.watches.add(c, path, dataOnce)
+		}
+	}
+	for _, path := range r.Child {
+		switch n := t.find(path); {
+		case n == nil:
+			c.Notify(Event{wire.EventNodeDeleted, path, asSet})
+		case n.pzxid > r.RelativeZxid:
+			c.Notify(Event{wire.EventNodeChildrenChanged, path, asSet})
+		default:
+			t.watches.add(c, path, childOnce)
+		}
+	}
+}
+
+// selected are the modes that a request of checkWatches or removeWatches names.
+func selected(w wire.WatcherType) modes {
+	switch w {
+	case wire.WatcherChildren:
+		return childOnce
+	case wire.WatcherData:
+		return dataOnce
+	case wire.WatcherPersistent:
+		return stays
+	case wire.WatcherPersistentRecursive:
+		return recursive
+	}
+	return dataTable | childTable
+}
+
+// CheckWatches answers checkWatches: ErrNoWatcher where nothing matches.
+func (t *Tree) CheckWatches(c Client, path string, w wire.WatcherType) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c.Reserve(t.last)
+	if t.watches.modes(c, path)&selected(w) == 0 {
+		return wire.ErrNoWatcher
+	}
+	return wire.OK
+}
+
+// RemoveWatches answers removeWatches: ErrNoWatcher where nothing matches.
+func (t *Tree) RemoveWatches(c Client, path string, w wire.WatcherType) wire.Code {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c.Reserve(t.last)
+	if t.watches.modes(c, path)&selected(w) == 0 {
+		return wire.ErrNoWatcher
+	}
+	t.watches.remove(c, path, selected(w))
+	return wire.OK
+}
+
+// Forget drops all watches of a client whose connection has ended. No read
+// or watch of that client may follow.
+func (t *Tree) Forget(c Client) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	t.watches.forget(c)
+}
