@@ -127,10 +127,12 @@ func (c *Coder) fail(err error) {
 	}
 }
 
-// failAt is fail for a field of n bytes that was consumed already.
+// failAt is fail for a field of n bytes that a decoder has consumed already.
 func (c *Coder) failAt(n int, err error) {
-	c.off -= n
-	c.fail(err)
+	if c.err == nil {
+		c.off -= n
+		c.fail(err)
+	}
 }
 
 // take consumes the n bytes of a fixed field, or fails and returns nil. What
@@ -241,15 +243,21 @@ func (c *Coder) takeBytes(n int) []byte {
 	return c.take(n)
 }
 
-// tail codes bytes without a length, which go on to the end of the input. So
-// a record with a tail cannot be read from a stream.
+// tail codes bytes without a length, which go on to the end of the input.
 func (c *Coder) tail(v *[]byte) {
 	switch {
 	case !c.decoding:
 		c.buf = append(c.buf, *v...)
-	case c.src != nil:
-		c.fail(errNoEnd)
-	case c.err == nil:
+	case c.err == nil && !c.endless():
 		*v = c.takeBytes(c.Left())
 	}
+}
+
+// endless reports, and fails, where a record that ends with its input is
+// decoded from a stream.
+func (c *Coder) endless() bool {
+	if c.src != nil {
+		c.fail(errNoEnd)
+	}
+	return c.src != nil
 }

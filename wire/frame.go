@@ -77,12 +77,15 @@ func BeginFrame(dst []byte) (out []byte, mark int) {
 // 2^31 bytes or more has no frame: who lets a reply grow that far has lost a
 // limit, so it panics rather than break the stream for all that follows.
 func EndFrame(buf []byte, mark int) []byte {
-	n := len(buf) - mark - frameHeaderLen
-	if n > math.MaxInt32 {
+	binary.BigEndian.PutUint32(buf[mark:], frameLen(len(buf)-mark-frameHeaderLen))
+	return buf
+}
+
+func frameLen(n int) uint32 {
+	if n < 0 || n > math.MaxInt32 {
 		panic(fmt.Sprintf("wire: a frame cannot hold %d bytes", n))
 	}
-	binary.BigEndian.PutUint32(buf[mark:], uint32(n))
-	return buf
+	return uint32(n)
 }
 
 // AppendFrame appends a whole frame made of the records in order.

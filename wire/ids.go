@@ -9,6 +9,9 @@ type Zxid int64
 // Epoch numbers a leader's term.
 type Epoch int64
 
+// Code codes the epoch as a long.
+func (e *Epoch) Code(c *Coder) { c.Int64((*int64)(e)) }
+
 // MakeZxid joins an epoch and a counter.
 func MakeZxid(e Epoch, counter uint32) Zxid { return Zxid(int64(e)<<32 | int64(counter)) }
 

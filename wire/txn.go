@@ -105,9 +105,7 @@ func (t *Txn) Code(c *Coder) {
 // decodeRest decodes what is behind the header: in its form of today or, if
 // that does not fit, in the one that older servers wrote.
 func (t *Txn) decodeRest(c *Coder) {
-	if c.src != nil {
-		c.fail(errNoEnd)
-	}
+	c.endless()
 	body := NewTxnBody(t.Type)
 	if body == nil {
 		c.fail(fmt.Errorf("transaction type %d: %w", int32(t.Type), ErrValue))

@@ -110,16 +110,15 @@ func payload(t *testing.T, op OpCode, body string) []byte {
 }
 
 const (
-	hexPath   = "00000002 2f61 "                                                           // /a
-	hexData   = "00000001 78 "                                                             // x
-	hexACL    = "00000001 0000001f 00000005 776f726c64 00000006 616e796f6e65 "             // world:anyone, all
-	hexDigest = "00000002 0000002ea530d263 "                                               // version 2
-	hexV0     = hexPath + hexData + hexACL + "00 "                                         // create without a parent counter
-	hexV1     = hexV0 + "00000005 "                                                        // create of today
-	hexSubOK  = "00000002 00000006 00000002 2f61 "                                         // delete /a inside a multi
-	hexSubErr = "ffffffff 00000004 fffffffe "                                              // not executed
-	maxInt    = "7fffffff "                                                                // a count nothing backs
-	hexAll    = "00000001 0000001f 00000005 776f726c64 00000006 616e796f6e65 00 ffffffff " // behind path and data
+	hexPath   = "00000002 2f61 "                   // /a
+	hexData   = "00000001 78 "                     // x
+	hexACL    = "00000001 " + hexWorld             // world:anyone, all
+	hexDigest = "00000002 0000002ea530d263 "       // version 2
+	hexV0     = hexPath + hexData + hexACL + "00 " // create without a parent counter
+	hexV1     = hexV0 + "00000005 "                // create of today
+	hexSubOK  = "00000002 00000006 00000002 2f61 " // delete /a inside a multi
+	hexSubErr = "ffffffff 00000004 fffffffe "      // not executed
+	maxInt    = "7fffffff "                        // a count nothing backs
 )
 
 // TestOlderFormsOfTransactions: what servers before 3.4, before 3.6 and with
@@ -211,7 +210,7 @@ func TestBadTransactionsAreRefused(t *testing.T) {
 		{"null path", OpDelete, "ffffffff", ErrNull},
 		{"count that nothing backs", OpCloseSession, maxInt, ErrLength},
 		{"create cut inside its data", OpCreate, hexPath + "00000004 00", ErrShort},
-		{"create with a count that nothing backs", OpCreate, hexPath + hexData + maxInt + hexAll, ErrLength},
+		{"create with a count that nothing backs", OpCreate, hexPath + hexData + maxInt + hexWorld + "00 00000000", ErrLength},
 		{"operation of unknown type", OpMulti, sub("00000063", ""), ErrValue},
 		{"operation that opens a session", OpMulti, sub("fffffff6", "00002710"), ErrValue},
 		{"multi inside a multi", OpMulti, sub("0000000e", "00000000"), ErrValue},

@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+)
+
+// The hot paths of a server and of a client, each written as its users write
+// it: direct calls of Code on a coder and records that are used again.
+
+// getDataReply encodes a getData reply into memory that is used again.
+type getDataReply struct {
+	header ReplyHeader
+	reply  DataResponse
+	out    []byte
+}
+
+func newGetDataReply(size int) *getDataReply {
+	return &getDataReply{
+		header: ReplyHeader{Xid: 7, Zxid: 0x100000003},
+		reply:  DataResponse{Data: bytes.Repeat([]byte("d"), size), Stat: Stat{Czxid: 1, DataLength: int32(size)}},
+		out:    make([]byte, 0, frameHeaderLen+ReplyHeaderLen+4+size+StatLen),
+	}
+}
+
+func (e *getDataReply) encode() {
+	buf, mark := BeginFrame(e.out[:0])
+	c := Encoder(buf)
+	e.header.Code(&c)
+	e.reply.Code(&c)
+	e.out = EndFrame(c.Bytes(), mark)
+}
+
+// setDataRequest decodes a setData request.
+type setDataRequest struct {
+	frame   []byte
+	alias   bool
+	header  RequestHeader
+	request SetDataRequest
+	err     error
+}
+
+func newSetDataRequest(size int, alias bool) *setDataRequest {
+	frame := AppendFrame(nil, &RequestHeader{Xid: 7, Op: OpSetData},
+		&SetDataRequest{Path: "/service/candidates/n_0000000001", Data: bytes.Repeat([]byte("d"), size), Version: -1})
+	return &setDataRequest{frame: frame[frameHeaderLen:], alias: alias}
+}
+
+func (d *setDataRequest) decode() {
+	c := Decoder(d.frame)
+	c.Alias = d.alias
+	d.header.Code(&c)
+	d.request.Code(&c)
+	d.err = c.Err()
+}
+
+// TestHotPathsAllocateOnlyThePayload: encoding takes nothing at all where
+// the caller has memory; decoding takes the strings, and not even those when
+// they may share the frame's memory.
+func TestHotPathsAllocateOnlyThePayload(t *testing.T) {
+	reply := newGetDataReply(1000)
+	aliased, copied := newSetDataRequest(1000, true), newSetDataRequest(1000, false)
+	create := Append(nil, &CreateRequest{Path: "/a", Data: []byte("x"), ACL: OpenACL()})
+	children := Append(nil, &ChildrenResponse{Children: []string{"a", "b", "c"}})
+	packet := Append(nil, &TxnHeader{Zxid: 1})
+	for _, tt := range []struct {
+		name string
+		want float64
+		do   func()
+	}{
+		{"encode a getData reply", 0, reply.encode},
+		{"decode a setData request, aliasing", 0, aliased.decode},
+		{"decode a setData request, copying the path", 1, copied.decode},
+		{"decode a create request, aliasing: the list", 1, func() {
+			var r CreateRequest
+			c := Decoder(create)
+			c.Alias = true
+			r.Code(&c)
+		}},
+		{"decode a getChildren reply, aliasing: the list", 1, func() {
+			var r ChildrenResponse
+			c := Decoder(children)
+			c.Alias = true
+			r.Code(&c)
+		}},
+		{"decode a transaction header", 0, func() {
+			var h TxnHeader
+			c := Decoder(packet)
+			h.Code(&c)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := testing.AllocsPerRun(100, tt.do); got != tt.want {
+				t.Errorf("%v allocations, want %v", got, tt.want)
+			}
+		})
+	}
+	if aliased.err != nil || len(aliased.request.Data) != 1000 || len(reply.out) != 4+16+4+1000+68 {
+		t.Errorf("nothing was decoded or encoded: %v, %d bytes", aliased.err, len(reply.out))
+	}
+	if &aliased.request.Data[0] != &aliased.frame[len(aliased.frame)-4-1000] {
+		t.Error("the decoded data was copied")
+	}
+}
+
+func BenchmarkEncodeGetDataReply(b *testing.B) {
+	e := newGetDataReply(100)
+	b.ReportAllocs()
+	b.SetBytes(int64(cap(e.out)))
+	for b.Loop() {
+		e.encode()
+	}
+}
+
+func BenchmarkDecodeSetDataRequest(b *testing.B) {
+	d := newSetDataRequest(100, true)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(d.frame)))
+	for b.Loop() {
+		d.decode()
+	}
+}
+
+func BenchmarkTxn(b *testing.B) {
+	txn := &Txn{
+		TxnHeader: TxnHeader{Session: 1, Cxid: 2, Zxid: 3, Type: OpSetData},
+		Body:      &SetDataTxn{Path: "/service/candidates/n_0000000001", Data: bytes.Repeat([]byte("d"), 100)},
+		Digest:    &TxnDigest{Version: DigestVersion},
+	}
+	encoded := txn.Append(nil)
+	b.Run("append", func(b *testing.B) {
+		buf := make([]byte, 0, 2*len(encoded))
+		b.ReportAllocs()
+		for b.Loop() {
+			txn.Append(buf)
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := DecodeTxn(encoded); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
