@@ -1,0 +1,131 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// ElectionFrameMax is the longest frame of an election connection in bytes.
+const ElectionFrameMax = 512 << 10
+
+// ReadElectionFrame is [ReadFrame] for an election connection: an empty frame
+// is an error there, too.
+func ReadElectionFrame(r io.Reader, buf []byte) ([]byte, error) {
+	b, err := ReadFrame(r, buf, ElectionFrameMax)
+	if err == nil && len(b) == 0 {
+		err = &FrameError{Max: ElectionFrameMax}
+	}
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("election connection: %w", err)
+	}
+	return b, err
+}
+
+// ServerState is the state of a server in its ensemble.
+type ServerState int32
+
+// The states.
+const (
+	Looking   ServerState = 0
+	Following ServerState = 1
+	Leading   ServerState = 2
+	Observing ServerState = 3
+)
+
+func (s ServerState) String() string {
+	switch s {
+	case Looking:
+		return "LOOKING"
+	case Following:
+		return "FOLLOWING"
+	case Leading:
+		return "LEADING"
+	case Observing:
+		return "OBSERVING"
+	}
+	return "state " + strconv.Itoa(int(s))
+}
+
+// NoServer stands in the vote of an observer, which votes for nobody; its
+// zxid and peer epoch are the same number.
+const NoServer ServerID = math.MinInt64
+
+// NotificationVersion is the form of a Notification.
+type NotificationVersion int32
+
+// The forms. A receiver treats what has no configuration as version 0
+// whichever of the first two it is, and later versions as NotificationConfig.
+const (
+	NotificationBare   NotificationVersion = 0 // before 3.4: no peer epoch either
+	NotificationPlain  NotificationVersion = 1 // no configuration
+	NotificationConfig NotificationVersion = 2 // of today
+)
+
+// Lengths of the forms without a configuration in bytes.
+const (
+	notificationBareLen  = 28
+	notificationPlainLen = 40
+)
+
+// Notification is the message of an election: the sender's state and vote.
+// It fills one frame.
+type Notification struct {
+	State         ServerState
+	Leader        ServerID // who is voted for, or followed
+	Zxid          Zxid     // the last of that server, as the sender knows it
+	ElectionEpoch Epoch    // the sender's round
+	PeerEpoch     Epoch    // the current epoch of that server
+	Version       NotificationVersion
+	// Config is the sender's committed configuration. It must name a
+	// participant: a real server may go deaf over a text without one. Who
+	// has no configuration sends a NotificationPlain.
+	Config string
+}
+
+// Code lists the fields. A decoder takes the form from the length of its
+// input; a Plain or Bare notification reads as one whatever version it names.
+func (n *Notification) Code(c *Coder) {
+	if c.endless() {
+		return
+	}
+	size := c.Left()
+	c.Int32((*int32)(&n.State))
+	if c.decoding && c.err == nil && (n.State < Looking || n.State > Observing) {
+		c.failAt(4, ErrValue)
+	}
+	n.Leader.Code(c)
+	n.Zxid.Code(c)
+	n.ElectionEpoch.Code(c)
+	if c.decoding {
+		n.decodeForm(c, size)
+		return
+	}
+	if n.Version == NotificationBare {
+		return
+	}
+	n.PeerEpoch.Code(c)
+	c.Int32((*int32)(&n.Version))
+	if n.Version >= NotificationConfig {
+		c.String(&n.Config)
+	}
+}
+
+// decodeForm decodes what the forms differ in.
+func (n *Notification) decodeForm(c *Coder, size int) {
+	n.Config = ""
+	if size == notificationBareLen {
+		n.Version = NotificationBare
+		n.PeerEpoch = Epoch(n.Zxid >> 32)
+		return
+	}
+	n.PeerEpoch.Code(c)
+	c.Int32((*int32)(&n.Version))
+	if size > notificationPlainLen && n.Version >= NotificationConfig {
+		c.String(&n.Config)
+		return
+	}
+	c.lossy = c.lossy || n.Version != NotificationPlain
+	n.Version = NotificationPlain
+}

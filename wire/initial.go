@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// InitialVersion is the form of an InitialMessage.
+type InitialVersion int64
+
+// The forms. Real servers accept all of them, and send InitialOne unless
+// they are configured for several addresses.
+const (
+	InitialBare InitialVersion = 0      // the id alone, before 3.5
+	InitialOne  InitialVersion = -65536 // one address
+	InitialMany InitialVersion = -65535 // one or more addresses, since 3.6
+)
+
+// Limits of an InitialMessage.
+const (
+	// InitialAddressMax is the longest address text in bytes.
+	InitialAddressMax = 2048
+	// InitialMax is the longest message in bytes.
+	InitialMax = 8 + 8 + 4 + InitialAddressMax
+)
+
+// InitialMessage is what the dialler of an election connection says first.
+// It is not framed: read it with [ReadRecord], and write it at one go, as
+// acceptors read it at one go.
+type InitialMessage struct {
+	Version InitialVersion
+	Server  ServerID // the dialler
+	// Addresses are where the dialler takes part in elections: host:port,
+	// IPv6 hosts in brackets; none in an InitialBare. Wildcard hosts are
+	// well-formed but of no use to who dials back.
+	Addresses []string
+}
+
+// Code lists the fields.
+func (m *InitialMessage) Code(c *Coder) {
+	first := int64(m.Version)
+	if m.Version == InitialBare {
+		first = int64(m.Server)
+	}
+	c.Int64(&first)
+	if first >= 0 { // a version is negative, an id is not
+		m.Version, m.Server, m.Addresses = InitialBare, ServerID(first), nil
+		return
+	}
+	m.Version = InitialVersion(first)
+	if m.Version != InitialOne && m.Version != InitialMany {
+		c.failAt(8, fmt.Errorf("version %d of an initial message: %w", first, ErrValue))
+		return
+	}
+	m.Server.Code(c)
+	m.codeAddresses(c)
+}
+
+// addressSeparator stands between the addresses of an InitialMany.
+const addressSeparator = "|"
+
+// codeAddresses codes the text that holds all addresses.
+func (m *InitialMessage) codeAddresses(c *Coder) {
+	text := strings.Join(m.Addresses, addressSeparator)
+	c.String(&text)
+	switch {
+	case c.err != nil:
+	case len(text) > InitialAddressMax:
+		c.failAt(len(text), ErrLength)
+	case c.decoding && m.Version == InitialMany:
+		m.Addresses = strings.Split(text, addressSeparator)
+	case c.decoding:
+		m.Addresses = []string{text}
+	}
+	for _, address := range m.Addresses {
+		if c.decoding && !hostPort(address) {
+			c.fail(fmt.Errorf("address %q is not host:port: %w", address, ErrValue))
+		}
+	}
+}
+
+// hostPort reports whether s has the form of an election address.
+func hostPort(s string) bool {
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 || strings.Contains(s, addressSeparator) {
+		return false
+	}
+	host, port := s[:i], s[i+1:]
+	if strings.HasPrefix(host, "[") != strings.HasSuffix(host, "]") {
+		return false
+	}
+	if !strings.HasPrefix(host, "[") && strings.Contains(host, ":") {
+		return false
+	}
+	_, err := strconv.ParseUint(port, 10, 16)
+	return err == nil
+}

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"bufio"
+	"strconv"
+)
+
+// PacketType says what a packet between a leader and a learner is for.
+type PacketType int32
+
+// The packets. Those of learners and those of leaders share the numbers.
+const (
+	PacketRequest        PacketType = 1  // learner: a client's write, a ForwardedRequest
+	PacketProposal       PacketType = 2  // leader: a Txn to log
+	PacketAck            PacketType = 3  // learner: logged up to the zxid
+	PacketCommit         PacketType = 4  // leader: the transaction is decided
+	PacketPing           PacketType = 5  // both: the learner's carries TouchedSessions
+	PacketRevalidate     PacketType = 6  // both: Revalidation asks, Revalidated answers
+	PacketSync           PacketType = 7  // leader: the learner's oldest sync may be answered
+	PacketInform         PacketType = 8  // leader to observer: a decided Txn
+	PacketCommitActivate PacketType = 9  // leader: commit of a reconfiguration, an Activation
+	PacketNewLeader      PacketType = 10 // leader: the history up to here is yours; configuration text
+	PacketFollowerInfo   PacketType = 11 // follower: its accepted epoch, a LearnerInfo
+	PacketUpToDate       PacketType = 12 // leader: serve now
+	PacketDiff           PacketType = 13 // leader: transactions follow
+	PacketTrunc          PacketType = 14 // leader: cut your log behind the zxid
+	PacketSnap           PacketType = 15 // leader: a snapshot follows this packet
+	PacketObserverInfo   PacketType = 16 // observer: as FollowerInfo
+	PacketLeaderInfo     PacketType = 17 // leader: the new epoch, a LeaderInfo
+	PacketAckEpoch       PacketType = 18 // learner: promises the epoch, an EpochAck
+	PacketInformActivate PacketType = 19 // leader to observer: a reconfiguration, an Activation with its Txn
+	packetTypeEnd                   = 20
+)
+
+var packetNames = [packetTypeEnd]string{
+	PacketRequest: "REQUEST", PacketProposal: "PROPOSAL", PacketAck: "ACK", PacketCommit: "COMMIT",
+	PacketPing: "PING", PacketRevalidate: "REVALIDATE", PacketSync: "SYNC", PacketInform: "INFORM",
+	PacketCommitActivate: "COMMITANDACTIVATE", PacketNewLeader: "NEWLEADER",
+	PacketFollowerInfo: "FOLLOWERINFO", PacketUpToDate: "UPTODATE", PacketDiff: "DIFF",
+	PacketTrunc: "TRUNC", PacketSnap: "SNAP", PacketObserverInfo: "OBSERVERINFO",
+	PacketLeaderInfo: "LEADERINFO", PacketAckEpoch: "ACKEPOCH", PacketInformActivate: "INFORMANDACTIVATE",
+}
+
+// String is the name that operators know from logs.
+func (p PacketType) String() string {
+	if p > 0 && p < packetTypeEnd {
+		return packetNames[p]
+	}
+	return "packet " + strconv.Itoa(int(p))
+}
+
+// PacketMax is the default limit of a quorum packet in bytes: its data and
+// its identities may each be as long as the longest element.
+const PacketMax = 2 * ElementMax
+
+// QuorumPacket is what a leader and a learner send each other. Nothing frames
+// it: the packets stand back to back, and behind one of type PacketSnap the
+// bytes of a snapshot do. Null and empty Data are both accepted everywhere.
+type QuorumPacket struct {
+	Type PacketType
+	Zxid Zxid
+	Data []byte // the record that Type names, nil where there is none
+	Auth []ID   // of a PacketRequest: the identities of the client
+}
+
+// Code lists the fields.
+func (p *QuorumPacket) Code(c *Coder) {
+	c.Int32((*int32)(&p.Type))
+	p.Zxid.Code(c)
+	c.Buffer(&p.Data)
+	c.IDs(&p.Auth)
+}
+
+// ReadPacket fills p with the next packet of r, of at most max bytes. The
+// packet owns its memory. Errors are those of [ReadRecord]. An unknown type
+// is no error: those who do not expect a packet ignore it.
+func ReadPacket(r *bufio.Reader, p *QuorumPacket, max int) error {
+	c := StreamDecoder(r, max)
+	p.Code(&c)
+	return c.err
+}
+
+// SnapshotEnd is the string behind the snapshot that follows a PacketSnap.
+const SnapshotEnd = "BenWasHere"
