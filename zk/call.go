@@ -28,6 +28,8 @@ type call struct {
 	// write: when the answer is lost the outcome matters, so it is not sent again.
 	write bool
 	left  bool // nobody waits any more
+	// session is the one it was last sent in.
+	session wire.SessionID
 
 	header   wire.ReplyHeader
 	reply    []byte // header and body of the answer
@@ -38,6 +40,8 @@ type call struct {
 	// which places them exactly among the events.
 	watch  *Watch
 	stream *Stream
+	// cred is kept for later connections once it is accepted.
+	cred *Auth
 	// then is called in place of waking somebody, with Client.mu held.
 	then func(*call)
 
@@ -119,7 +123,7 @@ func (k *call) decode(resp wire.Record, alias bool) error {
 // fate is the error of a call that will not be answered because of cause.
 func (k *call) fate(cause error) error {
 	if k.write {
-		return &LostError{Err: cause}
+		return &LostError{Session: k.session, Err: cause}
 	}
 	return cause
 }
@@ -253,7 +257,7 @@ func (c *Client) leave(ctx context.Context, k *call) error {
 		<-k.answered
 		return nil
 	}
-	cause := context.Cause(ctx)
+	cause := ctx.Err()
 	if k.in == &c.queue {
 		c.queue.remove(k)
 		c.waiting--
@@ -318,6 +322,13 @@ func (l *callList) remove(k *call) {
 		l.tail = k.prev
 	}
 	k.in, k.prev, k.next = nil, nil, nil
+}
+
+// isFinished reports whether no call can succeed any more.
+func (c *Client) isFinished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over != nil
 }
 
 // isLost reports whether the outcome of a write is unknown.

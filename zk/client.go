@@ -47,6 +47,7 @@ type Client struct {
 	zxidAnswered wire.Zxid // in answers alone: all events up to it were received
 
 	closing bool
+	killed  bool
 	ended   bool  // the server confirmed the end, or the session is over
 	fatal   error // the credentials are refused
 	over    error // what calls get once run is ending
@@ -88,8 +89,7 @@ func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
 	if err == nil {
 		err = c.whyNot(ctx)
 	}
-	c.kill()
-	<-c.done
+	c.stop()
 	return nil, fmt.Errorf("connect to %s: %w", servers, err)
 }
 
@@ -98,9 +98,9 @@ func (c *Client) whyNot(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lastErr != nil {
-		return fmt.Errorf("%w (last attempt: %w)", context.Cause(ctx), c.lastErr)
+		return fmt.Errorf("%w (last attempt: %w)", ctx.Err(), c.lastErr)
 	}
-	return context.Cause(ctx)
+	return ctx.Err()
 }
 
 // Open is Connect without the wait: calls wait for the session instead. Its
@@ -216,6 +216,9 @@ func (c *Client) beginClose() time.Duration {
 
 // stop ends every goroutine and waits for it.
 func (c *Client) stop() {
+	c.mu.Lock()
+	c.closing, c.killed, c.over = true, true, ErrClosed
+	c.mu.Unlock()
 	c.kill()
 	<-c.done
 	c.tidying.Wait()
@@ -224,17 +227,12 @@ func (c *Client) stop() {
 	if c.status.State != Closed {
 		c.setStatus(Status{State: Closed})
 	}
-	c.over = ErrClosed
 }
 
 // Detach ends the client and leaves its session alive on the servers, for
 // Options.Resume of another one.
 func (c *Client) Detach() Session {
 	s := c.Session()
-	c.mu.Lock()
-	c.closing = true
-	c.over = ErrClosed
-	c.mu.Unlock()
 	c.stop()
 	return s
 }

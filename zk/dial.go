@@ -30,6 +30,13 @@ type saslError struct{ err error }
 func (e *saslError) Error() string { return "sasl: " + e.err.Error() }
 func (e *saslError) Unwrap() error { return e.err }
 
+// isFinal: no other server would answer otherwise.
+func isFinal(err error) bool {
+	var refused *refusedError
+	var failed *saslError
+	return errors.As(err, &refused) || errors.As(err, &failed)
+}
+
 // connectAny tries the servers in turn until a session is attached. An error
 // is the end of the client.
 func (c *Client) connectAny(ctx context.Context) (*link, error) {
@@ -52,7 +59,7 @@ func (c *Client) connectAny(ctx context.Context) (*link, error) {
 			c.reopen()
 			continue
 		}
-		if failed := (*saslError)(nil); errors.As(err, &failed) {
+		if isFinal(err) {
 			return nil, err
 		}
 		c.noteFailure(err)
@@ -104,7 +111,7 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*link, error) {
 		if l, err = c.attach(ctx, s, a, limit); err == nil {
 			return l, nil
 		}
-		if final := (*refusedError)(nil); errors.As(err, &final) || ctx.Err() != nil {
+		if isFinal(err) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -131,7 +138,7 @@ func (c *Client) attach(ctx context.Context, s server, a address, limit time.Dur
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	l := &link{conn: conn, r: bufio.NewReaderSize(conn, readBufferSize), server: s, address: a, down: make(chan struct{})}
 	if err = c.handshake(ctx, l); err == nil && !stop() {
-		err = context.Cause(ctx)
+		err = ctx.Err()
 	}
 	if err == nil {
 		return l, nil
@@ -246,7 +253,7 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	l.support = c.supportOf(l.address)
 	l.delay = c.opt.LeaseDelay
 	l.heard.Store(int64(c.elapsed()))
-	c.link, c.lastLink = l, c.elapsed()
+	c.link, c.lastLink, c.lastErr = l, c.elapsed(), nil
 	state := ReadOnly
 	if !resp.ReadOnly {
 		state = Connected

@@ -62,6 +62,8 @@ func (e *OpError) Unwrap() error { return e.Err }
 // out, or may be carried out yet. Read what it would have changed before trying again
 // (CreateProtected does so for creates). It is also an ErrConnectionLoss.
 type LostError struct {
+	// Session is the one in which the write was sent.
+	Session wire.SessionID
 	// Err is why: the connection's failure or the context's error.
 	Err error
 }

@@ -213,6 +213,9 @@ func (c *Client) acknowledged(l *link, list *callList, h wire.ReplyHeader) error
 	}
 	k.header = h
 	l.support.learn(k.op, h)
+	if k.cred != nil && h.Err == wire.OK {
+		c.creds = append(c.creds, *k.cred)
+	}
 	c.finish(k, nil)
 	if list == &l.sets && h.Err != wire.OK && c.fatal == nil {
 		return h.Err // without its watches the connection is of no use

@@ -68,7 +68,7 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	}
 	k.free()
 	if len(resp.Results) != len(ops) {
-		return nil, opError(wire.OpMulti, pathAt(ops, 0), &LostError{protocolErrorf("%d results for %d operations", len(resp.Results), len(ops))})
+		return nil, opError(wire.OpMulti, pathAt(ops, 0), &LostError{c.Session().ID, protocolErrorf("%d results for %d operations", len(resp.Results), len(ops))})
 	}
 	results := c.results(resp.Results)
 	for i, r := range results {

@@ -17,7 +17,7 @@ import (
 // znode is removed in the background. A session that expires meanwhile gives
 // ErrSessionExpired for an ephemeral.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
-	p := protected{c: c, spec: specOf(opts), data: data, given: path}
+	p := protected{c: c, spec: specOf(opts), data: data}
 	cut := strings.LastIndexByte(path, '/') + 1
 	var nonce [16]byte
 	rand.Read(nonce[:])
@@ -44,7 +44,6 @@ type protected struct {
 	c      *Client
 	spec   createSpec
 	data   []byte
-	given  string
 	prefix string // of the name
 	dir    string
 	path   string // with the prefix
@@ -53,43 +52,45 @@ type protected struct {
 
 func (p *protected) run(ctx context.Context) (string, wire.Stat, error) {
 	for {
-		owner := p.c.Session().ID
 		made, stat, err := p.c.create(ctx, p.path, p.data, &p.spec)
-		if !isLost(err) {
+		var lost *LostError
+		if !errors.As(err, &lost) {
 			return made, stat, err
 		}
-		p.owner = owner
-		made, stat, found, e := p.find(ctx)
+		p.owner = lost.Session
+		made, stat, found, e := p.findAnywhere(ctx)
 		switch {
 		case found:
 			return made, stat, nil
+		case errors.Is(e, ErrSessionExpired) && p.ephemeral():
+			return "", wire.Stat{}, e
 		case e != nil:
-			if ctx.Err() != nil {
-				p.tidy()
-			}
-			return "", wire.Stat{}, lostBecause(e, err)
-		case p.ephemeral() && p.c.Session().ID != owner:
-			return "", wire.Stat{}, ErrSessionExpired
+			p.tidy()
+			return "", wire.Stat{}, err
 		}
 	}
 }
 
-// lostBecause: the search failed, so the outcome stays unknown, unless the
-// session has ended and its ephemerals with it.
-func lostBecause(search, lost error) error {
-	if errors.Is(search, ErrSessionExpired) {
-		return search
-	}
-	return lost
-}
-
 func (p *protected) ephemeral() bool { return p.spec.mode&Ephemeral != 0 }
+
+// findAnywhere goes on in the next session where the znode outlives this one.
+func (p *protected) findAnywhere(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
+	for {
+		made, stat, found, err = p.find(ctx)
+		if p.ephemeral() || !errors.Is(err, ErrSessionExpired) || p.c.isFinished() {
+			return made, stat, found, err
+		}
+	}
+}
 
 // find looks for the znode that a create with a lost answer may have made.
 // The sync comes after everything that the create can have done.
 func (p *protected) find(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
 	if err = p.c.Sync(ctx, p.dir); err != nil {
 		return "", stat, false, err
+	}
+	if p.ephemeral() && p.c.Session().ID != p.owner {
+		return "", stat, false, ErrSessionExpired
 	}
 	names, _, err := p.c.Children(ctx, p.dir)
 	if err != nil && !errors.Is(err, ErrNoNode) {
@@ -128,15 +129,16 @@ func (p *protected) tidy() {
 
 func (p *protected) remove(ctx context.Context) error {
 	for {
-		made, _, found, err := p.find(ctx)
-		if err != nil || !found {
-			return err
+		made, _, found, err := p.findAnywhere(ctx)
+		if err == nil && found {
+			err = p.c.Delete(ctx, made, AnyVersion)
 		}
-		err = p.c.Delete(ctx, made, AnyVersion)
-		if !isLost(err) || ctx.Err() != nil {
-			if errors.Is(err, ErrNoNode) {
-				return nil
-			}
+		switch {
+		case err == nil, errors.Is(err, ErrNoNode):
+			return nil
+		case errors.Is(err, ErrSessionExpired) && p.ephemeral():
+			return nil // it went with the session
+		case ctx.Err() != nil, p.c.isFinished(), !isLost(err) && !errors.Is(err, ErrSessionExpired):
 			return err
 		}
 	}

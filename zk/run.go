@@ -142,6 +142,7 @@ func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 
 // dispatch numbers a call and puts it where its answer is looked for.
 func (c *Client) dispatch(l *link, k *call) {
+	k.session = l.session
 	if k.op == wire.OpAuth {
 		k.setXid(wire.XidAuth)
 		l.auths.push(k)
@@ -191,7 +192,7 @@ func (c *Client) tick(l *link, out *[]byte) (time.Duration, error) {
 // unlink takes the calls of a dead link back. What can be sent again is
 // queued in its old order, before everything else.
 func (c *Client) unlink(l *link, cause error) {
-	if !isPlanned(cause) {
+	if cause != errLeaving && !c.isOver() {
 		c.opt.Logger.Warn("connection lost", "server", l.address.String(), "session", l.session.String(), "err", cause)
 	}
 	c.mu.Lock()
@@ -206,9 +207,16 @@ func (c *Client) unlink(l *link, cause error) {
 	}
 	c.takeBack(&l.sent, l, cause)
 	c.takeBack(&l.auths, l, cause)
-	if !c.ended {
+	if !c.ended && !c.killed {
 		c.setStatus(Status{State: Connecting, Err: cause})
 	}
+}
+
+// isOver reports whether the end of a connection is no news.
+func (c *Client) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended || c.killed
 }
 
 // takeBack empties a list of unanswered calls from its end.
@@ -287,7 +295,7 @@ func (c *Client) end(err error) {
 	c.failQueue(err)
 	c.watches.endAll(err)
 	c.lease = Lease{}
-	if c.status.State != state {
+	if state != Closed && c.status.State != state {
 		c.setStatus(Status{State: state, Err: err})
 	}
 }

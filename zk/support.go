@@ -13,6 +13,9 @@ import (
 // probeTimeoutMS is the session timeout that a probe asks for.
 const probeTimeoutMS = 4000
 
+// supportsMax is how many servers a client remembers the knowledge of.
+const supportsMax = 1024
+
 // A server answers an operation it does not know with ErrUnimplemented and
 // cuts the connection; some cut it without a word. A client that sends such an
 // operation again after each reconnect never comes to rest. So what each server
@@ -67,6 +70,9 @@ func (s *support) suspectOldest(k *call) {
 func (c *Client) supportOf(a address) *support {
 	s := c.supports[a]
 	if s == nil {
+		if len(c.supports) >= supportsMax {
+			clear(c.supports) // names that move for ever must not fill the memory
+		}
 		s = new(support)
 		c.supports[a] = s
 	}

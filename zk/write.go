@@ -64,16 +64,14 @@ func (c *Client) Check(ctx context.Context, path string, version int32) error {
 // later one. A refused one gives ErrAuthFailed and costs the connection, not
 // the session.
 func (c *Client) AddAuth(ctx context.Context, a Auth) error {
+	a.Data = slices.Clone(a.Data)
 	k := newCall(wire.OpAuth)
+	k.cred = &a
 	req := wire.AuthRequest{Scheme: wire.Text(a.Scheme), Auth: a.Data}
 	if err := c.do(ctx, k, "", &req, nil); err != nil {
 		return err
 	}
 	k.free()
-	a.Data = slices.Clone(a.Data)
-	c.mu.Lock()
-	c.creds = append(c.creds, a)
-	c.mu.Unlock()
 	return nil
 }
 
