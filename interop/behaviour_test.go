@@ -1,0 +1,258 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// The behaviour suite: one body for each family of rules, run over both
+// servers, each writing down what it saw. The two transcripts must be the
+// same, line by line, but for what docs/differences.md lists with its reason:
+// a row there begins with a tag in backquotes, and the table below says
+// which lines of which server the tag excuses. Bodies see zxids, times and
+// session ids as differences from the body's start, so they can be compared.
+
+// behaviourTimeout bounds one call; it is never waited for when all is well.
+const behaviourTimeout = 20 * time.Second
+
+// seen is one body's view of one server: it writes the transcript.
+type seen struct {
+	t      *testing.T
+	ctx    context.Context
+	server *target.Server
+	zc     *zk.Client
+	root   string
+	base   wire.Zxid
+	lines  []string
+}
+
+// say adds a line to the transcript.
+func (s *seen) say(format string, args ...any) {
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// result words an outcome: the code's own words, or ok.
+func result(err error) string {
+	var code wire.Code
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &code):
+		return code.Error()
+	}
+	return err.Error()
+}
+
+// z words a zxid as its distance from the body's start.
+func (s *seen) z(z wire.Zxid) string {
+	if z == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("base%+d", int64(z-s.base))
+}
+
+// stat words a stat without its times.
+func (s *seen) stat(st wire.Stat) string {
+	owner := "none"
+	switch {
+	case st.EphemeralOwner == s.zc.Session().ID:
+		owner = "this session"
+	case st.EphemeralOwner != 0:
+		owner = "another session"
+	}
+	return fmt.Sprintf("c=%s m=%s p=%s version=%d cversion=%d aversion=%d owner=%s length=%d children=%d",
+		s.z(st.Czxid), s.z(st.Mzxid), s.z(st.Pzxid), st.Version, st.Cversion, st.Aversion, owner, st.DataLength, st.NumChildren)
+}
+
+// at is a path below the body's root.
+func (s *seen) at(rest string) string { return s.root + rest }
+
+// create makes a znode that the body takes for granted.
+func (s *seen) create(rest string, data string, opts ...zk.CreateOption) string {
+	s.t.Helper()
+	path, _, err := s.zc.Create(s.ctx, s.at(rest), []byte(data), opts...)
+	if err != nil {
+		s.t.Fatalf("%s: create %s: %v", s.server.Kind, rest, err)
+	}
+	return path
+}
+
+// client opens another session.
+func (s *seen) client(o *zk.Options) *zk.Client {
+	s.t.Helper()
+	c, err := zk.Connect(s.ctx, s.server.Addr, o)
+	if err != nil {
+		s.t.Fatalf("%s: %v", s.server.Kind, err)
+	}
+	s.t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+// behaviours are the bodies, in the order in which they run.
+var behaviours = []struct {
+	name string
+	body func(*seen)
+}{
+	{"create", seeCreate},
+	{"sequence", seeSequence},
+	{"delete", seeDelete},
+	{"data", seeData},
+	{"children", seeChildren},
+	{"acl", seeACL},
+	{"auth", seeAuth},
+	{"multi", seeMulti},
+	{"multi failing", seeMultiFailing},
+	{"multiRead", seeMultiRead},
+	{"watch", seeWatch},
+	{"watch order", seeWatchOrder},
+	{"persistent watch", seePersistentWatch},
+	{"watch removal", seeWatchRemoval},
+	{"ephemerals", seeEphemerals},
+	{"containers and TTLs", seeContainers},
+	{"quota", seeQuota},
+	{"built-in nodes", seeBuiltIn},
+	{"reconfig", seeReconfig},
+	{"resume", seeResume},
+	{"raw paths", seeRawPaths},
+	{"raw requests", seeRawRequests},
+	{"raw handshake", seeRawHandshake},
+	{"raw headers", seeRawHeaders},
+	{"raw setWatches", seeRawSetWatches},
+	{"words", seeWords},
+}
+
+// TestBehaviourIsTheSame runs every body over both servers and compares.
+func TestBehaviourIsTheSame(t *testing.T) {
+	listed := listedDifferences(t)
+	servers := map[target.Kind]*target.Server{}
+	for _, kind := range target.Kinds() {
+		servers[kind] = target.StartFor(t, kind, target.Options{Extra: map[string]string{"enforceQuota": "true"}})
+	}
+	used := map[string]bool{}
+	for _, b := range behaviours {
+		t.Run(b.name, func(t *testing.T) {
+			saw := map[target.Kind][]string{}
+			for _, kind := range target.Kinds() {
+				saw[kind] = observe(t, servers[kind], b.name, b.body)
+			}
+			if len(saw) == 2 {
+				compare(t, b.name, saw[target.Apache], saw[target.Bellwether], listed, used)
+			} else {
+				for kind, lines := range saw {
+					t.Logf("%s alone:\n%s", kind, strings.Join(lines, "\n"))
+				}
+			}
+		})
+	}
+	for _, d := range excused {
+		if len(target.Kinds()) == 2 && !t.Failed() && !used[d.tag] {
+			t.Errorf("difference %q was not met: is it still one?", d.tag)
+		}
+	}
+}
+
+// observe runs one body over one server and returns its transcript.
+func observe(t *testing.T, server *target.Server, name string, body func(*seen)) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*behaviourTimeout)
+	defer cancel()
+	zc, err := zk.Connect(ctx, server.Addr, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", server.Kind, err)
+	}
+	defer zc.Close(context.Background())
+	root := "/" + strings.ReplaceAll(name, " ", "-")
+	_, stat, err := zc.Create(ctx, root, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", server.Kind, err)
+	}
+	s := &seen{t: t, ctx: ctx, server: server, zc: zc, root: root, base: stat.Czxid}
+	body(s)
+	return s.lines
+}
+
+// excuse is a difference that is meant: the lines of a body that it touches,
+// by pattern, as Apache ZooKeeper 3.8.0 and as Bellwether write them.
+type excuse struct {
+	tag                string // stands in docs/differences.md
+	body               string
+	apache, bellwether *regexp.Regexp
+}
+
+func excuseOf(tag, body, apache, bellwether string) excuse {
+	return excuse{tag, body, regexp.MustCompile("^(?:" + apache + ")$"), regexp.MustCompile("^(?:" + bellwether + ")$")}
+}
+
+// compare fails at the first line in which the two differ without an excuse.
+func compare(t *testing.T, body string, apache, ours []string, listed map[string]bool, used map[string]bool) {
+	t.Helper()
+	for i := range max(len(apache), len(ours)) {
+		a, b := line(apache, i), line(ours, i)
+		if a == b {
+			continue
+		}
+		tag := excuseFor(body, a, b)
+		if tag == "" || !listed[tag] {
+			t.Errorf("line %d differs (excuse %q, listed: %v)\napache:     %s\nbellwether: %s", i+1, tag, listed[tag], a, b)
+			continue
+		}
+		used[tag] = true
+	}
+}
+
+func line(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(nothing)"
+}
+
+func excuseFor(body, apache, ours string) string {
+	for _, d := range excused {
+		if (d.body == "" || d.body == body) && d.apache.MatchString(apache) && d.bellwether.MatchString(ours) {
+			return d.tag
+		}
+	}
+	return ""
+}
+
+// listedDifferences reads the tags of docs/differences.md.
+func listedDifferences(t *testing.T) map[string]bool {
+	t.Helper()
+	f, err := os.Open("../docs/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tag := regexp.MustCompile("^\\| `([a-z0-9-]+)` \\| [^|]+ \\| [^|]+ \\| [^|]+ \\|$")
+	tags := map[string]bool{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if m := tag.FindStringSubmatch(lines.Text()); m != nil {
+			tags[m[1]] = true
+		}
+	}
+	for _, d := range excused {
+		if !tags[d.tag] {
+			t.Errorf("docs/differences.md has no complete row for %q", d.tag)
+		}
+	}
+	return tags
+}
+
+// sorted returns the names in order.
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}
