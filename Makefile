@@ -1,0 +1,109 @@
+# The one entry point: make test. See CONTRIBUTING.md.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: build test tools format vet lint layout unit race cross interop fmt fuzz soak bench docs module clean
+
+# make module PATH=... names a Go module path by the word that is also the
+# shell's search path. The recipes get back the one that make was started with.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+SEARCH := $(shell /usr/bin/tr '\0' '\n' </proc/$$PPID/environ | /bin/sed -n 's/^PATH=//p')
+override PATH := $(or $(SEARCH),/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin)
+endif
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Packages with goroutines or locks: these run under the race detector too.
+RACE := ./zk ./recipe ./cmd/... $(addprefix ./internal/,admin bench guard metrics server shell store tree)
+
+# Client tests wait for sessions and events more than they compute.
+PARALLEL := 6
+
+FUZZTIME ?= 20s
+SOAK     ?= 10
+
+build:
+	CGO_ENABLED=0 go build -trimpath -o bellwether ./cmd/bellwether
+
+test: tools format vet lint layout unit race cross interop
+
+# What the tests need beside Go, git and make; nothing when all is there.
+tools:
+	interop/install-tools.sh
+
+format:
+	@bad=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$bad" ]; then echo "gofmt: make fmt would change:"; echo "$$bad"; exit 1; fi
+
+fmt:
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+
+vet:
+	go vet ./...
+	cd interop && go vet ./...
+
+lint:
+	go run $(STATICCHECK) ./...
+	cd interop && go run $(STATICCHECK) ./...
+
+layout:
+	go test -count=1 .
+
+unit:
+	go test -timeout 10m ./...
+
+race:
+	go test -race -timeout 10m $(RACE)
+
+# The whole program for the servers' systems, the libraries for Windows too.
+cross:
+	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
+		echo "build for $$target"; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go build ./...; \
+	done
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./wire ./zk ./recipe
+
+# Results are not cached: go test does not see what the started programs read.
+interop:
+	cd interop && go test -count=1 -timeout 12m -parallel $(PARALLEL) ./...
+
+# Each fuzz target for FUZZTIME.
+fuzz:
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "fuzz $$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+# What takes long: every test SOAK times under the race detector, and the fuzz
+# targets. SOAK=50 FUZZTIME=5m is a night.
+soak: tools
+	go test -race -count=$(SOAK) -timeout 4h ./...
+	cd interop && go test -race -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
+	$(MAKE) fuzz
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+	cd interop && go test -run '^$$' -bench . -benchtime 1x -timeout 30m .
+
+# docs/configuration.md is made from the table of keys.
+docs:
+	go test ./internal/config -run TestDocument -update
+
+# make module PATH=example.com/you/bellwether gives the module its path.
+module:
+	@if [ -z "$(MODULE)" ]; then echo "usage: make module PATH=example.com/you/bellwether"; exit 2; fi
+	@old=$$(go list -m); \
+	pattern='^([[:space:]]*(import[[:space:]]+)?([[:alnum:]_.]+[[:space:]]+)?")'"$$old"'(["/])'; \
+	git ls-files -co --exclude-standard '*.go' '*.md' '*.tmpl' | xargs sed -i -E "s#$$pattern#\\1$(MODULE)\\4#"; \
+	go mod edit -module "$(MODULE)"; \
+	(cd interop && go mod edit -module "$(MODULE)/interop" -droprequire "$$old" -dropreplace "$$old" \
+		-require "$(MODULE)@v0.0.0" -replace "$(MODULE)=../"); \
+	$(MAKE) -s --no-print-directory fmt; \
+	echo "module $$old is now $(MODULE)"
+
+clean:
+	rm -rf bellwether dist interop/node/node_modules

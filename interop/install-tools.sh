@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside Go, git and make, on Debian 12 as root or
+# with sudo. It asks nothing, starts no service, and does nothing at all when
+# everything is there. What cannot be installed fails by name.
+set -euo pipefail
+
+missing=()  # Debian packages to install
+
+# need FILE PACKAGE: the file stands for the package, however it came here.
+need() {
+    [ -e "$1" ] || missing+=("$2")
+}
+
+# need_command NAME PACKAGE...
+need_command() {
+    local name=$1
+    shift
+    command -v "$name" >/dev/null || missing+=("$@")
+}
+
+survey() {
+    missing=()
+    need /usr/share/zookeeper/bin/zkServer.sh zookeeper
+    need /usr/share/java/zookeeper.jar libzookeeper-java
+    need /usr/share/java/slf4j-nop.jar libslf4j-java
+    need /usr/share/java/curator-recipes.jar libcurator-recipes-java
+    need /usr/lib/python3/dist-packages/kazoo/client.py python3-kazoo
+    need /usr/include/zookeeper/zookeeper.h libzookeeper-mt-dev
+    need /usr/include/stdio.h libc6-dev
+    need_command gcc gcc
+    need_command java default-jdk-headless
+    need_command javac default-jdk-headless
+    need_command node nodejs
+    need_command npm npm
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "install-tools: root or sudo is needed to install: ${missing[*]}" >&2
+        exit 1
+    fi
+}
+
+survey
+[ ${#missing[@]} = 0 ] && exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "install-tools: the tests need Debian 12 (apt-get); not here: ${missing[*]}" >&2
+    exit 1
+fi
+echo "install-tools: installing ${missing[*]}"
+# None of these packages has a service to start (the server's would be zookeeperd);
+# RUNLEVEL=1 keeps what they draw in from starting one either.
+as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
+as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+    apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+
+survey
+if [ ${#missing[@]} != 0 ]; then
+    echo "install-tools: installed, but not found afterwards: ${missing[*]}" >&2
+    exit 1
+fi
