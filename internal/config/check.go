@@ -1,0 +1,153 @@
+package config
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"bellwether/internal/ensemble"
+)
+
+// check looks at the settings together, once each has been read.
+func (l *loader) check() {
+	c := l.c
+	if c.DataDir == "" && len(l.errsOf("dataDir")) == 0 {
+		l.failKey("dataDir", "is not set", "add a line dataDir=PATH with the directory for snapshots and myid")
+	}
+	l.checkClient()
+	l.checkAddresses()
+	l.checkSuper()
+	c.derive()
+	if c.MinSessionTimeout > c.MaxSessionTimeout && len(l.errs) == 0 {
+		name := "minSessionTimeout"
+		if _, given := l.settings[name]; !given {
+			name = "maxSessionTimeout"
+		}
+		l.failKey(name, fmt.Sprintf("makes the shortest session timeout (%v) longer than the longest (%v)", c.MinSessionTimeout, c.MaxSessionTimeout),
+			"set minSessionTimeout to at most maxSessionTimeout; their defaults are 2 and 20 × tickTime")
+	}
+}
+
+// errsOf returns the errors recorded so far about a key.
+func (l *loader) errsOf(name string) []*Error {
+	var found []*Error
+	for _, e := range l.errs {
+		if e.Key == name {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// checkClient settles the client address as far as zoo.cfg gives it.
+func (l *loader) checkClient() {
+	_, port := l.settings["clientPort"]
+	_, address := l.settings["clientPortAddress"]
+	switch {
+	case address && !port:
+		l.failKey("clientPortAddress", "is set but clientPort is not", "add a line clientPort=2181, or remove the address")
+	case port && !address:
+		l.c.Client.Host = ensemble.Wildcard
+	case !port:
+		l.c.Client = ensemble.HostPort{}
+	}
+}
+
+// checkAddresses takes brackets off literal IPv6 addresses.
+func (l *loader) checkAddresses() {
+	for _, h := range []*string{&l.c.Client.Host, &l.c.Admin.Address.Host, &l.c.Metrics.Address.Host} {
+		if strings.HasPrefix(*h, "[") && strings.HasSuffix(*h, "]") {
+			*h = (*h)[1 : len(*h)-1]
+		}
+	}
+}
+
+// checkSuper checks the form of the super user's digest, which would otherwise
+// simply never match.
+func (l *loader) checkSuper() {
+	digest := l.c.Access.SuperDigest
+	if digest == "" {
+		return
+	}
+	name, hash, _ := strings.Cut(digest, ":")
+	raw, err := base64.StdEncoding.DecodeString(hash)
+	if size := l.c.Access.DigestHash.Size(); name == "" || err != nil || len(raw) != size {
+		const super = "DigestAuthenticationProvider.superDigest"
+		l.failKey(super, "is not allowed", "make it with the name and the password, not of the password alone")
+		l.errs[len(l.errs)-1].Allowed = fmt.Sprintf("NAME:HASH, where HASH is the base64 of the %v of NAME:PASSWORD, %d bytes", l.c.Access.DigestHash, size)
+	}
+}
+
+// warn lists what is allowed but unwise.
+func (l *loader) warn() {
+	c := l.c
+	l.warnDirs()
+	if c.Client.IsZero() {
+		l.warning(c.File, 0, "clientPort", "is set neither here nor in a server line of this server: no client can connect")
+	}
+	l.warnRaised("autopurge.snapRetainCount", c.Autopurge.Retain)
+	l.warnRaised("snapCount", c.Storage.SnapCount)
+	l.warnIf(c.Autopurge.Interval <= 0, "autopurge.purgeInterval", "is 0: old snapshots and logs are never removed")
+	l.warnIf(!c.Storage.ForceSync, "forceSync", "is no: a power failure loses acknowledged writes")
+	l.warnIf(c.Access.SkipACL, "skipACL", "is yes: every client may read and change everything")
+	l.warnIf(!c.Storage.Digest, "digest.enabled", "is false: damage to the tree in memory is not noticed")
+	l.warnIf(c.Storage.TrustEmpty, "snapshot.trust.empty", "is true: lost snapshots are not noticed; remove it after the first start")
+	l.warnMembers()
+}
+
+// warnDirs looks at the data directories.
+func (l *loader) warnDirs() {
+	for _, name := range []string{"dataDir", "dataLogDir"} {
+		v, given := l.settings[name]
+		dir := v.value
+		if !given {
+			continue
+		}
+		if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, ".") {
+			l.warning(v.file, v.line, v.name, "is relative to the working directory; write ./ before it if that is meant")
+		}
+		if strings.HasPrefix(filepath.Clean(dir)+"/", "/tmp/") {
+			l.warning(v.file, v.line, v.name, "is under /tmp, which many systems empty at boot")
+		}
+	}
+}
+
+// warnRaised tells of a number that was too small and has been raised.
+func (l *loader) warnRaised(name string, now int) {
+	v, given := l.settings[name]
+	if !given {
+		return
+	}
+	if n, ok := v.key.readNumber(v.value); ok && n < int64(now) {
+		l.warning(v.file, v.line, v.name, fmt.Sprintf("is %d, which is less than can be; %d is used", n, now))
+	}
+}
+
+// warnIf adds a warning at the place of a row.
+func (l *loader) warnIf(yes bool, name, why string) {
+	if !yes {
+		return
+	}
+	v, given := l.settings[name]
+	if !given {
+		v = setting{file: l.c.File, name: name}
+	}
+	l.warning(v.file, v.line, v.name, why)
+}
+
+// warnMembers passes on what the membership itself finds unwise.
+func (l *loader) warnMembers() {
+	m := l.c.Ensemble.Members
+	if m == nil {
+		return
+	}
+	for _, w := range m.Warnings() {
+		if w.Rule == ensemble.OneVoter && l.c.Standalone() {
+			w.Text = "names one participant only, so the server runs alone; set standaloneEnabled=false for an ensemble of one"
+			l.warning(l.memberFile(), l.memberLine(), "server."+fmt.Sprint(m.Voters()[0]), w.Text)
+			continue
+		}
+		l.warning(l.memberFile(), 0, "", w.Text)
+	}
+}

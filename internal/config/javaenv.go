@@ -1,0 +1,107 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"strings"
+)
+
+// JVMFlags returns the flags that the start script of ZooKeeper would give to
+// Java for the configuration file at path: SERVER_JVMFLAGS and JVMFLAGS of env,
+// as the file java.env beside it changes them, and the flag that
+// ZOO_DATADIR_AUTOCREATE_DISABLE stands for. A missing java.env is no error.
+func JVMFlags(path string, env map[string]string) (string, error) {
+	file := filepath.Join(filepath.Dir(path), "java.env")
+	text, err := readFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("environment file: %w", err)
+	}
+	vars := assignments(string(text), env)
+	flags := []string{}
+	if vars["ZOO_DATADIR_AUTOCREATE_DISABLE"] != "" {
+		flags = append(flags, "-Dzookeeper.datadir.autocreate=false")
+	}
+	for _, name := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
+		if vars[name] != "" {
+			flags = append(flags, vars[name])
+		}
+	}
+	return strings.Join(flags, " "), nil
+}
+
+// assignments carries out the simple assignments of a shell script,
+// NAME=value with or without export and quotes, over a copy of env. Other
+// lines of the script are left out.
+func assignments(script string, env map[string]string) map[string]string {
+	vars := maps.Clone(env)
+	if vars == nil {
+		vars = make(map[string]string)
+	}
+	for line := range strings.Lines(strings.ReplaceAll(script, "\\\n", "")) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
+		name, value, ok := strings.Cut(strings.TrimLeft(line, " \t"), "=")
+		if ok && isShellName(name) {
+			vars[name] = shellWord(value, vars)
+		}
+	}
+	return vars
+}
+
+func isShellName(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// shellWord reads the first word of s as a shell does: quotes are taken off and
+// $NAME and ${NAME} replaced, except between single quotes.
+func shellWord(s string, vars map[string]string) string {
+	var word strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote == 0 && (c == ' ' || c == '\t' || c == ';' || c == '#' && word.Len() == 0):
+			return word.String()
+		case c == '\\' && quote != '\'' && i+1 < len(s):
+			i++
+			word.WriteByte(s[i])
+		case c == '$' && quote != '\'':
+			value, n := expand(s[i:], vars)
+			word.WriteString(value)
+			i += n - 1
+		default:
+			word.WriteByte(c)
+		}
+	}
+	return word.String()
+}
+
+// expand returns the value of the variable that s begins with, and the length
+// of its name with the dollar. What is no plain name stands for itself.
+func expand(s string, vars map[string]string) (string, int) {
+	if rest, ok := strings.CutPrefix(s, "${"); ok {
+		if name, _, closed := strings.Cut(rest, "}"); closed && isShellName(name) {
+			return vars[name], len(name) + 3
+		}
+		return "$", 1
+	}
+	end := 1
+	for end < len(s) && isShellName(s[1:end+1]) {
+		end++
+	}
+	if end == 1 {
+		return "$", 1
+	}
+	return vars[s[1:end]], end
+}

@@ -1,0 +1,115 @@
+package config
+
+import "strings"
+
+// FlagsSource is the File of errors and notices about Java properties that were
+// given as JVM flags.
+const FlagsSource = "JVMFLAGS"
+
+// jvmFlag is one JVM flag, -Dname=value or another.
+type jvmFlag struct {
+	name, value string // of -Dname=value
+	other       string // the whole flag if it is no -D
+}
+
+// splitFlags parts the flags as the shell scripts of ZooKeeper do: at blanks,
+// quotes having no meaning.
+func splitFlags(text string) []jvmFlag {
+	var flags []jvmFlag
+	for _, word := range strings.Fields(text) {
+		if def, ok := strings.CutPrefix(word, "-D"); ok && def != "" {
+			name, value, _ := strings.Cut(def, "=")
+			flags = append(flags, jvmFlag{name: name, value: value})
+			continue
+		}
+		flags = append(flags, jvmFlag{other: word})
+	}
+	return flags
+}
+
+// applyFlags takes in the Java properties. A property that zoo.cfg sets too is
+// zoo.cfg's; of two flags for one property the later wins.
+func (l *loader) applyFlags(text string) {
+	seen := make(map[string]bool)
+	flags := splitFlags(text)
+	for i := len(flags) - 1; i >= 0; i-- {
+		f := flags[i]
+		if f.other != "" {
+			l.notice(FlagsSource, 0, clip(f.other), otherFlag(f.other))
+			continue
+		}
+		if seen[f.name] {
+			continue
+		}
+		seen[f.name] = true
+		l.applyProperty(f)
+	}
+}
+
+// applyProperty takes in one -D flag.
+func (l *loader) applyProperty(f jvmFlag) {
+	shown := "-D" + f.name
+	k, prefixed := findProperty(f.name)
+	if k == nil {
+		l.notice(FlagsSource, 0, shown, unknownProperty(f.name))
+		return
+	}
+	s := setting{key: k, file: FlagsSource, name: shown, value: f.value}
+	id := k.name
+	if k.form == pattern {
+		id = strings.TrimPrefix(f.name, "zookeeper.")
+	}
+	old, given := l.settings[id]
+	switch {
+	case given && old.file != FlagsSource:
+		l.notice(FlagsSource, 0, shown, "has no effect: "+place(old.file, old.line, old.name, "")+" sets it, and the file wins")
+	case given && prefixed == "":
+		// -Dzookeeper.<name> wins over -D<name>.
+	default:
+		l.settings[id] = s
+	}
+}
+
+// findProperty returns the row that a Java property belongs to, and the prefix
+// it was found by.
+func findProperty(name string) (*key, string) {
+	if k := find(name); k != nil && k.kind&(java|unprefix) != 0 {
+		return k, ""
+	}
+	if rest, ok := strings.CutPrefix(name, "zookeeper."); ok {
+		if k := find(rest); k != nil && k.kind&system != 0 {
+			return k, "zookeeper."
+		}
+	}
+	return nil, ""
+}
+
+// unknownProperty says why a -D flag does nothing.
+func unknownProperty(name string) string {
+	rest, ours := strings.CutPrefix(name, "zookeeper.")
+	switch k := find(rest); {
+	case !ours && find(name) != nil:
+		return "has no effect: the property is zookeeper." + name
+	case !ours:
+		return "is ignored: it is a setting of Java or of a library"
+	case k != nil && k.kind&java != 0:
+		return "has no effect: the property is " + rest + ", without zookeeper."
+	case k != nil:
+		return "has no effect: " + rest + " is read from zoo.cfg only"
+	}
+	if right := misnamed[rest]; right != "" {
+		return "has no effect: the name that works is zookeeper." + right
+	}
+	return "is ignored: ZooKeeper has no such property" + suggestion(rest)
+}
+
+// otherFlag says why a flag that is no property does nothing.
+func otherFlag(f string) string {
+	switch {
+	case strings.HasPrefix(f, "-Xmx"):
+		return "is ignored: there is no Java heap; the environment variable GOMEMLIMIT sets a soft limit"
+	case strings.HasPrefix(f, "-javaagent") && strings.Contains(f, "jmx"):
+		return "is ignored: there are no Java agents, so the metrics port of this one will not exist"
+	}
+	return "is ignored: it is a flag of the Java virtual machine"
+}

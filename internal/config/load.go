@@ -1,0 +1,302 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"bellwether/internal/ensemble"
+)
+
+// fileMax bounds the size of a configuration file in bytes.
+const fileMax = 1 << 20
+
+// setting is one value that was given for a row of the table.
+type setting struct {
+	key   *key
+	file  string
+	line  int
+	name  string // as written
+	value string
+}
+
+// loader gathers settings, notices and errors of one Load.
+type loader struct {
+	c        *Config
+	settings map[string]setting // by name of the row, of a family by own name
+	members  []ensemble.Property
+	errs     []*Error
+}
+
+// Load reads the configuration file at path, the dynamic configuration file it
+// names, and myid. jvmFlags are the flags that a Java server would have been
+// started with; see [JVMFlags]. If anything must be put right first, the error
+// joins one [Error] for each such thing, in order of their lines; errors.As
+// finds the first.
+func Load(path, jvmFlags string) (*Config, error) {
+	props, err := readProperties(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{c: defaults(), settings: make(map[string]setting)}
+	l.c.File = path
+	l.applyFile(path, props)
+	l.applyFlags(jvmFlags)
+	l.setAll()
+	l.check()
+	if len(l.errs) == 0 {
+		l.loadMembers()
+	}
+	if len(l.errs) > 0 {
+		return nil, l.joined()
+	}
+	l.warn()
+	l.sortNotices()
+	return l.c, nil
+}
+
+// readProperties reads one properties file.
+func readProperties(path string) ([]ensemble.Property, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration file: %w", err)
+	}
+	props, err := ensemble.ReadProperties(ensemble.Latin1(text))
+	if bad := (*ensemble.SyntaxError)(nil); errors.As(err, &bad) {
+		return nil, &Error{File: path, Line: bad.Line, Problem: bad.Reason}
+	}
+	return props, err
+}
+
+// readFile reads at most fileMax bytes.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, fileMax+1))
+	if err == nil && len(text) > fileMax {
+		err = fmt.Errorf("%s is longer than %d bytes", path, fileMax)
+	}
+	return text, err
+}
+
+// defaults returns the defaults of the table.
+func defaults() *Config {
+	c := &Config{}
+	for _, s := range table {
+		for i := range s.keys {
+			k := &s.keys[i]
+			if k.def != "" && !k.set(c, k.def) {
+				panic("config: the default of " + k.name + " is not allowed")
+			}
+		}
+	}
+	return c
+}
+
+// applyFile takes in the lines of zoo.cfg. Of several lines with one key the
+// last counts.
+func (l *loader) applyFile(path string, props []ensemble.Property) {
+	last := make(map[string]int, len(props))
+	for _, p := range props {
+		last[p.Key] = p.Line
+	}
+	for _, p := range props {
+		if at := last[p.Key]; at != p.Line {
+			l.warning(path, p.Line, p.Key, fmt.Sprintf("is given again in line %d, which counts", at))
+			continue
+		}
+		l.applyLine(path, p)
+	}
+}
+
+// applyLine takes in one line of zoo.cfg.
+func (l *loader) applyLine(path string, p ensemble.Property) {
+	k := byName[p.Key]
+	switch {
+	case (k == nil || k.form == pattern) && ensemble.IsMemberKey(p.Key):
+		l.members = append(l.members, p)
+		return
+	case k == nil || k.form == pattern:
+		k = find(p.Key)
+	}
+	if k == nil || k.kind&(parsed|system) == 0 {
+		l.notice(path, p.Line, p.Key, noEffect(p.Key))
+		return
+	}
+	id := k.name
+	if k.form == pattern {
+		id = p.Key
+	}
+	l.settings[id] = setting{key: k, file: path, line: p.Line, name: p.Key, value: p.Value}
+}
+
+// setAll puts the settings into the Config, in order of the table, so that a
+// later row may win over an earlier one.
+func (l *loader) setAll() {
+	for _, s := range table {
+		for i := range s.keys {
+			k := &s.keys[i]
+			if k.form == pattern {
+				l.setFamily(k)
+			} else if v, ok := l.settings[k.name]; ok {
+				l.set(v)
+			}
+		}
+	}
+}
+
+// setFamily deals with the settings that a pattern stands for.
+func (l *loader) setFamily(k *key) {
+	for _, v := range l.settings {
+		if v.key == k {
+			l.set(v)
+		}
+	}
+}
+
+// set deals with one setting as the status of its row says.
+func (l *loader) set(v setting) {
+	k := v.key
+	if k.status == stops {
+		l.refuse(v)
+		return
+	}
+	// A setting that has no effect is checked only where ZooKeeper's own
+	// parser would refuse it, or where the Config shows it.
+	if (k.status != ignored || k.kind&parsed != 0 || k.into != nil) && !k.set(l.c, v.value) {
+		l.bad(v)
+		return
+	}
+	if k.status == ignored && (k.same == "" || !strings.EqualFold(v.value, k.same)) {
+		l.notice(v.file, v.line, v.name, "is ignored: "+k.reason)
+	}
+	if k.form == yesNo && v.value != "yes" && v.value != "no" {
+		l.notice(v.file, v.line, v.name, fmt.Sprintf("is %q, which counts as %s: only the exact word %s has an effect", clip(v.value), opposite(k.exact), k.exact))
+	}
+}
+
+func opposite(word string) string {
+	if word == "yes" {
+		return "no"
+	}
+	return "yes"
+}
+
+// refuse stops the start over a setting that guards something unsupported,
+// unless its value switches the guard off.
+func (l *loader) refuse(v setting) {
+	k := v.key
+	if k.same != "" && strings.EqualFold(v.value, k.same) || builtinProvider(v) {
+		return
+	}
+	if k.when != "" && !strings.EqualFold(v.value, k.when) {
+		l.bad(v)
+		return
+	}
+	e := l.fail(v.file, v.line, v.name, "is not supported by this version: "+k.reason)
+	if !k.secret {
+		e.Value = v.value
+	}
+	e.Remedy = "the server does not start without what the key asks for; remove it to run without, or stay with ZooKeeper"
+}
+
+// builtinProvider reports whether a setting registers a scheme that is always there.
+func builtinProvider(v setting) bool {
+	const classes = "org.apache.zookeeper.server.auth."
+	return v.key.name == "authProvider.*" &&
+		(v.value == classes+"DigestAuthenticationProvider" || v.value == classes+"IPAuthenticationProvider")
+}
+
+// bad reports a value that is not allowed.
+func (l *loader) bad(v setting) {
+	e := l.fail(v.file, v.line, v.name, "is not allowed")
+	if !v.key.secret {
+		e.Value = v.value
+	}
+	e.Allowed = v.key.allowed()
+	e.Remedy = "correct it or remove it"
+	if d := v.key.defaultText(); d != "" {
+		e.Remedy += " for the default, " + d
+	}
+}
+
+// defaultText returns the default for people.
+func (k *key) defaultText() string {
+	if k.says != "" {
+		return k.says
+	}
+	return k.def
+}
+
+// fail records an error and returns it for the rest of its parts.
+func (l *loader) fail(file string, line int, name, problem string) *Error {
+	e := &Error{File: file, Line: line, Key: name, Problem: problem}
+	l.errs = append(l.errs, e)
+	return e
+}
+
+// failKey records an error about a row, at its line if it was given.
+func (l *loader) failKey(name, problem, remedy string) {
+	v, given := l.settings[name]
+	if !given {
+		v = setting{file: l.c.File, name: name}
+	}
+	e := l.fail(v.file, v.line, v.name, problem)
+	if given && !v.key.secret {
+		e.Value = v.value
+	}
+	e.Remedy = remedy
+}
+
+func (l *loader) notice(file string, line int, name, why string) {
+	l.c.Notices = append(l.c.Notices, Notice{File: file, Line: line, Key: name, Text: why})
+}
+
+func (l *loader) warning(file string, line int, name, why string) {
+	l.c.Warnings = append(l.c.Warnings, Notice{File: file, Line: line, Key: name, Text: why})
+}
+
+// joined returns all errors in order of their places.
+func (l *loader) joined() error {
+	slices.SortStableFunc(l.errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.Line, b.Line), strings.Compare(a.Key, b.Key))
+	})
+	all := make([]error, len(l.errs))
+	for i, e := range l.errs {
+		all[i] = e
+	}
+	return errors.Join(all...)
+}
+
+// rank puts lines of files first, then what is missing in them, then flags.
+func (e *Error) rank() int {
+	switch {
+	case e.File == FlagsSource:
+		return 0
+	case e.Line == 0:
+		return 1
+	}
+	return 2
+}
+
+// sortNotices puts the notices in order of files and lines.
+func (l *loader) sortNotices() {
+	flags := func(n Notice) int {
+		if n.File == FlagsSource {
+			return 1
+		}
+		return 0
+	}
+	for _, ns := range [][]Notice{l.c.Notices, l.c.Warnings} {
+		slices.SortStableFunc(ns, func(a, b Notice) int {
+			return cmp.Or(flags(a)-flags(b), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), strings.Compare(a.Key, b.Key))
+		})
+	}
+}

@@ -1,0 +1,438 @@
+package config
+
+import (
+	"crypto"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/internal/ensemble"
+)
+
+// write puts a zoo.cfg with this text, and other files, into a new directory.
+// DIR in a text becomes that directory.
+func write(t *testing.T, text string, files ...string) (path string) {
+	t.Helper()
+	dir := t.TempDir()
+	for i := -2; i+1 < len(files); i += 2 {
+		name, content := "zoo.cfg", text
+		if i >= 0 {
+			name, content = files[i], files[i+1]
+		}
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(content, "DIR", dir)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "zoo.cfg")
+}
+
+// load loads a configuration that must be good.
+func load(t *testing.T, flags, text string, files ...string) *Config {
+	t.Helper()
+	c, err := Load(write(t, text, files...), flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// refuse loads a configuration that must be refused and returns the text of the
+// error with the directory taken out.
+func refuse(t *testing.T, flags, text string, files ...string) string {
+	t.Helper()
+	path := write(t, text, files...)
+	c, err := Load(path, flags)
+	if err == nil {
+		t.Fatalf("%q passes: %+v", text, c)
+	}
+	return strings.ReplaceAll(err.Error(), filepath.Dir(path), "DIR")
+}
+
+func texts(ns []Notice) string {
+	var all []string
+	for _, n := range ns {
+		n.File = filepath.Base(n.File)
+		all = append(all, n.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+const sample = `# a sample
+tickTime=2000
+initLimit=10
+syncLimit=5
+dataDir=/nonexistent/zookeeper
+clientPort=2181
+`
+
+// TestSample shows what an ordinary file gives, defaults included.
+func TestSample(t *testing.T) {
+	c := load(t, "", sample)
+	want := defaults()
+	want.File = c.File
+	want.DataDir, want.DataLogDir = "/nonexistent/zookeeper", "/nonexistent/zookeeper"
+	want.Client = ensemble.HostPort{Host: "0.0.0.0", Port: 2181}
+	want.TickTime, want.MinSessionTimeout, want.MaxSessionTimeout = 2*time.Second, 4*time.Second, 40*time.Second
+	want.Limits.FrameExtra = 1048575
+	want.Ensemble.InitLimit, want.Ensemble.SyncLimit = 10, 5
+	want.Warnings = c.Warnings
+	equal(t, c, want)
+	if len(c.Notices) != 0 || !strings.Contains(texts(c.Warnings), "autopurge.purgeInterval is 0") || len(c.Warnings) != 1 {
+		t.Errorf("notices %v, warnings %v", c.Notices, c.Warnings)
+	}
+	if !c.Standalone() {
+		t.Error("not standalone")
+	}
+}
+
+// TestDefaults pins ZooKeeper's defaults.
+func TestDefaults(t *testing.T) {
+	c := load(t, "", "dataDir=/nonexistent")
+	for _, x := range []struct {
+		name      string
+		got, want any
+	}{
+		{"tickTime", c.TickTime, 3 * time.Second},
+		{"minSessionTimeout", c.MinSessionTimeout, 6 * time.Second},
+		{"maxSessionTimeout", c.MaxSessionTimeout, time.Minute},
+		{"maxClientCnxns", c.Limits.ClientCnxns, 60},
+		{"maxCnxns", c.Limits.Cnxns, 0},
+		{"globalOutstandingLimit", c.Limits.Outstanding, 1000},
+		{"jute.maxbuffer", c.Limits.FrameBytes, 1048575},
+		{"largeRequestMaxBytes", c.Limits.LargeBytes, 100 << 20},
+		{"largeRequestThreshold", c.Limits.LargeThreshold, -1},
+		{"nio.sessionlessCnxnTimeout", c.Limits.Sessionless, 10 * time.Second},
+		{"request_throttle", c.Limits.Throttle, Throttle{Stall: 100 * time.Millisecond, DropStale: true, StaleConnection: true}},
+		{"storage", c.Storage, Storage{PreAllocBytes: 64 << 20, SnapCount: 100000, SnapSizeBytes: 4 << 30, LogSizeBytes: -1024,
+			ForceSync: true, SyncWarning: time.Second, Digest: true, LastProcessedZxid: true, AutocreateDir: true, AutocreateDB: true}},
+		{"autopurge", c.Autopurge, Autopurge{Retain: 3}},
+		{"tree", c.Tree, Tree{ContainerInterval: time.Minute, ContainerPerMinute: 10000}},
+		{"access", c.Access, Access{DigestHash: crypto.SHA1}},
+		{"client", c.Client, ensemble.HostPort{}},
+		{"words", strings.Join(c.FourLetterWords, ","), "srvr"},
+		{"standaloneEnabled", c.Ensemble.StandaloneEnabled, true},
+		{"cnxTimeout", c.Ensemble.ElectionConnect, 5 * time.Second},
+		{"admin", c.Admin.Address.String(), "0.0.0.0:8080"},
+		{"metrics", c.Metrics.Address.String(), "0.0.0.0:7000"},
+	} {
+		if x.got != x.want {
+			t.Errorf("%s: got %+v, want %+v", x.name, x.got, x.want)
+		}
+	}
+	if !strings.Contains(texts(c.Warnings), "clientPort is set neither here nor") {
+		t.Errorf("warnings %v", c.Warnings)
+	}
+}
+
+// TestDefaultServer shows the server that nobody configured.
+func TestDefaultServer(t *testing.T) {
+	c := Default()
+	if c.Client.String() != "127.0.0.1:2181" || c.DataLogDir != "bellwether-data" || c.MaxSessionTimeout != 40*time.Second ||
+		!c.Standalone() || c.Admin.Enabled || c.Limits.FrameExtra != 1048575 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestSettings shows where each honoured value goes, in its forms and units.
+func TestSettings(t *testing.T) {
+	cases := []struct {
+		line string
+		got  func(c *Config) any
+		want any
+	}{
+		{"dataLogDir=/log", func(c *Config) any { return c.DataLogDir }, "/log"},
+		{"clientPort=2181\nclientPortAddress=::1", func(c *Config) any { return c.Client.String() }, "[::1]:2181"},
+		{"clientPort=2181\nclientPortAddress=[::1]", func(c *Config) any { return c.Client.String() }, "[::1]:2181"},
+		{"clientPort=0", func(c *Config) any { return c.Client.String() }, "0.0.0.0:0"},
+		{"minSessionTimeout=5\nmaxSessionTimeout=7", func(c *Config) any { return c.MaxSessionTimeout - c.MinSessionTimeout }, 2 * time.Millisecond},
+		{"maxSessionTimeout=-1", func(c *Config) any { return c.MaxSessionTimeout }, time.Minute},
+		{"maxClientCnxns=-1", func(c *Config) any { return c.Limits.ClientCnxns }, -1},
+		{"maxCnxns=0x10", func(c *Config) any { return c.Limits.Cnxns }, 16},
+		{"maxCnxns=#1f", func(c *Config) any { return c.Limits.Cnxns }, 31},
+		{"maxCnxns=010", func(c *Config) any { return c.Limits.Cnxns }, 8},
+		{"maxCnxns=-0X10", func(c *Config) any { return c.Limits.Cnxns }, -16},
+		{"jute.maxbuffer.extrasize=1", func(c *Config) any { return c.Limits.FrameExtra }, 1024},
+		{"jute.maxbuffer.extrasize=5000", func(c *Config) any { return c.Limits.FrameExtra }, 5000},
+		{"clientTcpKeepAlive=TRUE", func(c *Config) any { return c.Limits.KeepAlive }, true},
+		{"throttled_op_wait_time=20", func(c *Config) any { return c.Limits.Throttle.OpWait }, 20 * time.Millisecond},
+		{"preAllocSize=100", func(c *Config) any { return c.Storage.PreAllocBytes }, int64(102400)},
+		{"snapCount=1", func(c *Config) any { return c.Storage.SnapCount }, 2},
+		{"snapSizeLimitInKb=8388608", func(c *Config) any { return c.Storage.SnapSizeBytes }, int64(8) << 30},
+		{"forceSync=no", func(c *Config) any { return c.Storage.ForceSync }, false},
+		{"forceSync=yes", func(c *Config) any { return c.Storage.ForceSync }, true},
+		{"snapshot.compression.method=gz", func(c *Config) any { return c.Storage.Compression }, "gz"},
+		{"snapshot.compression.method=", func(c *Config) any { return c.Storage.Compression }, ""},
+		{"autopurge.snapRetainCount=1", func(c *Config) any { return c.Autopurge.Retain }, 3},
+		{"autopurge.purgeInterval=24", func(c *Config) any { return c.Autopurge.Interval }, 24 * time.Hour},
+		{"skipACL=yes", func(c *Config) any { return c.Access.SkipACL }, true},
+		{"skipACL=no", func(c *Config) any { return c.Access.SkipACL }, false},
+		{"DigestAuthenticationProvider.digestAlg=sha3-256", func(c *Config) any { return c.Access.DigestHash }, crypto.SHA3_256},
+		{"DigestAuthenticationProvider.superDigest=super:gG7s8t3oDEtIqF6DM9LlI/R+9Ss=", func(c *Config) any { return c.Access.SuperDigest }, "super:gG7s8t3oDEtIqF6DM9LlI/R+9Ss="},
+		{"4lw.commands.whitelist=ruok , mntr,", func(c *Config) any { return strings.Join(c.FourLetterWords, ",") }, "ruok,mntr"},
+		{"snapshotSizeFactor=-0.5", func(c *Config) any { return c.Ensemble.SnapshotFactor }, -0.5},
+		{"syncEnabled=true\nobserver.syncEnabled=false", func(c *Config) any { return c.Ensemble.SyncEnabled }, false},
+		{"peerType=OBSERVER", func(c *Config) any { return c.Ensemble.PeerType }, ensemble.Observer},
+		{"leaderServes=no", func(c *Config) any { return c.Ensemble.LeaderServes }, false},
+		{"tickTime=1\ntickTime = 7", func(c *Config) any { return c.TickTime }, 7 * time.Millisecond},
+	}
+	for _, x := range cases {
+		if got := x.got(load(t, "", "dataDir=/nonexistent\n"+x.line)); got != x.want {
+			t.Errorf("%s: got %v, want %v", x.line, got, x.want)
+		}
+	}
+}
+
+// TestJavaProperties shows the settings that come as JVM flags, and that the
+// file wins over them.
+func TestJavaProperties(t *testing.T) {
+	c := load(t, "-Djute.maxbuffer=8388608 -Dzookeeper.snapCount=7 -Dzookeeper.snapCount=0x9 -Dzookeeper.maxCnxns=5\t-Dreadonlymode.enabled=true"+
+		" -Dfsync.warningthresholdms=20 -Dznode.container.maxNeverUsedIntervalMs=30 -Dzookeeper.skipACL=yes -Dzookeeper.multiAddress.enabled=true",
+		"dataDir=/nonexistent\nmaxCnxns=6\nclientPort=1")
+	if c.Limits.FrameBytes != 8388608 || c.Limits.FrameExtra != 8388608 || c.Storage.SnapCount != 9 || c.Limits.Cnxns != 6 || !c.ReadOnlyMode ||
+		c.Storage.SyncWarning != 20*time.Millisecond || c.Tree.ContainerNeverUsed != 30*time.Millisecond || !c.Access.SkipACL || !c.Ensemble.MultiAddress {
+		t.Errorf("%+v", c)
+	}
+	if got, want := texts(c.Notices), "JVMFLAGS: -Dzookeeper.maxCnxns has no effect: "+c.File+":2: maxCnxns sets it, and the file wins"; got != want {
+		t.Errorf("notices %s, want %s", got, want)
+	}
+	c = load(t, "-Dfsync.warningthresholdms=20 -Dzookeeper.fsync.warningthresholdms=30", "dataDir=/nonexistent")
+	if c.Storage.SyncWarning != 30*time.Millisecond {
+		t.Errorf("the property with prefix does not win: %v", c.Storage.SyncWarning)
+	}
+}
+
+// TestNotices shows the one line each about what has no effect.
+func TestNotices(t *testing.T) {
+	cases := []struct{ flags, line, want string }{
+		{"", "serverCnxnFactory=x", "zoo.cfg:2: serverCnxnFactory is ignored: there is one kind of client connection"},
+		{"", "netty.server.x=1", "zoo.cfg:2: netty.server.x is ignored: there is no Netty"},
+		{"", "flushDelay=0", ""},
+		{"", "flushDelay=5", "zoo.cfg:2: flushDelay is ignored: while one sync runs the next writes gather; no timer or size is needed"},
+		{"", "admin.enableServer=false", ""},
+		{"", "admin.serverPort=9090", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
+		{"", "audit.enable=true", "zoo.cfg:2: audit.enable is ignored: this version writes no audit log"},
+		{"", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; the four-letter word mntr has the figures"},
+		{"", "superUser.2=bob", "zoo.cfg:2: superUser.2 is ignored: it has an effect with SASL only, which this version does not support: nobody is super by it"},
+		{"", "skipACL=true", `zoo.cfg:2: skipACL is "true", which counts as no: only the exact word yes has an effect`},
+		{"", "forceSync=false", `zoo.cfg:2: forceSync is "false", which counts as yes: only the exact word no has an effect`},
+		{"", "zookeeper.skipACL=yes", "zoo.cfg:2: zookeeper.skipACL has no effect: in zoo.cfg it becomes the property zookeeper.zookeeper.skipACL; the key is skipACL"},
+		{"", "zookeeper.requestThrottleLimit=1", "zoo.cfg:2: zookeeper.requestThrottleLimit has no effect: in zoo.cfg it becomes the property zookeeper.zookeeper.requestThrottleLimit; the key is request_throttle_max_requests"},
+		{"", "jute.maxbuffer=5", "zoo.cfg:2: jute.maxbuffer has no effect in zoo.cfg, where it becomes the property zookeeper.jute.maxbuffer; give it as -Djute.maxbuffer=VALUE in JVMFLAGS"},
+		{"", "maxTimeToWaitForEpoch=5", "zoo.cfg:2: maxTimeToWaitForEpoch has no effect: the key that works is leader.maxTimeToWaitForEpoch"},
+		{"", "maxSessionTimeOut=5", "zoo.cfg:2: maxSessionTimeOut is ignored: ZooKeeper has no such key; did you mean maxSessionTimeout?"},
+		{"", "nonsense=5", "zoo.cfg:2: nonsense is ignored: ZooKeeper has no such key"},
+		{"", "=5", "zoo.cfg:2: is ignored: ZooKeeper has no such key"},
+		{"", "authProvider.1=org.apache.zookeeper.server.auth.DigestAuthenticationProvider", ""},
+		{"", "sslQuorum=false\nenforce.auth.enabled=FALSE\nDigestAuthenticationProvider.enabled=true", ""},
+		{"-Xmx1000m", "", "JVMFLAGS: -Xmx1000m is ignored: there is no Java heap; the environment variable GOMEMLIMIT sets a soft limit"},
+		{"-XX:+UseG1GC", "", "JVMFLAGS: -XX:+UseG1GC is ignored: it is a flag of the Java virtual machine"},
+		{"-javaagent:/jmx_prometheus_javaagent.jar=9404:/c.yml", "", "JVMFLAGS: -javaagent:/jmx_prometheus_javaagent.jar=9404:/c.yml is ignored: there are no Java agents, so the metrics port of this one will not exist"},
+		{"-Dcom.sun.management.jmxremote", "", "JVMFLAGS: -Dcom.sun.management.jmxremote is ignored: it is a setting of Java or of a library"},
+		{"-Dzookeeper.jute.maxbuffer=1", "", "JVMFLAGS: -Dzookeeper.jute.maxbuffer has no effect: the property is jute.maxbuffer, without zookeeper."},
+		{"-DsnapCount=1", "", "JVMFLAGS: -DsnapCount has no effect: the property is zookeeper.snapCount"},
+		{"-Dzookeeper.clientPort=1", "", "JVMFLAGS: -Dzookeeper.clientPort has no effect: clientPort is read from zoo.cfg only"},
+		{"-Dzookeeper.throttledOpWaitTime=1", "", "JVMFLAGS: -Dzookeeper.throttledOpWaitTime has no effect: the name that works is zookeeper.throttled_op_wait_time"},
+		{"-Dzookeeper.root.logger=INFO", "", "JVMFLAGS: -Dzookeeper.root.logger is ignored: ZooKeeper has no such property"},
+	}
+	for _, x := range cases {
+		if got := texts(load(t, x.flags, "dataDir=/nonexistent\n"+x.line).Notices); got != x.want {
+			t.Errorf("%s%s:\n got %s\nwant %s", x.flags, x.line, got, x.want)
+		}
+	}
+}
+
+// TestNoticesAreInOrder shows that notices come by line, flags last, each once.
+func TestNoticesAreInOrder(t *testing.T) {
+	c := load(t, "-Xss1m", "b=1\nwatchManagerName=x\ndataDir=/nonexistent\nflushDelay=1\na=1\nb=2\n")
+	var got []string
+	for _, n := range c.Notices {
+		got = append(got, n.Key)
+	}
+	if want := []string{"watchManagerName", "flushDelay", "a", "b", "-Xss1m"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !strings.Contains(texts(c.Warnings), "zoo.cfg:1: b is given again in line 6, which counts") {
+		t.Errorf("warnings %v", c.Warnings)
+	}
+}
+
+// TestErrors shows the text of each kind of error.
+func TestErrors(t *testing.T) {
+	super := "DigestAuthenticationProvider.superDigest"
+	cases := []struct{ flags, text, want string }{
+		{"", "clientPort=1", "DIR/zoo.cfg: dataDir is not set; add a line dataDir=PATH with the directory for snapshots and myid"},
+		{"", "dataDir=", "DIR/zoo.cfg:1: dataDir is not allowed; allowed is a path; correct it or remove it"},
+		{"", "dataDir=/nonexistent\n# x\ntickTime=many", "DIR/zoo.cfg:3: tickTime=many is not allowed; allowed is a number of ms from 1 to 2147483647; correct it or remove it for the default, 3000"},
+		{"", "dataDir=/nonexistent\ntickTime=0", "DIR/zoo.cfg:2: tickTime=0 is not allowed"},
+		{"", "dataDir=/nonexistent\nmaxClientCnxns=5 # five", "DIR/zoo.cfg:2: maxClientCnxns=5 # five is not allowed; allowed is a number of 32 bits"},
+		{"", "dataDir=/nonexistent\nclientPort=65536", "clientPort=65536 is not allowed; allowed is a number from 0 to 65535; correct it or remove it for the default, none"},
+		{"", "dataDir=/nonexistent\nclientPort=0x10", "clientPort=0x10 is not allowed"},
+		{"", "dataDir=/nonexistent\nreconfigEnabled=yes", "reconfigEnabled=yes is not allowed; allowed is true or false"},
+		{"", "dataDir=/nonexistent\nenforceQuota=yes", "enforceQuota=yes is not allowed; allowed is true or false"},
+		{"", "dataDir=/nonexistent\nsnapCount=abc", "snapCount=abc is not allowed; allowed is a number of 32 bits"},
+		{"", "dataDir=/nonexistent\nsnapCount=3000000000", "snapCount=3000000000 is not allowed"},
+		{"", "dataDir=/nonexistent\nsnapCount=0x", "snapCount=0x is not allowed"},
+		{"", "dataDir=/nonexistent\nsnapCount=0x-1", "snapCount=0x-1 is not allowed"},
+		{"", "dataDir=/nonexistent\nsnapCount=09", "snapCount=09 is not allowed"},
+		{"", "dataDir=/nonexistent\ncommitLogCount=0x10", "commitLogCount=0x10 is not allowed"},
+		{"", "dataDir=/nonexistent\nsnapshotSizeFactor=big", "snapshotSizeFactor=big is not allowed; allowed is a decimal fraction"},
+		{"", "dataDir=/nonexistent\nsnapshotSizeFactor=NaN", "snapshotSizeFactor=NaN is not allowed"},
+		{"", "dataDir=/nonexistent\nelectionAlg=1", "electionAlg=1 is not allowed; allowed is a number from 3 to 3"},
+		{"", "dataDir=/nonexistent\npeerType=leader", "peerType=leader is not allowed; allowed is one of participant, observer"},
+		{"", "dataDir=/nonexistent\nsnapshot.compression.method=zstd", "zstd is not allowed; allowed is one of nothing, gz, snappy"},
+		{"", "dataDir=/nonexistent\nDigestAuthenticationProvider.digestAlg=SHA9", "SHA9 is not allowed; allowed is one of SHA1, SHA-1,"},
+		{"", "dataDir=/nonexistent\nmetricsProvider.className=my.Metrics", "my.Metrics is not allowed; allowed is one of org.apache"},
+		{"", "dataDir=/nonexistent\njvm.pause.sleep.time.ms=soon", "jvm.pause.sleep.time.ms=soon is not allowed"},
+		{"-Djute.maxbuffer=1m", "dataDir=/nonexistent", "JVMFLAGS: -Djute.maxbuffer=1m is not allowed; allowed is a number of bytes from 1 to 2147483647; correct it or remove it for the default, 1048575"},
+		{"", "dataDir=/nonexistent\nclientPortAddress=::1", "DIR/zoo.cfg:2: clientPortAddress=::1 is set but clientPort is not; add a line clientPort=2181, or remove the address"},
+		{"", "dataDir=/nonexistent\nminSessionTimeout=99999", "DIR/zoo.cfg:2: minSessionTimeout=99999 makes the shortest session timeout (1m39.999s) longer than the longest (1m0s)"},
+		{"", "dataDir=/nonexistent\nmaxSessionTimeout=9", "DIR/zoo.cfg:2: maxSessionTimeout=9 makes the shortest"},
+		{"", "dataDir=/nonexistent\n" + super + "=super:secret", "DIR/zoo.cfg:2: " + super + " is not allowed; allowed is NAME:HASH, where HASH is the base64 of the SHA-1 of NAME:PASSWORD, 20 bytes"},
+		{"", "dataDir=C:\\users", `DIR/zoo.cfg:1: "\\users" is not a \u escape: four hexadecimal digits must follow; write \\ or / in Windows paths`},
+	}
+	for _, x := range cases {
+		if got := refuse(t, x.flags, x.text); !strings.Contains(got, x.want) {
+			t.Errorf("%s:\n got %s\nwant %s", x.text, got, x.want)
+		}
+	}
+	if got := refuse(t, "", "dataDir=/nonexistent\n"+super+"=super:secret"); strings.Contains(got, "secret") {
+		t.Errorf("the error repeats a secret: %s", got)
+	}
+}
+
+// TestAllErrorsAtOnce shows that every bad line is reported, in order, and that
+// the first can be had as a value.
+func TestAllErrorsAtOnce(t *testing.T) {
+	path := write(t, "tickTime=x\ndataDir=/nonexistent\nmaxCnxns=y\nsslQuorum=true\n")
+	_, err := Load(path, "-Djute.maxbuffer=z")
+	var first *Error
+	if !errors.As(err, &first) || first.Key != "tickTime" || first.Line != 1 || first.Value != "x" || first.File != path || first.Allowed == "" || first.Remedy == "" {
+		t.Errorf("first: %+v", first)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, want := range []string{":1: tickTime=x", ":3: maxCnxns=y", ":4: sslQuorum=true", "JVMFLAGS: -Djute.maxbuffer=z"} {
+		if len(lines) != 4 || !strings.Contains(lines[i], want) {
+			t.Fatalf("got %s", err)
+		}
+	}
+}
+
+// TestGuardsStopTheStart shows that nothing starts open that was meant to be closed.
+func TestGuardsStopTheStart(t *testing.T) {
+	cases := []struct{ flags, line, want string }{
+		{"", "secureClientPort=2281", "secureClientPort=2281 is not supported by this version: TLS; the server does not start without what the key asks for; remove it to run without, or stay with ZooKeeper"},
+		{"", "ssl.keyStore.location=/k.jks", "ssl.keyStore.location=/k.jks is not supported by this version: TLS"},
+		{"", "ssl.quorum.trustStore.location=/k.jks", "ssl.quorum.trustStore.location=/k.jks is not supported"},
+		{"", "ssl.context.supplier.class=x", "is not supported by this version: TLS"},
+		{"", "ssl.unheard.of=x", "ssl.unheard.of is not supported by this version: TLS"},
+		{"", "sslQuorum=true", "sslQuorum=true is not supported by this version: TLS between servers"},
+		{"", "sslQuorum=maybe", "sslQuorum=maybe is not allowed; allowed is true or false"},
+		{"", "portUnification=TRUE", "portUnification=TRUE is not supported"},
+		{"", "client.portUnification=true", "client.portUnification=true is not supported"},
+		{"", "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider is not supported by this version: schemes other than ip and digest"},
+		{"", "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider", "is not supported"},
+		{"", "sessionRequireClientSASLAuth=true", "is not supported by this version: SASL"},
+		{"", "enforce.auth.enabled=true\nenforce.auth.schemes=digest", "enforce.auth.enabled=true is not supported by this version: enforced authentication"},
+		{"", "enforce.auth.enabled=yes", "enforce.auth.enabled=yes is not allowed"},
+		{"", "DigestAuthenticationProvider.enabled=false", "is not supported by this version: switching the scheme digest off"},
+		{"", "requireKerberosConfig=true", "is not supported by this version: SASL by Kerberos"},
+		{"", "quorum.auth.enableSasl=true", "is not supported by this version: SASL between servers"},
+		{"", "quorum.auth.serverRequireSasl=true", "is not supported"},
+		{"-Djava.security.auth.login.config=/jaas.conf", "", "JVMFLAGS: -Djava.security.auth.login.config=/jaas.conf is not supported by this version: SASL"},
+		{"-Dzookeeper.authProvider.sasl=x.Y", "", "JVMFLAGS: -Dzookeeper.authProvider.sasl=x.Y is not supported"},
+		{"-Dzookeeper.sessionRequireClientSASLAuth=true", "", "is not supported"},
+	}
+	for _, x := range cases {
+		if got := refuse(t, x.flags, "dataDir=/nonexistent\n"+x.line); !strings.Contains(got, x.want) {
+			t.Errorf("%s%s: got %s", x.flags, x.line, got)
+		}
+	}
+	if got := refuse(t, "", "dataDir=/nonexistent\nssl.keyStore.password=hush\nssl.quorum.trustStore.password=hush"); strings.Contains(got, "hush") {
+		t.Errorf("the error repeats a password: %s", got)
+	}
+}
+
+// TestWarnings shows what is allowed but unwise.
+func TestWarnings(t *testing.T) {
+	cases := []struct{ line, want string }{
+		{"autopurge.snapRetainCount=2", "zoo.cfg:3: autopurge.snapRetainCount is 2, which is less than can be; 3 is used"},
+		{"snapCount=0", "zoo.cfg:3: snapCount is 0, which is less than can be; 2 is used"},
+		{"forceSync=no", "zoo.cfg:3: forceSync is no: a power failure loses acknowledged writes"},
+		{"skipACL=yes", "zoo.cfg:3: skipACL is yes: every client may read and change everything"},
+		{"dataLogDir=logs", "zoo.cfg:3: dataLogDir is relative to the working directory; write ./ before it if that is meant"},
+		{"dataLogDir=/tmp/zookeeper", "zoo.cfg:3: dataLogDir is under /tmp, which many systems empty at boot"},
+		{"dataLogDir=./logs", ""},
+		{"digest.enabled=false", "digest.enabled is false"},
+		{"snapshot.trust.empty=true", "snapshot.trust.empty is true"},
+	}
+	for _, x := range cases {
+		c := load(t, "", "dataDir=/nonexistent\nclientPort=1\n"+x.line+"\nautopurge.purgeInterval=1")
+		if got := texts(c.Warnings); !strings.Contains(got, x.want) || x.want == "" && got != "" {
+			t.Errorf("%s: got %s", x.line, got)
+		}
+	}
+}
+
+// TestAllowsWord shows the white list of the four-letter words.
+func TestAllowsWord(t *testing.T) {
+	for _, x := range []struct{ flags, list, yes, no string }{
+		{"", "", "srvr", "ruok isro"},
+		{"", "4lw.commands.whitelist=", "srvr", "ruok"},
+		{"", "4lw.commands.whitelist=ruok, stat", "srvr ruok stat", "mntr isro *"},
+		{"", "4lw.commands.whitelist=ruok,*", "srvr mntr isro", ""},
+		{"-Dreadonlymode.enabled=true", "", "srvr isro", "ruok"},
+	} {
+		c := load(t, x.flags, "dataDir=/nonexistent\n"+x.list)
+		for _, w := range strings.Fields(x.yes) {
+			if !c.AllowsWord(w) {
+				t.Errorf("%s: %s is not allowed", x.list, w)
+			}
+		}
+		for _, w := range strings.Fields(x.no) {
+			if c.AllowsWord(w) {
+				t.Errorf("%s: %s is allowed", x.list, w)
+			}
+		}
+	}
+}
+
+// TestFilesThatCannotBeRead shows the errors before any line is read.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "none"), ""); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+	if got := refuse(t, "", strings.Repeat("#", fileMax+1)); !strings.Contains(got, "longer than 1048576 bytes") {
+		t.Errorf("long file: %s", got)
+	}
+}
+
+// FuzzLoad shows that no file and no flags panic, and that what loads has sound
+// values.
+func FuzzLoad(f *testing.F) {
+	f.Add(sample, "-Djute.maxbuffer=1")
+	f.Add("dataDir=d\nserver.1=[::1]:1:2;3\ngroup.1=1\nssl.x=\nskipACL=z", "-Dzookeeper.x -Xmx1")
+	f.Fuzz(func(t *testing.T, text, flags string) {
+		path := filepath.Join(t.TempDir(), "zoo.cfg")
+		if strings.Contains(text, "dynamicConfigFile") || strings.Contains(flags, "dynamicConfigFile") {
+			return
+		}
+		if err := os.WriteFile(path, []byte(text+"\ndataDir="+t.TempDir()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(path, flags)
+		if err != nil {
+			return
+		}
+		if c.TickTime <= 0 || c.MinSessionTimeout > c.MaxSessionTimeout || c.Storage.SnapCount < 2 || c.Limits.FrameBytes < 1 || c.Client.Port < 0 {
+			t.Errorf("%q gives %+v", text, c)
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"bellwether/internal/ensemble"
+)
+
+// idExtendedMax is the largest server id with extended types: the ids above
+// mark TTLs in the owner of a znode.
+const idExtendedMax = 254
+
+// loadMembers reads the servers, from zoo.cfg or the dynamic file, then myid,
+// and settles what depends on them.
+func (l *loader) loadMembers() {
+	version := int64(0)
+	if file := l.c.Ensemble.DynamicFile; file != "" {
+		if version = l.readDynamic(file); len(l.errs) > 0 {
+			return
+		}
+	}
+	if len(l.members) > 0 {
+		m, err := ensemble.FromProperties(l.members)
+		if err != nil {
+			l.failMember(err)
+			return
+		}
+		l.c.Ensemble.Members = m.WithVersion(version)
+	}
+	l.readID()
+	if len(l.errs) == 0 {
+		l.checkMembers()
+	}
+	if len(l.errs) == 0 {
+		l.settleSelf()
+	}
+}
+
+// memberFile returns the file that the server lines stand in.
+func (l *loader) memberFile() string {
+	if f := l.c.Ensemble.DynamicFile; f != "" {
+		return f
+	}
+	return l.c.File
+}
+
+// memberLine returns the line of the first member, 0 if there is none.
+func (l *loader) memberLine() int {
+	if len(l.members) == 0 {
+		return 0
+	}
+	return l.members[0].Line
+}
+
+// readDynamic replaces the members by those of the dynamic file and returns
+// their version, which stands in the file's name.
+func (l *loader) readDynamic(file string) int64 {
+	if len(l.members) > 0 {
+		p := l.members[0]
+		e := l.fail(l.c.File, p.Line, p.Key, "must stand in the dynamic configuration file")
+		e.Remedy = "move it to " + file + " or remove dynamicConfigFile"
+		return 0
+	}
+	props, err := readProperties(file)
+	if bad := (*Error)(nil); errors.As(err, &bad) {
+		l.errs = append(l.errs, bad)
+		return 0
+	}
+	if err != nil {
+		l.failKey("dynamicConfigFile", "cannot be read: "+err.Error(), "name an existing file, or move its server lines here and remove the key")
+		return 0
+	}
+	for _, p := range props {
+		if !ensemble.IsMemberKey(p.Key) {
+			e := l.fail(file, p.Line, p.Key, "does not belong into a dynamic configuration file")
+			e.Value = p.Value
+			e.Allowed = "server.N, group.N and weight.N"
+			e.Remedy = "move it to " + l.c.File
+			if p.Key == "version" {
+				e.Remedy = "remove it: the version is the hexadecimal suffix of the file's name"
+			}
+			return 0
+		}
+	}
+	l.members = props
+	return versionOf(file)
+}
+
+// versionOf reads the version from the name of a dynamic file: what follows the
+// last dot of the path, in hexadecimal, or 0 if it is no such number.
+func versionOf(file string) int64 {
+	v, err := strconv.ParseInt(file[strings.LastIndexByte(file, '.')+1:], 16, 64)
+	if err != nil || v < 0 {
+		return 0
+	}
+	return v
+}
+
+// failMember records what is wrong with the server lines.
+func (l *loader) failMember(err error) {
+	var bad *ensemble.KeyError
+	if !errors.As(err, &bad) {
+		bad = &ensemble.KeyError{Reason: err.Error()}
+	}
+	if bad.Key == "" {
+		l.fail(l.memberFile(), l.memberLine(), "", bad.Reason).Remedy = "correct the server, group and weight lines"
+		return
+	}
+	e := l.fail(l.memberFile(), bad.Line, bad.Key, "is not allowed: "+bad.Reason)
+	e.Value = bad.Value
+	e.Remedy = "correct the line"
+}
+
+// readID reads myid. Without the file the server has no id, which only an
+// ensemble needs.
+func (l *loader) readID() {
+	file := filepath.Join(l.c.DataDir, "myid")
+	text, err := readFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		l.fail(file, 0, "", "cannot be read: "+err.Error()).Remedy = "make it a readable file with the id of this server"
+		return
+	}
+	line, _, _ := strings.Cut(strings.ReplaceAll(string(text), "\r", "\n"), "\n")
+	id, err := strconv.ParseInt(line, 10, 64)
+	if err != nil || id < 0 {
+		e := l.fail(file, 1, strconv.Quote(clip(line)), "is no server id")
+		e.Allowed = "a decimal number alone on the first line, without blanks"
+		e.Remedy = "write the number of this server's server.N line"
+		return
+	}
+	l.c.Ensemble.ID, l.c.Ensemble.HasID = ensemble.ServerID(id), true
+	if l.c.Tree.ExtendedTypes && id > idExtendedMax {
+		l.failKey("extendedTypesEnabled", fmt.Sprintf("needs a server id of at most %d, and %s says %d", idExtendedMax, file, id),
+			"change the id of this server or do without TTLs")
+	}
+}
+
+// checkMembers checks the membership against the other settings.
+func (l *loader) checkMembers() {
+	m := l.c.Ensemble.Members
+	voters := 0
+	if m != nil {
+		voters = len(m.Voters())
+		for _, s := range m.Servers() {
+			if len(s.Addresses) > 1 && !l.c.Ensemble.MultiAddress {
+				l.failServer(s.ID, "has several addresses, but multiAddress.enabled is not true", "add a line multiAddress.enabled=true, or give one address")
+			}
+		}
+	}
+	alone := voters <= 1 && l.c.Ensemble.StandaloneEnabled
+	switch {
+	case voters == 0 && !l.c.Ensemble.StandaloneEnabled:
+		l.failKey("standaloneEnabled", "is false, but there is no participant", "add a line server.1=HOST:2888:3888;2181 for each server, or set standaloneEnabled=true")
+	case alone && m != nil && len(m.Servers()) > voters:
+		l.fail(l.memberFile(), l.memberLine(), l.members[0].Key, "names observers without two participants to observe").Remedy = "add participants or remove the observers"
+	case !alone:
+		l.checkQuorum(m)
+	}
+}
+
+// failServer records an error at the line of a server.
+func (l *loader) failServer(id ensemble.ServerID, problem, remedy string) {
+	key, line := "server."+strconv.FormatInt(int64(id), 10), 0
+	for _, p := range l.members {
+		if p.Key == key {
+			line = p.Line
+		}
+	}
+	l.fail(l.memberFile(), line, key, problem).Remedy = remedy
+}
+
+// checkQuorum checks what a member of an ensemble needs.
+func (l *loader) checkQuorum(m *ensemble.Membership) {
+	c := &l.c.Ensemble
+	if c.InitLimit == 0 {
+		l.failKey("initLimit", "is not set, but an ensemble needs it", "add a line initLimit=10")
+	}
+	if c.SyncLimit == 0 {
+		l.failKey("syncLimit", "is not set, but an ensemble needs it", "add a line syncLimit=5")
+	}
+	file := filepath.Join(l.c.DataDir, "myid")
+	if !c.HasID {
+		l.fail(file, 0, "", "is missing, but an ensemble needs it").Remedy = "write into it the number of this server's server.N line"
+	} else if _, ok := m.Server(c.ID); !ok {
+		l.fail(file, 1, "", fmt.Sprintf("says %d, but no line server.%d defines that server", c.ID, c.ID)).Remedy = "correct myid or add the line"
+	}
+}
+
+// settleSelf takes over what the server line of this server says.
+func (l *loader) settleSelf() {
+	if l.c.Ensemble.Members == nil || !l.c.Ensemble.HasID {
+		return
+	}
+	self, ok := l.c.Ensemble.Members.Server(l.c.Ensemble.ID)
+	if !ok {
+		return
+	}
+	if v, given := l.settings["peerType"]; given && l.c.Ensemble.PeerType != self.Role {
+		l.warning(v.file, v.line, v.name, "is "+v.value+", but the server line says "+self.Role.String()+", which counts")
+	}
+	l.c.Ensemble.PeerType = self.Role
+	if self.Client.IsZero() {
+		return
+	}
+	if own := l.c.Client; !own.IsZero() && !l.sameClient(own, self.Client) {
+		l.failKey("clientPort", fmt.Sprintf("gives the client address %v, but the line server.%d gives %v", own, self.ID, self.Client),
+			"keep one of the two, or make them equal")
+		return
+	}
+	l.c.Client = self.Client
+}
+
+// sameClient compares the client address of zoo.cfg with that of the server
+// line. A wildcard in zoo.cfg agrees with any address. Names are not resolved
+// here: where one is a name, equal ports have to do, and a warning says so.
+func (l *loader) sameClient(own, line ensemble.HostPort) bool {
+	if own.Port != line.Port {
+		return false
+	}
+	if own.IsWildcard() || strings.EqualFold(own.Host, line.Host) {
+		return true
+	}
+	a, errA := netip.ParseAddr(own.Host)
+	b, errB := netip.ParseAddr(line.Host)
+	if errA == nil && errB == nil {
+		return a == b
+	}
+	l.warnIf(true, "clientPortAddress", fmt.Sprintf("is %s, but the server line says %s, which is used", own.Host, line.Host))
+	return true
+}
