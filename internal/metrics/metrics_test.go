@@ -28,7 +28,7 @@ func TestBucketKeepsValuesApart(t *testing.T) {
 
 // Quantiles follow what was observed, and forget it after two rotations.
 func TestSummaryQuantilesForget(t *testing.T) {
-	s := newSummary(true)
+	s := NewSummary(true)
 	for i := int64(1); i <= 1000; i++ {
 		s.Observe(i*Unit, 1)
 	}
@@ -53,7 +53,7 @@ func TestSummaryQuantilesForget(t *testing.T) {
 
 // Many goroutines add without losing anything.
 func TestObserveIsConcurrent(t *testing.T) {
-	s := newSummary(true)
+	s := NewSummary(true)
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {

@@ -18,6 +18,9 @@ func (c *Counter) Add(n int64) { c.v.Add(n) }
 // Value is the sum so far.
 func (c *Counter) Value() int64 { return c.v.Load() }
 
+// Reset sets it to 0, where an operator asks for that.
+func (c *Counter) Reset() { c.v.Store(0) }
+
 // Registry is a set of named figures. Names are registered once, before the
 // first Samples; after that everything may be used by any goroutine.
 type Registry struct {
@@ -67,7 +70,7 @@ func (r *Registry) Basic(name string) *Summary { return r.summary(name, false) }
 func (r *Registry) Advanced(name string) *Summary { return r.summary(name, true) }
 
 func (r *Registry) summary(name string, quantiles bool) *Summary {
-	s := newSummary(quantiles)
+	s := NewSummary(quantiles)
 	r.add(entry{name: name, summary: s})
 	return s
 }

@@ -26,7 +26,8 @@ type Summary struct {
 // Unit is what one unit counts in Observe: thousandths.
 const Unit = 1000
 
-func newSummary(quantiles bool) *Summary {
+// NewSummary returns a summary that belongs to no registry.
+func NewSummary(quantiles bool) *Summary {
 	s := new(Summary)
 	if quantiles {
 		s.windows = new([2]histogram)

@@ -25,14 +25,24 @@ type Connect struct {
 	TimeoutMS int32
 }
 
-// Request: an attached connection asks for a write, a sync, or to close its
-// session. Body must not change afterwards.
+// Request: an attached connection asks for a write, a sync, to close its
+// session, or for a read that has to wait for one of these. The replica keeps
+// the pointer until it comes back in an Output or the connection ends; Body
+// must not change until then.
 type Request struct {
 	Conn       ConnID
 	Xid        int32
 	Op         wire.OpCode
 	Body       []byte
 	Identities []wire.ID
+	// Refuse is the driver's own verdict: answered with this code in its
+	// turn, nothing is proposed. OK: none.
+	Refuse wire.Code
+	// Started is the driver's; it comes back untouched.
+	Started int64
+
+	verdict wire.Code // of Prepare, where nothing was proposed
+	zxid    wire.Zxid // of the transaction that answers it, 0: none
 }
 
 // Touched: the sessions heard from since the last report, with the Mono time
@@ -57,7 +67,8 @@ type Synced struct {
 }
 
 // LogFull: the log has no room. Everything after Zxid was cut off again and
-// is not durable; the replica refuses writes until LogFree.
+// is not durable; the replica refuses writes until LogFree. Everything the
+// driver still holds of this generation must not be appended any more.
 type LogFull struct {
 	Zxid       wire.Zxid
 	Generation uint64
@@ -66,11 +77,12 @@ type LogFull struct {
 // LogFree: there is room again.
 type LogFree struct{}
 
-// Tick: time has passed. The driver sends one at least every quarter of a tick.
+// Tick: time has passed. The driver sends one at least every quarter of a
+// tick, and a Touched before it with everything heard until then.
 type Tick struct{}
 
 func (Connect) event()      {}
-func (Request) event()      {}
+func (*Request) event()     {}
 func (Touched) event()      {}
 func (Disconnected) event() {}
 func (Synced) event()       {}
@@ -79,42 +91,51 @@ func (LogFree) event()      {}
 func (Tick) event()         {}
 
 // Ready is the batch of duties that came of the steps since the last one.
-// The driver does them in the order of the fields. Append goes to the log
-// writer, which answers with Synced; nothing in the same Ready waits for it:
-// what depends on it comes in a later Ready.
+// Append goes to the log writer, which answers with Synced; nothing in the
+// same Ready waits for it: what depends on it comes out of Next after Synced.
 type Ready struct {
 	// Append is written to the log behind all earlier ones, then synced, and
 	// acknowledged by one Synced with the last zxid. Transactions are shared
-	// with the replica and must not be changed.
-	Append     []*wire.Txn
+	// with the replica and must not be changed. The slice is the driver's.
+	Append []*wire.Txn
+	// Generation belongs into the Synced; it is raised whenever the replica
+	// takes back what was appended, so that an answer from before is dropped.
 	Generation uint64
-	// Attached answers Connect events.
-	Attached []Attached
-	// Replies answer requests, in each connection's order of requests. The
-	// watch events of the transactions behind them were queued before.
-	Replies []Reply
-	// Close are connections to end, after the replies above.
-	Close []ConnID
-	// Applied is the last transaction applied to the tree.
-	Applied wire.Zxid
 	// Happenings are for the log and the flight recorder.
 	Happenings []Happening
 }
 
-// Attached answers one Connect. TimeoutMS 0 refuses: Session is then 0.
-type Attached struct {
-	Conn      ConnID
+// OutputKind says which of its fields an Output uses.
+type OutputKind uint8
+
+// The kinds of outputs.
+const (
+	// Attached answers a Connect with Session, TimeoutMS and Password;
+	// TimeoutMS 0 refuses, Session is then 0.
+	Attached OutputKind = iota + 1
+	// Reply answers Request with Header and Response.
+	Reply
+	// Turn gives Request, a read, back: it is to be carried out now, before
+	// Next is called again.
+	Turn
+	// Close ends the connection, behind the outputs it was given before.
+	Close
+)
+
+// Output is one effect that a client may see. Outputs are carried out in the
+// order in which Next returns them; the watch events of a transaction were
+// queued by the tree before the Output that follows it.
+type Output struct {
+	Kind OutputKind
+	Conn ConnID
+
+	Request  *Request
+	Header   wire.ReplyHeader
+	Response wire.Record // nil where there is none
+
 	Session   wire.SessionID
 	TimeoutMS int32
 	Password  [wire.PasswordLen]byte
-}
-
-// Reply answers one Request.
-type Reply struct {
-	Conn     ConnID
-	Header   wire.ReplyHeader
-	Response wire.Record // nil where there is none
-	Op       wire.OpCode
 }
 
 // Happening is something worth telling an operator; String is what the log says.

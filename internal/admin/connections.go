@@ -1,0 +1,162 @@
+package admin
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bellwether/internal/server"
+	"bellwether/wire"
+)
+
+// decimal prints a value as Java prints a double that was rounded to four
+// places: 0.0, 0.1538.
+func decimal(v float64) string {
+	t := strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
+	if !strings.Contains(t, ".") {
+		t += ".0"
+	}
+	return t
+}
+
+// address prints where a client connects from, as Java prints it.
+func address(a netip.AddrPort) string { return "/" + a.String() }
+
+// brief is a connection's line in stat, and the beginning of that in cons.
+// The number in brackets is ZooKeeper's interest: 1 once there is a session.
+func brief(c *server.Connection) string {
+	return fmt.Sprintf("%s[%d](queued=%d,recved=%d,sent=%d)", address(c.Addr), interest(c), c.Queued, c.Received, c.Sent)
+}
+
+func interest(c *server.Connection) int {
+	if c.Session == 0 {
+		return 0
+	}
+	return 1
+}
+
+func cons(_ *Words, s *server.Server) string {
+	var b strings.Builder
+	for _, c := range s.Connections() {
+		line := brief(&c)
+		if c.Session != 0 {
+			line = strings.TrimSuffix(line, ")") + details(&c)
+		}
+		b.WriteString(" " + line + "\n")
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// details is what cons adds for a connection with a session.
+func details(c *server.Connection) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ",sid=%v,lop=%s,est=%d,to=%d", c.Session, opName(c), c.Established.UnixMilli(), c.Timeout.Milliseconds())
+	if c.LastXid >= 0 {
+		fmt.Fprintf(&b, ",lcxid=0x%x", c.LastXid)
+	}
+	fmt.Fprintf(&b, ",lzxid=%v,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d)", c.LastZxid, c.LastReply.Milliseconds(),
+		c.LastLatency, c.MinLatency, c.AverageLatency, c.MaxLatency)
+	return b.String()
+}
+
+// opName is the name of the last operation, in four letters.
+func opName(c *server.Connection) string {
+	switch {
+	case c.Answered == 0:
+		return "SESS"
+	case c.LastOp == wire.OpMultiRead:
+		return "MULR"
+	}
+	name := strings.ToUpper(c.LastOp.String())
+	return name[:min(4, len(name))]
+}
+
+// javaDate is how Java prints a date.
+func javaDate(t time.Time) string { return t.Format("Mon Jan 02 15:04:05 MST 2006") }
+
+func dump(_ *Words, s *server.Server) string {
+	var b strings.Builder
+	sets := s.Sessions()
+	total := 0
+	for _, e := range sets {
+		total += len(e.Sessions)
+	}
+	fmt.Fprintf(&b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(sets), total)
+	for _, e := range sets {
+		fmt.Fprintf(&b, "%d expire at %s:\n", len(e.Sessions), javaDate(e.At))
+		for _, id := range e.Sessions {
+			fmt.Fprintf(&b, "\t%v\n", id)
+		}
+	}
+	owners := s.Tree().EphemeralsBySession()
+	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
+	for _, o := range owners {
+		fmt.Fprintf(&b, "%v:\n", o.Session)
+		for _, p := range o.Paths {
+			fmt.Fprintf(&b, "\t%s\n", p)
+		}
+	}
+	dumpConnections(&b, s.Connections())
+	return b.String()
+}
+
+// connectionSet is the width of the sets that ZooKeeper closes connections in.
+const connectionSet = 10 * time.Second
+
+// dumpConnections lists connections by when they are closed if nothing is
+// heard of them.
+func dumpConnections(b *strings.Builder, conns []server.Connection) {
+	end := func(c *server.Connection) time.Time { return c.Deadline.Truncate(connectionSet).Add(connectionSet) }
+	slices.SortStableFunc(conns, func(x, y server.Connection) int { return end(&x).Compare(end(&y)) })
+	sets := 0
+	var list strings.Builder
+	for i := 0; i < len(conns); sets++ {
+		at := end(&conns[i])
+		n := i
+		for n < len(conns) && end(&conns[n]).Equal(at) {
+			n++
+		}
+		fmt.Fprintf(&list, "%d expire at %s:\n", n-i, javaDate(at))
+		for ; i < n; i++ {
+			fmt.Fprintf(&list, "\tip: %s sessionId: 0x%x\n", address(conns[i].Addr), uint64(conns[i].Session))
+		}
+	}
+	fmt.Fprintf(b, "Connections dump:\nConnections Sets (%d)/(%d):\n%s", sets, len(conns), list.String())
+}
+
+func wchs(_ *Words, s *server.Server) string {
+	total, paths := 0, s.Tree().WatchesByPath()
+	for _, p := range paths {
+		total += len(p.Sessions)
+	}
+	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", len(s.Tree().WatchesBySession()), len(paths), total)
+}
+
+func wchc(_ *Words, s *server.Server) string {
+	var b strings.Builder
+	for _, o := range s.Tree().WatchesBySession() {
+		fmt.Fprintf(&b, "%v\n", o.Session)
+		for _, p := range o.Paths {
+			fmt.Fprintf(&b, "\t%s\n", p)
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+func wchp(_ *Words, s *server.Server) string {
+	var b strings.Builder
+	for _, p := range s.Tree().WatchesByPath() {
+		b.WriteString(p.Path + "\n")
+		for _, id := range p.Sessions {
+			fmt.Fprintf(&b, "\t%v\n", id)
+		}
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

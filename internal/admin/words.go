@@ -1,0 +1,195 @@
+package admin
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+
+	"bellwether/internal/server"
+)
+
+// Words answers four-letter words. Its Answer is what server.Options.Words
+// wants. The zero value works.
+type Words struct {
+	// Version is what stands behind "Zookeeper version: ", which tools
+	// compare: 3.9.5-bellwether-…, built on ….
+	Version string
+
+	mask atomic.Int64 // the trace mask plus one; 0: never set
+}
+
+// traceMask is what ZooKeeper starts with.
+const traceMask = 306
+
+// notServing is the answer of a server that has not loaded yet or is ending.
+const notServing = "This ZooKeeper instance is not currently serving requests"
+
+// word is one entry of the table.
+type word struct {
+	text func(w *Words, s *server.Server) string
+	// idle: works on a server that does not serve.
+	idle bool
+}
+
+var words = map[string]word{
+	"conf": {text: conf},
+	"cons": {text: cons},
+	"crst": {text: crst},
+	"dirs": {text: dirs},
+	"dump": {text: dump},
+	"envi": {text: envi, idle: true},
+	"gtmk": {text: gtmk, idle: true},
+	"hash": {text: hash},
+	"isro": {text: isro, idle: true},
+	"mntr": {text: mntr},
+	"ruok": {text: func(*Words, *server.Server) string { return "imok" }, idle: true},
+	"srst": {text: srst},
+	"srvr": {text: srvr},
+	"stat": {text: stat},
+	"stmk": {text: gtmk, idle: true},
+	"wchc": {text: wchc},
+	"wchp": {text: wchp},
+	"wchs": {text: wchs},
+}
+
+// Answer returns the text of a word; known is false for what is none. mask
+// is the argument of stmk. It is safe for any goroutine.
+func (w *Words) Answer(s *server.Server, name string, mask int64) (text string, known bool) {
+	e, known := words[name]
+	switch {
+	case !known:
+		return "", false
+	case !s.Config().AllowsWord(name):
+		return name + " is not executed because it is not in the whitelist.\n", true
+	case name == "hash" && !s.Serving():
+		return notServing, true
+	case !e.idle && !s.Serving():
+		return notServing + "\n", true
+	}
+	if name == "stmk" {
+		w.mask.Store(mask + 1)
+	}
+	return e.text(w, s), true
+}
+
+func isro(_ *Words, s *server.Server) string {
+	switch {
+	case !s.Serving():
+		return "null"
+	case s.Status().ReadOnly:
+		return "ro"
+	}
+	return "rw"
+}
+
+func gtmk(w *Words, _ *server.Server) string {
+	if m := w.mask.Load(); m != 0 {
+		return fmt.Sprint(m - 1)
+	}
+	return fmt.Sprint(traceMask)
+}
+
+func srst(_ *Words, s *server.Server) string {
+	s.ResetStats()
+	return "Server stats reset.\n"
+}
+
+func crst(_ *Words, s *server.Server) string {
+	s.ResetConnections()
+	return "Connection stats reset.\n"
+}
+
+func srvr(w *Words, s *server.Server) string { return overview(w, s, "") }
+
+func stat(w *Words, s *server.Server) string {
+	var b strings.Builder
+	b.WriteString("Clients:\n")
+	for _, c := range s.Connections() {
+		fmt.Fprintf(&b, " %s\n", brief(&c))
+	}
+	b.WriteByte('\n')
+	return overview(w, s, b.String())
+}
+
+// overview is srvr, with clients behind the version.
+func overview(w *Words, s *server.Server, clients string) string {
+	st := s.Status()
+	var b strings.Builder
+	fmt.Fprintf(&b, "Zookeeper version: %s\n", w.Version)
+	mode := st.Mode
+	if st.ReadOnly {
+		b.WriteString("READ-ONLY mode; serving only read-only clients\n")
+		mode = "read-only"
+	}
+	b.WriteString(clients)
+	fmt.Fprintf(&b, "Latency min/avg/max: %.0f/%s/%.0f\n", st.LatencyMin, decimal(st.LatencyAverage), st.LatencyMax)
+	fmt.Fprintf(&b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", st.Received, st.Sent, st.Connections, st.Outstanding)
+	fmt.Fprintf(&b, "Zxid: %v\nMode: %s\nNode count: %d\n", st.Zxid, mode, st.Nodes)
+	return b.String()
+}
+
+func conf(_ *Words, s *server.Server) string {
+	c := s.Config()
+	sizes, err := s.Sizes()
+	if err != nil {
+		sizes.Snapshots, sizes.Logs = -1, -1
+	}
+	port := -1
+	if a, ok := s.Addr().(*net.TCPAddr); ok {
+		port = a.Port
+	}
+	id := int64(0)
+	if c.Ensemble.HasID {
+		id = int64(c.Ensemble.ID)
+	}
+	var b strings.Builder
+	for _, l := range []struct {
+		key   string
+		value any
+	}{
+		{"clientPort", port}, {"secureClientPort", -1},
+		{"dataDir", version2(c.DataDir)}, {"dataDirSize", sizes.Snapshots},
+		{"dataLogDir", version2(c.DataLogDir)}, {"dataLogSize", sizes.Logs},
+		{"tickTime", c.TickTime.Milliseconds()}, {"maxClientCnxns", c.Limits.ClientCnxns},
+		{"minSessionTimeout", c.MinSessionTimeout.Milliseconds()}, {"maxSessionTimeout", c.MaxSessionTimeout.Milliseconds()},
+		{"clientPortListenBacklog", c.Limits.Backlog}, {"serverId", id},
+	} {
+		fmt.Fprintf(&b, "%s=%v\n", l.key, l.value)
+	}
+	return b.String()
+}
+
+func dirs(_ *Words, s *server.Server) string {
+	sizes, err := s.Sizes()
+	if err != nil {
+		return "sizes are not known: " + err.Error() + "\n"
+	}
+	return fmt.Sprintf("datadir_size: %d\nlogdir_size: %d\n", sizes.Snapshots, sizes.Logs)
+}
+
+func hash(_ *Words, s *server.Server) string {
+	var b strings.Builder
+	for _, e := range s.Tree().DigestHistory() {
+		fmt.Fprintf(&b, "%x: %d\n", uint64(e.Zxid), e.Digest)
+	}
+	return b.String()
+}
+
+func mntr(w *Words, s *server.Server) string {
+	var b strings.Builder
+	st := s.Status()
+	mode := st.Mode
+	if st.ReadOnly {
+		mode = "read-only"
+	}
+	fmt.Fprintf(&b, "zk_version\t%s\nzk_server_state\t%s\n", w.Version, mode)
+	for _, m := range s.Metrics().Samples() {
+		if m.Integer {
+			fmt.Fprintf(&b, "zk_%s\t%.0f\n", m.Name, m.Value)
+		} else {
+			fmt.Fprintf(&b, "zk_%s\t%s\n", m.Name, decimal(m.Value))
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// errAuthFailed ends a connection behind its reply.
+var errAuthFailed = errors.New("authentication failed")
+
+// authenticate answers an auth packet at once: it does not wait for earlier
+// requests, and later ones carry the new identities.
+func (c *conn) authenticate(xid int32, body []byte) error {
+	var q wire.AuthRequest
+	if err := wire.Decode(body, &q); err != nil {
+		c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrMarshalling}})
+		return nil
+	}
+	ids := c.proved(&q)
+	if ids == nil {
+		c.srv.stats.authFailed.Add(1)
+		c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrAuthFailed}})
+		return errAuthFailed
+	}
+	all := slices.Clone(*c.ids.Load())
+	for _, id := range ids {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	if len(all) > identitiesMax {
+		c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrAuthFailed}})
+		return errAuthFailed
+	}
+	c.ids.Store(&all)
+	c.push(item{header: wire.ReplyHeader{Xid: xid}})
+	return nil
+}
+
+// identitiesMax is how many identities one connection may gather.
+const identitiesMax = 1024
+
+// proved returns the identities that an auth packet proves, nil if none. x509
+// belongs to TLS and sasl to its own operation; world and auth cannot be proved.
+func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
+	switch q.Scheme.String {
+	case "ip":
+		return []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
+	case "digest":
+		if q.Auth == nil {
+			return nil
+		}
+		return c.digest(string(q.Auth))
+	}
+	return nil
+}
+
+// digest returns the identity of user:password, which any text proves: an
+// ACL tells which hashes it lets in.
+func (c *conn) digest(text string) []wire.ID {
+	access := &c.srv.config().Access
+	user, _, _ := strings.Cut(text, ":")
+	hash := access.DigestHash.New()
+	hash.Write([]byte(text))
+	id := user + ":" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
+	ids := []wire.ID{{Scheme: "digest", ID: id}}
+	if access.SuperDigest != "" && id == access.SuperDigest {
+		ids = append(ids, wire.ID{Scheme: "super"})
+	}
+	return ids
+}
+
+// whoAmI lists the identities as their owner sees them.
+func (c *conn) whoAmI() *wire.WhoAmIResponse {
+	r := &wire.WhoAmIResponse{Clients: []wire.ClientInfo{}}
+	for _, id := range *c.ids.Load() {
+		user := id.ID
+		if id.Scheme == "digest" {
+			user, _, _ = strings.Cut(user, ":")
+		}
+		r.Clients = append(r.Clients, wire.ClientInfo{Scheme: id.Scheme, User: user})
+	}
+	return r
+}

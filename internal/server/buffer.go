@@ -1,0 +1,53 @@
+package server
+
+import "sync"
+
+// buffer is a byte slice that is lent by a pool, and what an output counts
+// about the replies in it.
+type buffer struct {
+	b       []byte
+	packets int64
+	last    int64 // length of the last reply, and of the shortest and longest
+	min     int64
+	max     int64
+}
+
+// The sizes of pooled buffers.
+const (
+	bufferStart = 4 << 10  // capacity of a fresh one
+	bufferKept  = 64 << 10 // larger ones are left to the collector
+)
+
+// Two pools, so that those who need much rarely get little.
+var (
+	smallBuffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, bufferStart)} }}
+	largeBuffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, bufferKept)} }}
+)
+
+// takeBuffer returns an empty buffer that may grow.
+func takeBuffer() *buffer { return smallBuffers.Get().(*buffer) }
+
+// takeLarge returns an empty buffer of bufferKept bytes.
+func takeLarge() *buffer { return largeBuffers.Get().(*buffer) }
+
+// giveBuffer returns a buffer to its pool; the caller must not use it again.
+func giveBuffer(b *buffer) {
+	switch {
+	case b == nil:
+		return
+	case cap(b.b) < bufferKept:
+		*b = buffer{b: b.b[:0]}
+		smallBuffers.Put(b)
+	case cap(b.b) == bufferKept:
+		*b = buffer{b: b.b[:0]}
+		largeBuffers.Put(b)
+	}
+}
+
+// packet counts one reply of n bytes.
+func (b *buffer) packet(n int64) {
+	if b.packets++; b.packets == 1 {
+		b.min, b.max = n, n
+	}
+	b.last, b.min, b.max = n, min(b.min, n), max(b.max, n)
+}

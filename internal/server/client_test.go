@@ -1,0 +1,218 @@
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+// testConfig is the configuration of a server on a free port of loopback.
+func testConfig() *config.Config {
+	c := config.Default()
+	c.Client = ensemble.HostPort{Host: "127.0.0.1", Port: 0}
+	c.DataDir, c.DataLogDir = "data", "data"
+	c.Limits.ClientCnxns = 0
+	c.Storage.PreAllocBytes = 0
+	return c
+}
+
+// running is a server under test.
+type running struct {
+	*Server
+	t    testing.TB
+	stop context.CancelFunc
+	done chan error
+}
+
+// start runs a server until the test ends or end is called.
+func start(t testing.TB, o Options) *running {
+	t.Helper()
+	if o.Config == nil {
+		o.Config = testConfig()
+	}
+	if o.FS == nil {
+		o.FS = store.NewMem(1)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Server: s, t: t, stop: cancel, done: make(chan error, 1)}
+	go func() { r.done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-r.done
+	})
+	select {
+	case <-s.Ready():
+	case err := <-r.done:
+		r.done <- err
+		t.Fatal("server ended at its start: ", err)
+	case <-time.After(patience):
+		t.Fatal("server is not ready")
+	}
+	return r
+}
+
+// end stops the server and returns what Run returned.
+func (r *running) end() error {
+	r.stop()
+	err := <-r.done
+	r.done <- err
+	return err
+}
+
+// client is a raw connection to a server.
+type client struct {
+	t       testing.TB
+	nc      net.Conn
+	xid     int32
+	session wire.ConnectResponse
+}
+
+// dial opens a connection without a handshake.
+func (r *running) dial() *client {
+	r.t.Helper()
+	nc, err := net.Dial("tcp", r.Addr().String())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(patience))
+	return &client{t: r.t, nc: nc}
+}
+
+// connect opens a connection with a new session.
+func (r *running) connect() *client {
+	r.t.Helper()
+	c := r.dial()
+	c.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16), HasReadOnly: true})
+	if c.session.Session == 0 {
+		r.t.Fatal("session was refused")
+	}
+	return c
+}
+
+// handshake sends a connect request and reads its answer.
+func (c *client) handshake(q wire.ConnectRequest) {
+	c.t.Helper()
+	c.write(wire.AppendFrame(nil, &q))
+	if err := wire.Decode(c.frame(), &c.session); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) write(b []byte) {
+	c.t.Helper()
+	if _, err := c.nc.Write(b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// frame reads one frame.
+func (c *client) frame() []byte {
+	c.t.Helper()
+	b, err := wire.ReadFrame(c.nc, nil, 1<<30)
+	if err != nil {
+		c.t.Fatalf("read: %v", err)
+	}
+	return b
+}
+
+// request is the frame of a request.
+func request(xid int32, op wire.OpCode, r wire.Record) []byte {
+	h := wire.RequestHeader{Xid: xid, Op: op}
+	if r == nil {
+		return wire.AppendFrame(nil, &h)
+	}
+	return wire.AppendFrame(nil, &h, r)
+}
+
+// send sends a request and returns its xid.
+func (c *client) send(op wire.OpCode, r wire.Record) int32 {
+	c.t.Helper()
+	c.xid++
+	c.write(request(c.xid, op, r))
+	return c.xid
+}
+
+// reply reads a reply or event into r, which may be nil.
+func (c *client) reply(r wire.Record) wire.ReplyHeader {
+	c.t.Helper()
+	in := wire.Decoder(c.frame())
+	var h wire.ReplyHeader
+	h.Code(&in)
+	if r != nil && h.Err == wire.OK {
+		r.Code(&in)
+	}
+	if in.Err() != nil {
+		c.t.Fatalf("reply %+v: %v", h, in.Err())
+	}
+	return h
+}
+
+// call sends a request and reads its reply.
+func (c *client) call(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
+	c.t.Helper()
+	xid := c.send(op, q)
+	h := c.reply(r)
+	if h.Xid != xid && op != wire.OpPing {
+		c.t.Fatalf("reply to xid %d, sent was %d", h.Xid, xid)
+	}
+	return h
+}
+
+// must is call for a request that has to succeed.
+func (c *client) must(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
+	c.t.Helper()
+	h := c.call(op, q, r)
+	if h.Err != wire.OK {
+		c.t.Fatalf("%v %+v: %v", op, q, h.Err)
+	}
+	return h
+}
+
+// create makes a persistent znode.
+func (c *client) create(path, data string) {
+	c.t.Helper()
+	c.must(wire.OpCreate, create(path, data), &wire.PathResponse{})
+}
+
+func create(path, data string) *wire.CreateRequest {
+	return &wire.CreateRequest{Path: path, Data: []byte(data), ACL: wire.OpenACL()}
+}
+
+// data reads a znode.
+func (c *client) data(path string) string {
+	c.t.Helper()
+	var r wire.DataResponse
+	c.must(wire.OpGetData, &wire.PathWatchRequest{Path: path}, &r)
+	return string(r.Data)
+}
+
+// closed fails unless the server closes the connection without another byte.
+func (c *client) closed() {
+	c.t.Helper()
+	b, err := io.ReadAll(c.nc)
+	if len(b) > 0 {
+		c.t.Fatalf("%d bytes before the end: %x", len(b), b)
+	}
+	if e, ok := err.(net.Error); ok && e.Timeout() {
+		c.t.Fatal("connection was not closed")
+	}
+}

@@ -1,0 +1,319 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// sealed in conn.heard: the session may be expiring; whoever hears of it now
+// has to ask the loop.
+const sealed = -1
+
+// conn is one client connection. Its reader goroutine takes requests and
+// carries out the reads; the loop queues events and the replies of writes.
+// Either may flush.
+type conn struct {
+	id   replica.ConnID
+	srv  *Server
+	net  net.Conn
+	addr netip.AddrPort
+
+	hasReadOnly bool         // the client sent the flag byte; set before Connect
+	session     atomic.Int64 // set by the loop before attached is closed
+	timeout     atomic.Int32 // ms
+	ids         atomic.Pointer[[]wire.ID]
+	// heard is the Mono ms at which a request was read last, or sealed.
+	heard atomic.Int64
+	// outstanding counts requests handed to the loop and not answered yet.
+	outstanding atomic.Int32
+	held        atomic.Int64 // bytes of their bodies
+	reported    int64        // the loop's: what the replica knows of heard
+	known       bool         // the reader's: the loop knows the connection
+	// idleBelow asks the loop to ring gate once outstanding is not above it;
+	// negative: nobody waits.
+	idleBelow atomic.Int32
+	gate      chan struct{} // of one
+
+	attached chan struct{} // closed by the loop: the handshake is answered
+	done     chan struct{} // closed when the socket is
+
+	in      input
+	out     output
+	pending []*replica.Request // the reader's: not handed to the loop yet
+	scratch scratch            // of reads on the reader's goroutine
+}
+
+var _ tree.Client = (*conn)(nil)
+
+func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
+	c := &conn{id: id, srv: s, net: nc, addr: addrPort(nc.RemoteAddr()),
+		gate: make(chan struct{}, 1), attached: make(chan struct{}), done: make(chan struct{})}
+	c.in.src, c.in.max = nc, s.config().Limits.FrameBytes
+	c.out.drained.L = &c.out.mu
+	c.idleBelow.Store(-1)
+	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
+	c.ids.Store(&ids)
+	c.out.traffic.made = s.clock()
+	c.out.traffic.reset()
+	return c
+}
+
+// addrPort is a socket's address without IPv4 in the clothes of IPv6.
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		ap := t.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// Session is the session the connection is attached to, 0 before.
+func (c *conn) Session() wire.SessionID { return wire.SessionID(c.session.Load()) }
+
+// Identities are those proved so far.
+func (c *conn) Identities() []wire.ID { return *c.ids.Load() }
+
+// Notify queues a watch event. It is called under the tree's locks.
+func (c *conn) Notify(e tree.Event) {
+	ev := &wire.WatcherEvent{Type: e.Type, State: wire.StateSyncConnected, Path: e.Path}
+	c.push(item{header: wire.ReplyHeader{Xid: wire.XidEvent, Zxid: e.Zxid}, record: ev})
+}
+
+// Reserve keeps the place of the reply being built.
+func (c *conn) Reserve(z wire.Zxid) { c.out.reserve(z) }
+
+// push queues an item; the loop flushes the connection at the end of its batch.
+func (c *conn) push(it item) {
+	if c.out.push(it) {
+		c.srv.dirty.add(c)
+	}
+}
+
+// run is the reader goroutine.
+func (c *conn) run() {
+	defer c.srv.forgetConn(c)
+	defer c.in.release()
+	c.net.SetReadDeadline(time.Now().Add(c.srv.config().Limits.Sessionless))
+	if !c.srv.stopping.Load() && c.handshake() {
+		c.net.SetReadDeadline(time.Time{})
+		err := c.serve()
+		if c.srv.stopping.Load() {
+			c.waitAnswered(0)
+		}
+		c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
+	}
+	c.finish()
+	if c.known {
+		c.srv.inbox.push(replica.Disconnected{Conn: c.id}, nil)
+	}
+}
+
+// errEnded: nothing more is read from the connection.
+var errEnded = errors.New("connection is closed by the server")
+
+// serve reads requests until the connection ends.
+func (c *conn) serve() error {
+	for {
+		if err := c.requests(); err != nil {
+			return err
+		}
+		c.flush()
+		if c.srv.stopping.Load() {
+			return errEnded
+		}
+		if err := c.in.read(); err != nil {
+			return err
+		}
+	}
+}
+
+// batch is what a reader notes about the requests that came in together.
+type batch struct {
+	start   int64 // the clock when they were read
+	packets int64
+	direct  int64 // answered by the reader itself
+	xid     int32 // of the last of these
+	op      wire.OpCode
+}
+
+// requests takes all requests that have come in whole.
+func (c *conn) requests() error {
+	now := batch{start: c.srv.clock()}
+	defer c.note(&now)
+	for {
+		frame, err := c.in.frame()
+		if frame == nil || err != nil {
+			return err
+		}
+		if now.packets++; now.packets == 1 {
+			c.touch(now.start)
+		}
+		if err := c.request(frame, &now); err != nil {
+			return err
+		}
+	}
+}
+
+// note hands what is pending to the loop, and counts.
+func (c *conn) note(b *batch) {
+	c.submit()
+	if b.packets == 0 {
+		return
+	}
+	t := c.srv.stats
+	t.received(b.packets)
+	ns := int64(0)
+	if b.direct > 0 {
+		ns = c.srv.clock() - b.start
+		t.reads(b.direct, ns)
+	}
+	c.out.account(b.packets, b.direct, b.xid, b.op, ns, b.start+ns)
+}
+
+// touch notes that the session was heard from. If the loop is about to let
+// it expire, the request that was heard has to be answered by the loop.
+func (c *conn) touch(now int64) {
+	ms := now / int64(time.Millisecond)
+	for {
+		old := c.heard.Load()
+		if old == sealed || old >= ms || c.heard.CompareAndSwap(old, ms) {
+			return
+		}
+	}
+}
+
+// submit hands what is pending to the loop.
+func (c *conn) submit() {
+	if len(c.pending) > 0 {
+		c.srv.inbox.pushRequests(c.pending)
+		clear(c.pending)
+		c.pending = c.pending[:0]
+		if cap(c.pending) > pendingKept {
+			c.pending = nil
+		}
+	}
+}
+
+// pendingKept is how much room for pending requests an idle connection keeps.
+const pendingKept = 64
+
+// waitAnswered waits until no more than n requests are with the loop, or the
+// connection has ended.
+func (c *conn) waitAnswered(n int32) {
+	c.idleBelow.Store(n)
+	defer c.idleBelow.Store(-1)
+	for c.outstanding.Load() > n {
+		select {
+		case <-c.gate:
+		case <-c.done:
+			return
+		case <-c.srv.dead:
+			return
+		}
+	}
+}
+
+// answered is called by the loop after each reply it has queued.
+func (c *conn) answered() {
+	left := c.outstanding.Add(-1)
+	if below := c.idleBelow.Load(); below >= 0 && left <= below {
+		select {
+		case c.gate <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// endSoon is finish for the loop: it does not block.
+func (c *conn) endSoon() {
+	c.release()
+	c.out.mu.Lock()
+	c.out.ending, c.out.dirty = true, true
+	c.out.mu.Unlock()
+	c.net.SetWriteDeadline(time.Now().Add(lingerMax))
+	c.srv.dirty.add(c)
+}
+
+// finish closes the socket once everything queued so far is written, or the
+// client has not taken it within lingerMax.
+func (c *conn) finish() {
+	o := &c.out
+	o.mu.Lock()
+	o.ending = true
+	closed := o.closed
+	o.mu.Unlock()
+	if !closed {
+		c.net.SetWriteDeadline(time.Now().Add(lingerMax))
+	}
+	c.flush()
+}
+
+// flush writes what is ready to the socket, unless somebody is at it already,
+// who will see it. It blocks while the client does not read.
+func (c *conn) flush() {
+	o := &c.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dirty = false
+	if o.writing {
+		return
+	}
+	o.writing = true
+	defer func() {
+		o.writing = false
+		o.drained.Broadcast()
+	}()
+	for !o.closed {
+		b := o.take()
+		if b == nil {
+			break
+		}
+		o.mu.Unlock()
+		_, err := c.net.Write(b.b)
+		c.srv.stats.wrote(b)
+		giveBuffer(b)
+		o.mu.Lock()
+		if err != nil {
+			o.discard()
+		}
+	}
+	if o.closed || o.ending {
+		c.close()
+	}
+}
+
+// close ends the connection at once. The output's lock is held.
+func (c *conn) close() {
+	c.out.discard()
+	select {
+	case <-c.done:
+	default:
+		close(c.done)
+		c.net.Close()
+	}
+}
+
+// backPressure waits while the client owes us the reading of its replies.
+func (c *conn) backPressure() {
+	o := &c.out
+	o.mu.Lock()
+	for o.writing && !o.closed && o.ready != nil && len(o.ready.b) > outputHigh {
+		o.drained.Wait()
+	}
+	high := o.ready != nil && len(o.ready.b) > outputHigh
+	o.mu.Unlock()
+	if high {
+		c.flush()
+	}
+}
+
+// timedOut reports whether an error is a deadline's.
+func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"encoding/binary"
+	"io"
+
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// handshake reads the first frame and waits for its answer. False: the
+// connection is to be closed.
+func (c *conn) handshake() bool {
+	frame, err := c.firstFrame()
+	if err != nil {
+		c.srv.sessionless(c, err)
+		return false
+	}
+	if frame == nil {
+		return false // it was a four-letter word
+	}
+	var q wire.ConnectRequest
+	if err := wire.Decode(frame, &q); err != nil {
+		c.srv.log.Warn("connection request is malformed", "addr", c.addr, "err", err)
+		return false
+	}
+	if !c.srv.admits(c, &q) {
+		return false
+	}
+	c.hasReadOnly, c.known = q.HasReadOnly, true
+	c.srv.inbox.push(replica.Connect{Conn: c.id, Session: q.Session, TimeoutMS: q.TimeoutMS,
+		Password: append([]byte(nil), q.Password...)}, c)
+	select {
+	case <-c.attached:
+	case <-c.srv.dead:
+	}
+	return c.Session() != 0
+}
+
+// firstFrame returns the first frame, nil where the client sent a
+// four-letter word, which is answered.
+func (c *conn) firstFrame() ([]byte, error) {
+	for {
+		if err := c.in.read(); err != nil {
+			return nil, err
+		}
+		have := c.in.buf[c.in.r:c.in.w]
+		if len(have) >= 4 && isWord(have[:4]) {
+			return nil, c.word(string(have[:4]), have[4:])
+		}
+		if frame, err := c.in.frame(); frame != nil || err != nil {
+			return frame, err
+		}
+	}
+}
+
+// isWord reports whether four bytes can be a word: as a length they would be
+// far beyond every limit.
+func isWord(b []byte) bool {
+	for _, ch := range b {
+		if ch < 'a' || ch > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// stmk is the one word with an argument: eight bytes behind it.
+const stmk, stmkLen = "stmk", 8
+
+// word answers a four-letter word; an unknown one gets nothing.
+func (c *conn) word(word string, rest []byte) error {
+	mask := int64(0)
+	if word == stmk {
+		arg := append(make([]byte, 0, stmkLen), rest[:min(len(rest), stmkLen)]...)
+		have := len(arg)
+		arg = arg[:stmkLen]
+		if _, err := io.ReadFull(c.net, arg[have:]); err != nil {
+			return err
+		}
+		mask = int64(binary.BigEndian.Uint64(arg))
+	}
+	if answer := c.srv.opt.Words; answer != nil {
+		if text, known := answer(c.srv, word, mask); known {
+			c.srv.log.Info("Processing "+word+" command", "from", c.addr)
+			c.srv.stats.received(1)
+			c.out.raw(text)
+		}
+	}
+	return nil
+}
+
+// admits says whether the handshake may go on.
+func (s *Server) admits(c *conn, q *wire.ConnectRequest) bool {
+	if !s.serving.Load() {
+		s.stats.notServing.Add(1)
+		return false
+	}
+	s.stats.connectRequests.Add(1)
+	if last := s.tree.LastZxid(); q.LastZxidSeen > last {
+		s.log.Warn("Refusing session request: the client has seen a later state than this server has; it must try another server",
+			"addr", c.addr, "seen", q.LastZxidSeen, "zxid", last)
+		return false
+	}
+	return true
+}
+
+// attach answers a handshake, on the loop.
+func (s *Server) attach(c *conn, o *replica.Output) {
+	pw := o.Password[:]
+	r := &wire.ConnectResponse{TimeoutMS: o.TimeoutMS, Session: o.Session, Password: pw, HasReadOnly: c.hasReadOnly}
+	if o.Session == 0 {
+		r.Password = make([]byte, wire.PasswordLen)
+	}
+	c.timeout.Store(o.TimeoutMS)
+	c.heard.Store(s.clock() / 1e6)
+	c.session.Store(int64(o.Session))
+	c.push(item{record: r, bare: true})
+	if o.Session != 0 {
+		c.release()
+	}
+}
+
+// release lets the reader go on behind the handshake.
+func (c *conn) release() {
+	select {
+	case <-c.attached:
+	default:
+		close(c.attached)
+	}
+}

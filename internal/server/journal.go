@@ -1,0 +1,128 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// journal is the queue in front of the log writer. While one sync runs the
+// next batch gathers, so that commits are grouped without any timer. It is
+// bounded as the inbox is.
+type journal struct {
+	mu         sync.Mutex
+	txns       []*wire.Txn
+	generation uint64
+	wake       chan struct{} // of one
+}
+
+func newJournal() *journal { return &journal{wake: make(chan struct{}, 1)} }
+
+// push queues transactions. Those of an older generation are void.
+func (j *journal) push(txns []*wire.Txn, generation uint64) {
+	j.mu.Lock()
+	if generation != j.generation {
+		clear(j.txns)
+		j.txns, j.generation = j.txns[:0], generation
+	}
+	first := len(j.txns) == 0
+	j.txns = append(j.txns, txns...)
+	j.mu.Unlock()
+	if first {
+		select {
+		case j.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take returns what is queued, in room's memory next time.
+func (j *journal) take(room []*wire.Txn) ([]*wire.Txn, uint64) {
+	clear(room)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	txns := j.txns
+	j.txns = room[:0]
+	return txns, j.generation
+}
+
+// roomProbe is how often a full disk is asked whether there is room again.
+const roomProbe = time.Second
+
+// logWriter is the goroutine that owns the log.
+type logWriter struct {
+	srv  *Server
+	room []*wire.Txn
+	// void is the last generation that ended with a full disk: nothing of it
+	// is logged any more. Generations start at 1.
+	void  uint64
+	full  bool
+	snaps *snapshots
+}
+
+func (w *logWriter) run(quit <-chan struct{}) {
+	probe := time.NewTicker(roomProbe)
+	defer probe.Stop()
+	for {
+		select {
+		case <-w.srv.journal.wake:
+			w.write()
+		case <-probe.C:
+			w.probe()
+		case <-quit:
+			w.write()
+			return
+		}
+	}
+}
+
+// write logs what has gathered: one write, one sync.
+func (w *logWriter) write() {
+	txns, generation := w.srv.journal.take(w.room)
+	w.room = txns
+	if len(txns) == 0 || generation <= w.void {
+		return
+	}
+	err := w.log(txns)
+	var full *store.FullError
+	switch last := txns[len(txns)-1].Zxid; {
+	case errors.As(err, &full):
+		w.full, w.void = true, generation
+		w.srv.inbox.push(replica.LogFull{Zxid: full.Zxid, Generation: generation}, nil)
+	case err != nil:
+		w.srv.fail(fmt.Errorf("transaction log: %w; nothing more is acknowledged, the server stops", err))
+	default:
+		w.srv.inbox.push(replica.Synced{Zxid: last, Generation: generation}, nil)
+		w.snaps.logged(len(txns))
+	}
+}
+
+// log appends and syncs one batch.
+func (w *logWriter) log(txns []*wire.Txn) error {
+	s := w.srv
+	if err := s.store.Append(txns); err != nil {
+		return err
+	}
+	start := s.clock()
+	err := s.store.Sync()
+	took := time.Duration(s.clock() - start)
+	s.stats.synced(took, len(txns))
+	if limit := s.config().Storage.SyncWarning; limit > 0 && took > limit && err == nil {
+		s.log.Warn(fmt.Sprintf("fsync-ing the write ahead log took %dms which will adversely effect operation latency.File size is %d bytes.",
+			took.Milliseconds(), s.store.LogBytes()))
+	}
+	return err
+}
+
+// probe asks a full disk for room.
+func (w *logWriter) probe() {
+	if w.full && w.srv.store.Room() == nil {
+		w.full = false
+		w.srv.inbox.push(replica.LogFree{}, nil)
+	}
+}

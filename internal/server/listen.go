@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/replica"
+)
+
+// listen opens the client port. A port in use is an error that says what to do.
+func listen(at ensemble.HostPort, keepAlive bool) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAlive: -1}
+	if keepAlive {
+		lc.KeepAlive = 0
+	}
+	if at.IsWildcard() {
+		at.Host = "" // both families
+	}
+	addr := net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
+	ln, err := lc.Listen(context.Background(), "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("client port %s is in use by another process: stop that one, or choose another clientPort", addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client port %s cannot be opened: %w", addr, err)
+	}
+	return ln, nil
+}
+
+// crowd counts open connections, in all and by source address.
+type crowd struct {
+	mu    sync.Mutex
+	conns map[replica.ConnID]*conn
+	from  map[netip.Addr]int
+	last  replica.ConnID
+}
+
+func newCrowd() *crowd {
+	return &crowd{conns: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
+}
+
+// enter takes in a connection unless there are too many already; the reason
+// is returned then.
+func (w *crowd) enter(s *Server, nc net.Conn) (*conn, string) {
+	limits := &s.config().Limits
+	from := addrPort(nc.RemoteAddr()).Addr()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if limits.Cnxns > 0 && len(w.conns) >= limits.Cnxns {
+		return nil, fmt.Sprintf("Too many connections - max is %d (maxCnxns)", limits.Cnxns)
+	}
+	if limits.ClientCnxns > 0 && w.from[from] >= limits.ClientCnxns {
+		return nil, fmt.Sprintf("Too many connections from /%s - max is %d (maxClientCnxns)", from, limits.ClientCnxns)
+	}
+	w.last++
+	c := newConn(s, w.last, nc)
+	w.conns[c.id] = c
+	w.from[from]++
+	return c, ""
+}
+
+// leave forgets a connection.
+func (w *crowd) leave(c *conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.conns, c.id)
+	from := c.addr.Addr()
+	if w.from[from]--; w.from[from] == 0 {
+		delete(w.from, from)
+	}
+}
+
+// all lists the open connections.
+func (w *crowd) all() []*conn {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*conn, 0, len(w.conns))
+	for _, c := range w.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+func (w *crowd) len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.conns)
+}
+
+// acceptPause is how long the listener waits when the system has no
+// descriptor left for a connection.
+const acceptPause = 50 * time.Millisecond
+
+// accept takes in clients until the listener is closed.
+func (s *Server) accept(ln net.Listener) {
+	for {
+		nc, err := ln.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			s.log.Error("no connection can be accepted; is the limit of open files high enough?", "err", err)
+			s.pause(acceptPause)
+			continue
+		}
+		c, reason := s.crowd.enter(s, nc)
+		if c == nil {
+			s.stats.rejected.Add(1)
+			s.log.Warn(reason)
+			nc.Close()
+			continue
+		}
+		s.readers.Add(1)
+		go func() {
+			defer s.readers.Done()
+			c.run()
+		}()
+	}
+}
+
+// pause waits, or until the server stops.
+func (s *Server) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.dead:
+	}
+}
+
+// forgetConn is called when a reader ends.
+func (s *Server) forgetConn(c *conn) { s.crowd.leave(c) }
+
+// sessionless accounts for a connection that ended before its handshake.
+func (s *Server) sessionless(c *conn, err error) {
+	if timedOut(err) && !s.stopping.Load() {
+		s.stats.sessionlessGone.Add(1)
+	}
+	s.log.Debug("connection ended without a session", "addr", c.addr, "err", err)
+}
+
+// count counts the connections with a session from this machine or from elsewhere.
+func (w *crowd) count(local bool) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := int64(0)
+	for _, c := range w.conns {
+		if c.Session() != 0 && c.addr.Addr().IsLoopback() == local {
+			n++
+		}
+	}
+	return n
+}

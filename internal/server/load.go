@@ -1,0 +1,47 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errEmptyNotAllowed: no history, and none may begin here.
+var errEmptyNotAllowed = errors.New("the data directory has no history and db.autocreate is false; " +
+	"create an empty file named initialize in dataDir, or check that dataDir is the right one")
+
+// load fills the tree from disk. An empty directory gets its first snapshot,
+// so that there is always one that the log continues.
+func (s *Server) load() error {
+	start := time.Now()
+	loader := s.tree.Loader()
+	res, err := s.store.Load(loader)
+	if err != nil {
+		return err
+	}
+	for _, n := range res.Notes {
+		s.log.Warn(n)
+	}
+	for _, p := range loader.Finish() {
+		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
+	}
+	for _, h := range s.tree.Happenings() {
+		s.log.Warn(h.String())
+	}
+	if res.Empty {
+		if res.LastZxid < 0 {
+			return errEmptyNotAllowed
+		}
+		if _, err := s.store.WriteSnapshot(0, s.tree.Snapshot()); err != nil {
+			return fmt.Errorf("first snapshot: %w", err)
+		}
+	}
+	zxid, digest := s.tree.Digest()
+	took := time.Since(start)
+	s.stats.loaded(took, res.Txns)
+	s.log.Info(fmt.Sprintf("%d txns loaded in %d ms", res.Txns, took.Milliseconds()))
+	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
+		"file", res.SnapshotPath)
+	s.replayed = res.Txns
+	return nil
+}

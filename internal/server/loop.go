@@ -1,0 +1,185 @@
+package server
+
+import (
+	"time"
+
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// loop is the goroutine that owns the replica. It takes everything that
+// waits, steps each event, hands what is to be logged to the log writer,
+// carries out what has become visible, and flushes the connections it owes
+// something.
+type loop struct {
+	srv     *Server
+	replica *replica.Replica
+	conns   map[replica.ConnID]*conn
+	room    []event // memory of the last batch
+	now     replica.Time
+}
+
+// ticksPerTick is how many Tick events the replica gets in a tickTime.
+const ticksPerTick = 4
+
+func (l *loop) run(quit <-chan struct{}) {
+	s := l.srv
+	defer close(s.loopEnded)
+	tick := time.NewTicker(max(s.config().TickTime/ticksPerTick, time.Millisecond))
+	defer tick.Stop()
+	for {
+		ticked := false
+		select {
+		case <-s.inbox.wake:
+		case <-tick.C:
+			ticked = true
+		case <-quit:
+			return
+		}
+		l.batch(ticked)
+	}
+}
+
+// batch carries out what has gathered.
+func (l *loop) batch(ticked bool) {
+	s := l.srv
+	l.now = s.times()
+	events := s.inbox.take(l.room)
+	l.room = events
+	for _, e := range events {
+		l.step(e)
+	}
+	if ticked {
+		l.tick()
+	}
+	rd := l.replica.Ready()
+	if len(rd.Append) > 0 {
+		s.stats.proposals.Add(int64(len(rd.Append)))
+		s.journal.push(rd.Append, rd.Generation)
+	}
+	l.deliver()
+	for _, h := range rd.Happenings {
+		l.tell(h)
+	}
+	s.dirty.flush()
+}
+
+// step hands one event to the replica.
+func (l *loop) step(e event) {
+	if e.ask != nil {
+		e.ask(l)
+		return
+	}
+	switch ev := e.event.(type) {
+	case *replica.Request:
+		if c := l.conns[ev.Conn]; c != nil {
+			c.touch(ev.Started)
+		}
+	case replica.Connect:
+		l.conns[ev.Conn] = e.conn
+	case replica.Disconnected:
+		l.forget(ev.Conn)
+	}
+	l.replica.Step(l.now, e.event)
+}
+
+// forget drops a connection whose reader has ended.
+func (l *loop) forget(id replica.ConnID) {
+	if c := l.conns[id]; c != nil {
+		delete(l.conns, id)
+		l.srv.tree.Forget(c)
+		// What it still had in process will not be answered.
+		l.srv.inProcess.Add(-int64(c.outstanding.Load()))
+		l.srv.inProcessBytes.Add(-c.held.Load())
+	}
+}
+
+// deliver carries out every effect that is due.
+func (l *loop) deliver() {
+	end := l.srv.clock()
+	for {
+		o, ok := l.replica.Next()
+		if !ok {
+			return
+		}
+		c := l.conns[o.Conn]
+		if c == nil {
+			continue
+		}
+		switch o.Kind {
+		case replica.Attached:
+			l.srv.attach(c, &o)
+		case replica.Reply:
+			c.push(item{header: o.Header, record: o.Response})
+			l.done(c, o.Request, o.Header.Zxid, end)
+		case replica.Turn:
+			if err := c.read(new(scratch), o.Request.Xid, o.Request.Op, o.Request.Body, true); err != nil {
+				c.endSoon()
+			}
+			l.done(c, o.Request, l.replica.Applied(), end)
+		case replica.Close:
+			c.endSoon()
+		}
+	}
+}
+
+// done accounts for a request that has been answered.
+func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
+	size := int64(len(q.Body))
+	l.srv.inProcess.Add(-1)
+	l.srv.inProcessBytes.Add(-size)
+	c.held.Add(-size)
+	l.srv.stats.handed(q.Op, end-q.Started)
+	c.out.answered(q.Xid, q.Op, z, end-q.Started, end)
+	c.answered()
+}
+
+// tick tells the replica which sessions were heard from, then that time has
+// passed. A session about to expire is sealed in between: what is heard of it
+// now comes through the loop, so that no answer promises what Tick takes
+// away. It stays sealed if it does expire.
+func (l *loop) tick() {
+	var touches []replica.Touch
+	var sealedConns []*conn
+	for _, c := range l.conns {
+		if c.Session() == 0 {
+			continue
+		}
+		heard := c.heard.Load()
+		if heard == sealed {
+			continue
+		}
+		if l.now.Mono >= heard+int64(c.timeout.Load()) && c.heard.CompareAndSwap(heard, sealed) {
+			sealedConns = append(sealedConns, c)
+		} else {
+			heard = c.heard.Load()
+		}
+		if c.reported != heard {
+			c.reported = heard
+			touches = append(touches, replica.Touch{Session: c.Session(), Mono: heard})
+		}
+	}
+	l.replica.Step(l.now, replica.Touched{Sessions: touches})
+	l.replica.Step(l.now, replica.Tick{})
+	for _, c := range sealedConns {
+		if !l.replica.Ending(c.Session()) {
+			c.heard.Store(c.reported)
+		}
+	}
+}
+
+// tell logs what happened.
+func (l *loop) tell(h replica.Happening) {
+	switch h.(type) {
+	case replica.WritesStopped:
+		l.srv.readOnly.Store(true)
+		l.srv.log.Error(h.String())
+	case replica.WritesResumed:
+		l.srv.readOnly.Store(false)
+		l.srv.log.Info(h.String())
+	case replica.TickLate, replica.SessionRefused:
+		l.srv.log.Warn(h.String())
+	default:
+		l.srv.log.Info(h.String())
+	}
+}

@@ -1,0 +1,247 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// headerLen is the length of a RequestHeader.
+const headerLen = 8
+
+// inProcessBytesMax is how many bytes of requests the loop may hold for all
+// connections before those with a request in process are no longer read.
+const inProcessBytesMax = 64 << 20
+
+// errShortFrame: a frame too short for a header.
+var errShortFrame = errors.New("frame is too short for a request header")
+
+// request carries out one request, or hands it to the loop. An error ends
+// the connection.
+func (c *conn) request(frame []byte, now *batch) error {
+	if len(frame) < headerLen {
+		return errShortFrame
+	}
+	xid := int32(binary.BigEndian.Uint32(frame))
+	op := wire.OpCode(int32(binary.BigEndian.Uint32(frame[4:])))
+	body := frame[headerLen:]
+	if op == wire.OpAuth {
+		return c.authenticate(xid, body)
+	}
+	c.throttle(len(frame))
+	if c.mustWait(op) {
+		c.hand(xid, op, body, now.start)
+		return nil
+	}
+	now.direct, now.xid, now.op = now.direct+1, xid, op
+	err := c.read(&c.scratch, xid, op, body, false)
+	c.backPressure()
+	return err
+}
+
+// mustWait reports whether a request goes to the loop: what changes
+// something, and everything behind that as long as it is unanswered.
+func (c *conn) mustWait(op wire.OpCode) bool {
+	return op.IsWrite() || op == wire.OpSync || op == wire.OpCloseSession ||
+		c.outstanding.Load() > 0 || c.heard.Load() == sealed
+}
+
+// hand gives a request to the loop, with a body of its own.
+func (c *conn) hand(xid int32, op wire.OpCode, body []byte, now int64) {
+	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: now}
+	q.Body = append(make([]byte, 0, len(body)), body...)
+	c.outstanding.Add(1)
+	c.srv.inProcess.Add(1)
+	c.srv.inProcessBytes.Add(int64(len(body)))
+	c.held.Add(int64(len(body)))
+	c.pending = append(c.pending, q)
+}
+
+// throttle stops reading while the server has too much in process and this
+// connection takes part in it.
+func (c *conn) throttle(size int) {
+	s := c.srv
+	if c.outstanding.Load() == 0 {
+		return
+	}
+	if s.inProcess.Load() <= int64(s.config().Limits.Outstanding) &&
+		s.inProcessBytes.Load()+int64(size) <= inProcessBytesMax {
+		return
+	}
+	s.stats.throttleWaits.Add(1)
+	c.submit()
+	c.flush()
+	c.waitAnswered(c.outstanding.Load() / 2)
+}
+
+// scratch is the memory that reads decode into and answer from. A reader
+// goroutine has its own.
+type scratch struct {
+	path     wire.PathRequest
+	watch    wire.PathWatchRequest
+	data     wire.DataResponse
+	stat     wire.StatResponse
+	children wire.ChildrenResponse
+	childs   wire.ChildrenStatResponse
+	acl      wire.ACLResponse
+}
+
+// read carries out a request that changes nothing of the tree and queues its
+// reply. late: it had to wait behind a write, and the loop carries it out;
+// then nothing is reused and nothing encoded here. An error ends the
+// connection, behind the reply.
+func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte, late bool) error {
+	in := wire.Decoder(body)
+	in.Alias = true
+	code, record, err := c.perform(s, op, &in)
+	h := wire.ReplyHeader{Xid: xid, Zxid: c.out.zxid, Err: code}
+	switch {
+	case op == wire.OpPing:
+		h.Xid = wire.XidPing
+	case op == wire.OpSASL:
+		h.Zxid = 0
+	case code == wire.ErrUnimplemented:
+		h.Zxid = -1
+	}
+	if code != wire.OK && !(op == wire.OpMultiRead && code == wire.ErrMarshalling) {
+		record = nil
+	}
+	if late {
+		if c.out.fillLater(h, record) {
+			c.srv.dirty.add(c)
+		}
+	} else {
+		c.out.fill(h, record)
+	}
+	return err
+}
+
+// errUnknownOp ends a connection behind its reply.
+var errUnknownOp = errors.New("operation is unknown, or only for servers")
+
+// perform looks into the tree, which reserves the reply's place.
+func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record, error) {
+	t := c.srv.tree
+	switch op {
+	case wire.OpGetData, wire.OpExists, wire.OpGetChildren, wire.OpGetChildren2:
+		code, r := c.look(s, op, in)
+		return code, r, nil
+	case wire.OpPing:
+		t.Reserve(c)
+		return wire.OK, nil, nil
+	case wire.OpGetACL, wire.OpGetAllChildrenNumber:
+		code, r := c.lookUnwatched(s, op, in)
+		return code, r, nil
+	case wire.OpSetWatches, wire.OpSetWatches2, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches:
+		code, r := c.watch(op, in)
+		return code, r, nil
+	case wire.OpGetEphemerals, wire.OpMultiRead, wire.OpWhoAmI, wire.OpSASL:
+		code, r := c.lookRare(op, in)
+		return code, r, nil
+	}
+	t.Reserve(c)
+	return wire.ErrUnimplemented, nil, errUnknownOp
+}
+
+// undecodable reserves the place of the answer to a broken record.
+func (c *conn) undecodable() wire.Code {
+	c.srv.tree.Reserve(c)
+	return wire.ErrMarshalling
+}
+
+// look does the reads that can leave a watch. A watch keeps its path, so
+// that must not lie in the connection's buffer.
+func (c *conn) look(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+	t, q := c.srv.tree, &s.watch
+	if q.Code(in); in.Err() != nil {
+		return c.undecodable(), nil
+	}
+	if q.Watch {
+		q.Path = strings.Clone(q.Path)
+	}
+	switch op {
+	case wire.OpGetData:
+		return t.GetData(c, q.Path, q.Watch, &s.data), &s.data
+	case wire.OpExists:
+		return t.Exists(c, q.Path, q.Watch, &s.stat), &s.stat
+	case wire.OpGetChildren:
+		return t.Children(c, q.Path, q.Watch, &s.children), &s.children
+	default:
+		return t.Children2(c, q.Path, q.Watch, &s.childs), &s.childs
+	}
+}
+
+func (c *conn) lookUnwatched(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+	if s.path.Code(in); in.Err() != nil {
+		return c.undecodable(), nil
+	}
+	if op == wire.OpGetACL {
+		return c.srv.tree.GetACL(c, s.path.Path, &s.acl), &s.acl
+	}
+	count := new(wire.CountResponse)
+	return c.srv.tree.CountAll(c, s.path.Path, count), count
+}
+
+// watch does what concerns watches alone. Their paths are kept, so they are
+// decoded as copies.
+func (c *conn) watch(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+	t := c.srv.tree
+	in.Alias = false
+	switch op {
+	case wire.OpSetWatches:
+		var q wire.SetWatchesRequest
+		if q.Code(in); in.Err() == nil {
+			return t.SetWatches(c, &q), nil
+		}
+	case wire.OpSetWatches2:
+		var q wire.SetWatches2Request
+		if q.Code(in); in.Err() == nil {
+			return t.SetWatches2(c, &q), nil
+		}
+	case wire.OpAddWatch:
+		var q wire.AddWatchRequest
+		if q.Code(in); in.Err() == nil {
+			return t.AddWatch(c, q.Path, q.Mode), &wire.ErrorResponse{}
+		}
+	case wire.OpCheckWatches, wire.OpRemoveWatches:
+		var q wire.WatchesRequest
+		if q.Code(in); in.Err() != nil {
+			break
+		}
+		if op == wire.OpCheckWatches {
+			return t.CheckWatches(c, q.Path, q.Type), nil
+		}
+		return t.RemoveWatches(c, q.Path, q.Type), nil
+	}
+	return c.undecodable(), nil
+}
+
+func (c *conn) lookRare(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+	t := c.srv.tree
+	switch op {
+	case wire.OpGetEphemerals:
+		var q wire.NullPathRequest
+		if q.Code(in); in.Err() != nil {
+			break
+		}
+		r := new(wire.EphemeralsResponse)
+		return t.Ephemerals(c, q.Path, r), r
+	case wire.OpMultiRead:
+		var q wire.MultiRequest
+		if q.Code(in); in.Err() != nil {
+			break
+		}
+		r := new(wire.MultiResponse)
+		return t.MultiRead(c, q.Ops, r), r
+	case wire.OpWhoAmI:
+		t.Reserve(c)
+		return wire.OK, c.whoAmI()
+	case wire.OpSASL:
+		t.Reserve(c)
+		return wire.OK, &wire.SASLResponse{} // not configured: a null token
+	}
+	return c.undecodable(), nil
+}

@@ -1,0 +1,276 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// Options say what a server is made of.
+type Options struct {
+	// Config is what the operator wrote. Required; it must not change
+	// afterwards, see [Server.Reload].
+	Config *config.Config
+	// FS holds the data; nil: the operating system's file system.
+	FS store.FS
+	// Log gets what operators should know; nil: nothing is logged.
+	Log *slog.Logger
+	// Words answers a four-letter word; known is false for a text that is
+	// none. mask is the argument of stmk. nil: no word is known.
+	Words func(s *Server, word string, mask int64) (text string, known bool)
+	// Seed of everything random; 0: a random one.
+	Seed uint64
+}
+
+// Server is one standalone server. See the package comment for its goroutines.
+type Server struct {
+	opt    Options
+	cfg    atomic.Pointer[config.Config]
+	log    *slog.Logger
+	start  time.Time
+	wall   int64 // ms since 1970 at start
+	tree   *tree.Tree
+	store  *store.Store
+	client net.Listener // nil: no client port is configured
+
+	inbox   *inbox
+	journal *journal
+	dirty   dirty
+	crowd   *crowd
+	stats   *stats
+
+	inProcess      atomic.Int64 // requests with the loop
+	inProcessBytes atomic.Int64
+	serving        atomic.Bool // loaded, and not stopping
+	stopping       atomic.Bool
+	readOnly       atomic.Bool // the log has no room
+
+	replayed int // transactions read from the log at the start
+
+	ready     chan struct{} // closed when clients are served
+	loopEnded chan struct{} // closed by the loop when it ends
+	dead      chan struct{} // closed when everything must end at once
+	failOnce  sync.Once
+	failure   error // why, read after dead is closed
+
+	readers sync.WaitGroup // connections' readers and the accept loops
+	writers sync.WaitGroup // flushing goroutines
+}
+
+// New opens the data directory and the client port. Run serves; until then
+// clients wait in the backlog. A server that is not to be run is to be closed.
+func New(o Options) (*Server, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = store.OS()
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
+		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
+	s.wall = s.start.UnixMilli()
+	s.cfg.Store(o.Config)
+	s.tree = tree.New(treeOptions(o.Config, o.Seed))
+	s.gauges()
+	var err error
+	if s.store, err = store.Open(o.FS, storeOptions(o.Config)); err != nil {
+		return nil, err
+	}
+	if !o.Config.Client.IsZero() {
+		if s.client, err = listen(o.Config.Client, o.Config.Limits.KeepAlive); err != nil {
+			return nil, errors.Join(err, s.store.Close())
+		}
+	}
+	return s, nil
+}
+
+// Close gives up a server that was never run.
+func (s *Server) Close() error {
+	if s.client != nil {
+		s.client.Close()
+	}
+	return s.store.Close()
+}
+
+// Addr is the address of the client port, nil if none is configured.
+func (s *Server) Addr() net.Addr {
+	if s.client == nil {
+		return nil
+	}
+	return s.client.Addr()
+}
+
+// Ready is closed when clients are served.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Reload takes what may change while running: limits, the white list, the
+// thresholds of logging and purging. Ports, directories and tickTime stay.
+func (s *Server) Reload(c *config.Config) { s.cfg.Store(c) }
+
+func (s *Server) config() *config.Config { return s.cfg.Load() }
+
+// clock is the time since the start in ns, monotonic.
+func (s *Server) clock() int64 { return int64(time.Since(s.start)) }
+
+// times is the moment for the replica.
+func (s *Server) times() replica.Time {
+	now := time.Now()
+	return replica.Time{Mono: int64(now.Sub(s.start)) / 1e6, Wall: now.UnixMilli()}
+}
+
+// fail ends everything at once, for a reason that Run returns.
+func (s *Server) fail(err error) {
+	s.failOnce.Do(func() {
+		s.failure = err
+		s.serving.Store(false)
+		close(s.dead)
+	})
+}
+
+// treeOptions are the tree's part of the configuration.
+func treeOptions(c *config.Config, seed uint64) tree.Options {
+	return tree.Options{
+		ExtendedTypes: c.Tree.ExtendedTypes, Emulate353TTL: c.Tree.Emulate353TTL,
+		EnforceQuota: c.Tree.EnforceQuota, SkipACL: c.Access.SkipACL,
+		DigestOff: !c.Storage.Digest, Reconfig: c.Tree.Reconfig,
+		ContainerMaxNeverUsedMS: c.Tree.ContainerNeverUsed.Milliseconds(), Seed: seed,
+	}
+}
+
+// storeOptions are the store's part of the configuration.
+func storeOptions(c *config.Config) store.Options {
+	o := store.Options{
+		DataDir: c.DataDir, LogDir: c.DataLogDir, PreallocBytes: c.Storage.PreAllocBytes,
+		NoSync: !c.Storage.ForceSync, Compression: store.Compression(c.Storage.Compression),
+		OmitDigest: !c.Storage.Digest, OmitLastZxid: !c.Storage.LastProcessedZxid,
+		TrustEmpty: c.Storage.TrustEmpty, NoDirCreate: !c.Storage.AutocreateDir, NoDBCreate: !c.Storage.AutocreateDB,
+	}
+	if o.PreallocBytes == 0 {
+		o.PreallocBytes = -1
+	}
+	return o
+}
+
+// replicaOptions are the replica's part of the configuration.
+func replicaOptions(c *config.Config) replica.Options {
+	o := replica.Options{
+		ServerID: 1, TickMS: c.TickTime.Milliseconds(),
+		SessionMinMS: int32(c.MinSessionTimeout.Milliseconds()), SessionMaxMS: int32(c.MaxSessionTimeout.Milliseconds()),
+		ContainerCheckMS: c.Tree.ContainerInterval.Milliseconds(), ContainersPerMinute: int64(c.Tree.ContainerPerMinute),
+	}
+	if c.Ensemble.HasID {
+		o.ServerID = wire.ServerID(c.Ensemble.ID)
+	}
+	return o
+}
+
+// Run serves until ctx is cancelled, then ends cleanly: requests in process
+// are answered, the log is synced, sessions stay alive for the next start. Any
+// other end is an error. It returns when all goroutines have ended.
+func (s *Server) Run(ctx context.Context) error {
+	if s.client != nil {
+		s.readers.Add(1)
+		go func() {
+			defer s.readers.Done()
+			s.accept(s.client)
+		}()
+	}
+	err := s.load()
+	if err != nil {
+		s.fail(err)
+	}
+	stop := s.work()
+	if err == nil {
+		s.serving.Store(true)
+		close(s.ready)
+		select {
+		case <-ctx.Done():
+		case <-s.dead:
+		}
+	}
+	s.shutdown()
+	stop()
+	if cerr := s.store.Close(); cerr != nil && s.failure == nil {
+		s.failure = fmt.Errorf("data directory: %w", cerr)
+	}
+	return s.failure
+}
+
+// work starts the goroutines behind the connections; the function returned
+// ends them, in the order in which they feed each other.
+func (s *Server) work() (stop func()) {
+	snaps := newSnapshots(s, s.opt.Seed)
+	l := &loop{srv: s, conns: map[replica.ConnID]*conn{},
+		replica: replica.New(s.tree, replicaOptions(s.config()), s.times())}
+	w := &logWriter{srv: s, snaps: snaps}
+	snaps.atStart(s.replayed)
+	var workers sync.WaitGroup
+	quitLoop, quitLog := make(chan struct{}), make(chan struct{})
+	workers.Add(2)
+	go func() {
+		defer workers.Done()
+		l.run(quitLoop)
+	}()
+	go func() {
+		defer workers.Done()
+		w.run(quitLog)
+	}()
+	return func() {
+		close(quitLoop)
+		close(quitLog)
+		workers.Wait()
+		s.writers.Wait()
+		snaps.wait()
+	}
+}
+
+// shutdownMax is how long requests in process may take at a clean end.
+const shutdownMax = 5 * time.Second
+
+// shutdown ends all connections: their readers stop reading, wait for what
+// is in process, and flush.
+func (s *Server) shutdown() {
+	s.serving.Store(false)
+	s.stopping.Store(true)
+	if s.client != nil {
+		s.client.Close()
+	}
+	ended := make(chan struct{})
+	go func() {
+		s.readers.Wait()
+		close(ended)
+	}()
+	for _, c := range s.crowd.all() {
+		c.net.SetReadDeadline(time.Unix(1, 0))
+	}
+	limit := time.NewTimer(shutdownMax)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		return
+	case <-s.dead:
+	case <-limit.C:
+		s.fail(errors.New("shutdown: some requests could not be answered in time"))
+	}
+	for _, c := range s.crowd.all() {
+		c.out.mu.Lock()
+		c.close()
+		c.out.mu.Unlock()
+	}
+	<-ended
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"time"
+
+	"bellwether/internal/metrics"
+	"bellwether/wire"
+)
+
+// stats are the figures of a server, under the names that ZooKeeper's
+// dashboards know. Everybody adds, with atomics alone.
+type stats struct {
+	registry *metrics.Registry
+
+	packetsReceived, packetsSent                   metrics.Counter
+	bytesReceived, bytesSent                       *metrics.Counter
+	connectRequests, reattached, dropped, rejected *metrics.Counter
+	sessionlessGone, expired, notServing           *metrics.Counter
+	proposals, commits, snapshots, broken          *metrics.Counter
+	large, throttled, throttleWaits                *metrics.Counter
+	staleRequests, staleDropped                    *metrics.Counter
+	watchBytes                                     *metrics.Counter
+	authFailed, overflows                          metrics.Counter
+
+	latency                               *metrics.Summary // of all requests, ms
+	readLatency, updateLatency            *metrics.Summary
+	syncTime, snapshotTime, batchSize     *metrics.Summary
+	loadTime, loadTxns, inboxTime, logged *metrics.Summary
+	pause                                 *metrics.Summary
+
+	response lastMinMax // bytes of replies
+}
+
+// newStats registers every figure that the server itself counts.
+func newStats() *stats {
+	r := metrics.New()
+	t := &stats{
+		registry:      r,
+		bytesReceived: r.Counter("bytes_received_count"), bytesSent: r.Counter("response_bytes"),
+		connectRequests: r.Counter("connection_request_count"), reattached: r.Counter("connection_revalidate_count"),
+		dropped: r.Counter("connection_drop_count"), rejected: r.Counter("connection_rejected"),
+		sessionlessGone: r.Counter("sessionless_connections_expired"), expired: r.Counter("stale_sessions_expired"),
+		notServing: r.Counter("cnxn_closed_without_zk_server_running"),
+		proposals:  r.Counter("proposal_count"), commits: r.Counter("commit_count"),
+		snapshots: r.Counter("snap_count"), broken: r.Counter("unrecoverable_error_count"),
+		large: r.Counter("large_requests_rejected"), throttled: r.Counter("throttled_ops"),
+		throttleWaits: r.Counter("request_throttle_wait_count"), staleRequests: r.Counter("stale_requests"),
+		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
+		latency:     metrics.NewSummary(false),
+		readLatency: r.Advanced("readlatency"), updateLatency: r.Advanced("updatelatency"),
+		inboxTime: r.Advanced("prep_processor_queue_time_ms"), logged: r.Advanced("server_write_committed_time_ms"),
+		pause:    r.Advanced("jvm_pause_time_ms"),
+		syncTime: r.Basic("fsynctime"), snapshotTime: r.Basic("snapshottime"), batchSize: r.Basic("sync_processor_batch_size"),
+		loadTime: r.Basic("dbinittime"), loadTxns: r.Basic("startup_txns_loaded"),
+	}
+	t.response.reset()
+	return t
+}
+
+// gauges registers what is asked for rather than counted.
+func (s *Server) gauges() {
+	r := s.stats.registry
+	num := func(name string, f func() int64) { r.Gauge(name, func() float64 { return float64(f()) }) }
+	latency := s.stats.latency
+	r.Gauge("avg_latency", func() float64 { return latency.Figures().Average })
+	r.Gauge("max_latency", func() float64 { return latency.Figures().Max })
+	r.Gauge("min_latency", func() float64 { return latency.Figures().Min })
+	num("packets_received", s.stats.packetsReceived.Value)
+	num("packets_sent", s.stats.packetsSent.Value)
+	num("num_alive_connections", func() int64 { return int64(s.crowd.len()) })
+	num("outstanding_requests", s.inProcess.Load)
+	num("uptime", func() int64 { return s.clock() / int64(time.Millisecond) })
+	num("znode_count", func() int64 { return s.tree.Counts().Nodes })
+	num("watch_count", func() int64 { return s.tree.Counts().Watches })
+	num("ephemerals_count", func() int64 { return s.tree.Counts().Ephemerals })
+	num("approximate_data_size", func() int64 { return s.tree.Counts().DataBytes })
+	num("global_sessions", func() int64 { return s.tree.Counts().Sessions })
+	num("local_sessions", func() int64 { return 0 })
+	num("open_file_descriptor_count", openFiles)
+	num("max_file_descriptor_count", maxFiles)
+	r.Gauge("connection_drop_probability", func() float64 { return 0 })
+	num("last_client_response_size", s.stats.response.last.Load)
+	num("max_client_response_size", s.stats.response.most)
+	num("min_client_response_size", s.stats.response.least)
+	num("outstanding_tls_handshake", func() int64 { return 0 })
+	num("auth_failed_count", s.stats.authFailed.Value)
+	num("non_mtls_remote_conn_count", func() int64 { return s.crowd.count(false) })
+	num("non_mtls_local_conn_count", func() int64 { return s.crowd.count(true) })
+	num("digest_mismatches_count", func() int64 { n, _ := s.tree.DigestMismatches(); return n })
+}
+
+// micro is ns in the thousandths of a ms that a summary of ms observes.
+func micro(ns int64) int64 { return ns / 1000 }
+
+// received accounts for n requests.
+func (t *stats) received(n int64) { t.packetsReceived.Add(n) }
+
+// reads accounts for n requests answered by a reader within ns.
+func (t *stats) reads(n, ns int64) {
+	t.latency.Observe(micro(ns), n)
+	t.readLatency.Observe(micro(ns), n)
+}
+
+// handed accounts for a request that went through the loop.
+func (t *stats) handed(op wire.OpCode, ns int64) {
+	t.latency.Observe(micro(ns), 1)
+	if op.IsWrite() {
+		t.updateLatency.Observe(micro(ns), 1)
+	} else {
+		t.readLatency.Observe(micro(ns), 1)
+	}
+}
+
+// wrote accounts for one write to a client.
+func (t *stats) wrote(b *buffer) {
+	t.packetsSent.Add(b.packets)
+	t.bytesSent.Add(int64(len(b.b)))
+	t.response.note(b)
+}
+
+// synced accounts for one sync of n transactions.
+func (t *stats) synced(took time.Duration, n int) {
+	t.syncTime.Observe(took.Microseconds(), 1)
+	t.batchSize.Observe(int64(n)*metrics.Unit, 1)
+	t.commits.Add(int64(n))
+}
+
+// snapshot accounts for one snapshot.
+func (t *stats) snapshot(took time.Duration) {
+	t.snapshots.Add(1)
+	t.snapshotTime.Observe(took.Microseconds(), 1)
+}
+
+// loaded accounts for a start.
+func (t *stats) loaded(took time.Duration, txns int) {
+	t.loadTime.Observe(took.Microseconds(), 1)
+	t.loadTxns.Observe(int64(txns)*metrics.Unit, 1)
+}
+
+// reset is what the word srst does.
+func (t *stats) reset() {
+	t.latency.Reset()
+	t.packetsReceived.Reset()
+	t.packetsSent.Reset()
+	t.response.reset()
+}

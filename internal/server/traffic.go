@@ -1,0 +1,68 @@
+package server
+
+import (
+	"math"
+	"sync/atomic"
+
+	"bellwether/wire"
+)
+
+// traffic is what the words cons and stat tell of a connection. The output's
+// lock guards it. Latencies are in ns.
+type traffic struct {
+	made     int64 // the server's clock
+	received int64
+	sent     int64
+	lastOp   wire.OpCode
+	lastXid  int32
+	lastZxid wire.Zxid
+	lastAt   int64 // the server's clock; 0: nothing was answered yet
+	last     int64
+	min      int64
+	max      int64
+	total    int64
+	count    int64
+}
+
+// reset is what the word crst does to a connection.
+func (t *traffic) reset() {
+	*t = traffic{made: t.made, lastXid: -1, lastZxid: -1, min: math.MaxInt64}
+}
+
+// answered notes n requests, answered within ns each; the last was xid.
+func (t *traffic) answered(n int64, xid int32, op wire.OpCode, z wire.Zxid, ns int64, at int64) {
+	t.lastOp, t.lastXid, t.lastZxid, t.lastAt = op, xid, z, at
+	t.last = ns
+	t.min, t.max = min(t.min, ns), max(t.max, ns)
+	t.total += n * ns
+	t.count += n
+}
+
+// lastMinMax keeps the sizes of replies, -1 before the first.
+type lastMinMax struct{ last, min, max atomic.Int64 }
+
+func (m *lastMinMax) reset() {
+	m.last.Store(-1)
+	m.min.Store(math.MaxInt64)
+	m.max.Store(-1)
+}
+
+func (m *lastMinMax) most() int64 { return m.max.Load() }
+
+func (m *lastMinMax) least() int64 {
+	if v := m.min.Load(); v != math.MaxInt64 {
+		return v
+	}
+	return -1
+}
+
+// note takes the replies of one write.
+func (m *lastMinMax) note(b *buffer) {
+	m.last.Store(b.last)
+	for old := m.min.Load(); b.min < old && !m.min.CompareAndSwap(old, b.min); {
+		old = m.min.Load()
+	}
+	for old := m.max.Load(); b.max > old && !m.max.CompareAndSwap(old, b.max); {
+		old = m.max.Load()
+	}
+}
