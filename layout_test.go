@@ -51,7 +51,7 @@ var plan = map[string]room{
 	"internal/server": {floor: 4, rooms: "internal/replica internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics", libraries: sys},
 	"internal/admin": {floor: 5, rooms: "internal/server internal/claim internal/metrics wire"},
-	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim", libraries: cobra + " " + readline},
+	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline},
 	"cmd/bellwether": {floor: 7, rooms: "*", libraries: cobra + " " + sys},
 }
 

@@ -1,0 +1,231 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"bellwether/zk"
+)
+
+// Kind says what a load does.
+type Kind string
+
+// The kinds.
+const (
+	Read  Kind = "read"  // getData
+	Write Kind = "write" // setData
+)
+
+// Load is a load of reads or writes.
+type Load struct {
+	Servers     string // as zk.Connect takes them
+	Options     *zk.Options
+	Kind        Kind
+	Connections int // sessions, each with a connection of its own
+	Outstanding int // requests in flight on each
+	Keys        int // znodes that take part
+	Size        int // bytes of data in each
+	Warmup      time.Duration
+	Duration    time.Duration
+	Root        string // a znode that must not exist; it is removed at the end
+}
+
+// Bounds of a load, against slips of the finger.
+const (
+	connectionsMax = 100_000
+	keysMax        = 10_000_000
+)
+
+func (l Load) check() error {
+	switch {
+	case l.Connections < 1 || l.Connections > connectionsMax:
+		return fmt.Errorf("connections: %d, want 1 to %d", l.Connections, connectionsMax)
+	case l.Outstanding < 1:
+		return fmt.Errorf("outstanding: %d, want 1 or more", l.Outstanding)
+	case l.Keys < 1 || l.Keys > keysMax:
+		return fmt.Errorf("keys: %d, want 1 to %d", l.Keys, keysMax)
+	case l.Size < 0:
+		return fmt.Errorf("size: %d, want 0 or more", l.Size)
+	case l.Duration <= 0:
+		return errors.New("duration: want more than 0")
+	}
+	return nil
+}
+
+// Run puts the load on the servers and reports. The znodes it made are
+// removed whatever happens, as far as the servers let it.
+func (l Load) Run(ctx context.Context) (r Report, err error) {
+	if err := l.check(); err != nil {
+		return Report{}, err
+	}
+	clients, err := connectAll(ctx, l.Servers, l.Options, l.Connections)
+	defer closeAll(clients)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := l.prepare(ctx, clients[0]); err != nil {
+		return Report{}, fmt.Errorf("preparing %d znodes: %w", l.Keys, err)
+	}
+	defer func() { err = errors.Join(err, l.clean(context.WithoutCancel(ctx), clients[0])) }()
+
+	if l.Warmup > 0 {
+		if _, err := l.drive(ctx, clients, l.Warmup); err != nil {
+			return Report{}, err
+		}
+	}
+	return l.drive(ctx, clients, l.Duration)
+}
+
+// prepareBatch is how many znodes are made in flight at once.
+const prepareBatch = 500
+
+func (l Load) prepare(ctx context.Context, c *zk.Client) error {
+	if _, _, err := c.Create(ctx, l.Root, nil); err != nil {
+		return err
+	}
+	return inFlight(l.Keys, prepareBatch, func(i int) error {
+		_, _, err := c.Create(ctx, l.key(i), make([]byte, l.Size))
+		return err
+	})
+}
+
+func (l Load) clean(ctx context.Context, c *zk.Client) error {
+	err := inFlight(l.Keys, prepareBatch, func(i int) error {
+		if err := c.Delete(ctx, l.key(i), zk.AnyVersion); !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		return nil
+	})
+	return errors.Join(err, c.Delete(ctx, l.Root, zk.AnyVersion))
+}
+
+func (l Load) key(i int) string { return l.Root + "/" + strconv.Itoa(i) }
+
+// drive keeps every worker busy for d.
+func (l Load) drive(ctx context.Context, clients []*zk.Client, d time.Duration) (Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	n := l.Connections * l.Outstanding
+	took := make([]*latencies, min(n, histogramsMax))
+	for i := range took {
+		took[i] = newLatencies()
+	}
+	workers := make([]*worker, n)
+	for i := range workers {
+		workers[i] = &worker{
+			load: l, client: clients[i%len(clients)], next: i * keyStride,
+			data: make([]byte, l.Size), took: took[i%len(took)],
+		}
+	}
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for _, w := range workers {
+		wg.Go(func() { w.run(ctx) })
+	}
+	wg.Wait()
+	r := reportOf(string(l.Kind), time.Since(begin), merge(took))
+	for _, w := range workers {
+		if w.err != nil {
+			return r, w.err
+		}
+	}
+	return r, nil
+}
+
+// keyStride keeps workers from walking the keys in step; a prime.
+const keyStride = 7919
+
+// worker is one closed loop.
+type worker struct {
+	load   Load
+	client *zk.Client
+	next   int // the key to use
+	data   []byte
+	took   *latencies
+	err    error
+}
+
+func (w *worker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		path := w.load.key(w.next % w.load.Keys)
+		w.next++
+		begin := time.Now()
+		if err := w.call(ctx, path); err != nil {
+			if ctx.Err() == nil {
+				w.err = err
+			}
+			return
+		}
+		w.took.record(time.Since(begin))
+	}
+}
+
+func (w *worker) call(ctx context.Context, path string) (err error) {
+	if w.load.Kind == Write {
+		_, err = w.client.Set(ctx, path, w.data, zk.AnyVersion)
+	} else {
+		_, _, err = w.client.Get(ctx, path)
+	}
+	return err
+}
+
+// inFlight calls f for 0 … n-1 with at most width calls at a time, and
+// returns the first error.
+func inFlight(n, width int, f func(i int) error) error {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		first error
+		next  int
+	)
+	take := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, first == nil && next <= n
+	}
+	for range min(n, width) {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := f(i); err != nil {
+					mu.Lock()
+					first = err
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// dialWidth is how many connections are opened at once.
+const dialWidth = 32
+
+// connectAll opens n sessions; what it returns is to be closed even on error.
+func connectAll(ctx context.Context, servers string, o *zk.Options, n int) ([]*zk.Client, error) {
+	clients := make([]*zk.Client, n)
+	err := inFlight(n, dialWidth, func(i int) (err error) {
+		clients[i], err = zk.Connect(ctx, servers, o)
+		return err
+	})
+	return clients, err
+}
+
+// closeTime bounds the closing of one session.
+const closeTime = 5 * time.Second
+
+func closeAll(clients []*zk.Client) {
+	inFlight(len(clients), dialWidth, func(i int) error {
+		if clients[i] != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+			defer cancel()
+			clients[i].Close(ctx) // a session left open expires
+		}
+		return nil
+	})
+}

@@ -1,0 +1,186 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/zk"
+)
+
+// Environment names that stand in for flags.
+const (
+	envServer = "BELLWETHER_SERVER"
+	envAuth   = "BELLWETHER_AUTH"
+)
+
+// app is what the commands of one invocation share.
+type app struct {
+	servers string
+	timeout time.Duration // how long to try to connect
+	session time.Duration
+	auth    []string
+	output  string
+	readOnly,
+	verbose bool
+
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Commands returns the commands of the client side.
+func Commands() []*cobra.Command {
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	commands := []*cobra.Command{
+		newGet(a), newSet(a), newCreate(a), newDelete(a), newDeleteAll(a), newLs(a), newStat(a),
+		newSync(a), newGetACL(a), newSetACL(a), newCount(a), newWhoAmI(a), newConfig(a),
+		newListQuota(a), newSetQuota(a), newDelQuota(a), newStatus(a),
+	}
+	for _, c := range commands {
+		a.flags(c)
+	}
+	bench := newBench(a)
+	for _, c := range bench.Commands() {
+		a.flags(c)
+	}
+	return append(commands, bench)
+}
+
+// flags gives a command the flags that all commands of the client side have.
+func (a *app) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
+	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
+	f.DurationVar(&a.session, "session-timeout", 10*time.Second, "session timeout to ask for")
+	f.StringArrayVar(&a.auth, "auth", nil, "credential scheme:text, as in digest:user:password; may be repeated (default $"+envAuth+")")
+	f.StringVarP(&a.output, "output", "o", "text", "text or json")
+	f.BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
+	f.BoolVar(&a.verbose, "verbose", false, "say on stderr what the connection does")
+	c.PreRunE = chain(a.checkFlags, c.PreRunE)
+}
+
+// chain runs two hooks one after the other; the second may be nil.
+func chain(first func() error, second func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		if err := first(); err != nil || second == nil {
+			return err
+		}
+		return second(c, args)
+	}
+}
+
+func (a *app) checkFlags() error {
+	if a.output != "text" && a.output != "json" {
+		return usagef("--output %q: want text or json", a.output)
+	}
+	if a.servers == "" {
+		a.servers = os.Getenv(envServer)
+	}
+	if a.servers == "" {
+		a.servers = "127.0.0.1:2181"
+	}
+	if env := os.Getenv(envAuth); len(a.auth) == 0 && env != "" {
+		a.auth = []string{env}
+	}
+	return nil
+}
+
+func (a *app) json() bool { return a.output == "json" }
+
+// options are the client options that the flags ask for.
+func (a *app) options() (*zk.Options, error) {
+	o := &zk.Options{SessionTimeout: a.session, ReadOnly: a.readOnly}
+	for _, s := range a.auth {
+		scheme, text, ok := strings.Cut(s, ":")
+		if !ok {
+			return nil, usagef("--auth %q: want scheme:text, as in digest:user:password", s)
+		}
+		o.Auth = append(o.Auth, zk.Auth{Scheme: scheme, Data: []byte(text)})
+	}
+	if a.verbose {
+		o.Logger = slog.New(slog.NewTextHandler(a.err, nil))
+	}
+	return o, nil
+}
+
+// connect opens a session within the connect timeout.
+func (a *app) connect(ctx context.Context) (*zk.Client, error) {
+	o, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	c, err := zk.Connect(ctx, a.servers, o)
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, zk.ErrBadArguments):
+		return nil, &StatusError{ExitUsage, fmt.Errorf("--server %q: %w", a.servers, err)}
+	case errors.Is(err, zk.ErrAuthFailed):
+		return nil, err
+	}
+	return nil, &StatusError{ExitNoConnection, fmt.Errorf("no connection to %s within %v: %w", a.servers, a.timeout, err)}
+}
+
+// with runs f with a session that is closed behind it. What the server said
+// is put into the words of ZooKeeper's CLI.
+func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
+	ctx := cmd.Context()
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	err = f(ctx, c)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	c.Close(closing) // a session that cannot be closed expires
+	if errors.Is(err, zk.ErrConnectionLoss) {
+		return &StatusError{ExitNoConnection, err}
+	}
+	return inWords(err)
+}
+
+// inWords words the errors that a person meets; scripts match these texts.
+func inWords(err error) error {
+	var op *zk.OpError
+	if !errors.As(err, &op) {
+		return err
+	}
+	for _, w := range []struct {
+		code error
+		text string
+	}{
+		{zk.ErrNoNode, "Node does not exist: %s"},
+		{zk.ErrNodeExists, "Node already exists: %s"},
+		{zk.ErrNotEmpty, "Node not empty: %s"},
+		{zk.ErrBadVersion, "version No is not valid : %s"},
+		{zk.ErrNoAuth, "Insufficient permission : %s"},
+		{zk.ErrInvalidACL, "Acl is not valid : %s"},
+		{zk.ErrNoChildrenForEphemerals, "Ephemerals cannot have children: %s"},
+		{zk.ErrNotReadOnly, "Not a read-only call: %s"},
+		{zk.ErrQuotaExceeded, "Quota has exceeded : %s"},
+	} {
+		if errors.Is(err, w.code) {
+			return fmt.Errorf(w.text, op.Path)
+		}
+	}
+	return err
+}
+
+// argCount checks the number of arguments and words the complaint.
+func argCount(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("%d arguments; usage: %s", len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,323 @@
+package shell
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+func newGet(a *app) *cobra.Command {
+	var stat, watch, b64, hexa bool
+	c := &cobra.Command{
+		Use:   "get PATH",
+		Short: "print a znode's data",
+		Long: "Print a znode's data, and nothing else, to standard output; null data prints as null.\n" +
+			"With -w wait for the next change or deletion and print it as a second line.",
+		Example: "  bellwether get /app/config\n  bellwether get -s /app/config -o json",
+		Args:    argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				data, st, w, err := getMaybeWatch(ctx, zc, args[0], watch)
+				if err != nil {
+					return err
+				}
+				switch {
+				case a.json():
+					err = printJSON(a.out, struct {
+						Path string `json:"path"`
+						dataJSON
+						Stat *statJSON `json:"stat"`
+					}{args[0], dataOf(data), statOf(st)})
+				case b64:
+					fmt.Fprintln(a.out, base64.StdEncoding.EncodeToString(data))
+				case hexa:
+					fmt.Fprint(a.out, hex.Dump(data))
+				case data == nil:
+					fmt.Fprintln(a.out, "null")
+				default:
+					fmt.Fprintf(a.out, "%s\n", data)
+				}
+				if stat && !a.json() {
+					printStat(a.out, st)
+				}
+				return a.waitEvent(ctx, w, err)
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&stat, "stat", "s", false, "print the stat too")
+	f.BoolVarP(&watch, "watch", "w", false, "wait for the next event and print it")
+	f.BoolVarP(&b64, "base64", "b", false, "print the data in base64")
+	f.BoolVarP(&hexa, "hex", "x", false, "print a hex dump")
+	c.MarkFlagsMutuallyExclusive("base64", "hex")
+	return c
+}
+
+func getMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) ([]byte, wire.Stat, *zk.Watch, error) {
+	if watch {
+		return zc.GetW(ctx, path)
+	}
+	data, st, err := zc.Get(ctx, path)
+	return data, st, nil, err
+}
+
+// waitEvent waits for a watch, if there is one, and prints what it delivers.
+func (a *app) waitEvent(ctx context.Context, w *zk.Watch, err error) error {
+	if w == nil || err != nil {
+		return err
+	}
+	e, err := w.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return printJSON(a.out, struct {
+			Event string `json:"event"`
+			Path  string `json:"path"`
+		}{e.Type.String(), e.Path})
+	}
+	_, err = fmt.Fprintf(a.out, "%v %s\n", e.Type, e.Path)
+	return err
+}
+
+func newStat(a *app) *cobra.Command {
+	var watch bool
+	c := &cobra.Command{
+		Use:   "stat PATH",
+		Short: "print a znode's stat",
+		Long:  "Print a znode's stat. With -w wait for the next creation, change or deletion; the znode need not exist then.",
+		Args:  argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				st, ok, w, err := existsMaybeWatch(ctx, zc, args[0], watch)
+				if err != nil {
+					return err
+				}
+				if !ok && w == nil {
+					return &zk.OpError{Op: "exists", Path: args[0], Err: zk.ErrNoNode}
+				}
+				if ok {
+					if err = a.printPathStat(args[0], st); err != nil {
+						return err
+					}
+				}
+				return a.waitEvent(ctx, w, nil)
+			})
+		},
+	}
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "wait for the next event and print it")
+	return c
+}
+
+func existsMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) (wire.Stat, bool, *zk.Watch, error) {
+	if watch {
+		return zc.ExistsW(ctx, path)
+	}
+	st, ok, err := zc.Exists(ctx, path)
+	return st, ok, nil, err
+}
+
+func (a *app) printPathStat(path string, st wire.Stat) error {
+	if a.json() {
+		return printJSON(a.out, struct {
+			Path string    `json:"path"`
+			Stat *statJSON `json:"stat"`
+		}{path, statOf(st)})
+	}
+	printStat(a.out, st)
+	return nil
+}
+
+func newLs(a *app) *cobra.Command {
+	var stat, watch, recursive bool
+	c := &cobra.Command{
+		Use:   "ls [PATH]",
+		Short: "list a znode's children",
+		Long:  "List a znode's children, sorted; -R lists the whole subtree, one path a line.",
+		Args:  argCount(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := "/"
+			if len(args) > 0 {
+				path = args[0]
+			}
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				if recursive {
+					return walk(ctx, zc, path, func(p string) error { return a.printPath(p) })
+				}
+				names, st, w, err := childrenMaybeWatch(ctx, zc, path, watch)
+				if err != nil {
+					return err
+				}
+				slices.Sort(names)
+				if a.json() {
+					err = printJSON(a.out, struct {
+						Path     string    `json:"path"`
+						Children []string  `json:"children"`
+						Stat     *statJSON `json:"stat"`
+					}{path, names, statOf(st)})
+				} else {
+					fmt.Fprintf(a.out, "[%s]\n", strings.Join(names, ", "))
+				}
+				if stat && !a.json() {
+					printStat(a.out, st)
+				}
+				return a.waitEvent(ctx, w, err)
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&stat, "stat", "s", false, "print the stat too")
+	f.BoolVarP(&watch, "watch", "w", false, "wait for the next event and print it")
+	f.BoolVarP(&recursive, "recursive", "R", false, "list the whole subtree")
+	c.MarkFlagsMutuallyExclusive("recursive", "watch")
+	c.MarkFlagsMutuallyExclusive("recursive", "stat")
+	return c
+}
+
+func childrenMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) ([]string, wire.Stat, *zk.Watch, error) {
+	if watch {
+		return zc.ChildrenW(ctx, path)
+	}
+	names, st, err := zc.Children(ctx, path)
+	return names, st, nil, err
+}
+
+func (a *app) printPath(path string) error {
+	if a.json() {
+		return printJSON(a.out, struct {
+			Path string `json:"path"`
+		}{path})
+	}
+	_, err := fmt.Fprintln(a.out, path)
+	return err
+}
+
+// walk visits a subtree, parents first, siblings sorted. What vanishes
+// meanwhile is left out; the top must exist.
+func walk(ctx context.Context, zc *zk.Client, top string, visit func(path string) error) error {
+	names, _, err := zc.Children(ctx, top)
+	if err != nil {
+		return err
+	}
+	if err := visit(top); err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		if err := walk(ctx, zc, join(top, n), visit); err != nil && !isNoNode(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }
+
+func newCount(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "getAllChildrenNumber PATH",
+		Short: "count all descendants of a znode",
+		Args:  argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				n, err := zc.CountDescendants(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return printJSON(a.out, struct {
+						Path  string `json:"path"`
+						Count int    `json:"count"`
+					}{args[0], n})
+				}
+				_, err = fmt.Fprintln(a.out, n)
+				return err
+			})
+		},
+	}
+}
+
+func newSync(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sync PATH",
+		Short: "wait until the connected server has caught up with the leader",
+		Args:  argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				if err := zc.Sync(ctx, args[0]); err != nil {
+					return err
+				}
+				if a.json() {
+					return printJSON(a.out, struct {
+						Synced bool `json:"synced"`
+					}{true})
+				}
+				_, err := fmt.Fprintln(a.out, "Sync is OK")
+				return err
+			})
+		},
+	}
+}
+
+func newWhoAmI(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "show the identities of the connection",
+		Args:  argCount(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				list, err := zc.WhoAmI(ctx)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					type identity struct {
+						Scheme string `json:"scheme"`
+						User   string `json:"user"`
+					}
+					out := []identity{}
+					for _, i := range list {
+						out = append(out, identity{i.Scheme, i.User})
+					}
+					return printJSON(a.out, out)
+				}
+				fmt.Fprintln(a.out, "Auth scheme: User")
+				for _, i := range list {
+					fmt.Fprintf(a.out, "%s: %s\n", i.Scheme, i.User)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func newConfig(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "show the ensemble's configuration as its servers agreed on it",
+		Args:  argCount(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				text, _, err := zc.Config(ctx)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					return printJSON(a.out, struct {
+						Config string `json:"config"`
+					}{string(text)})
+				}
+				_, err = fmt.Fprintf(a.out, "%s\n", text)
+				return err
+			})
+		},
+	}
+}

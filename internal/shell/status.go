@@ -1,0 +1,50 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit statuses of every command. elect adds those of shells and its own.
+const (
+	ExitDone         = 0
+	ExitFailed       = 1
+	ExitUsage        = 2
+	ExitNoConnection = 4
+	ExitLost         = 120 // elect: leadership was lost while the command ran
+	ExitNotObtained  = 121 // elect: not elected within --wait
+	ExitNoServer     = 122 // elect: no connection
+)
+
+// StatusError is an error with the exit status it stands for. A nil Err
+// prints nothing: the status alone is the message.
+type StatusError struct {
+	Status int
+	Err    error
+}
+
+func (e *StatusError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.Err.Error()
+}
+
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// usagef is an error of whoever typed the command.
+func usagef(format string, args ...any) error {
+	return &StatusError{ExitUsage, fmt.Errorf(format, args...)}
+}
+
+// Status is the exit status for what a command returned.
+func Status(err error) int {
+	var s *StatusError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &s):
+		return s.Status
+	}
+	return ExitFailed
+}

@@ -1,0 +1,241 @@
+package shell
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/zk"
+)
+
+// inputMax is the most that a data argument of - reads, in bytes: more than
+// any server takes.
+const inputMax = 64 << 20
+
+// dataArg is a data argument: - reads standard input.
+func (a *app) dataArg(s string, b64 bool) ([]byte, error) {
+	data := []byte(s)
+	if s == "-" {
+		var err error
+		if data, err = io.ReadAll(io.LimitReader(a.in, inputMax+1)); err != nil {
+			return nil, fmt.Errorf("standard input: %w", err)
+		}
+		if len(data) > inputMax {
+			return nil, fmt.Errorf("standard input holds more than %d bytes", inputMax)
+		}
+	}
+	if !b64 {
+		return data, nil
+	}
+	out, err := base64.StdEncoding.DecodeString(string(data))
+	if err != nil {
+		return nil, usagef("data is not base64: %v", err)
+	}
+	return out, nil
+}
+
+func newSet(a *app) *cobra.Command {
+	var (
+		stat, b64 bool
+		version   int32
+	)
+	c := &cobra.Command{
+		Use:     "set PATH DATA",
+		Short:   "replace a znode's data",
+		Long:    "Replace a znode's data; - as DATA reads standard input.",
+		Example: "  bellwether set -v 3 /app/config 'a=1'\n  bellwether set /app/config - < file",
+		Args:    argCount(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := a.dataArg(args[1], b64)
+			if err != nil {
+				return err
+			}
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				st, err := zc.Set(ctx, args[0], data, version)
+				if err != nil || !stat && !a.json() {
+					return err
+				}
+				return a.printPathStat(args[0], st)
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&stat, "stat", "s", false, "print the new stat")
+	f.BoolVarP(&b64, "base64", "b", false, "DATA is base64")
+	f.Int32VarP(&version, "version", "v", zk.AnyVersion, "only if the data version is this; -1: any")
+	return c
+}
+
+func newCreate(a *app) *cobra.Command {
+	var (
+		sequential, ephemeral, container, hold bool
+		ttl                                    int64
+	)
+	c := &cobra.Command{
+		Use:   "create PATH [DATA [ACL]]",
+		Short: "create a znode",
+		Long: "Create a znode. Without DATA it has null data; - reads standard input. ACL is scheme:id:perms[,…].\n" +
+			"An ephemeral znode lives as long as the session of the command: with --hold until the command is\n" +
+			"interrupted, without it until the session times out.",
+		Example: "  bellwether create /app 'hello'\n  bellwether create -s /jobs/n-\n  bellwether create -e --hold /here",
+		Args:    argCount(1, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := createOptions(sequential, ephemeral, container, ttl)
+			if err != nil {
+				return err
+			}
+			var data []byte
+			if len(args) > 1 {
+				if data, err = a.dataArg(args[1], false); err != nil {
+					return err
+				}
+			}
+			if len(args) > 2 {
+				list, err := parseACL(args[2])
+				if err != nil {
+					return err
+				}
+				opts = append(opts, zk.ACLs(list))
+			}
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				path, st, err := zc.Create(ctx, args[0], data, opts...)
+				if err != nil {
+					return err
+				}
+				if a.json() {
+					err = a.printPathStat(path, st)
+				} else {
+					_, err = fmt.Fprintf(a.out, "Created %s\n", path)
+				}
+				if ephemeral && err == nil {
+					return keepEphemeral(ctx, zc, hold)
+				}
+				return err
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVarP(&sequential, "sequential", "s", false, "append a number that only grows to the name")
+	f.BoolVarP(&ephemeral, "ephemeral", "e", false, "delete it when the session ends")
+	f.BoolVarP(&container, "container", "c", false, "delete it some time after its last child went")
+	f.Int64VarP(&ttl, "ttl", "t", 0, "delete it when unused for this many milliseconds")
+	f.BoolVar(&hold, "hold", false, "with -e: keep the session until interrupted")
+	c.MarkFlagsMutuallyExclusive("container", "ephemeral")
+	c.MarkFlagsMutuallyExclusive("container", "sequential")
+	c.MarkFlagsMutuallyExclusive("ttl", "ephemeral")
+	c.MarkFlagsMutuallyExclusive("ttl", "container")
+	return c
+}
+
+func createOptions(sequential, ephemeral, container bool, ttl int64) ([]zk.CreateOption, error) {
+	var mode zk.Mode
+	if sequential {
+		mode |= zk.Sequential
+	}
+	if ephemeral {
+		mode |= zk.Ephemeral
+	}
+	if container {
+		mode |= zk.Container
+	}
+	opts := []zk.CreateOption{mode}
+	if ttl < 0 {
+		return nil, usagef("--ttl %d: want milliseconds above 0", ttl)
+	}
+	if ttl > 0 {
+		opts = append(opts, zk.TTL(time.Duration(ttl)*time.Millisecond))
+	}
+	return opts, nil
+}
+
+// keepEphemeral keeps the session until a signal, or leaves it to time out.
+func keepEphemeral(ctx context.Context, zc *zk.Client, hold bool) error {
+	if !hold {
+		zc.Detach()
+		return nil
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	for s := range zc.States(ctx) {
+		if s.State == zk.Expired {
+			return errors.New("the session expired, and the znode with it")
+		}
+	}
+	return nil
+}
+
+func newDelete(a *app) *cobra.Command {
+	var version int32
+	c := &cobra.Command{
+		Use:   "delete PATH",
+		Short: "delete a znode that has no children",
+		Args:  argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				return zc.Delete(ctx, args[0], version)
+			})
+		},
+	}
+	c.Flags().Int32VarP(&version, "version", "v", zk.AnyVersion, "only if the data version is this; -1: any")
+	return c
+}
+
+func newDeleteAll(a *app) *cobra.Command {
+	var batch int
+	c := &cobra.Command{
+		Use:   "deleteall PATH",
+		Short: "delete a znode and everything below it",
+		Args:  argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if batch < 1 {
+				return usagef("--batch %d: want 1 or more", batch)
+			}
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				return deleteAll(ctx, zc, args[0], batch)
+			})
+		},
+	}
+	c.Flags().IntVarP(&batch, "batch", "b", 1000, "how many to delete in one transaction")
+	return c
+}
+
+// deleteAll deletes a subtree, children first, batch znodes to a multi. A
+// batch that meets a change of others is deleted one by one.
+func deleteAll(ctx context.Context, zc *zk.Client, top string, batch int) error {
+	var paths []string
+	if err := walk(ctx, zc, top, func(p string) error { paths = append(paths, p); return nil }); err != nil {
+		return err
+	}
+	for len(paths) > 0 {
+		n := max(0, len(paths)-batch)
+		var ops []zk.Op
+		for i := len(paths) - 1; i >= n; i-- {
+			ops = append(ops, zk.DeleteOp(paths[i], zk.AnyVersion))
+		}
+		if _, err := zc.Multi(ctx, ops...); err != nil {
+			if err := deleteEach(ctx, zc, paths[n:]); err != nil {
+				return err
+			}
+		}
+		paths = paths[:n]
+	}
+	return nil
+}
+
+func deleteEach(ctx context.Context, zc *zk.Client, paths []string) error {
+	for i := len(paths) - 1; i >= 0; i-- {
+		if err := zc.Delete(ctx, paths[i], zk.AnyVersion); err != nil && !isNoNode(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }
