@@ -39,7 +39,7 @@ func interest(c *server.Connection) int {
 	return 1
 }
 
-func cons(_ *Words, s *server.Server) string {
+func cons(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	for _, c := range s.Connections() {
 		line := brief(&c)
@@ -79,7 +79,7 @@ func opName(c *server.Connection) string {
 // javaDate is how Java prints a date.
 func javaDate(t time.Time) string { return t.Format("Mon Jan 02 15:04:05 MST 2006") }
 
-func dump(_ *Words, s *server.Server) string {
+func dump(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	sets := s.Sessions()
 	total := 0
@@ -129,7 +129,7 @@ func dumpConnections(b *strings.Builder, conns []server.Connection) {
 	fmt.Fprintf(b, "Connections dump:\nConnections Sets (%d)/(%d):\n%s", sets, len(conns), list.String())
 }
 
-func wchs(_ *Words, s *server.Server) string {
+func wchs(_ *texts, s *server.Server) string {
 	total, paths := 0, s.Tree().WatchesByPath()
 	for _, p := range paths {
 		total += len(p.Sessions)
@@ -137,7 +137,7 @@ func wchs(_ *Words, s *server.Server) string {
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", len(s.Tree().WatchesBySession()), len(paths), total)
 }
 
-func wchc(_ *Words, s *server.Server) string {
+func wchc(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	for _, o := range s.Tree().WatchesBySession() {
 		fmt.Fprintf(&b, "%v\n", o.Session)
@@ -149,7 +149,7 @@ func wchc(_ *Words, s *server.Server) string {
 	return b.String()
 }
 
-func wchp(_ *Words, s *server.Server) string {
+func wchp(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	for _, p := range s.Tree().WatchesByPath() {
 		b.WriteString(p.Path + "\n")

@@ -21,7 +21,7 @@ func version2(dir string) string {
 
 // envi lists where the server runs. The keys are ZooKeeper's as far as they
 // mean something here; what speaks of a Java machine speaks of Go.
-func envi(w *Words, _ *server.Server) string {
+func envi(w *texts, _ *server.Server) string {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	host, err := os.Hostname()
@@ -40,7 +40,7 @@ func envi(w *Words, _ *server.Server) string {
 	var b strings.Builder
 	b.WriteString("Environment:\n")
 	for _, l := range [][2]string{
-		{"zookeeper.version", w.Version}, {"host.name", host},
+		{"zookeeper.version", w.version}, {"host.name", host},
 		{"go.version", runtime.Version()},
 		{"os.name", runtime.GOOS}, {"os.arch", runtime.GOARCH},
 		{"user.name", fmt.Sprint(os.Getuid())}, {"user.home", home}, {"user.dir", dir},

@@ -9,14 +9,18 @@ import (
 	"bellwether/internal/server"
 )
 
-// Words answers four-letter words. Its Answer is what server.Options.Words
-// wants. The zero value works.
-type Words struct {
-	// Version is what stands behind "Zookeeper version: ", which tools
-	// compare: 3.9.5-bellwether-…, built on ….
-	Version string
+// Words returns what answers four-letter words, for server.Options.Words; it
+// is safe for any goroutine. version is what stands behind "Zookeeper
+// version: ", which tools compare: 3.9.5-bellwether-…, built on ….
+func Words(version string) func(s *server.Server, word string, mask int64) (text string, known bool) {
+	t := &texts{version: version}
+	return t.answer
+}
 
-	mask atomic.Int64 // the trace mask plus one; 0: never set
+// texts is what the words need besides the server.
+type texts struct {
+	version string
+	mask    atomic.Int64 // the trace mask plus one; 0: never set
 }
 
 // traceMask is what ZooKeeper starts with.
@@ -27,7 +31,7 @@ const notServing = "This ZooKeeper instance is not currently serving requests"
 
 // word is one entry of the table.
 type word struct {
-	text func(w *Words, s *server.Server) string
+	text func(w *texts, s *server.Server) string
 	// idle: works on a server that does not serve.
 	idle bool
 }
@@ -43,7 +47,7 @@ var words = map[string]word{
 	"hash": {text: hash},
 	"isro": {text: isro, idle: true},
 	"mntr": {text: mntr},
-	"ruok": {text: func(*Words, *server.Server) string { return "imok" }, idle: true},
+	"ruok": {text: func(*texts, *server.Server) string { return "imok" }, idle: true},
 	"srst": {text: srst},
 	"srvr": {text: srvr},
 	"stat": {text: stat},
@@ -53,9 +57,9 @@ var words = map[string]word{
 	"wchs": {text: wchs},
 }
 
-// Answer returns the text of a word; known is false for what is none. mask
-// is the argument of stmk. It is safe for any goroutine.
-func (w *Words) Answer(s *server.Server, name string, mask int64) (text string, known bool) {
+// answer returns the text of a word; known is false for what is none. mask
+// is the argument of stmk.
+func (w *texts) answer(s *server.Server, name string, mask int64) (text string, known bool) {
 	e, known := words[name]
 	switch {
 	case !known:
@@ -73,7 +77,7 @@ func (w *Words) Answer(s *server.Server, name string, mask int64) (text string, 
 	return e.text(w, s), true
 }
 
-func isro(_ *Words, s *server.Server) string {
+func isro(_ *texts, s *server.Server) string {
 	switch {
 	case !s.Serving():
 		return "null"
@@ -83,26 +87,26 @@ func isro(_ *Words, s *server.Server) string {
 	return "rw"
 }
 
-func gtmk(w *Words, _ *server.Server) string {
+func gtmk(w *texts, _ *server.Server) string {
 	if m := w.mask.Load(); m != 0 {
 		return fmt.Sprint(m - 1)
 	}
 	return fmt.Sprint(traceMask)
 }
 
-func srst(_ *Words, s *server.Server) string {
+func srst(_ *texts, s *server.Server) string {
 	s.ResetStats()
 	return "Server stats reset.\n"
 }
 
-func crst(_ *Words, s *server.Server) string {
+func crst(_ *texts, s *server.Server) string {
 	s.ResetConnections()
 	return "Connection stats reset.\n"
 }
 
-func srvr(w *Words, s *server.Server) string { return overview(w, s, "") }
+func srvr(w *texts, s *server.Server) string { return overview(w, s, "") }
 
-func stat(w *Words, s *server.Server) string {
+func stat(w *texts, s *server.Server) string {
 	var b strings.Builder
 	b.WriteString("Clients:\n")
 	for _, c := range s.Connections() {
@@ -113,10 +117,10 @@ func stat(w *Words, s *server.Server) string {
 }
 
 // overview is srvr, with clients behind the version.
-func overview(w *Words, s *server.Server, clients string) string {
+func overview(w *texts, s *server.Server, clients string) string {
 	st := s.Status()
 	var b strings.Builder
-	fmt.Fprintf(&b, "Zookeeper version: %s\n", w.Version)
+	fmt.Fprintf(&b, "Zookeeper version: %s\n", w.version)
 	mode := st.Mode
 	if st.ReadOnly {
 		b.WriteString("READ-ONLY mode; serving only read-only clients\n")
@@ -129,7 +133,7 @@ func overview(w *Words, s *server.Server, clients string) string {
 	return b.String()
 }
 
-func conf(_ *Words, s *server.Server) string {
+func conf(_ *texts, s *server.Server) string {
 	c := s.Config()
 	sizes, err := s.Sizes()
 	if err != nil {
@@ -160,7 +164,7 @@ func conf(_ *Words, s *server.Server) string {
 	return b.String()
 }
 
-func dirs(_ *Words, s *server.Server) string {
+func dirs(_ *texts, s *server.Server) string {
 	sizes, err := s.Sizes()
 	if err != nil {
 		return "sizes are not known: " + err.Error() + "\n"
@@ -168,7 +172,7 @@ func dirs(_ *Words, s *server.Server) string {
 	return fmt.Sprintf("datadir_size: %d\nlogdir_size: %d\n", sizes.Snapshots, sizes.Logs)
 }
 
-func hash(_ *Words, s *server.Server) string {
+func hash(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	for _, e := range s.Tree().DigestHistory() {
 		fmt.Fprintf(&b, "%x: %d\n", uint64(e.Zxid), e.Digest)
@@ -176,14 +180,14 @@ func hash(_ *Words, s *server.Server) string {
 	return b.String()
 }
 
-func mntr(w *Words, s *server.Server) string {
+func mntr(w *texts, s *server.Server) string {
 	var b strings.Builder
 	st := s.Status()
 	mode := st.Mode
 	if st.ReadOnly {
 		mode = "read-only"
 	}
-	fmt.Fprintf(&b, "zk_version\t%s\nzk_server_state\t%s\n", w.Version, mode)
+	fmt.Fprintf(&b, "zk_version\t%s\nzk_server_state\t%s\n", w.version, mode)
 	for _, m := range s.Metrics().Samples() {
 		if m.Integer {
 			fmt.Fprintf(&b, "zk_%s\t%.0f\n", m.Name, m.Value)
