@@ -3,6 +3,7 @@ package ensemble
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode"
@@ -29,7 +30,10 @@ type HostPort struct {
 func (a HostPort) IsZero() bool { return a == HostPort{} }
 
 // IsWildcard reports whether the address stands for all addresses of the machine.
-func (a HostPort) IsWildcard() bool { return a.Host == Wildcard || a.Host == "::" }
+func (a HostPort) IsWildcard() bool {
+	ip, err := netip.ParseAddr(a.Host)
+	return err == nil && ip.IsUnspecified()
+}
 
 // String returns host:port with an IPv6 host in brackets, as net.Listen takes
 // it, or nothing for the zero value.
@@ -46,6 +50,30 @@ func bracketed(host string) string {
 		return "[" + host + "]"
 	}
 	return host
+}
+
+// canonicalHost returns the host as ZooKeeper prints it: an IPv6 literal with
+// all its eight numbers, an IPv4 address mapped into IPv6 as itself, and all
+// else as it is written.
+func canonicalHost(host string) string {
+	ip, err := netip.ParseAddr(host)
+	if err != nil || ip.Is4() {
+		return host
+	}
+	if ip.Is4In6() {
+		return ip.Unmap().String()
+	}
+	var b strings.Builder
+	for i, raw := 0, ip.As16(); i < len(raw); i += 2 {
+		if i > 0 {
+			b.WriteByte(':')
+		}
+		b.WriteString(strconv.FormatUint(uint64(raw[i])<<8|uint64(raw[i+1]), 16))
+	}
+	if zone := ip.Zone(); zone != "" {
+		b.WriteString("%" + zone)
+	}
+	return b.String()
 }
 
 // parseClient reads the part after the semicolon of a server line, a port or

@@ -37,7 +37,8 @@ func Latin1(file []byte) string {
 // part at the first unescaped '=', ':' or blank, an odd number of backslashes at
 // the end of a line joins the next one, and key and value are trimmed.
 // Properties come in the order of the text with duplicates kept; of these the
-// last one counts.
+// last one counts. (A single backslash as the last line is an empty key to Java
+// and nothing here.)
 func ReadProperties(text string) ([]Property, error) {
 	var props []Property
 	r := lineReader{rest: text}
@@ -67,18 +68,16 @@ type lineReader struct {
 // next returns the next logical line that is neither blank nor a comment, with
 // its escapes still in place and the number of its first natural line.
 func (r *lineReader) next() (raw string, line int, ok bool) {
-	for len(r.rest) > 0 {
+	for r.rest != "" {
 		part := strings.TrimLeft(r.natural(), blanks)
 		line = r.line
-		if part == "" || part[0] == '#' || part[0] == '!' {
-			continue
-		}
 		var joined strings.Builder
-		for oddBackslashes(part) {
+		for oddBackslashes(part) && (joined.Len() > 0 || !isComment(part)) {
 			joined.WriteString(part[:len(part)-1])
-			if part = ""; len(r.rest) > 0 {
-				part = strings.TrimLeft(r.natural(), blanks)
-			}
+			part = strings.TrimLeft(r.natural(), blanks)
+		}
+		if joined.Len() == 0 && isComment(part) {
+			continue
 		}
 		joined.WriteString(part)
 		if joined.Len() > 0 {
@@ -88,12 +87,18 @@ func (r *lineReader) next() (raw string, line int, ok bool) {
 	return "", 0, false
 }
 
+// isComment reports whether a line begins as a comment does, which makes it one
+// if nothing was joined before it.
+func isComment(s string) bool { return s != "" && (s[0] == '#' || s[0] == '!') }
+
 // blanks are the characters that part key and value.
 const blanks = " \t\f"
 
 // natural consumes one line, ended by \n, \r, \r\n or the end of the text.
 func (r *lineReader) natural() string {
-	r.line++
+	if r.rest != "" {
+		r.line++
+	}
 	i := strings.IndexAny(r.rest, "\r\n")
 	if i < 0 {
 		line := r.rest

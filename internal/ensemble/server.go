@@ -52,8 +52,9 @@ func (a Address) Quorum() string { return HostPort{a.Host, a.QuorumPort}.String(
 // Election returns host:port for votes.
 func (a Address) Election() string { return HostPort{a.Host, a.ElectionPort}.String() }
 
+// String returns host:quorumPort:electionPort in canonical form.
 func (a Address) String() string {
-	return bracketed(a.Host) + ":" + strconv.Itoa(a.QuorumPort) + ":" + strconv.Itoa(a.ElectionPort)
+	return bracketed(canonicalHost(a.Host)) + ":" + strconv.Itoa(a.QuorumPort) + ":" + strconv.Itoa(a.ElectionPort)
 }
 
 // Server is one member of an ensemble: what its server line says.
@@ -91,7 +92,7 @@ func ParseServer(id ServerID, value string) (Server, error) {
 	if err := s.parseAddresses(parts); err != nil {
 		return Server{}, err
 	}
-	slices.SortStableFunc(s.Addresses, func(a, b Address) int { return strings.Compare(a.Host, b.Host) })
+	slices.SortStableFunc(s.Addresses, func(a, b Address) int { return strings.Compare(canonicalHost(a.Host), canonicalHost(b.Host)) })
 	return s, nil
 }
 
@@ -149,7 +150,8 @@ func parseAddress(text string) (Address, string, error) {
 }
 
 // String returns the value of the server line in canonical form: addresses in
-// order of their hosts, the role spelled out once, then the client address.
+// order of their hosts, the role spelled out once, then the client address, and
+// IPv6 literals with all their eight numbers.
 func (s Server) String() string {
 	var b strings.Builder
 	for i, a := range s.Addresses {
@@ -162,7 +164,7 @@ func (s Server) String() string {
 	b.WriteString(s.Role.String())
 	if !s.Client.IsZero() {
 		b.WriteByte(';')
-		b.WriteString(s.Client.String())
+		b.WriteString(HostPort{canonicalHost(s.Client.Host), s.Client.Port}.String())
 	}
 	return b.String()
 }
