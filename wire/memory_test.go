@@ -1,12 +1,37 @@
 package wire
 
-import "runtime"
+import (
+	"runtime"
+	"testing"
+)
 
-// allocated is how many bytes of heap f takes, garbage included.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+// checkAllocated fails if f takes more than limit bytes of heap, garbage
+// included. Others allocate too while f runs, so it is run again, a few
+// times, before it is believed to be f: f must do the same each time.
+func checkAllocated(t testing.TB, limit int, f func()) {
+	t.Helper()
+	const tries = 5
+	var got uint64
+	for range tries {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		if got = after.TotalAlloc - before.TotalAlloc; got <= uint64(limit) {
+			return
+		}
+	}
+	t.Errorf("%d bytes allocated, at most %d are allowed", got, limit)
 }
+
+// Decoding may take allocFactor bytes for each byte of input, garbage
+// included, and allocBase besides: a few records and an error. The worst
+// case is a vector of empty strings from a stream: each takes 4 bytes there
+// and 16 in memory, and a vector that doubles takes up to four times that.
+const (
+	allocFactor = 16
+	allocBase   = 2 << 10
+)
+
+// allocBudget is the most that decoding an input of n bytes may allocate.
+func allocBudget(n int) int { return allocFactor*n + allocBase }

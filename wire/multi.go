@@ -64,7 +64,7 @@ func (r *MultiRequest) decode(c *Coder) {
 			return
 		}
 		rec.Code(c)
-		r.Ops = append(r.Ops, Op{h.Type, rec})
+		r.Ops = push(r.Ops, Op{h.Type, rec})
 	}
 }
 
@@ -151,7 +151,7 @@ func (r *MultiResponse) decode(c *Coder) {
 			}
 			res.Response.Code(c)
 		}
-		r.Results = append(r.Results, res)
+		r.Results = push(r.Results, res)
 	}
 }
 

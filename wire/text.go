@@ -86,17 +86,28 @@ func (c *Coder) text(b []byte) string {
 
 // repair replaces each bad sequence of b by U+FFFD.
 func repair(b []byte) string {
+	size := 0
+	for r, rest := nextRune(b); r >= 0; r, rest = nextRune(rest) {
+		size += utf8.RuneLen(r)
+	}
 	var out strings.Builder
-	out.Grow(len(b) + utf8.UTFMax)
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		if r == utf8.RuneError && size == 1 {
-			size = badSequence(b)
-		}
+	out.Grow(size)
+	for r, rest := nextRune(b); r >= 0; r, rest = nextRune(rest) {
 		out.WriteRune(r)
-		b = b[size:]
 	}
 	return out.String()
+}
+
+// nextRune is the first character of b and what follows it; -1 at the end.
+func nextRune(b []byte) (r rune, rest []byte) {
+	if len(b) == 0 {
+		return -1, nil
+	}
+	r, size := utf8.DecodeRune(b)
+	if r == utf8.RuneError && size == 1 {
+		size = badSequence(b)
+	}
+	return r, b[size:]
 }
 
 // badSequence is how many bytes at the start of b, which is no valid

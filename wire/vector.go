@@ -44,9 +44,20 @@ func nextElement[T any](c *Coder, v *[]T, i, n int) bool {
 	}
 	if i == len(*v) {
 		var zero T
-		*v = append(*v, zero)
+		*v = push(*v, zero)
 	}
 	return true
+}
+
+// push appends e to v. Where v must grow it doubles, no more, so that all
+// the memory it ever took is at most four times what its elements take.
+func push[T any](v []T, e T) []T {
+	if len(v) == cap(v) {
+		bigger := make([]T, len(v), max(2*len(v), 4))
+		copy(bigger, v)
+		v = bigger
+	}
+	return append(v, e)
 }
 
 // Strings codes a vector of strings.
