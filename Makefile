@@ -23,6 +23,7 @@ PARALLEL := 6
 
 FUZZTIME ?= 20s
 SOAK     ?= 10
+COMPARE  ?=
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bellwether ./cmd/bellwether
@@ -85,9 +86,10 @@ soak: tools
 	cd interop && go test -race -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
 	$(MAKE) fuzz
 
-bench:
+# Go benchmarks, then both servers in one run on this machine.
+bench: tools
 	go test -run '^$$' -bench . -benchmem ./...
-	cd interop && go test -run '^$$' -bench . -benchtime 1x -timeout 30m .
+	cd interop && go run ./compare $(COMPARE)
 
 # docs/configuration.md is made from the table of keys.
 docs:

@@ -79,7 +79,7 @@ func (s *Server) command() (*exec.Cmd, error) {
 			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
 		}
 		// The reaper's interval is a Java property that zoo.cfg cannot set there.
-		args := append(slices.Clone(JVM), "-D"+reapKey+"="+strconv.Itoa(s.reapMS),
+		args := append(slices.Clone(s.jvm), "-D"+reapKey+"="+strconv.Itoa(s.reapMS),
 			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", apachePath, apacheMain, s.configPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:

@@ -27,11 +27,11 @@ const (
 )
 
 const (
-	startTimeout = 30 * time.Second      // from exec to the first answer, on a loaded machine
-	stopTimeout  = 15 * time.Second      // from SIGTERM to the end of the process
-	pollInterval = 20 * time.Millisecond // between two readiness questions
-	wordTimeout  = 5 * time.Second       // one four-letter word, connect to close
-	logTail      = 4 << 10               // bytes of a server's log shown on failure
+	startTimeout = 30 * time.Second     // from exec to the first answer, on a loaded machine
+	stopTimeout  = 15 * time.Second     // from SIGTERM to the end of the process
+	pollInterval = 2 * time.Millisecond // between two readiness questions
+	wordTimeout  = 5 * time.Second      // one four-letter word, connect to close
+	logTail      = 4 << 10              // bytes of a server's log shown on failure
 )
 
 // Password is the password of the user "super", who may do anything, on every
@@ -59,6 +59,7 @@ type Server struct {
 	Data string // dataDir and dataLogDir
 
 	dir    string // zoo.cfg and the log
+	jvm    []string
 	reapMS int
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the process has ended
@@ -68,6 +69,10 @@ type Server struct {
 type Options struct {
 	Data  string            // an existing data directory; empty means a new one
 	Extra map[string]string // further lines of zoo.cfg
+
+	// JVM are the options of Apache's Java process; nil means the variable JVM,
+	// which is for quick starts, not for speed.
+	JVM []string
 
 	// Reap is how often the server looks for empty containers and lapsed TTL
 	// nodes; 0 means twice a second.
@@ -87,7 +92,10 @@ func Start(kind Kind, dir string, opt Options) (*Server, error) {
 		return nil, err
 	}
 	reap := cmp.Or(opt.Reap, 500*time.Millisecond)
-	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir, reapMS: int(reap.Milliseconds())}
+	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir, jvm: opt.JVM, reapMS: int(reap.Milliseconds())}
+	if s.jvm == nil {
+		s.jvm = JVM
+	}
 	if err := s.writeConfig(opt.Extra); err != nil {
 		return nil, err
 	}
@@ -143,6 +151,9 @@ func (s *Server) Restart() error {
 	s.Kill()
 	return s.launch()
 }
+
+// PID is the process that runs now.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Log returns the end of what the server wrote.
 func (s *Server) Log() string {
