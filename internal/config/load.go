@@ -161,16 +161,15 @@ func (l *loader) setFamily(k *key) {
 	}
 }
 
-// set deals with one setting as the status of its row says.
+// set deals with one setting as the status of its row says. What has no effect
+// does not stop the start, whatever its value.
 func (l *loader) set(v setting) {
 	k := v.key
 	if k.status == stops {
 		l.refuse(v)
 		return
 	}
-	// A setting that has no effect is checked only where ZooKeeper's own
-	// parser would refuse it, or where the Config shows it.
-	if (k.status != ignored || k.kind&parsed != 0 || k.into != nil) && !k.set(l.c, v.value) {
+	if ok := k.set(l.c, v.value); !ok && k.status != ignored {
 		l.bad(v)
 		return
 	}
