@@ -12,6 +12,8 @@ type DamageError struct {
 	Offset int64  // in bytes; where the damaged record or part begins
 	What   string // what is wrong
 	Do     string // what an operator can do
+
+	gap bool // transactions are missing; nothing that is there is damaged
 }
 
 func (e *DamageError) Error() string {
@@ -39,3 +41,22 @@ type BusyError struct{ Dir string }
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s is in use by another process; stop that one or choose another directory", e.Dir)
 }
+
+// LayoutError: directories that must not be used as they are.
+type LayoutError struct {
+	Dir  string
+	What string
+	Do   string
+}
+
+func (e *LayoutError) Error() string { return fmt.Sprintf("%s %s; %s", e.Dir, e.What, e.Do) }
+
+// PoisonedError: writing the log failed in a way after which it is not known
+// what the disk holds. The process must end; the next start reads it anew.
+type PoisonedError struct{ Err error }
+
+func (e *PoisonedError) Error() string {
+	return fmt.Sprintf("the log is no longer written: %v; see to the disk, then start again", e.Err)
+}
+
+func (e *PoisonedError) Unwrap() error { return e.Err }

@@ -22,7 +22,7 @@ type Sink interface {
 	Reset()
 	Session(id wire.SessionID, timeoutMS int32) error
 	ACL(key int64, acl []wire.ACL) error
-	// Node owns n.Data and n.Stat after the call.
+	// Node owns n.Data after the call; n itself is used again for the next.
 	Node(path string, n *wire.DataNode) error
 	// SnapshotDone ends the snapshot named after zxid. digest is nil where
 	// the file has none; else its zxid may be later than the file's.

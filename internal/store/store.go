@@ -2,8 +2,12 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io"
-	"iter"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
 
 	"bellwether/wire"
 )
@@ -50,115 +54,208 @@ const (
 // Store is a server's history on disk. See the package comment for which
 // calls may run beside each other.
 type Store struct {
-	fs   FS
-	opts Options
+	fs      FS
+	opts    Options
+	snapDir string
+	logDir  string
+	locks   []io.Closer
+	opened  []string // what Open mended
+
+	log logWriter
+
+	mu      sync.Mutex // guards what follows; never held across I/O
+	failed  error      // what poisoned the store
+	loaded  bool
+	last    wire.Zxid
+	synced  wire.Zxid
+	durable logPlace
+	sound   map[string]bool // snapshots, by path, known to be sound and durable
+	haveAny bool            // some snapshot is
 }
 
-// Open locks the directories, makes what is missing and sets aside what an
-// interrupted write left behind. A second process on the same directories
-// gets a [*BusyError].
-func Open(fs FS, o Options) (*Store, error) { return nil, errNotYet }
-
-// Close releases the lock. What was not synced is not promised.
-func (s *Store) Close() error { return errNotYet }
-
-// LoadResult says what Load found.
-type LoadResult struct {
-	// Empty: there was no history at all. If LastZxid is 0 a new one may
-	// begin: write a snapshot 0 of the empty tree before the first Append. If
-	// it is -1 that is not allowed here (NoDBCreate): a member must be
-	// synchronised by a leader first, a standalone server must not start.
-	Empty bool
-	// Snapshot is the zxid of the snapshot used, and SnapshotFile its path;
-	// -1 and "" if none.
-	Snapshot     wire.Zxid
-	SnapshotFile string
-	LastZxid     wire.Zxid // of the snapshot or the last transaction
-	Txns         int       // transactions replayed
-	// Notes tell, one line each, what was mended or passed over.
-	Notes []string
+// logPlace is how far the current log is durable.
+type logPlace struct {
+	path string // empty: no log is being written
+	end  int64
 }
 
-// Load hands the history to sink: the newest sound snapshot and all
-// transactions behind it. It mends what a crash left in the last log. It
-// must be called before the first Append and after each Truncate or
-// InstallSnapshot whose result is to be read; it may be called again.
-// Damage that no crash causes is a [*DamageError]; an error of sink for a
-// transaction is returned as it is.
-func (s *Store) Load(sink Sink) (LoadResult, error) { return LoadResult{}, errNotYet }
-
-// Append puts txns behind the log. They are durable after the next Sync.
-// Errors: a [*FullError] if there is no room; any other poisons the store.
-func (s *Store) Append(txns []*wire.Txn) error { return errNotYet }
-
-// Sync makes everything appended durable. Errors as Append.
-func (s *Store) Sync() error { return errNotYet }
-
-// Roll ends the current log, synced; the next Append begins another.
-func (s *Store) Roll() error { return errNotYet }
-
-// Room probes, after a [*FullError], whether there is space again.
-func (s *Store) Room() error { return errNotYet }
-
-// LastZxid is the last transaction appended, or the snapshot's if later.
-func (s *Store) LastZxid() wire.Zxid { return 0 }
-
-// Synced is the last transaction known to be durable.
-func (s *Store) Synced() wire.Zxid { return 0 }
-
-// LogBytes is the length of the current log's records and header in bytes,
-// 0 between a Roll and the next Append.
-func (s *Store) LogBytes() int64 { return 0 }
-
-// WriteSnapshot writes src, durably, as the snapshot named after zxid, which
-// must be one that src certainly contains. The log must be synced through
-// everything src contains. May run beside Append and Sync, not beside itself.
-func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
-	return SnapshotFile{}, errNotYet
+// Open locks the directories, makes what is missing and takes away what an
+// interrupted write of ours left behind. Errors: a [*BusyError] if another
+// process has the directories, a [*LayoutError] if they are not fit for use.
+func Open(fs FS, o Options) (*Store, error) {
+	if o.LogDir == "" {
+		o.LogDir = o.DataDir
+	}
+	s := &Store{
+		fs:      fs,
+		opts:    o,
+		snapDir: filepath.Join(o.DataDir, versionDir),
+		logDir:  filepath.Join(o.LogDir, versionDir),
+		sound:   map[string]bool{},
+		last:    -1,
+		synced:  -1,
+	}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.unlock())
+	}
+	return s, nil
 }
 
-// SnapshotFile is a snapshot on disk.
-type SnapshotFile struct {
-	Path string
-	Zxid wire.Zxid
-	Size int64 // bytes on disk
+func (s *Store) open() error {
+	for _, dir := range s.dirs() {
+		if err := s.makeDir(dir); err != nil {
+			return err
+		}
+	}
+	if len(s.dirs()) == 2 && sameDir(s.fs, s.snapDir, s.logDir) {
+		s.logDir = s.snapDir
+	}
+	for _, dir := range s.dirs() {
+		lock, err := s.fs.Lock(dir)
+		if err != nil {
+			return err
+		}
+		s.locks = append(s.locks, lock)
+	}
+	if err := checkSplit(s.fs, s.snapDir, s.logDir); err != nil {
+		return err
+	}
+	for _, dir := range s.dirs() {
+		if err := s.tidy(dir); err != nil {
+			return err
+		}
+	}
+	return s.finishCut()
 }
 
-// InstallSnapshot replaces the history: it writes src, received from a
-// leader, as the snapshot of zxid and sets aside all log records above zxid.
-func (s *Store) InstallSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
-	return SnapshotFile{}, errNotYet
+// dirs are the version-2 directories, one if they are the same.
+func (s *Store) dirs() []string {
+	if s.snapDir == s.logDir {
+		return []string{s.snapDir}
+	}
+	return []string{s.snapDir, s.logDir}
 }
 
-// Purge removes what the keep newest sound snapshots (at least 3) do not
-// need, and returns the paths removed. May run beside Append and Sync.
-func (s *Store) Purge(keep int) ([]string, error) { return nil, errNotYet }
-
-// Truncate takes everything after zxid out of the history, durably. Nothing
-// is changed if zxid is not in it. Load afterwards.
-func (s *Store) Truncate(zxid wire.Zxid) error { return errNotYet }
-
-// Epochs are the two promises of a member.
-type Epochs struct {
-	Current  wire.Epoch // of the leader whose history was adopted
-	Accepted wire.Epoch // no leader of an earlier one is accepted
+func (s *Store) makeDir(dir string) error {
+	info, err := s.fs.Stat(dir)
+	switch {
+	case err == nil && !info.Dir:
+		return &LayoutError{dir, "is a file", "move it away"}
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && s.opts.NoDirCreate:
+		return &LayoutError{dir, "is missing, and zookeeper.datadir.autocreate is false", "make it, or allow it to be made"}
+	}
+	return s.fs.MkdirAll(dir)
 }
 
-// Epochs reads the epoch files; missing ones are made from the last zxid, so
-// Load must have been called. Standalone servers do not call it.
-func (s *Store) Epochs() (Epochs, error) { return Epochs{}, errNotYet }
+// sameDir reports whether two names lead to one directory.
+func sameDir(fs FS, a, b string) bool {
+	f, ok := fs.(interface{ sameDir(a, b string) bool })
+	return a == b || ok && f.sameDir(a, b)
+}
 
-// SetCurrentEpoch saves the current epoch durably.
-func (s *Store) SetCurrentEpoch(e wire.Epoch) error { return errNotYet }
+// checkSplit refuses, as upstream does, separate directories of which one
+// holds files of the other: somebody moved half of them.
+func checkSplit(fs FS, snapDir, logDir string) error {
+	if snapDir == logDir {
+		return nil
+	}
+	for _, part := range []struct{ dir, foreign, home string }{
+		{logDir, snapshotPrefix, snapDir},
+		{snapDir, logPrefix, logDir},
+	} {
+		entries, err := fs.ReadDir(part.dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name, part.foreign) {
+				return &LayoutError{part.dir, "holds " + e.Name, "move every file named " + part.foreign + "* to " + part.home}
+			}
+		}
+	}
+	return nil
+}
 
-// SetAcceptedEpoch saves the accepted epoch durably.
-func (s *Store) SetAcceptedEpoch(e wire.Epoch) error { return errNotYet }
+// tidy removes unfinished files, and takes the name from snapshots that
+// upstream left unfinished and would later believe.
+func (s *Store) tidy(dir string) error {
+	entries, err := s.fs.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name)
+		whole, isTemp := strings.CutSuffix(e.Name, ".tmp")
+		_, _, isSnapshot := parseName(whole, snapshotPrefix, true)
+		switch {
+		case strings.HasPrefix(e.Name, tempPrefix):
+			err = s.fs.Remove(path)
+		case isTemp && isSnapshot:
+			var to string
+			if to, err = setAside(s.fs, path); err == nil {
+				s.opened = append(s.opened, fmt.Sprintf("%s was never finished; set aside as %s", path, filepath.Base(to)))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("tidy up: %w", err)
+		}
+	}
+	return nil
+}
 
-// ReadLog yields the synced transactions after zxid, in order and without a
-// gap. If the log does not reach back to zxid, or has a gap, it yields an
-// error and ends. May run beside everything but Truncate.
-func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*wire.Txn, error] {
-	return func(yield func(*wire.Txn, error) bool) { yield(nil, errNotYet) }
+// Close syncs and ends the log, if it is sound, and releases the directories.
+func (s *Store) Close() error {
+	err := s.usable()
+	if err == nil {
+		err = s.Roll()
+	}
+	if s.log.f != nil {
+		err = errors.Join(err, s.log.close())
+	}
+	return errors.Join(err, s.unlock())
+}
+
+func (s *Store) unlock() error {
+	var err error
+	for _, lock := range s.locks {
+		err = errors.Join(err, lock.Close())
+	}
+	s.locks = nil
+	return err
+}
+
+// poison ends all use of the log: what is on disk is no longer known.
+func (s *Store) poison(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = &PoisonedError{err}
+	}
+	return s.failed
+}
+
+// usable reports what poisoned the store, nil if nothing did.
+func (s *Store) usable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+// LastZxid is the last transaction appended, or the snapshot's if later; -1
+// before Load.
+func (s *Store) LastZxid() wire.Zxid {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// Synced is the last transaction known to be durable; -1 before Load.
+func (s *Store) Synced() wire.Zxid {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.synced
 }
 
 // Sizes are the bytes in the two directories, as conf and dirs print them.
@@ -167,15 +264,20 @@ type Sizes struct {
 	Logs      int64
 }
 
-// Sizes adds up the lengths of the files.
-func (s *Store) Sizes() (Sizes, error) { return Sizes{}, errNotYet }
-
-// EncodeSnapshot writes src to w as the stream of a plain snapshot file.
-// Options used: OmitDigest, OmitLastZxid.
-func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) error { return errNotYet }
-
-// DecodeSnapshot reads the stream of a plain snapshot named after zxid into
-// sink, SnapshotDone included, and verifies every seal it has.
-func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) error { return errNotYet }
-
-var errNotYet = errors.New("not yet")
+// Sizes adds up the lengths of the files. May run beside everything.
+func (s *Store) Sizes() (Sizes, error) {
+	var z Sizes
+	for dir, sum := range map[string]*int64{s.snapDir: &z.Snapshots, s.logDir: &z.Logs} {
+		entries, err := s.fs.ReadDir(dir)
+		if err != nil {
+			return z, err
+		}
+		for _, e := range entries {
+			*sum += e.Size
+		}
+	}
+	if s.snapDir == s.logDir {
+		z.Snapshots = z.Logs
+	}
+	return z, nil
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// Report is what Check found. Damage is what no crash causes; a store with
+// none loads. Notes tell of what a crash left, of what is passed over, and of
+// what only matters for older states; a store with notes alone loads too,
+// unless a damage says otherwise.
+type Report struct {
+	Snapshots []CheckedSnapshot
+	Logs      []CheckedLog
+	LastZxid  wire.Zxid // what a start would arrive at; -1 if it would be refused
+	Damage    []*DamageError
+	Notes     []string
+}
+
+// CheckedSnapshot is a snapshot file.
+type CheckedSnapshot struct {
+	Path   string
+	Zxid   wire.Zxid
+	Nodes  int
+	Digest *SnapshotDigest
+	Sound  bool
+}
+
+// CheckedLog is a log file. First and Last are 0 if it holds no record.
+type CheckedLog struct {
+	Path        string
+	First, Last wire.Zxid
+	Records     int
+	End         int64 // behind the last whole record
+	Size        int64
+}
+
+// Check reads the whole directory without changing it and without its lock,
+// and reports all damage, each with file and offset. Beside a running server
+// the last log may look unfinished. An error means that it could not read.
+func Check(fs FS, o Options) (*Report, error) {
+	if o.LogDir == "" {
+		o.LogDir = o.DataDir
+	}
+	c := checker{
+		s:   &Store{fs: fs, opts: o, snapDir: filepath.Join(o.DataDir, versionDir), logDir: filepath.Join(o.LogDir, versionDir)},
+		rep: &Report{LastZxid: -1},
+	}
+	if sameDir(fs, c.s.snapDir, c.s.logDir) {
+		c.s.logDir = c.s.snapDir
+	}
+	if err := checkSplit(fs, c.s.snapDir, c.s.logDir); err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{c.snapshots, c.logs, c.start, c.names} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return c.rep, nil
+}
+
+type checker struct {
+	s   *Store
+	rep *Report
+}
+
+func (c *checker) note(format string, args ...any) {
+	c.rep.Notes = append(c.rep.Notes, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) damage(d *DamageError) {
+	for _, known := range c.rep.Damage {
+		if known.File == d.File && known.Offset == d.Offset {
+			return
+		}
+	}
+	c.rep.Damage = append(c.rep.Damage, d)
+}
+
+func (c *checker) snapshots() error {
+	files, _, err := listFiles(c.s.fs, c.s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		sink := &shape{nodes: map[string]bool{}, acls: map[int64]bool{}}
+		digest, err := readSnapshot(c.s.fs, file, sink)
+		var unsound *UnsoundError
+		switch {
+		case errors.As(err, &unsound) && unsound.Short:
+			c.note("%s is incomplete, as an interrupted writer leaves it: %v", file.path, unsound)
+		case errors.As(err, &unsound):
+			c.damage(&DamageError{File: file.path, Offset: unsound.Offset, What: unsound.Error(),
+				Do: "move it away; an older one and the logs will do if they are sound"})
+		case err != nil:
+			return err
+		}
+		for _, odd := range sink.odd {
+			c.note("%s: %s", file.path, odd)
+		}
+		c.rep.Snapshots = append(c.rep.Snapshots, CheckedSnapshot{file.path, file.zxid, len(sink.nodes), digest, err == nil})
+	}
+	return nil
+}
+
+// shape is a sink that keeps what is needed to see whether a snapshot hangs
+// together.
+type shape struct {
+	ignore
+	nodes map[string]bool
+	acls  map[int64]bool
+	odd   []string
+}
+
+func (s *shape) ACL(key int64, _ []wire.ACL) error {
+	s.acls[key] = true
+	return nil
+}
+
+func (s *shape) Node(path string, n *wire.DataNode) error {
+	if parent := path[:max(0, strings.LastIndexByte(path, '/'))]; path != "" && !s.nodes[parent] {
+		return fmt.Errorf("%q comes before its parent", path)
+	}
+	if n.ACL != -1 && !s.acls[n.ACL] {
+		s.odd = append(s.odd, fmt.Sprintf("%q has the ACL %d, which is not there", path, n.ACL))
+	}
+	s.nodes[path] = true
+	return nil
+}
+
+// logs reads every log to its end, also those that a start would not need.
+func (c *checker) logs() error {
+	logs, _, err := listFiles(c.s.fs, c.s.logDir, logPrefix)
+	if err != nil {
+		return err
+	}
+	h := &history{fs: c.s.fs, logs: logs, base: -1, lost: true}
+	h.report = func(d *DamageError) error {
+		if d.gap {
+			c.note("%v", d)
+		} else {
+			c.damage(d)
+		}
+		return nil
+	}
+	h.each = func(rec logRecord) error {
+		_, err := rec.decode()
+		return err
+	}
+	if err := h.walk(); err != nil {
+		return err
+	}
+	c.rep.Notes = append(c.rep.Notes, h.notes...)
+	for _, e := range h.ends {
+		c.rep.Logs = append(c.rep.Logs, CheckedLog{e.file.path, e.first, e.last, e.records, e.end, e.size})
+		if e.how.ending == endTorn {
+			c.note("%s at offset %d: %s; a crash can have left it so", e.file.path, e.how.off, e.how.what)
+		} else if e.records == 0 && e.how.ending == endClean {
+			c.note("%s holds no transaction", e.file.path)
+		}
+	}
+	return nil
+}
+
+// start does what Load would do, and stops before anything is changed.
+func (c *checker) start() error {
+	snapshots, _, err := listFiles(c.s.fs, c.s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
+	logs, _, err := listFiles(c.s.fs, c.s.logDir, logPrefix)
+	if err != nil {
+		return err
+	}
+	l := loader{s: c.s, sink: ignore{}}
+	_, err = l.newest(snapshots, logs)
+	var d *DamageError
+	if errors.As(err, &d) {
+		c.damage(d)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.rep.Notes = append(c.rep.Notes, l.res.Notes...)
+	c.rep.LastZxid = max(0, l.res.LastZxid)
+	return c.epochs()
+}
+
+// epochs checks the epoch files, if there are any.
+func (c *checker) epochs() error {
+	on, err := c.s.epochsOnDisk()
+	if err == nil && (on.hasCurrent || on.hasAccepted) {
+		_, err = c.s.settleEpochs(on, c.rep.LastZxid.Epoch())
+	}
+	var d *DamageError
+	if errors.As(err, &d) {
+		c.damage(d)
+		return nil
+	}
+	return err
+}
+
+// names notes what lies in the directories and is not read.
+func (c *checker) names() error {
+	for _, dir := range c.s.dirs() {
+		entries, err := c.s.fs.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name)
+			_, _, isLog := parseName(e.Name, logPrefix, false)
+			_, _, isSnapshot := parseName(e.Name, snapshotPrefix, true)
+			switch {
+			case isLog, isSnapshot:
+			case strings.HasPrefix(e.Name, asidePrefix):
+				c.note("%s was set aside", path)
+			case strings.HasPrefix(e.Name, tempPrefix):
+				c.note("%s is unfinished; the next start removes it", path)
+			case strings.HasPrefix(e.Name, logPrefix), strings.HasPrefix(e.Name, snapshotPrefix):
+				c.note("%s is not read here, but a ZooKeeper server may take it for one of its own; move it away", path)
+			}
+		}
+	}
+	if text, err := readSmall(c.s.fs, filepath.Join(c.s.logDir, cutName)); err == nil {
+		c.note("the next start goes on to take out what comes after 0x%s", text)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

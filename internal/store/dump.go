@@ -1,0 +1,72 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// LogEntry is a record of a log file as it lies there.
+type LogEntry struct {
+	Offset int64 // of its checksum
+	End    int64 // behind its end byte
+	Sum    uint32
+	Txn    *wire.Txn
+}
+
+// DumpLog yields the records of one log file, whatever its name. It ends with
+// a [*DamageError] where a record cannot be read; a tail that a crash can
+// have left is no error.
+func DumpLog(fs FS, path string) iter.Seq2[LogEntry, error] {
+	return func(yield func(LogEntry, error) bool) {
+		if err := dumpLog(fs, path, yield); err != nil && !errors.Is(err, errFound) {
+			yield(LogEntry{}, err)
+		}
+	}
+}
+
+func dumpLog(fs FS, path string, yield func(LogEntry, error) bool) (err error) {
+	s, err := openLog(fs, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	v, err := s.header()
+	for err == nil && v.ending == endNone {
+		var rec logRecord
+		if rec, v, err = s.next(); err != nil || v.ending != endNone {
+			break
+		}
+		t, err := rec.decode()
+		if err != nil {
+			return damageAt(path, rec.off, err.Error())
+		}
+		if !yield(LogEntry{rec.off, rec.end, rec.sum, t}, nil) {
+			return errFound
+		}
+	}
+	if err == nil && v.ending == endDamaged {
+		return damageAt(path, v.off, v.what)
+	}
+	return err
+}
+
+// DumpSnapshot reads one snapshot file into sink, which may be an
+// [Offsetter]. The end of the name tells its compression. An [*UnsoundError]
+// says what is wrong with the file.
+func DumpSnapshot(fs FS, path string, sink Sink) error {
+	file := fileName{path: path}
+	file.zxid, _ = looseZxid(filepath.Base(path))
+	switch ext := Compression(strings.TrimPrefix(filepath.Ext(path), ".")); ext {
+	case Gzip, Snappy:
+		file.form = ext
+	}
+	if _, err := readSnapshot(fs, file, sink); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// Names of the epoch files: one decimal number each, in the directory of the
+// snapshots. Each is replaced whole, through a file with .tmp behind its name.
+const (
+	currentEpochName  = "currentEpoch"
+	acceptedEpochName = "acceptedEpoch"
+)
+
+// Epochs are the two promises of a member.
+type Epochs struct {
+	Current  wire.Epoch // of the leader whose history was adopted
+	Accepted wire.Epoch // no leader of an earlier one is accepted
+}
+
+// Epochs reads the epoch files; where there are none yet they are made from
+// the last zxid. Load must have come before. A standalone server has none
+// and does not call it. Epochs that contradict the log or each other in a way
+// no crash explains are a [*DamageError].
+func (s *Store) Epochs() (Epochs, error) {
+	if err := s.usable(); err != nil {
+		return Epochs{}, err
+	}
+	on, err := s.epochsOnDisk()
+	if err != nil {
+		return Epochs{}, err
+	}
+	e, err := s.settleEpochs(on, max(0, s.LastZxid()).Epoch())
+	if err != nil {
+		return Epochs{}, err
+	}
+	if !on.hasCurrent || e.Current != on.Current {
+		if err := s.SetCurrentEpoch(e.Current); err != nil {
+			return Epochs{}, err
+		}
+	}
+	if !on.hasAccepted {
+		return e, s.SetAcceptedEpoch(e.Accepted)
+	}
+	return e, nil
+}
+
+// epochsOnDisk are the files as they are found.
+type epochsOnDisk struct {
+	Epochs
+	hasCurrent, hasAccepted bool
+}
+
+func (s *Store) epochsOnDisk() (on epochsOnDisk, err error) {
+	if on.Current, on.hasCurrent, err = s.readEpoch(currentEpochName); err != nil {
+		return on, err
+	}
+	on.Accepted, on.hasAccepted, err = s.readEpoch(acceptedEpochName)
+	return on, err
+}
+
+// settleEpochs decides what the epochs are, given the epoch of the log's end.
+//
+// A log ahead of currentEpoch comes of a member that crashed after it had
+// synced what a new leader sent and before it adopted that leader's epoch.
+// What it has is a beginning of that history, as a follower of the log's own
+// last epoch would have it; so that epoch is taken.
+func (s *Store) settleEpochs(on epochsOnDisk, floor wire.Epoch) (Epochs, error) {
+	e := on.Epochs
+	switch {
+	case !on.hasCurrent && e.Accepted > floor:
+		return e, s.epochDamage(currentEpochName, fmt.Sprintf("it is missing, and %s is %d", acceptedEpochName, e.Accepted))
+	case !on.hasAccepted && e.Current > floor:
+		return e, s.epochDamage(acceptedEpochName, fmt.Sprintf("it is missing, and %s is %d", currentEpochName, e.Current))
+	}
+	if !on.hasAccepted {
+		e.Accepted = floor
+	}
+	if !on.hasCurrent {
+		e.Current = floor
+	}
+	if e.Current < floor {
+		tmp, ok, err := s.readEpoch(currentEpochName + ".tmp")
+		switch {
+		case err == nil && ok && tmp >= floor && tmp <= e.Accepted:
+			e.Current = tmp
+		case e.Accepted >= floor:
+			e.Current = floor
+		default:
+			return e, s.epochDamage(currentEpochName, fmt.Sprintf("it says %d, %s says %d, and the log has transactions of epoch %d",
+				e.Current, acceptedEpochName, e.Accepted, floor))
+		}
+	}
+	if e.Accepted < e.Current {
+		return e, s.epochDamage(acceptedEpochName, fmt.Sprintf("it says %d, less than %s with %d", e.Accepted, currentEpochName, e.Current))
+	}
+	return e, nil
+}
+
+func (s *Store) epochDamage(name, what string) error {
+	return damageAt(filepath.Join(s.snapDir, name), 0, what)
+}
+
+// SetCurrentEpoch saves the current epoch, durably.
+func (s *Store) SetCurrentEpoch(e wire.Epoch) error { return s.setEpoch(currentEpochName, e) }
+
+// SetAcceptedEpoch saves the accepted epoch, durably.
+func (s *Store) SetAcceptedEpoch(e wire.Epoch) error { return s.setEpoch(acceptedEpochName, e) }
+
+func (s *Store) setEpoch(name string, e wire.Epoch) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	return writeAtomic(s.fs, filepath.Join(s.snapDir, name), strconv.FormatInt(int64(e), 10))
+}
+
+// readEpoch reads one file; ok is false if it does not exist.
+func (s *Store) readEpoch(name string) (e wire.Epoch, ok bool, err error) {
+	text, err := readSmall(s.fs, filepath.Join(s.snapDir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	n, err := strconv.ParseInt(strings.TrimSuffix(line, "\r"), 10, 64)
+	if err != nil || n < 0 {
+		return 0, false, s.epochDamage(name, fmt.Sprintf("%q is not an epoch", line))
+	}
+	return wire.Epoch(n), true, nil
+}
+
+// writeAtomic replaces a small file, durably and whole.
+func writeAtomic(fs FS, path, text string) error {
+	temp := path + ".tmp"
+	f, err := fs.Create(temp)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt([]byte(text), 0); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", temp, err)
+	}
+	if err := fs.Rename(temp, path); err != nil {
+		return err
+	}
+	return fs.SyncDir(filepath.Dir(path))
+}
+
+// smallMax is the most that is read of a small file, in bytes.
+const smallMax = 4096
+
+func readSmall(fs FS, path string) (text string, err error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, smallMax))
+	return string(b), err
+}

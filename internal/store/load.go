@@ -1,0 +1,274 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"bellwether/wire"
+)
+
+// LoadResult says what Load found.
+type LoadResult struct {
+	// Empty: there was no history at all. If LastZxid is 0 a new one may
+	// begin: write a snapshot 0 of the empty tree before the first Append. If
+	// it is -1 that is not allowed here (NoDBCreate): a member must be
+	// synchronised by a leader first, a standalone server must not start.
+	Empty bool
+	// Snapshot is the zxid of the snapshot used, and SnapshotPath where it
+	// is; -1 and "" if none.
+	Snapshot     wire.Zxid
+	SnapshotPath string
+	LastZxid     wire.Zxid // of the last transaction, or the snapshot's if later
+	Txns         int       // replayed
+	// Notes tell, one line each, what was mended or passed over.
+	Notes []string
+}
+
+// Load hands the history to sink: the newest sound snapshot and all
+// transactions behind it. It ends the current log, sets aside or cuts off
+// what a crash left unfinished at the end, and makes the rest durable. It
+// must come before the first Append, and after Truncate or InstallSnapshot
+// where their result is to be read.
+//
+// Damage that no crash causes is a [*DamageError], and nothing is changed
+// then. An error of sink for a transaction is returned as it is.
+func (s *Store) Load(sink Sink) (LoadResult, error) {
+	if err := s.Roll(); err != nil {
+		return LoadResult{}, err
+	}
+	l := loader{s: s, sink: sink}
+	l.res.Notes, s.opened = s.opened, nil
+	if err := l.load(); err != nil {
+		return LoadResult{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded, s.haveAny = true, l.res.Snapshot >= 0
+	s.last, s.synced = l.res.LastZxid, l.res.LastZxid
+	return l.res, nil
+}
+
+// loader is one run of Load.
+type loader struct {
+	s       *Store
+	sink    Sink
+	res     LoadResult
+	unsound []unsoundSnapshot // newer than the one used
+}
+
+type unsoundSnapshot struct {
+	file fileName
+	err  *UnsoundError
+}
+
+func (l *loader) note(format string, args ...any) {
+	l.res.Notes = append(l.res.Notes, fmt.Sprintf(format, args...))
+}
+
+func (l *loader) load() error {
+	snapshots, _, err := listFiles(l.s.fs, l.s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
+	logs, _, err := listFiles(l.s.fs, l.s.logDir, logPrefix)
+	if err != nil {
+		return err
+	}
+	ends, err := l.newest(snapshots, logs)
+	if err != nil {
+		return err
+	}
+	if err := l.mend(ends); err != nil {
+		return err
+	}
+	return l.begin()
+}
+
+// newest loads from the newest snapshot that works out.
+func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
+	for i := len(snapshots) - 1; i >= 0; i-- {
+		ends, err := l.from(snapshots[i], logs)
+		var unsound *UnsoundError
+		if !errors.As(err, &unsound) {
+			return ends, err
+		}
+		l.unsound = append(l.unsound, unsoundSnapshot{snapshots[i], unsound})
+		l.note("%s is passed over for an older one: %v", snapshots[i].path, unsound)
+	}
+	if len(l.unsound) > 0 {
+		return nil, l.unsound[0].damage("none of the snapshots is sound")
+	}
+	return l.withoutSnapshot(logs)
+}
+
+// from loads one snapshot and the logs behind it. An [*UnsoundError] means
+// that an older snapshot should be tried.
+func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
+	l.sink.Reset()
+	digest, err := readSnapshot(l.s.fs, file, l.sink)
+	if err != nil {
+		return nil, err
+	}
+	l.res.Snapshot, l.res.SnapshotPath = file.zxid, file.path
+	ends, err := l.replay(logs, file.zxid)
+	if err != nil {
+		return nil, err
+	}
+	if digest != nil && digest.Zxid > l.res.LastZxid {
+		return nil, &UnsoundError{What: fmt.Sprintf("it knows of %v and the logs end at %v", digest.Zxid, l.res.LastZxid)}
+	}
+	return ends, l.covered()
+}
+
+// replay hands the transactions above base to the sink.
+func (l *loader) replay(logs []fileName, base wire.Zxid) ([]logEnd, error) {
+	l.res.Txns = 0
+	h := &history{fs: l.s.fs, logs: logsFrom(logs, base), base: base}
+	h.report = func(d *DamageError) error { return d }
+	h.each = func(rec logRecord) error {
+		t, err := rec.decode()
+		if err != nil {
+			return err
+		}
+		l.res.Txns++
+		return l.sink.Txn(t)
+	}
+	err := h.walk()
+	l.res.Notes = append(l.res.Notes, h.notes...)
+	l.res.LastZxid = h.last
+	return h.ends, err
+}
+
+// withoutSnapshot decides whether there may be a history without one.
+func (l *loader) withoutSnapshot(logs []fileName) ([]logEnd, error) {
+	l.sink.Reset()
+	l.res.Snapshot = -1
+	if i, err := lastHolding(l.s.fs, logs); err != nil {
+		return nil, err
+	} else if i >= 0 && !l.s.opts.TrustEmpty {
+		return nil, &DamageError{File: logs[i].path, What: "there are transactions but no snapshot to which they belong",
+			Do: "restore the snapshots; or, if this directory is of a release that wrote none, " +
+				"start once with snapshot.trust.empty=true"}
+	}
+	return l.replay(logs, 0)
+}
+
+func (u unsoundSnapshot) damage(what string) *DamageError {
+	return damageAt(u.file.path, u.err.Offset, fmt.Sprintf("%v; %s", u.err, what))
+}
+
+// covered refuses a history that ends before an unsound snapshot: what that
+// one contained is missing, and to go on would be to go back in time.
+func (l *loader) covered() error {
+	for _, u := range l.unsound {
+		if u.file.zxid > l.res.LastZxid {
+			return u.damage(fmt.Sprintf("the logs end at %v, before it", l.res.LastZxid))
+		}
+	}
+	return nil
+}
+
+// mend makes the walked logs durable and clean: what a killed process left in
+// the system's memory was promised to nobody until now, but will be.
+func (l *loader) mend(ends []logEnd) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	for i := len(ends) - 1; i >= 0 && ends[i].records == 0; i-- {
+		to, err := setAside(l.s.fs, ends[i].file.path)
+		if err != nil {
+			return err
+		}
+		l.note("%s holds no transaction; set aside as %s", ends[i].file.path, filepath.Base(to))
+		ends = ends[:i]
+	}
+	for i, e := range ends {
+		if err := l.settle(e, i == len(ends)-1); err != nil {
+			return fmt.Errorf("mend %s: %w", e.file.path, err)
+		}
+	}
+	return l.s.fs.SyncDir(l.s.logDir)
+}
+
+// settle syncs one log; behind the last record of the last one it cuts.
+func (l *loader) settle(e logEnd, last bool) (err error) {
+	f, err := l.s.fs.Append(e.file.path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if last && e.how.ending == endTorn {
+		l.note("%s at offset %d: %s; cut off there, behind %v", e.file.path, e.how.off, e.how.what, e.last)
+		keepTail(l.s.fs, f, e)
+	}
+	if last && e.size > e.end {
+		if err := f.Truncate(e.end); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
+}
+
+// keepTail copies what will be cut off, in case it was worth something. It
+// must not keep a server with a full disk from starting, so it only tries.
+func keepTail(fs FS, f File, e logEnd) {
+	tail := make([]byte, min(e.size-e.end, syncMax))
+	if n, err := f.ReadAt(tail, e.end); n < len(tail) || err != nil || allZero(tail) {
+		return
+	}
+	dir, base := filepath.Split(e.file.path)
+	to, err := fs.Create(filepath.Join(dir, fmt.Sprintf("%s%s.from-%d", asidePrefix, base, e.end)))
+	if err != nil {
+		return
+	}
+	_, err = to.WriteAt(tail, 0)
+	if errors.Join(err, to.Close()) != nil {
+		_ = fs.Remove(filepath.Join(dir, fmt.Sprintf("%s%s.from-%d", asidePrefix, base, e.end)))
+	}
+}
+
+// markerName is the file that allows an empty history, in either directory
+// above version-2: upstream's script puts it into the one, its server looks
+// into the other.
+const markerName = "initialize"
+
+// begin decides, where nothing was found, whether a history may begin.
+func (l *loader) begin() error {
+	if l.res.Snapshot >= 0 {
+		if err := l.s.removeMarker(); err != nil {
+			l.note("the marker that allows an empty history stays: %v", err)
+		}
+		return nil
+	}
+	if l.res.Txns > 0 {
+		return nil
+	}
+	l.res.Empty, l.res.LastZxid = true, 0
+	if !l.s.opts.NoDBCreate {
+		return nil
+	}
+	for _, path := range l.s.markers() {
+		if _, err := l.s.fs.Stat(path); err == nil {
+			return nil
+		}
+	}
+	l.res.LastZxid = -1
+	return nil
+}
+
+func (s *Store) markers() []string {
+	return []string{filepath.Join(s.opts.DataDir, markerName), filepath.Join(s.opts.LogDir, markerName)}
+}
+
+// removeMarker takes the marker away once there is a snapshot, not before: a
+// crash in between must not leave an empty directory that may not begin.
+func (s *Store) removeMarker() error {
+	for _, path := range s.markers() {
+		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"bellwether/wire"
+)
+
+// preallocDefault is how far a log is extended ahead, in bytes.
+const preallocDefault = 64 << 20
+
+// preallocSlack is how near to the end of the extension, in bytes, the next
+// one is made.
+const preallocSlack = 4096
+
+// logWriter is the log being written: buf goes to offset pos of f. It
+// belongs to the goroutine that calls Append and Sync.
+type logWriter struct {
+	f       File // nil: the next Append begins a log
+	path    string
+	buf     []byte // encoded and not written
+	pos     int64
+	synced  int64 // durable up to here
+	length  int64 // of the file, with what was allocated ahead
+	newName bool  // the name is not durable yet
+	sparse  bool  // there is no room to allocate ahead
+	coder   wire.Coder
+}
+
+func (w *logWriter) close() error {
+	err := w.f.Close()
+	*w = logWriter{buf: w.buf[:0], coder: w.coder}
+	return err
+}
+
+// Append puts txns, which follow each other and the last one without a gap,
+// behind the log. They are durable after the next Sync; where there are many
+// it syncs by itself. A [*FullError] if there is no room, see there; a
+// transaction out of line is refused without effect; every other error is a
+// [*PoisonedError] and for good.
+func (s *Store) Append(txns []*wire.Txn) error {
+	if err := s.appendable(txns); err != nil {
+		return err
+	}
+	for _, t := range txns {
+		if err := s.append(t); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.last = t.Zxid
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// appendable checks the line before anything is written: a gap on disk could
+// not be opened again, by us or by upstream.
+func (s *Store) appendable(txns []*wire.Txn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.failed != nil:
+		return s.failed
+	case !s.loaded:
+		return errors.New("append: the history was not loaded")
+	case !s.haveAny:
+		return errors.New("append: there is no snapshot yet to which a log could belong; write one first")
+	}
+	last := s.last
+	for _, t := range txns {
+		if !follows(last, t.Zxid) {
+			return fmt.Errorf("append: transaction %v does not follow %v", t.Zxid, last)
+		}
+		last = t.Zxid
+	}
+	return nil
+}
+
+func (s *Store) append(t *wire.Txn) error {
+	w := &s.log
+	if w.f == nil {
+		if err := s.begin(t.Zxid); err != nil {
+			return err
+		}
+	}
+	before := len(w.buf)
+	buf, err := appendRecord(&w.coder, w.buf, t)
+	if err != nil {
+		return err
+	}
+	w.buf = buf
+	if w.pos+int64(len(buf))-w.synced <= syncMax || w.pos+int64(before) == w.synced {
+		return nil
+	}
+	// A tear never spans more than syncMax: sync what is before this record.
+	rest := append([]byte(nil), buf[before:]...)
+	w.buf = buf[:before]
+	if err := s.Sync(); err != nil {
+		return err
+	}
+	w.buf = append(w.buf, rest...)
+	return nil
+}
+
+// begin makes the log whose first transaction is z.
+func (s *Store) begin(z wire.Zxid) error {
+	w := &s.log
+	w.path = filepath.Join(s.logDir, logName(z))
+	if _, err := s.fs.Stat(w.path); err == nil {
+		if _, err := setAside(s.fs, w.path); err != nil {
+			return s.poison(err)
+		}
+	}
+	f, err := s.fs.Create(w.path)
+	if isFull(err) {
+		return s.full(err)
+	}
+	if err != nil {
+		return s.poison(err)
+	}
+	w.f, w.newName = f, true
+	w.length = logHeaderLen
+	w.buf = appendLogHeader(w.buf[:0])
+	return nil
+}
+
+// Sync makes everything appended durable. Errors as Append.
+func (s *Store) Sync() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	w := &s.log
+	if w.f == nil || w.pos+int64(len(w.buf)) == w.synced {
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	if !s.opts.NoSync {
+		if err := s.syncLog(); err != nil {
+			return s.poison(err)
+		}
+	}
+	w.synced = w.pos
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = s.last
+	s.durable = logPlace{w.path, w.synced}
+	return nil
+}
+
+// syncLog makes content and name durable. It is not tried again after an
+// error: the system may have dropped what it could not write.
+func (s *Store) syncLog() error {
+	w := &s.log
+	if err := w.f.Sync(); err != nil {
+		return fmt.Errorf("sync %s from offset %d: %w", w.path, w.synced, err)
+	}
+	if w.newName {
+		if err := s.fs.SyncDir(s.logDir); err != nil {
+			return fmt.Errorf("sync %s: %w", s.logDir, err)
+		}
+		w.newName = false
+	}
+	return nil
+}
+
+// flush writes the buffer.
+func (s *Store) flush() error {
+	w := &s.log
+	if err := s.extend(int64(len(w.buf))); err != nil {
+		return err
+	}
+	n, err := w.f.WriteAt(w.buf, w.pos)
+	switch {
+	case err == nil:
+	case isFull(err):
+		return s.full(err)
+	default:
+		return s.poison(fmt.Errorf("write %s at offset %d: %w", w.path, w.pos+int64(n), err))
+	}
+	w.pos += int64(n)
+	w.length = max(w.length, w.pos)
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// extend allocates ahead as upstream does, so that a sync need not write a
+// new length each time. Without room for that the log goes on without.
+func (s *Store) extend(n int64) error {
+	w := &s.log
+	ahead := s.opts.PreallocBytes
+	if ahead == 0 {
+		ahead = preallocDefault
+	}
+	if ahead < 0 || w.sparse || w.pos+n+preallocSlack < w.length {
+		return nil
+	}
+	length := w.pos + n + preallocSlack + ahead
+	length -= length % ahead
+	err := w.f.Allocate(length)
+	if isFull(err) {
+		w.sparse = true
+		return nil
+	}
+	if err != nil {
+		return s.poison(fmt.Errorf("extend %s: %w", w.path, err))
+	}
+	w.length = length
+	return nil
+}
+
+// full cuts the log back, durably, to what is synced: what was refused must
+// not be there after a crash.
+func (s *Store) full(cause error) error {
+	w := &s.log
+	path := w.path
+	if w.f != nil {
+		if err := s.cutBack(); err != nil {
+			return s.poison(fmt.Errorf("cut back %s, which has no room: %w", path, err))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = s.synced
+	return &FullError{File: path, Zxid: s.synced, Err: cause}
+}
+
+func (s *Store) cutBack() error {
+	w := &s.log
+	if err := w.f.Truncate(w.synced); err != nil {
+		return err
+	}
+	if err := w.f.Sync(); err != nil {
+		return err
+	}
+	w.buf = w.buf[:0]
+	w.pos, w.length, w.sparse = w.synced, w.synced, false
+	if w.synced > 0 {
+		return nil
+	}
+	if err := s.fs.Remove(w.path); err != nil { // it holds nothing
+		return err
+	}
+	return w.close()
+}
+
+// Roll ends the current log, synced; the next Append begins another.
+func (s *Store) Roll() error {
+	if err := s.Sync(); err != nil {
+		return err
+	}
+	w := &s.log
+	if w.f == nil {
+		return nil
+	}
+	// Give back what was allocated ahead. That it may not be durable, or not
+	// be possible, changes nothing: zeros at the end mean nothing.
+	if w.length > w.pos {
+		_ = w.f.Truncate(w.pos)
+	}
+	if err := w.close(); err != nil {
+		return s.poison(fmt.Errorf("close the log: %w", err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.durable = logPlace{}
+	return nil
+}
+
+// LogBytes is the length of the current log in bytes, without what is
+// allocated ahead; 0 between a Roll and the next Append. It belongs to the
+// goroutine that appends.
+func (s *Store) LogBytes() int64 { return s.log.pos + int64(len(s.log.buf)) }
+
+// roomLen is what Room must be able to write, in bytes.
+const roomLen = 1 << 20
+
+// Room probes, after a [*FullError], whether there is space again: nil, or
+// another FullError.
+func (s *Store) Room() (err error) {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	path := filepath.Join(s.logDir, tempPrefix+"room")
+	f, err := s.fs.Create(path)
+	if err == nil {
+		_, err = f.WriteAt(make([]byte, roomLen), 0)
+		if err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close(), s.fs.Remove(path))
+	}
+	if err != nil {
+		return &FullError{File: path, Zxid: s.Synced(), Err: err}
+	}
+	return nil
+}

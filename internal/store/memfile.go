@@ -1,0 +1,274 @@
+package store
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// sectorLen is what a disk writes whole or not at all, in bytes.
+const sectorLen = 512
+
+// sector is never changed once it is in a content: copies share it.
+type sector [sectorLen]byte
+
+// content is a sparse file; a missing sector reads as zeros.
+type content struct {
+	size    int64
+	sectors map[int64]*sector
+}
+
+func (c content) clone() content { return content{c.size, maps.Clone(c.sectors)} }
+
+// cut shortens c to size.
+func (c *content) cut(size int64) {
+	for i := range c.sectors {
+		if i*sectorLen >= size {
+			delete(c.sectors, i)
+		}
+	}
+	if last := c.sectors[size/sectorLen]; last != nil {
+		short := *last
+		clear(short[size%sectorLen:])
+		c.sectors[size/sectorLen] = &short
+	}
+	c.size = size
+}
+
+func (c *content) readAt(b []byte, off int64) int {
+	n := int(min(int64(len(b)), max(0, c.size-off)))
+	for done := 0; done < n; {
+		at := off + int64(done)
+		part := b[done:min(n, done+int(sectorLen-at%sectorLen))]
+		if s := c.sectors[at/sectorLen]; s != nil {
+			copy(part, s[at%sectorLen:])
+		} else {
+			clear(part)
+		}
+		done += len(part)
+	}
+	return n
+}
+
+// memInode is a file as programs see it and as the disk has it. dirty are
+// the sectors written since the last sync, cut the least length since then
+// if that is shorter than the disk's, else -1.
+type memInode struct {
+	live, disk content
+	dirty      map[int64]bool
+	cut        int64
+}
+
+func newMemInode() *memInode {
+	return &memInode{
+		live:  content{sectors: map[int64]*sector{}},
+		disk:  content{sectors: map[int64]*sector{}},
+		dirty: map[int64]bool{},
+		cut:   -1,
+	}
+}
+
+func (ino *memInode) sync() {
+	ino.disk = ino.live.clone()
+	ino.forget()
+}
+
+// forget drops the knowledge of what is not on disk, as a failed sync does:
+// the next one will not write it.
+func (ino *memInode) forget() {
+	clear(ino.dirty)
+	ino.cut = -1
+}
+
+// crash decides what of the file reached the disk.
+func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool) {
+	c := ino.disk
+	cut := int64(-1)
+	if ino.cut >= 0 && keep(rng) {
+		cut = ino.cut
+		c.cut(cut)
+	}
+	size := c.size
+	if (ino.cut < 0 || cut >= 0) && keep(rng) {
+		size = ino.live.size
+	}
+	for _, i := range slices.Sorted(maps.Keys(ino.dirty)) {
+		if ino.cut >= 0 && cut < 0 && (i+1)*sectorLen > ino.cut {
+			continue // the cut is lost, and with it what was written behind
+		}
+		if !keep(rng) {
+			continue
+		}
+		if s := ino.live.sectors[i]; s != nil {
+			c.sectors[i] = s
+		} else {
+			delete(c.sectors, i)
+		}
+	}
+	c.cut(size)
+	ino.disk = c
+	ino.live = c.clone()
+	ino.forget()
+}
+
+// resize sets the length of what programs see.
+func (m *Mem) resize(ino *memInode, size int64) {
+	before := len(ino.live.sectors)
+	if size < ino.live.size {
+		if size < ino.disk.size && (ino.cut < 0 || size < ino.cut) {
+			ino.cut = size
+		}
+		for i := range ino.live.sectors {
+			if (i+1)*sectorLen > size {
+				ino.dirty[i] = true
+			}
+		}
+		ino.live.cut(size)
+	}
+	ino.live.size = size
+	m.free(int64(before - len(ino.live.sectors)))
+}
+
+// write stores b at off, as much of it as there is space for.
+func (m *Mem) write(ino *memInode, b []byte, off int64) (int, error) {
+	for done := 0; done < len(b); {
+		at := off + int64(done)
+		i := at / sectorLen
+		old := ino.live.sectors[i]
+		if old == nil && !m.take(sectorLen) {
+			return done, errNoSpace
+		}
+		var s sector
+		if old != nil {
+			s = *old
+		}
+		done += copy(s[at%sectorLen:], b[done:])
+		ino.live.sectors[i] = &s
+		ino.dirty[i] = true
+		ino.live.size = max(ino.live.size, off+int64(done))
+	}
+	return len(b), nil
+}
+
+// memFile is a handle.
+type memFile struct {
+	m        *Mem
+	ino      *memInode
+	name     string
+	life     int
+	writable bool
+	closed   bool
+}
+
+// usable reports why a handle cannot be used, nil if it can.
+func (f *memFile) usable(write bool) error {
+	switch {
+	case f.m.down || f.life != f.m.life:
+		return ErrCrashed
+	case f.closed:
+		return fs.ErrClosed
+	case write && !f.writable:
+		return fmt.Errorf("%s: %w", f.name, fs.ErrPermission)
+	}
+	return nil
+}
+
+func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.usable(false); err != nil {
+		return 0, err
+	}
+	if err := f.m.readStep(); err != nil {
+		return 0, err
+	}
+	n := f.ino.live.readAt(b, off)
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// WriteAt writes; where the plan says crash or fail, a prefix of b.
+func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.usable(true); err != nil {
+		return 0, err
+	}
+	crash, err := f.m.step(OpWrite)
+	if fault := firstOf(err, crash); fault != nil {
+		n, _ := f.m.write(f.ino, b[:f.m.rng.IntN(len(b)+1)], off)
+		return n, fault
+	}
+	return f.m.write(f.ino, b, off)
+}
+
+func (f *memFile) Truncate(size int64) error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.usable(true); err != nil {
+		return err
+	}
+	crash, err := f.m.step(OpTruncate)
+	if err != nil {
+		return err
+	}
+	f.m.resize(f.ino, size)
+	return crash
+}
+
+func (f *memFile) Allocate(size int64) error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.usable(true); err != nil {
+		return err
+	}
+	crash, err := f.m.step(OpAllocate)
+	if err != nil {
+		return err
+	}
+	if size > f.ino.live.size {
+		if !f.m.room(size - f.ino.live.size) {
+			return errNoSpace
+		}
+		f.m.resize(f.ino, size)
+	}
+	return crash
+}
+
+func (f *memFile) Sync() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.usable(false); err != nil {
+		return err
+	}
+	crash, err := f.m.step(OpSync)
+	if err != nil {
+		f.ino.forget()
+		return err
+	}
+	if crash == nil {
+		f.ino.sync()
+	}
+	return crash
+}
+
+func (f *memFile) Size() (int64, error) {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	return f.ino.live.size, f.usable(false)
+}
+
+func (f *memFile) Close() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	if err := f.usable(false); err != nil {
+		return err
+	}
+	f.closed = true
+	return nil
+}

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// Mem is a file system in memory that loses, at [Mem.Crash], what was not
+// synced: content by sectors of 512 bytes, lengths, and names (created,
+// renamed, removed) whose directory was not synced. Which of it is lost a
+// seed decides, so that a run can be repeated. Safe for concurrent use.
+type Mem struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	dirs  map[string]*memDir
+	locks map[string]bool
+	life  int  // raised by each crash: handles of an earlier life are dead
+	down  bool // a planned crash came
+
+	faults faults
+}
+
+// NewMem returns an empty file system; seed drives what its crashes keep.
+func NewMem(seed uint64) *Mem {
+	return &Mem{
+		rng:    rand.New(rand.NewPCG(seed, 0)),
+		dirs:   map[string]*memDir{},
+		locks:  map[string]bool{},
+		faults: faults{space: -1},
+	}
+}
+
+// memDir maps names to files as programs see them, as the disk has them, and
+// the changes in between. Directories themselves are always durable.
+type memDir struct {
+	live, disk map[string]*memInode
+	pending    []map[string]*memInode // nil value: removed; each happens whole or not
+}
+
+// change does one change of names that is not durable yet.
+func (d *memDir) change(names map[string]*memInode) {
+	d.pending = append(d.pending, names)
+	applyNames(d.live, names)
+}
+
+func applyNames(m map[string]*memInode, names map[string]*memInode) {
+	for name, ino := range names {
+		if ino == nil {
+			delete(m, name)
+		} else {
+			m[name] = ino
+		}
+	}
+}
+
+func (m *Mem) dir(name string) (*memDir, string, error) {
+	name = filepath.Clean(name)
+	d := m.dirs[filepath.Dir(name)]
+	if d == nil {
+		return nil, "", &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return d, filepath.Base(name), nil
+}
+
+// find returns the file called name.
+func (m *Mem) find(name string) (*memInode, error) {
+	d, base, err := m.dir(name)
+	if err == nil && d.live[base] == nil {
+		err = &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.live[base], nil
+}
+
+// MkdirAll makes dir and its parents, durably.
+func (m *Mem) MkdirAll(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return ErrCrashed
+	}
+	for d := filepath.Clean(dir); m.dirs[d] == nil; d = filepath.Dir(d) {
+		m.dirs[d] = &memDir{live: map[string]*memInode{}, disk: map[string]*memInode{}}
+	}
+	return nil
+}
+
+// ReadDir lists dir.
+func (m *Mem) ReadDir(dir string) ([]FileInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.dirs[filepath.Clean(dir)]
+	if m.down {
+		return nil, ErrCrashed
+	}
+	if d == nil {
+		return nil, &fs.PathError{Op: "readdir", Path: dir, Err: fs.ErrNotExist}
+	}
+	var out []FileInfo
+	for _, name := range slices.Sorted(maps.Keys(d.live)) {
+		out = append(out, FileInfo{Name: name, Size: d.live[name].live.size})
+	}
+	return out, nil
+}
+
+// Stat describes a file or a directory.
+func (m *Mem) Stat(name string) (FileInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return FileInfo{}, ErrCrashed
+	}
+	if m.dirs[filepath.Clean(name)] != nil {
+		return FileInfo{Name: filepath.Base(name), Dir: true}, nil
+	}
+	ino, err := m.find(name)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	return FileInfo{Name: filepath.Base(name), Size: ino.live.size}, nil
+}
+
+// Open opens for reading.
+func (m *Mem) Open(name string) (File, error) { return m.open(name, false) }
+
+// Append opens for writing.
+func (m *Mem) Append(name string) (File, error) { return m.open(name, true) }
+
+func (m *Mem) open(name string, writable bool) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return nil, ErrCrashed
+	}
+	ino, err := m.find(name)
+	if err != nil {
+		return nil, err
+	}
+	return &memFile{m: m, ino: ino, name: name, life: m.life, writable: writable}, nil
+}
+
+// Create makes or empties a file.
+func (m *Mem) Create(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d, base, err := m.dir(name)
+	if err != nil {
+		return nil, err
+	}
+	crash, err := m.step(OpCreate)
+	if err != nil {
+		return nil, err
+	}
+	ino := d.live[base]
+	if ino != nil {
+		m.resize(ino, 0)
+	} else {
+		ino = newMemInode()
+		d.change(map[string]*memInode{base: ino})
+	}
+	return &memFile{m: m, ino: ino, name: name, life: m.life, writable: true}, crash
+}
+
+// Rename gives a file another name in its directory.
+func (m *Mem) Rename(from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if filepath.Dir(filepath.Clean(from)) != filepath.Dir(filepath.Clean(to)) {
+		return fmt.Errorf("rename %s to %s: between directories", from, to)
+	}
+	ino, err := m.find(from)
+	if err != nil {
+		return err
+	}
+	crash, err := m.step(OpRename)
+	if err != nil {
+		return err
+	}
+	d, base, _ := m.dir(from)
+	d.change(map[string]*memInode{base: nil, filepath.Base(to): ino})
+	return crash
+}
+
+// Remove takes a name away.
+func (m *Mem) Remove(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ino, err := m.find(name)
+	if err != nil {
+		return err
+	}
+	crash, err := m.step(OpRemove)
+	if err != nil {
+		return err
+	}
+	d, base, _ := m.dir(name)
+	d.change(map[string]*memInode{base: nil})
+	m.free(int64(len(ino.live.sectors)))
+	return crash
+}
+
+// SyncDir makes the names of dir durable.
+func (m *Mem) SyncDir(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := m.dirs[filepath.Clean(dir)]
+	if d == nil {
+		return &fs.PathError{Op: "sync", Path: dir, Err: fs.ErrNotExist}
+	}
+	if crash, err := m.step(OpSyncDir); err != nil || crash != nil {
+		return errors.Join(err, crash)
+	}
+	d.disk, d.pending = maps.Clone(d.live), nil
+	return nil
+}
+
+// Lock takes the lock of dir; a crash releases it.
+func (m *Mem) Lock(dir string) (io.Closer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locks[dir] {
+		return nil, &BusyError{Dir: dir}
+	}
+	m.locks[dir] = true
+	return &memLock{m: m, dir: dir, life: m.life}, nil
+}
+
+type memLock struct {
+	m    *Mem
+	dir  string
+	life int
+}
+
+func (l *memLock) Close() error {
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	if l.life == l.m.life {
+		delete(l.m.locks, l.dir)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// versionDir holds everything but the markers, in both directories.
+const versionDir = "version-2"
+
+// Name prefixes. Upstream takes every file whose name begins with one of the
+// first two for its own, whatever follows; ours must never do so by accident.
+const (
+	logPrefix      = "log."
+	snapshotPrefix = "snapshot."
+	tempPrefix     = "tmp."   // being written; removed at the next open
+	asidePrefix    = "aside." // taken out of use and kept; purged with its age
+)
+
+// fileName is a log or snapshot by its name.
+type fileName struct {
+	path string
+	zxid wire.Zxid
+	form Compression // of a snapshot
+	size int64
+}
+
+func (f fileName) base() string { return filepath.Base(f.path) }
+
+func logName(z wire.Zxid) string { return logPrefix + strconv.FormatUint(uint64(z), 16) }
+
+func snapshotName(z wire.Zxid, form Compression) string {
+	name := snapshotPrefix + strconv.FormatUint(uint64(z), 16)
+	if form != Plain {
+		name += "." + string(form)
+	}
+	return name
+}
+
+// parseName reads prefix, hex zxid and, if forms are allowed, a compression.
+func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, ok bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, Plain, false
+	}
+	rest, ext, found := strings.Cut(rest, ".")
+	form = Compression(ext)
+	if found && (!forms || form != Gzip && form != Snappy) {
+		return 0, Plain, false
+	}
+	v, err := strconv.ParseUint(rest, 16, 63)
+	return wire.Zxid(v), form, err == nil
+}
+
+// listFiles returns the files of dir with this prefix by ascending zxid.
+// other are those that begin with it and are not well named.
+func listFiles(fs FS, dir, prefix string) (files []fileName, other []string, err error) {
+	entries, err := fs.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name)
+		z, form, ok := parseName(e.Name, prefix, prefix == snapshotPrefix)
+		switch {
+		case ok:
+			files = append(files, fileName{path, z, form, e.Size})
+		case strings.HasPrefix(e.Name, prefix):
+			other = append(other, path)
+		}
+	}
+	slices.SortStableFunc(files, func(a, b fileName) int { return cmp.Compare(a.zxid, b.zxid) })
+	return files, other, nil
+}
+
+// setAside renames a file to a name that nobody reads, and makes that
+// durable. The new path is returned.
+func setAside(fs FS, path string) (string, error) {
+	dir, base := filepath.Split(path)
+	for n := 1; ; n++ {
+		to := filepath.Join(dir, asidePrefix+base)
+		if n > 1 {
+			to += "." + strconv.Itoa(n)
+		}
+		if _, err := fs.Stat(to); err == nil {
+			continue
+		}
+		if err := fs.Rename(path, to); err != nil {
+			return "", fmt.Errorf("set aside: %w", err)
+		}
+		return to, fs.SyncDir(dir)
+	}
+}

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// OS is the operating system's file system.
+func OS() FS { return osFS{} }
+
+type osFS struct{}
+
+// filePerm lets the owner write and others read, as upstream's files are.
+const filePerm = 0o644
+
+func (osFS) MkdirAll(dir string) error {
+	var made []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); err == nil || d == filepath.Dir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, d := range made {
+		if err := syncDir(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (osFS) ReadDir(dir string) ([]FileInfo, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]FileInfo, 0, len(entries))
+	for _, e := range entries {
+		info, err := e.Info()
+		if os.IsNotExist(err) {
+			continue // removed in between
+		}
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().IsRegular() {
+			out = append(out, FileInfo{Name: e.Name(), Size: info.Size()})
+		}
+	}
+	return out, nil
+}
+
+func (osFS) Stat(name string) (FileInfo, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	return FileInfo{Name: info.Name(), Size: info.Size(), Dir: info.IsDir()}, nil
+}
+
+func (osFS) Open(name string) (File, error) { return osOpen(name, os.O_RDONLY) }
+func (osFS) Create(name string) (File, error) {
+	return osOpen(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+}
+func (osFS) Append(name string) (File, error)   { return osOpen(name, os.O_RDWR) }
+func (osFS) Rename(from, to string) error       { return os.Rename(from, to) }
+func (osFS) Remove(name string) error           { return os.Remove(name) }
+func (osFS) SyncDir(dir string) error           { return syncDir(dir) }
+func (osFS) Lock(dir string) (io.Closer, error) { return lockDir(dir) }
+
+func osOpen(name string, flag int) (File, error) {
+	f, err := os.OpenFile(name, flag, filePerm)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
+func (f osFile) Sync() error               { return dataSync(f.File) }
+
+// grow makes f at least size long with a hole.
+func grow(f *os.File, size int64) error {
+	info, err := f.Stat()
+	if err != nil || info.Size() >= size {
+		return err
+	}
+	return f.Truncate(size)
+}
+
+func (osFS) sameDir(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}

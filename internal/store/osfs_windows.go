@@ -1,0 +1,42 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// syncDir does nothing: names are durable with their files here.
+func syncDir(string) error { return nil }
+
+// lockName is the file that is held open without sharing. The system removes
+// it when the process ends, however it ends.
+const lockName = "in-use"
+
+func lockDir(dir string) (io.Closer, error) {
+	name := filepath.Join(dir, lockName)
+	p, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	const deleteOnClose = 0x04000000
+	h, err := syscall.CreateFile(p, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS,
+		syscall.FILE_ATTRIBUTE_NORMAL|deleteOnClose, 0)
+	const sharingViolation = syscall.Errno(32)
+	if errors.Is(err, sharingViolation) {
+		return nil, &BusyError{Dir: dir}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return os.NewFile(uintptr(h), name), nil
+}
+
+// isFull reports whether err means that the disk is used up.
+func isFull(err error) bool {
+	const handleDiskFull, diskFull = syscall.Errno(39), syscall.Errno(112)
+	return errors.Is(err, handleDiskFull) || errors.Is(err, diskFull) || errors.Is(err, syscall.ENOSPC)
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"hash/adler32"
+	"io"
+
+	"bellwether/wire"
+)
+
+// A snapshot file, uncompressed, is
+//
+//	header    "ZKSN", int version 2, long dbid -1
+//	sessions  int count, count × (long id, int timeout in ms)
+//	ACLs      int count, count × (long key, ACL list)
+//	nodes     (string path, node)…, the root as ""; then the string "/"
+//	seal 1    long Adler-32 of every byte before it, the string "/"
+//	digest    long zxid, int version, long tree digest      (optional)
+//	seal 2    as seal 1
+//	lastZxid  long zxid                                     (3.9, optional)
+//	seal 3    as seal 1
+//
+// and may end after each seal. Numbers are big-endian.
+const (
+	snapshotMagic     = "ZKSN"
+	snapshotVersion   = 2
+	snapshotHeaderLen = 16
+	snapshotDBID      = ^uint64(0)
+	nodesEnd          = "/"
+	sealLen           = 13
+)
+
+// snapshotBufferLen is how much of a snapshot is gathered for one write, in bytes.
+const snapshotBufferLen = 256 << 10
+
+// EncodeSnapshot writes src to w as the stream of a plain snapshot file named
+// after zxid. Of o it uses OmitDigest and OmitLastZxid. It returns the digest
+// that src ended with.
+func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (SnapshotDigest, error) {
+	e := snapshotEncoder{w: w, sum: adler32.New(), buf: make([]byte, 0, snapshotBufferLen)}
+	e.buf = append(e.buf, snapshotMagic...)
+	e.buf = binary.BigEndian.AppendUint32(e.buf, snapshotVersion)
+	e.buf = binary.BigEndian.AppendUint64(e.buf, snapshotDBID)
+	if err := e.sessions(src); err != nil {
+		return SnapshotDigest{}, err
+	}
+	if err := e.acls(src); err != nil {
+		return SnapshotDigest{}, err
+	}
+	if err := e.nodes(src); err != nil {
+		return SnapshotDigest{}, err
+	}
+	e.text(nodesEnd)
+	e.seal()
+	digest := SnapshotDigest{Version: wire.DigestVersion}
+	digest.Zxid, digest.Tree = src.Digest()
+	if !o.OmitDigest {
+		e.digest(digest)
+		e.seal()
+		if !o.OmitLastZxid {
+			e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(zxid))
+			e.seal()
+		}
+	}
+	e.flush()
+	return digest, e.err
+}
+
+// snapshotEncoder gathers a snapshot in buf and sums it up on the way out.
+type snapshotEncoder struct {
+	w   io.Writer
+	sum hash.Hash32
+	buf []byte
+	c   wire.Coder // used again for every record
+	err error
+}
+
+func (e *snapshotEncoder) sessions(src Source) error {
+	n, list := uint32(0), []byte(nil)
+	err := src.Sessions(func(id wire.SessionID, timeoutMS int32) error {
+		n++
+		list = binary.BigEndian.AppendUint64(list, uint64(id))
+		list = binary.BigEndian.AppendUint32(list, uint32(timeoutMS))
+		return nil
+	})
+	e.buf = append(binary.BigEndian.AppendUint32(e.buf, n), list...)
+	return err
+}
+
+func (e *snapshotEncoder) acls(src Source) error {
+	n, list := uint32(0), []byte(nil)
+	err := src.ACLs(func(key int64, acl []wire.ACL) error {
+		n++
+		e.c = wire.Encoder(binary.BigEndian.AppendUint64(list, uint64(key)))
+		e.c.ACLs(&acl)
+		list = e.c.Bytes()
+		return e.c.Err()
+	})
+	e.buf = append(binary.BigEndian.AppendUint32(e.buf, n), list...)
+	return err
+}
+
+func (e *snapshotEncoder) nodes(src Source) error {
+	return src.Nodes(func(path string, n *wire.DataNode) error {
+		if path == nodesEnd {
+			return fmt.Errorf("snapshot: the root is named %q here, not %q", "", nodesEnd)
+		}
+		e.c = wire.Encoder(e.buf)
+		e.c.String(&path)
+		n.Code(&e.c)
+		e.buf = e.c.Bytes()
+		if err := e.c.Err(); err != nil {
+			return err
+		}
+		if len(e.buf) >= snapshotBufferLen {
+			e.flush()
+		}
+		return e.err
+	})
+}
+
+func (e *snapshotEncoder) text(s string) {
+	e.buf = append(binary.BigEndian.AppendUint32(e.buf, uint32(len(s))), s...)
+}
+
+func (e *snapshotEncoder) digest(d SnapshotDigest) {
+	e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(d.Zxid))
+	e.buf = binary.BigEndian.AppendUint32(e.buf, uint32(d.Version))
+	e.buf = binary.BigEndian.AppendUint64(e.buf, d.Tree)
+}
+
+// seal appends the checksum of all before it.
+func (e *snapshotEncoder) seal() {
+	e.flush()
+	e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(e.sum.Sum32()))
+	e.text(nodesEnd)
+}
+
+// flush sums up what was gathered and hands it on. The first error stays.
+func (e *snapshotEncoder) flush() {
+	e.sum.Write(e.buf)
+	if e.err == nil {
+		_, e.err = e.w.Write(e.buf)
+	}
+	e.buf = e.buf[:0]
+}

@@ -1,0 +1,314 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/adler32"
+	"io"
+
+	"bellwether/wire"
+)
+
+// Limits of what a snapshot's decoder believes.
+const (
+	snapshotElementMax = 64 << 20 // bytes of one path or one znode's data
+	aclEntriesMax      = 1 << 20  // entries of one ACL
+)
+
+// UnsoundError: a snapshot that cannot be used, and where that shows.
+type UnsoundError struct {
+	Offset int64 // in the uncompressed stream
+	What   string
+	Short  bool // it ends too early, as one whose writer was interrupted
+	Err    error
+}
+
+func (e *UnsoundError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("snapshot at offset %d: %s: %v", e.Offset, e.What, e.Err)
+	}
+	return fmt.Sprintf("snapshot at offset %d: %s", e.Offset, e.What)
+}
+
+func (e *UnsoundError) Unwrap() error { return e.Err }
+
+// Offsetter is what a Sink may implement beside: At is called before each
+// part with the offset at which it begins in the uncompressed stream.
+type Offsetter interface{ At(off int64) }
+
+// DecodeSnapshot reads the stream of a plain snapshot file named after zxid
+// into sink, SnapshotDone included, and verifies every seal there is. An
+// error is an [*UnsoundError]; sink has then seen a part. Bytes behind the
+// end are left unread, but the reader may have been read ahead.
+func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, error) {
+	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotBufferLen)}
+	d.at, _ = sink.(Offsetter)
+	d.header()
+	d.sessions()
+	d.acls()
+	d.nodes()
+	digest := d.trailer()
+	if d.err == nil {
+		if err := sink.SnapshotDone(zxid, digest); err != nil {
+			d.fail("the tree refuses it", err)
+		}
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return digest, nil
+}
+
+// snapshotDecoder reads a stream through buf and sums up what it takes. The
+// first error stays; what is taken after it is zeros.
+type snapshotDecoder struct {
+	r      io.Reader
+	sink   Sink
+	at     Offsetter
+	buf    []byte
+	next   int   // in buf: what was taken ends here
+	summed int   // in buf: what is in sum ends here
+	pos    int64 // of next in the stream
+	sum    hash.Hash32
+	err    *UnsoundError
+	c      wire.Coder
+}
+
+func (d *snapshotDecoder) fail(what string, err error) {
+	if d.err == nil {
+		d.err = &UnsoundError{Offset: d.pos, What: what, Short: errors.Is(err, io.ErrUnexpectedEOF), Err: err}
+	}
+}
+
+// settle puts what was taken into the sum.
+func (d *snapshotDecoder) settle() {
+	d.sum.Write(d.buf[d.summed:d.next])
+	d.summed = d.next
+}
+
+// peek returns the next bytes of the stream, n unless it ends before. Memory
+// grows only as bytes arrive.
+func (d *snapshotDecoder) peek(n int) []byte {
+	for len(d.buf)-d.next < n && d.err == nil {
+		if d.next > 0 {
+			d.settle()
+			d.buf = d.buf[:copy(d.buf, d.buf[d.next:])]
+			d.next, d.summed = 0, 0
+		}
+		if len(d.buf) == cap(d.buf) {
+			d.buf = append(make([]byte, 0, 2*cap(d.buf)), d.buf...)
+		}
+		got, err := d.r.Read(d.buf[len(d.buf):cap(d.buf)])
+		d.buf = d.buf[:len(d.buf)+got]
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			break
+		}
+		if err != nil {
+			d.fail("it cannot be read", err)
+		}
+	}
+	return d.buf[d.next:min(len(d.buf), d.next+n)]
+}
+
+// take consumes n bytes; nil after an error. They are valid until the next call.
+func (d *snapshotDecoder) take(n int) []byte {
+	b := d.peek(n)
+	if len(b) < n {
+		d.fail("it ends too early", io.ErrUnexpectedEOF)
+	}
+	if d.err != nil {
+		return nil
+	}
+	d.next += n
+	d.pos += int64(n)
+	return b
+}
+
+func (d *snapshotDecoder) int32() int32 {
+	if b := d.take(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (d *snapshotDecoder) int64() int64 {
+	if b := d.take(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// element consumes a string or buffer, which stays valid until the next call;
+// nil for null.
+func (d *snapshotDecoder) element(what string) []byte {
+	n := d.int32()
+	switch {
+	case d.err != nil || n == -1:
+		return nil
+	case n < 0 || n > snapshotElementMax:
+		d.pos -= 4
+		d.fail(fmt.Sprintf("unreasonable length %d of %s", n, what), nil)
+		return nil
+	case n == 0:
+		return []byte{}
+	}
+	return d.take(int(n))
+}
+
+func (d *snapshotDecoder) text(what string) string {
+	b := d.element(what)
+	if b == nil {
+		d.fail(what+" is null", nil)
+	}
+	return string(b)
+}
+
+// count reads a count, of things that take at least one byte each.
+func (d *snapshotDecoder) count(what string) int {
+	n := d.int32()
+	if n < 0 {
+		d.pos -= 4
+		d.fail(fmt.Sprintf("unreasonable count %d of %s", n, what), nil)
+	}
+	return int(n)
+}
+
+// part announces a part to a sink that wants to know where it begins.
+func (d *snapshotDecoder) part() {
+	if d.at != nil && d.err == nil {
+		d.at.At(d.pos)
+	}
+}
+
+func (d *snapshotDecoder) header() {
+	b := d.take(snapshotHeaderLen)
+	if b != nil && string(b[:4]) != snapshotMagic {
+		d.pos = 0
+		d.fail("it does not begin with "+snapshotMagic, nil)
+	}
+}
+
+func (d *snapshotDecoder) sessions() {
+	for n := d.count("sessions"); n > 0 && d.err == nil; n-- {
+		d.part()
+		id, timeout := wire.SessionID(d.int64()), d.int32()
+		if d.err == nil {
+			d.refused(d.sink.Session(id, timeout))
+		}
+	}
+}
+
+func (d *snapshotDecoder) acls() {
+	for n := d.count("ACLs"); n > 0 && d.err == nil; n-- {
+		d.part()
+		key, acl := d.int64(), d.acl()
+		if d.err == nil {
+			d.refused(d.sink.ACL(key, acl))
+		}
+	}
+}
+
+// acl reads one list; its memory grows with its entries.
+func (d *snapshotDecoder) acl() []wire.ACL {
+	n := d.int32()
+	if n == -1 || d.err != nil {
+		return nil
+	}
+	if n < 0 || n > aclEntriesMax {
+		d.pos -= 4
+		d.fail(fmt.Sprintf("unreasonable count %d of ACL entries", n), nil)
+		return nil
+	}
+	acl := make([]wire.ACL, 0, min(n, 16))
+	for ; n > 0 && d.err == nil; n-- {
+		a := wire.ACL{Perms: d.int32()}
+		a.ID.Scheme = d.text("an ACL's scheme")
+		a.ID.ID = d.text("an ACL's id")
+		acl = append(acl, a)
+	}
+	return acl
+}
+
+// statLen is the encoded length of a wire.StatPersisted in bytes.
+const statLen = 60
+
+func (d *snapshotDecoder) nodes() {
+	var n wire.DataNode
+	for first := true; d.err == nil; first = false {
+		d.part()
+		path := d.text("a path")
+		if path == nodesEnd {
+			if first {
+				d.fail("it has no root", nil)
+			}
+			return
+		}
+		if (path == "") != first && d.err == nil {
+			d.fail(fmt.Sprintf("path %q in the wrong place", path), nil)
+		}
+		if n.Data = d.element("a znode's data"); n.Data != nil {
+			n.Data = append(make([]byte, 0, len(n.Data)), n.Data...)
+		}
+		n.ACL = d.int64()
+		if b := d.take(statLen); b != nil {
+			d.c = wire.Decoder(b)
+			n.Stat.Code(&d.c)
+			d.refused(d.sink.Node(path, &n))
+		}
+	}
+}
+
+func (d *snapshotDecoder) refused(err error) {
+	if err != nil {
+		d.fail("the tree refuses it", err)
+	}
+}
+
+// Lengths of what may follow the first seal, each with the seal behind it.
+const (
+	digestBlockLen   = 20 + sealLen
+	lastZxidBlockLen = 8 + sealLen
+)
+
+// trailer reads the seals and what stands between them. A file may end after
+// any of them. What follows the second is of no use to us and may be cut off.
+func (d *snapshotDecoder) trailer() *SnapshotDigest {
+	d.seal()
+	var digest *SnapshotDigest
+	if n := len(d.peek(digestBlockLen)); n > 0 && n != lastZxidBlockLen {
+		d.part()
+		digest = d.digest()
+		d.seal()
+	}
+	if len(d.peek(lastZxidBlockLen)) == lastZxidBlockLen {
+		d.part()
+		d.int64()
+		d.seal()
+	}
+	return digest
+}
+
+// digest reads the digest block; nil for one of an older kind.
+func (d *snapshotDecoder) digest() *SnapshotDigest {
+	digest := &SnapshotDigest{Zxid: wire.Zxid(d.int64()), Version: d.int32()}
+	if digest.Version < wire.DigestVersion && d.err == nil {
+		d.text("an old digest")
+		return nil
+	}
+	digest.Tree = uint64(d.int64())
+	return digest
+}
+
+// seal reads a seal and compares its checksum.
+func (d *snapshotDecoder) seal() {
+	d.settle()
+	want, at := d.sum.Sum32(), d.pos
+	got := d.int64()
+	mark := d.text("a seal")
+	if d.err == nil && (got != int64(want) || mark != nodesEnd) {
+		d.pos = at
+		d.fail(fmt.Sprintf("checksum up to here is %08x, its seal says %08x", want, got), nil)
+	}
+}

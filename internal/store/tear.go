@@ -1,0 +1,237 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/adler32"
+	"io"
+
+	"bellwether/wire"
+)
+
+// A crash leaves an unsynced write behind in one of two ways:
+//
+//   - cut: the process was killed, or the disk was full, in the middle of a
+//     write; what follows the last byte written is zeros or the file's end;
+//   - torn: power failed, and of the sectors written since the last sync any
+//     may be missing. A log is only ever written where it was zeros before,
+//     so a missing sector reads as zeros to its end.
+//
+// Everything else (a record that is all there and has a wrong checksum, a
+// wrong length with its payload intact) no crash explains. Nor can a tear lie
+// further than syncMax before the last byte: that much was synced since.
+
+// syncMax bounds the bytes written between two syncs, unless one record
+// alone is larger.
+const syncMax = 8 << 20
+
+// judge decides about the place s.off, where no whole record is. n is the
+// payload length that stands there, -1 if it cannot be one.
+func (s *logScanner) judge(n int64, what string) (verdict, error) {
+	p := s.off
+	last, err := s.lastByte(p)
+	if err != nil {
+		return verdict{}, err
+	}
+	if last == p {
+		return verdict{endClean, p, ""}, nil
+	}
+	end := p + recordHeadLen
+	if n >= 0 {
+		end += n + 1
+	}
+	if last < end {
+		return s.judgeCut(last, what)
+	}
+	torn, err := s.missingSector(p, end)
+	if err != nil {
+		return verdict{}, err
+	}
+	if torn < 0 || last > max(p+syncMax, end) {
+		return verdict{endDamaged, p, what}, nil
+	}
+	off, err := s.oneByteOff(p, n)
+	if err != nil {
+		return verdict{}, err
+	}
+	if off >= 0 && !s.inMissingSector(off) {
+		return verdict{endDamaged, p, fmt.Sprintf("%s, because of the byte at %d", what, off)}, nil
+	}
+	return s.judgeCut(last, fmt.Sprintf("%s: the sector at %d is missing", what, torn))
+}
+
+// judgeCut decides about a record of which something is missing, be it all
+// from last on. If the bytes before last have a whole record by its checksum,
+// only its length is wrong, and that no crash does.
+func (s *logScanner) judgeCut(last int64, what string) (verdict, error) {
+	p := s.off
+	if last-p >= recordHeadLen+wire.TxnHeaderLen {
+		whole, err := s.wholeWithin(p, last)
+		if err != nil {
+			return verdict{}, err
+		}
+		if whole {
+			return verdict{endDamaged, p + 8, "the length of the record is wrong, its payload is whole"}, nil
+		}
+	}
+	return verdict{endTorn, p, what}, nil
+}
+
+// wholeWithin reports whether the checksum at p fits a payload that ends,
+// with its end byte, at or before last.
+func (s *logScanner) wholeWithin(p, last int64) (bool, error) {
+	b, err := s.win.at(p, int(min(last-p, recordMax)))
+	if err != nil {
+		return false, err
+	}
+	sum := binary.BigEndian.Uint64(b)
+	b = b[recordHeadLen:]
+	h := adler32.New()
+	h.Write(b[:wire.TxnHeaderLen])
+	for b = b[wire.TxnHeaderLen:]; ; {
+		i := bytes.IndexByte(b, recordEnd)
+		if i < 0 {
+			return false, nil
+		}
+		h.Write(b[:i])
+		if uint64(h.Sum32()) == sum {
+			return true, nil
+		}
+		h.Write(b[i : i+1])
+		b = b[i+1:]
+	}
+}
+
+// judgeHeader decides about a file of at least a header's length that does
+// not begin with one.
+func (s *logScanner) judgeHeader() (verdict, error) {
+	what := "the file does not begin with " + logMagic
+	last, err := s.lastByte(0)
+	if err != nil {
+		return verdict{}, err
+	}
+	missing, err := s.missingSector(0, logHeaderLen)
+	if err != nil {
+		return verdict{}, err
+	}
+	if missing == 0 && last <= syncMax {
+		return verdict{endTorn, 0, what + ": its first sector is missing"}, nil
+	}
+	return verdict{endDamaged, 0, what}, nil
+}
+
+// missingSector returns the offset of the first sector that touches
+// [from, to) and is zeros from its start, or from on, to its end; -1 if none.
+func (s *logScanner) missingSector(from, to int64) (int64, error) {
+	for at := from / sectorLen * sectorLen; at < min(to, s.size); at += sectorLen {
+		start := max(at, from)
+		b, err := s.win.at(start, int(min(at+sectorLen, s.size)-start))
+		if err != nil {
+			return -1, err
+		}
+		if allZero(b) {
+			return start, nil
+		}
+	}
+	return -1, nil
+}
+
+// inMissingSector reports whether off lies in a sector of zeros.
+func (s *logScanner) inMissingSector(off int64) bool {
+	at, err := s.missingSector(off/sectorLen*sectorLen, off+1)
+	return err == nil && at >= 0
+}
+
+// oneByteOff finds the byte of the record at p that alone explains its wrong
+// checksum, -1 if there is none: with Adler-32 the two sums tell by how much
+// a byte is off and how far from the end it stands.
+func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
+	if n < 0 {
+		return -1, nil
+	}
+	b, err := s.win.at(p, int(n+recordOver))
+	if err != nil || b[len(b)-1] != recordEnd {
+		return -1, err
+	}
+	const mod = 65521
+	payload := b[recordHeadLen : recordHeadLen+n]
+	want, got := binary.BigEndian.Uint32(b[4:]), adler32.Checksum(payload)
+	if at := oneByteApart(binary.BigEndian.Uint64(b), uint64(got)); at >= 0 {
+		return p + at, nil
+	}
+	low := (int64(want&0xffff) - int64(got&0xffff) + mod) % mod
+	high := (int64(want>>16) - int64(got>>16) + mod) % mod
+	diff := low
+	if diff > 255 {
+		diff -= mod
+	}
+	if diff < -255 || diff == 0 {
+		return -1, nil
+	}
+	for back := int64(1); back <= min(n, mod); back++ {
+		if back*low%mod != high {
+			continue
+		}
+		for at := n - back; at >= 0; at -= mod {
+			if was := int64(payload[at]) + diff; 0 <= was && was <= 255 {
+				return p + recordHeadLen + at, nil
+			}
+		}
+	}
+	return -1, nil
+}
+
+// oneByteApart returns where (from the high end) two checksums differ, if
+// that is a single byte, else -1.
+func oneByteApart(a, b uint64) int64 {
+	for at := range int64(8) {
+		if x := a ^ b; x != 0 && x&^(0xff<<(56-8*at)) == 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+// lastByte returns the offset behind the last byte from off on that is not
+// zero, off if there is none.
+func (s *logScanner) lastByte(off int64) (int64, error) {
+	last := off
+	buf := make([]byte, windowLen)
+	for at := off; at < s.size; {
+		if h, ok := s.f.(holeFinder); ok {
+			if at = h.nextData(at); at >= s.size {
+				break
+			}
+		}
+		b := buf[:min(windowLen, s.size-at)]
+		if n, err := s.f.ReadAt(b, at); n < len(b) {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		if !allZero(b) {
+			last = at + int64(len(bytes.TrimRight(b, "\x00")))
+		}
+		at += int64(len(b))
+	}
+	return last, nil
+}
+
+// holeFinder is what a File may offer beside: nextData returns the first
+// offset from off on that can hold anything but zeros.
+type holeFinder interface{ nextData(off int64) int64 }
+
+func allZero(b []byte) bool {
+	for len(b) > 0 {
+		n := min(len(b), len(zeros))
+		if !bytes.Equal(b[:n], zeros[:n]) {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+var zeros [4096]byte

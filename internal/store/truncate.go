@@ -1,0 +1,246 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// cutName is a file that says, in hex, behind which zxid everything is being
+// taken out of use. It is there only while that is under way: a crash in
+// between is finished at the next open, so that a history is never seen with
+// a part of it missing in the middle.
+const cutName = "cutting"
+
+// ErrNotInLog: the history does not contain the transaction asked for.
+var ErrNotInLog = errors.New("not in the log on disk")
+
+// Truncate takes everything after zxid out of the history, durably: the
+// snapshots that know of later transactions and the later logs are set aside,
+// the log of zxid is cut. ErrNotInLog, and nothing is changed, if zxid cannot
+// be reached from a sound snapshot. Not beside any other call; Load afterwards.
+func (s *Store) Truncate(zxid wire.Zxid) error {
+	if err := s.Roll(); err != nil {
+		return err
+	}
+	if err := s.reachable(zxid); err != nil {
+		return fmt.Errorf("truncate to %v: %w", zxid, err)
+	}
+	if err := s.beginCut(zxid); err != nil {
+		return fmt.Errorf("truncate to %v: %w", zxid, err)
+	}
+	if err := s.cut(zxid); err != nil {
+		return s.poison(fmt.Errorf("truncate to %v: %w", zxid, err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loaded = false
+	s.last, s.synced = zxid, zxid
+	return nil
+}
+
+// reachable checks that what Truncate would leave is the history up to zxid:
+// a sound snapshot of it and every transaction from there on.
+func (s *Store) reachable(zxid wire.Zxid) error {
+	snapshots, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
+	logs, _, err := listFiles(s.fs, s.logDir, logPrefix)
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Backward(snapshots) {
+		knows, err := s.knows(file)
+		if err != nil {
+			return err
+		}
+		if knows > zxid || knows < 0 {
+			continue
+		}
+		if file.zxid == zxid {
+			return nil
+		}
+		return s.reachableFrom(file.zxid, logs, zxid)
+	}
+	return fmt.Errorf("no sound snapshot is old enough: %w", ErrNotInLog)
+}
+
+// errFound ends a walk early.
+var errFound = errors.New("found")
+
+func (s *Store) reachableFrom(base wire.Zxid, logs []fileName, zxid wire.Zxid) error {
+	h := &history{fs: s.fs, logs: logsFrom(logs, base), base: base}
+	h.report = func(d *DamageError) error { return d }
+	h.each = func(rec logRecord) error {
+		if rec.zxid == zxid {
+			return errFound
+		}
+		if rec.zxid > zxid {
+			return fmt.Errorf("%v comes instead: %w", rec.zxid, ErrNotInLog)
+		}
+		return nil
+	}
+	switch err := h.walk(); {
+	case err == nil:
+		return fmt.Errorf("the log ends at %v: %w", h.last, ErrNotInLog)
+	case errors.Is(err, errFound):
+		return nil
+	default:
+		return err
+	}
+}
+
+// knows is the last transaction of which a snapshot has effects, as far as it
+// says; -1 if it is not sound.
+func (s *Store) knows(file fileName) (wire.Zxid, error) {
+	digest, err := readSnapshot(s.fs, file, ignore{})
+	var unsound *UnsoundError
+	switch {
+	case errors.As(err, &unsound):
+		return -1, nil
+	case err != nil:
+		return -1, err
+	case digest == nil:
+		return file.zxid, nil
+	}
+	return max(file.zxid, digest.Zxid), nil
+}
+
+// ignore is a sink for those who only want to know whether a file is sound.
+type ignore struct{}
+
+func (ignore) Reset()                                        {}
+func (ignore) Session(wire.SessionID, int32) error           { return nil }
+func (ignore) ACL(int64, []wire.ACL) error                   { return nil }
+func (ignore) Node(string, *wire.DataNode) error             { return nil }
+func (ignore) SnapshotDone(wire.Zxid, *SnapshotDigest) error { return nil }
+func (ignore) Txn(*wire.Txn) error                           { return nil }
+
+// beginCut writes down what cut will do. If that fails nothing has changed.
+func (s *Store) beginCut(zxid wire.Zxid) error {
+	return writeAtomic(s.fs, filepath.Join(s.logDir, cutName), strconv.FormatInt(int64(zxid), 16))
+}
+
+// cut takes everything above zxid out of use. A crash in between is no harm
+// once beginCut is through.
+func (s *Store) cut(zxid wire.Zxid) error {
+	if err := s.cutSnapshots(zxid); err != nil {
+		return err
+	}
+	if err := s.cutLogs(zxid); err != nil {
+		return err
+	}
+	if err := s.fs.Remove(filepath.Join(s.logDir, cutName)); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(s.logDir)
+}
+
+// finishCut goes on with a cut that a crash interrupted.
+func (s *Store) finishCut() error {
+	path := filepath.Join(s.logDir, cutName)
+	text, err := readSmall(s.fs, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	zxid, err := strconv.ParseInt(strings.TrimSpace(text), 16, 64)
+	if err != nil || zxid < 0 {
+		return damageAt(path, 0, fmt.Sprintf("%q is not a zxid", text))
+	}
+	s.opened = append(s.opened, fmt.Sprintf("going on to take out what comes after %v", wire.Zxid(zxid)))
+	return s.cut(wire.Zxid(zxid))
+}
+
+// cutSnapshots sets aside the snapshots that know of anything above zxid.
+func (s *Store) cutSnapshots(zxid wire.Zxid) error {
+	files, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Backward(files) {
+		knows := file.zxid
+		if knows <= zxid {
+			if knows, err = s.knows(file); err != nil {
+				return err
+			}
+		}
+		if knows <= zxid {
+			continue
+		}
+		if _, err := setAside(s.fs, file.path); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		delete(s.sound, file.path)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// cutLogs takes the records above zxid out of the logs, the newest first.
+func (s *Store) cutLogs(zxid wire.Zxid) error {
+	logs, _, err := listFiles(s.fs, s.logDir, logPrefix)
+	if err != nil {
+		return err
+	}
+	for _, log := range slices.Backward(logs) {
+		if log.zxid > zxid {
+			if _, err := setAside(s.fs, log.path); err != nil {
+				return err
+			}
+			continue
+		}
+		return s.cutLog(log, zxid)
+	}
+	return nil
+}
+
+// cutLog shortens one log to the records up to zxid.
+func (s *Store) cutLog(log fileName, zxid wire.Zxid) error {
+	end, err := endUpTo(s.fs, log, zxid)
+	if err != nil {
+		return err
+	}
+	f, err := s.fs.Append(log.path)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(end)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// endUpTo is the offset behind the last record of a log that is not above
+// zxid, or the end of its header.
+func endUpTo(fs FS, log fileName, zxid wire.Zxid) (end int64, err error) {
+	s, err := openLog(fs, log.path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	v, err := s.header()
+	for err == nil && v.ending == endNone {
+		end = s.off
+		var rec logRecord
+		rec, v, err = s.next()
+		if v.ending == endNone && err == nil && rec.zxid > zxid {
+			return end, nil
+		}
+	}
+	if err == nil && v.ending == endDamaged {
+		err = damageAt(log.path, v.off, v.what)
+	}
+	return end, err
+}
