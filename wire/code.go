@@ -11,18 +11,23 @@ const OK Code = 0
 
 // What a server cannot do, or what was wrong with the request as such.
 const (
+	ErrSystem               Code = -1  // never on the wire: marks the range of these codes
 	ErrRuntimeInconsistency Code = -2  // a multi's operation behind the one that failed
+	ErrDataInconsistency    Code = -3  // never on the wire
 	ErrConnectionLoss       Code = -4  // made by clients alone: the connection ended before the answer
 	ErrMarshalling          Code = -5  // the request could not be decoded
 	ErrUnimplemented        Code = -6  // the server does not know the operation
 	ErrOperationTimeout     Code = -7  // made by clients alone
 	ErrBadArguments         Code = -8  // a path, flag or TTL is not allowed
+	ErrInvalidState         Code = -9  // made by the C client alone
+	ErrUnknownSession       Code = -12 // never on the wire
 	ErrNewConfigNoQuorum    Code = -13 // reconfig: the new members do not form a quorum
 	ErrReconfigInProgress   Code = -14 // reconfig: another one is under way
 )
 
 // What the tree says.
 const (
+	ErrAPI                     Code = -100 // never on the wire: marks the range of these codes
 	ErrNoNode                  Code = -101
 	ErrNoAuth                  Code = -102 // the ACL does not let these identities in
 	ErrBadVersion              Code = -103
@@ -30,18 +35,21 @@ const (
 	ErrNodeExists              Code = -110
 	ErrNotEmpty                Code = -111
 	ErrInvalidACL              Code = -114
-	ErrQuotaExceeded           Code = -125
 	ErrNoWatcher               Code = -121
+	ErrQuotaExceeded           Code = -125
 )
 
 // What became of the session or the connection.
 const (
 	ErrSessionExpired           Code = -112
+	ErrInvalidCallback          Code = -113 // made by clients alone
 	ErrAuthFailed               Code = -115 // the server closes the connection behind it
 	ErrClosing                  Code = -116 // made by clients alone
+	ErrNothing                  Code = -117 // made by the C client alone: no answer to process
 	ErrSessionMoved             Code = -118 // never on the wire: the connection is closed
 	ErrNotReadOnly              Code = -119 // a write on a read-only server
 	ErrEphemeralOnLocalSession  Code = -120
+	ErrRequestTimeout           Code = -122 // made by clients alone
 	ErrReconfigDisabled         Code = -123
 	ErrSessionClosedRequireAuth Code = -124 // enforced authentication; the server closes the connection
 	ErrThrottledOp              Code = -127
@@ -49,31 +57,39 @@ const (
 
 var codeNames = map[Code]string{
 	OK:                          "ok",
+	ErrSystem:                   "system error",
 	ErrRuntimeInconsistency:     "not executed, an earlier operation of the multi failed",
+	ErrDataInconsistency:        "data inconsistency",
 	ErrConnectionLoss:           "connection lost",
 	ErrMarshalling:              "request could not be decoded",
 	ErrUnimplemented:            "operation not known to the server",
 	ErrOperationTimeout:         "operation timed out",
 	ErrBadArguments:             "bad arguments",
+	ErrInvalidState:             "invalid client state",
+	ErrUnknownSession:           "unknown session",
 	ErrNewConfigNoQuorum:        "no quorum of the new configuration is connected",
 	ErrReconfigInProgress:       "another reconfiguration is in progress",
+	ErrAPI:                      "error of the API",
 	ErrNoNode:                   "node does not exist",
 	ErrNoAuth:                   "not permitted by the ACL",
 	ErrBadVersion:               "version conflict",
 	ErrNoChildrenForEphemerals:  "ephemeral nodes have no children",
 	ErrNodeExists:               "node exists",
 	ErrNotEmpty:                 "node has children",
-	ErrInvalidACL:               "invalid ACL",
-	ErrQuotaExceeded:            "quota exceeded",
-	ErrNoWatcher:                "no such watch",
 	ErrSessionExpired:           "session expired",
+	ErrInvalidCallback:          "invalid callback",
+	ErrInvalidACL:               "invalid ACL",
 	ErrAuthFailed:               "authentication failed",
 	ErrClosing:                  "client is closing",
+	ErrNothing:                  "no response to process",
 	ErrSessionMoved:             "session moved to another server",
 	ErrNotReadOnly:              "server is read-only",
 	ErrEphemeralOnLocalSession:  "ephemeral node on a local session",
+	ErrNoWatcher:                "no such watch",
+	ErrRequestTimeout:           "request timed out",
 	ErrReconfigDisabled:         "reconfiguration is disabled",
 	ErrSessionClosedRequireAuth: "server requires authentication",
+	ErrQuotaExceeded:            "quota exceeded",
 	ErrThrottledOp:              "operation throttled",
 }
 
