@@ -248,17 +248,26 @@ func TestTheFirstErrorSticks(t *testing.T) {
 	}
 }
 
-// TestAliasedStringsShareTheInput is what Alias is for; without it they do not.
+// TestAliasedStringsShareTheInput is what Alias is for, also inside the
+// operations of a multi; without it they do not.
 func TestAliasedStringsShareTheInput(t *testing.T) {
 	for _, alias := range []bool{true, false} {
-		b := Append(nil, &PathRequest{Path: "/a"})
-		c := Decoder(b)
-		c.Alias = alias
+		want := map[bool]string{true: "/b", false: "/a"}[alias]
+		decode := func(r, to Record) {
+			b := Append(nil, r)
+			c := Decoder(b)
+			c.Alias = alias
+			to.Code(&c)
+			b[len(b)-1] = 'b'
+		}
 		var r PathRequest
-		r.Code(&c)
-		b[len(b)-1] = 'b'
-		if want := map[bool]string{true: "/b", false: "/a"}[alias]; r.Path != want {
+		if decode(&PathRequest{Path: "/a"}, &r); r.Path != want {
 			t.Errorf("alias %v: %q after the input changed, want %q", alias, r.Path, want)
+		}
+		var m MultiTxn
+		decode(&MultiTxn{Ops: []SubTxn{{OpDelete, &DeleteTxn{"/a"}}}}, &m)
+		if got := m.Ops[0].Body.(*DeleteTxn).Path; got != want {
+			t.Errorf("alias %v: %q inside a multi after the input changed, want %q", alias, got, want)
 		}
 	}
 }
