@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"sync"
 
 	"bellwether/wire"
 )
@@ -20,6 +19,7 @@ const (
 // the reader alone takes it off link.sent while the link lives. Once answered
 // it belongs to the goroutine that waits, or to nobody if that has left.
 type call struct {
+	c     *Client
 	op    wire.OpCode
 	path  string // as the server knows it
 	frame []byte // the whole request; the xid is filled in when it is sent
@@ -59,10 +59,13 @@ type call struct {
 	stat        wire.StatResponse
 }
 
-var callPool = sync.Pool{New: func() any { return &call{answered: make(chan struct{}, 1)} }}
-
-func newCall(op wire.OpCode) *call {
-	k := callPool.Get().(*call)
+// newCall takes a call from those that the client has used before. They are
+// not shared between clients: a channel belongs to the synctest bubble that made it.
+func (c *Client) newCall(op wire.OpCode) *call {
+	k, _ := c.calls.Get().(*call)
+	if k == nil {
+		k = &call{c: c, answered: make(chan struct{}, 1)}
+	}
 	k.op, k.write = op, op.IsWrite()
 	return k
 }
@@ -70,8 +73,8 @@ func newCall(op wire.OpCode) *call {
 // free gives the call back. Nothing of it may be used afterwards but what was
 // taken out of it.
 func (k *call) free() {
-	*k = call{frame: kept(k.frame), reply: kept(k.reply), answered: k.answered}
-	callPool.Put(k)
+	*k = call{c: k.c, frame: kept(k.frame), reply: kept(k.reply), answered: k.answered}
+	k.c.calls.Put(k)
 }
 
 func kept(b []byte) []byte {

@@ -21,6 +21,7 @@ type Client struct {
 	wake    chan struct{}               // one token: the writer has something to do
 	clean   func(func(context.Context)) // runs a clean-up in the background
 	tidying sync.WaitGroup
+	calls   sync.Pool // of *call
 
 	mu       sync.Mutex
 	status   Status
@@ -203,7 +204,7 @@ func (c *Client) beginClose() time.Duration {
 		c.kill() // nothing to end
 		return limit
 	}
-	k := newCall(wire.OpCloseSession)
+	k := c.newCall(wire.OpCloseSession)
 	if err := k.encode(nil); err != nil {
 		panic("zk: closeSession cannot be encoded: " + err.Error())
 	}

@@ -91,7 +91,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...C
 
 func (c *Client) create(ctx context.Context, path string, data []byte, spec *createSpec) (string, wire.Stat, error) {
 	full, err := c.abs(path, spec.mode&Sequential != 0)
-	k := newCall(wire.OpCreate2)
+	k := c.newCall(wire.OpCreate2)
 	op, ok := spec.request(full, data, &k.creation)
 	if err == nil && !ok {
 		err = ErrBadArguments
@@ -116,7 +116,7 @@ func (c *Client) create(ctx context.Context, path string, data []byte, spec *cre
 // createOld is create as servers before 3.5 know it: the answer has no Stat.
 func (c *Client) createOld(ctx context.Context, path, full string, data []byte, spec *createSpec) (string, wire.Stat, error) {
 	var resp wire.PathResponse
-	k := newCall(wire.OpCreate)
+	k := c.newCall(wire.OpCreate)
 	k.path = full
 	spec.request(full, data, &k.creation)
 	if err := c.do(ctx, k, path, &k.creation.CreateRequest, &resp); err != nil {

@@ -3,11 +3,9 @@ package zk
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"bellwether/wire"
@@ -148,25 +146,6 @@ func (c *Client) attach(ctx context.Context, s server, a address, limit time.Dur
 	return nil, fmt.Errorf("server %s: %w", a, err)
 }
 
-// dial opens the connection, with TLS where it is asked for.
-func (c *Client) dial(ctx context.Context, a address) (net.Conn, error) {
-	conn, err := c.opt.Dial(ctx, "tcp", a.String())
-	if err != nil || c.opt.TLS == nil {
-		return conn, err
-	}
-	config := c.opt.TLS
-	if config.ServerName == "" {
-		config = config.Clone()
-		config.ServerName = a.name
-	}
-	secure := tls.Client(conn, config)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return secure, nil
-}
-
 // handshake exchanges the first frames and makes l the client's link.
 func (c *Client) handshake(ctx context.Context, l *link) error {
 	req := c.connectRequest()
@@ -270,7 +249,7 @@ func (c *Client) prime(l *link) []byte {
 	defer c.mu.Unlock()
 	var out []byte
 	send := func(op wire.OpCode, xid int32, list *callList, req wire.Record, then func(*call)) {
-		k := newCall(op)
+		k := c.newCall(op)
 		k.then = then
 		if err := k.encode(req); err != nil {
 			panic(fmt.Sprintf("zk: own request %v cannot be encoded: %v", op, err))

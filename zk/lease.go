@@ -126,7 +126,7 @@ func (c *Client) askDelay(l *link) *call {
 		return nil
 	}
 	l.asked = true
-	k := newCall(wire.OpSync)
+	k := c.newCall(wire.OpSync)
 	if err := k.encode(&wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}); err != nil {
 		panic("zk: sync cannot be encoded: " + err.Error())
 	}

@@ -62,7 +62,7 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 		return nil, opError(wire.OpMulti, pathAt(ops, at), err)
 	}
 	var resp wire.MultiResponse
-	k := newCall(wire.OpMulti)
+	k := c.newCall(wire.OpMulti)
 	if err := c.do(ctx, k, pathAt(ops, 0), req, &resp); err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
 		return nil, opError(wire.OpMultiRead, pathAt(ops, at), err)
 	}
 	var resp wire.MultiResponse
-	k := newCall(wire.OpMultiRead)
+	k := c.newCall(wire.OpMultiRead)
 	err = c.do(ctx, k, pathAt(ops, 0), req, &resp)
 	if errors.Is(err, ErrUnsupported) {
 		return c.singleReads(ctx, ops)

@@ -36,6 +36,8 @@ type Options struct {
 	// TLS is used for every connection when not nil. Without ServerName the
 	// host's name from the server list is verified.
 	TLS *tls.Config
+	// TLSFiles switches TLS on too and adds certificates from PEM files.
+	TLSFiles *TLSFiles
 	// Auth are credentials given to every server before anything else. A
 	// refused one finishes the client with ErrAuthFailed.
 	Auth []Auth

@@ -41,7 +41,7 @@ func (c *Client) pathCall(op wire.OpCode, path string, w *Watch) (*call, error) 
 	if err != nil {
 		return nil, opError(op, path, err)
 	}
-	k := newCall(op)
+	k := c.newCall(op)
 	k.path, k.watch = full, w
 	k.pathWatch = wire.PathWatchRequest{Path: full, Watch: w != nil}
 	if w != nil {
@@ -152,7 +152,7 @@ func (c *Client) simple(ctx context.Context, op wire.OpCode, path string, req fu
 	if err != nil {
 		return opError(op, path, err)
 	}
-	k := newCall(op)
+	k := c.newCall(op)
 	k.path = full
 	if err := c.do(ctx, k, path, req(full), resp); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (c *Client) simple(ctx context.Context, op wire.OpCode, path string, req fu
 // WhoAmI returns the identities of this connection (3.7).
 func (c *Client) WhoAmI(ctx context.Context) ([]wire.ClientInfo, error) {
 	var resp wire.WhoAmIResponse
-	k := newCall(wire.OpWhoAmI)
+	k := c.newCall(wire.OpWhoAmI)
 	if err := c.do(ctx, k, "", nil, &resp); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (c *Client) WhoAmI(ctx context.Context) ([]wire.ClientInfo, error) {
 
 // Config returns the ensemble's configuration text, whatever the chroot is.
 func (c *Client) Config(ctx context.Context) (data []byte, stat wire.Stat, err error) {
-	k := newCall(wire.OpGetData)
+	k := c.newCall(wire.OpGetData)
 	k.path = configPath
 	k.pathWatch = wire.PathWatchRequest{Path: configPath}
 	if err := c.do(ctx, k, configPath, &k.pathWatch, &k.data); err != nil {

@@ -111,7 +111,7 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode wire.AddWatchMo
 		return nil, opError(wire.OpAddWatch, path, err)
 	}
 	s := &Stream{c: c, path: full, shown: path, mode: mode, max: c.opt.StreamMax, more: make(chan struct{}, 1)}
-	k := newCall(wire.OpAddWatch)
+	k := c.newCall(wire.OpAddWatch)
 	k.path, k.stream = full, s
 	if err := c.do(ctx, k, path, &wire.AddWatchRequest{Path: full, Mode: mode}, nil); err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func (s *Stream) Close(ctx context.Context) error {
 // removeWatches tells the server; that it has no such watch, or does not know
 // how to remove one, is as good.
 func (c *Client) removeWatches(ctx context.Context, path string, kind wire.WatcherType) error {
-	k := newCall(wire.OpRemoveWatches)
+	k := c.newCall(wire.OpRemoveWatches)
 	k.path = path
 	err := c.do(ctx, k, c.rel(path), &wire.WatchesRequest{Path: path, Type: kind}, nil)
 	if err == nil {

@@ -17,7 +17,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	if err != nil {
 		return stat, opError(wire.OpSetData, path, err)
 	}
-	k := newCall(wire.OpSetData)
+	k := c.newCall(wire.OpSetData)
 	k.path = full
 	k.setData = wire.SetDataRequest{Path: full, Data: data, Version: version}
 	if err := c.do(ctx, k, path, &k.setData, &k.stat); err != nil {
@@ -34,7 +34,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	if err != nil {
 		return opError(wire.OpDelete, path, err)
 	}
-	k := newCall(wire.OpDelete)
+	k := c.newCall(wire.OpDelete)
 	k.path = full
 	k.pathVersion = wire.PathVersionRequest{Path: full, Version: version}
 	if err := c.do(ctx, k, path, &k.pathVersion, nil); err != nil {
@@ -65,7 +65,7 @@ func (c *Client) Check(ctx context.Context, path string, version int32) error {
 // the session.
 func (c *Client) AddAuth(ctx context.Context, a Auth) error {
 	a.Data = slices.Clone(a.Data)
-	k := newCall(wire.OpAuth)
+	k := c.newCall(wire.OpAuth)
 	k.cred = &a
 	req := wire.AuthRequest{Scheme: wire.Text(a.Scheme), Auth: a.Data}
 	if err := c.do(ctx, k, "", &req, nil); err != nil {
@@ -83,7 +83,7 @@ func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string,
 	req := wire.ReconfigRequest{
 		Joining: textOrNull(joining), Leaving: textOrNull(leaving), Members: textOrNull(members), ConfigID: version,
 	}
-	k := newCall(wire.OpReconfig)
+	k := c.newCall(wire.OpReconfig)
 	if err := c.do(ctx, k, configPath, &req, &resp); err != nil {
 		return nil, resp.Stat, err
 	}

@@ -1,0 +1,619 @@
+package zk
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+)
+
+// What a connection can do to a client, and what the calls on it get.
+
+// A write whose answer is lost is a LostError; the session stays.
+func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpSetData && p.n == 0 {
+				p.conn.Close()
+				return true
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		_, err := c.Set(t.Context(), "/a", nil, 3)
+		var lost *LostError
+		if !errors.As(err, &lost) || lost.Session != 1 || !errors.Is(err, ErrConnectionLoss) || !errors.Is(err, io.EOF) {
+			t.Errorf("error is %v, want a LostError of session 1", err)
+		}
+		if _, err = c.Set(t.Context(), "/a", nil, 3); err != nil {
+			t.Errorf("next write: %v", err)
+		}
+		if got := count(e.log(), "setData /a"); got != 2 {
+			t.Errorf("the server saw %d writes, want 2: a write is never sent twice", got)
+		}
+		if got := c.Session().ID; got != 1 {
+			t.Errorf("session is %s, want the same", got)
+		}
+	})
+}
+
+// Reads and syncs go to the next connection, in their order, but not for ever.
+func TestReadsAreSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		var cuts atomic.Int64
+		cuts.Store(1)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpGetData && int64(p.n) < cuts.Load() {
+				p.conn.Close()
+				return true
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		if data, _, err := c.Get(t.Context(), "/a"); err != nil || string(data) != "/a" {
+			t.Errorf("got %q, %v, want the second connection's answer", data, err)
+		}
+		cuts.Store(1 << 30)
+		_, _, err := c.Get(t.Context(), "/b")
+		if !errors.Is(err, ErrConnectionLoss) || isLost(err) {
+			t.Errorf("error is %v, want a loss that leaves nothing unknown", err)
+		}
+		if got := count(e.log(), "getData /b"); got != readTriesMax {
+			t.Errorf("the read was sent %d times, want %d", got, readTriesMax)
+		}
+	})
+}
+
+// A write that was never sent had no effect, and says so.
+func TestUnsentWriteIsNoLostWrite(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.away.Store(true)
+		c := e.open(Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _, err := c.Create(ctx, "/a", nil)
+		if !errors.Is(err, context.DeadlineExceeded) || isLost(err) {
+			t.Errorf("error is %v, want the deadline's alone", err)
+		}
+		e.away.Store(false)
+		waitFor(t, c, Connected)
+		synctest.Wait()
+		if len(e.log()) != 0 {
+			t.Errorf("the server saw %q, want nothing", e.log())
+		}
+	})
+}
+
+// A write that waits for a connection is sent on it, in order with the others.
+func TestQueuedCallsKeepTheirOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.away.Store(true)
+		c := e.open(Options{})
+		var want []string
+		for i := range 5 {
+			path := fmt.Sprint("/n", i)
+			want = append(want, "setData "+path)
+			go c.Set(t.Context(), path, nil, 0)
+			synctest.Wait()
+		}
+		e.away.Store(false)
+		waitFor(t, c, Connected)
+		synctest.Wait()
+		if got := e.log(); !slices.Equal(got, want) {
+			t.Errorf("the server saw %q, want %q", got, want)
+		}
+	})
+}
+
+// Garbage of every kind costs the connection, not the session, nor other calls.
+func TestBadAnswersCostTheConnection(t *testing.T) {
+	frame := func(b ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
+	cases := map[string]func(p *peer, xid int32) []byte{
+		"cut in the length":     func(*peer, int32) []byte { return []byte{0, 0} },
+		"cut in the header":     func(*peer, int32) []byte { return []byte{0, 0, 0, 100, 0, 0, 0} },
+		"cut in the body":       func(_ *peer, xid int32) []byte { return cutBody(xid) },
+		"negative length":       func(*peer, int32) []byte { return []byte{0xff, 0xff, 0xff, 0xff} },
+		"huge length":           func(*peer, int32) []byte { return []byte{0x7f, 0xff, 0xff, 0xff} },
+		"shorter than a header": func(*peer, int32) []byte { return frame(1, 2, 3, 4) },
+		"empty":                 func(*peer, int32) []byte { return frame() },
+		"xid of nobody": func(_ *peer, xid int32) []byte {
+			return wire.AppendFrame(nil, &wire.ReplyHeader{Xid: xid + 1})
+		},
+		"old xid": func(_ *peer, xid int32) []byte {
+			return wire.AppendFrame(nil, &wire.ReplyHeader{Xid: xid - 1})
+		},
+		"acknowledgement of nothing": func(*peer, int32) []byte {
+			return wire.AppendFrame(nil, &wire.ReplyHeader{Xid: wire.XidAuth})
+		},
+		"event without a record": func(*peer, int32) []byte {
+			return wire.AppendFrame(nil, &wire.ReplyHeader{Xid: wire.XidEvent})
+		},
+		"HTTP": func(*peer, int32) []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n") },
+	}
+	for name, bytes := range cases {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEnsemble(t)
+				e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+					if h.Op != wire.OpSetData || p.n > 0 {
+						return false
+					}
+					p.conn.Write(bytes(p, h.Xid))
+					if name[:3] == "cut" {
+						p.conn.Close()
+					}
+					return true
+				}
+				c := e.connect(Options{})
+				if _, err := c.Set(t.Context(), "/a", nil, 0); !isLost(err) {
+					t.Errorf("error is %v, want a lost write", err)
+				}
+				if _, _, err := c.Get(t.Context(), "/b"); err != nil {
+					t.Errorf("next call: %v", err)
+				}
+				if e.connections() != 2 || c.Session().ID != 1 {
+					t.Errorf("%d connections, session %s; want the same session on a second one", e.connections(), c.Session().ID)
+				}
+			})
+		})
+	}
+}
+
+func cutBody(xid int32) []byte {
+	b := wire.AppendFrame(nil, &wire.ReplyHeader{Xid: xid}, &wire.StatResponse{})
+	return b[:len(b)-3]
+}
+
+// A record that cannot be read is that call's trouble alone.
+func TestUndecodableBody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpPing {
+				return false
+			}
+			p.reply(h.Xid, 0, nil) // no record where one is due
+			return true
+		}
+		c := e.connect(Options{})
+		if _, _, err := c.Get(t.Context(), "/a"); !errors.Is(err, wire.ErrShort) || isLost(err) {
+			t.Errorf("read: %v, want ErrShort", err)
+		}
+		if _, err := c.Set(t.Context(), "/a", nil, 0); !errors.Is(err, wire.ErrShort) || !isLost(err) {
+			t.Errorf("write: %v, want an unknown outcome: the server said that it succeeded", err)
+		}
+		if e.connections() != 1 {
+			t.Errorf("%d connections", e.connections())
+		}
+	})
+}
+
+// Bytes behind a record are ignored.
+func TestTrailingBytesAreIgnored(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpGetData {
+				p.reply(h.Xid, 0, &pair{&wire.DataResponse{Data: []byte("x")}, &wire.CountResponse{Count: 7}})
+			}
+			return h.Op == wire.OpGetData
+		}
+		c := e.connect(Options{})
+		if data, _, err := c.Get(t.Context(), "/a"); string(data) != "x" || err != nil {
+			t.Errorf("got %q, %v", data, err)
+		}
+	})
+}
+
+type pair struct{ a, b wire.Record }
+
+func (p *pair) Code(c *wire.Coder) {
+	p.a.Code(c)
+	p.b.Code(c)
+}
+
+// A silent server is left after two thirds of the timeout, and pings come in time.
+func TestSilentServerIsLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		var pings []time.Duration
+		began := time.Now()
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpPing && p.n == 0 {
+				pings = append(pings, time.Since(began))
+			}
+			return p.n == 0 && time.Since(began) > 30*time.Second
+		}
+		c := e.connect(Options{SessionTimeout: 9 * time.Second})
+		s := c.State()
+		s, err := s.Next(t.Context())
+		if err != nil || s.State != Connecting || s.Err != errSilent {
+			t.Fatalf("status is %+v, %v", s, err)
+		}
+		if at := time.Since(began); at < 35*time.Second || at > 37*time.Second {
+			t.Errorf("left after %v, want 6 s after the last answer at 30 s", at)
+		}
+		synctest.Wait()
+		for i, at := range pings {
+			if want := time.Duration(i) * 3 * time.Second; at < want || at > want+100*time.Millisecond {
+				t.Errorf("ping %d came at %v, want every third of the timeout", i, at)
+			}
+		}
+		waitFor(t, c, Connected)
+	})
+}
+
+// A server that reads nothing blocks the writer no longer than the timeout,
+// and those who wait can leave at any time.
+func TestServerThatStopsReading(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		stuck := make(chan struct{})
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if p.n == 0 && h.Op == wire.OpSetData {
+				<-stuck
+			}
+			return false
+		}
+		c := e.connect(Options{SessionTimeout: 9 * time.Second})
+		go c.Set(t.Context(), "/a", nil, 0)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := c.Set(ctx, "/b", make([]byte, 1<<19), 0); !isLost(err) || time.Since(began) != time.Second {
+			t.Errorf("error is %v after %v, want a lost write after 1 s", err, time.Since(began))
+		}
+		s, err := c.State().Next(t.Context())
+		if err != nil || s.State != Connecting || time.Since(began) > 10*time.Second {
+			t.Errorf("status is %+v after %v", s, time.Since(began))
+		}
+		close(stuck)
+		waitFor(t, c, Connected)
+	})
+}
+
+// Many goroutines share the connection: every one gets its own answer.
+func TestPipelining(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{})
+		errs := make(chan error)
+		for g := range 50 {
+			go func() {
+				for i := range 40 {
+					path := fmt.Sprintf("/g%d/%d", g, i)
+					if data, _, err := c.Get(t.Context(), path); err != nil || string(data) != path {
+						errs <- fmt.Errorf("%s: got %q, %v", path, data, err)
+						return
+					}
+				}
+				errs <- nil
+			}()
+		}
+		for range 50 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// Whoever leaves does not disturb the others: the answer is taken off its place.
+func TestAbandonedCallKeepsItsPlace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		release := make(chan struct{})
+		e.serve = func(_ *peer, h wire.RequestHeader, body []byte) bool {
+			if h.Op == wire.OpGetData && pathOf(h.Op, body) == "/slow" {
+				<-release
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, _, err := c.GetW(ctx, "/slow"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		close(release)
+		if data, _, err := c.Get(t.Context(), "/next"); string(data) != "/next" || err != nil {
+			t.Errorf("got %q, %v", data, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.waiting != 0 || len(c.watches.once[dataWatch]) != 0 {
+			t.Errorf("%d calls, %d watches are left over", c.waiting, len(c.watches.once[dataWatch]))
+		}
+	})
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.away.Store(true)
+		c := e.open(Options{QueueMax: 3})
+		for range 3 {
+			go c.Sync(t.Context(), "/")
+		}
+		synctest.Wait()
+		if err := c.Sync(t.Context(), "/"); !errors.Is(err, ErrQueueFull) {
+			t.Errorf("error is %v, want ErrQueueFull", err)
+		}
+	})
+}
+
+// The session is refused: everything that belongs to it ends with it.
+func TestExpiredSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n == 1 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		c := e.connect(Options{})
+		_, _, w, _ := c.ChildrenW(t.Context(), "/a")
+		s, err := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.cut()
+		synctest.Wait()
+		if _, err := c.Set(t.Context(), "/a", nil, 0); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+			t.Errorf("queued write: %v, want ErrSessionExpired", err)
+		}
+		if _, err := w.Wait(t.Context()); err != ErrSessionExpired {
+			t.Errorf("watch: %v", err)
+		}
+		if _, err := s.Next(t.Context()); err != ErrSessionExpired {
+			t.Errorf("stream: %v", err)
+		}
+		waitFor(t, c, Connected)
+		if req := e.connectRequest(2); req.Session != 0 || req.LastZxidSeen != 0 {
+			t.Errorf("the new session asks %+v", req)
+		}
+		if c.Session().ID != 2 {
+			t.Errorf("session is %s", c.Session().ID)
+		}
+	})
+}
+
+func TestOneSessionEndsWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse { return refused() }
+		c := e.open(Options{OneSession: true, Resume: Session{ID: 9, Password: []byte("secret")}})
+		waitFor(t, c, Expired)
+		synctest.Wait()
+		if _, _, err := c.Get(t.Context(), "/a"); !errors.Is(err, ErrSessionExpired) {
+			t.Errorf("call: %v", err)
+		}
+		if req := e.connectRequest(0); req.Session != 9 || string(req.Password) != "secret" {
+			t.Errorf("request is %+v", req)
+		}
+		if err := c.Close(t.Context()); err != nil || c.State().State != Closed {
+			t.Errorf("close: %v, %v", err, c.State().State)
+		}
+	})
+}
+
+// With every server away nothing is claimed about the session (ZOOKEEPER-4508).
+func TestKnownBug4508AbsenceIsNotExpiry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{SessionTimeout: 4 * time.Second, LeaseDelay: time.Second})
+		if left := c.Lease().Left(); left <= 0 {
+			t.Fatalf("lease has %v left", left)
+		}
+		e.away.Store(true)
+		e.cut()
+		time.Sleep(time.Hour)
+		if s := c.State(); s.State != Connecting || s.Session != 1 {
+			t.Errorf("status is %+v, want connecting", s)
+		}
+		if left := c.Lease().Left(); left > 0 {
+			t.Errorf("lease has %v left after an hour", left)
+		}
+		e.away.Store(false)
+		if s := waitFor(t, c, Connected); s.Session != 1 {
+			t.Errorf("session is %s, want the one that the server still has", s.Session)
+		}
+	})
+}
+
+// The servers lost their data: the old id is refused once and never asked for
+// again (go-zookeeper/zk#108, kazoo#42).
+func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(_ *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if req.Session == 0x99 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		c := e.connect(Options{Resume: Session{ID: 0x99, Password: make([]byte, 16)}})
+		if c.Session().ID != 1 {
+			t.Errorf("session is %s", c.Session().ID)
+		}
+	})
+}
+
+func TestDetachAndResume(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{})
+		s := c.Detach()
+		if slices.Contains(e.log(), "closeSession ") {
+			t.Error("detach closed the session")
+		}
+		c = e.connect(Options{Resume: s})
+		if c.Session().ID != s.ID {
+			t.Errorf("session is %s, want %s", c.Session().ID, s.ID)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !slices.Contains(e.log(), "closeSession ") {
+			t.Error("close did not close the session")
+		}
+	})
+}
+
+// Close answers what waits first, needs the server's word, and is bounded.
+func TestClose(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{})
+		got := make(chan error, 1)
+		_, _, w, _ := c.GetW(t.Context(), "/a")
+		go func() { _, err := c.Set(t.Context(), "/a", nil, 0); got <- err }()
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Errorf("a write before Close: %v", err)
+		}
+		if _, err := c.Set(t.Context(), "/a", nil, 0); !errors.Is(err, ErrClosed) {
+			t.Errorf("a write after Close: %v", err)
+		}
+		if _, err := w.Wait(t.Context()); err != ErrClosed {
+			t.Errorf("watch: %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+func TestCloseOutlivesALostConnection(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpCloseSession && p.n < 5 {
+				p.conn.Close()
+				return true
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("close: %v, want the sixth connection's answer", err)
+		}
+	})
+}
+
+func TestCloseGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{SessionTimeout: 5 * time.Second})
+		e.away.Store(true)
+		e.cut()
+		began := time.Now()
+		if err := c.Close(context.Background()); !errors.Is(err, errNobodyHome) || time.Since(began) != 5*time.Second {
+			t.Errorf("close: %v after %v, want the reason after the session's timeout", err, time.Since(began))
+		}
+		c = e.open(Options{})
+		synctest.Wait()
+		began = time.Now()
+		if err := c.Close(context.Background()); err != nil || time.Since(began) > time.Second {
+			t.Errorf("close without a session: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestConnectSaysWhyNot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.away.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := Connect(ctx, "10.0.0.1", &Options{Dial: e.dial})
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNobodyHome) {
+			t.Errorf("error is %v, want the deadline and the last attempt", err)
+		}
+	})
+}
+
+// An answer that says that the outcome is not known is no failure (ClickHouse Keeper).
+func TestServerDoesNotKnowTheOutcome(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpPing {
+				return false
+			}
+			p.reply(h.Xid, wire.ErrOperationTimeout, nil)
+			return true
+		}
+		c := e.connect(Options{})
+		if err := c.Delete(t.Context(), "/a", 0); !isLost(err) || !errors.Is(err, wire.ErrOperationTimeout) {
+			t.Errorf("write: %v, want an unknown outcome", err)
+		}
+		if _, _, err := c.Get(t.Context(), "/a"); isLost(err) || !errors.Is(err, wire.ErrOperationTimeout) {
+			t.Errorf("read: %v, want the code", err)
+		}
+	})
+}
+
+func TestUnknownCodeIsAnError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpDelete {
+				p.reply(h.Xid, -999, nil)
+			}
+			return h.Op == wire.OpDelete
+		}
+		c := e.connect(Options{})
+		if err := c.Delete(t.Context(), "/a", 0); !errors.Is(err, wire.Code(-999)) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+// The frames of a reconnect: credentials, watches, then the calls.
+func TestOrderOnReconnect(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{Auth: []Auth{{"digest", []byte("a:b")}}})
+		if err := c.AddAuth(t.Context(), Auth{"digest", []byte("c:d")}); err != nil {
+			t.Fatal(err)
+		}
+		c.GetW(t.Context(), "/a")
+		before := len(e.log())
+		e.cut()
+		synctest.Wait()
+		go c.Set(t.Context(), "/b", nil, 0)
+		waitFor(t, c, Connected)
+		time.Sleep(time.Second)
+		want := []string{"auth ", "auth ", "setWatches ", "setData /b"}
+		if got := e.log()[before:]; !slices.Equal(got, want) {
+			t.Errorf("the server saw %q, want %q", got, want)
+		}
+	})
+}
+
+func count(list []string, s string) (n int) {
+	for _, x := range list {
+		if x == s {
+			n++
+		}
+	}
+	return n
+}

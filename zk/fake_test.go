@@ -1,0 +1,283 @@
+package zk
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+)
+
+// ensemble is a set of servers that do what a test tells them. Each
+// connection is a pipe with a goroutine of its own at the far end. Whatever the
+// test does not take over is answered with success.
+type ensemble struct {
+	t *testing.T
+	// away: nobody answers at any address.
+	away atomic.Bool
+	// refuse: dialling this address fails.
+	refuse func(address string) error
+	// greet answers a ConnectRequest, nil closes. Default: as asked for.
+	greet func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse
+	// serve handles a request; false leaves it to the default.
+	serve func(p *peer, h wire.RequestHeader, body []byte) bool
+
+	mu       sync.Mutex
+	dialled  []string
+	requests []string // "op path" of each, besides pings
+	asked    []wire.ConnectRequest
+	peers    []*peer
+	sessions int64
+	zxid     wire.Zxid
+}
+
+// peer is the server's end of one connection.
+type peer struct {
+	e       *ensemble
+	address string
+	conn    net.Conn
+	r       *bufio.Reader
+	n       int // 0 for the first connection of the test
+}
+
+func newEnsemble(t *testing.T) *ensemble { return &ensemble{t: t, zxid: 100} }
+
+// dial is Options.Dial.
+func (e *ensemble) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	e.mu.Lock()
+	e.dialled = append(e.dialled, address)
+	e.mu.Unlock()
+	if e.away.Load() {
+		return nil, errNobodyHome
+	}
+	if e.refuse != nil {
+		if err := e.refuse(address); err != nil {
+			return nil, err
+		}
+	}
+	near, far := net.Pipe()
+	e.mu.Lock()
+	p := &peer{e: e, address: address, conn: far, r: bufio.NewReader(far), n: len(e.peers)}
+	e.peers = append(e.peers, p)
+	e.mu.Unlock()
+	go p.run()
+	return near, nil
+}
+
+// connect opens a client of the ensemble and sees that it is closed.
+func (e *ensemble) connect(o Options, servers ...string) *Client {
+	e.t.Helper()
+	c := e.open(o, servers...)
+	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
+	defer cancel()
+	for s := range c.States(ctx) {
+		if s.State == Connected || s.State == ReadOnly {
+			return c
+		}
+	}
+	e.t.Fatal("no session within a minute")
+	return nil
+}
+
+func (e *ensemble) open(o Options, servers ...string) *Client {
+	e.t.Helper()
+	o.Dial = e.dial
+	list := "10.0.0.1"
+	if len(servers) > 0 {
+		list = servers[0]
+	}
+	c, err := Open(list, &o)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Cleanup(func() { c.stop() })
+	return c
+}
+
+func (p *peer) run() {
+	defer p.conn.Close()
+	frame, err := wire.ReadFrame(p.r, nil, 1<<20)
+	if err != nil {
+		return
+	}
+	if string(frame) == "" {
+		p.e.t.Error("empty first frame")
+	}
+	var req wire.ConnectRequest
+	if err := wire.Decode(frame, &req); err != nil {
+		p.e.t.Errorf("ConnectRequest: %v", err)
+		return
+	}
+	p.e.mu.Lock()
+	p.e.asked = append(p.e.asked, req)
+	p.e.mu.Unlock()
+	greet := p.e.greet
+	if greet == nil {
+		greet = func(_ *peer, req wire.ConnectRequest) *wire.ConnectResponse { return p.e.accept(req) }
+	}
+	resp := greet(p, req)
+	if resp == nil {
+		return
+	}
+	p.conn.Write(wire.AppendFrame(nil, resp))
+	for p.one() {
+	}
+}
+
+// accept is the answer of a server that has nothing against the session.
+func (e *ensemble) accept(req wire.ConnectRequest) *wire.ConnectResponse {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	id := req.Session
+	if id == 0 {
+		e.sessions++
+		id = wire.SessionID(e.sessions)
+	}
+	pw := id.Password()
+	return &wire.ConnectResponse{TimeoutMS: req.TimeoutMS, Session: id, Password: pw[:], HasReadOnly: true}
+}
+
+// one handles one request.
+func (p *peer) one() bool {
+	frame, err := wire.ReadFrame(p.r, nil, 1<<21)
+	if err != nil {
+		return false
+	}
+	var h wire.RequestHeader
+	if err := wire.Decode(frame, &h); err != nil {
+		p.e.t.Errorf("request header: %v", err)
+		return false
+	}
+	body := frame[8:]
+	if h.Op != wire.OpPing {
+		p.e.mu.Lock()
+		p.e.requests = append(p.e.requests, fmt.Sprint(h.Op, " ", pathOf(h.Op, body)))
+		p.e.mu.Unlock()
+	}
+	if p.e.serve != nil && p.e.serve(p, h, body) {
+		return true
+	}
+	return p.standard(h, body)
+}
+
+// pathOf is the path in the request's body, as far as it begins with one.
+func pathOf(op wire.OpCode, body []byte) string {
+	var r wire.NullPathRequest
+	switch op {
+	case wire.OpAuth, wire.OpSetWatches, wire.OpSetWatches2, wire.OpMulti, wire.OpMultiRead, wire.OpCloseSession, wire.OpWhoAmI:
+		return ""
+	}
+	if wire.Decode(body, &r) != nil {
+		return "?"
+	}
+	return r.Path.String
+}
+
+// standard is what a server without surprises answers.
+func (p *peer) standard(h wire.RequestHeader, body []byte) bool {
+	path := pathOf(h.Op, body)
+	var resp wire.Record
+	switch h.Op {
+	case wire.OpCreate:
+		resp = &wire.PathResponse{Path: path}
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		resp = &wire.PathStatResponse{Path: path}
+	case wire.OpExists, wire.OpSetData, wire.OpSetACL:
+		resp = &wire.StatResponse{}
+	case wire.OpGetData:
+		resp = &wire.DataResponse{Data: []byte(path)}
+	case wire.OpGetChildren2:
+		resp = &wire.ChildrenStatResponse{}
+	case wire.OpSync:
+		resp = &wire.PathResponse{Path: path}
+	case wire.OpAddWatch:
+		resp = &wire.ErrorResponse{}
+	}
+	p.reply(h.Xid, wire.OK, resp)
+	return h.Op != wire.OpCloseSession
+}
+
+// reply answers with the ensemble's present zxid.
+func (p *peer) reply(xid int32, code wire.Code, resp wire.Record) {
+	p.e.mu.Lock()
+	z := p.e.zxid
+	p.e.mu.Unlock()
+	p.replyAt(xid, z, code, resp)
+}
+
+func (p *peer) replyAt(xid int32, z wire.Zxid, code wire.Code, resp wire.Record) {
+	out := []wire.Record{&wire.ReplyHeader{Xid: xid, Zxid: z, Err: code}}
+	if resp != nil {
+		out = append(out, resp)
+	}
+	p.conn.Write(wire.AppendFrame(nil, out...))
+}
+
+// event sends a watch event.
+func (p *peer) event(z wire.Zxid, typ wire.EventType, path string) {
+	p.conn.Write(wire.AppendFrame(nil, &wire.ReplyHeader{Xid: wire.XidEvent, Zxid: z},
+		&wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: path}))
+}
+
+// cut ends the newest connection.
+func (e *ensemble) cut() { e.peer().conn.Close() }
+
+// peer is the newest connection.
+func (e *ensemble) peer() *peer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peers[len(e.peers)-1]
+}
+
+func (e *ensemble) log() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string(nil), e.requests...)
+}
+
+func (e *ensemble) connections() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.peers)
+}
+
+func (e *ensemble) connectRequest(n int) wire.ConnectRequest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.asked[n]
+}
+
+// refused is the answer to a session that is over.
+func refused() *wire.ConnectResponse {
+	return &wire.ConnectResponse{Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
+}
+
+// bubble runs a test under a clock of its own, in which nothing waits in
+// vain, and waits for all goroutines at the end.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+// waitFor is the next status with that state.
+func waitFor(t *testing.T, c *Client, want State) Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for s := range c.States(ctx) {
+		if s.State == want {
+			return s
+		}
+	}
+	t.Fatalf("state is %v, want %v", c.State().State, want)
+	return Status{}
+}
+
+var errNobodyHome = errors.New("connection refused")

@@ -1,0 +1,231 @@
+package zk
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+)
+
+// The lease counts from when the answered ping was sent, not from its answer.
+func TestLeaseCountsFromTheSending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpPing {
+				time.Sleep(2 * time.Second)
+			}
+			return false
+		}
+		began := time.Now()
+		c := e.connect(Options{SessionTimeout: 20 * time.Second, LeaseDelay: 3 * time.Second})
+		l := c.Lease()
+		if !l.Confirmed.Equal(began) || l.Session != 1 || !l.DelayKnown {
+			t.Fatalf("after the connect the lease is %+v", l)
+		}
+		if want := 20*time.Second - 3*time.Second - 200*time.Millisecond; l.Left() != want || l.Term() != want {
+			t.Errorf("left is %v, term %v, want %v", l.Left(), l.Term(), want)
+		}
+		time.Sleep(20*time.Second/3 + time.Second) // a ping was sent a second ago
+		if got := c.Lease(); !got.Confirmed.Equal(began) {
+			t.Errorf("an unanswered ping counts: %+v", got)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if got := c.Lease().Confirmed.Sub(began); got != 20*time.Second/3 {
+			t.Errorf("the answered ping counts from %v, want when it was sent", got)
+		}
+	})
+}
+
+// The timeout that counts is the smallest that the session ever had, and a
+// re-attachment counts from its ConnectRequest.
+func TestLeaseAfterReattachment(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		timeouts := []int32{8000, 4000, 9000}
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			resp := e.accept(req)
+			resp.TimeoutMS = timeouts[p.n]
+			time.Sleep(time.Second / 2)
+			return resp
+		}
+		e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool { return h.Op == wire.OpPing }
+		c := e.connect(Options{LeaseDelay: time.Second, SessionTimeout: 9 * time.Second})
+		for n := range timeouts {
+			s := waitFor(t, c, Connected)
+			want := Lease{Session: 1, Timeout: 4 * time.Second, Delay: time.Second, DelayKnown: true}
+			if n == 0 {
+				want.Timeout = 8 * time.Second
+			}
+			got := c.Lease()
+			if at := s.Since.Sub(got.Confirmed); at != time.Second/2 {
+				t.Errorf("attachment %d: confirmed %v before it was answered, want when it was asked", n, at)
+			}
+			got.Confirmed = time.Time{}
+			if got != want {
+				t.Errorf("attachment %d: lease is %+v, want %+v", n, got, want)
+			}
+			e.cut()
+			synctest.Wait()
+		}
+	})
+}
+
+// Time is the larger of both clocks: a suspended machine, whose monotonic clock
+// stood still, has used its lease up.
+func TestLeaseTakesTheLargerClock(t *testing.T) {
+	now := time.Now()
+	wallOnly := func(d time.Duration) time.Time { return now.Round(0).Add(d) }
+	l := Lease{Session: 1, Timeout: 10 * time.Second, Delay: 0}
+	term := l.Term()
+	cases := []struct {
+		name      string
+		confirmed time.Time
+		at        time.Time
+		want      time.Duration
+	}{
+		{"both agree", now, now.Add(3 * time.Second), term - 3*time.Second},
+		{"suspended: the wall went on", wallOnly(-8 * time.Second), now, term - 8*time.Second},
+	}
+	for _, x := range cases {
+		l.Confirmed = x.confirmed
+		if got := l.leftAt(x.at); got.Round(time.Millisecond) != x.want.Round(time.Millisecond) {
+			t.Errorf("%s: %v left, want %v", x.name, got, x.want)
+		}
+	}
+}
+
+// Nothing is proved without a session, or where the server may know too little.
+func TestLeaseProvesNothing(t *testing.T) {
+	if l := (Lease{}); l.Left() > 0 || l.Term() != 0 {
+		t.Errorf("no session: %v left", l.Left())
+	}
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{SessionTimeout: 10 * time.Second})
+		if l := c.Lease(); l.DelayKnown || l.Delay != leaseDelayUnknown || l.Left() > 0 {
+			t.Errorf("a server that does not say: %+v", l)
+		}
+	})
+}
+
+// KeepAlive pings ten times in a timeout, or as often as asked; the fastest
+// caller counts; releasing goes back.
+func TestKeepAlive(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		var n int
+		e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpPing {
+				e.mu.Lock()
+				n++
+				e.mu.Unlock()
+			}
+			return false
+		}
+		pings := func(d time.Duration) int {
+			e.mu.Lock()
+			before := n
+			e.mu.Unlock()
+			time.Sleep(d)
+			synctest.Wait()
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return n - before
+		}
+		c := e.connect(Options{SessionTimeout: 9 * time.Second})
+		synctest.Wait()
+		near(t, "alone", pings(90*time.Second), 30)
+		slow := c.KeepAlive(0)
+		near(t, "with a leader", pings(90*time.Second), 100)
+		fast := c.KeepAlive(300 * time.Millisecond)
+		near(t, "with a fast one", pings(90*time.Second), 300)
+		fast()
+		fast()
+		near(t, "the fast one gone", pings(90*time.Second), 100)
+		slow()
+		near(t, "both gone", pings(90*time.Second), 30)
+		absurd := c.KeepAlive(1)
+		near(t, "absurdly fast", pings(time.Second), 200)
+		absurd()
+	})
+}
+
+func near(t *testing.T, what string, got, want int) {
+	t.Helper()
+	if got < want-1 || got > want+1 {
+		t.Errorf("%s: %d pings, want %d", what, got, want)
+	}
+}
+
+// A server that knows the question says how old its knowledge may be; any
+// other echoes it, and gets the assumption.
+func TestServerSaysItsDelay(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		t.Run(fmt.Sprint(answers), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEnsemble(t)
+				e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+					if answers && p.n < 2 && h.Op == wire.OpSync && pathOf(h.Op, body) == wire.LeaseQuestion {
+						p.reply(h.Xid, 0, &wire.PathResponse{Path: wire.LeaseAnswer(500)})
+						return true
+					}
+					return false
+				}
+				c := e.connect(Options{SessionTimeout: 30 * time.Second})
+				synctest.Wait()
+				if len(e.log()) != 0 {
+					t.Errorf("the question was asked for nobody: %q", e.log())
+				}
+				defer c.KeepAlive(0)()
+				synctest.Wait()
+				want := leaseDelayUnknown
+				if answers {
+					want = 500 * time.Millisecond
+				}
+				if l := c.Lease(); l.Delay != want || l.DelayKnown != answers {
+					t.Errorf("lease is %+v", l)
+				}
+				time.Sleep(time.Second)
+				e.cut()
+				waitFor(t, c, Connecting)
+				waitFor(t, c, Connected)
+				time.Sleep(time.Second)
+				if got := count(e.log(), "sync "+wire.LeaseQuestion); got != 2 {
+					t.Errorf("asked %d times on two connections", got)
+				}
+			})
+		})
+	}
+}
+
+// A proof by a server that says less does not shorten what is proved already.
+func TestLeaseKeepsTheBetterProof(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+			if p.n == 0 && h.Op == wire.OpSync {
+				p.reply(h.Xid, 0, &wire.PathResponse{Path: wire.LeaseAnswer(500)})
+				return true
+			}
+			return false
+		}
+		c := e.connect(Options{SessionTimeout: 30 * time.Second})
+		defer c.KeepAlive(0)()
+		time.Sleep(time.Second)
+		before := c.Lease()
+		e.cut() // the next server does not say: 14 s are assumed
+		waitFor(t, c, Connecting)
+		waitFor(t, c, Connected)
+		time.Sleep(5 * time.Second)
+		if got := c.Lease(); got.Confirmed != before.Confirmed || got.Delay != before.Delay {
+			t.Errorf("lease is %+v, want the first server's until the second's is better", got)
+		}
+		time.Sleep(15 * time.Second)
+		if got := c.Lease(); got.Delay != leaseDelayUnknown || got.DelayKnown || got.Left() < 10*time.Second {
+			t.Errorf("lease is %+v with %v left", got, got.Left())
+		}
+	})
+}

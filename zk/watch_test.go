@@ -1,0 +1,404 @@
+package zk
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+)
+
+// watching is an ensemble whose znodes below /none do not exist, and which
+// keeps what was set again after a reconnect.
+type watching struct {
+	*ensemble
+	set   []wire.SetWatches2Request
+	flags []bool // of the reads
+}
+
+func newWatching(t *testing.T) *watching {
+	e := &watching{ensemble: newEnsemble(t)}
+	e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		switch h.Op {
+		case wire.OpGetData, wire.OpExists, wire.OpGetChildren2:
+			e.flags = append(e.flags, body[len(body)-1] == 1)
+		case wire.OpSetWatches2, wire.OpSetWatches:
+			var r wire.SetWatches2Request
+			if h.Op == wire.OpSetWatches {
+				body = append(append([]byte(nil), body...), make([]byte, 8)...) // two empty lists
+			}
+			if err := wire.Decode(body, &r); err != nil {
+				t.Errorf("%s: %v", h.Op, err)
+			}
+			e.set = append(e.set, r)
+		}
+		if strings.HasPrefix(pathOf(h.Op, body), "/none") && h.Op != wire.OpAddWatch {
+			p.conn.Write(wire.AppendFrame(nil, &wire.ReplyHeader{Xid: h.Xid, Zxid: e.zxid, Err: wire.ErrNoNode}))
+			return true
+		}
+		return false
+	}
+	return e
+}
+
+// Each kind of watch ends by the events of its table, by no other, and at
+// its own path alone.
+func TestWatchKinds(t *testing.T) {
+	types := []wire.EventType{wire.EventNodeCreated, wire.EventNodeDeleted, wire.EventNodeDataChanged, wire.EventNodeChildrenChanged}
+	kinds := map[string]struct {
+		set  func(*testing.T, *Client) *Watch
+		path string
+		ends []bool
+	}{
+		"data": {func(t *testing.T, c *Client) *Watch {
+			_, _, w, err := c.GetW(t.Context(), "/a")
+			return fine(t, w, err)
+		}, "/a", []bool{true, true, true, false}},
+		"exists": {func(t *testing.T, c *Client) *Watch {
+			_, ok, w, err := c.ExistsW(t.Context(), "/a")
+			if !ok {
+				t.Error("the znode should exist")
+			}
+			return fine(t, w, err)
+		}, "/a", []bool{true, true, true, false}},
+		"missing": {func(t *testing.T, c *Client) *Watch {
+			_, ok, w, err := c.ExistsW(t.Context(), "/none")
+			if ok {
+				t.Error("the znode should not exist")
+			}
+			return fine(t, w, err)
+		}, "/none", []bool{true, true, true, false}},
+		"children": {func(t *testing.T, c *Client) *Watch {
+			_, _, w, err := c.ChildrenW(t.Context(), "/a")
+			return fine(t, w, err)
+		}, "/a", []bool{false, true, false, true}},
+	}
+	for name, k := range kinds {
+		for i, typ := range types {
+			t.Run(fmt.Sprint(name, "/", typ), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					e := newWatching(t)
+					c := e.connect(Options{})
+					w := k.set(t, c)
+					e.peer().event(7, typ, k.path+"x")
+					e.peer().event(8, typ, k.path)
+					synctest.Wait()
+					select {
+					case <-w.Done():
+						got, err := w.Wait(t.Context())
+						if !k.ends[i] || got != (Event{typ, k.path, 8}) || err != nil {
+							t.Errorf("got %v, %v", got, err)
+						}
+					default:
+						if k.ends[i] {
+							t.Error("the event did not end the watch")
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func fine(t *testing.T, w *Watch, err error) *Watch {
+	t.Helper()
+	if err != nil || w == nil {
+		t.Fatalf("watch is %v, error %v", w, err)
+	}
+	return w
+}
+
+// A failed read sets no watch.
+func TestNoWatchWithoutTheZnode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		if _, _, w, err := c.GetW(t.Context(), "/none"); w != nil || !errors.Is(err, ErrNoNode) {
+			t.Errorf("watch is %v, error %v", w, err)
+		}
+		if _, _, w, err := c.ChildrenW(t.Context(), "/none"); w != nil || !errors.Is(err, ErrNoNode) {
+			t.Errorf("watch is %v, error %v", w, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for kind, m := range c.watches.once {
+			if len(m) > 0 {
+				t.Errorf("kind %d has %v", kind, m)
+			}
+		}
+	})
+}
+
+// One event answers every watch of the client at that path.
+func TestWatchesShareAnEvent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		_, _, a, _ := c.GetW(t.Context(), "/a")
+		_, _, b, _ := c.GetW(t.Context(), "/a")
+		s, _ := c.AddWatch(t.Context(), "/", wire.WatchPersistentRecursive)
+		e.peer().event(7, wire.EventNodeDeleted, "/a")
+		for _, w := range []*Watch{a, b} {
+			if got, err := w.Wait(t.Context()); got.Type != wire.EventNodeDeleted || err != nil {
+				t.Errorf("got %v, %v", got, err)
+			}
+		}
+		if got, err := s.Next(t.Context()); got.Path != "/a" || err != nil {
+			t.Errorf("stream got %v, %v", got, err)
+		}
+	})
+}
+
+// After a reconnect every watch is set again in its list with the zxid of
+// the last answer; those that fired are not.
+func TestWatchesAreSetAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		c.GetW(t.Context(), "/data")
+		c.ExistsW(t.Context(), "/data2")
+		c.ExistsW(t.Context(), "/none")
+		c.ChildrenW(t.Context(), "/children")
+		_, _, fired, _ := c.GetW(t.Context(), "/fired")
+		_, _, removed, _ := c.GetW(t.Context(), "/removed")
+		c.AddWatch(t.Context(), "/p", wire.WatchPersistent)
+		c.AddWatch(t.Context(), "/r", wire.WatchPersistentRecursive)
+		e.peer().event(150, wire.EventNodeDataChanged, "/fired")
+		fired.Wait(t.Context())
+		if err := removed.Remove(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := removed.Wait(t.Context()); err != wire.ErrNoWatcher {
+			t.Errorf("a removed watch ends with %v", err)
+		}
+		e.cut()
+		synctest.Wait()
+		waitFor(t, c, Connected)
+		time.Sleep(time.Second)
+		if len(e.set) != 1 {
+			t.Fatalf("%d setWatches, want 1", len(e.set))
+		}
+		r := e.set[0]
+		slices.Sort(r.Data)
+		got := fmt.Sprint(r.RelativeZxid, r.Data, r.Exist, r.Child, r.Persistent, r.PersistentRecursive)
+		if want := "0x64 [/data /data2] [/none] [/children] [/p] [/r]"; got != want {
+			t.Errorf("set again: %s, want %s", got, want)
+		}
+		if got := e.connectRequest(1).LastZxidSeen; got != 150 {
+			t.Errorf("the server may be at %s, want at least the event's zxid", got)
+		}
+	})
+}
+
+// Many watches are set again in batches of about 128 KiB, all with one zxid.
+func TestSetWatchesInBatches(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		want := map[string]bool{}
+		for i := range 700 {
+			path := fmt.Sprintf("/%s%d", strings.Repeat("x", 900), i)
+			want[path] = true
+			if _, _, _, err := c.ChildrenW(t.Context(), path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.cut()
+		synctest.Wait()
+		waitFor(t, c, Connected)
+		time.Sleep(time.Second)
+		if len(e.set) != 5 {
+			t.Errorf("%d batches for 620 KiB of paths, want 5", len(e.set))
+		}
+		for _, r := range e.set {
+			size := 0
+			for _, path := range r.Child {
+				delete(want, path)
+				size += 4 + len(path)
+			}
+			if size > setWatchesMax || r.RelativeZxid != 100 {
+				t.Errorf("a batch has %d bytes of paths and zxid %s", size, r.RelativeZxid)
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("%d watches were not set again", len(want))
+		}
+	})
+}
+
+// The event may come before the answer to setWatches, and must end the watch.
+func TestMissedEventComesAfterReconnect(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpSetWatches {
+				p.event(-1, wire.EventNodeDeleted, "/a")
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		_, _, w, _ := c.GetW(t.Context(), "/a")
+		e.cut()
+		if got, err := w.Wait(t.Context()); err != nil || got != (Event{wire.EventNodeDeleted, "/a", -1}) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// A stream that nobody reads ends with a typed error after what it holds.
+func TestStreamOverflows(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{StreamMax: 3})
+		s, err := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, _ := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+		for i := range 5 {
+			e.peer().event(wire.Zxid(i), wire.EventNodeDataChanged, "/a")
+			if got, err := other.Next(t.Context()); err != nil || got.Type != wire.EventNodeDataChanged {
+				t.Errorf("the stream that is read: %v, %v", got, err)
+			}
+		}
+		for range 3 {
+			<-s.Ready()
+			if _, err := s.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		var overflow *OverflowError
+		if _, err := s.Next(t.Context()); !errors.As(err, &overflow) || overflow.Max != 3 {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+// What each mode hears, when the connection gets events for other watches too.
+func TestStreamModes(t *testing.T) {
+	events := []wire.WatcherEvent{
+		{Type: wire.EventNodeDataChanged, Path: "/a"},
+		{Type: wire.EventNodeChildrenChanged, Path: "/a"},
+		{Type: wire.EventNodeCreated, Path: "/a/b"},
+		{Type: wire.EventNodeChildrenChanged, Path: "/a/b"},
+		{Type: wire.EventNodeDeleted, Path: "/a/b/c"},
+		{Type: wire.EventNodeDeleted, Path: "/ab"},
+	}
+	want := map[wire.AddWatchMode]string{
+		wire.WatchPersistent:          "[NodeDataChanged /a NodeChildrenChanged /a]",
+		wire.WatchPersistentRecursive: "[NodeDataChanged /a NodeCreated /a/b NodeDeleted /a/b/c]",
+	}
+	for mode, want := range want {
+		bubble(t, func(t *testing.T) {
+			e := newWatching(t)
+			c := e.connect(Options{})
+			s, _ := c.AddWatch(t.Context(), "/a", mode)
+			for _, ev := range events {
+				e.peer().event(1, ev.Type, ev.Path)
+			}
+			synctest.Wait()
+			s.Close(t.Context())
+			var got []string
+			for {
+				ev, err := s.Next(t.Context())
+				if err != nil {
+					if err != ErrClosed {
+						t.Errorf("a closed stream ends with %v", err)
+					}
+					break
+				}
+				got = append(got, fmt.Sprint(ev.Type, " ", ev.Path))
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("mode %d heard %v, want %v", mode, got, want)
+			}
+		})
+	}
+}
+
+// Servers before 3.9 keep only the last mode set on a path. A read's watch
+// below a stream of the same path is therefore not set there, and a stream is
+// removed only when nothing else needs it.
+func TestOneShotBesideAStream(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		s, _ := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+		_, _, w, _ := c.GetW(t.Context(), "/a")
+		c.GetW(t.Context(), "/other")
+		if want := []bool{false, true}; !slices.Equal(e.flags, want) {
+			t.Errorf("watch flags are %v, want %v", e.flags, want)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if slices.Contains(e.log(), "removeWatches /a") {
+			t.Error("the server's watch was removed while another needs it")
+		}
+		e.peer().event(1, wire.EventNodeDeleted, "/a")
+		if got, err := w.Wait(t.Context()); got.Type != wire.EventNodeDeleted || err != nil {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+func TestRemoveTellsTheServerOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		_, _, a, _ := c.GetW(t.Context(), "/a")
+		_, _, b, _ := c.GetW(t.Context(), "/a")
+		_, _, d, _ := c.ChildrenW(t.Context(), "/a")
+		s, _ := c.AddWatch(t.Context(), "/s", wire.WatchPersistentRecursive)
+		for i, remove := range []func() error{
+			func() error { return a.Remove(t.Context()) },
+			func() error { return b.Remove(t.Context()) },
+			func() error { return b.Remove(t.Context()) },
+			func() error { return d.Remove(t.Context()) },
+			func() error { return s.Close(t.Context()) },
+			func() error { return s.Close(t.Context()) },
+		} {
+			if err := remove(); err != nil {
+				t.Errorf("remove %d: %v", i, err)
+			}
+		}
+		if got := count(e.log(), "removeWatches /a"); got != 2 {
+			t.Errorf("%d removals at /a, want one for data and one for children", got)
+		}
+		if got := count(e.log(), "removeWatches /s"); got != 1 {
+			t.Errorf("%d removals at /s, want 1", got)
+		}
+	})
+}
+
+// Events and answers keep their order: an event before the answer of the
+// read that sets the watch is not the watch's.
+func TestEventBeforeTheAnswerIsNotTheWatchs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpGetData {
+				p.event(99, wire.EventNodeDataChanged, "/a")
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		_, _, w, _ := c.GetW(t.Context(), "/a")
+		synctest.Wait()
+		select {
+		case <-w.Done():
+			t.Error("an older event ended the watch")
+		default:
+		}
+		e.peer().event(101, wire.EventNodeDataChanged, "/a")
+		if got, err := w.Wait(t.Context()); got.Zxid != 101 || err != nil {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
