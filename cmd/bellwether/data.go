@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/internal/config"
+	"bellwether/internal/shell"
+	"bellwether/internal/store"
+)
+
+func newData() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "data",
+		Short: "look into a data directory, of this server's or of ZooKeeper's",
+		Args:  unknownArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(newDataCheck(), newDataDump())
+	return c
+}
+
+// dataFlags say where the data lies and how to print.
+type dataFlags struct{ config, logDir, output string }
+
+func (f *dataFlags) json() (bool, error) {
+	switch f.output {
+	case "text", "json":
+		return f.output == "json", nil
+	}
+	return false, usage(fmt.Errorf("--output %q: want text or json", f.output))
+}
+
+const checkLong = `Read a whole data directory without changing it, and report what is damaged, each with file and offset.
+
+DIR is dataDir, the directory that holds version-2 (default ./bellwether-data); --config takes both directories from a
+zoo.cfg. What a crash leaves behind is a note: the next start mends it by itself. What no crash causes is damage.
+
+Exit status: 0 sound, 1 damaged.`
+
+func newDataCheck() *cobra.Command {
+	var f dataFlags
+	c := &cobra.Command{
+		Use:     "check [DIR]",
+		Short:   "check a data directory and name all damage",
+		Long:    checkLong,
+		Example: "  bellwether data check /var/lib/zookeeper\n  bellwether data check --config zoo.cfg -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := f.json()
+			if err != nil {
+				return err
+			}
+			o, err := f.directories(args)
+			if err != nil {
+				return usage(err)
+			}
+			if _, err := os.Stat(filepath.Join(o.DataDir, "version-2")); err != nil {
+				return fmt.Errorf("%s holds no version-2: name the directory that dataDir names (%w)", o.DataDir, err)
+			}
+			r, err := store.Check(store.OS(), o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(reportOf(r))
+			} else {
+				err = printReport(cmd.OutOrStdout(), r)
+			}
+			if err == nil && len(r.Damage) > 0 {
+				return &shell.StatusError{Status: shell.ExitFailed}
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&f.config, "config", "", "zoo.cfg that names the directories")
+	c.Flags().StringVar(&f.logDir, "log-dir", "", "dataLogDir, where it is another one")
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	return c
+}
+
+// directories are those of the flags and the argument.
+func (f *dataFlags) directories(args []string) (store.Options, error) {
+	if f.config != "" {
+		if len(args) > 0 || f.logDir != "" {
+			return store.Options{}, errors.New("give --config or directories, not both")
+		}
+		c, err := config.Load(f.config, "")
+		if err != nil {
+			return store.Options{}, err
+		}
+		return store.Options{DataDir: c.DataDir, LogDir: c.DataLogDir}, nil
+	}
+	dir := config.Default().DataDir
+	if len(args) > 0 {
+		dir = args[0]
+	}
+	return store.Options{DataDir: dir, LogDir: f.logDir}, nil
+}
+
+func printReport(w io.Writer, r *store.Report) error {
+	for _, s := range r.Snapshots {
+		sound := "sound"
+		if !s.Sound {
+			sound = "not sound"
+		}
+		fmt.Fprintf(w, "%s: %d znodes, %s\n", s.Path, s.Nodes, sound)
+	}
+	for _, l := range r.Logs {
+		if l.Records == 0 {
+			fmt.Fprintf(w, "%s: no transactions\n", l.Path)
+			continue
+		}
+		fmt.Fprintf(w, "%s: %d transactions, %v to %v\n", l.Path, l.Records, l.First, l.Last)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	for _, d := range r.Damage {
+		fmt.Fprintf(w, "damage: %v\n", d)
+	}
+	var err error
+	if len(r.Damage) == 0 {
+		_, err = fmt.Fprintf(w, "sound; a start arrives at %v\n", r.LastZxid)
+	} else {
+		_, err = fmt.Fprintf(w, "%d places are damaged\n", len(r.Damage))
+	}
+	return err
+}
+
+// checkJSON is a report for programs.
+type checkJSON struct {
+	Sound     bool           `json:"sound"`
+	LastZxid  string         `json:"last_zxid,omitempty"` // where a start arrives
+	Snapshots []snapshotJSON `json:"snapshots"`
+	Logs      []logJSON      `json:"logs"`
+	Damage    []damageJSON   `json:"damage"`
+	Notes     []string       `json:"notes"`
+}
+
+type snapshotJSON struct {
+	Path  string `json:"path"`
+	Zxid  string `json:"zxid"`
+	Nodes int    `json:"nodes"`
+	Sound bool   `json:"sound"`
+}
+
+type logJSON struct {
+	Path    string `json:"path"`
+	First   string `json:"first,omitempty"`
+	Last    string `json:"last,omitempty"`
+	Records int    `json:"records"`
+	End     int64  `json:"end"`
+}
+
+type damageJSON struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	What   string `json:"what"`
+	Do     string `json:"do"`
+}
+
+func reportOf(r *store.Report) checkJSON {
+	out := checkJSON{
+		Sound: len(r.Damage) == 0, Snapshots: []snapshotJSON{}, Logs: []logJSON{}, Damage: []damageJSON{},
+		Notes: append([]string{}, r.Notes...),
+	}
+	if r.LastZxid >= 0 {
+		out.LastZxid = r.LastZxid.String()
+	}
+	for _, s := range r.Snapshots {
+		out.Snapshots = append(out.Snapshots, snapshotJSON{s.Path, s.Zxid.String(), s.Nodes, s.Sound})
+	}
+	for _, l := range r.Logs {
+		j := logJSON{Path: l.Path, Records: l.Records, End: l.End}
+		if l.Records > 0 {
+			j.First, j.Last = l.First.String(), l.Last.String()
+		}
+		out.Logs = append(out.Logs, j)
+	}
+	for _, d := range r.Damage {
+		out.Damage = append(out.Damage, damageJSON{d.File, d.Offset, d.What, d.Do})
+	}
+	return out
+}

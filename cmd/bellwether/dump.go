@@ -1,0 +1,240 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+const dumpLong = `Print what a transaction log or a snapshot holds, one line for each record, znode or session; with -o json one
+JSON value a line. A log that is damaged is printed up to the damage, which is then named with its offset.`
+
+func newDataDump() *cobra.Command {
+	var f dataFlags
+	c := &cobra.Command{
+		Use:     "dump FILE...",
+		Short:   "print transaction logs and snapshots",
+		Long:    dumpLong,
+		Example: "  bellwether data dump bellwether-data/version-2/log.*\n  bellwether data dump -o json snapshot.1f.gz | jq .path",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			asJSON, err := f.json()
+			if err != nil {
+				return err
+			}
+			p := printer{w: cmd.OutOrStdout(), json: asJSON}
+			for _, file := range args {
+				if err := p.file(file); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	return c
+}
+
+// printer writes records as text or JSON.
+type printer struct {
+	w    io.Writer
+	json bool
+}
+
+func (p printer) file(name string) error {
+	if strings.HasPrefix(filepath.Base(name), "snapshot.") {
+		return store.DumpSnapshot(store.OS(), name, &snapshotPrinter{printer: p, acls: map[int64][]wire.ACL{}})
+	}
+	for e, err := range store.DumpLog(store.OS(), name) {
+		if err != nil {
+			return err
+		}
+		if err := p.txn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// txnJSON is a transaction for programs.
+type txnJSON struct {
+	Offset  int64  `json:"offset"`
+	Zxid    string `json:"zxid"`
+	Time    string `json:"time"`
+	Session string `json:"session"`
+	Cxid    int32  `json:"cxid"`
+	Type    string `json:"type"`
+	Body    any    `json:"body"`
+	Digest  string `json:"digest,omitempty"`
+}
+
+func (p printer) txn(e store.LogEntry) error {
+	t := e.Txn
+	when := time.UnixMilli(t.Time).UTC().Format("2006-01-02T15:04:05.000Z")
+	if p.json {
+		j := txnJSON{e.Offset, t.Zxid.String(), when, t.Session.String(), t.Cxid, t.Type.String(), bodyJSON(t.Body), ""}
+		if t.Digest != nil {
+			j.Digest = strconv.FormatInt(int64(t.Digest.Tree), 10)
+		}
+		return p.line(j)
+	}
+	_, err := fmt.Fprintf(p.w, "%s session %v cxid 0x%x zxid %v %v %s\n", when, t.Session, uint32(t.Cxid), t.Zxid, t.Type, bodyText(t.Body))
+	return err
+}
+
+func (p printer) line(v any) error {
+	enc := json.NewEncoder(p.w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// bodyJSON gives a multi's operations their names.
+func bodyJSON(b wire.TxnBody) any {
+	m, ok := b.(*wire.MultiTxn)
+	if !ok {
+		return b
+	}
+	type op struct {
+		Type string `json:"type"`
+		Body any    `json:"body"`
+	}
+	ops := []op{}
+	for _, o := range m.Ops {
+		ops = append(ops, op{o.Type.String(), o.Body})
+	}
+	return ops
+}
+
+// bodyText is a transaction's body for people.
+func bodyText(b wire.TxnBody) string {
+	switch t := b.(type) {
+	case *wire.CreateTxn:
+		return fmt.Sprintf("%s %s acl %s ephemeral %v parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), t.Ephemeral, t.ParentCversion)
+	case *wire.CreateContainerTxn:
+		return fmt.Sprintf("%s %s acl %s parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), t.ParentCversion)
+	case *wire.CreateTTLTxn:
+		return fmt.Sprintf("%s %s acl %s parent cversion %d ttl %d ms", t.Path, dataText(t.Data), aclsText(t.ACL), t.ParentCversion, t.TTL)
+	case *wire.DeleteTxn:
+		return t.Path
+	case *wire.SetDataTxn:
+		return fmt.Sprintf("%s %s version %d", t.Path, dataText(t.Data), t.Version)
+	case *wire.SetACLTxn:
+		return fmt.Sprintf("%s acl %s version %d", t.Path, aclsText(t.ACL), t.Version)
+	case *wire.CheckTxn:
+		return fmt.Sprintf("%s version %d", t.Path, t.Version)
+	case *wire.ErrorTxn:
+		return fmt.Sprintf("%d %v", int32(t.Err), t.Err)
+	case *wire.CreateSessionTxn:
+		return fmt.Sprintf("%d ms", t.TimeoutMS)
+	case *wire.CloseSessionTxn:
+		return strings.Join(t.Paths, " ")
+	case *wire.MultiTxn:
+		var ops []string
+		for _, o := range t.Ops {
+			ops = append(ops, fmt.Sprintf("%v %s", o.Type, bodyText(o.Body)))
+		}
+		return strings.Join(ops, "; ")
+	}
+	return ""
+}
+
+// dataShown is how much of a znode's data a line shows, in bytes.
+const dataShown = 64
+
+func dataText(b []byte) string {
+	if b == nil {
+		return "null"
+	}
+	more := ""
+	if len(b) > dataShown {
+		more = fmt.Sprintf("… (%d bytes)", len(b))
+		b = b[:dataShown]
+	}
+	return strconv.Quote(string(b)) + more
+}
+
+func aclsText(list []wire.ACL) string {
+	var entries []string
+	for _, a := range list {
+		entries = append(entries, fmt.Sprintf("%s:%s:%d", a.ID.Scheme, a.ID.ID, a.Perms))
+	}
+	return strings.Join(entries, ",")
+}
+
+// snapshotPrinter prints what a snapshot holds, as it is read.
+type snapshotPrinter struct {
+	printer
+	acls map[int64][]wire.ACL
+}
+
+func (p *snapshotPrinter) Reset() {}
+
+func (p *snapshotPrinter) Session(id wire.SessionID, timeoutMS int32) error {
+	if p.json {
+		return p.line(map[string]any{"session": id.String(), "timeout_ms": timeoutMS})
+	}
+	_, err := fmt.Fprintf(p.w, "session %v timeout %d ms\n", id, timeoutMS)
+	return err
+}
+
+func (p *snapshotPrinter) ACL(key int64, acl []wire.ACL) error {
+	p.acls[key] = acl
+	return nil
+}
+
+// nodeJSON is a znode of a snapshot for programs.
+type nodeJSON struct {
+	Path string             `json:"path"`
+	Data *string            `json:"data"`
+	Raw  string             `json:"data_base64,omitempty"`
+	ACL  string             `json:"acl"`
+	Stat wire.StatPersisted `json:"stat"`
+}
+
+func (p *snapshotPrinter) Node(path string, n *wire.DataNode) error {
+	if path == "" {
+		path = "/"
+	}
+	acl := p.acls[n.ACL]
+	if n.ACL == -1 {
+		acl = wire.OpenACL()
+	}
+	if p.json {
+		j := nodeJSON{Path: path, ACL: aclsText(acl), Stat: n.Stat}
+		if text := string(n.Data); n.Data != nil && utf8.Valid(n.Data) {
+			j.Data = &text
+		} else {
+			j.Raw = base64.StdEncoding.EncodeToString(n.Data)
+		}
+		return p.line(j)
+	}
+	s := n.Stat
+	_, err := fmt.Fprintf(p.w, "%s %s acl %s czxid %v mzxid %v pzxid %v version %d creates %d aversion %d owner 0x%x\n",
+		path, dataText(n.Data), aclsText(acl), s.Czxid, s.Mzxid, s.Pzxid, s.Version, s.Cversion, s.Aversion, uint64(s.Owner))
+	return err
+}
+
+func (p *snapshotPrinter) SnapshotDone(zxid wire.Zxid, d *store.SnapshotDigest) error {
+	digest := "none"
+	if d != nil {
+		digest = fmt.Sprintf("%d at %v", int64(d.Tree), d.Zxid)
+	}
+	if p.json {
+		return p.line(map[string]any{"zxid": zxid.String(), "digest": digest})
+	}
+	_, err := fmt.Fprintf(p.w, "zxid %v digest %s\n", zxid, digest)
+	return err
+}
+
+func (p *snapshotPrinter) Txn(*wire.Txn) error { return nil }

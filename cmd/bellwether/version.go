@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// release is this program's version; a package of a distribution may set
+// another one with -ldflags "-X main.release=…".
+var release = "0.1.0"
+
+// spoken is the version of Apache ZooKeeper whose behaviour is spoken.
+const spoken = "3.9.5"
+
+// zookeeperVersion is how srvr and its kin name this server, in the form
+// that tools parse: VERSION, built on DATE.
+func zookeeperVersion() string {
+	return fmt.Sprintf("%s-bellwether-%s, built on %s", spoken, release, builtOn().UTC().Format("2006-01-02 15:04 MST"))
+}
+
+// builtOn is the time of the commit, or of the binary where it is not known.
+func builtOn() time.Time {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if t, err := time.Parse(time.RFC3339, s.Value); s.Key == "vcs.time" && err == nil {
+				return t
+			}
+		}
+	}
+	if exe, err := os.Executable(); err == nil {
+		if fi, err := os.Stat(exe); err == nil {
+			return fi.ModTime()
+		}
+	}
+	return time.Unix(0, 0)
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print what this is",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bellwether %s (ZooKeeper %s) %s %s/%s\n",
+				release, zookeeperVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
