@@ -38,8 +38,8 @@ type Request struct {
 	// Refuse is the driver's own verdict: answered with this code in its
 	// turn, nothing is proposed. OK: none.
 	Refuse wire.Code
-	// Started is the driver's; it comes back untouched.
-	Started int64
+	// Started, Size and Large are the driver's; they come back untouched.
+	Started, Size, Large int64
 
 	verdict wire.Code // of Prepare, where nothing was proposed
 	zxid    wire.Zxid // of the transaction that answers it, 0: none

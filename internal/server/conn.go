@@ -35,6 +35,7 @@ type conn struct {
 	// outstanding counts requests handed to the loop and not answered yet.
 	outstanding atomic.Int32
 	held        atomic.Int64 // bytes of their bodies
+	large       atomic.Int64 // of the large ones among them
 	reported    int64        // the loop's: what the replica knows of heard
 	known       bool         // the reader's: the loop knows the connection
 	// idleBelow asks the loop to ring gate once outstanding is not above it;

@@ -23,11 +23,7 @@ func (d *dirty) flush() {
 	defer d.mu.Unlock()
 	for i, c := range d.conns {
 		d.conns[i] = nil
-		c.srv.writers.Add(1)
-		go func() {
-			defer c.srv.writers.Done()
-			c.flush()
-		}()
+		c.srv.writers.Go(c.flush)
 	}
 	d.conns = d.conns[:0]
 }

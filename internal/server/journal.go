@@ -89,16 +89,18 @@ func (w *logWriter) write() {
 		return
 	}
 	err := w.log(txns)
+	if err == nil {
+		w.srv.inbox.push(replica.Synced{Zxid: txns[len(txns)-1].Zxid, Generation: generation}, nil)
+		err = w.snaps.logged(len(txns))
+	}
 	var full *store.FullError
-	switch last := txns[len(txns)-1].Zxid; {
+	switch {
 	case errors.As(err, &full):
 		w.full, w.void = true, generation
 		w.srv.inbox.push(replica.LogFull{Zxid: full.Zxid, Generation: generation}, nil)
 	case err != nil:
+		w.srv.stats.broken.Add(1)
 		w.srv.fail(fmt.Errorf("transaction log: %w; nothing more is acknowledged, the server stops", err))
-	default:
-		w.srv.inbox.push(replica.Synced{Zxid: last, Generation: generation}, nil)
-		w.snaps.logged(len(txns))
 	}
 }
 

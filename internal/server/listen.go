@@ -118,11 +118,7 @@ func (s *Server) accept(ln net.Listener) {
 			nc.Close()
 			continue
 		}
-		s.readers.Add(1)
-		go func() {
-			defer s.readers.Done()
-			c.run()
-		}()
+		s.readers.Go(c.run)
 	}
 }
 

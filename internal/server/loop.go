@@ -74,6 +74,7 @@ func (l *loop) step(e event) {
 	case *replica.Request:
 		if c := l.conns[ev.Conn]; c != nil {
 			c.touch(ev.Started)
+			l.refuse(ev)
 		}
 	case replica.Connect:
 		l.conns[ev.Conn] = e.conn
@@ -81,6 +82,19 @@ func (l *loop) step(e event) {
 		l.forget(ev.Conn)
 	}
 	l.replica.Step(l.now, e.event)
+}
+
+// refuse gives a request that has waited too long its verdict
+// (throttled_op_wait_time).
+func (l *loop) refuse(q *replica.Request) {
+	limit := l.srv.config().Limits.Throttle.OpWait
+	if limit <= 0 || q.Op == wire.OpPing || q.Op == wire.OpCloseSession {
+		return
+	}
+	if l.srv.clock()-q.Started > int64(limit) {
+		q.Refuse = wire.ErrThrottledOp
+		l.srv.stats.throttled.Add(1)
+	}
 }
 
 // forget drops a connection whose reader has ended.
@@ -91,6 +105,7 @@ func (l *loop) forget(id replica.ConnID) {
 		// What it still had in process will not be answered.
 		l.srv.inProcess.Add(-int64(c.outstanding.Load()))
 		l.srv.inProcessBytes.Add(-c.held.Load())
+		l.srv.large.Add(-c.large.Load())
 	}
 }
 
@@ -125,11 +140,13 @@ func (l *loop) deliver() {
 
 // done accounts for a request that has been answered.
 func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
-	size := int64(len(q.Body))
-	l.srv.inProcess.Add(-1)
-	l.srv.inProcessBytes.Add(-size)
-	c.held.Add(-size)
-	l.srv.stats.handed(q.Op, end-q.Started)
+	s := l.srv
+	s.inProcess.Add(-1)
+	s.inProcessBytes.Add(-q.Size)
+	s.large.Add(-q.Large)
+	c.held.Add(-q.Size)
+	c.large.Add(-q.Large)
+	s.stats.handed(q.Op, end-q.Started)
 	c.out.answered(q.Xid, q.Op, z, end-q.Started, end)
 	c.answered()
 }

@@ -12,10 +12,6 @@ import (
 // headerLen is the length of a RequestHeader.
 const headerLen = 8
 
-// inProcessBytesMax is how many bytes of requests the loop may hold for all
-// connections before those with a request in process are no longer read.
-const inProcessBytesMax = 64 << 20
-
 // errShortFrame: a frame too short for a header.
 var errShortFrame = errors.New("frame is too short for a request header")
 
@@ -31,10 +27,11 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if op == wire.OpAuth {
 		return c.authenticate(xid, body)
 	}
-	c.throttle(len(frame))
+	if err := c.throttle(len(frame), now.start); err != nil {
+		return err
+	}
 	if c.mustWait(op) {
-		c.hand(xid, op, body, now.start)
-		return nil
+		return c.hand(xid, op, body, now.start)
 	}
 	now.direct, now.xid, now.op = now.direct+1, xid, op
 	err := c.read(&c.scratch, xid, op, body, false)
@@ -50,31 +47,20 @@ func (c *conn) mustWait(op wire.OpCode) bool {
 }
 
 // hand gives a request to the loop, with a body of its own.
-func (c *conn) hand(xid int32, op wire.OpCode, body []byte, now int64) {
-	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: now}
+func (c *conn) hand(xid int32, op wire.OpCode, body []byte, started int64) error {
+	s := c.srv
+	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: started, Size: int64(len(body))}
+	if err := s.weigh(q); err != nil {
+		return err
+	}
 	q.Body = append(make([]byte, 0, len(body)), body...)
 	c.outstanding.Add(1)
-	c.srv.inProcess.Add(1)
-	c.srv.inProcessBytes.Add(int64(len(body)))
-	c.held.Add(int64(len(body)))
+	c.held.Add(q.Size)
+	c.large.Add(q.Large)
+	s.inProcess.Add(1)
+	s.inProcessBytes.Add(q.Size)
 	c.pending = append(c.pending, q)
-}
-
-// throttle stops reading while the server has too much in process and this
-// connection takes part in it.
-func (c *conn) throttle(size int) {
-	s := c.srv
-	if c.outstanding.Load() == 0 {
-		return
-	}
-	if s.inProcess.Load() <= int64(s.config().Limits.Outstanding) &&
-		s.inProcessBytes.Load()+int64(size) <= inProcessBytesMax {
-		return
-	}
-	s.stats.throttleWaits.Add(1)
-	c.submit()
-	c.flush()
-	c.waitAnswered(c.outstanding.Load() / 2)
+	return nil
 }
 
 // scratch is the memory that reads decode into and answer from. A reader

@@ -53,7 +53,8 @@ type Server struct {
 
 	inProcess      atomic.Int64 // requests with the loop
 	inProcessBytes atomic.Int64
-	serving        atomic.Bool // loaded, and not stopping
+	large          atomic.Int64 // bytes of the large ones among them
+	serving        atomic.Bool  // loaded, and not stopping
 	stopping       atomic.Bool
 	readOnly       atomic.Bool // the log has no room
 
@@ -184,11 +185,7 @@ func replicaOptions(c *config.Config) replica.Options {
 // other end is an error. It returns when all goroutines have ended.
 func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
-		s.readers.Add(1)
-		go func() {
-			defer s.readers.Done()
-			s.accept(s.client)
-		}()
+		s.readers.Go(func() { s.accept(s.client) })
 	}
 	err := s.load()
 	if err != nil {
@@ -212,30 +209,27 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // work starts the goroutines behind the connections; the function returned
-// ends them, in the order in which they feed each other.
+// ends them once the connections have ended.
 func (s *Server) work() (stop func()) {
-	snaps := newSnapshots(s, s.opt.Seed)
+	k := &keeper{srv: s, due: make(chan struct{}, 1)}
+	snaps := newSnapshots(s, s.opt.Seed, k.due)
+	if s.replayed > s.config().Storage.SnapCount/2 {
+		// After a start that had to replay much, so that the next has less to
+		// do. (ZooKeeper writes one at every start, even if nothing changed.)
+		snaps.ask()
+	}
 	l := &loop{srv: s, conns: map[replica.ConnID]*conn{},
 		replica: replica.New(s.tree, replicaOptions(s.config()), s.times())}
 	w := &logWriter{srv: s, snaps: snaps}
-	snaps.atStart(s.replayed)
 	var workers sync.WaitGroup
-	quitLoop, quitLog := make(chan struct{}), make(chan struct{})
-	workers.Add(2)
-	go func() {
-		defer workers.Done()
-		l.run(quitLoop)
-	}()
-	go func() {
-		defer workers.Done()
-		w.run(quitLog)
-	}()
+	quit := make(chan struct{})
+	for _, run := range []func(<-chan struct{}){l.run, w.run, k.run} {
+		workers.Go(func() { run(quit) })
+	}
 	return func() {
-		close(quitLoop)
-		close(quitLog)
+		close(quit)
 		workers.Wait()
 		s.writers.Wait()
-		snaps.wait()
 	}
 }
 

@@ -3,27 +3,23 @@ package server
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
-	"time"
 )
 
-// snapshots decides when the tree is written to disk, and has it written
-// beside everything else. Counted are transactions and bytes of the log since
-// the last one; both limits have a random half, drawn anew each time, so that
-// the servers of an ensemble do not pause together.
+// snapshots decides when the tree is written to disk; the log writer owns it.
+// Counted are transactions and bytes of the log since the last time; both
+// limits have a random half, drawn anew each time, so that the servers of an
+// ensemble do not write theirs in step.
 type snapshots struct {
-	srv     *Server
-	rand    *rand.Rand
-	txns    int   // since the last roll
-	count   int   // the limit for txns
-	bytes   int64 // the limit for the bytes of the current log; 0: none
-	writing atomic.Bool
-	group   sync.WaitGroup
+	srv   *Server
+	rand  *rand.Rand
+	due   chan<- struct{} // to the keeper, of one
+	txns  int             // since the last roll
+	count int             // the limit for txns
+	bytes int64           // the limit for the bytes of the current log; 0: none
 }
 
-func newSnapshots(s *Server, seed uint64) *snapshots {
-	p := &snapshots{srv: s, rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
+func newSnapshots(s *Server, seed uint64, due chan<- struct{}) *snapshots {
+	p := &snapshots{srv: s, due: due, rand: rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15))}
 	p.draw()
 	return p
 }
@@ -38,67 +34,35 @@ func (p *snapshots) draw() {
 	}
 }
 
-// atStart has a snapshot written after a start that had to replay much, so
-// that the next one has less to do. (ZooKeeper writes one at every start,
-// even if nothing has changed.)
-func (p *snapshots) atStart(replayed int) {
-	if replayed > p.srv.config().Storage.SnapCount/2 {
-		p.write()
-	}
-}
-
-// logged is called by the log writer after each batch.
-func (p *snapshots) logged(txns int) {
+// logged is called after each synced batch. When a snapshot is due the log
+// is rolled first, so that the new one holds what the snapshot lacks.
+func (p *snapshots) logged(txns int) error {
 	p.txns += txns
 	size := p.srv.store.LogBytes()
 	if p.txns > p.count || p.bytes > 0 && size > p.bytes {
 		p.draw()
-		p.roll()
-		p.write()
-		return
+		p.ask()
+		return p.roll()
 	}
 	if limit := p.srv.config().Storage.LogSizeBytes; limit > 0 && size > limit {
-		p.roll()
+		return p.roll()
 	}
+	return nil
 }
 
 // roll ends the current log file.
-func (p *snapshots) roll() {
+func (p *snapshots) roll() error {
 	if err := p.srv.store.Roll(); err != nil {
-		p.srv.fail(fmt.Errorf("transaction log: %w; the server stops", err))
+		return fmt.Errorf("end of a log file: %w", err)
 	}
+	return nil
 }
 
-// write starts writing a snapshot, unless one is being written.
-func (p *snapshots) write() {
-	if !p.writing.CompareAndSwap(false, true) {
+// ask has the keeper write a snapshot, unless it is still at the last one.
+func (p *snapshots) ask() {
+	select {
+	case p.due <- struct{}{}:
+	default:
 		p.srv.log.Warn("Too busy to snap, skipping")
-		return
 	}
-	p.group.Add(1)
-	go func() {
-		defer p.group.Done()
-		defer p.writing.Store(false)
-		p.writeNow()
-	}()
 }
-
-// writeNow writes one snapshot. One that fails is no harm: the log has
-// everything, and the next one is tried when it is due.
-func (p *snapshots) writeNow() {
-	s := p.srv
-	start := time.Now()
-	snap := s.tree.Snapshot()
-	file, err := s.store.WriteSnapshot(snap.Zxid(), snap)
-	if err != nil {
-		s.log.Error("snapshot could not be written; the transaction log is kept, the next one is tried when it is due",
-			"zxid", snap.Zxid(), "err", err)
-		return
-	}
-	took := time.Since(start)
-	s.stats.snapshot(took)
-	s.log.Info(fmt.Sprintf("Snapshot taken in %d ms", took.Milliseconds()), "zxid", file.Zxid, "file", file.Path, "bytes", file.Size)
-}
-
-// wait returns when no snapshot is being written.
-func (p *snapshots) wait() { p.group.Wait() }

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"fmt"
+	"time"
+)
+
+// keeper is the goroutine for what takes long and hurries nobody: writing
+// snapshots, purging old files, and letting metrics forget. The first two are
+// never done beside each other.
+type keeper struct {
+	srv *Server
+	due chan struct{} // a snapshot is to be written
+}
+
+// forgetEvery is how long the quantiles of metrics remember, once or twice.
+const forgetEvery = time.Minute
+
+func (k *keeper) run(quit <-chan struct{}) {
+	forget := time.NewTicker(forgetEvery)
+	defer forget.Stop()
+	purge := time.NewTimer(0)
+	defer purge.Stop()
+	for {
+		select {
+		case <-k.due:
+			k.snapshot()
+		case <-purge.C:
+			if every := k.purge(); every > 0 {
+				purge.Reset(every)
+			}
+		case <-forget.C:
+			k.srv.stats.registry.Rotate()
+		case <-quit:
+			return
+		}
+	}
+}
+
+// snapshot writes one snapshot. One that fails is no harm: the log has
+// everything, and the next one is tried when it is due.
+func (k *keeper) snapshot() {
+	s := k.srv
+	start := time.Now()
+	snap := s.tree.Snapshot()
+	file, err := s.store.WriteSnapshot(snap.Zxid(), snap)
+	if err != nil {
+		s.log.Error("snapshot could not be written; the transaction log is kept, the next one is tried when it is due",
+			"zxid", snap.Zxid(), "err", err)
+		return
+	}
+	took := time.Since(start)
+	s.stats.snapshot(took)
+	s.log.Info(fmt.Sprintf("Snapshot taken in %d ms", took.Milliseconds()), "zxid", file.Zxid, "file", file.Path, "bytes", file.Size)
+}
+
+// purge removes old snapshots and logs if that is asked for, and returns
+// after how long it is due again, 0 for never.
+func (k *keeper) purge() time.Duration {
+	s := k.srv
+	o := s.config().Autopurge
+	if o.Interval <= 0 {
+		return 0
+	}
+	s.log.Info("Purge task started.")
+	gone, err := s.store.Purge(o.Retain)
+	for _, f := range gone {
+		s.log.Info("Removing file: " + f)
+	}
+	if err != nil {
+		s.log.Error("old snapshots and logs could not all be removed", "err", err)
+	}
+	s.log.Info("Purge task completed.")
+	return o.Interval
+}

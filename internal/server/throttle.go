@@ -1,0 +1,89 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bellwether/internal/replica"
+)
+
+// inProcessBytesMax is how many bytes of requests the loop may hold for all
+// connections before those with a request in process are no longer read.
+const inProcessBytesMax = 64 << 20
+
+// errStale: a request waited so long for its turn that its session is gone.
+var errStale = errors.New("request is older than its session's timeout (request_stale_latency_check)")
+
+// throttle holds a request back while the server has too much in process:
+// beyond globalOutstandingLimit a connection that takes part in it is not
+// read; with request_throttle_max_requests set, nobody is.
+func (c *conn) throttle(size int, started int64) error {
+	s := c.srv
+	limits := &s.config().Limits
+	if c.outstanding.Load() > 0 && (s.inProcess.Load() > int64(limits.Outstanding) ||
+		s.inProcessBytes.Load()+int64(size) > inProcessBytesMax) {
+		c.pauseReading(func() { c.waitAnswered(c.outstanding.Load() / 2) })
+	}
+	t := &limits.Throttle
+	if t.MaxRequests <= 0 {
+		return nil
+	}
+	for s.inProcess.Load() >= int64(t.MaxRequests) && !s.stopping.Load() {
+		if t.DropStale && t.StaleLatency && s.clock()-started > int64(c.timeout.Load())*int64(time.Millisecond) {
+			s.stats.staleRequests.Add(1)
+			s.stats.staleDropped.Add(1)
+			return errStale
+		}
+		ended := false
+		c.pauseReading(func() { ended = c.stall(t.Stall) })
+		if ended {
+			return errEnded
+		}
+	}
+	return nil
+}
+
+// pauseReading hands over what is pending, then waits.
+func (c *conn) pauseReading(wait func()) {
+	c.srv.stats.throttleWaits.Add(1)
+	c.submit()
+	c.flush()
+	wait()
+}
+
+// stall waits for d; true if the connection has ended meanwhile.
+func (c *conn) stall(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return false
+	case <-c.done:
+	case <-c.srv.dead:
+	}
+	return true
+}
+
+// LargeError: too many bytes of large requests are in process.
+type LargeError struct{ Size, Max int64 }
+
+func (e *LargeError) Error() string {
+	return fmt.Sprintf("large request of %d bytes: more than %d bytes of such requests would be in process (largeRequestMaxBytes)", e.Size, e.Max)
+}
+
+// weigh counts a large request, or refuses it.
+func (s *Server) weigh(q *replica.Request) error {
+	limits := &s.config().Limits
+	size := q.Size + headerLen
+	if limits.LargeThreshold <= 0 || size <= int64(limits.LargeThreshold) {
+		return nil
+	}
+	if s.large.Add(size) > int64(limits.LargeBytes) {
+		s.large.Add(-size)
+		s.stats.large.Add(1)
+		return &LargeError{size, int64(limits.LargeBytes)}
+	}
+	q.Large = size
+	return nil
+}
