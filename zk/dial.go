@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"bellwether/wire"
@@ -22,16 +23,19 @@ type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string { return e.reason }
 
-// saslError: the exchange failed; the credentials are no good here.
-type saslError struct{ err error }
+// credentialError: the server does not accept who we are.
+type credentialError struct {
+	scheme string
+	err    error
+}
 
-func (e *saslError) Error() string { return "sasl: " + e.err.Error() }
-func (e *saslError) Unwrap() error { return e.err }
+func (e *credentialError) Error() string { return "credentials of " + e.scheme + ": " + e.err.Error() }
+func (e *credentialError) Unwrap() error { return e.err }
 
 // isFinal: no other server would answer otherwise.
 func isFinal(err error) bool {
 	var refused *refusedError
-	var failed *saslError
+	var failed *credentialError
 	return errors.As(err, &refused) || errors.As(err, &failed)
 }
 
@@ -164,7 +168,10 @@ func (c *Client) handshake(ctx context.Context, l *link) error {
 	if resp.ReadOnly && !c.opt.ReadOnly {
 		return errBehind
 	}
-	if err := c.authenticate(ctx, l); err != nil {
+	if err := c.exchangeSASL(ctx, l); err != nil {
+		return err
+	}
+	if err := c.showCredentials(l); err != nil {
 		return err
 	}
 	c.attached(l, resp, sent)
@@ -242,38 +249,56 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	c.setStatus(Status{State: state, Session: resp.Session, Timeout: timeout, Server: l.address.String()})
 }
 
-// prime is what a new link sends first: credentials, watches, and then the
-// question for the lease's delay.
+// showCredentials gives the stored credentials to the server, and waits until
+// it has accepted all of them.
+func (c *Client) showCredentials(l *link) error {
+	c.mu.Lock()
+	creds := slices.Clone(c.creds)
+	c.mu.Unlock()
+	if len(creds) == 0 {
+		return nil
+	}
+	var out []byte
+	h := wire.RequestHeader{Xid: wire.XidAuth, Op: wire.OpAuth}
+	for _, a := range creds {
+		out = wire.AppendFrame(out, &h, &wire.AuthRequest{Scheme: wire.Text(a.Scheme), Auth: a.Data})
+	}
+	if _, err := l.conn.Write(out); err != nil {
+		return err
+	}
+	for _, a := range creds {
+		frame, err := wire.ReadFrame(l.r, nil, smallFrameMax)
+		if err != nil {
+			return err
+		}
+		var h wire.ReplyHeader
+		if err := wire.Decode(frame, &h); err != nil || h.Xid != wire.XidAuth {
+			return protocolErrorf("xid %d in place of an answer to a credential", h.Xid)
+		}
+		if h.Err != wire.OK {
+			return &credentialError{a.Scheme, h.Err}
+		}
+	}
+	return nil
+}
+
+// prime is what a new link sends first: its watches.
 func (c *Client) prime(l *link) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []byte
-	send := func(op wire.OpCode, xid int32, list *callList, req wire.Record, then func(*call)) {
+	c.watches.again(l, c.zxidAnswered, func(op wire.OpCode, req wire.Record) {
 		k := c.newCall(op)
-		k.then = then
+		k.then = c.watchesAnswered
 		if err := k.encode(req); err != nil {
 			panic(fmt.Sprintf("zk: own request %v cannot be encoded: %v", op, err))
 		}
-		k.setXid(xid)
+		k.setXid(wire.XidSetWatches)
 		c.waiting++
-		list.push(k)
+		l.sets.push(k)
 		out = append(out, k.frame...)
-	}
-	for _, a := range c.creds {
-		req := wire.AuthRequest{Scheme: wire.Text(a.Scheme), Auth: a.Data}
-		send(wire.OpAuth, wire.XidAuth, &l.auths, &req, c.credentialAnswered)
-	}
-	c.watches.again(l, c.zxidAnswered, func(op wire.OpCode, req wire.Record) {
-		send(op, wire.XidSetWatches, &l.sets, req, c.watchesAnswered)
 	})
 	return out
-}
-
-// credentialAnswered is called for each stored credential.
-func (c *Client) credentialAnswered(k *call) {
-	if k.err == nil && k.header.Err != wire.OK {
-		c.fatal = k.header.Err
-	}
 }
 
 // watchesAnswered is called for each batch of watches that was set again.

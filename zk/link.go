@@ -186,6 +186,7 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 		c.zxidSeen = max(c.zxidSeen, h.Zxid)
 	}
 	l.support.learn(k.op, h)
+	l.leaving = l.leaving || l.support.denies(k.op) // the server will cut it
 	if k.watch != nil && !k.left {
 		c.watches.registerAnswered(k, h.Err)
 	}

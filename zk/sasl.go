@@ -17,22 +17,22 @@ import (
 // saslStepsMax bounds an exchange; the longest mechanism in use needs four.
 const saslStepsMax = 16
 
-// authenticate carries out the SASL exchange on a new connection, before
+// exchangeSASL carries out the SASL exchange on a new connection, before
 // anything else is sent there.
-func (c *Client) authenticate(ctx context.Context, l *link) error {
+func (c *Client) exchangeSASL(ctx context.Context, l *link) error {
 	if c.opt.SASL == nil {
 		return nil
 	}
 	x, err := c.opt.SASL(ctx, net.JoinHostPort(l.address.name, l.address.port))
 	if err != nil {
-		return &saslError{err}
+		return &credentialError{"sasl", err}
 	}
 	var challenge []byte
 	for range saslStepsMax {
 		token, done, err := x.Step(challenge)
 		switch {
 		case err != nil:
-			return &saslError{err}
+			return &credentialError{"sasl", err}
 		case done && token == nil:
 			return nil
 		}
@@ -41,10 +41,10 @@ func (c *Client) authenticate(ctx context.Context, l *link) error {
 			return err
 		}
 		if over {
-			return &saslError{errors.New("the server ended the exchange early; is SASL configured there?")}
+			return &credentialError{"sasl", errors.New("the server ended the exchange early; is SASL configured there?")}
 		}
 	}
-	return &saslError{fmt.Errorf("no end after %d steps", saslStepsMax)}
+	return &credentialError{"sasl", fmt.Errorf("no end after %d steps", saslStepsMax)}
 }
 
 // saslRound sends one token and returns the server's.
@@ -69,7 +69,7 @@ func (c *Client) saslRound(l *link, token []byte) (challenge []byte, over bool, 
 	case d.Err() != nil || rh.Xid != h.Xid:
 		return nil, false, protocolErrorf("answer to xid %d in place of a SASL token", rh.Xid)
 	case rh.Err != wire.OK:
-		return nil, false, &saslError{rh.Err}
+		return nil, false, &credentialError{"sasl", rh.Err}
 	}
 	var resp wire.SASLResponse
 	if resp.Code(&d); d.Err() != nil {

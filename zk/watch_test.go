@@ -47,6 +47,18 @@ func newWatching(t *testing.T) *watching {
 	return e
 }
 
+func (e *watching) setAgain() []wire.SetWatches2Request {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.set)
+}
+
+func (e *watching) watchFlags() []bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.flags)
+}
+
 // Each kind of watch ends by the events of its table, by no other, and at
 // its own path alone.
 func TestWatchKinds(t *testing.T) {
@@ -181,10 +193,10 @@ func TestWatchesAreSetAgain(t *testing.T) {
 		synctest.Wait()
 		waitFor(t, c, Connected)
 		time.Sleep(time.Second)
-		if len(e.set) != 1 {
-			t.Fatalf("%d setWatches, want 1", len(e.set))
+		if len(e.setAgain()) != 1 {
+			t.Fatalf("%d setWatches, want 1", len(e.setAgain()))
 		}
-		r := e.set[0]
+		r := e.setAgain()[0]
 		slices.Sort(r.Data)
 		got := fmt.Sprint(r.RelativeZxid, r.Data, r.Exist, r.Child, r.Persistent, r.PersistentRecursive)
 		if want := "0x64 [/data /data2] [/none] [/children] [/p] [/r]"; got != want {
@@ -213,10 +225,10 @@ func TestSetWatchesInBatches(t *testing.T) {
 		synctest.Wait()
 		waitFor(t, c, Connected)
 		time.Sleep(time.Second)
-		if len(e.set) != 5 {
-			t.Errorf("%d batches for 620 KiB of paths, want 5", len(e.set))
+		if len(e.setAgain()) != 5 {
+			t.Errorf("%d batches for 620 KiB of paths, want 5", len(e.setAgain()))
 		}
-		for _, r := range e.set {
+		for _, r := range e.setAgain() {
 			size := 0
 			for _, path := range r.Child {
 				delete(want, path)
@@ -332,8 +344,8 @@ func TestOneShotBesideAStream(t *testing.T) {
 		s, _ := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
 		_, _, w, _ := c.GetW(t.Context(), "/a")
 		c.GetW(t.Context(), "/other")
-		if want := []bool{false, true}; !slices.Equal(e.flags, want) {
-			t.Errorf("watch flags are %v, want %v", e.flags, want)
+		if want := []bool{false, true}; !slices.Equal(e.watchFlags(), want) {
+			t.Errorf("watch flags are %v, want %v", e.watchFlags(), want)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
