@@ -117,6 +117,9 @@ func (r *rawConn) zxidClass(z wire.Zxid) string {
 	if z <= 0 {
 		return fmt.Sprint(int64(z))
 	}
+	if r.s.blind {
+		return "some"
+	}
 	return r.s.z(z)
 }
 
@@ -238,6 +241,7 @@ func seeRawRequests(s *seen) {
 }
 
 func seeRawHandshake(s *seen) {
+	s.blind = true // sessions of one second expire on the way
 	shake := func(what string, req wire.Record) *rawConn {
 		r := dialOnly(s)
 		r.write(wire.AppendFrame(nil, req))
@@ -276,7 +280,6 @@ func seeRawHandshake(s *seen) {
 	one.sayFrame("the older connection")
 	two.sayAlive()
 	two.send(7, wire.OpCloseSession, nil)
-	two.send(8, wire.OpPing, nil)
 	two.sayFrame("close")
 	two.sayFrame("then")
 	shake("closed session", vary(func(r *wire.ConnectRequest) { r.Session = one.session; r.Password = password[:] }))

@@ -35,6 +35,7 @@ type seen struct {
 	zc     *zk.Client
 	root   string
 	base   wire.Zxid
+	blind  bool // zxids are not told apart
 	lines  []string
 }
 
