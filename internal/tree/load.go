@@ -110,6 +110,7 @@ func (l *Loader) set(n *node, d *wire.DataNode) {
 	n.acl = l.place(d.ACL)
 	l.t.acls.use(n.acl)
 	if n == l.t.root {
+		l.t.bytes += int64(len(d.Data) - n.dataLen())
 		n.write("", d.Data)
 	}
 }

@@ -150,14 +150,18 @@ func (t *Tree) quotaCreated(path string, n *node) {
 	}
 }
 
-// recountAll counts the usage of every quota, as after loading a snapshot.
+// recountAll counts the usage of every quota that has limits, as after
+// loading a snapshot.
 func (t *Tree) recountAll() {
 	if t.quotas == nil {
 		return
 	}
 	walk(t.quotas, func(n *node) {
-		if string(n.name()) == statsName && n != t.quotas {
-			t.quotaCreated(t.path(n), n)
+		if t.child(n, limitsName) == nil {
+			return
+		}
+		if stats := t.child(n, statsName); stats != nil {
+			t.quotaCreated(t.path(stats), stats)
 		}
 	})
 }

@@ -14,15 +14,16 @@ import (
 // The passes are called in the order Sessions, ACLs, Nodes, Digest, by any
 // one goroutine.
 type Snapshot struct {
-	t    *Tree
-	zxid wire.Zxid
+	t     *Tree
+	zxid  wire.Zxid
+	slice int
 }
 
 // snapshotSlice is about how many znodes one hold of the lock looks at.
 const snapshotSlice = 256
 
 // Snapshot begins a snapshot. It needs no end.
-func (t *Tree) Snapshot() *Snapshot { return &Snapshot{t, t.LastZxid()} }
+func (t *Tree) Snapshot() *Snapshot { return &Snapshot{t, t.LastZxid(), snapshotSlice} }
 
 // Zxid is the transaction the snapshot is to be named after.
 func (s *Snapshot) Zxid() wire.Zxid { return s.zxid }
@@ -70,7 +71,7 @@ func (s *Snapshot) Nodes(yield func(path string, n *wire.DataNode) error) error 
 				return err
 			}
 		}
-		w.slice()
+		w.next(s.slice)
 	}
 	return nil
 }
@@ -102,12 +103,12 @@ func (w *walker) start() {
 	w.visit(w.t.root, "")
 }
 
-// slice fills the batch with the next znodes, under one hold of the lock.
-func (w *walker) slice() {
+// next fills the batch with about limit znodes, under one hold of the lock.
+func (w *walker) next(limit int) {
 	w.t.mu.RLock()
 	defer w.t.mu.RUnlock()
 	w.batch = w.batch[:0]
-	for left := snapshotSlice; left > 0 && len(w.stack) > 0; left-- {
+	for left := limit; left > 0 && len(w.stack) > 0; left-- {
 		left -= w.step(left)
 	}
 }

@@ -1,0 +1,203 @@
+package tree
+
+import (
+	"fmt"
+	"testing"
+
+	"bellwether/wire"
+)
+
+func TestSetACLErrorOrder(t *testing.T) {
+	w := newWorld(t, Options{})
+	open, bad := acl(31, "world:anyone"), acl(31, "nope:x")
+	w.ok(createACL("/closed", acl(31&^16, "world:anyone")))
+	w.ok(create("/n", 0))
+	const dead = wire.SessionID(99)
+	for _, row := range []struct {
+		name string
+		req  *Request
+		want wire.Code
+	}{
+		{"cut short", &Request{Session: dead, Op: wire.OpSetACL, Body: []byte{0}}, wire.ErrMarshalling},
+		{"session", setACL("nope", 7, bad).by(dead), wire.ErrSessionExpired},
+		{"path", setACL("/missing/", 7, bad), wire.ErrBadArguments},
+		{"list", setACL("/missing", 7, bad), wire.ErrInvalidACL},
+		{"empty list", setACL("/missing", 7), wire.ErrInvalidACL},
+		{"existence", setACL("/missing", 7, open), wire.ErrNoNode},
+		{"permission", setACL("/closed", 7, open), wire.ErrNoAuth},
+		{"version", setACL("/n", 7, open), wire.ErrBadVersion},
+		{"fine", setACL("/n", 0, open), wire.OK},
+		{"root", setACL("/", 0, open), wire.OK},
+	} {
+		w.expect(row.name, row.req, row.want)
+	}
+	r := w.ok(setACL("/n", 1, acl(1, "world:anyone"))).Response.(*wire.StatResponse)
+	if r.Stat.Aversion != 2 || r.Stat != w.stat("/n") {
+		t.Errorf("answers %+v", r)
+	}
+}
+
+// TestResolveACL: what a list of a request becomes.
+func TestResolveACL(t *testing.T) {
+	plain := []wire.ID{id("ip:127.0.0.1")}
+	two := []wire.ID{id("ip:127.0.0.1"), id("digest:a:b"), id("digest:c:d"), id("super:")}
+	for _, row := range []struct {
+		list []wire.ACL
+		ids  []wire.ID
+		want string // of fmt.Sprint; empty: refused
+	}{
+		{nil, plain, ""},
+		{[]wire.ACL{}, plain, ""},
+		{[]wire.ACL{acl(31, "world:anyone")}, plain, "[{31 {world anyone}}]"},
+		{[]wire.ACL{acl(1, "world:anyone"), acl(1, "world:anyone")}, plain, "[{1 {world anyone}}]"},
+		{[]wire.ACL{acl(1, "world:anyone"), acl(2, "world:anyone")}, plain, "[{1 {world anyone}} {2 {world anyone}}]"},
+		{[]wire.ACL{acl(1, "world:somebody")}, plain, ""},
+		{[]wire.ACL{acl(31, "auth:whatever")}, plain, ""},
+		{[]wire.ACL{acl(31, "auth:")}, two, "[{31 {digest a:b}} {31 {digest c:d}}]"},
+		{[]wire.ACL{acl(31, "digest:a:b"), acl(31, "auth:")}, two, "[{31 {digest a:b}} {31 {digest a:b}} {31 {digest c:d}}]"},
+		{[]wire.ACL{acl(0, "ip:1.2.3.4"), acl(63, "ip:1.2.3.0/24"), acl(-1, "x509:CN=a")}, plain,
+			"[{0 {ip 1.2.3.4}} {63 {ip 1.2.3.0/24}} {-1 {x509 CN=a}}]"},
+		{[]wire.ACL{acl(31, ":x")}, plain, ""},
+		{[]wire.ACL{acl(31, "super:x")}, two, ""},
+		{[]wire.ACL{acl(31, "sasl:bob")}, plain, ""},
+		{[]wire.ACL{acl(31, "key:x")}, plain, ""},
+	} {
+		got, ok := New(Options{}).resolveACL(row.list, row.ids)
+		if text := fmt.Sprint(got); ok != (row.want != "") || ok && text != row.want {
+			t.Errorf("%v: %s %v, want %s", row.list, text, ok, row.want)
+		}
+	}
+	if _, ok := New(Options{SchemeSASL: true}).resolveACL([]wire.ACL{acl(31, "sasl:bob")}, nil); !ok {
+		t.Error("sasl is refused though switched on")
+	}
+}
+
+func TestValidIDs(t *testing.T) {
+	tree := New(Options{SchemeSASL: true})
+	for text, want := range map[string]bool{
+		"digest:a:b": true, "digest::b": true, "digest:a:": false, "digest:x": false, "digest:a:b:c": false, "digest:": false, "digest:a:b:": true,
+		"ip:1.2.3.4": true, "ip:1.2.3.4/0": true, "ip:1.2.3.4/32": true, "ip:1.2.3.4/33": false, "ip:1.2.3.4/-1": false, "ip:1.2.3.4/x": false,
+		"ip:::1": true, "ip:fe80::/10": true, "ip:::1/129": false, "ip:localhost": false, "ip:1.2.3": false, "ip:": false, "ip:fe80::1%eth0": false,
+		"x509:CN=alice": true, "x509:CN=alice,OU=Dev\\, Inc,O=\"a,b\"": true, "x509:x": false, "x509:CN=a,": false, "x509:2.5.4.3=a": true,
+		"x509:NOPE=a": false, "x509:CN=\"a": false, "x509:CN=a\\": false, "x509:oid.1.2=a+cn=b": true, "x509:1=a": false, "x509:1..2=a": false,
+		"sasl:bob": true, "sasl:bob@EXAMPLE": true, "sasl:a/b@C": true, "sasl:a/b/c@D": false, "sasl:a@b@c": false, "sasl:a/b": true,
+		"world:anyone": true, "world:x": false, "auth:x": false, "super:x": false, "ensemble:x": false,
+	} {
+		if got := tree.validID(id(text)); got != want {
+			t.Errorf("%s: valid %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestPermits: who is let in.
+func TestPermits(t *testing.T) {
+	list := []wire.ACL{acl(1, "digest:a:b"), acl(2, "ip:10.0.0.0/8"), acl(4, "x509:CN=a"), acl(8, "sasl:bob"), acl(16, "ip:2001:db8::/32")}
+	for _, row := range []struct {
+		o    Options
+		ids  string
+		perm int32
+		want bool
+	}{
+		{Options{}, "digest:a:b", 1, true},
+		{Options{}, "digest:a:c", 1, false},
+		{Options{}, "digest:a:b", 2, false},
+		{Options{}, "digest:a:b", 1 | 16, true},
+		{Options{}, "super:", 31, true},
+		{Options{}, "sasl:a:b", 1, false},
+		{Options{}, "ip:10.1.2.3", 2, true},
+		{Options{}, "ip:::ffff:10.1.2.3", 2, true},
+		{Options{}, "ip:11.1.2.3", 2, false},
+		{Options{}, "ip:::1", 2, false},
+		{Options{}, "ip:nonsense", 2, false},
+		{Options{}, "ip:2001:db8::7", 16, true},
+		{Options{}, "ip:2001:db9::7", 16, false},
+		{Options{}, "x509:CN=a", 4, true},
+		{Options{}, "x509:CN=root", 4, false},
+		{Options{X509Super: "CN=root"}, "x509:CN=root", 4, true},
+		{Options{}, "sasl:bob", 8, true},
+		{Options{}, "sasl:eve", 8, false},
+		{Options{}, "sasl:super", 8, true},
+		{Options{LetAnySASLUser: "bob"}, "sasl:eve", 8, true},
+		{Options{LetAnySASLUser: "bob"}, "digest:eve", 8, false},
+		{Options{SkipACL: true}, "ip:1.1.1.1", 31, true},
+		{Options{}, "other:x", 31, false},
+	} {
+		if got := New(row.o).permitsList(list, row.perm, []wire.ID{id(row.ids)}); got != row.want {
+			t.Errorf("%+v %s for %d: %v", row.o, row.ids, row.perm, got)
+		}
+	}
+	tree := New(Options{})
+	if !tree.permitsList(nil, 31, nil) || !tree.permitsList([]wire.ACL{acl(0, "ip:1.1.1.1"), acl(2, "world:anyone")}, 2, nil) ||
+		tree.permitsList([]wire.ACL{acl(0, "world:anyone")}, 31, nil) {
+		t.Error("empty list, world, or no permission at all")
+	}
+}
+
+func TestDigestID(t *testing.T) {
+	for input, want := range map[string]string{
+		"bob:secret": "bob:fyVmFCwVbTJYrznoSu1koqYEYF0=",
+		"u:p":        "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=",
+		"super:pw":   "super:0bX78nEegDzJM3ju0iLBEJdWzjg=",
+		"abc":        "abc:qZk+NkcGgWq6PiVxeFDCbJzQ2J0=",
+		"a:b:c":      "a:cLzgnoJ6mP5qz3w+mwvPE2vDgu0=",
+	} {
+		if got := DigestID(input); got != want {
+			t.Errorf("%s: %s, want %s", input, got, want)
+		}
+	}
+}
+
+// TestGetACL: who may not administer a znode sees no hash, and who may
+// neither read nor administer it sees nothing.
+func TestGetACL(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(createACL("/n", acl(16, "digest:boss:hash"), acl(1, "ip:127.0.0.1"), acl(31, "digest:other:hash2")))
+	get := func(ids ...wire.ID) string {
+		var out wire.ACLResponse
+		if code := w.tree.GetACL(&conn{ids: ids}, "/n", &out); code != wire.OK {
+			return code.Error()
+		}
+		if out.Stat != w.stat("/n") {
+			t.Errorf("stat %+v", out.Stat)
+		}
+		return fmt.Sprint(out.ACL)
+	}
+	full := "[{16 {digest boss:hash}} {1 {ip 127.0.0.1}} {31 {digest other:hash2}}]"
+	masked := "[{16 {digest boss:x}} {1 {ip 127.0.0.1}} {31 {digest other:x}}]"
+	for _, row := range []struct {
+		who  wire.ID
+		want string
+	}{
+		{id("digest:boss:hash"), full}, {id("super:"), full}, {id("ip:127.0.0.1"), masked}, {id("ip:127.0.0.2"), wire.ErrNoAuth.Error()},
+	} {
+		if got := get(row.who); got != row.want {
+			t.Errorf("%v sees %s, want %s", row.who, got, row.want)
+		}
+	}
+	if got := get(id("digest:boss:hash")); got != full {
+		t.Errorf("masking changed the list: %s", got)
+	}
+}
+
+// TestACLTable: lists are kept once, and go with their last znode.
+func TestACLTable(t *testing.T) {
+	w := newWorld(t, Options{})
+	a := acl(31, "digest:a:b")
+	super := id("super:")
+	for _, path := range []string{"/x", "/y"} {
+		w.ok(createACL(path, a, acl(1, "world:anyone")).by(alice, super))
+	}
+	if x, y := w.tree.find("/x"), w.tree.find("/y"); x.acl != y.acl || w.tree.acls.entries[x.acl].refs != 2 {
+		t.Error("the list is not shared")
+	}
+	w.ok(setACL("/x", -1, a).by(alice, super))
+	w.ok(remove("/y", -1))
+	w.ok(remove("/x", -1))
+	if n := len(w.tree.acls.places); n != 1 { // that of /zookeeper/config
+		t.Errorf("%d lists left", n)
+	}
+	w.ok(createACL("/z", a))
+	if key := w.tree.acls.entries[w.tree.find("/z").acl].key; key != 4 {
+		t.Errorf("key %d is used twice or left out", key)
+	}
+}

@@ -1,0 +1,177 @@
+package tree
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func newKid(key hashKey, name string) *node {
+	n := &node{}
+	n.write(name, nil)
+	n.hash = key.name(name)
+	return n
+}
+
+// checkKids compares the children with what a map says.
+func checkKids(t testing.TB, k *kids, key hashKey, want map[string]*node) {
+	t.Helper()
+	if k.len() != len(want) {
+		t.Fatalf("%d children, want %d", k.len(), len(want))
+	}
+	for name, n := range want {
+		if k.get(name, key.name(name)) != n {
+			t.Fatalf("%q is not found", name)
+		}
+	}
+	seen := map[*node]bool{}
+	k.each(func(n *node) {
+		if seen[n] || want[string(n.name())] != n {
+			t.Fatalf("%q comes twice or is not there", n.name())
+		}
+		seen[n] = true
+	})
+	if len(seen) != len(want) {
+		t.Fatalf("%d children are listed, want %d", len(seen), len(want))
+	}
+}
+
+// TestKidsGrowAndShrink goes through every form the children take.
+func TestKidsGrowAndShrink(t *testing.T) {
+	key := newHashKey(3)
+	k := &kids{}
+	want := map[string]*node{}
+	sizes := map[int]bool{1: true, 8: true, 9: true, 24: true, 25: true, divideAt: true, divideAt + 1: true, 20_000: true}
+	for i := range 20_000 {
+		name := fmt.Sprint("n", i)
+		n := newKid(key, name)
+		k.add(n)
+		want[name] = n
+		if sizes[len(want)] {
+			checkKids(t, k, key, want)
+		}
+	}
+	if k.parts == nil {
+		t.Error("the children do not divide")
+	}
+	for i := range 20_000 {
+		name := fmt.Sprint("n", i)
+		k.remove(want[name])
+		delete(want, name)
+		if sizes[len(want)] {
+			checkKids(t, k, key, want)
+		}
+	}
+	checkKids(t, k, key, want)
+}
+
+// TestKidsAgainstMap: random names come and go, some with equal hashes.
+func TestKidsAgainstMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := newHashKey(rapid.Uint64().Draw(t, "seed"))
+		narrow := rapid.Uint32Range(0, 31).Draw(t, "shift")
+		k, want := &kids{}, map[string]*node{}
+		hash := func(name string) uint32 { return key.name(name) >> narrow << narrow }
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, 60), 0, 300).Draw(t, "names") {
+			name := fmt.Sprint(i)
+			if n := want[name]; n != nil {
+				k.remove(n)
+				delete(want, name)
+				continue
+			}
+			n := newKid(key, name)
+			n.hash = hash(name)
+			k.add(n)
+			want[name] = n
+		}
+		if k.len() != len(want) {
+			t.Fatalf("%d children, want %d", k.len(), len(want))
+		}
+		for i := range 61 {
+			name := fmt.Sprint(i)
+			if k.get(name, hash(name)) != want[name] {
+				t.Fatalf("%q: %v", name, want[name])
+			}
+		}
+	})
+}
+
+// TestScanMissesNothing: a walk by hash sees each child that stays, once,
+// while others come and go and the table changes its form.
+func TestScanMissesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := newHashKey(rapid.Uint64().Draw(t, "seed"))
+		k, there := &kids{}, map[string]*node{}
+		staying := rapid.SampledFrom([]int{0, 3, 8, 40, 500, divideAt - 20, divideAt + 3000}).Draw(t, "staying")
+		for i := range staying {
+			n := newKid(key, fmt.Sprint("stay", i))
+			k.add(n)
+		}
+		stay := k.len()
+		seen := map[string]int{}
+		var buf []*node
+		next := uint64(0)
+		for step := 0; next != hashEnd; step++ {
+			for range rapid.IntRange(0, 60).Draw(t, "changes") {
+				name := fmt.Sprint("go", rapid.IntRange(0, 200).Draw(t, "name"))
+				if n := there[name]; n != nil {
+					k.remove(n)
+					delete(there, name)
+				} else {
+					there[name] = newKid(key, name)
+					k.add(there[name])
+				}
+			}
+			before := next
+			if buf, next = k.scan(buf[:0], next, rapid.IntRange(1, 2000).Draw(t, "limit")); next <= before {
+				t.Fatalf("the walk stands at %d", next)
+			}
+			for _, n := range buf {
+				seen[string(n.name())]++
+			}
+		}
+		found := 0
+		for name, times := range seen {
+			if name[0] == 's' {
+				found++
+				if times != 1 {
+					t.Fatalf("%s is seen %d times", name, times)
+				}
+			}
+		}
+		if found != stay {
+			t.Fatalf("%d of %d seen", found, stay)
+		}
+	})
+}
+
+// TestSipHash: a value that other implementations give for this key.
+func TestSipHash(t *testing.T) {
+	if got := (hashKey{0x0706050403020100, 0x0f0e0d0c0b0a0908}).sum(""); got != 0xabac0158050fc4dc {
+		t.Errorf("%#x", got)
+	}
+}
+
+// TestHash: a fixed key gives fixed hashes, another key others, and each
+// byte counts.
+func TestHash(t *testing.T) {
+	a, b := newHashKey(1), newHashKey(2)
+	seen := map[uint64]string{}
+	for i := range 40 {
+		text := make([]byte, i)
+		for j := range i + 1 {
+			if j < i {
+				text[j] = 'x'
+			}
+			s := string(text)
+			if a.sum(s) != a.sum(s) || a.sum(s) == b.sum(s) {
+				t.Fatalf("%q: %x %x", s, a.sum(s), b.sum(s))
+			}
+			if other, ok := seen[a.sum(s)]; ok && other != s {
+				t.Fatalf("%q and %q collide", s, other)
+			}
+			seen[a.sum(s)] = s
+		}
+	}
+}

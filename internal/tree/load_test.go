@@ -1,0 +1,323 @@
+package tree
+
+import (
+	"fmt"
+	"testing"
+
+	"bellwether/wire"
+)
+
+func stat(czxid wire.Zxid, owner int64) wire.StatPersisted {
+	return wire.StatPersisted{Czxid: czxid, Mzxid: czxid, Pzxid: czxid, Owner: owner}
+}
+
+// begin starts a snapshot with what every one has.
+func begin(t *testing.T, o Options) (*Tree, *Loader) {
+	t.Helper()
+	tree := New(o)
+	l := tree.Loader()
+	l.Reset()
+	for _, path := range []string{"", zookeeperPath, configPath, quotaPath} {
+		mustNode(t, l, path, openKey, wire.StatPersisted{})
+	}
+	return tree, l
+}
+
+func mustNode(t *testing.T, l *Loader, path string, acl int64, s wire.StatPersisted) {
+	t.Helper()
+	if err := l.Node(path, &wire.DataNode{Data: []byte{}, ACL: acl, Stat: s}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnsoundSnapshots: what is no tree is refused, and an older snapshot
+// can be loaded afterwards.
+func TestUnsoundSnapshots(t *testing.T) {
+	_, l := begin(t, Options{})
+	for _, path := range []string{"/missing/x", "x", "/", "/a/", "/a//b", quotaPath, "/\x00/x"} {
+		if err := l.Node(path, &wire.DataNode{ACL: openKey}); err == nil {
+			t.Errorf("%q is taken", path)
+		}
+	}
+	tree := New(Options{})
+	l = tree.Loader()
+	l.Reset()
+	l.Session(5, 1000)
+	if err := l.Node("/a", &wire.DataNode{ACL: openKey}); err == nil {
+		t.Error("a znode before the root is taken")
+	}
+	if err := l.SnapshotDone(1, nil); err == nil {
+		t.Error("a snapshot without a root is taken")
+	}
+	l.Reset()
+	if z := loadSampleSnapshot(t, l, "snapshot.3c"); z != 0x3c || len(l.Finish()) != 0 {
+		t.Error("the older snapshot does not load")
+	}
+	if _, ok := tree.Session(5); ok {
+		t.Error("a session of the unsound snapshot is left")
+	}
+}
+
+// TestLogWithoutSnapshot: after Reset the log goes over an empty tree.
+func TestLogWithoutSnapshot(t *testing.T) {
+	tree := New(Options{})
+	tree.Apply(sampleTxns(t)[0])
+	l := tree.Loader()
+	l.Reset()
+	for _, txn := range sampleTxns(t) {
+		l.Txn(txn)
+	}
+	l.Finish()
+	checkSample(t, tree)
+}
+
+// TestDeadOwners: ephemerals of sessions that are not open go at the end of
+// loading, not before: the log may still open them.
+func TestDeadOwners(t *testing.T) {
+	tree, l := begin(t, Options{})
+	l.Session(7, 1000)
+	mustNode(t, l, "/p", openKey, stat(1, 0))
+	mustNode(t, l, "/p/live", openKey, stat(2, 7))
+	mustNode(t, l, "/p/late", openKey, stat(3, 8))
+	mustNode(t, l, "/p/dead2", openKey, stat(4, 10))
+	mustNode(t, l, "/p/dead1", openKey, stat(4, 11))
+	mustNode(t, l, "/ttl", openKey, stat(5, ttlOwner(1000)))
+	mustNode(t, l, "/container", openKey, stat(5, ownerContainer))
+	if err := l.SnapshotDone(5, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.Txn(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 6, Session: 8, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 5}})
+	if got := fmt.Sprint(l.Finish()); got != "[/p/dead1 /p/dead2]" {
+		t.Errorf("removed %s", got)
+	}
+	audit(t, tree)
+	if n := tree.find("/p"); n.pzxid != 6 || n.kids.len() != 2 {
+		t.Errorf("parent %+v", n)
+	}
+	if c := tree.Counts(); c.TTLs != 1 || c.Containers != 1 || c.Ephemerals != 2 || c.Sessions != 2 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+// TestOwnerForms: TTLs are known whether or not new ones may be made; the
+// 3.5.3 form only where it is asked for.
+func TestOwnerForms(t *testing.T) {
+	old := int64(-1<<63 + 77)
+	for _, row := range []struct {
+		o     Options
+		owner int64
+		want  kind
+		ttl   int64
+	}{
+		{Options{}, 0, kindPersistent, 0},
+		{Options{}, ownerContainer, kindContainer, 0},
+		{Options{}, -1<<56 | 86_400_000, kindTTL, 86_400_000},
+		{Options{ExtendedTypes: true}, -1 << 56, kindTTL, 0},
+		{Options{}, -1<<56 | 1<<40, kindEphemeral, 0},
+		{Options{}, int64(alice), kindEphemeral, 0},
+		{Options{}, old, kindEphemeral, 0},
+		{Options{Emulate353TTL: true}, old, kindTTL, 77},
+		{Options{Emulate353TTL: true}, ownerContainer, kindContainer, 0},
+	} {
+		if k, ttl := row.o.kindOf(row.owner); k != row.want || ttl != row.ttl {
+			t.Errorf("%+v %#x: kind %d, ttl %d", row.o, uint64(row.owner), k, ttl)
+		}
+	}
+}
+
+// TestListsOfSnapshot: unused lists go; a missing one lets nobody in until
+// the log sets it (ZOOKEEPER-4846: a create over a fuzzy snapshot must).
+func TestListsOfSnapshot(t *testing.T) {
+	tree, l := begin(t, Options{})
+	me := acl(31, "digest:me:x")
+	l.ACL(3, []wire.ACL{me})
+	l.ACL(4, []wire.ACL{acl(1, "ip:1.2.3.4")})
+	l.ACL(5, []wire.ACL{me})
+	mustNode(t, l, "/a", 3, stat(1, 0))
+	mustNode(t, l, "/b", 5, stat(1, 0))
+	mustNode(t, l, "/fuzzy", 99, stat(9, 0))
+	if err := l.SnapshotDone(5, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.acls.places) != 2 { // me and nobody
+		t.Errorf("lists %v", tree.acls.places)
+	}
+	read := func(who string) wire.Code {
+		return tree.GetData(&conn{ids: []wire.ID{id(who)}}, "/fuzzy", false, new(wire.DataResponse))
+	}
+	if got := read("digest:me:x"); got != wire.ErrNoAuth {
+		t.Errorf("a znode without its list answers %v", got)
+	}
+	res := tree.Apply(&wire.Txn{
+		TxnHeader: wire.TxnHeader{Zxid: 9, Type: wire.OpCreate},
+		Body:      &wire.CreateTxn{Path: "/fuzzy", ACL: []wire.ACL{me}, ParentCversion: 3},
+	})
+	if res.Err != wire.ErrNodeExists || read("digest:me:x") != wire.OK || read("digest:you:x") != wire.ErrNoAuth {
+		t.Errorf("%v; me %v, you %v", res.Err, read("digest:me:x"), read("digest:you:x"))
+	}
+	audit(t, tree)
+}
+
+// TestCreateWithoutAList: logs of some clients have null; it is open.
+func TestCreateWithoutAList(t *testing.T) {
+	tree := New(Options{})
+	tree.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 1, Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/a", ParentCversion: -1}})
+	tree.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 2, Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/a/b", ParentCversion: -1}})
+	var out wire.ACLResponse
+	if code := tree.GetACL(&conn{}, "/a", &out); code != wire.OK || fmt.Sprint(out.ACL) != "[{31 {world anyone}}]" {
+		t.Errorf("%v %v", code, out.ACL)
+	}
+	if n := tree.find("/a"); n.cversion != 1 || n.pzxid != 2 {
+		t.Errorf("a counter of -1 is not one more: %+v", n)
+	}
+}
+
+// TestApplyTwice: over a tree that has it already, a transaction changes
+// nothing that matters, and nothing of it fails loudly.
+func TestApplyTwice(t *testing.T) {
+	w := newWorld(t, Options{ExtendedTypes: true})
+	w.ok(create("/a", 0))
+	w.ok(create("/a/e", wire.FlagEphemeral))
+	w.ok(setData("/a", "x", -1))
+	w.ok(setACL("/a", -1, acl(31, "digest:a:b"), acl(31, "world:anyone")))
+	w.ok(multi(opCreate("/m", 0), opSet("/m", "y", 0)))
+	before := dump(w.tree)
+	for _, txn := range w.txns {
+		w.tree.Apply(txn)
+	}
+	if d := diff(before[:len(before)-1], dump(w.tree)[:len(before)-1]); d != "" {
+		t.Errorf("differs:%s", d)
+	}
+}
+
+// TestReplayOverLaterZnodes: a snapshot of ZooKeeper may hold a znode that was
+// deleted and made again, with its later children. The log goes through it.
+func TestReplayOverLaterZnodes(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, req := range []*Request{create("/a", 0), remove("/a", -1), create("/a", 0), create("/a/b", 0), create("/a/b/c", 1)} {
+		w.ok(req)
+	}
+	late, copied := w.tree.Snapshot(), New(Options{})
+	l := copied.Loader()
+	l.Reset()
+	late.ACLs(func(key int64, acl []wire.ACL) error { return l.ACL(key, acl) })
+	late.Nodes(func(path string, n *wire.DataNode) error { return l.Node(path, n) })
+	z, digest := w.tree.Digest()
+	if err := l.SnapshotDone(0, &wire.SnapshotDigest{Zxid: z, Version: 2, Tree: digest}); err != nil {
+		t.Fatal(err)
+	}
+	for _, txn := range w.txns {
+		l.Txn(txn)
+		audit(t, copied)
+	}
+	if d := diff(dump(w.tree), dump(copied)); d != "" {
+		t.Errorf("differs:%s", d)
+	}
+}
+
+// TestSessionTableIsInStep (ZOOKEEPER-3144): a snapshot named after a zxid
+// has the session that this zxid opened.
+func TestSessionTableIsInStep(t *testing.T) {
+	w := newWorld(t, Options{})
+	s := w.tree.Snapshot()
+	w.open(9)
+	w.ok(create("/e", wire.FlagEphemeral).by(9))
+	found := map[wire.SessionID]bool{}
+	s.Sessions(func(id wire.SessionID, _ int32) error {
+		found[id] = true
+		return nil
+	})
+	if s.Zxid() != 2 || !found[alice] || !found[bob] {
+		t.Errorf("snapshot %v has sessions %v", s.Zxid(), found)
+	}
+	copied := New(Options{})
+	l := load(t, w.tree.Snapshot(), copied, func() {})
+	if gone := l.Finish(); len(gone) != 0 || copied.find("/e") == nil {
+		t.Errorf("removed %v", gone)
+	}
+}
+
+// TestDigestChecks: mismatches are counted, told once each up to a bound,
+// and not looked for while the snapshot is fuzzy.
+func TestDigestChecks(t *testing.T) {
+	txn := func(z wire.Zxid, digest uint64) *wire.Txn {
+		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpCreateSession, Session: 1}, Body: &wire.CreateSessionTxn{},
+			Digest: &wire.TxnDigest{Version: 2, Tree: digest}}
+	}
+	tree := New(Options{})
+	_, right := tree.Digest()
+	tree.Apply(txn(1, right))
+	tree.Apply(txn(2, right+1))
+	other := txn(3, right+1)
+	other.Digest.Version = 3
+	tree.Apply(other)
+	for z := wire.Zxid(4); z < 40; z++ {
+		tree.Apply(txn(z, 5))
+	}
+	n, first := tree.DigestMismatches()
+	if n != 37 || len(first) != 16 || first[0] != 2 || first[1] != 4 {
+		t.Errorf("%d mismatches, first %v", n, first)
+	}
+	h := tree.Happenings()
+	want := "digests are not matching at zxid 0x2: 1371985504 here, 1371985505 expected; this server's tree differs from its leader's"
+	if len(h) != 16 || h[0].String() != want {
+		t.Errorf("%d happenings, first %v", len(h), h[0])
+	}
+
+	for _, row := range []struct {
+		name   string
+		digest *wire.SnapshotDigest
+		txns   []*wire.Txn
+		want   int64
+		told   string
+	}{
+		{"none", nil, []*wire.Txn{txn(11, 1)}, 1, ""},
+		{"zxid 0", &wire.SnapshotDigest{Version: 2}, []*wire.Txn{txn(11, right)}, 0, ""},
+		{"at its name, right", &wire.SnapshotDigest{Zxid: 10, Version: 2, Tree: right}, nil, 0, ""},
+		{"at its name, wrong", &wire.SnapshotDigest{Zxid: 10, Version: 2, Tree: 1}, nil, 1, ""},
+		{"older", &wire.SnapshotDigest{Zxid: 9, Version: 2, Tree: 1}, nil, 0, ""},
+		{"other version", &wire.SnapshotDigest{Zxid: 10, Version: 1, Tree: 1}, nil, 0, ""},
+		{"later, right", &wire.SnapshotDigest{Zxid: 12, Version: 2, Tree: right}, []*wire.Txn{txn(11, 1), txn(12, 1), txn(13, right)}, 0, ""},
+		{"later, wrong", &wire.SnapshotDigest{Zxid: 12, Version: 2, Tree: 1}, []*wire.Txn{txn(11, 1), txn(12, right), txn(13, 1)}, 2, ""},
+		{"not reached", &wire.SnapshotDigest{Zxid: 12, Version: 2, Tree: right}, []*wire.Txn{txn(11, 1)}, 0,
+			"the log ends at zxid 0xb, before 0xc at which the snapshot was complete: the tree may hold parts of lost transactions"},
+	} {
+		tree, l := begin(t, Options{})
+		tree.find(configPath).aversion = -1
+		if err := l.SnapshotDone(10, row.digest); err != nil {
+			t.Fatal(err)
+		}
+		for _, txn := range row.txns {
+			l.Txn(txn)
+		}
+		l.Finish()
+		h := tree.Happenings()
+		if n, _ := tree.DigestMismatches(); n != row.want || row.told != "" && (len(h) != 1 || h[0].String() != row.told) || int(n) != len(h) && row.told == "" {
+			t.Errorf("%s: %d mismatches, told %v", row.name, n, h)
+		}
+	}
+}
+
+// TestDigestOff: nothing is computed, stored or compared.
+func TestDigestOff(t *testing.T) {
+	w := newWorld(t, Options{DigestOff: true})
+	w.ok(create("/a", 0))
+	if _, digest := w.tree.Digest(); digest != 0 || w.txns[2].Digest != nil {
+		t.Errorf("digest %d, in the transaction %v", digest, w.txns[2].Digest)
+	}
+	w.z++
+	w.apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: w.z, Type: wire.OpDelete}, Body: &wire.DeleteTxn{Path: "/a"},
+		Digest: &wire.TxnDigest{Version: 2, Tree: 7}})
+}
+
+// TestDigestHistory: every 128th, the last 1024 of them.
+func TestDigestHistory(t *testing.T) {
+	tree := New(Options{})
+	for z := wire.Zxid(1); z <= 128*1030; z++ {
+		tree.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}})
+	}
+	h := tree.DigestHistory()
+	if len(h) != 1024 || h[0].Zxid != 128*7 || h[1023].Zxid != 128*1030 || h[5].Digest != 1371985504 {
+		t.Errorf("%d entries from %v to %v", len(h), h[0], h[len(h)-1])
+	}
+}
