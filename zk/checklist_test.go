@@ -356,6 +356,7 @@ func TestChecklist05AnotherSessionIDMeansExpired(t *testing.T) {
 		if got := c.Session().ID; got == 1 || got == 0x77 {
 			t.Errorf("session is %s, want a new one", got)
 		}
+		synctest.Wait()
 		if !slices.Contains(e.log(), "closeSession ") {
 			t.Error("the session that nobody wants was not closed")
 		}

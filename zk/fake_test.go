@@ -46,6 +46,7 @@ type peer struct {
 	conn    net.Conn
 	r       *bufio.Reader
 	n       int // 0 for the first connection of the test
+	session wire.SessionID
 }
 
 func newEnsemble(t *testing.T) *ensemble { return &ensemble{t: t, zxid: 100} }
@@ -128,6 +129,7 @@ func (p *peer) run() {
 	if resp == nil {
 		return
 	}
+	p.session = resp.Session
 	p.conn.Write(wire.AppendFrame(nil, resp))
 	for p.one() {
 	}

@@ -53,12 +53,14 @@ func parseServers(text string) (list []server, chroot string, err error) {
 }
 
 func parseServer(entry string) (server, error) {
-	if strings.HasPrefix(entry, "_") && !strings.Contains(entry, ":") {
+	if strings.HasPrefix(entry, "_") && validHost(entry) {
 		return server{host: entry}, nil
 	}
 	host, port := entry, portDefault
-	switch bare := strings.Trim(entry, "[]"); {
-	case strings.HasSuffix(entry, "]") && strings.HasPrefix(entry, "["), net.ParseIP(bare) != nil && strings.Contains(entry, "::"):
+	bare, open := strings.CutPrefix(entry, "[")
+	bare, shut := strings.CutSuffix(bare, "]")
+	switch {
+	case open && shut, !open && !shut && strings.Contains(entry, "::") && net.ParseIP(entry) != nil:
 		host = bare
 	case strings.Contains(entry, ":"):
 		var err error
@@ -66,10 +68,18 @@ func parseServer(entry string) (server, error) {
 			return server{}, fmt.Errorf("server %q: want host:port, IPv6 addresses as [address]:port", entry)
 		}
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !validHost(host) {
 		return server{}, fmt.Errorf("server %q: want host:port with a port from 1 to 65535", entry)
 	}
 	return server{host, port}, nil
+}
+
+// validHost: a name, or an address with or without a zone.
+func validHost(host string) bool {
+	if ip, _, _ := strings.Cut(host, "%"); strings.Contains(host, ":") {
+		return net.ParseIP(ip) != nil && !strings.ContainsAny(host, "[]")
+	}
+	return host != "" && !strings.ContainsAny(host, "[]\"' \t\r\n\x00")
 }
 
 // shuffle spreads clients over the servers.
