@@ -3,8 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bellwether/wire"
@@ -178,19 +178,30 @@ func (c *checker) start() error {
 	if err != nil {
 		return err
 	}
+	if z, ok, err := c.s.pendingCut(); err != nil {
+		return c.judge(err)
+	} else if ok {
+		c.note("the next start goes on to take out what comes after %v", z)
+		above := func(f fileName) bool { return f.zxid > z }
+		snapshots, logs = slices.DeleteFunc(snapshots, above), slices.DeleteFunc(logs, above)
+	}
 	l := loader{s: c.s, sink: ignore{}}
-	_, err = l.newest(snapshots, logs)
+	if _, err := l.newest(snapshots, logs); err != nil {
+		return c.judge(err)
+	}
+	c.rep.Notes = append(c.rep.Notes, l.res.Notes...)
+	c.rep.LastZxid = max(0, l.res.LastZxid)
+	return c.epochs()
+}
+
+// judge reports damage and returns every other error.
+func (c *checker) judge(err error) error {
 	var d *DamageError
 	if errors.As(err, &d) {
 		c.damage(d)
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	c.rep.Notes = append(c.rep.Notes, l.res.Notes...)
-	c.rep.LastZxid = max(0, l.res.LastZxid)
-	return c.epochs()
+	return err
 }
 
 // epochs checks the epoch files, if there are any.
@@ -199,12 +210,7 @@ func (c *checker) epochs() error {
 	if err == nil && (on.hasCurrent || on.hasAccepted) {
 		_, err = c.s.settleEpochs(on, c.rep.LastZxid.Epoch())
 	}
-	var d *DamageError
-	if errors.As(err, &d) {
-		c.damage(d)
-		return nil
-	}
-	return err
+	return c.judge(err)
 }
 
 // names notes what lies in the directories and is not read.
@@ -228,11 +234,6 @@ func (c *checker) names() error {
 				c.note("%s is not read here, but a ZooKeeper server may take it for one of its own; move it away", path)
 			}
 		}
-	}
-	if text, err := readSmall(c.s.fs, filepath.Join(c.s.logDir, cutName)); err == nil {
-		c.note("the next start goes on to take out what comes after 0x%s", text)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	return nil
 }

@@ -41,6 +41,11 @@ func (s *Store) Epochs() (Epochs, error) {
 	if err != nil {
 		return Epochs{}, err
 	}
+	// A killed process may have renamed a file without the name being durable;
+	// what is told from now on must be.
+	if err := s.fs.SyncDir(s.snapDir); err != nil {
+		return Epochs{}, err
+	}
 	if !on.hasCurrent || e.Current != on.Current {
 		if err := s.SetCurrentEpoch(e.Current); err != nil {
 			return Epochs{}, err

@@ -170,12 +170,10 @@ func (l *loader) covered() error {
 	return nil
 }
 
-// mend makes the walked logs durable and clean: what a killed process left in
-// the system's memory was promised to nobody until now, but will be.
+// mend makes the walked logs durable and clean, and the names of all that was
+// read durable: what a killed process left in the system's memory was
+// promised to nobody until now, but will be.
 func (l *loader) mend(ends []logEnd) error {
-	if len(ends) == 0 {
-		return nil
-	}
 	for i := len(ends) - 1; i >= 0 && ends[i].records == 0; i-- {
 		to, err := setAside(l.s.fs, ends[i].file.path)
 		if err != nil {
@@ -189,7 +187,12 @@ func (l *loader) mend(ends []logEnd) error {
 			return fmt.Errorf("mend %s: %w", e.file.path, err)
 		}
 	}
-	return l.s.fs.SyncDir(l.s.logDir)
+	for _, dir := range l.s.dirs() {
+		if err := l.s.fs.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settle syncs one log; behind the last record of the last one it cuts.

@@ -92,7 +92,7 @@ func openLog(fs FS, path string) (*logScanner, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &logScanner{f: f, path: path, size: size, win: window{r: f}}, nil
+	return &logScanner{f: f, path: path, size: size, win: window{r: f, size: size}}, nil
 }
 
 func (s *logScanner) close() error { return s.f.Close() }
@@ -196,6 +196,7 @@ const windowLen = 256 << 10
 // window is a part of a file in memory.
 type window struct {
 	r     io.ReaderAt
+	size  int64
 	start int64
 	buf   []byte
 }
@@ -209,10 +210,11 @@ func (w *window) holds(off int64, n int) bool {
 // until the next call.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if !w.holds(off, n) {
-		if size := max(windowLen, n); cap(w.buf) < size {
-			w.buf = make([]byte, size)
+		want := max(n, int(min(windowLen, w.size-off)))
+		if cap(w.buf) < want {
+			w.buf = make([]byte, want)
 		}
-		w.buf = w.buf[:max(windowLen, n)]
+		w.buf = w.buf[:want]
 		got, err := w.r.ReadAt(w.buf, off)
 		w.start, w.buf = off, w.buf[:got]
 		if got < n {

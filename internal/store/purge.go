@@ -16,7 +16,7 @@ const retainMin = 3
 // need: older snapshots, logs that end before the oldest of them, and what
 // was set aside before it. It counts only snapshots that it knows to be sound
 // and durable, and returns the paths removed, also beside an error. May run
-// beside Append and Sync, not beside WriteSnapshot.
+// beside Append, Sync and WriteSnapshot.
 func (s *Store) Purge(keep int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, err

@@ -58,7 +58,12 @@ func put(t testing.TB, m *Mem, name string, b []byte) {
 // get reads a file of the version-2 directory of /data.
 func get(t testing.TB, m *Mem, name string) []byte {
 	t.Helper()
-	f, err := m.Open(filepath.Join("/data", versionDir, name))
+	return read(t, m, filepath.Join("/data", versionDir, name))
+}
+
+func read(t testing.TB, fs FS, path string) []byte {
+	t.Helper()
+	f, err := fs.Open(path)
 	must(t, err)
 	size, err := f.Size()
 	must(t, err)

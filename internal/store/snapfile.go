@@ -39,7 +39,7 @@ const snapshotBufferLen = 256 << 10
 // after zxid. Of o it uses OmitDigest and OmitLastZxid. It returns the digest
 // that src ended with.
 func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (SnapshotDigest, error) {
-	e := snapshotEncoder{w: w, sum: adler32.New(), buf: make([]byte, 0, snapshotBufferLen)}
+	e := snapshotEncoder{w: w, sum: adler32.New()}
 	e.buf = append(e.buf, snapshotMagic...)
 	e.buf = binary.BigEndian.AppendUint32(e.buf, snapshotVersion)
 	e.buf = binary.BigEndian.AppendUint64(e.buf, snapshotDBID)

@@ -17,6 +17,9 @@ const (
 	aclEntriesMax      = 1 << 20  // entries of one ACL
 )
 
+// snapshotReadMin is how much of a snapshot is read at first, in bytes.
+const snapshotReadMin = 4096
+
 // UnsoundError: a snapshot that cannot be used, and where that shows.
 type UnsoundError struct {
 	Offset int64 // in the uncompressed stream
@@ -43,7 +46,7 @@ type Offsetter interface{ At(off int64) }
 // error is an [*UnsoundError]; sink has then seen a part. Bytes behind the
 // end are left unread, but the reader may have been read ahead.
 func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, error) {
-	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotBufferLen)}
+	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.at, _ = sink.(Offsetter)
 	d.header()
 	d.sessions()
@@ -97,7 +100,7 @@ func (d *snapshotDecoder) peek(n int) []byte {
 			d.buf = d.buf[:copy(d.buf, d.buf[d.next:])]
 			d.next, d.summed = 0, 0
 		}
-		if len(d.buf) == cap(d.buf) {
+		if len(d.buf) == cap(d.buf) || cap(d.buf) < snapshotBufferLen {
 			d.buf = append(make([]byte, 0, 2*cap(d.buf)), d.buf...)
 		}
 		got, err := d.r.Read(d.buf[len(d.buf):cap(d.buf)])

@@ -19,8 +19,8 @@ type SnapshotFile struct {
 // WriteSnapshot writes src, durably, as the snapshot named after zxid, which
 // must be one that src certainly contains. What src contains when it ends
 // must be synced in the log: a snapshot must not know what the log may lose.
-// An error leaves the earlier snapshots as they were. May run beside Append
-// and Sync, not beside itself or Purge.
+// An error leaves the earlier snapshots as they were. May run beside
+// Append, Sync and Purge, not beside itself.
 func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
 	return s.writeSnapshot(zxid, src, true)
 }

@@ -197,14 +197,14 @@ func oneByteApart(a, b uint64) int64 {
 // zero, off if there is none.
 func (s *logScanner) lastByte(off int64) (int64, error) {
 	last := off
-	buf := make([]byte, windowLen)
+	buf := make([]byte, min(windowLen, max(0, s.size-off)))
 	for at := off; at < s.size; {
 		if h, ok := s.f.(holeFinder); ok {
 			if at = h.nextData(at); at >= s.size {
 				break
 			}
 		}
-		b := buf[:min(windowLen, s.size-at)]
+		b := buf[:min(int64(len(buf)), s.size-at)]
 		if n, err := s.f.ReadAt(b, at); n < len(b) {
 			if err == io.EOF {
 				err = io.ErrUnexpectedEOF

@@ -145,20 +145,29 @@ func (s *Store) cut(zxid wire.Zxid) error {
 
 // finishCut goes on with a cut that a crash interrupted.
 func (s *Store) finishCut() error {
+	zxid, pending, err := s.pendingCut()
+	if err != nil || !pending {
+		return err
+	}
+	s.opened = append(s.opened, fmt.Sprintf("went on to take out what comes after %v", zxid))
+	return s.cut(zxid)
+}
+
+// pendingCut is behind which zxid a cut is under way, if one is.
+func (s *Store) pendingCut() (zxid wire.Zxid, pending bool, err error) {
 	path := filepath.Join(s.logDir, cutName)
 	text, err := readSmall(s.fs, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return 0, false, nil
 	}
 	if err != nil {
-		return err
+		return 0, false, err
 	}
-	zxid, err := strconv.ParseInt(strings.TrimSpace(text), 16, 64)
-	if err != nil || zxid < 0 {
-		return damageAt(path, 0, fmt.Sprintf("%q is not a zxid", text))
+	z, err := strconv.ParseInt(strings.TrimSpace(text), 16, 64)
+	if err != nil || z < 0 {
+		return 0, false, damageAt(path, 0, fmt.Sprintf("%q is not a zxid", text))
 	}
-	s.opened = append(s.opened, fmt.Sprintf("going on to take out what comes after %v", wire.Zxid(zxid)))
-	return s.cut(wire.Zxid(zxid))
+	return wire.Zxid(z), true, nil
 }
 
 // cutSnapshots sets aside the snapshots that know of anything above zxid.
