@@ -9,7 +9,9 @@ import (
 )
 
 // frameOf is a frame around raw bytes.
-func frameOf(b []byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
+func frameOf(b []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
+}
 
 // raw is a request with a body that no record encodes.
 func raw(xid int32, op wire.OpCode, body ...byte) []byte {

@@ -58,7 +58,7 @@ func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	c := &conn{id: id, srv: s, net: nc, addr: addrPort(nc.RemoteAddr()),
 		gate: make(chan struct{}, 1), attached: make(chan struct{}), done: make(chan struct{})}
 	c.in.src, c.in.max = nc, s.config().Limits.FrameBytes
-	c.out.drained.L = &c.out.mu
+	c.out.drained.L, c.out.budget = &c.out.mu, &s.budget
 	c.idleBelow.Store(-1)
 	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
 	c.ids.Store(&ids)
@@ -265,6 +265,9 @@ func (c *conn) flush() {
 	defer o.mu.Unlock()
 	o.dirty = false
 	if o.writing {
+		if o.closed {
+			c.close() // whoever is at the socket waits for a client that does not read
+		}
 		return
 	}
 	o.writing = true

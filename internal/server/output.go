@@ -2,17 +2,23 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bellwether/wire"
 )
 
-// The limits of what waits for a client that reads slowly.
+// The limits of what waits for a client that reads slowly. Reads do not
+// count: their connection takes no more requests while its output is above
+// outputHigh.
 const (
 	// outputMax is how many bytes of replies and events may wait for one
-	// connection before it is closed. Reads do not count: their connection
-	// stops reading requests while its output is above outputHigh.
+	// connection before it is closed (Options.OutputMax).
 	outputMax = 64 << 20
+	// outputTotal is the same for all connections together; beyond it those are
+	// closed that owe more than outputFair.
+	outputTotal = 1 << 30
+	outputFair  = 1 << 20
 	// outputHigh is where a connection stops taking requests until its output
 	// has drained.
 	outputHigh = 64 << 10
@@ -22,6 +28,18 @@ const (
 	// accept its last replies.
 	lingerMax = 5 * time.Second
 )
+
+// budget bounds what waits for all connections.
+type budget struct {
+	each  int          // bytes for one connection
+	total int64        // bytes for all
+	items atomic.Int64 // that wait now, in all outputs
+}
+
+// exceeded reports whether a connection that owes n bytes owes too much.
+func (b *budget) exceeded(n int) bool {
+	return n > b.each || n > outputFair && b.items.Load()*itemCost > b.total
+}
 
 // output is what a connection owes its client, in order: ready, then items,
 // then the place of the reply a read has reserved, then later. Replies of
@@ -40,6 +58,7 @@ type output struct {
 	ending   bool      // close the socket when all is written; nothing more is taken
 	closed   bool      // the socket is closed; nothing is taken any more
 	traffic  traffic
+	budget   *budget
 }
 
 // item is a reply or an event that is not encoded yet. Without a header it
@@ -67,7 +86,8 @@ func (o *output) push(it item) (flush bool) {
 	} else {
 		o.items = append(o.items, it)
 	}
-	if o.owed() > outputMax {
+	o.budget.items.Add(1)
+	if o.budget.exceeded(o.owed()) {
 		o.discard()
 	} else if o.writing {
 		return false
@@ -105,6 +125,7 @@ func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 		return false
 	}
 	o.items = append(o.items, item{header: h, record: r})
+	o.budget.items.Add(1)
 	o.release()
 	flush, o.dirty = !o.dirty && !o.writing, true
 	return flush
@@ -125,6 +146,7 @@ func (o *output) encodeItems(n int) {
 	for _, it := range o.items[:n] {
 		o.encode(it)
 	}
+	o.budget.items.Add(-int64(n))
 	rest := copy(o.items, o.items[n:])
 	clear(o.items[rest:])
 	o.items = o.items[:rest]
@@ -177,6 +199,7 @@ const takeItems = 32
 // discard gives up everything that waits; the connection will be closed.
 func (o *output) discard() {
 	o.closed, o.reserved = true, false
+	o.budget.items.Add(-int64(len(o.items) + len(o.later)))
 	o.items, o.later, o.ready = nil, nil, nil
 	o.drained.Broadcast()
 }

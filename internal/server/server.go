@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ type Options struct {
 	Words func(s *Server, word string, mask int64) (text string, known bool)
 	// Seed of everything random; 0: a random one.
 	Seed uint64
+	// OutputMax is how many bytes of events and replies of writes may wait for
+	// a client that does not read, before its connection is closed; 0: 64 MiB.
+	OutputMax int
 }
 
 // Server is one standalone server. See the package comment for its goroutines.
@@ -50,6 +54,7 @@ type Server struct {
 	dirty   dirty
 	crowd   *crowd
 	stats   *stats
+	budget  budget
 
 	inProcess      atomic.Int64 // requests with the loop
 	inProcessBytes atomic.Int64
@@ -84,6 +89,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
 		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
+	s.budget.each, s.budget.total = cmp.Or(o.OutputMax, outputMax), outputTotal
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
 	s.tree = tree.New(treeOptions(o.Config, o.Seed))

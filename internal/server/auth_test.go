@@ -1,0 +1,117 @@
+package server
+
+import (
+	"testing"
+
+	"bellwether/wire"
+)
+
+func auth(scheme wire.NullString, secret []byte) *wire.AuthRequest {
+	return &wire.AuthRequest{Scheme: scheme, Auth: secret}
+}
+
+// What an auth packet proves, and what ends the connection.
+func TestAuthPackets(t *testing.T) {
+	s := start(t, Options{})
+	for _, a := range []struct {
+		name string
+		q    *wire.AuthRequest
+		want wire.Code
+	}{
+		{"digest", auth(wire.Text("digest"), []byte("bob:pw")), wire.OK},
+		{"digest without a colon", auth(wire.Text("digest"), []byte("x")), wire.OK},
+		{"digest with empty data", auth(wire.Text("digest"), []byte{}), wire.OK},
+		{"digest with null data", auth(wire.Text("digest"), nil), wire.ErrAuthFailed},
+		{"ip", auth(wire.Text("ip"), nil), wire.OK},
+		{"x509 over plain TCP", auth(wire.Text("x509"), []byte("CN=a")), wire.ErrAuthFailed},
+		{"world", auth(wire.Text("world"), []byte("anyone")), wire.ErrAuthFailed},
+		{"auth", auth(wire.Text("auth"), nil), wire.ErrAuthFailed},
+		{"sasl", auth(wire.Text("sasl"), []byte("bob")), wire.ErrAuthFailed},
+		{"super", auth(wire.Text("super"), nil), wire.ErrAuthFailed},
+		{"unknown", auth(wire.Text("nosuch"), []byte("x")), wire.ErrAuthFailed},
+		{"null scheme", auth(wire.NullString{}, []byte("x")), wire.ErrAuthFailed},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			c := s.connect()
+			c.t = t
+			c.write(request(33, wire.OpAuth, a.q))
+			if h := c.reply(nil); h != (wire.ReplyHeader{Xid: 33, Err: a.want}) {
+				t.Errorf("%+v, want %v", h, a.want)
+			}
+			if a.want == wire.OK {
+				c.must(wire.OpPing, nil, nil)
+			} else {
+				c.closed()
+			}
+		})
+	}
+}
+
+// whoAmI shows the identities, of a digest only the user.
+func TestWhoAmI(t *testing.T) {
+	o := Options{Config: testConfig()}
+	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=" // of super:test
+	c := start(t, o).connect()
+	var r wire.WhoAmIResponse
+	c.must(wire.OpWhoAmI, nil, &r)
+	if len(r.Clients) != 1 || r.Clients[0] != (wire.ClientInfo{Scheme: "ip", User: "127.0.0.1"}) {
+		t.Errorf("fresh connection: %+v", r.Clients)
+	}
+	c.must(wire.OpAuth, auth(wire.Text("digest"), []byte("bob:pw")), nil)
+	c.must(wire.OpAuth, auth(wire.Text("digest"), []byte("bob:pw")), nil)
+	c.must(wire.OpAuth, auth(wire.Text("digest"), []byte("super:test")), nil)
+	c.must(wire.OpWhoAmI, nil, &r)
+	want := []wire.ClientInfo{{Scheme: "ip", User: "127.0.0.1"}, {Scheme: "digest", User: "bob"}, {Scheme: "digest", User: "super"}, {Scheme: "super"}}
+	if len(r.Clients) != len(want) {
+		t.Fatalf("%+v", r.Clients)
+	}
+	for i := range want {
+		if r.Clients[i] != want[i] {
+			t.Errorf("%d: %+v, want %+v", i, r.Clients[i], want[i])
+		}
+	}
+}
+
+// Requests behind an auth packet carry its identity, also when pipelined, and
+// also when they have to wait for a write; the super user is let in anywhere.
+func TestIdentitiesReachTheTree(t *testing.T) {
+	o := Options{Config: testConfig()}
+	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+	s := start(t, o)
+	c := s.connect()
+	own := create("/own", "secret")
+	own.ACL = wire.CreatorACL()
+	if h := c.call(wire.OpCreate, own, nil); h.Err != wire.ErrInvalidACL {
+		t.Fatalf("creator ACL without an identity: %v", h.Err)
+	}
+	out := request(1, wire.OpAuth, auth(wire.Text("digest"), []byte("bob:pw")))
+	out = append(out, request(2, wire.OpCreate, own)...)
+	out = append(out, request(3, wire.OpGetData, &wire.PathWatchRequest{Path: "/own"})...)
+	c.write(out)
+	for xid := int32(1); xid <= 3; xid++ {
+		if h := c.reply(nil); h.Xid != xid || h.Err != wire.OK {
+			t.Fatalf("%+v", h)
+		}
+	}
+	other := s.connect()
+	if h := other.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/own"}, nil); h.Err != wire.ErrNoAuth {
+		t.Errorf("a stranger reads: %v", h.Err)
+	}
+	other.must(wire.OpAuth, auth(wire.Text("digest"), []byte("super:test")), nil)
+	if other.data("/own") != "secret" {
+		t.Error("the super user is not let in")
+	}
+}
+
+// SASL is not configured: the exchange is over at once, nothing is gained.
+func TestSASLNotConfigured(t *testing.T) {
+	c := start(t, Options{}).connect()
+	r := wire.SASLResponse{Token: []byte("x")}
+	if h := c.call(wire.OpSASL, &wire.SASLRequest{Token: []byte{}}, &r); h.Err != wire.OK || h.Zxid != 0 || r.Token != nil {
+		t.Errorf("%+v %q", h, r.Token)
+	}
+	var who wire.WhoAmIResponse
+	if c.must(wire.OpWhoAmI, nil, &who); len(who.Clients) != 1 {
+		t.Errorf("%+v", who.Clients)
+	}
+}
