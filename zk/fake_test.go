@@ -30,7 +30,10 @@ type ensemble struct {
 	// serve handles a request; false leaves it to the default.
 	serve func(p *peer, h wire.RequestHeader, body []byte) bool
 
+	wrap func(net.Conn) net.Conn // TLS
+
 	mu       sync.Mutex
+	subjects []string // of the clients' certificates
 	dialled  []string
 	requests []string // "op path" of each, besides pings
 	asked    []wire.ConnectRequest
@@ -104,6 +107,10 @@ func (e *ensemble) open(o Options, servers ...string) *Client {
 }
 
 func (p *peer) run() {
+	if p.e.wrap != nil {
+		p.conn = p.e.wrap(p.conn)
+		p.r = bufio.NewReader(p.conn)
+	}
 	defer p.conn.Close()
 	if word, err := p.r.Peek(4); err == nil && string(word) == "isro" {
 		fmt.Fprintln(p.conn, p.e.isro.Load())

@@ -1,0 +1,119 @@
+package zk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+func ExampleConnect() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := zk.Connect(ctx, "zk1,zk2:2181,[fd00::3]:2181/app", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	path, stat, err := c.Create(ctx, "/jobs/n-", []byte("me"), zk.Ephemeral, zk.Sequential)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(path, stat.Czxid)
+}
+
+// A write whose answer was lost may have happened: look before trying again.
+func ExampleLostError() {
+	var c *zk.Client // from Connect
+	ctx := context.Background()
+	data, stat, err := c.Get(ctx, "/counter")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.Set(ctx, "/counter", append(data, '+'), stat.Version)
+	var lost *zk.LostError
+	switch {
+	case errors.As(err, &lost):
+		// Read /counter again: its version says whether the write happened.
+	case errors.Is(err, zk.ErrBadVersion):
+		// Somebody else was faster.
+	case err != nil:
+		// The write did not happen.
+	}
+}
+
+// Wait for a znode to go away.
+func ExampleClient_ExistsW() {
+	var c *zk.Client // from Connect
+	ctx := context.Background()
+	for {
+		_, there, watch, err := c.ExistsW(ctx, "/lock")
+		if err != nil {
+			log.Fatal(err)
+		}
+		if !there {
+			watch.Remove(ctx)
+			return
+		}
+		if _, err := watch.Wait(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// Follow a whole subtree.
+func ExampleClient_AddWatch() {
+	var c *zk.Client // from Connect
+	ctx := context.Background()
+	stream, err := c.AddWatch(ctx, "/config", wire.WatchPersistentRecursive)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stream.Close(ctx)
+	for {
+		event, err := stream.Next(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if event.Type == wire.EventNone {
+			fmt.Println("reconnected: read everything that changed after", event.Zxid)
+			continue
+		}
+		fmt.Println(event.Type, event.Path)
+	}
+}
+
+// Every transition, in order, none missed.
+func ExampleClient_States() {
+	var c *zk.Client // from Connect
+	for status := range c.States(context.Background()) {
+		fmt.Println(status.State, status.Session, status.Err)
+		if status.State == zk.Expired {
+			fmt.Println("ephemerals are gone")
+		}
+	}
+}
+
+// A write that is carried out only while a lock's znode stands.
+func ExampleClient_Multi() {
+	var c *zk.Client // from Connect
+	_, err := c.Multi(context.Background(),
+		zk.CheckOp("/lock/bid-0000000007", zk.AnyVersion),
+		zk.SetOp("/state", []byte("mine"), zk.AnyVersion))
+	if errors.Is(err, zk.ErrNoNode) {
+		fmt.Println("no longer the holder")
+	}
+}
+
+// How long the session is sure to live.
+func ExampleClient_Lease() {
+	var c *zk.Client // from Connect
+	defer c.KeepAlive(0)()
+	if left := c.Lease().Left(); left > 0 {
+		time.AfterFunc(left, func() { fmt.Println("look at the lease again, or stop") })
+	}
+}
