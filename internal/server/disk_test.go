@@ -1,0 +1,236 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// quiet is a log for tests that start many servers.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// diskOptions make a server take snapshots and roll its log often.
+func diskOptions(fs store.FS) Options {
+	c := testConfig()
+	c.Storage.SnapCount = 20
+	return Options{Config: c, FS: fs, Log: quiet(), Seed: 7}
+}
+
+// workload pipelines writes until all are answered or the server is gone, and
+// returns how many were answered. Write i is: create /n<i>, and every third
+// is followed by setting /last to i.
+func workload(r *running, n int) (acked int) {
+	c := r.dial()
+	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16)}))
+	var out []byte
+	for i := range n {
+		op, q := wire.OpCreate, wire.Record(create(fmt.Sprintf("/n%d", i), strconv.Itoa(i)))
+		if i%3 == 2 {
+			op, q = wire.OpSetData, &wire.SetDataRequest{Path: "/n0", Data: []byte(strconv.Itoa(i)), Version: -1}
+		}
+		out = append(out, request(int32(i), op, q)...)
+	}
+	c.nc.Write(out)
+	if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
+		return 0
+	}
+	for acked = range n {
+		if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
+			return acked
+		}
+	}
+	return n
+}
+
+// survives checks that every acknowledged write is there, and nothing that
+// was never sent.
+func survives(t *testing.T, r *running, acked, n int) {
+	t.Helper()
+	c := r.connect()
+	c.t = t
+	value := -1
+	if acked > 0 {
+		value, _ = strconv.Atoi(c.data("/n0"))
+	}
+	for i := range acked {
+		if i%3 == 2 {
+			if value < i {
+				t.Fatalf("%d writes were acknowledged, /n0 holds %d", acked, value)
+			}
+			continue
+		}
+		if h := c.call(wire.OpExists, &wire.PathWatchRequest{Path: fmt.Sprintf("/n%d", i)}, nil); h.Err != wire.OK {
+			t.Fatalf("%d writes were acknowledged, /n%d: %v", acked, i, h.Err)
+		}
+	}
+	if value >= n {
+		t.Fatalf("/n0 holds %d, which was never written", value)
+	}
+	c.create("/after", "") // the history can go on
+}
+
+// Wherever the machine crashes, and whatever of the unsynced the disk keeps,
+// every acknowledged write is there after the next start, which needs nobody
+// (etcd 14370: reply only after the sync, also with group commit).
+func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
+	const n = 60
+	probe := store.NewMem(1)
+	r := start(t, diskOptions(probe))
+	if got := workload(r, n); got != n {
+		t.Fatalf("undisturbed: %d acknowledged", got)
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	steps := probe.Steps()
+	t.Logf("%d points to crash at", steps)
+	for at := 1; at <= steps; at += 1 + steps/120 {
+		disk := store.NewMem(uint64(at))
+		disk.CrashAt(at)
+		acked, err := crashRun(t, diskOptions(disk), n)
+		if err != nil && !errors.Is(err, store.ErrCrashed) {
+			t.Fatalf("crash at %d: %v", at, err)
+		}
+		for keep := range 4 {
+			kept := disk.Clone(uint64(at*10 + keep))
+			kept.Crash(keep)
+			again := start(t, diskOptions(kept))
+			survives(t, again, acked, n)
+			if err := again.end(); err != nil {
+				t.Fatalf("crash at %d: the end after it: %v", at, err)
+			}
+		}
+	}
+}
+
+// crashRun runs a server over a disk that is going to crash.
+func crashRun(t *testing.T, o Options, n int) (acked int, err error) {
+	s, err := New(o)
+	if err != nil {
+		return 0, err
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Run(t.Context()) }()
+	select {
+	case <-s.Ready():
+	case err := <-done:
+		return 0, err
+	}
+	r := &running{Server: s, t: t}
+	acked = workload(r, n)
+	if acked == n {
+		s.fail(store.ErrCrashed) // it would have happened later
+	}
+	return acked, <-done
+}
+
+// A failed sync: nothing is acknowledged any more, the process ends with file
+// and reason, and the same descriptor is not synced again.
+func TestFailedSyncEndsTheServer(t *testing.T) {
+	disk := store.NewMem(1)
+	r := start(t, diskOptions(disk))
+	c := r.connect()
+	c.create("/a", "")
+	disk.Fail(store.OpSync, 1, syscall.EIO)
+	c.send(wire.OpCreate, create("/b", ""))
+	c.closed()
+	err := <-r.done
+	r.done <- err
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "log.") {
+		t.Fatalf("Run returned %v", err)
+	}
+	disk.Crash(store.LoseAll)
+	again := start(t, diskOptions(disk)).connect()
+	again.data("/a")
+	if h := again.call(wire.OpExists, &wire.PathWatchRequest{Path: "/b"}, nil); h.Err != wire.ErrNoNode {
+		t.Errorf("the write that was never acknowledged: %v", h.Err)
+	}
+}
+
+// A full disk: writes are refused as a read-only server does, reads, pings
+// and watches go on, no session is lost, and when there is room again writes
+// go on by themselves.
+func TestFullDiskIsReadOnly(t *testing.T) {
+	disk := store.NewMem(1)
+	o := diskOptions(disk)
+	o.Config.Storage.SnapCount = 100_000
+	r := start(t, o)
+	c := r.connect()
+	c.create("/a", "before")
+	disk.SetSpace(0)
+	var refused wire.ReplyHeader
+	for i := 0; refused.Err == wire.OK; i++ {
+		if i > 100 {
+			t.Fatal("the disk never gets full")
+		}
+		refused = c.call(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: make([]byte, 1000), Version: -1}, nil)
+	}
+	if refused.Err != wire.ErrNotReadOnly {
+		t.Fatalf("write on a full disk: %v", refused.Err)
+	}
+	if h := c.call(wire.OpCreate, create("/b", ""), nil); h.Err != wire.ErrNotReadOnly {
+		t.Errorf("create on a full disk: %v", h.Err)
+	}
+	c.data("/a")
+	c.must(wire.OpPing, nil, nil)
+	if !r.Status().ReadOnly {
+		t.Error("status does not say read-only")
+	}
+	fresh := r.dial()
+	fresh.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000}))
+	fresh.closed()
+	disk.SetSpace(-1)
+	eventually(t, "writes are accepted again", func() bool {
+		return c.call(wire.OpCreate, create("/b", "after"), nil).Err == wire.OK
+	})
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	o.FS = disk
+	if got := start(t, o).connect().data("/b"); got != "after" {
+		t.Errorf("after a restart: %q", got)
+	}
+}
+
+// Pipelined requests behind a refused write keep their order, and the writes
+// that were durable before are not taken back.
+func TestFullDiskKeepsOrder(t *testing.T) {
+	disk := store.NewMem(1)
+	o := diskOptions(disk)
+	o.Config.Storage.SnapCount = 100_000
+	r := start(t, o)
+	c := r.connect()
+	c.create("/a", "0")
+	disk.SetSpace(2000)
+	const n = 100
+	var out []byte
+	for i := range int32(n) {
+		out = append(out, request(2*i, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: fmt.Appendf(nil, "%0100d", i), Version: -1})...)
+		out = append(out, request(2*i+1, wire.OpGetData, &wire.PathWatchRequest{Path: "/a"})...)
+	}
+	c.write(out)
+	last, full := "0", false
+	for i := range int32(n) {
+		h := c.reply(nil)
+		if h.Xid != 2*i || h.Err != wire.OK && h.Err != wire.ErrNotReadOnly || h.Err == wire.OK && full {
+			t.Fatalf("write %d: %+v", i, h)
+		}
+		if full = h.Err != wire.OK; !full {
+			last = fmt.Sprintf("%0100d", i)
+		}
+		var d wire.DataResponse
+		if h := c.reply(&d); h.Xid != 2*i+1 || string(d.Data) != last {
+			t.Fatalf("read %d: %+v %q, want %q", i, h, d.Data, last)
+		}
+	}
+	if !full {
+		t.Fatal("the disk never got full")
+	}
+}
