@@ -23,8 +23,6 @@ const (
 	jarDir     = "/usr/share/java/"
 	apachePath = jarDir + "zookeeper.jar:" + jarDir + "slf4j-simple.jar"
 	apacheMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-	reapMS     = "500" // how often empty containers and lapsed TTL nodes are looked for
-	reapKey    = "znode.container.checkIntervalMs"
 )
 
 // JVM are the options every Java process of the tests gets: quick to start,
@@ -48,7 +46,6 @@ func (s *Server) writeConfig(extra map[string]string) error {
 		"extendedTypesEnabled":   "true",
 		"preAllocSize":           "1024",
 		"DigestAuthenticationProvider.superDigest": superDigest(),
-		reapKey: reapMS,
 	}
 	maps.Copy(keys, extra)
 	var text strings.Builder
@@ -78,8 +75,7 @@ func (s *Server) command() (*exec.Cmd, error) {
 		if _, err := os.Stat(jarDir + "zookeeper.jar"); err != nil {
 			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
 		}
-		// The reaper's interval is a Java property that zoo.cfg cannot set there.
-		args := append(slices.Clone(s.jvm), "-D"+reapKey+"="+strconv.Itoa(s.reapMS),
+		args := append(slices.Clone(s.jvm), s.reapProperty(),
 			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", apachePath, apacheMain, s.configPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:
@@ -87,9 +83,17 @@ func (s *Server) command() (*exec.Cmd, error) {
 		if err != nil {
 			return nil, err
 		}
-		return exec.Command(binary, "serve", "--config", s.configPath()), nil
+		cmd := exec.Command(binary, "serve", "--config", s.configPath())
+		cmd.Env = append(os.Environ(), "JVMFLAGS="+s.reapProperty())
+		return cmd, nil
 	}
 	return nil, fmt.Errorf("no server of kind %q: INTEROP_TARGETS takes apache, bellwether", s.Kind)
+}
+
+// reapProperty is the reaper's interval, which zoo.cfg cannot set: it is a Java
+// property, and Bellwether takes those from where ZooKeeper's scripts do.
+func (s *Server) reapProperty() string {
+	return "-Dznode.container.checkIntervalMs=" + strconv.Itoa(s.reapMS)
 }
 
 // childAttr lets a process die with the tests, however they end.
