@@ -120,7 +120,7 @@ func Open(servers string, o *Options) (*Client, error) {
 	c.creds = slices.Clone(c.opt.Auth)
 	c.sess = session{Session: c.opt.Resume, writable: c.opt.Resume.ID != 0}
 	c.watches.init()
-	c.reopen()
+	c.setStatus(Status{State: Connecting})
 	ctx, kill := context.WithCancel(context.Background())
 	c.kill = kill
 	c.clean = func(f func(context.Context)) {
@@ -128,13 +128,6 @@ func Open(servers string, o *Options) (*Client, error) {
 	}
 	go c.run(ctx)
 	return c, nil
-}
-
-// reopen begins to look for a session.
-func (c *Client) reopen() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.setStatus(Status{State: Connecting, Session: c.sess.ID, Timeout: c.sess.timeout})
 }
 
 // setStatus is a transition.

@@ -518,6 +518,36 @@ func TestCloseOutlivesALostConnection(t *testing.T) {
 	})
 }
 
+// The answer to closeSession is lost and the session is refused afterwards:
+// that is what was wanted, not an expiry.
+func TestCloseFindsTheSessionGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n > 0 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpCloseSession {
+				p.conn.Close()
+			}
+			return h.Op == wire.OpCloseSession
+		}
+		c := e.connect(Options{})
+		status := c.State()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for status.State != Closed {
+			if status, _ = status.Next(t.Context()); status.State == Expired {
+				t.Error("the end that was asked for is reported as an expiry")
+			}
+		}
+	})
+}
+
 func TestCloseGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -54,11 +54,9 @@ func (c *Client) connectAny(ctx context.Context) (*link, error) {
 			return l, nil
 		}
 		if refused := (*refusedError)(nil); errors.As(err, &refused) {
-			c.expire(err)
-			if c.opt.OneSession {
-				return nil, ErrSessionExpired
+			if err := c.expire(err); err != nil {
+				return nil, err
 			}
-			c.reopen()
 			continue
 		}
 		if isFinal(err) {

@@ -254,8 +254,12 @@ func (c *Client) drop(k *call) {
 }
 
 // expire ends the session here, after a server has said that it is over.
-// Everything that waits belongs to the session and ends with it.
-func (c *Client) expire(reason error) {
+// Everything that waits belongs to the session and ends with it. An error
+// means that there shall be no other session.
+func (c *Client) expire(reason error) error {
+	if c.endIfClosing() {
+		return errEnded
+	}
 	c.opt.Logger.Warn("session expired", "session", c.Session().ID.String(), "err", reason)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,9 +270,19 @@ func (c *Client) expire(reason error) {
 	c.lease = Lease{}
 	c.zxidSeen, c.zxidAnswered = 0, 0
 	c.failures = 0
-	if c.closing {
-		c.ended = true
+	if c.opt.OneSession {
+		return ErrSessionExpired
 	}
+	c.setStatus(Status{State: Connecting})
+	return nil
+}
+
+// endIfClosing: a closing client has what it wants when its session is over.
+func (c *Client) endIfClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = c.ended || c.closing
+	return c.closing
 }
 
 // failQueue ends all calls that were not sent.
