@@ -140,11 +140,15 @@ func (e *Election) Ready() Ready {
 
 // State is how things stand after the last Step.
 func (e *Election) State() State {
-	return State{
-		Phase: e.phase, Bid: e.own.Name, For: e.watched, ForID: e.forID, Ahead: e.ahead, Token: e.token,
-		Published: e.pub.stage == published, PublishErr: e.pub.err,
+	s := State{
+		Phase: e.phase, Bid: e.own.Name, For: e.watched, Ahead: e.ahead, Token: e.token,
+		Published: e.phase == Leading && e.pub.stage == published, PublishErr: e.pub.err,
 		Led: e.led, Reason: e.reason, Err: e.err,
 	}
+	if s.For != "" {
+		s.ForID = e.forID
+	}
+	return s
 }
 
 // Left is how long the term lasts yet without another proof; at most 0 when
@@ -237,7 +241,7 @@ func (e *Election) plan() {
 // ask makes the next request.
 func (e *Election) ask(s step, ops ...Op) {
 	e.n++
-	e.asked, e.out = s, &Request{N: e.n, Ops: ops}
+	e.asked, e.out = s, &Request{N: e.n, Session: e.session, Ops: ops}
 }
 
 // reply takes the answer to the outstanding request.

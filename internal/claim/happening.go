@@ -93,14 +93,17 @@ func (h Unpublished) String() string {
 }
 
 func (h Ended) String() string {
-	what := "gave up waiting"
-	if h.Led {
-		what = "leads no more"
+	what := "claim given up before its bid stood"
+	switch {
+	case h.Led:
+		what = "bid " + h.Bid + " leads no more"
+	case h.Bid != "":
+		what = "bid " + h.Bid + " gives up waiting"
 	}
 	if h.Err != nil {
-		return fmt.Sprintf("bid %s %s: %v: %v", h.Bid, what, h.Reason, h.Err)
+		return fmt.Sprintf("%s: %v: %v", what, h.Reason, h.Err)
 	}
-	return fmt.Sprintf("bid %s %s: %v", h.Bid, what, h.Reason)
+	return fmt.Sprintf("%s: %v", what, h.Reason)
 }
 
 func (h Left) String() string {

@@ -129,8 +129,8 @@ func (e *Election) tookWatch(r Result) {
 func (e *Election) stands(r Result) bool {
 	switch {
 	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != e.session:
-		e.own, e.token = Bid{}, 0
 		e.end(BidGone, nil)
+		e.own = Bid{}
 		return false
 	}
 	return !e.refusedBy(r)

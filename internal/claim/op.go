@@ -43,9 +43,14 @@ type Op struct {
 // Request is a batch of operations. They are sent in order over the session's
 // connection, without need to wait in between, and answered together by one
 // [Reply] with the same N.
+//
+// None may be carried out by another session: a bid made by a session that
+// follows an expired one would be nobody's. Such an operation is answered
+// with wire.ErrSessionExpired instead.
 type Request struct {
-	N   uint64
-	Ops []Op
+	N       uint64
+	Session wire.SessionID
+	Ops     []Op
 }
 
 // Result is what one operation gave.

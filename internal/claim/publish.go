@@ -97,8 +97,8 @@ func (e *Election) tookPublish(r Result) {
 	case r.Err == nil:
 		e.publishedAs(0)
 	case r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
-		e.own, e.token = Bid{}, 0
 		e.end(BidGone, nil)
+		e.own = Bid{}
 	case errors.Is(r.Err, wire.ErrNodeExists):
 		e.pub.stage = doubted
 	case replacing && (errors.Is(r.Err, wire.ErrNoNode) || errors.Is(r.Err, wire.ErrBadVersion)):
@@ -163,12 +163,14 @@ func (e *Election) tookNamed(sync, r Result) {
 // publishedAs takes note that LEADER, at this version, is ours.
 func (e *Election) publishedAs(version int32) {
 	e.pub = publication{stage: published, version: version}
-	e.tell(Published{e.own.Name, e.cfg.Leader})
+	if e.phase == Leading {
+		e.tell(Published{e.own.Name, e.cfg.Leader})
+	}
 }
 
 // postpone waits, without a watch, and starts again.
 func (e *Election) postpone(err error) {
-	if e.pub.err == nil || e.pub.err.Error() != err.Error() {
+	if e.phase == Leading && (e.pub.err == nil || e.pub.err.Error() != err.Error()) {
 		e.tell(Unpublished{e.own.Name, e.cfg.Leader, err})
 	}
 	e.pub = publication{stage: unpublished, wait: timer{e.now, publishPause}, err: err}

@@ -1,0 +1,311 @@
+package claim
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"bellwether/wire"
+)
+
+// candidate is a client of the model with one Election at a time.
+type candidate struct {
+	id      int
+	e       *Election
+	naming  Naming
+	session wire.SessionID // 0: none, or over and told so
+	at      *replica       // nil: no connection
+	inbox   []Event
+	last    *Request // outstanding or answered
+	req     *Request // the same while operations of it are left to carry out
+	results []Result
+	watches map[string]bool
+	seen    wire.Zxid     // by replies that arrived
+	learns  wire.Zxid     // by the one on its way
+	wake    time.Duration // of the world, 0 never
+	keep    bool
+	paused  bool
+	woken   int
+
+	rate      float64 // of its clocks
+	suspended time.Duration
+	set       time.Duration // the wall clock was set by this
+}
+
+const modelParent = "/app/job"
+
+func (w *world) join(naming Naming) *candidate {
+	c := &candidate{id: len(w.candidates), naming: naming, rate: 1 + float64(w.choose(11)-5)/1000}
+	w.candidates = append(w.candidates, c)
+	w.campaign(c)
+	return c
+}
+
+// campaign gives the candidate a new Election and, where needed, a session.
+func (w *world) campaign(c *candidate) {
+	w.nonce++
+	cfg := Config{Parent: modelParent, ID: fmt.Sprint("c", c.id), Naming: c.naming, Nonce: Nonce{15: w.nonce, 0: byte(w.choose(256))}, Leader: modelParent + "/LEADER"}
+	if c.naming == Plain {
+		cfg.Leader = "/app/elsewhere/LEADER"
+	}
+	c.e, c.req, c.results, c.wake, c.keep = NewElection(cfg), nil, nil, 0, false
+	c.inbox = slices.DeleteFunc(c.inbox, func(ev Event) bool { _, old := ev.(Reply); return old })
+	if c.session == 0 {
+		c.inbox, c.watches, c.at = nil, map[string]bool{}, nil
+	} else if c.at != nil {
+		c.inbox = append(c.inbox, w.attached(c)) // as a client that is connected already
+	}
+	w.tellf("c%d campaigns", c.id)
+}
+
+// clock is the candidate's reading of its two clocks.
+func (w *world) clock(c *candidate) Moment {
+	t := time.Duration(float64(w.now) * c.rate)
+	if w.broken.oneClock {
+		return Moment{Mono: t - c.suspended, Wall: t - c.suspended}
+	}
+	return Moment{Mono: t - c.suspended, Wall: t + c.set}
+}
+
+// lease is a proof sent at some moment, as the client hands it on.
+func (w *world) lease(c *candidate, sent Moment) Lease {
+	l := Lease{Sent: sent, Timeout: modelTimeout, Delay: modelDelay}
+	if w.broken.noDelay {
+		l.Delay = 0
+	}
+	return l
+}
+
+func (w *world) attached(c *candidate) Event {
+	s := w.sessions[c.session]
+	if s == nil {
+		return Disconnected{}
+	}
+	s.touched = w.now
+	return Attached{c.session, w.lease(c, w.clock(c))}
+}
+
+// connect attaches the candidate to a server, with its session if it lives.
+func (w *world) connect(c *candidate, r *replica) {
+	if c.session == 0 {
+		c.session, c.seen, c.learns = w.newSession().id, 0, 0
+	}
+	if w.sessions[c.session] == nil {
+		c.session, c.watches = 0, map[string]bool{}
+		c.inbox = append(c.inbox, Expired{})
+		return
+	}
+	w.catchUp(r, c.seen)
+	c.at = r
+	c.inbox = append(c.inbox, w.attached(c))
+	for p := range c.watches {
+		if r.tree[p] == nil {
+			c.inbox = append(c.inbox, Fired{p})
+		} else {
+			r.watch(p, c)
+		}
+	}
+	w.tellf("c%d attached %v", c.id, c.session)
+}
+
+func (r *replica) watch(p string, c *candidate) {
+	if r.watches[p] == nil {
+		r.watches[p] = map[*candidate]bool{}
+	}
+	r.watches[p][c] = true
+}
+
+// cut ends the connection: some of what was on its way in either direction
+// still arrives.
+func (w *world) cut(c *candidate) {
+	if c.at == nil {
+		return
+	}
+	for n := w.choose(4); n > 0 && c.req != nil; n-- {
+		w.serve(c)
+	}
+	c.inbox = c.inbox[:w.choose(len(c.inbox)+1)]
+	for _, watches := range c.at.watches {
+		delete(watches, c)
+	}
+	c.at = nil
+	answered := slices.ContainsFunc(c.inbox, func(e Event) bool { _, ok := e.(Reply); return ok })
+	if c.e.asked != nothing && !answered {
+		w.lose(c, c.results)
+	}
+	c.inbox = append(c.inbox, Disconnected{})
+	w.tellf("c%d cut off", c.id)
+}
+
+// lose answers the outstanding request with lost replies, all but the first few.
+func (w *world) lose(c *candidate, got []Result) {
+	req := c.last
+	res := slices.Clone(got[:w.choose(len(got)+1)])
+	for len(res) < len(req.Ops) {
+		err := error(wire.ErrConnectionLoss)
+		switch op := req.Ops[len(res)]; {
+		case op.Kind == OpWatch, op.Kind == OpUnwatch:
+			delete(c.watches, op.Path) // the client knows of none without the reply
+		case op.Kind == OpCreate && w.broken.lostIsFailure:
+			err = wire.ErrNoNode // "not made, the parent is to be seen to"
+		}
+		res = append(res, Result{Err: err})
+	}
+	c.req, c.results = nil, nil
+	c.inbox = append(c.inbox, Reply{req.N, res})
+}
+
+// serve lets the server carry out the next operation of a request.
+func (w *world) serve(c *candidate) {
+	if c.at == nil || c.req == nil || w.sessions[c.session] == nil {
+		return
+	}
+	op := c.req.Ops[len(c.results)]
+	if c.req.Session == c.session || w.broken.anySession {
+		c.results = append(c.results, w.carryOut(c, op))
+	} else {
+		c.results = append(c.results, Result{Err: wire.ErrSessionExpired})
+	}
+	if len(c.results) == len(c.req.Ops) {
+		c.inbox = append(c.inbox, Reply{c.req.N, c.results})
+		c.req = nil
+	}
+}
+
+func (w *world) carryOut(c *candidate, op Op) Result {
+	if refused := w.refuse; refused != 0 {
+		w.refuse = 0
+		return Result{Err: refused}
+	}
+	r := c.at
+	switch op.Kind {
+	case OpSync:
+		if !w.broken.noSync {
+			w.catchUp(r, w.zxid)
+		}
+	case OpParents:
+		res := w.parents(op.Path)
+		w.catchUp(r, w.zxid)
+		return res
+	case OpCreate, OpDelete, OpMulti:
+		res := w.write(c.session, op)
+		if res.Err == nil {
+			w.noteLeader(op)
+			w.catchUp(r, w.zxid)
+		}
+		c.learns = w.zxid
+		return res
+	case OpUnwatch:
+		if !w.broken.keepWatch {
+			delete(r.watches[op.Path], c)
+			delete(c.watches, op.Path)
+		}
+	default:
+		res := r.read(op)
+		if op.Kind == OpWatch && res.Err == nil {
+			c.watches[op.Path] = true
+			r.watch(op.Path, c)
+		}
+		c.learns = max(c.learns, w.appliedBy(r))
+		return res
+	}
+	return Result{}
+}
+
+func (w *world) appliedBy(r *replica) wire.Zxid {
+	if r.applied == 0 {
+		return 0
+	}
+	return w.log[r.applied-1].zxid
+}
+
+// ping sends a ping that is answered; whoever expires sessions may believe
+// that it was sent earlier, by at most D.
+func (w *world) ping(c *candidate) {
+	s := w.sessions[c.session]
+	if c.at == nil || s == nil {
+		return
+	}
+	behind := []time.Duration{0, modelDelay / 2, modelDelay}[w.choose(3)]
+	s.touched = max(s.touched, w.now-behind)
+	c.inbox = append(c.inbox, Confirmed{w.lease(c, w.clock(c))})
+}
+
+// deliver hands the next message to the state machine.
+func (w *world) deliver(c *candidate) {
+	if len(c.inbox) == 0 || c.paused {
+		return
+	}
+	ev := c.inbox[0]
+	c.inbox = c.inbox[1:]
+	switch ev := ev.(type) {
+	case Reply:
+		if !slices.ContainsFunc(ev.Results, func(r Result) bool { return errors.Is(r.Err, wire.ErrConnectionLoss) }) {
+			c.seen = c.learns
+		}
+	case Fired:
+		delete(c.watches, ev.Path)
+	case Confirmed:
+		if w.broken.leaseByReply {
+			w.step(c, Confirmed{w.lease(c, w.clock(c))})
+			return
+		}
+	}
+	w.step(c, ev)
+}
+
+func (w *world) step(c *candidate, ev Event) {
+	c.e.Step(w.clock(c), ev)
+	rd := c.e.Ready()
+	c.keep, c.wake = rd.KeepAlive, 0
+	if rd.Wake > 0 {
+		c.wake = w.now + rd.Wake
+	}
+	for _, h := range rd.Happenings {
+		w.tellf("c%d %v", c.id, h)
+		switch h.(type) {
+		case Leads:
+			w.leads(c)
+		case Woken:
+			c.woken++
+		}
+	}
+	if rd.Request != nil {
+		c.last, c.req, c.results = rd.Request, rd.Request, nil
+		if c.at == nil {
+			w.lose(c, nil)
+		}
+	}
+}
+
+// leads checks what must hold at the moment a term begins.
+func (w *world) leads(c *candidate) {
+	s := c.e.State()
+	token := s.Token
+	if w.broken.seqToken {
+		b, _ := ParseBid(s.Bid)
+		token = wire.Zxid(b.Seq) + 1
+	}
+	if token <= w.newest {
+		w.violated("c%d leads with token %v after %v", c.id, token, w.newest)
+	}
+	w.newest = token
+	w.handles = append(w.handles, handle{modelParent + "/" + s.Bid, token})
+	n := w.leader[modelParent+"/"+s.Bid]
+	switch all := w.bids(); {
+	case n == nil:
+		w.violated("c%d leads without a bid", c.id)
+	case n.owner != c.session:
+		w.violated("c%d leads with a bid of session %v, not %v", c.id, n.owner, c.session)
+	case path.Base(all[0]) != s.Bid:
+		w.violated("c%d leads with %s behind %s", c.id, s.Bid, all[0])
+	}
+}
+
+// left is how long the handle's deadline is away, as anybody beside the
+// candidate would read it off its clock now.
+func (w *world) left(c *candidate) time.Duration {
+	return c.e.Left(w.clock(c))
+}

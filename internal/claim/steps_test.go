@@ -1,0 +1,148 @@
+package claim
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// These tests hand in replies that no well-behaved server gives, or that need
+// an exact moment.
+
+// ask steps the event and returns the request that comes of it.
+func ask(t *testing.T, e *Election, ev Event) Request {
+	t.Helper()
+	e.Step(Moment{}, ev)
+	r := e.Ready().Request
+	if r == nil {
+		t.Fatalf("%T%+v brought no request; %+v", ev, ev, e.State())
+	}
+	return *r
+}
+
+// standing is an Election whose bid was just made, and the look it asks for.
+func standing(t *testing.T) (*Election, Request) {
+	e := NewElection(Config{Parent: "/p", ID: "me", Leader: "/p/LEADER"})
+	r := ask(t, e, Attached{7, Lease{Timeout: 10 * time.Second}})
+	r = ask(t, e, Reply{r.N, []Result{{Path: "/p/" + Own.Prefix(Nonce{}) + "0000000003"}}})
+	return e, r
+}
+
+func own(owner wire.SessionID) Result { return Result{Stat: wire.Stat{Czxid: 9, EphemeralOwner: owner}} }
+
+// leading is an Election that leads, and the publication it asks for.
+func leading(t *testing.T) (*Election, Request) {
+	e, r := standing(t)
+	r = ask(t, e, Reply{r.N, []Result{{}, {Names: []string{e.State().Bid}}, own(7)}})
+	if e.State().Phase != Leading {
+		t.Fatalf("%+v", e.State())
+	}
+	return e, r
+}
+
+// TestListWithoutOwnBidProvesNothing: nobody ahead in a list that is too old
+// to show the own bid is no reason to lead.
+func TestListWithoutOwnBidProvesNothing(t *testing.T) {
+	e, r := standing(t)
+	e.Step(Moment{}, Reply{r.N, []Result{{}, {}, own(7)}})
+	if s := e.State(); s.Phase != Standing {
+		t.Fatalf("%+v", s)
+	}
+	e.Step(Moment{Mono: pauseMin}, Tick{})
+	if again := e.Ready().Request; again == nil || again.Ops[1].Kind != OpList {
+		t.Fatalf("asks for %+v, not to look again", again)
+	}
+}
+
+// TestLateRepliesAreIgnored: only the outstanding request is answered.
+func TestLateRepliesAreIgnored(t *testing.T) {
+	e, r := standing(t)
+	e.Step(Moment{}, Reply{r.N - 1, []Result{{Err: wire.ErrNoNode}, {Err: wire.ErrNoNode}, {Err: wire.ErrNoNode}}})
+	if s := e.State(); s.Phase != Standing {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestAnotherSessionEndsTheClaim: a server that silently opens a new session
+// (ClickHouse Keeper 116690) is an expiry, told or not.
+func TestAnotherSessionEndsTheClaim(t *testing.T) {
+	e, _ := leading(t)
+	e.Step(Moment{}, Attached{8, Lease{Timeout: 10 * time.Second}})
+	if s := e.State(); s.Phase != Done || s.Reason != SessionExpired {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestFoundBidMustBeOurs: name, owner and content all have to fit.
+func TestFoundBidMustBeOurs(t *testing.T) {
+	for _, c := range []struct {
+		owner wire.SessionID
+		data  string
+		ours  bool
+	}{{7, "me", true}, {8, "me", false}, {7, "you", false}} {
+		e := NewElection(Config{Parent: "/p", ID: "me"})
+		r := ask(t, e, Attached{7, Lease{Timeout: 10 * time.Second}})
+		e.Step(Moment{}, Reply{r.N, []Result{{Err: wire.ErrConnectionLoss}}})
+		r = ask(t, e, Attached{7, Lease{Timeout: 10 * time.Second}})
+		r = ask(t, e, Reply{r.N, []Result{{}, {Names: []string{"LEADER", Own.Prefix(Nonce{}) + "0000000003"}}}})
+		r = ask(t, e, Reply{r.N, []Result{{Data: []byte(c.data), Stat: wire.Stat{EphemeralOwner: c.owner}}}})
+		if found := r.Ops[0].Kind != OpCreate; found != c.ours {
+			t.Errorf("%+v: taken as ours: %v", c, found)
+		}
+	}
+}
+
+// TestReplacingNamesTheVersion: a LEADER that changed after it was read is
+// not deleted.
+func TestReplacingNamesTheVersion(t *testing.T) {
+	e, r := leading(t)
+	r = ask(t, e, Reply{r.N, []Result{{Err: wire.ErrNodeExists, Failed: 1}}})
+	stale := Notice{"x", "gone", 1}.Encode()
+	r = ask(t, e, Reply{r.N, []Result{{Data: stale, Stat: wire.Stat{EphemeralOwner: 5, Version: 4}}}})
+	r = ask(t, e, Reply{r.N, []Result{{}, {Err: wire.ErrNoNode}}})
+	if ops := r.Ops[0].Ops; len(ops) != 3 || ops[1].Kind != OpDelete || ops[1].Version != 4 {
+		t.Fatalf("%+v", ops)
+	}
+	r = ask(t, e, Reply{r.N, []Result{{Err: wire.ErrBadVersion, Failed: 1}}})
+	if ops := r.Ops[0].Ops; len(ops) != 2 || ops[1].Kind != OpCreate {
+		t.Fatalf("after a conflict: %+v", ops)
+	}
+}
+
+// TestPublishingNeedsTheBid: the check in the multi fails when the bid is
+// gone, which ends the term.
+func TestPublishingNeedsTheBid(t *testing.T) {
+	e, r := leading(t)
+	e.Step(Moment{}, Reply{r.N, []Result{{Err: wire.ErrNoNode, Failed: 0}}})
+	if s := e.State(); s.Phase != Done || s.Reason != BidGone {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestOnlyOneRequestIsOutstanding, whatever happens meanwhile.
+func TestOnlyOneRequestIsOutstanding(t *testing.T) {
+	e, _ := leading(t)
+	for _, ev := range []Event{Disconnected{}, Attached{7, Lease{Timeout: 10 * time.Second}}, Tick{}, Fired{"/p/x"}, Resign{}} {
+		e.Step(Moment{}, ev)
+		if r := e.Ready().Request; r != nil {
+			t.Fatalf("%T: %+v while another is outstanding", ev, r)
+		}
+	}
+}
+
+func TestSequenceNumbersCompareByDifference(t *testing.T) {
+	for _, c := range []struct {
+		a, b int32
+		want bool
+	}{
+		{1, 2, true}, {2, 1, false}, {3, 3, false},
+		{math.MaxInt32, math.MinInt32, true}, {math.MinInt32, math.MaxInt32, false},
+		{math.MaxInt32 - 5, math.MinInt32 + 5, true}, {-1, 0, true},
+	} {
+		if got := before(c.a, c.b); got != c.want {
+			t.Errorf("before(%d, %d) = %v", c.a, c.b, got)
+		}
+	}
+}
