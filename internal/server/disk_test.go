@@ -23,27 +23,31 @@ func diskOptions(fs store.FS) Options {
 	return Options{Config: c, FS: fs, Log: quiet(), Seed: 7}
 }
 
-// workload pipelines writes until all are answered or the server is gone, and
-// returns how many were answered. Write i is: create /n<i>, and every third
-// is followed by setting /last to i.
+// workload pipelines writes, a few at a time, until all are answered or the
+// server is gone, and returns how many were answered. Write i is: create
+// /n<i>, but every third sets /n0 to i.
 func workload(r *running, n int) (acked int) {
+	const together = 4
 	c := r.dial()
 	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16)}))
-	var out []byte
-	for i := range n {
-		op, q := wire.OpCreate, wire.Record(create(fmt.Sprintf("/n%d", i), strconv.Itoa(i)))
-		if i%3 == 2 {
-			op, q = wire.OpSetData, &wire.SetDataRequest{Path: "/n0", Data: []byte(strconv.Itoa(i)), Version: -1}
-		}
-		out = append(out, request(int32(i), op, q)...)
-	}
-	c.nc.Write(out)
 	if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
 		return 0
 	}
-	for acked = range n {
-		if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
-			return acked
+	for acked < n {
+		var out []byte
+		for i := acked; i < acked+together; i++ {
+			op, q := wire.OpCreate, wire.Record(create(fmt.Sprintf("/n%d", i), strconv.Itoa(i)))
+			if i%3 == 2 {
+				op, q = wire.OpSetData, &wire.SetDataRequest{Path: "/n0", Data: []byte(strconv.Itoa(i)), Version: -1}
+			}
+			out = append(out, request(int32(i), op, q)...)
+		}
+		c.nc.Write(out)
+		for range together {
+			if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
+				return acked
+			}
+			acked++
 		}
 	}
 	return n
@@ -80,7 +84,7 @@ func survives(t *testing.T, r *running, acked, n int) {
 // every acknowledged write is there after the next start, which needs nobody
 // (etcd 14370: reply only after the sync, also with group commit).
 func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
-	const n = 60
+	const n = 80
 	probe := store.NewMem(1)
 	r := start(t, diskOptions(probe))
 	if got := workload(r, n); got != n {

@@ -1,0 +1,263 @@
+package replica
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+var update = flag.Bool("update", false, "write the transcripts anew")
+
+// TestTranscripts plays the command lines of testdata/*.txt and compares what
+// comes of them. A line "> command" is played; what follows it, up to the next
+// command, is what it led to. Times are ms; each command takes none.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(want))
+			if *update {
+				if err := os.WriteFile(f, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if !bytes.Equal(got, want) {
+				t.Errorf("differs; it now reads\n%s", got)
+			}
+		})
+	}
+}
+
+// stage is a replica with its driver.
+type stage struct {
+	t     *testing.T
+	r     *Replica
+	now   Time
+	conns map[string]ConnID
+	names map[ConnID]string
+	ids   map[string]wire.SessionID
+	gen   uint64
+	last  wire.Zxid
+	out   bytes.Buffer
+}
+
+// play runs the commands of a transcript and returns it with their results.
+func play(t *testing.T, text string) []byte {
+	s := &stage{t: t, conns: map[string]ConnID{}, names: map[ConnID]string{}, ids: map[string]wire.SessionID{}}
+	s.now = Time{Mono: 1000, Wall: 0x11223344}
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "> "):
+			s.out.WriteString(line)
+			s.command(strings.Fields(line[2:]))
+		case strings.HasPrefix(line, "#"), strings.TrimSpace(line) == "":
+			s.out.WriteString(line)
+		}
+	}
+	return s.out.Bytes()
+}
+
+// begin makes the replica: begin [zxid Z] [tick N] [containers perMinute].
+func (s *stage) begin(opt map[string]string) {
+	tr := tree.New(tree.Options{Seed: 1})
+	l := tr.Loader()
+	l.Reset()
+	if err := l.SnapshotDone(wire.Zxid(number(opt["zxid"])), nil); err != nil {
+		s.t.Fatal(err)
+	}
+	l.Finish()
+	s.r = New(tr, Options{TickMS: max(number(opt["tick"]), 100), ContainerCheckMS: 1000,
+		ContainersPerMinute: number(opt["containers"])}, s.now)
+	s.last = tr.LastZxid()
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 0, 64)
+	return n
+}
+
+// pairs reads "key value" words.
+func pairs(words []string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i+1 < len(words); i += 2 {
+		m[words[i]] = words[i+1]
+	}
+	return m
+}
+
+func (s *stage) command(w []string) {
+	switch w[0] {
+	case "begin":
+		s.begin(pairs(w[1:]))
+		return
+	case "connect": // connect C [session NAME] [password bad] timeout N
+		s.connect(w[1], pairs(w[2:]))
+	case "request": // request C XID OP [PATH [DATA]]
+		s.request(w[1], w[2:])
+	case "touch": // touch C...
+		var e Touched
+		for _, c := range w[1:] {
+			e.Sessions = append(e.Sessions, Touch{s.ids[c], s.now.Mono})
+		}
+		s.r.Step(s.now, e)
+	case "wait": // wait MS: time passes in Ticks of a quarter of 100 ms
+		for n := number(w[1]); n > 0; n -= 25 {
+			s.now.Mono += 25
+			s.now.Wall += 25
+			s.r.Step(s.now, Tick{})
+			s.drain()
+		}
+	case "jump": // jump MS: time passes at once
+		s.now.Mono += number(w[1])
+		s.now.Wall += number(w[1])
+		s.r.Step(s.now, Tick{})
+	case "synced": // synced [Z]
+		z := s.last
+		if len(w) > 1 {
+			z = wire.Zxid(number(w[1]))
+		}
+		s.r.Step(s.now, Synced{z, s.gen})
+	case "full":
+		s.r.Step(s.now, LogFull{wire.Zxid(number(w[1])), s.gen})
+	case "free":
+		s.r.Step(s.now, LogFree{})
+	case "disconnect":
+		s.r.Step(s.now, Disconnected{s.conns[w[1]]})
+	default:
+		s.t.Fatal("no such command: ", w)
+	}
+	s.drain()
+}
+
+func (s *stage) connect(name string, opt map[string]string) {
+	id := ConnID(len(s.names) + 1)
+	s.conns[name], s.names[id] = id, name
+	e := Connect{Conn: id, TimeoutMS: int32(number(opt["timeout"]))}
+	if of := opt["session"]; of != "" {
+		e.Session = s.ids[of]
+		pw := e.Session.Password()
+		e.Password = pw[:]
+	}
+	if opt["password"] == "bad" {
+		e.Password = []byte("wrong")
+	}
+	s.r.Step(s.now, e)
+}
+
+func (s *stage) request(c string, w []string) {
+	q := &Request{Conn: s.conns[c], Xid: int32(number(w[0]))}
+	var body wire.Record
+	path, data := "", ""
+	if len(w) > 2 {
+		path = w[2]
+	}
+	if len(w) > 3 {
+		data = w[3]
+	}
+	switch w[1] {
+	case "create", "createEphemeral", "createContainer":
+		r := &wire.CreateRequest{Path: path, Data: []byte(data), ACL: wire.OpenACL()}
+		q.Op = wire.OpCreate
+		if w[1] == "createEphemeral" {
+			r.Flags = wire.FlagEphemeral
+		}
+		if w[1] == "createContainer" {
+			q.Op, r.Flags = wire.OpCreateContainer, wire.FlagContainer
+		}
+		body = r
+	case "set":
+		q.Op, body = wire.OpSetData, &wire.SetDataRequest{Path: path, Data: []byte(data), Version: -1}
+	case "delete":
+		q.Op, body = wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1}
+	case "get":
+		q.Op, body = wire.OpGetData, &wire.PathWatchRequest{Path: path}
+	case "sync":
+		q.Op, body = wire.OpSync, &wire.PathRequest{Path: path}
+	case "close":
+		q.Op = wire.OpCloseSession
+	case "broken":
+		q.Op, q.Body = wire.OpCreate, []byte{0, 0}
+	case "throttled":
+		q.Op, q.Refuse = wire.OpSetData, wire.ErrThrottledOp
+	default:
+		s.t.Fatal("no such request: ", w)
+	}
+	if body != nil {
+		q.Body = wire.Append(nil, body)
+	}
+	s.r.Step(s.now, q)
+}
+
+// drain writes down all duties and effects.
+func (s *stage) drain() {
+	rd := s.r.Ready()
+	s.gen = rd.Generation
+	for _, txn := range rd.Append {
+		s.last = txn.Zxid
+		fmt.Fprintf(&s.out, "  append %v %v%s\n", txn.Zxid, txn.Type, s.owner(txn.Session))
+	}
+	for {
+		o, ok := s.r.Next()
+		if !ok {
+			break
+		}
+		s.effect(o)
+	}
+	for _, h := range append(rd.Happenings, s.r.Ready().Happenings...) {
+		fmt.Fprintf(&s.out, "  happened: %v\n", h)
+	}
+}
+
+func (s *stage) owner(id wire.SessionID) string {
+	for name, i := range s.ids {
+		if i == id {
+			return " of " + name
+		}
+	}
+	return ""
+}
+
+func (s *stage) effect(o Output) {
+	name := s.names[o.Conn]
+	switch o.Kind {
+	case Attached:
+		if o.Session == 0 {
+			fmt.Fprintf(&s.out, "  %s refused\n", name)
+			return
+		}
+		s.ids[name] = o.Session
+		fmt.Fprintf(&s.out, "  %s attached to %v for %d ms\n", name, o.Session, o.TimeoutMS)
+	case Reply:
+		fmt.Fprintf(&s.out, "  %s reply %d zxid %v: %v\n", name, o.Header.Xid, o.Header.Zxid, o.Header.Err)
+	case Turn:
+		var q wire.PathWatchRequest
+		wire.Decode(o.Request.Body, &q)
+		var d wire.DataResponse
+		code := s.r.tree.GetData(nobody{}, q.Path, false, &d)
+		fmt.Fprintf(&s.out, "  %s turn %d %v %s: %v %q\n", name, o.Request.Xid, o.Request.Op, q.Path, code, d.Data)
+	case Close:
+		fmt.Fprintf(&s.out, "  %s close\n", name)
+	}
+}
+
+// nobody reads without a connection.
+type nobody struct{}
+
+func (nobody) Session() wire.SessionID { return 0 }
+func (nobody) Identities() []wire.ID   { return nil }
+func (nobody) Notify(tree.Event)       {}
+func (nobody) Reserve(wire.Zxid)       {}
