@@ -295,6 +295,26 @@ func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 	})
 }
 
+// A server that takes the session and drops the connection at once is no
+// reason to come back at once.
+func TestChecklist04PauseGrowsWhenConnectionsDoNotLast(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, _ wire.RequestHeader, _ []byte) bool {
+			p.conn.Close()
+			return true
+		}
+		c := e.open(Options{SessionTimeout: 10 * time.Second})
+		time.Sleep(time.Minute)
+		if n := e.connections(); n > 150 {
+			t.Errorf("%d connections in a minute", n)
+		}
+		if c.failuresSoFar() == 0 {
+			t.Error("failures are forgotten before a ping was answered")
+		}
+	})
+}
+
 func (c *Client) failuresSoFar() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -233,11 +233,12 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	if c.sess.smallest == 0 {
 		c.sess.smallest = timeout // resumed: what it had before is not known
 	}
-	l.session, l.readOnly = resp.Session, resp.ReadOnly
+	l.session, l.timeout, l.readOnly = resp.Session, timeout, resp.ReadOnly
 	l.support = c.supportOf(l.address)
 	l.delay = c.opt.LeaseDelay
 	l.heard.Store(int64(c.elapsed()))
 	c.link, c.lastLink, c.lastErr = l, c.elapsed(), nil
+	c.failures++ // until the first ping is answered
 	state := ReadOnly
 	if !resp.ReadOnly {
 		state = Connected

@@ -33,6 +33,7 @@ type link struct {
 	server   server  // the entry of the list that led here
 	address  address // what was dialled
 	session  wire.SessionID
+	timeout  time.Duration
 	readOnly bool
 	scratch  []byte
 

@@ -71,8 +71,18 @@ func (c *Client) serve(ctx context.Context, l *link) error {
 
 func isPlanned(err error) bool { return err == errLeaving || err == errEnded || err == errSilent }
 
+// always is a channel that never makes anybody wait.
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // write is the writer's loop: one write for all that is queued.
 func (c *Client) write(l *link) error {
+	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
+		return err
+	}
 	out := c.prime(l)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -88,10 +98,12 @@ func (c *Client) write(l *link) error {
 			}
 			out = kept(out)
 		}
+		var again <-chan struct{}
 		if more {
-			continue
+			again = always
 		}
-		select {
+		select { // even a busy writer looks at the clock
+		case <-again:
 		case <-c.wake:
 			if c.paceChanged() {
 				timer.Reset(0)
@@ -207,6 +219,9 @@ func (c *Client) unlink(l *link, cause error) {
 	}
 	c.takeBack(&l.sent, l, cause)
 	c.takeBack(&l.auths, l, cause)
+	if cause == errLeaving {
+		cause = nil
+	}
 	if !c.ended && !c.killed {
 		c.setStatus(Status{State: Connecting, Err: cause})
 	}

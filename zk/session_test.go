@@ -1,0 +1,271 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+)
+
+// The life of a session: expired, absent, resumed, closed.
+
+// The session is refused: everything that belongs to it ends with it.
+func TestExpiredSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n == 1 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		c := e.connect(Options{})
+		_, _, w, _ := c.ChildrenW(t.Context(), "/a")
+		s, err := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.cut()
+		synctest.Wait()
+		if _, err := c.Set(t.Context(), "/a", nil, 0); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+			t.Errorf("queued write: %v, want ErrSessionExpired", err)
+		}
+		if _, err := w.Wait(t.Context()); err != ErrSessionExpired {
+			t.Errorf("watch: %v", err)
+		}
+		if _, err := s.Next(t.Context()); err != ErrSessionExpired {
+			t.Errorf("stream: %v", err)
+		}
+		waitFor(t, c, Connected)
+		if req := e.connectRequest(2); req.Session != 0 || req.LastZxidSeen != 0 {
+			t.Errorf("the new session asks %+v", req)
+		}
+		if c.Session().ID != 2 {
+			t.Errorf("session is %s", c.Session().ID)
+		}
+	})
+}
+
+func TestOneSessionEndsWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse { return refused() }
+		c := e.open(Options{OneSession: true, Resume: Session{ID: 9, Password: []byte("secret")}})
+		waitFor(t, c, Expired)
+		synctest.Wait()
+		if _, _, err := c.Get(t.Context(), "/a"); !errors.Is(err, ErrSessionExpired) {
+			t.Errorf("call: %v", err)
+		}
+		if req := e.connectRequest(0); req.Session != 9 || string(req.Password) != "secret" {
+			t.Errorf("request is %+v", req)
+		}
+		if err := c.Close(t.Context()); err != nil || c.State().State != Closed {
+			t.Errorf("close: %v, %v", err, c.State().State)
+		}
+	})
+}
+
+// A writer that has always more to send pings all the same.
+func TestBusyWriterPings(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		var pings atomic.Int64
+		var over atomic.Bool
+		e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpPing {
+				pings.Add(1)
+			} else {
+				time.Sleep(time.Second / 4)
+			}
+			return false
+		}
+		c := e.connect(Options{SessionTimeout: 9 * time.Second})
+		for range 20 {
+			go func() {
+				for !over.Load() {
+					c.Set(t.Context(), "/a", make([]byte, batchMax), -1)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		over.Store(true)
+		if n := pings.Load(); n < 15 || e.connections() != 1 {
+			t.Errorf("%d pings on %d connections in a minute, want about 20 on one", n, e.connections())
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
+// With every server away nothing is claimed about the session (ZOOKEEPER-4508).
+func TestKnownBug4508AbsenceIsNotExpiry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{SessionTimeout: 4 * time.Second, LeaseDelay: time.Second})
+		if left := c.Lease().Left(); left <= 0 {
+			t.Fatalf("lease has %v left", left)
+		}
+		e.away.Store(true)
+		e.cut()
+		time.Sleep(time.Hour)
+		if s := c.State(); s.State != Connecting || s.Session != 1 {
+			t.Errorf("status is %+v, want connecting", s)
+		}
+		if left := c.Lease().Left(); left > 0 {
+			t.Errorf("lease has %v left after an hour", left)
+		}
+		e.away.Store(false)
+		if s := waitFor(t, c, Connected); s.Session != 1 {
+			t.Errorf("session is %s, want the one that the server still has", s.Session)
+		}
+	})
+}
+
+// The servers lost their data: the old id is refused once and never asked for
+// again (go-zookeeper/zk#108, kazoo#42).
+func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(_ *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if req.Session == 0x99 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		c := e.connect(Options{Resume: Session{ID: 0x99, Password: make([]byte, 16)}})
+		if c.Session().ID != 1 {
+			t.Errorf("session is %s", c.Session().ID)
+		}
+	})
+}
+
+func TestDetachAndResume(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{})
+		s := c.Detach()
+		if slices.Contains(e.log(), "closeSession ") {
+			t.Error("detach closed the session")
+		}
+		c = e.connect(Options{Resume: s})
+		if c.Session().ID != s.ID {
+			t.Errorf("session is %s, want %s", c.Session().ID, s.ID)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !slices.Contains(e.log(), "closeSession ") {
+			t.Error("close did not close the session")
+		}
+	})
+}
+
+// Close answers what waits first, needs the server's word, and is bounded.
+func TestClose(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{})
+		got := make(chan error, 1)
+		_, _, w, _ := c.GetW(t.Context(), "/a")
+		go func() { _, err := c.Set(t.Context(), "/a", nil, 0); got <- err }()
+		synctest.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-got; err != nil {
+			t.Errorf("a write before Close: %v", err)
+		}
+		if _, err := c.Set(t.Context(), "/a", nil, 0); !errors.Is(err, ErrClosed) {
+			t.Errorf("a write after Close: %v", err)
+		}
+		if _, err := w.Wait(t.Context()); err != ErrClosed {
+			t.Errorf("watch: %v", err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+func TestCloseOutlivesALostConnection(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpCloseSession && p.n < 5 {
+				p.conn.Close()
+				return true
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		if err := c.Close(t.Context()); err != nil {
+			t.Errorf("close: %v, want the sixth connection's answer", err)
+		}
+	})
+}
+
+// The answer to closeSession is lost and the session is refused afterwards:
+// that is what was wanted, not an expiry.
+func TestCloseFindsTheSessionGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n > 0 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpCloseSession {
+				p.conn.Close()
+			}
+			return h.Op == wire.OpCloseSession
+		}
+		c := e.connect(Options{})
+		status := c.State()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for status.State != Closed {
+			if status, _ = status.Next(t.Context()); status.State == Expired {
+				t.Error("the end that was asked for is reported as an expiry")
+			}
+		}
+	})
+}
+
+func TestCloseGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{SessionTimeout: 5 * time.Second})
+		e.away.Store(true)
+		e.cut()
+		began := time.Now()
+		if err := c.Close(context.Background()); !errors.Is(err, errNobodyHome) || time.Since(began) != 5*time.Second {
+			t.Errorf("close: %v after %v, want the reason after the session's timeout", err, time.Since(began))
+		}
+		c = e.open(Options{})
+		synctest.Wait()
+		began = time.Now()
+		if err := c.Close(context.Background()); err != nil || time.Since(began) > time.Second {
+			t.Errorf("close without a session: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestConnectSaysWhyNot(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.away.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := Connect(ctx, "10.0.0.1", &Options{Dial: e.dial})
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNobodyHome) {
+			t.Errorf("error is %v, want the deadline and the last attempt", err)
+		}
+	})
+}
