@@ -32,10 +32,12 @@ func TestCurator(t *testing.T) {
 			eachTarget(t, func(t *testing.T, kind target.Kind) {
 				s := target.StartFor(t, kind, target.Options{})
 				way := target.NewProxy(t, s.Addr)
+				commands := proxyCommands(way)
+				commands["@restart"] = s.Restart
 				args := append([]string{java}, target.JVM...)
 				target.Script{
 					Args:     append(args, "-cp", classes+":"+curatorPath, name, s.Addr, way.Addr),
-					Commands: proxyCommands(way),
+					Commands: commands,
 				}.Pass(t)
 			})
 		})

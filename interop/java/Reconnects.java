@@ -20,6 +20,7 @@ public final class Reconnects {
                     cut(other);
                     persistentWatchIsSetAgain(other);
                     lost(other);
+                    serverKilled();
                     other.close();
                 });
     }
@@ -109,6 +110,29 @@ public final class Reconnects {
         Check.until("the member is there again", () -> other.checkExists().forPath("/group/one") != null);
         member.close();
         stays.close();
+        client.close();
+    }
+
+    /** A server that is killed and comes back keeps sessions, ephemerals and locks. */
+    private static void serverKilled() throws Exception {
+        CuratorFramework client = Check.connect(Check.direct);
+        BlockingQueue<ConnectionState> states = Check.states(client);
+        BlockingQueue<String> seen = new LinkedBlockingQueue<>();
+        long session = client.getZookeeperClient().getZooKeeper().getSessionId();
+        InterProcessMutex lock = new InterProcessMutex(client, "/killed");
+        lock.acquire();
+        client.create().withMode(CreateMode.EPHEMERAL).forPath("/survives", Check.bytes("v"));
+        Watcher note = event -> seen.add(event.getType() + " " + event.getPath());
+        client.getChildren().usingWatcher(note).forPath("/killed");
+        Check.ask("@restart");
+        Check.await(states, ConnectionState.SUSPENDED);
+        Check.await(states, ConnectionState.RECONNECTED);
+        Check.equal(client.getZookeeperClient().getZooKeeper().getSessionId(), session, "session");
+        Check.equal(client.getData().forPath("/survives"), Check.bytes("v"), "data of the ephemeral");
+        Check.check(lock.isOwnedByCurrentThread(), "the lock is not held");
+        lock.release();
+        // The loss of the connection comes first: a watcher hears of it too.
+        Check.await(seen, "NodeChildrenChanged /killed");
         client.close();
     }
 }
