@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -93,7 +94,7 @@ func (c *checker) snapshots() error {
 		digest, err := readSnapshot(c.s.fs, file, sink)
 		var unsound *UnsoundError
 		switch {
-		case errors.As(err, &unsound) && unsound.Short:
+		case errors.As(err, &unsound) && unsound.Short && !sealed(c.s.fs, file):
 			c.note("%s is incomplete, as an interrupted writer leaves it: %v", file.path, unsound)
 		case errors.As(err, &unsound):
 			c.damage(&DamageError{File: file.path, Offset: unsound.Offset, What: unsound.Error(),
@@ -107,6 +108,19 @@ func (c *checker) snapshots() error {
 		c.rep.Snapshots = append(c.rep.Snapshots, CheckedSnapshot{file.path, file.zxid, len(sink.nodes), digest, err == nil})
 	}
 	return nil
+}
+
+// sealed reports whether a plain snapshot ends as a finished one does, so
+// that one that seems short was not cut off but has a wrong length inside.
+func sealed(fs FS, file fileName) bool {
+	f, err := fs.Open(file.path)
+	if err != nil {
+		return false
+	}
+	end := []byte("\x00\x00\x00\x01" + nodesEnd)
+	last := make([]byte, len(end))
+	_, err = f.ReadAt(last, max(0, file.size-int64(len(end))))
+	return errors.Join(err, f.Close()) == nil && file.form == Plain && bytes.Equal(last, end)
 }
 
 // shape is a sink that keeps what is needed to see whether a snapshot hangs

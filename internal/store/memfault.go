@@ -112,7 +112,7 @@ func (d *memDir) crash(rng *rand.Rand, keep func(*rand.Rand) bool, all bool) {
 	if all {
 		d.disk, d.pending = maps.Clone(d.live), nil
 		for _, ino := range d.live {
-			ino.sync()
+			ino.keep()
 		}
 		return
 	}

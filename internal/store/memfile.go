@@ -38,6 +38,15 @@ func (c *content) cut(size int64) {
 	c.size = size
 }
 
+// put sets sector i; nil makes it zeros.
+func (c *content) put(i int64, s *sector) {
+	if s == nil {
+		delete(c.sectors, i)
+	} else {
+		c.sectors[i] = s
+	}
+}
+
 func (c *content) readAt(b []byte, off int64) int {
 	n := int(min(int64(len(b)), max(0, c.size-off)))
 	for done := 0; done < n; {
@@ -71,7 +80,21 @@ func newMemInode() *memInode {
 	}
 }
 
+// sync brings to disk what is known not to be there.
 func (ino *memInode) sync() {
+	if ino.cut >= 0 {
+		ino.disk.cut(ino.cut)
+	}
+	for i := range ino.dirty {
+		ino.disk.put(i, ino.live.sectors[i])
+	}
+	ino.disk.size = ino.live.size
+	ino.forget()
+}
+
+// keep brings everything to disk, also what a failed sync has dropped: the
+// system still has it, for it did not go down.
+func (ino *memInode) keep() {
 	ino.disk = ino.live.clone()
 	ino.forget()
 }
@@ -102,11 +125,7 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool) {
 		if !keep(rng) {
 			continue
 		}
-		if s := ino.live.sectors[i]; s != nil {
-			c.sectors[i] = s
-		} else {
-			delete(c.sectors, i)
-		}
+		c.put(i, ino.live.sectors[i])
 	}
 	c.cut(size)
 	ino.disk = c

@@ -55,8 +55,8 @@ func (s *logScanner) judge(n int64, what string) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	if off >= 0 && !s.inMissingSector(off) {
-		return verdict{endDamaged, p, fmt.Sprintf("%s, because of the byte at %d", what, off)}, nil
+	if off >= 0 && !s.isMissing(p, off) {
+		return verdict{endDamaged, p, fmt.Sprintf("%s: the byte at %d is wrong", what, off)}, nil
 	}
 	return s.judgeCut(last, fmt.Sprintf("%s: the sector at %d is missing", what, torn))
 }
@@ -111,6 +111,9 @@ func (s *logScanner) judgeHeader() (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
+	if last < logHeaderLen {
+		return verdict{endTorn, 0, "the header is cut short"}, nil
+	}
 	missing, err := s.missingSector(0, logHeaderLen)
 	if err != nil {
 		return verdict{}, err
@@ -137,22 +140,25 @@ func (s *logScanner) missingSector(from, to int64) (int64, error) {
 	return -1, nil
 }
 
-// inMissingSector reports whether off lies in a sector of zeros.
-func (s *logScanner) inMissingSector(off int64) bool {
-	at, err := s.missingSector(off/sectorLen*sectorLen, off+1)
+// isMissing reports whether off, in the record at p, lies in a missing sector.
+func (s *logScanner) isMissing(p, off int64) bool {
+	at, err := s.missingSector(max(p, off/sectorLen*sectorLen), off+1)
 	return err == nil && at >= 0
 }
 
-// oneByteOff finds the byte of the record at p that alone explains its wrong
-// checksum, -1 if there is none: with Adler-32 the two sums tell by how much
+// oneByteOff finds the byte of the record at p that alone explains why it is
+// not whole, -1 if there is none: with Adler-32 the two sums tell by how much
 // a byte is off and how far from the end it stands.
 func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
-	if n < 0 {
+	if n < 0 || s.isMissing(p, p) || s.isMissing(p, p+recordHeadLen-1) {
 		return -1, nil
 	}
 	b, err := s.win.at(p, int(n+recordOver))
-	if err != nil || b[len(b)-1] != recordEnd {
+	if err != nil {
 		return -1, err
+	}
+	if end := int64(len(b)) - 1; b[end] != recordEnd {
+		return p + end, nil
 	}
 	const mod = 65521
 	payload := b[recordHeadLen : recordHeadLen+n]

@@ -1,0 +1,312 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// filled makes a disk with snapshot 0 and one log of n transactions, each
+// synced for itself. The log is closed and has no padding.
+func filled(t testing.TB, n int) (*Mem, *driver) {
+	t.Helper()
+	d := newDriver(NewMem(1), dataOptions)
+	must(t, d.start())
+	for z := range n {
+		must(t, d.commit(wire.Zxid(z+1)))
+	}
+	must(t, d.s.Close())
+	return d.m, d
+}
+
+// load opens and loads a disk, and closes it again.
+func load(m FS, o Options) (*world, LoadResult, error) {
+	w := newWorld()
+	res, err := loadInto(m, o, w)
+	return w, res, err
+}
+
+func loadInto(m FS, o Options, sink Sink) (LoadResult, error) {
+	s, err := Open(m, o)
+	if err != nil {
+		return LoadResult{}, err
+	}
+	res, err := s.Load(sink)
+	return res, errors.Join(err, s.Close())
+}
+
+// refused checks that a disk does not load because of damage in the file
+// name within [from, to), that nothing was changed by the attempt, and that
+// Check says the same.
+func refused(t *testing.T, m *Mem, name string, from, to int64) {
+	t.Helper()
+	before := names(t, m)
+	was := make(map[string][]byte)
+	for _, n := range before {
+		was[n] = get(t, m, n)
+	}
+	rep, err := Check(m, dataOptions)
+	must(t, err)
+	_, err = loadInto(m, dataOptions, &record{})
+	var d *DamageError
+	if !errors.As(err, &d) || filepath.Base(d.File) != name || d.Offset < from || d.Offset >= to || d.Do == "" {
+		t.Fatalf("load: %v; want damage of %s in [%d, %d)", err, name, from, to)
+	}
+	same := func(r *DamageError) bool { return r.File == d.File && r.Offset == d.Offset }
+	if !slices.ContainsFunc(rep.Damage, same) || rep.LastZxid != -1 {
+		t.Fatalf("check says %v (last %v), load said %v", rep.Damage, rep.LastZxid, d)
+	}
+	for _, n := range names(t, m) {
+		if !bytes.Equal(was[n], get(t, m, n)) {
+			t.Fatalf("%s was changed", n)
+		}
+	}
+	if len(was) != len(names(t, m)) {
+		t.Fatalf("files are %s, were %s", names(t, m), before)
+	}
+}
+
+// A flipped bit anywhere in the last log is damage: no tear explains it, also
+// where the record holds sectors of zeros, and nothing acknowledged is cut
+// off because of it. (Version and dbid of the header mean nothing.)
+func TestFlippedBitInLastLog(t *testing.T) {
+	m, _ := filled(t, 8)
+	raw := get(t, m, "log.1")
+	var ends []int64
+	for e, err := range DumpLog(m, filepath.Join("/data", versionDir, "log.1")) {
+		must(t, err)
+		ends = append(ends, e.End)
+	}
+	record := 0
+	for at := range raw {
+		if at >= 4 && at < logHeaderLen {
+			continue
+		}
+		from, to := int64(0), int64(1)
+		if at >= logHeaderLen {
+			for int64(at) >= ends[record] {
+				record++
+			}
+			from, to = logHeaderLen, ends[record]
+			if record > 0 {
+				from = ends[record-1]
+			}
+		}
+		for _, flip := range []byte{1 << (at % 8), 0xff} {
+			broken := slices.Clone(raw)
+			broken[at] ^= flip
+			put(t, m, "log.1", broken)
+			refused(t, m, "log.1", from, to)
+		}
+	}
+}
+
+// A flipped bit in a log that is not the last is damage as well.
+func TestFlippedBitInOlderLog(t *testing.T) {
+	m := diskOf(t, samples)
+	drop(t, m, "snapshot.91")
+	drop(t, m, "snapshot.95")
+	raw := get(t, m, "log.3e")
+	for at := logHeaderLen; at < len(raw); at += 13 {
+		broken := slices.Clone(raw)
+		broken[at] ^= 1 << (at % 8)
+		put(t, m, "log.3e", broken)
+		rep, err := Check(m, dataOptions)
+		must(t, err)
+		_, err = loadInto(m, dataOptions, &record{})
+		var d *DamageError
+		if !errors.As(err, &d) || filepath.Base(d.File) != "log.3e" || d.Offset > int64(at) || len(rep.Damage) == 0 || *rep.Damage[0] != *d {
+			t.Fatalf("flipped at %d: %v; check: %v", at, err, rep.Damage)
+		}
+	}
+}
+
+// A flipped bit in the newest snapshot costs nothing: an older one and the
+// logs give the same history. Check reports it.
+func TestFlippedBitInSnapshot(t *testing.T) {
+	m := diskOf(t, samples)
+	raw := get(t, m, "snapshot.95")
+	for at := 0; at < len(raw); at += 11 {
+		broken := slices.Clone(raw)
+		broken[at] ^= 1 << (at % 8)
+		put(t, m, "snapshot.95", broken)
+		s := open(t, m, dataOptions)
+		res, err := s.Load(&record{})
+		must(t, err)
+		must(t, s.Close())
+		if res.Snapshot != 0x91 || res.LastZxid != 0xa1 || len(res.Notes) == 0 || !strings.Contains(res.Notes[0], "snapshot.95") {
+			t.Fatalf("flipped at %d: %+v", at, res)
+		}
+		rep, err := Check(m, dataOptions)
+		must(t, err)
+		if len(rep.Damage) != 1 || filepath.Base(rep.Damage[0].File) != "snapshot.95" || rep.LastZxid != 0xa1 {
+			t.Fatalf("flipped at %d: check says %v, %v", at, rep.Damage, rep.Notes)
+		}
+	}
+	drop(t, m, "snapshot.0")
+	drop(t, m, "snapshot.3c")
+	drop(t, m, "snapshot.91")
+	raw[100] ^= 1
+	put(t, m, "snapshot.95", raw)
+	refused(t, m, "snapshot.95", 0, int64(len(raw)))
+}
+
+// A removed file is noticed where its absence shows: a gap in the zxids, no
+// snapshot at all, or logs that end before a snapshot that is broken.
+func TestRemovedFiles(t *testing.T) {
+	for _, c := range []struct {
+		remove []string
+		name   string
+		off    int64
+	}{
+		{[]string{"snapshot.91", "snapshot.95", "log.3e"}, "log.93", 16},
+		{[]string{"snapshot.91", "snapshot.95", "log.93"}, "log.96", 16},
+		{[]string{"snapshot.3c", "snapshot.91", "snapshot.95", "log.1"}, "log.3e", 16},
+		{[]string{"snapshot.0", "snapshot.3c", "snapshot.91", "snapshot.95"}, "log.96", 0},
+	} {
+		m := diskOf(t, samples)
+		for _, name := range c.remove {
+			drop(t, m, name)
+		}
+		refused(t, m, c.name, c.off, c.off+1)
+	}
+	m := diskOf(t, samples)
+	drop(t, m, "log.93")
+	drop(t, m, "log.96")
+	raw := get(t, m, "snapshot.95")
+	raw[5000] ^= 4
+	put(t, m, "snapshot.95", raw)
+	refused(t, m, "snapshot.95", 1, int64(len(raw)))
+}
+
+// A log whose beginning was cut out, so that records are gone in its middle.
+func TestRecordsCutOut(t *testing.T) {
+	m, _ := filled(t, 8)
+	raw := get(t, m, "log.1")
+	var ends []int64
+	for e, err := range DumpLog(m, filepath.Join("/data", versionDir, "log.1")) {
+		must(t, err)
+		ends = append(ends, e.End)
+	}
+	put(t, m, "log.1", slices.Concat(raw[:ends[2]], raw[ends[3]:]))
+	refused(t, m, "log.1", ends[2], ends[2]+1)
+	put(t, m, "log.1", slices.Concat(raw[:ends[2]], raw[ends[1]:]))
+	w, res, err := load(m, dataOptions)
+	if err != nil || w.last != 8 || len(res.Notes) != 1 {
+		t.Errorf("a record twice: %v %+v", err, res)
+	}
+	other, err := appendRecord(new(wire.Coder), nil, txn(3, 'x'))
+	must(t, err)
+	put(t, m, "log.1", slices.Concat(raw[:ends[2]], other, raw[ends[2]:]))
+	refused(t, m, "log.1", ends[2], ends[2]+1)
+}
+
+// A last log that is cut off anywhere, by its end or by zeros up to its
+// padded end, loads up to its last whole record; the rest is cut off and kept
+// beside, and the log goes on.
+func TestCutOffAnywhere(t *testing.T) {
+	m, d := filled(t, 8)
+	raw := get(t, m, "log.1")
+	var ends []int64
+	for e, err := range DumpLog(m, filepath.Join("/data", versionDir, "log.1")) {
+		must(t, err)
+		ends = append(ends, e.End)
+	}
+	for at := 0; at < len(raw); at += 3 {
+		want := wire.Zxid(0)
+		for _, end := range ends {
+			if end <= int64(at) {
+				want++
+			}
+		}
+		for _, padded := range []bool{false, true} {
+			c := m.Clone(uint64(at))
+			cut := slices.Clone(raw[:at])
+			if padded {
+				cut = append(cut, make([]byte, 10000)...)
+			}
+			put(t, c, "log.1", cut)
+			rep, err := Check(c, dataOptions)
+			must(t, err)
+			w, _, err := load(c, dataOptions)
+			if err != nil || len(rep.Damage) > 0 || rep.LastZxid != want {
+				t.Fatalf("cut at %d (padded %v): %v; check %v, %v", at, padded, err, rep.Damage, rep.LastZxid)
+			}
+			if diff := w.diff(d.states[want]); diff != "" {
+				t.Fatalf("cut at %d: %s", at, diff)
+			}
+		}
+	}
+}
+
+// What is cut off is kept beside the log, as far as it is worth anything.
+func TestTailIsKept(t *testing.T) {
+	m, _ := filled(t, 4)
+	raw := get(t, m, "log.1")
+	put(t, m, "log.1", slices.Concat(raw, raw[16:500], make([]byte, 3000)))
+	_, res, err := load(m, dataOptions)
+	must(t, err)
+	if len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "cut off") {
+		t.Errorf("notes %q", res.Notes)
+	}
+	kept := get(t, m, fmt.Sprintf("aside.log.1.from-%d", len(raw)))
+	if !bytes.HasPrefix(kept, raw[16:500]) || !bytes.Equal(get(t, m, "log.1"), raw) {
+		t.Error("the tail is not there, or the log is not cut")
+	}
+}
+
+// A missing sector in the last log is a tear only as far from the end as one
+// batch can reach: what lies further back was synced, and its loss is damage.
+func TestMissingSectorFarBack(t *testing.T) {
+	raw := appendLogHeader(nil)
+	var err error
+	data := bytes.Repeat([]byte{'d'}, 1<<20)
+	for z := wire.Zxid(1); z <= 12; z++ {
+		create := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: nodeOf(z), Data: data}}
+		raw, err = appendRecord(new(wire.Coder), raw, create)
+		must(t, err)
+	}
+	m, _ := filled(t, 0)
+	for _, c := range []struct {
+		at   int64
+		last wire.Zxid // -1: refused
+	}{{2 << 20, -1}, {8 << 20, 7}, {int64(len(raw)) / sectorLen * sectorLen, 11}} {
+		broken := slices.Clone(raw)
+		clear(broken[c.at:min(int64(len(broken)), c.at+sectorLen)])
+		put(t, m, "log.1", broken)
+		if c.last < 0 {
+			refused(t, m, "log.1", 1<<20, 2<<20)
+			continue
+		}
+		w, _, err := load(m.Clone(1), dataOptions)
+		if err != nil || w.last != c.last {
+			t.Errorf("sector at %d missing: %v, last %v, want %v", c.at, err, w.last, c.last)
+		}
+	}
+}
+
+// Half of a sector of zeros is no tear.
+func TestZerosWithinSector(t *testing.T) {
+	m, _ := filled(t, 8)
+	raw := get(t, m, "log.1")
+	clear(raw[600:700])
+	put(t, m, "log.1", raw)
+	refused(t, m, "log.1", 16, 700)
+}
+
+// A record that is whole and means nothing is damage, not the end of the log.
+func TestUnknownTransaction(t *testing.T) {
+	m, _ := filled(t, 3)
+	raw := get(t, m, "log.1")
+	odd := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 4, Type: 77}}
+	more, err := appendRecord(new(wire.Coder), slices.Clone(raw), odd)
+	must(t, err)
+	put(t, m, "log.1", more)
+	refused(t, m, "log.1", int64(len(raw)), int64(len(raw))+1)
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// On a disk that fills up at any point the log refuses a batch, says what is
+// durable, has nothing of the refused batch after whatever crash, and goes on
+// with other content for the same zxids once there is room.
+func TestDiskFull(t *testing.T) {
+	for space := int64(0); space < 12000; space += 300 {
+		for _, prealloc := range []int64{-1, 4096} {
+			t.Run(fmt.Sprintf("%d/%d", space, prealloc), func(t *testing.T) { diskFull(t, space, prealloc) })
+		}
+	}
+}
+
+func diskFull(t *testing.T, space, prealloc int64) {
+	d := newDriver(NewMem(uint64(space)), Options{DataDir: "/data", PreallocBytes: prealloc})
+	must(t, d.start())
+	must(t, d.commit(1))
+	d.m.SetSpace(space)
+	var full *FullError
+	for full == nil {
+		last := d.last
+		err := d.commit(last+1, last+2, last+3)
+		if err != nil && !errors.As(err, &full) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			d.forget(d.acked)
+		}
+	}
+	if full.Zxid != d.acked || d.s.LastZxid() != d.acked || d.s.Synced() != d.acked {
+		t.Fatalf("%v; last %v, synced %v, acknowledged %v", full, d.s.LastZxid(), d.s.Synced(), d.acked)
+	}
+	for v := range variants {
+		c := d.m.Clone(uint64(v))
+		c.Crash(v)
+		must(t, d.verify(t, c).s.Close())
+	}
+	d.m.SetSpace(100)
+	if err := d.s.Room(); !errors.As(err, &full) {
+		t.Fatalf("room: %v", err)
+	}
+	d.m.SetSpace(-1)
+	must(t, d.s.Room())
+	must(t, d.commit(d.last+1, d.last+2))
+	d.m.Crash(LoseAll)
+	must(t, d.verify(t, d.m).s.Close())
+}
+
+// A batch refused in a new log leaves no file behind that could come back.
+func TestDiskFullInNewLog(t *testing.T) {
+	d := newDriver(NewMem(3), dataOptions)
+	must(t, d.start())
+	must(t, d.commit(1))
+	must(t, d.roll())
+	d.m.SetSpace(600)
+	var full *FullError
+	if err := d.commit(2, 3, 4); !errors.As(err, &full) || full.Zxid != 1 {
+		t.Fatalf("%v", err)
+	}
+	d.forget(1)
+	d.m.SetSpace(-1)
+	must(t, d.commit(2))
+	d.m.Crash(LoseAll)
+	must(t, d.verify(t, d.m).s.Close())
+}
+
+// A snapshot for which there is no room fails, and changes nothing.
+func TestDiskFullInSnapshot(t *testing.T) {
+	d := newDriver(NewMem(3), dataOptions)
+	must(t, d.start())
+	must(t, d.commit(1, 2, 3, 4))
+	before := names(t, d.m)
+	d.m.SetSpace(1000)
+	var full *FullError
+	if err := d.snapshot(4); !errors.As(err, &full) || !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("%v", err)
+	}
+	if after := names(t, d.m); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("files %s, were %s", after, before)
+	}
+	d.m.SetSpace(-1)
+	must(t, d.snapshot(4))
+	must(t, d.commit(5))
+}
+
+// A full disk does not keep a torn log from being mended at the start.
+func TestDiskFullAtStart(t *testing.T) {
+	m, _ := filled(t, 4)
+	raw := get(t, m, "log.1")
+	put(t, m, "log.1", append(raw, raw[16:400]...))
+	m.SetSpace(0)
+	w, _, err := load(m, dataOptions)
+	if err != nil || w.last != 4 {
+		t.Fatalf("%v, last %v", err, w.last)
+	}
+}
+
+// After a failed sync nothing is acknowledged any more, and the descriptor is
+// not synced again, although that would seem to succeed (ZOOKEEPER-4882 and
+// the write-back rules of the systems). The same for any other error.
+func TestFailedSyncPoisons(t *testing.T) {
+	for _, op := range []Op{OpSync, OpSyncDir, OpWrite, OpAllocate, OpCreate} {
+		for _, fresh := range []bool{true, false} {
+			if !fresh && (op == OpSyncDir || op == OpCreate || op == OpAllocate) {
+				continue // nothing of the kind happens in the middle of a log
+			}
+			t.Run(fmt.Sprintf("%s in a new log %v", op, fresh), func(t *testing.T) { failedSync(t, op, fresh) })
+		}
+	}
+}
+
+func failedSync(t *testing.T, op Op, fresh bool) {
+	d := newDriver(NewMem(5), dataOptions)
+	must(t, d.start())
+	must(t, d.commit(1, 2))
+	if fresh {
+		must(t, d.roll())
+	}
+	d.m.Fail(op, 1, syscall.EIO)
+	err := d.commit(3, 4)
+	var poisoned *PoisonedError
+	if !errors.As(err, &poisoned) || !errors.Is(err, syscall.EIO) {
+		t.Fatalf("%v", err)
+	}
+	steps := d.m.Steps()
+	for name, again := range map[string]error{
+		"append":   d.s.Append([]*wire.Txn{txn(5, 'a')}),
+		"sync":     d.s.Sync(),
+		"roll":     d.s.Roll(),
+		"room":     d.s.Room(),
+		"truncate": d.s.Truncate(1),
+		"snapshot": d.snapshot(2),
+		"epoch":    d.s.SetCurrentEpoch(1),
+	} {
+		if again != err {
+			t.Errorf("%s: %v, want the first error", name, again)
+		}
+	}
+	if d.m.Steps() != steps {
+		t.Errorf("the disk was touched %d times after the error", d.m.Steps()-steps)
+	}
+	for v := range variants {
+		c := d.m.Clone(uint64(v))
+		c.Crash(v)
+		must(t, d.verify(t, c).s.Close())
+	}
+}
+
+// An unreadable sector stops the start with file and offset; it is not taken
+// for the end of the log.
+func TestReadErrorIsNoEnd(t *testing.T) {
+	m, _ := filled(t, 8)
+	for n := 1; n < 40; n++ {
+		c := m.Clone(1)
+		c.Fail(OpRead, n, syscall.EIO)
+		w, res, err := load(c, dataOptions)
+		switch {
+		case err == nil && w.last == 8:
+		case err == nil:
+			t.Errorf("read %d failed: history ends at %v, %q", n, w.last, res.Notes)
+		case !errors.Is(err, syscall.EIO):
+			var d *DamageError
+			if !errors.As(err, &d) {
+				t.Errorf("read %d failed: %v", n, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// The memory file system forgets what was not synced, and nothing else.
+func TestMemForgets(t *testing.T) {
+	m := NewMem(1)
+	put(t, m, "kept", []byte("old content"))
+	f, err := m.Append("/data/version-2/kept")
+	must(t, err)
+	_, err = f.WriteAt([]byte("NEW"), 0)
+	must(t, err)
+	g, err := m.Create("/data/version-2/unnamed")
+	must(t, err)
+	must(t, g.Sync())
+	all, none := m.Clone(1), m.Clone(1)
+	all.Crash(KeepAll)
+	none.Crash(LoseAll)
+	if got := get(t, none, "kept"); string(got) != "old content" || len(names(t, none)) != 1 {
+		t.Errorf("%q, %v", got, names(t, none))
+	}
+	if got := get(t, all, "kept"); string(got) != "NEW content" || len(names(t, all)) != 2 {
+		t.Errorf("%q, %v", got, names(t, all))
+	}
+	must(t, f.Sync())
+	must(t, m.SyncDir("/data/version-2"))
+	m.Crash(LoseAll)
+	if got := get(t, m, "kept"); string(got) != "NEW content" || len(names(t, m)) != 2 {
+		t.Errorf("%q, %v", got, names(t, m))
+	}
+	if err := f.Sync(); !errors.Is(err, ErrCrashed) {
+		t.Errorf("an old handle: %v", err)
+	}
+}
+
+// Sectors are kept or lost each for itself, whole; a rename happens or not.
+func TestMemTears(t *testing.T) {
+	seen := map[string]bool{}
+	for seed := range uint64(200) {
+		m := NewMem(seed)
+		put(t, m, "a", bytes.Repeat([]byte("o"), 3*sectorLen))
+		f, err := m.Append("/data/version-2/a")
+		must(t, err)
+		_, err = f.WriteAt(bytes.Repeat([]byte("n"), 3*sectorLen), 0)
+		must(t, err)
+		must(t, m.Rename("/data/version-2/a", "/data/version-2/b"))
+		m.Crash(2)
+		left := names(t, m)
+		if len(left) != 1 {
+			t.Fatalf("files %v", left)
+		}
+		b := get(t, m, left[0])
+		what := left[0]
+		for i := range 3 {
+			s := b[i*sectorLen:][:sectorLen]
+			if !bytes.Equal(s, bytes.Repeat(s[:1], sectorLen)) {
+				t.Fatalf("a torn sector")
+			}
+			what += string(s[:1])
+		}
+		seen[what] = true
+	}
+	if len(seen) != 16 {
+		t.Errorf("%d of 16 outcomes: %v", len(seen), seen)
+	}
+}
+
+// A truncation is lost or kept whole, and what was cut does not read as
+// zeros inside the old length.
+func TestMemTruncation(t *testing.T) {
+	seen := map[int]bool{}
+	for seed := range uint64(100) {
+		m := NewMem(seed)
+		put(t, m, "a", bytes.Repeat([]byte("o"), 2000))
+		f, err := m.Append("/data/version-2/a")
+		must(t, err)
+		must(t, f.Truncate(700))
+		m.Crash(2)
+		b := get(t, m, "a")
+		if !bytes.Equal(b, bytes.Repeat([]byte("o"), len(b))) {
+			t.Fatalf("%d bytes, not all as they were", len(b))
+		}
+		seen[len(b)] = true
+	}
+	if len(seen) != 2 || !seen[700] || !seen[2000] {
+		t.Errorf("lengths %v", seen)
+	}
+}
+
+// A failed sync loses what it should have written, even if the next succeeds.
+func TestMemFailedSync(t *testing.T) {
+	m := NewMem(1)
+	put(t, m, "a", []byte("old"))
+	f, err := m.Append("/data/version-2/a")
+	must(t, err)
+	_, err = f.WriteAt([]byte("new"), 0)
+	must(t, err)
+	m.Fail(OpSync, 1, syscall.EIO)
+	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	must(t, f.Sync())
+	m.Crash(LoseAll)
+	if got := get(t, m, "a"); string(got) != "old" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Space runs out where it was said, comes back with what is removed, and a
+// write stores what fits.
+func TestMemSpace(t *testing.T) {
+	m := NewMem(1)
+	must(t, m.MkdirAll("/data/version-2"))
+	m.SetSpace(3 * sectorLen)
+	f, err := m.Create("/data/version-2/a")
+	must(t, err)
+	n, err := f.WriteAt(make([]byte, 2000), 0)
+	if n != 3*sectorLen || !errors.Is(err, syscall.ENOSPC) || !isFull(err) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := f.Allocate(5000); !isFull(err) {
+		t.Errorf("allocate: %v", err)
+	}
+	must(t, f.Truncate(sectorLen))
+	n, err = f.WriteAt(make([]byte, 2*sectorLen), sectorLen)
+	if n != 2*sectorLen || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	must(t, m.Remove("/data/version-2/a"))
+	put(t, m, "b", make([]byte, 3*sectorLen))
+}
+
+// Both file systems answer alike where the store depends on it.
+func TestFileSystemsAlike(t *testing.T) {
+	for dir, f := range map[string]FS{filepath.Join(t.TempDir(), "x"): OS(), "/x": NewMem(1)} {
+		must(t, f.MkdirAll(filepath.Join(dir, "y")))
+		name := filepath.Join(dir, "a")
+		for what, err := range map[string]error{
+			"open":   second(f.Open(name)),
+			"append": second(f.Append(name)),
+			"stat":   second(f.Stat(name)),
+			"remove": f.Remove(name),
+			"rename": f.Rename(name, name+"b"),
+			"list":   second(f.ReadDir(name)),
+		} {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%T: %s: %v", f, what, err)
+			}
+		}
+		file, err := f.Create(name)
+		must(t, err)
+		_, err = file.WriteAt([]byte("abc"), 10)
+		must(t, err)
+		must(t, file.Allocate(5000))
+		must(t, file.Allocate(100))
+		size, err := file.Size()
+		b := make([]byte, 6000)
+		n, rerr := file.ReadAt(b, 9)
+		if err != nil || size != 5000 || n != 4991 || rerr == nil || string(b[:5]) != "\x00abc\x00" {
+			t.Errorf("%T: %d bytes, read %d, %v %v", f, size, n, err, rerr)
+		}
+		must(t, file.Truncate(11))
+		must(t, file.Sync())
+		must(t, file.Close())
+		must(t, f.Rename(name, name+"b"))
+		list, err := f.ReadDir(dir)
+		must(t, err)
+		if got := fmt.Sprint(list); len(list) != 1 || list[0].Name != "ab" || list[0].Size != 11 {
+			t.Errorf("%T: %s", f, got)
+		}
+		must(t, f.SyncDir(dir))
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Snapshots, purges and readers run beside the log writer.
+func TestBesideEachOther(t *testing.T) {
+	d := newDriver(NewMem(1), dataOptions)
+	must(t, d.start())
+	var done sync.WaitGroup
+	stop := make(chan struct{})
+	beside := func(f func() error) {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			for {
+				if err := f(); err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	beside(func() error {
+		w := newWorld()
+		w.last = d.s.Synced()
+		if _, err := d.s.WriteSnapshot(w.last, w); err != nil {
+			return err
+		}
+		_, err := d.s.Purge(3)
+		return err
+	})
+	beside(func() error {
+		for _, err := range d.s.ReadLog(max(0, d.s.Synced()-3)) {
+			if err != nil && !errors.Is(err, ErrNotInLog) && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		_, err := d.s.Sizes()
+		return err
+	})
+	for z := wire.Zxid(1); z < 300; z++ {
+		must(t, d.s.Append([]*wire.Txn{txn(z, 'a')}))
+		must(t, d.s.Sync())
+		if z%20 == 0 {
+			must(t, d.s.Roll())
+		}
+	}
+	close(stop)
+	done.Wait()
+	must(t, d.s.Close())
+}
