@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"bellwether/wire"
@@ -212,6 +213,61 @@ func TestReplayOverLaterZnodes(t *testing.T) {
 	}
 	if d := diff(dump(w.tree), dump(copied)); d != "" {
 		t.Errorf("differs:%s", d)
+	}
+}
+
+// TestParentIsNotSetBack: what a fuzzy snapshot saw of a parent later than a
+// transaction is not undone by replaying it.
+func TestParentIsNotSetBack(t *testing.T) {
+	header := func(z wire.Zxid) wire.TxnHeader { return wire.TxnHeader{Zxid: z, Type: wire.OpCreate} }
+	for _, row := range []struct {
+		name    string
+		txn     *wire.Txn
+		counter int32
+		pzxid   wire.Zxid
+	}{
+		{"earlier create", &wire.Txn{TxnHeader: header(11), Body: &wire.CreateTxn{Path: "/p/x", ParentCversion: 6}}, 7, 20},
+		{"last create", &wire.Txn{TxnHeader: header(19), Body: &wire.CreateTxn{Path: "/p/x", ParentCversion: 7}}, 7, 20},
+		{"later create", &wire.Txn{TxnHeader: header(21), Body: &wire.CreateTxn{Path: "/p/x", ParentCversion: 8}}, 8, 21},
+		{"later create of what is there", &wire.Txn{TxnHeader: header(21), Body: &wire.CreateTxn{Path: "/p/is", ParentCversion: 8}}, 8, 21},
+		{"earlier delete", &wire.Txn{TxnHeader: header(12), Body: &wire.DeleteTxn{Path: "/p/is"}}, 7, 20},
+		{"later delete", &wire.Txn{TxnHeader: header(21), Body: &wire.DeleteTxn{Path: "/p/is"}}, 7, 21},
+		{"later delete of what is gone", &wire.Txn{TxnHeader: header(21), Body: &wire.DeleteTxn{Path: "/p/gone"}}, 7, 21},
+	} {
+		tree, l := begin(t, Options{})
+		s := stat(5, 0)
+		s.Cversion, s.Pzxid = 7, 20
+		mustNode(t, l, "/p", openKey, s)
+		mustNode(t, l, "/p/is", openKey, stat(6, 0))
+		if err := l.SnapshotDone(10, nil); err != nil {
+			t.Fatal(err)
+		}
+		l.Txn(row.txn)
+		audit(t, tree)
+		if n := tree.find("/p"); n.cversion != row.counter || n.pzxid != row.pzxid {
+			t.Errorf("%s: counter %d at %v, want %d at %v", row.name, n.cversion, n.pzxid, row.counter, row.pzxid)
+		}
+	}
+}
+
+// TestSnapshotLeavesOutLaterZnodes: their creates are replayed, also by a
+// 3.8.0 server, which keeps the list of a znode that is there already.
+func TestSnapshotLeavesOutLaterZnodes(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(create("/before", 0))
+	s := w.tree.Snapshot()
+	w.ok(create("/after", 0))
+	w.ok(create("/before/after", 0))
+	got := ""
+	s.Nodes(func(path string, n *wire.DataNode) error {
+		if outsideDigest(path) {
+			return nil
+		}
+		got += path + " "
+		return nil
+	})
+	if !strings.Contains(got, "/before ") || strings.Contains(got, "after") {
+		t.Errorf("snapshot has %s", got)
 	}
 }
 

@@ -75,9 +75,6 @@ func (n *node) rewrite(data []byte) {
 	}
 }
 
-// gone: the znode was deleted since it was looked up.
-func (t *Tree) gone(n *node) bool { return n.parent == nil && n != t.root }
-
 // stat fills in what clients see.
 func (t *Tree) stat(n *node, s *wire.Stat) {
 	count := int32(n.kids.len())

@@ -114,11 +114,11 @@ func (w *walker) next(limit int) {
 }
 
 // step looks at some children of the deepest level and says how many. A
-// level whose znode was deleted meanwhile is over: so are its children.
+// znode that was deleted meanwhile has none.
 func (w *walker) step(limit int) int {
 	top := len(w.stack) - 1
 	at := w.stack[top]
-	if w.t.gone(at.node) || at.next == hashEnd {
+	if at.next == hashEnd {
 		w.stack[top] = level{}
 		w.stack = w.stack[:top]
 		return 0

@@ -1,0 +1,174 @@
+package tree
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// fill gives a tree n znodes of 100 bytes in directories of 1000, through
+// the loader.
+func fill(t testing.TB, tree *Tree, n, perDirectory int) {
+	t.Helper()
+	l := tree.Loader()
+	l.Reset()
+	node := func(path string) {
+		d := &wire.DataNode{Data: make([]byte, 100), ACL: openKey, Stat: wire.StatPersisted{Czxid: 1, Mzxid: 1, Pzxid: 1, Ctime: 1, Mtime: 1}}
+		if err := l.Node(path, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node("")
+	dir := ""
+	for i := range n {
+		if i%perDirectory == 0 {
+			dir = fmt.Sprintf("/directory-%06d", i/perDirectory)
+			node(dir)
+		}
+		node(fmt.Sprintf("%s/node-%010d", dir, i))
+	}
+	if err := l.SnapshotDone(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.Finish()
+}
+
+func liveHeap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestMemoryPerZnode: what a znode of 100 bytes with a name of 15 keeps
+// alive, many or few of them in one directory.
+func TestMemoryPerZnode(t *testing.T) {
+	const n, limit = 200_000, 300
+	for _, perDirectory := range []int{10, 1000, n} {
+		before := liveHeap()
+		tree := New(Options{Seed: 1})
+		fill(t, tree, n, perDirectory)
+		perNode := float64(liveHeap()-before) / float64(tree.nodes)
+		runtime.KeepAlive(tree)
+		t.Logf("%d per directory: %.0f bytes", perDirectory, perNode)
+		if perNode > limit {
+			t.Errorf("%d per directory: a znode takes %.0f bytes, at most %d are wanted", perDirectory, perNode, limit)
+		}
+	}
+}
+
+// TestMemoryPerWatch: one-shot watches on paths of 26 bytes, each by one of
+// 1000 connections.
+func TestMemoryPerWatch(t *testing.T) {
+	const n, limit = 200_000, 250
+	tree := New(Options{Seed: 1})
+	conns := make([]conn, 1000)
+	before := liveHeap()
+	for i := range n {
+		tree.watches.add(&conns[i%len(conns)], fmt.Sprintf("/directory/node-%010d", i), dataOnce)
+	}
+	perWatch := float64(liveHeap()-before) / n
+	runtime.KeepAlive(tree)
+	t.Logf("%.0f bytes", perWatch)
+	if perWatch > limit {
+		t.Errorf("a watch takes %.0f bytes, at most %d are wanted", perWatch, limit)
+	}
+}
+
+// BenchmarkMillion reports what a million znodes of 100 bytes keep alive.
+func BenchmarkMillion(b *testing.B) {
+	for b.Loop() {
+		before := liveHeap()
+		tree := New(Options{Seed: 1})
+		fill(b, tree, 1_000_000, 1000)
+		b.ReportMetric(float64(liveHeap()-before)/1e6, "B/znode")
+		runtime.KeepAlive(tree)
+	}
+}
+
+func benchTree(b *testing.B) *leader {
+	l := &leader{tree: New(Options{Seed: 1})}
+	fill(b, l.tree, 10_000, 100)
+	l.z = 1
+	l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
+	return l
+}
+
+// nobodyListens is a client that costs nothing.
+type nobodyListens struct{ ids []wire.ID }
+
+func (*nobodyListens) Session() wire.SessionID { return alice }
+func (c *nobodyListens) Identities() []wire.ID { return c.ids }
+func (*nobodyListens) Notify(Event)            {}
+func (*nobodyListens) Reserve(wire.Zxid)       {}
+
+func BenchmarkGetData(b *testing.B) {
+	l := benchTree(b)
+	c := &nobodyListens{ids: []wire.ID{id("ip:127.0.0.1")}}
+	var out wire.DataResponse
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.tree.GetData(c, "/directory-000042/node-0000004242", false, &out) != wire.OK {
+			b.Fatal("not there")
+		}
+	}
+}
+
+func BenchmarkSetData(b *testing.B) {
+	l := benchTree(b)
+	req := request(wire.OpSetData, &wire.SetDataRequest{Path: "/directory-000042/node-0000004242", Data: make([]byte, 100), Version: -1})
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.tree.Apply(l.prepare(req)).Err != wire.OK {
+			b.Fatal("not set")
+		}
+	}
+}
+
+// BenchmarkCreateDelete creates sequential znodes, and deletes each again so that
+// the tree stays as large.
+func BenchmarkCreateDelete(b *testing.B) {
+	l := benchTree(b)
+	req := request(wire.OpCreate, &wire.CreateRequest{
+		Path: "/directory-000042/s-", Data: make([]byte, 100), ACL: wire.OpenACL(), Flags: wire.FlagEphemeralSequential})
+	b.ReportAllocs()
+	for b.Loop() {
+		path := l.tree.Apply(l.prepare(req)).Response.(*wire.PathResponse).Path
+		l.tree.Apply(l.prepare(remove(path, -1)))
+	}
+}
+
+func BenchmarkWatchAndFire(b *testing.B) {
+	l := benchTree(b)
+	c := &nobodyListens{ids: []wire.ID{id("ip:127.0.0.1")}}
+	req := request(wire.OpSetData, &wire.SetDataRequest{Path: "/directory-000042/node-0000004242", Data: make([]byte, 100), Version: -1})
+	var out wire.DataResponse
+	b.ReportAllocs()
+	for b.Loop() {
+		l.tree.GetData(c, "/directory-000042/node-0000004242", true, &out)
+		l.tree.Apply(l.prepare(req))
+	}
+}
+
+// TestReadsAllocateNothing holds for reads without a watch.
+func TestReadsAllocateNothing(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(create("/a", 0))
+	w.ok(createACL("/closed", acl(1, "digest:x:y"), acl(1, "ip:127.0.0.1")))
+	c := &nobodyListens{ids: []wire.ID{id("ip:127.0.0.1")}}
+	var data wire.DataResponse
+	var stat wire.StatResponse
+	for name, read := range map[string]func() wire.Code{
+		"getData":    func() wire.Code { return w.tree.GetData(c, "/a", false, &data) },
+		"exists":     func() wire.Code { return w.tree.Exists(c, "/a", false, &stat) },
+		"closed":     func() wire.Code { return w.tree.GetData(c, "/closed", false, &data) },
+		"not exists": func() wire.Code { return w.tree.Exists(c, "/missing", false, &stat) },
+	} {
+		if n := testing.AllocsPerRun(100, func() { read() }); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
