@@ -57,10 +57,20 @@ func (r *Replica) answerNow(c *conn, q *Request) {
 		if wire.Decode(q.Body, &p) != nil {
 			o.Header.Err = wire.ErrMarshalling
 		} else {
-			o.Response = &wire.NullPathResponse{Path: p.Path}
+			o.Response = &wire.NullPathResponse{Path: r.leaseAnswer(p.Path)}
 		}
 	default:
 		o = Output{Kind: Turn, Conn: c.id, Request: q}
 	}
 	r.outputs.push(o)
+}
+
+// leaseAnswer is what sync answers with: the path it was sent, unless that is
+// a client's question how old our knowledge of sessions may be when we answer
+// a ping. Alone it is never old; a tick is what the rules for leases grant.
+func (r *Replica) leaseAnswer(path wire.NullString) wire.NullString {
+	if path.Valid && path.String == wire.LeaseQuestion {
+		return wire.Text(wire.LeaseAnswer(r.opt.TickMS))
+	}
+	return path
 }

@@ -222,13 +222,18 @@ func (s *stage) drain() {
 	}
 }
 
+// owner names a session by the last of the connections that had it.
 func (s *stage) owner(id wire.SessionID) string {
+	last := ""
 	for name, i := range s.ids {
-		if i == id {
-			return " of " + name
+		if i == id && name > last {
+			last = name
 		}
 	}
-	return ""
+	if last == "" {
+		return ""
+	}
+	return " of " + last
 }
 
 func (s *stage) effect(o Output) {

@@ -1,0 +1,35 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// A sync with the lease's question for a path is answered with D, one tick;
+// any other path, null included, comes back as it is.
+func TestSyncAnswersTheLeaseQuestion(t *testing.T) {
+	r := New(tree.New(tree.Options{}), Options{TickMS: 2000}, Time{Wall: 1})
+	r.Step(Time{Wall: 1}, Connect{Conn: 1, TimeoutMS: 10_000})
+	r.Step(Time{Wall: 1}, Synced{Zxid: 1, Generation: r.Ready().Generation})
+	if o, ok := r.Next(); !ok || o.Kind != Attached || o.Session == 0 {
+		t.Fatalf("no session: %+v", o)
+	}
+	for _, c := range []struct{ path, want wire.NullString }{
+		{wire.Text(wire.LeaseQuestion), wire.Text(wire.LeaseAnswer(2000))},
+		{wire.Text("/a"), wire.Text("/a")},
+		{wire.Text(wire.LeaseQuestion + "x"), wire.Text(wire.LeaseQuestion + "x")},
+		{wire.NullString{}, wire.NullString{}},
+	} {
+		body := wire.Append(nil, &wire.NullPathRequest{Path: c.path})
+		r.Step(Time{Wall: 1}, &Request{Conn: 1, Xid: 7, Op: wire.OpSync, Body: body})
+		o, ok := r.Next()
+		if !ok || o.Header.Err != wire.OK {
+			t.Fatalf("%v: %+v", c.path, o)
+		}
+		if got := o.Response.(*wire.NullPathResponse).Path; got != c.want {
+			t.Errorf("%v: answered %v, want %v", c.path, got, c.want)
+		}
+	}
+}
