@@ -221,7 +221,7 @@ func (c *Client) prepare(ctx context.Context, k *call, req wire.Record) error {
 // wait hands the call over and waits for its answer. After an error the call
 // is gone.
 func (c *Client) wait(ctx context.Context, k *call) error {
-	if err := c.submit(k); err != nil {
+	if err := c.submit(k, pinned(ctx)); err != nil {
 		k.free()
 		return err
 	}
@@ -233,10 +233,14 @@ func (c *Client) wait(ctx context.Context, k *call) error {
 	}
 }
 
-// submit puts the call at the end of the queue.
-func (c *Client) submit(k *call) error {
+// submit puts the call at the end of the queue. Where it is pinned to a
+// session it never leaves that one: a queue ends with its session.
+func (c *Client) submit(k *call, pin wire.SessionID) error {
 	c.mu.Lock()
 	err := c.over
+	if err == nil && pin != 0 && pin != c.sess.ID {
+		err = ErrSessionExpired
+	}
 	if err == nil && c.waiting >= c.opt.QueueMax {
 		err = ErrQueueFull
 	}

@@ -193,6 +193,7 @@ func (c *Client) beginClose() time.Duration {
 		return limit
 	}
 	c.closing, c.over = true, ErrClosed
+	c.lease = Lease{} // before any server can know
 	if c.sess.ID == 0 {
 		c.kill() // nothing to end
 		return limit
@@ -212,6 +213,7 @@ func (c *Client) beginClose() time.Duration {
 func (c *Client) stop() {
 	c.mu.Lock()
 	c.closing, c.killed, c.over = true, true, ErrClosed
+	c.lease = Lease{}
 	c.mu.Unlock()
 	c.kill()
 	<-c.done

@@ -13,7 +13,7 @@ const leaseDelayUnknown = 14 * time.Second
 // Lease is what the client can prove about its session: it lives at least
 // until Confirmed + Timeout - Delay, less one percent for clocks that drift.
 type Lease struct {
-	Session wire.SessionID // 0: no session, nothing is proved
+	Session wire.SessionID // 0: no session or a closing one, nothing is proved
 	// Confirmed is when the last answered ping, or the ConnectRequest of the
 	// last attachment, was sent; with monotonic and wall clock.
 	Confirmed time.Time
@@ -97,8 +97,8 @@ func (c *Client) pingEvery() time.Duration {
 
 // confirm counts a proof that the session lived at sent or later. Client.mu is held.
 func (c *Client) confirm(l *link, sent time.Time) {
-	if l.readOnly || c.sess.ID != l.session {
-		return // a session of a read-only server holds nothing
+	if l.readOnly || c.closing || c.sess.ID != l.session {
+		return // a session of a read-only server holds nothing, nor does one that is being closed
 	}
 	if sent.After(l.confirmed) {
 		l.confirmed = sent
