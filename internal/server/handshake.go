@@ -19,6 +19,7 @@ func (c *conn) handshake() bool {
 	if frame == nil {
 		return false // it was a four-letter word
 	}
+	c.note(&batch{packets: 1})
 	var q wire.ConnectRequest
 	if err := wire.Decode(frame, &q); err != nil {
 		c.srv.log.Warn("connection request is malformed", "addr", c.addr, "err", err)
@@ -81,9 +82,9 @@ func (c *conn) word(word string, rest []byte) error {
 		mask = int64(binary.BigEndian.Uint64(arg))
 	}
 	if answer := c.srv.opt.Words; answer != nil {
+		c.note(&batch{packets: 1})
 		if text, known := answer(c.srv, word, mask); known {
 			c.srv.log.Info("Processing "+word+" command", "from", c.addr)
-			c.srv.stats.received(1)
 			c.out.raw(text)
 		}
 	}

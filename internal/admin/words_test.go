@@ -1,0 +1,324 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/server"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const version = "3.9.5-bellwether-1, built on 2026-11-21 05:30 UTC"
+
+// serve runs a server that answers the given words until the test ends.
+func serve(t *testing.T, words ...string) *server.Server {
+	t.Helper()
+	c := config.Default()
+	c.Client = ensemble.HostPort{Host: "127.0.0.1"}
+	c.DataDir, c.DataLogDir = "data", "data"
+	c.FourLetterWords = words
+	s, err := server.New(server.Options{Config: c, FS: store.NewMem(1), Words: Words(version)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-s.Ready()
+	return s
+}
+
+// ask sends a word and returns everything that comes back.
+func ask(t *testing.T, s *server.Server, word string) string {
+	t.Helper()
+	nc, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	// In two segments: a word is one wherever the network cuts it.
+	nc.Write([]byte(word[:2]))
+	nc.Write([]byte(word[2:]))
+	b, err := io.ReadAll(nc)
+	if err != nil {
+		t.Fatalf("%s: %v", word, err)
+	}
+	return string(b)
+}
+
+// session opens a session and sends requests, each with the next xid.
+func session(t *testing.T, s *server.Server, timeout int32, requests ...func(xid int32) []byte) net.Conn {
+	t.Helper()
+	nc, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nc.Close() })
+	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	nc.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: timeout, Password: make([]byte, 16)}))
+	for i := range len(requests) + 1 {
+		if i > 0 {
+			nc.Write(requests[i-1](int32(i)))
+		}
+		if _, err := wire.ReadFrame(nc, nil, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nc
+}
+
+// connections waits until there are n: those that ended are gone.
+func connections(t *testing.T, s *server.Server, n int) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); len(s.Connections()) != n; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("%d connections, want %d", len(s.Connections()), n)
+		}
+	}
+}
+
+func request(op wire.OpCode, r wire.Record) func(int32) []byte {
+	return func(xid int32) []byte { return wire.AppendFrame(nil, &wire.RequestHeader{Xid: xid, Op: op}, r) }
+}
+
+func create(path string, flags int32) func(int32) []byte {
+	return request(wire.OpCreate, &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: flags})
+}
+
+func watch(op wire.OpCode, path string) func(int32) []byte {
+	return request(op, &wire.PathWatchRequest{Path: path, Watch: true})
+}
+
+// populate makes the state that the captures were taken in.
+func populate(t *testing.T, s *server.Server) {
+	gone := session(t, s, 40_000, create("/w", 0), create("/eph", 0), create("/eph/open-2", wire.FlagEphemeral))
+	gone.Close()
+	session(t, s, 30_000, watch(wire.OpGetData, "/w"), watch(wire.OpGetChildren, "/w"))
+	session(t, s, 20_000, watch(wire.OpExists, "/notyet"), watch(wire.OpGetData, "/w"), create("/w/e", wire.FlagEphemeral))
+	connections(t, s, 2)
+}
+
+// forms are the captured texts, with what depends on the run as patterns.
+// Each is checked against the capture itself as well.
+var forms = map[string]string{
+	"ruok": `imok`,
+	"isro": `rw`,
+	"gtmk": `306`,
+	"crst": `Connection stats reset\.\n`,
+	"srst": `Server stats reset\.\n`,
+	"dirs": `datadir_size: \d+\nlogdir_size: \d+\n`,
+	"hash": ``,
+	"srvr": `Zookeeper version: VERSION\nOVERVIEW`,
+	"stat": `Zookeeper version: VERSION\nClients:\n( ADDR\[[01]\]\(queued=\d+,recved=\d+,sent=\d+\)\n)+\nOVERVIEW`,
+	"cons": `( ADDR\[0\]\(queued=0,recved=\d+,sent=0\)\n| ADDR\[1\]\(queued=0,recved=\d+,sent=\d+,sid=ID,lop=[A-Z]{4},est=\d{13},to=\d+,lcxid=0x[0-9a-f]+,lzxid=0x[0-9a-f]+,lresp=\d+,llat=\d+,minlat=\d+,avglat=\d+,maxlat=\d+\)\n)+\n`,
+	"wchs": `2 connections watching 2 paths\nTotal watches:3\n`,
+	"wchc": `(ID\n(\t/notyet\n)?\t/w\n){2}\n`,
+	"wchp": `(/w\n\tID\n\tID\n|/notyet\n\tID\n){2}\n`,
+	"dump": `SessionTracker dump:\nSession Sets \(\d\)/\(3\):\n(\d expire at DATE:\n(\tID\n)+)+` +
+		`ephemeral nodes dump:\nSessions with Ephemerals \(2\):\n(ID:\n\t/(w/e|eph/open-2)\n){2}` +
+		`Connections dump:\nConnections Sets \(\d\)/\(3\):\n(\d expire at DATE:\n(\tip: ADDR sessionId: (0x0|ID)\n)+)+`,
+	"conf": `clientPort=\d+\nsecureClientPort=-1\ndataDir=/.*/version-2\ndataDirSize=\d+\ndataLogDir=/.*/version-2\ndataLogSize=\d+\n` +
+		`tickTime=2000\nmaxClientCnxns=60\nminSessionTimeout=4000\nmaxSessionTimeout=40000\nclientPortListenBacklog=-1\nserverId=0\n`,
+}
+
+func pattern(t *testing.T, form string) *regexp.Regexp {
+	t.Helper()
+	form = strings.NewReplacer(
+		"OVERVIEW", `Latency min/avg/max: \d+/\d+\.\d{1,4}/\d+\nReceived: \d+\nSent: \d+\nConnections: \d+\nOutstanding: 0\nZxid: 0x[0-9a-f]+\nMode: standalone\nNode count: \d+\n`,
+		"VERSION", `3\.[89]\..*, built on \d{4}-\d\d-\d\d \d\d:\d\d UTC`,
+		"ADDR", `/127\.0\.0\.1:\d+`,
+		"DATE", `[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [A-Z]+ \d{4}`,
+		"ID", `0x1[0-9a-f]+`,
+	).Replace(form)
+	return regexp.MustCompile(`^` + form + `$`)
+}
+
+// The texts have the form that 3.8.0's have.
+func TestWordsHaveTheCapturedForm(t *testing.T) {
+	b, err := os.ReadFile("testdata/words-3.8.0.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	captured := map[string]string{}
+	if err := json.Unmarshal(b, &captured); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, "*")
+	populate(t, s)
+	for word, form := range forms {
+		re := pattern(t, form)
+		if !re.MatchString(captured[word]) {
+			t.Errorf("%s: the form %s does not fit the capture\n%s", word, form, captured[word])
+		}
+		if word == "crst" || word == "srst" {
+			continue // they would change what the others show
+		}
+		if got := ask(t, s, word); !re.MatchString(got) {
+			t.Errorf("%s answers\n%s", word, got)
+		}
+	}
+	for _, word := range []string{"crst", "srst"} {
+		if got := ask(t, s, word); !pattern(t, forms[word]).MatchString(got) {
+			t.Errorf("%s answers %q", word, got)
+		}
+	}
+}
+
+// mntr has the names that exporters and dashboards ask for, each of them a
+// name of 3.8.0 as well, in the same notation.
+func TestMntrNames(t *testing.T) {
+	b, err := os.ReadFile("testdata/words-3.8.0.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	captured := map[string]string{}
+	if err := json.Unmarshal(b, &captured); err != nil {
+		t.Fatal(err)
+	}
+	theirs := fields(captured["mntr"])
+	s := serve(t, "*")
+	populate(t, s)
+	text := ask(t, s, "mntr")
+	if !strings.HasPrefix(text, "zk_version\t"+version+"\nzk_server_state\tstandalone\n") {
+		t.Errorf("mntr begins %q", text[:min(120, len(text))])
+	}
+	ours := fields(text)
+	for name, value := range ours {
+		their, known := theirs[name]
+		if !known {
+			t.Errorf("%s is no name of 3.8.0", name)
+		} else if name != "zk_version" && name != "zk_server_state" && strings.Contains(value, ".") != strings.Contains(their, ".") {
+			t.Errorf("%s prints %s, 3.8.0 prints %s", name, value, their)
+		}
+	}
+	for _, name := range strings.Fields(`avg_latency max_latency min_latency packets_received packets_sent num_alive_connections
+		outstanding_requests znode_count watch_count ephemerals_count approximate_data_size open_file_descriptor_count
+		max_file_descriptor_count global_sessions local_sessions uptime proposal_count commit_count snap_count
+		connection_rejected connection_request_count digest_mismatches_count cnt_fsynctime p99_readlatency p99_updatelatency`) {
+		if _, there := ours["zk_"+name]; !there {
+			t.Errorf("zk_%s is missing", name)
+		}
+	}
+	for name, want := range map[string]string{"zk_ephemerals_count": "2", "zk_znode_count": "9", "zk_global_sessions": "3", "zk_watch_count": "3", "zk_proposal_count": "7"} {
+		if ours[name] != want {
+			t.Errorf("%s is %s, want %s", name, ours[name], want)
+		}
+	}
+}
+
+func fields(text string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		m[name] = value
+	}
+	return m
+}
+
+// Only the words of the white list are executed; srvr always is; a text that
+// is no word gets nothing.
+func TestWhiteList(t *testing.T) {
+	s := serve(t, "ruok", "nosuchword")
+	for word, want := range map[string]string{
+		"ruok": "imok",
+		"mntr": "mntr is not executed because it is not in the whitelist.\n",
+		"isro": "isro is not executed because it is not in the whitelist.\n",
+		"xxxx": "",
+	} {
+		if got := ask(t, s, word); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+	if got := ask(t, s, "srvr\n"); !strings.HasPrefix(got, "Zookeeper version: "+version+"\n") {
+		t.Errorf("srvr: %q", got)
+	}
+}
+
+// A word that came whole answers whatever follows it; stmk takes eight bytes.
+func TestTraceMask(t *testing.T) {
+	s := serve(t, "*")
+	for word, want := range map[string]string{"ruok\r\n": "imok", "stmk\x00\x00\x00\x00\x00\x00\x01\x32": "306"} {
+		if got := ask(t, s, word); got != want {
+			t.Errorf("%q: %q", word, got)
+		}
+	}
+	ask(t, s, "stmk\x00\x00\x00\x00\x00\x00\x00\x02")
+	if got := ask(t, s, "gtmk"); got != "2" {
+		t.Errorf("gtmk: %q", got)
+	}
+}
+
+// srst and crst begin the counting anew.
+func TestStatsReset(t *testing.T) {
+	s := serve(t, "*")
+	populate(t, s)
+	ask(t, s, "crst")
+	ask(t, s, "srst")
+	connections(t, s, 2)
+	if got := ask(t, s, "srvr"); !strings.Contains(got, "Received: 1\nSent: 1\n") {
+		t.Errorf("srvr behind srst:\n%s", got)
+	}
+	if got := ask(t, s, "cons"); strings.Count(got, "recved=0,sent=0,") != 2 {
+		t.Errorf("cons behind crst:\n%s", got)
+	}
+}
+
+// A server that does not serve says so, in the form tools look for.
+func TestWordsWithoutService(t *testing.T) {
+	c := config.Default()
+	c.Client = ensemble.HostPort{}
+	c.DataDir, c.DataLogDir = "data", "data"
+	c.FourLetterWords = []string{"*"}
+	s, err := server.New(server.Options{Config: c, FS: store.NewMem(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	answer := Words(version)
+	for name := range words {
+		got, known := answer(s, name, 0)
+		want := notServing + "\n"
+		switch name {
+		case "hash":
+			want = notServing
+		case "ruok":
+			want = "imok"
+		case "isro":
+			want = "null"
+		case "envi", "gtmk", "stmk":
+			want = got
+		}
+		if !known || got != want || got == "" {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if !slices.Contains(strings.Split(mustAnswer(answer(s, "envi", 0)), "\n"), "zookeeper.version="+version) {
+		t.Error("envi does not name the version")
+	}
+}
+
+func mustAnswer(text string, _ bool) string { return text }

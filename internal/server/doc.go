@@ -1,0 +1,44 @@
+// Package server is the hands and face of one server: it drives a replica
+// with real sockets, a real disk and real clocks. [New] takes [Options],
+// [Server.Run] serves until its context ends.
+//
+// The goroutines, and what each owns:
+//
+//   - the loop (loop.go): the replica. It takes everything that waits in the
+//     inbox, steps each event, hands what is to be logged to the log writer,
+//     carries out the effects that are due in their order, and flushes the
+//     connections it owes something. It never waits: not for the disk, not for
+//     a client.
+//   - the log writer (journal.go): appending to and syncing the log. While one
+//     sync runs the next batch gathers, so commits are grouped by themselves.
+//   - the keeper (keeper.go): writing snapshots, purging, what takes long.
+//   - one accepter a listener (listen.go).
+//   - one reader a connection (conn.go): its input. It answers reads itself,
+//     under the tree's read lock, as long as nothing earlier of its connection
+//     is with the loop; everything else it hands to the loop.
+//   - flushers (dirty.go): the loop starts one for each connection it owes
+//     something; it ends as soon as that is written.
+//
+// What a client may see, and in which order, is decided in two places alone:
+// replica.Next gives the effects of writes and the turns of the reads behind
+// them, and output keeps one queue a connection, in which Client.Reserve
+// keeps a read's place among the events (leader-change rules: the queue is
+// extended under the tree's lock). A read that came behind a write is carried
+// out by the loop, between that write and whatever is applied next, so that
+// a pipeline takes effect in the order it was sent; only its encoding is left
+// to the flusher.
+//
+// Limits: see output.go (what waits for slow readers), throttle.go (what is
+// in process), input.go (frames), listen.go (connections). Memory of a
+// connection that is idle: its struct, the 512 bytes of its input, and a
+// goroutine's stack; larger buffers are lent by pools only while data moves.
+//
+// Locks: output.mu of a connection, which may be taken under the tree's
+// locks and takes none itself but dirty.mu and stats' atomics; crowd.mu,
+// inbox.mu, journal.mu and dirty.mu, under which nothing else is taken. None
+// is held across a write to a socket or a disk.
+//
+// The package decides nothing about znodes, sessions or transactions, knows
+// no text of an operator's word (those are handed in), and reads no
+// configuration file. Read server.go first, then loop.go and conn.go.
+package server
