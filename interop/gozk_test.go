@@ -14,6 +14,7 @@ import (
 const (
 	sessionTimeout = 5 * time.Second  // asked for; within the bounds of both servers
 	eventTimeout   = 20 * time.Second // for a watch event or a session state
+	statesMax      = 10_000           // events of a session that nobody waits for
 )
 
 var world = zk.WorldACL(zk.PermAll)
@@ -23,7 +24,8 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// client is a go-zookeeper session whose state can be waited for.
+// client is a go-zookeeper session whose state can be waited for. It keeps all
+// events: go-zookeeper's own channel drops them when it is full.
 type client struct {
 	*zk.Conn
 	states <-chan zk.Event
@@ -38,7 +40,9 @@ func dial(t *testing.T, addr string) client {
 // dialFor is dial with a session timeout to ask for.
 func dialFor(t *testing.T, addr string, timeout time.Duration) client {
 	t.Helper()
-	conn, states, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}))
+	states := make(chan zk.Event, statesMax)
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogger(quiet{}),
+		zk.WithEventCallback(func(e zk.Event) { states <- e }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,10 +68,7 @@ func (c client) await(t *testing.T, state zk.State) {
 	deadline := time.After(eventTimeout)
 	for {
 		select {
-		case e, open := <-c.states:
-			if !open {
-				t.Fatalf("session ended before %v", state)
-			}
+		case e := <-c.states:
 			if e.State == state {
 				return
 			}

@@ -84,6 +84,7 @@ public final class Reconnects {
                 });
         Check.ask("@cut");
         Check.await(states, ConnectionState.RECONNECTED);
+        client.checkExists().forPath("/data"); // answered after the watches are set again
         other.create().forPath("/data/deep");
         Check.await(seen, "NodeCreated /data/deep");
         client.close();

@@ -29,7 +29,7 @@ const (
 const (
 	startTimeout = 30 * time.Second     // from exec to the first answer, on a loaded machine
 	stopTimeout  = 15 * time.Second     // from SIGTERM to the end of the process
-	pollInterval = 2 * time.Millisecond // between two readiness questions
+	pollInterval = 5 * time.Millisecond // between two readiness questions
 	wordTimeout  = 5 * time.Second      // one four-letter word, connect to close
 	logTail      = 4 << 10              // bytes of a server's log shown on failure
 )
