@@ -68,6 +68,8 @@ func details(c *server.Connection) string {
 func opName(c *server.Connection) string {
 	switch {
 	case c.Answered == 0:
+		return "NA"
+	case c.LastOp == wire.OpCreateSession:
 		return "SESS"
 	case c.LastOp == wire.OpMultiRead:
 		return "MULR"

@@ -107,7 +107,7 @@ func (s *Server) admits(c *conn, q *wire.ConnectRequest) bool {
 }
 
 // attach answers a handshake, on the loop.
-func (s *Server) attach(c *conn, o *replica.Output) {
+func (s *Server) attach(c *conn, o *replica.Output, z wire.Zxid) {
 	pw := o.Password[:]
 	r := &wire.ConnectResponse{TimeoutMS: o.TimeoutMS, Session: o.Session, Password: pw, HasReadOnly: c.hasReadOnly}
 	if o.Session == 0 {
@@ -117,6 +117,7 @@ func (s *Server) attach(c *conn, o *replica.Output) {
 	c.heard.Store(s.clock() / 1e6)
 	c.session.Store(int64(o.Session))
 	c.push(item{record: r, bare: true})
+	c.out.answered(0, wire.OpCreateSession, z, 0, s.clock())
 	if o.Session != 0 {
 		c.release()
 	}

@@ -20,7 +20,7 @@ type stats struct {
 	large, throttled, throttleWaits                *metrics.Counter
 	staleRequests, staleDropped                    *metrics.Counter
 	watchBytes                                     *metrics.Counter
-	authFailed, overflows                          metrics.Counter
+	authFailed                                     metrics.Counter
 
 	latency                               *metrics.Summary // of all requests, ms
 	readLatency, updateLatency            *metrics.Summary

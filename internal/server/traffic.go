@@ -31,7 +31,10 @@ func (t *traffic) reset() {
 
 // answered notes n requests, answered within ns each; the last was xid.
 func (t *traffic) answered(n int64, xid int32, op wire.OpCode, z wire.Zxid, ns int64, at int64) {
-	t.lastOp, t.lastXid, t.lastZxid, t.lastAt = op, xid, z, at
+	t.lastOp, t.lastZxid, t.lastAt = op, z, at
+	if xid >= 0 { // pings and their like do not count
+		t.lastXid = xid
+	}
 	t.last = ns
 	t.min, t.max = min(t.min, ns), max(t.max, ns)
 	t.total += n * ns
