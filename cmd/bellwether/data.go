@@ -16,25 +16,31 @@ import (
 )
 
 func newData() *cobra.Command {
-	c := &cobra.Command{
+	return shell.Group(&cobra.Command{
 		Use:   "data",
 		Short: "look into a data directory, of this server's or of ZooKeeper's",
-		Args:  unknownArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	c.AddCommand(newDataCheck(), newDataDump())
-	return c
+	}, newDataCheck(), newDataDump())
 }
 
-// dataFlags say where the data lies and how to print.
-type dataFlags struct{ config, logDir, output string }
+// outputFlag says how to print.
+type outputFlag struct{ output string }
 
-func (f *dataFlags) json() (bool, error) {
+func (f *outputFlag) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+}
+
+func (f *outputFlag) json() (bool, error) {
 	switch f.output {
 	case "text", "json":
 		return f.output == "json", nil
 	}
 	return false, usage(fmt.Errorf("--output %q: want text or json", f.output))
+}
+
+// dataFlags say where the data lies and how to print.
+type dataFlags struct {
+	outputFlag
+	config, logDir string
 }
 
 const checkLong = `Read a whole data directory without changing it, and report what is damaged, each with file and offset.
@@ -81,7 +87,7 @@ func newDataCheck() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.config, "config", "", "zoo.cfg that names the directories")
 	c.Flags().StringVar(&f.logDir, "log-dir", "", "dataLogDir, where it is another one")
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.add(c)
 	return c
 }
 

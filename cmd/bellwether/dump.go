@@ -21,7 +21,7 @@ const dumpLong = `Print what a transaction log or a snapshot holds, one line for
 JSON value a line. A log that is damaged is printed up to the damage, which is then named with its offset.`
 
 func newDataDump() *cobra.Command {
-	var f dataFlags
+	var f outputFlag
 	c := &cobra.Command{
 		Use:     "dump FILE...",
 		Short:   "print transaction logs and snapshots",
@@ -42,7 +42,7 @@ func newDataDump() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.add(c)
 	return c
 }
 

@@ -19,16 +19,35 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
-	status := shell.Status(err)
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		return status
+		return shell.ExitDone
 	}
 	var s *shell.StatusError
-	if !errors.As(err, &s) || s.Err != nil {
-		fmt.Fprintf(os.Stderr, "bellwether: %v\n", err)
+	if !errors.As(err, &s) { // what a command returns has a status: this is cobra's complaint
+		s = usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
 	}
-	return status
+	if s.Err != nil {
+		fmt.Fprintf(os.Stderr, "bellwether: %v\n", s.Err)
+	}
+	return s.Status
+}
+
+// failing gives the errors of a command and of those below it a status.
+func failing(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		failing(sub)
+	}
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			var s *shell.StatusError
+			if err == nil || errors.As(err, &s) {
+				return err
+			}
+			return &shell.StatusError{Status: shell.ExitFailed, Err: err}
+		}
+	}
 }
 
 const rootLong = `Bellwether is a coordination service that speaks Apache ZooKeeper's protocols:
@@ -44,32 +63,39 @@ Exit status: 0 done, 1 failed, 2 usage, 4 no connection; elect passes on the
 status of its command and adds its own, see bellwether elect --help.`
 
 func newRoot() *cobra.Command {
-	root := &cobra.Command{
+	root := shell.Group(&cobra.Command{
 		Use:           "bellwether",
 		Short:         "a coordination service that speaks ZooKeeper's protocols",
 		Long:          rootLong,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &shell.StatusError{Status: shell.ExitUsage, Err: fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
-	})
-	root.AddCommand(newServe(), newData(), newVersion())
-	root.AddCommand(shell.Commands()...)
-	root.InitDefaultCompletionCmd()
+	}, shell.Commands()...)
+	root.AddCommand(newServe(), newData(), newVersion(), newCompletion(root))
+	root.SetHelpCommand(newHelp(root))
+	root.InitDefaultHelpCmd()
+	failing(root)
 	return root
 }
 
-// unknownCommand is met when no command has the first argument's name.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "explain a command",
+		Example: "  bellwether help serve\n  bellwether help data check",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err == nil && len(rest) > 0 {
+				err = c.ValidateArgs(rest)
+			}
+			if err != nil {
+				return usage(err)
+			}
+			return c.Help()
+		},
 	}
-	text := fmt.Sprintf("no command %q; see bellwether --help", args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		text = fmt.Sprintf("no command %q; did you mean %s?", args[0], near[0])
-	}
-	return &shell.StatusError{Status: shell.ExitUsage, Err: errors.New(text)}
+}
+
+// usage is an error of whoever typed the command.
+func usage(err error) *shell.StatusError {
+	return &shell.StatusError{Status: shell.ExitUsage, Err: err}
 }

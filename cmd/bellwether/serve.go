@@ -47,7 +47,7 @@ func newServe() *cobra.Command {
 		Short:   "run a server",
 		Long:    serveLong,
 		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check",
-		Args:    unknownArgs,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -63,15 +63,6 @@ func newServe() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("config", "listen")
 	return c
 }
-
-func unknownArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage(fmt.Errorf("%q: %s takes flags only", args[0], cmd.CommandPath()))
-	}
-	return nil
-}
-
-func usage(err error) error { return &shell.StatusError{Status: shell.ExitUsage, Err: err} }
 
 func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	log, level, err := f.logger(stderr)
@@ -171,7 +162,7 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	defer cancel()
 	s, err := server.New(server.Options{Config: c, Log: log, Words: admin.Words(zookeeperVersion())})
 	if err != nil {
-		return err
+		return failed(log, err)
 	}
 	signals := make(chan os.Signal, 8) // more than arrive while one is handled
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -197,10 +188,18 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	close(done)
 	<-watched
 	signal.Stop(signals)
-	if err == nil {
-		log.Info("ended")
+	if err != nil {
+		return failed(log, err)
 	}
-	return err
+	log.Info("ended")
+	return nil
+}
+
+// failed logs why the server ended, in the form of the log, and leaves the
+// exit status.
+func failed(log *slog.Logger, err error) error {
+	log.Error(err.Error())
+	return &shell.StatusError{Status: shell.ExitFailed}
 }
 
 // signalHandler does what signals ask for.

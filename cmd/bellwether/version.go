@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -40,15 +41,34 @@ func builtOn() time.Time {
 	return time.Unix(0, 0)
 }
 
+// versionJSON is what this is, for programs.
+type versionJSON struct {
+	Version   string `json:"version"`
+	ZooKeeper string `json:"zookeeper"` // as srvr names it
+	Go        string `json:"go"`
+	OS        string `json:"os"`
+	Arch      string `json:"arch"`
+}
+
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	var f outputFlag
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "print what this is",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bellwether %s (ZooKeeper %s) %s %s/%s\n",
-				release, zookeeperVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			asJSON, err := f.json()
+			if err != nil {
+				return err
+			}
+			v := versionJSON{release, zookeeperVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "bellwether %s (ZooKeeper %s) %s %s/%s\n", v.Version, v.ZooKeeper, v.Go, v.OS, v.Arch)
 			return err
 		},
 	}
+	f.add(c)
+	return c
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bellwether/internal/replica"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -194,7 +195,7 @@ func (l *loop) tell(h replica.Happening) {
 	case replica.WritesResumed:
 		l.srv.readOnly.Store(false)
 		l.srv.log.Info(h.String())
-	case replica.TickLate, replica.SessionRefused:
+	case replica.TickLate, replica.SessionRefused, tree.QuotaExceeded:
 		l.srv.log.Warn(h.String())
 	default:
 		l.srv.log.Info(h.String())

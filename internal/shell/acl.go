@@ -63,8 +63,3 @@ func parseACL(s string) ([]wire.ACL, error) {
 	}
 	return list, nil
 }
-
-// aclText prints one entry as parseACL reads it.
-func aclText(a wire.ACL) string {
-	return a.ID.Scheme + ":" + a.ID.ID + ":" + permText(a.Perms)
-}

@@ -13,9 +13,10 @@ import (
 func newGetACL(a *app) *cobra.Command {
 	var stat bool
 	c := &cobra.Command{
-		Use:   "getAcl PATH",
-		Short: "print a znode's access-control list",
-		Args:  argCount(1, 1),
+		Use:     "getAcl PATH",
+		Short:   "print a znode's access-control list",
+		Example: "  bellwether getAcl -s /app",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				list, st, err := zc.GetACL(ctx, args[0])

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -41,29 +42,52 @@ func Commands() []*cobra.Command {
 	commands := []*cobra.Command{
 		newGet(a), newSet(a), newCreate(a), newDelete(a), newDeleteAll(a), newLs(a), newStat(a),
 		newSync(a), newGetACL(a), newSetACL(a), newCount(a), newWhoAmI(a), newConfig(a),
-		newListQuota(a), newSetQuota(a), newDelQuota(a), newStatus(a),
-	}
-	for _, c := range commands {
-		a.flags(c)
+		newListQuota(a), newSetQuota(a), newDelQuota(a),
 	}
 	bench := newBench(a)
-	for _, c := range bench.Commands() {
-		a.flags(c)
+	for _, c := range append(commands, bench.Commands()...) {
+		a.serverFlags(c)
+		a.sessionFlags(c)
 	}
-	return append(commands, bench)
+	status := newStatus(a)
+	a.serverFlags(status)
+	return append(commands, bench, status)
 }
 
-// flags gives a command the flags that all commands of the client side have.
-func (a *app) flags(c *cobra.Command) {
+// Group makes c a command that only holds others: alone it prints its help,
+// and an unknown name below it is an error that suggests a near one.
+func Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	c.SuggestionsMinimumDistance = 2 // letters that may be wrong
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("no command %q, did you mean %s?", args[0], near[0])
+		}
+		return fmt.Errorf("no command %q", args[0])
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.AddCommand(commands...)
+	return c
+}
+
+// serverFlags gives a command the flags that say whom to ask and how to print.
+func (a *app) serverFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
 	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
+	f.StringVarP(&a.output, "output", "o", "text", "text or json")
+	c.PreRunE = chain(a.checkFlags, c.PreRunE)
+}
+
+// sessionFlags gives a command the flags of whoever opens a session.
+func (a *app) sessionFlags(c *cobra.Command) {
+	f := c.Flags()
 	f.DurationVar(&a.session, "session-timeout", 10*time.Second, "session timeout to ask for")
 	f.StringArrayVar(&a.auth, "auth", nil, "credential scheme:text, as in digest:user:password; may be repeated (default $"+envAuth+")")
-	f.StringVarP(&a.output, "output", "o", "text", "text or json")
 	f.BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
 	f.BoolVar(&a.verbose, "verbose", false, "say on stderr what the connection does")
-	c.PreRunE = chain(a.checkFlags, c.PreRunE)
 }
 
 // chain runs two hooks one after the other; the second may be nil.
@@ -79,6 +103,9 @@ func chain(first func() error, second func(*cobra.Command, []string) error) func
 func (a *app) checkFlags() error {
 	if a.output != "text" && a.output != "json" {
 		return usagef("--output %q: want text or json", a.output)
+	}
+	if a.timeout <= 0 {
+		return usagef("--connect-timeout %v: want more than 0", a.timeout)
 	}
 	if a.servers == "" {
 		a.servers = os.Getenv(envServer)
@@ -116,18 +143,18 @@ func (a *app) connect(ctx context.Context) (*zk.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	c, err := zk.Connect(ctx, a.servers, o)
+	c, err := zk.Connect(limited, a.servers, o)
 	switch {
 	case err == nil:
 		return c, nil
-	case errors.Is(err, zk.ErrBadArguments):
-		return nil, &StatusError{ExitUsage, fmt.Errorf("--server %q: %w", a.servers, err)}
-	case errors.Is(err, zk.ErrAuthFailed):
+	case ctx.Err() != nil, errors.Is(err, zk.ErrAuthFailed):
 		return nil, err
+	case limited.Err() != nil:
+		return nil, &StatusError{ExitNoConnection, fmt.Errorf("no connection within %v: %w; is the server running? --server names others", a.timeout, err)}
 	}
-	return nil, &StatusError{ExitNoConnection, fmt.Errorf("no connection to %s within %v: %w", a.servers, a.timeout, err)}
+	return nil, usagef("--server: %w", err)
 }
 
 // with runs f with a session that is closed behind it. What the server said
@@ -172,6 +199,12 @@ func inWords(err error) error {
 			return fmt.Errorf(w.text, op.Path)
 		}
 	}
+	if errors.Is(err, zk.ErrUnsupported) && op.Op == wire.OpCreateTTL.String() {
+		return fmt.Errorf("the server does not take a TTL (extendedTypesEnabled=true): %w", err)
+	}
+	if errors.Is(err, zk.ErrBadArguments) {
+		return usagef("Arguments are not valid : %s (paths begin with /, have no empty, . or .. part; / and /zookeeper stay)", op.Path)
+	}
 	return err
 }
 
@@ -179,7 +212,7 @@ func inWords(err error) error {
 func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return usagef("%d arguments; usage: %s", len(args), cmd.UseLine())
+			return fmt.Errorf("%d arguments, want %s", len(args), cmd.UseLine())
 		}
 		return nil
 	}

@@ -10,17 +10,13 @@ import (
 )
 
 func newBench(a *app) *cobra.Command {
-	c := &cobra.Command{
+	return Group(&cobra.Command{
 		Use:   "bench",
 		Short: "measure a server: reads, writes",
 		Long: "Measure any ZooKeeper server. A run makes its own znodes below /bellwether-bench-… and removes them.\n" +
 			"Each request in flight waits for its answer before the next is sent; latencies are whole calls as the\n" +
 			"client sees them.",
-		Args: argCount(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	c.AddCommand(newBenchLoad(a, bench.Read), newBenchLoad(a, bench.Write))
-	return c
+	}, newBenchLoad(a, bench.Read), newBenchLoad(a, bench.Write))
 }
 
 func newBenchLoad(a *app, kind bench.Kind) *cobra.Command {

@@ -5,7 +5,8 @@
 //
 // [Commands] returns the commands; cmd/bellwether hangs them below its root
 // beside the server's. Output goes to people unless -o json is given. A
-// command returns an error; [Status] says which exit status it stands for.
+// command returns an error; a [StatusError] says which exit status it stands
+// for, any other one is a failure.
 //
 // No goroutine outlives the command that started it. Read app.go first.
 package shell

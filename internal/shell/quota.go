@@ -48,6 +48,9 @@ func parseQuota(s string) quota {
 	return q
 }
 
+// noQuotaError is worded as ZooKeeper's CLI does.
+func noQuotaError(path string) error { return fmt.Errorf("quota for %s does not exist", path) }
+
 // String is the form that servers since 3.7 write and older ones still read.
 func (q quota) String() string {
 	return fmt.Sprintf("count=%d,bytes=%d=;byteHardLimit=%d;countHardLimit=%d", q.count, q.bytes, q.hardBytes, q.hardCount)
@@ -55,14 +58,15 @@ func (q quota) String() string {
 
 func newListQuota(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "listquota PATH",
-		Short: "show the quota of a path and what is used of it",
-		Args:  argCount(1, 1),
+		Use:     "listquota PATH",
+		Short:   "show the quota of a path and what is used of it",
+		Example: "  bellwether listquota /app",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				limits, _, err := zc.Get(ctx, quotaRoot+args[0]+quotaLimits)
 				if isNoNode(err) {
-					return fmt.Errorf("quota for %s does not exist.", args[0])
+					return noQuotaError(args[0])
 				}
 				if err != nil {
 					return err
@@ -100,7 +104,8 @@ func newSetQuota(a *app) *cobra.Command {
 		Short: "limit the number of znodes or bytes below a path",
 		Long: "Limit the number of znodes or of data bytes at and below a path. A server logs what exceeds a soft\n" +
 			"limit; with enforceQuota it refuses what exceeds a hard one.",
-		Args: argCount(1, 1),
+		Example: "  bellwether setquota -n 1000 -B 10000000 /app",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				return setQuota(ctx, zc, args[0], func(q *quota) {
@@ -197,15 +202,16 @@ func createParents(ctx context.Context, zc *zk.Client, path string) error {
 func newDelQuota(a *app) *cobra.Command {
 	var drop [4]bool
 	c := &cobra.Command{
-		Use:   "delquota [-n|-b|-N|-B] PATH",
-		Short: "remove a limit of a path, or its whole quota",
-		Args:  argCount(1, 1),
+		Use:     "delquota [-n|-b|-N|-B] PATH",
+		Short:   "remove a limit of a path, or its whole quota",
+		Example: "  bellwether delquota -n /app",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				at := quotaRoot + args[0]
 				old, st, err := zc.Get(ctx, at+quotaLimits)
 				if isNoNode(err) {
-					return fmt.Errorf("quota for %s does not exist.", args[0])
+					return noQuotaError(args[0])
 				}
 				if err != nil {
 					return err

@@ -91,10 +91,11 @@ func (a *app) waitEvent(ctx context.Context, w *zk.Watch, err error) error {
 func newStat(a *app) *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
-		Use:   "stat PATH",
-		Short: "print a znode's stat",
-		Long:  "Print a znode's stat. With -w wait for the next creation, change or deletion; the znode need not exist then.",
-		Args:  argCount(1, 1),
+		Use:     "stat PATH",
+		Example: "  bellwether stat /app\n  bellwether stat -w /app/ready",
+		Short:   "print a znode's stat",
+		Long:    "Print a znode's stat. With -w wait for the next creation, change or deletion; the znode need not exist then.",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				st, ok, w, err := existsMaybeWatch(ctx, zc, args[0], watch)
@@ -139,10 +140,11 @@ func (a *app) printPathStat(path string, st wire.Stat) error {
 func newLs(a *app) *cobra.Command {
 	var stat, watch, recursive bool
 	c := &cobra.Command{
-		Use:   "ls [PATH]",
-		Short: "list a znode's children",
-		Long:  "List a znode's children, sorted; -R lists the whole subtree, one path a line.",
-		Args:  argCount(0, 1),
+		Use:     "ls [PATH]",
+		Example: "  bellwether ls -R /app\n  bellwether ls -o json /app | jq -r .children[]",
+		Short:   "list a znode's children",
+		Long:    "List a znode's children, sorted; -R lists the whole subtree, one path a line.",
+		Args:    argCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := "/"
 			if len(args) > 0 {
@@ -225,6 +227,7 @@ func newCount(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "getAllChildrenNumber PATH",
 		Short: "count all descendants of a znode",
+		Long:  "Count all descendants of a znode, the znode itself not among them.",
 		Args:  argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
@@ -249,7 +252,9 @@ func newSync(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sync PATH",
 		Short: "wait until the connected server has caught up with the leader",
-		Args:  argCount(1, 1),
+		Long: "Wait until the connected server has caught up with the leader, as it was when the command came. The\n" +
+			"path is there for compatibility and need not exist.",
+		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				if err := zc.Sync(ctx, args[0]); err != nil {

@@ -1,9 +1,6 @@
 package shell
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Exit statuses of every command. elect adds those of shells and its own.
 const (
@@ -33,18 +30,6 @@ func (e *StatusError) Error() string {
 func (e *StatusError) Unwrap() error { return e.Err }
 
 // usagef is an error of whoever typed the command.
-func usagef(format string, args ...any) error {
+func usagef(format string, args ...any) *StatusError {
 	return &StatusError{ExitUsage, fmt.Errorf(format, args...)}
-}
-
-// Status is the exit status for what a command returned.
-func Status(err error) int {
-	var s *StatusError
-	switch {
-	case err == nil:
-		return ExitDone
-	case errors.As(err, &s):
-		return s.Status
-	}
-	return ExitFailed
 }

@@ -174,9 +174,10 @@ func keepEphemeral(ctx context.Context, zc *zk.Client, hold bool) error {
 func newDelete(a *app) *cobra.Command {
 	var version int32
 	c := &cobra.Command{
-		Use:   "delete PATH",
-		Short: "delete a znode that has no children",
-		Args:  argCount(1, 1),
+		Use:     "delete PATH",
+		Short:   "delete a znode that has no children",
+		Example: "  bellwether delete /app/old\n  bellwether delete -v 3 /app/config",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				return zc.Delete(ctx, args[0], version)
@@ -192,10 +193,16 @@ func newDeleteAll(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deleteall PATH",
 		Short: "delete a znode and everything below it",
-		Args:  argCount(1, 1),
+		Long: "Delete a znode and everything below it, children first, in transactions of --batch znodes. What others\n" +
+			"create meanwhile makes it fail.",
+		Example: "  bellwether deleteall /app",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if batch < 1 {
 				return usagef("--batch %d: want 1 or more", batch)
+			}
+			if args[0] == "/" {
+				return usagef("/ stays: name what is to be deleted below it")
 			}
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				return deleteAll(ctx, zc, args[0], batch)

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand lists the commands below c.
+func everyCommand(c *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, sub := range c.Commands() {
+		all = append(append(all, sub), everyCommand(sub)...)
+	}
+	return all
+}
+
+// TestEveryCommandExplainsItself walks the command tree: each command has a
+// line for the list, each flag says what it is for, and whatever takes an
+// argument has a text or an example.
+func TestEveryCommandExplainsItself(t *testing.T) {
+	all := everyCommand(newRoot())
+	for _, c := range all {
+		if c.Short == "" || strings.ToLower(c.Short[:1]) != c.Short[:1] || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: short text %q", c.CommandPath(), c.Short)
+		}
+		if strings.Contains(c.Use, " ") && c.Long == "" && c.Example == "" {
+			t.Errorf("%s: neither a long text nor an example", c.CommandPath())
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s: --%s says nothing", c.CommandPath(), f.Name)
+			}
+		})
+		if c.HasExample() && !strings.Contains(c.Example, c.CommandPath()) {
+			t.Errorf("%s: the example is of another command", c.CommandPath())
+		}
+		if !c.HasSubCommands() && c.RunE == nil {
+			t.Errorf("%s does nothing", c.CommandPath())
+		}
+	}
+	if len(all) < 20 {
+		t.Errorf("only %d commands were found", len(all))
+	}
+}
+
+// The design's table of commands, as far as this version has them.
+func TestCommandTree(t *testing.T) {
+	var names []string
+	for _, c := range everyCommand(newRoot()) {
+		names = append(names, c.CommandPath())
+	}
+	for _, want := range strings.Fields("serve data_check data_dump version completion help get set create delete deleteall " +
+		"ls stat sync getAcl setAcl getAllChildrenNumber whoami config listquota setquota delquota status bench_read bench_write") {
+		if want = "bellwether " + strings.ReplaceAll(want, "_", " "); !slices.Contains(names, want) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The test binary is the program too, when it is started under its name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"bellwether": main})
+}
+
+// TestScripts runs testdata/*.txtar. Besides testscript's own commands they use:
+//
+//	status N CMD…        run CMD, which must end with exit status N
+//	start NAME CMD…      run CMD beside the script; its output goes to NAME.out and NAME.err
+//	serve NAME FLAG…     start bellwether serve and wait until it serves; its address is
+//	                     then $NAME and, for the client's commands, $BELLWETHER_SERVER
+//	signal NAME SIG      send a signal to what start or serve started
+//	ends NAME N          wait for its end, with exit status N
+//	await FILE REGEX     wait until FILE has a match
+//	gone FILE            wait for the end of the process whose id stands in FILE
+//	jsonlines            the last standard output is JSON, one value a line
+//	word SERVER WORD [REGEX]
+//	                     send a four-letter word, with REGEX until the answer has a match;
+//	                     the answer is the standard output
+//	copydata SAMPLE DIR  copy a sample data directory
+//	damage FILE OFFSET   flip one byte; cut FILE SIZE: cut the file off
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup:               setUp,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status": status, "start": start, "serve": serve, "signal": sendSignal, "ends": ends,
+			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
+			"copydata": copyData, "damage": damage, "cut": cut,
+		},
+	})
+}
+
+// patience is how long a script waits for a condition.
+const patience = 60 * time.Second
+
+// waitFor polls a condition; processes and files have no other way to tell.
+func waitFor(ts *testscript.TestScript, what string, cond func() bool) {
+	for deadline := time.Now().Add(patience); !cond(); {
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited in vain for %s", what)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// process is what start started.
+type process struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed after Wait
+}
+
+// stage is what one script's commands share.
+type stage struct {
+	names     []string // of the environment
+	processes map[string]*process
+}
+
+type stageKey struct{}
+
+func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
+
+// setUp also names the variables that a started program gets, empty until a
+// script sets them.
+func setUp(env *testscript.Env) error {
+	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "JVMFLAGS=", "SERVER_JVMFLAGS=", "GORACE=exitcode=66")
+	s := &stage{processes: map[string]*process{}}
+	for _, v := range env.Vars {
+		name, _, _ := strings.Cut(v, "=")
+		s.names = append(s.names, name)
+	}
+	env.Values[stageKey{}] = s
+	env.Defer(func() {
+		for _, p := range s.processes {
+			p.cmd.Process.Signal(syscall.SIGCONT)
+			p.cmd.Process.Kill()
+			<-p.ended
+		}
+	})
+	return nil
+}
+
+// refuse ends a script that uses a command in a way it has not.
+func refuse(ts *testscript.TestScript, neg bool, args []string, least int, usage string) {
+	if neg || len(args) < least {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "status N CMD…")
+	err := ts.Exec(args[1], args[2:]...)
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		ts.Fatalf("%v", err)
+	}
+	got := 0
+	if ended != nil {
+		got = ended.ExitCode()
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit status %d, want %s", got, args[0])
+	}
+}
+
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "start NAME CMD…")
+	s := stageOf(ts)
+	name := args[0]
+	if s.processes[name] != nil {
+		ts.Fatalf("%s was started before", name)
+	}
+	path := args[1]
+	if !strings.Contains(path, "/") {
+		for dir := range strings.SplitSeq(ts.Getenv("PATH"), ":") {
+			if _, err := os.Stat(filepath.Join(dir, args[1])); err == nil {
+				path = filepath.Join(dir, args[1])
+				break
+			}
+		}
+	}
+	p := &process{cmd: exec.Command(path, args[2:]...), ended: make(chan struct{})}
+	p.cmd.Dir = ts.MkAbs(".")
+	for _, n := range s.names {
+		p.cmd.Env = append(p.cmd.Env, n+"="+ts.Getenv(n))
+	}
+	out, err := os.Create(ts.MkAbs(name + ".out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs(name + ".err"))
+	ts.Check(err)
+	defer errs.Close()
+	p.cmd.Stdout, p.cmd.Stderr = out, errs
+	ts.Check(p.cmd.Start())
+	s.processes[name] = p
+	go func() {
+		p.cmd.Wait() // its status is read from ProcessState
+		close(p.ended)
+	}()
+}
+
+// serving finds the address in either form of the log.
+var serving = regexp.MustCompile(`msg"?[=:]"?serving"?,? "?address"?[=:]"?([^ ",]+)`)
+
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 1, "serve NAME FLAG…")
+	start(ts, false, append([]string{args[0], "bellwether", "serve"}, args[1:]...))
+	p := stageOf(ts).processes[args[0]]
+	var found []string
+	waitFor(ts, args[0]+" to serve", func() bool {
+		log, err := os.ReadFile(ts.MkAbs(args[0] + ".err"))
+		ts.Check(err)
+		found = serving.FindStringSubmatch(strings.ReplaceAll(string(log), `","address`, `", "address`))
+		if found == nil && p.hasEnded() {
+			ts.Fatalf("it ended: %s", log)
+		}
+		return found != nil
+	})
+	ts.Setenv(args[0], found[1])
+	ts.Setenv("BELLWETHER_SERVER", found[1])
+}
+
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// started is a process by its name.
+func started(ts *testscript.TestScript, name string) *process {
+	p := stageOf(ts).processes[name]
+	if p == nil {
+		ts.Fatalf("%s was not started", name)
+	}
+	return p
+}
+
+var signals = map[string]syscall.Signal{
+	"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP,
+	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	"QUIT": syscall.SIGQUIT,
+}
+
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "signal NAME SIG")
+	sig, ok := signals[args[1]]
+	if !ok {
+		ts.Fatalf("signal %s is not known here", args[1])
+	}
+	ts.Check(started(ts, args[0]).cmd.Process.Signal(sig))
+}
+
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "ends NAME N")
+	p := started(ts, args[0])
+	waitFor(ts, "the end of "+args[0], p.hasEnded)
+	got := p.cmd.ProcessState.ExitCode()
+	if ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() {
+		got = 128 + int(ws.Signal())
+	}
+	if strconv.Itoa(got) != args[1] {
+		ts.Fatalf("%s ended with status %d, want %s\n%s", args[0], got, args[1], ts.ReadFile(args[0]+".err"))
+	}
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "await FILE REGEX")
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	waitFor(ts, args[0]+" to have "+args[1], func() bool {
+		b, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && re.Match(b)
+	})
+}
+
+func gone(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 1, "gone FILE")
+	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[0])))
+	ts.Check(err)
+	waitFor(ts, "the end of process "+strconv.Itoa(pid), func() bool { return !alive(pid) })
+}
+
+// alive reports whether a process runs; one that waits to be collected does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+}
+
+func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 0, "jsonlines")
+	text := strings.TrimSuffix(ts.ReadFile("stdout"), "\n")
+	for i, line := range strings.Split(text, "\n") {
+		if !json.Valid([]byte(line)) {
+			ts.Fatalf("line %d is not JSON: %s", i+1, line)
+		}
+	}
+}
+
+func word(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "word SERVER WORD [REGEX]")
+	answer := ask(ts, args[0], args[1])
+	if len(args) > 2 {
+		re, err := regexp.Compile(args[2])
+		ts.Check(err)
+		waitFor(ts, "the answer "+args[2], func() bool {
+			answer = ask(ts, args[0], args[1])
+			return re.MatchString(answer)
+		})
+	}
+	fmt.Fprint(ts.Stdout(), answer)
+}
+
+// ask sends a four-letter word.
+func ask(ts *testscript.TestScript, server, word string) string {
+	conn, err := net.Dial("tcp", server)
+	ts.Check(err)
+	defer conn.Close()
+	ts.Check(conn.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(conn, word)
+	ts.Check(err)
+	answer, err := io.ReadAll(conn)
+	ts.Check(err)
+	return string(answer)
+}
+
+// samples are data directories that Apache ZooKeeper wrote.
+const samples = "../../internal/store/testdata"
+
+func copyData(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "copydata SAMPLE DIR")
+	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(filepath.Join(samples, args[0]))))
+}
+
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "damage FILE OFFSET")
+	at, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	b := []byte(ts.ReadFile(args[0]))
+	b[at] ^= 0x55
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o644))
+}
+
+func cut(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "cut FILE SIZE")
+	size, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), size))
+}
