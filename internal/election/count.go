@@ -1,0 +1,112 @@
+package election
+
+import (
+	"time"
+
+	"bellwether/wire"
+)
+
+// standing is the ballot of this server.
+func (e *Election) standing() ballot {
+	return ballot{Vote: e.proposal, round: e.round, state: wire.Looking, fresh: true}
+}
+
+// count looks whether a quorum holds the proposal, and either ends the
+// election or begins to wait for a better vote. Only a better vote makes the
+// wait longer, and all waits of a round together are bounded, so that a server
+// that never falls silent starves nobody.
+func (e *Election) count() {
+	if e.state != wire.Looking || !e.quorum(e.holds) || e.barred {
+		e.settleAt = Never
+		return
+	}
+	if e.complete() {
+		e.decide(e.standing(), Unanimous)
+		return
+	}
+	if e.settleAt != Never {
+		return
+	}
+	wait := e.wait()
+	if e.settleBy == Never {
+		e.settleBy = e.now + settleBound
+	}
+	e.settleAt = min(e.now+wait, e.settleBy)
+	if e.settleAt <= e.now {
+		e.decide(e.standing(), Agreed)
+		return
+	}
+	e.running.wait(wait)
+	e.tell(Settling{Round: e.round, Vote: e.proposal, WaitMS: e.settleAt - e.now})
+}
+
+// holds reports whether a voter's ballot is the proposal.
+func (e *Election) holds(id wire.ServerID) bool {
+	if id == e.id {
+		return true // counts where it is a voter
+	}
+	b, ok := e.votes[id]
+	return ok && b.agrees(e.standing())
+}
+
+// complete reports whether no better vote can come in this round: the
+// candidate and every voter not known to be down have sent the proposal, in
+// messages that cannot be from an earlier time.
+func (e *Election) complete() bool {
+	for _, id := range e.voters {
+		if id == e.id || e.down[id] && id != e.proposal.Leader {
+			continue
+		}
+		if b, ok := e.votes[id]; !ok || !b.fresh || !b.agrees(e.standing()) {
+			return false
+		}
+	}
+	return true
+}
+
+// wait is how long to wait for a better vote, in ms: some round trips to the
+// farthest voter that may have one, as long as that is known of any.
+func (e *Election) wait() int64 {
+	var longest time.Duration
+	for id, took := range e.trips {
+		if id != e.id && !e.down[id] {
+			longest = max(longest, took)
+		}
+	}
+	if longest <= 0 {
+		return settleMax
+	}
+	trips := min(longest, settleMax*time.Millisecond) * settleTrips // cannot overflow
+	ms := (trips + time.Millisecond - 1).Milliseconds()
+	return min(max(ms, settleMin), settleMax)
+}
+
+// decide ends the election with a ballot.
+func (e *Election) decide(b ballot, how Ending) {
+	d := Decision{State: wire.Following, Vote: b.Vote, Round: b.round, Ending: how}
+	switch {
+	case b.Leader == e.id:
+		d.State = wire.Leading
+	case e.observes():
+		d.State = wire.Observing
+	}
+	d.Supporters = e.supportersOf(b, how)
+	e.takeRole(d)
+	e.tell(Decided{Decision: d, TookMS: e.now - e.running.Began})
+}
+
+// supportersOf lists the voters behind a ballot that made a decision.
+func (e *Election) supportersOf(b ballot, how Ending) []wire.ServerID {
+	var ids []wire.ServerID
+	for _, id := range e.voters {
+		mine, ok := e.votes[id]
+		theirs, settled := e.outside[id]
+		switch {
+		case how != Follows && e.holds(id),
+			how == Follows && ok && mine.agrees(b),
+			how == Follows && settled && theirs.agrees(b):
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,246 @@
+package election
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// Times that are not the operator's to choose, in ms.
+const (
+	settleMin   = 5    // least wait for a better vote
+	settleMax   = 200  // most, and what ZooKeeper always waits
+	settleBound = 600  // over all waits of one round
+	settleTrips = 4    // round trips that a wait lasts
+	dialMax     = 2000 // until the candidate must lead
+	answerPause = 50   // between equal answers to one server that has no vote
+)
+
+// Limits on what input from outside can make grow.
+const (
+	// strangersMax bounds the servers without a vote that are remembered.
+	strangersMax = 1024
+	// roundMax bounds rounds, so that they cannot be driven to where they wrap.
+	roundMax wire.Epoch = 1 << 48
+	// epochMax bounds epochs: they are the upper half of a zxid.
+	epochMax wire.Epoch = math.MaxInt32
+)
+
+// Options are the settings of an Election.
+type Options struct {
+	ID        wire.ServerID
+	Committed *ensemble.Membership // never nil
+	Proposed  *ensemble.Membership // as in Configured
+	// Reconfig allows to adopt a newer membership from a notification.
+	Reconfig bool
+	// IntervalMinMS and IntervalMaxMS bound how long an unanswered vote waits
+	// until it is sent again; doubled each time. Zero: 200 and 2000.
+	IntervalMinMS, IntervalMaxMS int64
+}
+
+// Election is one server's part in the elections of its ensemble.
+type Election struct {
+	id       wire.ServerID
+	reconfig bool
+	intervalMin, intervalMax,
+	interval int64
+
+	committed, next *ensemble.Membership // next: proposed, newer, or nil
+	voters          []wire.ServerID      // of both, in order
+	text            string               // of committed, as it is sent
+	parsed          struct {             // the last text of another server
+		text string
+		m    *ensemble.Membership // nil: not readable
+	}
+
+	now      int64
+	began    bool             // Look or Appointed was stepped
+	state    wire.ServerState // Looking, or the role
+	round    wire.Epoch       // the logical clock
+	asked    Look
+	initial  Vote
+	proposal Vote
+	barred   bool // neither candidate nor supporter until synchronised
+	restated bool // a false vote for this server was answered by a new round
+
+	votes   map[wire.ServerID]ballot // of this round
+	outside map[wire.ServerID]ballot // of those that have a role, in any round
+	down    map[wire.ServerID]bool   // during this round
+	trips   map[wire.ServerID]time.Duration
+
+	resendAt int64 // Never outside an election
+	settleAt int64 // end of the wait, Never if none runs
+	settleBy int64 // bound of all waits of the round, Never before the first
+
+	current     ballot // what is told while not looking
+	established bool
+	gaveUp      bool
+	dialBy      int64                  // the candidate must have led by then
+	supporters  map[wire.ServerID]bool // while leading
+
+	asking  map[wire.ServerID]bool   // without a vote, waiting to hear who leads
+	told    map[wire.ServerID]answer // to those without a vote
+	refused map[refusal]bool         // in this election, so that each is told once
+
+	ready   Ready
+	running *Record
+	past    []*Record
+}
+
+// New makes the election of a server that has not begun one: it waits for
+// Look or Appointed and ignores what it hears before.
+func New(o Options) *Election {
+	e := &Election{
+		id: o.ID, reconfig: o.Reconfig, intervalMin: o.IntervalMinMS, intervalMax: o.IntervalMaxMS,
+		votes: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{},
+		down: map[wire.ServerID]bool{}, trips: map[wire.ServerID]time.Duration{},
+		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, refused: map[refusal]bool{},
+		resendAt: Never, settleAt: Never, settleBy: Never, dialBy: Never,
+	}
+	if e.intervalMin <= 0 {
+		e.intervalMin = 200
+	}
+	if e.intervalMax <= 0 {
+		e.intervalMax = 2000
+	}
+	e.intervalMax = max(e.intervalMax, e.intervalMin)
+	e.members(o.Committed, o.Proposed)
+	return e
+}
+
+// Step takes one event, which happened at now, in ms of a clock that does not
+// go back.
+func (e *Election) Step(now int64, ev Event) {
+	e.now = now
+	switch ev := ev.(type) {
+	case Look:
+		e.look(ev)
+	case Appointed:
+		e.appointed(ev)
+	case Configured:
+		e.configured(ev)
+	case RoundTrip:
+		if e.isVoter(ev.Server) {
+			e.trips[ev.Server] = ev.Took
+		}
+	case Heard:
+		if e.began {
+			e.heard(ev)
+		}
+	case Up:
+		e.up(ev.Server)
+	case Down:
+		e.lost(ev.Server)
+	case Linked:
+		e.linked()
+	case Joined:
+		e.joined()
+	case Established:
+		e.establish(ev.Epoch)
+	case Tick:
+		e.tick()
+	}
+}
+
+// Ready hands out what has come of the steps since the last call.
+func (e *Election) Ready() Ready {
+	r := e.ready
+	r.Wake = min(e.resendAt, e.settleAt, e.dialBy)
+	e.ready = Ready{}
+	return r
+}
+
+// State is how things stand.
+type State struct {
+	Role  wire.ServerState
+	Round wire.Epoch
+	// Vote is the proposal while LOOKING, else the decision.
+	Vote Vote
+	// Settling: a quorum agrees, the election waits for a better vote.
+	Settling bool
+	// Barred: this server has no history and only joins a leader.
+	Barred bool
+}
+
+// State returns how things stand after the last Step.
+func (e *Election) State() State {
+	s := State{Role: e.state, Round: e.round, Vote: e.current.Vote, Barred: e.barred}
+	if e.state == wire.Looking {
+		s.Vote, s.Settling = e.proposal, e.settleAt != Never
+	}
+	return s
+}
+
+// tick does what is due.
+func (e *Election) tick() {
+	switch {
+	case e.settleAt <= e.now:
+		e.decide(e.standing(), Agreed)
+	case e.resendAt <= e.now:
+		e.interval = min(2*e.interval, e.intervalMax)
+		e.broadcast()
+	case e.dialBy <= e.now:
+		e.giveUp("it did not lead within the time to join it")
+	}
+}
+
+func (e *Election) tell(h Happening) { e.ready.Happenings = append(e.ready.Happenings, h) }
+
+// members sets the memberships and what follows from them.
+func (e *Election) members(committed, proposed *ensemble.Membership) {
+	if proposed != nil && proposed.Version() <= committed.Version() {
+		proposed = nil
+	}
+	e.committed, e.next, e.text = committed, proposed, committed.String()
+	e.voters = e.voters[:0]
+	for _, m := range e.tracked() {
+		for _, id := range m.Voters() {
+			e.voters = append(e.voters, wire.ServerID(id))
+		}
+	}
+	slices.Sort(e.voters)
+	e.voters = slices.Compact(e.voters)
+}
+
+// tracked are the memberships in which a quorum is needed.
+func (e *Election) tracked() []*ensemble.Membership {
+	if e.next == nil {
+		return []*ensemble.Membership{e.committed}
+	}
+	return []*ensemble.Membership{e.committed, e.next}
+}
+
+func (e *Election) isVoter(id wire.ServerID) bool {
+	_, ok := slices.BinarySearch(e.voters, id)
+	return ok
+}
+
+func (e *Election) isMember(id wire.ServerID) bool {
+	for _, m := range e.tracked() {
+		if _, ok := m.Server(ensemble.ServerID(id)); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// observes reports whether this server is an observer. One that the membership
+// does not name takes part like a follower, without a vote.
+func (e *Election) observes() bool {
+	s, ok := e.committed.Server(ensemble.ServerID(e.id))
+	return ok && s.Role == ensemble.Observer
+}
+
+func (e *Election) weight(id wire.ServerID) int64 {
+	return e.committed.Weight(ensemble.ServerID(id))
+}
+
+// quorum reports whether those for which has is true are a quorum in every
+// membership that counts.
+func (e *Election) quorum(has func(wire.ServerID) bool) bool {
+	ask := func(id ensemble.ServerID) bool { return has(wire.ServerID(id)) }
+	return e.committed.HasQuorum(ask) && (e.next == nil || e.next.HasQuorum(ask))
+}

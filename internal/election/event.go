@@ -1,0 +1,164 @@
+package election
+
+import (
+	"math"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// Event is what happens to an election: one of the types below.
+type Event interface{ event() }
+
+// Look begins an election: at the start of the server, or because it has lost
+// its role.
+type Look struct {
+	// Zxid is that of the newest transaction in the log, committed or not; 0
+	// for an empty one. NoHistory where nothing may be presumed about what
+	// this server once had: it joins an existing leader only.
+	Zxid wire.Zxid
+	// Epoch is the durable currentEpoch.
+	Epoch wire.Epoch
+	// Initialized: an operator's marker says that this server never had a
+	// history, so that an empty log is the truth whatever others have.
+	Initialized bool
+	// Why is told to operators: "started", "the leader's connection ended".
+	Why string
+}
+
+// Heard is a notification from another server.
+type Heard struct {
+	From wire.ServerID
+	// First: it is the first message on its connection, which a server may
+	// have sent before and sends again.
+	First        bool
+	Notification wire.Notification
+}
+
+// Up: a connection to a server exists.
+type Up struct{ Server wire.ServerID }
+
+// Down: a dial was refused, or a connection reset by a server that ended. It
+// must not stand for a time-out, nor for the connection that the larger id's
+// one replaces: who is slow may still have a better vote.
+type Down struct{ Server wire.ServerID }
+
+// RoundTrip is the newest measured time to a server and back.
+type RoundTrip struct {
+	Server wire.ServerID
+	Took   time.Duration
+}
+
+// Linked: the server decided on has accepted this one as a learner, as only a
+// leader does. Until this, Joined, or its own word that it leads, it must be
+// dialled again and again, and is given up after 2 s.
+type Linked struct{}
+
+// Joined: discovery is over. A follower has heard the new epoch from the
+// leader, a leader has it accepted by a quorum.
+type Joined struct{}
+
+// Established: synchronisation is over, this server serves in Epoch.
+type Established struct{ Epoch wire.Epoch }
+
+// Configured: the memberships are now these. Proposed is nil where none is
+// under way; one of a version not above Committed's is ignored.
+type Configured struct{ Committed, Proposed *ensemble.Membership }
+
+// Appointed takes a role without an election: Leader was designated by the
+// reconfiguration at Zxid, or by the leader before it.
+type Appointed struct {
+	Leader wire.ServerID
+	Zxid   wire.Zxid
+}
+
+// Tick: time has passed. The driver steps all that has arrived before it, so
+// that a deadline never wins against a better vote that is already here.
+type Tick struct{}
+
+func (Look) event()        {}
+func (Heard) event()       {}
+func (Up) event()          {}
+func (Down) event()        {}
+func (RoundTrip) event()   {}
+func (Linked) event()      {}
+func (Joined) event()      {}
+func (Established) event() {}
+func (Configured) event()  {}
+func (Appointed) event()   {}
+func (Tick) event()        {}
+
+// Never is the Wake of an election that waits for nothing.
+const Never = math.MaxInt64
+
+// Ready is what is to be done after the steps since the last one, in the order
+// of the fields.
+type Ready struct {
+	// Adopt is a membership learned from another server, to be made durable
+	// as the committed one; the election counts by it already.
+	Adopt *ensemble.Membership
+	// Send holds at most one message to each server: only the latest matters.
+	Send []Message
+	// Decision ends the election; nil while it goes on.
+	Decision *Decision
+	// GiveUp says why the role of the last Decision will come to nothing:
+	// leave it and Look again. Empty: it may yet.
+	GiveUp string
+	// Wake is when to step a Tick at the latest, or Never.
+	Wake int64
+	// Happenings are for the log.
+	Happenings []Happening
+}
+
+// Message is a notification to be sent to one server. An unsent earlier one to
+// the same server is replaced by it; the last one sent is sent again first
+// when the connection had to be made anew.
+type Message struct {
+	To           wire.ServerID
+	Notification wire.Notification
+}
+
+// Decision is how an election ended.
+type Decision struct {
+	State  wire.ServerState // Following, Leading or Observing
+	Vote   Vote
+	Round  wire.Epoch
+	Ending Ending
+	// Supporters are the voters whose votes made it, in order.
+	Supporters []wire.ServerID
+}
+
+// Ending is the reason for which an election ended.
+type Ending uint8
+
+// The endings.
+const (
+	// Unfinished: it goes on.
+	Unfinished Ending = iota
+	// Unanimous: the candidate and every voter not known to be down sent the
+	// same vote, so no better one can come.
+	Unanimous
+	// Agreed: a quorum held the same vote and no better one came in time.
+	Agreed
+	// Follows: a quorum follows a leader that says it leads.
+	Follows
+	// Named: an appointment, no election.
+	Named
+	// Reconfigured: another membership came; a new election began by it.
+	Reconfigured
+	// Superseded: a new election was asked for before this one ended.
+	Superseded
+)
+
+var endings = [...]string{
+	"not over", "every voter that is up voted the same", "a quorum agreed and nothing better came",
+	"a quorum follows this leader", "named without a vote", "the membership changed", "begun anew",
+}
+
+func (e Ending) String() string {
+	if int(e) < len(endings) {
+		return endings[e]
+	}
+	return "?"
+}

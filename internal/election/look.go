@@ -1,0 +1,344 @@
+package election
+
+import (
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// look begins an election with a vote for this server.
+func (e *Election) look(ev Look) {
+	e.closeRecord(ev.Why)
+	e.began, e.state, e.asked = true, wire.Looking, ev
+	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
+	e.restated, e.established, e.supporters = false, false, nil
+	e.dialBy = Never
+	clear(e.outside)
+	clear(e.refused)
+	clear(e.told)
+	clear(e.asking)
+	e.initial = e.ownVote()
+	e.openRecord(ev.Why)
+	e.tell(Began{Round: e.round + 1, Vote: e.initial, Why: ev.Why})
+	e.beginRound(e.round+1, e.initial)
+	e.count()
+}
+
+// empty reports whether the log may be empty because it was lost.
+func (l Look) empty() bool { return l.Zxid == 0 && l.Epoch == 0 && !l.Initialized }
+
+// ownVote is the vote of this server before it has heard any other.
+func (e *Election) ownVote() Vote {
+	if e.observes() {
+		return nobody
+	}
+	v := Vote{Leader: wire.NoServer, Zxid: e.asked.Zxid, PeerEpoch: e.asked.Epoch}
+	if e.barred {
+		v.Zxid = NoHistory
+	}
+	if e.committed.IsVoter(ensemble.ServerID(e.id)) {
+		v.Leader = e.id
+	}
+	return v
+}
+
+// beginRound enters a round with a vote and tells it. Votes of other rounds
+// are forgotten.
+func (e *Election) beginRound(r wire.Epoch, v Vote) {
+	e.round, e.proposal = r, v
+	clear(e.votes)
+	clear(e.down)
+	e.settleAt, e.settleBy = Never, Never
+	e.interval = e.intervalMin
+	e.running.rounds(r)
+	e.broadcast()
+}
+
+// heard takes a notification.
+func (e *Election) heard(h Heard) {
+	n := &h.Notification
+	switch {
+	case h.From == e.id:
+		e.refuse(h.From, "it has this server's own id; give each server its own myid")
+		return
+	case e.adopt(n):
+		return // voters and their votes are others now
+	case !e.isVoter(h.From):
+		e.answerStranger(h.From, n)
+		return
+	}
+	delete(e.down, h.From)
+	if why := implausible(n); why != "" {
+		e.refuse(h.From, why)
+		return
+	}
+	switch {
+	case e.state != wire.Looking:
+		e.heardInRole(h)
+	case n.State == wire.Observing:
+	case n.State == wire.Looking:
+		e.learnHistory(h)
+		e.heardLooking(h)
+	default:
+		e.learnHistory(h)
+		e.heardSettled(h)
+	}
+}
+
+// implausible says why a notification cannot be right; empty if it can.
+func implausible(n *wire.Notification) string {
+	switch {
+	case n.State < wire.Looking || n.State > wire.Observing:
+		return "unknown state"
+	case n.State == wire.Looking && n.ElectionEpoch < 0, n.ElectionEpoch < -1, n.ElectionEpoch > roundMax:
+		return "no election reaches this round"
+	case n.Leader == wire.NoServer:
+		return "" // names nobody, so it is not counted
+	case n.Zxid < NoHistory:
+		return "the zxid is negative"
+	case n.PeerEpoch < -1 || n.PeerEpoch > epochMax:
+		return "no zxid has this epoch"
+	}
+	return ""
+}
+
+// voteOf is the vote in a notification.
+func voteOf(n *wire.Notification) Vote {
+	return Vote{Leader: n.Leader, Zxid: n.Zxid, PeerEpoch: n.PeerEpoch}
+}
+
+// learnHistory withdraws the candidacy of an empty server as soon as it hears
+// that there is history: its own may have been lost with its disk, and a vote
+// of it could elect a server that lacks what the lost one had acknowledged.
+func (e *Election) learnHistory(h Heard) {
+	n := &h.Notification
+	if e.barred || !e.asked.empty() || e.initial.Leader != e.id || n.Zxid <= 0 && n.PeerEpoch <= 0 {
+		return
+	}
+	e.barred = true
+	e.initial = e.ownVote()
+	e.tell(Barred{From: h.From, Vote: voteOf(n)})
+	e.running.Barred = true
+	e.beginRound(e.round, e.initial)
+}
+
+// heardLooking takes the vote of a voter that looks as well.
+func (e *Election) heardLooking(h Heard) {
+	n := &h.Notification
+	v := voteOf(n)
+	switch {
+	case n.ElectionEpoch < e.round:
+		e.running.vote(e.now, h, Earlier)
+		e.send(h.From, e.lookingMessage())
+		return
+	case e.barred || n.Zxid == NoHistory:
+		e.running.vote(e.now, h, NotCounted)
+		return
+	case !e.isVoter(n.Leader):
+		e.refuse(h.From, "it votes for a server that has no vote here")
+		return
+	case e.invented(v):
+		e.restate(h)
+		return
+	}
+	verdict := Worse
+	switch {
+	case n.ElectionEpoch > e.round:
+		verdict = e.joinRound(n.ElectionEpoch, v)
+	case e.beats(v, e.proposal):
+		verdict = Adopted
+		e.improve(v)
+	case v == e.proposal:
+		verdict = Same
+	}
+	e.running.vote(e.now, h, verdict)
+	e.keep(h)
+	e.count()
+}
+
+// joinRound moves to a later round with the better of its vote and the own.
+func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
+	best, verdict := e.initial, JoinedRound
+	if e.beats(v, e.initial) {
+		best, verdict = v, JoinedAdopted
+	}
+	e.tell(LaterRound{From: e.round, To: r})
+	e.beginRound(r, best)
+	return verdict
+}
+
+// improve adopts a better vote of the round and tells it.
+func (e *Election) improve(v Vote) {
+	e.proposal = v
+	e.settleAt = Never
+	e.broadcast()
+}
+
+func (e *Election) beats(a, b Vote) bool { return beats(a, b, e.weight) }
+
+// keep records a ballot of the round. A message sent again does not take back
+// that the same was heard afresh before.
+func (e *Election) keep(h Heard) {
+	n := &h.Notification
+	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State, fresh: !h.First}
+	if old, ok := e.votes[h.From]; ok && old.fresh && old.agrees(b) {
+		b.fresh = true
+	}
+	e.votes[h.From] = b
+}
+
+// invented reports whether a vote gives this server more history than it has:
+// it comes from before a crash that lost some, or from a server with the same
+// id. To adopt it would be to lead without what others elected this server for.
+func (e *Election) invented(v Vote) bool {
+	return v.Leader == e.id && v.history(e.initial) > 0
+}
+
+// restate answers an invented vote by a new round, once in an election: in the
+// old one its holders would not let go of it.
+func (e *Election) restate(h Heard) {
+	n := &h.Notification
+	e.running.vote(e.now, h, Invented)
+	later := n.ElectionEpoch > e.round
+	if h.First || e.restated {
+		if later {
+			e.joinRound(n.ElectionEpoch, e.initial)
+			e.count()
+		}
+		return
+	}
+	e.restated = true
+	e.tell(Restated{From: h.From, Vote: voteOf(n), Own: e.initial})
+	e.beginRound(n.ElectionEpoch+1, e.initial)
+	e.count()
+}
+
+// heardSettled takes the word of a voter that follows or leads: an election
+// ends when a quorum has the same leader, which leads by its own word.
+func (e *Election) heardSettled(h Heard) {
+	n := &h.Notification
+	if !e.isVoter(n.Leader) {
+		e.refuse(h.From, "it follows a server that has no vote here")
+		return
+	}
+	e.running.vote(e.now, h, Settled)
+	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State, version: n.Version, fresh: true}
+	if b.version < wire.NotificationConfig {
+		b.version = 0
+	}
+	if n.ElectionEpoch == e.round && !e.barred {
+		e.keep(h)
+		if e.followed(e.votes, b) {
+			e.decide(b, Follows)
+			return
+		}
+	}
+	e.outside[h.From] = b
+	if e.followed(e.outside, b) {
+		e.round = b.round
+		e.decide(b, Follows)
+		return
+	}
+	e.count()
+}
+
+// followed reports whether those who sent the same as b are a quorum, and the
+// leader they name leads.
+func (e *Election) followed(votes map[wire.ServerID]ballot, b ballot) bool {
+	has := func(id wire.ServerID) bool {
+		o, ok := votes[id]
+		return ok && o.agrees(b)
+	}
+	return e.leads(votes, b) && e.quorum(has)
+}
+
+// leads reports whether the leader of b is one: it says so itself. This server
+// becomes leader that way only by followers of this very round, not by those
+// that still follow it from an earlier one (ZOOKEEPER-1514), and only if what
+// they elected is what it has.
+func (e *Election) leads(votes map[wire.ServerID]ballot, b ballot) bool {
+	if b.Leader == e.id {
+		return !e.barred && b.round == e.round && b.Zxid == e.initial.Zxid
+	}
+	o, ok := votes[b.Leader]
+	return ok && o.state == wire.Leading
+}
+
+// adopt takes over a newer membership from a notification, if it carries one.
+// It reports whether the members changed, so that a new election has begun.
+func (e *Election) adopt(n *wire.Notification) bool {
+	if !e.reconfig || e.state != wire.Looking || n.Version < wire.NotificationConfig || n.Config == e.text {
+		return false
+	}
+	if n.Config != e.parsed.text || e.parsed.m == nil {
+		e.parsed.text = n.Config
+		e.parsed.m, _ = ensemble.Parse(n.Config) // unreadable: the vote still counts
+	}
+	m := e.parsed.m
+	if m == nil || m.Version() <= e.committed.Version() || len(m.Voters()) == 0 {
+		return false
+	}
+	e.ready.Adopt = m
+	e.tell(AdoptedMembers{Version: m.Version(), Was: e.committed.Version()})
+	return e.change(m, e.next)
+}
+
+func (e *Election) configured(ev Configured) { e.change(ev.Committed, ev.Proposed) }
+
+// change sets the memberships. A looking server whose committed members became
+// others begins anew, as does its clock. It reports whether that happened.
+func (e *Election) change(committed, proposed *ensemble.Membership) bool {
+	same := committed.SameMembers(e.committed)
+	e.members(committed, proposed)
+	e.prune()
+	if !e.began || e.state != wire.Looking {
+		return false
+	}
+	if same {
+		e.count()
+		return false
+	}
+	e.endRecord(Reconfigured)
+	e.round = 0
+	again := e.asked
+	again.Why = "the membership changed"
+	e.look(again)
+	return true
+}
+
+// prune forgets what is known of servers that are no voters any more.
+func (e *Election) prune() {
+	gone := func(id wire.ServerID) bool { return !e.isVoter(id) }
+	forget(e.votes, gone)
+	forget(e.outside, gone)
+	forget(e.down, gone)
+	forget(e.trips, gone)
+}
+
+func forget[V any](m map[wire.ServerID]V, gone func(wire.ServerID) bool) {
+	for id := range m {
+		if gone(id) {
+			delete(m, id)
+		}
+	}
+}
+
+// up: a new connection to a voter is worth a new try soon.
+func (e *Election) up(id wire.ServerID) {
+	if e.state != wire.Looking || !e.began || !e.isVoter(id) {
+		return
+	}
+	delete(e.down, id)
+	e.interval = e.intervalMin
+	e.resendAt = min(e.resendAt, e.now+e.interval)
+}
+
+// lost: a server is known to be down, so its vote need not be waited for.
+func (e *Election) lost(id wire.ServerID) {
+	if e.state != wire.Looking || !e.began || !slices.Contains(e.voters, id) || id == e.id {
+		return
+	}
+	e.down[id] = true
+	e.count()
+}

@@ -1,0 +1,483 @@
+package election
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// world is a network of servers that elect, with connections as the protocol
+// has them: one slot per direction for what is not sent yet, the last message
+// sent again on a new connection, refusals by the dead and silence of the cut.
+type world struct {
+	now     int64
+	servers map[wire.ServerID]*server
+	links   map[[2]wire.ServerID]*link // from, to
+	up      map[[2]wire.ServerID]bool  // smaller, larger
+	cut     map[[2]wire.ServerID]bool
+	trips   bool // whether round trips are measured
+	story   []string
+	wrong   []string
+	cast    map[wire.Epoch]map[wire.ServerID][]cast
+}
+
+// server is one of them, with what it has on disk.
+type server struct {
+	id       wire.ServerID
+	alive    bool
+	e        *Election
+	look     Look
+	members  *ensemble.Membership
+	decision *Decision // while it has a role
+	giveUp   string
+	serving  bool
+	proposal Vote // as last seen, with its round
+	round    wire.Epoch
+	since    int64
+}
+
+// link is one direction between two servers.
+type link struct {
+	slot, last *wire.Notification
+	first      bool
+	flight     []flown
+}
+
+type flown struct {
+	n     wire.Notification
+	first bool
+}
+
+// cast is a vote that a server held in a round, and its own history then.
+type cast struct{ vote, own Vote }
+
+// membership makes one of voters and observers.
+func membership(version int64, voters, observers []wire.ServerID, groups map[ensemble.GroupID][]ensemble.ServerID,
+	weights map[ensemble.ServerID]int64) *ensemble.Membership {
+	d := ensemble.Definition{Version: version, Groups: groups, Weights: weights}
+	for role, ids := range [][]wire.ServerID{voters, observers} {
+		for _, id := range ids {
+			d.Servers = append(d.Servers, ensemble.Server{ID: ensemble.ServerID(id), Role: ensemble.Role(role),
+				Addresses: []ensemble.Address{{Host: "127.0.0.1", QuorumPort: 2000 + int(id), ElectionPort: 3000 + int(id)}}})
+		}
+	}
+	m, err := ensemble.New(d)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func newWorld() *world {
+	return &world{
+		servers: map[wire.ServerID]*server{}, links: map[[2]wire.ServerID]*link{},
+		up: map[[2]wire.ServerID]bool{}, cut: map[[2]wire.ServerID]bool{},
+		cast: map[wire.Epoch]map[wire.ServerID][]cast{},
+	}
+}
+
+// add adds a server that is not started.
+func (w *world) add(id wire.ServerID, m *ensemble.Membership) *server {
+	s := &server{id: id, members: m, look: Look{Why: "started"}}
+	w.servers[id] = s
+	return s
+}
+
+func (w *world) ids() []wire.ServerID { return slices.Sorted(maps.Keys(w.servers)) }
+
+func pair(a, b wire.ServerID) [2]wire.ServerID { return [2]wire.ServerID{min(a, b), max(a, b)} }
+
+func (w *world) link(from, to wire.ServerID) *link {
+	k := [2]wire.ServerID{from, to}
+	if w.links[k] == nil {
+		w.links[k] = &link{}
+	}
+	return w.links[k]
+}
+
+func (w *world) tellf(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf("%6d ms  ", w.now)+fmt.Sprintf(format, args...))
+}
+
+func (w *world) wrongf(format string, args ...any) {
+	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+}
+
+// start starts a server's process, which then looks for a leader.
+func (w *world) start(id wire.ServerID) {
+	s := w.servers[id]
+	s.alive, s.round = true, 0
+	s.e = New(Options{ID: id, Committed: s.members, Reconfig: true})
+	w.lookAgain(s, "started")
+}
+
+// lookAgain makes a server look for a leader.
+func (w *world) lookAgain(s *server, why string) {
+	s.look.Why = why
+	s.decision, s.giveUp, s.serving = nil, "", false
+	w.step(s, s.look)
+}
+
+// step steps an event and carries out what comes of it.
+func (w *world) step(s *server, ev Event) {
+	before := s.e.State()
+	s.e.Step(w.now, ev)
+	w.watch(s, before, ev)
+	r := s.e.Ready()
+	for _, h := range r.Happenings {
+		w.tellf("%d %s", s.id, h)
+	}
+	if r.Adopt != nil {
+		s.members = r.Adopt
+	}
+	for _, m := range r.Send {
+		w.tellf("%d → %d %s", s.id, m.To, show(&m.Notification))
+		w.link(s.id, m.To).slot = &m.Notification
+		w.note(s, m.Notification.ElectionEpoch, voteOf(&m.Notification))
+	}
+	if r.Decision != nil {
+		s.decision, s.since = r.Decision, w.now
+		w.checkDecision(s, before, r.Decision)
+	}
+	if r.GiveUp != "" {
+		s.giveUp = r.GiveUp
+	}
+	for _, m := range r.Send {
+		w.pump(s, m.To)
+	}
+	if _, tick := ev.(Tick); tick && r.Wake <= w.now {
+		w.wrongf("%d wants to be woken at %d, at %d", s.id, r.Wake, w.now)
+	}
+}
+
+func show(n *wire.Notification) string {
+	v := voteOf(n)
+	return fmt.Sprintf("%s %s, round %d", n.State, v, n.ElectionEpoch)
+}
+
+// pump sends what waits in the slot, making the connection where there is none.
+func (w *world) pump(s *server, to wire.ServerID) {
+	l := w.link(s.id, to)
+	other := w.servers[to]
+	k := pair(s.id, to)
+	switch {
+	case l.slot == nil || !s.alive || w.cut[k]:
+		return
+	case other == nil || !other.alive:
+		w.step(s, Down{to})
+		return
+	}
+	if !w.up[k] {
+		w.connect(s, other)
+	}
+	if l.slot != nil {
+		w.transmit(s.id, to)
+	}
+}
+
+// connect makes a connection; both ends send their last message again unless
+// they have a newer one.
+func (w *world) connect(a, b *server) {
+	w.up[pair(a.id, b.id)] = true
+	for _, d := range [][2]*server{{a, b}, {b, a}} {
+		l := w.link(d[0].id, d[1].id)
+		l.first, l.flight = true, nil
+		if l.slot == nil && l.last != nil {
+			w.tellf("%d → %d again %s", d[0].id, d[1].id, show(l.last))
+			l.slot = l.last
+		}
+		if l.slot != nil {
+			w.transmit(d[0].id, d[1].id)
+		}
+		w.step(d[0], Up{d[1].id})
+		if w.trips {
+			w.step(d[0], RoundTrip{d[1].id, 1e6})
+		}
+	}
+}
+
+func (w *world) transmit(from, to wire.ServerID) {
+	l := w.link(from, to)
+	l.flight = append(l.flight, flown{*l.slot, l.first})
+	l.last, l.slot, l.first = l.slot, nil, false
+}
+
+// deliver hands over the oldest message on its way; false if there is none.
+func (w *world) deliver(from, to wire.ServerID) bool {
+	l := w.link(from, to)
+	if len(l.flight) == 0 {
+		return false
+	}
+	f := l.flight[0]
+	l.flight = l.flight[1:]
+	w.step(w.servers[to], Heard{From: from, First: f.first, Notification: f.n})
+	return true
+}
+
+// busy lists the links with messages on their way, in order.
+func (w *world) busy() [][2]wire.ServerID {
+	var out [][2]wire.ServerID
+	for k, l := range w.links {
+		if len(l.flight) > 0 {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b [2]wire.ServerID) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	return out
+}
+
+// settle delivers until nothing is on its way, without time passing. It
+// reports whether that came to an end.
+func (w *world) settle() bool {
+	for range 10_000 {
+		links := w.busy()
+		if len(links) == 0 {
+			return true
+		}
+		for _, k := range links {
+			w.deliver(k[0], k[1])
+		}
+	}
+	w.wrongf("messages without end")
+	return false
+}
+
+// sever ends the connection of two servers: what is on its way is lost.
+func (w *world) sever(a, b wire.ServerID) {
+	delete(w.up, pair(a, b))
+	w.link(a, b).flight, w.link(b, a).flight = nil, nil
+}
+
+// crash ends a server's process; those connected to it see a reset.
+func (w *world) crash(id wire.ServerID) {
+	s := w.servers[id]
+	s.alive, s.decision, s.serving = false, nil, false
+	for _, other := range w.ids() {
+		l := w.link(id, other)
+		l.slot, l.last = nil, nil
+		k := pair(id, other)
+		connected := w.up[k]
+		w.sever(id, other)
+		if o := w.servers[other]; connected && !w.cut[k] && o.alive {
+			w.step(o, Down{id})
+		}
+	}
+}
+
+// partition cuts two servers off each other without a sign.
+func (w *world) partition(a, b wire.ServerID) {
+	w.cut[pair(a, b)] = true
+	w.sever(a, b)
+}
+
+// heal removes all cuts; what waits is sent.
+func (w *world) heal() {
+	clear(w.cut)
+	for _, a := range w.ids() {
+		for _, b := range w.ids() {
+			w.pump(w.servers[a], b)
+		}
+	}
+}
+
+// pass lets time pass; deadlines fire, nothing is delivered.
+func (w *world) pass(ms int64) {
+	for range ms {
+		w.now++
+		for _, id := range w.ids() {
+			s := w.servers[id]
+			if s.alive && s.e != nil && w.due(s) {
+				w.step(s, Tick{})
+			}
+		}
+	}
+}
+
+// due reports whether a server wants to be woken. Taking the Ready here would
+// lose duties, but there are none left after each step.
+func (w *world) due(s *server) bool { return s.e.Ready().Wake <= w.now }
+
+// watch notes the votes that are held and checks what holds at every step.
+func (w *world) watch(s *server, before State, ev Event) {
+	st := s.e.State()
+	if st.Role != wire.Looking {
+		return
+	}
+	if _, began := ev.(Look); !began && before.Role == wire.Looking && s.round == st.Round && !st.Barred &&
+		s.e.beats(s.proposal, st.Vote) && before.Round == st.Round {
+		w.wrongf("%d went from %s down to %s in round %d", s.id, s.proposal, st.Vote, st.Round)
+	}
+	s.proposal, s.round = st.Vote, st.Round
+	w.note(s, st.Round, st.Vote)
+}
+
+// note notes that a server held a vote in a round.
+func (w *world) note(s *server, round wire.Epoch, v Vote) {
+	if w.cast[round] == nil {
+		w.cast[round] = map[wire.ServerID][]cast{}
+	}
+	c := cast{v, Vote{s.id, s.look.Zxid, s.look.Epoch}}
+	if votes := w.cast[round][s.id]; !slices.Contains(votes, c) {
+		w.cast[round][s.id] = append(votes, c)
+	}
+}
+
+// checkDecision checks what must hold of a decision (the numbers are those of
+// the safety properties of the protocol's description).
+func (w *world) checkDecision(s *server, before State, d *Decision) {
+	m := ensemble.ServerID(d.Vote.Leader)
+	if d.Ending == Named {
+		return
+	}
+	if !s.members.IsVoter(m) || s.members.Weight(m) == 0 {
+		w.wrongf("%d decided on %d, which cannot lead", s.id, m)
+	}
+	if d.Ending == Follows {
+		if d.State == wire.Leading && d.Round != before.Round {
+			w.wrongf("%d leads by followers of round %d in round %d", s.id, d.Round, before.Round)
+		}
+		return
+	}
+	supports := func(id ensemble.ServerID) bool {
+		for _, c := range w.cast[d.Round][wire.ServerID(id)] {
+			if c.vote == d.Vote {
+				return true
+			}
+		}
+		return wire.ServerID(id) == s.id
+	}
+	if !s.members.HasQuorum(supports) {
+		w.wrongf("%d decided on %s in round %d without a quorum", s.id, d.Vote, d.Round)
+	}
+	for _, id := range d.Supporters {
+		for _, c := range w.cast[d.Round][id] {
+			if c.vote == d.Vote && s.members.Weight(ensemble.ServerID(id)) > 0 && c.own.history(d.Vote) > 0 {
+				w.wrongf("%d decided on %s in round %d, but its supporter %d has %s", s.id, d.Vote, d.Round, id, c.own)
+			}
+		}
+	}
+}
+
+// synchronise does what Zab does after an election: a leader whose followers
+// are a quorum serves a new epoch, and they all have its history then.
+func (w *world) synchronise(leader *server) bool {
+	if leader.decision == nil || leader.decision.State != wire.Leading || leader.serving {
+		return false
+	}
+	with := w.followers(leader)
+	if !leader.members.HasQuorum(func(id ensemble.ServerID) bool { return slices.Contains(with, wire.ServerID(id)) }) {
+		return false
+	}
+	epoch := wire.Epoch(0)
+	for _, id := range with {
+		epoch = max(epoch, w.servers[id].look.Epoch)
+	}
+	for _, id := range with {
+		s := w.servers[id]
+		s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, epoch+1, true
+		w.step(s, Joined{})
+		w.step(s, Established{epoch + 1})
+	}
+	return true
+}
+
+// followers are those who can be a leader's learners now, and itself.
+func (w *world) followers(leader *server) []wire.ServerID {
+	var with []wire.ServerID
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if s.alive && s.decision != nil && s.decision.Vote.Leader == leader.id && !w.cut[pair(id, leader.id)] {
+			with = append(with, id)
+		}
+	}
+	return with
+}
+
+// roles does what servers do whose role has come to nothing.
+func (w *world) roles() {
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if !s.alive || s.decision == nil {
+			continue
+		}
+		if s.giveUp != "" {
+			w.lookAgain(s, s.giveUp)
+			continue
+		}
+		leader := w.servers[s.decision.Vote.Leader]
+		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), wire.ServerID(id)) }
+		leads := leader.alive && leader.decision != nil && leader.decision.State == wire.Leading
+		switch {
+		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
+			w.lookAgain(s, "no quorum follows")
+		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > 2500):
+			w.lookAgain(s, "the leader is gone")
+		case s != leader && leads && leader.serving && !s.serving:
+			s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, leader.look.Epoch, true
+			w.step(s, Established{leader.look.Epoch})
+		case s == leader && !s.serving:
+			w.synchronise(s)
+		}
+	}
+}
+
+// agreed reports whether all servers that are up have the same serving leader.
+func (w *world) agreed() bool {
+	leader := wire.NoServer
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if !s.alive {
+			continue
+		}
+		if s.decision == nil || !s.serving || leader != wire.NoServer && leader != s.decision.Vote.Leader {
+			return false
+		}
+		leader = s.decision.Vote.Leader
+	}
+	return leader != wire.NoServer && w.servers[leader].alive && w.servers[leader].decision.State == wire.Leading
+}
+
+// converge runs without faults for at most ms.
+func (w *world) converge(ms int64) bool {
+	for range ms {
+		for _, k := range w.busy() {
+			for w.deliver(k[0], k[1]) {
+			}
+		}
+		w.roles()
+		if w.agreed() {
+			return true
+		}
+		w.pass(1)
+	}
+	return false
+}
+
+// states tells how all servers stand.
+func (w *world) states() string {
+	var b strings.Builder
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if !s.alive {
+			fmt.Fprintf(&b, "%d down\n", id)
+			continue
+		}
+		st := s.e.State()
+		fmt.Fprintf(&b, "%d %s round %d vote %s", id, st.Role, st.Round, st.Vote)
+		for _, f := range []struct {
+			on   bool
+			word string
+		}{{st.Settling, "settling"}, {st.Barred, "barred"}, {s.serving, "serving"}, {s.giveUp != "", "to give up"}} {
+			if f.on {
+				b.WriteString(", " + f.word)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,117 @@
+package election
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+	"pgregory.net/rapid"
+)
+
+// drawWorld draws an ensemble of 1 to 7 voters, perhaps in groups with weights,
+// and up to two observers, each with a history.
+func drawWorld(t *rapid.T) *world {
+	w := newWorld()
+	w.trips = rapid.Bool().Draw(t, "trips")
+	n := rapid.IntRange(1, 7).Draw(t, "voters")
+	var voters, observers []wire.ServerID
+	for i := range n {
+		voters = append(voters, wire.ServerID(i+1))
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "observers") {
+		observers = append(observers, wire.ServerID(n+i+1))
+	}
+	var groups map[ensemble.GroupID][]ensemble.ServerID
+	var weights map[ensemble.ServerID]int64
+	if n >= 3 && rapid.Bool().Draw(t, "grouped") {
+		groups, weights = map[ensemble.GroupID][]ensemble.ServerID{}, map[ensemble.ServerID]int64{}
+		for _, id := range voters {
+			g := ensemble.GroupID(int(id) % 3)
+			groups[g] = append(groups[g], ensemble.ServerID(id))
+			weights[ensemble.ServerID(id)] = int64(rapid.IntRange(0, 2).Draw(t, "weight"))
+		}
+		weights[1] = 1 // some weight is needed
+	}
+	m := membership(0, voters, observers, groups, weights)
+	for _, id := range append(voters, observers...) {
+		s := w.add(id, m)
+		// All have a history: what empty disks do is told in transcripts.
+		s.look.Epoch = wire.Epoch(rapid.IntRange(1, 2).Draw(t, "epoch"))
+		s.look.Zxid = wire.MakeZxid(s.look.Epoch, uint32(rapid.IntRange(0, 2).Draw(t, "counter")))
+	}
+	return w
+}
+
+// act carries out one random fault or step.
+func act(t *rapid.T, w *world) {
+	ids := w.ids()
+	a := w.servers[rapid.SampledFrom(ids).Draw(t, "a")]
+	b := w.servers[rapid.SampledFrom(ids).Draw(t, "b")]
+	switch rapid.IntRange(0, 15).Draw(t, "act") {
+	case 0:
+		if a.alive {
+			w.crash(a.id)
+		}
+	case 1, 2:
+		if !a.alive {
+			w.start(a.id)
+		}
+	case 3:
+		if a != b {
+			w.partition(a.id, b.id)
+		}
+	case 4:
+		if rapid.Bool().Draw(t, "heal") {
+			w.heal()
+		}
+	case 5:
+		w.sever(a.id, b.id) // nobody is told: the next message makes it anew
+	case 6:
+		w.pass(int64(rapid.IntRange(1, 300).Draw(t, "ms")))
+	case 7:
+		w.pass(int64(rapid.IntRange(1, 10).Draw(t, "short ms")))
+	case 8:
+		w.roles()
+	case 9:
+		if a.serving && a.decision.State == wire.Leading { // something is written
+			a.look.Zxid++
+			if b.serving && b.decision.Vote.Leader == a.id {
+				b.look.Zxid = a.look.Zxid
+			}
+		}
+	default:
+		if links := w.busy(); len(links) > 0 {
+			k := rapid.SampledFrom(links).Draw(t, "link")
+			w.deliver(k[0], k[1])
+		}
+	}
+}
+
+// TestElectionsOfARandomNetwork: whatever is delayed, lost, cut or ends, each
+// decision has its quorum, its candidate the newest history of it, and no
+// server goes down in its round; and when the faults end, all agree on a
+// leader that leads.
+func TestElectionsOfARandomNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		for range rapid.IntRange(0, 150).Draw(t, "acts") {
+			act(t, w)
+			if len(w.wrong) > 0 {
+				t.Fatalf("%s\n%s", w.wrong[0], strings.Join(w.story, "\n"))
+			}
+		}
+		w.heal()
+		for _, id := range w.ids() {
+			if !w.servers[id].alive {
+				w.start(id)
+			}
+		}
+		if !w.converge(30_000) {
+			t.Fatalf("no leader:\n%s%s", strings.Join(w.story, "\n"), w.states())
+		}
+		if len(w.wrong) > 0 {
+			t.Fatalf("%s\n%s", w.wrong[0], strings.Join(w.story, "\n"))
+		}
+	})
+}

@@ -1,0 +1,311 @@
+package election
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// Limits of what is recorded.
+const (
+	recordsMax = 64  // elections of one server
+	heardMax   = 256 // votes of one election
+	roundsMax  = 32
+)
+
+// Verdict is what became of a vote that was heard.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Adopted       Verdict = iota // better than the own proposal
+	Same                         // the own proposal
+	Worse                        // counted, not adopted
+	JoinedRound                  // of a later round, worse than the own vote
+	JoinedAdopted                // of a later round, and better
+	Earlier                      // of an earlier round: answered
+	Settled                      // by a server that has a role
+	NotCounted                   // without history, or heard without history
+	Invented                     // gives this server what it does not have
+)
+
+var verdicts = [...]string{
+	"better, adopted", "the same", "worse", "a later round, joined with the own vote",
+	"a later round, joined and adopted", "an earlier round, answered", "has a role", "not counted",
+	"more than this server has, refused",
+}
+
+func (v Verdict) String() string {
+	if int(v) < len(verdicts) {
+		return verdicts[v]
+	}
+	return "?"
+}
+
+// HeardVote is a vote as it arrived.
+type HeardVote struct {
+	AtMS    int64 // since the election began
+	From    wire.ServerID
+	State   wire.ServerState
+	Vote    Vote
+	Round   wire.Epoch
+	Verdict Verdict
+}
+
+// Phase is a part of the time from the loss of a leader to service.
+type Phase uint8
+
+// The phases, in order.
+const (
+	Search      Phase = iota // look: until the decision
+	Discover                 // until the epoch is agreed on
+	Synchronise              // until the histories are equal
+	Serve                    // until the role ends
+	Over
+)
+
+var phases = [...]string{"look", "discover", "synchronise", "serve", "over"}
+
+func (p Phase) String() string {
+	if int(p) < len(phases) {
+		return phases[p]
+	}
+	return "?"
+}
+
+// Record is one election as one server saw it, and what came of it.
+type Record struct {
+	Server   wire.ServerID
+	Began    int64 // the clock's ms
+	Why      string
+	Own      Vote
+	Barred   bool
+	Rounds   []wire.Epoch // one after the other
+	Votes    []HeardVote
+	Dropped  int     // votes beyond the limit, not kept
+	Waits    []int64 // for better votes, in ms
+	Sent     int     // notifications
+	Decision Decision
+	Epoch    wire.Epoch // in which it served, 0 if it did not
+	// Phase is where it stands; PhaseMS what each phase took that is over.
+	Phase   Phase
+	PhaseMS [Over]int64
+	// Ended is why it is over; empty while it lasts.
+	Ended string
+
+	phaseBegan int64
+}
+
+// Records returns the last elections of this server, oldest first, the running
+// one last. They are copies.
+func (e *Election) Records() []Record {
+	out := make([]Record, 0, len(e.past)+1)
+	for _, r := range e.past {
+		out = append(out, r.copy())
+	}
+	if e.running != nil {
+		out = append(out, e.running.copy())
+	}
+	return out
+}
+
+func (r *Record) copy() Record {
+	c := *r
+	c.Rounds, c.Votes, c.Waits = slices.Clone(r.Rounds), slices.Clone(r.Votes), slices.Clone(r.Waits)
+	c.Decision.Supporters = slices.Clone(r.Decision.Supporters)
+	return c
+}
+
+// openRecord begins the record of an election.
+func (e *Election) openRecord(why string) {
+	e.running = &Record{Server: e.id, Began: e.now, Why: why, Own: e.initial, Barred: e.barred, phaseBegan: e.now}
+}
+
+// closeRecord puts the running record to the past ones; why is what comes next.
+func (e *Election) closeRecord(why string) {
+	r := e.running
+	if r == nil {
+		return
+	}
+	if r.Decision.Ending == Unfinished {
+		r.Decision.Ending = Superseded
+	}
+	r.reach(Over, e.now)
+	r.Ended = why
+	e.running = nil
+	if len(e.past) == recordsMax {
+		e.past = slices.Delete(e.past, 0, 1)
+	}
+	e.past = append(e.past, r)
+}
+
+// endRecord says how the running election ends without a decision.
+func (e *Election) endRecord(how Ending) { e.running.Decision.Ending = how }
+
+// reach enters a phase; those before it that were skipped took no time.
+func (r *Record) reach(p Phase, now int64) {
+	if r == nil || p <= r.Phase {
+		return
+	}
+	r.PhaseMS[r.Phase] = now - r.phaseBegan
+	r.Phase, r.phaseBegan = p, now
+}
+
+func (r *Record) decide(now int64, d Decision) {
+	r.Decision = d
+	r.reach(Discover, now)
+}
+
+func (r *Record) establish(now int64, epoch wire.Epoch) {
+	if r != nil {
+		r.Epoch = epoch
+	}
+	r.reach(Serve, now)
+}
+
+func (r *Record) rounds(n wire.Epoch) {
+	if len(r.Rounds) < roundsMax {
+		r.Rounds = append(r.Rounds, n)
+	} else {
+		r.Rounds[roundsMax-1] = n
+	}
+}
+
+func (r *Record) wait(ms int64) {
+	if len(r.Waits) < roundsMax {
+		r.Waits = append(r.Waits, ms)
+	}
+}
+
+func (r *Record) sent() {
+	if r != nil {
+		r.Sent++
+	}
+}
+
+// vote records what was heard.
+func (r *Record) vote(now int64, h Heard, v Verdict) {
+	if len(r.Votes) >= heardMax {
+		r.Dropped++
+		return
+	}
+	n := &h.Notification
+	r.Votes = append(r.Votes, HeardVote{now - r.Began, h.From, n.State, voteOf(n), n.ElectionEpoch, v})
+}
+
+// String is the election in a line.
+func (r *Record) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "server %d", r.Server)
+	if n := len(r.Rounds); n > 0 {
+		fmt.Fprintf(&b, " round %d", r.Rounds[n-1])
+	}
+	fmt.Fprintf(&b, ": %s; ", r.Why)
+	if r.Phase == Search || r.Decision.Ending == Superseded || r.Decision.Ending == Reconfigured {
+		b.WriteString(r.Decision.Ending.String())
+	} else {
+		fmt.Fprintf(&b, "%s %d, %s", r.Decision.State, r.Decision.Vote.Leader, r.Decision.Ending)
+	}
+	r.times(&b)
+	if r.Ended != "" {
+		fmt.Fprintf(&b, "; ended: %s", r.Ended)
+	}
+	return b.String()
+}
+
+// times appends what each phase took.
+func (r *Record) times(b *strings.Builder) {
+	sep := "; "
+	for p := Search; p < Over && p <= r.Phase; p++ {
+		switch {
+		case p < r.Phase && (p == Search || r.PhaseMS[p] > 0):
+			fmt.Fprintf(b, "%s%s %d ms", sep, p, r.PhaseMS[p])
+		case p == r.Phase:
+			fmt.Fprintf(b, "%s%s, lasting", sep, p)
+		default:
+			continue
+		}
+		sep = ", "
+	}
+}
+
+// Explain tells the election as a story, with the reason for which the winner won.
+func (r *Record) Explain() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Server %d looked for a leader: %s.\n", r.Server, r.Why)
+	if len(r.Rounds) > 0 {
+		fmt.Fprintf(&b, "  +0 ms  votes for %s in round %d\n", r.Own, r.Rounds[0])
+	}
+	for _, v := range r.Votes {
+		fmt.Fprintf(&b, "  +%d ms  %d, %s in round %d, for %s: %s\n", v.AtMS, v.From, v.State, v.Round, v.Vote, v.Verdict)
+	}
+	if r.Dropped > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", r.Dropped)
+	}
+	if r.Barred {
+		b.WriteString("It had no history, so it could only join a leader.\n")
+	}
+	if len(r.Waits) > 0 {
+		fmt.Fprintf(&b, "It waited for better votes: %s ms at most.\n", strings.Trim(fmt.Sprint(r.Waits), "[]"))
+	}
+	r.explainEnd(&b)
+	return b.String()
+}
+
+func (r *Record) explainEnd(b *strings.Builder) {
+	d := &r.Decision
+	switch d.Ending {
+	case Unfinished, Superseded, Reconfigured:
+		fmt.Fprintf(b, "It came to no decision: %s", d.Ending)
+	case Named:
+		fmt.Fprintf(b, "%s %d: %s", d.State, d.Vote.Leader, d.Ending)
+	default:
+		fmt.Fprintf(b, "%s %d in round %d: %s (%s).\n", d.State, d.Vote.Leader, d.Round, d.Ending, list(d.Supporters))
+		b.WriteString(r.reason())
+	}
+	r.times(b)
+	b.WriteString(".\n")
+	if r.Ended != "" {
+		fmt.Fprintf(b, "It ended: %s.\n", r.Ended)
+	}
+}
+
+// reason says what the winner had that the next best candidate had not.
+func (r *Record) reason() string {
+	d := &r.Decision
+	if d.Ending == Follows {
+		return fmt.Sprintf("%d led already", d.Vote.Leader)
+	}
+	second, ok := r.runnerUp()
+	switch {
+	case !ok:
+		return fmt.Sprintf("%d was the only candidate", d.Vote.Leader)
+	case d.Vote.PeerEpoch != second.PeerEpoch:
+		return fmt.Sprintf("%d won over %d by its epoch, %d against %d", d.Vote.Leader, second.Leader, d.Vote.PeerEpoch, second.PeerEpoch)
+	case d.Vote.Zxid != second.Zxid:
+		return fmt.Sprintf("%d won over %d by its history, %s against %s", d.Vote.Leader, second.Leader, d.Vote.Zxid, second.Zxid)
+	}
+	return fmt.Sprintf("%d won over %d by its id, their histories being equal", d.Vote.Leader, second.Leader)
+}
+
+// runnerUp is the best vote of the round for anybody else.
+func (r *Record) runnerUp() (Vote, bool) {
+	best, ok := nobody, false
+	consider := func(v Vote) {
+		if v.Leader != r.Decision.Vote.Leader && v.Leader != wire.NoServer && v.Zxid != NoHistory && (!ok || v.Compare(best) > 0) {
+			best, ok = v, true
+		}
+	}
+	consider(r.Own)
+	for _, v := range r.Votes {
+		if v.State == wire.Looking && v.Round == r.Decision.Round {
+			consider(v.Vote)
+		}
+	}
+	return best, ok
+}
+
+// list writes server ids with blanks between.
+func list(ids []wire.ServerID) string { return strings.Trim(fmt.Sprint(ids), "[]") }

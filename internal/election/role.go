@@ -1,0 +1,134 @@
+package election
+
+import "bellwether/wire"
+
+// takeRole enters the role of a decision.
+func (e *Election) takeRole(d Decision) {
+	e.state = d.State
+	e.current = ballot{Vote: d.Vote, round: d.Round, state: d.State}
+	e.resendAt, e.settleAt, e.settleBy = Never, Never, Never
+	e.established, e.gaveUp = false, false
+	e.supporters = nil
+	e.dialBy = Never
+	if d.State == wire.Leading {
+		e.supporters = map[wire.ServerID]bool{e.id: true}
+		for _, id := range d.Supporters {
+			e.supporters[id] = true
+		}
+	} else {
+		e.dialBy = e.now + dialMax
+	}
+	e.ready.Decision, e.ready.GiveUp = &d, ""
+	e.running.decide(e.now, d)
+	e.tellAsking()
+}
+
+// appointed takes a role without an election. What is told then has no round
+// and no epoch until the leader is established.
+func (e *Election) appointed(ev Appointed) {
+	e.closeRecord("a leader was named")
+	e.began, e.asked = true, Look{Zxid: ev.Zxid}
+	e.openRecord("a leader was named")
+	d := Decision{State: wire.Following, Vote: Vote{ev.Leader, ev.Zxid, -1}, Round: -1, Ending: Named}
+	switch {
+	case ev.Leader == e.id:
+		d.State = wire.Leading
+	case e.observes():
+		d.State = wire.Observing
+	}
+	if d.State == wire.Leading {
+		d.Supporters = e.voters
+	}
+	e.takeRole(d)
+	e.tell(Decided{Decision: d})
+}
+
+// heardInRole answers a voter that looks and, while the role has yet to
+// succeed, watches for signs that it will not.
+func (e *Election) heardInRole(h Heard) {
+	n := &h.Notification
+	waits := e.state != wire.Leading && !e.established && h.From == e.current.Leader
+	switch {
+	case waits:
+		e.heardCandidate(h)
+	case e.state == wire.Leading && !e.established:
+		e.heardSupporter(h)
+	}
+	if n.State != wire.Looking || waits && voteOf(n) == e.current.Vote && n.ElectionEpoch == e.current.round {
+		// A candidate in its own wait for a better vote would wait anew after
+		// each message; it has this server's vote.
+		return
+	}
+	e.send(h.From, e.roleMessage(e.current.round))
+}
+
+// heardCandidate: the server that was decided on says what it thinks itself.
+func (e *Election) heardCandidate(h Heard) {
+	n := &h.Notification
+	itself := n.Leader == e.current.Leader
+	switch {
+	case n.State == wire.Leading && itself:
+		e.dialBy = Never
+	case n.State == wire.Looking && n.ElectionEpoch > e.current.round && !e.named():
+		e.giveUp("it looks for a leader in a later round")
+	case !itself && !h.First && (n.ElectionEpoch == e.current.round || n.State != wire.Looking && n.ElectionEpoch > e.current.round):
+		e.giveUp("it is for another server now")
+	}
+}
+
+// named reports whether the role came without a vote, so without a round.
+func (e *Election) named() bool { return e.current.round < 0 }
+
+// heardSupporter: one of those that made this server leader may have changed
+// its mind (ZOOKEEPER-3109). When the rest is no quorum, waiting for it would
+// be in vain.
+func (e *Election) heardSupporter(h Heard) {
+	n := &h.Notification
+	if h.First || !e.supporters[h.From] || e.named() {
+		return
+	}
+	left := n.ElectionEpoch > e.current.round && n.State == wire.Looking ||
+		n.ElectionEpoch >= e.current.round && n.Leader != e.id
+	if !left {
+		return
+	}
+	delete(e.supporters, h.From)
+	if !e.quorum(func(id wire.ServerID) bool { return e.supporters[id] }) {
+		e.giveUp("voters that supported it look again")
+	}
+}
+
+// giveUp advises to leave the role, once.
+func (e *Election) giveUp(why string) {
+	e.dialBy = Never
+	if e.gaveUp {
+		return
+	}
+	e.gaveUp = true
+	e.ready.GiveUp = why
+	e.tell(Abandoned{Leader: e.current.Leader, Why: why})
+}
+
+// linked: the candidate leads, so that dialling it is over.
+func (e *Election) linked() { e.dialBy = Never }
+
+// joined: from here on the links between leader and learners tell how it goes.
+func (e *Election) joined() {
+	if e.state == wire.Looking {
+		return
+	}
+	e.dialBy = Never
+	e.running.reach(Synchronise, e.now)
+}
+
+// establish ends the doubtful time of a role. What is told from now on carries
+// the epoch in which this server serves (ZOOKEEPER-1732).
+func (e *Election) establish(epoch wire.Epoch) {
+	if e.state == wire.Looking {
+		return
+	}
+	e.established = true
+	e.dialBy = Never
+	e.current.PeerEpoch = epoch
+	e.running.establish(e.now, epoch)
+}

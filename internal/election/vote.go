@@ -1,0 +1,80 @@
+package election
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"bellwether/wire"
+)
+
+// NoHistory is the zxid of a vote by a server that must not be elected nor
+// help to elect: its database is missing. Others ignore such votes.
+const NoHistory wire.Zxid = -1
+
+// Vote names a candidate and the history it is known to have.
+type Vote struct {
+	Leader    wire.ServerID // wire.NoServer: nobody
+	Zxid      wire.Zxid     // the newest transaction in the candidate's log
+	PeerEpoch wire.Epoch    // the candidate's current epoch
+}
+
+// nobody is the vote of an observer.
+var nobody = Vote{Leader: wire.NoServer, Zxid: math.MinInt64, PeerEpoch: math.MinInt64}
+
+// Compare orders votes by peer epoch, zxid and id, all of them signed.
+func (v Vote) Compare(o Vote) int {
+	return cmp.Or(v.history(o), cmp.Compare(v.Leader, o.Leader))
+}
+
+// history compares the histories alone.
+func (v Vote) history(o Vote) int {
+	return cmp.Or(cmp.Compare(v.PeerEpoch, o.PeerEpoch), cmp.Compare(v.Zxid, o.Zxid))
+}
+
+func (v Vote) String() string {
+	if v.Leader == wire.NoServer {
+		return "nobody"
+	}
+	if v.Zxid == NoHistory {
+		return fmt.Sprintf("%d without history", v.Leader)
+	}
+	return fmt.Sprintf("%d at %s of epoch %d", v.Leader, v.Zxid, v.PeerEpoch)
+}
+
+// beats reports whether vote a is to be adopted in place of b, where weigh
+// tells a server's weight. A server without weight is never adopted, and its
+// own vote for itself gives way to any candidate with weight.
+func beats(a, b Vote, weigh func(wire.ServerID) int64) bool {
+	if weigh(a.Leader) == 0 {
+		return false
+	}
+	return a.Compare(b) > 0 || weigh(b.Leader) == 0 && b.Leader != wire.NoServer
+}
+
+// ballot is a vote as it was heard: with the sender's state and round. version
+// is that of the message for one that says FOLLOWING or LEADING, as long as it
+// is not kept among the votes of the own round, and 0 otherwise.
+type ballot struct {
+	Vote
+	round   wire.Epoch
+	state   wire.ServerState
+	version wire.NotificationVersion
+	// fresh: not the first message of a connection, which may be one sent
+	// again from an earlier time.
+	fresh bool
+}
+
+// agrees reports whether two ballots count as the same vote. While either
+// sender looks, everything must be equal. Members of a running ensemble may
+// rightly differ in zxid and round (ZOOKEEPER-1805), and where just one of the
+// two comes from before 3.4.6 in the epoch as well (ZOOKEEPER-1732).
+func (b ballot) agrees(o ballot) bool {
+	switch {
+	case b.state == wire.Looking || o.state == wire.Looking:
+		return b.Vote == o.Vote && b.round == o.round
+	case (b.version > 0) != (o.version > 0):
+		return b.Leader == o.Leader
+	}
+	return b.Leader == o.Leader && b.PeerEpoch == o.PeerEpoch
+}
