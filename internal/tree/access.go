@@ -116,10 +116,14 @@ func provesIdentity(scheme string) bool {
 	return scheme == schemeDigest || scheme == schemeX509 || scheme == schemeSASL
 }
 
+// expandMax bounds how many bytes the ids that stand in for `auth` may take
+// in one request: many entries times many logins would be a large list.
+const expandMax = wire.FrameMax
+
 // resolveACL turns the list of a request into the one that is stored: no
 // entry twice, `auth` replaced by the ids of the connection. False: it is no
-// valid list.
-func (t *Tree) resolveACL(list []wire.ACL, ids []wire.ID) ([]wire.ACL, bool) {
+// valid list, or becomes too long.
+func (p *proposal) resolveACL(list []wire.ACL) ([]wire.ACL, bool) {
 	if isOpen(list) && list != nil {
 		return list, true
 	}
@@ -137,21 +141,27 @@ func (t *Tree) resolveACL(list []wire.ACL, ids []wire.ID) ([]wire.ACL, bool) {
 		case again:
 		case entry.ID.Scheme == schemeAuth:
 			before := len(out)
-			for _, id := range ids {
-				if provesIdentity(id.Scheme) {
-					out = append(out, wire.ACL{Perms: entry.Perms, ID: id})
-				}
-			}
-			if len(out) == before {
+			if out = p.expand(out, entry.Perms); len(out) == before || p.expanded > expandMax {
 				return nil, false
 			}
-		case !t.validID(entry.ID):
+		case !p.t.validID(entry.ID):
 			return nil, false
 		default:
 			out = append(out, entry)
 		}
 	}
 	return out, len(out) > 0
+}
+
+// expand appends an entry for each id of the connection that proves who it is.
+func (p *proposal) expand(out []wire.ACL, perms int32) []wire.ACL {
+	for _, id := range p.ids {
+		if provesIdentity(id.Scheme) && p.expanded <= expandMax {
+			p.expanded += len(id.Scheme) + len(id.ID) + 3*4
+			out = append(out, wire.ACL{Perms: perms, ID: id})
+		}
+	}
+	return out
 }
 
 // validID reports whether an entry may hold the id.

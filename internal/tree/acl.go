@@ -13,7 +13,7 @@ func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, wire.TxnBo
 	if !validPath(r.Path) {
 		return op, nil, wire.ErrBadArguments
 	}
-	acl, ok := t.resolveACL(r.ACL, p.ids)
+	acl, ok := p.resolveACL(r.ACL)
 	if !ok {
 		return op, nil, wire.ErrInvalidACL
 	}

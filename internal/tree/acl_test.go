@@ -62,13 +62,39 @@ func TestResolveACL(t *testing.T) {
 		{[]wire.ACL{acl(31, "sasl:bob")}, plain, ""},
 		{[]wire.ACL{acl(31, "key:x")}, plain, ""},
 	} {
-		got, ok := New(Options{}).resolveACL(row.list, row.ids)
+		p := proposal{t: New(Options{}), ids: row.ids}
+		got, ok := p.resolveACL(row.list)
 		if text := fmt.Sprint(got); ok != (row.want != "") || ok && text != row.want {
 			t.Errorf("%v: %s %v, want %s", row.list, text, ok, row.want)
 		}
 	}
-	if _, ok := New(Options{SchemeSASL: true}).resolveACL([]wire.ACL{acl(31, "sasl:bob")}, nil); !ok {
+	p := proposal{t: New(Options{SchemeSASL: true})}
+	if _, ok := p.resolveACL([]wire.ACL{acl(31, "sasl:bob")}); !ok {
 		t.Error("sasl is refused though switched on")
+	}
+}
+
+// TestExpansionIsBounded: many entries of auth times many logins are refused
+// before they take memory.
+func TestExpansionIsBounded(t *testing.T) {
+	w := newWorld(t, Options{})
+	var list []wire.ACL
+	var ids []wire.ID
+	for i := range 10_000 {
+		list = append(list, acl(1, fmt.Sprint("auth:", i)))
+		ids = append(ids, id(fmt.Sprintf("digest:user:%010d", i)))
+	}
+	before := liveHeap()
+	w.expect("too much", createACL("/a", list...).by(alice, ids...), wire.ErrInvalidACL)
+	w.expect("one entry", createACL("/a", list[0]).by(alice, ids...), wire.OK)
+	w.expect("one login", createACL("/b", list...).by(alice, ids[0]), wire.OK)
+	one := wire.Op{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: "/c", ACL: list[:20]}}
+	two := wire.Op{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: "/d", ACL: list[:20]}}
+	if got := results(w.ok(multi(one, two).by(alice, ids[:900]...))); got != "-1:0 -1:-114 " {
+		t.Errorf("in a multi: %s", got)
+	}
+	if grown := int64(liveHeap()) - int64(before); grown > 16*expandMax {
+		t.Errorf("%d bytes are kept", grown)
 	}
 }
 
@@ -199,5 +225,24 @@ func TestACLTable(t *testing.T) {
 	w.ok(createACL("/z", a))
 	if key := w.tree.acls.entries[w.tree.find("/z").acl].key; key != 4 {
 		t.Errorf("key %d is used twice or left out", key)
+	}
+}
+
+// TestListsAreCheckedOnce (etcd 14571): the leader alone asks who may; a
+// server that applies the transaction does not ask again.
+func TestListsAreCheckedOnce(t *testing.T) {
+	w := newWorld(t, Options{})
+	me := id("digest:me:x")
+	w.ok(createACL("/mine", acl(31, "digest:me:x")))
+	w.expect("another", setData("/mine", "x", -1), wire.ErrNoAuth)
+	w.ok(setData("/mine", "x", -1).by(alice, me))
+	w.ok(createACL("/mine/kid", acl(0, "digest:me:x")).by(alice, me))
+	w.ok(remove("/mine/kid", -1).by(alice, me))
+	follower := New(Options{Seed: 4})
+	for _, txn := range w.txns {
+		follower.Apply(txn)
+	}
+	if d := diff(dump(w.tree), dump(follower)); d != "" {
+		t.Errorf("differs:%s", d)
 	}
 }

@@ -47,7 +47,7 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	if !ok {
 		return op, nil, wire.ErrBadArguments
 	}
-	acl, ok := t.resolveACL(r.ACL, p.ids)
+	acl, ok := p.resolveACL(r.ACL)
 	if !ok {
 		return op, nil, wire.ErrInvalidACL
 	}
@@ -143,13 +143,19 @@ type created struct {
 	owner   int64
 }
 
-func (t *Tree) applyCreate(c *created, h *wire.TxnHeader) (*node, wire.Code) {
-	up, name, ok := splitPath(c.path)
-	if !ok {
-		return nil, wire.ErrNoNode
+// above finds the parent of the znode that a transaction creates or deletes,
+// nil where there is none or the path is no path of a child.
+func (t *Tree) above(path string) (parent *node, up, name string) {
+	up, name, ok := splitPath(path)
+	if !ok || name == "" || up == "/" {
+		return nil, "", ""
 	}
-	parent := t.find(up)
-	if parent == nil || name == "" {
+	return t.find(up), up, name
+}
+
+func (t *Tree) applyCreate(c *created, h *wire.TxnHeader) (*node, wire.Code) {
+	parent, up, name := t.above(c.path)
+	if parent == nil {
 		return nil, wire.ErrNoNode
 	}
 	n := parent.kids.get(name, t.key.name(name))

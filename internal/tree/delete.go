@@ -90,12 +90,8 @@ func (t *Tree) DueContainers(nowMS int64) []string {
 // applyDelete removes a znode. The parent learns of it even where the znode
 // is gone already, as a fuzzy snapshot may have it.
 func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
-	up, name, ok := splitPath(path)
-	if !ok || path == "/" {
-		return wire.ErrNoNode
-	}
-	parent := t.find(up)
-	if parent == nil || name == "" {
+	parent, up, name := t.above(path)
+	if parent == nil {
 		return wire.ErrNoNode
 	}
 	if z > parent.pzxid {

@@ -11,9 +11,6 @@ import (
 // its path (the root's is empty), its data, and its stat. A znode keeps the
 // part over path and data, so that a change of its stat costs 60 bytes.
 
-// digestStat is the encoded length of a stat in the digest.
-const digestStat = 60
-
 // crcOf is the digest's beginning, over path and data.
 func (t *Tree) crcOf(path string, data []byte) uint32 {
 	if path == "/" {

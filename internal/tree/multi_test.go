@@ -96,7 +96,7 @@ func TestMultiFailure(t *testing.T) {
 	w.tree.AddWatch(c, "/", wire.WatchPersistentRecursive)
 	c.take()
 	before := dump(w.tree)
-	req := multi(opCreate("/a", 0), opSet("/n", "x", 0), opDelete("/n"), opCheck("/n", -1), opCreate("/b", 0), opCreate("/c", 9-9))
+	req := multi(opCreate("/a", 0), opSet("/n", "x", 0), opDelete("/n"), opCheck("/n", -1), opCreate("/b", 0), opCreate("/c", 0))
 	txn, _ := w.prepare(req)
 	if txn.Type != wire.OpMulti || txn.Digest == nil {
 		t.Fatalf("transaction %+v", txn)

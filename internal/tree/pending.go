@@ -143,6 +143,8 @@ type proposal struct {
 	ids     []wire.ID
 	multi   bool
 	undo    []undo
+	// expanded is how many bytes of ids have come in place of `auth`.
+	expanded int
 }
 
 // undo is what the overlay held of a path before.

@@ -159,10 +159,27 @@ func (t *Tree) prepareCloseSession(p *proposal) (wire.TxnBody, wire.Code) {
 		p.remove(path)
 	}
 	p.setSession(false)
-	if paths == nil {
-		paths = []string{} // on disk, null is something else
+	return &wire.CloseSessionTxn{Paths: listed(paths)}, wire.OK
+}
+
+// closeListMax bounds the bytes of a closeSession's list. A record beyond
+// jute.maxbuffer could not be read back. What is left out is deleted all the
+// same, as everything is that the session owns.
+const closeListMax = wire.FrameMax / 2
+
+// listed is as much of the paths as the transaction names; never null, which
+// on disk is something else.
+func listed(paths []string) []string {
+	size := 0
+	for i, path := range paths {
+		if size += 4 + len(path); size > closeListMax {
+			return paths[:i:i]
+		}
 	}
-	return &wire.CloseSessionTxn{Paths: paths}, wire.OK
+	if paths == nil {
+		return []string{}
+	}
+	return paths
 }
 
 // setSession notes that the session is opened or closed.

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"bellwether/wire"
@@ -46,7 +47,6 @@ func TestSessionLife(t *testing.T) {
 	if c := w.tree.Counts(); c.Sessions != 0 || c.Ephemerals != 0 || len(w.tree.sessions) != 0 {
 		t.Errorf("counts %+v", c)
 	}
-	txn = w.txns[len(w.txns)-1]
 	w.open(alice)
 	if txn, _ = w.prepare(closeSession(alice)); txn.Body.(*wire.CloseSessionTxn).Paths == nil {
 		t.Error("a session without ephemerals closes with null paths, not with none")
@@ -152,6 +152,25 @@ func TestCloseSessionOfOldLogs(t *testing.T) {
 	if w.exists("/b") || !w.exists("/c") {
 		t.Error("/b is left, or /c gone")
 	}
+}
+
+// TestCloseSessionWithALongList: the transaction stays readable, everything
+// is deleted, and the digest is right.
+func TestCloseSessionWithALongList(t *testing.T) {
+	w := newWorld(t, Options{})
+	long := "/" + strings.Repeat("x", 50_000)
+	for i := range 20 {
+		w.ok(create(fmt.Sprintf("%s%02d", long, i), wire.FlagEphemeral))
+	}
+	w.ok(closeSession(alice))
+	txn := w.txns[len(w.txns)-1]
+	if n := len(txn.Body.(*wire.CloseSessionTxn).Paths); n != 10 || len(txn.Append(nil)) > wire.FrameMax {
+		t.Errorf("%d paths are listed in %d bytes", n, len(txn.Append(nil)))
+	}
+	if c := w.tree.Counts(); c.Ephemerals != 0 || c.Nodes != 5 {
+		t.Errorf("left: %+v", c)
+	}
+	audit(t, w.tree)
 }
 
 func TestEphemerals(t *testing.T) {

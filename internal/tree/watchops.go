@@ -1,6 +1,10 @@
 package tree
 
-import "bellwether/wire"
+import (
+	"strings"
+
+	"bellwether/wire"
+)
 
 // AddWatch answers addWatch. The znode need not exist; no permission is asked.
 func (t *Tree) AddWatch(c Client, path string, mode wire.AddWatchMode) wire.Code {
@@ -15,8 +19,10 @@ func (t *Tree) AddWatch(c Client, path string, mode wire.AddWatchMode) wire.Code
 	return wire.OK
 }
 
-// asSet is the zxid of an event that setWatches finds to be due.
-const asSet wire.Zxid = -1
+// due queues an event that setWatches finds to have happened; its zxid is -1.
+func due(c Client, typ wire.EventType, path string) {
+	c.Notify(Event{Type: typ, Path: strings.Clone(path), Zxid: -1})
+}
 
 // SetWatches answers setWatches: what happened since the client's last zxid
 // is queued for it, everything else is watched.
@@ -48,16 +54,16 @@ func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
 	for _, path := range r.Data {
 		switch n := t.find(path); {
 		case n == nil:
-			c.Notify(Event{wire.EventNodeDeleted, path, asSet})
+			due(c, wire.EventNodeDeleted, path)
 		case n.mzxid > r.RelativeZxid:
-			c.Notify(Event{wire.EventNodeDataChanged, path, asSet})
+			due(c, wire.EventNodeDataChanged, path)
 		default:
 			t.watches.add(c, path, dataOnce)
 		}
 	}
 	for _, path := range r.Exist {
 		if t.find(path) != nil {
-			c.Notify(Event{wire.EventNodeCreated, path, asSet})
+			due(c, wire.EventNodeCreated, path)
 		} else {
 			t.watches.add(c, path, dataOnce)
 		}
@@ -65,9 +71,9 @@ func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
 	for _, path := range r.Child {
 		switch n := t.find(path); {
 		case n == nil:
-			c.Notify(Event{wire.EventNodeDeleted, path, asSet})
+			due(c, wire.EventNodeDeleted, path)
 		case n.pzxid > r.RelativeZxid:
-			c.Notify(Event{wire.EventNodeChildrenChanged, path, asSet})
+			due(c, wire.EventNodeChildrenChanged, path)
 		default:
 			t.watches.add(c, path, childOnce)
 		}
