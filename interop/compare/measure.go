@@ -50,7 +50,8 @@ type meter struct {
 	kind    target.Kind
 	plan    plan
 	dir     string
-	servers int // started so far; each has a directory of its own
+	servers int   // started so far; each has a directory of its own
+	idle    int64 // bytes that the empty server holds
 	figures []figure
 }
 
@@ -99,7 +100,8 @@ func (m *meter) starts() error {
 		idle = append(idle, rss)
 	}
 	m.say(median(took).Round(time.Millisecond).String(), "exec to first answer, empty")
-	m.say(mib(median(idle)), "resident, idle")
+	m.idle = median(idle)
+	m.say(mib(m.idle), "resident, idle")
 	return nil
 }
 
@@ -182,7 +184,8 @@ func (m *meter) memory() error {
 		return err
 	}
 	m.say(took.Round(10*time.Millisecond).String(), "exec to first answer, %d znodes", m.plan.znodes)
-	m.say(fmt.Sprintf("%s, %d bytes a znode", mib(rss), rss/int64(max(m.plan.znodes, 1))), "resident, %d znodes", m.plan.znodes)
+	m.say(fmt.Sprintf("%s, %d bytes a znode above idle", mib(rss), (rss-m.idle)/int64(max(m.plan.znodes, 1))),
+		"resident, %d znodes", m.plan.znodes)
 	return nil
 }
 
