@@ -95,7 +95,7 @@ func New(o Options) (*Server, error) {
 	s.tree = tree.New(treeOptions(o.Config, o.Seed))
 	s.gauges()
 	var err error
-	if s.store, err = store.Open(o.FS, storeOptions(o.Config)); err != nil {
+	if s.store, err = openStore(o.FS, storeOptions(o.Config)); err != nil {
 		return nil, err
 	}
 	if !o.Config.Client.IsZero() {
@@ -104,6 +104,23 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// lockPatience is how long a start waits for a process before it to let go of
+// the data: the memory of one that was killed takes a moment to be taken down.
+const lockPatience = 3 * time.Second
+
+// openStore opens the data directory, waiting a little for its lock.
+func openStore(fs store.FS, o store.Options) (*store.Store, error) {
+	retry := time.NewTicker(lockPatience / 100)
+	defer retry.Stop()
+	for end := time.Now().Add(lockPatience); ; <-retry.C {
+		st, err := store.Open(fs, o)
+		var busy *store.BusyError
+		if !errors.As(err, &busy) || time.Now().After(end) {
+			return st, err
+		}
+	}
 }
 
 // Close gives up a server that was never run.

@@ -1,0 +1,111 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
+)
+
+// A port in use is an error that names it and says what to do; the data
+// directory is let go of.
+func TestPortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	o := Options{Config: testConfig(), FS: store.NewMem(1)}
+	o.Config.Client.Port = taken.Addr().(*net.TCPAddr).Port
+	_, err = New(o)
+	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(err.Error(), "choose another clientPort") {
+		t.Fatal(err)
+	}
+	o.Config.Client.Port = 0
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two servers on one directory: the second one is refused, by name. One that
+// starts while another is just ending waits for it.
+func TestDirectoryInUse(t *testing.T) {
+	o := Options{Config: testConfig(), FS: store.NewMem(1)}
+	first, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy *store.BusyError
+	if _, err := New(o); !errors.As(err, &busy) {
+		t.Errorf("second server: %v", err)
+	}
+	ended := make(chan *Server)
+	go func() {
+		s, err := New(o)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- s
+	}()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-ended; s != nil {
+		s.Close()
+	}
+}
+
+// An empty history that may not begin here does not start.
+func TestEmptyHistoryNotAllowed(t *testing.T) {
+	o := Options{Config: testConfig(), FS: store.NewMem(1)}
+	o.Config.Storage.AutocreateDB = false
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Run(t.Context()); !errors.Is(err, errEmptyNotAllowed) {
+		t.Error(err)
+	}
+}
+
+// A server without a client port runs, and ends when it is asked to.
+func TestNoClientPort(t *testing.T) {
+	o := Options{Config: testConfig()}
+	o.Config.Client = ensemble.HostPort{}
+	s := start(t, o)
+	if s.Addr() != nil {
+		t.Error(s.Addr())
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// IPv6, and both families on the wildcard address.
+func TestBothFamilies(t *testing.T) {
+	for listen, dial := range map[string]string{"::1": "::1", "0.0.0.0": "::1", "::": "127.0.0.1"} {
+		o := Options{Config: testConfig()}
+		o.Config.Client.Host = listen
+		s, err := New(Options{Config: o.Config, FS: store.NewMem(1)})
+		if err != nil {
+			t.Errorf("listening on %s: %v", listen, err)
+			continue
+		}
+		s.Close()
+		r := start(t, o)
+		_, port, _ := net.SplitHostPort(r.Addr().String())
+		nc, err := net.Dial("tcp", net.JoinHostPort(dial, port))
+		if err != nil {
+			t.Errorf("listening on %s, dialling %s: %v", listen, dial, err)
+			continue
+		}
+		nc.Close()
+	}
+}
