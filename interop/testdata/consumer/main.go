@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"bellwether/recipe"
 	"bellwether/zk"
 )
 
@@ -20,13 +21,24 @@ func main() {
 	}
 }
 
-// run writes a node and reads it back.
+// run leads an election once and writes a node as the leader.
 func run(ctx context.Context, servers, path string) error {
 	c, err := zk.Connect(ctx, servers, nil)
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.Create(ctx, path, []byte("written by a consumer")); err != nil {
+	if _, _, err := c.Create(ctx, path, nil); err != nil {
+		return err
+	}
+	e, err := recipe.NewElection(c, path+"/election", "consumer", nil)
+	if err != nil {
+		return err
+	}
+	err = e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
+		_, err := h.Do(ctx, zk.SetOp(path, []byte("written by a consumer"), 0))
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	data, _, err := c.Get(ctx, path)
