@@ -15,7 +15,9 @@
 // first error, and the descriptor is never synced again.
 //
 // The package knows files, not meaning: it applies nothing and decides
-// nothing about epochs or elections. No goroutines. A Store is used by one
-// goroutine at a time, except that WriteSnapshot and Purge may run beside
-// Append and Sync. Read log.go first.
+// nothing about epochs or elections. It starts no goroutine. A Store is used
+// by one goroutine at a time, except that WriteSnapshot, Purge, ReadLog and
+// Sizes may run beside Append and Sync; the one mutex guards what those share
+// and is never held across a call of the file system. Read log.go first, then
+// tear.go, which tells what a crash can do from what it cannot.
 package store

@@ -42,13 +42,7 @@ func appendRecord(c *wire.Coder, dst []byte, t *wire.Txn) ([]byte, error) {
 	start := len(dst)
 	var head [recordHeadLen]byte
 	*c = wire.Encoder(append(dst, head[:]...))
-	t.TxnHeader.Code(c)
-	if t.Body != nil {
-		t.Body.Code(c)
-	}
-	if t.Digest != nil {
-		t.Digest.Code(c)
-	}
+	t.Code(c)
 	if c.Err() != nil {
 		return dst, fmt.Errorf("transaction %v: %w", t.Zxid, c.Err())
 	}

@@ -362,6 +362,38 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
+// However much is appended at once, no more than syncMax lies between two
+// syncs, unless one transaction alone is larger: on that rests how far back a
+// tear is believed.
+func TestLargeBatchIsSyncedInBetween(t *testing.T) {
+	d := newDriver(NewMem(1), Options{DataDir: "/data"})
+	must(t, d.start())
+	var batch []*wire.Txn
+	for z := wire.Zxid(1); z <= 24; z++ {
+		size := 1 << 20
+		if z == 12 {
+			size = 10 << 20
+		}
+		batch = append(batch, &wire.Txn{
+			TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpCreate},
+			Body:      &wire.CreateTxn{Path: nodeOf(z), Data: make([]byte, size)},
+		})
+	}
+	for i, one := range batch {
+		must(t, d.s.Append([]*wire.Txn{one}))
+		if open := d.s.LogBytes() - d.s.log.synced; open > syncMax && d.s.Synced() != wire.Zxid(i) {
+			t.Errorf("%d bytes are not synced after %v", open, one.Zxid)
+		}
+	}
+	if d.s.Synced() < 16 {
+		t.Errorf("synced %v of 24", d.s.Synced())
+	}
+	must(t, d.s.Close())
+	if w, _, err := load(d.m, d.opts); err != nil || w.last != 24 {
+		t.Errorf("%v, last %v", err, w.last)
+	}
+}
+
 // Appending allocates nothing for a transaction.
 func TestAppendAllocatesNothing(t *testing.T) {
 	var coder wire.Coder
