@@ -28,11 +28,11 @@ func (s *Server) load() error {
 	for _, h := range s.tree.Happenings() {
 		s.log.Warn(h.String())
 	}
-	if res.Empty {
-		if res.LastZxid < 0 {
-			return errEmptyNotAllowed
-		}
-		if _, err := s.store.WriteSnapshot(0, s.tree.Snapshot()); err != nil {
+	if res.LastZxid < 0 {
+		return errEmptyNotAllowed
+	}
+	if res.Snapshot < 0 { // an empty directory, or logs alone with snapshot.trust.empty
+		if _, err := s.store.WriteSnapshot(res.LastZxid, s.tree.Snapshot()); err != nil {
 			return fmt.Errorf("first snapshot: %w", err)
 		}
 	}

@@ -75,6 +75,27 @@ func TestEmptyHistoryNotAllowed(t *testing.T) {
 	}
 }
 
+// Logs without a snapshot: with snapshot.trust.empty they are replayed, and
+// the server writes a snapshot before it takes the first new transaction.
+func TestLogsWithoutSnapshot(t *testing.T) {
+	disk := store.NewMem(1)
+	first := start(t, Options{FS: disk})
+	first.connect().create("/kept", "k")
+	if err := first.end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := disk.Remove("data/version-2/snapshot.0"); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Config: testConfig(), FS: disk}
+	o.Config.Storage.TrustEmpty = true
+	c := start(t, o).connect()
+	if got := c.data("/kept"); got != "k" {
+		t.Errorf("data is %q", got)
+	}
+	c.create("/more", "m")
+}
+
 // A server without a client port runs, and ends when it is asked to.
 func TestNoClientPort(t *testing.T) {
 	o := Options{Config: testConfig()}
