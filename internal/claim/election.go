@@ -23,6 +23,9 @@ type Config struct {
 	Naming Naming
 	Nonce  Nonce  // random, never used before
 	Leader string // path of the LEADER znode; empty publishes nothing
+	// Margin is how long before its deadline a term ends, for work that takes
+	// time to stop.
+	Margin time.Duration
 }
 
 // Election is one bid for leadership. It leads at most one term: when that is
@@ -117,9 +120,7 @@ func (e *Election) Step(now Moment, ev Event) {
 	case Closed:
 		e.over(SessionClosed)
 	case Confirmed:
-		if e.session != 0 {
-			e.lease.renew(ev.Lease)
-		}
+		e.renew(ev.Lease)
 	case Reply:
 		e.reply(ev)
 	case Fired:
@@ -151,14 +152,18 @@ func (e *Election) State() State {
 	return s
 }
 
-// Left is how long the term lasts yet without another proof; at most 0 when
-// there is none. It only grows by a Step.
+// Left is how long the term lasts yet without another proof, its margin taken
+// off; at most 0 when there is none. It only grows by a Step.
 func (e *Election) Left(now Moment) time.Duration {
 	if e.phase != Leading {
 		return 0
 	}
-	return e.lease.Left(now)
+	return e.lease.Left(now) - e.cfg.Margin
 }
+
+// Deadline is the time to the end of the lease, which a term with a margin
+// does not reach.
+func (e *Election) Deadline(now Moment) time.Duration { return e.lease.Left(now) }
 
 // Proof is nil when the deadline that Left counts to is proven.
 func (e *Election) Proof() error { return e.lease.Proof() }
@@ -170,11 +175,18 @@ func (e *Election) attach(a Attached) {
 		return
 	}
 	e.session, e.attached = a.Session, true
-	e.lease.renew(a.Lease)
+	e.renew(a.Lease)
 	e.pause = pause{}
 	e.verify = timer{}
 	if e.phase == Standing {
 		e.look, e.first = true, false // the watch may have been lost on the way
+	}
+}
+
+// renew takes a proof. A term that is over is not prolonged, nor its deadline.
+func (e *Election) renew(l Lease) {
+	if e.session != 0 && e.phase < Leaving {
+		e.lease.renew(l)
 	}
 }
 
@@ -187,21 +199,24 @@ func (e *Election) fired(path string) {
 	e.watched, e.look = "", true
 }
 
+// left is how long a term could last, or lasts yet, without another proof.
+func (e *Election) left() time.Duration { return e.lease.Left(e.now) - e.cfg.Margin }
+
 // lapse ends a term whose deadline has passed.
 func (e *Election) lapse() {
-	if e.phase == Leading && e.lease.Left(e.now) <= 0 {
+	if e.phase == Leading && e.left() <= 0 {
 		e.end(LeaseLapsed, nil)
 	}
 }
 
 // tryLead begins the term when the bid is first and the session proven alive.
 func (e *Election) tryLead() {
-	if !e.first || e.phase != Standing || e.lease.Left(e.now) <= 0 {
+	if !e.first || e.phase != Standing || e.left() <= 0 {
 		return
 	}
 	e.phase, e.led, e.first = Leading, true, false
 	e.verify = timer{e.now, e.verifyEvery()}
-	e.tell(Leads{e.own.Name, e.token, e.lease.Left(e.now), e.lease.Proof()})
+	e.tell(Leads{e.own.Name, e.token, e.left(), e.lease.Proof()})
 }
 
 // end gives up the claim; the first reason counts. From here on the handle
@@ -213,6 +228,9 @@ func (e *Election) end(reason Reason, err error) {
 	e.tell(Ended{e.own.Name, e.phase == Leading, reason, err})
 	e.phase, e.reason, e.err, e.first = Leaving, reason, err, false
 	e.pause = pause{}
+	if e.asked == nothing && e.own.Name == "" && !e.doubtful && len(e.probes) == 0 {
+		e.finish(nil) // nothing to remove
+	}
 }
 
 // over is end where the session takes the bid along, so nothing is left to do.
@@ -346,7 +364,7 @@ func (e *Election) wake() time.Duration {
 	}
 	if e.phase == Leading {
 		due(e.lease.Timeout / 20) // a suspend is noticed by the wall clock alone
-		due(e.lease.Left(e.now))
+		due(e.left())
 		if e.asked == nothing && e.attached {
 			due(e.verify.left(e.now))
 			if e.pub.pending(e.cfg.Leader) {

@@ -110,13 +110,12 @@ func (e *Election) tookProbe(res []Result) {
 // adopt takes a bid as the own one.
 func (e *Election) adopt(name string, found bool) {
 	bid, err := ParseBid(name)
+	e.own = bid
+	e.own.Name = name // if only to be removed
+	e.tell(Joined{name, found})
 	if err != nil {
-		// Kept as it is, so that it is removed.
-		bid = Bid{Name: name}
 		e.end(Refused, err)
 	}
-	e.own = bid
-	e.tell(Joined{name, found})
 	if e.phase == Joining {
 		e.phase, e.look = Standing, true
 	}

@@ -91,7 +91,7 @@ func (e *Election) tookStat(res []Result) {
 func (e *Election) settle(ahead []Bid) {
 	e.ahead, e.next, e.first = len(ahead), "", len(ahead) == 0
 	if e.first {
-		if e.lease.Left(e.now) <= 0 {
+		if e.left() <= 0 {
 			e.tell(First{e.own.Name})
 		}
 		return

@@ -30,7 +30,9 @@ func standing(t *testing.T) (*Election, Request) {
 	return e, r
 }
 
-func own(owner wire.SessionID) Result { return Result{Stat: wire.Stat{Czxid: 9, EphemeralOwner: owner}} }
+func own(owner wire.SessionID) Result {
+	return Result{Stat: wire.Stat{Czxid: 9, EphemeralOwner: owner}}
+}
 
 // leading is an Election that leads, and the publication it asks for.
 func leading(t *testing.T) (*Election, Request) {

@@ -1,0 +1,40 @@
+// Package recipe lets the clients of a ZooKeeper ensemble, or of Bellwether,
+// agree on who does what. It needs the standard library alone.
+//
+// An [Election] elects one leader among the candidates of a path. Candidates
+// in other languages can stand in the same election, see [Naming].
+//
+//	e, err := recipe.NewElection(client, "/app/scheduler", "host-a", nil)
+//	if err != nil { … }
+//	err = e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
+//		// We lead. Stop when ctx ends. Guard what must not be done twice:
+//		_, err := h.Do(ctx, zk.SetOp("/app/state", state, version))
+//		return err
+//	})
+//
+// Leading is a [Handle]. Three things protect what a leader does, each against
+// more than the one before:
+//
+//   - Its context ends before the server can have given leadership away, as far as
+//     the session can be proven alive; [Handle.Proof] says whether it can.
+//     No clock helps a process that is stopped between looking and acting.
+//   - [Handle.Token] grows with each leader. Who is given it with each request
+//     can refuse those of an older leader.
+//   - [Handle.Do] writes to the ensemble only while the leader's bid stands,
+//     checked in the same transaction.
+//
+// What is elected here is observed with [Election.Observe] and
+// [Election.Leader] through one znode, LEADER, without waking the candidates.
+//
+// The steps themselves are state machines in internal/claim; this package
+// drives them over a zk.Client: it reads clocks, carries out requests and waits.
+//
+// Goroutines: a campaign runs one until its bid is gone, plus one for the
+// request under way, and Lead one more that looks at its deadline. Resign
+// waits for the first, which waits for the second; closing the client ends
+// them. Election.mu guards which campaign is the present one, term.mu the state
+// machine and the handle; the first is never taken with the second held.
+// Neither is held across I/O.
+//
+// Read election.go first, then term.go.
+package recipe

@@ -1,0 +1,262 @@
+package recipe
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// cleanUpDefault is ElectionOptions.CleanUp where it is 0.
+const cleanUpDefault = 2 * time.Second
+
+// Naming is how a candidate names its bid, and so with whose candidates it
+// can share a parent. All see the bids of all others; but other libraries see
+// only their own pattern.
+type Naming = claim.Naming
+
+// The namings. All but PlainNames make a path that never comes again.
+const (
+	OwnNames          = claim.Own          // <32 hex digits>-n_<seq>
+	PlainNames        = claim.Plain        // n_<seq>, of Apache's LeaderElectionSupport: no guard, no LEADER by itself
+	CuratorLatchNames = claim.CuratorLatch // _c_<uuid>-latch-<seq>, of Curator's LeaderLatch
+	CuratorLockNames  = claim.CuratorLock  // _c_<uuid>-lock-<seq>, of Curator's LeaderSelector and InterProcessMutex
+	KazooNames        = claim.KazooLock    // <32 hex digits>__lock__<seq>, of kazoo's Election and Lock
+	GoZKNames         = claim.GoZKLock     // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock
+)
+
+// ElectionOptions are the settings of an Election; nil is all defaults.
+type ElectionOptions struct {
+	// Naming of the bid. Default OwnNames.
+	Naming Naming
+	// Leader is the path of the znode by which the leader makes itself known.
+	// Default is LEADER below the parent; with PlainNames none, as Apache's
+	// recipe fails on a child that it cannot parse.
+	Leader string
+	// ACL of the znodes made, open to everybody by default. Candidates must be
+	// able to read and create below the parent, and to delete their own.
+	ACL zk.ACLs
+
+	// LeaseDelay is D of the lease: how long whoever expires sessions may not
+	// know of an answered ping. Default is what the client knows (zk.Lease).
+	// One tick for a standalone server, (syncLimit + 2) ticks for an ensemble.
+	LeaseDelay time.Duration
+	// KeepAlive is the time between two pings of a leader. Default is a tenth
+	// of the session timeout.
+	KeepAlive time.Duration
+	// Margin is how long before the deadline a handle ends, for work that
+	// needs time to stop. Its bid stays until the deadline, or until Resign.
+	// Default 0.
+	Margin time.Duration
+	// Overrun is called, once a term, when the function given to Lead still
+	// runs although its deadline has passed. It may end the process.
+	Overrun func(*Handle)
+	// CleanUp is how long Campaign and Lead wait, once their context has
+	// ended, for the bid's removal. Default 2 s. What is left goes on in the
+	// background until it is done or the session ends.
+	CleanUp time.Duration
+
+	// Logger is told what happens: terms at Info, trouble at Warn, steps at
+	// Debug. Default none.
+	Logger *slog.Logger
+}
+
+// Election is one candidate in the election of a path. It campaigns for one
+// term at a time. Its methods may be called from any goroutine.
+type Election struct {
+	c     *zk.Client
+	cfg   claim.Config // but for the nonce
+	opt   ElectionOptions
+	clock clock
+
+	mu      sync.Mutex
+	busy    bool  // a Campaign is under way
+	present *term // the last one started
+	seen    wire.Zxid
+}
+
+// NewElection prepares a candidate of the election at parent, which is
+// created when it is missing. The id is how others see this candidate, UTF-8.
+// The client stays the caller's and may be shared.
+func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election, error) {
+	e := &Election{c: c, clock: newClock()}
+	if o != nil {
+		e.opt = *o
+	}
+	if e.opt.CleanUp <= 0 {
+		e.opt.CleanUp = cleanUpDefault
+	}
+	if e.opt.Logger == nil {
+		e.opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if e.opt.Leader == "" && e.opt.Naming != PlainNames {
+		e.opt.Leader = claim.Join(parent, "LEADER")
+	}
+	e.cfg = claim.Config{Parent: parent, ID: id, Naming: e.opt.Naming, Leader: e.opt.Leader, Margin: max(e.opt.Margin, 0)}
+	return e, e.validate()
+}
+
+func (e *Election) validate() error {
+	switch {
+	case !strings.HasPrefix(e.cfg.Parent, "/"), len(e.cfg.Parent) > 1 && strings.HasSuffix(e.cfg.Parent, "/"):
+		return fmt.Errorf("election: %q is not the path of a parent", e.cfg.Parent)
+	case e.cfg.Naming > GoZKNames:
+		return fmt.Errorf("election %s: no naming %v", e.cfg.Parent, e.cfg.Naming)
+	case e.cfg.Leader != "" && (!strings.HasPrefix(e.cfg.Leader, "/") || strings.HasSuffix(e.cfg.Leader, "/")):
+		return fmt.Errorf("election %s: %q is not a path for LEADER", e.cfg.Parent, e.cfg.Leader)
+	case !utf8.ValidString(e.cfg.ID):
+		return fmt.Errorf("election %s: id %q is not UTF-8", e.cfg.Parent, e.cfg.ID)
+	}
+	return nil
+}
+
+// Campaign makes a bid and waits until it leads. It survives lost
+// connections, and starts again when the session expires. It returns the
+// context's error, ErrResigned, ErrCampaigning, zk.ErrClosed, or a
+// [*LostError] when the server refuses what it needs. The bid is removed
+// before an error is returned, within ElectionOptions.CleanUp.
+//
+// The handle ends by itself or by Resign; afterwards Campaign may be called
+// again, for a new bid at the end of the line.
+func (e *Election) Campaign(ctx context.Context) (*Handle, error) {
+	last, err := e.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer e.campaigned()
+	if last != nil {
+		select { // one bid at a time
+		case <-last.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		t := e.start(ctx)
+		select {
+		case <-t.led:
+			return t.handle, nil
+		case <-t.done:
+		case <-ctx.Done():
+			t.giveUp()
+			t.waitAtMost(e.opt.CleanUp)
+			return nil, ctx.Err()
+		}
+		if err := t.verdict(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// begin claims the Election for one Campaign and returns the term before.
+func (e *Election) begin() (*term, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.busy || e.present != nil && e.present.claims() {
+		return nil, ErrCampaigning
+	}
+	e.busy = true
+	return e.present, nil
+}
+
+func (e *Election) campaigned() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.busy = false
+}
+
+// start makes the next bid.
+func (e *Election) start(ctx context.Context) *term {
+	cfg := e.cfg
+	rand.Read(cfg.Nonce[:])
+	t := newTerm(e, cfg)
+	e.mu.Lock()
+	e.present = t
+	e.mu.Unlock()
+	go t.run(context.WithoutCancel(ctx))
+	return t
+}
+
+// Resign gives up the bid or leadership and waits until the bid is gone. A
+// leading function of Lead is told by its context and is waited for first.
+// The error is the context's; the removal then goes on in the background.
+// Without a bid nothing happens.
+func (e *Election) Resign(ctx context.Context) error {
+	e.mu.Lock()
+	t := e.present
+	e.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	t.stepDown()
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Lead campaigns and, while it leads, runs fn; when leadership is lost it
+// waits for fn and campaigns again. It returns when fn returns by itself, with
+// its error; when ctx ends, with ctx's error; and when Campaign fails or Resign is called.
+//
+// The context given to fn ends with the term, with ctx and with Resign; its
+// cause says why. fn must return then: nobody can stop it, see
+// ElectionOptions.Overrun. An error of fn ends Lead, unless it is that of the
+// context. Leadership is resigned after fn has returned, not before.
+func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Handle) error) error {
+	for {
+		h, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		if again, err := e.supervise(ctx, h, fn); !again {
+			return err
+		}
+	}
+}
+
+// supervise runs fn for one term. It reports whether to campaign again.
+func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Context, *Handle) error) (again bool, err error) {
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	defer stop()
+	h.t.superviseBy(func() { cancel(ErrResigned) })
+	defer h.t.giveUp() // also when fn panics
+	err = h.t.watchOver(h, func() error { return fn(work, h) })
+	resigned := errors.Is(context.Cause(work), ErrResigned)
+	lost := h.Lost() != nil
+	h.t.giveUp()
+	if mine := err != nil && !isEnd(err, work); mine || !lost || ctx.Err() != nil || resigned {
+		h.t.waitAtMost(e.opt.CleanUp)
+		switch {
+		case mine:
+			return false, err
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case resigned:
+			return false, ErrResigned
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+// isEnd reports whether an error says no more than that the context ended.
+func isEnd(err error, ctx context.Context) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}

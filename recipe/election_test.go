@@ -1,0 +1,543 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const parent = "/app/job"
+
+// elect is a candidate over a client of its own.
+func (s *fakeServer) elect(id string, o *ElectionOptions) *Election {
+	s.t.Helper()
+	e, err := NewElection(s.connect(zk.Options{}), parent, id, o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return e
+}
+
+// campaign waits for the handle.
+func campaign(t *testing.T, e *Election) *Handle {
+	t.Helper()
+	h, err := e.Campaign(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// later is the outcome of a campaign that goes on.
+type later struct {
+	h   *Handle
+	err error
+}
+
+func campaignLater(ctx context.Context, e *Election) <-chan later {
+	out := make(chan later, 1)
+	go func() {
+		h, err := e.Campaign(ctx)
+		out <- later{h, err}
+	}()
+	synctest.Wait()
+	return out
+}
+
+// pending fails the test if the campaign is over.
+func pending(t *testing.T, c <-chan later) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case l := <-c:
+		t.Fatalf("campaign ended early: %+v, %v", l.h, l.err)
+	default:
+	}
+}
+
+// won waits for the campaign's handle.
+func won(t *testing.T, c <-chan later) *Handle {
+	t.Helper()
+	l := <-c
+	if l.err != nil {
+		t.Fatal(l.err)
+	}
+	return l.h
+}
+
+// lostBy fails unless the handle is over for this reason.
+func lostBy(t *testing.T, h *Handle, r Reason) {
+	t.Helper()
+	synctest.Wait()
+	var lost *LostError
+	if err := h.Lost(); !errors.As(err, &lost) || lost.Reason != r {
+		t.Errorf("handle lost by %v, want %v", err, r)
+	}
+	if h.Context().Err() == nil || !errors.Is(context.Cause(h.Context()), lost) {
+		t.Errorf("context ended with %v", context.Cause(h.Context()))
+	}
+	if h.Left() > 0 {
+		t.Errorf("%v left of a handle that is over", h.Left())
+	}
+}
+
+// TestOneLeadsOthersWait: the line, in its order, with one event for each departure.
+func TestOneLeadsOthersWait(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b, c := s.elect("a", nil), s.elect("b", nil), s.elect("c", nil)
+		ha := campaign(t, a)
+		if left := ha.Left(); ha.Proof() != nil || left != 8900*time.Millisecond {
+			t.Errorf("%v left, proof %v", left, ha.Proof())
+		}
+		lb := campaignLater(t.Context(), b)
+		lc := campaignLater(t.Context(), c)
+		pending(t, lb)
+		pending(t, lc)
+		synctest.Wait()
+		if ok, err := ha.Published(); !ok || err != nil {
+			t.Errorf("published %v, %v", ok, err)
+		}
+
+		before := s.eventCount()
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hb := won(t, lb)
+		pending(t, lc)
+		lostBy(t, ha, Resigned)
+		if n := s.eventCount() - before; n != 1 {
+			t.Errorf("%d events for one departure", n)
+		}
+		if hb.Token() <= ha.Token() {
+			t.Errorf("token %v after %v", hb.Token(), ha.Token())
+		}
+		if err := b.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hc := won(t, lc)
+		if hc.Token() <= hb.Token() {
+			t.Errorf("token %v after %v", hc.Token(), hb.Token())
+		}
+		synctest.Wait()
+		data, owner, _ := s.node(parent + "/LEADER")
+		if !strings.Contains(data, `"id":"c"`) || owner != c.c.Session().ID {
+			t.Errorf("LEADER is %s of %v", data, owner)
+		}
+	})
+}
+
+// TestMiddleDepartureWakesOneThatWaitsOn: the event means to look again.
+func TestMiddleDepartureWakesOneThatWaitsOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b, c := s.elect("a", nil), s.elect("b", nil), s.elect("c", nil)
+		campaign(t, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		lb := campaignLater(ctx, b)
+		lc := campaignLater(t.Context(), c)
+		before := s.eventCount()
+		cancel()
+		if l := <-lb; !errors.Is(l.err, context.Canceled) {
+			t.Errorf("cancelled campaign: %v", l.err)
+		}
+		pending(t, lc)
+		if n := s.eventCount() - before; n != 1 {
+			t.Errorf("%d events for one departure", n)
+		}
+		// c watches a now, and nothing else: one event again.
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		won(t, lc)
+		if n := s.eventCount() - before; n != 2 {
+			t.Errorf("%d events for two departures", n)
+		}
+	})
+}
+
+// TestChecklist09DeadlineEndsTheHandle: the server is not heard from; the
+// context ends at the deadline, counted from the ping's sending.
+func TestChecklist09DeadlineEndsTheHandle(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		s.silence()
+		left := h.Left()
+		began := time.Now()
+		<-h.Context().Done()
+		if took := time.Since(began); took != left || took > 8900*time.Millisecond {
+			t.Errorf("ended after %v, %v were left", took, left)
+		}
+		lostBy(t, h, LeaseLapsed)
+		if _, err := h.Do(t.Context()); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("Do after the end: %v", err)
+		}
+	})
+}
+
+// TestPingsKeepTheHandle for a day.
+func TestPingsKeepTheHandle(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		for range 24 * 60 {
+			time.Sleep(time.Minute)
+			if left := h.Left(); left < 7*time.Second || h.Lost() != nil {
+				t.Fatalf("%v left, lost %v", left, h.Lost())
+			}
+		}
+	})
+}
+
+// TestReconnectKeepsTheTerm when it comes in time, with the same bid.
+func TestReconnectKeepsTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		for range 5 {
+			s.cut(e.c)
+			time.Sleep(3 * time.Second)
+		}
+		if err := h.Lost(); err != nil || h.Left() < 7*time.Second {
+			t.Errorf("lost %v, %v left", err, h.Left())
+		}
+	})
+}
+
+// TestExpiryEndsTheTerm and the next campaign has a new session and bid.
+func TestExpiryEndsTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		s.expire(e.c.Session().ID)
+		<-h.Context().Done()
+		lostBy(t, h, SessionExpired)
+		next := campaign(t, e)
+		if next.Token() <= h.Token() || next.Bid() == h.Bid() {
+			t.Errorf("second term %v %s after %v %s", next.Token(), next.Bid(), h.Token(), h.Bid())
+		}
+	})
+}
+
+// TestExpiryWhileWaiting makes a new bid by itself.
+func TestExpiryWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.elect("a", nil), s.elect("b", nil)
+		campaign(t, a)
+		lb := campaignLater(t.Context(), b)
+		s.expire(b.c.Session().ID)
+		time.Sleep(time.Second)
+		if n := len(s.bids(parent)); n != 2 {
+			t.Fatalf("%d bids", n)
+		}
+		pending(t, lb)
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		won(t, lb)
+	})
+}
+
+// TestCloseEndsTheHandleFirst: when the server learns of the close the handle
+// is over.
+func TestCloseEndsTheHandleFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCloseSession && (h.Left() > 0 || h.Lost() == nil) {
+				t.Errorf("%v left while the session is closed", h.Left())
+			}
+			return normal
+		})
+		if err := e.c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lostBy(t, h, SessionClosed)
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, zk.ErrClosed) {
+			t.Errorf("campaign on a closed client: %v", err)
+		}
+	})
+}
+
+// TestLostCreateRepliesLeaveNoSecondBid, whether or not they were carried out.
+func TestLostCreateRepliesLeaveNoSecondBid(t *testing.T) {
+	for _, f := range []fate{dropReply, dropAll} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			tries := 0
+			s.hook(func(_ *peer, op wire.OpCode, path string) fate {
+				if op != wire.OpPing && strings.Contains(path, "-n_") {
+					if tries++; tries <= 2 {
+						return f
+					}
+				}
+				return normal
+			})
+			campaign(t, s.elect("a", nil))
+			if n := len(s.bids(parent)); n != 1 {
+				t.Errorf("%d bids", n)
+			}
+		})
+	}
+}
+
+// TestCancelledCampaignLeavesNoBid, even when its create was under way and
+// the connection is gone: the clean-up goes on in the background.
+func TestCancelledCampaignLeavesNoBid(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		s.put("/app", "")
+		s.put(parent, "")
+		s.hook(func(_ *peer, op wire.OpCode, path string) fate {
+			if op == wire.OpCreate2 && strings.Contains(path, "-n_") {
+				s.setAway(true)
+				return dropReply
+			}
+			return normal
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := e.Campaign(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("campaign: %v", err)
+		}
+		if took := time.Since(began); took != time.Second+cleanUpDefault {
+			t.Errorf("returned after %v", took)
+		}
+		if n := len(s.bids(parent)); n != 1 {
+			t.Fatalf("%d bids, the test wants one whose reply was lost", n)
+		}
+		s.setAway(false)
+		if err := e.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(s.bids(parent)); n != 0 {
+			t.Errorf("%d bids left over", n)
+		}
+	})
+}
+
+// TestQueuedBidIsNotMadeByTheNextSession: the session expires while the
+// create waits for a connection. Nobody may be left a bid unknown to all.
+func TestQueuedBidIsNotMadeByTheNextSession(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		first := true
+		s.hook(func(p *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCreate2 && first {
+				first = false
+				go s.expire(p.session)
+				return dropAll
+			}
+			return normal
+		})
+		campaign(t, e)
+		if n := len(s.bids(parent)); n != 1 {
+			t.Errorf("%d bids", n)
+		}
+	})
+}
+
+// TestWallClockJumpEndsTheHandle: a suspend stops the monotonic clock.
+func TestWallClockJumpEndsTheHandle(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		var asleep time.Duration
+		e.clock.skew = func() time.Duration { return asleep }
+		h := campaign(t, e)
+		synctest.Wait()
+		h.t.mu.Lock() // which also guards the reading of the clock
+		asleep = 8 * time.Second
+		h.t.mu.Unlock()
+		if left := h.Left(); left <= 0 || left > time.Second {
+			t.Errorf("%v left after 8 s asleep", left)
+		}
+		h.t.mu.Lock()
+		asleep = time.Hour
+		h.t.mu.Unlock()
+		if h.Left() > 0 || h.Lost() == nil {
+			t.Errorf("%v left after an hour asleep", h.Left())
+		}
+		began := time.Now()
+		<-h.Context().Done()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
+// TestNoProofSaysSo: T is not longer than D.
+func TestNoProofSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", &ElectionOptions{LeaseDelay: 10 * time.Second}))
+		var none *NoProof
+		if !errors.As(h.Proof(), &none) || none.Delay != 10*time.Second {
+			t.Errorf("proof %v", h.Proof())
+		}
+		s.silence()
+		began := time.Now()
+		<-h.Context().Done()
+		if took := time.Since(began); took > 6667*time.Millisecond {
+			t.Errorf("a context without proof lasted %v", took)
+		}
+	})
+}
+
+// TestGuardedWrites: an old handle writes nothing, whatever it believes.
+func TestGuardedWrites(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/state", "")
+		a, b := s.elect("a", nil), s.elect("b", nil)
+		ha := campaign(t, a)
+		if res, err := ha.Do(t.Context(), zk.CreateOp("/made", []byte("x"))); err != nil || len(res) != 1 || res[0].Path != "/made" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		lb := campaignLater(t.Context(), b)
+		s.delete(ha.Bid()) // the operator's hand: a does not know yet
+		won(t, lb)
+		if ha.Lost() != nil {
+			t.Fatal("the test wants a handle that still believes in itself")
+		}
+		if _, err := ha.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("guarded write of an older handle: %v", err)
+		}
+		if _, _, ok := s.node("/again"); ok {
+			t.Error("the write of an older handle went through")
+		}
+		// It learns of it within a third of the session timeout.
+		time.Sleep(4 * time.Second)
+		lostBy(t, ha, BidGone)
+	})
+}
+
+// TestErrorsOfGuardedOperations are those of the operations.
+func TestErrorsOfGuardedOperations(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		res, err := h.Do(t.Context(), zk.CreateOp("/a/b", nil), zk.CreateOp("/c", nil))
+		if !errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrNotLeader) {
+			t.Errorf("error is %v, want ErrNoNode of the operation", err)
+		}
+		if len(res) != 2 || !errors.Is(res[0].Err, zk.ErrNoNode) || !errors.Is(res[1].Err, wire.ErrRuntimeInconsistency) {
+			t.Errorf("results are %+v", res)
+		}
+	})
+}
+
+// TestRefusedCampaignIsTyped and leaves nothing.
+func TestRefusedCampaignIsTyped(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpMultiRead {
+				return deny
+			}
+			return normal
+		})
+		_, err := s.elect("a", nil).Campaign(t.Context())
+		var lost *LostError
+		if !errors.As(err, &lost) || lost.Reason != Refused || !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("error is %v", err)
+		}
+		if n := len(s.bids(parent)); n != 0 {
+			t.Errorf("%d bids left over", n)
+		}
+	})
+}
+
+// TestOneElectionIsOneCandidate.
+func TestOneElectionIsOneCandidate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, ErrCampaigning) {
+			t.Errorf("second campaign: %v", err)
+		}
+		if err := e.Resign(t.Context()); err != nil || h.Lost() == nil {
+			t.Errorf("resign: %v, lost %v", err, h.Lost())
+		}
+		if err := e.Resign(t.Context()); err != nil {
+			t.Errorf("second resign: %v", err)
+		}
+		campaign(t, e)
+	})
+}
+
+// TestTwoCandidatesOfOneClient share a session and watch no more than they must.
+func TestTwoCandidatesOfOneClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a := s.elect("a", nil)
+		b, err := NewElection(a.c, parent, "b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		campaign(t, a)
+		lb := campaignLater(t.Context(), b)
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		h := won(t, lb)
+		s.expire(a.c.Session().ID)
+		<-h.Context().Done()
+		lostBy(t, h, SessionExpired)
+	})
+}
+
+// TestPersistentLeaderIsTyped: leading goes on.
+func TestPersistentLeaderIsTyped(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "")
+		s.put(parent, "")
+		s.put(parent+"/LEADER", "since 1999")
+		h := campaign(t, s.elect("a", nil))
+		synctest.Wait()
+		ok, err := h.Published()
+		var taken *LeaderTaken
+		if ok || !errors.As(err, &taken) || !taken.Persistent {
+			t.Errorf("published %v, %v", ok, err)
+		}
+		s.delete(parent + "/LEADER")
+		time.Sleep(2 * time.Second)
+		if ok, err := h.Published(); !ok || err != nil {
+			t.Errorf("published %v, %v", ok, err)
+		}
+	})
+}
+
+// TestPlainNames are what Apache's recipe can parse: nothing else stands
+// beside them, and they guard nothing.
+func TestPlainNames(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a := s.elect("a", &ElectionOptions{Naming: PlainNames})
+		h := campaign(t, a)
+		synctest.Wait()
+		if _, err := h.Do(t.Context()); !errors.Is(err, ErrNoGuard) {
+			t.Errorf("guard: %v", err)
+		}
+		if l, err := a.Leader(t.Context()); err != nil || l.ID != "a" || l.Token != h.Token() {
+			t.Errorf("leader %+v, %v", l, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if names := s.children(parent); len(names) != 1 || names[0] != "n_0000000000" {
+			t.Errorf("children are %v", names)
+		}
+	})
+}
+
+func TestBadArguments(t *testing.T) {
+	for _, c := range []struct {
+		parent, id string
+		o          ElectionOptions
+	}{
+		{parent: "job"}, {parent: "/job/"}, {parent: ""}, {parent: "/job", id: "\xff"},
+		{parent: "/job", o: ElectionOptions{Naming: GoZKNames + 1}}, {parent: "/job", o: ElectionOptions{Leader: "x"}},
+		{parent: "/job", o: ElectionOptions{Leader: "/x/"}},
+	} {
+		if _, err := NewElection(nil, c.parent, c.id, &c.o); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}

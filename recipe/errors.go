@@ -1,0 +1,70 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+
+	"bellwether/internal/claim"
+)
+
+// What a campaign, or the question who leads, can end with.
+var (
+	// ErrCampaigning: the Election is campaigning or leading already. One
+	// Election is one candidate; make another for another.
+	ErrCampaigning = errors.New("this election is campaigning or leading already")
+	// ErrResigned: Resign was called.
+	ErrResigned = errors.New("resigned")
+	// ErrNoLeader: nobody leads now, or who leads has not published it yet.
+	ErrNoLeader = errors.New("no leader is known")
+)
+
+// What an operation of a handle can end with.
+var (
+	// ErrNotLeader: the handle is over, so the operations were not carried
+	// out. What Handle.Lost says is wrapped beside it.
+	ErrNotLeader = errors.New("not the leader any more")
+	// ErrNoGuard: under PlainNames a bid's path can come again in a parent
+	// made anew, so it guards nothing.
+	ErrNoGuard = errors.New("plain names carry no nonce, so a bid guards nothing")
+)
+
+// Reason says why a term or a campaign ended.
+type Reason = claim.Reason
+
+// The reasons.
+const (
+	Resigned       = claim.Resigned
+	LeaseLapsed    = claim.LeaseLapsed    // no proof in time that the session lives
+	SessionExpired = claim.SessionExpired // a server said so
+	SessionClosed  = claim.SessionClosed  // the client was closed
+	BidGone        = claim.BidGone        // somebody else deleted the bid
+	Refused        = claim.Refused        // the server does not allow what the recipe needs
+)
+
+// LostError is the end of a term, or of a campaign that cannot go on.
+type LostError struct {
+	Parent string
+	Reason Reason
+	Err    error // what the server said, for Refused
+}
+
+func (e *LostError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("election %s: %v: %v", e.Parent, e.Reason, e.Err)
+	}
+	return fmt.Sprintf("election %s: %v", e.Parent, e.Reason)
+}
+
+// Unwrap is what the server said, and ErrResigned for Resigned.
+func (e *LostError) Unwrap() error {
+	if e.Reason == Resigned {
+		return ErrResigned
+	}
+	return e.Err
+}
+
+// LeaderTaken is why a term is not published: LEADER is in the way.
+type LeaderTaken = claim.LeaderTaken
+
+// NoProof is why the end of a handle's context is no proof.
+type NoProof = claim.NoProof

@@ -1,0 +1,220 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"slices"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const (
+	// readsMax is how many bids Candidates reads in one request.
+	readsMax = 128
+	// unwatchTime is how long a leaving observer tries to tell the server.
+	unwatchTime = time.Second
+)
+
+// Leader is who leads, as it has made itself known.
+type Leader struct {
+	ID    string
+	Bid   string // name below the parent
+	Token wire.Zxid
+}
+
+// Vacant: nobody has made itself known.
+func (l Leader) Vacant() bool { return l.Token == 0 }
+
+// Candidate is a bid that stands.
+type Candidate struct {
+	ID      string
+	Bid     string // name below the parent
+	Naming  Naming
+	Token   wire.Zxid // it will have if it leads
+	Session wire.SessionID
+}
+
+// Leader returns who leads, or ErrNoLeader. It reads LEADER once; with
+// PlainNames and no LEADER it lists the candidates instead.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	if e.opt.Leader == "" {
+		return e.firstCandidate(ctx)
+	}
+	data, stat, err := e.c.Get(ctx, e.opt.Leader)
+	if errors.Is(err, zk.ErrNoNode) {
+		return Leader{}, ErrNoLeader
+	}
+	if err != nil {
+		return Leader{}, err
+	}
+	if l, ok := e.read(data, stat); ok {
+		return l, nil
+	}
+	return Leader{}, ErrNoLeader
+}
+
+func (e *Election) firstCandidate(ctx context.Context) (Leader, error) {
+	all, err := e.Candidates(ctx)
+	if err != nil {
+		return Leader{}, err
+	}
+	if len(all) == 0 {
+		return Leader{}, ErrNoLeader
+	}
+	return Leader{ID: all[0].ID, Bid: all[0].Bid, Token: all[0].Token}, nil
+}
+
+// read takes LEADER's content. What others wrote, and a leader older than one
+// seen before, is no news.
+func (e *Election) read(data []byte, stat wire.Stat) (Leader, bool) {
+	n, err := claim.ParseNotice(data)
+	if err != nil || stat.EphemeralOwner == 0 {
+		return Leader{}, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n.Token < e.seen {
+		return Leader{}, false
+	}
+	e.seen = n.Token
+	return Leader{ID: n.ID, Bid: n.Bid, Token: n.Token}, true
+}
+
+// Observe yields who leads now and then each change, a vacancy included, until the
+// context ends. It survives lost connections and sessions; changes in quick
+// succession, or while it is not connected, may be seen as one. Each costs it at most two
+// watch events and the candidates none. The second value is an error that
+// ends it: the context's, zk.ErrClosed, or what the server refuses.
+//
+// It needs LEADER: with PlainNames and no ElectionOptions.Leader it ends with ErrNoLeader.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		if e.opt.Leader == "" {
+			yield(Leader{}, ErrNoLeader)
+			return
+		}
+		var last Leader
+		for first := true; ; {
+			l, w, err := e.look(ctx)
+			if errors.Is(err, zk.ErrSessionExpired) && !e.c.State().Final() && ctx.Err() == nil {
+				continue // the client opens another
+			}
+			if err != nil {
+				yield(Leader{}, err)
+				return
+			}
+			if (first || l != last) && !yield(l, nil) {
+				unwatch(ctx, w)
+				return
+			}
+			first, last = false, l
+			if _, err := w.Wait(ctx); ctx.Err() != nil {
+				unwatch(ctx, w)
+				yield(Leader{}, ctx.Err())
+				return
+			} else if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
+				yield(Leader{}, err)
+				return
+			}
+		}
+	}
+}
+
+// look reads LEADER and watches it, whether it exists or not.
+func (e *Election) look(ctx context.Context) (Leader, *zk.Watch, error) {
+	data, stat, w, err := e.c.GetW(ctx, e.opt.Leader)
+	if errors.Is(err, zk.ErrNoNode) {
+		var ok bool
+		if _, ok, w, err = e.c.ExistsW(ctx, e.opt.Leader); err == nil && ok {
+			data, stat, err = e.c.Get(ctx, e.opt.Leader) // created in between, and watched
+		}
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil // gone again: the watch tells
+		}
+	}
+	if err != nil {
+		return Leader{}, nil, err
+	}
+	l, _ := e.read(data, stat)
+	return l, w, nil
+}
+
+// unwatch gives a watch up, so that it costs no event later.
+func unwatch(ctx context.Context, w *zk.Watch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
+	defer cancel()
+	_ = w.Remove(ctx) // the server forgets it with the connection at the latest
+}
+
+// Candidates returns all bids in the order in which they will lead. Whoever
+// stands first leads or is about to.
+func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
+	if err := e.c.Sync(ctx, e.cfg.Parent); err != nil {
+		return nil, err
+	}
+	names, _, err := e.c.Children(ctx, e.cfg.Parent)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []Candidate
+	for bids := range slices.Chunk(claim.ParseBids(names), readsMax) {
+		some, err := e.readBids(ctx, bids)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b Candidate) int { return int(min(max(a.Token-b.Token, -1), 1)) })
+	return all, nil
+}
+
+func (e *Election) readBids(ctx context.Context, bids []claim.Bid) ([]Candidate, error) {
+	ops := make([]zk.Op, len(bids))
+	for i, b := range bids {
+		ops[i] = zk.GetOp(claim.Join(e.cfg.Parent, b.Name))
+	}
+	res, err := e.c.MultiRead(ctx, ops...)
+	if err != nil {
+		return nil, err
+	}
+	var out []Candidate
+	for i, r := range res {
+		switch {
+		case errors.Is(r.Err, zk.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner == 0:
+			continue // gone meanwhile, or no bid
+		case r.Err != nil:
+			return nil, &zk.OpError{Op: "getData", Path: claim.Join(e.cfg.Parent, bids[i].Name), Err: r.Err}
+		}
+		out = append(out, Candidate{ID: claim.BidID(bids[i].Naming, r.Data), Bid: bids[i].Name, Naming: bids[i].Naming,
+			Token: r.Stat.Czxid, Session: r.Stat.EphemeralOwner})
+	}
+	return out, nil
+}
+
+// tell logs a happening.
+func (e *Election) tell(parent string, h claim.Happening) {
+	level := slog.LevelDebug
+	switch h := h.(type) {
+	case claim.Leads:
+		level = slog.LevelInfo
+	case claim.Ended:
+		if h.Led {
+			level = slog.LevelInfo
+		}
+	case claim.Unpublished:
+		level = slog.LevelWarn
+	case claim.Left:
+		if h.Err != nil {
+			level = slog.LevelWarn
+		}
+	}
+	e.opt.Logger.Log(context.Background(), level, h.String(), "path", parent, "id", e.cfg.ID)
+}

@@ -1,0 +1,628 @@
+package recipe
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// fakeServer is a ZooKeeper server small enough to be told what to do: a tree,
+// sessions that expire, watches, and hooks between request and reply. It lives
+// in a synctest bubble, so its clock is the test's.
+type fakeServer struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	nodes    map[string]*fakeNode
+	sessions map[wire.SessionID]*fakeSession
+	peers    map[*peer]bool
+	lastID   wire.SessionID
+	zxid     wire.Zxid
+	events   int // watch events sent
+
+	away bool // nobody can connect
+	// before sees each request; what it returns decides what becomes of it.
+	before func(p *peer, op wire.OpCode, path string) fate
+}
+
+// fate is what becomes of a request.
+type fate int
+
+const (
+	normal    fate = iota
+	dropReply      // carried out, then the connection ends without a reply
+	dropAll        // the connection ends before it is carried out
+	swallow        // never answered
+	deny           // answered with ErrNoAuth
+)
+
+type fakeNode struct {
+	data  []byte
+	stat  wire.Stat
+	seq   int32
+	watch map[*peer]bool
+}
+
+type fakeSession struct {
+	id      wire.SessionID
+	timeout time.Duration
+	timer   *time.Timer
+}
+
+type peer struct {
+	s       *fakeServer
+	conn    net.Conn
+	session wire.SessionID
+	exists  map[string]bool // exists watches on missing znodes
+
+	out   sync.Mutex // guards queue
+	queue [][]byte
+	wake  chan struct{}
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	return &fakeServer{t: t, nodes: map[string]*fakeNode{"/": {}}, sessions: map[wire.SessionID]*fakeSession{}, peers: map[*peer]bool{}, zxid: 0x100000000}
+}
+
+// bubble runs a test with a clock of its own.
+func bubble(t *testing.T, test func(t *testing.T, s *fakeServer)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newFakeServer(t)
+		t.Cleanup(s.stop)
+		test(t, s)
+	})
+}
+
+func (s *fakeServer) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = true
+	for _, x := range s.sessions {
+		x.timer.Stop()
+	}
+	for p := range s.peers {
+		p.conn.Close()
+	}
+}
+
+// connect opens a client with a session of 10 s, of whose life the server is
+// sure to within a second, and closes it with the test.
+func (s *fakeServer) connect(o zk.Options) *zk.Client {
+	s.t.Helper()
+	o.Dial = s.dial
+	if o.LeaseDelay == 0 {
+		o.LeaseDelay = time.Second
+	}
+	c, err := zk.Connect(s.t.Context(), "10.0.0.1", &o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = c.Close(ctx) // the server may have been told not to answer
+	})
+	return c
+}
+
+func (s *fakeServer) dial(context.Context, string, string) (net.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, errors.New("connection refused")
+	}
+	near, far := net.Pipe()
+	p := &peer{s: s, conn: far, exists: map[string]bool{}, wake: make(chan struct{}, 1)}
+	s.peers[p] = true
+	go p.run()
+	return near, nil
+}
+
+func (p *peer) run() {
+	defer p.s.forget(p)
+	defer p.conn.Close()
+	r := bufio.NewReader(p.conn)
+	frame, err := wire.ReadFrame(r, nil, 1<<20)
+	var req wire.ConnectRequest
+	if err != nil || wire.Decode(frame, &req) != nil {
+		return
+	}
+	resp := p.s.attach(p, req)
+	if p.conn.Write(wire.AppendFrame(nil, resp)); resp.TimeoutMS == 0 {
+		return
+	}
+	ended := make(chan struct{})
+	go p.write(ended)
+	defer close(ended)
+	for {
+		frame, err := wire.ReadFrame(r, nil, 1<<20)
+		if err != nil || !p.s.serve(p, frame) {
+			return
+		}
+	}
+}
+
+// write sends what is queued; a pipe blocks who writes into it.
+func (p *peer) write(ended chan struct{}) {
+	for {
+		p.out.Lock()
+		queue := p.queue
+		p.queue = nil
+		p.out.Unlock()
+		for _, frame := range queue {
+			if _, err := p.conn.Write(frame); err != nil {
+				return
+			}
+		}
+		select {
+		case <-p.wake:
+		case <-ended:
+			return
+		}
+	}
+}
+
+func (p *peer) send(recs ...wire.Record) {
+	p.out.Lock()
+	p.queue = append(p.queue, wire.AppendFrame(nil, recs...))
+	p.out.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *fakeServer) forget(p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.peers, p)
+	for _, n := range s.nodes {
+		delete(n.watch, p)
+	}
+}
+
+func (s *fakeServer) attach(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := req.Session
+	if id == 0 {
+		s.lastID++
+		id = s.lastID
+		x := &fakeSession{id: id, timeout: time.Duration(req.TimeoutMS) * time.Millisecond}
+		x.timer = time.AfterFunc(x.timeout, func() { s.expire(id) })
+		s.sessions[id] = x
+	}
+	x := s.sessions[id]
+	if x == nil {
+		return &wire.ConnectResponse{Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
+	}
+	for other := range s.peers {
+		if other != p && other.session == id {
+			other.conn.Close()
+		}
+	}
+	p.session = id
+	x.timer.Reset(x.timeout)
+	pw := id.Password()
+	return &wire.ConnectResponse{TimeoutMS: int32(x.timeout.Milliseconds()), Session: id, Password: pw[:], HasReadOnly: true}
+}
+
+// expire ends a session and closes its connection.
+func (s *fakeServer) expire(id wire.SessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endSession(id)
+	for p := range s.peers {
+		if p.session == id {
+			p.conn.Close()
+		}
+	}
+}
+
+func (s *fakeServer) endSession(id wire.SessionID) {
+	if s.sessions[id] == nil {
+		return
+	}
+	s.sessions[id].timer.Stop()
+	delete(s.sessions, id)
+	s.zxid++
+	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
+		if s.nodes[name].stat.EphemeralOwner == id {
+			s.remove(name)
+		}
+	}
+}
+
+func (s *fakeServer) remove(name string) {
+	n := s.nodes[name]
+	delete(s.nodes, name)
+	for p := range n.watch {
+		s.event(p, wire.EventNodeDeleted, name)
+	}
+}
+
+func (s *fakeServer) event(p *peer, typ wire.EventType, name string) {
+	s.events++
+	p.send(&wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: name})
+}
+
+// serve carries out one request; false ends the connection.
+func (s *fakeServer) serve(p *peer, frame []byte) bool {
+	c := wire.Decoder(frame)
+	var h wire.RequestHeader
+	h.Code(&c)
+	if c.Err() != nil {
+		return false
+	}
+	body := frame[8:]
+	s.mu.Lock()
+	hook := s.before
+	s.mu.Unlock()
+	f := normal
+	if hook != nil {
+		f = hook(p, h.Op, pathOf(h.Op, body))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.sessions[p.session]
+	if f == dropAll || x == nil {
+		return false
+	}
+	if f == swallow {
+		return true
+	}
+	x.timer.Reset(x.timeout)
+	code, resp := wire.ErrNoAuth, wire.Record(nil)
+	if f != deny {
+		code, resp = s.do(p, h.Op, body)
+	}
+	if f == dropReply {
+		return false
+	}
+	recs := []wire.Record{&wire.ReplyHeader{Xid: h.Xid, Zxid: s.zxid, Err: code}}
+	if code == wire.OK && resp != nil {
+		recs = append(recs, resp)
+	}
+	p.send(recs...)
+	return true
+}
+
+// pathOf is the path in the request, the second operation's in a multi.
+func pathOf(op wire.OpCode, body []byte) string {
+	switch op {
+	case wire.OpPing, wire.OpCloseSession, wire.OpMultiRead, wire.OpSetWatches:
+		return ""
+	case wire.OpMulti:
+		var m wire.MultiRequest
+		if wire.Decode(body, &m) == nil && len(m.Ops) > 1 {
+			return multiPath(m.Ops[1])
+		}
+		return ""
+	}
+	var r wire.NullPathRequest
+	c := wire.Decoder(body)
+	r.Code(&c)
+	return r.Path.String
+}
+
+func multiPath(op wire.Op) string {
+	switch r := op.Request.(type) {
+	case *wire.CreateRequest:
+		return r.Path
+	case *wire.PathVersionRequest:
+		return r.Path
+	}
+	return ""
+}
+
+func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.Record) {
+	read := func(r wire.Record) {
+		if err := wire.Decode(body, r); err != nil {
+			s.t.Errorf("%v: %v", op, err)
+		}
+	}
+	switch op {
+	case wire.OpPing:
+		return wire.OK, nil
+	case wire.OpSync:
+		return wire.OK, &wire.PathResponse{Path: pathOf(op, body)}
+	case wire.OpCloseSession:
+		s.endSession(p.session)
+		return wire.OK, nil
+	case wire.OpMulti:
+		var m wire.MultiRequest
+		read(&m)
+		return wire.OK, s.multi(p, m.Ops)
+	case wire.OpMultiRead:
+		var m wire.MultiRequest
+		read(&m)
+		var out wire.MultiResponse
+		for _, o := range m.Ops {
+			out.Results = append(out.Results, s.readOne(o))
+		}
+		return wire.OK, &out
+	case wire.OpSetWatches:
+		var r wire.SetWatchesRequest
+		read(&r)
+		s.setWatches(p, r)
+		return wire.OK, nil
+	case wire.OpRemoveWatches:
+		var r wire.WatchesRequest
+		read(&r)
+		if n := s.nodes[r.Path]; n != nil {
+			delete(n.watch, p)
+		}
+		delete(p.exists, r.Path)
+		return wire.OK, nil
+	case wire.OpCreate, wire.OpCreate2:
+		var r wire.CreateRequest
+		read(&r)
+		s.zxid++
+		name, code := s.create(p, &r)
+		if code != wire.OK {
+			return code, nil
+		}
+		if op == wire.OpCreate {
+			return wire.OK, &wire.PathResponse{Path: name}
+		}
+		return wire.OK, &wire.PathStatResponse{Path: name, Stat: s.nodes[name].stat}
+	case wire.OpDelete:
+		var r wire.PathVersionRequest
+		read(&r)
+		if code := s.check(&r); code != wire.OK {
+			return code, nil
+		}
+		s.zxid++
+		s.remove(r.Path)
+		return wire.OK, nil
+	}
+	var r wire.PathWatchRequest
+	read(&r)
+	return s.get(p, op, r)
+}
+
+// get answers the reads of one znode.
+func (s *fakeServer) get(p *peer, op wire.OpCode, r wire.PathWatchRequest) (wire.Code, wire.Record) {
+	n := s.nodes[r.Path]
+	if n == nil {
+		if op == wire.OpExists && r.Watch {
+			p.exists[r.Path] = true
+		}
+		return wire.ErrNoNode, nil
+	}
+	if r.Watch {
+		n.watched(p)
+	}
+	switch op {
+	case wire.OpExists:
+		return wire.OK, &wire.StatResponse{Stat: n.stat}
+	case wire.OpGetData:
+		return wire.OK, &wire.DataResponse{Data: n.data, Stat: n.stat}
+	case wire.OpGetChildren2:
+		return wire.OK, &wire.ChildrenStatResponse{Children: s.children(r.Path), Stat: n.stat}
+	}
+	s.t.Errorf("the fake server does not know %v", op)
+	return wire.ErrUnimplemented, nil
+}
+
+func (n *fakeNode) watched(p *peer) {
+	if n.watch == nil {
+		n.watch = map[*peer]bool{}
+	}
+	n.watch[p] = true
+}
+
+func (s *fakeServer) children(parent string) []string {
+	names := []string{}
+	for name := range s.nodes {
+		if name != "/" && path.Dir(name) == parent {
+			names = append(names, path.Base(name))
+		}
+	}
+	return names
+}
+
+func (s *fakeServer) readOne(o wire.Op) wire.OpResult {
+	r := o.Request.(*wire.PathWatchRequest)
+	n := s.nodes[r.Path]
+	switch {
+	case n == nil:
+		return wire.OpResult{Type: wire.OpError, Err: wire.ErrNoNode}
+	case o.Type == wire.OpGetChildren:
+		return wire.OpResult{Type: o.Type, Response: &wire.ChildrenResponse{Children: s.children(r.Path)}}
+	}
+	return wire.OpResult{Type: o.Type, Response: &wire.DataResponse{Data: n.data, Stat: n.stat}}
+}
+
+func (s *fakeServer) setWatches(p *peer, r wire.SetWatchesRequest) {
+	for _, name := range r.Data {
+		if n := s.nodes[name]; n == nil {
+			s.event(p, wire.EventNodeDeleted, name)
+		} else {
+			n.watched(p)
+		}
+	}
+	for _, name := range r.Exist {
+		if s.nodes[name] != nil {
+			s.event(p, wire.EventNodeCreated, name)
+		} else {
+			p.exists[name] = true
+		}
+	}
+}
+
+func (s *fakeServer) create(p *peer, r *wire.CreateRequest) (string, wire.Code) {
+	parent := s.nodes[path.Dir(r.Path)]
+	if parent == nil {
+		return "", wire.ErrNoNode
+	}
+	name := r.Path
+	if r.Flags&2 != 0 {
+		name += fmt.Sprintf("%010d", parent.seq)
+	}
+	if s.nodes[name] != nil {
+		return "", wire.ErrNodeExists
+	}
+	parent.seq++
+	n := &fakeNode{data: r.Data, stat: wire.Stat{Czxid: s.zxid, Mzxid: s.zxid, DataLength: int32(len(r.Data))}}
+	if r.Flags&1 != 0 {
+		n.stat.EphemeralOwner = p.session
+	}
+	s.nodes[name] = n
+	for other := range s.peers {
+		if other.exists[name] {
+			delete(other.exists, name)
+			s.event(other, wire.EventNodeCreated, name)
+		}
+	}
+	return name, wire.OK
+}
+
+func (s *fakeServer) check(r *wire.PathVersionRequest) wire.Code {
+	switch n := s.nodes[r.Path]; {
+	case n == nil:
+		return wire.ErrNoNode
+	case r.Version != -1 && r.Version != n.stat.Version:
+		return wire.ErrBadVersion
+	}
+	return wire.OK
+}
+
+// multi checks everything first; no test needs one whose operations depend on
+// each other but for a delete before a create of the same path.
+func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
+	var out wire.MultiResponse
+	gone := map[string]bool{}
+	for i, o := range ops {
+		code := wire.OK
+		switch r := o.Request.(type) {
+		case *wire.PathVersionRequest:
+			code = s.check(r)
+			gone[r.Path] = o.Type == wire.OpDelete
+		case *wire.CreateRequest:
+			if s.nodes[r.Path] != nil && !gone[r.Path] {
+				code = wire.ErrNodeExists
+			} else if s.nodes[path.Dir(r.Path)] == nil {
+				code = wire.ErrNoNode
+			}
+		}
+		if code != wire.OK {
+			for j := range ops {
+				res := wire.OpResult{Type: wire.OpError}
+				if j == i {
+					res.Err = code
+				} else if j > i {
+					res.Err = wire.ErrRuntimeInconsistency
+				}
+				out.Results = append(out.Results, res)
+			}
+			return &out
+		}
+	}
+	s.zxid++
+	for _, o := range ops {
+		res := wire.OpResult{Type: o.Type}
+		switch r := o.Request.(type) {
+		case *wire.PathVersionRequest:
+			if o.Type == wire.OpDelete {
+				s.remove(r.Path)
+			}
+		case *wire.CreateRequest:
+			name, _ := s.create(p, r)
+			res.Response = &wire.PathStatResponse{Path: name, Stat: s.nodes[name].stat}
+			if o.Type == wire.OpCreate {
+				res.Response = &wire.PathResponse{Path: name}
+			}
+		}
+		out.Results = append(out.Results, res)
+	}
+	return &out
+}
+
+// cut ends the connections of a client's session.
+func (s *fakeServer) cut(c *zk.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		if p.session == c.Session().ID {
+			p.conn.Close()
+		}
+	}
+}
+
+// setAway lets nobody connect, or everybody.
+func (s *fakeServer) setAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+func (s *fakeServer) hook(f func(p *peer, op wire.OpCode, path string) fate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
+}
+
+// silence lets connections stand and answers nobody.
+func (s *fakeServer) silence() {
+	s.setAway(true)
+	s.hook(func(*peer, wire.OpCode, string) fate { return swallow })
+}
+
+// bids are the children of a parent besides LEADER.
+func (s *fakeServer) bids(parent string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := slices.DeleteFunc(s.children(parent), func(n string) bool { return strings.HasSuffix(n, "LEADER") })
+	slices.Sort(names)
+	return names
+}
+
+// node is a znode's data and owner, or false.
+func (s *fakeServer) node(name string) (string, wire.SessionID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.nodes[name]
+	if n == nil {
+		return "", 0, false
+	}
+	return string(n.data), n.stat.EphemeralOwner, true
+}
+
+func (s *fakeServer) eventCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.events
+}
+
+// delete removes a znode as an operator would.
+func (s *fakeServer) delete(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.zxid++
+	s.remove(name)
+}
+
+// put creates a persistent znode as an operator would.
+func (s *fakeServer) put(name, data string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.zxid++
+	if _, code := s.create(&peer{}, &wire.CreateRequest{Path: name, Data: []byte(data)}); code != wire.OK {
+		s.t.Error(code)
+	}
+}

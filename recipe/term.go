@@ -1,0 +1,366 @@
+package recipe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// term is one bid: the state machine and what drives it. The goroutine of
+// run steps it, all others read.
+type term struct {
+	e   *Election
+	cfg claim.Config
+
+	led      chan struct{} // closed when the handle is made
+	done     chan struct{} // closed when run has returned
+	resign   chan struct{} // closed by giveUp
+	giveUp   func()        // gives up the claim; what was done under it is over
+	overseer func()        // set by superviseBy, tells the leading function to end
+
+	mu      sync.Mutex
+	m       *claim.Election
+	session wire.SessionID
+	handle  *Handle
+
+	// Of run alone.
+	status  zk.Status
+	replies chan answer // room for the one request under way
+	asking  bool
+	held    *claim.Request // not before the deadline or giveUp
+	watch   *zk.Watch      // on the bid ahead
+	path    string         // of that bid
+	calm    func()         // ends the frequent pings
+	timer   *time.Timer
+}
+
+// answer is what carrying out a request gave.
+type answer struct {
+	claim.Reply
+	watch *zk.Watch // of an OpWatch
+	path  string
+}
+
+func newTerm(e *Election, cfg claim.Config) *term {
+	t := &term{
+		e: e, cfg: cfg, m: claim.NewElection(cfg),
+		led: make(chan struct{}), done: make(chan struct{}), resign: make(chan struct{}),
+		replies: make(chan answer, 1),
+	}
+	t.giveUp = sync.OnceFunc(func() { close(t.resign) })
+	return t
+}
+
+// run drives the state machine until the bid is gone. The context carries
+// the caller's values and does not end.
+func (t *term) run(ctx context.Context) {
+	defer close(t.done)
+	ctx, cancel := context.WithCancel(ctx)
+	defer t.finish(cancel)
+	t.timer = time.NewTimer(0)
+	defer t.timer.Stop()
+	resign := t.resign
+	t.attached(ctx, t.e.c.State())
+	for t.state().Phase != claim.Done {
+		select { // what the session does comes first
+		case <-t.status.Changed():
+			t.nextStatus(ctx)
+			continue
+		default:
+		}
+		select {
+		case <-t.status.Changed():
+			t.nextStatus(ctx)
+		case a := <-t.replies:
+			t.asking = false
+			t.answered(ctx, a)
+		case <-t.fired():
+			t.watch = nil
+			t.step(ctx, claim.Fired{Path: t.path})
+		case <-resign:
+			resign = nil
+			t.step(ctx, claim.Resign{})
+		case <-t.timer.C:
+			t.step(ctx, claim.Tick{})
+		}
+	}
+}
+
+// finish waits for what run has started.
+func (t *term) finish(cancel context.CancelFunc) {
+	cancel()
+	if t.asking {
+		<-t.replies
+	}
+	if t.calm != nil {
+		t.calm()
+	}
+}
+
+func (t *term) nextStatus(ctx context.Context) {
+	s, err := t.status.Next(ctx)
+	if err == nil {
+		t.attached(ctx, s)
+	}
+}
+
+// attached tells the state machine what became of the session.
+func (t *term) attached(ctx context.Context, s zk.Status) {
+	t.status = s
+	switch s.State {
+	case zk.Connected:
+		l, ok := t.e.lease(s.Session)
+		if !ok { // gone again; the next status tells
+			l = claim.Lease{Sent: never, Timeout: s.Timeout}
+		}
+		t.mu.Lock()
+		if t.session == 0 {
+			t.session = s.Session
+		}
+		t.mu.Unlock()
+		t.step(ctx, claim.Attached{Session: s.Session, Lease: l})
+	case zk.Expired:
+		t.step(ctx, claim.Expired{})
+	case zk.AuthFailed, zk.Closed:
+		t.step(ctx, claim.Closed{})
+	default: // a server without quorum keeps no session alive
+		t.step(ctx, claim.Disconnected{})
+	}
+}
+
+// never is a moment so long ago that nothing sent then proves anything.
+var never = claim.Moment{Mono: -1 << 62, Wall: -1 << 62}
+
+// lease is the client's lease if it is that session's.
+func (e *Election) lease(id wire.SessionID) (claim.Lease, bool) {
+	l := e.c.Lease()
+	if l.Session != id || id == 0 {
+		return claim.Lease{}, false
+	}
+	if e.opt.LeaseDelay > 0 {
+		l.Delay = e.opt.LeaseDelay
+	}
+	return claim.Lease{Sent: e.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
+}
+
+// answered hands a reply on. A watch that came with it is heard from here on.
+func (t *term) answered(ctx context.Context, a answer) {
+	if a.watch != nil {
+		t.watch, t.path = a.watch, a.path
+	}
+	t.step(ctx, a.Reply)
+}
+
+// fired is closed when the watch has fired or ended; nil without a watch.
+func (t *term) fired() <-chan struct{} {
+	if t.watch == nil {
+		return nil
+	}
+	return t.watch.Done()
+}
+
+// step hands one event to the state machine and does what comes of it.
+func (t *term) step(ctx context.Context, ev claim.Event) {
+	t.mu.Lock()
+	now := t.e.clock.read()
+	t.m.Step(now, ev)
+	t.confirm(now)
+	rd, s := t.m.Ready(), t.m.State()
+	var deadline time.Duration
+	if s.Phase == claim.Leaving && s.Led && !t.over() {
+		deadline = t.m.Deadline(now)
+	}
+	t.mu.Unlock()
+
+	for _, h := range rd.Happenings {
+		t.e.tell(t.cfg.Parent, h)
+	}
+	t.ping(rd.KeepAlive)
+	t.present(ctx, s)
+	if rd.Request != nil {
+		t.held = rd.Request
+	}
+	if t.held != nil && deadline <= 0 {
+		t.send(ctx, *t.held)
+		t.held = nil
+	}
+	t.wake(rd.Wake, deadline)
+}
+
+// confirm brings the latest proof, or the news that there will be none.
+func (t *term) confirm(now claim.Moment) {
+	l, ok := t.e.lease(t.session)
+	switch {
+	case ok:
+		t.m.Step(now, claim.Confirmed{Lease: l})
+	case t.m.State().Phase == claim.Leading:
+		t.m.Step(now, claim.Closed{})
+	}
+}
+
+// over reports whether what was done under the term has ended.
+func (t *term) over() bool {
+	select {
+	case <-t.resign:
+		return true
+	default:
+		return false
+	}
+}
+
+// ping starts or ends the frequent pings of a leader.
+func (t *term) ping(on bool) {
+	switch {
+	case on && t.calm == nil:
+		t.calm = t.e.c.KeepAlive(t.e.opt.KeepAlive)
+	case !on && t.calm != nil:
+		t.calm()
+		t.calm = nil
+	}
+}
+
+// present makes the handle when the term begins and ends it with the term.
+func (t *term) present(ctx context.Context, s claim.State) {
+	if s.Led && t.handle == nil {
+		h := &Handle{t: t, bid: claim.Join(t.cfg.Parent, s.Bid), token: s.Token}
+		h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
+		t.mu.Lock()
+		t.handle = h
+		t.mu.Unlock()
+		close(t.led)
+	}
+	if t.handle != nil && s.Phase > claim.Leading {
+		t.handle.end(lost(t.cfg, s))
+	}
+}
+
+// send carries out a request beside the loop.
+func (t *term) send(ctx context.Context, req claim.Request) {
+	t.asking = true
+	watch := t.watch
+	if req.Ops[0].Kind == claim.OpUnwatch {
+		t.watch = nil
+	}
+	go func() { t.replies <- t.e.carryOut(ctx, req, watch) }()
+}
+
+// wake sets the timer.
+func (t *term) wake(after, deadline time.Duration) {
+	if t.held != nil && (after == 0 || deadline < after) {
+		after = deadline
+	}
+	if after > 0 {
+		t.timer.Reset(after)
+	} else {
+		t.timer.Stop()
+	}
+}
+
+// state is how the state machine stands.
+func (t *term) state() claim.State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.m.State()
+}
+
+// claims reports whether the bid may lead yet or does.
+func (t *term) claims() bool { return t.state().Phase < claim.Leaving && !t.over() }
+
+// left is Handle.Left.
+func (t *term) left() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.e.c.Lease().Session != t.session {
+		return 0 // over, or being closed
+	}
+	return t.m.Left(t.e.clock.read())
+}
+
+// verdict is what a campaign ends with whose bid ended before it led; nil to
+// try again.
+func (t *term) verdict() error {
+	switch s := t.state(); s.Reason {
+	case claim.SessionExpired, claim.BidGone, claim.LeaseLapsed:
+		if st := t.e.c.State(); st.Final() || st.State == zk.Expired {
+			return zk.ErrSessionExpired // with OneSession
+		}
+		return nil
+	case claim.Resigned:
+		return ErrResigned
+	case claim.SessionClosed:
+		if st := t.e.c.State(); st.State == zk.AuthFailed {
+			return zk.ErrAuthFailed
+		}
+		return zk.ErrClosed
+	default:
+		return lost(t.cfg, s)
+	}
+}
+
+// superviseBy says how the leading function is told to end.
+func (t *term) superviseBy(tell func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.overseer = tell
+}
+
+// stepDown ends the claim; a leading function is told, and its supervisor
+// gives up when it has returned.
+func (t *term) stepDown() {
+	t.mu.Lock()
+	tell := t.overseer
+	t.mu.Unlock()
+	if tell != nil {
+		tell()
+	} else {
+		t.giveUp()
+	}
+}
+
+// watchOver runs work and calls Overrun when it outlasts the deadline.
+func (t *term) watchOver(h *Handle, work func() error) error {
+	if t.e.opt.Overrun == nil {
+		return work()
+	}
+	returned := make(chan struct{})
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer close(returned)
+	watcher.Go(func() { t.awaitOverrun(h, returned) })
+	return work()
+}
+
+func (t *term) awaitOverrun(h *Handle, returned <-chan struct{}) {
+	select {
+	case <-returned:
+		return
+	case <-h.ctx.Done():
+	}
+	t.mu.Lock()
+	grace := t.m.Deadline(t.e.clock.read())
+	if r := t.m.State().Reason; r != claim.LeaseLapsed && r != claim.Resigned {
+		grace = 0
+	}
+	t.mu.Unlock()
+	timer := time.NewTimer(max(grace, 0))
+	defer timer.Stop()
+	select {
+	case <-returned:
+	case <-timer.C:
+		t.e.opt.Overrun(h)
+	}
+}
+
+// waitAtMost waits for the bid's removal.
+func (t *term) waitAtMost(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+	case <-timer.C:
+	}
+}
