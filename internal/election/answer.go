@@ -96,7 +96,7 @@ func (e *Election) answerStranger(id wire.ServerID, n *wire.Notification) {
 	e.send(id, m)
 }
 
-// tellAsking tells the decision to those without a vote who asked before it.
+// tellAsking tells the decision to those who take no part and asked before it.
 func (e *Election) tellAsking() {
 	n := e.roleMessage(e.round)
 	for _, id := range slices.Sorted(maps.Keys(e.asking)) {

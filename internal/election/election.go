@@ -81,7 +81,7 @@ type Election struct {
 	dialBy      int64                  // the candidate must have led by then
 	supporters  map[wire.ServerID]bool // while leading
 
-	asking  map[wire.ServerID]bool   // without a vote, waiting to hear who leads
+	asking  map[wire.ServerID]bool   // who cannot elect, and waits to hear who leads
 	told    map[wire.ServerID]answer // to those without a vote
 	refused map[refusal]bool         // in this election, so that each is told once
 

@@ -132,11 +132,14 @@ func (e *Election) heardLooking(h Heard) {
 		e.running.vote(e.now, h, Earlier)
 		e.send(h.From, e.lookingMessage())
 		return
-	case e.barred || n.Zxid == NoHistory:
-		e.running.vote(e.now, h, NotCounted)
-		return
 	case !e.isVoter(n.Leader):
 		e.refuse(h.From, "it votes for a server that has no vote here")
+		return
+	case e.barred || n.Zxid == NoHistory:
+		e.running.vote(e.now, h, NotCounted)
+		if n.Zxid == NoHistory {
+			e.asking[h.From] = true // to be told whom to join
+		}
 		return
 	case e.invented(v):
 		e.restate(h)

@@ -36,8 +36,9 @@ type server struct {
 	decision *Decision // while it has a role
 	giveUp   string
 	serving  bool
-	proposal Vote // as last seen, with its round
+	proposal Vote // as last seen, with its round and membership
 	round    wire.Epoch
+	text     string
 	since    int64
 }
 
@@ -135,8 +136,8 @@ func (w *world) step(s *server, ev Event) {
 	if r.Adopt != nil {
 		s.members = r.Adopt
 	}
+	w.tellSent(s, r.Send)
 	for _, m := range r.Send {
-		w.tellf("%d → %d %s", s.id, m.To, show(&m.Notification))
 		w.link(s.id, m.To).slot = &m.Notification
 		w.note(s, m.Notification.ElectionEpoch, voteOf(&m.Notification))
 	}
@@ -152,6 +153,22 @@ func (w *world) step(s *server, ev Event) {
 	}
 	if _, tick := ev.(Tick); tick && r.Wake <= w.now {
 		w.wrongf("%d wants to be woken at %d, at %d", s.id, r.Wake, w.now)
+	}
+}
+
+// tellSent tells what a server sends, in one line what several are told alike.
+func (w *world) tellSent(s *server, sent []Message) {
+	for len(sent) > 0 {
+		var same []wire.ServerID
+		text := show(&sent[0].Notification)
+		sent = slices.DeleteFunc(slices.Clone(sent), func(m Message) bool {
+			if show(&m.Notification) != text {
+				return false
+			}
+			same = append(same, m.To)
+			return true
+		})
+		w.tellf("%d → %s %s", s.id, list(same), text)
 	}
 }
 
@@ -309,10 +326,10 @@ func (w *world) watch(s *server, before State, ev Event) {
 		return
 	}
 	if _, began := ev.(Look); !began && before.Role == wire.Looking && s.round == st.Round && !st.Barred &&
-		s.e.beats(s.proposal, st.Vote) && before.Round == st.Round {
+		s.e.beats(s.proposal, st.Vote) && before.Round == st.Round && s.text == s.e.text {
 		w.wrongf("%d went from %s down to %s in round %d", s.id, s.proposal, st.Vote, st.Round)
 	}
-	s.proposal, s.round = st.Vote, st.Round
+	s.proposal, s.round, s.text = st.Vote, st.Round, s.e.text
 	w.note(s, st.Round, st.Vote)
 }
 
@@ -377,6 +394,7 @@ func (w *world) synchronise(leader *server) bool {
 	for _, id := range with {
 		epoch = max(epoch, w.servers[id].look.Epoch)
 	}
+	w.tellf("%d serves epoch %d with %s", leader.id, epoch+1, list(with))
 	for _, id := range with {
 		s := w.servers[id]
 		s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, epoch+1, true
@@ -418,6 +436,7 @@ func (w *world) roles() {
 		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > 2500):
 			w.lookAgain(s, "the leader is gone")
 		case s != leader && leads && leader.serving && !s.serving:
+			w.tellf("%d is synchronised by %d", s.id, leader.id)
 			s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, leader.look.Epoch, true
 			w.step(s, Established{leader.look.Epoch})
 		case s == leader && !s.serving:

@@ -65,14 +65,21 @@ func (e *Election) heardInRole(h Heard) {
 // heardCandidate: the server that was decided on says what it thinks itself.
 func (e *Election) heardCandidate(h Heard) {
 	n := &h.Notification
-	itself := n.Leader == e.current.Leader
+	round, itself := e.current.round, n.Leader == e.current.Leader
+	_, heard := e.votes[h.From] // in this round, so it was in it
 	switch {
 	case n.State == wire.Leading && itself:
 		e.dialBy = Never
-	case n.State == wire.Looking && n.ElectionEpoch > e.current.round && !e.named():
+	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
-	case !itself && !h.First && (n.ElectionEpoch == e.current.round || n.State != wire.Looking && n.ElectionEpoch > e.current.round):
+	case h.First: // may be older than its candidacy
+	case !itself && (n.ElectionEpoch == round || n.State != wire.Looking && n.ElectionEpoch > round):
 		e.giveUp("it is for another server now")
+	case n.State != wire.Looking || e.named() || !heard:
+	case n.ElectionEpoch < round:
+		e.giveUp("it has begun anew")
+	case itself && voteOf(n) != e.current.Vote:
+		e.giveUp("it has not the history that it was elected for")
 	}
 }
 

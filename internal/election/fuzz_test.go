@@ -1,0 +1,63 @@
+package election
+
+import (
+	"testing"
+
+	"bellwether/wire"
+)
+
+// FuzzHeard hands a server whatever decodes as a notification, from whoever,
+// with time passing. It survives, sends little, and still ends its election
+// when the others are reasonable again.
+func FuzzHeard(f *testing.F) {
+	e := alone(3, 1)
+	for _, n := range []wire.Notification{
+		says(e, wire.Looking, Vote{3, 0x100000001, 1}, 1), says(e, wire.Leading, Vote{2, 0x100000001, 1}, 7),
+		says(e, wire.Following, Vote{1, 0x100000001, 1}, 1), says(e, wire.Looking, nobody, 1),
+		{Version: wire.NotificationBare}, {Version: wire.NotificationPlain, Leader: 1, Zxid: 0x7fffffffffffffff},
+	} {
+		for from := range byte(5) {
+			f.Add([]byte{from, 3}, wire.Append(nil, &n), wire.Append(nil, &n))
+		}
+	}
+	f.Fuzz(func(t *testing.T, script, a, b []byte) {
+		e := New(Options{ID: 1, Committed: plain(0, 3)})
+		e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
+		now := int64(0)
+		for i, s := range script {
+			var n wire.Notification
+			if wire.Decode([][]byte{a, b}[i%2], &n) != nil {
+				return
+			}
+			now += int64(s >> 3)
+			e.Step(now, Heard{From: wire.ServerID(s & 7), First: s&8 != 0, Notification: n})
+			e.Step(now, Tick{})
+			r := e.Ready()
+			if len(r.Send) > 4 { // the two others, and who asked and is no voter
+				t.Fatalf("sent %d messages", len(r.Send))
+			}
+			if r.GiveUp != "" {
+				e.Step(now, Look{Zxid: 0x100000001, Epoch: 1, Why: r.GiveUp})
+			}
+		}
+		mustEnd(t, e, now)
+		for _, r := range e.Records() {
+			if r.String() == "" || r.Explain() == "" {
+				t.Fatal("a record without words")
+			}
+		}
+	})
+}
+
+// mustEnd lets both others follow the better one of them in the server's own round.
+func mustEnd(t *testing.T, e *Election, now int64) {
+	if e.State().Role != wire.Looking {
+		e.Step(now, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
+	}
+	round := e.State().Round
+	e.Step(now, Heard{From: 2, Notification: says(e, wire.Following, Vote{3, 0x1000000ff, 1}, round)})
+	e.Step(now, Heard{From: 3, Notification: says(e, wire.Leading, Vote{3, 0x1000000ff, 1}, round)})
+	if st := e.State(); st.Role != wire.Following || st.Vote.Leader != 3 {
+		t.Fatalf("%+v, want FOLLOWING 3", st)
+	}
+}
