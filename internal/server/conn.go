@@ -112,9 +112,11 @@ func (c *conn) run() {
 		c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 	}
 	c.finish()
+	<-c.done
 	if c.known {
 		c.srv.inbox.push(replica.Disconnected{Conn: c.id}, nil)
 	}
+	c.drain()
 }
 
 // errEnded: nothing more is read from the connection.
@@ -127,7 +129,7 @@ func (c *conn) serve() error {
 			return err
 		}
 		c.flush()
-		if c.srv.stopping.Load() {
+		if c.srv.stopping.Load() || c.ended() {
 			return errEnded
 		}
 		if err := c.in.read(); err != nil {
@@ -243,7 +245,7 @@ func (c *conn) endSoon() {
 	c.srv.dirty.add(c)
 }
 
-// finish closes the socket once everything queued so far is written, or the
+// finish ends the connection once everything queued so far is written, or the
 // client has not taken it within lingerMax.
 func (c *conn) finish() {
 	o := &c.out
@@ -270,6 +272,9 @@ func (c *conn) flush() {
 		}
 		return
 	}
+	if c.ended() {
+		return
+	}
 	o.writing = true
 	defer func() {
 		o.writing = false
@@ -289,20 +294,69 @@ func (c *conn) flush() {
 			o.discard()
 		}
 	}
-	if o.closed || o.ending {
+	switch {
+	case o.closed:
 		c.close()
+	case o.ending:
+		c.shut()
+	}
+}
+
+// ended reports whether the connection is closed or half closed by us.
+func (c *conn) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
 	}
 }
 
 // close ends the connection at once. The output's lock is held.
 func (c *conn) close() {
 	c.out.discard()
-	select {
-	case <-c.done:
-	default:
+	if !c.ended() {
 		close(c.done)
-		c.net.Close()
 	}
+	c.net.Close()
+}
+
+// shut tells the client that nothing more comes; its reader drains and closes
+// the socket. The output's lock is held.
+func (c *conn) shut() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		c.close()
+		return
+	}
+	c.out.discard()
+	limit := drainTime
+	if c.srv.stopping.Load() {
+		limit = drainTimeEnding
+	}
+	c.net.SetReadDeadline(time.Now().Add(limit))
+	close(c.done)
+}
+
+// How long and how much a closed connection is still read: a socket that is
+// closed with unread input makes the system throw away the last replies.
+const (
+	drainTime       = time.Second
+	drainTimeEnding = 50 * time.Millisecond // when the server ends
+	drainMax        = 4 << 20
+)
+
+// drain reads until the client has closed its side as well.
+func (c *conn) drain() {
+	b := takeLarge()
+	defer giveBuffer(b)
+	for n := 0; n < drainMax; {
+		k, err := c.net.Read(b.b[:cap(b.b)])
+		if n += k; err != nil {
+			break
+		}
+	}
+	c.net.Close()
 }
 
 // backPressure waits while the client owes us the reading of its replies.

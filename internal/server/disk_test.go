@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -20,6 +21,7 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func diskOptions(fs store.FS) Options {
 	c := testConfig()
 	c.Storage.SnapCount = 20
+	c.Autopurge.Interval = 3 * time.Millisecond
 	return Options{Config: c, FS: fs, Log: quiet(), Seed: 7}
 }
 
@@ -78,6 +80,7 @@ func survives(t *testing.T, r *running, acked, n int) {
 		t.Fatalf("/n0 holds %d, which was never written", value)
 	}
 	c.create("/after", "") // the history can go on
+	c.nc.Close()
 }
 
 // Wherever the machine crashes, and whatever of the unsynced the disk keeps,

@@ -176,6 +176,25 @@ func TestCloseSession(t *testing.T) {
 	}
 }
 
+// The last reply reaches a client that has sent more than the server reads:
+// the connection is closed in an orderly way.
+func TestLastReplyIsNotLost(t *testing.T) {
+	s := start(t, Options{})
+	for range 20 {
+		c := s.connect()
+		out := request(1, wire.OpCloseSession, nil)
+		for range 20_000 {
+			out = append(out, request(2, wire.OpExists, &wire.PathWatchRequest{Path: "/"})...)
+		}
+		go c.nc.Write(out)
+		if h := c.reply(nil); h.Xid != 1 || h.Err != wire.OK {
+			t.Fatalf("%+v", h)
+		}
+		c.closed()
+		c.nc.Close()
+	}
+}
+
 // A connection that makes no session is closed after a while.
 func TestSessionlessConnectionIsClosed(t *testing.T) {
 	o := quick()

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// crowdEnv tells the test's second process where to connect and how often.
+const crowdEnv = "BELLWETHER_TEST_CROWD"
+
+// Ten thousand connections from another process and several addresses, idle
+// with a watch each: all are served, each costs a few KB, one event reaches
+// all of them, and others do not wait.
+func TestTenThousandConnections(t *testing.T) {
+	n := int(min(10_000, maxFiles()-500))
+	if n < 100 {
+		t.Fatalf("the limit of open files leaves %d connections", n)
+	}
+	o := Options{Config: testConfig(), Log: quiet()}
+	o.Config.Limits.ClientCnxns = n/16 + 1
+	s := start(t, o)
+	c := s.connect()
+	c.create("/a", "")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestCrowdProcess$")
+	cmd.Env = append(os.Environ(), crowdEnv+"="+s.Addr().String()+" "+strconv.Itoa(n))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	lines := bufio.NewScanner(out)
+	expect(t, lines, "connected")
+	if got := s.crowd.len(); got != n+1 {
+		t.Errorf("%d connections, want %d", got, n+1)
+	}
+	c.nc.SetDeadline(time.Now().Add(patience))
+	begin := time.Now()
+	c.must(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1}, nil)
+	t.Logf("the write was answered after %v", time.Since(begin))
+	fmt.Fprintln(in, "read")
+	expect(t, lines, "events")
+}
+
+func expect(t *testing.T, lines *bufio.Scanner, want string) {
+	t.Helper()
+	if !lines.Scan() || lines.Text() != want {
+		t.Fatalf("the second process says %q, want %q", lines.Text(), want)
+	}
+}
+
+// TestCrowdProcess is the second process; in the first it has nothing to show.
+func TestCrowdProcess(t *testing.T) {
+	var addr string
+	var n int
+	if _, err := fmt.Sscan(os.Getenv(crowdEnv), &addr, &n); err != nil {
+		return
+	}
+	conns := make([]net.Conn, n)
+	watch := request(1, wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true})
+	for i := range conns {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(i%16), 1)}}
+		nc, err := d.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		nc.SetDeadline(time.Now().Add(60 * time.Second))
+		nc.Write(append(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, 16)}), watch...))
+		for range 2 {
+			if _, err := wire.ReadFrame(nc, nil, 1<<16); err != nil {
+				t.Fatalf("connection %d: %v", i, err)
+			}
+		}
+		conns[i] = nc
+	}
+	fmt.Println("connected")
+	if _, err := io.ReadFull(os.Stdin, make([]byte, len("read\n"))); err != nil {
+		t.Fatal(err)
+	}
+	for i, nc := range conns {
+		if _, err := wire.ReadFrame(nc, nil, 1<<16); err != nil {
+			t.Fatalf("event of connection %d: %v", i, err)
+		}
+	}
+	fmt.Println("events")
+}
