@@ -90,10 +90,6 @@ func runScript(t *testing.T, d *driver) (step string) {
 	return ""
 }
 
-// variants are the ways in which one crash is tried: nothing unsynced kept,
-// everything kept (the process alone died), and chances.
-const variants = 8
-
 // At each change that the script makes to the disk the machine crashes, in
 // several ways. Every start afterwards succeeds by itself and shows a history
 // that has everything promised, nothing that was cut off for good, and no
