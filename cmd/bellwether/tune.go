@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -14,10 +15,21 @@ import (
 // a lower value costs little time and saves memory where it is large.
 const gcPercent = 50
 
+// ballast is memory that is never touched, so that it costs none, and counts
+// as alive. So the collector leaves a small server at least half of it to fill
+// (it would otherwise collect hundreds of times a second under load), and a
+// large one is hardly affected.
+var ballast []byte
+
+// ballastBytes is the length of the ballast.
+const ballastBytes = 96 << 20
+
 // tuneMemory sets the collector's pace unless the operator has.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		ballast = make([]byte, ballastBytes)
+		runtime.KeepAlive(ballast)
 	}
 }
 
