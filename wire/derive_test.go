@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -165,7 +166,12 @@ func TestPathsWithCharactersAtTheEdge(t *testing.T) {
 			t.Errorf("%U: %v, want %v", tt.char, got, tt.valid)
 		}
 	}
-	for path, want := range map[string]bool{"/a\xff": false, "/\xc0\x80": false, "/.": false, "/..": false, "/...": true, "///": false} {
+	for path, want := range map[string]bool{
+		"/": true, "/...": true, "/.b": true, "/a/..b": true, "/a b": true, "/\u4e2d\u6587/x": true, "/" + strings.Repeat("x", 100_000): true,
+		"": false, "a": false, "a/b": false, "//": false, "//a": false, "///": false, "/a/": false, "/a//b": false,
+		"/.": false, "/..": false, "/./a": false, "/../a": false, "/a/.": false, "/a/..": false, "/a/./b": false, "/a/../b": false,
+		"/a\x00": false, "/a\xff": false, "/\xc0\x80": false, "/a\xed\xa0\x80": false,
+	} {
 		if got := ValidPath(path); got != want {
 			t.Errorf("%q: %v, want %v", path, got, want)
 		}

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path"
 	"testing"
+	"unicode/utf8"
 )
 
 // FuzzRecord decodes any input as any record; see checkRecord for the rules.
@@ -166,6 +168,18 @@ func readFrames(b []byte, room int) (frames [][]byte, err error) {
 
 // FuzzReadPacket reads any input as a stream of quorum packets: what is
 // canonical encodes to the bytes it was read from.
+// FuzzValidPath: what is accepted is UTF-8, absolute, and splits into names.
+func FuzzValidPath(f *testing.F) {
+	for _, s := range []string{"/", "/a/", "/a//b", "/a/.", "", "a", "/\xff", "/é"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if ValidPath(s) && (!utf8.ValidString(s) || !path.IsAbs(s) || path.Clean(s) != s) {
+			t.Errorf("%q is taken for valid", s)
+		}
+	})
+}
+
 func FuzzReadPacket(f *testing.F) {
 	var all []byte
 	seedPackets(f, func(r Record, b []byte) {

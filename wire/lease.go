@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -14,12 +15,13 @@ const LeaseQuestion = "bellwether:lease"
 // LeaseAnswer is the path that answers the question: at most ms milliseconds.
 func LeaseAnswer(ms int64) string { return LeaseQuestion + "=" + strconv.FormatInt(ms, 10) }
 
-// ParseLeaseAnswer reads the answer; false for an echo.
+// ParseLeaseAnswer reads the answer; false for an echo, and for what is no
+// number of milliseconds that a session timeout could be.
 func ParseLeaseAnswer(path string) (ms int64, ok bool) {
 	text, ok := strings.CutPrefix(path, LeaseQuestion+"=")
 	if !ok {
 		return 0, false
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
-	return ms, err == nil && ms > 0
+	return ms, err == nil && ms > 0 && ms <= math.MaxInt32
 }

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"strings"
-)
+import "strings"
 
 // ValidPath applies the rules for paths that servers enforce and clients
 // check before they send: a path is "/", or begins with a slash, ends with

@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"crypto/sha1"
-	"encoding/base64"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -21,14 +19,6 @@ const (
 	schemeSASL   = "sasl"
 	schemeSuper  = "super"
 )
-
-// DigestID is the id of scheme digest for the text user:password: the part
-// before the first colon, a colon, and the base64 SHA-1 of the whole text.
-func DigestID(userPassword string) string {
-	user, _, _ := strings.Cut(userPassword, ":")
-	hash := sha1.Sum([]byte(userPassword))
-	return user + ":" + base64.StdEncoding.EncodeToString(hash[:])
-}
 
 // permits decides by a znode's list; see permitsList.
 func (t *Tree) permits(acl, perm int32, ids []wire.ID) bool {

@@ -10,7 +10,7 @@ func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, wire.TxnBo
 	if code := p.checkSession(); code != wire.OK {
 		return op, nil, code
 	}
-	if !validPath(r.Path) {
+	if !wire.ValidPath(r.Path) {
 		return op, nil, wire.ErrBadArguments
 	}
 	acl, ok := p.resolveACL(r.ACL)

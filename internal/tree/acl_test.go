@@ -159,20 +159,6 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-func TestDigestID(t *testing.T) {
-	for input, want := range map[string]string{
-		"bob:secret": "bob:fyVmFCwVbTJYrznoSu1koqYEYF0=",
-		"u:p":        "u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=",
-		"super:pw":   "super:0bX78nEegDzJM3ju0iLBEJdWzjg=",
-		"abc":        "abc:qZk+NkcGgWq6PiVxeFDCbJzQ2J0=",
-		"a:b:c":      "a:cLzgnoJ6mP5qz3w+mwvPE2vDgu0=",
-	} {
-		if got := DigestID(input); got != want {
-			t.Errorf("%s: %s, want %s", input, got, want)
-		}
-	}
-}
-
 // TestGetACL: who may not administer a znode sees no hash, and who may
 // neither read nor administer it sees nothing.
 func TestGetACL(t *testing.T) {

@@ -26,9 +26,9 @@ func (t *Tree) applyBody(body wire.TxnBody, h *wire.TxnHeader) Result {
 		}
 		t.create(&res, &c, h)
 	case *wire.CreateContainerTxn:
-		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, ownerContainer}, h)
+		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, wire.OwnerContainer}, h)
 	case *wire.CreateTTLTxn:
-		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, ttlOwner(b.TTL & ttlMax)}, h)
+		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, wire.TTLOwner(b.TTL & wire.TTLMax)}, h)
 	case *wire.DeleteTxn:
 		res.Err = t.applyDelete(b.Path, h.Zxid)
 	case *wire.SetDataTxn:

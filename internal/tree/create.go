@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"fmt"
-
 	"bellwether/wire"
 )
 
@@ -25,7 +23,7 @@ func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
 		return wire.ErrBadArguments
 	case isTTL(flags) && !t.o.ExtendedTypes:
 		return wire.ErrUnimplemented
-	case isTTL(flags) && (ttl <= 0 || ttl > ttlMax):
+	case isTTL(flags) && (ttl <= 0 || ttl > wire.TTLMax):
 		return wire.ErrBadArguments
 	case isTTL(flags) != (op == wire.OpCreateTTL):
 		return wire.ErrBadArguments
@@ -60,7 +58,9 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	}
 	path := r.Path
 	if isSequential(r.Flags) {
-		path += sequence(parent.stat.Cversion)
+		// The counter stops at its end, where a name once taken makes further
+		// sequential creates with that prefix fail with NodeExists.
+		path += wire.SequenceSuffix(parent.stat.Cversion)
 	}
 	if code := p.checkPlace(path, &parent, &v, len(r.Data)); code != wire.OK {
 		return op, nil, code
@@ -82,15 +82,10 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	return op, createTxn(op, path, r.Data, acl, counter, ttl, v.stat.Owner), wire.OK
 }
 
-// sequence is the suffix of a sequential znode: the parent's count of
-// creates in ten digits. The counter stops at its end, where a name once
-// taken makes further sequential creates with that prefix fail with NodeExists.
-func sequence(counter int32) string { return fmt.Sprintf("%010d", counter) }
-
 // checkPlace checks the resolved path of a create below an existing parent.
 func (p *proposal) checkPlace(path string, parent, v *view, size int) wire.Code {
 	t := p.t
-	if !validPath(path) {
+	if !wire.ValidPath(path) {
 		return wire.ErrBadArguments
 	}
 	if t.look(path, v) {
@@ -106,9 +101,9 @@ func (p *proposal) newStat(op wire.OpCode, flags int32, ttl int64) wire.StatPers
 	s := wire.StatPersisted{Czxid: p.zxid, Mzxid: p.zxid, Pzxid: p.zxid, Ctime: p.now, Mtime: p.now}
 	switch {
 	case op == wire.OpCreateContainer:
-		s.Owner = ownerContainer
+		s.Owner = wire.OwnerContainer
 	case op == wire.OpCreateTTL:
-		s.Owner = ttlOwner(ttl)
+		s.Owner = wire.TTLOwner(ttl)
 	case flags == wire.FlagEphemeral || flags == wire.FlagEphemeralSequential:
 		s.Owner = int64(p.session)
 	}

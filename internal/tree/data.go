@@ -10,7 +10,7 @@ func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, wire.Txn
 	if code := p.checkSession(); code != wire.OK {
 		return op, nil, code
 	}
-	if !validPath(r.Path) {
+	if !wire.ValidPath(r.Path) {
 		return op, nil, wire.ErrBadArguments
 	}
 	var v view
@@ -64,7 +64,7 @@ func (p *proposal) prepareCheck(r *wire.PathVersionRequest) (wire.OpCode, wire.T
 	op := wire.OpCheck
 	var v view
 	switch {
-	case !validPath(r.Path):
+	case !wire.ValidPath(r.Path):
 		return op, nil, wire.ErrBadArguments
 	case !p.t.look(r.Path, &v):
 		return op, nil, wire.ErrNoNode

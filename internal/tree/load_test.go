@@ -82,8 +82,8 @@ func TestDeadOwners(t *testing.T) {
 	mustNode(t, l, "/p/late", openKey, stat(3, 8))
 	mustNode(t, l, "/p/dead2", openKey, stat(4, 10))
 	mustNode(t, l, "/p/dead1", openKey, stat(4, 11))
-	mustNode(t, l, "/ttl", openKey, stat(5, ttlOwner(1000)))
-	mustNode(t, l, "/container", openKey, stat(5, ownerContainer))
+	mustNode(t, l, "/ttl", openKey, stat(5, wire.TTLOwner(1000)))
+	mustNode(t, l, "/container", openKey, stat(5, wire.OwnerContainer))
 	if err := l.SnapshotDone(5, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -111,14 +111,14 @@ func TestOwnerForms(t *testing.T) {
 		ttl   int64
 	}{
 		{Options{}, 0, kindPersistent, 0},
-		{Options{}, ownerContainer, kindContainer, 0},
+		{Options{}, wire.OwnerContainer, kindContainer, 0},
 		{Options{}, -1<<56 | 86_400_000, kindTTL, 86_400_000},
 		{Options{ExtendedTypes: true}, -1 << 56, kindTTL, 0},
 		{Options{}, -1<<56 | 1<<40, kindEphemeral, 0},
 		{Options{}, int64(alice), kindEphemeral, 0},
 		{Options{}, old, kindEphemeral, 0},
 		{Options{Emulate353TTL: true}, old, kindTTL, 77},
-		{Options{Emulate353TTL: true}, ownerContainer, kindContainer, 0},
+		{Options{Emulate353TTL: true}, wire.OwnerContainer, kindContainer, 0},
 	} {
 		if k, ttl := row.o.kindOf(row.owner); k != row.want || ttl != row.ttl {
 			t.Errorf("%+v %#x: kind %d, ttl %d", row.o, uint64(row.owner), k, ttl)

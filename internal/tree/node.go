@@ -80,7 +80,7 @@ func (t *Tree) stat(n *node, s *wire.Stat) {
 	count := int32(n.kids.len())
 	*s = wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: 2*n.cversion - count, Aversion: n.aversion,
+		Version: n.version, Cversion: wire.VisibleCversion(n.cversion, count), Aversion: n.aversion,
 		DataLength: int32(n.dataLen()), NumChildren: count,
 	}
 	if kind, _ := t.o.kindOf(n.owner); kind == kindEphemeral {
@@ -106,30 +106,21 @@ const (
 	kindTTL
 )
 
-// The owner field's special values: a container, and a TTL, whose low 40 bits
-// are milliseconds.
-const (
-	ownerContainer int64 = -1 << 63
-	ttlBits              = 0xff << 56
-	ttlMax         int64 = 1<<40 - 1
-)
-
-// ttlOwner is the owner field of a znode with a TTL in ms.
-func ttlOwner(ttl int64) int64 { return -1<<56 | ttl }
-
 // kindOf reads an owner field. TTLs are known for what they are whether or
 // not new ones may be made: taken for ephemerals, as ZooKeeper takes them
 // then, they would vanish at the next start.
 func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
-	switch {
-	case owner == 0:
+	switch owner {
+	case 0:
 		return kindPersistent, 0
-	case owner == ownerContainer:
+	case wire.OwnerContainer:
 		return kindContainer, 0
-	case uint64(owner)>>40 == ttlBits>>40:
-		return kindTTL, owner & ttlMax
-	case owner < 0 && o.Emulate353TTL:
-		return kindTTL, owner &^ ownerContainer
+	}
+	if ttl, ok := wire.OwnerTTL(owner); ok {
+		return kindTTL, ttl
+	}
+	if owner < 0 && o.Emulate353TTL {
+		return kindTTL, owner &^ wire.OwnerContainer
 	}
 	return kindEphemeral, 0
 }

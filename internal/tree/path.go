@@ -1,9 +1,6 @@
 package tree
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // The paths a tree is born with.
 const (
@@ -15,49 +12,6 @@ const (
 // reserved are the paths that no client deletes.
 func reserved(path string) bool {
 	return path == "/" || path == zookeeperPath || path == quotaPath || path == configPath
-}
-
-// validPath checks the full rules of a path: it begins with a slash, ends
-// with none, has no empty component, none that is "." or "..", and no
-// character that ZooKeeper refuses.
-func validPath(path string) bool {
-	if path == "/" {
-		return true
-	}
-	if path == "" || path[0] != '/' || path[len(path)-1] == '/' {
-		return false
-	}
-	for rest := path[1:]; ; {
-		name, more, found := strings.Cut(rest, "/")
-		if name == "" || name == "." || name == ".." {
-			return false
-		}
-		if !found {
-			break
-		}
-		rest = more
-	}
-	return validText(path)
-}
-
-// validText refuses control characters, surrogates and private-use
-// characters, the specials, and all beyond the basic plane.
-func validText(s string) bool {
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c < 0x20 || c == 0x7f {
-				return false
-			}
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
-			return false
-		}
-		i += n
-	}
-	return true
 }
 
 // splitPath cuts a path at its last slash: the parent as it is looked up
