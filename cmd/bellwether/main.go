@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,9 @@ func run(args []string) int {
 		s = usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
 	}
 	if s.Err != nil {
-		fmt.Fprintf(os.Stderr, "bellwether: %v\n", s.Err)
+		for line := range strings.SplitSeq(s.Err.Error(), "\n") {
+			fmt.Fprintf(os.Stderr, "bellwether: %s\n", line)
+		}
 	}
 	return s.Status
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"bellwether/wire"
 )
 
 // The test binary is the program too, when it is started under its name.
@@ -34,11 +36,12 @@ func TestMain(m *testing.M) {
 //	ends NAME N          wait for its end, with exit status N
 //	await FILE REGEX     wait until FILE has a match
 //	gone FILE            wait for the end of the process whose id stands in FILE
-//	jsonlines            the last standard output is JSON, one value a line
+//	jsonlines [FILE]     the last standard output, or FILE, is JSON, one value a line
 //	word SERVER WORD [REGEX]
 //	                     send a four-letter word, with REGEX until the answer has a match;
 //	                     the answer is the standard output
 //	copydata SAMPLE DIR  copy a sample data directory
+//	clog SERVER PATH     a client that asks for a znode again and again and never reads
 //	damage FILE OFFSET   flip one byte; cut FILE SIZE: cut the file off
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -49,13 +52,26 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": status, "start": start, "serve": serve, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
-			"copydata": copyData, "damage": damage, "cut": cut,
+			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog,
 		},
+		Condition: condition,
 	})
 }
 
+// condition knows [ipv6]: the machine has an IPv6 loopback.
+func condition(name string) (bool, error) {
+	if name != "ipv6" {
+		return false, fmt.Errorf("condition %q is not known", name)
+	}
+	ln, err := net.Listen("tcp", "[::1]:0")
+	if err == nil {
+		ln.Close()
+	}
+	return err == nil, nil
+}
+
 // patience is how long a script waits for a condition.
-const patience = 60 * time.Second
+const patience = 20 * time.Second
 
 // waitFor polls a condition; processes and files have no other way to tell.
 func waitFor(ts *testscript.TestScript, what string, cond func() bool) {
@@ -256,8 +272,8 @@ func alive(pid int) bool {
 }
 
 func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
-	refuse(ts, neg, args, 0, "jsonlines")
-	text := strings.TrimSuffix(ts.ReadFile("stdout"), "\n")
+	file := append(args, "stdout")[0]
+	text := strings.TrimSuffix(ts.ReadFile(file), "\n")
 	for i, line := range strings.Split(text, "\n") {
 		if !json.Valid([]byte(line)) {
 			ts.Fatalf("line %d is not JSON: %s", i+1, line)
@@ -290,6 +306,37 @@ func ask(ts *testscript.TestScript, server, word string) string {
 	answer, err := io.ReadAll(conn)
 	ts.Check(err)
 	return string(answer)
+}
+
+const (
+	clogFrames  = 200 // requests whose answers no socket buffer holds
+	clogAnswers = 100 // of srvr, without progress: the server runs and yet sends no more
+)
+
+func clog(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "clog SERVER PATH")
+	conn, err := net.Dial("tcp", args[0])
+	ts.Check(err)
+	ts.Defer(func() { conn.Close() })
+	frames := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, wire.PasswordLen)})
+	for i := range clogFrames {
+		frames = wire.AppendFrame(frames, &wire.RequestHeader{Xid: int32(i + 1), Op: wire.OpGetData}, &wire.PathWatchRequest{Path: args[1]})
+	}
+	_, err = conn.Write(frames)
+	ts.Check(err)
+	last, same := 0, 0
+	waitFor(ts, "the server to stop at it", func() bool {
+		_, line, _ := strings.Cut(ask(ts, args[0], "srvr"), "Received: ")
+		line, _, _ = strings.Cut(line, "\n")
+		now, err := strconv.Atoi(line)
+		ts.Check(err)
+		if now != last+1 || now < 10 { // the word itself counts
+			same = 0
+		}
+		last = now
+		same++
+		return same > clogAnswers
+	})
 }
 
 // samples are data directories that Apache ZooKeeper wrote.

@@ -7,19 +7,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"bellwether/internal/admin"
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
-	"bellwether/internal/server"
-	"bellwether/internal/shell"
 )
 
 // serveFlags are what serve was asked.
@@ -73,20 +68,37 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return usage(err)
 	}
-	notices := append(c.Warnings, c.Notices...)
 	if f.check {
-		for _, n := range notices {
-			fmt.Fprintln(stdout, n)
-		}
-		fmt.Fprintf(stdout, "the configuration is good, with %d remarks\n", len(notices))
-		return nil
+		return printCheck(stdout, c)
 	}
-	for _, n := range notices {
-		log.Warn(n.String())
-	}
+	logRemarks(log, c)
 	tuneMemory()
 	warnDescriptors(log, c)
 	return f.serve(ctx, c, log, level)
+}
+
+// remarks are what the configuration says in vain or unwisely.
+func remarks(c *config.Config) []config.Notice { return slices.Concat(c.Warnings, c.Notices) }
+
+func logRemarks(log *slog.Logger, c *config.Config) {
+	for _, r := range remarks(c) {
+		log.Warn(r.String())
+	}
+}
+
+// printCheck says what a server with this configuration would do.
+func printCheck(w io.Writer, c *config.Config) error {
+	for _, r := range remarks(c) {
+		fmt.Fprintln(w, r)
+	}
+	client := "no client port"
+	if !c.Client.IsZero() {
+		client = "clients at " + c.Client.String()
+	}
+	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, sessions of %v to %v\n",
+		client, c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
+	_, err := fmt.Fprintf(w, "the configuration is good, with %d remarks\n", len(remarks(c)))
+	return err
 }
 
 // load makes the configuration of the flags and the environment.
@@ -153,108 +165,4 @@ func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, error) {
 		return slog.New(slog.NewJSONHandler(w, o)), level, nil
 	}
 	return nil, nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
-}
-
-// serve runs the server until a signal or a failure.
-func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar) error {
-	begin := time.Now()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s, err := server.New(server.Options{Config: c, Log: log, Words: admin.Words(zookeeperVersion())})
-	if err != nil {
-		return failed(log, err)
-	}
-	signals := make(chan os.Signal, 8) // more than arrive while one is handled
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	done := make(chan struct{})
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		h := signalHandler{flags: f, server: s, log: log, level: level, stop: cancel}
-		for {
-			select {
-			case <-s.Ready():
-				log.Info("serving", "address", fmt.Sprint(s.Addr()), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin))
-				h.run(signals, done)
-				return
-			case sig := <-signals:
-				h.handle(sig)
-			case <-done:
-				return
-			}
-		}
-	}()
-	err = s.Run(ctx)
-	close(done)
-	<-watched
-	signal.Stop(signals)
-	if err != nil {
-		return failed(log, err)
-	}
-	log.Info("ended")
-	return nil
-}
-
-// failed logs why the server ended, in the form of the log, and leaves the
-// exit status.
-func failed(log *slog.Logger, err error) error {
-	log.Error(err.Error())
-	return &shell.StatusError{Status: shell.ExitFailed}
-}
-
-// signalHandler does what signals ask for.
-type signalHandler struct {
-	flags  serveFlags
-	server *server.Server
-	log    *slog.Logger
-	level  *slog.LevelVar
-	stop   func()
-	ending bool
-}
-
-func (h *signalHandler) run(signals <-chan os.Signal, done <-chan struct{}) {
-	for {
-		select {
-		case sig := <-signals:
-			h.handle(sig)
-		case <-done:
-			return
-		}
-	}
-}
-
-func (h *signalHandler) handle(sig os.Signal) {
-	switch sig {
-	case syscall.SIGHUP:
-		h.reload()
-	case syscall.SIGUSR1:
-		h.shift(-4)
-	case syscall.SIGUSR2:
-		h.shift(4)
-	default:
-		if h.ending {
-			h.log.Warn("second signal: ending at once", "signal", sig.String())
-			os.Exit(128 + int(sig.(syscall.Signal)))
-		}
-		h.ending = true
-		h.log.Info("ending", "signal", sig.String())
-		h.stop()
-	}
-}
-
-// shift moves the log level by a step, within debug and error.
-func (h *signalHandler) shift(by slog.Level) {
-	l := min(max(h.level.Level()+by, slog.LevelDebug), slog.LevelError)
-	h.log.Info("log level changes", "level", l.String())
-	h.level.Set(l)
-}
-
-func (h *signalHandler) reload() {
-	c, err := h.flags.load()
-	if err != nil {
-		h.log.Error("configuration not taken, the one before stays", "err", err)
-		return
-	}
-	h.server.Reload(c)
-	h.log.Info("configuration read again: limits, white list and thresholds are taken over; ports, directories and tickTime need a restart")
 }

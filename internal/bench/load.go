@@ -20,10 +20,12 @@ const (
 	Write Kind = "write" // setData
 )
 
+// Connect opens one session with the servers that are measured.
+type Connect func(context.Context) (*zk.Client, error)
+
 // Load is a load of reads or writes.
 type Load struct {
-	Servers     string // as zk.Connect takes them
-	Options     *zk.Options
+	Connect     Connect
 	Kind        Kind
 	Connections int // sessions, each with a connection of its own
 	Outstanding int // requests in flight on each
@@ -40,7 +42,8 @@ const (
 	keysMax        = 10_000_000
 )
 
-func (l Load) check() error {
+// Check says what is wrong with the load, if anything.
+func (l Load) Check() error {
 	switch {
 	case l.Connections < 1 || l.Connections > connectionsMax:
 		return fmt.Errorf("connections: %d, want 1 to %d", l.Connections, connectionsMax)
@@ -59,10 +62,10 @@ func (l Load) check() error {
 // Run puts the load on the servers and reports. The znodes it made are
 // removed whatever happens, as far as the servers let it.
 func (l Load) Run(ctx context.Context) (r Report, err error) {
-	if err := l.check(); err != nil {
+	if err := l.Check(); err != nil {
 		return Report{}, err
 	}
-	clients, err := connectAll(ctx, l.Servers, l.Options, l.Connections)
+	clients, err := connectAll(ctx, l.Connect, l.Connections)
 	defer closeAll(clients)
 	if err != nil {
 		return Report{}, err
@@ -207,10 +210,10 @@ func inFlight(n, width int, f func(i int) error) error {
 const dialWidth = 32
 
 // connectAll opens n sessions; what it returns is to be closed even on error.
-func connectAll(ctx context.Context, servers string, o *zk.Options, n int) ([]*zk.Client, error) {
+func connectAll(ctx context.Context, connect Connect, n int) ([]*zk.Client, error) {
 	clients := make([]*zk.Client, n)
 	err := inFlight(n, dialWidth, func(i int) (err error) {
-		clients[i], err = zk.Connect(ctx, servers, o)
+		clients[i], err = connect(ctx)
 		return err
 	})
 	return clients, err

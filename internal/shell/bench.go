@@ -27,11 +27,10 @@ func newBenchLoad(a *app, kind bench.Kind) *cobra.Command {
 		Example: fmt.Sprintf("  bellwether bench %s --connections 64 --duration 30s", kind),
 		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := a.options()
-			if err != nil {
-				return err
+			l.Connect, l.Root = a.connect, benchRoot()
+			if err := l.Check(); err != nil {
+				return usagef("%w", err)
 			}
-			l.Servers, l.Options, l.Root = a.servers, o, benchRoot()
 			r, err := l.Run(cmd.Context())
 			if err != nil {
 				return err

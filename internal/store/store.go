@@ -146,7 +146,10 @@ func (s *Store) makeDir(dir string) error {
 	case errors.Is(err, fs.ErrNotExist) && s.opts.NoDirCreate:
 		return &LayoutError{dir, "is missing, and zookeeper.datadir.autocreate is false", "make it, or allow it to be made"}
 	}
-	return s.fs.MkdirAll(dir)
+	if err := s.fs.MkdirAll(dir); err != nil {
+		return fmt.Errorf("data directory %s cannot be made: %w; name one that this user can write", dir, err)
+	}
+	return nil
 }
 
 // sameDir reports whether two names lead to one directory.

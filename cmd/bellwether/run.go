@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"bellwether/internal/admin"
+	"bellwether/internal/config"
+	"bellwether/internal/server"
+	"bellwether/internal/shell"
+)
+
+// serve runs the server until a signal or a failure.
+func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar) error {
+	begin := time.Now()
+	signals := make(chan os.Signal, 8) // more than arrive while one is handled
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	s, err := server.New(server.Options{Config: c, Log: log, Words: admin.Words(zookeeperVersion())})
+	if err != nil {
+		return failed(log, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h := signalHandler{flags: f, server: s, log: log, level: level, stop: cancel}
+	ended, handled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(handled)
+		h.run(signals, ended, func() {
+			log.Info("serving", "address", fmt.Sprint(s.Addr()), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin))
+		})
+	}()
+	err = s.Run(ctx)
+	close(ended)
+	<-handled
+	if err != nil {
+		return failed(log, err)
+	}
+	log.Info("ended")
+	return nil
+}
+
+// failed logs why the server ended, in the form of the log, and leaves the
+// exit status.
+func failed(log *slog.Logger, err error) error {
+	log.Error(err.Error())
+	return &shell.StatusError{Status: shell.ExitFailed}
+}
+
+// signalHandler does what signals ask for.
+type signalHandler struct {
+	flags  serveFlags
+	server *server.Server
+	log    *slog.Logger
+	level  *slog.LevelVar
+	stop   func()
+	ending bool
+}
+
+// run handles signals until the server has ended, and calls serving when it
+// is ready.
+func (h *signalHandler) run(signals <-chan os.Signal, ended <-chan struct{}, serving func()) {
+	ready := h.server.Ready()
+	for {
+		select {
+		case <-ready:
+			serving()
+			ready = nil
+		case sig := <-signals:
+			h.handle(sig)
+		case <-ended:
+			return
+		}
+	}
+}
+
+func (h *signalHandler) handle(sig os.Signal) {
+	switch sig {
+	case syscall.SIGHUP:
+		h.reload()
+	case syscall.SIGUSR1:
+		h.shift(-4)
+	case syscall.SIGUSR2:
+		h.shift(4)
+	default:
+		if h.ending {
+			h.log.Warn("second signal: ending at once", "signal", sig.String())
+			os.Exit(128 + int(sig.(syscall.Signal)))
+		}
+		h.ending = true
+		h.log.Info("ending", "signal", sig.String())
+		h.stop()
+	}
+}
+
+// shift moves the log level by a step, within debug and error, and says so
+// whatever the level is.
+func (h *signalHandler) shift(by slog.Level) {
+	l := min(max(h.level.Level()+by, slog.LevelDebug), slog.LevelError)
+	h.level.Set(l)
+	h.log.Log(context.Background(), l, "log level is now "+l.String())
+}
+
+// reload takes the configuration anew; one that is wrong changes nothing.
+func (h *signalHandler) reload() {
+	c, err := h.flags.load()
+	if err != nil {
+		h.log.Error("configuration not taken, the one before stays: " + err.Error())
+		return
+	}
+	logRemarks(h.log, c)
+	h.server.Reload(c)
+	h.log.Info("configuration read again: limits, white list and thresholds are taken over; ports, directories and tickTime need a restart")
+}
