@@ -64,6 +64,7 @@ type Replica struct {
 	inflight   queue[proposal]
 	sweep      sweep
 
+	asked      tree.Request // memory for propose
 	append     []*wire.Txn
 	happenings []Happening
 	outputs    queue[Output]
@@ -171,9 +172,11 @@ func (r *Replica) WritesRefused() bool { return r.full }
 
 // propose prepares a request of the tree and appends what comes of it. A nil
 // transaction: nothing is proposed, the code is the answer.
-func (r *Replica) propose(req *tree.Request, c *conn, q *Request) (*wire.Txn, wire.Code) {
+func (r *Replica) propose(req tree.Request, c *conn, q *Request) (*wire.Txn, wire.Code) {
 	z := nextZxid(r.proposed)
-	txn, code := r.tree.Prepare(req, z, r.now.Wall)
+	r.asked = req
+	txn, code := r.tree.Prepare(&r.asked, z, r.now.Wall)
+	r.asked = tree.Request{}
 	if txn == nil {
 		return nil, code
 	}

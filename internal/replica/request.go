@@ -36,7 +36,7 @@ func (r *Replica) write(c *conn, q *Request) wire.Code {
 	if r.full {
 		return wire.ErrNotReadOnly
 	}
-	txn, code := r.propose(&tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body, Identities: q.Identities}, c, q)
+	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body, Identities: q.Identities}, c, q)
 	if txn != nil && txn.Type == wire.OpCloseSession {
 		c.closing = true
 		r.ending[c.session] = true

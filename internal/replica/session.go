@@ -79,7 +79,7 @@ func (r *Replica) create(c *conn) {
 	id := r.newID()
 	timeout := wire.CreateSessionTxn{TimeoutMS: c.timeout}
 	req := tree.Request{Session: id, Op: wire.OpCreateSession, Body: wire.Append(nil, &timeout)}
-	if txn, _ := r.propose(&req, c, nil); txn == nil || txn.Type != wire.OpCreateSession {
+	if txn, _ := r.propose(req, c, nil); txn == nil || txn.Type != wire.OpCreateSession {
 		r.end(c)
 	}
 }

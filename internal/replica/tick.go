@@ -45,7 +45,7 @@ func (r *Replica) expire() {
 		}
 		r.happened(SessionExpired{id, timeout})
 		r.ending[id] = true
-		r.propose(&tree.Request{Session: id, Op: wire.OpCloseSession}, nil, nil)
+		r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}, nil, nil)
 	}
 }
 
@@ -73,7 +73,7 @@ func (r *Replica) sweepContainers(gapMS int64) {
 	s.owing -= n * 60_000
 	for _, p := range s.due[:n] {
 		path := wire.PathRequest{Path: p}
-		r.propose(&tree.Request{Op: wire.OpDeleteContainer, Body: wire.Append(nil, &path)}, nil, nil)
+		r.propose(tree.Request{Op: wire.OpDeleteContainer, Body: wire.Append(nil, &path)}, nil, nil)
 	}
 	s.due = s.due[n:]
 }

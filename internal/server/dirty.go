@@ -23,7 +23,14 @@ func (d *dirty) flush() {
 	defer d.mu.Unlock()
 	for i, c := range d.conns {
 		d.conns[i] = nil
-		c.srv.writers.Go(c.flush)
+		c.srv.writers.Add(1)
+		go c.flushAside()
 	}
 	d.conns = d.conns[:0]
+}
+
+// flushAside is flush on a goroutine of its own.
+func (c *conn) flushAside() {
+	defer c.srv.writers.Done()
+	c.flush()
 }

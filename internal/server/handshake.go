@@ -107,7 +107,7 @@ func (s *Server) admits(c *conn, q *wire.ConnectRequest) bool {
 }
 
 // attach answers a handshake, on the loop.
-func (s *Server) attach(c *conn, o *replica.Output, z wire.Zxid) {
+func (s *Server) attach(c *conn, o replica.Output, z wire.Zxid) {
 	pw := o.Password[:]
 	r := &wire.ConnectResponse{TimeoutMS: o.TimeoutMS, Session: o.Session, Password: pw, HasReadOnly: c.hasReadOnly}
 	if o.Session == 0 {

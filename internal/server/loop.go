@@ -124,7 +124,7 @@ func (l *loop) deliver() {
 		}
 		switch o.Kind {
 		case replica.Attached:
-			l.srv.attach(c, &o, l.replica.Applied())
+			l.srv.attach(c, o, l.replica.Applied())
 		case replica.Reply:
 			c.push(item{header: o.Header, record: o.Response})
 			l.done(c, o.Request, o.Header.Zxid, end)

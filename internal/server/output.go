@@ -59,6 +59,7 @@ type output struct {
 	closed   bool      // the socket is closed; nothing is taken any more
 	traffic  traffic
 	budget   *budget
+	coder    wire.Coder // memory for encode
 }
 
 // item is a reply or an event that is not encoded yet. Without a header it
@@ -163,12 +164,15 @@ func (o *output) encode(it item) {
 		o.ready = takeBuffer()
 	}
 	b, mark := wire.BeginFrame(o.ready.b)
+	o.coder = wire.Encoder(b)
 	if !it.bare {
-		b = wire.Append(b, &it.header)
+		it.header.Code(&o.coder)
 	}
 	if it.record != nil {
-		b = wire.Append(b, it.record)
+		it.record.Code(&o.coder)
 	}
+	b = o.coder.Bytes()
+	o.coder = wire.Coder{}
 	o.ready.b = wire.EndFrame(b, mark)
 	o.ready.packet(int64(len(b) - mark))
 	o.traffic.sent++

@@ -66,6 +66,7 @@ func (c *conn) hand(xid int32, op wire.OpCode, body []byte, started int64) error
 // scratch is the memory that reads decode into and answer from. A reader
 // goroutine has its own.
 type scratch struct {
+	in       wire.Coder
 	path     wire.PathRequest
 	watch    wire.PathWatchRequest
 	data     wire.DataResponse
@@ -80,9 +81,9 @@ type scratch struct {
 // then nothing is reused and nothing encoded here. An error ends the
 // connection, behind the reply.
 func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte, late bool) error {
-	in := wire.Decoder(body)
-	in.Alias = true
-	code, record, err := c.perform(s, op, &in)
+	s.in = wire.Decoder(body)
+	s.in.Alias = true
+	code, record, err := c.perform(s, op, &s.in)
 	h := wire.ReplyHeader{Xid: xid, Zxid: c.out.zxid, Err: code}
 	switch {
 	case op == wire.OpPing:
