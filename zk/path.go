@@ -2,7 +2,6 @@ package zk
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"bellwether/wire"
 )
@@ -13,54 +12,13 @@ const systemPath = "/zookeeper"
 // configPath holds the ensemble's configuration.
 const configPath = systemPath + "/config"
 
-// validPath applies the servers' rules for paths. A sequential path may end
-// in a slash, as digits follow.
+// validPath checks a path that is to be sent; digits follow one of a
+// sequential create.
 func validPath(path string, sequential bool) bool {
-	if path == "" || path[0] != '/' {
-		return false
+	if sequential {
+		path += "0"
 	}
-	if path == "/" {
-		return true
-	}
-	if path[len(path)-1] == '/' && !sequential {
-		return false
-	}
-	return validParts(path, sequential) && validText(path)
-}
-
-// validParts: no empty, "." or ".." component.
-func validParts(path string, sequential bool) bool {
-	for start := 1; start <= len(path); {
-		end := len(path)
-		if i := strings.IndexByte(path[start:], '/'); i >= 0 {
-			end = start + i
-		}
-		last := end == len(path)
-		if part := path[start:end]; !(last && sequential) && (part == "" || part == "." || part == "..") {
-			return false
-		}
-		start = end + 1
-	}
-	return true
-}
-
-// validText: no control, private, surrogate or special characters, and
-// nothing outside the basic plane.
-func validText(path string) bool {
-	plain := true
-	for i := 0; i < len(path); i++ {
-		plain = plain && path[i] >= 0x20 && path[i] < 0x7f
-	}
-	if plain {
-		return true
-	}
-	for _, r := range path {
-		switch {
-		case r < 0x20, r >= 0x7f && r <= 0x9f, r >= 0xd800 && r <= 0xf8ff, r >= 0xfff0:
-			return false
-		}
-	}
-	return utf8.ValidString(path)
+	return wire.ValidPath(path)
 }
 
 // abs is the path as the server knows it, if it is one.

