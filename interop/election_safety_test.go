@@ -1,0 +1,337 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/recipe"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// TestElectionPausedLeader stops the leader's process, lets another one lead,
+// and continues it: its handle is over when it looks, and whatever it was
+// about to write does not go through.
+func TestElectionPausedLeader(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		root := fresh("paused")
+		state := root + "/state"
+		b := newCandidate(t, s.Addr, root+"/job", "b", electionTimeout, recipe.ElectionOptions{})
+		mustCreate(t, b.c, root)
+		mustCreate(t, b.c, state)
+		a := standRemote(t, s.Addr, root+"/job", state)
+		a.await(t, "leads")
+		for range 20 {
+			a.await(t, "wrote true")
+		}
+		b.campaign(t.Context())
+		<-b.waits
+
+		signal(t, a, syscall.SIGSTOP)
+		h := b.wins(t)
+		res, err := h.Do(t.Context(), zk.SetOp(state, fmt.Appendf(nil, "%d", h.Token()), zk.AnyVersion))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(a.lines) > 0 {
+			<-a.lines // said before it was stopped
+		}
+		signal(t, a, syscall.SIGCONT)
+		said := a.await(t, "")
+		if strings.HasPrefix(said, "wrote") || strings.HasPrefix(said, "unsure") {
+			said = a.await(t, "") // the write that was under way when it was stopped
+		}
+		if !strings.HasPrefix(said, "over false") {
+			t.Errorf("the older leader says %q after its pause", said)
+		}
+		data, stat, err := b.c.Get(t.Context(), state)
+		if err != nil || stat.Version != res[0].Stat.Version {
+			t.Errorf("state is %s, version %d after %d: %v", data, stat.Version, res[0].Stat.Version, err)
+		}
+	})
+}
+
+// TestElectionSilentNetwork: the leader's packets go nowhere. Its handle is
+// over before another one leads.
+func TestElectionSilentNetwork(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		m := newMeter(t, s.Addr)
+		parent := fresh("silent") + "/job"
+		a := stand(t, m.Addr, parent, "a", briefTimeout, recipe.ElectionOptions{})
+		ha := a.wins(t)
+		b := stand(t, s.Addr, parent, "b", electionTimeout, recipe.ElectionOptions{})
+		a.gone.Store(true)
+		t.Cleanup(func() { a.c.Detach() })
+		m.of(a.c.Session().ID, (*passage).freeze)
+		ended := make(chan time.Time, 1)
+		go func() {
+			<-ha.Context().Done()
+			ended <- time.Now()
+		}()
+		hb := b.wins(t)
+		led := time.Now()
+		if ha.Left() > 0 || ha.Proof() != nil {
+			t.Errorf("%v left of the older handle, proof %v", ha.Left(), ha.Proof())
+		}
+		if at := <-ended; !at.Before(led) {
+			t.Errorf("the older handle ended %v after the newer began", at.Sub(led))
+		}
+		if hb.Token() <= ha.Token() {
+			t.Errorf("token %v after %v", hb.Token(), ha.Token())
+		}
+	})
+}
+
+func signal(t *testing.T, r *remote, s syscall.Signal) {
+	t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustCreate(t *testing.T, c *zk.Client, path string) {
+	t.Helper()
+	if _, _, err := c.Create(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wins waits for the candidate's handle.
+func (k *candidate) wins(t *testing.T) *recipe.Handle {
+	t.Helper()
+	select {
+	case h := <-k.leads:
+		return h
+	case err := <-k.ended:
+		t.Fatalf("%s: %v", k.id, err)
+	case <-time.After(electionWait):
+		t.Fatalf("%s does not lead within %v", k.id, electionWait)
+	}
+	return nil
+}
+
+const (
+	stormTime    = 12 * time.Second
+	stormTimeout = 2 * time.Second // session timeout of who stands in it
+)
+
+// storm is an election of five under faults, and what is known of it.
+type storm struct {
+	t     *testing.T
+	m     *meter
+	state string
+	all   []*candidate
+
+	mu     sync.Mutex
+	held   []*recipe.Handle // every term there was, the newest last
+	writes []write          // guarded ones that went through
+
+	newest atomic.Int64 // token
+}
+
+type write struct {
+	at    wire.Zxid
+	token wire.Zxid
+}
+
+// TestElectionStorm cuts and freezes connections and loses the replies to
+// creates, so that sessions expire, while five candidates lead in turn. At no
+// instant are two deadlines unexpired, tokens grow, no guarded write of an
+// older handle goes through, and afterwards one leads and no bid is left over.
+func TestElectionStorm(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		root := fresh("storm")
+		st := &storm{t: t, m: newMeter(t, s.Addr), state: root + "/state"}
+		watch := newCandidate(t, s.Addr, root+"/job", "onlooker", electionTimeout, recipe.ElectionOptions{})
+		mustCreate(t, watch.c, root)
+		mustCreate(t, watch.c, st.state)
+		for i := range 5 {
+			st.all = append(st.all, newCandidate(t, st.m.Addr, root+"/job", fmt.Sprint("s", i), stormTimeout, recipe.ElectionOptions{}))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for _, k := range st.all {
+			group.Go(func() { st.lead(ctx, k) })
+		}
+		group.Go(func() { st.sample(ctx) })
+		st.rage()
+
+		calm := st.terms()
+		for end := time.Now().Add(electionWait); !st.leads() && time.Now().Before(end); {
+			<-time.After(10 * time.Millisecond)
+		}
+		if !st.leads() {
+			t.Errorf("nobody leads after the storm; %d terms in it", calm)
+		}
+		stop()
+		group.Wait()
+		st.check()
+		if left, err := watch.e.Candidates(t.Context()); err != nil || len(left) != 0 {
+			t.Errorf("left over: %+v, %v", left, err)
+		}
+	})
+}
+
+// lead lets a candidate lead again and again, for as long as it lasts or a
+// while, writing all the time.
+func (st *storm) lead(ctx context.Context, k *candidate) {
+	for ctx.Err() == nil {
+		err := k.e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
+			st.begins(h)
+			enough := time.Now().Add(time.Duration(rand.IntN(1500)) * time.Millisecond)
+			for ctx.Err() == nil && time.Now().Before(enough) {
+				st.write(ctx, h)
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil {
+			st.t.Errorf("%s: %v", k.id, err)
+			return
+		}
+	}
+}
+
+func (st *storm) begins(h *recipe.Handle) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if n := len(st.held); n > 0 && h.Token() <= st.held[n-1].Token() {
+		st.t.Errorf("token %v after %v", h.Token(), st.held[n-1].Token())
+	}
+	st.held = append(st.held, h)
+	st.newest.Store(int64(h.Token()))
+}
+
+// write sends guarded writes of this term and of an older one.
+func (st *storm) write(ctx context.Context, h *recipe.Handle) {
+	st.mu.Lock()
+	older := st.held[rand.IntN(len(st.held))]
+	st.mu.Unlock()
+	for _, h := range []*recipe.Handle{h, older} {
+		newest := wire.Zxid(st.newest.Load())
+		op := zk.SetOp(st.state, fmt.Appendf(nil, "%d", h.Token()), zk.AnyVersion)
+		// Past the check of the deadline, as a process would be that was stopped behind it.
+		res, err := clientOf(h, st).Multi(ctx, h.Guard(), op)
+		if err != nil {
+			continue
+		}
+		if h.Token() < newest {
+			st.t.Errorf("guarded write of token %v went through after %v led", h.Token(), newest)
+		}
+		st.mu.Lock()
+		st.writes = append(st.writes, write{res[1].Stat.Mzxid, h.Token()})
+		st.mu.Unlock()
+	}
+}
+
+// clientOf is some client: a guard holds whoever sends it.
+func clientOf(h *recipe.Handle, st *storm) *zk.Client {
+	return st.all[int(h.Token())%len(st.all)].c
+}
+
+// sample looks for two handles unexpired at one instant. A handle's end is
+// final, so one that lasts before and after the look at another lasted then.
+func (st *storm) sample(ctx context.Context) {
+	for ctx.Err() == nil {
+		st.mu.Lock()
+		recent := slices.Clone(st.held[max(0, len(st.held)-4):])
+		st.mu.Unlock()
+		for _, a := range recent {
+			for _, b := range recent {
+				if a.Token() < b.Token() && a.Left() > 0 && b.Left() > 0 && a.Left() > 0 {
+					st.t.Errorf("handles %v and %v are unexpired at once", a.Token(), b.Token())
+				}
+			}
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// rage does to connections what networks do, for a while.
+func (st *storm) rage() {
+	var freed sync.WaitGroup
+	defer freed.Wait()
+	for end := time.Now().Add(stormTime); time.Now().Before(end); {
+		k := st.all[rand.IntN(len(st.all))]
+		id := k.c.Session().ID
+		switch rand.IntN(4) {
+		case 0:
+			st.m.of(id, (*passage).cut)
+		case 1:
+			st.m.loseCreates("-n_", 1+rand.IntN(2))
+		default:
+			k.gone.Store(true)
+			st.m.of(id, (*passage).freeze)
+			freed.Go(func() {
+				<-time.After(time.Duration(rand.IntN(4000)) * time.Millisecond)
+				k.gone.Store(false)
+				st.m.of(id, (*passage).thaw)
+			})
+		}
+		<-time.After(time.Duration(rand.IntN(400)) * time.Millisecond)
+	}
+	st.m.loseCreates("", 0)
+}
+
+func (st *storm) terms() int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.held)
+}
+
+// leads reports whether somebody has led since the faults ended and still does.
+func (st *storm) leads() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.held) > 0 && st.held[len(st.held)-1].Left() > 0
+}
+
+// check looks at all writes in the order in which they happened.
+func (st *storm) check() {
+	slices.SortFunc(st.writes, func(a, b write) int { return int(min(max(a.at-b.at, -1), 1)) })
+	for i := 1; i < len(st.writes); i++ {
+		if st.writes[i].token < st.writes[i-1].token {
+			st.t.Errorf("a write of token %v follows one of %v", st.writes[i].token, st.writes[i-1].token)
+		}
+	}
+	if len(st.held) < 3 || len(st.writes) < 50 {
+		st.t.Errorf("only %d terms and %d writes: the storm shows little", len(st.held), len(st.writes))
+	}
+	st.t.Log(len(st.held), "terms,", len(st.writes), "guarded writes")
+}
+
+// TestElectionSurvivesServerRestart: the server's process is killed and comes
+// back over its data; sessions and bids with it.
+func TestElectionSurvivesServerRestart(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		parent := fresh("restart") + "/job"
+		a := stand(t, s.Addr, parent, "a", electionTimeout, recipe.ElectionOptions{})
+		ha := a.wins(t)
+		b := stand(t, s.Addr, parent, "b", electionTimeout, recipe.ElectionOptions{})
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := ha.Lost(); !errors.Is(err, recipe.ErrResigned) {
+			t.Logf("the first term was lost over the restart: %v", err)
+		}
+		if hb := b.wins(t); hb.Token() <= ha.Token() {
+			t.Errorf("token %v after %v", hb.Token(), ha.Token())
+		}
+	})
+}
