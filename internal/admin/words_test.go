@@ -140,7 +140,7 @@ var forms = map[string]string{
 	"wchp": `(/w\n\tID\n\tID\n|/notyet\n\tID\n){2}\n`,
 	"dump": `SessionTracker dump:\nSession Sets \(\d\)/\(3\):\n(\d expire at DATE:\n(\tID\n)+)+` +
 		`ephemeral nodes dump:\nSessions with Ephemerals \(2\):\n(ID:\n\t/(w/e|eph/open-2)\n){2}` +
-		`Connections dump:\nConnections Sets \(\d\)/\(3\):\n(\d expire at DATE:\n(\tip: ADDR sessionId: (0x0|ID)\n)+)+`,
+		`Connections dump:\nConnections Sets \(\d\)/\(\d\):\n(\d expire at DATE:\n(\tip: ADDR sessionId: (0x0|ID)\n)+)+`,
 	"conf": `clientPort=\d+\nsecureClientPort=-1\ndataDir=/.*/version-2\ndataDirSize=\d+\ndataLogDir=/.*/version-2\ndataLogSize=\d+\n` +
 		`tickTime=2000\nmaxClientCnxns=60\nminSessionTimeout=4000\nmaxSessionTimeout=40000\nclientPortListenBacklog=-1\nserverId=0\n`,
 }

@@ -21,6 +21,7 @@ func (h SessionExpired) String() string {
 // SessionRefused: a client asked for a session that does not exist (any
 // more), or with a wrong password.
 type SessionRefused struct {
+	Conn    ConnID
 	Session wire.SessionID
 	Reason  string
 }
@@ -45,7 +46,7 @@ func (r *Replica) connect(e Connect) {
 		return
 	}
 	if reason := r.refusal(e); reason != "" {
-		r.happened(SessionRefused{e.Session, reason})
+		r.happened(SessionRefused{e.Conn, e.Session, reason})
 		r.outputs.push(Output{Kind: Attached, Conn: c.id})
 		r.end(c)
 		return

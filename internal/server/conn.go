@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -82,9 +83,13 @@ func (c *conn) Session() wire.SessionID { return wire.SessionID(c.session.Load()
 // Identities are those proved so far.
 func (c *conn) Identities() []wire.ID { return *c.ids.Load() }
 
+// eventLen is the length of an event's frame without its path.
+const eventLen = 4 + wire.ReplyHeaderLen + 12
+
 // Notify queues a watch event. It is called under the tree's locks.
 func (c *conn) Notify(e tree.Event) {
 	ev := &wire.WatcherEvent{Type: e.Type, State: wire.StateSyncConnected, Path: e.Path}
+	c.srv.stats.watchBytes.Add(int64(eventLen + len(e.Path)))
 	c.push(item{header: wire.ReplyHeader{Xid: wire.XidEvent, Zxid: e.Zxid}, record: ev})
 }
 
@@ -109,7 +114,7 @@ func (c *conn) run() {
 		if c.srv.stopping.Load() {
 			c.waitAnswered(0)
 		}
-		c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
+		c.farewell(err)
 	}
 	c.finish()
 	<-c.done
@@ -117,6 +122,17 @@ func (c *conn) run() {
 		c.srv.inbox.push(replica.Disconnected{Conn: c.id}, nil)
 	}
 	c.drain()
+}
+
+// farewell logs why a connection ends.
+func (c *conn) farewell(err error) {
+	var frame *wire.FrameError
+	if errors.As(err, &frame) {
+		c.srv.log.Warn(fmt.Sprintf("Len error. A message from /%s with advertised length of %d is either a malformed message or too large to process "+
+			"(length is greater than jute.maxbuffer=%d)", c.addr, frame.Len, frame.Max))
+		return
+	}
+	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 }
 
 // errEnded: nothing more is read from the connection.
@@ -363,10 +379,10 @@ func (c *conn) drain() {
 func (c *conn) backPressure() {
 	o := &c.out
 	o.mu.Lock()
-	for o.writing && !o.closed && o.ready != nil && len(o.ready.b) > outputHigh {
+	for o.writing && !o.closed && o.owed() > outputHigh {
 		o.drained.Wait()
 	}
-	high := o.ready != nil && len(o.ready.b) > outputHigh
+	high := !o.closed && o.owed() > outputHigh
 	o.mu.Unlock()
 	if high {
 		c.flush()

@@ -18,19 +18,23 @@ type journal struct {
 	mu         sync.Mutex
 	txns       []*wire.Txn
 	generation uint64
+	since      int64         // the server's clock when the first of txns came
 	wake       chan struct{} // of one
 }
 
 func newJournal() *journal { return &journal{wake: make(chan struct{}, 1)} }
 
 // push queues transactions. Those of an older generation are void.
-func (j *journal) push(txns []*wire.Txn, generation uint64) {
+func (j *journal) push(txns []*wire.Txn, generation uint64, now int64) {
 	j.mu.Lock()
 	if generation != j.generation {
 		clear(j.txns)
 		j.txns, j.generation = j.txns[:0], generation
 	}
 	first := len(j.txns) == 0
+	if first {
+		j.since = now
+	}
 	j.txns = append(j.txns, txns...)
 	j.mu.Unlock()
 	if first {
@@ -42,13 +46,13 @@ func (j *journal) push(txns []*wire.Txn, generation uint64) {
 }
 
 // take returns what is queued, in room's memory next time.
-func (j *journal) take(room []*wire.Txn) ([]*wire.Txn, uint64) {
+func (j *journal) take(room []*wire.Txn) (txns []*wire.Txn, generation uint64, since int64) {
 	clear(room)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	txns := j.txns
+	txns = j.txns
 	j.txns = room[:0]
-	return txns, j.generation
+	return txns, j.generation, j.since
 }
 
 // roomProbe is how often a full disk is asked whether there is room again.
@@ -83,13 +87,14 @@ func (w *logWriter) run(quit <-chan struct{}) {
 
 // write logs what has gathered: one write, one sync.
 func (w *logWriter) write() {
-	txns, generation := w.srv.journal.take(w.room)
+	txns, generation, since := w.srv.journal.take(w.room)
 	w.room = txns
 	if len(txns) == 0 || generation <= w.void {
 		return
 	}
 	err := w.log(txns)
 	if err == nil {
+		w.srv.stats.logTime.Observe(micro(w.srv.clock()-since), int64(len(txns)))
 		w.srv.inbox.push(replica.Synced{Zxid: txns[len(txns)-1].Zxid, Generation: generation}, nil)
 		err = w.snaps.logged(len(txns))
 	}
@@ -115,8 +120,8 @@ func (w *logWriter) log(txns []*wire.Txn) error {
 	took := time.Duration(s.clock() - start)
 	s.stats.synced(took, len(txns))
 	if limit := s.config().Storage.SyncWarning; limit > 0 && took > limit && err == nil {
-		s.log.Warn(fmt.Sprintf("fsync-ing the write ahead log took %dms which will adversely effect operation latency.File size is %d bytes.",
-			took.Milliseconds(), s.store.LogBytes()))
+		s.log.Warn(fmt.Sprintf("fsync-ing the write ahead log in the log writer took %dms which will adversely effect operation latency."+
+			"File size is %d bytes. See the ZooKeeper troubleshooting guide", took.Milliseconds(), s.store.LogBytes()))
 	}
 	return err
 }

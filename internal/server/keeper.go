@@ -43,6 +43,7 @@ func (k *keeper) snapshot() {
 	s := k.srv
 	start := time.Now()
 	snap := s.tree.Snapshot()
+	s.log.Info(fmt.Sprintf("Snapshotting: %v to %s", snap.Zxid(), s.config().DataDir))
 	file, err := s.store.WriteSnapshot(snap.Zxid(), snap)
 	if err != nil {
 		s.log.Error("snapshot could not be written; the transaction log is kept, the next one is tried when it is due",

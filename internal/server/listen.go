@@ -140,7 +140,7 @@ func (s *Server) sessionless(c *conn, err error) {
 	if timedOut(err) && !s.stopping.Load() {
 		s.stats.sessionlessGone.Add(1)
 	}
-	s.log.Debug("connection ended without a session", "addr", c.addr, "err", err)
+	c.farewell(err)
 }
 
 // count counts the connections with a session from this machine or from elsewhere.

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
+	"bellwether/internal/metrics"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -18,6 +21,8 @@ type loop struct {
 	conns   map[replica.ConnID]*conn
 	room    []event // memory of the last batch
 	now     replica.Time
+	clock   int64 // the server's, of this batch
+	ticked  int64 // Mono of the last tick
 }
 
 // ticksPerTick is how many Tick events the replica gets in a tickTime.
@@ -44,7 +49,7 @@ func (l *loop) run(quit <-chan struct{}) {
 // batch carries out what has gathered.
 func (l *loop) batch(ticked bool) {
 	s := l.srv
-	l.now = s.times()
+	l.now, l.clock = s.times(), s.clock()
 	events := s.inbox.take(l.room)
 	l.room = events
 	for _, e := range events {
@@ -56,7 +61,7 @@ func (l *loop) batch(ticked bool) {
 	rd := l.replica.Ready()
 	if len(rd.Append) > 0 {
 		s.stats.proposals.Add(int64(len(rd.Append)))
-		s.journal.push(rd.Append, rd.Generation)
+		s.journal.push(rd.Append, rd.Generation, s.clock())
 	}
 	l.deliver()
 	for _, h := range rd.Happenings {
@@ -75,9 +80,13 @@ func (l *loop) step(e event) {
 	case *replica.Request:
 		if c := l.conns[ev.Conn]; c != nil {
 			c.touch(ev.Started)
+			l.srv.stats.inboxTime.Observe(micro(l.clock-ev.Started), 1)
 			l.refuse(ev)
 		}
 	case replica.Connect:
+		if ev.Session != 0 {
+			l.srv.stats.reattached.Add(1)
+		}
 		l.conns[ev.Conn] = e.conn
 	case replica.Disconnected:
 		l.forget(ev.Conn)
@@ -92,7 +101,7 @@ func (l *loop) refuse(q *replica.Request) {
 	if limit <= 0 || q.Op == wire.OpPing || q.Op == wire.OpCloseSession {
 		return
 	}
-	if l.srv.clock()-q.Started > int64(limit) {
+	if l.clock-q.Started > int64(limit) {
 		q.Refuse = wire.ErrThrottledOp
 		l.srv.stats.throttled.Add(1)
 	}
@@ -157,6 +166,7 @@ func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
 // now comes through the loop, so that no answer promises what Tick takes
 // away. It stays sealed if it does expire.
 func (l *loop) tick() {
+	l.late()
 	var touches []replica.Touch
 	var sealedConns []*conn
 	for _, c := range l.conns {
@@ -186,18 +196,38 @@ func (l *loop) tick() {
 	}
 }
 
+// lateMin is by how much a tick is late when it counts as a pause.
+const lateMin = 100 * time.Millisecond
+
+// late notes when the process did not run for a while.
+func (l *loop) late() {
+	due := l.ticked + (l.srv.config().TickTime / ticksPerTick).Milliseconds()
+	if late := l.now.Mono - due; l.ticked > 0 && late > lateMin.Milliseconds() {
+		l.srv.stats.pause.Observe(late*metrics.Unit, 1)
+	}
+	l.ticked = l.now.Mono
+}
+
 // tell logs what happened.
 func (l *loop) tell(h replica.Happening) {
-	switch h.(type) {
+	log, level := l.srv.log, slog.LevelInfo
+	switch e := h.(type) {
 	case replica.WritesStopped:
 		l.srv.readOnly.Store(true)
-		l.srv.log.Error(h.String())
+		level = slog.LevelError
 	case replica.WritesResumed:
 		l.srv.readOnly.Store(false)
-		l.srv.log.Info(h.String())
-	case replica.TickLate, replica.SessionRefused, tree.QuotaExceeded:
-		l.srv.log.Warn(h.String())
-	default:
-		l.srv.log.Info(h.String())
+	case replica.SessionExpired:
+		l.srv.stats.expired.Add(1)
+	case replica.SessionRefused:
+		if c := l.conns[e.Conn]; c != nil {
+			log = log.With("client", c.addr)
+		}
+		level = slog.LevelWarn
+	case tree.DigestMismatch:
+		level = slog.LevelError
+	case replica.TickLate, tree.DigestNotReached, tree.QuotaExceeded:
+		level = slog.LevelWarn
 	}
+	log.Log(context.Background(), level, h.String())
 }

@@ -50,7 +50,9 @@ type output struct {
 	drained  sync.Cond // on mu: writing ended, or the connection is closed
 	ready    *buffer
 	items    []item
+	head     int // items before it are encoded already
 	later    []item
+	framed   int // bytes in items that are encoded on their own
 	reserved bool
 	zxid     wire.Zxid // of the reserved reply
 	writing  bool      // somebody is at the socket, and looks here again before leaving
@@ -63,11 +65,12 @@ type output struct {
 }
 
 // item is a reply or an event that is not encoded yet. Without a header it
-// is a ConnectResponse.
+// is a ConnectResponse. frame, if any, is the whole of it.
 type item struct {
 	header wire.ReplyHeader
 	record wire.Record
 	bare   bool
+	frame  []byte
 }
 
 // itemCost is the estimate for an item in outputMax.
@@ -112,10 +115,27 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	if o.closed {
 		return
 	}
-	o.encodeItems(len(o.items))
-	o.encode(item{header: h, record: r})
+	if it := (item{header: h, record: r}); o.pending() <= fillItems {
+		o.encodeItems(o.pending())
+		o.encode(it)
+	} else {
+		// Too much to encode while others may wait for the lock.
+		it = item{frame: wire.AppendFrame(nil, &h)}
+		if r != nil {
+			it.frame = wire.AppendFrame(nil, &h, r)
+		}
+		o.framed += len(it.frame)
+		o.items = append(o.items, it)
+		o.budget.items.Add(1)
+	}
 	o.release()
 }
+
+// fillItems is how many items a reader encodes before its own reply.
+const fillItems = 64
+
+// pending is how many items are not encoded yet.
+func (o *output) pending() int { return len(o.items) - o.head }
 
 // fillLater is fill without encoding; the record is not reused. It reports
 // what push reports.
@@ -144,15 +164,21 @@ func (o *output) release() {
 
 // encodeItems moves n items to ready.
 func (o *output) encodeItems(n int) {
-	for _, it := range o.items[:n] {
-		o.encode(it)
+	for i := o.head; i < o.head+n; i++ {
+		o.encode(o.items[i])
+		o.items[i] = item{}
 	}
+	o.head += n
 	o.budget.items.Add(-int64(n))
-	rest := copy(o.items, o.items[n:])
-	clear(o.items[rest:])
-	o.items = o.items[:rest]
-	if rest == 0 && cap(o.items) > itemsKept {
-		o.items = nil
+	switch {
+	case o.pending() == 0 && cap(o.items) > itemsKept:
+		o.items, o.head = nil, 0
+	case o.pending() == 0:
+		o.items, o.head = o.items[:0], 0
+	case o.head > takeItems && o.head > len(o.items)/2:
+		n = copy(o.items, o.items[o.head:])
+		clear(o.items[n:])
+		o.items, o.head = o.items[:n], 0
 	}
 }
 
@@ -162,6 +188,12 @@ const itemsKept = 8
 func (o *output) encode(it item) {
 	if o.ready == nil {
 		o.ready = takeBuffer()
+	}
+	if it.frame != nil {
+		o.ready.b = append(o.ready.b, it.frame...)
+		o.framed -= len(it.frame)
+		o.count(len(it.frame))
+		return
 	}
 	b, mark := wire.BeginFrame(o.ready.b)
 	o.coder = wire.Encoder(b)
@@ -174,13 +206,18 @@ func (o *output) encode(it item) {
 	b = o.coder.Bytes()
 	o.coder = wire.Coder{}
 	o.ready.b = wire.EndFrame(b, mark)
-	o.ready.packet(int64(len(b) - mark))
+	o.count(len(b) - mark)
+}
+
+// count counts a reply of n bytes in ready.
+func (o *output) count(n int) {
+	o.ready.packet(int64(n))
 	o.traffic.sent++
 }
 
 // owed is about how many bytes wait.
 func (o *output) owed() int {
-	n := (len(o.items) + len(o.later)) * itemCost
+	n := (o.pending()+len(o.later))*itemCost + o.framed
 	if o.ready != nil {
 		n += len(o.ready.b)
 	}
@@ -189,8 +226,8 @@ func (o *output) owed() int {
 
 // take returns the next bytes for the socket, nil if there are none.
 func (o *output) take() *buffer {
-	for len(o.items) > 0 && (o.ready == nil || len(o.ready.b) < writeChunk) {
-		o.encodeItems(min(len(o.items), takeItems))
+	for o.pending() > 0 && (o.ready == nil || len(o.ready.b) < writeChunk) {
+		o.encodeItems(min(o.pending(), takeItems))
 	}
 	b := o.ready
 	o.ready = nil
@@ -203,8 +240,8 @@ const takeItems = 32
 // discard gives up everything that waits; the connection will be closed.
 func (o *output) discard() {
 	o.closed, o.reserved = true, false
-	o.budget.items.Add(-int64(len(o.items) + len(o.later)))
-	o.items, o.later, o.ready = nil, nil, nil
+	o.budget.items.Add(-int64(o.pending() + len(o.later)))
+	o.items, o.later, o.ready, o.head, o.framed = nil, nil, nil, 0, 0
 	o.drained.Broadcast()
 }
 

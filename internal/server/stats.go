@@ -22,11 +22,12 @@ type stats struct {
 	watchBytes                                     *metrics.Counter
 	authFailed                                     metrics.Counter
 
-	latency                               *metrics.Summary // of all requests, ms
-	readLatency, updateLatency            *metrics.Summary
-	syncTime, snapshotTime, batchSize     *metrics.Summary
-	loadTime, loadTxns, inboxTime, logged *metrics.Summary
-	pause                                 *metrics.Summary
+	latency                           *metrics.Summary // of all requests, ms
+	readLatency, updateLatency        *metrics.Summary
+	syncTime, snapshotTime, batchSize *metrics.Summary
+	loadTime, loadTxns                *metrics.Summary
+	inboxTime, logTime                *metrics.Summary // until a write is prepared, and until it is durable
+	pause                             *metrics.Summary // by how much ticks came late
 
 	response lastMinMax // bytes of replies
 }
@@ -48,9 +49,10 @@ func newStats() *stats {
 		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
 		latency:     metrics.NewSummary(false),
 		readLatency: r.Advanced("readlatency"), updateLatency: r.Advanced("updatelatency"),
-		inboxTime: r.Advanced("prep_processor_queue_time_ms"), logged: r.Advanced("server_write_committed_time_ms"),
-		pause:    r.Advanced("jvm_pause_time_ms"),
-		syncTime: r.Basic("fsynctime"), snapshotTime: r.Basic("snapshottime"), batchSize: r.Basic("sync_processor_batch_size"),
+		inboxTime: r.Advanced("prep_processor_queue_time_ms"),
+		logTime:   r.Advanced("sync_processor_queue_and_flush_time_ms"),
+		pause:     r.Advanced("jvm_pause_time_ms"),
+		syncTime:  r.Basic("fsynctime"), snapshotTime: r.Basic("snapshottime"), batchSize: r.Basic("sync_processor_batch_size"),
 		loadTime: r.Basic("dbinittime"), loadTxns: r.Basic("startup_txns_loaded"),
 	}
 	t.response.reset()

@@ -1,0 +1,102 @@
+package server
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bellwether/wire"
+)
+
+// Whatever comes in whatever way, it goes out once and in order: events and
+// replies as items, replies of reads encoded at once or in the place that was
+// kept for them.
+func TestOutputKeepsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := &output{budget: &budget{each: outputMax, total: outputTotal}}
+		o.drained.L = &o.mu
+		var want, got []int32
+		var place int // of the reserved reply in want, -1: none
+		place = -1
+		next := int32(0)
+		header := func() wire.ReplyHeader {
+			next++
+			return wire.ReplyHeader{Xid: next}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				for range rapid.SampledFrom([]int{1, 3, 100}).Draw(t, "events") {
+					h := header()
+					o.push(item{header: h, record: &wire.WatcherEvent{Path: "/a"}})
+					want = append(want, h.Xid)
+				}
+			},
+			"reserve": func(t *rapid.T) {
+				if place >= 0 {
+					return // one at a time
+				}
+				o.reserve(7)
+				place = len(want)
+				want = append(want, 0)
+			},
+			"fill": func(t *rapid.T) {
+				if place < 0 {
+					return // nothing is reserved
+				}
+				h := header()
+				if rapid.Bool().Draw(t, "late") {
+					o.fillLater(h, nil)
+				} else {
+					o.fill(h, &wire.StatResponse{})
+				}
+				want[place], place = h.Xid, -1
+			},
+			"take": func(t *rapid.T) { got = append(got, taken(t, o)...) },
+		})
+		if place >= 0 {
+			o.fill(wire.ReplyHeader{Xid: -7}, nil)
+			want[place] = -7
+		}
+		for len(got) < len(want) {
+			more := taken(t, o)
+			if len(more) == 0 {
+				t.Fatalf("%d frames came out, %d went in", len(got), len(want))
+			}
+			got = append(got, more...)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Fatalf("frame %d is %d, want %d", i, got[i], want[i])
+			}
+		}
+		if n := o.budget.items.Load(); n != 0 || o.owed() != 0 {
+			t.Fatalf("%d items and %d bytes are left", n, o.owed())
+		}
+	})
+}
+
+// taken takes what is ready and returns its xids.
+func taken(t *rapid.T, o *output) (xids []int32) {
+	b := o.take()
+	if b == nil {
+		return nil
+	}
+	r := bytes.NewReader(b.b)
+	for r.Len() > 0 {
+		frame, err := wire.ReadFrame(r, nil, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h wire.ReplyHeader
+		if err := wire.Decode(frame, &h); err != nil {
+			t.Fatal(err)
+		}
+		xids = append(xids, h.Xid)
+	}
+	if int64(len(xids)) != b.packets {
+		t.Fatalf("%d packets counted, %d there", b.packets, len(xids))
+	}
+	giveBuffer(b)
+	return xids
+}
