@@ -1,6 +1,10 @@
 package election
 
-import "bellwether/wire"
+import (
+	"slices"
+
+	"bellwether/wire"
+)
 
 // takeRole enters the role of a decision.
 func (e *Election) takeRole(d Decision) {
@@ -37,7 +41,7 @@ func (e *Election) appointed(ev Appointed) {
 		d.State = wire.Observing
 	}
 	if d.State == wire.Leading {
-		d.Supporters = e.voters
+		d.Supporters = slices.Clone(e.voters)
 	}
 	e.takeRole(d)
 	e.tell(Decided{Decision: d})

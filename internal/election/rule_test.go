@@ -1,0 +1,306 @@
+package election
+
+import (
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// hear steps what a server of today's version says.
+func hear(e *Election, from wire.ServerID, state wire.ServerState, v Vote, round wire.Epoch) {
+	e.Step(e.now, Heard{From: from, Notification: says(e, state, v, round)})
+}
+
+// TestLaterRoundForgetsTheEarlier: neither the proposal nor what others said
+// in an earlier round counts in the next.
+func TestLaterRoundForgetsTheEarlier(t *testing.T) {
+	e := alone(3, 1)
+	hear(e, 3, wire.Looking, Vote{3, 0x100000005, 1}, 1)
+	hear(e, 2, wire.Looking, Vote{2, 0x100000003, 1}, 2)
+	if st := e.State(); st.Round != 2 || st.Vote.Leader != 2 {
+		t.Errorf("%+v, want a vote for 2 in round 2", st)
+	}
+	// A follower of round 1 does not help a leader of round 3.
+	e = alone(3, 1)
+	hear(e, 3, wire.Following, Vote{2, 0x100000001, 1}, 1)
+	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
+	hear(e, 2, wire.Leading, Vote{2, 0x100000001, 1}, 2)
+	if st := e.State(); st.Role != wire.Looking {
+		t.Errorf("%+v on the word of one", st)
+	}
+}
+
+// TestRepeatedMessageTakesNothingBack: a vote that was heard afresh stays so
+// when the connection is made anew and it is sent again.
+func TestRepeatedMessageTakesNothingBack(t *testing.T) {
+	e := alone(3, 1)
+	v := Vote{2, 0x100000005, 1}
+	hear(e, 2, wire.Looking, v, 1)
+	e.Step(1, Heard{From: 2, First: true, Notification: says(e, wire.Looking, v, 1)})
+	e.Step(2, Down{3})
+	if r := e.Ready(); r.Decision == nil || r.Decision.Ending != Unanimous {
+		t.Errorf("%+v, want a decision", r)
+	}
+}
+
+// TestCandidateThatIsDownIsNotExcused: others may be down, but the candidate
+// must have been heard, or there is a wait.
+func TestCandidateThatIsDownIsNotExcused(t *testing.T) {
+	e := alone(5, 1)
+	v := Vote{5, 0x100000005, 1}
+	e.Step(1, Down{4})
+	e.Step(1, Down{5})
+	hear(e, 2, wire.Looking, v, 1)
+	hear(e, 3, wire.Looking, v, 1)
+	if st := e.State(); !st.Settling {
+		t.Fatalf("%+v, want to settle", st)
+	}
+	// What is heard from it says that it is not down.
+	hear(e, 5, wire.Looking, v, 1)
+	if st := e.State(); st.Role != wire.Following {
+		t.Errorf("%+v, want FOLLOWING", st)
+	}
+}
+
+// TestWithoutHistoryAloneIsNoLeader: a single voter whose database is missing
+// does not begin with an empty one.
+func TestWithoutHistoryAloneIsNoLeader(t *testing.T) {
+	e := New(Options{ID: 1, Committed: plain(0, 1)})
+	e.Step(0, Look{Zxid: NoHistory, Why: "started"})
+	e.Step(10_000, Tick{})
+	if st := e.State(); st.Role != wire.Looking {
+		t.Errorf("%+v, want LOOKING", st)
+	}
+	e.Step(10_001, Look{Zxid: 0, Why: "made one"})
+	if st := e.State(); st.Role != wire.Looking || !st.Barred {
+		t.Errorf("%+v: an empty log is no proof that nothing was lost", st)
+	}
+	e.Step(10_002, Look{Zxid: 0, Initialized: true, Why: "the operator says so"})
+	if st := e.State(); st.Role != wire.Leading {
+		t.Errorf("%+v, want LEADING", st)
+	}
+}
+
+// TestSingleVoter: an ensemble of one decides at once.
+func TestSingleVoter(t *testing.T) {
+	e := New(Options{ID: 7, Committed: membership(0, []wire.ServerID{7}, nil, nil, nil)})
+	e.Step(0, Look{Why: "started"})
+	r := e.Ready()
+	if r.Decision == nil || r.Decision.State != wire.Leading || len(r.Send) != 0 || r.Wake != Never {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestEmptyObserver: an observer without data is no risk to anybody, and ends
+// its election by the agreement of voters as well.
+func TestEmptyObserver(t *testing.T) {
+	m := membership(0, []wire.ServerID{1, 2, 3}, []wire.ServerID{4}, nil, nil)
+	for _, id := range []wire.ServerID{4, 5} { // 5 is to become a member
+		e := New(Options{ID: id, Committed: m})
+		e.Step(0, Look{Why: "started"})
+		hear(e, 1, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+		hear(e, 2, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+		e.Step(200, Tick{})
+		want := wire.Observing
+		if id == 5 {
+			want = wire.Following
+		}
+		if st := e.State(); st.Role != want || st.Vote.Leader != 2 || st.Barred {
+			t.Errorf("%d: %+v, want %s 2", id, st, want)
+		}
+	}
+}
+
+// TestNothingIsSentWithoutAVoter: a real server may go deaf over a membership
+// without one, so it is not told.
+func TestNothingIsSentWithoutAVoter(t *testing.T) {
+	e := New(Options{ID: 5, Committed: membership(0, nil, []wire.ServerID{4}, nil, nil)})
+	e.Step(0, Look{Why: "started"})
+	e.Step(1, Heard{From: 4, Notification: wire.Notification{State: wire.Looking, Version: wire.NotificationPlain}})
+	r := e.Ready()
+	if len(r.Send) != 1 || r.Send[0].Notification.Version != wire.NotificationPlain || r.Send[0].Notification.Config != "" {
+		t.Errorf("%+v", r.Send)
+	}
+}
+
+// TestMembershipIsOnlyAdoptedWhereAllowed: not without reconfiguration, not in
+// a role, not an older one.
+func TestMembershipIsOnlyAdoptedWhereAllowed(t *testing.T) {
+	newer := plain(9, 5)
+	for _, c := range []struct {
+		name  string
+		allow bool
+		own   *ensemble.Membership
+		role  bool
+		want  bool
+	}{
+		{"newer", true, plain(3, 3), false, true},
+		{"not allowed", false, plain(3, 3), false, false},
+		{"older", true, plain(10, 3), false, false},
+		{"in a role", true, plain(3, 3), true, false},
+	} {
+		e := New(Options{ID: 1, Committed: c.own, Reconfig: c.allow})
+		e.Step(0, Look{Zxid: 1, Epoch: 1, Why: "started"})
+		if c.role {
+			e.Step(0, Appointed{Leader: 2})
+		}
+		e.Ready()
+		n := says(e, wire.Looking, Vote{2, 5, 1}, 1)
+		n.Config = newer.String()
+		e.Step(1, Heard{From: 2, Notification: n})
+		if got := e.Ready().Adopt != nil; got != c.want {
+			t.Errorf("%s: adopted %v", c.name, got)
+		}
+	}
+}
+
+// TestSameMembersAtANewerVersion: the election goes on where it was, with the
+// vote that brought the version.
+func TestSameMembersAtANewerVersion(t *testing.T) {
+	e := alone(3, 1)
+	n := says(e, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+	n.Config = plain(9, 3).String()
+	e.Step(1, Heard{From: 2, Notification: n})
+	r := e.Ready()
+	if st := e.State(); r.Adopt == nil || st.Round != 1 || st.Vote.Leader != 2 || len(e.Records()) != 1 {
+		t.Errorf("%+v %+v", r, st)
+	}
+}
+
+// TestMembershipChangesWhileLooking: what was heard of servers that are no
+// voters any more is forgotten, and the election begins anew.
+func TestMembershipChangesWhileLooking(t *testing.T) {
+	e := alone(3, 1)
+	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
+	hear(e, 3, wire.Looking, Vote{3, 0x100000005, 1}, 2)
+	e.Step(2, RoundTrip{3, 5e6})
+	e.Step(3, Configured{Committed: membership(4, []wire.ServerID{1, 2}, nil, nil, nil)})
+	if st := e.State(); st.Round != 1 || st.Vote.Leader != 1 || len(e.trips) != 0 {
+		t.Errorf("%+v %v", st, e.trips)
+	}
+	if r := e.Records(); len(r) != 3 || r[1].Decision.Ending != Reconfigured {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRecordsAreBounded: neither elections nor votes are kept without end.
+func TestRecordsAreBounded(t *testing.T) {
+	e := alone(3, 1)
+	for i := range heardMax + 10 {
+		hear(e, 2, wire.Looking, Vote{1, 0, 0}, wire.Epoch(i))
+	}
+	if r := e.Records()[0]; len(r.Votes) != heardMax || r.Dropped != 10 || len(r.Rounds) != roundsMax {
+		t.Errorf("%d votes, %d dropped, %d rounds", len(r.Votes), r.Dropped, len(r.Rounds))
+	}
+	for range recordsMax + 10 {
+		e.Step(1, Look{Zxid: 1, Epoch: 1, Why: "again"})
+	}
+	if n := len(e.Records()); n != recordsMax+1 {
+		t.Errorf("%d records", n)
+	}
+}
+
+// TestAnswersToStrangersInARole: who has no vote hears the role with the clock
+// of this server, as ZooKeeper has it, once for each question that is one.
+func TestAnswersToStrangersInARole(t *testing.T) {
+	e := alone(3, 1) // round 1
+	e.Step(1, Appointed{Leader: 2, Zxid: 0x100000009})
+	e.Ready()
+	hear(e, 9, wire.Looking, nobody, 1)
+	r := e.Ready()
+	if len(r.Send) != 1 || r.Send[0].Notification.State != wire.Following || r.Send[0].Notification.ElectionEpoch != 1 {
+		t.Errorf("%+v", r.Send)
+	}
+	e.Step(1000, Tick{})
+	for _, state := range []wire.ServerState{wire.Following, wire.Leading, wire.Observing} {
+		hear(e, 9, state, Vote{2, 0, 1}, 1)
+	}
+	if r := e.Ready(); len(r.Send) != 0 {
+		t.Errorf("answered %+v", r.Send)
+	}
+}
+
+// TestObservingVoterIsNotCounted: what thinks that it observes has no vote,
+// whatever the membership says here.
+func TestObservingVoterIsNotCounted(t *testing.T) {
+	e := alone(3, 1)
+	v := Vote{2, 0x100000005, 1}
+	hear(e, 3, wire.Observing, v, 1)
+	hear(e, 2, wire.Leading, v, 1)
+	e.Step(1000, Tick{})
+	if st := e.State(); st.Role != wire.Looking {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestGivesUpOnce: the advice is given once for a decision.
+func TestGivesUpOnce(t *testing.T) {
+	e := alone(3, 1)
+	v := Vote{2, 0x100000005, 1}
+	hear(e, 2, wire.Looking, v, 1)
+	e.Step(300, Tick{})
+	for i := range 2 {
+		hear(e, 2, wire.Looking, v, 2)
+		if r := e.Ready(); (r.GiveUp != "") != (i == 0) {
+			t.Errorf("time %d: %q", i, r.GiveUp)
+		}
+	}
+}
+
+// TestLeaderMustSayThatItLeads: a quorum follows it, but it looks itself.
+func TestLeaderMustSayThatItLeads(t *testing.T) {
+	e := alone(5, 1)
+	v := Vote{2, 0x100000005, 1}
+	for from, state := range map[wire.ServerID]wire.ServerState{2: wire.Looking, 3: wire.Following, 4: wire.Following} {
+		hear(e, from, state, v, 1)
+	}
+	if st := e.State(); st.Role != wire.Looking {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestLateMessageOfTheCandidate: what the candidate said in an earlier round
+// may arrive late. That it has begun anew is only known if it was heard in
+// the round in which it was elected.
+func TestLateMessageOfTheCandidate(t *testing.T) {
+	for _, heard := range []bool{false, true} {
+		e := alone(5, 1)
+		v := Vote{2, 0x100000005, 1}
+		from := []wire.ServerID{3, 4}
+		if heard {
+			from = []wire.ServerID{3, 2}
+		}
+		for _, id := range from {
+			hear(e, id, wire.Looking, v, 2)
+		}
+		e.Step(300, Tick{})
+		hear(e, 2, wire.Looking, v, 1)
+		if r := e.Ready(); r.Decision == nil || (r.GiveUp != "") != heard {
+			t.Errorf("heard before %v: %+v", heard, r)
+		}
+	}
+}
+
+// TestWhoIsHeardIsNotDown: a server that was refused and then speaks is waited
+// for again.
+func TestWhoIsHeardIsNotDown(t *testing.T) {
+	e := alone(3, 1)
+	e.Step(1, Down{3})
+	hear(e, 3, wire.Looking, Vote{3, 0x100000001, 1}, 1)
+	hear(e, 2, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+	if st := e.State(); !st.Settling {
+		t.Errorf("%+v, want to settle", st)
+	}
+}
+
+// TestLateNewsOfARole: what is reported of a role that is lost already does
+// not touch the election that runs.
+func TestLateNewsOfARole(t *testing.T) {
+	e := alone(3, 1)
+	e.Step(1, Joined{})
+	e.Step(1, Established{7})
+	if r := e.Records()[0]; r.Phase != Search || r.Epoch != 0 || e.State().Role != wire.Looking {
+		t.Errorf("%+v", r)
+	}
+}
