@@ -194,6 +194,21 @@ func TestChecklist03NamesAreResolvedAtEachDial(t *testing.T) {
 	})
 }
 
+// Addresses at which nobody answers take their share of the session's timeout,
+// not the whole.
+func TestChecklist03AddressesShareTheTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.silent = func(address string) bool { return address != "10.1.1.9:2181" }
+		names := &names{hosts: map[string][]string{"zk.example": {"10.1.1.1", "10.1.1.2", "10.1.1.3", "10.1.1.4", "10.1.1.9"}}}
+		began := time.Now()
+		e.connect(Options{Resolver: names, SessionTimeout: 10 * time.Second}, "zk.example")
+		if took := time.Since(began); took > 8*time.Second+time.Second {
+			t.Errorf("connected after %v, want 2 s for each of the others at most", took)
+		}
+	})
+}
+
 func TestChecklist03SRVRecords(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -398,7 +413,7 @@ func TestChecklist06NeverBackInTime(t *testing.T) {
 		c.Get(t.Context(), "/a") // zxid 100
 		e.peer().event(107, wire.EventNodeDeleted, "/b")
 		synctest.Wait()
-		if got := c.LastZxid(); got != 107 {
+		if got := c.Session().Zxid; got != 107 {
 			t.Errorf("last zxid is %d, want that of the event", got)
 		}
 		c.SetServers("10.0.0.2,10.0.0.3")

@@ -14,8 +14,7 @@ import (
 // Client is a session with an ensemble. All its methods may be called from any goroutine.
 type Client struct {
 	opt     Options
-	chroot  string // empty, or a path without a slash at its end
-	began   time.Time
+	chroot  string                      // empty, or a path without a slash at its end
 	kill    context.CancelFunc          // ends run and the clean-ups at once
 	done    chan struct{}               // closed when run has returned
 	wake    chan struct{}               // one token: the writer has something to do
@@ -39,10 +38,10 @@ type Client struct {
 
 	servers  []server
 	turn     int
-	prefer   *server // to be tried next
-	failures int     // attempts since the session was last confirmed
-	lastErr  error   // of the last attempt
-	lastLink time.Duration
+	prefer   *server   // to be tried next
+	failures int       // attempts since the session was last confirmed
+	lastErr  error     // of the last attempt
+	lastLink time.Time // when there was one, before the first when the client was opened
 
 	zxidSeen     wire.Zxid // in answers and events
 	zxidAnswered wire.Zxid // in answers alone: all events up to it were received
@@ -54,11 +53,10 @@ type Client struct {
 	over    error // what calls get once run is ending
 }
 
-// session is what the client knows of its session.
+// session is what the client knows of its session. Its Zxid is in Client.
 type session struct {
 	Session
-	timeout  time.Duration
-	smallest time.Duration // timeout, over all attachments
+	granted  time.Duration // the timeout at the last attachment, 0 before the first
 	writable bool          // attached at least once to a server with a quorum
 }
 
@@ -113,12 +111,13 @@ func Open(servers string, o *Options) (*Client, error) {
 	}
 	shuffle(list)
 	c := &Client{
-		opt: o.withDefaults(), chroot: chroot, servers: list, began: time.Now(),
+		opt: o.withDefaults(), chroot: chroot, servers: list, lastLink: time.Now(),
 		done: make(chan struct{}), wake: make(chan struct{}, 1),
 		supports: make(map[address]*support),
 	}
 	c.creds = slices.Clone(c.opt.Auth)
 	c.sess = session{Session: c.opt.Resume, writable: c.opt.Resume.ID != 0}
+	c.zxidSeen = c.opt.Resume.Zxid
 	c.watches.init()
 	c.setStatus(Status{State: Connecting})
 	ctx, kill := context.WithCancel(context.Background())
@@ -134,7 +133,7 @@ func Open(servers string, o *Options) (*Client, error) {
 func (c *Client) setStatus(s Status) {
 	s.Since = time.Now()
 	if s.Session == 0 {
-		s.Session, s.Timeout = c.sess.ID, c.sess.timeout
+		s.Session, s.Timeout = c.sess.ID, c.sess.granted
 	}
 	s.link = &transition{changed: make(chan struct{})}
 	before := c.status.link
@@ -145,13 +144,10 @@ func (c *Client) setStatus(s Status) {
 	}
 }
 
-// elapsed is the age of the client by the monotonic clock.
-func (c *Client) elapsed() time.Duration { return time.Since(c.began) }
-
 // timeout is the negotiated session timeout, before there is one the wanted.
 func (c *Client) timeout() time.Duration {
-	if c.sess.timeout > 0 {
-		return c.sess.timeout
+	if c.sess.granted > 0 {
+		return c.sess.granted
 	}
 	return c.opt.SessionTimeout
 }
@@ -228,24 +224,17 @@ func (c *Client) stop() {
 // Detach ends the client and leaves its session alive on the servers, for
 // Options.Resume of another one.
 func (c *Client) Detach() Session {
-	s := c.Session()
 	c.stop()
-	return s
+	return c.Session()
 }
 
-// Session identifies the present session; its ID is 0 while there is none.
+// Session is the present session; its ID is 0 while there is none.
 func (c *Client) Session() Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sess.Session
-}
-
-// LastZxid is the largest zxid the client has seen in this session; it never
-// connects to a server that is behind it.
-func (c *Client) LastZxid() wire.Zxid {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.zxidSeen
+	s := c.sess.Session
+	s.Zxid = c.zxidSeen
+	return s
 }
 
 // SetServers replaces the server list, in Connect's form; a chroot must be the same

@@ -285,6 +285,60 @@ func TestServerThatStopsReading(t *testing.T) {
 	})
 }
 
+// A reader that gives the connection up does not wait for a writer whom the
+// server keeps waiting.
+func TestGarbageWhileTheServerReadsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		stuck := make(chan struct{})
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if p.n == 0 && h.Op == wire.OpSetData {
+				time.Sleep(time.Second)
+				p.conn.Write([]byte{0xff, 0xff, 0xff, 0xff})
+				<-stuck
+			}
+			return false
+		}
+		c := e.connect(Options{SessionTimeout: 9 * time.Second})
+		began := time.Now()
+		go c.Set(t.Context(), "/a", nil, 0)
+		synctest.Wait()
+		go c.Set(t.Context(), "/b", make([]byte, 1<<19), 0)
+		if s, err := c.State().Next(t.Context()); err != nil || s.State != Connecting || time.Since(began) != time.Second {
+			t.Errorf("status is %+v after %v, want connecting at once", s, time.Since(began))
+		}
+		close(stuck)
+		waitFor(t, c, Connected)
+	})
+}
+
+// A long answer on a slow line is no silence, however long it takes.
+func TestSlowAnswerIsNoSilence(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		var slow atomic.Bool
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op != wire.OpGetData {
+				return slow.Load()
+			}
+			slow.Store(true)
+			frame := wire.AppendFrame(nil, &wire.ReplyHeader{Xid: h.Xid}, &wire.DataResponse{Data: make([]byte, 10_000)})
+			go func() {
+				for part := range slices.Chunk(frame, 1000) {
+					time.Sleep(3 * time.Second)
+					p.conn.Write(part)
+				}
+				slow.Store(false)
+			}()
+			return true
+		}
+		c := e.connect(Options{SessionTimeout: 9 * time.Second})
+		if data, _, err := c.Get(t.Context(), "/a"); len(data) != 10_000 || err != nil || e.connections() != 1 {
+			t.Errorf("got %d bytes, %v on %d connections", len(data), err, e.connections())
+		}
+	})
+}
+
 // Many goroutines share the connection: every one gets its own answer.
 func TestPipelining(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"time"
 
@@ -17,6 +18,9 @@ const connectTimeMin = time.Second
 
 // errBehind: the server closed the connection in place of an answer.
 var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, or is behind what this client has seen")
+
+// errNoSession: the server opens no new session; nothing that stood has ended.
+var errNoSession = errors.New("the server refuses to open a session")
 
 // refusedError: the server says that the session is over.
 type refusedError struct{ reason string }
@@ -98,14 +102,16 @@ func (c *Client) noteFailure(err error) {
 
 // connectOnce tries all addresses of one server.
 func (c *Client) connectOnce(ctx context.Context, s server) (*link, error) {
-	limit := c.connectTime()
-	lookup, cancel := context.WithTimeout(ctx, limit)
+	lookup, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	addresses, err := c.resolve(lookup, s)
 	cancel()
+	if err == nil && len(addresses) == 0 {
+		err = errors.New("no addresses")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", s, err)
 	}
-	err = fmt.Errorf("server %s: no addresses", s)
+	limit := c.connectTime(len(addresses))
 	for _, a := range addresses {
 		var l *link
 		if l, err = c.attach(ctx, s, a, limit); err == nil {
@@ -118,64 +124,71 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*link, error) {
 	return nil, err
 }
 
-// connectTime is how long one attempt may take: the servers share the
-// session's timeout.
-func (c *Client) connectTime() time.Duration {
+// connectTime is how long one attempt may take where a server has so many
+// addresses: all of them share the session's timeout.
+func (c *Client) connectTime(addresses int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.timeout()
-	return max(t/time.Duration(len(c.servers)), min(t, connectTimeMin))
+	return max(t/time.Duration(len(c.servers)*addresses), min(t, connectTimeMin))
+}
+
+// dialUntil is dial of a connection on which nothing waits longer than the
+// context lives, until stop is called; stop is false if it came too late.
+func (c *Client) dialUntil(ctx context.Context, a address) (conn net.Conn, stop func() bool, err error) {
+	if conn, err = c.dial(ctx, a); err != nil {
+		return nil, nil, err
+	}
+	return conn, context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }), nil
 }
 
 // attach dials one address and resumes or opens the session there.
 func (c *Client) attach(ctx context.Context, s server, a address, limit time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, err := c.dial(ctx, a)
+	conn, stop, err := c.dialUntil(ctx, a)
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", a, err)
 	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	l := &link{conn: conn, r: bufio.NewReaderSize(conn, readBufferSize), server: s, address: a, down: make(chan struct{})}
-	if err = c.handshake(ctx, l); err == nil && !stop() {
+	l := newLink(conn, s, a)
+	sent := time.Now()
+	resp, err := c.handshake(ctx, l)
+	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	if err == nil {
-		return l, nil
-	}
-	stop()
-	conn.Close()
-	return nil, fmt.Errorf("server %s: %w", a, err)
-}
-
-// handshake exchanges the first frames and makes l the client's link.
-func (c *Client) handshake(ctx context.Context, l *link) error {
-	req := c.connectRequest()
-	sent := time.Now()
-	resp, err := greet(l.conn, l.r, &req)
 	if err != nil {
-		return err
-	}
-	if resp.TimeoutMS <= 0 {
-		return &refusedError{fmt.Sprintf("the server refuses session %s", req.Session)}
-	}
-	if req.Session != 0 && resp.Session != req.Session {
-		hangUp(l.conn)
-		return &refusedError{fmt.Sprintf("the server gave session %s in place of %s", resp.Session, req.Session)}
-	}
-	if resp.ReadOnly && !c.opt.ReadOnly {
-		return errBehind
-	}
-	if err := c.exchangeSASL(ctx, l); err != nil {
-		return err
-	}
-	if err := c.showCredentials(l); err != nil {
-		return err
+		conn.Close()
+		return nil, fmt.Errorf("server %s: %w", a, err)
 	}
 	c.attached(l, resp, sent)
-	c.opt.Logger.Info("connected", "server", l.address.String(), "session", resp.Session.String(),
+	c.opt.Logger.Info("connected", "server", a.String(), "session", resp.Session.String(),
 		"timeout", time.Duration(resp.TimeoutMS)*time.Millisecond, "readonly", resp.ReadOnly)
-	return nil
+	return l, nil
+}
+
+// handshake exchanges the first frames.
+func (c *Client) handshake(ctx context.Context, l *link) (wire.ConnectResponse, error) {
+	req := c.connectRequest()
+	resp, err := greet(l.conn, l.r, &req)
+	switch {
+	case err != nil:
+	case resp.TimeoutMS <= 0 && req.Session == 0:
+		err = errNoSession
+	case resp.TimeoutMS <= 0:
+		err = &refusedError{fmt.Sprintf("the server refuses session %s", req.Session)}
+	case req.Session != 0 && resp.Session != req.Session:
+		hangUp(l.conn)
+		err = &refusedError{fmt.Sprintf("the server gave session %s in place of %s", resp.Session, req.Session)}
+	case resp.ReadOnly && !c.opt.ReadOnly:
+		err = errBehind
+	}
+	if err == nil {
+		err = c.exchangeSASL(ctx, l)
+	}
+	if err == nil {
+		err = c.showCredentials(l)
+	}
+	return resp, err
 }
 
 func (c *Client) connectRequest() wire.ConnectRequest {
@@ -225,19 +238,17 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	defer c.mu.Unlock()
 	timeout := time.Duration(resp.TimeoutMS) * time.Millisecond
 	if c.sess.ID != resp.Session {
-		c.sess = session{smallest: timeout}
+		c.sess = session{}
 	}
-	c.sess.ID, c.sess.Password = resp.Session, append([]byte(nil), resp.Password...)
-	c.sess.timeout = timeout
-	c.sess.smallest = min(c.sess.smallest, timeout)
-	if c.sess.smallest == 0 {
-		c.sess.smallest = timeout // resumed: what it had before is not known
+	c.sess.ID, c.sess.Password = resp.Session, slices.Clone(resp.Password)
+	c.sess.granted = timeout
+	if c.sess.Timeout == 0 || timeout < c.sess.Timeout {
+		c.sess.Timeout = timeout
 	}
 	l.session, l.timeout, l.readOnly = resp.Session, timeout, resp.ReadOnly
 	l.support = c.supportOf(l.address)
 	l.delay = c.opt.LeaseDelay
-	l.heard.Store(int64(c.elapsed()))
-	c.link, c.lastLink, c.lastErr = l, c.elapsed(), nil
+	c.link, c.lastLink, c.lastErr = l, time.Now(), nil
 	c.failures++ // until the first ping is answered
 	state := ReadOnly
 	if !resp.ReadOnly {

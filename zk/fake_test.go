@@ -24,6 +24,8 @@ type ensemble struct {
 	away atomic.Bool
 	// refuse: dialling this address fails.
 	refuse func(address string) error
+	// silent: dialling this address leads to nothing.
+	silent func(address string) bool
 	isro   atomic.Value // string: the answer to that word
 	// greet answers a ConnectRequest, nil closes. Default: as asked for.
 	greet func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse
@@ -66,6 +68,10 @@ func (e *ensemble) dial(ctx context.Context, network, address string) (net.Conn,
 		if err := e.refuse(address); err != nil {
 			return nil, err
 		}
+	}
+	if e.silent != nil && e.silent(address) {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	near, far := net.Pipe()
 	e.mu.Lock()

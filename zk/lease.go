@@ -104,7 +104,7 @@ func (c *Client) confirm(l *link, sent time.Time) {
 		l.confirmed = sent
 	}
 	next := Lease{
-		Session: l.session, Confirmed: l.confirmed, Timeout: c.sess.smallest,
+		Session: l.session, Confirmed: l.confirmed, Timeout: c.sess.Timeout,
 		Delay: l.delay, DelayKnown: l.delay > 0,
 	}
 	if !next.DelayKnown {

@@ -25,7 +25,7 @@ const (
 )
 
 // link is one connection with an attached session. The reader goroutine owns
-// r, heard's writing and scratch; the lists and what stands with them are
+// r and scratch; the lists and what stands with them are
 // guarded by Client.mu.
 type link struct {
 	conn     net.Conn
@@ -37,7 +37,8 @@ type link struct {
 	readOnly bool
 	scratch  []byte
 
-	heard atomic.Int64  // Client.elapsed at the last frame
+	began time.Time
+	heard atomic.Int64  // from began to the last bytes of the server, a time.Duration
 	down  chan struct{} // closed by the reader, after err is set
 	err   error
 
@@ -63,11 +64,33 @@ func protocolErrorf(format string, args ...any) error {
 	return &protocolError{fmt.Sprintf(format, args...)}
 }
 
-// read hands every frame of the server to the client until the connection ends.
+func newLink(conn net.Conn, s server, a address) *link {
+	l := &link{conn: conn, server: s, address: a, began: time.Now(), down: make(chan struct{})}
+	l.r = bufio.NewReaderSize(l, readBufferSize)
+	return l
+}
+
+// Read takes bytes from the connection and notes when they came. A long
+// answer on a slow line is no silence.
+func (l *link) Read(b []byte) (n int, err error) {
+	if n, err = l.conn.Read(b); n > 0 {
+		l.heard.Store(int64(time.Since(l.began)))
+	}
+	return n, err
+}
+
+// silence is for how long nothing has come from the server.
+func (l *link) silence() time.Duration {
+	return time.Since(l.began) - time.Duration(l.heard.Load())
+}
+
+// read hands every frame of the server to the client until the connection
+// ends, and then sees that no write waits on it.
 func (l *link) read(c *Client) {
 	for l.err == nil {
 		l.err = l.readOne(c)
 	}
+	l.conn.Close()
 	close(l.down)
 }
 
@@ -76,7 +99,6 @@ func (l *link) readOne(c *Client) error {
 	if err != nil {
 		return err
 	}
-	l.heard.Store(int64(c.elapsed()))
 	switch h.Xid {
 	case wire.XidEvent:
 		return l.readEvent(c, h, n)

@@ -95,11 +95,15 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// Session is what identifies a session to the servers. The password is
-// needed to resume it.
+// Session is what a client must know to go on with a session.
 type Session struct {
 	ID       wire.SessionID // 0: none
 	Password []byte
+	// Timeout is the smallest the session ever had, by which a Lease counts;
+	// 0: not known, and what the next server grants is taken for it.
+	Timeout time.Duration
+	// Zxid is the largest seen; no server that is behind it is connected to.
+	Zxid wire.Zxid
 }
 
 // withDefaults is a copy of o with every default filled in.

@@ -183,7 +183,7 @@ func (c *Client) tick(l *link, out *[]byte) (time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	every, limit := c.pingEvery(), c.timeout()*2/3
-	silence := c.elapsed() - time.Duration(l.heard.Load())
+	silence := l.silence()
 	if silence >= limit {
 		return 0, errSilent
 	}
@@ -210,7 +210,7 @@ func (c *Client) unlink(l *link, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.link = nil
-	c.lastLink = c.elapsed()
+	c.lastLink = time.Now()
 	if c.fatal == nil && !c.ended {
 		l.support.suspectOldest(l.sent.head)
 	}
@@ -340,7 +340,7 @@ func (e *authError) Unwrap() []error { return []error{ErrAuthFailed, e.reason} }
 func (c *Client) pause(ctx context.Context) error {
 	c.mu.Lock()
 	limit := pauseMax
-	if c.elapsed()-c.lastLink > c.timeout() {
+	if time.Since(c.lastLink) > c.timeout() {
 		limit = pauseLateMax
 	}
 	passes := min(c.failures/len(c.servers), 10)

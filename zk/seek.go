@@ -51,18 +51,17 @@ func (c *Client) seek(ctx context.Context, l *link) {
 
 // isWritable asks one server with the word isro, which needs no session.
 func (c *Client) isWritable(ctx context.Context, s server) bool {
-	ctx, cancel := context.WithTimeout(ctx, c.connectTime())
+	ctx, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	defer cancel()
 	addresses, err := c.resolve(ctx, s)
 	if err != nil {
 		return false
 	}
 	for _, a := range addresses {
-		conn, err := c.dial(ctx, a)
+		conn, stop, err := c.dialUntil(ctx, a)
 		if err != nil {
 			continue
 		}
-		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 		var answer [2]byte
 		if _, err = io.WriteString(conn, "isro"); err == nil {
 			_, err = io.ReadFull(conn, answer[:])

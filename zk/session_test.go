@@ -143,23 +143,56 @@ func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
 	})
 }
 
+// A detached session lives on, and the next client knows of it what this one
+// knew: how far it has seen, and the smallest timeout.
 func TestDetachAndResume(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
-		c := e.connect(Options{})
+		c := e.connect(Options{SessionTimeout: 5 * time.Second})
+		if err := c.Sync(t.Context(), "/"); err != nil { // zxid 100
+			t.Fatal(err)
+		}
 		s := c.Detach()
 		if slices.Contains(e.log(), "closeSession ") {
 			t.Error("detach closed the session")
 		}
-		c = e.connect(Options{Resume: s})
-		if c.Session().ID != s.ID {
-			t.Errorf("session is %s, want %s", c.Session().ID, s.ID)
+		c = e.connect(Options{Resume: s, SessionTimeout: 30 * time.Second})
+		if req := e.lastConnectRequest(); req.Session != s.ID || req.LastZxidSeen != 100 {
+			t.Errorf("request is %+v, want session %s at zxid 100", req, s.ID)
+		}
+		if got := c.State().Timeout; got != 30*time.Second {
+			t.Errorf("timeout is %v", got)
+		}
+		if got := c.Lease(); got.Session != s.ID || got.Timeout != 5*time.Second {
+			t.Errorf("lease is %+v, want one that counts with 5 s", got)
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if !slices.Contains(e.log(), "closeSession ") {
 			t.Error("close did not close the session")
+		}
+	})
+}
+
+// A server that opens no session says nothing about one: nothing has expired,
+// and it is asked again with pauses.
+func TestNewSessionRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n < 20 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		began := time.Now()
+		c := e.open(Options{OneSession: true})
+		if s, err := c.State().Next(t.Context()); err != nil || s.State != Connected {
+			t.Errorf("status is %+v, %v, want connected", s, err)
+		}
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("asked 21 times in %v: no pause", took)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"time"
 
 	"bellwether/wire"
 )
@@ -116,14 +115,13 @@ func (c *Client) settleSupport(ctx context.Context, op wire.OpCode) error {
 // probe asks a server, with a session of its own and a request that changes
 // nothing, whether it knows an operation. Untried: no answer was to be had.
 func (c *Client) probe(ctx context.Context, a address, op wire.OpCode) knowledge {
-	ctx, cancel := context.WithTimeout(ctx, c.connectTime())
+	ctx, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	defer cancel()
-	conn, err := c.dial(ctx, a)
+	conn, stop, err := c.dialUntil(ctx, a)
 	if err != nil {
 		return untried
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	r := bufio.NewReaderSize(conn, readBufferSize)
 	resp, err := greet(conn, r, &wire.ConnectRequest{TimeoutMS: probeTimeoutMS, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
