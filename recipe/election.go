@@ -31,7 +31,7 @@ const (
 	CuratorLatchNames = claim.CuratorLatch // _c_<uuid>-latch-<seq>, of Curator's LeaderLatch
 	CuratorLockNames  = claim.CuratorLock  // _c_<uuid>-lock-<seq>, of Curator's LeaderSelector and InterProcessMutex
 	KazooNames        = claim.KazooLock    // <32 hex digits>__lock__<seq>, of kazoo's Election and Lock
-	GoZKNames         = claim.GoZKLock     // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock
+	GoZKNames         = claim.GoZKLock     // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock: no LEADER by itself
 )
 
 // ElectionOptions are the settings of an Election; nil is all defaults.
@@ -39,8 +39,8 @@ type ElectionOptions struct {
 	// Naming of the bid. Default OwnNames.
 	Naming Naming
 	// Leader is the path of the znode by which the leader makes itself known.
-	// Default is LEADER below the parent; with PlainNames none, as Apache's
-	// recipe fails on a child that it cannot parse.
+	// Default is LEADER below the parent; with PlainNames and GoZKNames none, as
+	// those libraries fail on a child that they cannot parse.
 	Leader string
 	// ACL of the znodes made, open to everybody by default. Candidates must be
 	// able to read and create below the parent, and to delete their own.
@@ -98,12 +98,15 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 	if e.opt.Logger == nil {
 		e.opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	if e.opt.Leader == "" && e.opt.Naming != PlainNames {
+	if e.opt.Leader == "" && !strict(e.opt.Naming) {
 		e.opt.Leader = claim.Join(parent, "LEADER")
 	}
 	e.cfg = claim.Config{Parent: parent, ID: id, Naming: e.opt.Naming, Leader: e.opt.Leader, Margin: max(e.opt.Margin, 0)}
 	return e, e.validate()
 }
+
+// strict: the other library of this naming fails on a child it cannot parse.
+func strict(n Naming) bool { return n == PlainNames || n == GoZKNames }
 
 func (e *Election) validate() error {
 	switch {

@@ -465,6 +465,24 @@ func TestOneElectionIsOneCandidate(t *testing.T) {
 	})
 }
 
+// TestResignEndsACampaign that has not led yet.
+func TestResignEndsACampaign(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.elect("a", nil), s.elect("b", nil)
+		campaign(t, a)
+		lb := campaignLater(t.Context(), b)
+		if err := b.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if l := <-lb; !errors.Is(l.err, ErrResigned) {
+			t.Errorf("campaign ended with %v, want ErrResigned", l.err)
+		}
+		if n := len(s.bids(parent)); n != 1 {
+			t.Errorf("%d bids", n)
+		}
+	})
+}
+
 // TestTwoCandidatesOfOneClient share a session and watch no more than they must.
 func TestTwoCandidatesOfOneClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {

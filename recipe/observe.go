@@ -39,8 +39,8 @@ type Candidate struct {
 	Session wire.SessionID
 }
 
-// Leader returns who leads, or ErrNoLeader. It reads LEADER once; with
-// PlainNames and no LEADER it lists the candidates instead.
+// Leader returns who leads, or ErrNoLeader. It reads LEADER once; where
+// none is kept, see ElectionOptions.Leader, it lists the candidates instead.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if e.opt.Leader == "" {
 		return e.firstCandidate(ctx)
@@ -91,7 +91,7 @@ func (e *Election) read(data []byte, stat wire.Stat) (Leader, bool) {
 // watch events and the candidates none. The second value is an error that
 // ends it: the context's, zk.ErrClosed, or what the server refuses.
 //
-// It needs LEADER: with PlainNames and no ElectionOptions.Leader it ends with ErrNoLeader.
+// It needs LEADER: where none is kept it ends with ErrNoLeader.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e.opt.Leader == "" {

@@ -1,0 +1,82 @@
+package recipe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+// Work that one process of many shall do, for as long as it leads.
+func Example() {
+	ctx := context.Background()
+	// The timeout bounds how long nobody leads after a leader's death. It must be
+	// longer than the time for which the servers may not know of a ping.
+	c, err := zk.Connect(ctx, "zk1,zk2,zk3", &zk.Options{SessionTimeout: 30 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close(ctx)
+
+	host, _ := os.Hostname()
+	e, err := recipe.NewElection(c, "/app/scheduler", host, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
+		for {
+			select {
+			case <-ctx.Done(): // no longer the leader: stop at once
+				return ctx.Err()
+			case <-time.After(time.Second):
+				// Fails with recipe.ErrNotLeader once another one leads.
+				if _, err := h.Do(ctx, zk.SetOp("/app/beat", []byte(host), zk.AnyVersion)); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	log.Print(err)
+}
+
+// Who else wants to know who leads watches LEADER, not the candidates.
+func ExampleElection_Observe() {
+	var e *recipe.Election // of NewElection
+	for leader, err := range e.Observe(context.Background()) {
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case leader.Vacant():
+			fmt.Println("nobody leads")
+		default:
+			fmt.Println(leader.ID, "leads with token", leader.Token)
+		}
+	}
+}
+
+// A term by hand. Who is given the token with each request can refuse those
+// of a leader that is older than one it has seen.
+func ExampleElection_Campaign() {
+	ctx := context.Background()
+	var e *recipe.Election // of NewElection
+	h, err := e.Campaign(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := h.Proof(); err != nil {
+		log.Print("the context is no proof: ", err)
+	}
+	send("http://store/batch", int64(h.Token()))
+	<-h.Context().Done()
+	var lost *recipe.LostError
+	if errors.As(h.Lost(), &lost) {
+		log.Print("not the leader any more: ", lost.Reason)
+	}
+}
+
+func send(string, int64) {}
