@@ -135,7 +135,7 @@ func printReport(w io.Writer, r *store.Report) error {
 	if len(r.Damage) == 0 {
 		_, err = fmt.Fprintf(w, "sound; a start arrives at %v\n", r.LastZxid)
 	} else {
-		_, err = fmt.Fprintf(w, "%d places are damaged\n", len(r.Damage))
+		_, err = fmt.Fprintf(w, "damaged in %d places; a start is not advised\n", len(r.Damage))
 	}
 	return err
 }

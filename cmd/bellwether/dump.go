@@ -1,18 +1,16 @@
 package main
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/shell"
 	"bellwether/internal/store"
 	"bellwether/wire"
 )
@@ -67,29 +65,13 @@ func (p printer) file(name string) error {
 	return nil
 }
 
-// txnJSON is a transaction for programs.
-type txnJSON struct {
-	Offset  int64  `json:"offset"`
-	Zxid    string `json:"zxid"`
-	Time    string `json:"time"`
-	Session string `json:"session"`
-	Cxid    int32  `json:"cxid"`
-	Type    string `json:"type"`
-	Body    any    `json:"body"`
-	Digest  string `json:"digest,omitempty"`
-}
-
 func (p printer) txn(e store.LogEntry) error {
-	t := e.Txn
-	when := time.UnixMilli(t.Time).UTC().Format("2006-01-02T15:04:05.000Z")
 	if p.json {
-		j := txnJSON{e.Offset, t.Zxid.String(), when, t.Session.String(), t.Cxid, t.Type.String(), bodyJSON(t.Body), ""}
-		if t.Digest != nil {
-			j.Digest = strconv.FormatInt(int64(t.Digest.Tree), 10)
-		}
-		return p.line(j)
+		return p.line(txnOf(e))
 	}
-	_, err := fmt.Fprintf(p.w, "%s session %v cxid 0x%x zxid %v %v %s\n", when, t.Session, uint32(t.Cxid), t.Zxid, t.Type, bodyText(t.Body))
+	t := e.Txn
+	_, err := fmt.Fprintf(p.w, "%s session %v cxid 0x%x zxid %v %v %s\n",
+		shell.Instant(t.Time), t.Session, uint32(t.Cxid), t.Zxid, t.Type, bodyText(t.Body))
 	return err
 }
 
@@ -99,28 +81,15 @@ func (p printer) line(v any) error {
 	return enc.Encode(v)
 }
 
-// bodyJSON gives a multi's operations their names.
-func bodyJSON(b wire.TxnBody) any {
-	m, ok := b.(*wire.MultiTxn)
-	if !ok {
-		return b
-	}
-	type op struct {
-		Type string `json:"type"`
-		Body any    `json:"body"`
-	}
-	ops := []op{}
-	for _, o := range m.Ops {
-		ops = append(ops, op{o.Type.String(), o.Body})
-	}
-	return ops
-}
-
 // bodyText is a transaction's body for people.
 func bodyText(b wire.TxnBody) string {
 	switch t := b.(type) {
 	case *wire.CreateTxn:
-		return fmt.Sprintf("%s %s acl %s ephemeral %v parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), t.Ephemeral, t.ParentCversion)
+		kind := ""
+		if t.Ephemeral {
+			kind = " ephemeral"
+		}
+		return fmt.Sprintf("%s %s acl %s%s parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), kind, t.ParentCversion)
 	case *wire.CreateContainerTxn:
 		return fmt.Sprintf("%s %s acl %s parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), t.ParentCversion)
 	case *wire.CreateTTLTxn:
@@ -166,8 +135,8 @@ func dataText(b []byte) string {
 
 func aclsText(list []wire.ACL) string {
 	var entries []string
-	for _, a := range list {
-		entries = append(entries, fmt.Sprintf("%s:%s:%d", a.ID.Scheme, a.ID.ID, a.Perms))
+	for _, a := range shell.ACLsOf(list) {
+		entries = append(entries, a.Scheme+":"+a.ID+":"+a.Perms)
 	}
 	return strings.Join(entries, ",")
 }
@@ -182,7 +151,7 @@ func (p *snapshotPrinter) Reset() {}
 
 func (p *snapshotPrinter) Session(id wire.SessionID, timeoutMS int32) error {
 	if p.json {
-		return p.line(map[string]any{"session": id.String(), "timeout_ms": timeoutMS})
+		return p.line(sessionJSON{id.String(), timeoutMS})
 	}
 	_, err := fmt.Fprintf(p.w, "session %v timeout %d ms\n", id, timeoutMS)
 	return err
@@ -191,15 +160,6 @@ func (p *snapshotPrinter) Session(id wire.SessionID, timeoutMS int32) error {
 func (p *snapshotPrinter) ACL(key int64, acl []wire.ACL) error {
 	p.acls[key] = acl
 	return nil
-}
-
-// nodeJSON is a znode of a snapshot for programs.
-type nodeJSON struct {
-	Path string             `json:"path"`
-	Data *string            `json:"data"`
-	Raw  string             `json:"data_base64,omitempty"`
-	ACL  string             `json:"acl"`
-	Stat wire.StatPersisted `json:"stat"`
 }
 
 func (p *snapshotPrinter) Node(path string, n *wire.DataNode) error {
@@ -211,13 +171,7 @@ func (p *snapshotPrinter) Node(path string, n *wire.DataNode) error {
 		acl = wire.OpenACL()
 	}
 	if p.json {
-		j := nodeJSON{Path: path, ACL: aclsText(acl), Stat: n.Stat}
-		if text := string(n.Data); n.Data != nil && utf8.Valid(n.Data) {
-			j.Data = &text
-		} else {
-			j.Raw = base64.StdEncoding.EncodeToString(n.Data)
-		}
-		return p.line(j)
+		return p.line(nodeJSON{path, shell.DataOf(n.Data), shell.ACLsOf(acl), persistedOf(n.Stat)})
 	}
 	s := n.Stat
 	_, err := fmt.Fprintf(p.w, "%s %s acl %s czxid %v mzxid %v pzxid %v version %d creates %d aversion %d owner 0x%x\n",
@@ -231,7 +185,7 @@ func (p *snapshotPrinter) SnapshotDone(zxid wire.Zxid, d *store.SnapshotDigest) 
 		digest = fmt.Sprintf("%d at %v", int64(d.Tree), d.Zxid)
 	}
 	if p.json {
-		return p.line(map[string]any{"zxid": zxid.String(), "digest": digest})
+		return p.line(endOf(zxid, d))
 	}
 	_, err := fmt.Fprintf(p.w, "zxid %v digest %s\n", zxid, digest)
 	return err

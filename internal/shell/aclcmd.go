@@ -26,9 +26,9 @@ func newGetACL(a *app) *cobra.Command {
 				if a.json() {
 					return printJSON(a.out, struct {
 						Path string    `json:"path"`
-						ACL  []aclJSON `json:"acl"`
+						ACL  []ACLJSON `json:"acl"`
 						Stat *statJSON `json:"stat"`
-					}{args[0], aclsOf(list), statOf(st)})
+					}{args[0], ACLsOf(list), statOf(st)})
 				}
 				for _, e := range list {
 					fmt.Fprintf(a.out, "'%s,'%s\n: %s\n", e.ID.Scheme, e.ID.ID, permText(e.Perms))

@@ -33,9 +33,9 @@ func newGet(a *app) *cobra.Command {
 				case a.json():
 					err = printJSON(a.out, struct {
 						Path string `json:"path"`
-						dataJSON
+						DataJSON
 						Stat *statJSON `json:"stat"`
-					}{args[0], dataOf(data), statOf(st)})
+					}{args[0], DataOf(data), statOf(st)})
 				case b64:
 					fmt.Fprintln(a.out, base64.StdEncoding.EncodeToString(data))
 				case hexa:

@@ -11,15 +11,15 @@ import (
 	"bellwether/wire"
 )
 
-// instant prints milliseconds since 1970 as RFC 3339 in UTC.
-func instant(ms int64) string {
+// Instant prints milliseconds since 1970 as RFC 3339 in UTC.
+func Instant(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // printStat prints a stat block with the labels of ZooKeeper's CLI.
 func printStat(w io.Writer, s wire.Stat) {
 	fmt.Fprintf(w, "cZxid = %v\nctime = %s\nmZxid = %v\nmtime = %s\npZxid = %v\n",
-		s.Czxid, instant(s.Ctime), s.Mzxid, instant(s.Mtime), s.Pzxid)
+		s.Czxid, Instant(s.Ctime), s.Mzxid, Instant(s.Mtime), s.Pzxid)
 	fmt.Fprintf(w, "cversion = %d\ndataVersion = %d\naclVersion = %d\nephemeralOwner = %v\ndataLength = %d\nnumChildren = %d\n",
 		s.Cversion, s.Version, s.Aversion, s.EphemeralOwner, s.DataLength, s.NumChildren)
 }
@@ -42,7 +42,7 @@ type statJSON struct {
 func statOf(s wire.Stat) *statJSON {
 	j := &statJSON{
 		Czxid: s.Czxid.String(), Mzxid: s.Mzxid.String(), Pzxid: s.Pzxid.String(),
-		Ctime: instant(s.Ctime), Mtime: instant(s.Mtime),
+		Ctime: Instant(s.Ctime), Mtime: Instant(s.Mtime),
 		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
 		DataLength: s.DataLength, NumChildren: s.NumChildren,
 	}
@@ -52,36 +52,38 @@ func statOf(s wire.Stat) *statJSON {
 	return j
 }
 
-// dataJSON is a znode's data for programs: text where it is UTF-8, base64
+// DataJSON is a znode's data for programs: text where it is UTF-8, base64
 // otherwise, null where the znode has none.
-type dataJSON struct {
+type DataJSON struct {
 	Data       *string `json:"data"`
 	DataBase64 *string `json:"data_base64,omitempty"`
 }
 
-func dataOf(b []byte) dataJSON {
+// DataOf is data as JSON.
+func DataOf(b []byte) DataJSON {
 	if b == nil {
-		return dataJSON{}
+		return DataJSON{}
 	}
 	if utf8.Valid(b) {
 		s := string(b)
-		return dataJSON{Data: &s}
+		return DataJSON{Data: &s}
 	}
 	s := base64.StdEncoding.EncodeToString(b)
-	return dataJSON{DataBase64: &s}
+	return DataJSON{DataBase64: &s}
 }
 
-// aclJSON is an ACL entry for programs.
-type aclJSON struct {
+// ACLJSON is an ACL entry for programs.
+type ACLJSON struct {
 	Scheme string `json:"scheme"`
 	ID     string `json:"id"`
 	Perms  string `json:"perms"`
 }
 
-func aclsOf(list []wire.ACL) []aclJSON {
-	out := make([]aclJSON, 0, len(list))
+// ACLsOf is a list as JSON.
+func ACLsOf(list []wire.ACL) []ACLJSON {
+	out := make([]ACLJSON, 0, len(list))
 	for _, a := range list {
-		out = append(out, aclJSON{a.ID.Scheme, a.ID.ID, permText(a.Perms)})
+		out = append(out, ACLJSON{a.ID.Scheme, a.ID.ID, permText(a.Perms)})
 	}
 	return out
 }

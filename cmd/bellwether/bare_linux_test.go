@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestBareSystem runs the program that is shipped in a root directory that
+// holds nothing but it and a place for the data, without any right to write
+// elsewhere, without a home, /etc, /proc, /tmp or time zones, in a zone that
+// does not exist.
+func TestBareSystem(t *testing.T) {
+	root := t.TempDir()
+	program := filepath.Join(root, "bellwether")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	must(t, os.Mkdir(filepath.Join(root, "data"), 0o777))
+	must(t, os.Chmod(filepath.Join(root, "data"), 0o777))
+	must(t, os.Chmod(root, 0o555))
+	t.Cleanup(func() { os.Chmod(root, 0o755) })
+
+	serve := bare(root, "serve", "--listen", "127.0.0.1:0", "--data", "/data")
+	log, err := serve.StderrPipe()
+	must(t, err)
+	must(t, serve.Start())
+	defer serve.Process.Kill()
+	address := ""
+	lines := bufio.NewScanner(log)
+	for address == "" && lines.Scan() {
+		if m := serving.FindStringSubmatch(lines.Text()); m != nil {
+			address = m[1]
+		}
+	}
+	if address == "" {
+		t.Fatal("the server does not serve")
+	}
+
+	for _, c := range []struct{ args, want string }{
+		{"create /a b", "Created /a\n"},
+		{"get /a", "b\n"},
+		{"data check /data", "/data/version-2/"},
+		{"version", "bellwether "},
+	} {
+		args := strings.Fields(c.args)
+		if args[0] != "data" && args[0] != "version" {
+			args = append(args, "--server", address)
+		}
+		out, err := bare(root, args...).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), c.want) {
+			t.Errorf("%s: %v, %q", c.args, err, out)
+		}
+	}
+	// Nothing but data was written, and it could not have been.
+	if out, err := bare(root, "serve", "--listen", "127.0.0.1:0", "--data", "/elsewhere").CombinedOutput(); err == nil {
+		t.Errorf("the root can be written: %s", out)
+	}
+	must(t, serve.Process.Signal(syscall.SIGTERM))
+	rest, err := io.ReadAll(log)
+	must(t, err)
+	if err := serve.Wait(); err != nil {
+		t.Errorf("%v: %s", err, rest)
+	}
+}
+
+// nobody owns no file.
+const nobody = 65534
+
+// bare is a command in the root, as a user who owns nothing: where the test
+// may not change the root, in a user namespace where it may.
+func bare(root string, args ...string) *exec.Cmd {
+	cmd := exec.Command("/bellwether", args...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"TZ=Nowhere/Nothing"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		return cmd
+	}
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 1000, HostID: os.Geteuid(), Size: 1}}
+	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 1000, HostID: os.Getegid(), Size: 1}}
+	return cmd
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
