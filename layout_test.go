@@ -42,6 +42,7 @@ var plan = map[string]room{
 	"internal/guard":    {floor: 1, libraries: sys},
 	"internal/config":   {floor: 2, rooms: "internal/ensemble"},
 	"internal/election": {floor: 2, rooms: "wire internal/ensemble", pure: true},
+	"internal/zab":      {floor: 2, rooms: "wire internal/ensemble", pure: true},
 	"internal/tree":     {floor: 2, rooms: "wire", pure: true},
 	"internal/claim":    {floor: 2, rooms: "wire", pure: true},
 	"internal/store":    {floor: 2, rooms: "wire internal/metrics", libraries: klauspost + " " + sys},

@@ -91,6 +91,8 @@ var records = []func() Record{
 	func() Record { return new(Notification) },
 	func() Record { return new(InitialMessage) },
 	func() Record { return new(QuorumAuthPacket) },
+	func() Record { return new(Extension) },
+	func() Record { return new(PingInfo) },
 }
 
 // nameOf is a record's type without its package.

@@ -1,0 +1,270 @@
+package zab
+
+import (
+	"fmt"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// opening takes the packet that says how the history is made equal.
+func (r *Learner) opening(p *wire.QuorumPacket) {
+	how := map[wire.PacketType]How{wire.PacketDiff: Diff, wire.PacketTrunc: Trunc, wire.PacketSnap: Snap}[p.Type]
+	if how == 0 || p.Zxid < 0 || p.Zxid.Epoch() > r.epoch {
+		r.giveUp(fmt.Sprintf("the leader began the history with %v(%v)", p.Type, p.Zxid))
+		return
+	}
+	if r.claimed != r.log.last && how != Snap {
+		r.giveUp(fmt.Sprintf("the leader sent %v to a log that was said to be empty", p.Type))
+		return
+	}
+	r.step, r.how, r.adoptedAt = adopting, how, r.now
+	r.tell(Synchronising{r.opt.Leader, r.epoch, how, r.log.last, p.Zxid})
+	switch how {
+	case Diff:
+		r.opened = r.log.last
+	case Trunc:
+		r.truncate(p.Zxid)
+	case Snap:
+		r.opened = p.Zxid
+	}
+	r.tail, r.decided = r.opened, r.opened
+}
+
+// truncate cuts off what was never committed. What the leader names must be in
+// the log, else nothing is known about what is below it; a snapshot has to be
+// got instead.
+func (r *Learner) truncate(z wire.Zxid) {
+	to, ok := r.log.reach(z)
+	if !ok {
+		r.log.stuck = true
+		r.giveUp(fmt.Sprintf("the leader asks for a truncation to %v, which is not in the log", z))
+		return
+	}
+	r.uncut = r.log.copy()
+	r.ready.Truncate = &Truncate{Zxid: to, Rebuild: r.log.applied > to}
+	r.log.truncate(to)
+	r.generation++
+	r.opened = to
+}
+
+// history takes what comes from the opening packet to UPTODATE. None of it is
+// applied yet, and what is not committed is not logged either. What is not
+// expected is ignored, pings too.
+func (r *Learner) history(p *wire.QuorumPacket) {
+	switch p.Type {
+	case wire.PacketProposal:
+		r.queue(p.Zxid, p.Data)
+	case wire.PacketCommit, wire.PacketCommitActivate:
+		r.decide(p.Zxid)
+	case wire.PacketInform, wire.PacketInformActivate:
+		if data, ok := r.informed(p); ok && r.queue(p.Zxid, data) {
+			r.decide(p.Zxid)
+		}
+	case wire.PacketNewLeader:
+		r.newLeader(p)
+	case wire.PacketUpToDate:
+		r.upToDate()
+	}
+}
+
+// informed is the transaction of an INFORM of either kind.
+func (r *Learner) informed(p *wire.QuorumPacket) ([]byte, bool) {
+	if p.Type == wire.PacketInform {
+		return p.Data, true
+	}
+	var a wire.Activation
+	if err := wire.Decode(p.Data, &a); err != nil {
+		r.giveUp(fmt.Sprintf("the leader's %v cannot be read: %v", p.Type, err))
+		return nil, false
+	}
+	return a.Txn, true
+}
+
+// decode reads a proposal; nil, and the end of the term, if it is none.
+func (r *Learner) decode(z wire.Zxid, data []byte) *wire.Txn {
+	t, err := wire.DecodeTxn(data)
+	switch {
+	case err != nil:
+		r.giveUp(fmt.Sprintf("the leader's transaction %v cannot be read: %v", z, err))
+		return nil
+	case t.Zxid != z || z.Epoch() > r.epoch:
+		r.giveUp(fmt.Sprintf("the leader of epoch %d sent transaction %v as %v", r.epoch, t.Zxid, z))
+		return nil
+	}
+	return t
+}
+
+// queue takes a transaction into the pending ones. One that is known already
+// is tolerated, a gap is not: it would be passed on when this server leads
+// (ZOOKEEPER-4925).
+func (r *Learner) queue(z wire.Zxid, data []byte) bool {
+	t := r.decode(z, data)
+	switch {
+	case t == nil:
+		return false
+	case z <= r.tail:
+		return true
+	case !follows(r.tail, z):
+		r.giveUp(fmt.Sprintf("the leader sent transaction %v behind %v", z, r.tail))
+		return false
+	}
+	r.pending = append(r.pending, t)
+	r.tail = z
+	return true
+}
+
+// decide takes the commit of the next pending transaction.
+func (r *Learner) decide(z wire.Zxid) {
+	if z <= r.decided {
+		return
+	}
+	if i := r.undecided(); i == len(r.pending) || r.pending[i].Zxid != z {
+		r.giveUp(fmt.Sprintf("the leader committed %v, which is not next behind %v", z, r.decided))
+		return
+	}
+	r.decided = z
+}
+
+// undecided is the place of the first pending transaction that is not committed.
+func (r *Learner) undecided() int {
+	i := 0
+	for i < len(r.pending) && r.pending[i].Zxid <= r.decided {
+		i++
+	}
+	return i
+}
+
+// newLeader begins to make the history durable: the log or the snapshot first,
+// then currentEpoch, then the ACK, each after the one before is on the disk
+// (ZOOKEEPER-3911, 4643, 4646). What is not committed waits for UPTODATE.
+func (r *Learner) newLeader(p *wire.QuorumPacket) {
+	if r.step != adopting || p.Zxid != wire.MakeZxid(r.epoch, 0) {
+		r.giveUp(fmt.Sprintf("the leader of epoch %d sent NEWLEADER %v", r.epoch, p.Zxid))
+		return
+	}
+	if !r.configure(p.Data) {
+		return
+	}
+	r.step = logging
+	i := r.undecided()
+	done := r.pending[:i:i]
+	r.pending = r.pending[i:]
+	if r.how == Snap {
+		r.install(done)
+	} else {
+		r.append(done)
+		r.ready.Sync = true
+	}
+	r.target = r.log.last
+}
+
+// configure reads the configuration of the leader.
+func (r *Learner) configure(text []byte) bool {
+	if !r.opt.Reconfig || len(text) == 0 {
+		return true
+	}
+	m, err := ensemble.Parse(string(text))
+	if err != nil {
+		r.giveUp("the leader's configuration cannot be read: " + err.Error())
+		return false
+	}
+	if r.members = m; m.Version() > r.opt.Committed.Version() {
+		r.ready.LastSeen = m
+	}
+	return true
+}
+
+// install puts the snapshot in the place of the whole history.
+func (r *Learner) install(done []*wire.Txn) {
+	r.ready.Install = &Install{Zxid: r.decided, Txns: done}
+	r.log.install(r.opened, done)
+	r.generation++
+}
+
+// append logs transactions.
+func (r *Learner) append(txns []*wire.Txn) {
+	for _, t := range txns {
+		r.remember(t)
+		r.ready.Append = append(r.ready.Append, t)
+	}
+}
+
+// remember keeps a transaction, which follows the last one, in memory.
+func (r *Learner) remember(t *wire.Txn) {
+	if err := r.log.Append(t); err != nil {
+		panic("zab: " + err.Error())
+	}
+	if m := members(t); r.opt.Reconfig && m != nil {
+		r.ready.LastSeen = m
+	}
+}
+
+func (r *Learner) installed(e Installed) {
+	if e.Generation == r.generation && r.step == logging && r.how == Snap && e.Zxid >= r.target {
+		r.saveCurrent()
+	}
+}
+
+// logSynced: the log is durable up to here.
+func (r *Learner) logSynced(e Synced) {
+	switch {
+	case e.Generation != r.generation:
+	case r.step == logging && r.how != Snap && e.Zxid >= r.target:
+		r.saveCurrent()
+	case r.step == following:
+		r.acknowledgeTo(e.Zxid)
+	}
+}
+
+func (r *Learner) saveCurrent() {
+	if r.opt.Current == r.epoch {
+		r.acknowledge()
+		return
+	}
+	r.step = saving
+	r.ready.SaveCurrent = r.epoch
+}
+
+// acknowledge promises that the leader's history is on the disk.
+func (r *Learner) acknowledge() {
+	r.step = adopted
+	r.heardNow()
+	r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
+}
+
+// upToDate lets clients see what was adopted, and logs what is not committed
+// yet in the ordinary way.
+func (r *Learner) upToDate() {
+	if r.step != adopted {
+		r.giveUp("the leader sent UPTODATE before the history was acknowledged")
+		return
+	}
+	est := &Established{Epoch: r.epoch, Installed: r.log.fresh}
+	if r.members != nil && r.members.Version() > r.opt.Committed.Version() {
+		est.Members = r.members
+	}
+	if est.Members != nil && r.observes(est.Members) != r.opt.Observer {
+		r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{wire.Zxid(est.Members.Version()), est.Members, r.opt.Leader})
+		r.giveUp("its role is another one in the leader's configuration")
+		return
+	}
+	r.step = following
+	r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
+	pending := r.pending
+	r.pending, r.log.fresh = nil, false
+	r.append(pending)
+	for _, t := range pending {
+		r.unacked = append(r.unacked, t.Zxid)
+	}
+	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
+	r.ready.Established = est
+	r.tell(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began})
+}
+
+// observes reports whether a configuration makes this server an observer. One
+// that it does not name takes part like a follower, without a vote.
+func (r *Learner) observes(m *ensemble.Membership) bool {
+	s, ok := m.Server(ensemble.ServerID(r.opt.ID))
+	return ok && s.Role == ensemble.Observer
+}

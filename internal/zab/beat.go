@@ -1,0 +1,175 @@
+package zab
+
+import (
+	"slices"
+
+	"bellwether/wire"
+)
+
+// beat is one round of pings: its number and when it was sent.
+type beat struct{ n, at int64 }
+
+// beats is what the leader knows from its pings: who is still with it.
+type beats struct {
+	last      beat // the last round sent
+	confirmed beat // the last that a quorum has answered
+	waiting   []waiting
+}
+
+// waiting is an answer held back until everything proposed before the question
+// is committed and a quorum has answered a ping sent after it: so that no
+// later leader can have done anything by the time of the question.
+type waiting struct {
+	link  LinkID
+	token uint64
+	zxid  wire.Zxid
+	beat  int64
+	reply *wire.QuorumPacket // nil: a sync
+}
+
+// heartbeat pings the learners: ours at every round, others each half tick, or
+// at once where an answer waits for it. Before UPTODATE a learner takes no
+// notice, so the answer is not waited for.
+func (l *Leader) heartbeat(hurry bool) {
+	if l.phase < synchronising {
+		return
+	}
+	l.beat.last = beat{l.beat.last.n + 1, l.now}
+	lease := l.now <= l.Lease()
+	for _, k := range l.order {
+		due := k.ours || hurry || l.now-k.pingedAt >= l.opt.TickMS/2
+		if k.state < linkSyncing || !due || len(k.unanswered) >= beatsMax {
+			continue
+		}
+		p := &wire.QuorumPacket{Type: wire.PacketPing, Zxid: l.proposed}
+		if k.ours {
+			if lease {
+				k.confirmed = k.replies
+			}
+			p.Data = wire.Append(nil, &wire.PingInfo{Confirmed: k.confirmed})
+		}
+		l.send(k, p)
+		k.pingedAt = l.now
+		if k.state == linkServing {
+			k.unanswered = append(k.unanswered, l.beat.last)
+		}
+	}
+	l.confirm()
+}
+
+// pinged takes the answer to a learner's oldest ping.
+func (l *Leader) pinged(k *link, p *wire.QuorumPacket) string {
+	var touched wire.TouchedSessions
+	if err := wire.Decode(p.Data, &touched); err != nil {
+		return "answered a ping in a way that cannot be read: " + err.Error()
+	}
+	if len(k.unanswered) == 0 {
+		return "answered a ping that was not sent"
+	}
+	k.answered = k.unanswered[0]
+	k.unanswered = slices.Delete(k.unanswered, 0, 1)
+	k.replies++
+	if len(touched.Sessions) > 0 {
+		l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Touched: touched.Sessions})
+	}
+	if l.isVoter(k.server) && !k.observer {
+		l.confirm()
+	}
+	return ""
+}
+
+// confirm finds the last round that a quorum has answered.
+func (l *Leader) confirm() {
+	try := func(b beat) {
+		if b.n > l.beat.confirmed.n && l.quorum(func(id wire.ServerID) bool { return l.answered(id, b.n) }) {
+			l.beat.confirmed = b
+		}
+	}
+	try(l.beat.last)
+	for _, k := range l.order {
+		try(k.answered)
+	}
+	l.release()
+}
+
+func (l *Leader) answered(id wire.ServerID, n int64) bool {
+	if id == l.opt.ID {
+		return true
+	}
+	k := l.linkOf(id)
+	return k != nil && !k.observer && k.answered.n >= n
+}
+
+// Lease is the last moment at which a client's ping may be answered and a
+// session be confirmed; Never where this server alone is the quorum. It is to
+// be asked anew before each answer.
+func (l *Leader) Lease() int64 {
+	switch {
+	case l.phase != serving:
+		return -1
+	case l.quorum(func(id wire.ServerID) bool { return id == l.opt.ID }):
+		return Never
+	case l.beat.confirmed.n == 0:
+		return -1
+	}
+	return l.beat.confirmed.at + l.opt.LeaseMS
+}
+
+// sync answers when everything proposed so far is committed, and a ping sent
+// from now on is answered by a quorum.
+func (l *Leader) sync(e Sync) {
+	if k := l.links[e.Link]; e.Link != 0 && (k == nil || k.state != linkServing) {
+		return
+	}
+	l.hold(waiting{link: e.Link, token: e.Token, zxid: l.proposed})
+}
+
+// revalidated passes on the answer to a learner, under the same condition: a
+// leader of the past knows nothing of the sessions of today.
+func (l *Leader) revalidated(e Revalidated) {
+	if l.links[e.Link] == nil {
+		return
+	}
+	p := &wire.QuorumPacket{Type: wire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Answer)}
+	l.hold(waiting{link: e.Link, reply: p})
+}
+
+func (l *Leader) hold(w waiting) {
+	if l.phase != serving {
+		return
+	}
+	w.beat = l.beat.last.n + 1
+	l.beat.waiting = append(l.beat.waiting, w)
+	l.release()
+}
+
+// release gives the answers whose time has come, in order, and sees that a
+// ping is under way for the rest: one at a time, so that many share it.
+func (l *Leader) release() {
+	done := 0
+	for _, w := range l.beat.waiting {
+		if w.zxid > l.log.applied || w.beat > l.beat.confirmed.n {
+			break
+		}
+		l.reply(w)
+		done++
+	}
+	l.beat.waiting = slices.Delete(l.beat.waiting, 0, done)
+	n := len(l.beat.waiting)
+	if n > 0 && l.beat.waiting[n-1].beat > l.beat.last.n && l.beat.confirmed.n == l.beat.last.n {
+		l.heartbeat(true)
+	}
+}
+
+func (l *Leader) reply(w waiting) {
+	k := l.links[w.link]
+	switch {
+	case w.link == 0:
+		l.ready.Syncs = append(l.ready.Syncs, w.token)
+	case k == nil:
+	case w.reply != nil:
+		l.send(k, w.reply)
+	default:
+		l.send(k, &wire.QuorumPacket{Type: wire.PacketSync})
+	}
+}

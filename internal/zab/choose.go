@@ -1,0 +1,147 @@
+package zab
+
+import (
+	"fmt"
+	"math"
+
+	"bellwether/wire"
+)
+
+// How says how a learner's history is made the leader's.
+type How uint8
+
+// The ways.
+const (
+	Diff  How = iota + 1 // it gets what it lacks
+	Trunc                // it cuts off what was never committed, and gets what it lacks
+	Snap                 // it gets a snapshot
+)
+
+func (h How) String() string { return [...]string{"?", "DIFF", "TRUNC", "SNAP"}[h] }
+
+// history is what the choice for a learner depends on.
+type history struct {
+	// committed are the newest committed transactions, without a gap.
+	committed []*wire.Txn
+	// newest is the newest committed zxid: of the last of committed, or of the
+	// snapshot if there are none.
+	newest wire.Zxid
+	// last is newest or, once the leader serves, at least its epoch's zero.
+	last wire.Zxid
+	// tree is what a snapshot taken now would hold.
+	tree wire.Zxid
+	// disk: the log on disk may be asked.
+	disk bool
+	// force: always a snapshot.
+	force bool
+}
+
+func (h *history) min() wire.Zxid {
+	if len(h.committed) == 0 {
+		return h.last
+	}
+	return h.committed[0].Zxid
+}
+
+func (h *history) max() wire.Zxid {
+	if len(h.committed) == 0 {
+		return h.last
+	}
+	return h.newest
+}
+
+// plan is how a learner is synchronised: the opening packet with its zxid, then
+// txns as committed. ask: the log on disk has to be asked first.
+type plan struct {
+	how  How
+	zxid wire.Zxid
+	txns []*wire.Txn
+	ask  bool
+}
+
+// choose decides as upstream does (its LearnerHandler), except that it prefers
+// a snapshot to a truncation whose target the peer may not have.
+func choose(h *history, peer wire.Zxid) plan {
+	switch {
+	case h.force:
+		return h.snap()
+	case peer == h.last, len(h.committed) == 0 && peer == h.newest && peer != 0:
+		return plan{how: Diff, zxid: peer}
+	case peer > h.max() && peer.Counter() != 0:
+		if to := h.max(); to.Counter() != 0 && to.Epoch() == peer.Epoch() {
+			return plan{how: Trunc, zxid: to}
+		}
+		return h.snap()
+	case h.min() <= peer && peer <= h.max():
+		return h.walk(peer)
+	case 0 < peer && peer < h.min() && h.disk:
+		return plan{ask: true}
+	}
+	return h.snap()
+}
+
+// chooseRead decides when the log on disk has answered: read follows peer.
+// Only what is older than the committed transactions in memory is taken from
+// it, and a gap between the two rules it out (ZOOKEEPER-2418).
+func chooseRead(h *history, peer wire.Zxid, read []*wire.Txn, ok bool) plan {
+	if !ok || len(h.committed) == 0 {
+		return h.snap()
+	}
+	txns, at := []*wire.Txn(nil), peer
+	for _, t := range read {
+		if t.Zxid >= h.min() {
+			break
+		}
+		if !follows(at, t.Zxid) {
+			return h.snap()
+		}
+		txns, at = append(txns, t), t.Zxid
+	}
+	rest := h.after(peer)
+	if len(rest) > 0 && !follows(at, rest[0].Zxid) {
+		return h.snap()
+	}
+	return plan{how: Diff, zxid: h.max(), txns: append(txns, rest...)}
+}
+
+// walk finds the peer's place among the committed transactions.
+func (h *history) walk(peer wire.Zxid) plan {
+	rest := h.after(peer)
+	known := h.committed[:len(h.committed)-len(rest)]
+	prev := wire.Zxid(math.MinInt64)
+	if len(known) > 0 {
+		prev = known[len(known)-1].Zxid
+	}
+	switch {
+	case prev == peer, peer.Counter() == 0:
+		return plan{how: Diff, zxid: h.max(), txns: rest}
+	case len(rest) == 0 || rest[0].Zxid.Epoch() != peer.Epoch() || prev.Epoch() != peer.Epoch():
+		return h.snap() // a truncation must not cross an epoch
+	}
+	return plan{how: Trunc, zxid: prev, txns: rest}
+}
+
+// after are the committed transactions above z.
+func (h *history) after(z wire.Zxid) []*wire.Txn {
+	i := len(h.committed)
+	for i > 0 && h.committed[i-1].Zxid > z {
+		i--
+	}
+	return h.committed[i:]
+}
+
+// snap sends what the tree holds, and what is committed above that.
+func (h *history) snap() plan {
+	return plan{how: Snap, zxid: h.tree, txns: h.after(h.tree)}
+}
+
+func (p plan) String() string {
+	if p.ask {
+		return "ask the log on disk"
+	}
+	s := fmt.Sprintf("%v(%v)", p.how, p.zxid)
+	for _, t := range p.txns {
+		s += fmt.Sprintf(" %v", t.Zxid)
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package zab
+
+import (
+	"fmt"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// named takes a learner's first packet: who it is and which epoch it has
+// accepted. Every learner can raise the epoch to come; voters bring it about.
+func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
+	var info wire.LearnerInfo
+	accepted := p.Zxid.Epoch()
+	switch err := wire.Decode(p.Data, &info); {
+	case k.state != linkNew:
+		return fmt.Sprintf("sent %v twice", p.Type)
+	case err != nil:
+		return "did not say who it is: " + err.Error()
+	case info.Version < wire.QuorumVersion:
+		return fmt.Sprintf("speaks version %#x of the protocol, %#x is needed", info.Version, wire.QuorumVersion)
+	case info.Server == l.opt.ID:
+		return fmt.Sprintf("claims this server's id %d", info.Server)
+	case accepted > EpochMax || p.Zxid < 0:
+		return fmt.Sprintf("has accepted epoch %d, which cannot be", accepted)
+	case info.ConfigVersion > l.committed.Version():
+		return fmt.Sprintf("has configuration %x, newer than %x here", info.ConfigVersion, l.committed.Version())
+	}
+	if old := l.linkOf(info.Server); old != nil {
+		l.drop(old, "the same server has connected again")
+	}
+	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == wire.PacketObserverInfo
+	l.servers[k.server] = k
+	_, offered := wire.FindExtension(p.Data, wire.LearnerInfoLen)
+	k.ours = offered && !l.opt.Plain
+	if l.phase == discovering {
+		l.epoch = max(l.epoch, accepted+1)
+		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {
+			l.connecting[k.server] = true
+		}
+		l.discover()
+	} else if l.accepted {
+		l.invite(k)
+	}
+	return ""
+}
+
+// discover fixes the epoch once a quorum has said which ones it accepted.
+func (l *Leader) discover() {
+	if l.phase != discovering || !l.committedQuorum(l.connecting) {
+		return
+	}
+	l.ready.SaveAccepted = l.epoch
+	l.enter(promising)
+}
+
+// saved: an epoch is durable.
+func (l *Leader) saved(e Saved) {
+	if e.Generation != l.generation {
+		return
+	}
+	if e.Accepted == l.epoch && l.phase == promising && !l.accepted {
+		l.accepted = true
+		l.electing[l.opt.ID] = true
+		for _, k := range l.order {
+			if k.state == linkNamed {
+				l.invite(k)
+			}
+		}
+		l.promise()
+	}
+	if e.Current == l.epoch && !l.current {
+		l.current = true
+		l.adopt()
+	}
+}
+
+// invite tells a learner the epoch.
+func (l *Leader) invite(k *link) {
+	data := wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})
+	if k.ours {
+		data = wire.Append(data, &wire.Extension{Version: wire.ExtensionVersion, LeaseMS: int32(l.opt.LeaseMS)})
+	}
+	k.state, k.heard = linkInvited, l.now
+	l.send(k, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: l.epochZero(), Data: data})
+}
+
+// promised takes a learner's promise of the epoch, with the end of its log. A
+// learner whose history is ahead of ours must not lose it to us. NoEpoch: it
+// had accepted the epoch before, so that this is no promise.
+func (l *Leader) promised(k *link, p *wire.QuorumPacket) string {
+	var ack wire.EpochAck
+	err := wire.Decode(p.Data, &ack)
+	theirs := summary{wire.Epoch(ack.CurrentEpoch), p.Zxid}
+	switch {
+	case k.state != linkInvited:
+		return "promised an epoch it was not told"
+	case err != nil:
+		return "sent a promise that cannot be read: " + err.Error()
+	case ack.CurrentEpoch < wire.NoEpoch || theirs.current > l.epoch || p.Zxid.Epoch() > l.epoch || p.Zxid < 0:
+		return fmt.Sprintf("has history %v of epoch %d, which epoch %d cannot follow", p.Zxid, ack.CurrentEpoch, l.epoch)
+	}
+	k.peer, k.state = p.Zxid, linkPromised
+	if ack.CurrentEpoch != wire.NoEpoch && l.phase == promising {
+		if l.summary.less(theirs) {
+			return fmt.Sprintf("is ahead: history %v of epoch %d, here %v of %d", theirs.last, theirs.current, l.summary.last, l.summary.current)
+		}
+		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {
+			l.electing[k.server] = true
+		}
+	}
+	if l.phase == promising {
+		l.promise()
+	} else {
+		l.synchronise(k)
+	}
+	return ""
+}
+
+// promise ends discovery once a quorum has promised the epoch: no earlier
+// leader can commit anything any more. The epoch is saved behind the log, lest
+// a crash leave the one without the other.
+func (l *Leader) promise() {
+	if l.phase != promising || !l.committedQuorum(l.electing) {
+		return
+	}
+	l.tell(EpochAgreed{l.epoch, l.now - l.began})
+	l.enter(synchronising)
+	l.proposed = l.epochZero()
+	l.saveCurrent()
+	for _, k := range append([]*link(nil), l.order...) {
+		if k.state == linkPromised {
+			l.synchronise(k)
+		}
+	}
+}
+
+// saveCurrent saves the epoch when it is agreed on and the log is durable.
+func (l *Leader) saveCurrent() {
+	if l.phase == synchronising && l.synced && !l.current {
+		l.ready.SaveCurrent = l.epoch
+	}
+}
+
+// logSynced: the log is durable up to here. That is this server's own ACK.
+func (l *Leader) logSynced(e Synced) {
+	if e.Generation != l.generation {
+		return
+	}
+	if !l.synced && e.Zxid >= l.summary.last {
+		l.synced = true
+		l.saveCurrent()
+	}
+	if l.ownAcked = max(l.ownAcked, e.Zxid); l.phase == serving {
+		l.commit()
+	}
+}

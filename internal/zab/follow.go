@@ -1,0 +1,117 @@
+package zab
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// live takes what the leader broadcasts.
+func (r *Learner) live(p *wire.QuorumPacket) {
+	switch p.Type {
+	case wire.PacketProposal:
+		r.proposed(p.Zxid, p.Data)
+	case wire.PacketCommit:
+		r.committed(p.Zxid)
+	case wire.PacketInform:
+		if r.proposed(p.Zxid, p.Data) {
+			r.committed(p.Zxid)
+		}
+	case wire.PacketCommitActivate:
+		r.activated(p)
+	case wire.PacketInformActivate:
+		if data, ok := r.informed(p); ok && r.proposed(p.Zxid, data) {
+			r.activated(p)
+		}
+	case wire.PacketPing:
+		r.pinged(p)
+	case wire.PacketSync:
+		r.synced()
+	case wire.PacketRevalidate:
+		r.revalidated(p)
+	default:
+		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
+	}
+}
+
+// proposed logs a transaction; false if it ended the term. One that is known
+// is tolerated.
+func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
+	t := r.decode(z, data)
+	switch {
+	case t == nil:
+		return false
+	case z <= r.tail:
+		return true
+	case !follows(r.tail, z):
+		r.giveUp(fmt.Sprintf("the leader proposed %v behind %v", z, r.tail))
+		return false
+	}
+	r.tail = z
+	r.remember(t)
+	r.ready.Append = append(r.ready.Append, t)
+	r.unacked = append(r.unacked, z)
+	return true
+}
+
+// committed hands out the next transaction for applying, on this disk or not:
+// that a quorum has it is enough.
+func (r *Learner) committed(z wire.Zxid) {
+	if z <= r.decided {
+		return
+	}
+	next := r.log.between(r.log.applied, z)
+	if len(next) != 1 || next[0].Zxid != z {
+		r.giveUp(fmt.Sprintf("the leader committed %v, which is not next behind %v", z, r.decided))
+		return
+	}
+	r.decided = z
+	r.ready.Commit = append(r.ready.Commit, next[0])
+	r.log.MarkApplied(z)
+}
+
+// activated commits a reconfiguration. Where it gives this server another role
+// or the ensemble another leader the term ends.
+func (r *Learner) activated(p *wire.QuorumPacket) {
+	var a wire.Activation
+	if err := wire.Decode(p.Data, &a); err != nil {
+		r.giveUp(fmt.Sprintf("the leader's %v cannot be read: %v", p.Type, err))
+		return
+	}
+	txns := r.log.between(r.decided, p.Zxid)
+	if r.committed(p.Zxid); r.step == ended || len(txns) == 0 || !r.opt.Reconfig {
+		return
+	}
+	m := members(txns[0])
+	if m == nil {
+		return
+	}
+	r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{p.Zxid, m, a.Leader})
+	r.tell(Activated{p.Zxid, m.Version(), a.Leader})
+	switch {
+	case a.Leader != r.opt.Leader:
+		r.giveUp(fmt.Sprintf("server %d leads under the new configuration", a.Leader))
+	case r.observes(m) != r.opt.Observer:
+		r.giveUp("its role is another one in the new configuration")
+	}
+}
+
+// acknowledgeTo acknowledges what is durable. A leader of our kind takes the
+// last one for all; others count each.
+func (r *Learner) acknowledgeTo(z wire.Zxid) {
+	n := 0
+	for n < len(r.unacked) && r.unacked[n] <= z {
+		n++
+	}
+	done := r.unacked[:n]
+	r.unacked = r.unacked[n:]
+	if r.opt.Observer || n == 0 {
+		return
+	}
+	if r.ours {
+		done = done[n-1:]
+	}
+	for _, z := range done {
+		r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: z})
+	}
+}

@@ -1,0 +1,125 @@
+package zab
+
+import (
+	"fmt"
+	"strings"
+
+	"bellwether/wire"
+)
+
+// Happening is something worth telling: one of the types below. String is what
+// the log says.
+type Happening interface{ String() string }
+
+// EpochAgreed: a quorum has promised the epoch.
+type EpochAgreed struct {
+	Epoch  wire.Epoch
+	TookMS int64
+}
+
+// LeaderServes: a quorum has the leader's history.
+type LeaderServes struct {
+	Epoch                              wire.Epoch
+	DiscoverMS, SynchroniseMS, InAllMS int64
+	Followers                          []wire.ServerID
+}
+
+// SyncBegan: a learner is sent the history.
+type SyncBegan struct {
+	Learner  string
+	How      How
+	From, To wire.Zxid
+	Txns     int
+}
+
+// LearnerServes: a learner has the history and serves.
+type LearnerServes struct {
+	Learner string
+	How     How
+	TookMS  int64
+}
+
+// LearnerLost: a learner's connection ended.
+type LearnerLost struct{ Learner, Why string }
+
+// Unexpected: a packet nobody waited for. Told once for a connection.
+type Unexpected struct {
+	From   string
+	Packet wire.PacketType
+}
+
+// Activated: a reconfiguration holds.
+type Activated struct {
+	Zxid    wire.Zxid
+	Version int64
+	Leader  wire.ServerID
+}
+
+// GaveUp: a role ends.
+type GaveUp struct {
+	Role    wire.ServerState
+	Epoch   wire.Epoch
+	Why     string
+	AfterMS int64
+}
+
+// Synchronising: the leader's history begins to arrive.
+type Synchronising struct {
+	Leader wire.ServerID
+	Epoch  wire.Epoch
+	How    How
+	From   wire.Zxid
+	To     wire.Zxid
+}
+
+// ServesUnder: this server has the leader's history and serves.
+type ServesUnder struct {
+	Leader                             wire.ServerID
+	Epoch                              wire.Epoch
+	How                                How
+	DiscoverMS, SynchroniseMS, InAllMS int64
+}
+
+func (h EpochAgreed) String() string {
+	return fmt.Sprintf("epoch %d agreed on after %d ms", h.Epoch, h.TookMS)
+}
+
+func (h LeaderServes) String() string {
+	ids := make([]string, len(h.Followers))
+	for i, id := range h.Followers {
+		ids[i] = fmt.Sprint(id)
+	}
+	return fmt.Sprintf("leads epoch %d with [%s]: discover %d ms, synchronise %d ms, in all %d ms",
+		h.Epoch, strings.Join(ids, " "), h.DiscoverMS, h.SynchroniseMS, h.InAllMS)
+}
+
+func (h SyncBegan) String() string {
+	return fmt.Sprintf("synchronises %s, which ends at %v, by %v(%v) and %d transactions", h.Learner, h.From, h.How, h.To, h.Txns)
+}
+
+func (h LearnerServes) String() string {
+	return fmt.Sprintf("%s serves after %v in %d ms", h.Learner, h.How, h.TookMS)
+}
+
+func (h LearnerLost) String() string { return fmt.Sprintf("%s is gone: %s", h.Learner, h.Why) }
+
+func (h Unexpected) String() string {
+	return fmt.Sprintf("%s sent %v, which is ignored", h.From, h.Packet)
+}
+
+func (h Activated) String() string {
+	return fmt.Sprintf("configuration %x holds from %v, led by %d", h.Version, h.Zxid, h.Leader)
+}
+
+func (h GaveUp) String() string {
+	return fmt.Sprintf("ends %v in epoch %d after %d ms: %s", h.Role, h.Epoch, h.AfterMS, h.Why)
+}
+
+func (h Synchronising) String() string {
+	return fmt.Sprintf("synchronises with leader %d of epoch %d by %v(%v), ends at %v", h.Leader, h.Epoch, h.How, h.To, h.From)
+}
+
+func (h ServesUnder) String() string {
+	return fmt.Sprintf("serves under leader %d of epoch %d after %v: discover %d ms, synchronise %d ms, in all %d ms",
+		h.Leader, h.Epoch, h.How, h.DiscoverMS, h.SynchroniseMS, h.InAllMS)
+}

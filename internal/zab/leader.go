@@ -1,0 +1,361 @@
+package zab
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// Limits of what learners may ask of a leader.
+const (
+	// EpochMax is the highest epoch that is accepted from anyone: zxids of
+	// later ones would be negative.
+	EpochMax wire.Epoch = math.MaxInt32 - 1
+	// beatsMax is how many pings a learner may leave unanswered before it gets
+	// no further ones.
+	beatsMax = 256
+)
+
+// Terms are what a role begins with: who this server is, what it has promised,
+// and the waits.
+type Terms struct {
+	ID wire.ServerID
+	// Accepted and Current are the epochs of the last duties handed out, done or
+	// not; at the start of the process those on the disk.
+	Accepted, Current wire.Epoch
+	// Generation is that of the role before; the new one begins with the next.
+	Generation uint64
+	// Committed is the membership; LastSeen a newer one that was proposed, or nil.
+	Committed, LastSeen *ensemble.Membership
+
+	TickMS    int64 // tickTime
+	InitLimit int64 // ticks for discovery and synchronisation
+	SyncLimit int64 // ticks that a peer may be silent
+}
+
+// LeaderOptions fix what a leader does.
+type LeaderOptions struct {
+	Terms
+	// Plain: no extensions of ours are agreed to.
+	Plain bool
+	// BeatMS is how often learners of our kind are pinged (0: 100), LeaseMS how
+	// old a ping answered by a quorum may be for sessions to be confirmed
+	// (0: 500). Others are pinged every half tick.
+	BeatMS, LeaseMS int64
+	// DiskLog: the log on disk may be asked where memory does not reach back.
+	DiskLog bool
+	// ForceSnap: every learner gets a snapshot.
+	ForceSnap bool
+	// SnapMax and DiffMax are how many learners are synchronised at a time, in
+	// either way (0: 10 and 100). Observers beyond that are turned away.
+	SnapMax, DiffMax int
+	// CounterMax is the last counter that is given out in an epoch
+	// (0: 0xfffffffe); behind it the term ends.
+	CounterMax uint32
+}
+
+func (o *LeaderOptions) defaults() {
+	if o.BeatMS == 0 {
+		o.BeatMS = 100
+	}
+	if o.LeaseMS == 0 {
+		o.LeaseMS = 500
+	}
+	o.BeatMS = min(o.BeatMS, o.TickMS/2)
+	o.LeaseMS = min(o.LeaseMS, o.SyncLimit*o.TickMS/2)
+	if o.SnapMax == 0 {
+		o.SnapMax = 10
+	}
+	if o.DiffMax == 0 {
+		o.DiffMax = 100
+	}
+	if o.CounterMax == 0 {
+		o.CounterMax = math.MaxUint32 - 1
+	}
+}
+
+// phase is how far a term has come.
+type phase uint8
+
+const (
+	discovering   phase = iota // waiting for a quorum of accepted epochs
+	promising                  // waiting for a quorum that promises the epoch
+	synchronising              // waiting for a quorum with the same history
+	serving
+	over
+)
+
+// Leader is the leading server's part. See the package comment.
+type Leader struct {
+	opt       LeaderOptions
+	log       *Log
+	committed *ensemble.Membership
+	lastSeen  *ensemble.Membership // newer than committed, or nil
+
+	now        int64
+	phase      phase
+	began      int64 // of the term
+	phaseBegan int64
+	deadline   int64 // of the phase
+
+	epoch      wire.Epoch // highest accepted so far plus one; fixed when discovery is over
+	summary    summary
+	generation uint64
+	accepted   bool      // acceptedEpoch is durable
+	synced     bool      // the log of the start is durable
+	current    bool      // currentEpoch is durable
+	ownAcked   wire.Zxid // durable here
+	proposed   wire.Zxid // the last zxid given out
+	connecting serverSet // voters that said their accepted epoch
+	electing   serverSet // voters that promised the epoch
+	adopted    serverSet // voters that have the history
+	reconfig   wire.Zxid // of the reconfiguration under way
+
+	links   map[LinkID]*link
+	servers map[wire.ServerID]*link // those that have said who they are
+	order   []*link                 // by arrival
+	beat    beats
+	nextHB  int64 // when to ping
+	nextTC  int64 // when to check the quorum
+
+	ready Ready
+}
+
+// summary is what histories are compared by.
+type summary struct {
+	current wire.Epoch
+	last    wire.Zxid
+}
+
+func (s summary) less(o summary) bool {
+	return s.current < o.current || s.current == o.current && s.last < o.last
+}
+
+type serverSet map[wire.ServerID]bool
+
+// NewLeader begins a term of the server that won an election. Its whole log
+// counts from here on: that it won commits the end of it, once a quorum has it.
+func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
+	o.defaults()
+	l := &Leader{
+		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
+		epoch: o.Accepted + 1, summary: summary{o.Current, log.Last()}, generation: o.Generation + 1,
+		connecting: serverSet{o.ID: true}, electing: serverSet{}, adopted: serverSet{},
+		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, nextHB: now + o.BeatMS, nextTC: now + o.TickMS,
+	}
+	l.ready.Sync = true // before currentEpoch is saved the log must be durable
+	l.enter(discovering)
+	l.discover()
+	return l
+}
+
+func newer(committed, lastSeen *ensemble.Membership) *ensemble.Membership {
+	if lastSeen == nil || lastSeen.Version() <= committed.Version() {
+		return nil
+	}
+	return lastSeen
+}
+
+// Step takes one event, which happened at now, in ms of a clock that does not
+// go back. After the term is over it does nothing.
+func (l *Leader) Step(now int64, e Event) {
+	if l.now = now; l.phase == over {
+		return
+	}
+	switch e := e.(type) {
+	case Received:
+		l.received(e)
+	case Propose:
+		l.propose(e.Txn)
+	case Synced:
+		l.logSynced(e)
+	case Saved:
+		l.saved(e)
+	case Opened:
+		l.opened(e.Link)
+	case Closed:
+		l.closed(e.Link, e.Why)
+	case LogRead:
+		l.logRead(e)
+	case Sync:
+		l.sync(e)
+	case Revalidated:
+		l.revalidated(e)
+	case Refused:
+		l.refused(e)
+	case Tick:
+		l.tick()
+	}
+}
+
+// Ready hands out what has come of the steps since the last call.
+func (l *Leader) Ready() Ready {
+	r := l.ready
+	r.Generation = l.generation
+	r.Wake = l.wake()
+	l.ready = Ready{}
+	return r
+}
+
+func (l *Leader) wake() int64 {
+	if l.phase == over {
+		return Never
+	}
+	return min(l.deadline, l.nextHB, l.nextTC)
+}
+
+// Generation is that of the log; the next role is given it.
+func (l *Leader) Generation() uint64 { return l.generation }
+
+// Epoch is the term's number, 0 until it is known.
+func (l *Leader) Epoch() wire.Epoch {
+	if l.phase == discovering {
+		return 0
+	}
+	return l.epoch
+}
+
+// Serving reports whether transactions are broadcast.
+func (l *Leader) Serving() bool { return l.phase == serving }
+
+// enter begins a phase and its time limit.
+func (l *Leader) enter(p phase) {
+	l.phase, l.phaseBegan = p, l.now
+	l.deadline = l.now + l.opt.InitLimit*l.opt.TickMS
+	if p == serving || p == over {
+		l.deadline = Never
+	}
+}
+
+// giveUp ends the term: all links are closed, so that learners look again at
+// once instead of waiting for the silence.
+func (l *Leader) giveUp(why string) {
+	if l.phase == over {
+		return
+	}
+	l.enter(over)
+	for _, k := range l.order {
+		l.ready.Close = append(l.ready.Close, k.id)
+	}
+	l.links, l.servers, l.order = nil, nil, nil
+	l.ready.GiveUp = why
+	l.tell(GaveUp{wire.Leading, l.epoch, why, l.now - l.began})
+}
+
+func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }
+
+// refused: the disk could not do what was asked; the log may end earlier.
+func (l *Leader) refused(e Refused) {
+	if e.Generation != l.generation {
+		return
+	}
+	if e.Zxid < l.log.Last() {
+		l.log.truncate(e.Zxid)
+	}
+	l.giveUp("the disk: " + e.Why)
+}
+
+// quorum reports whether those for which has is true are a quorum in every
+// membership that counts.
+func (l *Leader) quorum(has func(wire.ServerID) bool) bool {
+	ask := func(id ensemble.ServerID) bool { return has(wire.ServerID(id)) }
+	return l.committed.HasQuorum(ask) && (l.lastSeen == nil || l.lastSeen.HasQuorum(ask))
+}
+
+// committedQuorum asks the committed membership alone, which is what the two
+// gates of discovery go by.
+func (l *Leader) committedQuorum(set serverSet) bool {
+	return set[l.opt.ID] && l.committed.HasQuorum(func(id ensemble.ServerID) bool { return set[wire.ServerID(id)] })
+}
+
+func (l *Leader) isVoter(id wire.ServerID) bool {
+	return l.committed.IsVoter(ensemble.ServerID(id)) || l.lastSeen != nil && l.lastSeen.IsVoter(ensemble.ServerID(id))
+}
+
+// epochZero is the zxid that stands for the epoch itself.
+func (l *Leader) epochZero() wire.Zxid { return wire.MakeZxid(l.epoch, 0) }
+
+// send queues a packet for a link.
+func (l *Leader) send(k *link, p *wire.QuorumPacket) {
+	l.ready.Send = append(l.ready.Send, Message{Link: k.id, Packet: p})
+}
+
+// drop ends a link from this side.
+func (l *Leader) drop(k *link, why string) {
+	l.ready.Close = append(l.ready.Close, k.id)
+	l.forget(k, why)
+}
+
+// forget takes a link out of everything.
+func (l *Leader) forget(k *link, why string) {
+	delete(l.links, k.id)
+	if l.servers[k.server] == k {
+		delete(l.servers, k.server)
+	}
+	l.order = slices.DeleteFunc(l.order, func(o *link) bool { return o == k })
+	l.tell(LearnerLost{k.name(), why})
+}
+
+func (l *Leader) opened(id LinkID) {
+	if l.links[id] != nil {
+		return
+	}
+	k := &link{id: id, heard: l.now, began: l.now}
+	l.links[id] = k
+	l.order = append(l.order, k)
+}
+
+func (l *Leader) closed(id LinkID, why string) {
+	if k := l.links[id]; k != nil {
+		l.forget(k, why)
+	}
+}
+
+// tick does what is due.
+func (l *Leader) tick() {
+	if l.deadline <= l.now {
+		l.giveUp(l.missing())
+		return
+	}
+	if l.nextHB <= l.now {
+		l.nextHB = l.now + l.opt.BeatMS
+		l.checkLinks()
+		l.heartbeat(false)
+	}
+	if l.nextTC <= l.now {
+		l.nextTC = l.now + l.opt.TickMS
+		l.checkQuorum()
+	}
+}
+
+// missing says what a phase that took too long waited for.
+func (l *Leader) missing() string {
+	switch l.phase {
+	case discovering:
+		return "no quorum has joined in time"
+	case promising:
+		return fmt.Sprintf("no quorum has promised epoch %d in time", l.epoch)
+	}
+	return fmt.Sprintf("no quorum has taken over the history of epoch %d in time", l.epoch)
+}
+
+// checkQuorum gives up when the voters heard from lately are no quorum.
+func (l *Leader) checkQuorum() {
+	if l.phase != serving {
+		return
+	}
+	silent := l.opt.SyncLimit * l.opt.TickMS
+	heard := func(id wire.ServerID) bool {
+		k := l.linkOf(id)
+		return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
+	}
+	if !l.quorum(heard) {
+		l.giveUp(fmt.Sprintf("no quorum was heard from for %d ms", silent))
+	}
+}
+
+// linkOf is the link of a server, nil if there is none.
+func (l *Leader) linkOf(id wire.ServerID) *link { return l.servers[id] }

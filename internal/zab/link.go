@@ -1,0 +1,143 @@
+package zab
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// linkState is how far a learner has come on its connection.
+type linkState uint8
+
+const (
+	linkNew      linkState = iota // it has said nothing
+	linkNamed                     // it has said who it is
+	linkInvited                   // it was told the epoch
+	linkPromised                  // it has answered with its history
+	linkReading                   // the log on disk was asked for it
+	linkSyncing                   // it was sent the history up to NEWLEADER
+	linkSynced                    // it has that on its disk
+	linkServing                   // it was told to serve
+)
+
+// link is what the leader knows of one connection of a learner.
+type link struct {
+	id       LinkID
+	state    linkState
+	server   wire.ServerID
+	observer bool
+	ours     bool // extensions are agreed on
+	began    int64
+	heard    int64 // when the last packet came
+
+	peer  wire.Zxid // the end of its log when it came
+	how   How       // while it is being synchronised
+	upTo  wire.Zxid // what it was synchronised with as committed
+	acked wire.Zxid // it has everything up to here on its disk
+
+	// The oldest proposal that is watched for its ACK, and since when.
+	watched   wire.Zxid
+	watchedAt int64
+
+	unanswered []beat // pings sent, oldest first
+	answered   beat   // the latest that was answered
+	pingedAt   int64
+	replies    int64 // answers to pings
+	confirmed  int64 // of these, those whose sessions were confirmed
+	odd        bool  // an unexpected packet was told of
+}
+
+func (k *link) name() string {
+	switch {
+	case k.state == linkNew:
+		return fmt.Sprintf("connection %d", k.id)
+	case k.observer:
+		return fmt.Sprintf("observer %d", k.server)
+	}
+	return fmt.Sprintf("follower %d", k.server)
+}
+
+// checkLinks closes the links of learners that are silent or do not
+// acknowledge. A learner that has not acknowledged the history has longer.
+func (l *Leader) checkLinks() {
+	for i := 0; i < len(l.order); i++ {
+		k := l.order[i]
+		limit := l.opt.InitLimit * l.opt.TickMS
+		if k.state >= linkSynced {
+			limit = l.opt.SyncLimit * l.opt.TickMS
+		}
+		switch {
+		case k.state == linkPromised && l.phase < synchronising, k.state == linkNamed, k.state == linkReading, k.state == linkSynced && l.phase < serving:
+			continue // it waits for us
+		case l.now-k.heard > limit:
+			l.drop(k, fmt.Sprintf("silent for %d ms", l.now-k.heard))
+			i--
+		case k.state >= linkSynced && k.watched != 0 && l.now-k.watchedAt > l.opt.SyncLimit*l.opt.TickMS:
+			l.drop(k, fmt.Sprintf("has not acknowledged %v for %d ms", k.watched, l.now-k.watchedAt))
+			i--
+		}
+	}
+}
+
+// received takes a packet of a learner. What makes no sense costs the learner
+// its connection, nobody else anything.
+func (l *Leader) received(e Received) {
+	k := l.links[e.Link]
+	if k == nil {
+		return
+	}
+	k.heard = l.now
+	if why := l.packet(k, e.Packet); why != "" && l.links[e.Link] != nil {
+		l.drop(k, why)
+	}
+}
+
+// packet returns why the link is to be closed, if it is.
+func (l *Leader) packet(k *link, p *wire.QuorumPacket) string {
+	switch p.Type {
+	case wire.PacketFollowerInfo, wire.PacketObserverInfo:
+		return l.named(k, p)
+	case wire.PacketAckEpoch:
+		return l.promised(k, p)
+	case wire.PacketAck:
+		return l.acked(k, p.Zxid)
+	}
+	if k.state < linkSynced {
+		return fmt.Sprintf("sent %v before it was synchronised", p.Type)
+	}
+	switch p.Type {
+	case wire.PacketPing:
+		return l.pinged(k, p)
+	case wire.PacketRequest:
+		return l.request(k, p)
+	case wire.PacketRevalidate:
+		return l.revalidate(k, p)
+	}
+	if !k.odd {
+		k.odd = true
+		l.tell(Unexpected{k.name(), p.Type})
+	}
+	return ""
+}
+
+// request passes on a client's request.
+func (l *Leader) request(k *link, p *wire.QuorumPacket) string {
+	r := new(wire.ForwardedRequest)
+	if err := wire.Decode(p.Data, r); err != nil {
+		return "sent a request that cannot be read: " + err.Error()
+	}
+	if k.state != linkServing {
+		return "sent a request before it was told to serve"
+	}
+	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Request: r, Identities: p.Auth})
+	return ""
+}
+
+func (l *Leader) revalidate(k *link, p *wire.QuorumPacket) string {
+	r := new(wire.Revalidation)
+	if err := wire.Decode(p.Data, r); err != nil {
+		return "sent a revalidation that cannot be read: " + err.Error()
+	}
+	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Revalidation: r})
+	return ""
+}

@@ -1,0 +1,143 @@
+package zab
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"bellwether/wire"
+)
+
+// KeepMin is how many applied transactions a Log remembers at least, as
+// upstream (zookeeper.commitLogCount).
+const KeepMin = 500
+
+// Log is a server's memory of its transaction log: the end of it without a
+// gap, and how far it has been handed out for applying. The entries behind
+// that are logged, or on their way there, and not known to be committed. A Log
+// lasts as long as the process; the roles take turns on it.
+type Log struct {
+	keep    int
+	entries []*wire.Txn
+	before  wire.Zxid // what the first entry follows
+	last    wire.Zxid
+	applied wire.Zxid
+	floor   wire.Zxid // below it the log on disk cannot be cut; -1: not known
+	// fresh: a snapshot was installed that clients do not see yet.
+	fresh bool
+	// stuck: a truncation that a leader asked for is not possible.
+	stuck bool
+}
+
+// NewLog returns a log that ends at zxid, of which nothing else is known: that
+// of a snapshot. It remembers at least keep applied transactions, KeepMin if
+// that is more.
+func NewLog(zxid wire.Zxid, keep int) *Log {
+	return &Log{keep: max(keep, KeepMin), before: zxid, last: zxid, applied: zxid, floor: -1}
+}
+
+// Last is the zxid of the last transaction logged, or of the snapshot.
+func (g *Log) Last() wire.Zxid { return g.last }
+
+// Applied is the last one that was handed out for applying.
+func (g *Log) Applied() wire.Zxid { return g.applied }
+
+// Append puts a transaction behind the log; an error, and no change, if it
+// does not follow the last one.
+func (g *Log) Append(t *wire.Txn) error {
+	if !follows(g.last, t.Zxid) {
+		return fmt.Errorf("transaction %v does not follow %v", t.Zxid, g.last)
+	}
+	g.entries = append(g.entries, t)
+	g.last = t.Zxid
+	return nil
+}
+
+// follows reports whether next can stand directly behind z in a history: it is
+// the next of the epoch, or the first of a later one.
+func follows(z, next wire.Zxid) bool {
+	if next.Counter() == 0 {
+		return false
+	}
+	return next == z+1 || next.Epoch() > z.Epoch() && next.Counter() == 1
+}
+
+// MarkApplied says that everything up to z is in the tree, as after loading.
+func (g *Log) MarkApplied(z wire.Zxid) {
+	g.applied = max(g.applied, min(z, g.last))
+	g.trim()
+}
+
+// take returns the transactions in (applied, z] and counts them as applied.
+func (g *Log) take(z wire.Zxid) []*wire.Txn {
+	out := slices.Clone(g.between(g.applied, z))
+	g.MarkApplied(z)
+	return out
+}
+
+// trim drops the oldest applied entries, many at a time.
+func (g *Log) trim() {
+	spare := g.index(g.applied) - g.keep
+	if spare < g.keep {
+		return
+	}
+	g.before = g.entries[spare-1].Zxid
+	g.entries = slices.Delete(g.entries, 0, spare)
+}
+
+// index is the place of the first entry above z.
+func (g *Log) index(z wire.Zxid) int {
+	return sort.Search(len(g.entries), func(i int) bool { return g.entries[i].Zxid > z })
+}
+
+// between returns the entries in (after, through], shared with the log.
+func (g *Log) between(after, through wire.Zxid) []*wire.Txn {
+	i, j := g.index(after), g.index(through)
+	return g.entries[i:max(i, j)]
+}
+
+// reach returns the end of the log that a truncation to z leaves: z itself, or
+// the last transaction before the epoch that z is the beginning of. False if
+// z is neither, as far as the log remembers.
+func (g *Log) reach(z wire.Zxid) (wire.Zxid, bool) {
+	if z <= g.before || z > g.last {
+		return z, z >= g.floor && z <= g.last
+	}
+	found := g.before
+	if i := g.index(z); i > 0 {
+		found = g.entries[i-1].Zxid
+	}
+	return found, found >= g.floor && (found == z || z.Counter() == 0)
+}
+
+// truncate forgets everything above z.
+func (g *Log) truncate(z wire.Zxid) {
+	if z < g.before {
+		g.entries, g.before = nil, z
+		g.last, g.applied = z, min(g.applied, z)
+		return
+	}
+	g.entries = slices.Delete(g.entries, g.index(z), len(g.entries))
+	g.last, g.applied = z, min(g.applied, z)
+}
+
+// install replaces the whole log by a snapshot that holds everything up to z
+// and txns behind it. These are remembered, so that they can be passed on
+// (ZOOKEEPER-4925), but the disk has them in the snapshot only.
+func (g *Log) install(z wire.Zxid, txns []*wire.Txn) {
+	*g = *NewLog(z, g.keep)
+	for _, t := range txns {
+		if err := g.Append(t); err != nil {
+			panic("zab: " + err.Error())
+		}
+	}
+	g.floor, g.fresh = g.last, true
+	g.MarkApplied(g.last)
+}
+
+// copy is the log as it is now, to go back to.
+func (g *Log) copy() *Log {
+	c := *g
+	c.entries = slices.Clone(g.entries)
+	return &c
+}

@@ -1,0 +1,192 @@
+package zab
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// chaos does one random thing. Links keep their order, everything else happens
+// in any order: servers crash and lose what was not synced, links break with
+// bytes on their way, disks lag behind, old leaders stay.
+func (w *world) chaos() {
+	n := w.nodes[w.rnd.IntN(len(w.nodes))]
+	switch d := w.rnd.IntN(4000); {
+	case d < 5:
+		if n.up {
+			w.crash(n, w.rnd.IntN(3))
+		}
+	case d < 6:
+		for _, n := range w.nodes {
+			if n.up {
+				w.crash(n, w.rnd.IntN(3))
+			}
+		}
+	case d < 46:
+		if !n.up {
+			w.start(n)
+		}
+	case d < 54:
+		if len(w.links) > 0 {
+			w.breakLink(w.links[w.rnd.IntN(len(w.links))])
+		}
+	case d < 100:
+		some := slices.DeleteFunc(w.idle(), func(*node) bool { return w.rnd.IntN(4) == 0 })
+		w.elect(some)
+	case d < 300:
+		w.joinAny(n)
+	case d < 700:
+		if n.leader != nil && len(n.log.between(n.log.Applied(), n.log.Last())) < 20 {
+			w.propose(n)
+		}
+	case d < 720:
+		w.pass(int64(w.rnd.IntN(300)))
+	case d < 724:
+		if n.leader != nil || n.learner != nil {
+			w.leave(n)
+		}
+	case d < 1800:
+		if n.up {
+			w.diskStep(n)
+		}
+	default:
+		if len(w.links) > 0 {
+			w.deliver(w.links[w.rnd.IntN(len(w.links))], w.rnd.IntN(2) == 0)
+		}
+	}
+}
+
+// joinAny connects an idle server to some leader.
+func (w *world) joinAny(n *node) {
+	leaders := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return n.leader == nil })
+	if !slices.Contains(w.idle(), n) || len(leaders) == 0 {
+		return
+	}
+	w.join(n, leaders[w.rnd.IntN(len(leaders))])
+}
+
+// breakLink cuts a connection; the ends lose some of what is on its way.
+func (w *world) breakLink(c *conduit) {
+	c.cut = true
+	c.up = c.up[:w.rnd.IntN(len(c.up)+1)]
+	c.down = c.down[:w.rnd.IntN(len(c.down)+1)]
+}
+
+// loseOne takes a packet out of the middle of a link, which no TCP does.
+func (w *world) loseOne() {
+	for _, c := range w.links {
+		if k := len(c.down); k > 2 && w.rnd.IntN(50) == 0 {
+			i := 1 + w.rnd.IntN(k-2)
+			c.down = slices.Delete(c.down, i, i+1)
+		}
+	}
+}
+
+// heal ends all faults and gives the servers what they need to agree.
+func (w *world) heal() {
+	for _, n := range w.nodes {
+		if !n.up {
+			w.start(n)
+		}
+		if n.leader != nil || n.learner != nil {
+			w.leave(n)
+		}
+	}
+	for _, c := range w.links {
+		c.up, c.down, c.lrnL, c.ldrL = nil, nil, true, true
+	}
+	w.sweep()
+	for range 3 {
+		l := w.elect(w.idle())
+		for _, n := range w.idle() {
+			w.join(n, l)
+		}
+		w.settle()
+		if l.leader != nil && l.leader.Serving() {
+			break
+		}
+		w.pass(15_000)
+		w.settle()
+	}
+}
+
+// together checks that after healing all servers serve the same history.
+func (w *world) together() {
+	for _, n := range w.nodes {
+		if n.leader != nil {
+			w.propose(n)
+		}
+	}
+	w.settle()
+	w.pass(300)
+	w.settle()
+	for _, n := range w.nodes {
+		if !n.serving || len(n.tree) != len(w.history) {
+			w.fail("server %d does not serve all: %v, %d of %d", n.id, n.serving, len(n.tree), len(w.history))
+		}
+	}
+}
+
+func run(seed uint64, voters, observers, steps int, set func(*world)) *world {
+	w := newWorld(seed, voters, observers)
+	if set != nil {
+		set(w)
+	}
+	for i := 0; i < steps && w.wrong == ""; i++ {
+		if w.chaos(); w.faults.lossyLinks {
+			w.loseOne()
+		}
+	}
+	if w.wrong == "" && w.faults == (faults{}) {
+		w.heal()
+		w.together()
+	}
+	return w
+}
+
+// TestOneHistory runs ensembles through random disasters.
+func TestOneHistory(t *testing.T) {
+	established, shown := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		voters := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "voters")
+		observers := rapid.IntRange(0, 2).Draw(t, "observers")
+		plain := rapid.Bool().Draw(t, "plain")
+		w := run(rapid.Uint64().Draw(t, "seed"), voters, observers, 10_000, func(w *world) { w.plain = plain })
+		established += len(w.leaders)
+		shown += len(w.history)
+		if w.wrong != "" {
+			for _, s := range w.story[max(0, len(w.story)-400):] {
+				t.Log(s)
+			}
+			t.Fatal(w.wrong)
+		}
+	})
+	if established < 200 || shown < 2000 {
+		t.Errorf("too quiet: %d leaders established, %d transactions shown", established, shown)
+	}
+}
+
+// TestChecksFindBrokenRules breaks each rule and sees that it is found.
+func TestChecksFindBrokenRules(t *testing.T) {
+	for name, f := range map[string]faults{
+		"Synced before the sync":      {syncedEarly: true},
+		"currentEpoch before the log": {epochEarly: true},
+		"acceptedEpoch not saved":     {acceptedLost: true},
+		"a minority decides":          {minority: true},
+		"truncation not carried out":  {noTruncate: true},
+		"the worst vote wins":         {worstVote: true},
+		"a snapshot without its last": {snapshotOld: true},
+		"a link that loses":           {lossyLinks: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(8000) {
+				if w := run(seed, 3, 1, 10_000, func(w *world) { w.faults = f }); w.wrong != "" {
+					t.Logf("seed %d: %s", seed, w.wrong)
+					return
+				}
+			}
+			t.Error("not found")
+		})
+	}
+}

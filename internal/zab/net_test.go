@@ -1,0 +1,659 @@
+package zab
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// world is a network of servers that run the machines of this package over
+// disks that forget what was not synced. Its elections are an oracle: the best
+// vote of a quorum. Each way to break the rules on purpose is a field of faults.
+type world struct {
+	now     int64
+	members *ensemble.Membership
+	nodes   []*node
+	links   []*conduit
+	nextID  LinkID
+	marks   int32 // of transactions, to tell them apart
+	rnd     *rand.Rand
+
+	history []*wire.Txn // what any server has shown
+	leaders map[wire.Epoch]wire.ServerID
+	wrong   string
+	story   []string
+	plain   bool
+	keep    func(*LeaderOptions)
+	faults  faults
+}
+
+// faults break one rule each; the checks must find every one.
+type faults struct {
+	syncedEarly  bool // the log writer says Synced before the sync
+	epochEarly   bool // currentEpoch is on the disk before the log is
+	acceptedLost bool // acceptedEpoch is not saved
+	minority     bool // a leader counts itself as a quorum
+	noTruncate   bool // truncations are not carried out
+	worstVote    bool // the worst vote wins, and learners hide what they have
+	snapshotOld  bool // snapshots lack the newest transaction
+	lossyLinks   bool // links lose a packet in the middle
+}
+
+// node is one server.
+type node struct {
+	id        wire.ServerID
+	up        bool
+	disk      disk
+	writer    []duty
+	log       *Log
+	acc, cur  wire.Epoch
+	gen       uint64
+	leader    *Leader
+	learner   *Learner
+	under     wire.ServerID
+	tree      []*wire.Txn // what is applied
+	fresh     []*wire.Txn // installed, not shown yet
+	shown     int         // how much of tree clients may have seen
+	spool     []*wire.Txn // the snapshot that arrived last
+	serving   bool
+	syncs     []uint64
+	confirmed uint64
+	inputs    []Input
+	gaveUp    string
+}
+
+// disk is what survives a crash, and what may.
+type disk struct {
+	snapshot          []*wire.Txn
+	base              wire.Zxid
+	log               []*wire.Txn
+	synced            int
+	accepted, current wire.Epoch
+}
+
+func (d *disk) last() wire.Zxid {
+	if n := len(d.log); n > 0 {
+		return d.log[n-1].Zxid
+	}
+	return d.base
+}
+
+func (d *disk) durable() wire.Zxid {
+	if d.synced > 0 {
+		return d.log[d.synced-1].Zxid
+	}
+	return d.base
+}
+
+// duty is one thing that the log writer does; the machine hears of it when done.
+type duty struct {
+	what string
+	gen  uint64
+	do   func() Event
+}
+
+// conduit is a connection: what is on its way in both directions, and which ends
+// still have to see that it is broken.
+type conduit struct {
+	id         LinkID
+	lrn, ldr   *node
+	up, down   []packet // to the leader, to the learner
+	cut        bool
+	lrnL, ldrL bool // the end has left
+}
+
+type packet struct {
+	p        *wire.QuorumPacket
+	snapshot []*wire.Txn
+}
+
+func newWorld(seed uint64, voters, observers int) *world {
+	var servers []ensemble.Server
+	w := &world{leaders: map[wire.Epoch]wire.ServerID{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
+	for i := 1; i <= voters+observers; i++ {
+		s := ensemble.Server{ID: ensemble.ServerID(i), Addresses: []ensemble.Address{{Host: "h", QuorumPort: i, ElectionPort: 100 + i}}}
+		if i > voters {
+			s.Role = ensemble.Observer
+		}
+		servers = append(servers, s)
+		w.nodes = append(w.nodes, &node{id: wire.ServerID(i)})
+	}
+	m, err := ensemble.New(ensemble.Definition{Servers: servers})
+	if err != nil {
+		panic(err)
+	}
+	w.members = m
+	for _, n := range w.nodes {
+		w.start(n)
+	}
+	return w
+}
+
+func (w *world) fail(format string, args ...any) {
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *world) tell(n *node, format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf("%6d ms  %d  %s", w.now-1000, n.id, fmt.Sprintf(format, args...)))
+}
+
+// start loads a server from its disk: the tree from the whole log.
+func (w *world) start(n *node) {
+	d := &n.disk
+	d.synced = len(d.log)
+	n.up, n.log, n.acc, n.cur = true, NewLog(d.base, 0), d.accepted, d.current
+	n.tree = slices.Concat(d.snapshot, d.log)
+	n.fresh, n.shown, n.writer = nil, 0, nil
+	for _, t := range d.log {
+		if err := n.log.Append(t); err != nil {
+			w.fail("server %d: the log on disk has a gap: %v", n.id, err)
+			return
+		}
+	}
+	n.log.MarkApplied(n.log.Last())
+}
+
+// crash ends a server; of what was not synced the first keep records survive.
+func (w *world) crash(n *node, keep int) {
+	w.leave(n)
+	n.up, n.writer = false, nil
+	n.disk.log = n.disk.log[:min(len(n.disk.log), n.disk.synced+keep)]
+	w.tell(n, "crashes")
+}
+
+// leave ends a role and its connections.
+func (w *world) leave(n *node) {
+	n.leader, n.learner, n.serving = nil, nil, false
+	for _, c := range w.links {
+		if c.lrn == n {
+			c.lrnL, c.cut = true, true
+		}
+		if c.ldr == n {
+			c.ldrL, c.cut = true, true
+		}
+	}
+	w.sweep()
+}
+
+func (w *world) sweep() {
+	w.links = slices.DeleteFunc(w.links, func(c *conduit) bool { return c.lrnL && c.ldrL })
+}
+
+func (w *world) terms(n *node) Terms {
+	n.gen++
+	return Terms{ID: n.id, Accepted: n.acc, Current: n.cur, Generation: n.gen, Committed: w.members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}
+}
+
+// lead makes a server the leader.
+func (w *world) lead(n *node) {
+	o := LeaderOptions{Terms: w.terms(n), Plain: w.plain}
+	if w.keep != nil {
+		w.keep(&o)
+	}
+	if w.faults.minority {
+		o.Committed = alone(n.id)
+	}
+	n.leader = NewLeader(w.now, o, n.log)
+	w.tell(n, "begins to lead, log ends at %v", n.log.Last())
+	w.ready(n)
+}
+
+func alone(id wire.ServerID) *ensemble.Membership {
+	m, err := ensemble.New(ensemble.Definition{Servers: []ensemble.Server{{ID: ensemble.ServerID(id), Addresses: []ensemble.Address{{Host: "h", QuorumPort: 1, ElectionPort: 2}}}}})
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+// join connects a server to a leader.
+func (w *world) join(n, leader *node) {
+	w.nextID++
+	c := &conduit{id: w.nextID, lrn: n, ldr: leader}
+	w.links = append(w.links, c)
+	s, _ := w.members.Server(ensemble.ServerID(n.id))
+	n.under = leader.id
+	n.learner = NewLearner(w.now, LearnerOptions{
+		Terms: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer, Plain: w.plain,
+	}, n.log)
+	w.step(leader, Opened{c.id})
+	w.ready(n)
+}
+
+// step gives a machine an event and carries out what comes of it.
+func (w *world) step(n *node, e Event) {
+	switch {
+	case n.leader != nil:
+		n.leader.Step(w.now, e)
+	case n.learner != nil:
+		n.learner.Step(w.now, e)
+	default:
+		return
+	}
+	w.ready(n)
+}
+
+func (w *world) ready(n *node) {
+	var r Ready
+	if n.leader != nil {
+		r = n.leader.Ready()
+	} else {
+		r = n.learner.Ready()
+	}
+	for _, h := range r.Happenings {
+		w.tell(n, "%v", h)
+	}
+	n.gen = r.Generation
+	w.write(n, &r)
+	w.apply(n, &r)
+	for _, m := range r.Send {
+		w.send(n, m)
+	}
+	for _, id := range r.Close {
+		w.hangUp(n, id)
+	}
+	n.inputs = append(n.inputs, r.Inputs...)
+	n.syncs = append(n.syncs, r.Syncs...)
+	n.confirmed = max(n.confirmed, r.Confirmed)
+	if n.leader != nil {
+		w.answer(n, &r)
+	}
+	for _, q := range r.ReadLog {
+		w.step(n, readLog(n, q))
+	}
+	if r.GiveUp != "" {
+		n.gaveUp = r.GiveUp
+		w.leave(n)
+	}
+}
+
+// answer does what the rest of a server would: every session is valid, syncs
+// go back in order.
+func (w *world) answer(n *node, r *Ready) {
+	for _, in := range r.Inputs {
+		switch {
+		case in.Revalidation != nil:
+			w.step(n, Revalidated{in.Link, wire.Revalidated{Session: in.Revalidation.Session, Valid: true}})
+		case in.Request != nil && in.Request.Op == wire.OpSync:
+			w.step(n, Sync{Link: in.Link})
+		case in.Request != nil:
+			w.propose(n)
+		}
+		if n.leader == nil {
+			return
+		}
+	}
+}
+
+func readLog(n *node, q ReadLog) Event {
+	var out []*wire.Txn
+	met := n.disk.base == q.After
+	for _, t := range n.disk.log[:n.disk.synced] {
+		if met && t.Zxid <= q.Through {
+			out = append(out, t)
+		}
+		met = met || t.Zxid == q.After
+	}
+	return LogRead{Link: q.Link, Txns: out, OK: met}
+}
+
+// write queues the duties for the disk.
+func (w *world) write(n *node, r *Ready) {
+	d, gen := &n.disk, r.Generation
+	put := func(what string, do func() Event) { n.writer = append(n.writer, duty{what, gen, do}) }
+	if e := r.SaveAccepted; e != 0 {
+		n.acc = e
+		put("acceptedEpoch", func() Event {
+			if !w.faults.acceptedLost {
+				d.accepted = e
+			}
+			return Saved{Accepted: e, Generation: gen}
+		})
+	}
+	if t := r.Truncate; t != nil {
+		put("truncate", func() Event { return w.truncate(n, t, gen) })
+	}
+	if in := r.Install; in != nil {
+		n.fresh = slices.Concat(n.spool, in.Txns)
+		tree := n.fresh
+		put("install", func() Event {
+			*d = disk{snapshot: tree, base: in.Zxid, accepted: d.accepted, current: d.current}
+			return Installed{in.Zxid, gen}
+		})
+	}
+	if w.faults.epochEarly && n.learner != nil && n.learner.step == logging {
+		d.current = n.learner.epoch
+	}
+	if txns := r.Append; len(txns) > 0 {
+		put("append", func() Event { w.append(n, txns); return nil })
+	}
+	if w.faults.syncedEarly && (r.Sync || len(r.Append) > 0) {
+		put("lie", func() Event { return Synced{d.last(), gen} })
+	}
+	if r.Sync || len(r.Append) > 0 {
+		put("sync", func() Event { d.synced = len(d.log); return Synced{d.last(), gen} })
+	}
+	if e := r.SaveCurrent; e != 0 {
+		n.cur = e
+		put("currentEpoch", func() Event { d.current = e; return Saved{Current: e, Generation: gen} })
+	}
+}
+
+func (w *world) append(n *node, txns []*wire.Txn) {
+	for _, t := range txns {
+		if !follows(n.disk.last(), t.Zxid) {
+			w.fail("server %d writes %v behind %v", n.id, t.Zxid, n.disk.last())
+		}
+		n.disk.log = append(n.disk.log, t)
+	}
+}
+
+// truncate cuts the log on disk.
+func (w *world) truncate(n *node, t *Truncate, gen uint64) Event {
+	d, z := &n.disk, t.Zxid
+	switch {
+	case w.faults.noTruncate:
+		return nil
+	case z < d.base:
+		n.writer = slices.DeleteFunc(n.writer, func(d duty) bool { return d.gen == gen })
+		return Refused{d.last(), gen, "not in the log"}
+	}
+	w.cutTree(n, t)
+	for len(d.log) > 0 && d.last() > z {
+		d.log = d.log[:len(d.log)-1]
+	}
+	if d.last() != z {
+		w.fail("server %d truncates to %v, its log then ends at %v", n.id, z, d.last())
+	}
+	d.synced = min(d.synced, len(d.log))
+	return nil
+}
+
+// cutTree rebuilds the tree where it holds what is cut.
+func (w *world) cutTree(n *node, t *Truncate) {
+	tree := &n.tree
+	if n.fresh != nil {
+		tree = &n.fresh
+	}
+	for k := len(*tree); k > 0 && (*tree)[k-1].Zxid > t.Zxid; k-- {
+		if *tree = (*tree)[:k-1]; !t.Rebuild {
+			w.fail("server %d truncates to %v below its tree without saying so", n.id, t.Zxid)
+		}
+	}
+	if len(*tree) < n.shown {
+		w.fail("server %d takes back what it has shown", n.id)
+	}
+}
+
+// disk lets the log writer do the next thing.
+func (w *world) diskStep(n *node) {
+	if len(n.writer) == 0 {
+		return
+	}
+	d := n.writer[0]
+	n.writer = n.writer[1:]
+	if e := d.do(); e != nil {
+		w.step(n, e)
+	}
+}
+
+// apply puts what is committed into the tree.
+func (w *world) apply(n *node, r *Ready) {
+	if est := r.Established; est != nil {
+		if est.Installed {
+			n.tree, n.fresh = n.fresh, nil
+		}
+		if n.fresh != nil {
+			w.fail("server %d does not show what was installed", n.id)
+		}
+		n.serving = true
+	}
+	for _, t := range r.Commit {
+		if k := len(n.tree); k > 0 && !follows(n.tree[k-1].Zxid, t.Zxid) {
+			w.fail("server %d applies %v behind %v", n.id, t.Zxid, n.tree[k-1].Zxid)
+		}
+		n.tree = append(n.tree[:len(n.tree):len(n.tree)], t)
+	}
+	if len(r.Commit) > 0 && !n.serving {
+		w.fail("server %d applies before it serves", n.id)
+	}
+	if n.serving {
+		w.show(n)
+	}
+	if r.Established != nil && n.leader != nil {
+		w.established(n, r.Established)
+	}
+}
+
+// show compares what clients of a server may see now with what others showed.
+func (w *world) show(n *node) {
+	for i := n.shown; i < len(n.tree); i++ {
+		switch {
+		case i >= len(w.history):
+			w.history = append(w.history, n.tree[i])
+		case w.history[i].Zxid != n.tree[i].Zxid || w.history[i].Time != n.tree[i].Time:
+			w.fail("server %d shows %v as number %d, others showed %v", n.id, n.tree[i].Zxid, i, w.history[i].Zxid)
+		}
+	}
+	if len(n.tree) < n.shown {
+		w.fail("server %d takes back what it has shown", n.id)
+	}
+	n.shown = len(n.tree)
+}
+
+// established checks that an epoch has one leader, and that it has everything
+// that was ever shown.
+func (w *world) established(n *node, est *Established) {
+	if id, ok := w.leaders[est.Epoch]; ok {
+		w.fail("servers %d and %d are both established in epoch %d", id, n.id, est.Epoch)
+	}
+	w.leaders[est.Epoch] = n.id
+	if len(n.tree) < len(w.history) {
+		w.fail("leader %d of epoch %d lacks %v", n.id, est.Epoch, w.history[len(n.tree)].Zxid)
+	}
+	if n.disk.current != est.Epoch && !w.faults.epochEarly {
+		w.fail("leader %d of epoch %d has epoch %d on its disk", n.id, est.Epoch, n.disk.current)
+	}
+}
+
+// send puts a packet on its link, after checking what it promises.
+func (w *world) send(n *node, m Message) {
+	c := w.link(m.Link)
+	if c == nil || c.cut {
+		return
+	}
+	p := packet{p: m.Packet}
+	if m.Snapshot {
+		p.snapshot = slices.Clone(n.tree)
+		if n.fresh != nil {
+			p.snapshot = slices.Clone(n.fresh)
+		}
+		if k := len(p.snapshot); w.faults.snapshotOld && k > 0 {
+			p.snapshot = p.snapshot[:k-1]
+		}
+	}
+	if n == c.lrn {
+		w.checkPromise(n, m.Packet)
+		c.up = append(c.up, p)
+		return
+	}
+	if m.Packet.Type == wire.PacketLeaderInfo && n.disk.accepted != m.Packet.Zxid.Epoch() && !w.faults.acceptedLost {
+		w.fail("leader %d tells epoch %v before it is saved", n.id, m.Packet.Zxid)
+	}
+	c.down = append(c.down, p)
+}
+
+func (w *world) checkPromise(n *node, p *wire.QuorumPacket) {
+	z := p.Zxid
+	switch {
+	case p.Type == wire.PacketAckEpoch && !n.learner.known && n.disk.accepted != n.learner.epoch && !w.faults.acceptedLost:
+		w.fail("server %d promises epoch %d with %d on its disk", n.id, n.learner.epoch, n.disk.accepted)
+	case p.Type != wire.PacketAck || w.faults.syncedEarly:
+	case z.Counter() == 0 && n.disk.current != z.Epoch():
+		w.fail("server %d acknowledges epoch %d with %d on its disk", n.id, z.Epoch(), n.disk.current)
+	case z.Counter() == 0 && n.learner.step == adopted && n.disk.durable() < n.log.Last():
+		w.fail("server %d acknowledges the history up to %v, durable is %v", n.id, n.log.Last(), n.disk.durable())
+	case z.Counter() != 0 && n.disk.durable() < z:
+		w.fail("server %d acknowledges %v, durable is %v", n.id, z, n.disk.durable())
+	}
+}
+
+func (w *world) link(id LinkID) *conduit {
+	for _, c := range w.links {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// hangUp ends a connection from one side; the other reads what is on its way.
+func (w *world) hangUp(n *node, id LinkID) {
+	if c := w.link(id); c != nil {
+		c.cut = true
+		c.lrnL, c.ldrL = c.lrnL || c.lrn == n, c.ldrL || c.ldr == n
+		w.sweep()
+	}
+}
+
+// deliver brings the next packet of a link to one end, or its end.
+func (w *world) deliver(c *conduit, toLeader bool) {
+	if toLeader {
+		switch {
+		case c.ldrL:
+		case len(c.up) > 0:
+			p := c.up[0]
+			c.up = c.up[1:]
+			w.step(c.ldr, Received{c.id, w.recode(p.p)})
+		case c.cut:
+			c.ldrL = true
+			w.step(c.ldr, Closed{c.id, "reset"})
+		}
+	} else {
+		switch {
+		case c.lrnL:
+		case len(c.down) > 0:
+			p := c.down[0]
+			c.down = c.down[1:]
+			if p.p.Type == wire.PacketSnap {
+				c.lrn.spool = p.snapshot
+			}
+			w.step(c.lrn, Received{c.id, w.recode(p.p)})
+		case c.cut:
+			c.lrnL = true
+			w.step(c.lrn, Closed{c.id, "reset"})
+		}
+	}
+	w.sweep()
+}
+
+// recode sends a packet through its bytes.
+func (w *world) recode(p *wire.QuorumPacket) *wire.QuorumPacket {
+	q := new(wire.QuorumPacket)
+	if err := wire.Decode(wire.Append(nil, p), q); err != nil {
+		panic(err)
+	}
+	if w.faults.worstVote && p.Type == wire.PacketAckEpoch {
+		q.Data = wire.Append(nil, &wire.EpochAck{})
+	}
+	return q
+}
+
+// propose has a leader broadcast a transaction; false if it cannot.
+func (w *world) propose(n *node) bool {
+	if n.leader == nil {
+		return false
+	}
+	z, ok := n.leader.NextZxid()
+	if !ok {
+		return false
+	}
+	w.step(n, Propose{w.txn(z)})
+	return true
+}
+
+func (w *world) txn(z wire.Zxid) *wire.Txn {
+	w.marks++
+	return &wire.Txn{
+		TxnHeader: wire.TxnHeader{Session: 1, Cxid: w.marks, Zxid: z, Time: int64(w.marks), Type: wire.OpSetData},
+		Body:      &wire.SetDataTxn{Path: "/a", Version: w.marks},
+	}
+}
+
+// settle lets everything happen that can without time passing.
+func (w *world) settle() {
+	for range 100_000 {
+		if !w.progress() {
+			return
+		}
+	}
+	w.fail("it does not come to rest")
+}
+
+func (w *world) progress() bool {
+	moved := false
+	for _, c := range slices.Clone(w.links) {
+		for range len(c.up) + len(c.down) + 2 {
+			w.deliver(c, true)
+			w.deliver(c, false)
+		}
+		moved = moved || len(c.up)+len(c.down) > 0
+	}
+	for _, n := range w.nodes {
+		for len(n.writer) > 0 && n.up {
+			w.diskStep(n)
+			moved = true
+		}
+	}
+	return moved || slices.ContainsFunc(w.links, func(c *conduit) bool { return c.cut || len(c.up)+len(c.down) > 0 })
+}
+
+// pass lets time pass, with ticks.
+func (w *world) pass(ms int64) {
+	for end := w.now + ms; w.now < end; {
+		w.now = min(end, w.now+50)
+		for _, n := range w.nodes {
+			w.step(n, Tick{})
+		}
+	}
+}
+
+// vote orders servers as an election does.
+func vote(a, b *node) int {
+	sa, sb := summary{a.cur, a.log.Last()}, summary{b.cur, b.log.Last()}
+	switch {
+	case sa.less(sb):
+		return -1
+	case sb.less(sa):
+		return 1
+	}
+	return int(a.id - b.id)
+}
+
+// idle are the servers that are up and without a role.
+func (w *world) idle() []*node {
+	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return !n.up || n.leader != nil || n.learner != nil })
+}
+
+// elect makes the best of these servers the leader, if they are a quorum.
+func (w *world) elect(from []*node) *node {
+	from = slices.DeleteFunc(slices.Clone(from), func(n *node) bool { return !w.members.IsVoter(ensemble.ServerID(n.id)) })
+	set := ensemble.Set{}
+	for _, n := range from {
+		set[ensemble.ServerID(n.id)] = struct{}{}
+	}
+	if !w.members.HasQuorum(set.Has) {
+		return nil
+	}
+	best := slices.MaxFunc(from, vote)
+	if w.faults.worstVote {
+		best = slices.MinFunc(from, vote)
+	}
+	w.lead(best)
+	return best
+}

@@ -1,0 +1,190 @@
+package zab
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// Waits of a follower, in ms.
+const (
+	silenceMin = 1000 // shortest silence for which a leader of our kind is given up
+	gapSlot    = 10_000
+	gapSlots   = 6
+)
+
+// silence is how long a leader was silent at worst, lately.
+type silence struct {
+	floor int64 // what the leader's lease asks for
+	slot  int64
+	gaps  [gapSlots]int64
+}
+
+// note keeps the gap before a packet that came at now.
+func (s *silence) note(now, gap int64) {
+	slot := now / gapSlot
+	for ; s.slot < slot; s.slot++ {
+		if slot-s.slot > gapSlots {
+			s.slot = slot - gapSlots
+		}
+		s.gaps[(s.slot+1)%gapSlots] = 0
+	}
+	s.gaps[slot%gapSlots] = max(s.gaps[slot%gapSlots], gap)
+}
+
+func (s *silence) worst() int64 {
+	var worst int64
+	for _, g := range s.gaps {
+		worst = max(worst, g)
+	}
+	return worst
+}
+
+func (r *Learner) heardNow() {
+	if r.step == following {
+		r.silence.note(r.now, r.now-r.heard)
+	}
+	r.heard = r.now
+}
+
+// patience is for how long the leader may be silent. One of our kind pings
+// often, and is given up after three times the longest gap of the last minute;
+// others never before syncLimit. It is longer than the lease in any case.
+func (r *Learner) patience() int64 {
+	limit := r.opt.SyncLimit * r.opt.TickMS
+	switch {
+	case r.step < adopted:
+		return r.opt.InitLimit * r.opt.TickMS
+	case r.step == adopted || !r.ours:
+		return limit
+	}
+	return min(limit, max(silenceMin, r.silence.floor, 3*r.silence.worst()))
+}
+
+func (r *Learner) tick() {
+	if quiet := r.now - r.heard; quiet > r.patience() {
+		r.giveUp(fmt.Sprintf("the leader has been silent for %d ms", quiet))
+	}
+}
+
+// touches are the sessions heard from, on their way to the leader.
+type touches struct {
+	sessions  []wire.TouchedSession // since the last answer to a ping
+	place     map[wire.SessionID]int
+	token     uint64 // of the last Touched
+	replies   int64  // answers to pings so far
+	sent      []sentTouches
+	confirmed uint64
+}
+
+// sentTouches: the answer with this number carried everything up to the token.
+type sentTouches struct {
+	reply int64
+	token uint64
+}
+
+// touched collects sessions for the next answer.
+func (r *Learner) touched(e Touched) {
+	t := &r.touches
+	if t.place == nil {
+		t.place = map[wire.SessionID]int{}
+	}
+	for _, s := range e.Sessions {
+		if i, ok := t.place[s.Session]; ok {
+			t.sessions[i] = s
+			continue
+		}
+		t.place[s.Session] = len(t.sessions)
+		t.sessions = append(t.sessions, s)
+	}
+	t.token = max(t.token, e.Token)
+}
+
+// pinged answers with the sessions touched since the last answer. A leader of
+// our kind says in its pings which answers it has confirmed. Behind an answer
+// to another a sync is sent: when that is done the answer has been read.
+func (r *Learner) pinged(p *wire.QuorumPacket) {
+	t := &r.touches
+	var info wire.PingInfo
+	if r.ours && wire.Decode(p.Data, &info) == nil {
+		for len(t.sent) > 0 && t.sent[0].reply <= info.Confirmed {
+			t.confirmed = t.sent[0].token
+			t.sent = t.sent[1:]
+		}
+	}
+	t.replies++
+	sessions := t.sessions
+	data := wire.Append([]byte{}, &wire.TouchedSessions{Sessions: sessions})
+	r.send(&wire.QuorumPacket{Type: wire.PacketPing, Zxid: p.Zxid, Data: data, Auth: p.Auth})
+	t.sessions, t.place = nil, nil
+	switch {
+	case r.ours:
+		t.sent = append(t.sent, sentTouches{t.replies, t.token})
+	case len(sessions) > 0:
+		r.request(Forward{Request: wire.ForwardedRequest{
+			Session: sessions[0].Session, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
+		}})
+		r.syncs = append(r.syncs, pendingSync{touches: true, token: t.token})
+	}
+}
+
+// pendingSync is a sync that the leader has not answered: of a client, or one
+// that confirms touched sessions.
+type pendingSync struct {
+	touches bool
+	token   uint64
+}
+
+// request sends a request to the leader.
+func (r *Learner) request(e Forward) {
+	r.send(&wire.QuorumPacket{Type: wire.PacketRequest, Zxid: -1, Data: wire.Append(nil, &e.Request), Auth: e.Identities})
+}
+
+// mustServe guards what is impossible before UPTODATE.
+func (r *Learner) mustServe(what string) {
+	if r.step != following {
+		panic("zab: " + what + " of a learner that does not serve")
+	}
+}
+
+func (r *Learner) forward(e Forward) {
+	r.mustServe("a request")
+	r.request(e)
+}
+
+// sync forwards a client's sync. The leader's answers carry no name, they come
+// in order.
+func (r *Learner) sync(e Sync) {
+	r.mustServe("a sync")
+	r.request(e.Request)
+	r.syncs = append(r.syncs, pendingSync{token: e.Token})
+}
+
+// synced completes the oldest sync, behind the commits received before.
+func (r *Learner) synced() {
+	if len(r.syncs) == 0 {
+		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), wire.PacketSync})
+		return
+	}
+	s := r.syncs[0]
+	r.syncs = r.syncs[1:]
+	if s.touches {
+		r.touches.confirmed = s.token
+	} else {
+		r.ready.Syncs = append(r.ready.Syncs, s.token)
+	}
+}
+
+func (r *Learner) revalidate(e Revalidate) {
+	r.mustServe("a revalidation")
+	r.send(&wire.QuorumPacket{Type: wire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Revalidation)})
+}
+
+func (r *Learner) revalidated(p *wire.QuorumPacket) {
+	var a wire.Revalidated
+	if err := wire.Decode(p.Data, &a); err != nil {
+		r.giveUp("the leader's answer about a session cannot be read: " + err.Error())
+		return
+	}
+	r.ready.Revalidated = append(r.ready.Revalidated, a)
+}

@@ -1,0 +1,199 @@
+package zab
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// history is the leader's as learners are to have it: before it serves its
+// whole log, then what is committed.
+func (l *Leader) history() history {
+	h := history{newest: l.log.last, last: l.log.last, tree: l.log.applied, disk: l.opt.DiskLog, force: l.opt.ForceSnap}
+	if l.phase == serving {
+		h.newest = l.log.applied
+		h.last = max(l.log.applied, l.epochZero())
+		h.tree = h.last
+	}
+	h.committed = l.log.entries[:l.log.index(h.newest)]
+	return h
+}
+
+// synchronise chooses how the learner gets the history, and begins.
+func (l *Leader) synchronise(k *link) {
+	h := l.history()
+	p := choose(&h, k.peer)
+	if p.ask {
+		k.state = linkReading
+		l.ready.ReadLog = append(l.ready.ReadLog, ReadLog{Link: k.id, After: k.peer, Through: h.min()})
+		return
+	}
+	l.deliver(k, &h, p)
+}
+
+func (l *Leader) logRead(e LogRead) {
+	k := l.links[e.Link]
+	if k == nil || k.state != linkReading {
+		return
+	}
+	h := l.history()
+	k.heard = l.now
+	l.deliver(k, &h, chooseRead(&h, k.peer, e.Txns, e.OK))
+}
+
+// deliver sends the history and attaches the learner in the same step, so that
+// no transaction falls between. In front of NEWLEADER there is only what is
+// committed; what is outstanding follows (upstream sends that first, which its
+// own followers of 3.8 do not bear: ZOOKEEPER-4394).
+func (l *Leader) deliver(k *link, h *history, p plan) {
+	if !l.admit(k, p.how) {
+		l.drop(k, fmt.Sprintf("too many are being synchronised by %v", p.how))
+		return
+	}
+	k.how, k.state, k.heard = p.how, linkSyncing, l.now
+	k.upTo = h.newest
+	opening := map[How]wire.PacketType{Diff: wire.PacketDiff, Trunc: wire.PacketTrunc, Snap: wire.PacketSnap}[p.how]
+	l.ready.Send = append(l.ready.Send, Message{
+		Link: k.id, Packet: &wire.QuorumPacket{Type: opening, Zxid: p.zxid}, Snapshot: p.how == Snap,
+	})
+	for _, t := range p.txns {
+		l.send(k, &wire.QuorumPacket{Type: wire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)})
+		l.send(k, &wire.QuorumPacket{Type: wire.PacketCommit, Zxid: t.Zxid})
+	}
+	l.send(k, &wire.QuorumPacket{Type: wire.PacketNewLeader, Zxid: l.epochZero(), Data: []byte(l.newMembers().String())})
+	l.tell(SyncBegan{k.name(), p.how, k.peer, p.zxid, len(p.txns)})
+	if l.phase != serving || k.observer {
+		return
+	}
+	for _, t := range l.log.between(l.log.applied, l.log.last) {
+		l.propagate(k, &wire.QuorumPacket{Type: wire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)})
+	}
+}
+
+// admit reports whether one more may be synchronised in this way. Voters always may.
+func (l *Leader) admit(k *link, how How) bool {
+	n, limit := 0, l.opt.DiffMax
+	if how == Snap {
+		limit = l.opt.SnapMax
+	}
+	for _, o := range l.order {
+		if o.state == linkSyncing && (o.how == Snap) == (how == Snap) {
+			n++
+		}
+	}
+	return !k.observer || n < limit
+}
+
+// newMembers is the configuration that the term begins with. One that was
+// never established gets the epoch's beginning as its version, so that it
+// outranks all others that were not (ZOOKEEPER-1783).
+func (l *Leader) newMembers() *ensemble.Membership {
+	m := l.committed
+	if l.lastSeen != nil {
+		m = l.lastSeen
+	}
+	if m.Version() == 0 {
+		m = m.WithVersion(int64(l.epochZero()))
+	}
+	return m
+}
+
+// adopt counts those who have the whole history on their disks, this server
+// once its own epoch is durable behind its log. A quorum establishes the leader.
+func (l *Leader) adopt() {
+	if l.current && l.synced {
+		l.adopted[l.opt.ID] = true
+	}
+	if l.phase == synchronising && l.adopted[l.opt.ID] && l.quorum(func(id wire.ServerID) bool { return l.adopted[id] }) {
+		l.establish()
+	}
+}
+
+// establish begins the broadcast. The end of the log is committed by it.
+func (l *Leader) establish() {
+	discover, took := l.phaseBegan-l.began, l.now-l.phaseBegan
+	l.enter(serving)
+	l.ready.Commit = append(l.ready.Commit, l.log.take(l.log.last)...)
+	est := &Established{Epoch: l.epoch, Installed: l.log.fresh}
+	l.log.fresh = false
+	if m := l.newMembers(); m.Version() != l.committed.Version() {
+		est.Members, l.committed, l.lastSeen = m, m, nil
+	}
+	l.ready.Established = est
+	l.nextHB, l.nextTC = l.now, l.now+l.opt.TickMS
+	l.tell(LeaderServes{l.epoch, discover, took, l.now - l.began, l.followers()})
+	for _, k := range l.order {
+		if k.state == linkSynced {
+			l.serve(k)
+		}
+	}
+}
+
+// followers are the servers that have adopted the history, in order.
+func (l *Leader) followers() []wire.ServerID {
+	var ids []wire.ServerID
+	for id := range l.adopted {
+		if id != l.opt.ID {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// serve tells a learner that has the history to serve clients.
+func (l *Leader) serve(k *link) {
+	k.state, k.heard = linkServing, l.now
+	l.send(k, &wire.QuorumPacket{Type: wire.PacketUpToDate, Zxid: -1})
+	l.tell(LearnerServes{k.name(), k.how, l.now - k.began})
+}
+
+// acked takes an ACK: of the history if it names the epoch itself, else of a
+// proposal. Before the one of the history all others are passed over: an old
+// follower acknowledges what it was synchronised with, maybe too early.
+func (l *Leader) acked(k *link, z wire.Zxid) string {
+	switch {
+	case k.state < linkSyncing:
+		return "acknowledged before it was sent anything"
+	case k.state == linkSyncing:
+		if z == l.epochZero() {
+			l.hasHistory(k)
+		}
+		return ""
+	case z > l.proposed:
+		return fmt.Sprintf("acknowledged %v, which was never proposed", z)
+	case k.observer || z.Counter() == 0:
+		return ""
+	}
+	k.acked = max(k.acked, z)
+	if k.watched != 0 && z >= k.watched {
+		l.watch(k)
+	}
+	if l.phase == serving {
+		l.commit()
+	}
+	return ""
+}
+
+func (l *Leader) hasHistory(k *link) {
+	k.state, k.acked = linkSynced, k.upTo
+	l.watch(k)
+	if l.isVoter(k.server) && !k.observer {
+		l.adopted[k.server] = true
+	}
+	if l.phase == serving {
+		l.serve(k)
+		return
+	}
+	l.adopt()
+}
+
+// watch looks at the oldest proposal that the learner has not acknowledged.
+func (l *Leader) watch(k *link) {
+	k.watched = 0
+	if open := l.log.between(k.acked, l.log.last); len(open) > 0 && !k.observer {
+		k.watched, k.watchedAt = open[0].Zxid, l.now
+	}
+}

@@ -1,0 +1,58 @@
+package wire
+
+// extensionMagic opens an Extension: the text BELLWETH.
+const extensionMagic int64 = 0x42454c4c57455448
+
+// ExtensionLen is the encoded length of an Extension in bytes.
+const ExtensionLen = 16
+
+// ExtensionVersion is the version of what Bellwether servers add between
+// leader and learner.
+const ExtensionVersion int32 = 1
+
+// Extension stands behind the fields of LearnerInfo as an offer, and behind
+// those of LeaderInfo as the answer to one. Other servers ignore it. Once both
+// were sent, the leader's pings carry a PingInfo.
+type Extension struct {
+	Version int32 // the highest the sender knows; what counts is the lower of both
+	// LeaseMS, in the answer: the leader confirms sessions only while a quorum
+	// has answered a ping that is no older than this.
+	LeaseMS int32
+}
+
+// Code lists the fields.
+func (e *Extension) Code(c *Coder) {
+	magic := extensionMagic
+	c.Int64(&magic)
+	if magic != extensionMagic {
+		c.fail(ErrValue)
+		return
+	}
+	c.Int32(&e.Version)
+	c.Int32(&e.LeaseMS)
+}
+
+// FindExtension reads the extension behind the n bytes of a record; false if
+// there is none.
+func FindExtension(data []byte, n int) (Extension, bool) {
+	var e Extension
+	if len(data) < n+ExtensionLen || Decode(data[n:], &e) != nil || e.Version < 1 {
+		return Extension{}, false
+	}
+	return e, true
+}
+
+// LearnerInfoLen and LeaderInfoLen are the encoded lengths of a LearnerInfo
+// and a LeaderInfo of today in bytes.
+const (
+	LearnerInfoLen = 20
+	LeaderInfoLen  = 4
+)
+
+// PingInfo is the data of a leader's PacketPing where an Extension was agreed
+// on: how many of the learner's answers on this connection, counted from the
+// first, have had their sessions confirmed.
+type PingInfo struct{ Confirmed int64 }
+
+// Code lists the fields.
+func (p *PingInfo) Code(c *Coder) { c.Int64(&p.Confirmed) }
