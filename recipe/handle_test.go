@@ -1,0 +1,202 @@
+package recipe
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// What a handle promises, and how it ends.
+
+// TestChecklist09DeadlineEndsTheHandle: the server is not heard from; the
+// context ends at the deadline, counted from the ping's sending.
+func TestChecklist09DeadlineEndsTheHandle(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		s.silence()
+		left := h.Left()
+		began := time.Now()
+		<-h.Context().Done()
+		if took := time.Since(began); took != left || took > 8900*time.Millisecond {
+			t.Errorf("ended after %v, %v were left", took, left)
+		}
+		lostBy(t, h, LeaseLapsed)
+		if _, err := h.Do(t.Context()); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("Do after the end: %v", err)
+		}
+	})
+}
+
+// TestPingsKeepTheHandle for a day.
+func TestPingsKeepTheHandle(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		for range 24 * 60 {
+			time.Sleep(time.Minute)
+			if left := h.Left(); left < 7*time.Second || h.Lost() != nil {
+				t.Fatalf("%v left, lost %v", left, h.Lost())
+			}
+		}
+	})
+}
+
+// TestReconnectKeepsTheTerm when it comes in time, with the same bid.
+func TestReconnectKeepsTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		for range 5 {
+			s.cut(e.c)
+			time.Sleep(3 * time.Second)
+		}
+		if err := h.Lost(); err != nil || h.Left() < 7*time.Second {
+			t.Errorf("lost %v, %v left", err, h.Left())
+		}
+	})
+}
+
+// TestExpiryEndsTheTerm and the next campaign has a new session and bid.
+func TestExpiryEndsTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		s.expire(e.c.Session().ID)
+		<-h.Context().Done()
+		lostBy(t, h, SessionExpired)
+		next := campaign(t, e)
+		if next.Token() <= h.Token() || next.Bid() == h.Bid() {
+			t.Errorf("second term %v %s after %v %s", next.Token(), next.Bid(), h.Token(), h.Bid())
+		}
+	})
+}
+
+// TestExpiryWhileWaiting makes a new bid by itself.
+func TestExpiryWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.elect("a", nil), s.elect("b", nil)
+		campaign(t, a)
+		lb := campaignLater(t.Context(), b)
+		s.expire(b.c.Session().ID)
+		time.Sleep(time.Second)
+		if n := len(s.bids(parent)); n != 2 {
+			t.Fatalf("%d bids", n)
+		}
+		pending(t, lb)
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		won(t, lb)
+	})
+}
+
+// TestCloseEndsTheHandleFirst: when the server learns of the close the handle
+// is over.
+func TestCloseEndsTheHandleFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCloseSession && (h.Left() > 0 || h.Lost() == nil) {
+				t.Errorf("%v left while the session is closed", h.Left())
+			}
+			return normal
+		})
+		if err := e.c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lostBy(t, h, SessionClosed)
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, zk.ErrClosed) {
+			t.Errorf("campaign on a closed client: %v", err)
+		}
+	})
+}
+
+// TestWallClockJumpEndsTheHandle: a suspend stops the monotonic clock.
+func TestWallClockJumpEndsTheHandle(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		var asleep time.Duration
+		e.clock.skew = func() time.Duration { return asleep }
+		h := campaign(t, e)
+		synctest.Wait()
+		h.t.mu.Lock() // which also guards the reading of the clock
+		asleep = 8 * time.Second
+		h.t.mu.Unlock()
+		if left := h.Left(); left <= 0 || left > time.Second {
+			t.Errorf("%v left after 8 s asleep", left)
+		}
+		h.t.mu.Lock()
+		asleep = time.Hour
+		h.t.mu.Unlock()
+		if h.Left() > 0 || h.Lost() == nil {
+			t.Errorf("%v left after an hour asleep", h.Left())
+		}
+		began := time.Now()
+		<-h.Context().Done()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
+// TestNoProofSaysSo: T is not longer than D.
+func TestNoProofSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", &ElectionOptions{LeaseDelay: 10 * time.Second}))
+		var none *NoProof
+		if !errors.As(h.Proof(), &none) || none.Delay != 10*time.Second {
+			t.Errorf("proof %v", h.Proof())
+		}
+		s.silence()
+		began := time.Now()
+		<-h.Context().Done()
+		if took := time.Since(began); took > 6667*time.Millisecond {
+			t.Errorf("a context without proof lasted %v", took)
+		}
+	})
+}
+
+// TestGuardedWrites: an old handle writes nothing, whatever it believes.
+func TestGuardedWrites(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/state", "")
+		a, b := s.elect("a", nil), s.elect("b", nil)
+		ha := campaign(t, a)
+		if res, err := ha.Do(t.Context(), zk.CreateOp("/made", []byte("x"))); err != nil || len(res) != 1 || res[0].Path != "/made" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		lb := campaignLater(t.Context(), b)
+		s.delete(ha.Bid()) // the operator's hand: a does not know yet
+		won(t, lb)
+		if ha.Lost() != nil {
+			t.Fatal("the test wants a handle that still believes in itself")
+		}
+		if _, err := ha.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("guarded write of an older handle: %v", err)
+		}
+		if _, _, ok := s.node("/again"); ok {
+			t.Error("the write of an older handle went through")
+		}
+		// It learns of it within a third of the session timeout.
+		time.Sleep(4 * time.Second)
+		lostBy(t, ha, BidGone)
+	})
+}
+
+// TestErrorsOfGuardedOperations are those of the operations.
+func TestErrorsOfGuardedOperations(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		res, err := h.Do(t.Context(), zk.CreateOp("/a/b", nil), zk.CreateOp("/c", nil))
+		if !errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrNotLeader) {
+			t.Errorf("error is %v, want ErrNoNode of the operation", err)
+		}
+		if len(res) != 2 || !errors.Is(res[0].Err, zk.ErrNoNode) || !errors.Is(res[1].Err, wire.ErrRuntimeInconsistency) {
+			t.Errorf("results are %+v", res)
+		}
+	})
+}
