@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -172,6 +173,78 @@ func TestReadErrorIsNoEnd(t *testing.T) {
 			if !errors.As(err, &d) {
 				t.Errorf("read %d failed: %v", n, err)
 			}
+		}
+	}
+}
+
+// A transaction that is too long to be logged is for good: those before it in
+// its batch may be on disk.
+func TestTooLongPoisons(t *testing.T) {
+	d := newDriver(NewMem(1), dataOptions)
+	must(t, d.start())
+	bad := txn(2, 'a')
+	bad.Body.(*wire.CreateTxn).Data = make([]byte, recordMax)
+	var poisoned *PoisonedError
+	if err := d.s.Append([]*wire.Txn{txn(1, 'a'), bad}); !errors.As(err, &poisoned) {
+		t.Errorf("append: %v", err)
+	}
+	if err := d.s.Sync(); !errors.As(err, &poisoned) {
+		t.Errorf("sync: %v", err)
+	}
+}
+
+// Installing a leader's snapshot fails anywhere: either nothing has changed
+// and the history goes on, or the store is poisoned. A log that went on behind
+// the snapshot that has its name already would be lost.
+func TestInstallFailsAnywhere(t *testing.T) {
+	poisoned := 0
+	for n, steps := 1, 1; n <= steps; n++ {
+		d := newDriver(NewMem(uint64(n)), dataOptions)
+		must(t, d.start())
+		must(t, d.commit(1, 2, 3))
+		before := d.m.Steps()
+		d.m.Fail(OpAny, n, syscall.EIO)
+		err := d.install(2<<32 + 7)
+		steps = max(steps, d.m.Steps()-before)
+		if err == nil {
+			continue // it was a truncation of zeros
+		}
+		if d.s.Sync() == nil {
+			d.cut = false
+			must(t, d.commit(4))
+		} else {
+			poisoned++
+		}
+		for v := range variants {
+			m := d.m.Clone(uint64(v))
+			m.Crash(v)
+			must(t, d.verify(t, m).s.Close())
+		}
+	}
+	if poisoned == 0 {
+		t.Error("no failure came after the snapshot had its name")
+	}
+}
+
+// A snapshot that could not be read while a history was cut back is out of
+// use afterwards: it may know of what was cut off.
+func TestCutTakesUnreadableSnapshots(t *testing.T) {
+	d := newDriver(NewMem(1), dataOptions)
+	must(t, d.start())
+	must(t, d.commit(1, 2, 3))
+	must(t, d.snapshot(1)) // knows of 3
+	for nth := 1; ; nth++ {
+		m := d.m.Clone(uint64(nth))
+		m.Crash(KeepAll)
+		s := open(t, m, dataOptions)
+		_, err := s.Load(newWorld())
+		must(t, err)
+		m.Fail(OpRead, nth, syscall.EIO)
+		if err := s.Truncate(2); err == nil && slices.Contains(names(t, m), "snapshot.1") {
+			t.Fatalf("read %d failed: the snapshot that knows of 3 is still there: %v", nth, names(t, m))
+		}
+		if p := m.faults.planned; len(p) > 0 && p[0].left > 0 {
+			return // there were fewer reads
 		}
 	}
 }

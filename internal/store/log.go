@@ -88,7 +88,7 @@ func (s *Store) append(t *wire.Txn) error {
 	before := len(w.buf)
 	buf, err := appendRecord(&w.coder, w.buf, t)
 	if err != nil {
-		return err
+		return s.poison(err) // what came before it in its batch may be on disk
 	}
 	w.buf = buf
 	if w.pos+int64(len(buf))-w.synced <= syncMax || w.pos+int64(before) == w.synced {
@@ -147,7 +147,6 @@ func (s *Store) Sync() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.synced = s.last
-	s.durable = logPlace{w.path, w.synced}
 	return nil
 }
 
@@ -264,9 +263,6 @@ func (s *Store) Roll() error {
 	if err := w.close(); err != nil {
 		return s.poison(fmt.Errorf("close the log: %w", err))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.durable = logPlace{}
 	return nil
 }
 

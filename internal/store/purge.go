@@ -91,10 +91,19 @@ func (s *Store) reliable(file fileName) (bool, error) {
 	if err := errors.Join(f.Sync(), f.Close(), s.fs.SyncDir(s.snapDir)); err != nil {
 		return false, fmt.Errorf("sync %s: %w", file.path, err)
 	}
+	s.setSound(file.path, true)
+	return true, nil
+}
+
+// setSound notes whether a snapshot is known to be sound and durable.
+func (s *Store) setSound(path string, sound bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sound[file.path] = true
-	return true, nil
+	if sound {
+		s.sound[path] = true
+	} else {
+		delete(s.sound, path)
+	}
 }
 
 // asideBefore lists what was set aside and belongs to the time before z.
@@ -134,6 +143,7 @@ func (s *Store) remove(paths []string) (removed []string, err error) {
 			return removed, fmt.Errorf("purge: %w", err)
 		}
 		removed = append(removed, path)
+		s.setSound(path, false)
 	}
 	for _, dir := range s.dirs() {
 		if err := s.fs.SyncDir(dir); err != nil {

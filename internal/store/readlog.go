@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 
 	"bellwether/wire"
@@ -11,14 +12,19 @@ import (
 // ReadLog yields the synced transactions after zxid, up to the last that was
 // synced when it began, in order and without a gap; each is the caller's own.
 // Where the log cannot prove that (it does not reach back to zxid, or has a
-// gap, as behind an installed snapshot) it yields an error that is
-// [ErrNotInLog], and ends; what came before the error is no whole answer. May
-// run beside everything but Truncate and InstallSnapshot.
+// gap, as behind an installed snapshot, or is purged meanwhile) it yields an
+// error that is [ErrNotInLog], and ends; what came before the error is no
+// whole answer. May run beside everything but Truncate and InstallSnapshot.
 func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*wire.Txn, error] {
 	return func(yield func(*wire.Txn, error) bool) {
-		if err := s.readLog(after, s.Synced(), yield); err != nil && !errors.Is(err, errFound) {
-			yield(nil, fmt.Errorf("read the log after %v: %w", after, err))
+		err := s.readLog(after, s.Synced(), yield)
+		switch {
+		case err == nil, errors.Is(err, errFound):
+			return
+		case errors.Is(err, fs.ErrNotExist): // Purge ran beside
+			err = fmt.Errorf("%w: %w", ErrNotInLog, err)
 		}
+		yield(nil, fmt.Errorf("read the log after %v: %w", after, err))
 	}
 }
 

@@ -22,19 +22,28 @@ type SnapshotFile struct {
 // An error leaves the earlier snapshots as they were. May run beside
 // Append, Sync and Purge, not beside itself.
 func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
-	return s.writeSnapshot(zxid, src, true)
-}
-
-func (s *Store) writeSnapshot(zxid wire.Zxid, src Source, ours bool) (SnapshotFile, error) {
-	if err := s.usable(); err != nil {
+	temp, file, err := s.prepareSnapshot(zxid, src, true)
+	if err == nil {
+		err = s.publish(temp, file)
+	}
+	if err != nil {
 		return SnapshotFile{}, err
 	}
-	if zxid < 0 {
-		return SnapshotFile{}, fmt.Errorf("snapshot: no history has the zxid %v", zxid)
+	return file, nil
+}
+
+// prepareSnapshot writes a snapshot, durably, under a temporary name. That it
+// contains nothing the log lacks is checked where it is ours.
+func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp string, file SnapshotFile, err error) {
+	if err := s.usable(); err != nil {
+		return "", file, err
 	}
-	temp := filepath.Join(s.snapDir, tempPrefix+snapshotName(zxid, s.opts.Compression))
-	file := SnapshotFile{Path: filepath.Join(s.snapDir, snapshotName(zxid, s.opts.Compression)), Zxid: zxid}
-	var err error
+	if zxid < 0 {
+		return "", file, fmt.Errorf("snapshot: no history has the zxid %v", zxid)
+	}
+	name := snapshotName(zxid, s.opts.Compression)
+	temp = filepath.Join(s.snapDir, tempPrefix+name)
+	file = SnapshotFile{Path: filepath.Join(s.snapDir, name), Zxid: zxid}
 	if file.Size, err = s.writeTemp(temp, zxid, src, ours); err != nil {
 		if rm := s.fs.Remove(temp); rm != nil {
 			err = fmt.Errorf("%w (and it stays behind as %s: %v)", err, filepath.Base(temp), rm)
@@ -42,22 +51,27 @@ func (s *Store) writeSnapshot(zxid wire.Zxid, src Source, ours bool) (SnapshotFi
 		if isFull(err) {
 			err = &FullError{File: temp, Zxid: s.Synced(), Err: err}
 		}
-		return SnapshotFile{}, fmt.Errorf("snapshot %v: %w", zxid, err)
+		return "", file, fmt.Errorf("snapshot %v: %w", zxid, err)
 	}
+	return temp, file, nil
+}
+
+// publish gives a snapshot its name, durably.
+func (s *Store) publish(temp string, file SnapshotFile) error {
 	if err := s.fs.Rename(temp, file.Path); err != nil {
-		return SnapshotFile{}, fmt.Errorf("snapshot %v: %w", zxid, err)
+		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
 	}
 	if err := s.fs.SyncDir(s.snapDir); err != nil {
-		return SnapshotFile{}, fmt.Errorf("snapshot %v: %w", zxid, err)
+		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
 	}
 	s.mu.Lock()
 	first := !s.haveAny
 	s.sound[file.Path], s.haveAny = true, true
 	s.mu.Unlock()
 	if first {
-		return file, s.removeMarker()
+		return s.removeMarker()
 	}
-	return file, nil
+	return nil
 }
 
 // writeTemp writes and syncs the file under its temporary name.
@@ -117,20 +131,25 @@ func isShort(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, i
 // contains everything up to zxid and nothing above: it writes src as the
 // snapshot of zxid and takes every record and snapshot above zxid out of use,
 // durably. Not beside any other call. Load need not follow where src is
-// already the tree.
+// already the tree. An error before the snapshot has its name changes nothing;
+// a later one is a [*PoisonedError], as a log that went on where it ended
+// before would be hidden behind the snapshot.
 func (s *Store) InstallSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
 	if err := s.Roll(); err != nil {
 		return SnapshotFile{}, err
 	}
-	file, err := s.writeSnapshot(zxid, src, false)
+	temp, file, err := s.prepareSnapshot(zxid, src, false)
 	if err != nil {
-		return file, err
+		return SnapshotFile{}, err
+	}
+	if err := s.publish(temp, file); err != nil {
+		return SnapshotFile{}, s.poison(err)
 	}
 	if err := s.beginCut(zxid); err != nil {
-		return file, err
+		return SnapshotFile{}, s.poison(err)
 	}
 	if err := s.cut(zxid); err != nil {
-		return file, s.poison(err)
+		return SnapshotFile{}, s.poison(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

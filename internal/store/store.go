@@ -68,15 +68,8 @@ type Store struct {
 	loaded  bool
 	last    wire.Zxid
 	synced  wire.Zxid
-	durable logPlace
 	sound   map[string]bool // snapshots, by path, known to be sound and durable
 	haveAny bool            // some snapshot is
-}
-
-// logPlace is how far the current log is durable.
-type logPlace struct {
-	path string // empty: no log is being written
-	end  int64
 }
 
 // Open locks the directories, makes what is missing and takes away what an

@@ -297,6 +297,29 @@ func TestReadLog(t *testing.T) {
 	readFails(t, s, 0xa9)
 }
 
+// purging is a file system in which a purge runs whenever the log directory
+// has just been listed.
+type purging struct {
+	FS
+	gone string
+}
+
+func (p purging) ReadDir(dir string) ([]FileInfo, error) {
+	list, err := p.FS.ReadDir(dir)
+	return list, errors.Join(err, p.FS.Remove(p.gone))
+}
+
+// A log that is purged while it is to be read is no longer in the log, which
+// is not an error of the disk.
+func TestReadLogBesidePurge(t *testing.T) {
+	m := diskOf(t, samples)
+	s := open(t, m, dataOptions)
+	_, err := s.Load(&record{})
+	must(t, err)
+	s.fs = purging{m, "/data/version-2/log.1"}
+	readFails(t, s, 1)
+}
+
 func readFails(t *testing.T, s *Store, after wire.Zxid) {
 	t.Helper()
 	var last error

@@ -170,7 +170,8 @@ func (s *Store) pendingCut() (zxid wire.Zxid, pending bool, err error) {
 	return wire.Zxid(z), true, nil
 }
 
-// cutSnapshots sets aside the snapshots that know of anything above zxid.
+// cutSnapshots sets aside the snapshots that know of anything above zxid, and
+// those that cannot be read: what they know might come back one day.
 func (s *Store) cutSnapshots(zxid wire.Zxid) error {
 	files, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
 	if err != nil {
@@ -183,15 +184,13 @@ func (s *Store) cutSnapshots(zxid wire.Zxid) error {
 				return err
 			}
 		}
-		if knows <= zxid {
+		if 0 <= knows && knows <= zxid {
 			continue
 		}
 		if _, err := setAside(s.fs, file.path); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		delete(s.sound, file.path)
-		s.mu.Unlock()
+		s.setSound(file.path, false)
 	}
 	return nil
 }
