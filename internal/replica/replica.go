@@ -56,6 +56,7 @@ type Replica struct {
 
 	now        Time
 	lastTick   int64
+	grace      int64     // Mono before which nothing expires
 	proposed   wire.Zxid // the last zxid given out
 	durable    wire.Zxid // the last one that is committed
 	generation uint64

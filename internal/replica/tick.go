@@ -15,7 +15,8 @@ func (h TickLate) String() string {
 }
 
 // lateTicks is how many ticks may pass between two Tick events before the
-// clients' waiting packets get a chance to be read first.
+// clients' waiting packets get a chance to be read first: for one tick nothing
+// expires then.
 const lateTicks = 2
 
 // tick does what time alone demands.
@@ -24,12 +25,15 @@ func (r *Replica) tick() {
 	r.lastTick = r.now.Mono
 	if gap > lateTicks*r.opt.TickMS {
 		r.happened(TickLate{gap})
+		r.grace = r.now.Mono + r.opt.TickMS
 		return
 	}
 	if r.full {
 		return // closeSession cannot be logged: nothing expires
 	}
-	r.expire()
+	if r.now.Mono >= r.grace {
+		r.expire()
+	}
 	r.sweepContainers(gap)
 }
 
