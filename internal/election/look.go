@@ -129,14 +129,14 @@ func (e *Election) heardLooking(h Heard) {
 	v := voteOf(n)
 	switch {
 	case n.ElectionEpoch < e.round:
-		e.running.vote(e.now, h, Earlier)
+		e.running.vote(e.now, h, earlier)
 		e.send(h.From, e.lookingMessage())
 		return
 	case !e.isVoter(n.Leader):
 		e.refuse(h.From, "it votes for a server that has no vote here")
 		return
 	case e.barred || n.Zxid == NoHistory:
-		e.running.vote(e.now, h, NotCounted)
+		e.running.vote(e.now, h, notCounted)
 		if n.Zxid == NoHistory {
 			e.asking[h.From] = true // to be told whom to join
 		}
@@ -145,15 +145,15 @@ func (e *Election) heardLooking(h Heard) {
 		e.restate(h)
 		return
 	}
-	verdict := Worse
+	verdict := worse
 	switch {
 	case n.ElectionEpoch > e.round:
 		verdict = e.joinRound(n.ElectionEpoch, v)
 	case e.beats(v, e.proposal):
-		verdict = Adopted
+		verdict = adopted
 		e.improve(v)
 	case v == e.proposal:
-		verdict = Same
+		verdict = same
 	}
 	e.running.vote(e.now, h, verdict)
 	e.keep(h)
@@ -162,9 +162,9 @@ func (e *Election) heardLooking(h Heard) {
 
 // joinRound moves to a later round with the better of its vote and the own.
 func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
-	best, verdict := e.initial, JoinedRound
+	best, verdict := e.initial, joinedRound
 	if e.beats(v, e.initial) {
-		best, verdict = v, JoinedAdopted
+		best, verdict = v, joinedAdopted
 	}
 	e.tell(LaterRound{From: e.round, To: r})
 	e.beginRound(r, best)
@@ -202,7 +202,7 @@ func (e *Election) invented(v Vote) bool {
 // old one its holders would not let go of it.
 func (e *Election) restate(h Heard) {
 	n := &h.Notification
-	e.running.vote(e.now, h, Invented)
+	e.running.vote(e.now, h, madeUp)
 	later := n.ElectionEpoch > e.round
 	if h.First || e.restated {
 		if later {
@@ -225,7 +225,7 @@ func (e *Election) heardSettled(h Heard) {
 		e.refuse(h.From, "it follows a server that has no vote here")
 		return
 	}
-	e.running.vote(e.now, h, Settled)
+	e.running.vote(e.now, h, hasRole)
 	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State, version: n.Version, fresh: true}
 	if b.version < wire.NotificationConfig {
 		b.version = 0

@@ -30,7 +30,8 @@ type world struct {
 type server struct {
 	id       wire.ServerID
 	alive    bool
-	e        *Election
+	e        elector
+	foreign  bool // plays a ZooKeeper server
 	look     Look
 	members  *ensemble.Membership
 	decision *Decision // while it has a role
@@ -40,6 +41,13 @@ type server struct {
 	round    wire.Epoch
 	text     string
 	since    int64
+}
+
+// elector is an Election, or a model of another server's.
+type elector interface {
+	Step(now int64, ev Event)
+	Ready() Ready
+	State() State
 }
 
 // link is one direction between two servers.
@@ -114,6 +122,9 @@ func (w *world) start(id wire.ServerID) {
 	s := w.servers[id]
 	s.alive, s.round = true, 0
 	s.e = New(Options{ID: id, Committed: s.members, Reconfig: true})
+	if s.foreign {
+		s.e = newForeign(id, s.members)
+	}
 	w.lookAgain(s, "started")
 }
 
@@ -128,13 +139,13 @@ func (w *world) lookAgain(s *server, why string) {
 func (w *world) step(s *server, ev Event) {
 	before := s.e.State()
 	s.e.Step(w.now, ev)
-	w.watch(s, before, ev)
 	r := s.e.Ready()
-	for _, h := range r.Happenings {
-		w.tellf("%d %s", s.id, h)
-	}
 	if r.Adopt != nil {
 		s.members = r.Adopt
+	}
+	w.watch(s, before, ev)
+	for _, h := range r.Happenings {
+		w.tellf("%d %s", s.id, h)
 	}
 	w.tellSent(s, r.Send)
 	for _, m := range r.Send {
@@ -326,12 +337,14 @@ func (w *world) watch(s *server, before State, ev Event) {
 		return
 	}
 	if _, began := ev.(Look); !began && before.Role == wire.Looking && s.round == st.Round && !st.Barred &&
-		s.e.beats(s.proposal, st.Vote) && before.Round == st.Round && s.text == s.e.text {
+		beats(s.proposal, st.Vote, s.weigh) && before.Round == st.Round && s.text == s.members.String() {
 		w.wrongf("%d went from %s down to %s in round %d", s.id, s.proposal, st.Vote, st.Round)
 	}
-	s.proposal, s.round, s.text = st.Vote, st.Round, s.e.text
+	s.proposal, s.round, s.text = st.Vote, st.Round, s.members.String()
 	w.note(s, st.Round, st.Vote)
 }
+
+func (s *server) weigh(id wire.ServerID) int64 { return s.members.Weight(ensemble.ServerID(id)) }
 
 // note notes that a server held a vote in a round.
 func (w *world) note(s *server, round wire.Epoch, v Vote) {
@@ -433,7 +446,7 @@ func (w *world) roles() {
 		switch {
 		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
 			w.lookAgain(s, "no quorum follows")
-		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > 2500):
+		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > s.patience()):
 			w.lookAgain(s, "the leader is gone")
 		case s != leader && leads && leader.serving && !s.serving:
 			w.tellf("%d is synchronised by %d", s.id, leader.id)
@@ -443,6 +456,14 @@ func (w *world) roles() {
 			w.synchronise(s)
 		}
 	}
+}
+
+// patience is how long a learner dials a leader that does not lead.
+func (s *server) patience() int64 {
+	if s.foreign {
+		return 400
+	}
+	return 2500
 }
 
 // agreed reports whether all servers that are up have the same serving leader.

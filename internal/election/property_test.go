@@ -39,6 +39,7 @@ func drawWorld(t *rapid.T) *world {
 		// All have a history: what empty disks do is told in transcripts.
 		s.look.Epoch = wire.Epoch(rapid.IntRange(1, 2).Draw(t, "epoch"))
 		s.look.Zxid = wire.MakeZxid(s.look.Epoch, uint32(rapid.IntRange(0, 2).Draw(t, "counter")))
+		s.foreign = rapid.IntRange(0, 3).Draw(t, "foreign") == 3
 	}
 	return w
 }
@@ -88,7 +89,7 @@ func act(t *rapid.T, w *world) {
 	}
 }
 
-// TestElectionsOfARandomNetwork: whatever is delayed, lost, cut or ends, each
+// TestElectionsOfARandomNetwork, in which some servers elect as ZooKeeper does: whatever is delayed, lost, cut or ends, each
 // decision has its quorum, its candidate the newest history of it, and no
 // server goes down in its round; and when the faults end, all agree on a
 // leader that leads.

@@ -18,17 +18,16 @@ const (
 // Verdict is what became of a vote that was heard.
 type Verdict uint8
 
-// The verdicts.
 const (
-	Adopted       Verdict = iota // better than the own proposal
-	Same                         // the own proposal
-	Worse                        // counted, not adopted
-	JoinedRound                  // of a later round, worse than the own vote
-	JoinedAdopted                // of a later round, and better
-	Earlier                      // of an earlier round: answered
-	Settled                      // by a server that has a role
-	NotCounted                   // without history, or heard without history
-	Invented                     // gives this server what it does not have
+	adopted       Verdict = iota // better than the own proposal
+	same                         // the own proposal
+	worse                        // counted, not adopted
+	joinedRound                  // of a later round, worse than the own vote
+	joinedAdopted                // of a later round, and better
+	earlier                      // of an earlier round: answered
+	hasRole                      // by a server that has a role
+	notCounted                   // without history, or heard without history
+	madeUp                       // gives this server what it does not have
 )
 
 var verdicts = [...]string{

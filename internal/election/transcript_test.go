@@ -176,11 +176,11 @@ func (w *world) serverCommand(s *server, name string, arg func(int) string) erro
 	case "appointed":
 		w.step(s, Appointed{sid(arg(2)), wire.Zxid(number(arg(3)))})
 	case "record":
-		for _, r := range s.e.Records() {
+		for _, r := range s.e.(*Election).Records() {
 			w.story = append(w.story, r.String())
 		}
 	case "explain":
-		records := s.e.Records()
+		records := s.e.(*Election).Records()
 		w.story = append(w.story, strings.TrimRight(records[len(records)-1].Explain(), "\n"))
 	default:
 		return fmt.Errorf("no command %s", name)

@@ -1,0 +1,211 @@
+package election
+
+import (
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// foreign is the election of a ZooKeeper server, as its rules are told: it
+// waits 200 ms after every message once a quorum agrees and throws away what is
+// not better meanwhile, whatever is complete; it answers those without a vote
+// from the election before; it knows neither refusals nor old messages.
+type foreign struct {
+	id       wire.ServerID
+	m        *ensemble.Membership
+	now      int64
+	state    wire.ServerState
+	round    wire.Epoch
+	initial  Vote
+	proposal Vote
+	current  ballot
+	recv     map[wire.ServerID]ballot
+	outside  map[wire.ServerID]ballot
+	interval int64
+	settling bool
+	wake     int64
+	ready    Ready
+}
+
+func newForeign(id wire.ServerID, m *ensemble.Membership) *foreign {
+	return &foreign{id: id, m: m, wake: Never, recv: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{}}
+}
+
+func (f *foreign) State() State {
+	if f.state == wire.Looking {
+		return State{Role: f.state, Round: f.round, Vote: f.proposal, Settling: f.settling}
+	}
+	return State{Role: f.state, Round: f.round, Vote: f.current.Vote}
+}
+
+func (f *foreign) Ready() Ready {
+	r := f.ready
+	r.Wake, f.ready = f.wake, Ready{}
+	return r
+}
+
+func (f *foreign) Step(now int64, ev Event) {
+	f.now = now
+	switch ev := ev.(type) {
+	case Look:
+		f.look(ev)
+	case Heard:
+		f.receive(ev.From, &ev.Notification)
+	case Established:
+		f.current.PeerEpoch = ev.Epoch
+	case Tick:
+		f.tick()
+	}
+}
+
+func (f *foreign) look(ev Look) {
+	f.initial = nobody
+	if s, ok := f.m.Server(ensemble.ServerID(f.id)); ok && s.Role == ensemble.Participant {
+		f.initial = Vote{f.id, ev.Zxid, ev.Epoch}
+	}
+	if f.state == wire.Looking && f.round == 0 {
+		f.current = ballot{Vote: f.initial, round: -1}
+	}
+	clear(f.recv)
+	clear(f.outside)
+	f.state, f.settling, f.interval = wire.Looking, false, 200
+	f.round++
+	f.proposal = f.initial
+	f.wake = f.now + f.interval
+	f.broadcast()
+	f.count()
+}
+
+// count begins to wait when a quorum agrees.
+func (f *foreign) count() {
+	if f.quorum(f.recv, ballot{Vote: f.proposal, round: f.round}) {
+		f.settling, f.wake = true, f.now+200
+	}
+}
+
+func (f *foreign) voter(id wire.ServerID) bool { return f.m.IsVoter(ensemble.ServerID(id)) }
+
+func (f *foreign) beats(a, b Vote) bool {
+	return f.m.Weight(ensemble.ServerID(a.Leader)) > 0 && a.Compare(b) > 0
+}
+
+func (f *foreign) say(to wire.ServerID, state wire.ServerState, v Vote, round wire.Epoch) {
+	if to == f.id {
+		f.recv[f.id] = ballot{Vote: v, round: round}
+		return
+	}
+	f.ready.Send = append(f.ready.Send, Message{to, wire.Notification{State: state, Leader: v.Leader, Zxid: v.Zxid,
+		PeerEpoch: v.PeerEpoch, ElectionEpoch: round, Version: wire.NotificationConfig, Config: f.m.String()}})
+}
+
+func (f *foreign) broadcast() {
+	for _, id := range f.m.Voters() {
+		f.say(wire.ServerID(id), wire.Looking, f.proposal, f.round)
+	}
+}
+
+func (f *foreign) tick() {
+	switch {
+	case f.state != wire.Looking || f.wake > f.now:
+	case f.settling:
+		f.finish(ballot{Vote: f.proposal, round: f.round}, Agreed)
+	default:
+		f.interval = min(2*f.interval, 60_000)
+		f.broadcast()
+		f.wake = f.now + f.interval
+	}
+}
+
+// receive answers, and hands on what concerns the election.
+func (f *foreign) receive(from wire.ServerID, n *wire.Notification) {
+	switch {
+	case !f.voter(from):
+		f.say(from, f.state, f.current.Vote, f.round)
+		return
+	case f.state != wire.Looking:
+		if n.State == wire.Looking {
+			f.say(from, f.state, f.current.Vote, f.current.round)
+		}
+		return
+	case n.State == wire.Looking && n.ElectionEpoch < f.round:
+		f.say(from, wire.Looking, f.proposal, f.round)
+	}
+	if f.settling {
+		if !f.beats(voteOf(n), f.proposal) {
+			f.wake = f.now + 200
+			return
+		}
+		f.settling = false
+		f.wake = f.now + f.interval
+	}
+	f.process(from, n)
+}
+
+func (f *foreign) process(from wire.ServerID, n *wire.Notification) {
+	if !f.voter(n.Leader) || n.State == wire.Observing {
+		return
+	}
+	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State}
+	if n.State != wire.Looking {
+		f.settled(from, b)
+		return
+	}
+	switch {
+	case n.Zxid == NoHistory || n.ElectionEpoch < f.round:
+		return
+	case n.ElectionEpoch > f.round:
+		f.round = n.ElectionEpoch
+		clear(f.recv)
+		f.proposal = f.initial
+		if f.beats(b.Vote, f.initial) {
+			f.proposal = b.Vote
+		}
+		f.broadcast()
+	case f.beats(b.Vote, f.proposal):
+		f.proposal = b.Vote
+		f.broadcast()
+	}
+	f.recv[from] = b
+	f.count()
+}
+
+func (f *foreign) settled(from wire.ServerID, b ballot) {
+	ref := b
+	ref.version = 2
+	if b.round == f.round {
+		f.recv[from] = b
+		if f.quorum(f.recv, ref) && f.leads(f.recv, b) {
+			f.finish(b, Follows)
+			return
+		}
+	}
+	f.outside[from] = ref
+	if f.quorum(f.outside, ref) && f.leads(f.outside, b) {
+		f.round = b.round
+		f.finish(b, Follows)
+	}
+}
+
+func (f *foreign) quorum(votes map[wire.ServerID]ballot, b ballot) bool {
+	return f.m.HasQuorum(func(id ensemble.ServerID) bool {
+		o, ok := votes[wire.ServerID(id)]
+		return ok && o.agrees(b)
+	})
+}
+
+func (f *foreign) leads(votes map[wire.ServerID]ballot, b ballot) bool {
+	if b.Leader == f.id {
+		return b.round == f.round
+	}
+	return votes[b.Leader].state == wire.Leading
+}
+
+func (f *foreign) finish(b ballot, how Ending) {
+	f.state = wire.Following
+	if b.Leader == f.id {
+		f.state = wire.Leading
+	} else if !f.voter(f.id) {
+		f.state = wire.Observing
+	}
+	f.current, f.settling, f.wake = b, false, Never
+	f.ready.Decision = &Decision{State: f.state, Vote: b.Vote, Round: b.round, Ending: how}
+}
