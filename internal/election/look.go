@@ -14,6 +14,7 @@ func (e *Election) look(ev Look) {
 	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
 	e.restated, e.established, e.supporters = false, false, nil
 	e.dialBy = Never
+	e.ready.Decision, e.ready.GiveUp = nil, "" // of the election before
 	clear(e.outside)
 	clear(e.refused)
 	clear(e.told)

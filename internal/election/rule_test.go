@@ -304,3 +304,17 @@ func TestLateNewsOfARole(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestLookTakesBackTheDecision: a decision that was not collected before the
+// next election is not handed out in it.
+func TestLookTakesBackTheDecision(t *testing.T) {
+	e := alone(3, 1)
+	v := Vote{2, 0x100000005, 1}
+	hear(e, 2, wire.Looking, v, 1)
+	hear(e, 3, wire.Looking, v, 1)
+	hear(e, 2, wire.Looking, v, 2)
+	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
+	if r := e.Ready(); r.Decision != nil || r.GiveUp != "" {
+		t.Errorf("%+v", r)
+	}
+}

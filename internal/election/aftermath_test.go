@@ -1,0 +1,113 @@
+package election
+
+import (
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// synchronise does what Zab does after an election: a leader whose followers
+// are a quorum serves a new epoch, and they all have its history then.
+func (w *world) synchronise(leader *server) bool {
+	if leader.decision == nil || leader.decision.State != wire.Leading || leader.serving {
+		return false
+	}
+	with := w.followers(leader)
+	if !leader.members.HasQuorum(func(id ensemble.ServerID) bool { return slices.Contains(with, wire.ServerID(id)) }) {
+		return false
+	}
+	epoch := wire.Epoch(0)
+	for _, id := range with {
+		epoch = max(epoch, w.servers[id].look.Epoch)
+	}
+	w.tellf("%d serves epoch %d with %s", leader.id, epoch+1, list(with))
+	for _, id := range with {
+		s := w.servers[id]
+		s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, epoch+1, true
+		w.step(s, Joined{})
+		w.step(s, Established{epoch + 1})
+	}
+	return true
+}
+
+// followers are those who can be a leader's learners now, and itself.
+func (w *world) followers(leader *server) []wire.ServerID {
+	var with []wire.ServerID
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if s.alive && s.decision != nil && s.decision.Vote.Leader == leader.id && !w.cut[pair(id, leader.id)] {
+			with = append(with, id)
+		}
+	}
+	return with
+}
+
+// roles does what servers do whose role has come to nothing.
+func (w *world) roles() {
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if !s.alive || s.decision == nil {
+			continue
+		}
+		if s.giveUp != "" {
+			w.lookAgain(s, s.giveUp)
+			continue
+		}
+		leader := w.servers[s.decision.Vote.Leader]
+		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), wire.ServerID(id)) }
+		leads := leader.alive && leader.decision != nil && leader.decision.State == wire.Leading
+		switch {
+		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
+			w.lookAgain(s, "no quorum follows")
+		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > s.patience()):
+			w.lookAgain(s, "the leader is gone")
+		case s != leader && leads && leader.serving && !s.serving:
+			w.tellf("%d is synchronised by %d", s.id, leader.id)
+			s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, leader.look.Epoch, true
+			w.step(s, Established{leader.look.Epoch})
+		case s == leader && !s.serving:
+			w.synchronise(s)
+		}
+	}
+}
+
+// patience is how long a learner dials a leader that does not lead.
+func (s *server) patience() int64 {
+	if s.foreign {
+		return 400
+	}
+	return 2500
+}
+
+// agreed reports whether all servers that are up have the same serving leader.
+func (w *world) agreed() bool {
+	leader := wire.NoServer
+	for _, id := range w.ids() {
+		s := w.servers[id]
+		if !s.alive {
+			continue
+		}
+		if s.decision == nil || !s.serving || leader != wire.NoServer && leader != s.decision.Vote.Leader {
+			return false
+		}
+		leader = s.decision.Vote.Leader
+	}
+	return leader != wire.NoServer && w.servers[leader].alive && w.servers[leader].decision.State == wire.Leading
+}
+
+// converge runs without faults for at most ms.
+func (w *world) converge(ms int64) bool {
+	for range ms {
+		for _, k := range w.busy() {
+			for w.deliver(k[0], k[1]) {
+			}
+		}
+		w.roles()
+		if w.agreed() {
+			return true
+		}
+		w.pass(1)
+	}
+	return false
+}
