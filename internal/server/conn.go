@@ -158,6 +158,7 @@ func (c *conn) serve() error {
 type batch struct {
 	start   int64 // the clock when they were read
 	packets int64
+	sealed  bool  // the session was not noted as heard from: the loop has to
 	direct  int64 // answered by the reader itself
 	xid     int32 // of the last of these
 	op      wire.OpCode
@@ -173,7 +174,7 @@ func (c *conn) requests() error {
 			return err
 		}
 		if now.packets++; now.packets == 1 {
-			c.touch(now.start)
+			now.sealed = !c.touch(now.start)
 		}
 		if err := c.request(frame, &now); err != nil {
 			return err
@@ -197,14 +198,18 @@ func (c *conn) note(b *batch) {
 	c.out.account(b.packets, b.direct, b.xid, b.op, ns, b.start+ns)
 }
 
-// touch notes that the session was heard from. If the loop is about to let
-// it expire, the request that was heard has to be answered by the loop.
-func (c *conn) touch(now int64) {
+// touch notes that the session was heard from. False: the loop is about to let
+// it expire, and what was heard has to be noted and answered by the loop, even
+// if that lets it live.
+func (c *conn) touch(now int64) bool {
 	ms := now / int64(time.Millisecond)
 	for {
 		old := c.heard.Load()
-		if old == sealed || old >= ms || c.heard.CompareAndSwap(old, ms) {
-			return
+		if old == sealed {
+			return false
+		}
+		if old >= ms || c.heard.CompareAndSwap(old, ms) {
+			return true
 		}
 	}
 }

@@ -164,7 +164,7 @@ func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
 // tick tells the replica which sessions were heard from, then that time has
 // passed. A session about to expire is sealed in between: what is heard of it
 // now comes through the loop, so that no answer promises what Tick takes
-// away. It stays sealed if it does expire.
+// away, or what was not noted. It stays sealed if it does expire.
 func (l *loop) tick() {
 	l.late()
 	var touches []replica.Touch

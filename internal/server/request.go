@@ -30,7 +30,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if err := c.throttle(len(frame), now.start); err != nil {
 		return err
 	}
-	if c.mustWait(op) {
+	if now.sealed || c.mustWait(op) {
 		return c.hand(xid, op, body, now.start)
 	}
 	now.direct, now.xid, now.op = now.direct+1, xid, op

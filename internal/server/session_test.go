@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"net"
 	"testing"
 	"time"
 
@@ -237,4 +238,26 @@ func TestSessionsOutliveARestart(t *testing.T) {
 	if fresh := again.connect(); fresh.session.Session == c.session.Session {
 		t.Error("an id was given twice")
 	}
+}
+
+// A ping that is read while its session is sealed is left to the loop, which
+// notes it, even if the session lives on before the ping is carried out: the
+// reader's answer would promise a time that nobody has noted.
+func TestHeardWhileSealed(t *testing.T) {
+	s := start(t, Options{})
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	c := newConn(s.Server, 1<<40, ours)
+	c.heard.Store(sealed)
+	now := batch{start: s.clock()}
+	now.sealed = !c.touch(now.start)
+	c.heard.Store(0) // the loop lets it live
+	if err := c.request(request(wire.XidPing, wire.OpPing, nil)[4:], &now); err != nil {
+		t.Fatal(err)
+	}
+	if now.direct != 0 || len(c.pending) != 1 {
+		t.Errorf("%d answered by the reader, %d left to the loop", now.direct, len(c.pending))
+	}
+	s.inProcess.Add(-1)
 }

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// An answered ping is a promise: the session lives for its whole timeout from
+// the moment the ping was sent. Clients that ping at about the rate at which
+// their sessions expire never see less.
+func TestAnsweredPingIsAPromise(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	s := start(t, quick())
+	var wg sync.WaitGroup
+	expired := make([]int, 40)
+	for i := range expired {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(7, uint64(i)))
+			for range 8 {
+				c, begin := s.dial(), time.Now()
+				c.handshake(wire.ConnectRequest{TimeoutMS: int32(timeout.Milliseconds()), Password: make([]byte, 16)})
+				if lived := c.pingUntilExpired(rng, begin, timeout); lived > 0 && lived < timeout {
+					t.Errorf("the session ended %v after an answered ping was sent", lived)
+				} else if lived > 0 {
+					expired[i]++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	total := 0
+	for _, n := range expired {
+		total += n
+	}
+	t.Logf("%d sessions expired", total)
+	if total == 0 {
+		t.Error("no session expired: nothing was shown")
+	}
+}
+
+// pingUntilExpired pings at random moments until the connection is closed,
+// or often enough; it returns for how long the session lived behind the last
+// ping that was answered (at first, the handshake), 0 if it did not end.
+func (c *client) pingUntilExpired(rng *rand.Rand, last time.Time, timeout time.Duration) time.Duration {
+	sent := make(chan time.Time, 16) // more than are sent
+	lived := make(chan time.Duration, 1)
+	go func() {
+		for {
+			b, err := wire.ReadFrame(c.nc, nil, 1<<10)
+			if err != nil {
+				lived <- time.Since(last)
+				return
+			}
+			var h wire.ReplyHeader
+			if at := <-sent; wire.Decode(b, &h) == nil && h.Err == wire.OK {
+				last = at
+			}
+		}
+	}()
+	for range 6 {
+		pause := time.NewTimer(timeout*9/10 + time.Duration(rng.Int64N(int64(timeout)/2)))
+		select {
+		case d := <-lived:
+			return d
+		case <-pause.C:
+		}
+		sent <- time.Now()
+		c.nc.Write(request(wire.XidPing, wire.OpPing, nil))
+	}
+	c.nc.Close()
+	<-lived
+	return 0
+}

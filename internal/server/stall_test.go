@@ -1,0 +1,163 @@
+package server
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// stallFS is a file system whose syncs can be held up.
+type stallFS struct {
+	store.FS
+	mu    sync.Mutex
+	held  chan struct{} // closed to let syncs go on; nil: they do
+	syncs int
+}
+
+type stallFile struct {
+	store.File
+	fs *stallFS
+}
+
+func (f *stallFS) wrap(file store.File, err error) (store.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &stallFile{file, f}, nil
+}
+
+func (f *stallFS) Create(name string) (store.File, error) { return f.wrap(f.FS.Create(name)) }
+func (f *stallFS) Append(name string) (store.File, error) { return f.wrap(f.FS.Append(name)) }
+
+func (f *stallFile) Sync() error {
+	f.fs.mu.Lock()
+	held := f.fs.held
+	f.fs.syncs++
+	f.fs.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+	return f.File.Sync()
+}
+
+// stall holds up syncs until release is called.
+func (f *stallFS) stall() (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := make(chan struct{})
+	f.held = held
+	return func() {
+		f.mu.Lock()
+		f.held = nil
+		f.mu.Unlock()
+		close(held)
+	}
+}
+
+func (f *stallFS) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.syncs
+}
+
+// While the disk stalls nobody waits but who writes, and who waits behind a
+// write of its own; sessions live on; and all writes that gathered meanwhile
+// take one more sync.
+func TestStalledDiskHoldsUpWritesAlone(t *testing.T) {
+	fs := &stallFS{FS: store.NewMem(1)}
+	o := quick()
+	o.FS = fs
+	s := start(t, o)
+	reader := s.connect()
+	var writers []*client
+	for range 10 {
+		c := s.dial()
+		c.handshake(wire.ConnectRequest{TimeoutMS: 200, Password: make([]byte, 16)})
+		writers = append(writers, c)
+	}
+	reader.create("/a", "old")
+	release := fs.stall()
+	before := fs.count()
+	writers[0].send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1})
+	eventually(t, "the first write is at the disk", func() bool { return fs.count() > before })
+	for _, c := range writers[1:] {
+		for range 10 {
+			c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})
+		}
+		c.send(wire.OpPing, nil)
+	}
+	eventually(t, "all writes wait", func() bool { return s.stats.proposals.Value() == 1+10+1+1+90 })
+	// The writers go on pinging for three times their timeout; nothing is
+	// answered, and nothing expires.
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for range 30 {
+		<-tick.C
+		for _, c := range writers {
+			c.send(wire.OpPing, nil)
+		}
+		if got := reader.data("/a"); got != "old" {
+			t.Fatalf("a reader sees %q, which is not durable", got)
+		}
+	}
+	release()
+	for _, c := range writers {
+		for xid := int32(0); xid != wire.XidPing; {
+			h := c.reply(nil)
+			if h.Err != wire.OK {
+				t.Fatalf("%+v", h)
+			}
+			xid = h.Xid
+		}
+	}
+	if n := fs.count() - before; n != 2 {
+		t.Errorf("%d syncs, want one for the first write and one for the rest", n)
+	}
+}
+
+// A request that waited too long is answered with ThrottledOp in its turn
+// and not carried out; pings and closeSession always are.
+func TestThrottledOps(t *testing.T) {
+	fs := &stallFS{FS: store.NewMem(1)}
+	o := Options{Config: testConfig(), FS: fs}
+	s := start(t, o)
+	c := s.connect()
+	c.create("/a", "")
+	next := *o.Config
+	next.Limits.Throttle.OpWait = time.Nanosecond
+	s.Reload(&next)
+	if h := c.call(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1}, nil); h.Err != wire.ErrThrottledOp || h.Zxid != 2 {
+		t.Errorf("set: %+v", h)
+	}
+	if h := c.call(wire.OpSync, &wire.PathRequest{Path: "/a"}, nil); h.Err != wire.ErrThrottledOp {
+		t.Errorf("sync: %+v", h)
+	}
+	c.must(wire.OpPing, nil, nil)
+	c.must(wire.OpCloseSession, nil, nil)
+	c.closed()
+}
+
+// With the request throttler full, a request that has waited for longer than
+// its session's timeout is dropped with its connection.
+func TestStaleRequestsAreDropped(t *testing.T) {
+	fs := &stallFS{FS: store.NewMem(1)}
+	o := quick()
+	o.FS = fs
+	l := &o.Config.Limits.Throttle
+	l.MaxRequests, l.Stall, l.DropStale, l.StaleLatency = 1, time.Millisecond, true, true
+	s := start(t, o)
+	c, late := s.connect(), s.dial()
+	late.handshake(wire.ConnectRequest{TimeoutMS: 100, Password: make([]byte, 16)})
+	release := fs.stall()
+	defer release()
+	c.send(wire.OpCreate, create("/a", ""))
+	eventually(t, "the throttler is full", func() bool { return s.inProcess.Load() == 1 })
+	late.send(wire.OpCreate, create("/b", ""))
+	late.closed()
+	if n := s.stats.staleDropped.Value(); n != 1 {
+		t.Errorf("%d dropped", n)
+	}
+}
