@@ -3,9 +3,13 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -13,42 +17,70 @@ import (
 // Child is a command that runs under a guardian, seen by its parent. Its
 // methods are for one goroutine, except Signal, which any may call.
 type Child struct {
-	cmd  *exec.Cmd
-	pipe *os.File
+	cmd    *exec.Cmd
+	orders *os.File // to the guardian
+	report *os.File // from it: the command's process id
 }
 
-// Start starts a guardian with the command line guardian, whose last
-// arguments name the command; env is its whole environment. The command
-// itself starts with the first Renew.
-func Start(guardian, env []string) (*Child, error) {
-	r, w, err := os.Pipe()
+// Start starts this program again as a guardian, with the command line argv,
+// whose last arguments name the command; env is its whole environment. The
+// command itself starts with the first Renew.
+func Start(argv, env []string) (*Child, error) {
+	c := &Child{}
+	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("pipe to the guardian: %w", err)
 	}
-	defer r.Close()
-	cmd := exec.Command(guardian[0], guardian[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = env
-	cmd.ExtraFiles = []*os.File{r}
-	// Its own group: a key pressed at the terminal reaches it once, from us.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("guardian: %w", err)
+	defer theirs.Close()
+	c.orders = ours
+	ours, reports, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("pipe from the guardian: %w", err), c.orders.Close())
 	}
-	return &Child{cmd, w}, nil
+	defer reports.Close()
+	c.report = ours
+
+	c.cmd = &exec.Cmd{
+		Path: program(), Args: argv, Env: env,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		ExtraFiles: []*os.File{theirs, reports}, // ordersFD, reportFD
+		// Its own group: a key pressed at the terminal reaches it once, from us.
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("guardian: %w", err), c.orders.Close(), c.report.Close())
+	}
+	return c, nil
 }
 
-// Renew moves the deadline to d from now.
-func (c *Child) Renew(d time.Duration) error {
-	_, err := c.pipe.WriteString(after(d).line())
+// program is the file of this program. Linux has a name for it that holds
+// even when the file has been replaced since, so that both ends of the pipes
+// are the same program.
+func program() string {
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self
+	}
+	if path, err := os.Executable(); err == nil {
+		return path
+	}
+	return os.Args[0]
+}
+
+// Renew moves the deadline to as long from now as left says. The clocks are
+// read before left is called: a process that is stopped in between makes the
+// deadline earlier, never later.
+func (c *Child) Renew(left func() time.Duration) error {
+	d := after(0)
+	_, err := io.WriteString(c.orders, d.later(left()).line(runWord))
 	return err
 }
 
-// Stop asks the command to end; the deadline stands.
-func (c *Child) Stop() {
-	fmt.Fprintln(c.pipe, stopLine) // a guardian that is gone needs none
-	c.pipe.Close()
+// Stop asks the command to end and lets it be killed after grace, or at the
+// deadline if that is sooner. No Renew may follow.
+func (c *Child) Stop(grace time.Duration) {
+	io.WriteString(c.orders, after(grace).line(stopWord)) // a guardian that is gone needs none
+	c.orders.Close()
 }
 
 // Signal passes a signal on to the command.
@@ -58,6 +90,20 @@ func (c *Child) Signal(s os.Signal) { c.cmd.Process.Signal(s) }
 // command's exit status as shells give it, or one of the Exit constants.
 func (c *Child) Wait() int {
 	c.cmd.Wait() // the status is in ProcessState, whatever it was
+	c.orders.Close()
+	defer c.report.Close()
+	if c.cmd.ProcessState.ExitCode() < 0 {
+		c.avenge()
+	}
 	reclaimTerminal()
 	return exitStatus(c.cmd.ProcessState)
+}
+
+// avenge kills the command's group after somebody has killed the guardian.
+func (c *Child) avenge() {
+	text, err := io.ReadAll(c.report)
+	pid, perr := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && perr == nil && pid > 1 {
+		syscall.Kill(-pid, syscall.SIGKILL)
+	}
 }

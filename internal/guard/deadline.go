@@ -18,7 +18,17 @@ type deadline struct {
 
 // after returns the deadline that lies d from now; d may be negative.
 func after(d time.Duration) deadline {
-	return deadline{steadyNow() + int64(d), time.Now().UnixNano() + int64(d)}
+	return deadline{steadyNow(), time.Now().UnixNano()}.later(d)
+}
+
+// later is the deadline moved on; by may be negative.
+func (d deadline) later(by time.Duration) deadline {
+	return deadline{d.steady + int64(by), d.wall + int64(by)}
+}
+
+// earlier is the one of two deadlines that comes first on each clock.
+func (d deadline) earlier(o deadline) deadline {
+	return deadline{min(d.steady, o.steady), min(d.wall, o.wall)}
 }
 
 // left is the time until the earlier of the two clocks reaches the deadline.
@@ -35,21 +45,23 @@ func steadyNow() int64 {
 	return ts.Nano()
 }
 
-// The lines of the pipe: "run STEADY WALL" renews the deadline, "stop" asks
-// the command to end at once. The end of the pipe is a stop.
-func (d deadline) line() string { return fmt.Sprintf("run %d %d\n", d.steady, d.wall) }
+// The lines of the pipe: "run STEADY WALL" renews the deadline, "stop STEADY
+// WALL" asks the command to end at once and may bring the deadline forward.
+// The end of the pipe asks it to end too.
+const (
+	runWord  = "run"
+	stopWord = "stop"
+)
 
-const stopLine = "stop"
+func (d deadline) line(word string) string { return fmt.Sprintf("%s %d %d\n", word, d.steady, d.wall) }
 
 var errLine = errors.New("not a line a parent sends")
 
-// parseLine reads a line without its end; stop is true for a stop.
+// parseLine reads a line without its end; stop tells which kind it is.
 func parseLine(s string) (d deadline, stop bool, err error) {
-	if s == stopLine {
-		return d, true, nil
-	}
-	if _, err := fmt.Sscanf(s, "run %d %d", &d.steady, &d.wall); err != nil {
+	var word string
+	if _, err := fmt.Sscanf(s, "%s %d %d", &word, &d.steady, &d.wall); err != nil || word != runWord && word != stopWord {
 		return d, false, fmt.Errorf("%q: %w", s, errLine)
 	}
-	return d, false, nil
+	return d, word == stopWord, nil
 }

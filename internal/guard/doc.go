@@ -5,8 +5,9 @@
 // kills that group when the deadline has passed. The parent renews the
 // deadline through a pipe. So the command ends in time even if the parent is
 // stopped, starved or killed; if the guardian itself is killed, Linux ends
-// the command with it. Only a guardian that is stopped cannot act, which no
-// process can cure for itself (then the fencing token still holds).
+// the command with it, and the parent the rest of its group. Only a guardian
+// that is stopped cannot act, which no process can cure for itself (then the
+// fencing token still holds), and what leaves the group is out of its reach.
 //
 // A deadline is an absolute reading of two clocks, one that never jumps and,
 // on Linux, counts suspended time too, and the wall clock; it has passed when

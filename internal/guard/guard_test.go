@@ -26,9 +26,11 @@ func TestMain(m *testing.M) {
 }
 
 // start runs a shell script under a guardian with a grace of 50 ms.
-func start(t *testing.T, script string) *Child {
+func start(t *testing.T, script string) *Child { return startGrace(t, script, "50ms") }
+
+func startGrace(t *testing.T, script, grace string) *Child {
 	t.Helper()
-	c, err := Start([]string{os.Args[0], guardianArg, "50ms", "/bin/sh", "-c", script}, os.Environ())
+	c, err := Start([]string{os.Args[0], guardianArg, grace, "/bin/sh", "-c", script}, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func readFile(name string) string {
 
 func renew(t *testing.T, c *Child, d time.Duration) {
 	t.Helper()
-	if err := c.Renew(d); err != nil {
+	if err := c.Renew(func() time.Duration { return d }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -72,10 +74,19 @@ func TestStatusIsTheCommands(t *testing.T) {
 func TestNothingRunsWithoutADeadline(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	for name, act := range map[string]func(*Child){
-		"stop":              func(c *Child) { c.Stop() },
-		"parent gone":       func(c *Child) { c.pipe.Close() },
-		"deadline has been": func(c *Child) { c.Renew(-time.Second) },
-		"garbage":           func(c *Child) { fmt.Fprintln(c.pipe, "walk 1 2") },
+		"stop":              func(c *Child) { c.Stop(time.Minute) },
+		"parent gone":       func(c *Child) { c.orders.Close() },
+		"deadline has been": func(c *Child) { renew(t, c, -time.Second) },
+		"garbage":           func(c *Child) { fmt.Fprintln(c.orders, "walk 1 2") },
+		"half a line":       func(c *Child) { fmt.Fprintln(c.orders, "run 1") },
+		// A parent that is stopped after it has looked at its lease: the time
+		// until it goes on counts.
+		"stale renewal": func(c *Child) {
+			c.Renew(func() time.Duration {
+				<-time.After(30 * time.Millisecond)
+				return 20 * time.Millisecond
+			})
+		},
 	} {
 		c := start(t, "touch "+mark)
 		act(c)
@@ -153,7 +164,7 @@ func TestPipeEndStops(t *testing.T) {
 	c := start(t, "trap 'touch "+dir+"/asked; exit 0' TERM; touch "+dir+"/up; while :; do sleep 0.01; done")
 	renew(t, c, time.Minute)
 	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
-	c.pipe.Close()
+	c.orders.Close()
 	if got := c.Wait(); got != ExitLost {
 		t.Errorf("status %d, want %d", got, ExitLost)
 	}
@@ -183,8 +194,67 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 	renew(t, c, time.Minute)
 	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
 	c.cmd.Process.Kill()
+	if got := c.Wait(); got != 137 {
+		t.Errorf("status %d, want that of a killed process, 137", got)
+	}
+	waitDead(t, readFile(pid))
+}
+
+// What the command has started dies with the guardian too, by the parent.
+func TestGroupDiesWithItsGuardian(t *testing.T) {
+	pid := filepath.Join(t.TempDir(), "pid")
+	c := start(t, `sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > `+pid+`.new; mv `+pid+`.new `+pid+`; wait`)
+	renew(t, c, time.Minute)
+	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
+	c.cmd.Process.Kill()
 	c.Wait()
 	waitDead(t, readFile(pid))
+}
+
+// stubborn is a command that does not end when asked; it makes the files up
+// and asked.
+func stubborn(dir string) string {
+	return "trap 'touch " + dir + "/asked' TERM; touch " + dir + "/up; while :; do sleep 0.01; done"
+}
+
+func exists(name string) bool { _, err := os.Stat(name); return err == nil }
+
+// Stop gives the command its grace and no more, far as the deadline may be;
+// a deadline that comes first counts.
+func TestStopHasAGrace(t *testing.T) {
+	for name, c := range map[string]struct{ deadline, grace time.Duration }{
+		"grace first":    {time.Hour, 100 * time.Millisecond},
+		"deadline first": {2 * time.Second, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			child := start(t, stubborn(dir))
+			renew(t, child, max(c.deadline, 20*time.Second))
+			waitFor(t, "the command", func() bool { return exists(dir + "/up") })
+			renew(t, child, c.deadline)
+			child.Stop(c.grace)
+			if got := child.Wait(); got != ExitLost {
+				t.Errorf("status %d, want %d", got, ExitLost)
+			}
+			if !exists(dir + "/asked") {
+				t.Error("the command was not asked first")
+			}
+		})
+	}
+}
+
+// A command that was asked to end is not kept by a renewal that comes late.
+func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
+	dir := t.TempDir()
+	c := startGrace(t, stubborn(dir), "3s")
+	renew(t, c, time.Minute)
+	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
+	renew(t, c, 2*time.Second) // less than the grace
+	waitFor(t, "the question", func() bool { return exists(dir + "/asked") })
+	c.Renew(func() time.Duration { return time.Hour }) // the guardian may be gone
+	if got := c.Wait(); got != ExitLost {
+		t.Errorf("status %d, want %d", got, ExitLost)
+	}
 }
 
 // Either clock is enough: a wall clock that jumped, or a steady one that ran.

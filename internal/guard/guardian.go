@@ -25,8 +25,11 @@ const (
 	ExitNoCmd   = 127 // there is no such command
 )
 
-// pipeFD is where the guardian finds its end of the pipe.
-const pipeFD = 3
+// Where the guardian finds its ends of the pipes.
+const (
+	ordersFD = 3
+	reportFD = 4
+)
 
 // Main is the guardian process: it waits for the first deadline, runs argv
 // under it, and returns the exit status. grace is how long before the
@@ -34,12 +37,13 @@ const pipeFD = 3
 func Main(argv []string, grace time.Duration) int {
 	// The command dies with the thread that started it: keep this one.
 	runtime.LockOSThread()
-	pipe := os.NewFile(pipeFD, "deadlines")
-	if pipe == nil || len(argv) == 0 {
-		fmt.Fprintln(os.Stderr, "guardian: started by hand; use bellwether elect")
+	pipe, report := os.NewFile(ordersFD, "orders"), os.NewFile(reportFD, "report")
+	if len(argv) == 0 || !isPipe(pipe) || !isPipe(report) {
+		fmt.Fprintln(os.Stderr, "bellwether: guardian: started by hand; use bellwether elect")
 		return 2
 	}
-	unix.CloseOnExec(pipeFD)
+	unix.CloseOnExec(ordersFD)
+	unix.CloseOnExec(reportFD)
 	signals := make(chan os.Signal, 16) // more than a person sends while one is handled
 	signal.Notify(signals, forwarded...)
 	orders := make(chan order, 1)
@@ -49,8 +53,13 @@ func Main(argv []string, grace time.Duration) int {
 	if !ok || first.stop || first.due.left() <= 0 {
 		return ExitLost
 	}
-	g := guardian{grace: grace, due: first.due, orders: orders, signals: signals}
+	g := guardian{grace: grace, due: first.due, orders: orders, signals: signals, report: report}
 	return g.run(argv)
+}
+
+func isPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
 // order is one line of the pipe.
@@ -60,15 +69,15 @@ type order struct {
 }
 
 // readOrders hands on the pipe's lines until its end, then closes orders. A
-// line that makes no sense is taken for a stop: the safe side.
+// line that makes no sense is an end too: the safe side.
 func readOrders(pipe io.Reader, orders chan<- order) {
 	defer close(orders)
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		due, stop, err := parseLine(lines.Text())
-		orders <- order{due, stop || err != nil}
-		if stop || err != nil {
+		if err != nil {
 			return
 		}
+		orders <- order{due, stop}
 	}
 }
 
@@ -78,11 +87,11 @@ type guardian struct {
 	due     deadline
 	orders  <-chan order
 	signals <-chan os.Signal
+	report  io.Writer
 
-	pid     int
-	asked   bool // SIGTERM was sent because the claim ends
-	killed  bool
-	stopped bool // the parent said stop: no renewal counts any more
+	pid    int
+	asked  bool // SIGTERM was sent because the claim ends; no renewal counts any more
+	killed bool
 }
 
 func (g *guardian) run(argv []string) int {
@@ -98,6 +107,7 @@ func (g *guardian) run(argv []string) int {
 		return ExitNotExec
 	}
 	g.pid = cmd.Process.Pid
+	fmt.Fprintln(g.report, g.pid)
 	done := make(chan struct{})
 	go func() {
 		cmd.Wait() // the status is read from ProcessState below
@@ -122,18 +132,24 @@ func (g *guardian) watch(done <-chan struct{}) {
 		case s := <-g.signals:
 			syscall.Kill(-g.pid, s.(syscall.Signal))
 		case o, ok := <-g.orders:
-			if !ok {
-				g.orders = nil
-			}
-			if !ok || o.stop {
-				g.stopped = true
-				g.ask()
-			} else if !g.stopped {
-				g.due = o.due
-			}
+			g.obey(o, ok)
 		case <-timer.C:
 		}
 		timer.Reset(g.enforce())
+	}
+}
+
+// obey takes an order; ok is false at the end of the pipe.
+func (g *guardian) obey(o order, ok bool) {
+	switch {
+	case !ok:
+		g.orders = nil
+		g.ask()
+	case o.stop:
+		g.due = g.due.earlier(o.due)
+		g.ask()
+	case !g.asked:
+		g.due = o.due
 	}
 }
 
