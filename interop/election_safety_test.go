@@ -335,3 +335,40 @@ func TestElectionSurvivesServerRestart(t *testing.T) {
 		}
 	})
 }
+
+// TestElectionProofNeedsADelay: Bellwether says for how long it may not know
+// of a ping, so that a usual timeout is enough. ZooKeeper does not: with 14 s
+// assumed, the same timeout proves nothing, and the handle says so.
+func TestElectionProofNeedsADelay(t *testing.T) {
+	eachShared(t, func(t *testing.T, s *target.Server) {
+		c, err := zk.Connect(t.Context(), s.Addr, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		e, err := recipe.NewElection(c, fresh("proof")+"/job", "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitPublished(t, h)
+		if err := c.Sync(t.Context(), "/"); err != nil { // behind the question for the delay
+			t.Fatal(err)
+		}
+		if says := s.Kind == target.Bellwether; c.Lease().DelayKnown != says {
+			t.Errorf("lease is %+v", c.Lease())
+		}
+		var none *recipe.NoProof
+		if s.Kind == target.Apache && !errors.As(h.Proof(), &none) {
+			t.Errorf("proof is %v", h.Proof())
+		}
+		for end := time.Now().Add(electionWait); s.Kind == target.Bellwether && h.Proof() != nil; <-time.After(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("proof is %v", h.Proof())
+			}
+		}
+	})
+}

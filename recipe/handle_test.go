@@ -31,6 +31,29 @@ func TestChecklist09DeadlineEndsTheHandle(t *testing.T) {
 	})
 }
 
+// TestOldSessionProvesNoMoreThanANewOne: the client was connected long before
+// the election was made, and the last proof is as old as may be. Found when a
+// handle counted from the election's making, without the delay.
+func TestOldSessionProvesNoMoreThanANewOne(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		for range 7 {
+			time.Sleep(700 * time.Millisecond)
+			e, err := NewElection(c, parent, "a", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := campaign(t, e)
+			if left, most := h.Left(), c.Lease().Left(); left > most || left < most-time.Millisecond {
+				t.Errorf("%v left of a handle, %v of its session", left, most)
+			}
+			if err := e.Resign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // TestPingsKeepTheHandle for a day.
 func TestPingsKeepTheHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {

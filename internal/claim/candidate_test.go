@@ -29,7 +29,8 @@ type candidate struct {
 	paused  bool
 	woken   int
 
-	rate      float64 // of its clocks
+	rate      float64       // of its clocks
+	origin    time.Duration // of the world's time, when they began to count
 	suspended time.Duration
 	set       time.Duration // the wall clock was set by this
 }
@@ -38,6 +39,7 @@ const modelParent = "/app/job"
 
 func (w *world) join(naming Naming) *candidate {
 	c := &candidate{id: len(w.candidates), naming: naming, rate: 1 + float64(w.choose(11)-5)/1000}
+	c.origin = time.Duration(w.choose(3)) * 1000 * time.Second
 	w.candidates = append(w.candidates, c)
 	w.campaign(c)
 	return c
@@ -62,7 +64,7 @@ func (w *world) campaign(c *candidate) {
 
 // clock is the candidate's reading of its two clocks.
 func (w *world) clock(c *candidate) Moment {
-	t := time.Duration(float64(w.now) * c.rate)
+	t := time.Duration(float64(w.now-c.origin) * c.rate)
 	if w.broken.oneClock {
 		return Moment{Mono: t - c.suspended, Wall: t - c.suspended}
 	}

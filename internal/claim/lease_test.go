@@ -58,14 +58,14 @@ func TestElapsedTimeIsTheLargerClock(t *testing.T) {
 func TestSmallestTimeoutCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l Lease
-		least, latest := time.Duration(1<<62), time.Duration(0)
+		least, latest := time.Duration(1<<62), time.Duration(-1<<62)
 		for range rapid.IntRange(1, 8).Draw(t, "n") {
 			timeout := time.Duration(rapid.Int64Range(1, 1e11).Draw(t, "timeout"))
-			sent := time.Duration(rapid.Int64Range(0, 1e11).Draw(t, "sent"))
-			l.renew(Lease{Sent: Moment{sent, sent}, Timeout: timeout})
+			sent := time.Duration(rapid.Int64Range(-1e11, 1e11).Draw(t, "sent"))
+			l.renew(Lease{Sent: Moment{sent, sent}, Timeout: timeout, Delay: time.Hour})
 			least, latest = min(least, timeout), max(latest, sent)
-			if l.Timeout != least || l.Sent.Mono != latest {
-				t.Fatalf("%+v, want timeout %v of %v", l, least, latest)
+			if l.Timeout != least || l.Sent.Mono != latest || l.Delay != time.Hour {
+				t.Fatalf("%+v, want timeout %v of %v, an hour's delay", l, least, latest)
 			}
 		}
 	})
