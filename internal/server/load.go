@@ -10,8 +10,8 @@ import (
 var errEmptyNotAllowed = errors.New("the data directory has no history and db.autocreate is false; " +
 	"create an empty file named initialize in dataDir, or check that dataDir is the right one")
 
-// load fills the tree from disk. An empty directory gets its first snapshot,
-// so that there is always one that the log continues.
+// load fills the tree from disk. What is not on disk yet gets there as a
+// snapshot, so that there is always one that the log continues.
 func (s *Server) load() error {
 	start := time.Now()
 	loader := s.tree.Loader()
@@ -22,7 +22,8 @@ func (s *Server) load() error {
 	for _, n := range res.Notes {
 		s.log.Warn(n)
 	}
-	for _, p := range loader.Finish() {
+	removed := loader.Finish()
+	for _, p := range removed {
 		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
 	}
 	for _, h := range s.tree.Happenings() {
@@ -31,9 +32,11 @@ func (s *Server) load() error {
 	if res.LastZxid < 0 {
 		return errEmptyNotAllowed
 	}
-	if res.Snapshot < 0 { // an empty directory, or logs alone with snapshot.trust.empty
+	// An empty directory, logs alone with snapshot.trust.empty, or a tree that
+	// is no longer what snapshot and log make of it.
+	if res.Snapshot < 0 || len(removed) > 0 {
 		if _, err := s.store.WriteSnapshot(res.LastZxid, s.tree.Snapshot()); err != nil {
-			return fmt.Errorf("first snapshot: %w", err)
+			return fmt.Errorf("snapshot at the start: %w", err)
 		}
 	}
 	zxid, digest := s.tree.Digest()

@@ -147,7 +147,10 @@ func (l *Loader) Txn(txn *wire.Txn) error {
 }
 
 // Finish ends loading: it removes the ephemerals of sessions that are not
-// open, which no transaction will, and returns their paths, sorted.
+// open, which no transaction will, and returns their paths, sorted. Where it
+// returns any, a snapshot must be written before anything more is logged: a
+// log replayed over the older one would find them there again, in the place of
+// what was created since.
 func (l *Loader) Finish() []string {
 	t := l.t
 	t.mu.Lock()

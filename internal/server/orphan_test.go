@@ -1,0 +1,50 @@
+package server
+
+import (
+	"testing"
+
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// orphaned is a tree whose snapshot lacks its sessions.
+type orphaned struct{ *tree.Snapshot }
+
+func (orphaned) Sessions(func(wire.SessionID, int32) error) error { return nil }
+
+// An ephemeral of a session that the data directory does not know is removed
+// at the start. What is created in its place stays, also after the next start:
+// the history must not be replayed over the old one.
+func TestOrphanedEphemeralIsRemovedForGood(t *testing.T) {
+	disk := store.NewMem(1)
+	st, err := store.Open(disk, storeOptions(testConfig()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := tree.New(tree.Options{})
+	if _, err := st.Load(old.Loader()); err != nil {
+		t.Fatal(err)
+	}
+	old.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Type: wire.OpCreate},
+		Body: &wire.CreateTxn{Path: "/leader", Data: []byte("gone"), ACL: wire.OpenACL(), Ephemeral: true, ParentCversion: 1}})
+	if _, err := st.WriteSnapshot(0, orphaned{old.Snapshot()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first := start(t, Options{FS: disk})
+	c := first.connect()
+	leader := create("/leader", "new")
+	leader.Flags = wire.FlagEphemeral
+	c.must(wire.OpCreate, leader, nil)
+	if err := first.end(); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, Options{FS: disk}).dial()
+	again.handshake(wire.ConnectRequest{TimeoutMS: 5000, Session: c.session.Session, Password: c.session.Password})
+	if got := again.data("/leader"); got != "new" {
+		t.Errorf("data is %q", got)
+	}
+}
