@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"bellwether/wire"
 )
@@ -28,8 +29,9 @@ type call struct {
 	// write: when the answer is lost the outcome matters, so it is not sent again.
 	write bool
 	left  bool // nobody waits any more
-	// session is the one it was last sent in.
-	session wire.SessionID
+	// session is the one it was last sent in, pin the only one it may be sent
+	// in, 0 for any.
+	session, pin wire.SessionID
 
 	header   wire.ReplyHeader
 	reply    []byte // header and body of the answer
@@ -40,6 +42,8 @@ type call struct {
 	// which places them exactly among the events.
 	watch  *Watch
 	stream *Stream
+	// removes is the kind of watches that a removeWatches is about.
+	removes wire.WatcherType
 	// cred is kept for later connections once it is accepted.
 	cred *Auth
 	// then is called in place of waking somebody, with Client.mu held.
@@ -67,6 +71,18 @@ func (c *Client) newCall(op wire.OpCode) *call {
 		k = &call{c: c, answered: make(chan struct{}, 1)}
 	}
 	k.op, k.write = op, op.IsWrite()
+	return k
+}
+
+// ownCall is a request of the client's own, to be put on a list at once. Then
+// gets its answer. Client.mu is held.
+func (c *Client) ownCall(op wire.OpCode, req wire.Record, then func(*call)) *call {
+	k := c.newCall(op)
+	k.then = then
+	if err := k.encode(req); err != nil {
+		panic(fmt.Sprintf("zk: own request %v cannot be encoded: %v", op, err))
+	}
+	c.waiting++
 	return k
 }
 
@@ -110,6 +126,9 @@ func (k *call) setWatchFlag(on bool) {
 		k.frame[len(k.frame)-1] = 1
 	}
 }
+
+func (k *call) addsStream() bool { return k.stream != nil }
+func (k *call) setsWatch() bool  { return k.stream != nil || k.watch != nil }
 
 // decode fills resp from the answer. With alias the strings of resp share the
 // reply's memory, which is then no longer the call's.
@@ -221,7 +240,8 @@ func (c *Client) prepare(ctx context.Context, k *call, req wire.Record) error {
 // wait hands the call over and waits for its answer. After an error the call
 // is gone.
 func (c *Client) wait(ctx context.Context, k *call) error {
-	if err := c.submit(k, pinned(ctx)); err != nil {
+	k.pin = pinned(ctx)
+	if err := c.submit(k); err != nil {
 		k.free()
 		return err
 	}
@@ -233,12 +253,11 @@ func (c *Client) wait(ctx context.Context, k *call) error {
 	}
 }
 
-// submit puts the call at the end of the queue. Where it is pinned to a
-// session it never leaves that one: a queue ends with its session.
-func (c *Client) submit(k *call, pin wire.SessionID) error {
+// submit puts the call at the end of the queue.
+func (c *Client) submit(k *call) error {
 	c.mu.Lock()
 	err := c.over
-	if err == nil && pin != 0 && pin != c.sess.ID {
+	if err == nil && k.pin != 0 && k.pin != c.sess.ID {
 		err = ErrSessionExpired
 	}
 	if err == nil && c.waiting >= c.opt.QueueMax {

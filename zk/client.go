@@ -194,13 +194,7 @@ func (c *Client) beginClose() time.Duration {
 		c.kill() // nothing to end
 		return limit
 	}
-	k := c.newCall(wire.OpCloseSession)
-	if err := k.encode(nil); err != nil {
-		panic("zk: closeSession cannot be encoded: " + err.Error())
-	}
-	k.then = func(k *call) { c.ended = c.ended || k.err == nil }
-	c.waiting++
-	c.queue.push(k)
+	c.queue.push(c.ownCall(wire.OpCloseSession, nil, func(k *call) { c.ended = c.ended || k.err == nil }))
 	c.wakeWriter()
 	return limit
 }

@@ -298,13 +298,8 @@ func (c *Client) prime(l *link) []byte {
 	defer c.mu.Unlock()
 	var out []byte
 	c.watches.again(l, c.zxidAnswered, func(op wire.OpCode, req wire.Record) {
-		k := c.newCall(op)
-		k.then = c.watchesAnswered
-		if err := k.encode(req); err != nil {
-			panic(fmt.Sprintf("zk: own request %v cannot be encoded: %v", op, err))
-		}
+		k := c.ownCall(op, req, c.watchesAnswered)
 		k.setXid(wire.XidSetWatches)
-		c.waiting++
 		l.sets.push(k)
 		out = append(out, k.frame...)
 	})

@@ -126,12 +126,7 @@ func (c *Client) askDelay(l *link) *call {
 		return nil
 	}
 	l.asked = true
-	k := c.newCall(wire.OpSync)
-	if err := k.encode(&wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}); err != nil {
-		panic("zk: sync cannot be encoded: " + err.Error())
-	}
-	k.then = func(k *call) { c.delayAnswered(l, k) }
-	return k
+	return c.ownCall(wire.OpSync, &wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}, func(k *call) { c.delayAnswered(l, k) })
 }
 
 // delayAnswered learns the delay; a server that does not know the question

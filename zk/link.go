@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,7 @@ type link struct {
 	delay     time.Duration
 	asked     bool // for the delay
 	leaving   bool // sends nothing more; ends when all is answered
+	adding    int  // how many addWatch are in sent
 	support   *support
 }
 
@@ -210,21 +212,35 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	}
 	l.support.learn(k.op, h)
 	l.leaving = l.leaving || l.support.denies(k.op) // the server will cut it
-	if k.watch != nil && !k.left {
+	if k.watch != nil && err == nil && !k.left {
 		c.watches.registerAnswered(k, h.Err)
 	}
-	if k.stream != nil && !k.left && h.Err == wire.OK {
+	added := k.stream != nil
+	if added {
+		l.adding--
+	}
+	if added && err == nil && !k.left && h.Err == wire.OK {
 		c.watches.addStream(k.stream)
 	}
 	if h.Err == wire.ErrSessionClosedRequireAuth {
 		c.fatal = h.Err
 	}
 	c.finish(k, err)
-	drained := l.leaving && l.sent.head == nil
+	awaited := added || c.ended || l.leaving && l.sent.head == nil
 	c.mu.Unlock()
-	if drained {
+	if awaited {
 		c.wakeWriter()
 	}
+}
+
+// awaits reports whether a request of that kind about the path is unanswered.
+func (l *link) awaits(path string, is func(*call) bool) bool {
+	for k := l.sent.head; k != nil; k = k.next {
+		if k.path == path && is(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // acknowledged finishes the oldest auth or setWatches.
@@ -237,7 +253,7 @@ func (c *Client) acknowledged(l *link, list *callList, h wire.ReplyHeader) error
 	}
 	k.header = h
 	l.support.learn(k.op, h)
-	if k.cred != nil && h.Err == wire.OK {
+	if k.cred != nil && h.Err == wire.OK && !slices.ContainsFunc(c.creds, k.cred.equal) {
 		c.creds = append(c.creds, *k.cred)
 	}
 	c.finish(k, nil)

@@ -57,26 +57,31 @@ func ChildrenOp(path string) Op { return Op{op: wire.OpGetChildren, path: path} 
 // one fails, the error is an OpError with its path and reason, and the
 // results hold the code of each: ErrRuntimeInconsistency for those behind it.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
-	req, at, err := c.multiRequest(ops, false)
-	if err != nil {
-		return nil, opError(wire.OpMulti, pathAt(ops, at), err)
-	}
-	var resp wire.MultiResponse
-	k := c.newCall(wire.OpMulti)
-	if err := c.do(ctx, k, pathAt(ops, 0), req, &resp); err != nil {
-		return nil, err
-	}
-	k.free()
-	if len(resp.Results) != len(ops) {
-		return nil, opError(wire.OpMulti, pathAt(ops, 0), &LostError{c.Session().ID, protocolErrorf("%d results for %d operations", len(resp.Results), len(ops))})
-	}
-	results := c.results(resp.Results)
+	results, err := c.multi(ctx, wire.OpMulti, ops)
 	for i, r := range results {
 		if r.Err != nil && r.Err != wire.ErrRuntimeInconsistency {
 			return results, opError(ops[i].op, ops[i].path, r.Err)
 		}
 	}
-	return results, nil
+	return results, err
+}
+
+// multi is a Multi or MultiRead as the server answers it.
+func (c *Client) multi(ctx context.Context, op wire.OpCode, ops []Op) ([]Result, error) {
+	req, at, err := c.multiRequest(ops, op == wire.OpMultiRead)
+	if err != nil {
+		return nil, opError(op, pathAt(ops, at), err)
+	}
+	var resp wire.MultiResponse
+	k := c.newCall(op)
+	if err := c.do(ctx, k, pathAt(ops, 0), req, &resp); err != nil {
+		return nil, err
+	}
+	defer k.free()
+	if len(resp.Results) != len(ops) {
+		return nil, opError(op, pathAt(ops, 0), k.fate(protocolErrorf("%d results for %d operations", len(resp.Results), len(ops))))
+	}
+	return c.results(resp.Results), nil
 }
 
 func pathAt(ops []Op, i int) string {
@@ -148,24 +153,11 @@ func (c *Client) results(in []wire.OpResult) []Result {
 // one request. Each succeeds or fails by itself, see Result.Err. To servers before 3.6 it
 // sends single reads.
 func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
-	req, at, err := c.multiRequest(ops, true)
-	if err != nil {
-		return nil, opError(wire.OpMultiRead, pathAt(ops, at), err)
-	}
-	var resp wire.MultiResponse
-	k := c.newCall(wire.OpMultiRead)
-	err = c.do(ctx, k, pathAt(ops, 0), req, &resp)
+	results, err := c.multi(ctx, wire.OpMultiRead, ops)
 	if errors.Is(err, ErrUnsupported) {
 		return c.singleReads(ctx, ops)
 	}
-	if err != nil {
-		return nil, err
-	}
-	k.free()
-	if len(resp.Results) != len(ops) {
-		return nil, opError(wire.OpMultiRead, pathAt(ops, 0), protocolErrorf("%d results for %d operations", len(resp.Results), len(ops)))
-	}
-	return c.results(resp.Results), nil
+	return results, err
 }
 
 // singleReads does the same without multiRead.

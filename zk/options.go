@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -42,7 +43,8 @@ type Options struct {
 	// refused one finishes the client with ErrAuthFailed.
 	Auth []Auth
 	// SASL starts an exchange for a new connection to the server named
-	// host:port; nil means none. See DigestMD5.
+	// host:port; nil means none. Its error costs that attempt to connect; one of
+	// Step, or a refusal, finishes the client with ErrAuthFailed. See DigestMD5.
 	SASL func(ctx context.Context, server string) (SASL, error)
 
 	// Dial opens connections; nil is a net.Dialer. Address is IP:port.
@@ -80,6 +82,8 @@ type Auth struct {
 	Scheme string
 	Data   []byte
 }
+
+func (a *Auth) equal(b Auth) bool { return a.Scheme == b.Scheme && bytes.Equal(a.Data, b.Data) }
 
 // SASL is one exchange of tokens over one connection. Step gets the server's
 // token, nil at first, and returns the next one to send. It is called until it

@@ -42,6 +42,31 @@ func TestPinnedCallsEndWithTheirSession(t *testing.T) {
 	})
 }
 
+// TestPinnedCallsDoNotLeaveAReadOnlyServer: the session that a read-only
+// server opened ends without an expiry when another server opens one.
+func TestPinnedCallsDoNotLeaveAReadOnlyServer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			resp := e.accept(req)
+			resp.ReadOnly = p.n == 0
+			return resp
+		}
+		c := e.open(Options{ReadOnly: true})
+		waitFor(t, c, ReadOnly)
+		synctest.Wait()
+		ctx := InSession(t.Context(), c.Session().ID)
+		e.cut()
+		synctest.Wait()
+		if _, _, err := c.Create(ctx, "/a", nil, Ephemeral); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+			t.Errorf("pinned create: %v, want ErrSessionExpired", err)
+		}
+		if slices.Contains(e.log(), "create2 /a") {
+			t.Error("the pinned create reached the server")
+		}
+	})
+}
+
 // TestClosingProvesNothing shows that the lease ends before a server can know
 // of the close, even while pings are answered.
 func TestClosingProvesNothing(t *testing.T) {

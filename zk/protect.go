@@ -18,6 +18,9 @@ import (
 // ErrSessionExpired for an ephemeral.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
 	p := protected{c: c, spec: specOf(opts), data: data}
+	if !validPath(path, p.spec.mode&Sequential != 0) {
+		return "", wire.Stat{}, opError(wire.OpCreate, path, ErrBadArguments)
+	}
 	cut := strings.LastIndexByte(path, '/') + 1
 	var nonce [16]byte
 	rand.Read(nonce[:])
@@ -58,6 +61,7 @@ func (p *protected) run(ctx context.Context) (string, wire.Stat, error) {
 			return made, stat, err
 		}
 		p.owner = lost.Session
+		ctx = p.bound(ctx)
 		made, stat, found, e := p.findAnywhere(ctx)
 		switch {
 		case found:
@@ -73,11 +77,19 @@ func (p *protected) run(ctx context.Context) (string, wire.Stat, error) {
 
 func (p *protected) ephemeral() bool { return p.spec.mode&Ephemeral != 0 }
 
-// findAnywhere goes on in the next session where the znode outlives this one.
+// bound binds the calls about an ephemeral to its session, with which it goes.
+func (p *protected) bound(ctx context.Context) context.Context {
+	if p.ephemeral() {
+		return InSession(ctx, p.owner)
+	}
+	return ctx
+}
+
+// findAnywhere goes on in the next session unless the context is bound to one.
 func (p *protected) findAnywhere(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
 	for {
 		made, stat, found, err = p.find(ctx)
-		if p.ephemeral() || !errors.Is(err, ErrSessionExpired) || p.c.isFinished() {
+		if pinned(ctx) != 0 || !errors.Is(err, ErrSessionExpired) || p.c.isFinished() {
 			return made, stat, found, err
 		}
 	}
@@ -88,9 +100,6 @@ func (p *protected) findAnywhere(ctx context.Context) (made string, stat wire.St
 func (p *protected) find(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
 	if err = p.c.Sync(ctx, p.dir); err != nil {
 		return "", stat, false, err
-	}
-	if p.ephemeral() && p.c.Session().ID != p.owner {
-		return "", stat, false, ErrSessionExpired
 	}
 	names, _, err := p.c.Children(ctx, p.dir)
 	if err != nil && !errors.Is(err, ErrNoNode) {
@@ -121,7 +130,7 @@ func (p *protected) tidy() {
 		return // an ephemeral ends with the session
 	}
 	c.clean(func(ctx context.Context) {
-		if err := p.remove(ctx); err != nil {
+		if err := p.remove(p.bound(ctx)); err != nil {
 			c.opt.Logger.Warn("a created znode may be left over", "path", p.path, "err", err)
 		}
 	})

@@ -142,6 +142,30 @@ func TestCreateProtectedAcrossSessions(t *testing.T) {
 	}
 }
 
+// A caller that is bound to a session learns with it that the outcome is
+// unknown; the znode, which outlives the session, is removed all the same.
+func TestCreateProtectedBoundToASession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newShelf(t, "lost")
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n == 1 {
+				return refused()
+			}
+			return e.accept(req)
+		}
+		c := e.connect(Options{})
+		_, _, err := c.CreateProtected(InSession(t.Context(), c.Session().ID), "/n_", nil, Sequential)
+		if !isLost(err) {
+			t.Errorf("error is %v, want an unknown outcome", err)
+		}
+		waitFor(t, c, Connected)
+		synctest.Wait()
+		if nodes := e.names(); len(nodes) != 0 {
+			t.Errorf("the server still has %q", nodes)
+		}
+	})
+}
+
 // Errors of the tree come through, with the path that was given.
 func TestCreateProtectedFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {

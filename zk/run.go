@@ -134,15 +134,17 @@ func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 		return out, false, err
 	}
 	if k := c.askDelay(l); k != nil {
-		c.waiting++
 		c.queue.pushFront(k)
 	}
 	for k := c.queue.head; k != nil; k = c.queue.head {
 		if len(out) >= batchMax {
 			return out, true, nil
 		}
-		if l.support.denies(k.op) {
-			c.finish(k, ErrUnsupported)
+		if k.watch != nil && l.adding > 0 && l.awaits(k.path, (*call).addsStream) {
+			return out, false, nil // its answer decides whether the server shall watch for k too
+		}
+		if over, err := c.isOverUnsent(l, k); over {
+			c.finish(k, err)
 			continue
 		}
 		c.queue.remove(k)
@@ -150,6 +152,20 @@ func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 		out = append(out, k.frame...)
 	}
 	return out, false, nil
+}
+
+// isOverUnsent reports whether a queued call need not or must not be sent on
+// this link, and with which error it ends then.
+func (c *Client) isOverUnsent(l *link, k *call) (bool, error) {
+	switch {
+	case l.support.denies(k.op):
+		return true, ErrUnsupported
+	case k.pin != 0 && k.pin != l.session:
+		return true, ErrSessionExpired
+	case k.op == wire.OpRemoveWatches: // what comes behind it sets its watch anew
+		return c.watches.needed(k.path, k.removes) || l.awaits(k.path, (*call).setsWatch), nil
+	}
+	return false, nil
 }
 
 // dispatch numbers a call and puts it where its answer is looked for.
@@ -162,6 +178,9 @@ func (c *Client) dispatch(l *link, k *call) {
 	}
 	if k.watch != nil {
 		k.setWatchFlag(!c.watches.covered(k))
+	}
+	if k.stream != nil {
+		l.adding++
 	}
 	k.setXid(c.nextXid())
 	l.sent.push(k)

@@ -23,7 +23,7 @@ func (c *Client) exchangeSASL(ctx context.Context, l *link) error {
 	}
 	x, err := c.opt.SASL(ctx, net.JoinHostPort(l.address.name, l.address.port))
 	if err != nil {
-		return &credentialError{"sasl", err}
+		return fmt.Errorf("SASL: %w", err)
 	}
 	var challenge []byte
 	for range saslStepsMax {

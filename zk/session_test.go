@@ -224,6 +224,24 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// The answer alone ends the client, whether or not the server hangs up.
+func TestCloseDoesNotWaitForTheEndOfTheConnection(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpCloseSession {
+				p.reply(h.Xid, 0, nil)
+			}
+			return h.Op == wire.OpCloseSession
+		}
+		c := e.connect(Options{})
+		began := time.Now()
+		if err := c.Close(t.Context()); err != nil || time.Since(began) != 0 {
+			t.Errorf("close: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
 func TestCloseOutlivesALostConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

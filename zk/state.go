@@ -11,8 +11,8 @@ import (
 // State is what a client can do now.
 type State int
 
-// The states. Closed and AuthFailed are final; Expired is final with
-// Options.OneSession, otherwise Connecting follows it.
+// The states. Closed is final. Nothing but Closed follows AuthFailed and, with
+// Options.OneSession, Expired; otherwise Connecting follows Expired.
 const (
 	Connecting State = iota // no connection; the session, if there is one, may live on
 	Connected

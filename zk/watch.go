@@ -71,16 +71,16 @@ func (w *Watch) Remove(ctx context.Context) error {
 	if stood {
 		w.end(Event{}, wire.ErrNoWatcher)
 	}
-	free := stood && c.link != nil && !c.watches.needed(w.path, false, w.kind)
+	linked := c.link != nil
 	c.mu.Unlock()
-	if !free {
+	if !stood || !linked {
 		return nil
 	}
-	kind := wire.WatcherData
+	typ := wire.WatcherData
 	if w.kind == childWatch {
-		kind = wire.WatcherChildren
+		typ = wire.WatcherChildren
 	}
-	return c.removeWatches(ctx, w.path, kind)
+	return c.removeWatches(ctx, w.path, typ)
 }
 
 // Stream is a watch that stays: every event from the moment of AddWatch to
@@ -101,7 +101,8 @@ type Stream struct {
 // AddWatch watches a path, which need not exist, for every event: its own and
 // those of its direct children's coming and going, or with
 // wire.WatchPersistentRecursive the creation, deletion and change of the
-// whole subtree. Servers before 3.6 give ErrUnsupported.
+// whole subtree. Servers before 3.6 give ErrUnsupported; those before 3.9 keep
+// one mode at a path, the last one that a client asked for.
 func (c *Client) AddWatch(ctx context.Context, path string, mode wire.AddWatchMode) (*Stream, error) {
 	full, err := c.abs(path, false)
 	if err == nil && mode != wire.WatchPersistent && mode != wire.WatchPersistentRecursive {
@@ -206,20 +207,27 @@ func (s *Stream) Close(ctx context.Context) error {
 	c.mu.Lock()
 	stood := c.watches.dropStream(s)
 	s.end(ErrClosed)
-	free := stood && c.link != nil && !c.watches.needed(s.path, true, 0)
+	linked := c.link != nil
 	c.mu.Unlock()
-	if !free {
+	if !stood || !linked {
 		return nil
 	}
 	return c.removeWatches(ctx, s.path, wire.WatcherAny)
 }
 
-// removeWatches tells the server; that it has no such watch, or does not know
-// how to remove one, is as good.
-func (c *Client) removeWatches(ctx context.Context, path string, kind wire.WatcherType) error {
+// removal is removeWatches of which nobody waits for the answer. Client.mu is held.
+func (c *Client) removal(path string, typ wire.WatcherType) *call {
+	k := c.ownCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ}, func(*call) {})
+	k.path, k.removes = path, typ
+	return k
+}
+
+// removeWatches tells the server, if nothing else relies on its watches by
+// then; that it has no such watch, or does not know how to remove one, is as good.
+func (c *Client) removeWatches(ctx context.Context, path string, typ wire.WatcherType) error {
 	k := c.newCall(wire.OpRemoveWatches)
-	k.path = path
-	err := c.do(ctx, k, c.rel(path), &wire.WatchesRequest{Path: path, Type: kind}, nil)
+	k.path, k.removes = path, typ
+	err := c.do(ctx, k, c.rel(path), &wire.WatchesRequest{Path: path, Type: typ}, nil)
 	if err == nil {
 		k.free()
 		return nil

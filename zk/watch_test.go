@@ -1,10 +1,12 @@
 package zk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -385,6 +387,127 @@ func TestRemoveTellsTheServerOnce(t *testing.T) {
 		}
 		if got := count(e.log(), "removeWatches /s"); got != 1 {
 			t.Errorf("%d removals at /s, want 1", got)
+		}
+	})
+}
+
+// A watch is not removed on the server while a request is under way that
+// relies on it: there would be none for its answer.
+func TestRemoveBesideAWatchUnderWay(t *testing.T) {
+	type next func(context.Context) (Event, error)
+	for name, again := range map[string]func(context.Context, *Client) (next, error){
+		"watch": func(ctx context.Context, c *Client) (next, error) {
+			_, _, w, err := c.GetW(ctx, "/a")
+			return w.Wait, err
+		},
+		"stream": func(ctx context.Context, c *Client) (next, error) {
+			s, err := c.AddWatch(ctx, "/a", wire.WatchPersistent)
+			return s.Next, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newEnsemble(t)
+				slow := make(chan struct{})
+				var asked atomic.Int64
+				e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
+					if h.Op != wire.OpPing && asked.Add(1) == 2 {
+						<-slow
+					}
+					return false
+				}
+				c := e.connect(Options{})
+				_, _, w, err := c.GetW(t.Context(), "/a")
+				fine(t, w, err)
+				got := make(chan error, 1)
+				go func() {
+					wait, err := again(t.Context(), c)
+					if err == nil {
+						_, err = wait(t.Context())
+					}
+					got <- err
+				}()
+				synctest.Wait()
+				if err := w.Remove(t.Context()); err != nil {
+					t.Error(err)
+				}
+				close(slow)
+				synctest.Wait()
+				if got := e.log(); slices.Contains(got, "removeWatches /a") {
+					t.Errorf("requests are %q: the server watches no more", got)
+				}
+				e.peer().event(101, wire.EventNodeDataChanged, "/a")
+				if err := <-got; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Servers before 3.9 forget a stream when a read sets a watch at its path. A
+// read behind an addWatch therefore waits for the answer to that.
+func TestOneShotBehindAStreamUnderWay(t *testing.T) {
+	for _, code := range []wire.Code{wire.OK, wire.ErrThrottledOp} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				e := newWatching(t)
+				serve, slow := e.serve, make(chan struct{})
+				e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+					if h.Op == wire.OpAddWatch {
+						<-slow
+						p.reply(h.Xid, code, nil)
+						return true
+					}
+					return serve(p, h, body)
+				}
+				c := e.connect(Options{})
+				go c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+				synctest.Wait()
+				go c.GetW(t.Context(), "/a")
+				synctest.Wait()
+				close(slow)
+				synctest.Wait()
+				if want := []bool{code != wire.OK}; !slices.Equal(e.watchFlags(), want) {
+					t.Errorf("watch flags are %v, want %v", e.watchFlags(), want)
+				}
+			})
+		})
+	}
+}
+
+// A server need not go on about a path of which nobody hears any more.
+func TestOverflowTellsTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{StreamMax: 1})
+		s, _ := c.AddWatch(t.Context(), "/a", wire.WatchPersistent)
+		for i := range 3 {
+			e.peer().event(wire.Zxid(i), wire.EventNodeDataChanged, "/a")
+		}
+		synctest.Wait()
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := count(e.log(), "removeWatches /a"); got != 1 {
+			t.Errorf("%d removals at /a, want 1", got)
+		}
+	})
+}
+
+// An answer that nobody gets registers no watch.
+func TestNoWatchWithoutItsAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{ReplyMax: 100})
+		var large *TooLargeError
+		if _, _, w, err := c.GetW(t.Context(), "/"+strings.Repeat("x", 100)); w != nil || !errors.As(err, &large) {
+			t.Errorf("watch is %v, error %v", w, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if got := c.watches.once[dataWatch]; len(got) > 0 {
+			t.Errorf("watches are %v", got)
 		}
 	})
 }

@@ -86,7 +86,10 @@ func (c *Client) notify(z wire.Zxid, e wire.WatcherEvent) {
 	default:
 		return
 	}
-	t.feed(e, event)
+	for _, s := range t.feed(e, event) {
+		c.queue.push(c.removal(s.path, wire.WatcherAny))
+		c.wakeWriter()
+	}
 }
 
 // fire ends the one-shot watches of a kind at a path.
@@ -97,18 +100,23 @@ func (t *watches) fire(kind watchKind, path string, e Event) {
 	delete(t.once[kind], path)
 }
 
-// feed hands an event to the streams at its path and, recursive ones, above it.
-func (t *watches) feed(e wire.WatcherEvent, event Event) {
+// feed hands an event to the streams at its path and, recursive ones, above
+// it. Those that overflow by it are dropped and returned.
+func (t *watches) feed(e wire.WatcherEvent, event Event) (full []*Stream) {
 	if len(t.streams) == 0 {
-		return
+		return nil
 	}
 	for at := e.Path; at != ""; at = parentOf(at) {
-		for _, s := range slices.Clone(t.streams[at]) {
+		for _, s := range t.streams[at] {
 			if s.wants(e, at) && !s.push(event) {
-				t.dropStream(s)
+				full = append(full, s)
 			}
 		}
 	}
+	for _, s := range full {
+		t.dropStream(s)
+	}
+	return full
 }
 
 // dropStream takes a stream out of the table. It reports whether it stood there.
@@ -139,21 +147,12 @@ func (t *watches) dropWatch(w *Watch) bool {
 	return true
 }
 
-// needed: something else of this client relies on the server's watches of
-// this kind at the path. Removing those of a stream removes all kinds.
-func (t *watches) needed(path string, stream bool, kind watchKind) bool {
-	if len(t.streams[path]) > 0 {
-		return true
-	}
-	child := len(t.once[childWatch][path]) > 0
-	data := len(t.once[dataWatch][path])+len(t.once[existWatch][path]) > 0
-	switch {
-	case stream:
-		return child || data
-	case kind == childWatch:
-		return child
-	}
-	return data
+// needed: something of this client relies on the server's watches of this
+// type at the path. Streams rely on every type.
+func (t *watches) needed(path string, typ wire.WatcherType) bool {
+	child := typ != wire.WatcherData && len(t.once[childWatch][path]) > 0
+	data := typ != wire.WatcherChildren && len(t.once[dataWatch][path])+len(t.once[existWatch][path]) > 0
+	return child || data || len(t.streams[path]) > 0
 }
 
 // endAll ends every watch and stream.
@@ -194,11 +193,12 @@ func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Rec
 	for path, streams := range t.streams {
 		var plain, recursive bool
 		for _, s := range slices.Clone(streams) {
-			plain = plain || s.mode == wire.WatchPersistent
-			recursive = recursive || s.mode == wire.WatchPersistentRecursive
 			if !s.push(Event{Type: wire.EventNone, Path: s.shown, Zxid: zxid}) {
 				t.dropStream(s)
+				continue
 			}
+			plain = plain || s.mode == wire.WatchPersistent
+			recursive = recursive || s.mode == wire.WatchPersistentRecursive
 		}
 		if recursive {
 			b.add(&b.req.PersistentRecursive, path)
