@@ -107,16 +107,22 @@ func (l *loop) refuse(q *replica.Request) {
 	}
 }
 
-// forget drops a connection whose reader has ended.
+// forget drops a connection whose reader has ended. What was heard of its
+// session since the last tick is told first: the session may live on.
 func (l *loop) forget(id replica.ConnID) {
-	if c := l.conns[id]; c != nil {
-		delete(l.conns, id)
-		l.srv.tree.Forget(c)
-		// What it still had in process will not be answered.
-		l.srv.inProcess.Add(-int64(c.outstanding.Load()))
-		l.srv.inProcessBytes.Add(-c.held.Load())
-		l.srv.large.Add(-c.large.Load())
+	c := l.conns[id]
+	if c == nil {
+		return
 	}
+	if heard := c.heard.Load(); heard != sealed && heard != c.reported && c.Session() != 0 {
+		l.replica.Step(l.now, replica.Touched{Sessions: []replica.Touch{{Session: c.Session(), Mono: heard}}})
+	}
+	delete(l.conns, id)
+	l.srv.tree.Forget(c)
+	// What it still had in process will not be answered.
+	l.srv.inProcess.Add(-int64(c.outstanding.Load()))
+	l.srv.inProcessBytes.Add(-c.held.Load())
+	l.srv.large.Add(-c.large.Load())
 }
 
 // deliver carries out every effect that is due.

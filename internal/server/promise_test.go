@@ -2,6 +2,7 @@ package server
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -74,4 +75,37 @@ func (c *client) pingUntilExpired(rng *rand.Rand, last time.Time, timeout time.D
 	c.nc.Close()
 	<-lived
 	return 0
+}
+
+// The last thing heard of a session counts although its connection ends right
+// behind it, before the next tick.
+func TestLastTouchOutlivesTheConnection(t *testing.T) {
+	const timeout = 400 * time.Millisecond
+	o := quick()
+	o.Config.TickTime = 200 * time.Millisecond
+	s := start(t, o)
+	eventually(t, "it is the middle of a tick", func() bool { return s.times().Mono%200 == 100 })
+	var wg sync.WaitGroup
+	for i := range 40 {
+		watcher := s.connect()
+		wg.Go(func() {
+			path := "/e" + strconv.Itoa(i)
+			c := s.dial()
+			c.handshake(wire.ConnectRequest{TimeoutMS: int32(timeout.Milliseconds()), Password: make([]byte, 16)})
+			e := create(path, "")
+			e.Flags = wire.FlagEphemeral
+			c.must(wire.OpCreate, e, nil)
+			watcher.must(wire.OpExists, &wire.PathWatchRequest{Path: path, Watch: true}, &wire.StatResponse{})
+			pause := time.NewTimer(time.Duration(i) * 5 * time.Millisecond)
+			<-pause.C
+			sent := time.Now()
+			c.must(wire.OpPing, nil, nil)
+			c.nc.Close()
+			watcher.reply(nil)
+			if lived := time.Since(sent); lived < timeout {
+				t.Errorf("the session ended %v after an answered ping was sent", lived)
+			}
+		})
+	}
+	wg.Wait()
 }
