@@ -56,7 +56,8 @@ func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp str
 	return temp, file, nil
 }
 
-// publish gives a snapshot its name, durably.
+// publish gives a snapshot its name, durably, and takes the place of those of
+// the same zxid that are compressed otherwise.
 func (s *Store) publish(temp string, file SnapshotFile) error {
 	if err := s.fs.Rename(temp, file.Path); err != nil {
 		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
@@ -64,12 +65,33 @@ func (s *Store) publish(temp string, file SnapshotFile) error {
 	if err := s.fs.SyncDir(s.snapDir); err != nil {
 		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
 	}
+	if err := s.supersede(file); err != nil {
+		return fmt.Errorf("snapshot %v: an older one of that zxid is still there: %w", file.Zxid, err)
+	}
 	s.mu.Lock()
 	first := !s.haveAny
 	s.sound[file.Path], s.haveAny = true, true
 	s.mu.Unlock()
 	if first {
 		return s.removeMarker()
+	}
+	return nil
+}
+
+// supersede removes the other snapshots of a file's zxid, durably.
+func (s *Store) supersede(file SnapshotFile) error {
+	files, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.zxid != file.Zxid || f.path == file.Path {
+			continue
+		}
+		if err := errors.Join(s.fs.Remove(f.path), s.fs.SyncDir(s.snapDir)); err != nil {
+			return err
+		}
+		s.setSound(f.path, false)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -295,6 +296,35 @@ func TestReadLog(t *testing.T) {
 	must(t, m.Remove("/data/version-2/log.1"))
 	readFails(t, s, 0x3c)
 	readFails(t, s, 0xa9)
+}
+
+// A snapshot takes the place of one of the same zxid that is compressed
+// otherwise: the last one written counts.
+func TestSnapshotReplacesOtherForm(t *testing.T) {
+	forms := []Compression{Plain, Gzip, Snappy}
+	for _, before := range forms {
+		for _, after := range forms {
+			m := NewMem(1)
+			for i, form := range []Compression{before, after} {
+				o := dataOptions
+				o.Compression = form
+				s := open(t, m, o)
+				_, err := s.Load(newWorld())
+				must(t, err)
+				w := newWorld()
+				w.nodes["/"+strconv.Itoa(i)] = nil
+				_, err = s.WriteSnapshot(0, w)
+				must(t, err)
+				must(t, s.Close())
+			}
+			m.Crash(LoseAll)
+			w, _, err := load(m, dataOptions)
+			must(t, err)
+			if _, ok := w.nodes["/1"]; !ok {
+				t.Errorf("%q, then %q: loaded is the first: %v", before, after, names(t, m))
+			}
+		}
+	}
 }
 
 // purging is a file system in which a purge runs whenever the log directory
