@@ -23,6 +23,8 @@ func (h How) String() string { return [...]string{"?", "DIFF", "TRUNC", "SNAP"}[
 type history struct {
 	// committed are the newest committed transactions, without a gap.
 	committed []*wire.Txn
+	// before is what the first of them follows; 0: not known.
+	before wire.Zxid
 	// newest is the newest committed zxid: of the last of committed, or of the
 	// snapshot if there are none.
 	newest wire.Zxid
@@ -60,7 +62,8 @@ type plan struct {
 }
 
 // choose decides as upstream does (its LearnerHandler), except that it prefers
-// a snapshot to a truncation whose target the peer may not have.
+// a snapshot to a truncation whose target the peer may not have, and knows what
+// its oldest transaction follows.
 func choose(h *history, peer wire.Zxid) plan {
 	switch {
 	case h.force:
@@ -74,6 +77,8 @@ func choose(h *history, peer wire.Zxid) plan {
 		return h.snap()
 	case h.min() <= peer && peer <= h.max():
 		return h.walk(peer)
+	case peer == h.before && peer != 0 && len(h.committed) > 0:
+		return plan{how: Diff, zxid: h.max(), txns: h.committed}
 	case 0 < peer && peer < h.min() && h.disk:
 		return plan{ask: true}
 	}

@@ -11,7 +11,7 @@ import (
 // history is the leader's as learners are to have it: before it serves its
 // whole log, then what is committed.
 func (l *Leader) history() history {
-	h := history{newest: l.log.last, last: l.log.last, tree: l.log.applied, disk: l.opt.DiskLog, force: l.opt.ForceSnap}
+	h := history{before: l.log.before, newest: l.log.last, last: l.log.last, tree: l.log.applied, disk: l.opt.DiskLog, force: l.opt.ForceSnap}
 	if l.phase == serving {
 		h.newest = l.log.applied
 		h.last = max(l.log.applied, l.epochZero())

@@ -1,0 +1,363 @@
+package zab
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// recorded is a packet captured between servers of Apache ZooKeeper 3.8.0.
+type recorded struct {
+	Name, Scenario, Conn, Kind, Hex string
+	From, To                        *wire.ServerID
+	packet                          *wire.QuorumPacket // nil: snapshot bytes
+}
+
+func recordings(t *testing.T, scenario string) []recorded {
+	t.Helper()
+	b, err := os.ReadFile("../../wire/testdata/zab.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ Vectors []recorded }
+	if err := json.Unmarshal(b, &file); err != nil {
+		t.Fatal(err)
+	}
+	var out []recorded
+	for _, r := range file.Vectors {
+		if r.Scenario != scenario || r.From == nil || r.To == nil {
+			continue
+		}
+		raw, err := hex.DecodeString(r.Hex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Kind != "SNAPSHOT" {
+			r.packet = new(wire.QuorumPacket)
+			if err := wire.Decode(raw, r.packet); err != nil {
+				t.Fatal(r.Name, err)
+			}
+		}
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		t.Fatal("no packets of", scenario)
+	}
+	return out
+}
+
+// show prints a packet with all that counts.
+func show(p *wire.QuorumPacket) string {
+	return fmt.Sprintf("%v %x %x %v", p.Type, uint64(p.Zxid), p.Data, p.Auth)
+}
+
+// recordedMembers is the configuration that the recorded leader sent.
+func recordedMembers(t *testing.T, all []recorded) *ensemble.Membership {
+	t.Helper()
+	i := slices.IndexFunc(all, func(r recorded) bool { return r.Kind == "NEWLEADER" })
+	m, err := ensemble.Parse(string(all[i].packet.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A recorded learner's packets, in their order, are answered by our leader
+// byte for byte as the recorded leader answered. What differs on purpose:
+// pings are not looked at, and a SYNC or REVALIDATE waits for an answered
+// ping, which the recorded learners are made to give.
+func TestLeaderAnswersRecordedLearners(t *testing.T) {
+	for _, c := range []struct {
+		scenario   string
+		next       string // goes on in the same connections
+		id         wire.ServerID
+		epochs     wire.Epoch // accepted and current before
+		base       string     // of the leader's snapshot
+		configZero bool
+	}{
+		{scenario: "s1-start", id: 3, configZero: true},
+		{scenario: "s1-start", next: "s2-write", id: 3, configZero: true},
+		{scenario: "s3-failover", id: 2, epochs: 1, base: "1.9"},
+	} {
+		t.Run(c.scenario+c.next, func(t *testing.T) {
+			all := recordings(t, c.scenario)
+			m := recordedMembers(t, all)
+			if c.configZero {
+				m = m.WithVersion(0)
+			}
+			if c.next != "" {
+				all = append(all, recordings(t, c.next)...)
+			}
+			l := NewLeader(0, LeaderOptions{Terms: Terms{
+				ID: c.id, Accepted: c.epochs, Current: c.epochs, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
+			}}, NewLog(zx(orZero(c.base)), 0))
+			replayToLeader(t, l, all)
+		})
+	}
+}
+
+func orZero(s string) string {
+	if s == "" {
+		return "0"
+	}
+	return s
+}
+
+// replayToLeader feeds what learners sent and compares, for each connection,
+// what the leader sends.
+func replayToLeader(t *testing.T, l *Leader, all []recorded) {
+	links, got, want := map[string]LinkID{}, map[LinkID][]string{}, map[LinkID][]string{}
+	carry := func() {
+		for range 6 { // disk and pings are answered at once
+			r := l.Ready()
+			for _, m := range r.Send {
+				if m.Packet.Type != wire.PacketPing {
+					got[m.Link] = append(got[m.Link], show(m.Packet))
+				} else if l.links[m.Link].state == linkServing {
+					l.Step(0, Received{m.Link, &wire.QuorumPacket{Type: wire.PacketPing, Zxid: m.Packet.Zxid}})
+				}
+			}
+			l.Step(0, Synced{l.log.Last(), r.Generation})
+			if r.SaveAccepted+r.SaveCurrent != 0 {
+				l.Step(0, Saved{r.SaveAccepted, r.SaveCurrent, r.Generation})
+			}
+			for _, in := range r.Inputs {
+				carryOutInput(t, l, in, all)
+			}
+		}
+	}
+	for _, r := range all {
+		id, ok := links[r.Conn]
+		if !ok {
+			id = LinkID(len(links) + 1)
+			links[r.Conn] = id
+			l.Step(0, Opened{id})
+		}
+		carry()
+		switch {
+		case r.packet == nil, r.packet.Type == wire.PacketPing:
+		case *r.To == l.opt.ID:
+			l.Step(0, Received{id, r.packet})
+		default:
+			want[id] = append(want[id], show(r.packet))
+		}
+		carry()
+	}
+	if len(want) == 0 {
+		t.Fatal("nothing was compared")
+	}
+	for id := range want {
+		if g, w := strings.Join(got[id], "\n"), strings.Join(want[id], "\n"); g != w {
+			t.Errorf("connection %d: sent\n%s\nrecorded\n%s", id, g, w)
+		}
+	}
+}
+
+// carryOutInput does what the recorded leader did: it proposes what that made
+// of a request.
+func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
+	switch {
+	case in.Revalidation != nil:
+		l.Step(0, Revalidated{in.Link, wire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
+	case in.Request != nil && in.Request.Op == wire.OpSync:
+		l.Step(0, Sync{Link: in.Link})
+	case in.Request != nil:
+		for _, r := range all {
+			if r.packet == nil || r.packet.Type != wire.PacketProposal {
+				continue
+			}
+			x, err := wire.DecodeTxn(r.packet.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if next, _ := l.NextZxid(); x.Zxid == next && x.Session == in.Request.Session && x.Cxid == in.Request.Cxid {
+				l.Step(0, Propose{x})
+				return
+			}
+		}
+	}
+}
+
+// Recorded leaders' histories (DIFF of proposals, TRUNC, SNAP) are sent by our
+// leader in the same packets, where the recording began after it was
+// established.
+func TestLeaderSynchronisesAsRecorded(t *testing.T) {
+	for _, c := range []struct {
+		scenario, base, last string
+		id                   wire.ServerID
+		epoch                wire.Epoch
+		reads                []string // entries known besides the recorded proposals
+	}{
+		{scenario: "s4-diff", id: 2, epoch: 2, base: "1.8", reads: []string{"1.9"}},
+		{scenario: "s5-snap", id: 2, epoch: 2, base: "2.5"},
+		{scenario: "s6-trunc", id: 3, epoch: 3, base: "2.6", reads: []string{"2.7"}},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			all := recordings(t, c.scenario)
+			g := NewLog(zx(c.base), 0)
+			for _, x := range txns(strings.Join(c.reads, " ")) {
+				if err := g.Append(x); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := establishedLeader(t, c.id, c.epoch, recordedMembers(t, all), g)
+			for _, r := range all {
+				if r.packet != nil && r.packet.Type == wire.PacketProposal {
+					x, err := wire.DecodeTxn(r.packet.Data)
+					if err != nil {
+						t.Fatal(err)
+					}
+					l.Step(0, Propose{x})
+					l.Step(0, Synced{x.Zxid, l.generation})
+				}
+			}
+			l.log.MarkApplied(l.log.last)
+			l.Ready()
+			replayToLeader(t, l, slices.DeleteFunc(all, func(r recorded) bool { return r.packet != nil && r.packet.Type == wire.PacketRevalidate }))
+		})
+	}
+}
+
+// establishedLeader leads an epoch, alone so far: the others' votes are given
+// to it directly.
+func establishedLeader(t *testing.T, id wire.ServerID, epoch wire.Epoch, m *ensemble.Membership, g *Log) *Leader {
+	t.Helper()
+	l := NewLeader(0, LeaderOptions{Terms: Terms{
+		ID: id, Accepted: epoch - 1, Current: epoch - 1, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
+	}}, g)
+	for i := range wire.ServerID(8) {
+		l.connecting[i], l.adopted[i] = true, true
+	}
+	l.discover()
+	for i := range wire.ServerID(8) {
+		l.electing[i] = true
+	}
+	gen := l.Ready().Generation
+	l.Step(0, Synced{g.Last(), gen})
+	l.Step(0, Saved{Accepted: epoch, Generation: gen})
+	l.Step(0, Saved{Current: epoch, Generation: gen})
+	if !l.Serving() {
+		t.Fatal("not established")
+	}
+	return l
+}
+
+// A recorded leader's packets are answered by our learner as the recorded
+// learner answered them. What differs on purpose: the log of 3.8.0 also
+// acknowledged what it was synchronised with, and pings carry other sessions.
+func TestLearnerAnswersRecordedLeaders(t *testing.T) {
+	for _, c := range []struct {
+		scenario string
+		next     string
+		conn     string
+		id       wire.ServerID
+		accepted wire.Epoch
+		current  wire.Epoch
+		base     string
+		entries  string
+	}{
+		{scenario: "s1-start", conn: "35012>23223", id: 1, base: "0"},
+		{scenario: "s1-start", conn: "35018>23223", id: 2, base: "0"},
+		{scenario: "s1-start", conn: "35024>23223", id: 4, base: "0"},
+		{scenario: "s1-start", next: "s2-write", conn: "35012>23223", id: 1, base: "0"},
+		{scenario: "s1-start", next: "s2-write", conn: "35018>23223", id: 2, base: "0"},
+		{scenario: "s1-start", next: "s2-write", conn: "35024>23223", id: 4, base: "0"},
+		{scenario: "s3-failover", conn: "49436>23222", id: 1, accepted: 1, current: 1, base: "1.9"},
+		{scenario: "s3-failover", conn: "49442>23222", id: 4, accepted: 1, current: 1, base: "1.9"},
+		{scenario: "s4-diff", conn: "41722>23222", id: 3, accepted: 1, current: 1, base: "1.9"},
+		{scenario: "s5-snap", conn: "41736>23222", id: 1, base: "0"},
+		{scenario: "s6-trunc", conn: "57364>23223", id: 2, accepted: 2, current: 2, base: "2.5", entries: "2.6 2.7 2.8"},
+	} {
+		t.Run(fmt.Sprint(c.scenario, c.next, "/", c.id), func(t *testing.T) {
+			all := recordings(t, c.scenario)
+			m := recordedMembers(t, all)
+			if c.scenario == "s1-start" && c.id != 4 { // the observer had heard of it already
+				m = m.WithVersion(0)
+			}
+			if c.next != "" {
+				all = append(all, recordings(t, c.next)...)
+			}
+			w := wireLearner(t, m, c.id, c.accepted, c.current, logOf(t, c.base, c.entries))
+			for _, r := range all {
+				if r.Conn == c.conn {
+					w.play(r)
+				}
+			}
+			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want || want == "" {
+				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
+			}
+			if !w.Serving() {
+				t.Error("it does not serve")
+			}
+		})
+	}
+}
+
+// playedLearner is a learner whose disk answers at once.
+type playedLearner struct {
+	*Learner
+	got, want []string
+}
+
+func wireLearner(t *testing.T, m *ensemble.Membership, id wire.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
+	t.Helper()
+	s, ok := m.Server(ensemble.ServerID(id))
+	if !ok {
+		t.Fatal("no such server", id)
+	}
+	return &playedLearner{Learner: NewLearner(0, LearnerOptions{
+		Terms: Terms{ID: id, Accepted: accepted, Current: current, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5},
+		Link:  1, Leader: 9, Observer: s.Role == ensemble.Observer, Reconfig: true, Plain: true,
+	}, g)}
+}
+
+// play takes a recorded packet: gives it to the learner, or expects it of it.
+func (w *playedLearner) play(r recorded) {
+	w.carry()
+	switch {
+	case r.packet == nil, r.packet.Type == wire.PacketPing:
+	case *r.To == w.opt.ID:
+		w.Step(0, Received{1, r.packet})
+	case r.packet.Type == wire.PacketAck && r.packet.Zxid.Counter() != 0 && r.Scenario == "s4-diff":
+	case r.packet.Type == wire.PacketRevalidate:
+		var q wire.Revalidation
+		_ = wire.Decode(r.packet.Data, &q)
+		w.Step(0, Revalidate{q})
+		w.want = append(w.want, show(r.packet))
+	case r.packet.Type == wire.PacketRequest:
+		var q wire.ForwardedRequest
+		_ = wire.Decode(r.packet.Data, &q)
+		if f := (Forward{q, r.packet.Auth}); q.Op == wire.OpSync {
+			w.Step(0, Sync{Token: 7, Request: f})
+		} else {
+			w.Step(0, f)
+		}
+		w.want = append(w.want, show(r.packet))
+	default:
+		w.want = append(w.want, show(r.packet))
+	}
+	w.carry()
+}
+
+func (w *playedLearner) carry() {
+	for range 4 {
+		r := w.Ready()
+		for _, m := range r.Send {
+			w.got = append(w.got, show(m.Packet))
+		}
+		if r.Install != nil {
+			w.Step(0, Installed{r.Install.Zxid, r.Generation})
+		}
+		w.Step(0, Synced{w.log.Last(), r.Generation})
+		if r.SaveAccepted+r.SaveCurrent != 0 {
+			w.Step(0, Saved{r.SaveAccepted, r.SaveCurrent, r.Generation})
+		}
+	}
+}
