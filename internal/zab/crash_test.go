@@ -1,0 +1,167 @@
+package zab
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// situations are ensembles of three in which server 1 is about to be
+// synchronised by leader 3, which serves with 2.
+var situations = map[How]func(w *world){
+	Diff: func(w *world) {
+		w.grow(2, 3, 1, 2)
+		w.part(w.nodes[0])
+		w.more(5, w.nodes[2])
+	},
+	Trunc: func(w *world) {
+		w.grow(4, 1, 2, 3)
+		for range 3 { // nobody gets these
+			w.propose(w.nodes[0])
+		}
+		w.part(w.nodes[0])
+		w.part(w.nodes[1])
+		w.part(w.nodes[2])
+		w.settle()
+		w.grow(0, 3, 2)
+	},
+	Snap: func(w *world) {
+		w.grow(5, 3, 2)
+	},
+}
+
+// part ends a server's role and connections, and what is on its way is lost.
+func (w *world) part(n *node) {
+	for _, c := range w.links {
+		if c.lrn == n || c.ldr == n {
+			c.up, c.down = nil, nil
+		}
+	}
+	w.leave(n)
+	w.settle()
+}
+
+func (w *world) more(txns int, leader *node) {
+	for range txns {
+		w.propose(leader)
+		w.settle()
+	}
+}
+
+// grow makes one server the leader of those given and lets it commit.
+func (w *world) grow(txns, leader int, followers ...int) {
+	l := w.nodes[leader-1]
+	w.lead(l)
+	for _, f := range followers {
+		w.join(w.nodes[f-1], l)
+	}
+	w.settle()
+	w.more(txns, l)
+}
+
+// actions does single things in a fixed order: one packet or one duty at a
+// time; it stops after n and says how many it did.
+func (w *world) actions(n int) int {
+	done := 0
+	for idle := 0; idle < 2; idle++ {
+		for _, c := range slices.Clone(w.links) {
+			for _, up := range []bool{true, false} {
+				if len(c.up) > 0 && up || len(c.down) > 0 && !up {
+					if done == n {
+						return done
+					}
+					w.deliver(c, up)
+					done, idle = done+1, 0
+				}
+			}
+		}
+		for _, s := range w.nodes {
+			if s.up && len(s.writer) > 0 {
+				if done == n {
+					return done
+				}
+				w.diskStep(s)
+				done, idle = done+1, 0
+			}
+		}
+	}
+	return done
+}
+
+// TestCrashBetweenAnyTwoSteps: while a learner is synchronised, with proposals
+// under way, it crashes after each single step; so does the leader, or the
+// whole ensemble. Nothing that was shown is lost, whoever comes back
+// (ZOOKEEPER-3911, 3023, 4643, 4646, 4785, 5094, 3642).
+func TestCrashBetweenAnyTwoSteps(t *testing.T) {
+	for how, situation := range situations {
+		for _, who := range [][]int{{1}, {1, 3}, {3}, {1, 2, 3}} {
+			t.Run(fmt.Sprintf("%v, %v crash", how, who), func(t *testing.T) {
+				steps := 1
+				for after := 0; after < steps; after++ {
+					for keep := range 3 {
+						w := newWorld(1, 3, 0)
+						w.plain = true
+						situation(w)
+						w.join(w.nodes[0], w.nodes[2])
+						w.propose(w.nodes[2])
+						total := w.actions(after)
+						if w.propose(w.nodes[2]); total == after {
+							steps = max(steps, after+2)
+						}
+						w.comeBack(who, keep)
+						if w.wrong != "" {
+							t.Fatalf("after %d steps, %d records kept: %s\n%v", after, keep, w.wrong, w.story)
+						}
+					}
+				}
+				if steps < 15 {
+					t.Errorf("only %d steps", steps)
+				}
+			})
+		}
+	}
+}
+
+// comeBack crashes servers, has the survivors and then all elect, and looks
+// whether everything is still there.
+func (w *world) comeBack(who []int, keep int) {
+	for _, i := range who {
+		w.crash(w.nodes[i-1], keep)
+	}
+	w.settle()
+	w.start(w.nodes[0])
+	if !w.nodes[2].up {
+		for _, n := range w.nodes[:2] {
+			if !n.up {
+				w.start(n)
+			}
+			if n.leader != nil || n.learner != nil {
+				w.leave(n)
+			}
+		}
+		w.settle()
+		if l := w.elect(w.idle()); l != nil {
+			for _, n := range w.idle() {
+				w.join(n, l)
+			}
+		}
+		w.settle()
+	}
+	if w.wrong == "" {
+		w.heal()
+		w.together()
+	}
+}
+
+// TestSituationsAreWhatTheySay keeps the table above honest.
+func TestSituationsAreWhatTheySay(t *testing.T) {
+	for how, situation := range situations {
+		w := newWorld(1, 3, 0)
+		situation(w)
+		w.join(w.nodes[0], w.nodes[2])
+		w.settle()
+		if n := w.nodes[0]; !n.serving || n.learner.how != how || w.wrong != "" {
+			t.Errorf("%v: %+v, %s\n%v", how, n.learner, w.wrong, w.story)
+		}
+	}
+}
