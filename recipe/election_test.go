@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -273,6 +274,47 @@ func TestOneElectionIsOneCandidate(t *testing.T) {
 			t.Errorf("second resign: %v", err)
 		}
 		campaign(t, e)
+	})
+}
+
+// TestRequestsStayInTheirSession: one that is carried out when the session
+// it was made for is over must not be carried out by the next.
+func TestRequestsStayInTheirSession(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		s.put("/app", "")
+		s.put(parent, "")
+		old := e.c.Session().ID
+		s.expire(old)
+		time.Sleep(time.Second)
+		create := claim.Op{Kind: claim.OpCreate, Path: parent + "/x-n_", Sequential: true}
+		a := e.carryOut(t.Context(), claim.Request{N: 1, Session: old, Ops: []claim.Op{create}}, nil)
+		if !errors.Is(a.Results[0].Err, zk.ErrSessionExpired) {
+			t.Errorf("result is %+v", a.Results[0])
+		}
+		if n := len(s.bids(parent)); n != 0 {
+			t.Errorf("%d bids of a session that knows nothing of them", n)
+		}
+	})
+}
+
+// TestOneBidAtATime: the term lapsed while the connection was gone. Its bid
+// is removed before the next one is made.
+func TestOneBidAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", &ElectionOptions{Margin: time.Second})
+		h := campaign(t, e)
+		s.silence()
+		<-h.Context().Done()
+		next := campaignLater(t.Context(), e)
+		s.setAway(false)
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if n := len(s.bids(parent)); op == wire.OpCreate2 && n != 0 {
+				t.Errorf("%d bids stand when the next is made", n)
+			}
+			return normal
+		})
+		won(t, next)
 	})
 }
 

@@ -138,6 +138,34 @@ func TestCloseEndsTheHandleFirst(t *testing.T) {
 	})
 }
 
+// TestCloseWithoutAnAnswerEndsTheContext all the same, long before Close gives up.
+func TestCloseWithoutAnAnswerEndsTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCloseSession {
+				return swallow
+			}
+			return normal
+		})
+		began := time.Now()
+		closed := make(chan time.Duration, 1)
+		go func() {
+			_ = e.c.Close(t.Context()) // an error, as nobody answers
+			closed <- time.Since(began)
+		}()
+		<-h.Context().Done()
+		if took := time.Since(began); took > 500*time.Millisecond {
+			t.Errorf("the context ended after %v", took)
+		}
+		lostBy(t, h, SessionClosed)
+		if took := <-closed; took < time.Second {
+			t.Errorf("Close took %v, the test wants one that waits", took)
+		}
+	})
+}
+
 // TestWallClockJumpEndsTheHandle: a suspend stops the monotonic clock.
 func TestWallClockJumpEndsTheHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
