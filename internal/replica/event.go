@@ -27,8 +27,8 @@ type Connect struct {
 
 // Request: an attached connection asks for a write, a sync, to close its
 // session, or for a read that has to wait for one of these. The replica keeps
-// the pointer until it comes back in an Output or the connection ends; Body
-// must not change until then.
+// the pointer until it comes back in an Output or the connection ends. Body
+// must not change any more: its transaction keeps parts of it.
 type Request struct {
 	Conn       ConnID
 	Xid        int32

@@ -159,17 +159,11 @@ func (r *Replica) Next() (Output, bool) {
 // Applied is the last transaction applied to the tree.
 func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
 
-// InFlight is how many transactions are proposed and not applied yet.
-func (r *Replica) InFlight() int { return r.inflight.len() }
-
 // Ending reports whether the end of a session is proposed.
 func (r *Replica) Ending(id wire.SessionID) bool { return r.ending[id] }
 
 // Expiring lists the sessions by the Mono time at which they expire.
 func (r *Replica) Expiring() []tree.ExpiryBucket { return r.expiry.Buckets() }
-
-// WritesRefused reports whether the log has no room.
-func (r *Replica) WritesRefused() bool { return r.full }
 
 // propose prepares a request of the tree and appends what comes of it. A nil
 // transaction: nothing is proposed, the code is the answer.

@@ -65,10 +65,10 @@ func (c *conn) stall(d time.Duration) bool {
 	return true
 }
 
-// LargeError: too many bytes of large requests are in process.
-type LargeError struct{ Size, Max int64 }
+// largeError: too many bytes of large requests are in process.
+type largeError struct{ Size, Max int64 }
 
-func (e *LargeError) Error() string {
+func (e *largeError) Error() string {
 	return fmt.Sprintf("large request of %d bytes: more than %d bytes of such requests would be in process (largeRequestMaxBytes)", e.Size, e.Max)
 }
 
@@ -82,7 +82,7 @@ func (s *Server) weigh(q *replica.Request) error {
 	if s.large.Add(size) > int64(limits.LargeBytes) {
 		s.large.Add(-size)
 		s.stats.large.Add(1)
-		return &LargeError{size, int64(limits.LargeBytes)}
+		return &largeError{size, int64(limits.LargeBytes)}
 	}
 	q.Large = size
 	return nil
