@@ -35,7 +35,7 @@ type Request struct {
 	Session    wire.SessionID
 	Cxid       int32
 	Op         wire.OpCode
-	Body       []byte // the encoded record; what Prepare keeps of it, it copies
+	Body       []byte // the encoded record; the transaction keeps parts of it: it must not change
 	Identities []wire.ID
 }
 

