@@ -1,0 +1,410 @@
+package zab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// The tests of this file are named after bugs of the field; those about the
+// choice of synchronisation are rows of TestChoiceOfSynchronisation, those
+// about the order of durable steps are in TestCrashBetweenAnyTwoSteps.
+
+// packets are those that were sent on a link, as type and dotted zxid.
+func packets(sent []Message) string {
+	var out []string
+	for _, m := range sent {
+		out = append(out, m.Packet.Type.String()+" "+dotted(m.Packet.Zxid))
+	}
+	return strings.Join(out, ", ")
+}
+
+func pack(kind wire.PacketType, zxid string, x *wire.Txn) *wire.QuorumPacket {
+	p := &wire.QuorumPacket{Type: kind, Zxid: zx(zxid)}
+	if x != nil {
+		p.Data = x.Append(nil)
+	}
+	return p
+}
+
+// soloLearner is a learner whose log ends at base.entries, after it has told
+// the leader so: the next packet is the opening one.
+func soloLearner(t *testing.T, base, entries string, observer bool) *Learner {
+	t.Helper()
+	m := newWorld(1, 3, 0).members
+	g := logOf(t, base, entries)
+	r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Observer: observer, Plain: true, Terms: Terms{
+		ID: 1, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+	}}, g)
+	take(r, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})})
+	r.Step(0, Saved{Accepted: 2, Generation: r.generation})
+	if got := packets(r.Ready().Send); !strings.HasSuffix(got, "ACKEPOCH "+dotted(g.Last())) {
+		t.Fatal("not introduced:", got)
+	}
+	return r
+}
+
+func take(r *Learner, ps ...*wire.QuorumPacket) {
+	for _, p := range ps {
+		r.Step(0, Received{1, p})
+	}
+}
+
+// synced carries out what the disk has to do, and returns what is sent then.
+func carryDisk(r *Learner) (sent []Message, all []Ready) {
+	for range 4 {
+		out := r.Ready()
+		sent, all = append(sent, out.Send...), append(all, out)
+		if out.Install != nil {
+			r.Step(0, Installed{out.Install.Zxid, out.Generation})
+		}
+		r.Step(0, Synced{r.log.Last(), out.Generation})
+		if out.SaveCurrent != 0 {
+			r.Step(0, Saved{Current: out.SaveCurrent, Generation: out.Generation})
+		}
+	}
+	return sent, all
+}
+
+func one(z string) *wire.Txn { return txns(z)[0] }
+
+// TestZK4394CommitBetweenNewLeaderAndUpToDate: a commit that comes between the
+// two, for a proposal before or behind NEWLEADER, is applied after UPTODATE.
+func TestZK4394CommitBetweenNewLeaderAndUpToDate(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		r := soloLearner(t, "1.5", "", false)
+		take(r, pack(wire.PacketDiff, "1.5", nil))
+		if early {
+			take(r, pack(wire.PacketProposal, "2.1", one("2.1")))
+		}
+		take(r, pack(wire.PacketNewLeader, "2.0", nil))
+		if !early {
+			take(r, pack(wire.PacketProposal, "2.1", one("2.1")))
+		}
+		sent, all := carryDisk(r)
+		if got := packets(sent); got != "ACK 2.0" || len(all[0].Append) != 0 {
+			t.Fatalf("sent %s, appended %v", got, all[0].Append)
+		}
+		take(r, pack(wire.PacketProposal, "2.2", one("2.2")), pack(wire.PacketCommit, "2.1", nil), pack(wire.PacketUpToDate, "0", nil))
+		out := r.Ready()
+		if got := strings.Join(zxids(out.Append), " "); got != "2.1 2.2" {
+			t.Errorf("appended %s", got)
+		}
+		if got := strings.Join(zxids(out.Commit), " "); got != "2.1" || out.Established == nil {
+			t.Errorf("applied %s, established %v", got, out.Established)
+		}
+		r.Step(0, Synced{zx("2.2"), out.Generation})
+		if got := packets(r.Ready().Send); got != "ACK 2.1, ACK 2.2" {
+			t.Errorf("sent %s", got)
+		}
+	}
+}
+
+// TestZK4685ProposalAckBeforeNewLeaderAck: an old follower's ACK of what it was
+// synchronised with comes first; the leader is not confused.
+func TestZK4685ProposalAckBeforeNewLeaderAck(t *testing.T) {
+	w := newWorld(1, 3, 0)
+	g := logOf(t, "1.1", "1.2 1.3")
+	l := establishedLeader(t, 3, 2, w.members, g)
+	greet(l, 1, 1, "1.2", false)
+	if got := packets(l.Ready().Send); !strings.HasSuffix(got, "DIFF 1.3, PROPOSAL 1.3, COMMIT 1.3, NEWLEADER 2.0") {
+		t.Fatal(got)
+	}
+	for _, z := range []string{"1.3", "2.0", "1.3", "2.0"} {
+		l.Step(0, Received{1, pack(wire.PacketAck, z, nil)})
+	}
+	if got := packets(l.Ready().Send); got != "UPTODATE "+dotted(-1) || l.links[1] == nil {
+		t.Errorf("sent %s, link %v", got, l.links[1])
+	}
+}
+
+// greet brings a learner to the leader, up to its ACKEPOCH.
+func greet(l *Leader, id LinkID, server wire.ServerID, last string, observer bool) {
+	info := &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: server, Version: wire.QuorumVersion})}
+	if observer {
+		info.Type = wire.PacketObserverInfo
+	}
+	l.Step(l.now, Opened{id})
+	l.Step(l.now, Received{id, info})
+	l.Step(l.now, Received{id, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1})}})
+}
+
+// TestZK4925NoHoleInTheCommittedLog: what a learner was synchronised with is
+// remembered, so that it can pass it on; a gap ends the term.
+func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
+	for _, c := range []struct {
+		opening wire.PacketType
+		at      string
+	}{{wire.PacketDiff, "1.7"}, {wire.PacketSnap, "1.5"}, {wire.PacketTrunc, "1.5"}} {
+		r := soloLearner(t, "1.4", "1.5", false)
+		take(r, pack(c.opening, c.at, nil))
+		for _, z := range []string{"1.6", "1.7", "2.1"} {
+			take(r, pack(wire.PacketProposal, z, one(z)), pack(wire.PacketCommit, z, nil))
+		}
+		take(r, pack(wire.PacketNewLeader, "2.0", nil))
+		carryDisk(r)
+		if got := strings.Join(zxids(r.log.between(zx("1.5"), r.log.last)), " "); got != "1.6 1.7 2.1" {
+			t.Errorf("%v: remembers %s", c.opening, got)
+		}
+		r = soloLearner(t, "1.4", "1.5", false)
+		take(r, pack(c.opening, c.at, nil), pack(wire.PacketProposal, "1.7", one("1.7")))
+		if got := r.Ready().GiveUp; !strings.Contains(got, "behind") {
+			t.Errorf("%v: a gap: %q", c.opening, got)
+		}
+	}
+}
+
+// TestZK3642SnapshotInterrupted: a snapshot that came without its NEWLEADER
+// changes nothing: not the log, not the tree, not what the next leader is told.
+func TestZK3642SnapshotInterrupted(t *testing.T) {
+	r := soloLearner(t, "1.4", "1.5", false)
+	take(r, pack(wire.PacketSnap, "1.9", nil), pack(wire.PacketProposal, "2.1", one("2.1")), pack(wire.PacketCommit, "2.1", nil))
+	r.Step(0, Closed{1, "reset"})
+	out := r.Ready()
+	if out.Install != nil || out.Commit != nil || out.GiveUp == "" || r.log.Last() != zx("1.5") {
+		t.Errorf("%+v, log ends at %v", out, r.log.Last())
+	}
+}
+
+// TestZK5094TruncationInterrupted: after a truncation without its NEWLEADER
+// memory and disk end at the same place.
+func TestZK5094TruncationInterrupted(t *testing.T) {
+	r := soloLearner(t, "1.4", "1.5 1.6 1.7", false)
+	r.log.MarkApplied(zx("1.6"))
+	take(r, pack(wire.PacketTrunc, "1.5", nil))
+	r.Step(0, Closed{1, "reset"})
+	out := r.Ready()
+	if out.Truncate == nil || *out.Truncate != (Truncate{zx("1.5"), true}) || r.log.Last() != zx("1.5") || r.log.Applied() != zx("1.5") {
+		t.Errorf("%+v, log ends at %v, applied %v", out.Truncate, r.log.Last(), r.log.Applied())
+	}
+}
+
+// TestZK4837TruncationBelowTheSnapshot: where the disk cannot go back so far,
+// the log stays as it was, and the leader is made to send a snapshot.
+func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
+	w := newWorld(1, 3, 0)
+	situations[Trunc](w)
+	n := w.nodes[0]
+	n.disk.snapshot, n.disk.base = slices.Concat(n.disk.snapshot, n.disk.log), n.disk.last()
+	n.disk.log, n.disk.synced = nil, 0
+	w.start(n)
+	w.join(n, w.nodes[2])
+	w.settle()
+	if !strings.Contains(n.gaveUp, "not in the log") || n.log.Last() != n.disk.base || !n.log.stuck {
+		t.Fatalf("gave up %q, log ends at %v, disk at %v", n.gaveUp, n.log.Last(), n.disk.base)
+	}
+	w.join(n, w.nodes[2])
+	w.settle()
+	if w.wrong != "" || !n.serving || n.learner.how != Snap {
+		t.Errorf("%s, %+v", w.wrong, n.learner)
+	}
+	w.together()
+	if w.wrong != "" {
+		t.Error(w.wrong)
+	}
+}
+
+// TestZK4882DiskErrorIsNoHole: a disk that refuses ends the role, and the log
+// in memory ends where that on disk does.
+func TestZK4882DiskErrorIsNoHole(t *testing.T) {
+	r := soloLearner(t, "1.5", "", false)
+	take(r, pack(wire.PacketDiff, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+	carryDisk(r)
+	take(r, pack(wire.PacketUpToDate, "0", nil))
+	for _, z := range []string{"2.1", "2.2", "2.3"} {
+		take(r, pack(wire.PacketProposal, z, one(z)))
+	}
+	r.Step(0, Synced{zx("2.1"), r.generation})
+	r.Step(0, Refused{zx("2.1"), r.generation, "no space"})
+	out := r.Ready()
+	if out.GiveUp != "the disk: no space" || r.log.Last() != zx("2.1") {
+		t.Errorf("gave up %q, log ends at %v", out.GiveUp, r.log.Last())
+	}
+}
+
+// TestZK2247LeaderThatCannotWriteResigns: and closes its learners' links, so
+// that they look again at once.
+func TestZK2247LeaderThatCannotWriteResigns(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
+	greet(l, 1, 1, "1.1", false)
+	l.Step(0, Propose{one("2.1")})
+	l.Ready()
+	l.Step(0, Refused{zx("1.1"), l.generation, "no space"})
+	if out := l.Ready(); out.GiveUp == "" || len(out.Close) != 1 || l.log.Last() != zx("1.1") {
+		t.Errorf("%q, %v, %v", out.GiveUp, out.Close, l.log.Last())
+	}
+}
+
+// TestZK4541StaleSyncedIsDropped: what the disk says about an earlier role
+// counts for nothing.
+func TestZK4541StaleSyncedIsDropped(t *testing.T) {
+	r := soloLearner(t, "1.4", "1.5 1.6", false)
+	old := r.generation
+	take(r, pack(wire.PacketTrunc, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+	r.Ready()
+	r.Step(0, Synced{zx("1.6"), old})
+	if out := r.Ready(); out.SaveCurrent != 0 || r.generation == old {
+		t.Errorf("went on by an old answer: %+v", out)
+	}
+	r.Step(0, Synced{zx("1.5"), r.generation})
+	if out := r.Ready(); out.SaveCurrent != 2 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestZK2355UnreadableProposalEndsTheTerm: nothing is passed over in silence.
+func TestZK2355UnreadableProposalEndsTheTerm(t *testing.T) {
+	r := soloLearner(t, "1.5", "", false)
+	p := pack(wire.PacketProposal, "2.1", one("2.1"))
+	p.Data = p.Data[:len(p.Data)-1]
+	take(r, pack(wire.PacketDiff, "1.5", nil), p)
+	if got := r.Ready().GiveUp; !strings.Contains(got, "cannot be read") {
+		t.Error(got)
+	}
+}
+
+// TestZK2845LoggedTailCounts: what was logged and not committed is in the
+// vote, in ACKEPOCH, and in what a new leader commits, in the same process.
+func TestZK2845LoggedTailCounts(t *testing.T) {
+	w := newWorld(1, 3, 0)
+	w.grow(2, 3, 1, 2)
+	w.propose(w.nodes[2])
+	for _, c := range w.links {
+		w.deliver(c, false) // the PROPOSAL arrives, no ACK returns
+	}
+	for _, n := range w.nodes[:2] {
+		for len(n.writer) > 0 {
+			w.diskStep(n)
+		}
+	}
+	for _, c := range w.links {
+		c.up = nil
+	}
+	for _, n := range w.nodes {
+		w.part(n)
+	}
+	w.crash(w.nodes[2], 0)
+	if n := w.nodes[1]; n.log.Applied() != zx("1.2") || n.log.Last() != zx("1.3") {
+		t.Fatalf("applied %v, log ends at %v", n.log.Applied(), n.log.Last())
+	}
+	w.grow(1, 2, 1)
+	if len(w.history) != 4 || w.wrong != "" {
+		t.Errorf("%d shown, %s", len(w.history), w.wrong)
+	}
+}
+
+// TestZK3104NewLeaderBehindTheWholeHistory: nothing of the history can be
+// overtaken: one link, one order.
+func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
+	g := NewLog(zx("1.3"), 0)
+	for _, x := range txns("1.4 1.5") {
+		if err := g.Append(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := NewLeader(0, LeaderOptions{Terms: Terms{ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, g)
+	info := &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})}
+	l.Step(0, Opened{1})
+	l.Step(0, Received{1, info})
+	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+	l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Data: wire.Append(nil, &wire.EpochAck{})}})
+	sent := l.Ready().Send
+	if got := packets(sent); got != "LEADERINFO 2.0, SNAP 1.3, PROPOSAL 1.4, COMMIT 1.4, PROPOSAL 1.5, COMMIT 1.5, NEWLEADER 2.0" || !sent[1].Snapshot {
+		t.Error(got)
+	}
+}
+
+// TestZabSpecProposalTwice (specification's findings 2 and 3): the same
+// proposal around NEWLEADER is tolerated.
+func TestZabSpecProposalTwice(t *testing.T) {
+	r := soloLearner(t, "1.5", "", false)
+	p := pack(wire.PacketProposal, "2.1", one("2.1"))
+	take(r, pack(wire.PacketDiff, "1.5", nil), p, pack(wire.PacketNewLeader, "2.0", nil), p)
+	carryDisk(r)
+	take(r, p, pack(wire.PacketCommit, "2.1", nil), pack(wire.PacketUpToDate, "0", nil), p, pack(wire.PacketCommit, "2.1", nil))
+	if out := r.Ready(); out.GiveUp != "" || len(out.Append) != 1 || len(out.Commit) != 1 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestZabSpecAttachedBeforeNewLeader (finding 1): what is proposed and
+// committed while a late learner is synchronised reaches it.
+func TestZabSpecAttachedBeforeNewLeader(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 1).members, logOf(t, "1.1", ""))
+	greet(l, 1, 1, "1.1", false)
+	greet(l, 2, 2, "1.1", false)
+	greet(l, 4, 4, "1.1", true)
+	l.Step(0, Received{2, pack(wire.PacketAck, "2.0", nil)})
+	l.Ready()
+	l.Step(0, Propose{one("2.1")})
+	l.Step(0, Synced{zx("2.1"), l.generation})
+	l.Step(0, Received{2, pack(wire.PacketAck, "2.1", nil)})
+	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+	got := map[LinkID][]Message{}
+	for _, m := range l.Ready().Send {
+		got[m.Link] = append(got[m.Link], m)
+	}
+	up := ", UPTODATE " + dotted(-1)
+	if packets(got[1]) != "PROPOSAL 2.1, COMMIT 2.1"+up || packets(got[4]) != "INFORM 2.1" {
+		t.Errorf("late follower: %s; observer: %s", packets(got[1]), packets(got[4]))
+	}
+}
+
+// TestZK1277CounterEnds: the last counter is never passed; what is proposed is
+// committed first, then the term ends, and the next epoch goes on from 1.
+func TestZK1277CounterEnds(t *testing.T) {
+	w := newWorld(1, 3, 0)
+	w.keep = func(o *LeaderOptions) { o.CounterMax = 16 }
+	w.grow(0, 3, 1, 2)
+	n := 0
+	for w.propose(w.nodes[2]) {
+		n++
+	}
+	w.settle()
+	if n != 16 || len(w.history) != 16 || !strings.Contains(w.nodes[2].gaveUp, "used up") {
+		t.Fatalf("%d proposed, %d shown, gave up %q", n, len(w.history), w.nodes[2].gaveUp)
+	}
+	w.grow(1, 3, 1, 2)
+	if last := w.history[len(w.history)-1].Zxid; last != zx("2.1") || w.wrong != "" {
+		t.Errorf("%v, %s", last, w.wrong)
+	}
+	full := establishedLeader(t, 3, 2, w.members, NewLog(zx("1.1"), 0))
+	full.proposed = wire.MakeZxid(2, 0xfffffffd)
+	if z, ok := full.NextZxid(); z.Counter() != 0xfffffffe || !ok {
+		t.Error(z, ok)
+	}
+	full.proposed = wire.MakeZxid(2, 0xfffffffe)
+	if z, ok := full.NextZxid(); ok {
+		t.Error(z, "is given out")
+	}
+}
+
+// TestSpecLeaderBehindRefusesWhoIsAhead: nobody loses a history to a leader
+// that lacks it; a claim from the future is refused as well.
+func TestSpecLeaderBehindRefusesWhoIsAhead(t *testing.T) {
+	for _, c := range []struct {
+		epoch int32
+		last  string
+		want  string
+	}{
+		{1, "1.6", "is ahead"}, {2, "1.1", "is ahead"}, {1, "9.1", "cannot follow"}, {7, "1.1", "cannot follow"},
+		{-2, "1.1", "cannot follow"}, {1, "1.5", ""}, {0, "0", ""},
+	} {
+		l := NewLeader(0, LeaderOptions{Terms: Terms{ID: 3, Accepted: 2, Current: 1, Committed: newWorld(1, 5, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, NewLog(zx("1.5"), 0))
+		for i := range LinkID(2) {
+			l.Step(0, Opened{i + 1})
+			l.Step(0, Received{i + 1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: wire.ServerID(i + 1), Version: wire.QuorumVersion})}})
+		}
+		l.Step(0, Saved{Accepted: 3, Generation: l.generation})
+		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx(c.last), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: c.epoch})}})
+		got := ""
+		for _, h := range l.Ready().Happenings {
+			got += h.String()
+		}
+		if closed := l.links[1] == nil; closed != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("history %s of epoch %d: %q", c.last, c.epoch, got)
+		}
+	}
+}

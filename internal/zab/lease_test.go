@@ -1,0 +1,228 @@
+package zab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// serving is an ensemble of three, 3 leads and all serve.
+func servingWorld(plain bool) *world {
+	w := newWorld(1, 3, 1)
+	w.plain = plain
+	w.grow(1, 3, 1, 2, 4)
+	w.pass(100)
+	w.settle()
+	return w
+}
+
+// TestLeaseNeedsAnAnsweredPing: the leader may confirm for as long as a quorum
+// has answered a ping that is not older than the lease, and no longer.
+func TestLeaseNeedsAnAnsweredPing(t *testing.T) {
+	w := servingWorld(false)
+	l := w.nodes[2].leader
+	sent := l.beat.last.at
+	if l.Lease() != sent+500 || w.now > l.Lease() {
+		t.Fatalf("lease until %d, ping sent at %d, now %d", l.Lease(), sent, w.now)
+	}
+	for _, n := range w.nodes[:2] { // both followers stop answering
+		n.learner.step = ended
+	}
+	w.nodes[3].learner.heardNow()
+	for range 20 {
+		w.pass(50)
+		w.settle() // the observer still answers: it does not count
+	}
+	if l.Lease() != sent+500 {
+		t.Errorf("lease until %d with no voter answering since %d", l.Lease(), sent)
+	}
+	// d is shorter than the time after which followers give up.
+	r := servingWorld(false).nodes[0].learner
+	if r.patience() <= 500 {
+		t.Errorf("a follower gives up after %d ms", r.patience())
+	}
+	alone := newWorld(1, 1, 0)
+	alone.grow(1, 1)
+	if got := alone.nodes[0].leader.Lease(); got != Never {
+		t.Errorf("alone: %d", got)
+	}
+}
+
+// TestTouchesAreConfirmed: a touch is confirmed to a learner once the leader
+// has it and holds the lease; under a leader of another kind once a sync that
+// was sent behind it is answered.
+func TestTouchesAreConfirmed(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		w := servingWorld(plain)
+		n := w.nodes[0]
+		s := wire.TouchedSession{Session: 7, TimeoutMS: 4000}
+		w.step(n, Touched{[]wire.TouchedSession{s, {Session: 8, TimeoutMS: 1}, s}, 5})
+		if n.confirmed != 0 {
+			t.Fatal("confirmed at once")
+		}
+		w.nodes[2].inputs = nil
+		w.pass(500) // a ping to either kind
+		w.settle()
+		w.pass(100)
+		w.settle()
+		w.pass(100)
+		w.settle()
+		if n.confirmed != 5 {
+			t.Errorf("plain %v: confirmed %d, want 5", plain, n.confirmed)
+		}
+		i := slices.IndexFunc(w.nodes[2].inputs, func(in Input) bool { return in.Touched != nil })
+		if i < 0 || len(w.nodes[2].inputs[i].Touched) != 2 || w.nodes[2].inputs[i].Server != 1 {
+			t.Errorf("plain %v: the leader got %+v", plain, w.nodes[2].inputs)
+		}
+	}
+}
+
+// TestNoConfirmationWithoutLease: a leader that no quorum answers confirms
+// nothing, whatever it is told.
+func TestNoConfirmationWithoutLease(t *testing.T) {
+	w := servingWorld(false)
+	w.nodes[1].learner.step = ended // does not answer
+	n, l := w.nodes[0], w.nodes[2]
+	w.step(n, Touched{[]wire.TouchedSession{{Session: 7, TimeoutMS: 1}}, 5})
+	l.leader.opt.LeaseMS = -1000 // no answer is young enough
+	for range 10 {
+		w.pass(100)
+		w.settle()
+	}
+	if n.confirmed != 0 {
+		t.Errorf("confirmed %d", n.confirmed)
+	}
+}
+
+// TestSyncWaitsForCommitsAndAPing: a sync is answered when all that was
+// proposed before it is committed and a quorum has answered a ping sent after
+// it, in order, once each; many share a ping.
+func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
+	w := servingWorld(true)
+	l := w.nodes[2]
+	w.propose(l)
+	before := l.leader.beat.last.n
+	for i := range uint64(3) {
+		w.step(l, Sync{Token: i + 1})
+	}
+	f := Forward{Request: wire.ForwardedRequest{Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})}}
+	w.step(w.nodes[0], Sync{Token: 8, Request: f})
+	w.step(w.nodes[3], Sync{Token: 9, Request: f})
+	if len(l.syncs) != 0 || l.leader.beat.last.n > before+1 {
+		t.Fatalf("answered %v before anything was heard, %d pings", l.syncs, l.leader.beat.last.n-before)
+	}
+	w.settle()
+	if !slices.Equal(l.syncs, []uint64{1, 2, 3}) || !slices.Equal(w.nodes[0].syncs, []uint64{8}) || !slices.Equal(w.nodes[3].syncs, []uint64{9}) {
+		t.Errorf("leader %v, follower %v, observer %v", l.syncs, w.nodes[0].syncs, w.nodes[3].syncs)
+	}
+	if n := l.leader.beat.last.n - before; n > 3 {
+		t.Errorf("%d rounds of pings for 5 syncs", n)
+	}
+}
+
+// TestDeposedLeaderAnswersNoSync: once the followers follow another, the old
+// leader answers neither sync nor revalidation (etcd 20418).
+func TestDeposedLeaderAnswersNoSync(t *testing.T) {
+	w := servingWorld(false)
+	old := w.nodes[2]
+	for _, n := range w.nodes[:2] {
+		w.leave(n) // the old leader has not noticed
+	}
+	w.grow(1, 2, 1)
+	old.syncs = nil
+	if old.leader != nil {
+		w.step(old, Sync{Token: 1})
+		w.settle()
+	}
+	w.pass(8000)
+	w.settle()
+	if len(old.syncs) != 0 || !strings.Contains(old.gaveUp, "no quorum was heard") {
+		t.Errorf("answered %v, gave up %q", old.syncs, old.gaveUp)
+	}
+}
+
+// TestSilentLeaderIsLeft: one of our kind soon, after thrice its worst gap; one
+// of another kind, or a slow one, not before syncLimit.
+func TestSilentLeaderIsLeft(t *testing.T) {
+	for _, c := range []struct {
+		plain    bool
+		gap      int64 // seen before
+		min, max int64
+	}{{false, 100, 1000, 1100}, {false, 700, 2000, 2400}, {false, 4000, 4900, 5100}, {true, 100, 5000, 5100}} {
+		w := servingWorld(c.plain)
+		n := w.nodes[0]
+		if c.gap > 100 {
+			n.learner.silence.note(w.now, c.gap)
+		}
+		w.nodes[2].leader.phase = over
+		from := n.learner.heard
+		for n.learner != nil && w.now-from < 20_000 {
+			w.pass(50)
+			w.settle()
+		}
+		if took := w.now - from; took < c.min || took > c.max || !strings.Contains(n.gaveUp, "silent") {
+			t.Errorf("plain %v, gap %d: left after %d ms: %s", c.plain, c.gap, took, n.gaveUp)
+		}
+	}
+}
+
+// TestSilenceForgetsOldGaps: what is older than a minute does not count.
+func TestSilenceForgetsOldGaps(t *testing.T) {
+	var s silence
+	s.note(5_000, 900)
+	s.note(50_000, 100)
+	if s.worst() != 900 {
+		t.Error("forgotten too early:", s.worst())
+	}
+	s.note(66_000, 100)
+	if s.worst() != 100 {
+		t.Error("not forgotten:", s.worst())
+	}
+	s.note(1_000_000, 50)
+	if s.worst() != 50 {
+		t.Error("not forgotten after long:", s.worst())
+	}
+}
+
+// TestRevalidationAndForwarding: questions about sessions and requests reach
+// the leader with who asked, and the answers come back.
+func TestRevalidationAndForwarding(t *testing.T) {
+	w := servingWorld(false)
+	n := w.nodes[0]
+	n.learner.Step(w.now, Revalidate{wire.Revalidation{Session: 7, TimeoutMS: 4000}})
+	n.learner.Step(w.now, Forward{wire.ForwardedRequest{Session: 7, Cxid: 3, Op: wire.OpDelete, Body: []byte{1}}, []wire.ID{{Scheme: "ip", ID: "::1"}}})
+	w.ready(n)
+	var answers []wire.Revalidated
+	for range 20 {
+		for _, c := range w.links {
+			w.deliver(c, true)
+			for len(c.down) > 0 {
+				p := c.down[0]
+				c.down = c.down[1:]
+				c.lrn.learner.Step(w.now, Received{c.id, p.p})
+				r := c.lrn.learner.Ready()
+				answers = append(answers, r.Revalidated...)
+				w.write(c.lrn, &r)
+				for _, m := range r.Send {
+					w.send(c.lrn, m)
+				}
+			}
+		}
+		for _, s := range w.nodes {
+			w.diskStep(s)
+		}
+	}
+	if len(answers) != 1 || answers[0] != (wire.Revalidated{Session: 7, Valid: true}) {
+		t.Errorf("answers %v", answers)
+	}
+	i := slices.IndexFunc(w.nodes[2].inputs, func(in Input) bool { return in.Request != nil })
+	if i < 0 {
+		t.Fatal("no request arrived")
+	}
+	in := w.nodes[2].inputs[i]
+	if in.Request.Session != 7 || in.Request.Cxid != 3 || string(in.Request.Body) != "\x01" || in.Server != 1 || len(in.Identities) != 1 {
+		t.Errorf("%+v %+v", in, in.Request)
+	}
+}
