@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/binary"
 	"errors"
-	"strings"
 
 	"bellwether/internal/replica"
 	"bellwether/wire"
@@ -72,7 +71,7 @@ type scratch struct {
 	data     wire.DataResponse
 	stat     wire.StatResponse
 	children wire.ChildrenResponse
-	childs   wire.ChildrenStatResponse
+	kidStat  wire.ChildrenStatResponse
 	acl      wire.ACLResponse
 }
 
@@ -139,15 +138,11 @@ func (c *conn) undecodable() wire.Code {
 	return wire.ErrMarshalling
 }
 
-// look does the reads that can leave a watch. A watch keeps its path, so
-// that must not lie in the connection's buffer.
+// look does the reads that can leave a watch.
 func (c *conn) look(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	t, q := c.srv.tree, &s.watch
 	if q.Code(in); in.Err() != nil {
 		return c.undecodable(), nil
-	}
-	if q.Watch {
-		q.Path = strings.Clone(q.Path)
 	}
 	switch op {
 	case wire.OpGetData:
@@ -157,7 +152,7 @@ func (c *conn) look(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire
 	case wire.OpGetChildren:
 		return t.Children(c, q.Path, q.Watch, &s.children), &s.children
 	default:
-		return t.Children2(c, q.Path, q.Watch, &s.childs), &s.childs
+		return t.Children2(c, q.Path, q.Watch, &s.kidStat), &s.kidStat
 	}
 }
 
@@ -172,11 +167,9 @@ func (c *conn) lookUnwatched(s *scratch, op wire.OpCode, in *wire.Coder) (wire.C
 	return c.srv.tree.CountAll(c, s.path.Path, count), count
 }
 
-// watch does what concerns watches alone. Their paths are kept, so they are
-// decoded as copies.
+// watch does what concerns watches alone.
 func (c *conn) watch(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	t := c.srv.tree
-	in.Alias = false
 	switch op {
 	case wire.OpSetWatches:
 		var q wire.SetWatchesRequest

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"bellwether/wire"
+)
+
+// farewell logs why a connection ends.
+func (c *conn) farewell(err error) {
+	var frame *wire.FrameError
+	if errors.As(err, &frame) {
+		c.srv.log.Warn(fmt.Sprintf("Len error. A message from /%s with advertised length of %d is either a malformed message or too large to process "+
+			"(length is greater than jute.maxbuffer=%d)", c.addr, frame.Len, frame.Max))
+		return
+	}
+	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
+}
+
+// endSoon is finish for the loop: it does not block.
+func (c *conn) endSoon() {
+	c.release()
+	c.out.mu.Lock()
+	c.out.ending, c.out.dirty = true, true
+	c.out.mu.Unlock()
+	c.net.SetWriteDeadline(time.Now().Add(lingerMax))
+	c.srv.dirty.add(c)
+}
+
+// finish ends the connection once everything queued so far is written, or the
+// client has not taken it within lingerMax.
+func (c *conn) finish() {
+	o := &c.out
+	o.mu.Lock()
+	o.ending = true
+	closed := o.closed
+	o.mu.Unlock()
+	if !closed {
+		c.net.SetWriteDeadline(time.Now().Add(lingerMax))
+	}
+	c.flush()
+}
+
+// flush writes what is ready to the socket, unless somebody is at it already,
+// who will see it. It blocks while the client does not read.
+func (c *conn) flush() {
+	o := &c.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dirty = false
+	if o.writing {
+		if o.closed {
+			c.close() // whoever is at the socket waits for a client that does not read
+		}
+		return
+	}
+	if c.ended() {
+		return
+	}
+	o.writing = true
+	defer func() {
+		o.writing = false
+		o.drained.Broadcast()
+	}()
+	for !o.closed {
+		b := o.take()
+		if b == nil {
+			break
+		}
+		o.mu.Unlock()
+		_, err := c.net.Write(b.b)
+		c.srv.stats.wrote(b)
+		giveBuffer(b)
+		o.mu.Lock()
+		if err != nil {
+			o.discard()
+		}
+	}
+	switch {
+	case o.closed:
+		c.close()
+	case o.ending:
+		c.shut()
+	}
+}
+
+// ended reports whether the connection is closed or half closed by us.
+func (c *conn) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the connection at once. The output's lock is held.
+func (c *conn) close() {
+	c.out.discard()
+	if !c.ended() {
+		close(c.done)
+	}
+	c.net.Close()
+}
+
+// shut tells the client that nothing more comes; its reader drains and closes
+// the socket. The output's lock is held.
+func (c *conn) shut() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		c.close()
+		return
+	}
+	c.out.discard()
+	limit := drainTime
+	if c.srv.stopping.Load() {
+		limit = drainTimeEnding
+	}
+	c.net.SetReadDeadline(time.Now().Add(limit))
+	close(c.done)
+}
+
+// How long and how much a closed connection is still read: a socket that is
+// closed with unread input makes the system throw away the last replies.
+const (
+	drainTime       = time.Second
+	drainTimeEnding = 50 * time.Millisecond // when the server ends
+	drainMax        = 4 << 20
+)
+
+// drain reads until the client has closed its side as well.
+func (c *conn) drain() {
+	b := takeLarge()
+	defer giveBuffer(b)
+	for n := 0; n < drainMax; {
+		k, err := c.net.Read(b.b[:cap(b.b)])
+		if n += k; err != nil {
+			break
+		}
+	}
+	c.net.Close()
+}
