@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -408,13 +407,14 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				e := newEnsemble(t)
-				slow := make(chan struct{})
-				var asked atomic.Int64
-				e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
-					if h.Op != wire.OpPing && asked.Add(1) == 2 {
-						<-slow
+				asked, answer := 0, func() {} // the second request, late
+				e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+					if h.Op == wire.OpPing {
+						return false
 					}
-					return false
+					asked++
+					answer = func() { p.standard(h, body) }
+					return asked == 2
 				}
 				c := e.connect(Options{})
 				_, _, w, err := c.GetW(t.Context(), "/a")
@@ -431,7 +431,7 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 				if err := w.Remove(t.Context()); err != nil {
 					t.Error(err)
 				}
-				close(slow)
+				answer()
 				synctest.Wait()
 				if got := e.log(); slices.Contains(got, "removeWatches /a") {
 					t.Errorf("requests are %q: the server watches no more", got)

@@ -1,0 +1,38 @@
+package interop
+
+import (
+	"context"
+	"testing"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+// TestLeaseQuestion shows that a client may ask any server how old its
+// knowledge of sessions can be: one that knows the question answers it, the
+// other takes it for a sync like any, below a chroot too.
+func TestLeaseQuestion(t *testing.T) {
+	eachShared(t, func(t *testing.T, s *target.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), behaviourTimeout)
+		defer cancel()
+		c, err := zk.Connect(ctx, s.Addr+fresh("lease"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		attached := c.State()
+		defer c.KeepAlive(0)()
+		if err := c.Sync(ctx, "/"); err != nil { // is answered behind the question
+			t.Fatal(err)
+		}
+		l := c.Lease()
+		if ours := s.Kind == target.Bellwether; l.DelayKnown != ours || (l.Left() > 0) != ours {
+			t.Errorf("lease is %+v with %v left; want one that proves something: %v", l, l.Left(), ours)
+		}
+		select {
+		case <-attached.Changed():
+			t.Errorf("the connection did not last: %+v", c.State())
+		default:
+		}
+	})
+}
