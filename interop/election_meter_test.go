@@ -110,19 +110,6 @@ func (m *meter) of(id wire.SessionID, f func(*passage)) {
 	})
 }
 
-// count is how many events passed whose path satisfies the condition.
-func (m *meter) count(of func(metered) bool) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := 0
-	for _, e := range m.events {
-		if of(e) {
-			n++
-		}
-	}
-	return n
-}
-
 // since are the events from the nth on.
 func (m *meter) since(n int) []metered {
 	m.mu.Lock()
