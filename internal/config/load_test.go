@@ -292,7 +292,7 @@ func TestErrors(t *testing.T) {
 		{"", "dataDir=/nonexistent\npeerType=leader", "peerType=leader is not allowed; allowed is one of participant, observer"},
 		{"", "dataDir=/nonexistent\nsnapshot.compression.method=zstd", "zstd is not allowed; allowed is one of nothing, gz, snappy"},
 		{"", "dataDir=/nonexistent\nDigestAuthenticationProvider.digestAlg=SHA9", "SHA9 is not allowed; allowed is one of SHA1, SHA-1,"},
-		{"-Djute.maxbuffer=1m", "dataDir=/nonexistent", "JVMFLAGS: -Djute.maxbuffer=1m is not allowed; allowed is a number of bytes from 1 to 2147483647; correct it or remove it for the default, 1048575"},
+		{"-Djute.maxbuffer=1m", "dataDir=/nonexistent", "JVMFLAGS: -Djute.maxbuffer=1m is not allowed; allowed is a number of bytes from 1 to 33554432; correct it or remove it for the default, 1048575"},
 		{"", "dataDir=/nonexistent\nclientPortAddress=::1", "DIR/zoo.cfg:2: clientPortAddress=::1 is set but clientPort is not; add a line clientPort=2181, or remove the address"},
 		{"", "dataDir=/nonexistent\nminSessionTimeout=99999", "DIR/zoo.cfg:2: minSessionTimeout=99999 makes the shortest session timeout (1m39.999s) longer than the longest (1m0s)"},
 		{"", "dataDir=/nonexistent\nmaxSessionTimeout=9", "DIR/zoo.cfg:2: maxSessionTimeout=9 makes the shortest"},
