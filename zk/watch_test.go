@@ -412,9 +412,11 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 					if h.Op == wire.OpPing {
 						return false
 					}
-					asked++
+					if asked++; asked != 2 {
+						return false
+					}
 					answer = func() { p.standard(h, body) }
-					return asked == 2
+					return true
 				}
 				c := e.connect(Options{})
 				_, _, w, err := c.GetW(t.Context(), "/a")
