@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func TestTenThousandConnections(t *testing.T) {
 	s := start(t, o)
 	c := s.connect()
 	c.create("/a", "")
+	alone := memoryUsed()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCrowdProcess$")
 	cmd.Env = append(os.Environ(), crowdEnv+"="+s.Addr().String()+" "+strconv.Itoa(n))
 	cmd.Stderr = os.Stderr
@@ -51,12 +53,29 @@ func TestTenThousandConnections(t *testing.T) {
 	if got := s.crowd.len(); got != n+1 {
 		t.Errorf("%d connections, want %d", got, n+1)
 	}
+	each := (memoryUsed() - alone) / uint64(n)
+	t.Logf("%d bytes for each idle connection", each)
+	if each > idleMax {
+		t.Errorf("an idle connection takes %d bytes, want at most %d", each, idleMax)
+	}
 	c.nc.SetDeadline(time.Now().Add(patience))
 	begin := time.Now()
 	c.must(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1}, nil)
 	t.Logf("the write was answered after %v", time.Since(begin))
 	fmt.Fprintln(in, "read")
 	expect(t, lines, "events")
+}
+
+// idleMax is what an idle connection with a watch may take, its goroutine's
+// stack included.
+const idleMax = 16 << 10
+
+// memoryUsed is what is in use after a collection.
+func memoryUsed() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
 }
 
 func expect(t *testing.T, lines *bufio.Scanner, want string) {

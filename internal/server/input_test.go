@@ -1,0 +1,91 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// chunks is a reader that returns as much at a time as it is told.
+type chunks struct {
+	data  []byte
+	sizes func() int
+}
+
+func (c *chunks) Read(b []byte) (int, error) {
+	if len(c.data) == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(b), len(c.data), max(c.sizes(), 1))
+	copy(b, c.data[:n])
+	c.data = c.data[n:]
+	return n, nil
+}
+
+// However the network cuts them, frames come out whole and in order; and
+// what is kept afterwards is small.
+func TestFramesComeOutWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		lens := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(400, 600),
+			rapid.IntRange(inputBusy-10, inputBusy+10), rapid.IntRange(0, 300_000)), 1, 20).Draw(t, "lengths")
+		var want [][]byte
+		var data []byte
+		for _, n := range lens {
+			b := make([]byte, n)
+			for i := range b {
+				b[i] = byte(rng.Uint32())
+			}
+			want = append(want, b)
+			data = append(data, frameOf(b)...)
+		}
+		most := rapid.SampledFrom([]int{1, 7, 1000, 1 << 20}).Draw(t, "chunk")
+		if most == 1 && len(data) > 20_000 {
+			most = 100
+		}
+		in := &input{src: &chunks{data, func() int { return 1 + rng.IntN(most) }}, max: 300_000}
+		for len(want) > 0 {
+			if err := in.read(); err != nil {
+				t.Fatalf("%v with %d frames to come", err, len(want))
+			}
+			for {
+				f, err := in.frame()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f == nil {
+					break
+				}
+				if !bytes.Equal(f, want[0]) {
+					t.Fatalf("frame of %d bytes, want %d", len(f), len(want[0]))
+				}
+				want = want[1:]
+			}
+		}
+		if in.read() != io.EOF {
+			t.Fatal("there is more than was sent")
+		}
+		if in.read() != io.EOF || cap(in.buf) != inputIdle {
+			t.Fatalf("%d bytes are kept", cap(in.buf))
+		}
+		in.release()
+	})
+}
+
+// A length alone costs nothing: the buffer grows with what arrives.
+func TestLengthAloneAllocatesNothing(t *testing.T) {
+	head := binary.BigEndian.AppendUint32(nil, 900_000)
+	in := &input{src: &chunks{append(head, make([]byte, 1000)...), func() int { return 10 }}, max: 1 << 20}
+	for in.read() == nil {
+		if f, err := in.frame(); f != nil || err != nil {
+			t.Fatal(f, err)
+		}
+	}
+	if cap(in.buf) > inputBusy {
+		t.Errorf("1000 bytes of a frame take a buffer of %d", cap(in.buf))
+	}
+}
