@@ -265,4 +265,5 @@ type nobody struct{}
 func (nobody) Session() wire.SessionID { return 0 }
 func (nobody) Identities() []wire.ID   { return nil }
 func (nobody) Notify(tree.Event)       {}
+func (nobody) Overflow()               {}
 func (nobody) Reserve(wire.Zxid)       {}

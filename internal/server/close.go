@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -15,6 +16,10 @@ func (c *conn) farewell(err error) {
 		c.srv.log.Warn(fmt.Sprintf("Len error. A message from /%s with advertised length of %d is either a malformed message or too large to process "+
 			"(length is greater than jute.maxbuffer=%d)", c.addr, frame.Len, frame.Max))
 		return
+	}
+	if c.overflow.Load() {
+		c.srv.log.Warn("connection is closed: its watches take more memory than one connection may",
+			"addr", c.addr, "session", c.Session(), "limit", tree.WatchBytesMax)
 	}
 	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 }

@@ -45,6 +45,7 @@ type conn struct {
 
 	attached chan struct{} // closed by the loop: the handshake is answered
 	done     chan struct{} // closed when the socket is
+	overflow atomic.Bool   // it asked for too many watches
 
 	in      input
 	out     output
@@ -90,6 +91,19 @@ func (c *conn) Notify(e tree.Event) {
 	ev := &wire.WatcherEvent{Type: e.Type, State: wire.StateSyncConnected, Path: e.Path}
 	c.srv.stats.watchBytes.Add(int64(eventLen + len(e.Path)))
 	c.push(item{header: wire.ReplyHeader{Xid: wire.XidEvent, Zxid: e.Zxid}, record: ev})
+}
+
+// Overflow ends the connection: it watches too much. Its reader tells.
+func (c *conn) Overflow() {
+	c.overflow.Store(true)
+	c.out.mu.Lock()
+	c.out.discard()
+	flush := !c.out.dirty
+	c.out.dirty = true
+	c.out.mu.Unlock()
+	if flush {
+		c.srv.dirty.add(c)
+	}
 }
 
 // Reserve keeps the place of the reply being built.

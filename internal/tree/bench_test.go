@@ -103,6 +103,7 @@ type nobodyListens struct{ ids []wire.ID }
 func (*nobodyListens) Session() wire.SessionID { return alice }
 func (c *nobodyListens) Identities() []wire.ID { return c.ids }
 func (*nobodyListens) Notify(Event)            {}
+func (*nobodyListens) Overflow()               {}
 func (*nobodyListens) Reserve(wire.Zxid)       {}
 
 func BenchmarkGetData(b *testing.B) {

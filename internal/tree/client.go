@@ -15,6 +15,10 @@ type Client interface {
 	// this client's own setWatches, for reading: it must not block and must
 	// not call the tree.
 	Notify(e Event)
+	// Overflow says that the connection has asked for more watches than
+	// WatchBytesMax: the last one is not set, and the connection is to be
+	// closed, as its client must not believe otherwise. The read lock is held.
+	Overflow()
 	// Reserve fixes the place of the reply being built among the events of
 	// this connection; z is the last applied transaction, for its header.
 	// The read lock is held. Each read calls it exactly once.

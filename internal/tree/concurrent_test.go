@@ -32,6 +32,12 @@ func (c *ordered) Notify(e Event) {
 	c.last = e.Zxid
 }
 
+func (c *ordered) Overflow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bad = "too many watches"
+}
+
 func (c *ordered) Reserve(z wire.Zxid) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,6 +28,12 @@ func (c *conn) Notify(e Event) {
 	c.log = append(c.log, fmt.Sprintf("%v %s %d", e.Type, e.Path, e.Zxid))
 }
 
+func (c *conn) Overflow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, "overflow")
+}
+
 func (c *conn) Reserve(z wire.Zxid) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,13 +64,21 @@ type watchedPath struct {
 	first    [1]*watcher // the memory of watchers, as long as it suffices
 }
 
+// WatchBytesMax bounds the memory that the watches of one connection may
+// take, in bytes: more than a million watches on paths of usual length.
+const WatchBytesMax = 256 << 20
+
+// watchCost is about what a watch takes besides its path, in bytes.
+const watchCost = 140
+
 // watcher is a client with at least one watch.
 type watcher struct {
 	client Client
 	seen   uint64 // the last event it got
 
-	mu  sync.Mutex
-	own map[*watchedPath]watch
+	mu    sync.Mutex
+	own   map[*watchedPath]watch
+	bytes int // that they take, about
 }
 
 // watch is one client's watch on one path, and its place among the others.
@@ -116,6 +124,10 @@ func (w *watches) add(c Client, path string, m modes) {
 	s := w.shard(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if o.full(len(path)) {
+		c.Overflow()
+		return
+	}
 	p := s.paths[path]
 	if p == nil {
 		p = &watchedPath{path: strings.Clone(path)}
@@ -128,9 +140,17 @@ func (w *watches) add(c Client, path string, m modes) {
 	if !ok {
 		mine.place = int32(len(p.watchers))
 		p.watchers = append(p.watchers, o)
+		o.bytes += watchCost + len(path)
 	}
 	w.change(&mine, mine.modes|m)
 	o.own[p] = mine
+}
+
+// full reports whether a client has no room for a watch on a path of n bytes.
+func (o *watcher) full(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bytes+watchCost+n > WatchBytesMax
 }
 
 // change sets the modes of a watch and keeps the counters true.
@@ -189,6 +209,7 @@ func (w *watches) take(s *watchShard, p *watchedPath, o *watcher, m modes) {
 		return
 	}
 	delete(o.own, p)
+	o.bytes -= watchCost + len(p.path)
 	o.mu.Unlock()
 	end := len(p.watchers) - 1
 	if moved := p.watchers[end]; moved != o {
