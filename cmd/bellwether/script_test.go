@@ -71,7 +71,7 @@ func condition(name string) (bool, error) {
 }
 
 // patience is how long a script waits for a condition.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // waitFor polls a condition; processes and files have no other way to tell.
 func waitFor(ts *testscript.TestScript, what string, cond func() bool) {
@@ -102,7 +102,7 @@ func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*s
 // setUp also names the variables that a started program gets, empty until a
 // script sets them.
 func setUp(env *testscript.Env) error {
-	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "JVMFLAGS=", "SERVER_JVMFLAGS=", "GORACE=exitcode=66")
+	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "flags=", "JVMFLAGS=", "SERVER_JVMFLAGS=", "GORACE=exitcode=66")
 	s := &stage{processes: map[string]*process{}}
 	for _, v := range env.Vars {
 		name, _, _ := strings.Cut(v, "=")
@@ -267,8 +267,8 @@ func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
 	}
-	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(out)), "Z")
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return !strings.Contains(string(stat), ") Z ")
 }
 
 func jsonLines(ts *testscript.TestScript, neg bool, args []string) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ import (
 type Child struct {
 	cmd    *exec.Cmd
 	orders *os.File // to the guardian
-	report *os.File // from it: the command's process id
+	report *os.File // from it: the command's process id, then lostWord if so
 }
 
 // Start starts this program again as a guardian, with the command line argv,
@@ -87,23 +88,28 @@ func (c *Child) Stop(grace time.Duration) {
 func (c *Child) Signal(s os.Signal) { c.cmd.Process.Signal(s) }
 
 // Wait waits for the guardian, and so for the command, and returns the
-// command's exit status as shells give it, or one of the Exit constants.
-func (c *Child) Wait() int {
+// command's exit status as shells give it, or one of the Exit constants. lost
+// tells whether the command was made to end because of the deadline or Stop.
+func (c *Child) Wait() (status int, lost bool) {
 	c.cmd.Wait() // the status is in ProcessState, whatever it was
 	c.orders.Close()
-	defer c.report.Close()
+	text, _ := io.ReadAll(c.report) // what came before an error counts
+	c.report.Close()
+	lines := strings.Fields(string(text))
 	if c.cmd.ProcessState.ExitCode() < 0 {
-		c.avenge()
+		avenge(lines)
 	}
 	reclaimTerminal()
-	return exitStatus(c.cmd.ProcessState)
+	return exitStatus(c.cmd.ProcessState), slices.Contains(lines, lostWord)
 }
 
-// avenge kills the command's group after somebody has killed the guardian.
-func (c *Child) avenge() {
-	text, err := io.ReadAll(c.report)
-	pid, perr := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err == nil && perr == nil && pid > 1 {
+// avenge kills the command's group after somebody has killed the guardian,
+// which has reported it.
+func avenge(report []string) {
+	if len(report) == 0 {
+		return
+	}
+	if pid, err := strconv.Atoi(report[0]); err == nil && pid > 1 {
 		syscall.Kill(-pid, syscall.SIGKILL)
 	}
 }

@@ -53,6 +53,9 @@ const (
 	stopWord = "stop"
 )
 
+// lostWord is what a guardian reports when it has asked the command to end.
+const lostWord = "lost"
+
 func (d deadline) line(word string) string { return fmt.Sprintf("%s %d %d\n", word, d.steady, d.wall) }
 
 var errLine = errors.New("not a line a parent sends")

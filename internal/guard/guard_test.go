@@ -61,12 +61,20 @@ func renew(t *testing.T, c *Child, d time.Duration) {
 	}
 }
 
+// wantLost waits for a command that was made to end.
+func wantLost(t *testing.T, c *Child) {
+	t.Helper()
+	if got, lost := c.Wait(); got != ExitLost || !lost {
+		t.Errorf("status %d, lost %v; want %d, true", got, lost, ExitLost)
+	}
+}
+
 func TestStatusIsTheCommands(t *testing.T) {
-	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -9 $$": 137, "kill -TERM $$": 143} {
+	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 120": 120, "kill -9 $$": 137, "kill -TERM $$": 143} {
 		c := start(t, script)
 		renew(t, c, time.Minute)
-		if got := c.Wait(); got != want {
-			t.Errorf("%q: status %d, want %d", script, got, want)
+		if got, lost := c.Wait(); got != want || lost {
+			t.Errorf("%q: status %d, lost %v; want %d", script, got, lost, want)
 		}
 	}
 }
@@ -90,8 +98,8 @@ func TestNothingRunsWithoutADeadline(t *testing.T) {
 	} {
 		c := start(t, "touch "+mark)
 		act(c)
-		if got := c.Wait(); got != ExitLost {
-			t.Errorf("%s: status %d, want %d", name, got, ExitLost)
+		if got, lost := c.Wait(); got != ExitLost || !lost {
+			t.Errorf("%s: status %d, lost %v; want %d, true", name, got, lost, ExitLost)
 		}
 	}
 	if _, err := os.Stat(mark); err == nil {
@@ -109,7 +117,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		renew(t, c, time.Minute)
-		if got := c.Wait(); got != want {
+		if got, _ := c.Wait(); got != want {
 			t.Errorf("%s: status %d, want %d", cmd, got, want)
 		}
 	}
@@ -123,9 +131,7 @@ func TestGroupDiesAtTheDeadline(t *testing.T) {
 	renew(t, c, 10*time.Second)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	renew(t, c, 200*time.Millisecond)
-	if got := c.Wait(); got != ExitLost {
-		t.Errorf("status %d, want %d", got, ExitLost)
-	}
+	wantLost(t, c)
 	waitDead(t, readFile(pid))
 }
 
@@ -153,7 +159,7 @@ func TestRenewalsKeepTheCommand(t *testing.T) {
 	})
 	renew(t, c, time.Minute)
 	os.WriteFile(dir+"/end", nil, 0o644)
-	if got := c.Wait(); got != 5 {
+	if got, _ := c.Wait(); got != 5 {
 		t.Errorf("status %d, want the command's 5", got)
 	}
 }
@@ -165,9 +171,7 @@ func TestPipeEndStops(t *testing.T) {
 	renew(t, c, time.Minute)
 	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
 	c.orders.Close()
-	if got := c.Wait(); got != ExitLost {
-		t.Errorf("status %d, want %d", got, ExitLost)
-	}
+	wantLost(t, c)
 	if _, err := os.Stat(dir + "/asked"); err != nil {
 		t.Error("the command was not asked to end")
 	}
@@ -179,7 +183,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 	renew(t, c, time.Minute)
 	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
 	c.Signal(syscall.SIGHUP)
-	if got := c.Wait(); got != 9 {
+	if got, _ := c.Wait(); got != 9 {
 		t.Errorf("status %d, want 9", got)
 	}
 }
@@ -194,7 +198,7 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 	renew(t, c, time.Minute)
 	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
 	c.cmd.Process.Kill()
-	if got := c.Wait(); got != 137 {
+	if got, _ := c.Wait(); got != 137 {
 		t.Errorf("status %d, want that of a killed process, 137", got)
 	}
 	waitDead(t, readFile(pid))
@@ -233,9 +237,7 @@ func TestStopHasAGrace(t *testing.T) {
 			waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 			renew(t, child, c.deadline)
 			child.Stop(c.grace)
-			if got := child.Wait(); got != ExitLost {
-				t.Errorf("status %d, want %d", got, ExitLost)
-			}
+			wantLost(t, child)
 			if !exists(dir + "/asked") {
 				t.Error("the command was not asked first")
 			}
@@ -252,9 +254,7 @@ func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
 	renew(t, c, 2*time.Second) // less than the grace
 	waitFor(t, "the question", func() bool { return exists(dir + "/asked") })
 	c.Renew(func() time.Duration { return time.Hour }) // the guardian may be gone
-	if got := c.Wait(); got != ExitLost {
-		t.Errorf("status %d, want %d", got, ExitLost)
-	}
+	wantLost(t, c)
 }
 
 // Either clock is enough: a wall clock that jumped, or a steady one that ran.

@@ -51,6 +51,7 @@ func Main(argv []string, grace time.Duration) int {
 
 	first, ok := <-orders
 	if !ok || first.stop || first.due.left() <= 0 {
+		fmt.Fprintln(report, 0, lostWord)
 		return ExitLost
 	}
 	g := guardian{grace: grace, due: first.due, orders: orders, signals: signals, report: report}
@@ -116,6 +117,7 @@ func (g *guardian) run(argv []string) int {
 	g.watch(done)
 	syscall.Kill(-g.pid, syscall.SIGKILL) // what the command left behind in its group
 	if g.asked || g.killed {
+		fmt.Fprintln(g.report, lostWord)
 		return ExitLost
 	}
 	return exitStatus(cmd.ProcessState)

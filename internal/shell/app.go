@@ -22,7 +22,7 @@ const (
 	envAuth   = "BELLWETHER_AUTH"
 )
 
-// app is what the commands of one invocation share.
+// app is what a command of the client side was asked.
 type app struct {
 	servers string
 	timeout time.Duration // how long to try to connect
@@ -38,66 +38,76 @@ type app struct {
 
 // Commands returns the commands of the client side.
 func Commands() []*cobra.Command {
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
-	commands := []*cobra.Command{
-		newGet(a), newSet(a), newCreate(a), newDelete(a), newDeleteAll(a), newLs(a), newStat(a),
-		newSync(a), newGetACL(a), newSetACL(a), newCount(a), newWhoAmI(a), newConfig(a),
-		newListQuota(a), newSetQuota(a), newDelQuota(a),
+	commands := []*cobra.Command{newBench(), newElect(), newGuardian(), newStatus()}
+	for _, command := range []func(*app) *cobra.Command{
+		newGet, newSet, newCreate, newDelete, newDeleteAll, newLs, newStat, newSync, newGetACL, newSetACL,
+		newCount, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,
+	} {
+		commands = append(commands, dataCommand(command))
 	}
-	bench := newBench(a)
-	for _, c := range append(commands, bench.Commands()...) {
-		a.serverFlags(c)
-		a.sessionFlags(c)
-	}
-	status := newStatus(a)
-	a.serverFlags(status)
-	return append(commands, bench, status)
+	return commands
+}
+
+// dataCommand makes a command of one session with the flags that all of them have.
+func dataCommand(command func(*app) *cobra.Command) *cobra.Command {
+	a := newApp()
+	c := command(a)
+	a.serverFlags(c)
+	a.sessionFlags(c)
+	a.outputFlag(c)
+	c.Flags().BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
+	return c
+}
+
+func newApp() *app {
+	return &app{session: 10 * time.Second, output: "text", in: os.Stdin, out: os.Stdout, err: os.Stderr}
 }
 
 // Group makes c a command that only holds others: alone it prints its help,
 // and an unknown name below it is an error that suggests a near one.
 func Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	c.SuggestionsMinimumDistance = 2 // letters that may be wrong
-	c.Args = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			return fmt.Errorf("no command %q, did you mean %s?", args[0], near[0])
-		}
-		return fmt.Errorf("no command %q", args[0])
-	}
+	c.Args = noCommand
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+			return noCommand(c, args) // the flag was meant for what stands before it
+		}
+		return err
+	})
 	c.AddCommand(commands...)
 	return c
 }
 
-// serverFlags gives a command the flags that say whom to ask and how to print.
+// noCommand is met with what no command's name is.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("no command %q, did you mean %s?", args[0], near[0])
+	}
+	return fmt.Errorf("no command %q", args[0])
+}
+
+// serverFlags gives a command the flags that say whom to ask.
 func (a *app) serverFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
 	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
-	f.StringVarP(&a.output, "output", "o", "text", "text or json")
-	c.PreRunE = chain(a.checkFlags, c.PreRunE)
+	c.PreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 }
 
 // sessionFlags gives a command the flags of whoever opens a session.
 func (a *app) sessionFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.DurationVar(&a.session, "session-timeout", 10*time.Second, "session timeout to ask for")
+	f.DurationVar(&a.session, "session-timeout", a.session, "session timeout to ask for")
 	f.StringArrayVar(&a.auth, "auth", nil, "credential scheme:text, as in digest:user:password; may be repeated (default $"+envAuth+")")
-	f.BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
 	f.BoolVar(&a.verbose, "verbose", false, "say on stderr what the connection does")
 }
 
-// chain runs two hooks one after the other; the second may be nil.
-func chain(first func() error, second func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
-		if err := first(); err != nil || second == nil {
-			return err
-		}
-		return second(c, args)
-	}
+func (a *app) outputFlag(c *cobra.Command) {
+	c.Flags().StringVarP(&a.output, "output", "o", a.output, "text or json")
 }
 
 func (a *app) checkFlags() error {
@@ -131,10 +141,16 @@ func (a *app) options() (*zk.Options, error) {
 		}
 		o.Auth = append(o.Auth, zk.Auth{Scheme: scheme, Data: []byte(text)})
 	}
-	if a.verbose {
-		o.Logger = slog.New(slog.NewTextHandler(a.err, nil))
-	}
+	o.Logger = a.logger()
 	return o, nil
+}
+
+// logger is where connections are told of with --verbose.
+func (a *app) logger() *slog.Logger {
+	if !a.verbose {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
 // connect opens a session within the connect timeout.
@@ -166,13 +182,21 @@ func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error
 		return err
 	}
 	err = f(ctx, c)
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer cancel()
-	c.Close(closing) // a session that cannot be closed expires
+	endSession(ctx, c)
 	if errors.Is(err, zk.ErrConnectionLoss) {
 		return &StatusError{ExitNoConnection, err}
 	}
 	return inWords(err)
+}
+
+// closeTime is how long a command waits for its session to be closed.
+const closeTime = 2 * time.Second
+
+// endSession closes a session; one that cannot be closed expires.
+func endSession(ctx context.Context, c *zk.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	c.Close(ctx)
 }
 
 // inWords words the errors that a person meets; scripts match these texts.

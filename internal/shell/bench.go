@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,34 +10,41 @@ import (
 	"bellwether/internal/bench"
 )
 
-func newBench(a *app) *cobra.Command {
+func newBench() *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "bench",
-		Short: "measure a server: reads, writes",
+		Short: "measure a server: reads, writes, elections",
 		Long: "Measure any ZooKeeper server. A run makes its own znodes below /bellwether-bench-… and removes them.\n" +
-			"Each request in flight waits for its answer before the next is sent; latencies are whole calls as the\n" +
-			"client sees them.",
-	}, newBenchLoad(a, bench.Read), newBenchLoad(a, bench.Write))
+			"Latencies are whole calls as the client sees them.",
+	}, newBenchLoad(bench.Read), newBenchLoad(bench.Write), newBenchElection())
 }
 
-func newBenchLoad(a *app, kind bench.Kind) *cobra.Command {
-	l := bench.Load{Kind: kind}
+// benchCommand gives a measurement its flags; run gets a path that no other
+// run uses.
+func benchCommand(c *cobra.Command, run func(ctx context.Context, a *app, root string) (bench.Report, error)) *cobra.Command {
+	a := newApp()
+	c.Args = argCount(0, 0)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		r, err := run(cmd.Context(), a, benchRoot())
+		if err != nil {
+			return err
+		}
+		return a.printReport(r)
+	}
+	a.serverFlags(c)
+	a.sessionFlags(c)
+	a.outputFlag(c)
+	return c
+}
+
+func newBenchLoad(kind bench.Kind) *cobra.Command {
+	var l bench.Load
 	c := &cobra.Command{
-		Use:     string(kind),
-		Short:   map[bench.Kind]string{bench.Read: "getData over a number of znodes", bench.Write: "setData over a number of znodes"}[kind],
+		Use:   string(kind),
+		Short: map[bench.Kind]string{bench.Read: "getData over a number of znodes", bench.Write: "setData over a number of znodes"}[kind],
+		Long: "Each request in flight waits for its answer before the next is sent, so that the throughput is what the\n" +
+			"latency allows.",
 		Example: fmt.Sprintf("  bellwether bench %s --connections 64 --duration 30s", kind),
-		Args:    argCount(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l.Connect, l.Root = a.connect, benchRoot()
-			if err := l.Check(); err != nil {
-				return usagef("%w", err)
-			}
-			r, err := l.Run(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printReport(r)
-		},
 	}
 	f := c.Flags()
 	f.IntVar(&l.Connections, "connections", 1, "sessions, each with a connection of its own")
@@ -45,7 +53,35 @@ func newBenchLoad(a *app, kind bench.Kind) *cobra.Command {
 	f.IntVar(&l.Size, "size", 100, "bytes of data in each")
 	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "time that is not counted, first")
 	f.DurationVar(&l.Duration, "duration", 10*time.Second, "time that is counted")
-	return c
+	return benchCommand(c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
+		l.Kind, l.Connect, l.Root = kind, a.connect, root
+		if err := l.Check(); err != nil {
+			return bench.Report{}, usagef("%w", err)
+		}
+		return l.Run(ctx)
+	})
+}
+
+func newBenchElection() *cobra.Command {
+	var e bench.Elections
+	c := &cobra.Command{
+		Use:   "election",
+		Short: "handovers of leadership among a number of candidates",
+		Long: "Every candidate campaigns with a session of its own, resigns as soon as it leads, and campaigns again. A\n" +
+			"handover is counted from the moment the leader resigns until the next one leads.",
+		Example: "  bellwether bench election --candidates 50 --duration 30s",
+	}
+	f := c.Flags()
+	f.IntVar(&e.Candidates, "candidates", 3, "candidates that stand in line, 2 or more")
+	f.DurationVar(&e.Warmup, "warmup", time.Second, "time that is not counted, first")
+	f.DurationVar(&e.Duration, "duration", 10*time.Second, "time that is counted")
+	return benchCommand(c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
+		e.Connect, e.Root = a.connect, root
+		if err := e.Check(); err != nil {
+			return bench.Report{}, usagef("%w", err)
+		}
+		return e.Run(ctx)
+	})
 }
 
 // benchRoot is a path that no other run uses.

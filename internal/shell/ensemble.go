@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -32,36 +31,43 @@ type serverStatus struct {
 	Error       string `json:"error,omitempty"`
 }
 
-func newStatus(a *app) *cobra.Command {
-	return &cobra.Command{
+func newStatus() *cobra.Command {
+	a := newApp()
+	c := &cobra.Command{
 		Use:   "status",
 		Short: "the servers at a glance: who leads, zxid, connections, latency",
 		Long: "Ask each server of --server, by the four-letter word srvr, for its role and figures. It works with\n" +
 			"every ZooKeeper server. The exit status is 0 if all answered and serve, 1 if some did not, 4 if none.",
-		Args: argCount(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			hosts, _, _ := strings.Cut(a.servers, "/")
-			var all []serverStatus
-			serving := 0
-			for h := range strings.SplitSeq(hosts, ",") {
-				s := a.askServer(cmd.Context(), withPort(h))
-				if s.Error == "" {
-					serving++
-				}
-				all = append(all, s)
-			}
-			if err := a.printStatus(all); err != nil {
-				return err
-			}
-			switch serving {
-			case len(all):
-				return nil
-			case 0:
-				return &StatusError{Status: ExitNoConnection}
-			}
-			return &StatusError{Status: ExitFailed}
-		},
+		Example: "  bellwether status --server zk1,zk2,zk3 -o json",
+		Args:    argCount(0, 0),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
 	}
+	a.serverFlags(c)
+	a.outputFlag(c)
+	return c
+}
+
+func (a *app) status(ctx context.Context) error {
+	hosts, _, _ := strings.Cut(a.servers, "/")
+	var all []serverStatus
+	serving := 0
+	for h := range strings.SplitSeq(hosts, ",") {
+		s := a.askServer(ctx, withPort(h))
+		if s.Error == "" {
+			serving++
+		}
+		all = append(all, s)
+	}
+	if err := a.printStatus(all); err != nil {
+		return err
+	}
+	switch serving {
+	case len(all):
+		return nil
+	case 0:
+		return &StatusError{Status: ExitNoConnection}
+	}
+	return &StatusError{Status: ExitFailed}
 }
 
 // withPort adds the client port where a server is named without one.
@@ -144,12 +150,4 @@ func (a *app) printStatus(all []serverStatus) error {
 			s.Server, s.Mode, s.Zxid, s.Nodes, s.Connections, s.Outstanding, s.Latency, s.Version)
 	}
 	return w.Flush()
-}
-
-// hostName is this machine's name, for the id of a candidate.
-func hostName() string {
-	if name, err := os.Hostname(); err == nil {
-		return name
-	}
-	return "unknown-host"
 }

@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+// Elections hands leadership around among candidates that resign as soon as
+// they lead.
+type Elections struct {
+	Connect    Connect
+	Candidates int // each with a session of its own
+	Warmup     time.Duration
+	Duration   time.Duration
+	Root       string // the election's path; it must not exist, and is removed at the end
+}
+
+// Check says what is wrong with the elections, if anything.
+func (e Elections) Check() error {
+	switch {
+	case e.Candidates < 2 || e.Candidates > connectionsMax:
+		return fmt.Errorf("candidates: %d, want 2 to %d", e.Candidates, connectionsMax)
+	case e.Duration <= 0:
+		return errors.New("duration: want more than 0")
+	}
+	return nil
+}
+
+// Run lets the candidates stand and reports: an operation is a handover, its
+// latency the time from the begin of a resignation until the next candidate
+// knows that it leads.
+func (e Elections) Run(ctx context.Context) (r Report, err error) {
+	if err := e.Check(); err != nil {
+		return Report{}, err
+	}
+	clients, err := connectAll(ctx, e.Connect, e.Candidates)
+	defer closeAll(clients)
+	if err != nil {
+		return Report{}, err
+	}
+	if _, _, err := clients[0].Create(ctx, e.Root, nil); err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, e.clean(context.WithoutCancel(ctx), clients[0])) }()
+
+	bounded, cancel := context.WithTimeout(ctx, e.Warmup+e.Duration)
+	defer cancel()
+	b := baton{counted: time.Now().Add(e.Warmup), took: newLatencies()}
+	errs := make([]error, len(clients))
+	var wg sync.WaitGroup
+	for i, c := range clients {
+		wg.Go(func() {
+			if errs[i] = e.stand(bounded, c, strconv.Itoa(i), &b); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(b.counted)
+	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+		return Report{}, err
+	}
+	return reportOf("election", elapsed, b.took), nil
+}
+
+// stand is one candidate's life.
+func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *baton) error {
+	election, err := recipe.NewElection(c, e.Root, id, nil)
+	if err != nil {
+		return err
+	}
+	for {
+		h, err := election.Campaign(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		b.taken()
+		if h.Lost() == nil {
+			b.given()
+		}
+		if err := election.Resign(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// clean removes the election's znodes; bids that are left go with their
+// sessions.
+func (e Elections) clean(ctx context.Context, c *zk.Client) error {
+	names, _, err := c.Children(ctx, e.Root)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := c.Delete(ctx, e.Root+"/"+name, zk.AnyVersion); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return c.Delete(ctx, e.Root, zk.AnyVersion)
+}
+
+// baton times handovers: one leader gives it, the next one takes it.
+type baton struct {
+	counted time.Time // what was given before is not counted
+	took    *latencies
+
+	mu    sync.Mutex
+	begin time.Time // zero while somebody holds it
+}
+
+func (b *baton) given() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.begin = time.Now()
+}
+
+func (b *baton) taken() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.begin.IsZero() && b.begin.After(b.counted) {
+		b.took.record(time.Since(b.begin))
+	}
+	b.begin = time.Time{}
+}
