@@ -148,8 +148,11 @@ func clampMS(ms int64) int64 {
 	return min(ms, math.MaxInt64/int64(time.Millisecond)) * int64(time.Millisecond)
 }
 
-// ask has a question answered on the loop's goroutine.
+// ask has a question answered on the loop's goroutine, if there is one.
 func (s *Server) ask(question func(*loop)) {
+	if !s.serving.Load() {
+		return
+	}
 	answered := make(chan struct{})
 	s.inbox.ask(func(l *loop) {
 		question(l)
