@@ -36,20 +36,16 @@ func (e Elections) Check() error {
 // Run lets the candidates stand and reports: an operation is a handover, its
 // latency the time from the begin of a resignation until the next candidate
 // knows that it leads.
-func (e Elections) Run(ctx context.Context) (r Report, err error) {
+func (e Elections) Run(ctx context.Context) (Report, error) {
 	if err := e.Check(); err != nil {
 		return Report{}, err
 	}
-	clients, err := connectAll(ctx, e.Connect, e.Candidates)
-	defer closeAll(clients)
-	if err != nil {
-		return Report{}, err
-	}
-	if _, _, err := clients[0].Create(ctx, e.Root, nil); err != nil {
-		return Report{}, err
-	}
-	defer func() { err = errors.Join(err, e.clean(context.WithoutCancel(ctx), clients[0])) }()
+	s := setting{e.Connect, e.Candidates, e.Root, e.clean}
+	return s.use(ctx, func(clients []*zk.Client) (Report, error) { return e.drive(ctx, clients) })
+}
 
+// drive lets every client stand until the time is over.
+func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, error) {
 	bounded, cancel := context.WithTimeout(ctx, e.Warmup+e.Duration)
 	defer cancel()
 	b := baton{counted: time.Now().Add(e.Warmup), took: newLatencies()}
@@ -94,19 +90,13 @@ func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *baton)
 	}
 }
 
-// clean removes the election's znodes; bids that are left go with their
-// sessions.
+// clean removes what candidates have left.
 func (e Elections) clean(ctx context.Context, c *zk.Client) error {
 	names, _, err := c.Children(ctx, e.Root)
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
-		if err := c.Delete(ctx, e.Root+"/"+name, zk.AnyVersion); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
+		err = errors.Join(err, remove(ctx, c, e.Root+"/"+name))
 	}
-	return c.Delete(ctx, e.Root, zk.AnyVersion)
+	return err
 }
 
 // baton times handovers: one leader gives it, the next one takes it.

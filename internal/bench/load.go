@@ -20,9 +20,6 @@ const (
 	Write Kind = "write" // setData
 )
 
-// Connect opens one session with the servers that are measured.
-type Connect func(context.Context) (*zk.Client, error)
-
 // Load is a load of reads or writes.
 type Load struct {
 	Connect     Connect
@@ -61,35 +58,28 @@ func (l Load) Check() error {
 
 // Run puts the load on the servers and reports. The znodes it made are
 // removed whatever happens, as far as the servers let it.
-func (l Load) Run(ctx context.Context) (r Report, err error) {
+func (l Load) Run(ctx context.Context) (Report, error) {
 	if err := l.Check(); err != nil {
 		return Report{}, err
 	}
-	clients, err := connectAll(ctx, l.Connect, l.Connections)
-	defer closeAll(clients)
-	if err != nil {
-		return Report{}, err
-	}
-	if err := l.prepare(ctx, clients[0]); err != nil {
-		return Report{}, fmt.Errorf("preparing %d znodes: %w", l.Keys, err)
-	}
-	defer func() { err = errors.Join(err, l.clean(context.WithoutCancel(ctx), clients[0])) }()
-
-	if l.Warmup > 0 {
-		if _, err := l.drive(ctx, clients, l.Warmup); err != nil {
-			return Report{}, err
+	s := setting{l.Connect, l.Connections, l.Root, l.clean}
+	return s.use(ctx, func(clients []*zk.Client) (Report, error) {
+		if err := l.prepare(ctx, clients[0]); err != nil {
+			return Report{}, fmt.Errorf("preparing %d znodes: %w", l.Keys, err)
 		}
-	}
-	return l.drive(ctx, clients, l.Duration)
+		if l.Warmup > 0 {
+			if _, err := l.drive(ctx, clients, l.Warmup); err != nil {
+				return Report{}, err
+			}
+		}
+		return l.drive(ctx, clients, l.Duration)
+	})
 }
 
 // prepareBatch is how many znodes are made in flight at once.
 const prepareBatch = 500
 
 func (l Load) prepare(ctx context.Context, c *zk.Client) error {
-	if _, _, err := c.Create(ctx, l.Root, nil); err != nil {
-		return err
-	}
 	return inFlight(l.Keys, prepareBatch, func(i int) error {
 		_, _, err := c.Create(ctx, l.key(i), make([]byte, l.Size))
 		return err
@@ -97,13 +87,7 @@ func (l Load) prepare(ctx context.Context, c *zk.Client) error {
 }
 
 func (l Load) clean(ctx context.Context, c *zk.Client) error {
-	err := inFlight(l.Keys, prepareBatch, func(i int) error {
-		if err := c.Delete(ctx, l.key(i), zk.AnyVersion); !errors.Is(err, zk.ErrNoNode) {
-			return err
-		}
-		return nil
-	})
-	return errors.Join(err, c.Delete(ctx, l.Root, zk.AnyVersion))
+	return inFlight(l.Keys, prepareBatch, func(i int) error { return remove(ctx, c, l.key(i)) })
 }
 
 func (l Load) key(i int) string { return l.Root + "/" + strconv.Itoa(i) }
@@ -174,61 +158,4 @@ func (w *worker) call(ctx context.Context, path string) (err error) {
 		_, _, err = w.client.Get(ctx, path)
 	}
 	return err
-}
-
-// inFlight calls f for 0 … n-1 with at most width calls at a time, and
-// returns the first error.
-func inFlight(n, width int, f func(i int) error) error {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-		next  int
-	)
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		next++
-		return next - 1, first == nil && next <= n
-	}
-	for range min(n, width) {
-		wg.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
-				if err := f(i); err != nil {
-					mu.Lock()
-					first = err
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return first
-}
-
-// dialWidth is how many connections are opened at once.
-const dialWidth = 32
-
-// connectAll opens n sessions; what it returns is to be closed even on error.
-func connectAll(ctx context.Context, connect Connect, n int) ([]*zk.Client, error) {
-	clients := make([]*zk.Client, n)
-	err := inFlight(n, dialWidth, func(i int) (err error) {
-		clients[i], err = connect(ctx)
-		return err
-	})
-	return clients, err
-}
-
-// closeTime bounds the closing of one session.
-const closeTime = 5 * time.Second
-
-func closeAll(clients []*zk.Client) {
-	inFlight(len(clients), dialWidth, func(i int) error {
-		if clients[i] != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-			defer cancel()
-			clients[i].Close(ctx) // a session left open expires
-		}
-		return nil
-	})
 }

@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bellwether/zk"
+)
+
+// Quantiles are those of all workers together, and a latency beyond the
+// longest that is told apart counts as the longest.
+func TestReportMergesLatencies(t *testing.T) {
+	fast, slow := newLatencies(), newLatencies()
+	for range 990 {
+		fast.record(100 * time.Microsecond)
+	}
+	for range 9 {
+		slow.record(10 * time.Millisecond)
+	}
+	slow.record(time.Hour)
+	slow.record(0)
+	r := reportOf("read", 2*time.Second, merge([]*latencies{fast, slow}))
+	near := func(got, want time.Duration) bool { return got >= want*998/1000 && got <= want*1002/1000 }
+	if r.Operations != 1001 || r.PerSecond() != 500.5 {
+		t.Errorf("%d operations, %v a second", r.Operations, r.PerSecond())
+	}
+	if r.Min != time.Microsecond || !near(r.P50, 100*time.Microsecond) || !near(r.P999, 10*time.Millisecond) || !near(r.Max, time.Minute) {
+		t.Errorf("%+v", r)
+	}
+	if want := "read: 500/s, 1001 in 2s; latency min 1µs, p50 100µs, p99 100µs, p99.9 10"; !strings.HasPrefix(r.String(), want) {
+		t.Errorf("%q", r)
+	}
+}
+
+// A run that cannot connect reports that, and touches nothing.
+func TestRunWithoutServer(t *testing.T) {
+	refused := errors.New("refused")
+	var calls atomic.Int32
+	connect := func(context.Context) (*zk.Client, error) {
+		calls.Add(1)
+		return nil, refused
+	}
+	load := Load{Kind: Read, Connect: connect, Connections: 4, Outstanding: 1, Keys: 1, Duration: time.Second, Root: "/x"}
+	if _, err := load.Run(t.Context()); !errors.Is(err, refused) {
+		t.Error(err)
+	}
+	elections := Elections{Connect: connect, Candidates: 4, Duration: time.Second, Root: "/x"}
+	if _, err := elections.Run(t.Context()); !errors.Is(err, refused) {
+		t.Error(err)
+	}
+	if n := calls.Load(); n < 2 || n > 8 {
+		t.Errorf("%d connections were tried", n)
+	}
+}
+
+// inFlight calls each index once, and stops at an error.
+func TestInFlight(t *testing.T) {
+	var sum atomic.Int64
+	if err := inFlight(1000, 7, func(i int) error { sum.Add(int64(i)); return nil }); err != nil || sum.Load() != 499_500 {
+		t.Errorf("sum %d, %v", sum.Load(), err)
+	}
+	broken := errors.New("broken")
+	var after atomic.Int64
+	err := inFlight(1_000_000, 1, func(i int) error {
+		after.Add(1)
+		if i == 10 {
+			return broken
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) || after.Load() != 11 {
+		t.Errorf("%d calls, %v", after.Load(), err)
+	}
+}

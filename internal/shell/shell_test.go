@@ -1,0 +1,102 @@
+package shell
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+func TestParseACL(t *testing.T) {
+	for text, want := range map[string][]wire.ACL{
+		"world:anyone:cdrwa": {{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}},
+		"auth::rw":           {{Perms: wire.PermRead | wire.PermWrite, ID: wire.ID{Scheme: "auth"}}},
+		// An id may hold colons: the first and the last count.
+		"digest:ann:a+b/c=:r,ip:fd00::1/64:d": {
+			{Perms: wire.PermRead, ID: wire.ID{Scheme: "digest", ID: "ann:a+b/c="}},
+			{Perms: wire.PermDelete, ID: wire.ID{Scheme: "ip", ID: "fd00::1/64"}},
+		},
+		"a:b:aacc": {{Perms: wire.PermCreate | wire.PermAdmin, ID: wire.ID{Scheme: "a", ID: "b"}}},
+		"":         nil, ",": nil, "a": nil, "a:b": nil, "a:b:": nil, "a:b:x": nil, "a:b:c,": nil, "a:b:R": nil,
+	} {
+		got, err := parseACL(text)
+		var s *StatusError
+		switch {
+		case want != nil && (err != nil || !slices.Equal(got, want)):
+			t.Errorf("%q: %v, %v", text, got, err)
+		case want == nil && (!errors.As(err, &s) || s.Status != ExitUsage):
+			t.Errorf("%q: %v, %v; want a usage error", text, got, err)
+		}
+	}
+}
+
+// Quotas of every version are read, and written so that old servers read them.
+func TestQuotaText(t *testing.T) {
+	for text, want := range map[string]quota{
+		"count=3,bytes=-1": {3, -1, -1, -1},
+		"count=3,bytes=-1=;byteHardLimit=7;countHardLimit=8": {3, -1, 8, 7},
+		"byteHardLimit=7;countHardLimit=8;count=-1,bytes=9":  {-1, 9, 8, 7},
+		"": noQuota(), "count=x,more=1": noQuota(),
+	} {
+		if got := parseQuota(text); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+	q := quota{1, 2, 3, 4}
+	if got := parseQuota(q.String()); got != q {
+		t.Errorf("%v comes back as %v", q, got)
+	}
+}
+
+// srvr's answer as a leader of Apache ZooKeeper 3.8 gives it.
+func TestParseSrvr(t *testing.T) {
+	got := parseSrvr("Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC\n" +
+		"Latency min/avg/max: 0/0.1538/4\nReceived: 3\nSent: 2\nConnections: 1\nOutstanding: 5\nZxid: 0x100000003\n" +
+		"Mode: leader\nNode count: 7\nProposal sizes last/min/max: 89/48/89\n")
+	want := serverStatus{
+		Mode: "leader", Zxid: "0x100000003", Version: "3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f",
+		Latency: "0/0.1538/4", Connections: 1, Outstanding: 5, Nodes: 7,
+	}
+	if got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := parseSrvr("This ZooKeeper instance is not currently serving requests\n"); got != (serverStatus{}) {
+		t.Errorf("a server that does not serve: %+v", got)
+	}
+}
+
+func TestWithPort(t *testing.T) {
+	for in, want := range map[string]string{
+		"zk1": "zk1:2181", "zk1:7": "zk1:7", "[::1]:7": "[::1]:7", "[::1]": "[::1]:2181", "::1": "[::1]:2181",
+	} {
+		if got := withPort(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// The errors that people and scripts know from ZooKeeper's command line.
+func TestErrorsInWords(t *testing.T) {
+	for code, want := range map[error]string{
+		zk.ErrNoNode:                  "Node does not exist: /x",
+		zk.ErrNodeExists:              "Node already exists: /x",
+		zk.ErrNotEmpty:                "Node not empty: /x",
+		zk.ErrBadVersion:              "version No is not valid : /x",
+		zk.ErrNoAuth:                  "Insufficient permission : /x",
+		zk.ErrInvalidACL:              "Acl is not valid : /x",
+		zk.ErrNoChildrenForEphemerals: "Ephemerals cannot have children: /x",
+		zk.ErrNotReadOnly:             "Not a read-only call: /x",
+		zk.ErrQuotaExceeded:           "Quota has exceeded : /x",
+		zk.ErrSessionExpired:          "create /x: " + zk.ErrSessionExpired.Error(),
+	} {
+		if got := inWords(&zk.OpError{Op: "create", Path: "/x", Err: code}); got.Error() != want {
+			t.Errorf("%v: %q, want %q", code, got, want)
+		}
+	}
+	other := errors.New("other")
+	if inWords(other) != other || inWords(nil) != nil {
+		t.Error("an error that is none of the server's is changed")
+	}
+}
