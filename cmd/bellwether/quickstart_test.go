@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQuickstart types every line of docs/quickstart.md that begins with a
+// prompt, and compares what it shows; … stands for any text.
+func TestQuickstart(t *testing.T) {
+	page, err := os.ReadFile("../../docs/quickstart.md")
+	must(t, err)
+	dir := t.TempDir()
+	program, err := exec.LookPath("bellwether")
+	must(t, err)
+	must(t, os.Symlink(program, filepath.Join(dir, "bellwether")))
+	// The page means the default port, which others may use here.
+	address := serveForTest(t, dir)
+
+	typed := 0
+	for _, step := range strings.Split(string(page), "\n    $ ")[1:] {
+		line, shown, _ := strings.Cut(step, "\n")
+		var want []string
+		for text := range strings.SplitSeq(shown, "\n") {
+			text, ok := strings.CutPrefix(text, "    ")
+			if !ok {
+				break
+			}
+			want = append(want, strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*"))
+		}
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "BELLWETHER_SERVER="+address)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+		if ok, err := regexp.Match("^"+strings.Join(want, "\n")+"\n$", out); len(want) > 0 && (err != nil || !ok) {
+			t.Errorf("%s: %v\n%swant %s", line, err, out, strings.Join(want, "\n"))
+		}
+		typed++
+	}
+	if typed < 5 {
+		t.Errorf("only %d lines were found", typed)
+	}
+}
+
+// serveForTest runs a server in a directory until the test ends.
+func serveForTest(t *testing.T, dir string) (address string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	must(t, err)
+	defer log.Close()
+	cmd := exec.Command("bellwether", "serve", "--listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Stderr = dir, log
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(2 * time.Millisecond) {
+		text, err := os.ReadFile(log.Name())
+		must(t, err)
+		if m := serving.FindSubmatch(text); m != nil {
+			return string(m[1])
+		}
+	}
+	t.Fatal("the server does not serve")
+	return ""
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
