@@ -41,10 +41,9 @@ func (r *Learner) truncate(z wire.Zxid) {
 		r.giveUp(fmt.Sprintf("the leader asks for a truncation to %v, which is not in the log", z))
 		return
 	}
-	r.uncut = r.log.copy()
 	r.ready.Truncate = &Truncate{Zxid: to, Rebuild: r.log.applied > to}
-	r.log.truncate(to)
 	r.generation++
+	r.log.cut(to, r.generation)
 	r.opened = to
 }
 
@@ -178,8 +177,8 @@ func (r *Learner) configure(text []byte) bool {
 // install puts the snapshot in the place of the whole history.
 func (r *Learner) install(done []*wire.Txn) {
 	r.ready.Install = &Install{Zxid: r.decided, Txns: done}
-	r.log.install(r.opened, done)
 	r.generation++
+	r.log.install(r.opened, done, r.generation)
 }
 
 // append logs transactions.
@@ -201,6 +200,7 @@ func (r *Learner) remember(t *wire.Txn) {
 }
 
 func (r *Learner) installed(e Installed) {
+	r.log.confirm(e.Generation)
 	if e.Generation == r.generation && r.step == logging && r.how == Snap && e.Zxid >= r.target {
 		r.saveCurrent()
 	}
@@ -208,6 +208,7 @@ func (r *Learner) installed(e Installed) {
 
 // logSynced: the log is durable up to here.
 func (r *Learner) logSynced(e Synced) {
+	r.log.confirm(e.Generation)
 	switch {
 	case e.Generation != r.generation:
 	case r.step == logging && r.how != Snap && e.Zxid >= r.target:

@@ -121,7 +121,7 @@ func (l *Leader) sync(e Sync) {
 	if k := l.links[e.Link]; e.Link != 0 && (k == nil || k.state != linkServing) {
 		return
 	}
-	l.hold(waiting{link: e.Link, token: e.Token, zxid: l.proposed})
+	l.hold(waiting{link: e.Link, token: e.Token, zxid: l.log.last})
 }
 
 // revalidated passes on the answer to a learner, under the same condition: a

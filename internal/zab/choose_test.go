@@ -1,6 +1,7 @@
 package zab
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,8 +48,8 @@ func short(p plan) string {
 }
 
 func dotted(z wire.Zxid) string {
-	if z == 0 {
-		return "0"
+	if z == 0 || z == -1 {
+		return strconv.Itoa(int(z))
 	}
 	digits := func(n uint64) (s string) {
 		for ; n > 0 || s == ""; n /= 10 {

@@ -144,6 +144,7 @@ func (l *Leader) saveCurrent() {
 
 // logSynced: the log is durable up to here. That is this server's own ACK.
 func (l *Leader) logSynced(e Synced) {
+	l.log.confirm(e.Generation)
 	if e.Generation != l.generation {
 		return
 	}

@@ -51,13 +51,14 @@ type Installed struct {
 	Generation uint64
 }
 
-// Refused: a duty of this generation could not be done, and nothing of it was:
-// no room on the disk, a truncation to what is not in the log. Duties of the
-// same generation behind it are not done either. The role ends. The log on disk
-// ends at Zxid.
+// Refused: a duty could not be done, and nothing of it was: no room on the
+// disk, a truncation to what is not in the log. No duty behind it is done
+// either, whichever role has asked for it; what they were to change is as
+// before, the epochs included. The log on disk ends at Zxid. The role ends; with
+// none, the event goes to Log.Refuse.
 type Refused struct {
 	Zxid       wire.Zxid
-	Generation uint64
+	Generation uint64 // that came with the duty
 	Why        string
 }
 
@@ -171,6 +172,9 @@ type Ready struct {
 	// confirmed; 0: none so far.
 	Confirmed uint64
 
+	// Rebuild: the tree holds what the log on disk has lost, and must be made
+	// anew from disk; all clients are closed.
+	Rebuild bool
 	// GiveUp ends the term and says why; empty while it goes on.
 	GiveUp string
 	// Wake is when to step a Tick at the latest, or Never.

@@ -247,14 +247,9 @@ func (l *Leader) giveUp(why string) {
 
 func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }
 
-// refused: the disk could not do what was asked; the log may end earlier.
+// refused: the disk could not do what was asked, by this role or an earlier one.
 func (l *Leader) refused(e Refused) {
-	if e.Generation != l.generation {
-		return
-	}
-	if e.Zxid < l.log.Last() {
-		l.log.truncate(e.Zxid)
-	}
+	l.ready.Rebuild = l.log.Refuse(e)
 	l.giveUp("the disk: " + e.Why)
 }
 
@@ -353,7 +348,7 @@ func (l *Leader) checkQuorum() {
 		return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
 	}
 	if !l.quorum(heard) {
-		l.giveUp(fmt.Sprintf("no quorum was heard from for %d ms", silent))
+		l.giveUp(fmt.Sprintf("no quorum is connected and was heard from in the last %d ms", silent))
 	}
 }
 

@@ -59,7 +59,6 @@ type Learner struct {
 	tail    wire.Zxid   // the last one proposed
 	decided wire.Zxid   // the last one committed
 	pending []*wire.Txn // proposed, not in the log yet
-	uncut   *Log        // before a truncation
 	members *ensemble.Membership
 	target  wire.Zxid // what must be durable before the next step
 
@@ -170,19 +169,9 @@ func (r *Learner) giveUp(why string) {
 	r.tell(GaveUp{role, r.epoch, why, r.now - r.began})
 }
 
-// refused: the disk could not do what was asked. The log ends earlier, or it
-// is as it was before a truncation.
+// refused: the disk could not do what was asked, by this role or an earlier one.
 func (r *Learner) refused(e Refused) {
-	if e.Generation != r.generation {
-		return
-	}
-	switch {
-	case r.uncut != nil && e.Zxid >= r.uncut.last:
-		*r.log = *r.uncut
-		r.log.stuck = true
-	case e.Zxid < r.log.last:
-		r.log.truncate(e.Zxid)
-	}
+	r.ready.Rebuild = r.log.Refuse(e)
 	r.giveUp("the disk: " + e.Why)
 }
 

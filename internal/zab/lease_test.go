@@ -122,6 +122,17 @@ func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
 	}
 }
 
+// TestSyncBeforeTheFirstTransaction: there is nothing to wait for but the ping.
+func TestSyncBeforeTheFirstTransaction(t *testing.T) {
+	w := newWorld(1, 3, 0)
+	w.grow(0, 3, 1, 2)
+	w.step(w.nodes[2], Sync{Token: 1})
+	w.settle()
+	if !slices.Equal(w.nodes[2].syncs, []uint64{1}) {
+		t.Error("not answered")
+	}
+}
+
 // TestDeposedLeaderAnswersNoSync: once the followers follow another, the old
 // leader answers neither sync nor revalidation (etcd 20418).
 func TestDeposedLeaderAnswersNoSync(t *testing.T) {
@@ -138,8 +149,28 @@ func TestDeposedLeaderAnswersNoSync(t *testing.T) {
 	}
 	w.pass(8000)
 	w.settle()
-	if len(old.syncs) != 0 || !strings.Contains(old.gaveUp, "no quorum was heard") {
+	if len(old.syncs) != 0 || !strings.Contains(old.gaveUp, "no quorum is connected") {
 		t.Errorf("answered %v, gave up %q", old.syncs, old.gaveUp)
+	}
+}
+
+// TestSyncCheckCanFail: were pings answered by others than the followers, a
+// deposed leader would answer a sync, and the check of the world would see it.
+func TestSyncCheckCanFail(t *testing.T) {
+	w := servingWorld(false)
+	for _, n := range w.nodes[:2] {
+		w.leave(n)
+	}
+	old := w.nodes[2]
+	w.faults.fakePings = true
+	held := w.links // the old leader's ends stay open
+	w.links = nil
+	w.grow(1, 2, 1)
+	w.links = append(held, w.links...)
+	w.sync(old)
+	w.settle()
+	if !strings.Contains(w.wrong, "answered a sync") {
+		t.Errorf("not seen: %q", w.wrong)
 	}
 }
 

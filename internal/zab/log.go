@@ -27,6 +27,11 @@ type Log struct {
 	fresh bool
 	// stuck: a truncation that a leader asked for is not possible.
 	stuck bool
+	// undo is the log before a truncation or an installation of which the disk
+	// has said nothing yet, and madeBy the generation that asked for it. They
+	// can follow each other.
+	undo   *Log
+	madeBy uint64
 }
 
 // NewLog returns a log that ends at zxid, of which nothing else is known: that
@@ -124,8 +129,10 @@ func (g *Log) truncate(z wire.Zxid) {
 // install replaces the whole log by a snapshot that holds everything up to z
 // and txns behind it. These are remembered, so that they can be passed on
 // (ZOOKEEPER-4925), but the disk has them in the snapshot only.
-func (g *Log) install(z wire.Zxid, txns []*wire.Txn) {
+func (g *Log) install(z wire.Zxid, txns []*wire.Txn, generation uint64) {
+	before := g.copy()
 	*g = *NewLog(z, g.keep)
+	g.undo, g.madeBy = before, generation
 	for _, t := range txns {
 		if err := g.Append(t); err != nil {
 			panic("zab: " + err.Error())
@@ -135,9 +142,45 @@ func (g *Log) install(z wire.Zxid, txns []*wire.Txn) {
 	g.MarkApplied(g.last)
 }
 
+// cut truncates to z.
+func (g *Log) cut(z wire.Zxid, generation uint64) {
+	g.undo, g.madeBy = g.copy(), generation
+	g.truncate(z)
+}
+
 // copy is the log as it is now, to go back to.
 func (g *Log) copy() *Log {
 	c := *g
 	c.entries = slices.Clone(g.entries)
 	return &c
+}
+
+// confirm: the disk has done everything that was asked for up to a generation.
+func (g *Log) confirm(generation uint64) {
+	if generation >= g.madeBy {
+		g.undo = nil
+	}
+}
+
+// Refuse makes the memory what the disk is after a refused duty. The machines
+// call it; where a Refused comes and there is none its receiver does. It
+// reports whether the tree has to be made anew from the disk, because it holds
+// what the disk has not.
+func (g *Log) Refuse(e Refused) (rebuild bool) {
+	var before *Log // what the oldest duty that was not done found
+	madeBy := g.madeBy
+	for u := g.undo; u != nil; u, madeBy = u.undo, u.madeBy {
+		if e.Generation < madeBy || e.Generation == madeBy && e.Zxid == u.last {
+			before = u
+		}
+	}
+	if before != nil {
+		*g = *before
+		g.stuck = e.Zxid == before.last
+	}
+	if g.undo = nil; e.Zxid < g.last {
+		rebuild = e.Zxid < g.applied
+		g.truncate(e.Zxid)
+	}
+	return rebuild
 }

@@ -63,7 +63,7 @@ func TestLogForgetsOldApplied(t *testing.T) {
 func TestLogReach(t *testing.T) {
 	g := logOf(t, "1.3", "1.4 1.5 2.1 2.2")
 	installed := NewLog(0, 0)
-	installed.install(zx("1.3"), txns("1.4 1.5"))
+	installed.install(zx("1.3"), txns("1.4 1.5"), 2)
 	for _, c := range []struct {
 		log     *Log
 		to, end string

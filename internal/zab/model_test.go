@@ -40,12 +40,16 @@ func (w *world) chaos() {
 		if n.leader != nil && len(n.log.between(n.log.Applied(), n.log.Last())) < 20 {
 			w.propose(n)
 		}
+	case d < 705:
+		w.sync(n)
 	case d < 720:
 		w.pass(int64(w.rnd.IntN(300)))
 	case d < 724:
 		if n.leader != nil || n.learner != nil {
 			w.leave(n)
 		}
+	case d < 726:
+		w.fill(n)
 	case d < 1800:
 		if n.up {
 			w.diskStep(n)
@@ -54,6 +58,14 @@ func (w *world) chaos() {
 		if len(w.links) > 0 {
 			w.deliver(w.links[w.rnd.IntN(len(w.links))], w.rnd.IntN(2) == 0)
 		}
+	}
+}
+
+// fill lets the disk of a server refuse its next append.
+func (w *world) fill(n *node) {
+	if len(n.writer) > 0 && n.writer[0].what == "append" {
+		gen := n.writer[0].gen
+		n.writer[0].do = func() Event { return w.refuse(n, gen, "no space") }
 	}
 }
 
@@ -97,6 +109,7 @@ func (w *world) heal() {
 		c.up, c.down, c.lrnL, c.ldrL = nil, nil, true, true
 	}
 	w.sweep()
+	w.settle() // what the disks still refuse, they refuse now
 	for range 3 {
 		l := w.elect(w.idle())
 		for _, n := range w.idle() {
@@ -147,7 +160,7 @@ func run(seed uint64, voters, observers, steps int, set func(*world)) *world {
 
 // TestOneHistory runs ensembles through random disasters.
 func TestOneHistory(t *testing.T) {
-	established, shown := 0, 0
+	established, shown, syncs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		voters := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "voters")
 		observers := rapid.IntRange(0, 2).Draw(t, "observers")
@@ -155,15 +168,18 @@ func TestOneHistory(t *testing.T) {
 		w := run(rapid.Uint64().Draw(t, "seed"), voters, observers, 10_000, func(w *world) { w.plain = plain })
 		established += len(w.leaders)
 		shown += len(w.history)
+		for _, n := range w.nodes {
+			syncs += len(n.syncs)
+		}
 		if w.wrong != "" {
-			for _, s := range w.story[max(0, len(w.story)-400):] {
+			for _, s := range w.story[max(0, len(w.story)-100):] {
 				t.Log(s)
 			}
 			t.Fatal(w.wrong)
 		}
 	})
-	if established < 200 || shown < 2000 {
-		t.Errorf("too quiet: %d leaders established, %d transactions shown", established, shown)
+	if established < 200 || shown < 2000 || syncs < 100 {
+		t.Errorf("too quiet: %d leaders established, %d transactions shown, %d syncs", established, shown, syncs)
 	}
 }
 
@@ -180,7 +196,7 @@ func TestChecksFindBrokenRules(t *testing.T) {
 		"a link that loses":           {lossyLinks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(8000) {
+			for seed := range uint64(4000) {
 				if w := run(seed, 3, 1, 10_000, func(w *world) { w.faults = f }); w.wrong != "" {
 					t.Logf("seed %d: %s", seed, w.wrong)
 					return

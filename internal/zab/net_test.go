@@ -23,9 +23,11 @@ type world struct {
 
 	history []*wire.Txn // what any server has shown
 	leaders map[wire.Epoch]wire.ServerID
+	needs   map[uint64]int // by the token of a sync: how much it must find shown
 	wrong   string
 	story   []string
 	plain   bool
+	trace   bool // packets are part of the story
 	keep    func(*LeaderOptions)
 	faults  faults
 }
@@ -40,6 +42,7 @@ type faults struct {
 	worstVote    bool // the worst vote wins, and learners hide what they have
 	snapshotOld  bool // snapshots lack the newest transaction
 	lossyLinks   bool // links lose a packet in the middle
+	fakePings    bool // pings are answered, though no follower has seen them
 }
 
 // node is one server.
@@ -56,6 +59,7 @@ type node struct {
 	under     wire.ServerID
 	tree      []*wire.Txn // what is applied
 	fresh     []*wire.Txn // installed, not shown yet
+	old       []*wire.Txn // what fresh was before the last Install
 	shown     int         // how much of tree clients may have seen
 	spool     []*wire.Txn // the snapshot that arrived last
 	serving   bool
@@ -112,7 +116,7 @@ type packet struct {
 
 func newWorld(seed uint64, voters, observers int) *world {
 	var servers []ensemble.Server
-	w := &world{leaders: map[wire.Epoch]wire.ServerID{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
+	w := &world{leaders: map[wire.Epoch]wire.ServerID{}, needs: map[uint64]int{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
 	for i := 1; i <= voters+observers; i++ {
 		s := ensemble.Server{ID: ensemble.ServerID(i), Addresses: []ensemble.Address{{Host: "h", QuorumPort: i, ElectionPort: 100 + i}}}
 		if i > voters {
@@ -259,12 +263,20 @@ func (w *world) ready(n *node) {
 	}
 	n.inputs = append(n.inputs, r.Inputs...)
 	n.syncs = append(n.syncs, r.Syncs...)
+	for _, token := range r.Syncs {
+		if n.shown < w.needs[token] {
+			w.fail("server %d has answered a sync with %d transactions, %d were shown before", n.id, n.shown, w.needs[token])
+		}
+	}
 	n.confirmed = max(n.confirmed, r.Confirmed)
 	if n.leader != nil {
 		w.answer(n, &r)
 	}
 	for _, q := range r.ReadLog {
 		w.step(n, readLog(n, q))
+	}
+	if r.Rebuild {
+		w.rebuild(n)
 	}
 	if r.GiveUp != "" {
 		n.gaveUp = r.GiveUp
@@ -319,7 +331,7 @@ func (w *world) write(n *node, r *Ready) {
 		put("truncate", func() Event { return w.truncate(n, t, gen) })
 	}
 	if in := r.Install; in != nil {
-		n.fresh = slices.Concat(n.spool, in.Txns)
+		n.old, n.fresh = n.fresh, slices.Concat(n.spool, in.Txns)
 		tree := n.fresh
 		put("install", func() Event {
 			*d = disk{snapshot: tree, base: in.Zxid, accepted: d.accepted, current: d.current}
@@ -360,8 +372,7 @@ func (w *world) truncate(n *node, t *Truncate, gen uint64) Event {
 	case w.faults.noTruncate:
 		return nil
 	case z < d.base:
-		n.writer = slices.DeleteFunc(n.writer, func(d duty) bool { return d.gen == gen })
-		return Refused{d.last(), gen, "not in the log"}
+		return w.refuse(n, gen, "not in the log")
 	}
 	w.cutTree(n, t)
 	for len(d.log) > 0 && d.last() > z {
@@ -372,6 +383,23 @@ func (w *world) truncate(n *node, t *Truncate, gen uint64) Event {
 	}
 	d.synced = min(d.synced, len(d.log))
 	return nil
+}
+
+// refuse drops all duties: what they were to change is as it was.
+func (w *world) refuse(n *node, gen uint64, why string) Event {
+	if slices.ContainsFunc(n.writer, func(d duty) bool { return d.what == "install" }) {
+		n.fresh = n.old
+	}
+	n.writer = nil
+	n.acc, n.cur = n.disk.accepted, n.disk.current
+	return Refused{n.disk.last(), gen, why}
+}
+
+// rebuild makes the tree anew from disk; all clients are closed.
+func (w *world) rebuild(n *node) {
+	n.tree, n.fresh, n.shown = slices.Concat(n.disk.snapshot, n.disk.log), nil, 0
+	n.log.fresh = false
+	n.log.MarkApplied(n.log.Last())
 }
 
 // cutTree rebuilds the tree where it holds what is cut.
@@ -397,7 +425,14 @@ func (w *world) diskStep(n *node) {
 	}
 	d := n.writer[0]
 	n.writer = n.writer[1:]
-	if e := d.do(); e != nil {
+	e := d.do()
+	switch r, refused := e.(Refused); {
+	case e == nil:
+	case refused && n.leader == nil && n.learner == nil:
+		if n.log.Refuse(r) {
+			w.rebuild(n)
+		}
+	default:
 		w.step(n, e)
 	}
 }
@@ -464,6 +499,10 @@ func (w *world) established(n *node, est *Established) {
 // send puts a packet on its link, after checking what it promises.
 func (w *world) send(n *node, m Message) {
 	c := w.link(m.Link)
+	if c != nil && n == c.ldr && w.faults.fakePings && m.Packet.Type == wire.PacketPing {
+		c.up = append(c.up, packet{p: &wire.QuorumPacket{Type: wire.PacketPing}})
+		return
+	}
 	if c == nil || c.cut {
 		return
 	}
@@ -529,6 +568,7 @@ func (w *world) deliver(c *conduit, toLeader bool) {
 		case len(c.up) > 0:
 			p := c.up[0]
 			c.up = c.up[1:]
+			w.arrive(c.lrn, c.ldr, p.p)
 			w.step(c.ldr, Received{c.id, w.recode(p.p)})
 		case c.cut:
 			c.ldrL = true
@@ -543,6 +583,7 @@ func (w *world) deliver(c *conduit, toLeader bool) {
 			if p.p.Type == wire.PacketSnap {
 				c.lrn.spool = p.snapshot
 			}
+			w.arrive(c.ldr, c.lrn, p.p)
 			w.step(c.lrn, Received{c.id, w.recode(p.p)})
 		case c.cut:
 			c.lrnL = true
@@ -550,6 +591,13 @@ func (w *world) deliver(c *conduit, toLeader bool) {
 		}
 	}
 	w.sweep()
+}
+
+// arrive tells of a packet.
+func (w *world) arrive(from, to *node, p *wire.QuorumPacket) {
+	if w.trace && p.Type != wire.PacketPing {
+		w.story = append(w.story, fmt.Sprintf("%6d ms  %d ▸ %d  %v %s", w.now-1000, from.id, to.id, p.Type, dotted(p.Zxid)))
+	}
 }
 
 // recode sends a packet through its bytes.
@@ -575,6 +623,18 @@ func (w *world) propose(n *node) bool {
 	}
 	w.step(n, Propose{w.txn(z)})
 	return true
+}
+
+// sync asks a server for a sync, which must find all that was shown by now.
+func (w *world) sync(n *node) {
+	if !n.serving {
+		return
+	}
+	token := uint64(len(w.needs) + 1)
+	w.needs[token] = len(w.history)
+	w.step(n, Sync{Token: token, Request: Forward{Request: wire.ForwardedRequest{
+		Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
+	}}})
 }
 
 func (w *world) txn(z wire.Zxid) *wire.Txn {

@@ -1,0 +1,165 @@
+package zab
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bellwether/wire"
+)
+
+// TestLeaderRefuses: what a learner must not send costs it its connection, and
+// says why; the leader goes on.
+func TestLeaderRefuses(t *testing.T) {
+	info := func(id wire.ServerID, version int32, config int64) []byte {
+		return wire.Append(nil, &wire.LearnerInfo{Server: id, Version: version, ConfigVersion: config})
+	}
+	hello := func(data []byte, zxid wire.Zxid) *wire.QuorumPacket {
+		return &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: zxid, Data: data}
+	}
+	for _, c := range []struct {
+		why    string
+		greet  bool // after a proper introduction
+		packet *wire.QuorumPacket
+	}{
+		{"did not say who it is", false, hello([]byte{1, 2, 3}, 0)},
+		{"protocol", false, hello(info(1, 0, 0), 0)},
+		{"this server's id", false, hello(info(3, wire.QuorumVersion, 0), 0)},
+		{"cannot be", false, hello(info(1, wire.QuorumVersion, 0), math.MinInt64)},
+		{"cannot be", false, hello(info(1, wire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
+		{"newer than", false, hello(info(1, wire.QuorumVersion, math.MaxInt64), 0)},
+		{"was not told", false, pack(wire.PacketAckEpoch, "0", nil)},
+		{"before it was sent", false, pack(wire.PacketAck, "2.1", nil)},
+		{"before it was synchronised", false, pack(wire.PacketRequest, "0", nil)},
+		{"before it was synchronised", false, pack(99, "0", nil)},
+		{"twice", true, hello(info(1, wire.QuorumVersion, 0), 0)},
+		{"never proposed", true, pack(wire.PacketAck, "2.9", nil)},
+		{"cannot be read", true, pack(wire.PacketRequest, "0", nil)},
+		{"cannot be read", true, pack(wire.PacketRevalidate, "0", nil)},
+		{"was not sent", true, pack(wire.PacketPing, "0", nil)},
+		{"", true, pack(99, "0", nil)},
+		{"", true, pack(wire.PacketAck, "1.1", nil)},
+	} {
+		l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
+		if c.greet {
+			greet(l, 1, 1, "1.1", false)
+			l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+		} else {
+			l.Step(0, Opened{1})
+		}
+		l.Ready()
+		l.Step(0, Received{1, c.packet})
+		out := l.Ready()
+		said := fmt.Sprint(out.Happenings)
+		if refused := len(out.Close) == 1; refused != (c.why != "") || !strings.Contains(said, c.why) || !l.Serving() {
+			t.Errorf("%v: want %q, closed %v, said %s", c.packet, c.why, out.Close, said)
+		}
+	}
+}
+
+// TestTwoServersWithOneID: the newer connection counts; the older is closed.
+func TestTwoServersWithOneID(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
+	greet(l, 1, 1, "1.1", false)
+	greet(l, 2, 1, "1.1", false)
+	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 2 {
+		t.Errorf("closed %v", out.Close)
+	}
+	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)}) // of the old one, read late
+	if l.linkOf(1).state != linkSyncing {
+		t.Error("a packet of the closed connection counts")
+	}
+}
+
+// TestTooManyObservers: beyond the limit they are turned away; voters are not.
+func TestTooManyObservers(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
+	for i := range LinkID(12) {
+		greet(l, 10+i, wire.ServerID(20+i), "0", true)
+	}
+	greet(l, 1, 1, "0", false)
+	out := l.Ready()
+	if len(out.Close) != 2 || l.linkOf(1) == nil {
+		t.Errorf("closed %v", out.Close)
+	}
+}
+
+// TestLearnerThatDoesNotAcknowledgeIsClosed, whatever else it sends.
+func TestLearnerThatDoesNotAcknowledgeIsClosed(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
+	for i := range LinkID(2) {
+		greet(l, i+1, wire.ServerID(i+1), "1.1", false)
+		l.Step(0, Received{i + 1, pack(wire.PacketAck, "2.0", nil)})
+	}
+	l.Step(0, Propose{one("2.1")})
+	l.Step(0, Received{2, pack(wire.PacketAck, "2.1", nil)})
+	for now := int64(0); now < 12_000; now += 500 {
+		for i := range LinkID(2) {
+			l.Step(now, Received{i + 1, pack(99, "0", nil)})
+		}
+		l.Step(now, Tick{})
+	}
+	if l.linkOf(1) != nil || l.linkOf(2) == nil || !l.Serving() {
+		t.Errorf("1: %v, 2: %v", l.linkOf(1), l.linkOf(2))
+	}
+}
+
+// somePacket draws a packet: of any type, with zxids near what matters, and
+// data that is proper, cut or garbage.
+func somePacket(t *rapid.T) *wire.QuorumPacket {
+	z := rapid.SampledFrom([]wire.Zxid{0, -1, 1, zx("1.5"), zx("1.6"), zx("2.0"), zx("2.1"), zx("2.2"), zx("3.0"), zx("3.1"), math.MinInt64, math.MaxInt64}).Draw(t, "zxid")
+	data := rapid.SampledFrom([][]byte{
+		nil, {}, {1, 2, 3}, one("2.1").Append(nil), (&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}}).Append(nil),
+		wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion}),
+		wire.Append(wire.Append(nil, &wire.LearnerInfo{Server: 2, Version: wire.QuorumVersion}), &wire.Extension{Version: 1}),
+		wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion}), wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1}),
+		wire.Append(nil, &wire.EpochAck{CurrentEpoch: wire.NoEpoch}), wire.Append(nil, &wire.ForwardedRequest{Session: 1, Op: wire.OpSync}),
+		wire.Append(nil, &wire.Activation{Leader: 1, Txn: one("2.1").Append(nil)}), wire.Append(nil, &wire.Revalidation{Session: 1}),
+		wire.Append(nil, &wire.TouchedSessions{Sessions: []wire.TouchedSession{{Session: 1, TimeoutMS: 1}}}), []byte("version=1"),
+	}).Draw(t, "data")
+	return &wire.QuorumPacket{Type: wire.PacketType(rapid.IntRange(-1, 20).Draw(t, "type")), Zxid: z, Data: data}
+}
+
+// TestNoPacketPanics feeds both machines whatever a peer may send, with a disk
+// that answers and time that passes in between.
+func TestNoPacketPanics(t *testing.T) {
+	m := newWorld(1, 3, 0).members
+	terms := Terms{ID: 3, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5}
+	rapid.Check(t, func(t *rapid.T) {
+		g := NewLog(zx("1.4"), 0)
+		_ = g.Append(one("1.5"))
+		var step func(int64, Event)
+		var ready func() Ready
+		if rapid.Bool().Draw(t, "leader") {
+			l := NewLeader(0, LeaderOptions{Terms: terms, DiskLog: true}, g)
+			step, ready = l.Step, l.Ready
+		} else {
+			r := NewLearner(0, LearnerOptions{Terms: terms, Link: 1, Leader: 1, Reconfig: rapid.Bool().Draw(t, "reconfig")}, g)
+			step, ready = r.Step, r.Ready
+		}
+		now := int64(0)
+		for link := range LinkID(3) {
+			step(0, Opened{link})
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			now += rapid.Int64Range(0, 300).Draw(t, "ms")
+			step(now, Received{LinkID(rapid.IntRange(0, 2).Draw(t, "link")), somePacket(t)})
+			step(now, Tick{})
+			out := ready()
+			if out.GiveUp != "" && out.Wake != Never {
+				t.Fatal("it gave up and wants to be woken")
+			}
+			for _, q := range out.ReadLog {
+				step(now, LogRead{Link: q.Link, OK: true})
+			}
+			if in := out.Install; in != nil {
+				step(now, Installed{in.Zxid, out.Generation})
+			}
+			step(now, Synced{g.Last(), out.Generation})
+			step(now, Saved{out.SaveAccepted, out.SaveCurrent, out.Generation})
+		}
+	})
+}
