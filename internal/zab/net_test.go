@@ -150,6 +150,7 @@ func (w *world) tell(n *node, format string, args ...any) {
 func (w *world) start(n *node) {
 	d := &n.disk
 	d.synced = len(d.log)
+	d.current = max(d.current, d.last().Epoch()) // as the store does: the log is a beginning of that epoch's
 	n.up, n.log, n.acc, n.cur = true, NewLog(d.base, 0), d.accepted, d.current
 	n.tree = slices.Concat(d.snapshot, d.log)
 	n.fresh, n.shown, n.writer = nil, 0, nil
