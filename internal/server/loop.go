@@ -181,7 +181,12 @@ func (l *loop) tick() {
 		}
 		heard := c.heard.Load()
 		if heard == sealed {
-			continue
+			if l.replica.Ending(c.Session()) {
+				continue
+			}
+			// Its end could not be logged and was taken back.
+			heard = l.now.Mono
+			c.heard.Store(heard)
 		}
 		if l.now.Mono >= heard+int64(c.timeout.Load()) && c.heard.CompareAndSwap(heard, sealed) {
 			sealedConns = append(sealedConns, c)

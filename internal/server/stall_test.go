@@ -161,3 +161,34 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 		t.Errorf("%d dropped", n)
 	}
 }
+
+// An expiry that could not be logged because the disk is full is taken back:
+// the session goes on as any other, on the same connection.
+func TestExpiryTakenBack(t *testing.T) {
+	disk := store.NewMem(1)
+	fs := &stallFS{FS: disk}
+	o := quick()
+	o.FS = fs
+	s := start(t, o)
+	c, other := s.dial(), s.connect()
+	c.handshake(wire.ConnectRequest{TimeoutMS: 100, Password: make([]byte, 16)})
+	before := fs.count()
+	release := fs.stall()
+	other.send(wire.OpCreate, create("/a", ""))
+	eventually(t, "the write is at the disk", func() bool { return fs.count() > before })
+	eventually(t, "the session is expiring", func() bool { return s.stats.expired.Value() == 1 })
+	disk.SetSpace(0)
+	other.send(wire.OpCreate, create("/big", string(make([]byte, 4000))))
+	eventually(t, "a write that does not fit waits too", func() bool { return s.inProcess.Load() == 2 })
+	release()
+	eventually(t, "the disk is full", func() bool { return s.Status().ReadOnly })
+	if h := c.call(wire.OpPing, nil, nil); h.Err != wire.OK {
+		t.Fatalf("ping of the session that was expiring: %v", h.Err)
+	}
+	disk.SetSpace(-1)
+	eventually(t, "writes are accepted", func() bool { return !s.Status().ReadOnly })
+	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); {
+		c.must(wire.OpPing, nil, nil)
+	}
+	c.create("/b", "")
+}
