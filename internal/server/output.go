@@ -110,25 +110,55 @@ func (o *output) reserve(z wire.Zxid) {
 // fill puts the reply into the reserved place, encoded at once: the record
 // may be reused afterwards.
 func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
+	var frame []byte
+	if long(r) {
+		frame = replyFrame(h, r)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed {
+	switch {
+	case o.closed:
 		return
-	}
-	if it := (item{header: h, record: r}); o.pending() <= fillItems {
+	case frame == nil && o.pending() <= fillItems:
 		o.encodeItems(o.pending())
-		o.encode(it)
-	} else {
-		// Too much to encode while others may wait for the lock.
-		it = item{frame: wire.AppendFrame(nil, &h)}
-		if r != nil {
-			it.frame = wire.AppendFrame(nil, &h, r)
+		o.encode(item{header: h, record: r})
+	default:
+		if frame == nil { // too much lies before it
+			frame = replyFrame(h, r)
 		}
-		o.framed += len(it.frame)
-		o.items = append(o.items, it)
+		o.framed += len(frame)
+		o.items = append(o.items, item{frame: frame})
 		o.budget.items.Add(1)
 	}
 	o.release()
+}
+
+// longBytes and longNames are what makes a reply too long to be encoded under
+// the lock, for which an event waits with the tree's lock held.
+const (
+	longBytes = 64 << 10
+	longNames = 1000
+)
+
+func long(r wire.Record) bool {
+	switch r := r.(type) {
+	case *wire.DataResponse:
+		return len(r.Data) > longBytes
+	case *wire.ChildrenResponse:
+		return len(r.Children) > longNames
+	case *wire.ChildrenStatResponse:
+		return len(r.Children) > longNames
+	case *wire.EphemeralsResponse, *wire.MultiResponse:
+		return true
+	}
+	return false
+}
+
+func replyFrame(h wire.ReplyHeader, r wire.Record) []byte {
+	if r == nil {
+		return wire.AppendFrame(nil, &h)
+	}
+	return wire.AppendFrame(nil, &h, r)
 }
 
 // fillItems is how many items a reader encodes before its own reply.
@@ -190,7 +220,11 @@ func (o *output) encode(it item) {
 		o.ready = takeBuffer()
 	}
 	if it.frame != nil {
-		o.ready.b = append(o.ready.b, it.frame...)
+		if len(o.ready.b) == 0 && len(it.frame) > cap(o.ready.b) {
+			o.ready.b = it.frame // nothing else holds it
+		} else {
+			o.ready.b = append(o.ready.b, it.frame...)
+		}
 		o.framed -= len(it.frame)
 		o.count(len(it.frame))
 		return

@@ -100,3 +100,37 @@ func taken(t *rapid.T, o *output) (xids []int32) {
 	giveBuffer(b)
 	return xids
 }
+
+// A long reply is encoded before the output is locked, and keeps its place
+// between what came before it and behind it.
+func TestLongReplyKeepsItsPlace(t *testing.T) {
+	var o output
+	o.drained.L, o.budget = &o.mu, &budget{each: outputMax, total: outputTotal}
+	event := func(xid int32) item { return item{header: wire.ReplyHeader{Xid: xid}} }
+	data := bytes.Repeat([]byte("x"), longBytes+1)
+	o.push(event(1))
+	o.reserve(7)
+	o.push(event(3))
+	o.fill(wire.ReplyHeader{Xid: 2}, &wire.DataResponse{Data: data})
+	var all []byte
+	for b := o.take(); b != nil; b = o.take() {
+		all = append(all, b.b...)
+	}
+	in := bytes.NewReader(all)
+	for want := int32(1); want <= 3; want++ {
+		frame, err := wire.ReadFrame(in, nil, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h wire.ReplyHeader
+		if err := wire.Decode(frame, &h); err != nil || h.Xid != want {
+			t.Fatalf("frame %d: %+v %v", want, h, err)
+		}
+		if want == 2 && len(frame) < len(data) {
+			t.Errorf("the long reply has %d bytes", len(frame))
+		}
+	}
+	if o.owed() != 0 {
+		t.Errorf("%d bytes are still owed", o.owed())
+	}
+}

@@ -135,9 +135,9 @@ func TestMultiOnOnePath(t *testing.T) {
 func TestReadsKeepASession(t *testing.T) {
 	s := start(t, quick())
 	c := s.dial()
-	c.handshake(wire.ConnectRequest{TimeoutMS: 100, Password: make([]byte, 16)})
+	c.handshake(wire.ConnectRequest{TimeoutMS: 1000, Password: make([]byte, 16)})
 	n := 0
-	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); n++ {
+	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); n++ {
 		c.data("/")
 	}
 	c.must(wire.OpCreate, create("/a", fmt.Sprint(n)), nil)
