@@ -71,13 +71,6 @@ func (c *Client) serve(ctx context.Context, l *link) error {
 
 func isPlanned(err error) bool { return err == errLeaving || err == errEnded || err == errSilent }
 
-// always is a channel that never makes anybody wait.
-var always = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // write is the writer's loop: one write for all that is queued.
 func (c *Client) write(l *link) error {
 	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
@@ -86,37 +79,51 @@ func (c *Client) write(l *link) error {
 	out := c.prime(l)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var more bool
+	var err error
 	for {
-		var more bool
-		var err error
 		if out, more, err = c.gather(l, out); err != nil {
 			return err
 		}
 		if len(out) > 0 {
-			if _, err := l.conn.Write(out); err != nil {
+			if _, err = l.conn.Write(out); err != nil {
 				return err
 			}
 			out = kept(out)
 		}
-		var again <-chan struct{}
-		if more {
-			again = always
+		due, err := c.rest(l, timer, more)
+		if err != nil {
+			return err
 		}
-		select { // even a busy writer looks at the clock
-		case <-again:
-		case <-c.wake:
-			if c.paceChanged() {
-				timer.Reset(0)
-			}
-		case <-timer.C:
+		if due {
 			next, err := c.tick(l, &out)
 			if err != nil {
 				return err
 			}
 			timer.Reset(next)
-		case <-l.down:
-			return l.err
 		}
+	}
+}
+
+// rest waits until there is something to write, not at all if there is
+// already. Due: it is time to look at the clock, which goes before all else,
+// so that a busy writer pings in time too.
+func (c *Client) rest(l *link, timer *time.Timer, more bool) (due bool, err error) {
+	select {
+	case <-timer.C:
+		return true, nil
+	default:
+	}
+	if more {
+		return false, nil
+	}
+	select {
+	case <-timer.C:
+		return true, nil
+	case <-c.wake:
+		return c.paceChanged(), nil
+	case <-l.down:
+		return false, l.err
 	}
 }
 

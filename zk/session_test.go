@@ -94,7 +94,7 @@ func TestBusyWriterPings(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		over.Store(true)
-		if n := pings.Load(); n < 15 || e.connections() != 1 {
+		if n := pings.Load(); n < 18 || e.connections() != 1 {
 			t.Errorf("%d pings on %d connections in a minute, want about 20 on one", n, e.connections())
 		}
 		time.Sleep(time.Minute)
