@@ -58,16 +58,20 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition knows [ipv6]: the machine has an IPv6 loopback.
+// condition knows [ipv6]: the machine has an IPv6 loopback, and [root]: file
+// permissions do not hold for us.
 func condition(name string) (bool, error) {
-	if name != "ipv6" {
-		return false, fmt.Errorf("condition %q is not known", name)
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "ipv6":
+		ln, err := net.Listen("tcp", "[::1]:0")
+		if err == nil {
+			ln.Close()
+		}
+		return err == nil, nil
 	}
-	ln, err := net.Listen("tcp", "[::1]:0")
-	if err == nil {
-		ln.Close()
-	}
-	return err == nil, nil
+	return false, fmt.Errorf("condition %q is not known", name)
 }
 
 // patience is how long a script waits for a condition.

@@ -33,7 +33,8 @@ without clientPortAddress is every address of the machine. JVMFLAGS and SERVER_J
 Signals: SIGTERM or SIGINT ends it cleanly, a second one at once; SIGHUP reads the configuration again;
 SIGUSR1 logs more, SIGUSR2 less. Killing it in any way loses nothing that was acknowledged.
 
-Exit status: 0 ended by a signal, 1 failed, 2 the configuration or a flag is wrong.`
+Exit status: 0 ended by a signal, 1 failed, 2 the configuration or a flag is wrong, 128+n ended at once by a second
+signal.`
 
 func newServe() *cobra.Command {
 	var f serveFlags
