@@ -42,7 +42,11 @@ func (e *elect) lead(zc *zk.Client, h *recipe.Handle) (status int, lost bool, er
 		return 0, false, usagef("--grace %v does not fit into the %v that a session of %v proves: ask for a longer --session-timeout",
 			grace, window.Round(time.Millisecond), zc.State().Timeout)
 	}
-	child, err := guard.Start(append([]string{os.Args[0], "guardian", "--grace", grace.String(), "--"}, e.argv...), e.environment(h))
+	self, err := os.Executable()
+	if err != nil {
+		return 0, false, fmt.Errorf("this program's own file: %w", err)
+	}
+	child, err := guard.Start(append([]string{self, "guardian", "--grace", grace.String(), "--"}, e.argv...), e.environment(h))
 	if err != nil {
 		return 0, false, err
 	}
