@@ -124,6 +124,7 @@ func (k *candidate) wins(t *testing.T) *recipe.Handle {
 
 const (
 	stormTime    = 12 * time.Second
+	stormTerms   = 5               // it goes on until there were that many
 	stormTimeout = 2 * time.Second // session timeout of who stands in it
 )
 
@@ -169,6 +170,9 @@ func TestElectionStorm(t *testing.T) {
 		group.Go(func() { st.sample(ctx) })
 		st.rage()
 
+		for _, k := range st.all {
+			k.awaitConnected(t)
+		}
 		calm := st.terms()
 		for end := time.Now().Add(electionWait); !st.leads() && time.Now().Before(end); {
 			<-time.After(10 * time.Millisecond)
@@ -183,6 +187,20 @@ func TestElectionStorm(t *testing.T) {
 			t.Errorf("left over: %+v, %v", left, err)
 		}
 	})
+}
+
+// awaitConnected waits until the client has found back; it may be pausing
+// between two attempts.
+func (k *candidate) awaitConnected(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
+	defer cancel()
+	for s := range k.c.States(ctx) {
+		if s.State == zk.Connected {
+			return
+		}
+	}
+	t.Errorf("%s is not connected %v after the storm", k.id, electionWait)
 }
 
 // lead lets a candidate lead again and again, for as long as it lasts or a
@@ -263,7 +281,8 @@ func (st *storm) sample(ctx context.Context) {
 func (st *storm) rage() {
 	var freed sync.WaitGroup
 	defer freed.Wait()
-	for end := time.Now().Add(stormTime); time.Now().Before(end); {
+	began := time.Now()
+	for took := time.Duration(0); took < stormTime || st.terms() < stormTerms && took < electionWait; took = time.Since(began) {
 		k := st.all[rand.IntN(len(st.all))]
 		id := k.c.Session().ID
 		switch rand.IntN(4) {
@@ -306,7 +325,7 @@ func (st *storm) check() {
 			st.t.Errorf("a write of token %v follows one of %v", st.writes[i].token, st.writes[i-1].token)
 		}
 	}
-	if len(st.held) < 3 || len(st.writes) < 50 {
+	if len(st.held) < stormTerms || len(st.writes) < 50 {
 		st.t.Errorf("only %d terms and %d writes: the storm shows little", len(st.held), len(st.writes))
 	}
 	st.t.Log(len(st.held), "terms,", len(st.writes), "guarded writes")
