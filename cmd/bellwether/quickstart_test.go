@@ -35,7 +35,7 @@ func TestQuickstart(t *testing.T) {
 		}
 		cmd := exec.Command("sh", "-c", line)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "BELLWETHER_SERVER="+address)
+		cmd.Env = append(os.Environ(), "BELLWETHER_SERVER="+address, raceOptions)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)

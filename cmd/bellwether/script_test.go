@@ -93,6 +93,10 @@ type process struct {
 	ended chan struct{} // closed after Wait
 }
 
+// raceOptions keep a program that was built with the race detector from
+// waiting for a second before it ends, a hundred times.
+const raceOptions = "GORACE=atexit_sleep_ms=10 exitcode=66"
+
 // stage is what one script's commands share.
 type stage struct {
 	names     []string // of the environment
@@ -106,7 +110,7 @@ func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*s
 // setUp also names the variables that a started program gets, empty until a
 // script sets them.
 func setUp(env *testscript.Env) error {
-	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "flags=", "JVMFLAGS=", "SERVER_JVMFLAGS=", "GORACE=exitcode=66")
+	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "flags=", "JVMFLAGS=", "SERVER_JVMFLAGS=", raceOptions)
 	s := &stage{processes: map[string]*process{}}
 	for _, v := range env.Vars {
 		name, _, _ := strings.Cut(v, "=")
