@@ -26,8 +26,7 @@ const (
 )
 
 // link is one connection with an attached session. The reader goroutine owns
-// r and scratch; the lists and what stands with them are
-// guarded by Client.mu.
+// r and scratch; the lists and what stands with them are guarded by Client.mu.
 type link struct {
 	conn     net.Conn
 	r        *bufio.Reader
@@ -86,9 +85,9 @@ func (l *link) silence() time.Duration {
 	return time.Since(l.began) - time.Duration(l.heard.Load())
 }
 
-// read hands every frame of the server to the client until the connection
+// receive hands every frame of the server to the client until the connection
 // ends, and then sees that no write waits on it.
-func (l *link) read(c *Client) {
+func (l *link) receive(c *Client) {
 	for l.err == nil {
 		l.err = l.readOne(c)
 	}

@@ -51,7 +51,7 @@ func (c *Client) serve(ctx context.Context, l *link) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
 	defer stop()
-	go l.read(c)
+	go l.receive(c)
 	seeking := c.seekWritable(ctx, l)
 	err := c.write(l)
 	if isPlanned(err) {
