@@ -14,9 +14,9 @@
 //
 // What a caller should know:
 //
-//   - Errors are [OpError]s around the protocol's codes ([ErrNoNode], …). A
-//     write whose answer was lost is a [LostError]: it may have happened. Every
-//     other error of a write means that it did not.
+//   - Each error is an [OpError] around a code of the protocol ([ErrNoNode], …)
+//     or another reason. A write whose answer was lost is a [LostError]: it may
+//     have happened. Every other error of a write means that it did not.
 //   - While no server can be reached calls wait. Reads that were in flight are
 //     sent again on the next connection.
 //   - State changes are values in a chain: [Client.State], [Status.Next] and
