@@ -23,11 +23,15 @@ type Child struct {
 	report *os.File // from it: the command's process id, then lostWord if so
 }
 
-// Start starts this program again as a guardian, with the command line argv,
-// whose last arguments name the command; env is its whole environment. The
-// command itself starts with the first Renew.
-func Start(argv, env []string) (*Child, error) {
+// Start starts this program again as a guardian, with arguments the last of
+// which name the command; env is its whole environment. The command itself
+// starts with the first Renew.
+func Start(args, env []string) (*Child, error) {
 	c := &Child{}
+	path, err := program()
+	if err != nil {
+		return nil, fmt.Errorf("guardian: this program's file is not known: %w", err)
+	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("pipe to the guardian: %w", err)
@@ -42,7 +46,7 @@ func Start(argv, env []string) (*Child, error) {
 	c.report = ours
 
 	c.cmd = &exec.Cmd{
-		Path: program(), Args: argv, Env: env,
+		Path: path, Args: append([]string{os.Args[0]}, args...), Env: env,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{theirs, reports}, // ordersFD, reportFD
 		// Its own group: a key pressed at the terminal reaches it once, from us.
@@ -57,15 +61,12 @@ func Start(argv, env []string) (*Child, error) {
 // program is the file of this program. Linux has a name for it that holds
 // even when the file has been replaced since, so that both ends of the pipes
 // are the same program.
-func program() string {
+func program() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
-		return self
+		return self, nil
 	}
-	if path, err := os.Executable(); err == nil {
-		return path
-	}
-	return os.Args[0]
+	return os.Executable()
 }
 
 // Renew moves the deadline to as long from now as left says. The clocks are

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -45,7 +46,7 @@ func Main(argv []string, grace time.Duration) int {
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportFD)
 	signals := make(chan os.Signal, 16) // more than a person sends while one is handled
-	signal.Notify(signals, forwarded...)
+	signal.Notify(signals, Forwarded()...)
 	orders := make(chan order, 1)
 	go readOrders(pipe, orders)
 
@@ -180,10 +181,15 @@ func (g *guardian) ask() {
 	}
 }
 
-// forwarded are the signals that the guardian passes on to the command.
-var forwarded = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
-	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+// Forwarded are the signals that parent and guardian pass on to the command:
+// those that could end or tell it something, but for the ones that this
+// process was started to ignore, as by nohup.
+func Forwarded() []os.Signal {
+	all := []os.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	}
+	return slices.DeleteFunc(all, signal.Ignored)
 }
 
 // exitStatus is a shell's: the status itself, or 128+n for a signal.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/guard"
 	"bellwether/recipe"
 	"bellwether/zk"
 )
@@ -28,6 +30,7 @@ type elect struct {
 	argv                   []string
 
 	signals chan os.Signal
+	told    bool // to end, by a signal while the command ran
 }
 
 const electLong = `Campaign in the election of PATH and run a command while leading it: on exactly one machine at a time.
@@ -54,12 +57,12 @@ func newElect() *cobra.Command {
 		Short: "run a command on exactly one machine: while leading an election",
 		Long:  electLong,
 		Example: "  bellwether elect /job -- ./run-me --its flags\n" +
-			"  bellwether elect --wait 0s --again /job -- ./service\n" +
+			"  bellwether elect --again /job -- ./service\n" +
 			"  bellwether elect --wait 1s /nightly -- ./backup; [ $? = 121 ] && echo another machine does it",
 		Args: e.takeArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return e.run(cmd.Context()) },
 
 		DisableFlagsInUseLine: true,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return e.run(cmd.Context()) },
 	}
 	e.serverFlags(c)
 	e.sessionFlags(c)
@@ -99,16 +102,14 @@ func hostName() string {
 	return "unknown-host"
 }
 
-// forwarded are the signals that are passed on to the command; those in
-// ending end a campaign.
-var (
-	ending    = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
-	forwarded = append([]os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}, ending...)
-)
+// ends reports whether a signal ends a campaign; others are for the command.
+func ends(s os.Signal) bool {
+	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
+}
 
 func (e *elect) run(ctx context.Context) error {
 	e.signals = make(chan os.Signal, 16) // more than a person sends while one is handled
-	signal.Notify(e.signals, forwarded...)
+	signal.Notify(e.signals, guard.Forwarded()...)
 	defer signal.Stop(e.signals)
 	zc, err := e.connect(ctx)
 	if err != nil {
@@ -132,7 +133,7 @@ func (e *elect) run(ctx context.Context) error {
 			return err
 		case !lost:
 			return statusOf(status)
-		case !e.again:
+		case !e.again || e.told:
 			return &StatusError{ExitLost, lostError(h)}
 		}
 		fmt.Fprintf(e.err, "bellwether: %v; campaigning again\n", lostError(h))
@@ -195,10 +196,8 @@ func (e *elect) heed(over <-chan struct{}, cancel context.CancelCauseFunc) {
 	for {
 		select {
 		case s := <-e.signals:
-			for _, end := range ending {
-				if s == end {
-					cancel(&StatusError{Status: 128 + int(s.(syscall.Signal))})
-				}
+			if ends(s) {
+				cancel(&StatusError{Status: 128 + int(s.(syscall.Signal))})
 			}
 		case <-over:
 			return
@@ -210,15 +209,19 @@ func (e *elect) heed(over <-chan struct{}, cancel context.CancelCauseFunc) {
 // must not run short before the next, even if the servers do not say how soon
 // they confirm.
 func (e *elect) pace(zc *zk.Client) time.Duration {
-	timeout := zc.State().Timeout
-	l := zc.Lease()
-	l.Timeout = timeout
-	if e.delay > 0 {
-		l.Delay = e.delay
-	}
-	pace := timeout / 10
+	l := e.lease(zc)
+	pace := l.Timeout / 10
 	if w := l.Term(); w > 0 {
 		pace = min(pace, w/4)
 	}
 	return pace
+}
+
+// lease is what the session proves, with --lease-delay if it is given.
+func (e *elect) lease(zc *zk.Client) zk.Lease {
+	l := zc.Lease()
+	if e.delay > 0 {
+		l.Delay = e.delay
+	}
+	return l
 }

@@ -42,11 +42,7 @@ func (e *elect) lead(zc *zk.Client, h *recipe.Handle) (status int, lost bool, er
 		return 0, false, usagef("--grace %v does not fit into the %v that a session of %v proves: ask for a longer --session-timeout",
 			grace, window.Round(time.Millisecond), zc.State().Timeout)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return 0, false, fmt.Errorf("this program's own file: %w", err)
-	}
-	child, err := guard.Start(append([]string{self, "guardian", "--grace", grace.String(), "--"}, e.argv...), e.environment(h))
+	child, err := guard.Start(append([]string{"guardian", "--grace", grace.String(), "--"}, e.argv...), e.environment(h))
 	if err != nil {
 		return 0, false, err
 	}
@@ -79,6 +75,7 @@ func (e *elect) keep(h *recipe.Handle, child *guard.Child, ended <-chan struct{}
 		case <-ended:
 			return
 		case s := <-e.signals:
+			e.told = e.told || ends(s)
 			child.Signal(s)
 		case <-lost:
 			lost = nil
@@ -94,10 +91,7 @@ func (e *elect) keep(h *recipe.Handle, child *guard.Child, ended <-chan struct{}
 
 // window is how long one answered ping lasts.
 func (e *elect) window(zc *zk.Client, h *recipe.Handle) time.Duration {
-	l := zc.Lease()
-	if e.delay > 0 {
-		l.Delay = e.delay
-	}
+	l := e.lease(zc)
 	if h.Proof() == nil && l.Term() > 0 {
 		return l.Term()
 	}
