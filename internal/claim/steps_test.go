@@ -77,8 +77,8 @@ func TestAnotherSessionEndsTheClaim(t *testing.T) {
 	}
 }
 
-// TestFoundBidMustBeOurs: name, owner and content all have to fit.
-func TestFoundBidMustBeOurs(t *testing.T) {
+// TestChecklist10FoundBidMustBeOurs: name, owner and content all have to fit.
+func TestChecklist10FoundBidMustBeOurs(t *testing.T) {
 	for _, c := range []struct {
 		owner wire.SessionID
 		data  string
