@@ -60,7 +60,8 @@ type PathWatchers struct {
 	Sessions []wire.SessionID
 }
 
-// WatchesByPath lists the watched paths, sorted.
+// WatchesByPath lists the paths watched for data, sorted; like ZooKeeper's it
+// leaves out what is watched for children alone.
 func (t *Tree) WatchesByPath() []PathWatchers {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -72,10 +73,14 @@ func (t *Tree) WatchesByPath() []PathWatchers {
 		for path, p := range s.paths {
 			e := PathWatchers{Path: path}
 			for _, o := range p.watchers {
-				e.Sessions = append(e.Sessions, o.client.Session())
+				if o.at(p)&dataTable != 0 {
+					e.Sessions = append(e.Sessions, o.client.Session())
+				}
 			}
-			slices.Sort(e.Sessions)
-			out = append(out, e)
+			if len(e.Sessions) > 0 {
+				slices.Sort(e.Sessions)
+				out = append(out, e)
+			}
 		}
 		s.mu.Unlock()
 	}
@@ -89,7 +94,7 @@ type SessionPaths struct {
 	Paths   []string
 }
 
-// WatchesBySession lists what each connection's session watches, by session id.
+// WatchesBySession lists what WatchesByPath does, by session id.
 func (t *Tree) WatchesBySession() []SessionPaths {
 	paths := map[wire.SessionID][]string{}
 	for _, p := range t.WatchesByPath() {

@@ -153,6 +153,13 @@ func (o *watcher) full(n int) bool {
 	return o.bytes+watchCost+n > WatchBytesMax
 }
 
+// at returns what a client watches at a path; the shard is locked.
+func (o *watcher) at(p *watchedPath) modes {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.own[p].modes
+}
+
 // change sets the modes of a watch and keeps the counters true.
 func (w *watches) change(mine *watch, m modes) {
 	w.total.Add(m.count() - mine.modes.count())
@@ -175,9 +182,7 @@ func (w *watches) modes(c Client, path string) modes {
 	if p == nil {
 		return 0
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.own[p].modes
+	return o.at(p)
 }
 
 // remove takes modes off a client's watch.

@@ -337,6 +337,8 @@ func TestWatchLists(t *testing.T) {
 	w.watchAs(a, "child", "/a")
 	w.watchAs(a, "exists", "/b")
 	w.watchAs(b, "recursive", "/")
+	w.ok(create("/c", 0))
+	w.watchAs(a, "child", "/c") // for children alone: counted, not listed
 	want := fmt.Sprintf("[{/ [%[2]v]} {/a [%[1]v %[2]v]} {/b [%[1]v]}]", alice, bob)
 	if got := fmt.Sprint(w.tree.WatchesByPath()); got != want {
 		t.Errorf("by path %s", got)
@@ -345,7 +347,7 @@ func TestWatchLists(t *testing.T) {
 	if got := fmt.Sprint(w.tree.WatchesBySession()); got != want {
 		t.Errorf("by session %s", got)
 	}
-	if c := w.tree.Counts(); c.Watches != 5 || c.WatchPaths != 3 || c.Watchers != 2 || w.tree.watches.recursive.Load() != 1 {
+	if c := w.tree.Counts(); c.Watches != 6 || c.WatchPaths != 4 || c.Watchers != 2 || w.tree.watches.recursive.Load() != 1 {
 		t.Errorf("counts %+v", c)
 	}
 }
