@@ -2,19 +2,15 @@ package election
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/transcript"
 	"bellwether/wire"
 )
-
-var update = flag.Bool("update", false, "write the transcripts anew")
 
 // TestTranscripts plays each conversation of testdata. Lines that begin with >
 // are commands, lines with # comments; what stands below a command is what it
@@ -37,28 +33,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	linked ID, joined ID, established ID EPOCH
 //	appointed ID LEADER ZXID
 //	state, record ID, explain ID
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(want))
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("another conversation; review it with -update and git diff:\n%s", got)
-			}
-		})
-	}
-}
+func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
 // play runs the commands of a transcript and returns it with what they brought about.
 func play(t *testing.T, text string) []byte {

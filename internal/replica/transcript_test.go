@@ -2,45 +2,20 @@ package replica
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"bellwether/internal/transcript"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
-var update = flag.Bool("update", false, "write the transcripts anew")
-
 // TestTranscripts plays the command lines of testdata/*.txt and compares what
 // comes of them. A line "> command" is played; what follows it, up to the next
 // command, is what it led to. Times are ms; each command takes none.
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := play(t, string(want))
-			if *update {
-				if err := os.WriteFile(f, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("differs; it now reads\n%s", got)
-			}
-		})
-	}
-}
+func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
 // stage is a replica with its driver.
 type stage struct {
