@@ -30,8 +30,11 @@ type fakeServer struct {
 	lastID   wire.SessionID
 	zxid     wire.Zxid
 	events   int // watch events sent
+	reads    int // znodes read or listed, also within a multiRead
+	requests map[wire.OpCode]int
 
 	away bool // nobody can connect
+	old  bool // knows what 3.4 knows, and cuts the connection at anything else
 	// before sees each request; what it returns decides what becomes of it.
 	before func(p *peer, op wire.OpCode, path string) fate
 }
@@ -51,7 +54,8 @@ type fakeNode struct {
 	data  []byte
 	stat  wire.Stat
 	seq   int32
-	watch map[*peer]bool
+	watch map[*peer]bool // for data
+	child map[*peer]bool // for children
 }
 
 type fakeSession struct {
@@ -65,6 +69,7 @@ type peer struct {
 	conn    net.Conn
 	session wire.SessionID
 	exists  map[string]bool // exists watches on missing znodes
+	streams map[string]wire.AddWatchMode
 
 	out   sync.Mutex // guards queue
 	queue [][]byte
@@ -72,7 +77,8 @@ type peer struct {
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
-	return &fakeServer{t: t, nodes: map[string]*fakeNode{"/": {}}, sessions: map[wire.SessionID]*fakeSession{}, peers: map[*peer]bool{}, zxid: 0x100000000}
+	return &fakeServer{t: t, nodes: map[string]*fakeNode{"/": {}}, sessions: map[wire.SessionID]*fakeSession{}, peers: map[*peer]bool{},
+		zxid: 0x100000000, requests: map[wire.OpCode]int{}}
 }
 
 // bubble runs a test with a clock of its own.
@@ -124,7 +130,7 @@ func (s *fakeServer) dial(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("connection refused")
 	}
 	near, far := net.Pipe()
-	p := &peer{s: s, conn: far, exists: map[string]bool{}, wake: make(chan struct{}, 1)}
+	p := &peer{s: s, conn: far, exists: map[string]bool{}, streams: map[string]wire.AddWatchMode{}, wake: make(chan struct{}, 1)}
 	s.peers[p] = true
 	go p.run()
 	return near, nil
@@ -190,6 +196,7 @@ func (s *fakeServer) forget(p *peer) {
 	delete(s.peers, p)
 	for _, n := range s.nodes {
 		delete(n.watch, p)
+		delete(n.child, p)
 	}
 }
 
@@ -248,9 +255,9 @@ func (s *fakeServer) endSession(id wire.SessionID) {
 func (s *fakeServer) remove(name string) {
 	n := s.nodes[name]
 	delete(s.nodes, name)
-	for p := range n.watch {
-		s.event(p, wire.EventNodeDeleted, name)
-	}
+	s.parentChanged(name, -1)
+	s.fire(wire.EventNodeDeleted, name, n.watch, n.child)
+	s.childrenChanged(name)
 }
 
 func (s *fakeServer) event(p *peer, typ wire.EventType, name string) {
@@ -277,9 +284,10 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.sessions[p.session]
-	if f == dropAll || x == nil {
+	if f == dropAll || x == nil || s.old && newer[h.Op] {
 		return false
 	}
+	s.requests[h.Op]++
 	if f == swallow {
 		return true
 	}
@@ -302,7 +310,7 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 // pathOf is the path in the request, the second operation's in a multi.
 func pathOf(op wire.OpCode, body []byte) string {
 	switch op {
-	case wire.OpPing, wire.OpCloseSession, wire.OpMultiRead, wire.OpSetWatches:
+	case wire.OpPing, wire.OpCloseSession, wire.OpMultiRead, wire.OpSetWatches, wire.OpSetWatches2:
 		return ""
 	case wire.OpMulti:
 		var m wire.MultiRequest
@@ -322,6 +330,8 @@ func multiPath(op wire.Op) string {
 	case *wire.CreateRequest:
 		return r.Path
 	case *wire.PathVersionRequest:
+		return r.Path
+	case *wire.SetDataRequest:
 		return r.Path
 	}
 	return ""

@@ -40,14 +40,36 @@ func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.R
 		read(&r)
 		s.setWatches(p, r)
 		return wire.OK, nil
+	case wire.OpSetWatches2:
+		var r wire.SetWatches2Request
+		read(&r)
+		s.setWatches(p, r.SetWatchesRequest)
+		for _, name := range r.Persistent {
+			p.streams[name] = wire.WatchPersistent
+		}
+		for _, name := range r.PersistentRecursive {
+			p.streams[name] = wire.WatchPersistentRecursive
+		}
+		return wire.OK, nil
+	case wire.OpAddWatch:
+		var r wire.AddWatchRequest
+		read(&r)
+		p.streams[r.Path] = r.Mode
+		return wire.OK, nil
 	case wire.OpRemoveWatches:
 		var r wire.WatchesRequest
 		read(&r)
-		if n := s.nodes[r.Path]; n != nil {
-			delete(n.watch, p)
-		}
-		delete(p.exists, r.Path)
+		s.removeWatches(p, r)
 		return wire.OK, nil
+	case wire.OpSetData:
+		var r wire.SetDataRequest
+		read(&r)
+		if code := s.check(&wire.PathVersionRequest{Path: r.Path, Version: r.Version}); code != wire.OK {
+			return code, nil
+		}
+		s.zxid++
+		s.set(&r)
+		return wire.OK, &wire.StatResponse{Stat: s.nodes[r.Path].stat}
 	case wire.OpCreate, wire.OpCreate2:
 		var r wire.CreateRequest
 		read(&r)
@@ -66,6 +88,9 @@ func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.R
 		if code := s.check(&r); code != wire.OK {
 			return code, nil
 		}
+		if len(s.children(r.Path)) > 0 {
+			return wire.ErrNotEmpty, nil
+		}
 		s.zxid++
 		s.remove(r.Path)
 		return wire.OK, nil
@@ -77,6 +102,7 @@ func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.R
 
 // get answers the reads of one znode.
 func (s *fakeServer) get(p *peer, op wire.OpCode, r wire.PathWatchRequest) (wire.Code, wire.Record) {
+	s.reads++
 	n := s.nodes[r.Path]
 	if n == nil {
 		if op == wire.OpExists && r.Watch {
@@ -84,26 +110,19 @@ func (s *fakeServer) get(p *peer, op wire.OpCode, r wire.PathWatchRequest) (wire
 		}
 		return wire.ErrNoNode, nil
 	}
-	if r.Watch {
-		n.watched(p)
-	}
 	switch op {
 	case wire.OpExists:
+		n.watched(p, &n.watch, r.Watch)
 		return wire.OK, &wire.StatResponse{Stat: n.stat}
 	case wire.OpGetData:
+		n.watched(p, &n.watch, r.Watch)
 		return wire.OK, &wire.DataResponse{Data: n.data, Stat: n.stat}
 	case wire.OpGetChildren2:
+		n.watched(p, &n.child, r.Watch)
 		return wire.OK, &wire.ChildrenStatResponse{Children: s.children(r.Path), Stat: n.stat}
 	}
 	s.t.Errorf("the fake server does not know %v", op)
 	return wire.ErrUnimplemented, nil
-}
-
-func (n *fakeNode) watched(p *peer) {
-	if n.watch == nil {
-		n.watch = map[*peer]bool{}
-	}
-	n.watch[p] = true
 }
 
 func (s *fakeServer) children(parent string) []string {
@@ -117,6 +136,7 @@ func (s *fakeServer) children(parent string) []string {
 }
 
 func (s *fakeServer) readOne(o wire.Op) wire.OpResult {
+	s.reads++
 	r := o.Request.(*wire.PathWatchRequest)
 	n := s.nodes[r.Path]
 	switch {
@@ -126,23 +146,6 @@ func (s *fakeServer) readOne(o wire.Op) wire.OpResult {
 		return wire.OpResult{Type: o.Type, Response: &wire.ChildrenResponse{Children: s.children(r.Path)}}
 	}
 	return wire.OpResult{Type: o.Type, Response: &wire.DataResponse{Data: n.data, Stat: n.stat}}
-}
-
-func (s *fakeServer) setWatches(p *peer, r wire.SetWatchesRequest) {
-	for _, name := range r.Data {
-		if n := s.nodes[name]; n == nil {
-			s.event(p, wire.EventNodeDeleted, name)
-		} else {
-			n.watched(p)
-		}
-	}
-	for _, name := range r.Exist {
-		if s.nodes[name] != nil {
-			s.event(p, wire.EventNodeCreated, name)
-		} else {
-			p.exists[name] = true
-		}
-	}
 }
 
 func (s *fakeServer) create(p *peer, r *wire.CreateRequest) (string, wire.Code) {
@@ -157,19 +160,28 @@ func (s *fakeServer) create(p *peer, r *wire.CreateRequest) (string, wire.Code) 
 	if s.nodes[name] != nil {
 		return "", wire.ErrNodeExists
 	}
+	if parent.stat.EphemeralOwner != 0 {
+		return "", wire.ErrNoChildrenForEphemerals
+	}
 	parent.seq++
-	n := &fakeNode{data: r.Data, stat: wire.Stat{Czxid: s.zxid, Mzxid: s.zxid, DataLength: int32(len(r.Data))}}
+	n := &fakeNode{data: r.Data, stat: wire.Stat{Czxid: s.zxid, Mzxid: s.zxid, Pzxid: s.zxid, DataLength: int32(len(r.Data))}}
 	if r.Flags&1 != 0 {
 		n.stat.EphemeralOwner = p.session
 	}
 	s.nodes[name] = n
-	for other := range s.peers {
-		if other.exists[name] {
-			delete(other.exists, name)
-			s.event(other, wire.EventNodeCreated, name)
-		}
-	}
+	s.parentChanged(name, 1)
+	s.fire(wire.EventNodeCreated, name)
+	s.childrenChanged(name)
 	return name, wire.OK
+}
+
+// set replaces the data of a znode that is there.
+func (s *fakeServer) set(r *wire.SetDataRequest) {
+	n := s.nodes[r.Path]
+	n.data = r.Data
+	n.stat.Mzxid, n.stat.DataLength = s.zxid, int32(len(r.Data))
+	n.stat.Version++
+	s.fire(wire.EventNodeDataChanged, r.Path, n.watch)
 }
 
 func (s *fakeServer) check(r *wire.PathVersionRequest) wire.Code {
@@ -193,6 +205,8 @@ func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
 		case *wire.PathVersionRequest:
 			code = s.check(r)
 			gone[r.Path] = o.Type == wire.OpDelete
+		case *wire.SetDataRequest:
+			code = s.check(&wire.PathVersionRequest{Path: r.Path, Version: r.Version})
 		case *wire.CreateRequest:
 			if s.nodes[r.Path] != nil && !gone[r.Path] {
 				code = wire.ErrNodeExists
@@ -221,6 +235,9 @@ func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
 			if o.Type == wire.OpDelete {
 				s.remove(r.Path)
 			}
+		case *wire.SetDataRequest:
+			s.set(r)
+			res.Response = &wire.StatResponse{Stat: s.nodes[r.Path].stat}
 		case *wire.CreateRequest:
 			name, _ := s.create(p, r)
 			res.Response = &wire.PathStatResponse{Path: name, Stat: s.nodes[name].stat}
