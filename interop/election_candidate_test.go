@@ -154,8 +154,16 @@ func init() {
 // bid. With a state path it writes there, guarded, as long as it leads.
 func standRemote(t *testing.T, addr, parent, state string) *remote {
 	t.Helper()
+	r := startRemote(t, remoteAddr+"="+addr, remoteParent+"="+parent, remoteState+"="+state)
+	r.await(t, "stands")
+	return r
+}
+
+// startRemote runs this test program with a further environment.
+func startRemote(t *testing.T, env ...string) *remote {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), remoteAddr+"="+addr, remoteParent+"="+parent, remoteState+"="+state)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -177,7 +185,6 @@ func standRemote(t *testing.T, addr, parent, state string) *remote {
 		_ = cmd.Wait() // how it ended does not matter
 	}()
 	t.Cleanup(r.kill)
-	r.await(t, "stands")
 	return r
 }
 
@@ -209,12 +216,8 @@ func (r *remote) kill() {
 // remoteMain is the candidate's process: it says when its bid stands, when it
 // leads, and what becomes of it, until its input ends.
 func remoteMain(addr, parent, state string) error {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := untilInputEnds()
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
 	if err != nil {
 		return err
@@ -248,6 +251,16 @@ func remoteMain(addr, parent, state string) error {
 		}
 	}
 	return nil
+}
+
+// untilInputEnds is a context that ends with the standard input.
+func untilInputEnds() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // sayer prints, and hears in the log when the bid stands.

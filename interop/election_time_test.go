@@ -1,0 +1,200 @@
+package interop
+
+import (
+	"maps"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/wire"
+)
+
+// jump is how far clocks are set: much longer than any session lasts.
+const jump = time.Hour
+
+// TestElectionCandidatesClocksJump sets the wall clocks of candidates forwards,
+// while they run and while they are stopped, and backwards. At no instant are
+// two handles unexpired, tokens grow, no guarded write of an older handle goes
+// through, and after each jump exactly one leads.
+//
+// Each candidate is a process of its own whose wall clock alone jumps, see
+// [target.WallClock]. That is all that a machine's suspend shows a process: its
+// monotonic clock stood still, the wall clock did not. Jumps of the monotonic
+// clock cannot be made, as no system makes them.
+func TestElectionCandidatesClocksJump(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		j := newJumps(t, kind, 3)
+
+		t.Log("the leader's machine is suspended: its term is over as it wakes up, though its session lives")
+		first := j.leads(t, 0)
+		leader := j.term(first).of
+		signal(t, leader.remote, syscall.SIGSTOP)
+		j.mustEndNow(t, first, func() {
+			leader.clock.Jump(t, jump)
+			signal(t, leader.remote, syscall.SIGCONT)
+		})
+
+		t.Log("the leader's clock is set forwards while it runs")
+		second := j.leads(t, first)
+		j.mustEndNow(t, second, func() { j.term(second).of.clock.Jump(t, jump) })
+
+		t.Log("the leader's clock is set backwards: its pings are proofs as before")
+		third := j.leads(t, second)
+		leader = j.term(third).of
+		leader.clock.Jump(t, -2*jump)
+		j.goesOn(t, third, jumpTimeout)
+
+		t.Log("and without them its term ends by the monotonic clock, before another leads")
+		signal(t, leader.remote, syscall.SIGSTOP)
+		fourth := j.leads(t, third)
+		signal(t, leader.remote, syscall.SIGCONT)
+		j.await(t, "the third term is over", func() bool { return j.term(third).over != "" })
+
+		t.Log("all clocks are set forwards")
+		j.mustEndNow(t, fourth, func() {
+			for _, k := range j.all {
+				k.clock.Jump(t, jump)
+			}
+		})
+		fifth := j.leads(t, fourth)
+
+		t.Log("all clocks are set backwards")
+		for _, k := range j.all {
+			k.clock.Jump(t, -3*jump)
+		}
+		j.goesOn(t, fifth, 0)
+		j.finish(t)
+	})
+}
+
+// TestElectionServersClockJumps sets the server's wall clock forwards and
+// backwards while it runs: sessions end by its monotonic clock, so that the
+// leader goes on, and one that is killed is followed by another. That the clock
+// has jumped shows in the times of the znodes.
+func TestElectionServersClockJumps(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		j := newJumps(t, kind, 2)
+		clock := target.WallClockOf(t, j.s.PID())
+		first := j.leads(t, 0)
+		for _, by := range []time.Duration{jump, -2 * jump} {
+			before := j.serverTime(t)
+			clock.Jump(t, by)
+			if jumped := j.serverTime(t).Sub(before); jumped < by || jumped > by+electionWait {
+				t.Fatalf("the server's clock was set by %v and shows %v", by, jumped)
+			}
+			j.goesOn(t, first, jumpTimeout)
+		}
+		killed := j.term(first).of
+		killed.kill()
+		clock.Jump(t, 2*jump)
+		j.leads(t, first)
+		j.all = slices.DeleteFunc(j.all, func(k *jumper) bool { return k == killed })
+		j.finish(t)
+	})
+}
+
+// leads waits until one leads after that term and has written, and returns its token.
+func (j *jumps) leads(t *testing.T, after wire.Zxid) (token wire.Zxid) {
+	t.Helper()
+	j.await(t, "one leads", func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		for newer, sp := range j.spans {
+			if newer > max(after, token) && sp.writes > 0 && sp.first > 0 {
+				token = newer
+			}
+		}
+		return token > after
+	})
+	return token
+}
+
+// mustEndNow does something after which the term must not be seen unexpired.
+// What is under way meanwhile may have begun before.
+func (j *jumps) mustEndNow(t *testing.T, token wire.Zxid, do func()) {
+	t.Helper()
+	do()
+	done := machineTime()
+	j.await(t, "the term is over", func() bool { return j.term(token).over != "" })
+	if last := j.term(token).last; last > done {
+		t.Errorf("token %v is still held %v after the jump", token, last-done)
+	}
+}
+
+// goesOn waits until the term was seen unexpired so much later than now, and
+// has written.
+func (j *jumps) goesOn(t *testing.T, token wire.Zxid, later time.Duration) {
+	t.Helper()
+	begin, writes := machineTime(), j.term(token).writes
+	j.await(t, "the leader goes on", func() bool {
+		sp := j.term(token)
+		if sp.over != "" {
+			t.Fatalf("token %v is over: %s", token, sp.over)
+		}
+		return sp.last > begin+later && sp.writes > writes
+	})
+}
+
+// serverTime is the server's wall clock.
+func (j *jumps) serverTime(t *testing.T) time.Time {
+	t.Helper()
+	_, stat, err := j.watch.c.Create(t.Context(), fresh("now"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.UnixMilli(stat.Ctime)
+}
+
+// finish looks that exactly one leads, ends all candidates, and checks what
+// was heard of all terms.
+func (j *jumps) finish(t *testing.T) {
+	t.Helper()
+	j.await(t, "exactly one leads, all stand", func() bool {
+		bids, err := j.watch.e.Candidates(t.Context())
+		return err == nil && len(bids) == len(j.all) && len(j.unexpired()) == 1 && bids[0].Token == j.unexpired()[0]
+	})
+	for _, k := range j.all {
+		k.in.Close()
+	}
+	j.heard.Wait()
+	if left, err := j.watch.e.Candidates(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left over: %+v, %v", left, err)
+	}
+	j.check(t)
+}
+
+// unexpired are the terms that are not over.
+func (j *jumps) unexpired() []wire.Zxid {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now, some := machineTime(), []wire.Zxid(nil)
+	for token, sp := range j.spans {
+		if sp.over == "" && sp.last > now-jumpTimeout { // a killed process does not say that it is over
+			some = append(some, token)
+		}
+	}
+	return some
+}
+
+func (j *jumps) check(t *testing.T) {
+	t.Helper()
+	if j.failed != "" {
+		t.Errorf("a candidate says %q", j.failed)
+	}
+	maps.DeleteFunc(j.spans, func(_ wire.Zxid, sp *span) bool { return sp.first == 0 }) // over when it was first looked at
+	tokens := slices.Sorted(maps.Keys(j.spans))
+	for i := 1; i < len(tokens); i++ {
+		if a, b := j.spans[tokens[i-1]], j.spans[tokens[i]]; a.last >= b.first {
+			t.Errorf("handle %v is unexpired %v after %v was", tokens[i-1], a.last-b.first, tokens[i])
+		}
+	}
+	slices.SortFunc(j.writes, func(a, b write) int { return int(min(max(a.at-b.at, -1), 1)) })
+	for i := 1; i < len(j.writes); i++ {
+		if j.writes[i].token < j.writes[i-1].token {
+			t.Errorf("a write of token %v follows one of %v", j.writes[i].token, j.writes[i-1].token)
+		}
+	}
+	t.Log(len(tokens), "terms,", len(j.writes), "guarded writes")
+}
