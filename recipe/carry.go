@@ -12,18 +12,18 @@ import (
 
 // carryOut carries out one request within its session. Operations that were
 // not reached because an earlier one was lost are lost too.
-func (e *Election) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
+func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
 	ctx = zk.InSession(ctx, req.Session)
 	a := answer{Reply: claim.Reply{N: req.N}}
 	for ops := req.Ops; len(ops) > 0; {
 		n := reads(ops)
 		switch {
 		case n > 1:
-			a.Results = append(a.Results, e.readAll(ctx, ops[:n])...)
+			a.Results = append(a.Results, b.readAll(ctx, ops[:n])...)
 		case ops[0].Kind == claim.OpWatch:
 			n = 1
 			var res claim.Result
-			res, a.watch = e.getWatched(ctx, ops[0].Path)
+			res, a.watch = b.getWatched(ctx, ops[0].Path)
 			a.path = ops[0].Path
 			a.Results = append(a.Results, res)
 		case ops[0].Kind == claim.OpUnwatch:
@@ -34,7 +34,7 @@ func (e *Election) carryOut(ctx context.Context, req claim.Request, watch *zk.Wa
 			a.Results = append(a.Results, claim.Result{})
 		default:
 			n = 1
-			a.Results = append(a.Results, e.carryOne(ctx, ops[0]))
+			a.Results = append(a.Results, b.carryOne(ctx, ops[0]))
 		}
 		ops = ops[n:]
 		if last := a.Results[len(a.Results)-1]; errors.Is(last.Err, wire.ErrConnectionLoss) {
@@ -57,14 +57,14 @@ func reads(ops []claim.Op) int {
 }
 
 // readAll carries out reads in one round trip.
-func (e *Election) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
+func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	list := make([]zk.Op, len(ops))
 	for i, op := range ops {
 		if list[i] = zk.GetOp(op.Path); op.Kind == claim.OpList {
 			list[i] = zk.ChildrenOp(op.Path)
 		}
 	}
-	got, err := e.c.MultiRead(ctx, list...)
+	got, err := b.c.MultiRead(ctx, list...)
 	out := make([]claim.Result, len(ops))
 	for i := range out {
 		if err != nil {
@@ -76,23 +76,23 @@ func (e *Election) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	return out
 }
 
-func (e *Election) carryOne(ctx context.Context, op claim.Op) (r claim.Result) {
+func (b *bidder) carryOne(ctx context.Context, op claim.Op) (r claim.Result) {
 	var err error
 	switch op.Kind {
 	case claim.OpSync:
-		err = e.c.Sync(ctx, op.Path)
+		err = b.c.Sync(ctx, op.Path)
 	case claim.OpParents:
-		err = e.makeParents(ctx, op.Path)
+		err = b.makeParents(ctx, op.Path)
 	case claim.OpCreate:
-		r.Path, r.Stat, err = e.c.Create(ctx, op.Path, op.Data, e.createOptions(op)...)
+		r.Path, r.Stat, err = b.c.Create(ctx, op.Path, op.Data, b.createOptions(op)...)
 	case claim.OpList:
-		r.Names, r.Stat, err = e.c.Children(ctx, op.Path)
+		r.Names, r.Stat, err = b.c.Children(ctx, op.Path)
 	case claim.OpGet:
-		r.Data, r.Stat, err = e.c.Get(ctx, op.Path)
+		r.Data, r.Stat, err = b.c.Get(ctx, op.Path)
 	case claim.OpDelete:
-		err = e.c.Delete(ctx, op.Path, op.Version)
+		err = b.c.Delete(ctx, op.Path, op.Version)
 	case claim.OpMulti:
-		r.Failed, err = e.multi(ctx, op.Ops)
+		r.Failed, err = b.multi(ctx, op.Ops)
 	default:
 		panic("recipe: no such operation: " + op.Kind.String())
 	}
@@ -100,24 +100,24 @@ func (e *Election) carryOne(ctx context.Context, op claim.Op) (r claim.Result) {
 	return r
 }
 
-func (e *Election) createOptions(op claim.Op) []zk.CreateOption {
+func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
 	opts := []zk.CreateOption{zk.Ephemeral}
 	if op.Sequential {
 		opts = append(opts, zk.Sequential)
 	}
-	if e.opt.ACL != nil {
-		opts = append(opts, e.opt.ACL)
+	if b.opt.ACL != nil {
+		opts = append(opts, b.opt.ACL)
 	}
 	return opts
 }
 
 // getWatched sets a watch that leaves nothing behind where there is no znode,
 // which one set by exists would. Where reading is not allowed that one must do.
-func (e *Election) getWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
-	data, stat, w, err := e.c.GetW(ctx, path)
+func (b *bidder) getWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
+	data, stat, w, err := b.c.GetW(ctx, path)
 	if errors.Is(err, zk.ErrNoAuth) {
 		var ok bool
-		if stat, ok, w, err = e.c.ExistsW(ctx, path); err == nil && !ok {
+		if stat, ok, w, err = b.c.ExistsW(ctx, path); err == nil && !ok {
 			_ = w.Remove(ctx) // nobody will create it again
 			w, err = nil, zk.ErrNoNode
 		}
@@ -126,21 +126,21 @@ func (e *Election) getWatched(ctx context.Context, path string) (claim.Result, *
 }
 
 // multi carries out a multi and says which operation failed.
-func (e *Election) multi(ctx context.Context, ops []claim.Op) (failed int, err error) {
+func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err error) {
 	list := make([]zk.Op, len(ops))
 	for i, op := range ops {
 		switch op.Kind {
 		case claim.OpCheck:
 			list[i] = zk.CheckOp(op.Path, op.Version)
 		case claim.OpCreate:
-			list[i] = zk.CreateOp(op.Path, op.Data, e.createOptions(op)...)
+			list[i] = zk.CreateOp(op.Path, op.Data, b.createOptions(op)...)
 		case claim.OpDelete:
 			list[i] = zk.DeleteOp(op.Path, op.Version)
 		default:
 			panic("recipe: no such operation in a multi: " + op.Kind.String())
 		}
 	}
-	res, err := e.c.Multi(ctx, list...)
+	res, err := b.c.Multi(ctx, list...)
 	for i, r := range res {
 		if r.Err != nil && r.Err != wire.ErrRuntimeInconsistency {
 			return i, err
@@ -150,18 +150,18 @@ func (e *Election) multi(ctx context.Context, ops []claim.Op) (failed int, err e
 }
 
 // makeParents creates what is missing of a path.
-func (e *Election) makeParents(ctx context.Context, path string) error {
+func (b *bidder) makeParents(ctx context.Context, path string) error {
 	if path == "/" {
 		return nil
 	}
 	var opts []zk.CreateOption
-	if e.opt.ACL != nil {
-		opts = append(opts, e.opt.ACL)
+	if b.opt.ACL != nil {
+		opts = append(opts, b.opt.ACL)
 	}
-	_, _, err := e.c.Create(ctx, path, nil, opts...)
+	_, _, err := b.c.Create(ctx, path, nil, opts...)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err = e.makeParents(ctx, path[:max(strings.LastIndexByte(path, '/'), 1)]); err == nil {
-			_, _, err = e.c.Create(ctx, path, nil, opts...)
+		if err = b.makeParents(ctx, path[:max(strings.LastIndexByte(path, '/'), 1)]); err == nil {
+			_, _, err = b.c.Create(ctx, path, nil, opts...)
 		}
 	}
 	if errors.Is(err, zk.ErrNodeExists) {

@@ -2,14 +2,12 @@ package recipe
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -73,10 +71,7 @@ type ElectionOptions struct {
 // Election is one candidate in the election of a path. It campaigns for one
 // term at a time. Its methods may be called from any goroutine.
 type Election struct {
-	c     *zk.Client
-	cfg   claim.Config // but for the nonce
-	opt   ElectionOptions
-	clock clock
+	bidder
 
 	mu      sync.Mutex
 	busy    bool  // a Campaign is under way
@@ -88,20 +83,15 @@ type Election struct {
 // created when it is missing. The id is how others see this candidate, UTF-8.
 // The client stays the caller's and may be shared.
 func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election, error) {
-	e := &Election{c: c, clock: newClock()}
+	var opt ElectionOptions
 	if o != nil {
-		e.opt = *o
+		opt = *o
 	}
-	if e.opt.CleanUp <= 0 {
-		e.opt.CleanUp = cleanUpDefault
+	if opt.Leader == "" && !strict(opt.Naming) {
+		opt.Leader = claim.Join(parent, "LEADER")
 	}
-	if e.opt.Logger == nil {
-		e.opt.Logger = slog.New(slog.DiscardHandler)
-	}
-	if e.opt.Leader == "" && !strict(e.opt.Naming) {
-		e.opt.Leader = claim.Join(parent, "LEADER")
-	}
-	e.cfg = claim.Config{Parent: parent, ID: id, Naming: e.opt.Naming, Leader: e.opt.Leader, Margin: max(e.opt.Margin, 0)}
+	cfg := claim.Config{Parent: parent, ID: id, Naming: opt.Naming, Leader: opt.Leader}
+	e := &Election{bidder: newBidder(c, cfg, opt, "election", ErrNotLeader)}
 	return e, e.validate()
 }
 
@@ -109,17 +99,10 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 func strict(n Naming) bool { return n == PlainNames || n == GoZKNames }
 
 func (e *Election) validate() error {
-	switch {
-	case !strings.HasPrefix(e.cfg.Parent, "/"), len(e.cfg.Parent) > 1 && strings.HasSuffix(e.cfg.Parent, "/"):
-		return fmt.Errorf("election: %q is not the path of a parent", e.cfg.Parent)
-	case e.cfg.Naming > GoZKNames:
-		return fmt.Errorf("election %s: no naming %v", e.cfg.Parent, e.cfg.Naming)
-	case e.cfg.Leader != "" && (!strings.HasPrefix(e.cfg.Leader, "/") || strings.HasSuffix(e.cfg.Leader, "/")):
-		return fmt.Errorf("election %s: %q is not a path for LEADER", e.cfg.Parent, e.cfg.Leader)
-	case !utf8.ValidString(e.cfg.ID):
-		return fmt.Errorf("election %s: id %q is not UTF-8", e.cfg.Parent, e.cfg.ID)
+	if l := e.cfg.Leader; l != "" && (!strings.HasPrefix(l, "/") || strings.HasSuffix(l, "/")) {
+		return fmt.Errorf("election %s: %q is not a path for LEADER", e.cfg.Parent, l)
 	}
-	return nil
+	return e.bidder.validate()
 }
 
 // Campaign makes a bid and waits until it leads. It survives lost
@@ -143,24 +126,7 @@ func (e *Election) Campaign(ctx context.Context) (*Handle, error) {
 			return nil, ctx.Err()
 		}
 	}
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		t := e.start(ctx)
-		select {
-		case <-t.led:
-			return t.handle, nil
-		case <-t.done:
-		case <-ctx.Done():
-			t.giveUp()
-			t.waitAtMost(e.opt.CleanUp)
-			return nil, ctx.Err()
-		}
-		if err := t.verdict(); err != nil {
-			return nil, err
-		}
-	}
+	return e.bidder.campaign(ctx, e.start)
 }
 
 // begin claims the Election for one Campaign and returns the term before.
@@ -182,9 +148,7 @@ func (e *Election) campaigned() {
 
 // start makes the next bid.
 func (e *Election) start(ctx context.Context) *term {
-	cfg := e.cfg
-	rand.Read(cfg.Nonce[:])
-	t := newTerm(e, cfg)
+	t := e.prepare()
 	e.mu.Lock()
 	e.present = t
 	e.mu.Unlock()

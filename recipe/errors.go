@@ -46,13 +46,15 @@ type LostError struct {
 	Parent string
 	Reason Reason
 	Err    error // what the server said, for Refused
+
+	recipe string
 }
 
 func (e *LostError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("election %s: %v: %v", e.Parent, e.Reason, e.Err)
+		return fmt.Sprintf("%s %s: %v: %v", e.recipe, e.Parent, e.Reason, e.Err)
 	}
-	return fmt.Sprintf("election %s: %v", e.Parent, e.Reason)
+	return fmt.Sprintf("%s %s: %v", e.recipe, e.Parent, e.Reason)
 }
 
 // Unwrap is what the server said, and ErrResigned for Resigned.

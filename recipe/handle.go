@@ -3,10 +3,8 @@ package recipe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -53,7 +51,7 @@ func (h *Handle) Lost() error {
 		return context.Cause(h.ctx)
 	}
 	if h.Left() <= 0 {
-		return &LostError{Parent: h.t.cfg.Parent, Reason: LeaseLapsed}
+		return h.t.b.lost(LeaseLapsed, nil)
 	}
 	return nil
 }
@@ -78,21 +76,14 @@ func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 		return nil, ErrNoGuard
 	}
 	if lost := h.Lost(); lost != nil {
-		return nil, notLeader(lost)
+		return nil, h.t.b.isOver(lost)
 	}
-	res, err := h.t.e.c.Multi(ctx, append([]zk.Op{h.Guard()}, ops...)...)
+	res, err := h.t.b.c.Multi(ctx, append([]zk.Op{h.Guard()}, ops...)...)
 	if len(res) > 0 {
 		if errors.Is(res[0].Err, zk.ErrNoNode) {
-			return nil, notLeader(&LostError{Parent: h.t.cfg.Parent, Reason: BidGone})
+			return nil, h.t.b.isOver(h.t.b.lost(BidGone, nil))
 		}
 		res = res[1:]
 	}
 	return res, err
-}
-
-func notLeader(lost error) error { return fmt.Errorf("%w: %w", ErrNotLeader, lost) }
-
-// lost is how a term's state machine ended.
-func lost(cfg claim.Config, s claim.State) *LostError {
-	return &LostError{Parent: cfg.Parent, Reason: s.Reason, Err: s.Err}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -197,24 +196,4 @@ func (e *Election) readBids(ctx context.Context, bids []claim.Bid) ([]Candidate,
 			Token: r.Stat.Czxid, Session: r.Stat.EphemeralOwner})
 	}
 	return out, nil
-}
-
-// tell logs a happening.
-func (e *Election) tell(parent string, h claim.Happening) {
-	level := slog.LevelDebug
-	switch h := h.(type) {
-	case claim.Leads:
-		level = slog.LevelInfo
-	case claim.Ended:
-		if h.Led {
-			level = slog.LevelInfo
-		}
-	case claim.Unpublished:
-		level = slog.LevelWarn
-	case claim.Left:
-		if h.Err != nil {
-			level = slog.LevelWarn
-		}
-	}
-	e.opt.Logger.Log(context.Background(), level, h.String(), "path", parent, "id", e.cfg.ID)
 }

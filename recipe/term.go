@@ -13,7 +13,7 @@ import (
 // term is one bid: the state machine and what drives it. The goroutine of
 // run steps it, all others read.
 type term struct {
-	e   *Election
+	b   *bidder
 	cfg claim.Config
 
 	led      chan struct{} // closed when the handle is made
@@ -23,7 +23,7 @@ type term struct {
 	overseer func()        // set by superviseBy, tells the leading function to end
 
 	mu      sync.Mutex
-	m       *claim.Election
+	m       machine
 	session wire.SessionID
 	handle  *Handle
 
@@ -45,9 +45,9 @@ type answer struct {
 	path  string
 }
 
-func newTerm(e *Election, cfg claim.Config) *term {
+func newTerm(b *bidder, cfg claim.Config, m machine) *term {
 	t := &term{
-		e: e, cfg: cfg, m: claim.NewElection(cfg),
+		b: b, cfg: cfg, m: m,
 		led: make(chan struct{}), done: make(chan struct{}), resign: make(chan struct{}),
 		replies: make(chan answer, 1),
 	}
@@ -64,7 +64,7 @@ func (t *term) run(ctx context.Context) {
 	t.timer = time.NewTimer(0)
 	defer t.timer.Stop()
 	resign := t.resign
-	t.attached(ctx, t.e.c.State())
+	t.attached(ctx, t.b.c.State())
 	for t.state().Phase != claim.Done {
 		select { // what the session does comes first
 		case <-t.status.Changed():
@@ -113,7 +113,7 @@ func (t *term) attached(ctx context.Context, s zk.Status) {
 	t.status = s
 	switch s.State {
 	case zk.Connected:
-		l, ok := t.e.lease(s.Session)
+		l, ok := t.b.lease(s.Session)
 		if !ok { // gone again; the next status tells
 			l = claim.Lease{Sent: never, Timeout: s.Timeout}
 		}
@@ -130,21 +130,6 @@ func (t *term) attached(ctx context.Context, s zk.Status) {
 	default: // a server without quorum keeps no session alive
 		t.step(ctx, claim.Disconnected{})
 	}
-}
-
-// never is a moment so long ago that nothing sent then proves anything.
-var never = claim.Moment{Mono: -1 << 62, Wall: -1 << 62}
-
-// lease is the client's lease if it is that session's.
-func (e *Election) lease(id wire.SessionID) (claim.Lease, bool) {
-	l := e.c.Lease()
-	if l.Session != id || id == 0 {
-		return claim.Lease{}, false
-	}
-	if e.opt.LeaseDelay > 0 {
-		l.Delay = e.opt.LeaseDelay
-	}
-	return claim.Lease{Sent: e.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
 }
 
 // answered hands a reply on. A watch that came with it is heard from here on.
@@ -166,7 +151,7 @@ func (t *term) fired() <-chan struct{} {
 // step hands one event to the state machine and does what comes of it.
 func (t *term) step(ctx context.Context, ev claim.Event) {
 	t.mu.Lock()
-	now := t.e.clock.read()
+	now := t.b.clock.read()
 	t.m.Step(now, ev)
 	t.confirm(now)
 	rd, s := t.m.Ready(), t.m.State()
@@ -177,7 +162,7 @@ func (t *term) step(ctx context.Context, ev claim.Event) {
 	t.mu.Unlock()
 
 	for _, h := range rd.Happenings {
-		t.e.tell(t.cfg.Parent, h)
+		t.b.tell(h)
 	}
 	t.ping(rd.KeepAlive)
 	t.present(ctx, s)
@@ -193,7 +178,7 @@ func (t *term) step(ctx context.Context, ev claim.Event) {
 
 // confirm brings the latest proof, or the news that there will be none.
 func (t *term) confirm(now claim.Moment) {
-	l, ok := t.e.lease(t.session)
+	l, ok := t.b.lease(t.session)
 	switch {
 	case ok:
 		t.m.Step(now, claim.Confirmed{Lease: l})
@@ -216,7 +201,7 @@ func (t *term) over() bool {
 func (t *term) ping(on bool) {
 	switch {
 	case on && t.calm == nil:
-		t.calm = t.e.c.KeepAlive(t.e.opt.KeepAlive)
+		t.calm = t.b.c.KeepAlive(t.b.opt.KeepAlive)
 	case !on && t.calm != nil:
 		t.calm()
 		t.calm = nil
@@ -234,7 +219,7 @@ func (t *term) present(ctx context.Context, s claim.State) {
 		close(t.led)
 	}
 	if t.handle != nil && s.Phase > claim.Leading {
-		t.handle.end(lost(t.cfg, s))
+		t.handle.end(t.b.lost(s.Reason, s.Err))
 	}
 }
 
@@ -245,7 +230,7 @@ func (t *term) send(ctx context.Context, req claim.Request) {
 	if req.Ops[0].Kind == claim.OpUnwatch {
 		t.watch = nil
 	}
-	go func() { t.replies <- t.e.carryOut(ctx, req, watch) }()
+	go func() { t.replies <- t.b.carryOut(ctx, req, watch) }()
 }
 
 // wake sets the timer.
@@ -274,10 +259,10 @@ func (t *term) claims() bool { return t.state().Phase < claim.Leaving && !t.over
 func (t *term) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.e.c.Lease().Session != t.session {
+	if t.b.c.Lease().Session != t.session {
 		return 0 // over, or being closed
 	}
-	return t.m.Left(t.e.clock.read())
+	return t.m.Left(t.b.clock.read())
 }
 
 // verdict is what a campaign ends with whose bid ended before it led; nil to
@@ -285,19 +270,19 @@ func (t *term) left() time.Duration {
 func (t *term) verdict() error {
 	switch s := t.state(); s.Reason {
 	case claim.SessionExpired, claim.BidGone, claim.LeaseLapsed:
-		if st := t.e.c.State(); st.Final() || st.State == zk.Expired {
+		if st := t.b.c.State(); st.Final() || st.State == zk.Expired {
 			return zk.ErrSessionExpired // with OneSession
 		}
 		return nil
 	case claim.Resigned:
 		return ErrResigned
 	case claim.SessionClosed:
-		if st := t.e.c.State(); st.State == zk.AuthFailed {
+		if st := t.b.c.State(); st.State == zk.AuthFailed {
 			return zk.ErrAuthFailed
 		}
 		return zk.ErrClosed
 	default:
-		return lost(t.cfg, s)
+		return t.b.lost(s.Reason, s.Err)
 	}
 }
 
@@ -323,7 +308,7 @@ func (t *term) stepDown() {
 
 // watchOver runs work and calls Overrun when it outlasts the deadline.
 func (t *term) watchOver(h *Handle, work func() error) error {
-	if t.e.opt.Overrun == nil {
+	if t.b.opt.Overrun == nil {
 		return work()
 	}
 	returned := make(chan struct{})
@@ -341,7 +326,7 @@ func (t *term) awaitOverrun(h *Handle, returned <-chan struct{}) {
 	case <-h.ctx.Done():
 	}
 	t.mu.Lock()
-	grace := t.m.Deadline(t.e.clock.read())
+	grace := t.m.Deadline(t.b.clock.read())
 	if r := t.m.State().Reason; r != claim.LeaseLapsed && r != claim.Resigned {
 		grace = 0
 	}
@@ -351,7 +336,7 @@ func (t *term) awaitOverrun(h *Handle, returned <-chan struct{}) {
 	select {
 	case <-returned:
 	case <-timer.C:
-		t.e.opt.Overrun(h)
+		t.b.opt.Overrun(h)
 	}
 }
 

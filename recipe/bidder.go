@@ -1,0 +1,132 @@
+package recipe
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// bidder makes bids below one parent: it is what the recipes have in common
+// that stand in a line. Its fields do not change once it is in use.
+type bidder struct {
+	c      *zk.Client
+	cfg    claim.Config // but for the nonce
+	opt    ElectionOptions
+	clock  clock
+	recipe string // its name in errors
+	over   error  // of an operation whose handle is over
+}
+
+// machine is the state machine of one bid.
+type machine interface {
+	Step(claim.Moment, claim.Event)
+	Ready() claim.Ready
+	State() claim.State
+	Left(claim.Moment) time.Duration
+	Deadline(claim.Moment) time.Duration
+	Proof() error
+}
+
+func newBidder(c *zk.Client, cfg claim.Config, o ElectionOptions, recipe string, over error) bidder {
+	if o.CleanUp <= 0 {
+		o.CleanUp = cleanUpDefault
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Margin = max(o.Margin, 0)
+	return bidder{c: c, cfg: cfg, opt: o, clock: newClock(), recipe: recipe, over: over}
+}
+
+// validate looks at what every recipe is given.
+func (b *bidder) validate() error {
+	switch {
+	case !strings.HasPrefix(b.cfg.Parent, "/"), len(b.cfg.Parent) > 1 && strings.HasSuffix(b.cfg.Parent, "/"):
+		return fmt.Errorf("%s: %q is not the path of a parent", b.recipe, b.cfg.Parent)
+	case b.opt.Naming > GoZKNames:
+		return fmt.Errorf("%s %s: no naming %v", b.recipe, b.cfg.Parent, b.opt.Naming)
+	case !utf8.ValidString(b.cfg.ID):
+		return fmt.Errorf("%s %s: id %q is not UTF-8", b.recipe, b.cfg.Parent, b.cfg.ID)
+	}
+	return nil
+}
+
+// campaign makes bids until one has its term. Each is started by start.
+func (b *bidder) campaign(ctx context.Context, start func(context.Context) *term) (*Handle, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		t := start(ctx)
+		select {
+		case <-t.led:
+			return t.handle, nil
+		case <-t.done:
+		case <-ctx.Done():
+			t.giveUp()
+			t.waitAtMost(b.opt.CleanUp)
+			return nil, ctx.Err()
+		}
+		if err := t.verdict(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// prepare is the next bid, with a nonce of its own. Its run is to follow.
+func (b *bidder) prepare() *term {
+	cfg := b.cfg
+	rand.Read(cfg.Nonce[:])
+	return newTerm(b, cfg, claim.NewElection(cfg))
+}
+
+// lost is the end of a term or a campaign.
+func (b *bidder) lost(r Reason, err error) *LostError {
+	return &LostError{Parent: b.cfg.Parent, Reason: r, Err: err, recipe: b.recipe}
+}
+
+// isOver is the error of an operation that was not carried out.
+func (b *bidder) isOver(lost error) error { return fmt.Errorf("%w: %w", b.over, lost) }
+
+// never is a moment so long ago that nothing sent then proves anything.
+var never = claim.Moment{Mono: -1 << 62, Wall: -1 << 62}
+
+// lease is the client's lease if it is that session's.
+func (b *bidder) lease(id wire.SessionID) (claim.Lease, bool) {
+	l := b.c.Lease()
+	if l.Session != id || id == 0 {
+		return claim.Lease{}, false
+	}
+	if b.opt.LeaseDelay > 0 {
+		l.Delay = b.opt.LeaseDelay
+	}
+	return claim.Lease{Sent: b.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
+}
+
+// tell logs a happening.
+func (b *bidder) tell(h claim.Happening) {
+	level := slog.LevelDebug
+	switch h := h.(type) {
+	case claim.Leads:
+		level = slog.LevelInfo
+	case claim.Ended:
+		if h.Led {
+			level = slog.LevelInfo
+		}
+	case claim.Unpublished:
+		level = slog.LevelWarn
+	case claim.Left:
+		if h.Err != nil {
+			level = slog.LevelWarn
+		}
+	}
+	b.opt.Logger.Log(context.Background(), level, h.String(), "path", b.cfg.Parent, "id", b.cfg.ID)
+}
