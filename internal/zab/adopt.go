@@ -54,11 +54,17 @@ func (r *Learner) history(p *wire.QuorumPacket) {
 	switch p.Type {
 	case wire.PacketProposal:
 		r.queue(p.Zxid, p.Data)
-	case wire.PacketCommit, wire.PacketCommitActivate:
+	case wire.PacketCommit:
 		r.decide(p.Zxid)
-	case wire.PacketInform, wire.PacketInformActivate:
-		if data, ok := r.informed(p); ok && r.queue(p.Zxid, data) {
+	case wire.PacketCommitActivate:
+		r.decideActivation(p)
+	case wire.PacketInform:
+		if r.queue(p.Zxid, p.Data) {
 			r.decide(p.Zxid)
+		}
+	case wire.PacketInformActivate:
+		if data, ok := r.informed(p); ok && r.queue(p.Zxid, data) {
+			r.decideActivation(p)
 		}
 	case wire.PacketNewLeader:
 		r.newLeader(p)
@@ -67,17 +73,34 @@ func (r *Learner) history(p *wire.QuorumPacket) {
 	}
 }
 
-// informed is the transaction of an INFORM of either kind.
+// informed is the transaction of an INFORMANDACTIVATE.
 func (r *Learner) informed(p *wire.QuorumPacket) ([]byte, bool) {
-	if p.Type == wire.PacketInform {
-		return p.Data, true
-	}
-	var a wire.Activation
+	a, ok := r.activation(p)
+	return a.Txn, ok
+}
+
+// activation reads what comes with the commit of a reconfiguration.
+func (r *Learner) activation(p *wire.QuorumPacket) (a wire.Activation, ok bool) {
 	if err := wire.Decode(p.Data, &a); err != nil {
 		r.giveUp(fmt.Sprintf("the leader's %v cannot be read: %v", p.Type, err))
-		return nil, false
+		return a, false
 	}
-	return a.Txn, true
+	return a, true
+}
+
+// decideActivation commits a reconfiguration, which holds from UPTODATE on.
+func (r *Learner) decideActivation(p *wire.QuorumPacket) {
+	a, ok := r.activation(p)
+	if !ok || p.Zxid <= r.decided {
+		return
+	}
+	i := r.undecided()
+	if r.decide(p.Zxid); r.step == ended || !r.opt.Reconfig {
+		return
+	}
+	if m := members(r.pending[i]); m != nil {
+		r.members, r.designated = m, a.Leader
+	}
 }
 
 // decode reads a proposal; nil, and the end of the term, if it is none.
@@ -245,10 +268,12 @@ func (r *Learner) upToDate() {
 	if r.members != nil && r.members.Version() > r.opt.Committed.Version() {
 		est.Members = r.members
 	}
-	if est.Members != nil && r.observes(est.Members) != r.opt.Observer {
-		r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{wire.Zxid(est.Members.Version()), est.Members, r.opt.Leader})
-		r.giveUp("its role is another one in the leader's configuration")
-		return
+	if est.Members != nil {
+		if why := r.misplaced(est.Members, r.designated); why != "" {
+			r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{wire.Zxid(est.Members.Version()), est.Members, r.designated})
+			r.giveUp(why)
+			return
+		}
 	}
 	r.step = following
 	r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
@@ -261,6 +286,18 @@ func (r *Learner) upToDate() {
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est
 	r.tell(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began})
+}
+
+// misplaced says why the term ends under a configuration and who leads there;
+// empty if it goes on.
+func (r *Learner) misplaced(m *ensemble.Membership, leader wire.ServerID) string {
+	switch {
+	case leader != r.opt.Leader:
+		return fmt.Sprintf("server %d leads under the new configuration", leader)
+	case r.observes(m) != r.opt.Observer:
+		return "its role is another one in the new configuration"
+	}
+	return ""
 }
 
 // observes reports whether a configuration makes this server an observer. One

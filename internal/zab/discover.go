@@ -124,6 +124,7 @@ func (l *Leader) promise() {
 	if l.phase != promising || !l.committedQuorum(l.electing) {
 		return
 	}
+	l.ready.Joined = true
 	l.tell(EpochAgreed{l.epoch, l.now - l.began})
 	l.enter(synchronising)
 	l.proposed = l.epochZero()

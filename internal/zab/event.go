@@ -155,6 +155,9 @@ type Ready struct {
 	// ReadLog asks for the log on disk; answered with LogRead.
 	ReadLog []ReadLog
 
+	// Joined is set once: discovery is over. A learner promises the epoch that
+	// the leader has told it, a leader has its epoch promised by a quorum.
+	Joined bool
 	// Established is set once: clients may be served from here on.
 	Established *Established
 	// Reconfigured are configurations that hold once Commit is applied.

@@ -73,9 +73,8 @@ func (r *Learner) committed(z wire.Zxid) {
 // activated commits a reconfiguration. Where it gives this server another role
 // or the ensemble another leader the term ends.
 func (r *Learner) activated(p *wire.QuorumPacket) {
-	var a wire.Activation
-	if err := wire.Decode(p.Data, &a); err != nil {
-		r.giveUp(fmt.Sprintf("the leader's %v cannot be read: %v", p.Type, err))
+	a, ok := r.activation(p)
+	if !ok {
 		return
 	}
 	txns := r.log.between(r.decided, p.Zxid)
@@ -88,11 +87,8 @@ func (r *Learner) activated(p *wire.QuorumPacket) {
 	}
 	r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{p.Zxid, m, a.Leader})
 	r.tell(Activated{p.Zxid, m.Version(), a.Leader})
-	switch {
-	case a.Leader != r.opt.Leader:
-		r.giveUp(fmt.Sprintf("server %d leads under the new configuration", a.Leader))
-	case r.observes(m) != r.opt.Observer:
-		r.giveUp("its role is another one in the new configuration")
+	if why := r.misplaced(m, a.Leader); why != "" {
+		r.giveUp(why)
 	}
 }
 

@@ -60,7 +60,10 @@ type Learner struct {
 	decided wire.Zxid   // the last one committed
 	pending []*wire.Txn // proposed, not in the log yet
 	members *ensemble.Membership
-	target  wire.Zxid // what must be durable before the next step
+	// designated leads under members: this leader, unless one was committed
+	// since that names another.
+	designated wire.ServerID
+	target     wire.Zxid // what must be durable before the next step
 
 	unacked []wire.Zxid // appended, not acknowledged
 	touches touches
@@ -71,7 +74,7 @@ type Learner struct {
 
 // NewLearner begins a term under a leader that this server is connected to.
 func NewLearner(now int64, o LearnerOptions, log *Log) *Learner {
-	r := &Learner{opt: o, log: log, generation: o.Generation + 1, now: now, began: now, heard: now}
+	r := &Learner{opt: o, log: log, generation: o.Generation + 1, now: now, began: now, heard: now, designated: o.Leader}
 	info := &wire.LearnerInfo{Server: o.ID, Version: wire.QuorumVersion, ConfigVersion: o.Committed.Version()}
 	p := &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(o.Accepted, 0), Data: wire.Append(nil, info)}
 	if o.Observer {
@@ -211,7 +214,8 @@ func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
 	}
 	ext, answered := wire.FindExtension(p.Data, wire.LeaderInfoLen)
 	r.ours = answered && !r.opt.Plain
-	r.silence.floor = 2 * int64(ext.LeaseMS)
+	// What a leader says of its lease counts within the bounds of its options.
+	r.silence.floor = 2 * min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.epoch, r.known = e, e == r.opt.Accepted
 	if r.known {
 		r.promise()
@@ -236,6 +240,7 @@ func (r *Learner) promise() {
 	r.log.stuck = false
 	r.claimed = last
 	r.step = introduced
+	r.ready.Joined = true
 	r.send(&wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: last, Data: wire.Append(nil, ack)})
 }
 

@@ -86,12 +86,13 @@ func (l *Leader) admit(k *link, how How) bool {
 	return !k.observer || n < limit
 }
 
-// newMembers is the configuration that the term begins with. One that was
-// never established gets the epoch's beginning as its version, so that it
+// newMembers is the configuration that a learner begins with: that of the
+// term, which is committed by its beginning, later the one that holds. One that
+// was never established gets the epoch's beginning as its version, so that it
 // outranks all others that were not (ZOOKEEPER-1783).
 func (l *Leader) newMembers() *ensemble.Membership {
 	m := l.committed
-	if l.lastSeen != nil {
+	if l.lastSeen != nil && l.phase != serving {
 		m = l.lastSeen
 	}
 	if m.Version() == 0 {
@@ -113,12 +114,12 @@ func (l *Leader) adopt() {
 
 // establish begins the broadcast. The end of the log is committed by it.
 func (l *Leader) establish() {
-	discover, took := l.phaseBegan-l.began, l.now-l.phaseBegan
+	discover, took, m := l.phaseBegan-l.began, l.now-l.phaseBegan, l.newMembers()
 	l.enter(serving)
 	l.ready.Commit = append(l.ready.Commit, l.log.take(l.log.last)...)
 	est := &Established{Epoch: l.epoch, Installed: l.log.fresh}
 	l.log.fresh = false
-	if m := l.newMembers(); m.Version() != l.committed.Version() {
+	if m.Version() != l.committed.Version() {
 		est.Members, l.committed, l.lastSeen = m, m, nil
 	}
 	l.ready.Established = est

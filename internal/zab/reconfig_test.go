@@ -1,0 +1,411 @@
+package zab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// configuration makes a membership of the servers named; those behind the bar
+// observe.
+func configuration(version wire.Zxid, servers string) *ensemble.Membership {
+	voters, observers, _ := strings.Cut(servers, "|")
+	d := ensemble.Definition{}
+	add := func(ids string, role ensemble.Role) {
+		for _, f := range strings.Fields(ids) {
+			i := num(f)
+			d.Servers = append(d.Servers, ensemble.Server{
+				ID: ensemble.ServerID(i), Role: role, Addresses: []ensemble.Address{{Host: "h", QuorumPort: i, ElectionPort: 100 + i}},
+			})
+		}
+	}
+	add(voters, ensemble.Participant)
+	add(observers, ensemble.Observer)
+	m, err := ensemble.New(d)
+	if err != nil {
+		panic(err)
+	}
+	return m.WithVersion(int64(version))
+}
+
+// reconfiguration is the transaction that proposes a membership.
+func reconfiguration(zxid, servers string) *wire.Txn {
+	m := configuration(zx(zxid), servers)
+	return &wire.Txn{
+		TxnHeader: wire.TxnHeader{Session: 1, Zxid: zx(zxid), Type: wire.OpReconfig},
+		Body:      &wire.SetDataTxn{Path: "/zookeeper/config", Data: []byte(m.String()), Version: 1},
+	}
+}
+
+// betweenTwo is leader 3 at its start, with the reconfiguration from 1 2 3 to
+// 3 4 5 in its log, of which it is not known whether it was committed.
+func betweenTwo(t *testing.T) *Leader {
+	t.Helper()
+	g := logOf(t, "1.1", "1.2")
+	l := NewLeader(0, LeaderOptions{Terms: Terms{
+		ID: 3, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3"), LastSeen: configuration(zx("1.2"), "3 4 5"),
+		TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+	}}, g)
+	l.Step(0, Synced{g.Last(), l.generation})
+	return l
+}
+
+func hello(l *Leader, id wire.ServerID) {
+	l.Step(0, Opened{LinkID(id)})
+	l.Step(0, Received{LinkID(id), &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})}})
+}
+
+func promise(l *Leader, id wire.ServerID) {
+	l.Step(0, Received{LinkID(id), &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx("1.2"), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1})}})
+}
+
+func ack(l *Leader, zxid string, ids ...LinkID) {
+	for _, id := range ids {
+		l.Step(l.now, Received{id, pack(wire.PacketAck, zxid, nil)})
+	}
+}
+
+// TestDiscoveryAsksTheCommittedConfiguration: the two gates of the epoch count
+// the voters of the configuration that holds, and no others; behind them
+// Joined is set, once.
+func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
+	l := betweenTwo(t)
+	hello(l, 4)
+	hello(l, 5)
+	if out := l.Ready(); out.SaveAccepted != 0 || l.Epoch() != 0 {
+		t.Fatal("an epoch by those who are only proposed")
+	}
+	hello(l, 1)
+	if out := l.Ready(); out.SaveAccepted != 2 || out.Joined {
+		t.Fatalf("one of those that count: %+v", out)
+	}
+	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+	promise(l, 4)
+	promise(l, 5)
+	if out := l.Ready(); out.Joined || out.SaveCurrent != 0 {
+		t.Fatal("a promise by those who are only proposed")
+	}
+	promise(l, 1)
+	if out := l.Ready(); !out.Joined || out.SaveCurrent != 2 {
+		t.Fatalf("one of those that count has promised: %+v", out)
+	}
+	hello(l, 2)
+	promise(l, 2)
+	if l.Ready().Joined {
+		t.Error("joined twice")
+	}
+}
+
+// TestLearnerJoinsWhenItPromises, an epoch that is new to it or not.
+func TestLearnerJoinsWhenItPromises(t *testing.T) {
+	for _, accepted := range []wire.Epoch{1, 2} {
+		m := newWorld(1, 3, 0).members
+		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: Terms{
+			ID: 1, Accepted: accepted, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+		}}, logOf(t, "1.5", ""))
+		if r.Ready().Joined {
+			t.Error("joined at once")
+		}
+		take(r, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})})
+		if out := r.Ready(); out.Joined != (accepted == 2) {
+			t.Errorf("accepted %d: joined %v before the epoch is saved", accepted, out.Joined)
+		}
+		r.Step(0, Saved{Accepted: 2, Generation: r.generation})
+		if out := r.Ready(); out.Joined != (accepted == 1) {
+			t.Errorf("accepted %d: joined %v once the epoch is saved", accepted, out.Joined)
+		}
+		take(r, pack(wire.PacketDiff, "1.5", nil))
+		if r.Ready().Joined {
+			t.Error("joined twice")
+		}
+	}
+}
+
+// TestBothConfigurationsAdoptTheHistory: a reconfiguration of which a new
+// leader does not know whether it was committed needs a quorum of each; the
+// term then begins with it.
+func TestBothConfigurationsAdoptTheHistory(t *testing.T) {
+	for _, order := range [][]LinkID{{1, 2, 4}, {4, 5, 1}} {
+		l := betweenTwo(t)
+		for _, id := range []wire.ServerID{1, 2, 4, 5} {
+			hello(l, id)
+		}
+		l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+		for _, id := range []wire.ServerID{1, 2, 4, 5} {
+			promise(l, id)
+		}
+		i := slices.IndexFunc(l.ready.Send, func(m Message) bool { return m.Packet.Type == wire.PacketNewLeader })
+		if text := string(l.Ready().Send[i].Packet.Data); text != configuration(zx("1.2"), "3 4 5").String() {
+			t.Errorf("the term begins with %q", text)
+		}
+		l.Step(0, Saved{Current: 2, Generation: l.generation})
+		ack(l, "2.0", order[:2]...)
+		if l.Serving() {
+			t.Fatalf("established by 3 and %v alone", order[:2])
+		}
+		ack(l, "2.0", order[2])
+		out := l.Ready()
+		if !l.Serving() || out.Established.Members.Version() != int64(zx("1.2")) || l.committed != out.Established.Members || l.lastSeen != nil {
+			t.Errorf("%v: serving %v, %+v", order, l.Serving(), out.Established)
+		}
+	}
+}
+
+// reconfiguring is leader 3 of 1 2 3 and observer 6, with all of 1 2 4 5 6
+// synchronised and serving.
+func reconfiguring(t *testing.T) *Leader {
+	t.Helper()
+	l := establishedLeader(t, 3, 2, configuration(zx("1.0"), "1 2 3 | 6"), logOf(t, "1.1", ""))
+	for _, id := range []LinkID{1, 2, 4, 5} {
+		greet(l, id, wire.ServerID(id), "1.1", false)
+	}
+	greet(l, 6, 6, "1.1", true)
+	ack(l, "2.0", 1, 2, 4, 5, 6)
+	l.Ready()
+	return l
+}
+
+// offer proposes a transaction, which is durable here at once.
+func offer(l *Leader, x *wire.Txn) {
+	l.Step(l.now, Propose{x})
+	l.Step(l.now, Synced{x.Zxid, l.generation})
+}
+
+// TestReconfigurationIsCommittedByBoth: from its proposal on a quorum of each
+// membership is asked, for it and for all behind it; from its commit on the
+// new one alone. Everyone is told in packets of its own.
+func TestReconfigurationIsCommittedByBoth(t *testing.T) {
+	for _, c := range []struct{ one, other LinkID }{{1, 4}, {4, 1}} {
+		l := reconfiguring(t)
+		offer(l, reconfiguration("2.1", "3 4 5 | 6"))
+		offer(l, one("2.2"))
+		ack(l, "2.2", c.one)
+		if out := l.Ready(); len(out.Commit) != 0 {
+			t.Fatalf("committed by 3 and %d alone", c.one)
+		}
+		ack(l, "2.1", c.other)
+		out := l.Ready()
+		want := "2.1"
+		if c.one == 4 {
+			want = "2.1 2.2" // 3 and 4 are a quorum of the new one
+		}
+		if got := strings.Join(zxids(out.Commit), " "); got != want {
+			t.Errorf("committed %s, want %s", got, want)
+		}
+		if len(out.Reconfigured) != 1 || out.Reconfigured[0].Leader != 3 || out.Reconfigured[0].Zxid != zx("2.1") || !l.Serving() {
+			t.Errorf("%+v", out.Reconfigured)
+		}
+		for _, m := range out.Send {
+			var a wire.Activation
+			switch m.Packet.Type {
+			case wire.PacketCommitActivate, wire.PacketInformActivate:
+				if err := wire.Decode(m.Packet.Data, &a); err != nil || a.Leader != 3 || (m.Link == 6) != (m.Packet.Type == wire.PacketInformActivate) {
+					t.Errorf("link %d: %v, leader %d, %v", m.Link, m.Packet, a.Leader, err)
+				}
+			case wire.PacketCommit, wire.PacketInform:
+				if m.Packet.Zxid == zx("2.1") {
+					t.Errorf("link %d: %v", m.Link, m.Packet)
+				}
+			}
+		}
+		ack(l, "2.2", 1, 2)
+		if c.one == 1 && l.log.Applied() != zx("2.1") {
+			t.Error("those who are gone still decide")
+		}
+		ack(l, "2.2", 4)
+		if l.log.Applied() != zx("2.2") {
+			t.Error("the new ones do not decide")
+		}
+	}
+}
+
+// TestBothConfigurationsMustBeHeard: while a reconfiguration is under way the
+// leader gives up when a quorum of either is silent.
+func TestBothConfigurationsMustBeHeard(t *testing.T) {
+	for _, c := range []struct {
+		heard   []LinkID
+		serving bool
+	}{{[]LinkID{1, 2}, false}, {[]LinkID{4, 5}, false}, {[]LinkID{1, 4}, true}} {
+		l := reconfiguring(t)
+		offer(l, reconfiguration("2.1", "3 4 5 | 6"))
+		for _, k := range l.order {
+			k.watched = 0 // who does not acknowledge is not the question here
+		}
+		for now := int64(0); now <= 14_000; now += 500 {
+			for _, id := range c.heard {
+				l.Step(now, Received{id, pack(99, "0", nil)})
+			}
+			l.Step(now, Tick{})
+		}
+		if l.Serving() != c.serving {
+			t.Errorf("heard from 3 and %v: serving %v", c.heard, l.Serving())
+		}
+	}
+}
+
+// TestLeaderThatIsRemovedDesignates the new voter that has acknowledged most,
+// tells everyone and is done.
+func TestLeaderThatIsRemovedDesignates(t *testing.T) {
+	l := reconfiguring(t)
+	offer(l, reconfiguration("2.1", "1 2 4 | 6"))
+	offer(l, one("2.2"))
+	ack(l, "2.2", 4)
+	ack(l, "2.1", 1)
+	ack(l, "2.1", 2)
+	out := l.Ready()
+	if len(out.Reconfigured) != 1 || out.Reconfigured[0].Leader != 4 || !strings.Contains(out.GiveUp, "server 4 leads") || len(out.Close) != 5 {
+		t.Errorf("%+v, %q, closed %v", out.Reconfigured, out.GiveUp, out.Close)
+	}
+	told := 0
+	for _, m := range out.Send {
+		var a wire.Activation
+		if m.Packet.Type != wire.PacketCommitActivate && m.Packet.Type != wire.PacketInformActivate {
+			continue
+		}
+		if told++; wire.Decode(m.Packet.Data, &a) != nil || a.Leader != 4 {
+			t.Errorf("link %d is told that %d leads", m.Link, a.Leader)
+		}
+	}
+	if told != 5 {
+		t.Errorf("%d were told", told)
+	}
+}
+
+// TestNewcomerBeginsWithWhatHolds: who is synchronised while a reconfiguration
+// is under way gets the configuration that holds, and the other only with its
+// commit: else it would be counted in a membership that may never be.
+func TestNewcomerBeginsWithWhatHolds(t *testing.T) {
+	l := reconfiguring(t)
+	offer(l, reconfiguration("2.1", "3 4 5 | 6"))
+	l.Ready()
+	greet(l, 7, 7, "1.1", false)
+	for _, m := range l.Ready().Send {
+		if m.Packet.Type == wire.PacketNewLeader && string(m.Packet.Data) != configuration(zx("1.0"), "1 2 3 | 6").String() {
+			t.Errorf("NEWLEADER carries %q", m.Packet.Data)
+		}
+	}
+}
+
+// activate is the packet that commits a reconfiguration.
+func activate(zxid string, leader wire.ServerID, inform *wire.Txn) *wire.QuorumPacket {
+	a := &wire.Activation{Leader: leader}
+	p := &wire.QuorumPacket{Type: wire.PacketCommitActivate, Zxid: zx(zxid)}
+	if inform != nil {
+		p.Type, a.Txn = wire.PacketInformActivate, inform.Append(nil)
+	}
+	p.Data = wire.Append(nil, a)
+	return p
+}
+
+// TestLearnerActivates: a committed reconfiguration holds from the packet on,
+// for followers and observers; the term ends where it gives this server
+// another role or the ensemble another leader. The same packets before
+// UPTODATE do the same at UPTODATE.
+func TestLearnerActivates(t *testing.T) {
+	for _, c := range []struct {
+		servers  string
+		observer bool
+		files    bool // the configuration of the files holds
+		leader   wire.ServerID
+		ends     string
+	}{
+		{servers: "1 2 3 4", leader: 3},
+		{servers: "2 3 4", leader: 3}, // not named: it goes on without a vote
+		{servers: "2 3 | 1", leader: 3, ends: "role"},
+		{servers: "1 2 4", leader: 4, ends: "server 4 leads"},
+		{servers: "1 2 4", leader: 1, ends: "server 1 leads"},
+		{servers: "1 2 4", leader: 4, files: true},
+		{servers: "2 3 4 | 1", leader: 3, observer: true},
+		{servers: "1 2 3", leader: 3, observer: true, ends: "role"},
+		{servers: "2 3", leader: 3, observer: true, ends: "role"},
+	} {
+		for _, late := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%+v/%v", c, late), func(t *testing.T) {
+				r := soloLearner(t, "1.5", "", c.observer)
+				r.opt.Reconfig = !c.files
+				x := reconfiguration("2.1", c.servers)
+				packets := []*wire.QuorumPacket{pack(wire.PacketProposal, "2.1", x), activate("2.1", c.leader, nil)}
+				if c.observer {
+					packets = []*wire.QuorumPacket{activate("2.1", c.leader, x)}
+				}
+				now := []byte(configuration(0, "1 2 3").String())
+				if c.observer {
+					now = []byte(configuration(0, "2 3 | 1").String())
+				}
+				take(r, pack(wire.PacketDiff, "1.5", nil), &wire.QuorumPacket{Type: wire.PacketNewLeader, Zxid: zx("2.0"), Data: now})
+				carryDisk(r)
+				var before Ready
+				if late {
+					take(r, pack(wire.PacketUpToDate, "0", nil))
+					before = r.Ready()
+					take(r, packets...)
+				} else {
+					take(r, packets...)
+					take(r, pack(wire.PacketUpToDate, "0", nil))
+				}
+				out := r.Ready()
+				if (c.ends == "") != (out.GiveUp == "") || !strings.Contains(out.GiveUp, c.ends) {
+					t.Errorf("ended: %q", out.GiveUp)
+				}
+				var m *ensemble.Membership
+				leader := wire.ServerID(3)
+				if len(out.Reconfigured) == 1 {
+					m, leader = out.Reconfigured[0].Members, out.Reconfigured[0].Leader
+				} else if out.Established != nil {
+					m = out.Established.Members
+				}
+				switch {
+				case c.files && m != nil:
+					t.Errorf("took over %v", m)
+				case !c.files && (m == nil || m.Version() != int64(zx("2.1")) || leader != c.leader):
+					t.Errorf("%v under %d, want that of 2.1 under %d", m, leader, c.leader)
+				case c.ends == "" && len(out.Commit) != 1, late && before.Established == nil:
+					t.Errorf("%+v", out)
+				}
+			})
+		}
+	}
+}
+
+// TestActivationThatCannotBeRead ends the term, before and behind UPTODATE.
+func TestActivationThatCannotBeRead(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		r := soloLearner(t, "1.5", "", false)
+		take(r, pack(wire.PacketDiff, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+		carryDisk(r)
+		if late {
+			take(r, pack(wire.PacketUpToDate, "0", nil))
+		}
+		take(r, pack(wire.PacketProposal, "2.1", reconfiguration("2.1", "1 2 3")), pack(wire.PacketCommitActivate, "2.1", nil))
+		if out := r.Ready(); !strings.Contains(out.GiveUp, "cannot be read") || len(out.Commit) != 0 {
+			t.Errorf("%q", out.GiveUp)
+		}
+	}
+}
+
+// TestLeaseOfALeaderIsBounded: whatever a leader says of its lease, it is given
+// up neither before the shortest silence nor after syncLimit.
+func TestLeaseOfALeaderIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		leaseMS int32
+		want    int64
+	}{{500, 1000}, {700, 1400}, {0, 1000}, {-1 << 31, 1000}, {1<<31 - 1, 5000}} {
+		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: Terms{
+			ID: 1, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+		}}, logOf(t, "1.5", ""))
+		data := wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})
+		data = wire.Append(data, &wire.Extension{Version: wire.ExtensionVersion, LeaseMS: c.leaseMS})
+		take(r, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: zx("2.0"), Data: data})
+		r.Step(0, Saved{Accepted: 2, Generation: r.generation})
+		take(r, pack(wire.PacketDiff, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+		carryDisk(r)
+		take(r, pack(wire.PacketUpToDate, "0", nil))
+		if got := r.patience(); !r.Ours() || got != c.want || r.silence.floor > 5000 || r.silence.floor < 0 {
+			t.Errorf("lease %d: given up after %d ms, want %d", c.leaseMS, got, c.want)
+		}
+	}
+}
