@@ -129,8 +129,8 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 type remote struct {
 	cmd   *exec.Cmd
 	in    io.Closer
-	lines chan string // what it prints
-	done  chan struct{}
+	lines chan string   // what it prints
+	done  chan struct{} // closed when it has ended
 }
 
 // The environment by which a test process knows that it is a candidate.
@@ -164,6 +164,13 @@ func startRemote(t *testing.T, env ...string) *remote {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), env...)
+	return begin(t, cmd)
+}
+
+// begin starts a process, whose lines are heard until it and all that it has
+// started have closed their output.
+func begin(t *testing.T, cmd *exec.Cmd) *remote {
+	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {
