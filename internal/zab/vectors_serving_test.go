@@ -1,0 +1,274 @@
+package zab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// The recordings of this file begin while their servers serve, or are about
+// reconfigurations, the end of the counter and the log on disk.
+
+// recordedConfiguration is the last configuration that a recorded leader sent,
+// as another version.
+func recordedConfiguration(t *testing.T, scenario, version string) *ensemble.Membership {
+	t.Helper()
+	all := recordings(t, scenario)
+	for _, r := range slices.Backward(all) {
+		if r.Kind == "NEWLEADER" {
+			return recordedMembers(t, []recorded{r}).WithVersion(int64(zx(version)))
+		}
+	}
+	t.Fatal("no configuration in", scenario)
+	return nil
+}
+
+// of are the packets of some connections.
+func of(all []recorded, conns ...string) []recorded {
+	return slices.DeleteFunc(slices.Clone(all), func(r recorded) bool { return !slices.Contains(conns, r.Conn) })
+}
+
+// until cuts the recording before a packet.
+func until(all []recorded, name string) []recorded {
+	i := slices.IndexFunc(all, func(r recorded) bool { return r.Name == name })
+	return all[:i]
+}
+
+// conversation is a recorded one of a server, with where it begins. attached
+// are the connections that have been there before.
+type conversation struct {
+	all      []recorded
+	id       wire.ServerID
+	epoch    wire.Epoch
+	members  *ensemble.Membership
+	log      string
+	attached map[string]wire.ServerID
+	observer string // which of them is an observer's
+	ends     bool   // the term ends with the recording
+}
+
+// attach gives a leader that serves its connections.
+func (c *conversation) attach(l *Leader) map[string]LinkID {
+	links := map[string]LinkID{}
+	for conn, server := range c.attached {
+		id := LinkID(100 + server)
+		links[conn] = id
+		greet(l, id, server, c.log, conn == c.observer)
+		l.Step(0, Received{id, pack(wire.PacketAck, dotted(wire.MakeZxid(c.epoch, 0)), nil)})
+	}
+	l.Ready()
+	return links
+}
+
+// TestLeaderGoesOnAsRecorded: a leader that serves does what the recorded one
+// did: with reconfigurations that leave it in its place or not, at the end of
+// the counter, with sessions that become global late.
+func TestLeaderGoesOnAsRecorded(t *testing.T) {
+	reconfig, removed := recordings(t, "s7-reconfig"), recordings(t, "s8-reconfig-leader")
+	rollover, local := recordings(t, "s9-rollover"), recordings(t, "s12-localsession")
+	three := recordedConfiguration(t, "s9-rollover", "1.0")
+	for name, c := range map[string]conversation{
+		"an observer is removed and added": {
+			all: reconfig, id: 3, epoch: 3, members: recordedConfiguration(t, "s7-reconfig", "1.0"), log: "3.1",
+			attached: map[string]wire.ServerID{"57348>23223": 1, "57364>23223": 2, "57340>23223": 4}, observer: "57340>23223",
+		},
+		"the leader is removed": {
+			all: of(removed, "51582>23223", "51572>23223"), id: 3, epoch: 1, members: three, log: "0",
+			attached: map[string]wire.ServerID{"51582>23223": 1, "51572>23223": 2}, ends: true,
+		},
+		"the counter ends": {
+			all: of(rollover, "49220>23223", "49234>23223"), id: 3, epoch: 1, members: three, log: "1.4294967291",
+			attached: map[string]wire.ServerID{"49220>23223": 1, "49234>23223": 2}, ends: true,
+		},
+		"a session becomes global": {
+			all: local, id: 3, epoch: 1, members: three, log: "0",
+			attached: map[string]wire.ServerID{"34746>23223": 1, "34742>23223": 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := establishedLeader(t, c.id, c.epoch, c.members, NewLog(zx(c.log), 0))
+			l.proposed = max(l.proposed, l.log.last)
+			replayToLeader(t, l, c.all, c.attach(l))
+			if l.Serving() == c.ends {
+				t.Errorf("serves: %v", l.Serving())
+			}
+		})
+	}
+}
+
+// TestLeaderAnswersRecordedLearnersAnew: the terms behind a hand-over and
+// behind the end of a counter, and one whose observers follow a follower.
+func TestLeaderAnswersRecordedLearnersAnew(t *testing.T) {
+	for name, c := range map[string]conversation{
+		"designated": {
+			all: of(recordings(t, "s8-reconfig-leader"), "48910>23221", "48926>23221"), id: 1, epoch: 1,
+			members: recordedConfiguration(t, "s8-reconfig-leader", "1.3"), log: "1.3",
+		},
+		"behind the end of the counter": {
+			all: until(of(recordings(t, "s9-rollover"), "38758>23222", "38762>23222"), "s9-rollover/040-proposal"), id: 2, epoch: 1,
+			members: recordedConfiguration(t, "s9-rollover", "1.0"), log: "1.4294967294",
+		},
+		"observers of a follower": {
+			all: of(recordings(t, "s13-observermaster"), "60856>23223", "60864>23223"), id: 3,
+			members: recordedConfiguration(t, "s13-observermaster", "0"), log: "0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := NewLeader(0, LeaderOptions{Terms: Terms{
+				ID: c.id, Accepted: c.epoch, Current: c.epoch, Committed: c.members, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
+			}}, NewLog(zx(c.log), 0))
+			replayToLeader(t, l, c.all, nil)
+		})
+	}
+}
+
+// TestLeaderReadsItsDiskAsRecorded: the recorded learner was 622 transactions
+// behind, more than are remembered; the first of them come from the disk.
+func TestLeaderReadsItsDiskAsRecorded(t *testing.T) {
+	all := recordings(t, "s11-disklog")
+	known := map[wire.Zxid]*wire.Txn{}
+	for _, r := range all {
+		if r.packet != nil && r.packet.Type == wire.PacketProposal {
+			known[r.packet.Zxid] = recordedTxn(t, r)
+		}
+	}
+	var txns []*wire.Txn
+	for z := zx("2.4"); z <= zx("2.625"); z++ {
+		if known[z] == nil {
+			known[z] = one(dotted(z))
+		}
+		txns = append(txns, known[z])
+	}
+	g := NewLog(zx("2.100"), 0)
+	for _, x := range txns[97:] {
+		if err := g.Append(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, g)
+	l.opt.DiskLog = true
+	var sent []string
+	take := func(out Ready) {
+		for _, m := range out.Send {
+			sent = append(sent, show(m.Packet))
+		}
+		for _, q := range out.ReadLog {
+			if q.After != zx("2.3") || q.Through < zx("2.100") {
+				t.Errorf("asked for %+v", q)
+			}
+			l.Step(0, LogRead{Link: q.Link, Txns: txns[:200], OK: true})
+		}
+	}
+	l.Step(0, Opened{1})
+	for _, r := range all {
+		if *r.To == 3 && r.packet.Type != wire.PacketPing && r.Conn == "39048>23223" {
+			l.Step(0, Received{1, r.packet})
+			take(l.Ready())
+			take(l.Ready())
+		}
+	}
+	var want []string
+	for _, r := range of(all, "39048>23223") {
+		if *r.From == 3 {
+			want = append(want, show(r.packet))
+		}
+	}
+	if len(want) < 20 || !slices.Equal(sent[:len(want)], want) || len(sent) != 1+1+2*622+1 {
+		t.Errorf("%d packets sent, the first\n%s\nrecorded\n%s", len(sent), strings.Join(sent[:len(want)], "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestLearnerGoesOnAsRecorded is the other side of the same recordings, from
+// the middle of a term.
+func TestLearnerGoesOnAsRecorded(t *testing.T) {
+	reconfig, removed := recordings(t, "s7-reconfig"), recordings(t, "s8-reconfig-leader")
+	rollover, local := recordings(t, "s9-rollover"), recordings(t, "s12-localsession")
+	three := recordedConfiguration(t, "s9-rollover", "1.0")
+	for name, c := range map[string]conversation{
+		"a follower of s7": {all: of(reconfig, "57348>23223"), id: 1, epoch: 3, members: recordedConfiguration(t, "s7-reconfig", "1.0"), log: "3.1"},
+		"the observer that is removed": {
+			all: of(reconfig, "57340>23223"), id: 4, epoch: 3, members: recordedConfiguration(t, "s7-reconfig", "1.0"), log: "3.1", ends: true,
+		},
+		"the one that is designated":  {all: of(removed, "51582>23223"), id: 1, epoch: 1, members: three, log: "0", ends: true},
+		"the other one":               {all: of(removed, "51572>23223"), id: 2, epoch: 1, members: three, log: "0", ends: true},
+		"the end of the counter":      {all: of(rollover, "49220>23223"), id: 1, epoch: 1, members: three, log: "1.4294967291"},
+		"where the session is global": {all: of(local, "34746>23223"), id: 1, epoch: 1, members: three, log: "0"},
+		"where it is not":             {all: of(local, "34742>23223"), id: 2, epoch: 1, members: three, log: "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wireLearner(t, c.members, c.id, c.epoch-1, c.epoch-1, NewLog(zx(c.log), 0))
+			w.opt.Leader = 3
+			w.designated = 3
+			zero := dotted(wire.MakeZxid(c.epoch, 0))
+			for _, p := range []*wire.QuorumPacket{
+				{Type: wire.PacketLeaderInfo, Zxid: zx(zero), Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})},
+				pack(wire.PacketDiff, c.log, nil), pack(wire.PacketNewLeader, zero, nil), pack(wire.PacketUpToDate, "0", nil),
+			} {
+				w.Step(0, Received{1, p})
+				w.carry()
+			}
+			w.got = nil
+			for _, r := range c.all {
+				w.play(r)
+			}
+			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want {
+				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
+			}
+			if w.Serving() == c.ends || len(w.got) == 0 && c.id != 4 {
+				t.Errorf("serves: %v, sent %d", w.Serving(), len(w.got))
+			}
+		})
+	}
+}
+
+// TestLearnerAnswersRecordedLeadersAnew: learners of the terms that begin in
+// these recordings.
+func TestLearnerAnswersRecordedLeadersAnew(t *testing.T) {
+	for name, c := range map[string]conversation{
+		"removed, a learner all the same": {
+			all: of(recordings(t, "s7-reconfig"), "51012>23223"), id: 4, epoch: 3,
+			members: recordedMembers(t, recordings(t, "s7-reconfig")), log: "3.3", ends: true,
+		},
+		"added again as an observer": {
+			all: of(recordings(t, "s7-reconfig"), "51018>23223"), id: 4, epoch: 3, members: recordedConfiguration(t, "s7-reconfig", "3.4"), log: "3.4",
+		},
+		"the leader that was removed": {
+			all: of(recordings(t, "s8-reconfig-leader"), "48910>23221"), id: 3, epoch: 1,
+			members: recordedConfiguration(t, "s8-reconfig-leader", "1.3"), log: "1.3",
+		},
+		"a follower of the designated": {
+			all: of(recordings(t, "s8-reconfig-leader"), "48926>23221"), id: 2, epoch: 1,
+			members: recordedConfiguration(t, "s8-reconfig-leader", "1.3"), log: "1.3",
+		},
+		"behind the end of the counter": {
+			all: until(of(recordings(t, "s9-rollover"), "38762>23222"), "s9-rollover/040-proposal"), id: 3, epoch: 1,
+			members: recordedConfiguration(t, "s9-rollover", "1.0"), log: "1.4294967294",
+		},
+		"a follower with an observer of its own": {
+			all: of(recordings(t, "s13-observermaster"), "60856>23223"), id: 1,
+			members: recordedConfiguration(t, "s13-observermaster", "0"), log: "0",
+		},
+		"an observer of a follower": {
+			all: of(recordings(t, "s13-observermaster"), "56342>om23250"), id: 4,
+			members: recordedConfiguration(t, "s13-observermaster", "1.0"), log: "0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wireLearner(t, c.members, c.id, c.epoch, c.epoch, NewLog(zx(c.log), 0))
+			w.opt.Leader = *c.all[0].To
+			w.designated = w.opt.Leader
+			for _, r := range c.all {
+				w.play(r)
+			}
+			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want || want == "" {
+				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
+			}
+			if w.Serving() == c.ends {
+				t.Errorf("serves: %v", w.Serving())
+			}
+		})
+	}
+}
