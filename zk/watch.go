@@ -90,12 +90,16 @@ type Stream struct {
 	path  string // as the server knows it
 	shown string // as the caller knows it
 	mode  wire.AddWatchMode
+	local bool // of Listen: the server knows nothing of it
 	max   int
 	more  chan struct{} // one token: something has changed
+
+	recheck *recheck // guarded by Client.mu; of the Since under way
 
 	mu     sync.Mutex
 	events []Event // undelivered
 	err    error   // why no further ones will come
+	last   wire.Zxid
 }
 
 // AddWatch watches a path, which need not exist, for every event: its own and
@@ -111,7 +115,7 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode wire.AddWatchMo
 	if err != nil {
 		return nil, opError(wire.OpAddWatch, path, err)
 	}
-	s := &Stream{c: c, path: full, shown: path, mode: mode, max: c.opt.StreamMax, more: make(chan struct{}, 1)}
+	s := c.newStream(full, path, mode)
 	k := c.newCall(wire.OpAddWatch)
 	k.path, k.stream = full, s
 	if err := c.do(ctx, k, path, &wire.AddWatchRequest{Path: full, Mode: mode}, nil); err != nil {
@@ -124,18 +128,21 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode wire.AddWatchMo
 // wants reports whether an event that the server sent for another watch of
 // the connection, or for this one at path at, belongs to the stream.
 func (s *Stream) wants(e wire.WatcherEvent, at string) bool {
+	if s.local {
+		return true
+	}
 	if s.mode == wire.WatchPersistentRecursive {
 		return e.Type != wire.EventNodeChildrenChanged
 	}
 	return at == e.Path
 }
 
-// push appends an event. False: the stream is over.
+// push appends an event. False: the stream is over. Client.mu is held.
 func (s *Stream) push(e Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil && len(s.events) >= s.max {
-		s.err = &OverflowError{Max: s.max}
+		s.err, s.last = &OverflowError{Max: s.max}, s.c.zxidAnswered
 	}
 	if s.err == nil {
 		s.events = append(s.events, e)
@@ -144,12 +151,12 @@ func (s *Stream) push(e Event) bool {
 	return s.err == nil
 }
 
-// end closes the stream; what is undelivered can still be read.
+// end closes the stream; what is undelivered can still be read. Client.mu is held.
 func (s *Stream) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		s.err = err
+		s.err, s.last = err, s.c.zxidAnswered
 	}
 	s.signal()
 }
@@ -209,7 +216,7 @@ func (s *Stream) Close(ctx context.Context) error {
 	s.end(ErrClosed)
 	linked := c.link != nil
 	c.mu.Unlock()
-	if !stood || !linked {
+	if !stood || !linked || s.local {
 		return nil
 	}
 	return c.removeWatches(ctx, s.path, wire.WatcherAny)

@@ -56,6 +56,9 @@ func (t *watches) addStream(s *Stream) {
 // persistent watch into a one-shot one.
 func (t *watches) covered(k *call) bool {
 	for _, s := range t.streams[k.path] {
+		if s.local {
+			continue
+		}
 		if s.mode == wire.WatchPersistent || k.watch.kind != childWatch {
 			return true
 		}
@@ -87,6 +90,9 @@ func (c *Client) notify(z wire.Zxid, e wire.WatcherEvent) {
 		return
 	}
 	for _, s := range t.feed(e, event) {
+		if s.local {
+			continue
+		}
 		c.queue.push(c.removal(s.path, wire.WatcherAny))
 		c.wakeWriter()
 	}
@@ -108,6 +114,9 @@ func (t *watches) feed(e wire.WatcherEvent, event Event) (full []*Stream) {
 	}
 	for at := e.Path; at != ""; at = parentOf(at) {
 		for _, s := range t.streams[at] {
+			if s.recheck != nil && s.recheck.take(e, event) {
+				continue
+			}
 			if s.wants(e, at) && !s.push(event) {
 				full = append(full, s)
 			}
@@ -152,7 +161,7 @@ func (t *watches) dropWatch(w *Watch) bool {
 func (t *watches) needed(path string, typ wire.WatcherType) bool {
 	child := typ != wire.WatcherData && len(t.once[childWatch][path]) > 0
 	data := typ != wire.WatcherChildren && len(t.once[dataWatch][path])+len(t.once[existWatch][path]) > 0
-	return child || data || len(t.streams[path]) > 0
+	return child || data || slices.ContainsFunc(t.streams[path], func(s *Stream) bool { return !s.local })
 }
 
 // endAll ends every watch and stream.
@@ -165,10 +174,6 @@ func (t *watches) endAll(err error) {
 		}
 		clear(t.once[kind])
 	}
-	t.endStreams(err)
-}
-
-func (t *watches) endStreams(err error) {
 	for _, list := range t.streams {
 		for _, s := range list {
 			s.end(err)
@@ -177,10 +182,25 @@ func (t *watches) endStreams(err error) {
 	clear(t.streams)
 }
 
+// endStreams ends those that need a persistent watch.
+func (t *watches) endStreams(err error) {
+	for path, list := range t.streams {
+		list = slices.DeleteFunc(list, func(s *Stream) bool {
+			if !s.local {
+				s.end(err)
+			}
+			return !s.local
+		})
+		if t.streams[path] = list; len(list) == 0 {
+			delete(t.streams, path)
+		}
+	}
+}
+
 // again sets all watches on a new link, in batches; every stream is told
 // that it may have missed something. Zxid is the last one answered.
 func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Record)) {
-	if len(t.streams) > 0 && l.support.denies(wire.OpSetWatches2) {
+	if l.support.denies(wire.OpSetWatches2) {
 		t.endStreams(ErrUnsupported)
 	}
 	b := watchBatch{send: send}
@@ -197,7 +217,7 @@ func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Rec
 				t.dropStream(s)
 				continue
 			}
-			plain = plain || s.mode == wire.WatchPersistent
+			plain = plain || s.mode == wire.WatchPersistent && !s.local
 			recursive = recursive || s.mode == wire.WatchPersistentRecursive
 		}
 		if recursive {

@@ -1,0 +1,167 @@
+package zk
+
+import (
+	"context"
+
+	"bellwether/wire"
+)
+
+// sinceCost is what a path costs in a setWatches beside its own bytes.
+const sinceCost = 4
+
+// recheck gathers the events that answer a Stream.Since. Client.mu guards it.
+type recheck struct {
+	data, children map[string]bool // the server's paths that were asked about
+	events         []Event
+}
+
+// take reports whether the event is an answer, and keeps it.
+func (r *recheck) take(e wire.WatcherEvent, event Event) bool {
+	var asked bool
+	switch e.Type {
+	case wire.EventNodeDataChanged:
+		asked = r.data[e.Path]
+	case wire.EventNodeChildrenChanged:
+		asked = r.children[e.Path]
+	case wire.EventNodeDeleted:
+		asked = r.data[e.Path] || r.children[e.Path]
+	}
+	if asked {
+		r.events = append(r.events, event)
+	}
+	return asked
+}
+
+// Listen is a Stream that sets no watch of its own: it has every event about
+// the path and what is below it that the server sends for one-shot watches of
+// this client. It is what stands in for AddWatch on servers before 3.6.
+func (c *Client) Listen(path string) (*Stream, error) {
+	full, err := c.abs(path, false)
+	if err != nil {
+		return nil, opError(wire.OpAddWatch, path, err)
+	}
+	s := c.newStream(full, path, 0)
+	s.local = true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return nil, opError(wire.OpAddWatch, path, c.over)
+	}
+	c.watches.addStream(s)
+	return s, nil
+}
+
+func (c *Client) newStream(full, path string, mode wire.AddWatchMode) *Stream {
+	return &Stream{c: c, path: full, shown: path, mode: mode, max: c.opt.StreamMax, more: make(chan struct{}, 1)}
+}
+
+// Since says which of these znodes have changed after the transaction zxid,
+// without reading any: those in data whose data was set or which were made
+// anew, those in children whose children came or went, and in either those
+// that are gone. After a gap, or on another session, it tells what to read again.
+//
+// The events are returned in place of being delivered by the stream, together
+// with those that happen meanwhile. The server keeps a one-shot watch at each
+// path that has not changed; one of Listen has it set again after a reconnect.
+// A path at which this client has a persistent watch is returned as changed
+// without asking, as servers before 3.9 would end that watch. One goroutine
+// at a time may call Since or Next.
+func (s *Stream) Since(ctx context.Context, zxid wire.Zxid, data, children []string) ([]Event, error) {
+	c := s.c
+	batches, covered, err := s.sinceBatches(zxid, data, children)
+	if err != nil {
+		return nil, opError(wire.OpSetWatches, s.shown, err)
+	}
+	events := covered
+	for _, b := range batches {
+		r := &recheck{data: pathSet(b.Data), children: pathSet(b.Child)}
+		c.mu.Lock()
+		s.recheck = r
+		if s.local {
+			c.watches.assume(c, b)
+		}
+		c.mu.Unlock()
+		k := c.newCall(wire.OpSetWatches)
+		err := c.do(ctx, k, s.shown, b, nil)
+		c.mu.Lock()
+		s.recheck = nil
+		events = append(events, r.events...)
+		c.mu.Unlock()
+		if err != nil {
+			return events, err
+		}
+		k.free()
+	}
+	return events, nil
+}
+
+// sinceBatches makes requests of no more than setWatchesMax bytes, and the
+// events of the paths that must not be asked about.
+func (s *Stream) sinceBatches(zxid wire.Zxid, data, children []string) (out []*wire.SetWatchesRequest, covered []Event, err error) {
+	b, size := &wire.SetWatchesRequest{RelativeZxid: zxid}, 0
+	add := func(paths []string, typ wire.EventType, list func(*wire.SetWatchesRequest) *[]string) error {
+		for _, path := range paths {
+			full, err := s.c.abs(path, false)
+			if err != nil {
+				return err
+			}
+			if s.c.isStreamed(full) {
+				covered = append(covered, Event{Type: typ, Path: path, Zxid: -1})
+				continue
+			}
+			if size += sinceCost + len(full); size > setWatchesMax {
+				out = append(out, b)
+				b, size = &wire.SetWatchesRequest{RelativeZxid: zxid}, sinceCost+len(full)
+			}
+			*list(b) = append(*list(b), full)
+		}
+		return nil
+	}
+	if err = add(data, wire.EventNodeDataChanged, func(r *wire.SetWatchesRequest) *[]string { return &r.Data }); err == nil {
+		err = add(children, wire.EventNodeChildrenChanged, func(r *wire.SetWatchesRequest) *[]string { return &r.Child })
+	}
+	if size > 0 {
+		out = append(out, b)
+	}
+	return out, covered, err
+}
+
+// isStreamed: a persistent watch of this client stands at the path.
+func (c *Client) isStreamed(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.watches.streams[path] {
+		if !s.local {
+			return true
+		}
+	}
+	return false
+}
+
+func pathSet(paths []string) map[string]bool {
+	set := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		set[p] = true
+	}
+	return set
+}
+
+// assume notes one-shot watches that a request is about to set, so that they
+// are set again after a reconnect.
+func (t *watches) assume(c *Client, b *wire.SetWatchesRequest) {
+	for kind, paths := range map[watchKind][]string{dataWatch: b.Data, childWatch: b.Child} {
+		for _, path := range paths {
+			w := c.newWatch(kind)
+			w.path = path
+			t.once[kind][path] = append(t.once[kind][path], w)
+		}
+	}
+}
+
+// Zxid is set once Next has returned an error that is final: all events up to
+// this transaction were delivered. With Since another stream can go on from there.
+func (s *Stream) Zxid() wire.Zxid {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
