@@ -41,9 +41,9 @@ func TestSetDataErrorOrder(t *testing.T) {
 	}
 }
 
-// TestVersionNeverMinusOne (ZOOKEEPER-4743): a version that wraps around
+// TestVersionNeverMinusOne_ZOOKEEPER_4743: a version that wraps around
 // skips -1, which would let every conditional write through.
-func TestVersionNeverMinusOne(t *testing.T) {
+func TestVersionNeverMinusOne_ZOOKEEPER_4743(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/n", 0))
 	n := w.tree.find("/n")
@@ -62,9 +62,9 @@ func TestVersionNeverMinusOne(t *testing.T) {
 	}
 }
 
-// TestCheckStandsInMultiAlone (ZOOKEEPER-2623): by itself it is not known,
+// TestCheckStandsInMultiAlone_ZOOKEEPER_2623: by itself it is not known,
 // and proposes nothing.
-func TestCheckStandsInMultiAlone(t *testing.T) {
+func TestCheckStandsInMultiAlone_ZOOKEEPER_2623(t *testing.T) {
 	w := newWorld(t, Options{})
 	txn, code := w.prepare(request(wire.OpCheck, &wire.PathVersionRequest{Path: "/", Version: 0}))
 	if txn != nil || code != wire.ErrUnimplemented {

@@ -126,9 +126,9 @@ func TestOwnerForms(t *testing.T) {
 	}
 }
 
-// TestListsOfSnapshot: unused lists go; a missing one lets nobody in until
-// the log sets it (ZOOKEEPER-4846: a create over a fuzzy snapshot must).
-func TestListsOfSnapshot(t *testing.T) {
+// TestListsOfSnapshot_ZOOKEEPER_4846: unused lists go; a missing one lets
+// nobody in until the log sets it (a create over a fuzzy snapshot must).
+func TestListsOfSnapshot_ZOOKEEPER_4846(t *testing.T) {
 	tree, l := begin(t, Options{})
 	me := acl(31, "digest:me:x")
 	l.ACL(3, []wire.ACL{me})
@@ -271,9 +271,9 @@ func TestSnapshotLeavesOutLaterZnodes(t *testing.T) {
 	}
 }
 
-// TestSessionTableIsInStep (ZOOKEEPER-3144): a snapshot named after a zxid
+// TestSessionTableIsInStep_ZOOKEEPER_3144: a snapshot named after a zxid
 // has the session that this zxid opened.
-func TestSessionTableIsInStep(t *testing.T) {
+func TestSessionTableIsInStep_ZOOKEEPER_3144(t *testing.T) {
 	w := newWorld(t, Options{})
 	s := w.tree.Snapshot()
 	w.open(9)

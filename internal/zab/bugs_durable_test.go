@@ -1,0 +1,209 @@
+package zab
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// The tests of this file are named after bugs of the field as well: those
+// about what is on the disk when something is promised, and those about the
+// choice of synchronisation.
+
+// atNewLeader is a learner that has got two committed transactions, one that
+// is not committed yet, and NEWLEADER.
+func atNewLeader(t *testing.T) (*Learner, Ready) {
+	t.Helper()
+	r := soloLearner(t, "1.5", "", false)
+	take(r, pack(wire.PacketDiff, "1.7", nil))
+	for _, z := range []string{"1.6", "1.7"} {
+		take(r, pack(wire.PacketProposal, z, one(z)), pack(wire.PacketCommit, z, nil))
+	}
+	take(r, pack(wire.PacketNewLeader, "2.0", nil), pack(wire.PacketProposal, "2.1", one("2.1")))
+	return r, r.Ready()
+}
+
+// TestZK3911HistoryIsLoggedBeforeItIsAcknowledged: what came in front of
+// NEWLEADER is handed to the log with it, not only after UPTODATE.
+func TestZK3911HistoryIsLoggedBeforeItIsAcknowledged(t *testing.T) {
+	_, out := atNewLeader(t)
+	if got := strings.Join(zxids(out.Append), " "); got != "1.6 1.7" || !out.Sync {
+		t.Errorf("appends %q, syncs %v", got, out.Sync)
+	}
+	if len(out.Send) != 0 {
+		t.Errorf("sends %s", packets(out.Send))
+	}
+}
+
+// TestZK3023AcknowledgementWaitsForTheSync: of the whole history, not of a
+// part of it.
+func TestZK3023AcknowledgementWaitsForTheSync(t *testing.T) {
+	r, _ := atNewLeader(t)
+	r.Step(0, Synced{zx("1.6"), r.generation})
+	r.Step(0, Saved{Current: 2, Generation: r.generation})
+	if out := r.Ready(); out.SaveCurrent != 0 || len(out.Send) != 0 {
+		t.Errorf("after a part of the sync: epoch %d, sends %s", out.SaveCurrent, packets(out.Send))
+	}
+	r.Step(0, Synced{zx("1.7"), r.generation})
+	if out := r.Ready(); out.SaveCurrent != 2 || len(out.Send) != 0 {
+		t.Errorf("after the sync: epoch %d, sends %s", out.SaveCurrent, packets(out.Send))
+	}
+	r.Step(0, Saved{Current: 2, Generation: r.generation})
+	if got := packets(r.Ready().Send); got != "ACK 2.0" {
+		t.Errorf("after the epoch: sends %q", got)
+	}
+}
+
+// TestZK4643EpochBehindTheLog: a learner crashes after each duty of its disk.
+// Its epoch is never there without the history that it stands for, so that it
+// cannot win with a short one.
+func TestZK4643EpochBehindTheLog(t *testing.T) {
+	for how, situation := range situations {
+		for after := 0; ; after++ {
+			w := newWorld(1, 3, 0)
+			situation(w)
+			n, l := w.nodes[0], w.nodes[2]
+			if how == Diff { // in a term that is new to the learner
+				w.part(w.nodes[1])
+				w.part(l)
+				w.grow(1, 3, 2)
+			}
+			if w.join(n, l); n.disk.current == l.disk.current {
+				t.Fatalf("%v: epoch %d is nothing new", how, n.disk.current)
+			}
+			if w.actions(after) < after {
+				break
+			}
+			w.crash(n, 0)
+			if n.disk.current == l.disk.current && n.disk.last() < l.log.Applied() {
+				t.Fatalf("%v, %d steps: epoch %d is on the disk, the log ends at %v", how, after, n.disk.current, n.disk.last())
+			}
+		}
+	}
+}
+
+// TestZK4646AcknowledgedHistorySurvives: once a learner's ACK of NEWLEADER is
+// on its way, its crash takes nothing of that history.
+func TestZK4646AcknowledgedHistorySurvives(t *testing.T) {
+	for how, situation := range situations {
+		w := newWorld(1, 3, 0)
+		situation(w)
+		n, l := w.nodes[0], w.nodes[2]
+		w.join(n, l)
+		history := l.log.Applied()
+		acked := func() bool {
+			up := w.links[len(w.links)-1].up
+			return len(up) > 0 && up[len(up)-1].p.Type == wire.PacketAck
+		}
+		for !acked() && w.actions(1) == 1 {
+			continue
+		}
+		if !acked() {
+			t.Fatalf("%v: no ACK", how)
+		}
+		w.crash(n, 0)
+		w.start(n)
+		if n.log.Last() < history || n.cur != l.cur || w.wrong != "" {
+			t.Errorf("%v: log ends at %v, acknowledged %v; epoch %d; %s", how, n.log.Last(), history, n.cur, w.wrong)
+		}
+	}
+}
+
+// TestZK4785OutstandingIsAcknowledgedWhenDurable: what was not committed when
+// the learner was synchronised is acknowledged once it is on the disk.
+func TestZK4785OutstandingIsAcknowledgedWhenDurable(t *testing.T) {
+	r, _ := atNewLeader(t)
+	r.Step(0, Synced{zx("1.7"), r.generation})
+	r.Step(0, Saved{Current: 2, Generation: r.generation})
+	take(r, pack(wire.PacketUpToDate, "0", nil))
+	sent, out := packets(r.ready.Send), r.Ready()
+	if sent != "ACK 2.0, ACK 2.0" || strings.Join(zxids(out.Append), " ") != "2.1" {
+		t.Errorf("sends %s, appends %v", sent, zxids(out.Append))
+	}
+	r.Step(0, Synced{zx("1.7"), r.generation})
+	if got := packets(r.Ready().Send); got != "" {
+		t.Errorf("sends %s before the sync", got)
+	}
+	r.Step(0, Synced{zx("2.1"), r.generation})
+	if got := packets(r.Ready().Send); got != "ACK 2.1" {
+		t.Errorf("sends %q after it", got)
+	}
+}
+
+// choice is what a leader does whose memory holds remembered, and its disk
+// log, for a learner that ends at peer.
+func choice(remembered, log, peer string) string {
+	h := history{committed: txns(remembered), disk: log != ""}
+	h.newest = h.committed[len(h.committed)-1].Zxid
+	h.last, h.tree = h.newest, h.newest
+	p := choose(&h, zx(peer))
+	if !p.ask {
+		return short(p)
+	}
+	var read []*wire.Txn
+	met := false
+	for _, x := range txns(log) {
+		if met {
+			read = append(read, x)
+		}
+		met = met || x.Zxid == zx(peer)
+	}
+	return short(chooseRead(&h, zx(peer), read, met))
+}
+
+// TestZK2418LogEndsBeforeTheMemoryBegins: a gap between the log on the disk
+// and what is remembered is not passed over.
+func TestZK2418LogEndsBeforeTheMemoryBegins(t *testing.T) {
+	for log, want := range map[string]string{
+		"1.2 1.3":         "SNAP(1.7)",
+		"1.2":             "SNAP(1.7)",
+		"1.2 1.3 1.4":     "DIFF(1.7) 1.3 1.4 1.5 1.6 1.7",
+		"1.2 1.3 1.4 1.5": "DIFF(1.7) 1.3 1.4 1.5 1.6 1.7",
+	} {
+		if got := choice("1.5 1.6 1.7", log, "1.2"); got != want {
+			t.Errorf("log of %s: %s, want %s", log, got, want)
+		}
+	}
+}
+
+// TestZK2846LogOfAnotherHistory: transactions of the disk count only where
+// they follow the learner's last one.
+func TestZK2846LogOfAnotherHistory(t *testing.T) {
+	for _, c := range []struct{ remembered, log, peer, want string }{
+		{"2.1 2.2", "1.7 1.8 2.1", "1.9", "SNAP(2.2)"},         // the learner's last one is not in it
+		{"1.7 1.8", "1.2 1.3 1.5 1.6", "1.3", "SNAP(1.8)"},     // it lacks one in between
+		{"1.7 1.8", "1.3 1.5 1.6", "1.3", "SNAP(1.8)"},         // it lacks the next
+		{"2.2 2.3", "1.3 2.1", "1.3", "DIFF(2.3) 2.1 2.2 2.3"}, // an epoch ended there
+	} {
+		if got := choice(c.remembered, c.log, c.peer); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestZK4352LearnerWithoutHistory: a leader that remembers its own epoch only
+// sends a snapshot to a learner that lacks what was before.
+func TestZK4352LearnerWithoutHistory(t *testing.T) {
+	for _, peer := range []string{"0", "1.3"} {
+		if got := choice("2.1 2.2", "", peer); got != "SNAP(2.2)" {
+			t.Errorf("learner at %s: %s", peer, got)
+		}
+	}
+	if got := choice("2.1 2.2", "2.1 2.2", "0"); got != "SNAP(2.2)" {
+		t.Errorf("with a disk log: %s", got)
+	}
+}
+
+// TestZK3526ZxidOfNowhere: a learner with a zxid that no history of this
+// ensemble has, as a read-only server had, is not truncated to anything.
+func TestZK3526ZxidOfNowhere(t *testing.T) {
+	for _, peer := range []string{"7.0", "7.3"} {
+		if got := choice("1.5 1.6", "", peer); got != "SNAP(1.6)" {
+			t.Errorf("learner at %s: %s", peer, got)
+		}
+	}
+	if got := choice("1.5 2.1", "", "1.9"); got != "SNAP(2.1)" {
+		t.Errorf("between two epochs: %s", got)
+	}
+}
