@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // NewTxnBody returns an empty body for a transaction type, nil if there is none.
@@ -32,6 +33,42 @@ func NewTxnBody(op OpCode) TxnBody {
 		return new(MultiTxn)
 	}
 	return nil
+}
+
+// Fits reports whether the body is the one of the transaction's type: what
+// does not fit cannot be read again. Without one only a closeSession does.
+func (t *Txn) Fits() bool {
+	return fits(t.Type, t.Body) || t.Body == nil && t.Type == OpCloseSession
+}
+
+// fits is NewTxnBody asked the other way round.
+func fits(op OpCode, body TxnBody) bool {
+	switch b := body.(type) {
+	case *CreateTxn:
+		return op == OpCreate || op == OpCreate2
+	case *CreateContainerTxn:
+		return op == OpCreateContainer
+	case *CreateTTLTxn:
+		return op == OpCreateTTL
+	case *DeleteTxn:
+		return op == OpDelete || op == OpDeleteContainer
+	case *SetDataTxn:
+		return op == OpSetData || op == OpReconfig
+	case *SetACLTxn:
+		return op == OpSetACL
+	case *CheckTxn:
+		return op == OpCheck
+	case *ErrorTxn:
+		return op == OpError
+	case *CreateSessionTxn:
+		return op == OpCreateSession
+	case *CloseSessionTxn:
+		return op == OpCloseSession
+	case *MultiTxn:
+		misfit := func(s SubTxn) bool { return !inMulti(s.Type) || !fits(s.Type, s.Body) }
+		return op == OpMulti && !slices.ContainsFunc(b.Ops, misfit)
+	}
+	return false
 }
 
 // CreateTxn makes a persistent or ephemeral znode.
@@ -228,12 +265,20 @@ func (c *Coder) nested(b []byte, r Record) {
 
 // newSubTxnBody is NewTxnBody for what may stand inside a multi.
 func newSubTxnBody(op OpCode) TxnBody {
+	if !inMulti(op) {
+		return nil
+	}
+	return NewTxnBody(op)
+}
+
+// inMulti reports whether a multi may hold such an operation.
+func inMulti(op OpCode) bool {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer,
 		OpSetData, OpCheck, OpError:
-		return NewTxnBody(op)
+		return true
 	}
-	return nil
+	return false
 }
 
 func (*CreateTxn) txn()          {}
