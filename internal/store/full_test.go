@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -54,6 +55,32 @@ func diskFull(t *testing.T, space, prealloc int64) {
 	must(t, d.commit(d.last+1, d.last+2))
 	d.m.Crash(LoseAll)
 	must(t, d.verify(t, d.m).s.Close())
+}
+
+// What keeps the probe for room from being written is a FullError only when
+// it is a full disk. The probe is gone after it, as far as it can be.
+func TestRoomTellsErrorsApart(t *testing.T) {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EACCES} {
+		for _, op := range []Op{OpCreate, OpWrite, OpSync, OpRemove} {
+			d := newDriver(NewMem(1), dataOptions)
+			must(t, d.start())
+			must(t, d.commit(1, 2))
+			d.m.Fail(op, 1, cause)
+			err := d.s.Room()
+			var full *FullError
+			if !errors.Is(err, cause) || errors.As(err, &full) != isFull(cause) {
+				t.Errorf("%s fails with %v: %v", op, cause, err)
+			}
+			if full != nil && full.Zxid != 2 {
+				t.Errorf("%s fails with %v: durable up to %v", op, cause, full.Zxid)
+			}
+			must(t, d.s.Room())
+			must(t, d.commit(3))
+			if left := names(t, d.m); slices.ContainsFunc(left, func(n string) bool { return strings.HasPrefix(n, tempPrefix) }) {
+				t.Errorf("%s fails with %v: %v", op, cause, left)
+			}
+		}
+	}
 }
 
 // A batch refused in a new log leaves no file behind that could come back.
@@ -190,6 +217,37 @@ func TestTooLongPoisons(t *testing.T) {
 	}
 	if err := d.s.Sync(); !errors.As(err, &poisoned) {
 		t.Errorf("sync: %v", err)
+	}
+}
+
+// A body that is not its type's would be read as damage: it is refused before
+// anything of its batch is written, and the log goes on.
+func TestMisfitIsNotLogged(t *testing.T) {
+	misfit := func(op wire.OpCode, body wire.TxnBody) *wire.Txn {
+		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 3, Type: op}, Body: body}
+	}
+	for _, bad := range []*wire.Txn{
+		misfit(wire.OpDelete, &wire.CreateTxn{Path: "/a"}),
+		misfit(wire.OpCreate, nil),
+		misfit(wire.OpGetData, nil),
+		misfit(wire.OpMulti, &wire.MultiTxn{Ops: []wire.SubTxn{{Type: wire.OpDelete, Body: &wire.CheckTxn{}}}}),
+		misfit(wire.OpMulti, &wire.MultiTxn{Ops: []wire.SubTxn{{Type: wire.OpDelete}}}),
+	} {
+		d := newDriver(NewMem(1), dataOptions)
+		must(t, d.start())
+		must(t, d.commit(1))
+		steps := d.m.Steps()
+		err := d.s.Append([]*wire.Txn{txn(2, 'a'), bad})
+		if err == nil || !strings.Contains(err.Error(), "transaction 0x3 is a ") {
+			t.Errorf("%v with %T: %v", bad.Type, bad.Body, err)
+		}
+		must(t, d.s.Sync())
+		if d.m.Steps() != steps || d.s.LastZxid() != 1 {
+			t.Errorf("%v with %T: something was written, last is %v", bad.Type, bad.Body, d.s.LastZxid())
+		}
+		must(t, d.commit(2, 3))
+		d.m.Crash(LoseAll)
+		must(t, d.verify(t, d.m).s.Close())
 	}
 }
 

@@ -38,7 +38,8 @@ func (w *logWriter) close() error {
 // Append puts txns, which follow each other and the last one without a gap,
 // behind the log. They are durable after the next Sync; where there are many
 // it syncs by itself. A [*FullError] if there is no room, see there; a
-// transaction out of line is refused without effect; every other error is a
+// transaction out of line, or with a body that is not its type's, is refused
+// without effect, and all with it; every other error is a
 // [*PoisonedError] and for good.
 func (s *Store) Append(txns []*wire.Txn) error {
 	if err := s.appendable(txns); err != nil {
@@ -55,8 +56,8 @@ func (s *Store) Append(txns []*wire.Txn) error {
 	return nil
 }
 
-// appendable checks the line before anything is written: a gap on disk could
-// not be opened again, by us or by upstream.
+// appendable checks all before anything is written: a gap on disk, or a body
+// that is not its type's, could not be opened again, by us or by upstream.
 func (s *Store) appendable(txns []*wire.Txn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,6 +73,9 @@ func (s *Store) appendable(txns []*wire.Txn) error {
 	for _, t := range txns {
 		if !follows(last, t.Zxid) {
 			return fmt.Errorf("append: transaction %v does not follow %v", t.Zxid, last)
+		}
+		if !t.Fits() {
+			return fmt.Errorf("append: transaction %v is a %v and has the body of something else, %T", t.Zxid, t.Type, t.Body)
 		}
 		last = t.Zxid
 	}
@@ -275,22 +279,33 @@ func (s *Store) LogBytes() int64 { return s.log.pos + int64(len(s.log.buf)) }
 const roomLen = 1 << 20
 
 // Room probes, after a [*FullError], whether there is space again: nil, or
-// another FullError.
-func (s *Store) Room() (err error) {
+// another FullError. Any other error says that the probe could not be written
+// for another reason, and leaves open whether there is space.
+func (s *Store) Room() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	path := filepath.Join(s.logDir, tempPrefix+"room")
-	f, err := s.fs.Create(path)
-	if err == nil {
-		_, err = f.WriteAt(make([]byte, roomLen), 0)
-		if err == nil {
-			err = f.Sync()
-		}
-		err = errors.Join(err, f.Close(), s.fs.Remove(path))
-	}
-	if err != nil {
+	err := s.probe(path)
+	switch {
+	case err == nil:
+		return nil
+	case isFull(err):
 		return &FullError{File: path, Zxid: s.Synced(), Err: err}
+	default:
+		return fmt.Errorf("probe for room: %s: %w", path, err)
 	}
-	return nil
+}
+
+// probe writes a file and removes it.
+func (s *Store) probe(path string) error {
+	f, err := s.fs.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(make([]byte, roomLen), 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close(), s.fs.Remove(path))
 }
