@@ -66,6 +66,7 @@ type logWriter struct {
 	// is logged any more. Generations start at 1.
 	void  uint64
 	full  bool
+	said  string // what last kept a full disk from being asked for room
 	snaps *snapshots
 }
 
@@ -128,8 +129,17 @@ func (w *logWriter) log(txns []*wire.Txn) error {
 
 // probe asks a full disk for room.
 func (w *logWriter) probe() {
-	if w.full && w.srv.store.Room() == nil {
-		w.full = false
+	if !w.full {
+		return
+	}
+	err := w.srv.store.Room()
+	var full *store.FullError
+	switch {
+	case err == nil:
+		w.full, w.said = false, ""
 		w.srv.inbox.push(replica.LogFree{}, nil)
+	case !errors.As(err, &full) && err.Error() != w.said:
+		w.said = err.Error()
+		w.srv.log.Warn("the disk was full, and whether it still is cannot be told", "err", err)
 	}
 }
