@@ -48,7 +48,7 @@ var plan = map[string]room{
 	"internal/claim":      {floor: 2, rooms: "wire", pure: true},
 	"internal/store":      {floor: 2, rooms: "wire internal/metrics", libraries: klauspost + " " + sys},
 	"zk":                  {floor: 2, rooms: "wire"},
-	"internal/replica":    {floor: 3, rooms: "internal/tree internal/ensemble wire", pure: true},
+	"internal/replica":    {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
 	"recipe":              {floor: 3, rooms: "zk internal/claim wire"},
 	"internal/bench":      {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
 	"internal/server": {floor: 4, rooms: "internal/replica internal/store internal/tree internal/ensemble " +

@@ -1,19 +1,31 @@
 // Package replica is one server's whole mind: its role, the order of its
-// sessions, and the two cores below it (the tree, and for an ensemble the
-// election and Zab). It is a pure state machine with three doors: Step takes
-// one event with its time; Ready hands out the duties of disk that have come
-// of all steps since the last Ready; Next hands out, one by one and in the
-// order clients may see them, the effects of what is committed. The server and
-// the simulator are two drivers of the same mind.
+// sessions, and the three cores below it: the election, Zab and the tree. It
+// is a pure state machine with three doors: Step takes one event with its
+// time; Ready hands out the duties that have come of all steps since the last
+// Ready; Next hands out, one by one and in the order clients may see them, the
+// effects of what is committed. The server and the simulator are two drivers
+// of the same mind. A driver's turn is:
+//
+//	Step, Step, … ▸ Ready ▸ Next, Next, … until there is none ▸ again from Ready while Unsettled
 //
 // A standalone server is an ensemble of one: it proposes to itself, its own
-// synced log is the quorum, and it commits what is synced. Nothing is
-// implemented twice.
+// synced log is the quorum, and it commits what is synced. It needs neither
+// election nor epochs; all the rest is the same code.
 //
-// A write travels so: Request ▸ tree.Prepare ▸ Ready.Append ▸ (the driver's
-// log writer) ▸ Synced ▸ commit ▸ Next: tree.Apply, which queues the watch
-// events on the connections, then the Reply. Several proposals may be in
-// flight; they are prepared over each other.
+// A server of an ensemble ([Options].Member) looks for a leader, leads, follows
+// or observes (member.go, role.go):
+//
+//	Look ▸ election ▸ Decision ▸ Leading: zab.Leader, Ready.Listen
+//	                           ▸ else: Ready.Dial ▸ Linked ▸ zab.Learner
+//	▸ Established: clients are served ▸ GiveUp: all clients are closed, Look again
+//
+// A write on the leader: Request ▸ tree.Prepare ▸ zab.Propose ▸ Ready.Duties,
+// Ready.Send ▸ a quorum ▸ commit ▸ Next: tree.Apply, which queues the watch
+// events on the connections, then the Reply. On a follower the Request is
+// forwarded, and answered when its transaction is applied here: matched by
+// session and cxid in the order of the session. On a standalone server
+// Synced commits. Several proposals may be in flight; they are prepared over
+// each other.
 //
 // A read does not come here, unless an earlier request of its connection is
 // still unanswered. Then it is handed in as a Request too, keeps its place
@@ -21,6 +33,12 @@
 // write before it has been applied, and before anything later is. So a
 // connection that pipelines set, get, set, get reads each of its own writes,
 // and all of them still share one sync.
+//
+// A session is taken up again in an ensemble only after the leader has said
+// that it lives and a sync behind that question is answered (attach.go): then
+// everything that its earlier connections had asked for is applied here, and
+// cannot be taken for an answer to what the new connection asks. A ping is
+// answered only under the leader's lease (ping.go).
 //
 // The order of duties and effects is the rule that keeps promises: see Ready
 // and Output. One goroutine owns a Replica. The package starts none, holds no

@@ -1,6 +1,11 @@
 package replica
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/election"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
 
 // Time is the moment of an event, as the driver's clocks have it: Mono for
 // durations (ms, any origin), Wall for what is written into transactions (ms
@@ -17,18 +22,21 @@ type ConnID uint64
 type Event interface{ event() }
 
 // Connect: a connection asks for a new session (Session 0) or to resume one.
-// TimeoutMS is what the client asked for; the replica clamps it.
+// TimeoutMS is what the client asked for; the replica clamps it. Seen is the
+// last zxid that the client has seen.
 type Connect struct {
 	Conn      ConnID
 	Session   wire.SessionID
 	Password  []byte
 	TimeoutMS int32
+	Seen      wire.Zxid
 }
 
 // Request: an attached connection asks for a write, a sync, to close its
-// session, or for a read that has to wait for one of these. The replica keeps
-// the pointer until it comes back in an Output or the connection ends. Body
-// must not change any more: its transaction keeps parts of it.
+// session, for a ping that Lease does not allow to be answered at once, or for
+// a read that has to wait for one of these. The replica keeps the pointer
+// until it comes back in an Output or the connection ends. Body must not
+// change any more: its transaction keeps parts of it.
 type Request struct {
 	Conn       ConnID
 	Xid        int32
@@ -42,7 +50,8 @@ type Request struct {
 	Started, Size, Large int64
 
 	verdict wire.Code // of Prepare, where nothing was proposed
-	zxid    wire.Zxid // of the transaction that answers it, 0: none
+	zxid    wire.Zxid // of the transaction that answers it; 0: none, forwarded: not known
+	token   uint64    // of the sync that answers it; 0: none, or it is done
 }
 
 // Touched: the sessions heard from since the last report, with the Mono time
@@ -68,7 +77,9 @@ type Synced struct {
 
 // LogFull: the log has no room. Everything after Zxid was cut off again and
 // is not durable; the replica refuses writes until LogFree. Everything the
-// driver still holds of this generation must not be appended any more.
+// driver still holds of this generation must not be appended any more. In an
+// ensemble it comes in front of the Refused that says the same to Zab; the
+// server leaves the quorum until LogFree.
 type LogFull struct {
 	Zxid       wire.Zxid
 	Generation uint64
@@ -81,6 +92,28 @@ type LogFree struct{}
 // tick, and a Touched before it with everything heard until then.
 type Tick struct{}
 
+// Wake: the moment of Ready.Wake has come. The driver steps all that has
+// arrived before it.
+type Wake struct{}
+
+// Vote (ensemble) is news for the election: Heard, Up, Down or RoundTrip.
+type Vote struct{ Event election.Event }
+
+// Zab (ensemble) is news for Zab. Of links: Opened, Closed, Received,
+// Progress. Of the disk, in the order of the duties: Saved, Installed (behind
+// the Rebuilt that brings its tree), Refused. LogRead answers Ready.ReadLog.
+type Zab struct{ Event zab.Event }
+
+// Linked (ensemble): the leader that Ready.Dial names is connected.
+type Linked struct {
+	Leader wire.ServerID
+	Link   zab.LinkID
+}
+
+// Rebuilt (ensemble): the tree that a duty with Rebuild or Install asked for;
+// from here on it is the server's.
+type Rebuilt struct{ Tree *tree.Tree }
+
 func (Connect) event()      {}
 func (*Request) event()     {}
 func (Touched) event()      {}
@@ -89,21 +122,57 @@ func (Synced) event()       {}
 func (LogFull) event()      {}
 func (LogFree) event()      {}
 func (Tick) event()         {}
+func (Wake) event()         {}
+func (Vote) event()         {}
+func (Zab) event()          {}
+func (Linked) event()       {}
+func (Rebuilt) event()      {}
 
-// Ready is the batch of duties that came of the steps since the last one.
-// Append goes to the log writer, which answers with Synced; nothing in the
-// same Ready waits for it: what depends on it comes out of Next after Synced.
-type Ready struct {
+// Duty is work for the log writer, in the order of its fields, behind all
+// duties handed out before. What is said of them in zab.Ready holds.
+type Duty struct {
+	SaveAccepted wire.Epoch // 0: none; answered with Zab{Saved}
+	Truncate     *zab.Truncate
+	// Rebuild: the tree is to be made anew from the disk; answered with Rebuilt.
+	Rebuild bool
+	Install *zab.Install // answered with Rebuilt and Zab{Installed}
 	// Append is written to the log behind all earlier ones, then synced, and
 	// acknowledged by one Synced with the last zxid. Transactions are shared
 	// with the replica and must not be changed. The slice is the driver's.
-	Append []*wire.Txn
-	// Generation belongs into the Synced; it is raised whenever the replica
-	// takes back what was appended, so that an answer from before is dropped.
+	Append      []*wire.Txn
+	Sync        bool       // answered with Synced even if nothing is appended
+	SaveCurrent wire.Epoch // 0: none; answered with Zab{Saved}
+	// Generation belongs into the answers; it is raised whenever what was
+	// appended is taken back, so that an answer from before is dropped.
 	Generation uint64
+}
+
+// Ready is what came of the steps since the last one. Duties go to the log
+// writer; the loop does not wait for it. All else is done at once, but a Send
+// with Snapshot set after Next is drained.
+type Ready struct {
+	Duties []Duty
+
+	// Votes are notifications: at most one for each server matters, the last.
+	Votes []election.Message
+	// Send is in order for each link, Close ends links behind what was sent.
+	Send    []zab.Message
+	Close   []zab.LinkID
+	ReadLog []zab.ReadLog
+	// Listen: learners are to be accepted from here on, or not any more.
+	Listen bool
+	// Dial is the server to be dialled as a learner, again and again until
+	// Linked; NoServer: nobody.
+	Dial wire.ServerID
+	// Wake is when to step a Wake at the latest, or Never.
+	Wake int64
+
 	// Happenings are for the log and the flight recorder.
 	Happenings []Happening
 }
+
+// Never is a time that does not come.
+const Never int64 = zab.Never
 
 // OutputKind says which of its fields an Output uses.
 type OutputKind uint8

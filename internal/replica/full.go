@@ -24,38 +24,39 @@ func (WritesResumed) String() string {
 // anywhere, so who waits is told that nothing was written. What is durable
 // stays in flight; Next applies it.
 func (r *Replica) logFull(e LogFull) {
-	if e.Generation != r.generation || r.full {
+	a := r.alone
+	if e.Generation != a.generation || a.full {
 		return
 	}
-	r.full, r.room = true, false
-	r.generation++
-	r.append = nil
-	r.durable = max(r.durable, min(e.Zxid, r.proposed))
-	r.proposed = r.durable
-	r.happened(WritesStopped{r.durable})
+	a.full, a.room = true, false
+	a.generation++
+	a.append = nil
+	a.durable = max(a.durable, min(e.Zxid, a.proposed))
+	a.proposed = a.durable
+	r.happened(WritesStopped{a.durable})
 	r.tree.Discard()
-	var lost []proposal
-	var kept queue[proposal]
-	for r.inflight.len() > 0 {
-		if p := r.inflight.pop(); p.txn.Zxid <= r.durable {
-			kept.push(p)
+	var lost []*wire.Txn
+	var kept queue[*wire.Txn]
+	for a.inflight.len() > 0 {
+		if t := a.inflight.pop(); t.Zxid <= a.durable {
+			kept.push(t)
 		} else {
-			lost = append(lost, p)
+			lost = append(lost, t)
 		}
 	}
-	r.inflight = kept
-	for _, p := range lost {
-		r.takeBack(p)
+	a.inflight = kept
+	for _, t := range lost {
+		r.takeBack(t)
 	}
 }
 
 // takeBack undoes what a proposal had set in motion and answers it.
-func (r *Replica) takeBack(p proposal) {
-	id := p.txn.Session
-	switch p.txn.Type {
+func (r *Replica) takeBack(t *wire.Txn) {
+	id := t.Session
+	switch t.Type {
 	case wire.OpCreateSession:
-		if p.conn != nil {
-			r.end(p.conn)
+		if c := r.creating[id]; c != nil {
+			r.end(c)
 		}
 		return
 	case wire.OpCloseSession:
@@ -64,21 +65,25 @@ func (r *Replica) takeBack(p proposal) {
 			r.expiry.Add(id, timeout, r.now.Mono)
 		}
 	}
-	if p.conn == nil || p.conn.gone {
+	c := r.owners[id]
+	if c == nil {
 		return
 	}
-	p.conn.closing = false
-	p.request.zxid, p.request.verdict = 0, wire.ErrNotReadOnly
-	for f := p.conn.waiting.first(); f != nil && (*f).zxid == 0; f = p.conn.waiting.first() {
-		r.answerNow(p.conn, p.conn.waiting.pop())
+	c.closing = false
+	for i := range c.waiting.len() {
+		if q := *c.waiting.at(i); q.zxid == t.Zxid {
+			q.zxid, q.verdict = 0, wire.ErrNotReadOnly
+		}
 	}
+	r.proceed(c)
 }
 
 // logFree accepts writes again, as soon as everything committed is applied:
 // what the tree forgot in logFull must not be prepared over.
 func (r *Replica) logFree() {
-	r.room = r.full
-	if r.room && r.inflight.len() == 0 {
+	a := r.alone
+	a.room = a.full
+	if a.room && a.inflight.len() == 0 {
 		r.resume()
 	}
 }
@@ -86,12 +91,7 @@ func (r *Replica) logFree() {
 // resume ends the time of refused writes. Nothing expired meanwhile; every
 // session starts anew, as after a change of leaders.
 func (r *Replica) resume() {
-	r.full, r.room = false, false
+	r.alone.full, r.alone.room = false, false
 	r.happened(WritesResumed{})
-	r.tree.Sessions(func(id wire.SessionID, timeoutMS int32) {
-		if c := r.owners[id]; c != nil {
-			timeoutMS = c.timeout
-		}
-		r.expiry.Add(id, timeoutMS, r.now.Mono)
-	})
+	r.track()
 }

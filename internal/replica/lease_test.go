@@ -12,7 +12,7 @@ import (
 func TestSyncAnswersTheLeaseQuestion(t *testing.T) {
 	r := New(tree.New(tree.Options{}), Options{TickMS: 2000}, Time{Wall: 1})
 	r.Step(Time{Wall: 1}, Connect{Conn: 1, TimeoutMS: 10_000})
-	r.Step(Time{Wall: 1}, Synced{Zxid: 1, Generation: r.Ready().Generation})
+	r.Step(Time{Wall: 1}, Synced{Zxid: 1, Generation: r.Ready().Duties[0].Generation})
 	if o, ok := r.Next(); !ok || o.Kind != Attached || o.Session == 0 {
 		t.Fatalf("no session: %+v", o)
 	}

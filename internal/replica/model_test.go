@@ -76,7 +76,7 @@ func (m *model) connect(session wire.SessionID) {
 	pw := session.Password()
 	m.step(Connect{Conn: c.id, Session: session, Password: pw[:], TimeoutMS: 20_000})
 	if session == 0 {
-		m.commit(m.r.proposed)
+		m.commit(m.r.alone.proposed)
 	}
 	if c.session == 0 {
 		m.t.Fatal("no session")
@@ -145,16 +145,9 @@ func (m *model) logFull(t *rapid.T) {
 
 func (m *model) drain() {
 	rd := m.r.Ready()
-	m.gen = rd.Generation
-	for _, txn := range rd.Append {
-		last := m.durable
-		if len(m.log) > 0 {
-			last = m.log[len(m.log)-1].Zxid
-		}
-		if txn.Zxid != last+1 {
-			m.t.Fatalf("appended %v behind %v", txn.Zxid, last)
-		}
-		m.log = append(m.log, txn)
+	for _, d := range rd.Duties {
+		m.gen = d.Generation
+		m.appended(d.Append)
 	}
 	for {
 		o, ok := m.r.Next()
@@ -169,6 +162,19 @@ func (m *model) drain() {
 				m.effect(c, o)
 			}
 		}
+	}
+}
+
+func (m *model) appended(txns []*wire.Txn) {
+	for _, txn := range txns {
+		last := m.durable
+		if len(m.log) > 0 {
+			last = m.log[len(m.log)-1].Zxid
+		}
+		if txn.Zxid != last+1 {
+			m.t.Fatalf("appended %v behind %v", txn.Zxid, last)
+		}
+		m.log = append(m.log, txn)
 	}
 }
 

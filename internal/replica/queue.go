@@ -45,3 +45,6 @@ func (q *queue[T]) shrink() {
 		q.items, q.head = q.items[:n], 0
 	}
 }
+
+// at is the item at place i from the oldest; valid until the next push.
+func (q *queue[T]) at(i int) *T { return &q.items[q.head+i] }

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bellwether/internal/tree"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -19,6 +20,8 @@ type Options struct {
 	// minute at most (0: 10,000).
 	ContainerCheckMS    int64
 	ContainersPerMinute int64
+	// Member makes it a server of an ensemble; nil: it is alone.
+	Member *Member
 }
 
 // defaults fills in what was left 0.
@@ -49,44 +52,37 @@ type Replica struct {
 
 	conns  map[ConnID]*conn
 	owners map[wire.SessionID]*conn
-	expiry *tree.Expiry
+	// creating are the connections whose createSession is on its way.
+	creating map[wire.SessionID]*conn
+	expiry   *tree.Expiry
 	// ending are the sessions whose closeSession is proposed.
 	ending map[wire.SessionID]bool
 	nextID wire.SessionID
 
-	now        Time
-	lastTick   int64
-	grace      int64     // Mono before which nothing expires
-	proposed   wire.Zxid // the last zxid given out
-	durable    wire.Zxid // the last one that is committed
-	generation uint64
-	full       bool // the log has no room: writes are refused
-	room       bool // there is room again, but committed ones are still to be applied
-	inflight   queue[proposal]
-	sweep      sweep
+	now      Time
+	lastTick int64
+	grace    int64 // Mono before which nothing expires
+	sweep    sweep
 
-	asked      tree.Request // memory for propose
-	append     []*wire.Txn
+	alone  *alone  // what proposes and commits on a standalone server
+	member *member // the same in an ensemble
+
+	asked      tree.Request // memory for prepare
 	happenings []Happening
 	outputs    queue[Output]
-}
-
-// proposal is a transaction on its way through the log.
-type proposal struct {
-	txn *wire.Txn
-	// conn and request are who waits for it; nil: nobody.
-	conn    *conn
-	request *Request
 }
 
 // conn is a client connection of this server.
 type conn struct {
 	id      ConnID
+	ask     Connect
+	made    wire.SessionID // that was asked for, 0: none
 	session wire.SessionID // 0 until it is attached
 	timeout int32          // ms, negotiated
 	closing bool           // its closeSession is proposed: nothing more is taken
 	gone    bool           // Close was put out or Disconnected came in
 	waiting queue[*Request]
+	attach  attaching
 }
 
 // New returns the replica over a loaded tree. Every session of the tree
@@ -95,17 +91,29 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 	o.defaults()
 	r := &Replica{
 		opt: o, tree: t, now: now, lastTick: now.Mono,
-		conns: map[ConnID]*conn{}, owners: map[wire.SessionID]*conn{},
-		ending: map[wire.SessionID]bool{},
-		expiry: tree.NewExpiry(o.TickMS),
+		conns: map[ConnID]*conn{}, owners: map[wire.SessionID]*conn{}, creating: map[wire.SessionID]*conn{},
 		nextID: wire.FirstSessionID(o.ServerID, now.Wall),
 	}
-	r.generation = 1
-	r.proposed = t.LastZxid()
-	r.durable = r.proposed
+	r.track()
 	r.sweep.next = now.Mono + o.ContainerCheckMS
-	t.Sessions(func(id wire.SessionID, timeoutMS int32) { r.expiry.Add(id, timeoutMS, now.Mono) })
+	if o.Member != nil {
+		r.join()
+	} else {
+		r.alone = newAlone(t.LastZxid())
+	}
 	return r
+}
+
+// track begins to watch over the sessions of the tree, each with its full
+// timeout.
+func (r *Replica) track() {
+	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
+	r.tree.Sessions(func(id wire.SessionID, timeoutMS int32) {
+		if c := r.owners[id]; c != nil {
+			timeoutMS = c.timeout
+		}
+		r.expiry.Add(id, timeoutMS, r.now.Mono)
+	})
 }
 
 // Step takes one event. Times must not go backwards.
@@ -119,24 +127,28 @@ func (r *Replica) Step(now Time, e Event) {
 	case Disconnected:
 		r.disconnected(e.Conn)
 	case Touched:
-		for _, t := range e.Sessions {
-			r.expiry.Touch(t.Session, t.Mono)
-		}
-	case Synced:
-		r.synced(e)
-	case LogFull:
-		r.logFull(e)
-	case LogFree:
-		r.logFree()
+		r.touched(e.Sessions)
 	case Tick:
 		r.tick()
+	default:
+		if r.member != nil {
+			r.stepMember(e)
+		} else {
+			r.stepAlone(e)
+		}
 	}
 }
 
 // Ready returns the duties that came of the steps since the last call.
 func (r *Replica) Ready() Ready {
-	rd := Ready{Append: r.append, Generation: r.generation, Happenings: r.happenings}
-	r.append, r.happenings = nil, nil
+	var rd Ready
+	if r.member != nil {
+		rd = r.readyMember()
+	} else {
+		rd = r.alone.ready()
+	}
+	rd.Happenings = append(rd.Happenings, r.happenings...)
+	r.happenings = nil
 	return rd
 }
 
@@ -144,17 +156,16 @@ func (r *Replica) Ready() Ready {
 // as far as it must; false when there is none.
 func (r *Replica) Next() (Output, bool) {
 	for r.outputs.len() == 0 {
-		p := r.inflight.first()
-		if p == nil && r.room {
-			r.resume()
-		}
-		if p == nil || p.txn.Zxid > r.durable {
+		if r.member != nil && !r.nextMember() || r.member == nil && !r.nextAlone() {
 			return Output{}, false
 		}
-		r.apply(r.inflight.pop())
 	}
 	return r.outputs.pop(), true
 }
+
+// Unsettled reports whether there is more for Ready: what Next did has led to
+// duties.
+func (r *Replica) Unsettled() bool { return r.member != nil && r.member.unsettled }
 
 // Applied is the last transaction applied to the tree.
 func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
@@ -162,26 +173,51 @@ func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
 // Ending reports whether the end of a session is proposed.
 func (r *Replica) Ending(id wire.SessionID) bool { return r.ending[id] }
 
-// Expiring lists the sessions by the Mono time at which they expire.
-func (r *Replica) Expiring() []tree.ExpiryBucket { return r.expiry.Buckets() }
+// Expiring lists the sessions by the Mono time at which they expire; on a
+// server that does not lead, none.
+func (r *Replica) Expiring() []tree.ExpiryBucket {
+	if !r.decides() {
+		return nil
+	}
+	return r.expiry.Buckets()
+}
 
-// propose prepares a request of the tree and appends what comes of it. A nil
-// transaction: nothing is proposed, the code is the answer.
-func (r *Replica) propose(req tree.Request, c *conn, q *Request) (*wire.Txn, wire.Code) {
-	z := nextZxid(r.proposed)
+// decides reports whether this server turns requests into transactions.
+func (r *Replica) decides() bool {
+	return r.alone != nil || r.member.leads()
+}
+
+// propose prepares a request of the tree and has it logged, where this server
+// decides. A nil transaction: nothing is proposed, the code is the answer; OK
+// then means that the term ends.
+func (r *Replica) propose(req tree.Request) (*wire.Txn, wire.Code) {
+	z, ok := r.nextZxid()
+	if !ok {
+		return nil, wire.OK
+	}
 	r.asked = req
 	txn, code := r.tree.Prepare(&r.asked, z, r.now.Wall)
 	r.asked = tree.Request{}
-	if txn == nil {
-		return nil, code
+	if txn != nil {
+		r.log(txn)
 	}
-	r.proposed = z
-	if q != nil {
-		q.zxid = z
+	return txn, code
+}
+
+func (r *Replica) nextZxid() (wire.Zxid, bool) {
+	if r.alone != nil {
+		return nextZxid(r.alone.proposed), true
 	}
-	r.inflight.push(proposal{txn, c, q})
-	r.append = append(r.append, txn)
-	return txn, wire.OK
+	return r.member.leader.NextZxid()
+}
+
+// log hands a transaction on to be made durable, here or in a quorum.
+func (r *Replica) log(txn *wire.Txn) {
+	if r.alone != nil {
+		r.alone.propose(txn)
+	} else {
+		r.member.leader.Step(r.now.Mono, zab.Propose{Txn: txn})
+	}
 }
 
 // nextZxid follows z. When the counter of an epoch is used up the next epoch
@@ -194,42 +230,56 @@ func nextZxid(z wire.Zxid) wire.Zxid {
 	return z + 1
 }
 
-// synced commits what has become durable; Next applies it.
-func (r *Replica) synced(e Synced) {
-	if e.Generation == r.generation && e.Zxid > r.durable {
-		r.durable = min(e.Zxid, r.proposed)
-	}
-}
-
 // apply carries out one committed transaction and answers who waited for it.
-func (r *Replica) apply(p proposal) {
-	res := r.tree.Apply(p.txn)
+func (r *Replica) apply(txn *wire.Txn) {
+	res := r.tree.Apply(txn)
 	for _, h := range r.tree.Happenings() {
-		r.happenings = append(r.happenings, h)
+		r.happened(h)
 	}
-	switch p.txn.Type {
+	switch txn.Type {
 	case wire.OpCreateSession:
-		r.created(p)
-		return
+		r.created(txn)
 	case wire.OpCloseSession:
-		r.closed(p, res)
-		return
-	}
-	if p.conn != nil && !p.conn.gone {
-		r.answer(p.conn, res)
+		r.closed(txn, res)
+	case wire.OpError:
+		r.failed(txn, res)
+	default:
+		r.answer(r.owners[txn.Session], txn, res)
 	}
 }
 
-// answer replies to the oldest waiting request of a connection with what its
-// transaction came to, and gives a turn to those behind it that need none.
-func (r *Replica) answer(c *conn, res tree.Result) {
-	q := c.waiting.pop()
-	if q.zxid != res.Zxid {
-		panic("replica: connection's oldest request waits for " + q.zxid.String() + ", applied is " + res.Zxid.String())
+// answer replies to a connection's oldest request if a transaction is what it
+// waits for, and gives a turn to those behind it that need none.
+func (r *Replica) answer(c *conn, txn *wire.Txn, res tree.Result) {
+	if c == nil || c.waiting.len() == 0 {
+		return
 	}
-	r.outputs.push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
-		Header: wire.ReplyHeader{Xid: q.Xid, Zxid: res.Zxid, Err: res.Err}})
-	for f := c.waiting.first(); f != nil && (*f).zxid == 0; f = c.waiting.first() {
+	if q := *c.waiting.first(); q.awaits(txn) {
+		c.waiting.pop()
+		r.outputs.push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
+			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: res.Zxid, Err: res.Err}})
+		r.proceed(c)
+	}
+}
+
+// forwarded in Request.zxid: the leader was asked for a transaction.
+const forwarded wire.Zxid = -1
+
+// awaits reports whether a transaction of its session answers a request. One
+// that was forwarded is the next of that session with its number: behind the
+// sync that attached it nothing older can come (attach.go).
+func (q *Request) awaits(txn *wire.Txn) bool {
+	return q.zxid == txn.Zxid || q.zxid == forwarded && q.Xid == txn.Cxid
+}
+
+// pending reports whether something is still to come before a request can be
+// answered.
+func (q *Request) pending() bool { return q.zxid != 0 || q.token != 0 }
+
+// proceed answers a connection's oldest requests as far as they wait for
+// nothing.
+func (r *Replica) proceed(c *conn) {
+	for f := c.waiting.first(); f != nil && !(*f).pending(); f = c.waiting.first() {
 		r.answerNow(c, c.waiting.pop())
 	}
 }

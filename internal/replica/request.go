@@ -6,22 +6,26 @@ import (
 )
 
 // request takes a request in its connection's order. What cannot be answered
-// at once waits in conn.waiting; what needs no transaction (a read, a sync, a
-// refusal) has zxid 0 there.
+// at once waits in conn.waiting.
 func (r *Replica) request(q *Request) {
 	c := r.conns[q.Conn]
 	if c == nil || c.session == 0 || c.closing {
 		return // ended, or asked to end before: nothing behind that is answered
 	}
-	q.verdict, q.zxid = q.Refuse, 0
+	q.verdict, q.zxid, q.token = q.Refuse, 0, 0
 	switch {
 	case q.verdict != wire.OK:
+	case q.Op == wire.OpPing && r.member != nil:
+		r.ping(c, q)
+		return
 	case r.ending[c.session]:
 		q.verdict = wire.ErrSessionExpired
 	case changes(q.Op):
-		q.verdict = r.write(c, q)
+		r.write(c, q)
+	case q.Op == wire.OpSync && r.member != nil:
+		q.token = r.sync(c)
 	}
-	if q.zxid == 0 && c.waiting.len() == 0 {
+	if !q.pending() && c.waiting.len() == 0 {
 		r.answerNow(c, q)
 		return
 	}
@@ -31,21 +35,41 @@ func (r *Replica) request(q *Request) {
 // changes reports whether a request is to become a transaction.
 func changes(op wire.OpCode) bool { return op.IsWrite() || op == wire.OpCloseSession }
 
-// write proposes a request; a code other than OK is its answer instead.
-func (r *Replica) write(c *conn, q *Request) wire.Code {
-	if r.full {
-		return wire.ErrNotReadOnly
+// write proposes a request, or forwards it to who can.
+func (r *Replica) write(c *conn, q *Request) {
+	switch {
+	case r.alone != nil && r.alone.full:
+		q.verdict = wire.ErrNotReadOnly
+		return
+	case !r.decides():
+		r.forward(c, q)
+		return
 	}
-	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body, Identities: q.Identities}, c, q)
-	if txn != nil && txn.Type == wire.OpCloseSession {
-		c.closing = true
-		r.ending[c.session] = true
-		r.expiry.Remove(c.session)
+	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body, Identities: q.Identities})
+	switch {
+	case txn != nil:
+		q.zxid = txn.Zxid
+		r.closing(txn)
+	case code == wire.OK: // the term ends, and with it this connection
+		q.zxid = forwarded
+	default:
+		q.verdict = code
 	}
-	return code
 }
 
-// answerNow answers a request that needs no transaction, now that it is the
+// closing notes the end of a session that is proposed.
+func (r *Replica) closing(txn *wire.Txn) {
+	if txn.Type != wire.OpCloseSession {
+		return
+	}
+	r.ending[txn.Session] = true
+	r.expiry.Remove(txn.Session)
+	if c := r.owners[txn.Session]; c != nil {
+		c.closing = true
+	}
+}
+
+// answerNow answers a request that waits for nothing, now that it is the
 // connection's turn.
 func (r *Replica) answerNow(c *conn, q *Request) {
 	o := Output{Kind: Reply, Conn: c.id, Request: q,
@@ -67,10 +91,19 @@ func (r *Replica) answerNow(c *conn, q *Request) {
 
 // leaseAnswer is what sync answers with: the path it was sent, unless that is
 // a client's question how old our knowledge of sessions may be when we answer
-// a ping. Alone it is never old; a tick is what the rules for leases grant.
+// a ping. Alone it is never old; a tick is what the rules for leases grant. In
+// an ensemble it is the lease of a leader of our kind; of others nothing is
+// said.
 func (r *Replica) leaseAnswer(path wire.NullString) wire.NullString {
-	if path.Valid && path.String == wire.LeaseQuestion {
-		return wire.Text(wire.LeaseAnswer(r.opt.TickMS))
+	if !path.Valid || path.String != wire.LeaseQuestion {
+		return path
 	}
-	return path
+	ms := r.opt.TickMS
+	if r.member != nil {
+		ms = r.member.leaseMS()
+	}
+	if ms == 0 {
+		return path
+	}
+	return wire.Text(wire.LeaseAnswer(ms))
 }

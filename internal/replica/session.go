@@ -37,50 +37,101 @@ func (h SessionMoved) String() string {
 	return fmt.Sprintf("session %v: the older connection is closed, a newer one has taken it over", h.Session)
 }
 
-// connect begins a session or takes one up again.
+// Behind: a client has seen a later state than this server has.
+type Behind struct {
+	Conn       ConnID
+	Seen, Zxid wire.Zxid
+}
+
+func (h Behind) String() string {
+	return fmt.Sprintf("Refusing session request: the client has seen %v, this server is at %v; it must try another server", h.Seen, h.Zxid)
+}
+
+// connect begins a session or takes one up again, at once or as soon as there
+// is a leader.
 func (r *Replica) connect(e Connect) {
-	c := &conn{id: e.Conn, timeout: min(max(e.TimeoutMS, r.opt.SessionMinMS), r.opt.SessionMaxMS)}
+	c := &conn{id: e.Conn, ask: e, timeout: min(max(e.TimeoutMS, r.opt.SessionMinMS), r.opt.SessionMaxMS)}
 	r.conns[c.id] = c
+	if r.member != nil && r.hold(c) {
+		return
+	}
+	r.admit(c)
+}
+
+// admit carries out what a connection began with.
+func (r *Replica) admit(c *conn) {
+	e := &c.ask
+	if last := r.tree.LastZxid(); e.Seen > last {
+		r.happened(Behind{c.id, e.Seen, last})
+		r.end(c)
+		return
+	}
 	if e.Session == 0 {
 		r.create(c)
 		return
 	}
 	if reason := r.refusal(e); reason != "" {
-		r.happened(SessionRefused{e.Conn, e.Session, reason})
-		r.outputs.push(Output{Kind: Attached, Conn: c.id})
-		r.end(c)
+		r.refuse(c, reason)
 		return
 	}
-	if old := r.owners[e.Session]; old != nil {
-		r.happened(SessionMoved{e.Session})
-		r.end(old)
+	if r.member != nil {
+		r.ask(c)
+		return
 	}
 	r.attach(c, e.Session)
 }
 
+// refuse tells a client that its session does not live.
+func (r *Replica) refuse(c *conn, reason string) {
+	r.happened(SessionRefused{c.id, c.ask.Session, reason})
+	r.outputs.push(Output{Kind: Attached, Conn: c.id})
+	r.end(c)
+}
+
 // refusal says why a session cannot be resumed. The password is looked at
-// before anything is done to the session: who knows an id alone disturbs nobody.
-func (r *Replica) refusal(e Connect) string {
+// before anything is done to the session: who knows an id alone disturbs
+// nobody. Whether it lives the server that decides knows.
+func (r *Replica) refusal(e *Connect) string {
 	want := e.Session.Password()
 	if subtle.ConstantTimeCompare(want[:], e.Password) != 1 {
 		return "wrong password"
 	}
-	if _, ok := r.tree.Session(e.Session); !ok || r.ending[e.Session] {
+	if r.decides() && !r.lives(e.Session) {
 		return "probably expired"
 	}
 	return ""
 }
 
+// lives reports whether a session is open, on the server that decides.
+func (r *Replica) lives(id wire.SessionID) bool {
+	_, ok := r.tree.Session(id)
+	return ok && !r.ending[id]
+}
+
 // create proposes a new session; the answer follows when it is committed.
 func (r *Replica) create(c *conn) {
-	if r.full {
+	if r.alone != nil && r.alone.full {
 		r.end(c)
 		return
 	}
-	id := r.newID()
+	id := c.made
+	if id == 0 {
+		id = r.newID()
+	} else if _, ok := r.tree.Session(id); ok {
+		c.ask.Session = id // a leader before this one has made it
+		r.ask(c)
+		return
+	}
+	c.made = id
+	r.creating[id] = c
 	timeout := wire.CreateSessionTxn{TimeoutMS: c.timeout}
-	req := tree.Request{Session: id, Op: wire.OpCreateSession, Body: wire.Append(nil, &timeout)}
-	if txn, _ := r.propose(req, c, nil); txn == nil || txn.Type != wire.OpCreateSession {
+	body := wire.Append(nil, &timeout)
+	if !r.decides() {
+		r.forwardCreate(id, body)
+		return
+	}
+	txn, code := r.propose(tree.Request{Session: id, Op: wire.OpCreateSession, Body: body})
+	if txn == nil && code != wire.OK {
 		r.end(c)
 	}
 }
@@ -98,34 +149,45 @@ func (r *Replica) newID() wire.SessionID {
 }
 
 // created: the session of a createSession exists from here on.
-func (r *Replica) created(p proposal) {
-	id, timeout := p.txn.Session, int32(0)
-	if b, ok := p.txn.Body.(*wire.CreateSessionTxn); ok {
+func (r *Replica) created(txn *wire.Txn) {
+	id, timeout := txn.Session, int32(0)
+	if b, ok := txn.Body.(*wire.CreateSessionTxn); ok {
 		timeout = b.TimeoutMS
 	}
-	r.expiry.Add(id, timeout, r.now.Mono)
-	if p.conn != nil && !p.conn.gone {
-		r.attach(p.conn, id)
+	if r.decides() {
+		r.expiry.Add(id, timeout, r.now.Mono)
+	}
+	c := r.creating[id]
+	delete(r.creating, id)
+	if c != nil && !c.gone {
+		r.attach(c, id)
 	}
 }
 
 // attach makes c the connection of a session and tells the client.
 func (r *Replica) attach(c *conn, id wire.SessionID) {
+	if old := r.owners[id]; old != nil {
+		r.happened(SessionMoved{id})
+		r.end(old)
+	}
 	c.session = id
 	r.owners[id] = c
-	r.expiry.Add(id, c.timeout, r.now.Mono)
+	if r.decides() {
+		r.expiry.Add(id, c.timeout, r.now.Mono)
+		r.keeps(id, local)
+	}
 	r.outputs.push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password()})
 }
 
 // closed: a session has ended, at its client's wish or because it expired.
-func (r *Replica) closed(p proposal, res tree.Result) {
-	id := p.txn.Session
+func (r *Replica) closed(txn *wire.Txn, res tree.Result) {
+	id := txn.Session
 	delete(r.ending, id)
 	r.expiry.Remove(id)
-	if p.conn != nil && !p.conn.gone {
-		r.answer(p.conn, res)
-	}
-	if owner := r.owners[id]; owner != nil {
+	r.forget(id)
+	owner := r.owners[id]
+	r.answer(owner, txn, res)
+	if owner != nil {
 		r.end(owner)
 	}
 }

@@ -21,6 +21,9 @@ const lateTicks = 2
 
 // tick does what time alone demands.
 func (r *Replica) tick() {
+	if r.member != nil {
+		r.wake()
+	}
 	gap := r.now.Mono - r.lastTick
 	r.lastTick = r.now.Mono
 	if gap > lateTicks*r.opt.TickMS {
@@ -28,7 +31,7 @@ func (r *Replica) tick() {
 		r.grace = r.now.Mono + r.opt.TickMS
 		return
 	}
-	if r.full {
+	if !r.decides() || r.alone != nil && r.alone.full {
 		return // closeSession cannot be logged: nothing expires
 	}
 	if r.now.Mono >= r.grace {
@@ -49,7 +52,7 @@ func (r *Replica) expire() {
 		}
 		r.happened(SessionExpired{id, timeout})
 		r.ending[id] = true
-		r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}, nil, nil)
+		r.propose(tree.Request{Session: id, Op: wire.OpCloseSession})
 	}
 }
 
@@ -77,7 +80,7 @@ func (r *Replica) sweepContainers(gapMS int64) {
 	s.owing -= n * 60_000
 	for _, p := range s.due[:n] {
 		path := wire.PathRequest{Path: p}
-		r.propose(tree.Request{Op: wire.OpDeleteContainer, Body: wire.Append(nil, &path)}, nil, nil)
+		r.propose(tree.Request{Op: wire.OpDeleteContainer, Body: wire.Append(nil, &path)})
 	}
 	s.due = s.due[n:]
 }

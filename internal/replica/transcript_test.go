@@ -180,10 +180,12 @@ func (s *stage) request(c string, w []string) {
 // drain writes down all duties and effects.
 func (s *stage) drain() {
 	rd := s.r.Ready()
-	s.gen = rd.Generation
-	for _, txn := range rd.Append {
-		s.last = txn.Zxid
-		fmt.Fprintf(&s.out, "  append %v %v%s\n", txn.Zxid, txn.Type, s.owner(txn.Session))
+	for _, d := range rd.Duties {
+		s.gen = d.Generation
+		for _, txn := range d.Append {
+			s.last = txn.Zxid
+			fmt.Fprintf(&s.out, "  append %v %v%s\n", txn.Zxid, txn.Type, s.owner(txn.Session))
+		}
 	}
 	for {
 		o, ok := s.r.Next()

@@ -59,9 +59,9 @@ func (l *loop) batch(ticked bool) {
 		l.tick()
 	}
 	rd := l.replica.Ready()
-	if len(rd.Append) > 0 {
-		s.stats.proposals.Add(int64(len(rd.Append)))
-		s.journal.push(rd.Append, rd.Generation, s.clock())
+	for _, d := range rd.Duties {
+		s.stats.proposals.Add(int64(len(d.Append)))
+		s.journal.push(d.Append, d.Generation, s.clock())
 	}
 	l.deliver()
 	for _, h := range rd.Happenings {

@@ -105,6 +105,10 @@ type Touched struct {
 	Token    uint64
 }
 
+// Leave ends the term from outside: the election says that it will come to
+// nothing, or the server stops.
+type Leave struct{ Why string }
+
 // Tick: time has passed. The driver steps all that has arrived before it.
 type Tick struct{}
 
@@ -123,6 +127,7 @@ func (Sync) event()        {}
 func (Revalidate) event()  {}
 func (Revalidated) event() {}
 func (Touched) event()     {}
+func (Leave) event()       {}
 func (Tick) event()        {}
 
 // Never is the Wake of a machine that waits for nothing.

@@ -186,6 +186,8 @@ func (l *Leader) Step(now int64, e Event) {
 		l.revalidated(e)
 	case Refused:
 		l.refused(e)
+	case Leave:
+		l.giveUp(e.Why)
 	case Tick:
 		l.tick()
 	}

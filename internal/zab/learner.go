@@ -123,6 +123,8 @@ func (r *Learner) Step(now int64, e Event) {
 		r.revalidate(e)
 	case Touched:
 		r.touched(e)
+	case Leave:
+		r.giveUp(e.Why)
 	case Tick:
 		r.tick()
 	}

@@ -1,0 +1,395 @@
+package replica
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// herd is an ensemble without faults but those a test makes: messages arrive
+// in order and at once, the log writer is done in the same turn.
+type herd struct {
+	t       *testing.T
+	members *ensemble.Membership
+	now     Time
+	servers []*server
+	links   map[zab.LinkID]*wireLink
+	last    zab.LinkID
+	clients map[ConnID]*client
+}
+
+// server is one server and its disk: a log that is never lost.
+type server struct {
+	id       wire.ServerID
+	up       bool
+	r        *Replica
+	log      []*wire.Txn
+	acc, cur wire.Epoch
+	listens  bool
+	dials    wire.ServerID
+	wake     int64
+	inbox    []Event
+	spool    *tree.Tree
+}
+
+type wireLink struct{ from, to *server }
+
+type client struct {
+	at      *server
+	session wire.SessionID
+	replies []Output
+	events  []string
+	closed  bool
+}
+
+func newHerd(t *testing.T, voters int) *herd {
+	var text bytes.Buffer
+	for i := 1; i <= voters; i++ {
+		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", i, 1000+i, 2000+i)
+	}
+	m, err := ensemble.Parse(text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &herd{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
+		links: map[zab.LinkID]*wireLink{}, clients: map[ConnID]*client{}}
+	for i := 1; i <= voters; i++ {
+		s := &server{id: wire.ServerID(i)}
+		h.servers = append(h.servers, s)
+		h.start(s)
+	}
+	return h
+}
+
+func (h *herd) start(s *server) {
+	t := tree.New(tree.Options{Seed: uint64(s.id)})
+	log := zab.NewLog(0, 0)
+	for _, txn := range s.log {
+		if err := log.Append(txn); err != nil {
+			h.t.Fatal(err)
+		}
+		t.Apply(txn)
+	}
+	log.MarkApplied(log.Last())
+	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, wire.NoServer, 0
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur}}, h.now)
+}
+
+// kill ends a server: its links break, dials to it are refused.
+func (h *herd) kill(s *server) {
+	s.up, s.listens = false, false
+	for id, l := range h.links {
+		if l.from == s || l.to == s {
+			h.breakLink(id)
+		}
+	}
+	for id, c := range h.clients {
+		if c.at == s {
+			c.closed = true
+			delete(h.clients, id)
+		}
+	}
+	for _, o := range h.servers {
+		o.inbox = append(o.inbox, Vote{election.Down{Server: s.id}})
+	}
+}
+
+func (h *herd) breakLink(id zab.LinkID) {
+	l := h.links[id]
+	if l == nil {
+		return
+	}
+	delete(h.links, id)
+	for _, s := range []*server{l.from, l.to} {
+		s.inbox = append(s.inbox, Zab{zab.Closed{Link: id, Why: "end of file"}})
+	}
+}
+
+// run lets everything happen that happens by itself, for so many ms.
+func (h *herd) run(ms int64) {
+	for end := h.now.Mono + ms; ; {
+		for h.turn() {
+		}
+		if h.now.Mono >= end {
+			return
+		}
+		h.now.Mono++
+		h.now.Wall++
+		for _, s := range h.servers {
+			if s.up && h.now.Mono%500 == 0 {
+				s.inbox = append(s.inbox, Tick{})
+			}
+		}
+	}
+}
+
+func (h *herd) turn() (busy bool) {
+	for _, s := range h.servers {
+		if !s.up {
+			s.inbox = nil
+			continue
+		}
+		if h.now.Mono >= s.wake && len(s.inbox) == 0 {
+			s.inbox = append(s.inbox, Wake{})
+		}
+		if len(s.inbox) > 0 {
+			busy = true
+			h.batch(s)
+		}
+		if h.dial(s) {
+			busy = true
+		}
+	}
+	return busy
+}
+
+func (h *herd) dial(s *server) bool {
+	if s.dials == wire.NoServer {
+		return false
+	}
+	to := h.servers[s.dials-1]
+	if !to.listens {
+		return false
+	}
+	h.last++
+	h.links[h.last] = &wireLink{s, to}
+	s.dials = wire.NoServer
+	s.inbox = append(s.inbox, Linked{to.id, h.last})
+	to.inbox = append(to.inbox, Zab{zab.Opened{Link: h.last}})
+	return true
+}
+
+func (h *herd) batch(s *server) {
+	events := s.inbox
+	s.inbox = nil
+	for _, e := range events {
+		s.r.Step(h.now, e)
+	}
+	for again := true; again; again = s.r.Unsettled() {
+		h.carryOut(s, s.r.Ready())
+	}
+}
+
+func (h *herd) carryOut(s *server, rd Ready) {
+	for _, d := range rd.Duties {
+		h.duty(s, d)
+	}
+	for {
+		o, ok := s.r.Next()
+		if !ok {
+			break
+		}
+		h.effect(s, o)
+	}
+	for _, m := range rd.Votes {
+		if to := h.servers[m.To-1]; to.up {
+			to.inbox = append(to.inbox, Vote{election.Heard{From: s.id, Notification: m.Notification}})
+		}
+	}
+	for _, m := range rd.Send {
+		l := h.links[m.Link]
+		if l == nil {
+			continue
+		}
+		to := l.to
+		if to == s {
+			to = l.from
+		}
+		if m.Snapshot {
+			to.spool = h.copy(s.r.tree)
+		}
+		to.inbox = append(to.inbox, Zab{zab.Received{Link: m.Link, Packet: m.Packet}})
+	}
+	for _, id := range rd.Close {
+		h.breakLink(id)
+	}
+	for _, q := range rd.ReadLog {
+		s.inbox = append(s.inbox, Zab{zab.LogRead{Link: q.Link}})
+	}
+	s.listens, s.dials, s.wake = rd.Listen, rd.Dial, rd.Wake
+	for _, x := range rd.Happenings {
+		h.t.Logf("%6d server %d: %v", h.now.Mono, s.id, x)
+	}
+}
+
+// copy makes a tree anew out of another's snapshot.
+func (h *herd) copy(from *tree.Tree) *tree.Tree {
+	var b bytes.Buffer
+	snap := from.Snapshot()
+	if _, err := store.EncodeSnapshot(&b, snap.Zxid(), snap, store.Options{}); err != nil {
+		h.t.Fatal(err)
+	}
+	t := tree.New(tree.Options{Seed: 1})
+	l := t.Loader()
+	l.Reset()
+	if _, err := store.DecodeSnapshot(&b, snap.Zxid(), l); err != nil {
+		h.t.Fatal(err)
+	}
+	l.Finish()
+	return t
+}
+
+func (h *herd) duty(s *server, d Duty) {
+	answer := func(e Event) { s.inbox = append(s.inbox, e) }
+	if d.SaveAccepted != 0 {
+		s.acc = d.SaveAccepted
+		answer(Zab{zab.Saved{Accepted: s.acc, Generation: d.Generation}})
+	}
+	if d.Truncate != nil {
+		s.log = s.log[:slices.IndexFunc(append(slices.Clone(s.log), &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 1 << 62}}),
+			func(t *wire.Txn) bool { return t.Zxid > d.Truncate.Zxid })]
+	}
+	if d.Rebuild {
+		t := tree.New(tree.Options{Seed: 1})
+		for _, txn := range s.log {
+			t.Apply(txn)
+		}
+		answer(Rebuilt{t})
+	}
+	if d.Install != nil {
+		for _, txn := range d.Install.Txns {
+			s.spool.Apply(txn)
+		}
+		answer(Rebuilt{s.spool})
+		answer(Zab{zab.Installed{Zxid: d.Install.Zxid, Generation: d.Generation}})
+	}
+	if s.log = append(s.log, d.Append...); len(d.Append) > 0 || d.Sync {
+		z := wire.Zxid(0)
+		if n := len(s.log); n > 0 {
+			z = s.log[n-1].Zxid
+		}
+		answer(Synced{z, d.Generation})
+	}
+	if d.SaveCurrent != 0 {
+		s.cur = d.SaveCurrent
+		answer(Zab{zab.Saved{Current: s.cur, Generation: d.Generation}})
+	}
+}
+
+func (h *herd) effect(s *server, o Output) {
+	c := h.clients[o.Conn]
+	if c == nil {
+		return
+	}
+	switch o.Kind {
+	case Attached:
+		c.session = o.Session
+	case Reply, Turn:
+		c.replies = append(c.replies, o)
+	case Close:
+		c.closed = true
+		delete(h.clients, o.Conn)
+	}
+}
+
+// connect opens a client connection, with a new session or an earlier one.
+func (h *herd) connect(s *server, session wire.SessionID) (*client, ConnID) {
+	id := ConnID(len(h.clients) + 1)
+	for h.clients[id] != nil {
+		id++
+	}
+	id += ConnID(s.id) * 1000
+	c := &client{at: s}
+	h.clients[id] = c
+	pw := session.Password()
+	s.inbox = append(s.inbox, Connect{Conn: id, Session: session, Password: pw[:], TimeoutMS: 6000})
+	h.run(300)
+	return c, id
+}
+
+func (h *herd) create(s *server, conn ConnID, xid int32, path string) {
+	body := wire.Append(nil, &wire.CreateRequest{Path: path, ACL: wire.OpenACL()})
+	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: xid, Op: wire.OpCreate, Body: body})
+}
+
+// leader is the one server that leads and serves.
+func (h *herd) leader() *server {
+	var found *server
+	for _, s := range h.servers {
+		if st := s.r.Standing(); s.up && st.Role == wire.Leading && st.Serving {
+			if found != nil {
+				h.t.Fatal("two leaders")
+			}
+			found = s
+		}
+	}
+	if found == nil {
+		h.t.Fatal("no leader")
+	}
+	return found
+}
+
+// Three servers elect, a client of each writes, the leader dies, the session
+// of a surviving server's client goes on there.
+func TestThreeServersServe(t *testing.T) {
+	h := newHerd(t, 3)
+	h.run(500)
+	first := h.leader()
+	var conns []ConnID
+	var clients []*client
+	for i, s := range h.servers {
+		c, id := h.connect(s, 0)
+		if c.session == 0 {
+			t.Fatalf("server %d: no session", s.id)
+		}
+		h.create(s, id, 1, fmt.Sprintf("/a%d", i))
+		h.create(s, id, 2, fmt.Sprintf("/a%d/b", i))
+		h.create(s, id, 3, fmt.Sprintf("/nowhere/b%d", i))
+		s.inbox = append(s.inbox, &Request{Conn: id, Xid: 4, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})})
+		s.inbox = append(s.inbox, &Request{Conn: id, Xid: wire.XidPing, Op: wire.OpPing})
+		h.run(500)
+		var got []string
+		for _, o := range c.replies {
+			got = append(got, fmt.Sprint(o.Header.Xid, o.Header.Err))
+		}
+		want := []string{fmt.Sprint(1, wire.OK), fmt.Sprint(2, wire.OK), fmt.Sprint(3, wire.ErrNoNode), fmt.Sprint(4, wire.OK), fmt.Sprint(wire.XidPing, wire.OK)}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("server %d answered %v, want %v", s.id, got, want)
+		}
+		clients, conns = append(clients, c), append(conns, id)
+	}
+	h.kill(first)
+	h.run(1000)
+	second := h.leader()
+	for i, c := range clients {
+		if !c.closed {
+			t.Errorf("connection %d was not closed", conns[i])
+		}
+		again, id := h.connect(second, c.session)
+		if again.session != c.session {
+			t.Errorf("session %v was not resumed: %v", c.session, again.session)
+		}
+		h.create(second, id, 9, fmt.Sprintf("/c%d", i))
+		h.run(100)
+		if len(again.replies) != 1 || again.replies[0].Header.Err != wire.OK {
+			t.Errorf("answers %+v", again.replies)
+		}
+	}
+	h.start(first)
+	h.run(1000)
+	for _, s := range h.servers {
+		if got, want := s.r.Applied(), second.r.Applied(); got != want {
+			t.Errorf("server %d is at %v, the leader at %v", s.id, got, want)
+		}
+		_, d1 := s.r.tree.Digest()
+		if _, d2 := second.r.tree.Digest(); d1 != d2 {
+			t.Errorf("server %d has another tree", s.id)
+		}
+	}
+	h.run(8000) // nobody is heard of: all sessions expire
+	for _, c := range clients {
+		if _, ok := second.r.tree.Session(c.session); ok {
+			t.Errorf("session %v has not expired", c.session)
+		}
+	}
+}

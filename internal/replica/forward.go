@@ -1,0 +1,125 @@
+package replica
+
+import (
+	"fmt"
+
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// forward sends a request to the leader. Its transaction is the answer.
+func (r *Replica) forward(c *conn, q *Request) {
+	q.zxid = forwarded
+	c.closing = q.Op == wire.OpCloseSession
+	r.forwardRequest(wire.ForwardedRequest{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body}, q.Identities)
+}
+
+// forwardCreate asks the leader for a session.
+func (r *Replica) forwardCreate(id wire.SessionID, timeout []byte) {
+	r.forwardRequest(wire.ForwardedRequest{Session: id, Op: wire.OpCreateSession, Body: timeout}, nil)
+}
+
+func (r *Replica) forwardRequest(q wire.ForwardedRequest, ids []wire.ID) {
+	r.member.learner.Step(r.now.Mono, zab.Forward{Request: q, Identities: ids})
+}
+
+// failed answers with an error. That the session is another server's now ends
+// the connection: it is not the client's newest one.
+func (r *Replica) failed(txn *wire.Txn, res tree.Result) {
+	c := r.owners[txn.Session]
+	if c != nil && res.Err == wire.ErrSessionMoved && c.waiting.len() > 0 && (*c.waiting.first()).awaits(txn) {
+		r.happened(ForwardRefused{txn.Session})
+		r.end(c)
+		return
+	}
+	r.answer(c, txn, res)
+}
+
+// input takes, on the leader, what a learner has sent.
+func (r *Replica) input(in zab.Input) {
+	switch {
+	case in.Request != nil:
+		r.requested(in)
+	case in.Revalidation != nil:
+		r.revalidate(in)
+	default:
+		for _, t := range in.Touched {
+			r.expiry.Touch(t.Session, r.now.Mono)
+		}
+	}
+}
+
+// requested carries out a request of a learner's client. It is answered by a
+// transaction in any case: that is all its server waits for.
+func (r *Replica) requested(in zab.Input) {
+	q := in.Request
+	if q.Op == wire.OpSync {
+		r.member.leader.Step(r.now.Mono, zab.Sync{Link: in.Link})
+		return
+	}
+	if q.Op == wire.OpCreateSession {
+		r.keeps(q.Session, in.Link)
+	} else if code := r.entitled(q.Session, in.Link); code != wire.OK {
+		r.proposeError(q, code)
+		return
+	}
+	r.expiry.Touch(q.Session, r.now.Mono)
+	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities}
+	txn, code := r.propose(req)
+	switch {
+	case txn != nil:
+		r.closing(txn)
+	case code != wire.OK:
+		r.proposeError(q, code)
+	}
+}
+
+// entitled says whether a learner may ask in the name of a session.
+func (r *Replica) entitled(id wire.SessionID, at zab.LinkID) wire.Code {
+	if !r.lives(id) {
+		return wire.ErrSessionExpired
+	}
+	home, known := r.member.homes[id]
+	if known && home != at {
+		return wire.ErrSessionMoved
+	}
+	r.keeps(id, at)
+	return wire.OK
+}
+
+// proposeError answers a request that came to nothing.
+func (r *Replica) proposeError(q *wire.ForwardedRequest, code wire.Code) {
+	z, ok := r.nextZxid()
+	if !ok {
+		return
+	}
+	r.log(&wire.Txn{
+		TxnHeader: wire.TxnHeader{Session: q.Session, Cxid: q.Cxid, Zxid: z, Time: r.now.Wall, Type: wire.OpError},
+		Body:      &wire.ErrorTxn{Err: code},
+	})
+}
+
+// revalidate answers a learner whose client wants to take a session up again.
+// From here on the session is that learner's.
+func (r *Replica) revalidate(in zab.Input) {
+	q := in.Revalidation
+	a := wire.Revalidated{Session: q.Session, Valid: r.lives(q.Session)}
+	if a.Valid {
+		r.keeps(q.Session, in.Link)
+		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
+		if c := r.owners[q.Session]; c != nil {
+			r.happened(SessionMoved{q.Session})
+			r.end(c)
+		}
+	}
+	r.member.leader.Step(r.now.Mono, zab.Revalidated{Link: in.Link, Answer: a})
+}
+
+// ForwardRefused: this server's clients asked in the name of a session that is
+// another server's now.
+type ForwardRefused struct{ Session wire.SessionID }
+
+func (h ForwardRefused) String() string {
+	return fmt.Sprintf("session %v is served by another server now, the connection here is closed", h.Session)
+}

@@ -1,0 +1,257 @@
+package replica
+
+import (
+	"fmt"
+
+	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// Member are the options of a server of an ensemble, and what its disk holds.
+type Member struct {
+	Members *ensemble.Membership
+	// Log is what the disk holds; the tree is at its Applied.
+	Log               *zab.Log
+	Accepted, Current wire.Epoch
+	// Unknown: nothing may be presumed about what this server once had; it
+	// only joins a leader that there is. Initialized: an operator's marker says
+	// that an empty log is the truth.
+	Unknown, Initialized bool
+	// InitLimit and SyncLimit are in ticks; 0: 10 and 5.
+	InitLimit, SyncLimit int64
+	// LeaseMS and BeatMS are those of a leader of our kind; 0: 500 and 100.
+	LeaseMS, BeatMS int64
+	// Plain: it speaks to all as ZooKeeper does.
+	Plain bool
+	// DiskLog: Ready.ReadLog can be answered.
+	DiskLog bool
+	// CounterMax is the last zxid counter of an epoch; 0: the last but one there is.
+	CounterMax uint32
+}
+
+// member is a server's part in its ensemble.
+type member struct {
+	opt      Member
+	election *election.Election
+	log      *zab.Log
+	// accepted and current are the epochs of the last duties handed out; saved
+	// are those that are durable.
+	accepted, current wire.Epoch
+	saved             struct{ accepted, current wire.Epoch }
+	generation        uint64
+
+	role     wire.ServerState
+	decision election.Decision
+	leader   *zab.Leader
+	learner  *zab.Learner
+	serving  bool // clients are served
+	epoch    wire.Epoch
+	term     uint64 // counts the terms, lived or tried
+	resting  string // why it takes no part, empty if it does
+
+	wakeElection, wakeZab int64
+
+	effects   queue[effect]
+	held      []*conn // that wait for a leader
+	homes     map[wire.SessionID]zab.LinkID
+	asking    map[wire.SessionID][]*conn // that wait for the leader's word
+	syncs     map[uint64]*conn           // by token
+	token     uint64
+	pings     queue[heldPing]
+	touch     uint64
+	unsettled bool
+	ready     Ready
+}
+
+// effect is what a commit brings about, in order.
+type effect struct {
+	txn         *wire.Txn
+	sync        uint64
+	established *zab.Established
+	term        uint64 // in which the last two count
+}
+
+// join begins the life of a server of an ensemble: it looks for a leader.
+func (r *Replica) join() {
+	o := *r.opt.Member
+	set := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	set(&o.InitLimit, 10)
+	set(&o.SyncLimit, 5)
+	set(&o.LeaseMS, 500)
+	m := &member{opt: o, log: o.Log, accepted: o.Accepted, current: o.Current}
+	m.saved.accepted, m.saved.current = o.Accepted, o.Current
+	m.election = election.New(election.Options{ID: r.opt.ServerID, Committed: o.Members})
+	r.member = m
+	r.reset()
+	r.look("started")
+}
+
+// reset forgets what belongs to a term.
+func (r *Replica) reset() {
+	m := r.member
+	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
+	m.term++
+	m.homes = map[wire.SessionID]zab.LinkID{}
+	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
+	m.pings = queue[heldPing]{}
+	r.creating = map[wire.SessionID]*conn{}
+}
+
+// leads reports whether this server decides what is proposed.
+func (m *member) leads() bool { return m.leader != nil && m.serving }
+
+// leaseMS is D of the lease, 0 where nothing can be said of it.
+func (m *member) leaseMS() int64 {
+	if m.leads() && !m.opt.Plain || m.learner != nil && m.learner.Ours() {
+		return m.opt.LeaseMS
+	}
+	return 0
+}
+
+// stepMember takes what only a server of an ensemble hears of.
+func (r *Replica) stepMember(e Event) {
+	m := r.member
+	switch e := e.(type) {
+	case Vote:
+		m.election.Step(r.now.Mono, e.Event)
+	case Zab:
+		r.stepZab(e.Event)
+	case Synced:
+		r.stepZab(zab.Synced{Zxid: e.Zxid, Generation: e.Generation})
+	case Linked:
+		r.linked(e)
+	case Rebuilt:
+		r.tree = e.Tree
+	case LogFull:
+		m.resting = fmt.Sprintf("no space for the transaction log behind %v", e.Zxid)
+	case LogFree:
+		if m.resting != "" {
+			m.resting = ""
+			r.happened(WritesResumed{})
+			r.look("there is space for the log again")
+		}
+	case Wake:
+		r.wake()
+	}
+}
+
+// wake lets the deadlines of the cores pass.
+func (r *Replica) wake() {
+	m := r.member
+	m.election.Step(r.now.Mono, election.Tick{})
+	m.step(r.now.Mono, zab.Tick{})
+	r.release()
+}
+
+// step hands an event to the machine of the term.
+func (m *member) step(now int64, e zab.Event) bool {
+	switch {
+	case m.leader != nil:
+		m.leader.Step(now, e)
+	case m.learner != nil:
+		m.learner.Step(now, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// stepZab takes news of links and of the disk.
+func (r *Replica) stepZab(e zab.Event) {
+	m := r.member
+	switch e := e.(type) {
+	case zab.Saved:
+		m.saved.accepted = max(m.saved.accepted, e.Accepted)
+		m.saved.current = max(m.saved.current, e.Current)
+	case zab.Refused:
+		m.accepted, m.current = m.saved.accepted, m.saved.current
+		if !m.step(r.now.Mono, e) && m.log.Refuse(e) {
+			m.ready.Duties = append(m.ready.Duties, Duty{Rebuild: true, Generation: m.generation})
+		}
+		return
+	case zab.Closed:
+		r.departed(e.Link)
+	}
+	m.step(r.now.Mono, e)
+}
+
+// readyMember hands out what has come of all steps. A core whose duties lead
+// to another step is asked again, until all are quiet.
+func (r *Replica) readyMember() Ready {
+	m := r.member
+	m.unsettled = false
+	for r.electionReady() || r.zabReady() {
+	}
+	rd := m.ready
+	m.ready = Ready{}
+	rd.Listen = m.role == wire.Leading && m.leader != nil
+	rd.Dial = wire.NoServer
+	if m.role != wire.Looking && m.role != wire.Leading && m.learner == nil {
+		rd.Dial = m.decision.Vote.Leader
+	}
+	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil())
+	return rd
+}
+
+// nextMember carries out the next effect of a commit; false if there is none.
+func (r *Replica) nextMember() bool {
+	m := r.member
+	if m.effects.len() == 0 {
+		return false
+	}
+	switch e := m.effects.pop(); {
+	case e.txn != nil:
+		r.apply(e.txn)
+	case e.term != m.term:
+	case e.established != nil:
+		r.serve(e.established)
+	default:
+		r.syncDone(e.sync)
+	}
+	return true
+}
+
+// Standing is how a server of an ensemble stands.
+type Standing struct {
+	Role    wire.ServerState
+	Leader  wire.ServerID // NoServer: there is none
+	Epoch   wire.Epoch    // in which it serves
+	Serving bool
+	Resting string // why it takes no part, empty if it does
+}
+
+// Standing returns how this server stands in its ensemble; nil if it is alone.
+func (r *Replica) Standing() *Standing {
+	m := r.member
+	if m == nil {
+		return nil
+	}
+	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting}
+	if m.role != wire.Looking {
+		s.Leader = m.decision.Vote.Leader
+	}
+	return s
+}
+
+// Elections returns the last elections of this server, oldest first, the
+// running one last.
+func (r *Replica) Elections() []election.Record {
+	if r.member == nil {
+		return nil
+	}
+	return r.member.election.Records()
+}
+
+// Learners describes the learners of a leader; nil where this is none.
+func (r *Replica) Learners() []zab.LearnerStatus {
+	if r.member == nil || r.member.leader == nil {
+		return nil
+	}
+	return r.member.leader.Learners()
+}

@@ -1,0 +1,95 @@
+package replica
+
+import (
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// heldPing is a ping that is answered once its session is certain to have been
+// heard by the leader of now.
+type heldPing struct {
+	conn  *conn
+	q     *Request
+	token uint64 // of the touch, on a learner
+}
+
+// Lease is the last Mono time at which a driver may answer a ping by itself,
+// as one more that its session was heard with; Never on a standalone server. It
+// is to be asked anew after each Ready. What comes later, or on a learner,
+// comes here as a Request.
+func (r *Replica) Lease() int64 {
+	switch m := r.member; {
+	case m == nil:
+		return Never
+	case m.leads():
+		return m.leader.Lease()
+	}
+	return -1
+}
+
+// ping answers a ping, or holds it until the touch is confirmed: an answered
+// ping is a promise that the session lives.
+func (r *Replica) ping(c *conn, q *Request) {
+	m := r.member
+	p := heldPing{conn: c, q: q}
+	if m.learner != nil {
+		m.touch++
+		p.token = m.touch
+		touched := []wire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
+		m.learner.Step(r.now.Mono, zab.Touched{Sessions: touched, Token: p.token})
+	}
+	m.pings.push(p)
+	r.release()
+}
+
+// release answers, on the leader, the pings held for its lease.
+func (r *Replica) release() {
+	m := r.member
+	r.releaseHeld()
+	if !m.leads() || m.pings.len() == 0 || r.now.Mono > m.leader.Lease() {
+		return
+	}
+	for m.pings.len() > 0 {
+		p := m.pings.pop()
+		r.expiry.Touch(p.conn.session, r.now.Mono)
+		r.pong(p)
+	}
+}
+
+// confirmed answers, on a learner, the pings whose touches the leader has
+// confirmed.
+func (r *Replica) confirmed(token uint64) {
+	pings := &r.member.pings
+	for f := pings.first(); f != nil && f.token <= token; f = pings.first() {
+		r.pong(pings.pop())
+	}
+}
+
+func (r *Replica) pong(p heldPing) {
+	if p.conn.gone || r.ending[p.conn.session] {
+		return
+	}
+	r.outputs.push(Output{Kind: Reply, Conn: p.conn.id, Request: p.q,
+		Header: wire.ReplyHeader{Xid: wire.XidPing, Zxid: r.tree.LastZxid()}})
+}
+
+// touched takes which sessions of this server were heard from.
+func (r *Replica) touched(sessions []Touch) {
+	if r.decides() {
+		for _, t := range sessions {
+			r.expiry.Touch(t.Session, t.Mono)
+		}
+		return
+	}
+	m := r.member
+	if m.learner == nil || len(sessions) == 0 {
+		return
+	}
+	var told []wire.TouchedSession
+	for _, t := range sessions {
+		if c := r.owners[t.Session]; c != nil {
+			told = append(told, wire.TouchedSession{Session: t.Session, TimeoutMS: c.timeout})
+		}
+	}
+	m.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: m.touch})
+}

@@ -1,0 +1,193 @@
+package replica
+
+import (
+	"fmt"
+
+	"bellwether/internal/election"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// look begins an election, unless the disk has no room.
+func (r *Replica) look(why string) {
+	m := r.member
+	m.role = wire.Looking
+	if m.resting != "" {
+		return
+	}
+	e := election.Look{Zxid: m.log.Last(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why}
+	if m.opt.Unknown && m.log.Last() == 0 && m.current == 0 {
+		e.Zxid = election.NoHistory
+	}
+	m.election.Step(r.now.Mono, e)
+}
+
+// electionReady takes what the election hands out; false if that was nothing.
+func (r *Replica) electionReady() bool {
+	m := r.member
+	rd := m.election.Ready()
+	m.wakeElection = rd.Wake
+	m.ready.Votes = append(m.ready.Votes, rd.Send...)
+	for _, h := range rd.Happenings {
+		r.happened(h)
+	}
+	if rd.Decision != nil {
+		r.take(*rd.Decision)
+	}
+	if rd.GiveUp != "" && m.role != wire.Looking {
+		r.leave(rd.GiveUp)
+	}
+	return rd.Decision != nil || rd.GiveUp != ""
+}
+
+// take enters the role of a decision.
+func (r *Replica) take(d election.Decision) {
+	m := r.member
+	m.role, m.decision = d.State, d
+	if d.State == wire.Leading {
+		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
+			Terms: r.terms(), Plain: m.opt.Plain, BeatMS: m.opt.BeatMS, LeaseMS: m.opt.LeaseMS,
+			DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
+		}, m.log)
+	}
+}
+
+// terms are what a role begins with.
+func (r *Replica) terms() zab.Terms {
+	m := r.member
+	return zab.Terms{
+		ID: r.opt.ServerID, Accepted: m.accepted, Current: m.current, Generation: m.generation, Committed: m.opt.Members,
+		TickMS: r.opt.TickMS, InitLimit: m.opt.InitLimit, SyncLimit: m.opt.SyncLimit,
+	}
+}
+
+// linked: the leader is connected, so the term of a learner begins.
+func (r *Replica) linked(e Linked) {
+	m := r.member
+	learns := m.role == wire.Following || m.role == wire.Observing
+	if !learns || m.learner != nil || e.Leader != m.decision.Vote.Leader {
+		m.ready.Close = append(m.ready.Close, e.Link)
+		return
+	}
+	m.election.Step(r.now.Mono, election.Linked{})
+	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
+		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == wire.Observing, Plain: m.opt.Plain,
+	}, m.log)
+}
+
+// leave ends a role and looks again. What was proposed and not committed is
+// for the next leader to decide; who waits for it is not told.
+func (r *Replica) leave(why string) {
+	m := r.member
+	if m.learner != nil || m.leader != nil {
+		m.step(r.now.Mono, zab.Leave{Why: why})
+		r.collect(m.machineReady())
+	}
+	r.ended(why)
+}
+
+// ended: the term is over.
+func (r *Replica) ended(why string) {
+	r.reset()
+	r.tree.Discard()
+	r.suspend()
+	r.look(why)
+}
+
+// machineReady is the Ready of the term's machine.
+func (m *member) machineReady() (rd zab.Ready) {
+	rd.Wake = Never
+	switch {
+	case m.leader != nil:
+		rd = m.leader.Ready()
+		m.generation = m.leader.Generation()
+	case m.learner != nil:
+		rd = m.learner.Ready()
+		m.generation = m.learner.Generation()
+	}
+	m.wakeZab = rd.Wake
+	return rd
+}
+
+// zabReady takes what Zab hands out; false if nothing of it needs another look.
+func (r *Replica) zabReady() bool {
+	m := r.member
+	rd := m.machineReady()
+	r.collect(rd)
+	for _, in := range rd.Inputs {
+		r.input(in)
+	}
+	r.release()
+	if rd.GiveUp != "" {
+		r.ended(rd.GiveUp)
+		return true
+	}
+	return len(rd.Inputs) > 0
+}
+
+// collect passes on the duties of a Ready and queues its effects.
+func (r *Replica) collect(rd zab.Ready) {
+	m := r.member
+	r.duties(&rd)
+	m.ready.Send = append(m.ready.Send, rd.Send...)
+	m.ready.Close = append(m.ready.Close, rd.Close...)
+	m.ready.ReadLog = append(m.ready.ReadLog, rd.ReadLog...)
+	for _, t := range rd.Commit {
+		m.effects.push(effect{txn: t})
+	}
+	if rd.Joined {
+		m.election.Step(r.now.Mono, election.Joined{})
+	}
+	if rd.Established != nil {
+		m.effects.push(effect{established: rd.Established, term: m.term})
+	}
+	for _, token := range rd.Syncs {
+		m.effects.push(effect{sync: token, term: m.term})
+	}
+	for _, a := range rd.Revalidated {
+		r.revalidated(a)
+	}
+	if rd.Confirmed > 0 {
+		r.confirmed(rd.Confirmed)
+	}
+	for _, h := range rd.Happenings {
+		r.happened(h)
+	}
+}
+
+// duties are those of the disk.
+func (r *Replica) duties(rd *zab.Ready) {
+	m := r.member
+	d := Duty{
+		SaveAccepted: rd.SaveAccepted, Truncate: rd.Truncate, Install: rd.Install, Append: rd.Append,
+		Sync: rd.Sync, SaveCurrent: rd.SaveCurrent, Generation: rd.Generation,
+		Rebuild: rd.Rebuild || rd.Truncate != nil && rd.Truncate.Rebuild,
+	}
+	m.accepted = max(m.accepted, d.SaveAccepted)
+	m.current = max(m.current, d.SaveCurrent)
+	if d.Truncate != nil && d.Truncate.Rebuild {
+		r.happened(Undone{d.Truncate.Zxid, r.tree.LastZxid()})
+	}
+	if d.SaveAccepted != 0 || d.Truncate != nil || d.Rebuild || d.Install != nil || len(d.Append) > 0 || d.Sync || d.SaveCurrent != 0 {
+		m.ready.Duties = append(m.ready.Duties, d)
+	}
+}
+
+// Undone: what a leader never had is taken out of the tree.
+type Undone struct{ To, From wire.Zxid }
+
+func (h Undone) String() string {
+	return fmt.Sprintf("the log is cut back from %v to %v, and the tree is made anew from the disk", h.From, h.To)
+}
+
+// serve begins to serve clients in a term.
+func (r *Replica) serve(e *zab.Established) {
+	m := r.member
+	m.serving, m.epoch = true, e.Epoch
+	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
+	r.track()
+	r.grace = r.now.Mono
+	r.sweep.due, r.sweep.next = nil, r.now.Mono+r.opt.ContainerCheckMS
+	m.unsettled = true
+	r.admitHeld()
+}

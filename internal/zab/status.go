@@ -1,0 +1,32 @@
+package zab
+
+import "bellwether/wire"
+
+// LearnerStatus is what a leader knows of one learner.
+type LearnerStatus struct {
+	Link     LinkID
+	Server   wire.ServerID
+	Observer bool
+	// Synced: it has the leader's history; before, it is being brought there.
+	Synced bool
+	// Ours: it agreed on extensions.
+	Ours    bool
+	Acked   wire.Zxid // it has the log up to here on its disk
+	HeardMS int64     // ago
+}
+
+// Learners describes the learners by their arrival, those that have not said
+// who they are left out.
+func (l *Leader) Learners() []LearnerStatus {
+	var out []LearnerStatus
+	for _, k := range l.order {
+		if k.state == linkNew {
+			continue
+		}
+		out = append(out, LearnerStatus{
+			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.state >= linkSynced, Ours: k.ours,
+			Acked: k.acked, HeardMS: l.now - k.heard,
+		})
+	}
+	return out
+}
