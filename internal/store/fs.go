@@ -6,7 +6,8 @@ import "io"
 // [Mem] the twin of the tests and the simulator. Missing files are reported
 // so that errors.Is(err, fs.ErrNotExist) holds.
 type FS interface {
-	// MkdirAll makes dir and its parents. Their names are durable after it.
+	// MkdirAll makes dir and its parents. Their names are durable after it,
+	// also if a process made them before that was killed meanwhile.
 	MkdirAll(dir string) error
 	// ReadDir lists the plain files of dir, sorted by name.
 	ReadDir(dir string) ([]FileInfo, error)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -236,4 +238,38 @@ func TestBesideEachOther(t *testing.T) {
 	close(stop)
 	done.Wait()
 	must(t, d.s.Close())
+}
+
+// A directory is durable before anything is made in it, the one that is found
+// too: a process may have made it that was killed before its sync.
+func TestNamesOfDirectoriesAreMadeSure(t *testing.T) {
+	base := t.TempDir()
+	for _, c := range []struct{ there, dir, unsure string }{
+		{"", "a/b/c", "a/b/c a/b a ."},
+		{"d", "d/e/f", "d/e/f d/e d"},
+		{"g/h", "g/h", "g/h"},
+	} {
+		must(t, os.MkdirAll(filepath.Join(base, c.there), 0o755))
+		unsure, found := unsureNames(filepath.Join(base, c.dir))
+		var got []string
+		for _, name := range unsure {
+			rel, err := filepath.Rel(base, name)
+			must(t, err)
+			got = append(got, filepath.ToSlash(rel))
+		}
+		if strings.Join(got, " ") != c.unsure || found != unsure[len(unsure)-1] {
+			t.Errorf("%s with %q there: unsure %v, found %s", c.dir, c.there, got, found)
+		}
+		must(t, OS().MkdirAll(filepath.Join(base, c.dir)))
+		must(t, OS().MkdirAll(filepath.Join(base, c.dir)))
+		if info, err := OS().Stat(filepath.Join(base, c.dir)); err != nil || !info.Dir {
+			t.Errorf("%s: %+v, %v", c.dir, info, err)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(base, "file"), nil, 0o644))
+	for _, dir := range []string{"file", "file/below"} {
+		if err := OS().MkdirAll(filepath.Join(base, dir)); err == nil {
+			t.Errorf("%s was made", dir)
+		}
+	}
 }

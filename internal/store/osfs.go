@@ -1,9 +1,12 @@
 package store
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // OS is the operating system's file system.
@@ -15,22 +18,35 @@ type osFS struct{}
 const filePerm = 0o644
 
 func (osFS) MkdirAll(dir string) error {
-	var made []string
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := os.Stat(d); err == nil || d == filepath.Dir(d) {
-			break
+	unsure, found := unsureNames(dir)
+	// From the top, each durable before the next is made: then only the last
+	// one found can be unsure.
+	for _, d := range slices.Backward(unsure) {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
 		}
-		made = append(made, d)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, d := range made {
-		if err := syncDir(filepath.Dir(d)); err != nil {
+		err := syncDir(filepath.Dir(d))
+		if d == found && errors.Is(err, fs.ErrPermission) {
+			continue // it lies where we may not read, so that somebody else made it
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unsureNames are the directories of a path that may be gone after a power
+// failure: those still to be made, and the one above them that is found,
+// which a process may have made that was killed before its sync.
+func unsureNames(dir string) (unsure []string, found string) {
+	for d := filepath.Clean(dir); d != filepath.Dir(d) && d != "."; d = filepath.Dir(d) {
+		unsure = append(unsure, d)
+		if _, err := os.Stat(d); err == nil {
+			return unsure, d
+		}
+	}
+	return unsure, ""
 }
 
 func (osFS) ReadDir(dir string) ([]FileInfo, error) {

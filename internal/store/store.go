@@ -129,13 +129,13 @@ func (s *Store) dirs() []string {
 	return []string{s.snapDir, s.logDir}
 }
 
+// makeDir makes a directory, or makes sure of one that is there: what is
+// written into it is no more durable than its name.
 func (s *Store) makeDir(dir string) error {
 	info, err := s.fs.Stat(dir)
 	switch {
 	case err == nil && !info.Dir:
 		return &LayoutError{dir, "is a file", "move it away"}
-	case err == nil:
-		return nil
 	case errors.Is(err, fs.ErrNotExist) && s.opts.NoDirCreate:
 		return &LayoutError{dir, "is missing, and zookeeper.datadir.autocreate is false", "make it, or allow it to be made"}
 	}

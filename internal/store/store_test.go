@@ -113,6 +113,31 @@ func TestMixedDirectories(t *testing.T) {
 	}
 }
 
+// madeSure counts how often a directory was made, or made sure of.
+type madeSure struct {
+	*Mem
+	times map[string]int
+}
+
+func (f *madeSure) MkdirAll(dir string) error {
+	f.times[dir]++
+	return f.Mem.MkdirAll(dir)
+}
+
+// Directories that are there may not be durable: every start makes sure of
+// both, also where it may make none.
+func TestOpenMakesSureOfDirectories(t *testing.T) {
+	f := &madeSure{NewMem(1), map[string]int{}}
+	o := Options{DataDir: "/data", LogDir: "/log"}
+	for n := 1; n <= 3; n++ {
+		must(t, open(t, f, o).Close())
+		if len(f.times) != 2 || f.times["/data/version-2"] != n || f.times["/log/version-2"] != n {
+			t.Errorf("start %d: %v", n, f.times)
+		}
+		o.NoDirCreate = true
+	}
+}
+
 // Where directories must not be made, a missing one is an error.
 func TestNoDirCreate(t *testing.T) {
 	var layout *LayoutError
