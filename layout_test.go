@@ -40,6 +40,7 @@ var plan = map[string]room{
 	"internal/ensemble":   {floor: 1, pure: true},
 	"internal/transcript": {floor: 1}, // for tests
 	"internal/metrics":    {floor: 1, libraries: prometheus},
+	"internal/local":      {floor: 1},
 	"internal/guard":      {floor: 1, libraries: sys},
 	"internal/config":     {floor: 2, rooms: "internal/ensemble"},
 	"internal/election":   {floor: 2, rooms: "wire internal/ensemble", pure: true},

@@ -1,0 +1,154 @@
+package local
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Program makes the command line that serves with a zoo.cfg and ends when its
+// standard input does.
+type Program func(config string) *exec.Cmd
+
+// server is one server; proc is its process, nil while there is none.
+type server struct {
+	id                  int
+	dir, config, client string
+	proc                *process
+}
+
+// process is a running server.
+type process struct {
+	cmd   *exec.Cmd
+	alive io.Closer     // its standard input
+	ended chan struct{} // closed when it has ended
+	err   error         // how, read after ended
+}
+
+// manager starts and ends the processes.
+type manager struct {
+	mu sync.Mutex
+}
+
+// Start starts the process of a server. Each line of its log goes to line, one
+// call at a time for each server. An error if it runs already.
+func (e *Ensemble) Start(id int, program Program, line func(id int, text string)) error {
+	s := e.servers[id-1]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s.proc != nil {
+		return fmt.Errorf("server %d runs already", id)
+	}
+	cmd := program(s.config)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("server %d cannot be started: %w", id, err)
+	}
+	p := &process{cmd: cmd, alive: alive, ended: make(chan struct{})}
+	s.proc = p
+	go e.watch(s, p, log, line)
+	return nil
+}
+
+// watch passes the log on until the process has ended.
+func (e *Ensemble) watch(s *server, p *process, log io.Reader, line func(int, string)) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line(s.id, lines.Text())
+	}
+	_, _ = io.Copy(io.Discard, log) // a line too long ends the scanner, not the process
+	p.err = p.cmd.Wait()
+	e.mu.Lock()
+	s.proc = nil
+	e.mu.Unlock()
+	close(p.ended)
+}
+
+// process is the one of a server, nil if it does not run.
+func (e *Ensemble) process(id int) *process {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.servers[id-1].proc
+}
+
+// Running reports whether a server's process runs.
+func (e *Ensemble) Running(id int) bool { return e.process(id) != nil }
+
+// PID is the number of a server's process, 0 if it does not run.
+func (e *Ensemble) PID(id int) int {
+	if p := e.process(id); p != nil {
+		return p.cmd.Process.Pid
+	}
+	return 0
+}
+
+// Ended is closed when the process that a server has now ends; nil if it has
+// none.
+func (e *Ensemble) Ended(id int) <-chan struct{} {
+	if p := e.process(id); p != nil {
+		return p.ended
+	}
+	return nil
+}
+
+// Signal sends a signal to a server's process.
+func (e *Ensemble) Signal(id int, sig os.Signal) error {
+	p := e.process(id)
+	if p == nil {
+		return fmt.Errorf("server %d does not run", id)
+	}
+	return p.cmd.Process.Signal(sig)
+}
+
+// Kill ends a server as kill -9 does, and waits for its end.
+func (e *Ensemble) Kill(id int) error {
+	p := e.process(id)
+	if p == nil {
+		return fmt.Errorf("server %d does not run", id)
+	}
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.ended
+	return nil
+}
+
+// Stop ends all servers, cleanly, and kills what has not ended within patience.
+func (e *Ensemble) Stop(patience time.Duration) {
+	var all []*process
+	for id := range e.servers {
+		if p := e.process(id + 1); p != nil {
+			_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+			all = append(all, p)
+		}
+	}
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	late := false
+	for _, p := range all {
+		if !late {
+			select {
+			case <-p.ended:
+				continue
+			case <-limit.C:
+				late = true
+			}
+		}
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
