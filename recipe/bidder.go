@@ -85,7 +85,7 @@ func (b *bidder) campaign(ctx context.Context, start func(context.Context) *term
 func (b *bidder) prepare() *term {
 	cfg := b.cfg
 	rand.Read(cfg.Nonce[:])
-	return newTerm(b, cfg, claim.NewElection(cfg))
+	return newTerm(b, cfg, claim.NewLine(cfg))
 }
 
 // lost is the end of a term or a campaign.

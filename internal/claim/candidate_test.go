@@ -10,11 +10,43 @@ import (
 	"bellwether/wire"
 )
 
-// candidate is a client of the model with one Election at a time.
+// machine is a state machine of the package.
+type machine interface {
+	Step(Moment, Event)
+	Ready() Ready
+	State() State
+	Left(Moment) time.Duration
+}
+
+// lines are the lines in which a state machine stands.
+func lines(m machine) []*Line {
+	switch m := m.(type) {
+	case *Line:
+		return []*Line{m}
+	case *Semaphore:
+		if m.lease != nil {
+			return []*Line{m.gate, m.lease}
+		}
+		return []*Line{m.gate}
+	}
+	panic("not in a line")
+}
+
+// outstanding reports whether a request has not been answered.
+func outstanding(m machine) bool {
+	if s, ok := m.(*Semaphore); ok {
+		return s.asked != nil
+	}
+	return m.(*Line).asked != nothing
+}
+
+// candidate is a client of the model with one bid at a time.
 type candidate struct {
 	id      int
-	e       *Election
+	e       machine
 	naming  Naming
+	rule    Rule
+	leases  int
 	session wire.SessionID // 0: none, or over and told so
 	at      *replica       // nil: no connection
 	inbox   []Event
@@ -28,6 +60,7 @@ type candidate struct {
 	keep    bool
 	paused  bool
 	woken   int
+	moved   int // woken at the gate
 
 	rate      float64       // of its clocks
 	origin    time.Duration // of the world's time, when they began to count
@@ -35,24 +68,44 @@ type candidate struct {
 	set       time.Duration // the wall clock was set by this
 }
 
-const modelParent = "/app/job"
+const (
+	modelParent = "/app/job"
+	modelGate   = "/app/gate"
+)
 
-func (w *world) join(naming Naming) *candidate {
-	c := &candidate{id: len(w.candidates), naming: naming, rate: 1 + float64(w.choose(11)-5)/1000}
+func (w *world) newNonce() Nonce {
+	w.nonce++
+	return Nonce{15: w.nonce, 0: byte(w.choose(256))}
+}
+
+func (w *world) join(naming Naming) *candidate { return w.joinAs(naming, Leadership, 0) }
+
+// joinAs adds a candidate for a lock, or for one of some leases.
+func (w *world) joinAs(naming Naming, rule Rule, leases int) *candidate {
+	c := &candidate{id: len(w.candidates), naming: naming, rule: rule, leases: leases, rate: 1 + float64(w.choose(11)-5)/1000}
 	c.origin = time.Duration(w.choose(3)) * 1000 * time.Second
 	w.candidates = append(w.candidates, c)
 	w.campaign(c)
 	return c
 }
 
-// campaign gives the candidate a new Election and, where needed, a session.
-func (w *world) campaign(c *candidate) {
-	w.nonce++
-	cfg := Config{Parent: modelParent, ID: fmt.Sprint("c", c.id), Naming: c.naming, Nonce: Nonce{15: w.nonce, 0: byte(w.choose(256))}, Leader: modelParent + "/LEADER"}
-	if c.naming == Plain {
+// campaign gives the candidate a new bid and, where needed, a session.
+func (w *world) campaign(c *candidate) { w.bid(c, false) }
+
+func (w *world) bid(c *candidate, try bool) {
+	cfg := Config{Parent: modelParent, ID: fmt.Sprint("c", c.id), Naming: c.naming, Nonce: w.newNonce(), Rule: c.rule, Leases: c.leases, Try: try}
+	switch {
+	case c.rule != Leadership:
+	case c.naming == Plain:
 		cfg.Leader = "/app/elsewhere/LEADER"
+	default:
+		cfg.Leader = modelParent + "/LEADER"
 	}
-	c.e, c.req, c.results, c.wake, c.keep = NewElection(cfg), nil, nil, 0, false
+	c.e, c.req, c.results, c.wake, c.keep = machine(NewLine(cfg)), nil, nil, 0, false
+	if c.rule == Leases {
+		gate := Config{Parent: modelGate, ID: cfg.ID, Nonce: w.newNonce(), Rule: Exclusive, Try: try}
+		c.e = NewSemaphore(gate, cfg)
+	}
 	c.inbox = slices.DeleteFunc(c.inbox, func(ev Event) bool { _, old := ev.(Reply); return old })
 	if c.session == 0 {
 		c.inbox, c.watches, c.at = nil, map[string]bool{}, nil
@@ -103,7 +156,7 @@ func (w *world) connect(c *candidate, r *replica) {
 	c.at = r
 	c.inbox = append(c.inbox, w.attached(c))
 	for p := range c.watches {
-		if r.tree[p] == nil {
+		if r.tree[p] == nil || w.changedBelow(r, p, c.seen) {
 			c.inbox = append(c.inbox, Fired{p})
 		} else {
 			r.watch(p, c)
@@ -134,7 +187,7 @@ func (w *world) cut(c *candidate) {
 	}
 	c.at = nil
 	answered := slices.ContainsFunc(c.inbox, func(e Event) bool { _, ok := e.(Reply); return ok })
-	if c.e.asked != nothing && !answered {
+	if outstanding(c.e) && !answered {
 		w.lose(c, c.results)
 	}
 	c.inbox = append(c.inbox, Disconnected{})
@@ -148,7 +201,7 @@ func (w *world) lose(c *candidate, got []Result) {
 	for len(res) < len(req.Ops) {
 		err := error(wire.ErrConnectionLoss)
 		switch op := req.Ops[len(res)]; {
-		case op.Kind == OpWatch, op.Kind == OpUnwatch:
+		case op.Kind == OpWatch, op.Kind == OpWatchAll, op.Kind == OpUnwatch:
 			delete(c.watches, op.Path) // the client knows of none without the reply
 		case op.Kind == OpCreate && w.broken.lostIsFailure:
 			err = wire.ErrNoNode // "not made, the parent is to be seen to"
@@ -206,7 +259,7 @@ func (w *world) carryOut(c *candidate, op Op) Result {
 		}
 	default:
 		res := r.read(op)
-		if op.Kind == OpWatch && res.Err == nil {
+		if (op.Kind == OpWatch || op.Kind == OpWatchAll) && res.Err == nil {
 			c.watches[op.Path] = true
 			r.watch(op.Path, c)
 		}
@@ -267,11 +320,15 @@ func (w *world) step(c *candidate, ev Event) {
 	}
 	for _, h := range rd.Happenings {
 		w.tellf("c%d %v", c.id, h)
-		switch h.(type) {
+		switch h := h.(type) {
 		case Leads:
 			w.leads(c)
 		case Woken:
 			c.woken++
+		case AtGate:
+			if _, ok := h.Happening.(Woken); ok {
+				c.moved++
+			}
 		}
 	}
 	if rd.Request != nil {
@@ -290,21 +347,52 @@ func (w *world) leads(c *candidate) {
 		b, _ := ParseBid(s.Bid)
 		token = wire.Zxid(b.Seq) + 1
 	}
-	if token <= w.newest {
-		w.violated("c%d leads with token %v after %v", c.id, token, w.newest)
+	if oldest := w.outdated(c.rule); token <= oldest {
+		w.violated("c%d leads with token %v after %v", c.id, token, oldest)
 	}
-	w.newest = token
-	w.handles = append(w.handles, handle{modelParent + "/" + s.Bid, token})
-	n := w.leader[modelParent+"/"+s.Bid]
-	switch all := w.bids(); {
+	w.newest = max(w.newest, token)
+	if c.rule != Shared {
+		w.newestAlone = max(w.newestAlone, token)
+	}
+	p := modelParent + "/" + s.Bid
+	w.handles = append(w.handles, handle{p, token, c.rule})
+	switch n := w.leader[p]; {
 	case n == nil:
 		w.violated("c%d leads without a bid", c.id)
 	case n.owner != c.session:
 		w.violated("c%d leads with a bid of session %v, not %v", c.id, n.owner, c.session)
-	case path.Base(all[0]) != s.Bid:
-		w.violated("c%d leads with %s behind %s", c.id, s.Bid, all[0])
+	case !c.mayHold(w.ahead(c, s.Bid)):
+		w.violated("c%d leads with %s behind %q", c.id, s.Bid, w.ahead(c, s.Bid))
 	}
 }
+
+// outdated is the newest token that a handle under a rule must exceed.
+func (w *world) outdated(r Rule) wire.Zxid {
+	switch r {
+	case Shared:
+		return w.newestAlone
+	case Leases:
+		return 0
+	}
+	return w.newest
+}
+
+// ahead are the bids ahead that are in the way of one.
+func (w *world) ahead(c *candidate, bid string) []string {
+	var names []string
+	for _, p := range w.bids() {
+		name := path.Base(p)
+		if name == bid {
+			break
+		}
+		if b, _ := ParseBid(name); c.rule != Shared || !b.Naming.shared() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (c *candidate) mayHold(ahead []string) bool { return len(ahead) < max(c.leases, 1) }
 
 // left is how long the handle's deadline is away, as anybody beside the
 // candidate would read it off its clock now.

@@ -123,24 +123,27 @@ func (w *world) guardedWrite() {
 	if !w.broken.noGuard {
 		res = w.write(0, Op{Kind: OpMulti, Ops: []Op{{Kind: OpCheck, Path: h.bid, Version: AnyVersion}}})
 	}
-	if res.Err == nil && h.token < w.newest {
-		w.violated("guarded write of token %v went through after %v led", h.token, w.newest)
+	if oldest := w.outdated(h.rule); res.Err == nil && h.token < oldest {
+		w.violated("guarded write of token %v went through after %v led", h.token, oldest)
 	}
 }
 
 // check looks for what must never be, at any instant.
 func (w *world) check() {
-	holders := 0
+	var holders [Leases + 1]int
+	leases := 0
 	for _, c := range w.candidates {
 		if w.left(c) > 0 {
-			holders++
+			holders[c.rule]++
+			leases = c.leases
 		}
 	}
-	if holders > 1 {
-		w.violated("%d deadlines are unexpired", holders)
+	alone := holders[Leadership] + holders[Exclusive]
+	if alone > 1 || alone > 0 && holders[Shared] > 0 || holders[Leases] > leases {
+		w.violated("%d deadlines of %v are unexpired", alone, holders)
 	}
 	for p, n := range w.leader {
-		if _, err := ParseBid(path.Base(p)); err == nil && n.owner != 0 {
+		if isBid(p) && n.owner != 0 {
 			w.checkKnown(p, n)
 		}
 	}
@@ -150,12 +153,15 @@ func (w *world) check() {
 // in doubt about anything, knows nothing of: it would lead and nobody act.
 func (w *world) checkKnown(p string, n *node) {
 	for _, c := range w.candidates {
-		e := c.e
 		if c.session != n.owner || w.sessions[n.owner] == nil {
 			continue
 		}
-		busy := c.req != nil || len(c.inbox) > 0 || e.asked != nothing || e.doubtful || len(e.probes) > 0
-		if !busy && c.at != nil && e.own.Name != path.Base(p) {
+		busy, known := c.req != nil || len(c.inbox) > 0 || outstanding(c.e), false
+		for _, l := range lines(c.e) {
+			busy = busy || l.asked != nothing || l.doubtful || len(l.probes) > 0
+			known = known || l.own.Name == path.Base(p)
+		}
+		if !busy && c.at != nil && !known {
 			w.violated("%s is an orphan of c%d", p, c.id)
 		}
 	}
@@ -231,7 +237,7 @@ func (w *world) checkProgress() {
 			continue
 		case Leading:
 			leading++
-			if n := w.leader[c.e.cfg.Leader]; n == nil || !strings.Contains(n.data, s.Bid) {
+			if n := w.leader[lines(c.e)[0].cfg.Leader]; n == nil || !strings.Contains(n.data, s.Bid) {
 				w.violated("LEADER does not name c%d", c.id)
 			}
 		}

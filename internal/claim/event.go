@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// Event is what happens to an Election: one of the types below.
+// Event is what happens to a Line: one of the types below.
 type Event interface{ event() }
 
 // Attached: the client is connected with this session, for the first time or
@@ -68,15 +68,15 @@ type Ready struct {
 	Happenings []Happening
 }
 
-// Phase is the part of its life an Election is in.
+// Phase is the part of its life a Line is in.
 type Phase uint8
 
 // The phases, in their order. A phase may be left out but none comes back.
 const (
 	Joining  Phase = iota // until the bid stands
 	Standing              // the bid stands, in line or first without proof
-	Leading
-	Leaving // no leader any more; removing the bid
+	Leading               // its term: leading, or holding what the line is for
+	Leaving               // the term, or the wish for one, is over; removing the bid
 	Done
 )
 
@@ -84,7 +84,7 @@ var phaseNames = [...]string{"joining", "standing", "leading", "leaving", "done"
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Reason is why an Election ended.
+// Reason is why a Line ended.
 type Reason uint8
 
 // The reasons.
@@ -95,10 +95,12 @@ const (
 	SessionClosed         // the client was closed
 	BidGone               // somebody else deleted the bid
 	Refused               // the server does not allow what the recipe needs
+	Occupied              // others are in the way, and it was only to be tried
 )
 
 var reasonNames = [...]string{"", "resigned", "no proof in time that the session lives", "session expired",
-	"client closed", "bid deleted by somebody else", "refused"}
+	"client closed", "bid deleted by somebody else", "refused",
+	"others are in the way"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
@@ -107,12 +109,12 @@ func (r Reason) String() string {
 	return "reason " + strconv.Itoa(int(r))
 }
 
-// State is how an Election stands.
+// State is how a Line stands.
 type State struct {
 	Phase Phase
 	Bid   string // name; empty while not known
-	// For is the bid that is watched and ForID its owner's id; Ahead is how
-	// many bids preceded at the last look.
+	// For is the bid that is watched, if it is one, and ForID its owner's id;
+	// Ahead is how many bids were in the way at the last look.
 	For, ForID string
 	Ahead      int
 	Token      wire.Zxid // the bid's czxid, 0 while not known

@@ -18,7 +18,8 @@ type Joined struct {
 	Found bool
 }
 
-// Waiting: Ahead bids precede, the nearest of which is watched.
+// Waiting: Ahead bids are in the way, the nearest of which is watched; where
+// any will do, For is empty.
 type Waiting struct {
 	Bid   string
 	For   string
@@ -26,18 +27,21 @@ type Waiting struct {
 	Ahead int
 }
 
-// Woken: the watched bid changed, which means to look again.
+// Woken: the watched bid, or one of the leases, changed, which means to look
+// again.
 type Woken struct{ Bid, By string }
 
 // First: no bid precedes, but the session is not proven alive yet.
 type First struct{ Bid string }
 
-// Leads: a term began. Proof is nil when its deadline is proven.
+// Leads: a term began, of a leader or a holder. Proof is nil when its
+// deadline is proven.
 type Leads struct {
 	Bid   string
 	Token wire.Zxid
 	Left  time.Duration
 	Proof error
+	Rule  Rule
 }
 
 // Published: LEADER names this bid.
@@ -55,6 +59,7 @@ type Ended struct {
 	Led    bool
 	Reason Reason
 	Err    error
+	Rule   Rule
 }
 
 // Left: the bid is gone. Err is set when it could not be removed and stays
@@ -72,18 +77,26 @@ func (h Joined) String() string {
 }
 
 func (h Waiting) String() string {
+	if h.For == "" {
+		return fmt.Sprintf("bid %s waits for a lease, %d ahead", h.Bid, h.Ahead)
+	}
 	return fmt.Sprintf("bid %s waits for %s of %q, %d ahead", h.Bid, h.For, h.ForID, h.Ahead)
 }
 
-func (h Woken) String() string { return fmt.Sprintf("bid %s woken by %s", h.Bid, h.By) }
+func (h Woken) String() string {
+	if h.By == "" {
+		return fmt.Sprintf("bid %s woken by a lease", h.Bid)
+	}
+	return fmt.Sprintf("bid %s woken by %s", h.Bid, h.By)
+}
 
 func (h First) String() string { return fmt.Sprintf("bid %s is first, session not yet proven", h.Bid) }
 
 func (h Leads) String() string {
 	if h.Proof != nil {
-		return fmt.Sprintf("bid %s leads, token %v, without proof: %v", h.Bid, h.Token, h.Proof)
+		return fmt.Sprintf("bid %s %s, token %v, without proof: %v", h.Bid, h.Rule.verb(), h.Token, h.Proof)
 	}
-	return fmt.Sprintf("bid %s leads, token %v, proven for %v", h.Bid, h.Token, h.Left)
+	return fmt.Sprintf("bid %s %s, token %v, proven for %v", h.Bid, h.Rule.verb(), h.Token, h.Left)
 }
 
 func (h Published) String() string { return fmt.Sprintf("bid %s published at %s", h.Bid, h.Path) }
@@ -96,7 +109,7 @@ func (h Ended) String() string {
 	what := "claim given up before its bid stood"
 	switch {
 	case h.Led:
-		what = "bid " + h.Bid + " leads no more"
+		what = "bid " + h.Bid + " " + h.Rule.verb() + " no more"
 	case h.Bid != "":
 		what = "bid " + h.Bid + " gives up waiting"
 	}
@@ -112,3 +125,8 @@ func (h Left) String() string {
 	}
 	return fmt.Sprintf("bid %s gone", h.Bid)
 }
+
+// AtGate is what happens at the gate of a [Semaphore].
+type AtGate struct{ Happening }
+
+func (h AtGate) String() string { return "gate: " + h.Happening.String() }

@@ -14,24 +14,24 @@ const probeMax = 64
 
 // planJoin makes the bid. After a lost reply it is searched for first: a bid
 // that nobody knows of would stand in the way of all others.
-func (e *Election) planJoin() {
+func (l *Line) planJoin() {
 	switch {
-	case len(e.probes) > 0:
-		e.ask(stepProbe, e.gets(e.probes[:min(len(e.probes), probeMax)])...)
-	case e.doubtful:
-		e.ask(stepFind, Op{Kind: OpSync, Path: e.cfg.Parent}, Op{Kind: OpList, Path: e.cfg.Parent})
+	case len(l.probes) > 0:
+		l.ask(stepProbe, l.gets(l.probes[:min(len(l.probes), probeMax)])...)
+	case l.doubtful:
+		l.ask(stepFind, Op{Kind: OpSync, Path: l.cfg.Parent}, Op{Kind: OpList, Path: l.cfg.Parent})
 	default:
-		e.ask(stepCreate, Op{Kind: OpCreate, Path: e.path(e.cfg.Naming.Prefix(e.cfg.Nonce)), Data: e.data(), Sequential: true})
+		l.ask(stepCreate, Op{Kind: OpCreate, Path: l.path(l.cfg.Naming.Prefix(l.cfg.Nonce)), Data: l.data(), Sequential: l.cfg.Naming != KazooLease})
 	}
 }
 
 // data is the bid's content: the id, and for names without a nonce the nonce
 // in a line of its own.
-func (e *Election) data() []byte {
-	if e.cfg.Naming == Plain {
-		return []byte(e.cfg.ID + "\n" + e.cfg.Nonce.String())
+func (l *Line) data() []byte {
+	if l.cfg.Naming == Plain {
+		return []byte(l.cfg.ID + "\n" + l.cfg.Nonce.String())
 	}
-	return []byte(e.cfg.ID)
+	return []byte(l.cfg.ID)
 }
 
 // BidID is the candidate's id in a bid's data, of ours or another library.
@@ -44,79 +44,79 @@ func BidID(naming Naming, data []byte) string {
 	return string(data)
 }
 
-func (e *Election) gets(names []string) []Op {
+func (l *Line) gets(names []string) []Op {
 	ops := make([]Op, len(names))
 	for i, name := range names {
-		ops[i] = Op{Kind: OpGet, Path: e.path(name)}
+		ops[i] = Op{Kind: OpGet, Path: l.path(name)}
 	}
 	return ops
 }
 
-func (e *Election) tookCreate(r Result) {
+func (l *Line) tookCreate(r Result) {
 	switch {
 	case r.Err == nil:
-		e.adopt(r.Path[strings.LastIndexByte(r.Path, '/')+1:], false)
+		l.adopt(r.Path[strings.LastIndexByte(r.Path, '/')+1:], false)
 	case errors.Is(r.Err, wire.ErrNoNode):
-		if e.phase == Joining {
-			e.ask(stepParents, Op{Kind: OpParents, Path: e.cfg.Parent})
+		if l.phase == Joining {
+			l.ask(stepParents, Op{Kind: OpParents, Path: l.cfg.Parent})
 		}
 	default:
-		e.end(Refused, r.Err)
+		l.end(Refused, r.Err)
 	}
 }
 
-func (e *Election) tookParents(r Result) {
+func (l *Line) tookParents(r Result) {
 	if r.Err != nil {
-		e.end(Refused, r.Err)
+		l.end(Refused, r.Err)
 	}
 }
 
 // tookFind lists what may be the bid whose reply was lost.
-func (e *Election) tookFind(list Result) {
-	e.doubtful = false
+func (l *Line) tookFind(list Result) {
+	l.doubtful = false
 	switch {
 	case errors.Is(list.Err, wire.ErrNoNode): // no parent, so no bid
 	case list.Err != nil:
-		e.end(Refused, list.Err)
+		l.end(Refused, list.Err)
 	default:
-		prefix := e.cfg.Naming.Prefix(e.cfg.Nonce)
-		for _, b := range ParseBids(list.Names) {
-			if b.Naming == e.cfg.Naming && strings.HasPrefix(b.Name, prefix) {
-				e.probes = append(e.probes, b.Name)
+		prefix := l.cfg.Naming.Prefix(l.cfg.Nonce)
+		for _, b := range l.cfg.Naming.bids(list.Names) {
+			if b.Naming == l.cfg.Naming && strings.HasPrefix(b.Name, prefix) {
+				l.probes = append(l.probes, b.Name)
 			}
 		}
-		slices.Reverse(e.probes) // the newest is the likeliest
+		slices.Reverse(l.probes) // the newest is the likeliest
 	}
 }
 
 // tookProbe compares owner and, where the name carries no nonce, content.
-func (e *Election) tookProbe(res []Result) {
-	names := e.probes
-	e.probes = e.probes[len(res):]
+func (l *Line) tookProbe(res []Result) {
+	names := l.probes
+	l.probes = l.probes[len(res):]
 	for i, r := range res {
 		switch {
 		case errors.Is(r.Err, wire.ErrNoNode):
 		case r.Err != nil:
-			e.end(Refused, r.Err)
+			l.end(Refused, r.Err)
 			return
-		case r.Stat.EphemeralOwner == e.session && string(r.Data) == string(e.data()):
-			e.probes = nil
-			e.adopt(names[i], true)
+		case r.Stat.EphemeralOwner == l.session && string(r.Data) == string(l.data()):
+			l.probes = nil
+			l.adopt(names[i], true)
 			return
 		}
 	}
 }
 
 // adopt takes a bid as the own one.
-func (e *Election) adopt(name string, found bool) {
-	bid, err := ParseBid(name)
-	e.own = bid
-	e.own.Name = name // if only to be removed
-	e.tell(Joined{name, found})
+func (l *Line) adopt(name string, found bool) {
+	bid, err := l.cfg.Naming.parse(name)
+	l.own = bid
+	l.own.Name = name // if only to be removed
+	l.tell(Joined{name, found})
 	if err != nil {
-		e.end(Refused, err)
+		l.end(Refused, err)
 	}
-	if e.phase == Joining {
-		e.phase, e.look = Standing, true
+	if l.phase == Joining {
+		l.phase, l.look = Standing, true
 	}
 }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"slices"
 
 	"bellwether/wire"
 )
@@ -9,60 +10,91 @@ import (
 // planLook looks who is ahead and watches the nearest one. The sync, and the
 // look at the own bid's owner, keep a new session from believing in a bid of
 // the one before it (CURATOR-604).
-func (e *Election) planLook() {
+func (l *Line) planLook() {
 	switch {
-	case e.look:
-		parent := e.cfg.Parent
-		e.ask(stepLook, Op{Kind: OpSync, Path: parent}, Op{Kind: OpList, Path: parent}, Op{Kind: OpGet, Path: e.path(e.own.Name)})
-	case e.exact:
-		names := make([]string, len(e.others))
-		for i, b := range e.others {
+	case l.look:
+		parent := l.cfg.Parent
+		l.ask(stepLook, Op{Kind: OpSync, Path: parent}, Op{Kind: OpList, Path: parent}, Op{Kind: OpGet, Path: l.path(l.own.Name)})
+	case l.exact:
+		names := make([]string, len(l.others))
+		for i, b := range l.others {
 			names[i] = b.Name
 		}
-		e.ask(stepStat, e.gets(names)...)
-	case e.watched != "" && e.watched != e.next:
-		e.planUnwatch()
-	case e.next != "" && e.watched == "":
-		e.ask(stepWatch, Op{Kind: OpWatch, Path: e.path(e.next)})
+		l.ask(stepStat, l.gets(names)...)
+	case l.watched != "" && l.watched != l.next:
+		l.planUnwatch()
+	case l.next != "" && l.watched == "":
+		l.planWatch()
 	}
+}
+
+// anyLease stands for the watch on all children, as the name of no bid.
+const anyLease = "/"
+
+// planWatch watches what is in the way. Who only tries looks at it, lest it
+// be something that is no bid.
+func (l *Line) planWatch() {
+	switch path := l.watchPath(l.next); {
+	case l.next == anyLease:
+		l.ask(stepWatchAll, Op{Kind: OpWatchAll, Path: path})
+	case l.cfg.Try:
+		l.ask(stepWatch, Op{Kind: OpGet, Path: path})
+	default:
+		l.ask(stepWatch, Op{Kind: OpWatch, Path: path})
+	}
+}
+
+// watchPath is the path at which the watch for a bid, or any lease, is set.
+func (l *Line) watchPath(name string) string {
+	if name == anyLease {
+		return l.cfg.Parent
+	}
+	return l.path(name)
 }
 
 // planUnwatch gives up a watch that is of no use any more. Left in place it
 // would cost one more event when that bid goes.
-func (e *Election) planUnwatch() {
-	e.ask(stepUnwatch, Op{Kind: OpUnwatch, Path: e.path(e.watched)})
+func (l *Line) planUnwatch() {
+	l.ask(stepUnwatch, Op{Kind: OpUnwatch, Path: l.watchPath(l.watched)})
 }
 
-func (e *Election) tookLook(list, own Result) {
-	if e.phase != Standing || !e.stands(own) || e.refusedBy(list) {
+func (l *Line) tookLook(list, own Result) {
+	if l.phase != Standing || !l.stands(own) || l.refusedBy(list) {
 		return
 	}
-	e.token = own.Stat.Czxid
-	bids := ParseBids(list.Names)
+	l.token = own.Stat.Czxid
+	l.look = !l.compare(list.Names)
+	if l.look {
+		l.pause.extend(l.now) // a server that is behind in spite of the sync
+	}
+}
+
+// compare draws the conclusion from a list of the children, as far as their
+// names allow it. It reports whether the own bid is among them.
+func (l *Line) compare(children []string) bool {
+	bids := l.cfg.Naming.bids(children)
 	seen := false
-	e.others = e.others[:0]
+	l.others = l.others[:0]
 	for _, b := range bids {
-		if b.Name == e.own.Name {
+		if b.Name == l.own.Name {
 			seen = true
 		} else {
-			e.others = append(e.others, b)
+			l.others = append(l.others, b)
 		}
 	}
 	if !seen {
-		e.pause.extend(e.now) // a server that is behind in spite of the sync
-		return
+		return false
 	}
-	e.look = false
-	if e.exact = wornOut(bids) && len(e.others) > 0; e.exact {
-		return
+	if l.exact = wornOut(bids) && len(l.others) > 0; !l.exact {
+		l.settle(preceding(l.others, l.own, l.skip))
 	}
-	e.settle(preceding(e.others, e.own, e.skip))
+	return true
 }
 
 // tookStat orders the bids by czxid.
-func (e *Election) tookStat(res []Result) {
-	e.exact = false
-	if e.phase != Standing {
+func (l *Line) tookStat(res []Result) {
+	l.exact = false
+	if l.phase != Standing {
 		return
 	}
 	var ahead []Bid
@@ -71,75 +103,114 @@ func (e *Election) tookStat(res []Result) {
 		if errors.Is(r.Err, wire.ErrNoNode) {
 			continue
 		}
-		if e.refusedBy(r) {
+		if l.refusedBy(r) {
 			return
 		}
-		if r.Stat.EphemeralOwner == 0 || r.Stat.Czxid >= e.token {
+		if r.Stat.EphemeralOwner == 0 || r.Stat.Czxid >= l.token {
 			continue
 		}
-		ahead = append(ahead, e.others[i])
+		ahead = append(ahead, l.others[i])
 		if last := len(ahead) - 1; r.Stat.Czxid > nearest {
 			nearest = r.Stat.Czxid
 		} else {
 			ahead[last], ahead[last-1] = ahead[last-1], ahead[last]
 		}
 	}
-	e.settle(ahead)
+	l.settle(ahead)
 }
 
 // settle draws the conclusion from the bids ahead, the nearest of them last.
-func (e *Election) settle(ahead []Bid) {
-	e.ahead, e.next, e.first = len(ahead), "", len(ahead) == 0
-	if e.first {
-		if e.left() <= 0 {
-			e.tell(First{e.own.Name})
+func (l *Line) settle(ahead []Bid) {
+	ahead = l.inTheWay(ahead)
+	l.ahead, l.next, l.first = len(ahead), "", len(ahead) == 0
+	if l.first {
+		if l.left() <= 0 {
+			l.tell(First{l.own.Name})
 		}
 		return
 	}
-	e.next = ahead[len(ahead)-1].Name
+	l.next = ahead[len(ahead)-1].Name
+	if l.cfg.Rule == Leases {
+		if l.next = anyLease; l.cfg.Try {
+			l.end(Occupied, nil)
+		}
+	}
 }
 
-func (e *Election) tookWatch(r Result) {
+// inTheWay are those of the bids ahead for which the bid has to wait.
+func (l *Line) inTheWay(ahead []Bid) []Bid {
+	switch l.cfg.Rule {
+	case Shared:
+		return slices.DeleteFunc(ahead, func(b Bid) bool { return b.Naming.shared() })
+	case Leases:
+		if len(ahead) < l.cfg.Leases {
+			return nil
+		}
+	}
+	return ahead
+}
+
+func (l *Line) tookWatch(r Result) {
 	switch {
 	case errors.Is(r.Err, wire.ErrNoNode): // gone in between
-		e.look = true
-	case e.refusedBy(r):
+		l.look = true
+	case l.refusedBy(r):
 	case r.Stat.EphemeralOwner == 0:
 		// Looks like a bid, but stays whoever leaves.
-		if e.skip == nil {
-			e.skip = map[string]bool{}
+		if l.skip == nil {
+			l.skip = map[string]bool{}
 		}
-		e.skip[e.next] = true
-		e.watched, e.next, e.look = e.next, "", true
-	case e.phase != Standing:
-		e.watched = e.next // to be given up
+		l.skip[l.next] = true
+		if !l.cfg.Try {
+			l.watched = l.next
+		}
+		l.next, l.look = "", true
+	case l.cfg.Try:
+		l.end(Occupied, nil)
+	case l.phase != Standing:
+		l.watched = l.next // to be given up
 	default:
-		e.watched = e.next
+		l.watched = l.next
 		naming := Foreign
-		if b, err := ParseBid(e.next); err == nil {
+		if b, err := ParseBid(l.next); err == nil {
 			naming = b.Naming
 		}
-		e.forID = BidID(naming, r.Data)
-		e.tell(Waiting{e.own.Name, e.watched, e.forID, e.ahead})
+		l.forID = BidID(naming, r.Data)
+		l.tell(Waiting{l.own.Name, l.watched, l.forID, l.ahead})
+	}
+}
+
+// tookWatchAll looks once more, as a lease may have become free in between.
+// Only one bid at a time waits in this way, see [Semaphore].
+func (l *Line) tookWatchAll(list Result) {
+	if l.refusedBy(list) {
+		return
+	}
+	l.watched = anyLease
+	if l.phase != Standing {
+		return // to be given up
+	}
+	if l.look = !l.compare(list.Names); l.next == anyLease {
+		l.tell(Waiting{Bid: l.own.Name, Ahead: l.ahead})
 	}
 }
 
 // stands checks a reading of the own bid; where it is gone or another
 // session's, the claim ends.
-func (e *Election) stands(r Result) bool {
+func (l *Line) stands(r Result) bool {
 	switch {
-	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != e.session:
-		e.end(BidGone, nil)
-		e.own = Bid{}
+	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != l.session:
+		l.end(BidGone, nil)
+		l.own = Bid{}
 		return false
 	}
-	return !e.refusedBy(r)
+	return !l.refusedBy(r)
 }
 
 // refusedBy ends the claim if the server refused.
-func (e *Election) refusedBy(r Result) bool {
+func (l *Line) refusedBy(r Result) bool {
 	if r.Err != nil {
-		e.end(Refused, r.Err)
+		l.end(Refused, r.Err)
 	}
 	return r.Err != nil
 }

@@ -83,8 +83,9 @@ type world struct {
 
 	candidates []*candidate
 	handles    []handle
-	newest     wire.Zxid // token of the newest handle
-	published  wire.Zxid // token in the last LEADER
+	newest      wire.Zxid // token of the newest handle
+	newestAlone wire.Zxid // of those that readers do not share
+	published   wire.Zxid // token in the last LEADER
 	events     int       // watch events sent
 	wrong      string    // the first rule broken
 	story      []string
@@ -94,6 +95,7 @@ type world struct {
 type handle struct {
 	bid   string
 	token wire.Zxid
+	rule  Rule
 }
 
 func newWorld(choose func(int) int, b broken) *world {
@@ -113,6 +115,14 @@ func (w *world) violated(format string, args ...any) {
 		w.wrong = fmt.Sprintf(format, args...)
 		w.tellf("WRONG: %s", w.wrong)
 	}
+}
+
+// changedBelow reports whether a replica knows of a change among the children
+// of a path that is later than z.
+func (w *world) changedBelow(r *replica, p string, z wire.Zxid) bool {
+	return slices.ContainsFunc(w.log[:r.applied], func(t txn) bool {
+		return t.zxid > z && slices.ContainsFunc(t.changes, func(c change) bool { return path.Dir(c.path) == p })
+	})
 }
 
 // write carries out one write at the leader, all of it or nothing.
@@ -226,15 +236,21 @@ func (w *world) apply(r *replica) {
 	for _, c := range t.changes {
 		if c.node == nil {
 			delete(r.tree, c.path)
-			for cand := range r.watches[c.path] {
-				w.events++
-				cand.inbox = append(cand.inbox, Fired{c.path})
-			}
-			delete(r.watches, c.path)
+			w.fire(r, c.path)
 		} else {
 			r.tree[c.path] = c.node
 		}
+		w.fire(r, path.Dir(c.path)) // which is watched for its children alone
 	}
+}
+
+// fire sends an event to who watches a path at this replica.
+func (w *world) fire(r *replica, p string) {
+	for cand := range r.watches[p] {
+		w.events++
+		cand.inbox = append(cand.inbox, Fired{p})
+	}
+	delete(r.watches, p)
 }
 
 func (w *world) catchUp(r *replica, z wire.Zxid) {
@@ -245,7 +261,7 @@ func (w *world) catchUp(r *replica, z wire.Zxid) {
 
 // read answers from what the replica has applied.
 func (r *replica) read(op Op) Result {
-	if op.Kind == OpList {
+	if op.Kind == OpList || op.Kind == OpWatchAll {
 		if r.tree[op.Path] == nil {
 			return Result{Err: wire.ErrNoNode}
 		}
@@ -296,13 +312,20 @@ func (w *world) newSession() *session {
 }
 
 // bids are the paths of all bids at the leader, oldest first.
-func (w *world) bids() []string {
+func (w *world) bids() []string { return w.bidsBelow(modelParent) }
+
+func (w *world) bidsBelow(parent string) []string {
 	var all []string
 	for p, n := range w.leader {
-		if _, err := ParseBid(path.Base(p)); err == nil && n.owner != 0 {
+		if isBid(p) && path.Dir(p) == parent && n.owner != 0 {
 			all = append(all, p)
 		}
 	}
 	slices.SortFunc(all, func(a, b string) int { return int(w.leader[a].czxid - w.leader[b].czxid) })
 	return all
+}
+
+func isBid(p string) bool {
+	_, err := ParseBid(path.Base(p))
+	return err == nil || isHex32(path.Base(p))
 }

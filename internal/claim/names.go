@@ -13,7 +13,7 @@ import (
 // other libraries look for their own pattern only.
 type Naming uint8
 
-// The namings. Each ends in the sequence number the server appends.
+// The namings. Each but the last ends in the sequence number the server appends.
 const (
 	Own          Naming = iota // <32 hex digits>-n_<seq>
 	Plain                      // n_<seq>, of Apache's LeaderElectionSupport
@@ -22,9 +22,16 @@ const (
 	KazooLock                  // <32 hex digits>__lock__<seq>, of kazoo's Lock and Election
 	GoZKLock                   // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock
 	Foreign                    // any other name that ends in a sequence number; never made by us
+	OwnRead                    // <32 hex digits>-r_<seq>, beside Own for writers
+	CuratorRead                // _c_<uuid>-__READ__<seq>, of Curator's InterProcessReadWriteLock
+	CuratorWrite               // _c_<uuid>-__WRIT__<seq>, of the same
+	KazooRead                  // <32 hex digits>__rlock__<seq>, of kazoo's ReadLock; its WriteLock's are KazooLock
+	CuratorLease               // _c_<uuid>-lease-<seq>, of Curator's InterProcessSemaphoreV2
+	KazooLease                 // <32 hex digits>, of kazoo's Semaphore
 )
 
-var namingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign"}
+var namingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign",
+	"own-read", "curator-read", "curator-write", "kazoo-read", "curator-lease", "kazoo-lease"}
 
 func (n Naming) String() string {
 	if int(n) < len(namingNames) {
@@ -61,8 +68,49 @@ func (n Naming) Prefix(nonce Nonce) string {
 		return nonce.String() + "__lock__"
 	case GoZKLock:
 		return "_c_" + nonce.String() + "-lock-"
+	case OwnRead:
+		return nonce.String() + "-r_"
+	case CuratorRead:
+		return "_c_" + nonce.uuid() + "-__READ__"
+	case CuratorWrite:
+		return "_c_" + nonce.uuid() + "-__WRIT__"
+	case KazooRead:
+		return nonce.String() + "__rlock__"
+	case CuratorLease:
+		return "_c_" + nonce.uuid() + "-lease-"
+	case KazooLease:
+		return nonce.String()
 	}
 	panic(fmt.Sprintf("claim: bids of naming %v are not made here", n))
+}
+
+// shared: bids of this naming are those of readers.
+func (n Naming) shared() bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
+
+// parse takes a child's name apart in a line of bids of this naming.
+func (n Naming) parse(name string) (Bid, error) {
+	switch {
+	case n != KazooLease:
+		return ParseBid(name)
+	case isHex32(name):
+		return Bid{Name: name, Naming: KazooLease}, nil
+	}
+	return Bid{}, errNoBid
+}
+
+// bids returns the bids among the children of a line of this naming. Those of
+// KazooLease all have the number 0, so that their czxids order them.
+func (n Naming) bids(children []string) []Bid {
+	if n != KazooLease {
+		return ParseBids(children)
+	}
+	var bids []Bid
+	for _, name := range children {
+		if b, err := n.parse(name); err == nil {
+			bids = append(bids, b)
+		}
+	}
+	return bids
 }
 
 // Bid is the name of a bid, taken apart.
@@ -111,6 +159,11 @@ var patterns = [...]struct {
 	{GoZKLock, "-lock-", func(s string) bool { return strings.HasPrefix(s, "_c_") && isHex32(s[3:]) }},
 	{CuratorLock, "lock-", func(s string) bool { return s == "" || isProtected(s, 36) }},
 	{KazooLock, "__lock__", isHex32},
+	{OwnRead, "-r_", isHex32},
+	{CuratorRead, "-__READ__", isCurator},
+	{CuratorWrite, "-__WRIT__", isCurator},
+	{KazooRead, "__rlock__", isHex32},
+	{CuratorLease, "-lease-", isCurator},
 }
 
 // isHex32 reports whether s is 32 lower-case hex digits.
@@ -131,6 +184,9 @@ func isHex32(s string) bool {
 func isProtected(s string, n int) bool {
 	return len(s) == n+4 && strings.HasPrefix(s, "_c_") && s[n+3] == '-'
 }
+
+// isCurator reports whether s is that prefix with a UUID, up to its last hyphen.
+func isCurator(s string) bool { return isProtected(s+"-", 36) }
 
 // parseSeq reads a sequence number exactly as servers write it, %010d of an
 // int32: ten digits, or a minus sign with nine or ten.

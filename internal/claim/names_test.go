@@ -34,7 +34,12 @@ func TestParseBid(t *testing.T) {
 		{"candidate-0000000016", Foreign, 16},
 		{"0000000017", Foreign, 17},
 		{"x-2147483648", Foreign, math.MinInt32}, // ten digits that are no int32
-		{hex32 + "__rlock__0000000018", Foreign, 18},
+		{hex32 + "__rlock__0000000018", KazooRead, 18},
+		{hex32 + "-r_0000000018", OwnRead, 18},
+		{"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__0000000018", CuratorRead, 18},
+		{"_c_01234567-89ab-cdef-0123-456789abcdef-__WRIT__0000000018", CuratorWrite, 18},
+		{"_c_01234567-89ab-cdef-0123-456789abcdef-lease-0000000018", CuratorLease, 18},
+		{"__READ__0000000018", Foreign, 18},
 		{strings.ToUpper(hex32) + "-n_0000000019", Foreign, 19},
 		{"n_00000000020", Foreign, 20}, // a sequential create of n_0
 	} {

@@ -11,19 +11,22 @@ type OpKind uint8
 
 // The kinds. Watch and Unwatch concern the client's session as well.
 const (
-	OpSync    OpKind = iota + 1 // bring the connected server up to date
-	OpParents                   // create Path and what is missing above it as persistent znodes; it may exist
-	OpCreate                    // create an ephemeral
-	OpList                      // the names of the children
-	OpGet                       // data and stat
-	OpWatch                     // data and stat, and a watch for the znode's deletion; no watch where there is none
-	OpUnwatch                   // give up the watch; never fails
-	OpDelete                    // delete, whatever the version unless it is given
-	OpCheck                     // in a multi alone: the znode exists
-	OpMulti                     // Ops, all or none
+	OpSync     OpKind = iota + 1 // bring the connected server up to date
+	OpParents                    // create Path and what is missing above it as persistent znodes; it may exist
+	OpCreate                     // create an ephemeral, unless Persistent
+	OpList                       // the names of the children
+	OpGet                        // data and stat
+	OpWatch                      // data and stat, and a watch for the znode's deletion; no watch where there is none
+	OpUnwatch                    // give up the watch; never fails
+	OpDelete                     // delete, whatever the version unless it is given
+	OpCheck                      // in a multi alone: the znode exists
+	OpMulti                      // Ops, all or none
+	OpWatchAll                   // the names of the children, and a watch for changes of them
+	OpSet                        // replace the data
+	OpAwait                      // data and stat, and a watch for any change, which stands where there is no znode too
 )
 
-var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi"}
+var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi", "set", "await"}
 
 func (k OpKind) String() string { return opNames[k] }
 
@@ -34,9 +37,10 @@ const AnyVersion = -1
 type Op struct {
 	Kind       OpKind
 	Path       string
-	Data       []byte // create
+	Data       []byte // create, set
 	Sequential bool   // create
-	Version    int32  // delete
+	Persistent bool   // create
+	Version    int32  // delete, set
 	Ops        []Op   // multi
 }
 

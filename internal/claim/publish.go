@@ -51,64 +51,64 @@ func (e *LeaderTaken) Error() string {
 
 // planLead publishes, and looks from time to time whether the bid stands.
 // Leading does not wait for either.
-func (e *Election) planLead() {
+func (l *Line) planLead() {
 	switch {
-	case e.watched != "":
-		e.planUnwatch()
-	case e.verify.over(e.now):
-		e.ask(stepVerify, Op{Kind: OpGet, Path: e.path(e.own.Name)})
-	case e.pub.pending(e.cfg.Leader) && e.pub.wait.over(e.now):
-		e.planPublish()
+	case l.watched != "":
+		l.planUnwatch()
+	case l.verify.over(l.now):
+		l.ask(stepVerify, Op{Kind: OpGet, Path: l.path(l.own.Name)})
+	case l.pub.pending(l.cfg.Leader) && l.pub.wait.over(l.now):
+		l.planPublish()
 	}
 }
 
 // planPublish is the next step towards a LEADER that names the own bid.
-func (e *Election) planPublish() {
-	notice := Notice{e.cfg.ID, e.own.Name, e.token}
-	check := Op{Kind: OpCheck, Path: e.path(e.own.Name), Version: AnyVersion}
-	create := Op{Kind: OpCreate, Path: e.cfg.Leader, Data: notice.Encode()}
-	switch e.pub.stage {
+func (l *Line) planPublish() {
+	notice := Notice{l.cfg.ID, l.own.Name, l.token}
+	check := Op{Kind: OpCheck, Path: l.path(l.own.Name), Version: AnyVersion}
+	create := Op{Kind: OpCreate, Path: l.cfg.Leader, Data: notice.Encode()}
+	switch l.pub.stage {
 	case unpublished:
-		e.ask(stepPublish, Op{Kind: OpMulti, Path: e.cfg.Leader, Ops: []Op{check, create}})
+		l.ask(stepPublish, Op{Kind: OpMulti, Path: l.cfg.Leader, Ops: []Op{check, create}})
 	case doubted:
-		e.ask(stepRead, Op{Kind: OpGet, Path: e.cfg.Leader})
+		l.ask(stepRead, Op{Kind: OpGet, Path: l.cfg.Leader})
 	case named:
-		e.ask(stepNamed, Op{Kind: OpSync, Path: e.cfg.Parent}, Op{Kind: OpGet, Path: e.path(e.pub.other)})
+		l.ask(stepNamed, Op{Kind: OpSync, Path: l.cfg.Parent}, Op{Kind: OpGet, Path: l.path(l.pub.other)})
 	case outlived:
-		remove := Op{Kind: OpDelete, Path: e.cfg.Leader, Version: e.pub.version}
-		e.ask(stepReplace, Op{Kind: OpMulti, Path: e.cfg.Leader, Ops: []Op{check, remove, create}})
+		remove := Op{Kind: OpDelete, Path: l.cfg.Leader, Version: l.pub.version}
+		l.ask(stepReplace, Op{Kind: OpMulti, Path: l.cfg.Leader, Ops: []Op{check, remove, create}})
 	}
 }
 
 // verifyEvery is how often a leader looks at its bid.
-func (e *Election) verifyEvery() time.Duration { return max(e.lease.Timeout/3, verifyMin) }
+func (l *Line) verifyEvery() time.Duration { return max(l.lease.Timeout/3, verifyMin) }
 
-func (e *Election) tookVerify(r Result) {
-	if e.stands(r) {
-		e.verify = timer{e.now, e.verifyEvery()}
+func (l *Line) tookVerify(r Result) {
+	if l.stands(r) {
+		l.verify = timer{l.now, l.verifyEvery()}
 	}
 }
 
 // tookPublish reads the outcome of either multi. Its first operation checks
 // the own bid, so a leader whose bid is gone cannot publish.
-func (e *Election) tookPublish(r Result) {
-	replacing := e.pub.stage == outlived
+func (l *Line) tookPublish(r Result) {
+	replacing := l.pub.stage == outlived
 	switch {
 	case r.Err == nil:
-		e.publishedAs(0)
+		l.publishedAs(0)
 	case r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
-		e.end(BidGone, nil)
-		e.own = Bid{}
+		l.end(BidGone, nil)
+		l.own = Bid{}
 	case errors.Is(r.Err, wire.ErrNodeExists):
-		e.pub.stage = doubted
+		l.pub.stage = doubted
 	case replacing && (errors.Is(r.Err, wire.ErrNoNode) || errors.Is(r.Err, wire.ErrBadVersion)):
-		e.pub.stage = unpublished
+		l.pub.stage = unpublished
 	case errors.Is(r.Err, wire.ErrNoNode): // LEADER lies elsewhere, and nothing is there yet
-		if e.phase == Leading {
-			e.ask(stepLeaderParents, Op{Kind: OpParents, Path: parentOf(e.cfg.Leader)})
+		if l.phase == Leading {
+			l.ask(stepLeaderParents, Op{Kind: OpParents, Path: parentOf(l.cfg.Leader)})
 		}
 	default:
-		e.postpone(r.Err)
+		l.postpone(r.Err)
 	}
 }
 
@@ -121,57 +121,57 @@ func parentOf(path string) string {
 }
 
 // tookRead tells whose LEADER is.
-func (e *Election) tookRead(r Result) {
+func (l *Line) tookRead(r Result) {
 	if errors.Is(r.Err, wire.ErrNoNode) {
-		e.pub.stage = unpublished
+		l.pub.stage = unpublished
 		return
 	}
 	if r.Err != nil {
-		e.postpone(r.Err)
+		l.postpone(r.Err)
 		return
 	}
 	notice, err := ParseNotice(r.Data)
 	owner := r.Stat.EphemeralOwner
 	switch {
 	case owner == 0:
-		e.postpone(&LeaderTaken{Path: e.cfg.Leader, Persistent: true})
+		l.postpone(&LeaderTaken{Path: l.cfg.Leader, Persistent: true})
 	case err != nil:
-		e.postpone(&LeaderTaken{Path: e.cfg.Leader})
-	case notice.Bid == e.own.Name && owner == e.session:
-		e.publishedAs(r.Stat.Version)
-	case notice.Bid == e.own.Name:
-		e.postpone(&LeaderTaken{Path: e.cfg.Leader})
+		l.postpone(&LeaderTaken{Path: l.cfg.Leader})
+	case notice.Bid == l.own.Name && owner == l.session:
+		l.publishedAs(r.Stat.Version)
+	case notice.Bid == l.own.Name:
+		l.postpone(&LeaderTaken{Path: l.cfg.Leader})
 	default:
-		e.pub.stage, e.pub.other, e.pub.version = named, notice.Bid, r.Stat.Version
+		l.pub.stage, l.pub.other, l.pub.version = named, notice.Bid, r.Stat.Version
 	}
 }
 
 // tookNamed tells whether the bid that LEADER names still stands.
-func (e *Election) tookNamed(sync, r Result) {
+func (l *Line) tookNamed(sync, r Result) {
 	switch {
 	case sync.Err != nil:
-		e.postpone(sync.Err)
+		l.postpone(sync.Err)
 	case errors.Is(r.Err, wire.ErrNoNode):
-		e.pub.stage = outlived
+		l.pub.stage = outlived
 	case r.Err != nil:
-		e.postpone(r.Err)
+		l.postpone(r.Err)
 	default:
-		e.postpone(&LeaderTaken{Path: e.cfg.Leader, Bid: e.pub.other})
+		l.postpone(&LeaderTaken{Path: l.cfg.Leader, Bid: l.pub.other})
 	}
 }
 
 // publishedAs takes note that LEADER, at this version, is ours.
-func (e *Election) publishedAs(version int32) {
-	e.pub = publication{stage: published, version: version}
-	if e.phase == Leading {
-		e.tell(Published{e.own.Name, e.cfg.Leader})
+func (l *Line) publishedAs(version int32) {
+	l.pub = publication{stage: published, version: version}
+	if l.phase == Leading {
+		l.tell(Published{l.own.Name, l.cfg.Leader})
 	}
 }
 
 // postpone waits, without a watch, and starts again.
-func (e *Election) postpone(err error) {
-	if e.phase == Leading && (e.pub.err == nil || e.pub.err.Error() != err.Error()) {
-		e.tell(Unpublished{e.own.Name, e.cfg.Leader, err})
+func (l *Line) postpone(err error) {
+	if l.phase == Leading && (l.pub.err == nil || l.pub.err.Error() != err.Error()) {
+		l.tell(Unpublished{l.own.Name, l.cfg.Leader, err})
 	}
-	e.pub = publication{stage: unpublished, wait: timer{e.now, publishPause}, err: err}
+	l.pub = publication{stage: unpublished, wait: timer{l.now, publishPause}, err: err}
 }

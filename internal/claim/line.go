@@ -1,0 +1,442 @@
+package claim
+
+import (
+	"strings"
+	"time"
+
+	"bellwether/wire"
+)
+
+// Times that are not the caller's to choose.
+const (
+	pauseMin     = 50 * time.Millisecond // after an operation that could not be carried out
+	pauseMax     = 2 * time.Second
+	publishPause = time.Second // between two looks at a LEADER that is in the way
+	verifyMin    = 100 * time.Millisecond
+)
+
+// Rule says which bids ahead keep a bid waiting.
+type Rule uint8
+
+// The rules. Bids behind never matter.
+const (
+	Leadership Rule = iota // any bid ahead; who has none leads
+	Exclusive              // any bid ahead; who has none holds
+	Shared                 // any bid ahead but those of readers
+	Leases                 // Config.Leases bids ahead
+)
+
+// verb is what a bid does in its term.
+func (r Rule) verb() string {
+	if r == Leadership {
+		return "leads"
+	}
+	return "holds"
+}
+
+// Config is what a Line is about. Nonce is the bid's own; the others are the
+// same for all bids of a recipe, but for Rule and Naming where readers and
+// writers meet.
+type Config struct {
+	Parent string // absolute path below which the bids stand
+	ID     string // who the candidate is, for others to read
+	Naming Naming
+	Nonce  Nonce  // random, never used before
+	Leader string // path of the LEADER znode; empty publishes nothing
+	Rule   Rule
+	Leases int  // under the rule of that name: how many may hold at once
+	Try    bool // give up, as Occupied, instead of waiting for others
+	// Margin is how long before its deadline a term ends, for work that takes
+	// time to stop.
+	Margin time.Duration
+}
+
+// Election is a Line under the rule Leadership, whose first publishes itself.
+type Election = Line
+
+// NewElection makes a candidate's bid. It waits for Attached.
+func NewElection(cfg Config) *Election { return NewLine(cfg) }
+
+// Line is one bid in a line of bids: for leadership, a lock, a lease. It has
+// at most one term, in which it leads or holds: when that is over the bid is
+// removed, and who wants another makes a new Line.
+//
+// A term is safe to begin when: no bid of an earlier czxid that is in the way
+// was left on a server that was up to date, the own bid belongs to the live
+// session, and the lease has not lapsed. Bids are only ever added behind it,
+// so that its place is kept as long as its session lives.
+type Line struct {
+	cfg Config
+	now Moment
+
+	phase  Phase
+	led    bool
+	reason Reason
+	err    error
+
+	session  wire.SessionID // 0 before the first attachment
+	attached bool
+	lease    Lease
+
+	asked step // what the outstanding request is for
+	n     uint64
+	out   *Request
+	pause pause
+
+	doubtful bool     // the bid may have been made, its name is not known
+	probes   []string // bids among which it may be
+	own      Bid      // Name is empty while not known
+	token    wire.Zxid
+
+	look    bool // the children must be looked at
+	exact   bool // and ordered by czxid, see wornOut
+	others  []Bid
+	ahead   int
+	next    string // the bid to watch
+	watched string // the bid that is watched
+	forID   string
+	skip    map[string]bool // children that look like bids and are none
+	first   bool            // nobody is in the way
+
+	pub    publication
+	verify timer
+
+	happenings []Happening
+}
+
+// NewLine makes a bid's state machine. It waits for Attached.
+func NewLine(cfg Config) *Line {
+	return &Line{cfg: cfg, pub: publication{stage: unpublished}}
+}
+
+// step is what the outstanding request is for.
+type step uint8
+
+const (
+	nothing step = iota
+	stepParents
+	stepCreate
+	stepFind  // after a lost reply: is there a bid of ours?
+	stepProbe // which of these is it?
+	stepLook
+	stepStat // the czxid of every bid
+	stepWatch
+	stepWatchAll // of leases
+	stepUnwatch
+	stepVerify // does the leader's bid still stand?
+	stepPublish
+	stepLeaderParents
+	stepRead // whose is LEADER?
+	stepNamed
+	stepReplace
+	stepResign
+	stepDelete
+)
+
+// Step takes one event, which happened at now. Moments must not go back in
+// their monotonic part.
+func (l *Line) Step(now Moment, ev Event) {
+	if l.phase == Done {
+		return
+	}
+	l.now = now
+	l.lapse() // a deadline that has passed ends the term, whatever the event says
+	switch ev := ev.(type) {
+	case Attached:
+		l.attach(ev)
+	case Disconnected:
+		l.attached = false
+	case Expired:
+		l.over(SessionExpired)
+	case Closed:
+		l.over(SessionClosed)
+	case Confirmed:
+		l.renew(ev.Lease)
+	case Reply:
+		l.reply(ev)
+	case Fired:
+		l.fired(ev.Path)
+	case Resign:
+		l.end(Resigned, nil)
+	}
+	l.tryLead()
+	l.plan()
+}
+
+// Ready hands out what has come of the steps since the last call.
+func (l *Line) Ready() Ready {
+	r := Ready{Request: l.out, Wake: l.wake(), KeepAlive: l.phase == Leading || l.first, Happenings: l.happenings}
+	l.out, l.happenings = nil, nil
+	return r
+}
+
+// State is how things stand after the last Step.
+func (l *Line) State() State {
+	s := State{
+		Phase: l.phase, Bid: l.own.Name, For: l.watched, Ahead: l.ahead, Token: l.token,
+		Published: l.phase == Leading && l.pub.stage == published, PublishErr: l.pub.err,
+		Led: l.led, Reason: l.reason, Err: l.err,
+	}
+	switch s.For {
+	case "":
+	case anyLease:
+		s.For = ""
+	default:
+		s.ForID = l.forID
+	}
+	return s
+}
+
+// Left is how long the term lasts yet without another proof, its margin taken
+// off; at most 0 when there is none. It only grows by a Step.
+func (l *Line) Left(now Moment) time.Duration {
+	if l.phase != Leading {
+		return 0
+	}
+	return l.lease.Left(now) - l.cfg.Margin
+}
+
+// Deadline is the time to the end of the lease, which a term with a margin
+// does not reach.
+func (l *Line) Deadline(now Moment) time.Duration { return l.lease.Left(now) }
+
+// Proof is nil when the deadline that Left counts to is proven.
+func (l *Line) Proof() error { return l.lease.Proof() }
+
+// attach binds the bid to its session, or takes note that it is attached again.
+func (l *Line) attach(a Attached) {
+	if l.session != 0 && a.Session != l.session {
+		l.over(SessionExpired)
+		return
+	}
+	l.session, l.attached = a.Session, true
+	l.renew(a.Lease)
+	l.pause = pause{}
+	l.verify = timer{}
+	if l.phase == Standing {
+		l.look, l.first = true, false // the watch may have been lost on the way
+	}
+}
+
+// renew takes a proof. A term that is over is not prolonged, nor its deadline.
+func (l *Line) renew(proof Lease) {
+	if l.session != 0 && l.phase < Leaving {
+		l.lease.renew(proof)
+	}
+}
+
+// fired: the znode ahead is gone or changed, which means to look again.
+func (l *Line) fired(path string) {
+	if l.watched == "" || path != l.watchPath(l.watched) {
+		return
+	}
+	by := l.watched
+	if by == anyLease {
+		by = ""
+	}
+	l.tell(Woken{l.own.Name, by})
+	l.watched, l.look = "", true
+}
+
+// left is how long a term could last, or lasts yet, without another proof.
+func (l *Line) left() time.Duration { return l.lease.Left(l.now) - l.cfg.Margin }
+
+// lapse ends a term whose deadline has passed.
+func (l *Line) lapse() {
+	if l.phase == Leading && l.left() <= 0 {
+		l.end(LeaseLapsed, nil)
+	}
+}
+
+// tryLead begins the term when the bid is first and the session proven alive.
+func (l *Line) tryLead() {
+	if !l.first || l.phase != Standing || l.left() <= 0 {
+		return
+	}
+	l.phase, l.led, l.first = Leading, true, false
+	l.verify = timer{l.now, l.verifyEvery()}
+	l.tell(Leads{l.own.Name, l.token, l.left(), l.lease.Proof(), l.cfg.Rule})
+}
+
+// end gives up the claim; the first reason counts. From here on the handle
+// is over, so that the bid may be removed.
+func (l *Line) end(reason Reason, err error) {
+	if l.phase >= Leaving {
+		return
+	}
+	l.tell(Ended{l.own.Name, l.phase == Leading, reason, err, l.cfg.Rule})
+	l.phase, l.reason, l.err, l.first = Leaving, reason, err, false
+	l.pause = pause{}
+	if l.asked == nothing && l.own.Name == "" && !l.doubtful && len(l.probes) == 0 {
+		l.finish(nil) // nothing to remove
+	}
+}
+
+// over is end where the session takes the bid along, so nothing is left to do.
+func (l *Line) over(reason Reason) {
+	l.end(reason, nil)
+	l.finish(nil)
+}
+
+// plan chooses the next request, unless one is outstanding or none can be sent.
+func (l *Line) plan() {
+	if l.asked != nothing || !l.attached || !l.pause.over(l.now) {
+		return
+	}
+	switch l.phase {
+	case Joining:
+		l.planJoin()
+	case Standing:
+		l.planLook()
+	case Leading:
+		l.planLead()
+	case Leaving:
+		l.planLeave()
+	}
+}
+
+// ask makes the next request.
+func (l *Line) ask(s step, ops ...Op) {
+	l.n++
+	l.asked, l.out = s, &Request{N: l.n, Session: l.session, Ops: ops}
+}
+
+// reply takes the answer to the outstanding request.
+func (l *Line) reply(r Reply) {
+	if l.asked == nothing || r.N != l.n {
+		return
+	}
+	s := l.asked
+	l.asked = nothing
+	lost := false
+	for _, res := range r.Results {
+		switch fateOf(res.Err) {
+		case expired:
+			l.over(SessionExpired)
+			return
+		case closed:
+			l.over(SessionClosed)
+			return
+		case again:
+			lost = true
+		}
+	}
+	if lost {
+		l.pause.extend(l.now)
+		l.lost(s)
+		return
+	}
+	l.pause = pause{}
+	l.take(s, r.Results)
+}
+
+// lost notes what a request may have done whose answer will not come.
+func (l *Line) lost(s step) {
+	switch s {
+	case stepCreate:
+		l.doubtful = true
+	case stepPublish, stepReplace:
+		l.pub.stage = doubted
+	}
+}
+
+// take goes on from the results of one request.
+func (l *Line) take(s step, res []Result) {
+	switch s {
+	case stepFind, stepLook:
+		if l.refusedBy(res[0]) { // the sync that the others rest on
+			return
+		}
+	}
+	switch s {
+	case stepParents:
+		l.tookParents(res[0])
+	case stepCreate:
+		l.tookCreate(res[0])
+	case stepFind:
+		l.tookFind(res[1])
+	case stepProbe:
+		l.tookProbe(res)
+	case stepLook:
+		l.tookLook(res[1], res[2])
+	case stepStat:
+		l.tookStat(res)
+	case stepWatch:
+		l.tookWatch(res[0])
+	case stepWatchAll:
+		l.tookWatchAll(res[0])
+	case stepUnwatch:
+		l.watched = ""
+	case stepVerify:
+		l.tookVerify(res[0])
+	case stepPublish, stepReplace:
+		l.tookPublish(res[0])
+	case stepLeaderParents:
+		if res[0].Err != nil {
+			l.postpone(res[0].Err)
+		}
+	case stepRead:
+		l.tookRead(res[0])
+	case stepNamed:
+		l.tookNamed(res[0], res[1])
+	case stepResign:
+		l.tookResign(res[0])
+	case stepDelete:
+		l.tookDelete(res[0])
+	}
+}
+
+// wake is how soon something is due by itself.
+func (l *Line) wake() time.Duration {
+	if l.phase == Done {
+		return 0
+	}
+	var least time.Duration
+	due := func(d time.Duration) {
+		if d = max(d, time.Millisecond); least == 0 || d < least {
+			least = d
+		}
+	}
+	if l.asked == nothing && l.attached && !l.pause.over(l.now) {
+		due(l.pause.left(l.now))
+	}
+	if l.first {
+		due(l.lease.Timeout / 20)
+	}
+	if l.phase == Leading {
+		due(l.lease.Timeout / 20) // a suspend is noticed by the wall clock alone
+		due(l.left())
+		if l.asked == nothing && l.attached {
+			due(l.verify.left(l.now))
+			if l.pub.pending(l.cfg.Leader) {
+				due(l.pub.wait.left(l.now))
+			}
+		}
+	}
+	return least
+}
+
+func (l *Line) tell(h Happening) { l.happenings = append(l.happenings, h) }
+
+// path is a child's path below the parent.
+func (l *Line) path(name string) string { return Join(l.cfg.Parent, name) }
+
+// Join is the path of a child below its parent, which may be the root.
+func Join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }
+
+// timer is due some time after a moment; the zero timer is due at once.
+type timer struct {
+	from Moment
+	wait time.Duration
+}
+
+func (t timer) left(now Moment) time.Duration { return t.wait - now.Since(t.from) }
+
+func (t timer) over(now Moment) bool { return t.wait == 0 || t.left(now) <= 0 }
+
+// pause is a timer that grows with each failure in a row.
+type pause struct{ timer }
+
+func (p *pause) extend(now Moment) {
+	p.timer = timer{now, min(max(2*p.wait, pauseMin), pauseMax)}
+}

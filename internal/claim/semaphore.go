@@ -1,0 +1,152 @@
+package claim
+
+import "time"
+
+// Semaphore is one bid for one of several leases. It stands in two lines, one
+// after the other: the gate, which one bid at a time holds, and the leases.
+//
+//	wait for the gate ▸ bid for a lease ▸ wait for any lease to become free ▸ hold it ▸ leave the gate
+//
+// So one bid at a time watches the leases, and each of the others the bid
+// ahead of it at the gate: a lease that becomes free wakes one.
+//
+// The gate is for good order only. That no more than Config.Leases hold rests
+// on the order of the leases alone, as in a [Line].
+type Semaphore struct {
+	gate, lease *Line // lease is nil before the gate is held
+
+	cfg     Config // of the lease
+	n       uint64
+	asked   *question  // outstanding
+	waiting []question // at most one of each line
+}
+
+// question is a request of one of the lines.
+type question struct {
+	by  *Line
+	req Request
+}
+
+// NewSemaphore makes a bid's state machine, which waits for Attached. Both
+// configurations name a parent; the rule of the gate's is Exclusive, that of
+// the leases' Leases.
+func NewSemaphore(gate, leases Config) *Semaphore {
+	return &Semaphore{gate: NewLine(gate), cfg: leases}
+}
+
+// Step is as Line.Step.
+func (s *Semaphore) Step(now Moment, ev Event) {
+	if r, ok := ev.(Reply); ok {
+		s.reply(now, r)
+	} else {
+		s.each(func(l *Line) { l.Step(now, ev) })
+	}
+	s.proceed(now)
+}
+
+// proceed goes from the gate to the leases, and leaves the gate when there
+// is nothing left to wait for.
+func (s *Semaphore) proceed(now Moment) {
+	if g := s.gate; s.lease == nil && g.phase == Leading && g.attached && g.watched == "" {
+		s.lease = NewLine(s.cfg)
+		s.lease.Step(now, Attached{g.session, g.lease})
+	}
+	if s.lease != nil && s.lease.phase >= Leading {
+		s.gate.Step(now, Resign{})
+	}
+}
+
+// reply hands an answer to the line that asked.
+func (s *Semaphore) reply(now Moment, r Reply) {
+	if s.asked == nil || r.N != s.n {
+		return
+	}
+	q := s.asked
+	s.asked = nil
+	q.by.Step(now, Reply{q.req.N, r.Results})
+}
+
+func (s *Semaphore) each(f func(*Line)) {
+	f(s.gate)
+	if s.lease != nil {
+		f(s.lease)
+	}
+}
+
+// Ready is as Line.Ready. The requests of the two lines are carried out one
+// after the other.
+func (s *Semaphore) Ready() Ready {
+	var all Ready
+	s.each(func(l *Line) {
+		r := l.Ready()
+		if r.Request != nil {
+			s.waiting = append(s.waiting, question{l, *r.Request})
+		}
+		if r.Wake > 0 && (all.Wake == 0 || r.Wake < all.Wake) {
+			all.Wake = r.Wake
+		}
+		all.KeepAlive = all.KeepAlive || r.KeepAlive
+		for _, h := range r.Happenings {
+			if l == s.gate {
+				h = AtGate{h}
+			}
+			all.Happenings = append(all.Happenings, h)
+		}
+	})
+	all.Request = s.next()
+	return all
+}
+
+// next is the request to send now, numbered anew.
+func (s *Semaphore) next() *Request {
+	if s.asked != nil || len(s.waiting) == 0 {
+		return nil
+	}
+	q := s.waiting[0]
+	s.waiting = s.waiting[1:]
+	s.n++
+	s.asked = &q
+	return &Request{N: s.n, Session: q.req.Session, Ops: q.req.Ops}
+}
+
+// State is how things stand: at the gate, then with the lease.
+func (s *Semaphore) State() State {
+	if s.lease == nil {
+		st := s.gate.State()
+		st.Token, st.Led = 0, false // the gate's
+		if st.Phase == Leading {
+			st.Phase = Standing
+		}
+		return st
+	}
+	st := s.lease.State()
+	switch {
+	case st.Phase == Joining:
+		st.Phase = Standing // at the gate
+	case st.Phase == Done && s.gate.phase != Done:
+		st.Phase = Leaving
+	}
+	return st
+}
+
+// present is the line that counts.
+func (s *Semaphore) present() *Line {
+	if s.lease != nil {
+		return s.lease
+	}
+	return s.gate
+}
+
+// Left is as Line.Left, of the lease.
+func (s *Semaphore) Left(now Moment) time.Duration {
+	if s.lease == nil {
+		return 0
+	}
+	return s.lease.Left(now)
+}
+
+// Deadline is as Line.Deadline.
+func (s *Semaphore) Deadline(now Moment) time.Duration { return s.present().Deadline(now) }
+
+// Proof is as Line.Proof.
+func (s *Semaphore) Proof() error { return s.present().Proof() }
