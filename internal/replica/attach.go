@@ -2,6 +2,7 @@ package replica
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"bellwether/internal/zab"
@@ -9,12 +10,13 @@ import (
 )
 
 // attaching is how far a connection has come that takes a session up again in
-// an ensemble: the leader has to say that the session lives, and a sync behind
-// that question has to be answered. The sync shows that this server is up to
-// date, that the leader still was one, and that everything which an earlier
-// connection of the session had asked for is applied here.
+// an ensemble. A leader of our kind answers the question with a mark in the
+// history (mark): when that is applied the leader was one, this server is up
+// to date, everything which an earlier connection of the session had asked for
+// is applied here, and every server knows that earlier ones are out of date.
+// Another leader says that the session lives, and a sync behind that question
+// does for the rest.
 type attaching struct {
-	since  int64 // Mono of Connect
 	lives  bool
 	synced bool
 }
@@ -24,7 +26,7 @@ const local zab.LinkID = 0
 
 // hold keeps a new connection until there is a leader; false if there is one.
 func (r *Replica) hold(c *conn) bool {
-	c.attach.since = r.now.Mono
+	c.since = r.now.Mono
 	if r.member.serving {
 		return false
 	}
@@ -32,17 +34,18 @@ func (r *Replica) hold(c *conn) bool {
 	return true
 }
 
-// holdMax is how long a new connection waits for a leader: a third of its
+// holdMax is how long a connection waits for a leader: a third of its
 // timeout, so that its client can still try another server.
 func (c *conn) holdMax() int64 { return int64(c.timeout / 3) }
 
 // holdUntil is when the first of the connections that wait is to be closed.
 func (r *Replica) holdUntil() int64 {
 	at := Never
-	for _, c := range r.member.held {
-		if !c.gone {
-			at = min(at, c.attach.since+c.holdMax())
-		}
+	if r.member.serving {
+		return at
+	}
+	for _, c := range r.conns {
+		at = min(at, c.since+c.holdMax())
 	}
 	return at
 }
@@ -50,17 +53,15 @@ func (r *Replica) holdUntil() int64 {
 // releaseHeld closes connections that have waited too long for a leader.
 func (r *Replica) releaseHeld() {
 	m := r.member
-	kept := m.held[:0]
-	for _, c := range m.held {
-		if !c.gone && r.now.Mono-c.attach.since >= c.holdMax() {
+	if m.serving {
+		return
+	}
+	for _, c := range r.connections() {
+		if r.now.Mono-c.since >= c.holdMax() {
 			r.end(c)
 		}
-		if !c.gone {
-			kept = append(kept, c)
-		}
 	}
-	clear(m.held[len(kept):])
-	m.held = kept
+	m.held = slices.DeleteFunc(m.held, func(c *conn) bool { return c.gone })
 }
 
 // admitHeld lets in who has waited for a leader.
@@ -74,32 +75,93 @@ func (r *Replica) admitHeld() {
 	}
 }
 
-// suspend ends what clients have of a term that is over: every connection
-// with a session is closed, and what asked for one waits for the next term.
+// connections are those of this server, by their ids.
+func (r *Replica) connections() []*conn {
+	all := make([]*conn, 0, len(r.conns))
+	for _, id := range slices.Sorted(maps.Keys(r.conns)) {
+		all = append(all, r.conns[id])
+	}
+	return all
+}
+
+// suspend ends what clients have of a term that is over: a connection with a
+// session is closed, if it is not kept, and what asked for one waits for the
+// next term.
 func (r *Replica) suspend() {
 	m := r.member
 	m.held = nil
-	for _, id := range slices.Sorted(maps.Keys(r.conns)) {
-		c := r.conns[id]
-		if c.session != 0 {
+	for _, c := range r.connections() {
+		switch {
+		case c.session == 0:
+			c.attach.lives, c.attach.synced = false, false
+			m.held = append(m.held, c)
+		case !r.keep(c):
 			r.end(c)
-			continue
 		}
-		c.attach.lives, c.attach.synced = false, false
-		m.held = append(m.held, c)
 	}
 }
 
 // ask asks the leader for a session that a connection wants to take up again.
 func (r *Replica) ask(c *conn) {
 	m, id := r.member, c.ask.Session
+	m.asking[id] = append(m.asking[id], c)
 	if m.leads() {
-		c.attach.lives = true
-	} else {
-		m.asking[id] = append(m.asking[id], c)
-		m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: wire.Revalidation{Session: id, TimeoutMS: c.timeout}})
+		r.mark(id, r.opt.ServerID)
+		return
 	}
-	m.syncs[r.syncToken(id)] = c
+	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: wire.Revalidation{Session: id, TimeoutMS: c.timeout}})
+	if !m.learner.Ours() {
+		m.syncs[r.syncToken(id)] = c
+	}
+}
+
+// mark has every server told, at one place of the history, that a session's
+// connection is from here on the newest one of a server: an error transaction,
+// which changes nothing on any server, with a cxid that no request has.
+func (r *Replica) mark(id wire.SessionID, at wire.ServerID) {
+	q := wire.ForwardedRequest{Session: id, Cxid: markOf(at)}
+	r.proposeError(&q, wire.ErrSessionMoved)
+}
+
+// markOf is the cxid that names a server in a mark.
+func markOf(at wire.ServerID) int32 { return math.MinInt32 | int32(at&math.MaxInt32) }
+
+// marked: a mark is applied. The connection that it is for is attached, every
+// other one of the session is a client's that has left it.
+func (r *Replica) marked(txn *wire.Txn) {
+	id := txn.Session
+	if txn.Cxid == markOf(r.opt.ServerID) {
+		if c := r.firstAsking(id); c != nil {
+			c.attach.lives, c.attach.synced = true, true
+			r.attachWhenDue(c)
+		}
+		return
+	}
+	if c := r.owners[id]; c != nil {
+		r.happened(SessionMoved{id})
+		r.end(c)
+	}
+}
+
+// firstAsking takes the connection that has asked first for a session; nil if
+// there is none.
+func (r *Replica) firstAsking(id wire.SessionID) *conn {
+	if r.member == nil {
+		return nil
+	}
+	waiting := r.member.asking[id]
+	if len(waiting) == 0 {
+		return nil
+	}
+	if len(waiting) == 1 {
+		delete(r.member.asking, id)
+	} else {
+		r.member.asking[id] = waiting[1:]
+	}
+	if c := waiting[0]; !c.gone {
+		return c
+	}
+	return nil
 }
 
 // sync asks for a moment by which everything acknowledged before is applied.
@@ -144,18 +206,9 @@ func (r *Replica) syncDone(token uint64) {
 
 // revalidated is the leader's word on a session.
 func (r *Replica) revalidated(a wire.Revalidated) {
-	waiting := r.member.asking[a.Session]
-	if len(waiting) == 0 {
-		return
-	}
-	c := waiting[0]
-	if len(waiting) == 1 {
-		delete(r.member.asking, a.Session)
-	} else {
-		r.member.asking[a.Session] = waiting[1:]
-	}
+	c := r.firstAsking(a.Session)
 	switch {
-	case c.gone:
+	case c == nil:
 	case !a.Valid:
 		r.refuse(c, "probably expired")
 	default:

@@ -34,10 +34,11 @@
 // connection that pipelines set, get, set, get reads each of its own writes,
 // and all of them still share one sync.
 //
-// A session is taken up again in an ensemble only after the leader has said
-// that it lives and a sync behind that question is answered (attach.go): then
-// everything that its earlier connections had asked for is applied here, and
-// cannot be taken for an answer to what the new connection asks. A ping is
+// A session is taken up again in an ensemble with a mark in the history
+// (attach.go): then everything that its earlier connections had asked for is
+// applied here, and cannot be taken for an answer to what the new connection
+// asks; and connections that their client has left are closed everywhere, so
+// that the others can outlive a change of leaders (keep.go). A ping is
 // answered only under the leader's lease (ping.go).
 //
 // The order of duties and effects is the rule that keeps promises: see Ready

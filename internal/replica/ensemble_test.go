@@ -24,6 +24,7 @@ type herd struct {
 	links   map[zab.LinkID]*wireLink
 	last    zab.LinkID
 	clients map[ConnID]*client
+	keep    bool // clients outlive a change of leaders
 }
 
 // server is one server and its disk: a log that is never lost.
@@ -50,7 +51,7 @@ type client struct {
 	closed  bool
 }
 
-func newHerd(t *testing.T, voters int) *herd {
+func newHerd(t *testing.T, voters int, keep bool) *herd {
 	var text bytes.Buffer
 	for i := 1; i <= voters; i++ {
 		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", i, 1000+i, 2000+i)
@@ -60,7 +61,7 @@ func newHerd(t *testing.T, voters int) *herd {
 		t.Fatal(err)
 	}
 	h := &herd{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
-		links: map[zab.LinkID]*wireLink{}, clients: map[ConnID]*client{}}
+		links: map[zab.LinkID]*wireLink{}, clients: map[ConnID]*client{}, keep: keep}
 	for i := 1; i <= voters; i++ {
 		s := &server{id: wire.ServerID(i)}
 		h.servers = append(h.servers, s)
@@ -80,7 +81,7 @@ func (h *herd) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, wire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur}}, h.now)
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep}}, h.now)
 }
 
 // kill ends a server: its links break, dials to it are refused.
@@ -330,7 +331,7 @@ func (h *herd) leader() *server {
 // Three servers elect, a client of each writes, the leader dies, the session
 // of a surviving server's client goes on there.
 func TestThreeServersServe(t *testing.T) {
-	h := newHerd(t, 3)
+	h := newHerd(t, 3, false)
 	h.run(500)
 	first := h.leader()
 	var conns []ConnID
@@ -391,5 +392,132 @@ func TestThreeServersServe(t *testing.T) {
 		if _, ok := second.r.tree.Session(c.session); ok {
 			t.Errorf("session %v has not expired", c.session)
 		}
+	}
+}
+
+// Clients of the surviving servers keep their connections when the leader
+// dies, and each of their writes in flight happens once: those that the
+// leader had never read, those that it had proposed to one follower only, and
+// those asked for while there was no leader.
+func TestClientsOutliveALeader(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	first := h.leader()
+	var survivors []*server
+	var conns []ConnID
+	var clients []*client
+	for _, s := range h.servers {
+		if s != first {
+			c, id := h.connect(s, 0)
+			survivors, clients, conns = append(survivors, s), append(clients, c), append(conns, id)
+		}
+	}
+	h.create(survivors[0], conns[0], 1, "/n")
+	h.run(50)
+	sequential := func(i int, xid int32) {
+		body := wire.Append(nil, &wire.CreateRequest{Path: "/n/", ACL: wire.OpenACL(), Flags: wire.FlagPersistentSequential})
+		survivors[i].inbox = append(survivors[i].inbox, &Request{Conn: conns[i], Xid: xid, Op: wire.OpCreate, Body: body})
+	}
+	// Proposed, and on the disk of one follower.
+	sequential(0, 2)
+	h.batch(survivors[0])
+	h.batch(first)
+	h.batch(survivors[0])
+	// Forwarded, and never read.
+	sequential(1, 2)
+	h.batch(survivors[1])
+	h.kill(first)
+	// While there is no leader: another write, a sync, a read, a ping.
+	sequential(0, 3)
+	for i, s := range survivors {
+		s.inbox = append(s.inbox,
+			&Request{Conn: conns[i], Xid: 4, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})},
+			&Request{Conn: conns[i], Xid: 5, Op: wire.OpGetChildren, Body: wire.Append(nil, &wire.PathWatchRequest{Path: "/n"})},
+			&Request{Conn: conns[i], Xid: wire.XidPing, Op: wire.OpPing})
+	}
+	h.run(1000)
+	second := h.leader()
+	if second == first {
+		t.Fatal("no other leader")
+	}
+	for i, c := range clients {
+		var got []int32
+		for _, o := range c.replies {
+			if o.Kind == Reply && o.Header.Err != wire.OK {
+				t.Errorf("client %d: %+v", i, o)
+			}
+			if o.Request.Xid > 1 {
+				got = append(got, o.Request.Xid)
+			}
+		}
+		want := []int32{2, 4, 5}
+		if i == 0 {
+			want = []int32{2, 3, 4, 5}
+		}
+		if c.closed || !slices.Equal(got, want) {
+			t.Errorf("client %d: closed %v, answers %v, want %v", i, c.closed, got, want)
+		}
+	}
+	for _, s := range survivors {
+		var kids wire.ChildrenResponse
+		if s.r.tree.Children(nobody{}, "/n", false, &kids); len(kids.Children) != 3 {
+			t.Errorf("server %d: children %v, want three", s.id, kids.Children)
+		}
+	}
+}
+
+// A session that was taken up elsewhere is not served any more where it was,
+// even if its old connection is half open and the leader changes.
+func TestAHalfOpenConnectionIsClosed(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	first := h.leader()
+	var others []*server
+	for _, s := range h.servers {
+		if s != first {
+			others = append(others, s)
+		}
+	}
+	old, id := h.connect(others[0], 0)
+	again, _ := h.connect(others[1], old.session)
+	if again.session != old.session || again.closed {
+		t.Fatal("the session was not resumed")
+	}
+	if !old.closed {
+		t.Error("the connection that the client has left is open")
+	}
+	h.kill(first)
+	h.create(others[0], id, 7, "/late")
+	h.run(1000)
+	var stat wire.StatResponse
+	if code := h.leader().r.tree.Exists(nobody{}, "/late", false, &stat); code != wire.ErrNoNode {
+		t.Errorf("a write of the old connection happened: %v", code)
+	}
+	if again.closed {
+		t.Error("the connection of now was closed")
+	}
+}
+
+// Without a leader a connection is kept for a third of its timeout.
+func TestWithoutALeaderConnectionsEnd(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	first := h.leader()
+	last := h.servers[0]
+	if last == first {
+		last = h.servers[1]
+	}
+	c, _ := h.connect(last, 0)
+	for _, s := range h.servers {
+		if s != last {
+			h.kill(s)
+		}
+	}
+	h.run(1900)
+	if c.closed {
+		t.Error("closed after 1.9 s of 6")
+	}
+	if h.run(200); !c.closed {
+		t.Error("still open after 2.1 s of 6")
 	}
 }

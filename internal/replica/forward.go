@@ -27,6 +27,10 @@ func (r *Replica) forwardRequest(q wire.ForwardedRequest, ids []wire.ID) {
 // failed answers with an error. That the session is another server's now ends
 // the connection: it is not the client's newest one.
 func (r *Replica) failed(txn *wire.Txn, res tree.Result) {
+	if res.Err == wire.ErrSessionMoved && txn.Cxid < 0 {
+		r.marked(txn)
+		return
+	}
 	c := r.owners[txn.Session]
 	if c != nil && res.Err == wire.ErrSessionMoved && c.waiting.len() > 0 && (*c.waiting.first()).awaits(txn) {
 		r.happened(ForwardRefused{txn.Session})
@@ -108,9 +112,9 @@ func (r *Replica) revalidate(in zab.Input) {
 	if a.Valid {
 		r.keeps(q.Session, in.Link)
 		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
-		if c := r.owners[q.Session]; c != nil {
-			r.happened(SessionMoved{q.Session})
-			r.end(c)
+		r.mark(q.Session, in.Server)
+		if in.Ours {
+			return // the mark is the answer
 		}
 	}
 	r.member.leader.Step(r.now.Mono, zab.Revalidated{Link: in.Link, Answer: a})

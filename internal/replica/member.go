@@ -25,6 +25,9 @@ type Member struct {
 	LeaseMS, BeatMS int64
 	// Plain: it speaks to all as ZooKeeper does.
 	Plain bool
+	// KeepClients lets client connections outlive a change of leaders between
+	// servers of our kind (keep.go).
+	KeepClients bool
 	// DiskLog: Ready.ReadLog can be answered.
 	DiskLog bool
 	// CounterMax is the last zxid counter of an epoch; 0: the last but one there is.
@@ -99,16 +102,20 @@ func (r *Replica) reset() {
 	m.term++
 	m.homes = map[wire.SessionID]zab.LinkID{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
-	m.pings = queue[heldPing]{}
-	r.creating = map[wire.SessionID]*conn{}
+	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 }
 
 // leads reports whether this server decides what is proposed.
 func (m *member) leads() bool { return m.leader != nil && m.serving }
 
+// ours reports whether the leader is of our kind.
+func (m *member) ours() bool {
+	return !m.opt.Plain && (m.leader != nil || m.learner != nil && m.learner.Ours())
+}
+
 // leaseMS is D of the lease, 0 where nothing can be said of it.
 func (m *member) leaseMS() int64 {
-	if m.leads() && !m.opt.Plain || m.learner != nil && m.learner.Ours() {
+	if m.ours() {
 		return m.opt.LeaseMS
 	}
 	return 0
@@ -128,6 +135,7 @@ func (r *Replica) stepMember(e Event) {
 		r.linked(e)
 	case Rebuilt:
 		r.tree = e.Tree
+		r.closeAll() // their watches were in the other tree
 	case LogFull:
 		m.resting = fmt.Sprintf("no space for the transaction log behind %v", e.Zxid)
 	case LogFree:
@@ -146,6 +154,7 @@ func (r *Replica) wake() {
 	m := r.member
 	m.election.Step(r.now.Mono, election.Tick{})
 	m.step(r.now.Mono, zab.Tick{})
+	r.releaseHeld()
 	r.release()
 }
 

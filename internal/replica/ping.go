@@ -32,7 +32,7 @@ func (r *Replica) Lease() int64 {
 func (r *Replica) ping(c *conn, q *Request) {
 	m := r.member
 	p := heldPing{conn: c, q: q}
-	if m.learner != nil {
+	if m.serving && m.learner != nil {
 		m.touch++
 		p.token = m.touch
 		touched := []wire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
@@ -45,7 +45,6 @@ func (r *Replica) ping(c *conn, q *Request) {
 // release answers, on the leader, the pings held for its lease.
 func (r *Replica) release() {
 	m := r.member
-	r.releaseHeld()
 	if !m.leads() || m.pings.len() == 0 || r.now.Mono > m.leader.Lease() {
 		return
 	}
@@ -60,6 +59,9 @@ func (r *Replica) release() {
 // confirmed.
 func (r *Replica) confirmed(token uint64) {
 	pings := &r.member.pings
+	if !r.member.serving {
+		return
+	}
 	for f := pings.first(); f != nil && f.token <= token; f = pings.first() {
 		r.pong(pings.pop())
 	}

@@ -83,6 +83,7 @@ type conn struct {
 	gone    bool           // Close was put out or Disconnected came in
 	waiting queue[*Request]
 	attach  attaching
+	since   int64 // Mono since which it is without a leader
 }
 
 // New returns the replica over a loaded tree. Every session of the tree
@@ -262,8 +263,12 @@ func (r *Replica) answer(c *conn, txn *wire.Txn, res tree.Result) {
 	}
 }
 
-// forwarded in Request.zxid: the leader was asked for a transaction.
-const forwarded wire.Zxid = -1
+// In Request.zxid: the leader was asked for a transaction; or there is no
+// leader and the request is held.
+const (
+	forwarded wire.Zxid = -1
+	held      wire.Zxid = -2
+)
 
 // awaits reports whether a transaction of its session answers a request. One
 // that was forwarded is the next of that session with its number: behind the

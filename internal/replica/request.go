@@ -18,6 +18,9 @@ func (r *Replica) request(q *Request) {
 	case q.Op == wire.OpPing && r.member != nil:
 		r.ping(c, q)
 		return
+	case r.member != nil && !r.member.serving:
+		q.zxid = held
+		c.closing = q.Op == wire.OpCloseSession
 	case r.ending[c.session]:
 		q.verdict = wire.ErrSessionExpired
 	case changes(q.Op):

@@ -88,9 +88,9 @@ func (r *Replica) leave(why string) {
 
 // ended: the term is over.
 func (r *Replica) ended(why string) {
+	r.suspend()
 	r.reset()
 	r.tree.Discard()
-	r.suspend()
 	r.look(why)
 }
 
@@ -183,11 +183,13 @@ func (h Undone) String() string {
 // serve begins to serve clients in a term.
 func (r *Replica) serve(e *zab.Established) {
 	m := r.member
+	before := m.epoch
 	m.serving, m.epoch = true, e.Epoch
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.track()
 	r.grace = r.now.Mono
 	r.sweep.due, r.sweep.next = nil, r.now.Mono+r.opt.ContainerCheckMS
 	m.unsettled = true
+	r.resumeKept(before)
 	r.admitHeld()
 }

@@ -236,6 +236,7 @@ type Established struct {
 type Input struct {
 	Link         LinkID
 	Server       wire.ServerID
+	Ours         bool // it agreed on extensions
 	Request      *wire.ForwardedRequest
 	Identities   []wire.ID // of a Request
 	Revalidation *wire.Revalidation

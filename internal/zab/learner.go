@@ -149,6 +149,9 @@ func (r *Learner) Generation() uint64 { return r.generation }
 // Serving reports whether clients may be served and requests forwarded.
 func (r *Learner) Serving() bool { return r.step == following }
 
+// Heard is when the leader was last heard.
+func (r *Learner) Heard() int64 { return r.heard }
+
 // Ours reports whether the leader confirms touched sessions, as those of our
 // kind do by themselves.
 func (r *Learner) Ours() bool { return r.ours }

@@ -138,6 +138,6 @@ func (l *Leader) revalidate(k *link, p *wire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, r); err != nil {
 		return "sent a revalidation that cannot be read: " + err.Error()
 	}
-	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Revalidation: r})
+	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Ours: k.ours, Revalidation: r})
 	return ""
 }

@@ -1,0 +1,103 @@
+package replica
+
+import "bellwether/wire"
+
+// Client connections can outlive a change of leaders. While there is none a
+// server holds what its clients ask, for a third of their timeout at most.
+// Then the fate of each write in flight is known:
+//
+//   - its transaction is in the history of the new leader. It is answered when
+//     that is applied here, before this server serves: a connection's requests
+//     are matched in order, as ever.
+//   - it is not in that history, so it never will be: the epoch in which it
+//     was asked for is over, and with it every link on which it could still
+//     be under way. It is asked for again.
+//
+// That holds for a history that goes on from one leader of our kind to the
+// next: the mark of attach.go has closed, on every server, the connections
+// that their client has left for another, so that nothing old is asked for
+// behind what a client's newest connection did. Where another kind of leader
+// was or may have been in between, or the tree was made anew, all are closed.
+
+// keep reports whether a connection outlives the end of a term.
+func (r *Replica) keep(c *conn) bool {
+	m := r.member
+	switch {
+	case !m.opt.KeepClients:
+		return false
+	case m.serving && !m.ours():
+		return false
+	case m.serving:
+		c.since = m.heard(r.now.Mono)
+	}
+	return true
+}
+
+// heard is when a leader was last heard, or was last certain to be one.
+func (m *member) heard(now int64) int64 {
+	if m.learner != nil {
+		return m.learner.Heard()
+	}
+	return min(now, m.leader.Lease())
+}
+
+// closeAll ends all connections with a session.
+func (r *Replica) closeAll() {
+	for _, c := range r.connections() {
+		if c.session != 0 {
+			r.end(c)
+		}
+	}
+}
+
+// resumeKept goes on with the connections that were kept since an epoch.
+func (r *Replica) resumeKept(before wire.Epoch) {
+	m := r.member
+	again := m.epoch == before+1
+	for _, c := range r.connections() {
+		switch {
+		case c.session == 0:
+		case !m.ours(), !again && (m.epoch != before || c.inFlight()):
+			r.end(c)
+		default:
+			r.askAgain(c)
+		}
+	}
+	pings := m.pings
+	m.pings = queue[heldPing]{}
+	for pings.len() > 0 {
+		if p := pings.pop(); !p.conn.gone {
+			r.ping(p.conn, p.q)
+		}
+	}
+}
+
+// inFlight reports whether the leader was asked for something of which it is
+// not known what has become.
+func (c *conn) inFlight() bool {
+	for i := range c.waiting.len() {
+		if z := (*c.waiting.at(i)).zxid; z > 0 || z == forwarded {
+			return true
+		}
+	}
+	return false
+}
+
+// askAgain puts everything that waits on a connection to the new leader.
+func (r *Replica) askAgain(c *conn) {
+	if r.decides() {
+		r.keeps(c.session, local)
+	}
+	for i := range c.waiting.len() {
+		q := *c.waiting.at(i)
+		q.zxid, q.token = 0, 0
+		switch {
+		case q.verdict != wire.OK:
+		case changes(q.Op):
+			r.write(c, q)
+		case q.Op == wire.OpSync:
+			q.token = r.sync(c)
+		}
+	}
+	r.proceed(c)
+}
