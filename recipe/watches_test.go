@@ -148,3 +148,17 @@ func (s *fakeServer) asked() int {
 	}
 	return n
 }
+
+// forgetSession ends a session and leaves its znodes for now, as a server
+// does whose closeSession is under way.
+func (s *fakeServer) forgetSession(id wire.SessionID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[id].timer.Stop()
+	delete(s.sessions, id)
+	for p := range s.peers {
+		if p.session == id {
+			p.conn.Close()
+		}
+	}
+}

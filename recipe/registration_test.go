@@ -1,0 +1,333 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const place = "/app/workers/host-a"
+
+// register makes a Registration at place that is closed with the test.
+func register(t *testing.T, c *zk.Client, data string, o *RegistrationOptions) *Registration {
+	t.Helper()
+	r, err := Register(t.Context(), c, place, []byte(data), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = r.Close(ctx)
+	})
+	return r
+}
+
+// stands fails unless the znode is the client's and holds the data.
+func (s *fakeServer) stands(t *testing.T, c *zk.Client, data string) {
+	t.Helper()
+	got, owner, ok := s.node(place)
+	if !ok || got != data || owner != c.Session().ID {
+		t.Errorf("the znode is %q of %v (%v), want %q of %v", got, owner, ok, data, c.Session().ID)
+	}
+}
+
+// awaitStanding waits for the status after this one that says so.
+func awaitStanding(t *testing.T, s RegistrationStatus, want Standing) RegistrationStatus {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for {
+		var err error
+		if s, err = s.Next(ctx); err != nil {
+			t.Fatalf("never %v: %+v", want, s)
+		}
+		if s.Standing == want {
+			return s
+		}
+	}
+}
+
+// TestRegistrationStandsUntilClosed: it costs two requests where the parents
+// stand, and says how it stands.
+func TestRegistrationStandsUntilClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		r := register(t, c, "one", nil) // makes the parents too
+		s.stands(t, c, "one")
+		if err := r.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := s.node(place); ok {
+			t.Error("it stands after Close")
+		}
+		if st := r.Status(); st.Standing != Absent || !st.Final() || !errors.Is(st.Err, zk.ErrClosed) {
+			t.Errorf("status after Close: %+v", st)
+		}
+		if err := r.Set(t.Context(), nil); !errors.Is(err, zk.ErrClosed) {
+			t.Errorf("Set after Close: %v", err)
+		}
+		before := s.asked()
+		r = register(t, c, "two", nil)
+		if n := s.asked() - before; n != 2 {
+			t.Errorf("%d requests, want 2", n)
+		}
+		if st := r.Status(); st.Standing != Stands || st.Session != c.Session().ID || st.Token == 0 {
+			t.Errorf("status: %+v", st)
+		}
+	})
+}
+
+// TestRegistrationIsKeptAcrossSessions, by the latest data.
+func TestRegistrationIsKeptAcrossSessions(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		r := register(t, c, "one", nil)
+		if err := r.Set(t.Context(), []byte("two")); err != nil {
+			t.Fatal(err)
+		}
+		s.stands(t, c, "two")
+		for range 3 {
+			was := r.Status()
+			s.expire(c.Session().ID)
+			now := awaitStanding(t, awaitStanding(t, was, Doubtful), Stands)
+			if now.Session == was.Session || now.Token <= was.Token {
+				t.Errorf("stands by %v %v after %v %v", now.Session, now.Token, was.Session, was.Token)
+			}
+			s.stands(t, c, "two")
+		}
+	})
+}
+
+// TestRegistrationIsDoubtfulWhileDisconnected, and costs nothing when the
+// connection is back in time.
+func TestRegistrationIsDoubtfulWhileDisconnected(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		r := register(t, c, "one", nil)
+		was := r.Status()
+		before := s.asked()
+		s.setAway(true)
+		s.cut(c)
+		doubtful := awaitStanding(t, was, Doubtful)
+		time.Sleep(3 * time.Second)
+		s.setAway(false)
+		if st := awaitStanding(t, doubtful, Stands); st.Token != was.Token {
+			t.Errorf("token %v, want %v", st.Token, was.Token)
+		}
+		synctest.Wait()
+		if n := s.asked() - before; n > 1 {
+			t.Errorf("%d requests, want that for the watches alone", n)
+		}
+	})
+}
+
+// TestRegistrationIsMadeAgain when somebody deletes it, at one watch event.
+func TestRegistrationIsMadeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		register(t, c, "one", nil)
+		synctest.Wait()
+		before := s.eventCount()
+		s.delete(place)
+		synctest.Wait()
+		s.stands(t, c, "one")
+		if n := s.eventCount() - before; n != 1 {
+			t.Errorf("%d events", n)
+		}
+	})
+}
+
+// TestChecklist07HandOverFromTheOwnOlderSession: the znode of a process that
+// died is taken over at once, in one transaction, when its session is named.
+func TestChecklist07HandOverFromTheOwnOlderSession(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		old := s.connect(zk.Options{})
+		if _, err := Register(t.Context(), old, place, []byte("old"), nil); err != nil {
+			t.Fatal(err)
+		}
+		before := old.Detach().ID // the process is gone, its session is not
+		synctest.Wait()
+		c := s.connect(zk.Options{})
+		s.hook(func(_ *peer, op wire.OpCode, path string) fate {
+			if op == wire.OpDelete {
+				t.Error("deleted outside the transaction")
+			}
+			return normal
+		})
+		register(t, c, "new", &RegistrationOptions{Predecessors: []wire.SessionID{before}})
+		s.stands(t, c, "new")
+		s.hook(nil)
+		s.expire(before)
+		synctest.Wait()
+		s.stands(t, c, "new") // the old session's end does not take it along
+	})
+}
+
+// TestChecklist07HandOverChecksTheOwner: between looking and taking over the
+// znode becomes somebody else's: it is left alone.
+func TestChecklist07HandOverChecksTheOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		old, other := s.connect(zk.Options{}), s.connect(zk.Options{})
+		r, err := Register(t.Context(), old, place, []byte("old"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Set(t.Context(), []byte("older")); err != nil {
+			t.Fatal(err)
+		}
+		before := old.Detach().ID
+		synctest.Wait()
+		c := s.connect(zk.Options{})
+		taken := false
+		s.hook(func(p *peer, op wire.OpCode, path string) fate {
+			if op == wire.OpMulti && !taken {
+				taken = true
+				s.expire(before)
+				if _, _, err := other.Create(t.Context(), place, []byte("other"), zk.Ephemeral); err != nil {
+					t.Error(err)
+				}
+			}
+			return normal
+		})
+		_, err = Register(t.Context(), c, place, []byte("new"), &RegistrationOptions{Predecessors: []wire.SessionID{before}})
+		var owned *OwnedError
+		if !errors.As(err, &owned) || owned.Owner != other.Session().ID || !taken {
+			t.Errorf("Register: %v, want the other's ownership", err)
+		}
+		s.stands(t, other, "other")
+	})
+}
+
+// TestChecklist07OwnZnodeOfTheSessionBefore: the server says that the session
+// is over while its znode still stands: it is taken over, not waited for.
+func TestChecklist07OwnZnodeOfTheSessionBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		r := register(t, c, "one", nil)
+		was := r.Status()
+		s.forgetSession(c.Session().ID) // the znode stays
+		for st := was; st.Session == was.Session; {
+			st = awaitStanding(t, st, Stands)
+		}
+		s.stands(t, c, "one")
+	})
+}
+
+// TestRegistrationDoesNotTouchAForeignZnode: an error names its owner, or it waits.
+func TestRegistrationDoesNotTouchAForeignZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.connect(zk.Options{}), s.connect(zk.Options{})
+		first := register(t, a, "a", nil)
+		_, err := Register(t.Context(), b, place, []byte("b"), nil)
+		var owned *OwnedError
+		if !errors.As(err, &owned) || owned.Owner != a.Session().ID || !strings.Contains(err.Error(), place) {
+			t.Errorf("Register: %v", err)
+		}
+		s.stands(t, a, "a")
+
+		before := s.eventCount()
+		stood := make(chan *Registration)
+		go func() { stood <- register(t, b, "b", &RegistrationOptions{Wait: true}) }()
+		synctest.Wait()
+		if err := first.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-stood
+		s.stands(t, b, "b")
+		if n := s.eventCount() - before; n != 2 { // the waiting one's, and the closed one's own
+			t.Errorf("%d events for one departure", n)
+		}
+	})
+}
+
+// TestRegistrationWaitsForWhoTookItsPlace while it had no session.
+func TestRegistrationWaitsForWhoTookItsPlace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.connect(zk.Options{}), s.connect(zk.Options{})
+		r := register(t, a, "a", nil)
+		was := r.Status()
+		s.setAway(true)
+		s.expire(a.Session().ID)
+		if _, _, err := b.Create(t.Context(), place, []byte("b"), zk.Ephemeral); err != nil {
+			t.Fatal(err)
+		}
+		s.setAway(false)
+		var owned *OwnedError
+		st := awaitStanding(t, was, Absent)
+		for !errors.As(st.Err, &owned) {
+			st = awaitStanding(t, st, Absent)
+		}
+		if owned.Owner != b.Session().ID {
+			t.Errorf("status: %+v", st)
+		}
+		if err := b.Delete(t.Context(), place, 0); err != nil {
+			t.Fatal(err)
+		}
+		awaitStanding(t, st, Stands)
+		s.stands(t, a, "a")
+	})
+}
+
+// TestRegistrationSurvivesLostReplies of all that it writes.
+func TestRegistrationSurvivesLostReplies(t *testing.T) {
+	for _, f := range []fate{dropReply, dropAll} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			lose := map[wire.OpCode]int{wire.OpCreate2: 1, wire.OpSetData: 1, wire.OpDelete: 1}
+			s.put("/app", "")
+			s.put("/app/workers", "")
+			s.hook(func(_ *peer, op wire.OpCode, path string) fate {
+				if path == place && lose[op] > 0 {
+					lose[op]--
+					return f
+				}
+				return normal
+			})
+			c := s.connect(zk.Options{})
+			r := register(t, c, "one", nil)
+			s.stands(t, c, "one")
+			if err := r.Set(t.Context(), []byte("two")); err != nil {
+				t.Fatal(err)
+			}
+			s.stands(t, c, "two")
+			if err := r.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, ok := s.node(place); ok {
+				t.Error("it stands after Close")
+			}
+		})
+	}
+}
+
+// TestRegistrationRefused: what the server does not allow is an error.
+func TestRegistrationRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCreate2 {
+				return deny
+			}
+			return normal
+		})
+		if _, err := Register(t.Context(), s.connect(zk.Options{}), place, nil, nil); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("Register: %v", err)
+		}
+		s.hook(nil)
+		s.put("/app", "")
+		s.put("/app/workers", "")
+		s.put(place, "")
+		var owned *OwnedError
+		if _, err := Register(t.Context(), s.connect(zk.Options{}), place, nil, nil); !errors.As(err, &owned) || owned.Owner != 0 {
+			t.Errorf("Register over a persistent znode: %v", err)
+		}
+		if _, err := Register(t.Context(), s.connect(zk.Options{}), "nowhere", nil, nil); !errors.Is(err, zk.ErrBadArguments) {
+			t.Errorf("Register at no path: %v", err)
+		}
+	})
+}
