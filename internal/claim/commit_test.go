@@ -231,7 +231,7 @@ func TestChecklist14CommitUnderFaults(t *testing.T) {
 // TestChecklist14ChecksNotice: the checks fail when a rule is broken.
 func TestChecklist14ChecksNotice(t *testing.T) {
 	for name, b := range map[string]txBroken{
-		"no sync": {noSync: true}, "two outcomes": {twoOutcomes: true}, "act on votes": {actOnVotes: true},
+		"no sync": {noSync: true}, "sweep early": {sweepEarly: true}, "act on votes": {actOnVotes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(20000) {
