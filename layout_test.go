@@ -48,6 +48,7 @@ var plan = map[string]room{
 	"internal/tree":       {floor: 2, rooms: "wire", pure: true},
 	"internal/claim":      {floor: 2, rooms: "wire", pure: true},
 	"internal/store":      {floor: 2, rooms: "wire internal/metrics", libraries: klauspost + " " + sys},
+	"internal/peer":       {floor: 2, rooms: "wire internal/ensemble internal/metrics", libraries: sys},
 	"zk":                  {floor: 2, rooms: "wire"},
 	"internal/replica":    {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
 	"recipe":              {floor: 3, rooms: "zk internal/claim wire"},

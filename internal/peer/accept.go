@@ -1,0 +1,176 @@
+package peer
+
+import (
+	"bufio"
+	"io"
+	"math"
+	"net"
+	"slices"
+	"time"
+
+	"bellwether/wire"
+)
+
+// observerWithoutID is what old observers call themselves; each is given a
+// negative id of its own here.
+const observerWithoutID wire.ServerID = math.MaxInt64
+
+// welcome treats an accepted connection up to the decision which of the two
+// servers keeps it. It reports whether this one does.
+func (m *Mesh) welcome(raw net.Conn) bool {
+	tune(raw, electionDead)
+	c, err := m.o.Secure.server(raw, ForElection, wire.NoServer)
+	if err != nil {
+		m.refuse(raw, "a connection to the election port was refused", "err", err)
+		return false
+	}
+	r := bufio.NewReader(c)
+	var msg wire.InitialMessage
+	err = wire.ReadRecord(r, &msg, wire.InitialMax)
+	if err == nil && msg.Version == wire.InitialBare && !m.known(msg.Server) {
+		err = wire.ErrValue // any eight bytes are an id of that form, so only members use it
+	}
+	if err != nil {
+		if err != io.EOF { // who says nothing at all is a port scan or a health check
+			m.refuse(raw, "a connection to the election port began with something else than a server's id", "err", err)
+		}
+		return false
+	}
+	if msg.Server < 0 {
+		m.refuse(raw, "a connection to the election port came with an id that no server has", "sid", msg.Server)
+		return false
+	}
+	if msg.Server == m.o.ID {
+		m.refuse(raw, "another server has this server's id: correct myid of one of them", "sid", msg.Server)
+		return false
+	}
+	if c, err = m.o.Secure.server(buffered{c, r}, ForVotes, msg.Server); err != nil {
+		m.refuse(raw, "a server is not allowed on the election port", "sid", msg.Server, "err", err)
+		return false
+	}
+	if took, ok := roundTrip(raw); ok && m.known(msg.Server) {
+		m.o.Handle(RoundTrip{msg.Server, took})
+	}
+	if msg.Server < m.o.ID || msg.Server == observerWithoutID {
+		m.knocked(raw, &msg)
+		return false
+	}
+	c.SetDeadline(time.Time{})
+	return m.keep(c, raw, &msg)
+}
+
+// known reports whether a server is a member or connected.
+func (m *Mesh) known(id wire.ServerID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.remotes[id] != nil
+}
+
+// keep adopts the connection that a larger id has opened.
+func (m *Mesh) keep(c, raw net.Conn, msg *wire.InitialMessage) bool {
+	m.mu.Lock()
+	r, complaint := m.find(msg.Server)
+	if r == nil {
+		m.mu.Unlock()
+		m.complain(raw, msg.Server, complaint)
+		return false
+	}
+	twice := r.advertise(useful(msg.Addresses, raw))
+	r.giveUpDial()
+	start := r.attach(c)
+	m.mu.Unlock()
+	m.complain(raw, msg.Server, complaint+twice)
+	start()
+	return true
+}
+
+// knocked answers a smaller id, which may only announce itself: any
+// connection to it is stale, and it is dialled, where it says it is.
+func (m *Mesh) knocked(raw net.Conn, msg *wire.InitialMessage) {
+	complaint := m.callBack(msg.Server, useful(msg.Addresses, raw))
+	m.complain(raw, msg.Server, complaint)
+}
+
+func (m *Mesh) callBack(id wire.ServerID, advertised []string) (complaint string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if id == observerWithoutID {
+		m.anonymous--
+		id = m.anonymous
+	}
+	r, complaint := m.find(id)
+	if r == nil {
+		return complaint
+	}
+	complaint += r.advertise(advertised)
+	if r.conn != nil {
+		r.conn.Close()
+		r.conn = nil
+	}
+	r.called = callsMax
+	r.giveUpDial()
+	r.backoff, r.next = retryMin, time.Now()
+	r.rouse()
+	return complaint
+}
+
+// advertise remembers where a server says it is. The lock is held.
+func (r *remote) advertise(addresses []string) (complaint string) {
+	if r.conn != nil && len(r.advertised) > 0 && !slices.Equal(r.advertised, addresses) {
+		complaint = "a server comes from two addresses: do two have the same id?"
+	}
+	r.advertised = addresses
+	return complaint
+}
+
+// complain logs what is wrong with a server that has connected, if anything.
+func (m *Mesh) complain(raw net.Conn, id wire.ServerID, what string) {
+	if what != "" {
+		m.notices.warn(raw.RemoteAddr().String(), what, "sid", id)
+	}
+}
+
+// find returns the remote with this id, made now if it is a stranger; nil if
+// there are too many of those. The lock is held.
+func (m *Mesh) find(id wire.ServerID) (r *remote, complaint string) {
+	if r := m.remotes[id]; r != nil || m.closed {
+		return r, ""
+	}
+	strangers := 0
+	for _, r := range m.remotes {
+		if r.stranger {
+			strangers++
+		}
+	}
+	if strangers >= strangersMax {
+		m.figures.Refused.Add(1)
+		return nil, "too many servers that are not in the membership want to connect"
+	}
+	r = m.add(id)
+	r.stranger = true
+	return r, "a server that is not in the membership takes part without a vote"
+}
+
+// useful is where a server says it is to be reached. A wildcard says only at
+// which port, so the machine is the one it came from (ZOOKEEPER-2164).
+func useful(advertised []string, from net.Conn) []string {
+	var out []string
+	for _, address := range advertised {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			continue
+		}
+		if wildcard(host) {
+			if host, _, err = net.SplitHostPort(from.RemoteAddr().String()); err != nil {
+				continue
+			}
+		}
+		if address = net.JoinHostPort(host, port); len(out) < advertisedMax && !slices.Contains(out, address) {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// advertisedMax bounds how many addresses of one server are believed.
+const advertisedMax = 16

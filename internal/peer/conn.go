@@ -1,0 +1,123 @@
+package peer
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"bellwether/wire"
+)
+
+// conn is the election connection to a server. Two goroutines serve it.
+type conn struct {
+	net.Conn
+	m    *Mesh
+	to   *remote
+	more chan struct{} // one: something is in the slot
+	made time.Time
+
+	once sync.Once
+	gone chan struct{} // closed with the connection
+	why  error         // the first error; set before gone is closed
+}
+
+// rouse tells the writer that something is to be sent.
+func (c *conn) rouse() {
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// fail closes the connection; the first reason counts.
+func (c *conn) fail(why error) {
+	c.once.Do(func() {
+		c.why = why
+		close(c.gone)
+		c.Conn.Close()
+	})
+}
+
+// Close ends the connection from here.
+func (c *conn) Close() error {
+	c.fail(errClosed)
+	return nil
+}
+
+// write sends what is in the slot, beginning with what was sent last if
+// nothing newer waits: it may have been lost with an older connection.
+func (c *conn) write() {
+	for first := true; ; first = false {
+		if frame := c.next(first); frame != nil {
+			c.SetWriteDeadline(time.Now().Add(electionDead))
+			if _, err := c.Conn.Write(frame); err != nil {
+				c.fail(err)
+				return
+			}
+			c.m.figures.Sent.Add(1)
+			c.m.figures.BytesSent.Add(int64(len(frame)))
+		}
+		select {
+		case <-c.more:
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// next takes the frame out of the slot; nil if there is none, or the
+// connection is not the one in use any more.
+func (c *conn) next(first bool) []byte {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	r := c.to
+	switch {
+	case r.conn != c:
+		return nil
+	case r.slot != nil:
+		r.last, r.slot = r.slot, nil
+		return r.last
+	case first:
+		return r.last
+	}
+	return nil
+}
+
+// read hands on notifications until the connection ends.
+func (c *conn) read(r *bufio.Reader) {
+	var buf []byte
+	heard := false
+	for {
+		frame, err := wire.ReadElectionFrame(r, buf)
+		if err != nil {
+			c.fail(err)
+			break
+		}
+		buf = frame
+		c.m.figures.BytesReceived.Add(int64(len(frame)))
+		var n wire.Notification
+		if err := wire.Decode(frame, &n); err != nil {
+			// As real servers do: the message is dropped, the connection stays
+			// (ZOOKEEPER-3769).
+			c.m.figures.Dropped.Add(1)
+			c.m.notices.warn(c.RemoteAddr().String(), "a notification was not understood", "sid", c.to.id, "err", err)
+			continue
+		}
+		c.m.figures.Received.Add(1)
+		c.m.o.Handle(Heard{From: c.to.id, First: !heard, Notification: n})
+		heard = true
+	}
+	var bad *wire.FrameError
+	if errors.As(c.why, &bad) {
+		c.m.notices.warn(c.RemoteAddr().String(), "a server sent something else than notifications", "sid", c.to.id, "err", c.why)
+	}
+	c.to.parted(c, heard || time.Since(c.made) > settled, c.why)
+}
+
+// connectionReset reports an end that the other side, or its kernel, has brought.
+func connectionReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,75 @@
+package peer
+
+import (
+	"time"
+
+	"bellwether/wire"
+)
+
+// LinkID names a connection between a leader and a learner; no two of a
+// process have the same, and 0 is none.
+type LinkID uint64
+
+// Event is what happens between servers: one of the types below.
+type Event interface{ event() }
+
+// Heard is a notification from another server.
+type Heard struct {
+	From wire.ServerID
+	// First: the first message on its connection, which a server may have sent
+	// before and sends again.
+	First        bool
+	Notification wire.Notification
+}
+
+// Up: an election connection to a server exists, perhaps instead of an older one.
+type Up struct{ Server wire.ServerID }
+
+// Down: a dial was refused, or a server closed its connection and cannot be
+// reached any more. It comes again with each dial that ends so. Time-outs and
+// connections that are replaced do not bring it.
+type Down struct{ Server wire.ServerID }
+
+// RoundTrip is the newest measured time to a server and back.
+type RoundTrip struct {
+	Server wire.ServerID
+	Took   time.Duration
+}
+
+// Opened: a learner has connected and sent something. Address is where from.
+type Opened struct {
+	Link    LinkID
+	Address string
+}
+
+// Linked: the leader that Dial named has accepted a link.
+type Linked struct {
+	Leader wire.ServerID
+	Link   LinkID
+}
+
+// Received are packets of a link in order, at least one. They belong to the
+// receiver. A SNAP comes when the snapshot behind it has been read.
+type Received struct {
+	Link    LinkID
+	Packets []*wire.QuorumPacket
+}
+
+// Progress: a part of a snapshot has arrived.
+type Progress struct{ Link LinkID }
+
+// Closed is the last event of a link, whoever ended it.
+type Closed struct {
+	Link LinkID
+	Why  string
+}
+
+func (Heard) event()     {}
+func (Up) event()        {}
+func (Down) event()      {}
+func (RoundTrip) event() {}
+func (Opened) event()    {}
+func (Linked) event()    {}
+func (Received) event()  {}
+func (Progress) event()  {}
+func (Closed) event()    {}

@@ -1,0 +1,224 @@
+package peer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"bellwether/wire"
+)
+
+const (
+	// readChunk is how much of a link is read at a time.
+	readChunk = 64 << 10
+	// receivedMax is how many packets one event carries at most.
+	receivedMax = 256
+	// progressEvery is how often the arrival of a snapshot is told.
+	progressEvery = 50 * time.Millisecond
+)
+
+// link is one connection between a leader and a learner. Its reader, run,
+// gives all its events; its writer sends what is queued.
+type link struct {
+	l       *Links
+	id      LinkID
+	conn    net.Conn
+	in      *input
+	r       *bufio.Reader
+	learner bool // this end dialled
+	written chan struct{}
+
+	mu        sync.Mutex
+	arrived   sync.Cond // on mu: something is queued, or the link ends
+	queue     []outgoing
+	waiting   int  // bytes queued or being written
+	finishing bool // nothing more is queued or received
+	ended     bool
+	why       string // of the end; the first reason counts
+}
+
+func newLink(l *Links, id LinkID, in *input, r *bufio.Reader, learner bool) *link {
+	k := &link{l: l, id: id, conn: in.Conn, in: in, r: r, learner: learner, written: make(chan struct{})}
+	k.arrived.L = &k.mu
+	in.figures = &l.figures
+	in.progress = func() { k.tell(Progress{id}) }
+	return k
+}
+
+// run gives the events of the link from the first to the last.
+func (k *link) run(first Event) {
+	k.l.o.Handle(first)
+	k.l.done.Go(k.write)
+	err := k.read()
+	k.mu.Lock()
+	finishing := k.finishing
+	k.mu.Unlock()
+	if finishing {
+		<-k.written // what was queued is still to go out
+	}
+	k.end(reason(err))
+	<-k.written
+	k.l.forget(k)
+	k.l.o.Handle(Closed{k.id, k.why})
+}
+
+// end closes the connection. Nothing is sent any more.
+func (k *link) end(why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.endLocked(why)
+}
+
+func (k *link) endLocked(why string) {
+	if k.why == "" {
+		k.why = why
+	}
+	k.ended = true
+	k.conn.Close()
+	k.arrived.Broadcast()
+}
+
+// finish lets the writer end the link when everything queued is sent.
+func (k *link) finish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.finishing || k.ended {
+		return
+	}
+	k.finishing, k.why = true, "closed here"
+	k.conn.SetDeadline(time.Now().Add(k.l.o.FlushTimeout))
+	k.arrived.Broadcast()
+}
+
+// tell hands on an event unless the link is finishing.
+func (k *link) tell(e Event) {
+	k.mu.Lock()
+	finishing := k.finishing
+	k.mu.Unlock()
+	if !finishing {
+		k.l.o.Handle(e)
+	}
+}
+
+// read hands on packets until the connection ends.
+func (k *link) read() error {
+	for {
+		batch, err := k.batch()
+		if len(batch) > 0 {
+			k.l.figures.Received.Add(int64(len(batch)))
+			k.tell(Received{k.id, batch})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// batch reads one packet and those that have arrived with it. A SNAP stands
+// alone: what was before it is handed on before its snapshot is read.
+func (k *link) batch() ([]*wire.QuorumPacket, error) {
+	p := new(wire.QuorumPacket)
+	if err := wire.ReadPacket(k.r, p, k.l.o.PacketMax); err != nil {
+		return nil, k.malformed(err)
+	}
+	batch := []*wire.QuorumPacket{p}
+	for p.Type != wire.PacketSnap && len(batch) < receivedMax {
+		if p = k.arrivedPacket(); p == nil {
+			return batch, nil
+		}
+		batch = append(batch, p)
+	}
+	if p.Type != wire.PacketSnap {
+		return batch, nil
+	}
+	if before := batch[:len(batch)-1]; len(before) > 0 {
+		k.l.figures.Received.Add(int64(len(before)))
+		k.tell(Received{k.id, before})
+	}
+	if err := k.snapshot(p); err != nil {
+		return nil, err
+	}
+	return []*wire.QuorumPacket{p}, nil
+}
+
+// arrivedPacket decodes a packet that is in memory as a whole; nil if none is.
+func (k *link) arrivedPacket() *wire.QuorumPacket {
+	b, _ := k.r.Peek(k.r.Buffered())
+	c := wire.Decoder(b)
+	var p wire.QuorumPacket
+	p.Code(&c)
+	if len(b) == 0 || c.Err() != nil || c.Offset() > k.l.o.PacketMax {
+		return nil // to be waited for, or complained about, by the next read
+	}
+	if p.Data != nil {
+		p.Data = append(make([]byte, 0, len(p.Data)), p.Data...)
+	}
+	k.r.Discard(c.Offset()) // cannot fail: the bytes were just seen
+	return &p
+}
+
+// errSnapshot: a snapshot came to who does not want one.
+var errSnapshot = errors.New("a snapshot came that nobody asked for")
+
+// snapshot lets the stream behind a SNAP be read.
+func (k *link) snapshot(p *wire.QuorumPacket) error {
+	if !k.learner || k.l.o.ReadSnapshot == nil {
+		return k.malformed(errSnapshot)
+	}
+	k.in.telling = true
+	defer func() { k.in.telling = false }()
+	if err := k.l.o.ReadSnapshot(k.id, p, k.r); err != nil {
+		return fmt.Errorf("reading the snapshot: %w", err)
+	}
+	return nil
+}
+
+// malformed logs an error that no orderly other end brings about.
+func (k *link) malformed(err error) error {
+	if err != io.EOF && !endedThere(err) && !errors.Is(err, net.ErrClosed) && !timedOut(err) {
+		k.l.notices.warn(k.conn.RemoteAddr().String(), "a server sent something else than packets", "err", err)
+	}
+	return err
+}
+
+// reason says to operators how a link ended.
+func reason(err error) string {
+	switch {
+	case err == nil:
+		return "closed here"
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return "the other side closed the connection"
+	case connectionReset(err):
+		return "the other side reset the connection"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "the other side takes nothing any more"
+	}
+	return err.Error()
+}
+
+// input is what a link reads from: it counts, and tells of progress while a
+// snapshot arrives. Only the reader uses it.
+type input struct {
+	net.Conn
+	figures  *Figures // nil before the link is open
+	progress func()
+	telling  bool
+	told     time.Time
+}
+
+func (in *input) Read(p []byte) (int, error) {
+	n, err := in.Conn.Read(p)
+	if in.figures != nil {
+		in.figures.BytesReceived.Add(int64(n))
+	}
+	if in.telling && n > 0 && time.Since(in.told) >= progressEvery {
+		in.told = time.Now()
+		in.progress()
+	}
+	return n, err
+}

@@ -1,0 +1,343 @@
+package peer
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// links starts the links of one server.
+func (l *lan) links(id int, change ...func(*Options)) (*Links, *sink) {
+	l.t.Helper()
+	s := newSink()
+	o := l.options(id, s)
+	for _, f := range change {
+		f(&o)
+	}
+	k := NewLinks(o)
+	l.t.Cleanup(k.CloseAll)
+	return k, s
+}
+
+func packet(kind wire.PacketType, z wire.Zxid, data []byte) *wire.QuorumPacket {
+	return &wire.QuorumPacket{Type: kind, Zxid: z, Data: data}
+}
+
+// received waits until a link has brought n packets, and returns them.
+func received(t *testing.T, s *sink, n int) []*wire.QuorumPacket {
+	t.Helper()
+	var all []*wire.QuorumPacket
+	for len(all) < n {
+		all = append(all, await[Received](t, s, nil).Packets...)
+	}
+	return all
+}
+
+// pair links learner 1 to leader 2.
+func pair(t *testing.T, leader, learner func(*Options)) (l2, l1 *Links, s2, s1 *sink, at2, at1 LinkID) {
+	t.Helper()
+	l := newLAN(t, 2, 0)
+	l2, s2 = l.links(2, leader)
+	l1, s1 = l.links(1, learner)
+	if err := l2.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	l1.Dial(2)
+	at1 = await[Linked](t, s1, nil).Link
+	l1.Send(at1, packet(wire.PacketFollowerInfo, 0, []byte("hello")))
+	at2 = await[Opened](t, s2, nil).Link
+	if p := received(t, s2, 1)[0]; string(p.Data) != "hello" {
+		t.Fatalf("%+v", p)
+	}
+	return
+}
+
+func plain(*Options) {}
+
+// Packets arrive in order, whole, and many at a time.
+func TestPacketsArriveInOrder(t *testing.T) {
+	l2, l1, s2, s1, at2, at1 := pair(t, plain, plain)
+	const n = 5000
+	for i := range n {
+		p := packet(wire.PacketProposal, wire.Zxid(i), bytes.Repeat([]byte{byte(i)}, i%300))
+		if i%1000 == 999 {
+			p.Data = bytes.Repeat([]byte{7}, 1<<20)
+		}
+		l2.Send(at2, p)
+	}
+	for i, p := range received(t, s1, n) {
+		want := i % 300
+		if i%1000 == 999 {
+			want = 1 << 20
+		}
+		if p.Zxid != wire.Zxid(i) || len(p.Data) != want {
+			t.Fatalf("packet %d is %v with %d bytes", i, p.Zxid, len(p.Data))
+		}
+	}
+	request := packet(wire.PacketRequest, -1, nil)
+	request.Auth = []wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}
+	l1.Send(at1, request)
+	if p := received(t, s2, 1)[0]; p.Data != nil || len(p.Auth) != 1 || p.Auth[0] != request.Auth[0] {
+		t.Errorf("%+v", p)
+	}
+}
+
+// What has arrived together is handed on together, and owns its memory.
+func TestPacketsAreBatched(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	l2, s2 := l.links(2)
+	if err := l2.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	f := rawDial(t, l.quorum(2))
+	var b []byte
+	for i := range 100 {
+		b = wire.Append(b, packet(wire.PacketAck, wire.Zxid(i), []byte{byte(i)}))
+	}
+	f.send(b)
+	first := await[Received](t, s2, nil)
+	if len(first.Packets) < 2 {
+		t.Errorf("%d packets in the first batch", len(first.Packets))
+	}
+	all := first.Packets
+	if more := 100 - len(all); more > 0 {
+		all = append(all, received(t, s2, more)...)
+	}
+	f.send(b)
+	received(t, s2, 100)
+	for i, p := range all {
+		if p.Zxid != wire.Zxid(i) || p.Data[0] != byte(i) {
+			t.Fatalf("packet %d was overwritten: %+v", i, p)
+		}
+	}
+}
+
+// A learner dials until the leader listens, and not beyond Hang; a leader that
+// has stopped listening refuses, and keeps the links it has.
+func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	l.free(l.quorum(2))
+	l.free(l.quorum(3))
+	l1, s1 := l.links(1)
+	l2, s2 := l.links(2)
+	l1.Dial(3)
+	eventually(t, "refusals", func() bool { return l1.Figures().DialFailures.Value() > 3 })
+	l1.Dial(2)
+	before := l1.Figures().DialFailures.Value()
+	eventually(t, "more refusals", func() bool { return l1.Figures().DialFailures.Value() > before+3 })
+	if err := l2.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	linked := await[Linked](t, s1, nil)
+	if linked.Leader != 2 || linked.Link == 0 {
+		t.Errorf("%+v", linked)
+	}
+	l2.Unlisten()
+	if c, err := net.Dial("tcp", l.quorum(2)); err == nil {
+		c.Close()
+		t.Error("the port is still open")
+	}
+	l1.Send(linked.Link, packet(wire.PacketAck, 1, nil))
+	eventually(t, "either", func() bool { return len(s2.list())+len(s1.list()) > 0 })
+
+	l3, s3 := l.links(3)
+	l3.Dial(2)
+	eventually(t, "refusals", func() bool { return l3.Figures().DialFailures.Value() > 3 })
+	l3.Hang()
+	if err := l2.Listen(); err != nil { // again, on the same port
+		t.Fatal(err)
+	}
+	l3.Dial(2)
+	await[Linked](t, s3, nil)
+}
+
+// A snapshot is streamed behind its packet, with what was queued before and
+// after it in place; the learner hears of its progress, then of the SNAP.
+func TestSnapshotStandsInOrder(t *testing.T) {
+	chunk := bytes.Repeat([]byte("snapshot"), 1<<10)
+	const chunks = 200
+	read := func(o *Options) {
+		o.ReadSnapshot = func(_ LinkID, p *wire.QuorumPacket, r *bufio.Reader) error {
+			if p.Zxid != 9 {
+				return errors.New("another packet")
+			}
+			got := make([]byte, len(chunk))
+			for range chunks {
+				if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, chunk) {
+					return errors.New("another snapshot")
+				}
+			}
+			return nil
+		}
+	}
+	l2, _, _, s1, at2, _ := pair(t, plain, read)
+	l2.Send(at2, packet(wire.PacketLeaderInfo, 1, nil))
+	l2.SendSnapshot(at2, packet(wire.PacketSnap, 9, nil), func(w io.Writer) error {
+		for range chunks {
+			if _, err := w.Write(chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	l2.Send(at2, packet(wire.PacketNewLeader, 2, nil))
+	if p := received(t, s1, 1); p[0].Type != wire.PacketLeaderInfo {
+		t.Fatalf("%+v", p[0])
+	}
+	await[Progress](t, s1, nil)
+	var kinds []wire.PacketType
+	for _, p := range received(t, s1, 2) {
+		kinds = append(kinds, p.Type)
+	}
+	if kinds[0] != wire.PacketSnap || kinds[1] != wire.PacketNewLeader {
+		t.Errorf("%v", kinds)
+	}
+}
+
+// A snapshot that cannot be read or written, or that a learner sends, ends the link.
+func TestFailedSnapshotsEndTheLink(t *testing.T) {
+	bad := func(o *Options) {
+		o.ReadSnapshot = func(LinkID, *wire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
+	}
+	l2, _, s2, s1, at2, _ := pair(t, plain, bad)
+	l2.SendSnapshot(at2, packet(wire.PacketSnap, 9, nil), func(w io.Writer) error { _, err := w.Write([]byte("x")); return err })
+	if c := await[Closed](t, s1, nil); !strings.Contains(c.Why, "no room") {
+		t.Error(c.Why)
+	}
+	await[Closed](t, s2, nil)
+
+	waits := func(o *Options) {
+		o.ReadSnapshot = func(_ LinkID, _ *wire.QuorumPacket, r *bufio.Reader) error { _, err := r.ReadByte(); return err }
+	}
+	l2, l1, s2, s1, at2, at1 := pair(t, plain, waits)
+	l2.SendSnapshot(at2, packet(wire.PacketSnap, 9, nil), func(io.Writer) error { return errors.New("disk") })
+	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "disk") {
+		t.Error(c.Why)
+	}
+	await[Closed](t, s1, nil)
+	l1.Send(at1, packet(wire.PacketAck, 1, nil)) // to a link that has ended: nothing
+
+	_, l1, s2, _, _, at1 = pair(t, bad, plain)
+	l1.Send(at1, packet(wire.PacketSnap, 1, nil))
+	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "nobody asked") {
+		t.Error(c.Why)
+	}
+}
+
+// Close sends what is queued first; both ends hear of the end once.
+func TestCloseFlushes(t *testing.T) {
+	l2, _, s2, s1, at2, _ := pair(t, plain, plain)
+	for i := range 1000 {
+		l2.Send(at2, packet(wire.PacketCommit, wire.Zxid(i), make([]byte, 1000)))
+	}
+	l2.Close(at2)
+	l2.Send(at2, packet(wire.PacketPing, 0, nil)) // comes too late
+	if all := received(t, s1, 1000); all[999].Zxid != 999 {
+		t.Errorf("%v came last", all[999].Zxid)
+	}
+	if c := await[Closed](t, s1, nil); c.Why != "the other side closed the connection" {
+		t.Error(c.Why)
+	}
+	if c := await[Closed](t, s2, nil); c.Why != "closed here" {
+		t.Error(c.Why)
+	}
+}
+
+// Who takes nothing is cut off: by the bound of the queue, and in the end by
+// the bound of a flush. Other links go on.
+func TestSlowLearnerIsCutOff(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	l2, s2 := l.links(2, func(o *Options) { o.QueueMax = 32 << 20; o.FlushTimeout = 50 * time.Millisecond })
+	if err := l2.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	hello := wire.Append(nil, packet(wire.PacketFollowerInfo, 0, nil))
+	slow, other, stuck := rawDial(t, l.quorum(2)), rawDial(t, l.quorum(2)), rawDial(t, l.quorum(2))
+	var ids []LinkID
+	for _, f := range []*fake{slow, other, stuck} {
+		f.send(hello)
+		ids = append(ids, await[Opened](t, s2, nil).Link)
+	}
+	big := packet(wire.PacketProposal, 1, make([]byte, 1<<20))
+	for range 24 {
+		l2.Send(ids[2], big)
+	}
+	l2.Close(ids[2])
+	await(t, s2, func(c Closed) bool { return c.Link == ids[2] })
+	for range 64 {
+		l2.Send(ids[0], big)
+	}
+	if c := await[Closed](t, s2, nil); c.Link != ids[0] || !strings.Contains(c.Why, "wait to be sent") {
+		t.Errorf("%+v", c)
+	}
+	l2.Send(ids[1], packet(wire.PacketPing, 5, nil))
+	var p wire.QuorumPacket
+	if err := wire.ReadPacket(bufio.NewReader(other), &p, wire.PacketMax); err != nil || p.Zxid != 5 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// Garbage ends its own link, and is logged once for its address; who says
+// nothing becomes no link at all.
+func TestStrangeLearnersEndAlone(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	log, lines := logLines()
+	l2, s2 := l.links(2, func(o *Options) { o.Log = log })
+	if err := l2.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	good := rawDial(t, l.quorum(2))
+	good.send(wire.Append(nil, packet(wire.PacketAck, 1, nil)))
+	received(t, s2, 1)
+	for range greetingsMax + 5 {
+		rawDial(t, l.quorum(2))
+	}
+	for range 3 {
+		f := rawDial(t, l.quorum(2))
+		f.send([]byte(strings.Repeat("\x7f", 200)))
+		await[Closed](t, s2, nil)
+	}
+	good.send(wire.Append(nil, packet(wire.PacketAck, 2, nil)))
+	received(t, s2, 1)
+	if n := strings.Count(lines(), "something else than packets"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, lines())
+	}
+}
+
+// The packets that real servers sent pass through unchanged.
+func TestRecordedPacketsPass(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	l2, s2 := l.links(2)
+	if err := l2.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	var stream []byte
+	var want []string
+	for _, v := range zabVectors(t) {
+		b, err := hex.DecodeString(v.Hex)
+		var p wire.QuorumPacket
+		if err != nil || wire.Decode(b, &p) != nil || p.Type == wire.PacketSnap || !bytes.Equal(wire.Append(nil, &p), b) {
+			continue // no packet of its own, or with a snapshot behind it
+		}
+		stream = append(stream, b...)
+		want = append(want, v.Hex)
+	}
+	if len(want) < 100 {
+		t.Fatalf("only %d packets", len(want))
+	}
+	f := rawDial(t, l.quorum(2))
+	f.send(stream)
+	for i, p := range received(t, s2, len(want)) {
+		if got := hex.EncodeToString(wire.Append(nil, p)); got != want[i] {
+			t.Fatalf("%s arrived as %s", want[i], got)
+		}
+	}
+}

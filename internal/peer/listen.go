@@ -1,0 +1,202 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// How a port is opened again.
+const (
+	reopenMin   = 50 * time.Millisecond
+	reopenMax   = time.Second
+	acceptPause = 50 * time.Millisecond // when no descriptor is left
+)
+
+// ports are the addresses on which connections of one kind are accepted. Each
+// stays open until close; one that breaks is opened again, without end
+// (ZOOKEEPER-3320).
+type ports struct {
+	o      *Options
+	name   string // what zoo.cfg calls it
+	handle func(net.Conn)
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu   sync.Mutex
+	open []net.Listener
+}
+
+// openPorts listens on all addresses. handle is called for each connection
+// by the goroutine that accepts, so it must not block. An error is
+// returned only for what will not pass by itself: a port that is in use or
+// forbidden; for others the port is tried again in the background.
+func openPorts(o *Options, name string, addresses []string, handle func(net.Conn)) (*ports, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &ports{o: o, name: name, handle: handle, cancel: cancel}
+	opened := make([]net.Listener, len(addresses))
+	for i, address := range addresses {
+		ln, err := p.listen(address)
+		if lasting(err) {
+			p.close()
+			return nil, err
+		}
+		opened[i] = ln
+		p.complain(err)
+	}
+	p.start(ctx, addresses, opened)
+	return p, nil
+}
+
+// openPortsLater is openPorts that tries everything again in the background.
+func openPortsLater(o *Options, name string, addresses []string, handle func(net.Conn)) *ports {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &ports{o: o, name: name, handle: handle, cancel: cancel}
+	opened := make([]net.Listener, len(addresses))
+	for i, address := range addresses {
+		var err error
+		opened[i], err = p.listen(address)
+		p.complain(err)
+	}
+	p.start(ctx, addresses, opened)
+	return p
+}
+
+func (p *ports) start(ctx context.Context, addresses []string, opened []net.Listener) {
+	for i, address := range addresses {
+		p.done.Go(func() { p.serve(ctx, address, opened[i]) })
+	}
+}
+
+// close closes all and waits until no connection will be handed on any more.
+func (p *ports) close() {
+	p.cancel()
+	p.mu.Lock()
+	for _, ln := range p.open {
+		ln.Close()
+	}
+	p.open = nil
+	p.mu.Unlock()
+	p.done.Wait()
+}
+
+// listen opens one address. The error says what to do.
+func (p *ports) listen(address string) (net.Listener, error) {
+	ln, err := p.o.Listen(address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s port %s is in use by another process: stop that one, or change this server's line in the configuration of all servers: %w", p.name, address, err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("%s port %s cannot be opened because this machine does not have that address: correct this server's line, or set quorumListenOnAllIPs=true: %w", p.name, address, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s port %s cannot be opened: %w", p.name, address, err)
+	}
+	p.mu.Lock()
+	p.open = append(p.open, ln)
+	p.mu.Unlock()
+	return ln, nil
+}
+
+// lasting reports whether an error of listen calls for an operator.
+func lasting(err error) bool {
+	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
+}
+
+func (p *ports) complain(err error) {
+	if err != nil {
+		p.o.Log.Error("a port is not open; it is tried again until it is", "err", err)
+	}
+}
+
+// serve accepts on one address until the end. ln may be nil: not open yet.
+func (p *ports) serve(ctx context.Context, address string, ln net.Listener) {
+	defer func() {
+		if ln != nil {
+			p.forget(ln)
+		}
+	}()
+	wait := reopenMin
+	for ctx.Err() == nil {
+		if ln == nil {
+			if !pause(ctx, wait) {
+				return
+			}
+			wait = min(2*wait, reopenMax)
+			ln, _ = p.listen(address) // its error was logged when it broke
+			continue
+		}
+		served, err := p.accept(ctx, ln)
+		p.forget(ln)
+		ln = nil
+		if ctx.Err() == nil {
+			p.complain(err)
+		}
+		if served {
+			wait = reopenMin
+		}
+	}
+}
+
+// accept hands on connections until the listener breaks, and reports whether
+// there were any.
+func (p *ports) accept(ctx context.Context, ln net.Listener) (served bool, err error) {
+	for ; ; served = true {
+		c, err := ln.Accept()
+		switch {
+		case err == nil:
+			p.handle(c)
+		case ctx.Err() != nil:
+			return served, nil
+		case scarce(err):
+			p.o.Log.Error("no connection of a server can be accepted; is the limit of open files high enough?", "err", err)
+			if !pause(ctx, acceptPause) {
+				return served, nil
+			}
+		default:
+			return served, fmt.Errorf("%s port %s broke: %w", p.name, ln.Addr(), err)
+		}
+	}
+}
+
+// scarce reports whether an error of Accept leaves the listener good.
+func scarce(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+// forget closes a listener that is of no more use. One that was opened while
+// the ports were being closed ends here as well.
+func (p *ports) forget(ln net.Listener) {
+	ln.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = slices.DeleteFunc(p.open, func(o net.Listener) bool { return o == ln })
+}
+
+// local returns where to listen: the addresses as they are, or all of the
+// machine's at their ports.
+func local(addresses []string, all bool) []string {
+	var out []string
+	for _, address := range addresses {
+		host, port, err := net.SplitHostPort(address)
+		if err == nil && (all || wildcard(host)) {
+			address = net.JoinHostPort("", port)
+		}
+		if !slices.Contains(out, address) {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// wildcard reports whether a host stands for all addresses of a machine, so
+// that nobody can dial it.
+func wildcard(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}

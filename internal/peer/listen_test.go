@@ -1,0 +1,147 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/internal/ensemble"
+)
+
+// A port in use is an error that says what to do.
+func TestPortInUseSaysWhatToDo(t *testing.T) {
+	l := newLAN(t, 1, 0)
+	o := l.options(1, newSink())
+	o.Listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) } // the lan still holds it
+	_, err := NewMesh(o)
+	if err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), "stop that one") {
+		t.Error(err)
+	}
+	k := NewLinks(o)
+	defer k.CloseAll()
+	if err := k.Listen(); err == nil || !strings.Contains(err.Error(), "quorum port") {
+		t.Error(err)
+	}
+}
+
+// fickle is a listener that can break.
+type fickle struct {
+	net.Listener
+	mu     sync.Mutex
+	broken bool
+}
+
+func (f *fickle) Accept() (net.Conn, error) {
+	c, err := f.Listener.Accept()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken {
+		return nil, errors.New("the network is gone")
+	}
+	return c, err
+}
+
+func (f *fickle) shatter() {
+	f.mu.Lock()
+	f.broken = true
+	f.mu.Unlock()
+	f.Close()
+}
+
+// A listener whose name is not known for a while, or that breaks, is opened
+// again without end (ZOOKEEPER-3320).
+func TestZookeeper3320ListenerComesBack(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	var mu sync.Mutex
+	var last *fickle
+	failures := 4 // more than the three after which ZooKeeper gave up
+	m, s := l.mesh(1, func(o *Options) {
+		o.Listen = func(address string) (net.Listener, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if failures--; failures >= 0 {
+				return nil, &net.DNSError{Err: "no such host", Name: address, IsTemporary: true}
+			}
+			ln, err := l.listen(address)
+			if err == nil {
+				last = &fickle{Listener: ln}
+				ln = last
+			}
+			return ln, err
+		}
+	})
+	_ = m
+	reach := func(round int) {
+		t.Helper()
+		var c net.Conn
+		eventually(t, "the port is open", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			var err error
+			if last != nil {
+				c, err = net.Dial("tcp", l.election(1))
+			}
+			return c != nil && err == nil
+		})
+		c.Close()
+		f := callAs(t, l.election(1), 2, l.election(2))
+		f.send(frame(vote(round)))
+		await(t, s, heard(2, round))
+	}
+	reach(1)
+	mu.Lock()
+	last.shatter()
+	last, failures = nil, 4
+	mu.Unlock()
+	reach(2)
+}
+
+// An own address of 0.0.0.0 listens everywhere and is told as the one that
+// was dialled from, so that others can dial back (ZOOKEEPER-2164).
+func TestWildcardOwnAddress(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	one, _ := l.ms.Server(1)
+	two, _ := l.ms.Server(2)
+	l.free(l.election(1))
+	one.Addresses = []ensemble.Address{{Host: ensemble.Wildcard, QuorumPort: one.Addresses[0].QuorumPort, ElectionPort: one.Addresses[0].ElectionPort}}
+	l.ms = l.membership(ensemble.Definition{Servers: []ensemble.Server{one, two}})
+	m, s := l.mesh(1, func(o *Options) { o.Listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) } })
+	_, s2 := l.mesh(2, func(o *Options) {
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			if strings.HasPrefix(address, "0.0.0.0") {
+				return nil, errors.New("as from another machine")
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	})
+	m.Send(2, vote(1))
+	await(t, s2, heard(1, 1))
+	await(t, s, up(2))
+}
+
+// The port moves with this server's address; a server that is no member any
+// more stays where it was.
+func TestPortMovesWithTheAddress(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	m, s := l.mesh(1)
+	old := l.election(1)
+	one, _ := l.ms.Server(1)
+	two, _ := l.ms.Server(2)
+	one.Addresses = []ensemble.Address{{Host: "127.0.0.1", QuorumPort: 1, ElectionPort: l.port()}}
+	moved := l.membership(ensemble.Definition{Servers: []ensemble.Server{one, two}, Version: 5})
+	m.SetMembership(moved, nil)
+	f := callAs(t, one.Addresses[0].Election(), 2, l.election(2))
+	f.send(frame(vote(1)))
+	await(t, s, heard(2, 1))
+	if c, err := net.DialTimeout("tcp", old, time.Second); err == nil {
+		c.Close()
+		t.Error("the old port is still open")
+	}
+	m.SetMembership(l.membership(ensemble.Definition{Servers: []ensemble.Server{two}}), nil)
+	callAs(t, one.Addresses[0].Election(), 2, l.election(2)).send(frame(vote(2)))
+	await(t, s, heard(2, 2))
+}

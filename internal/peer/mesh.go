@@ -1,0 +1,239 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// strangersMax bounds the connections to servers that are not in the
+// membership: those that are to join, or have left.
+const strangersMax = 64
+
+// Mesh is the election port: one connection to each other server, over which
+// notifications go. It dials by itself and keeps every connection as long as
+// both ends live.
+type Mesh struct {
+	o         *Options
+	notices   *notices
+	greetings *greetings
+	figures   Figures
+	ctx       context.Context
+	cancel    context.CancelFunc
+	done      sync.WaitGroup // remotes and their connections
+
+	mu        sync.Mutex
+	closed    bool
+	remotes   map[wire.ServerID]*remote
+	own       []string // where this server is to be reached
+	ports     *ports
+	anonymous wire.ServerID // the last name given to an observer without an id
+}
+
+// NewMesh opens the election port and begins to dial the other servers.
+func NewMesh(o Options) (*Mesh, error) {
+	m := &Mesh{o: o.filled(), remotes: map[wire.ServerID]*remote{}}
+	m.notices = newNotices(m.o.Log)
+	m.greetings = &greetings{timeout: m.o.HandshakeTimeout}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.own = electionAddresses(o.ID, o.Membership)
+	if len(m.own) == 0 {
+		return nil, fmt.Errorf("server %d is not in the membership: add its server.%[1]d line, or correct myid", o.ID)
+	}
+	var err error
+	m.ports, err = openPorts(m.o, "election", local(m.own, o.ListenOnAll), m.accept)
+	if err != nil {
+		return nil, err
+	}
+	m.SetMembership(o.Membership, nil)
+	return m, nil
+}
+
+// Figures are counted all the time; reading them is safe.
+func (m *Mesh) Figures() *Figures { return &m.figures }
+
+// electionAddresses are where a server takes part in elections, by all
+// memberships in turn.
+func electionAddresses(id wire.ServerID, memberships ...*ensemble.Membership) []string {
+	return addresses(id, ensemble.Address.Election, memberships)
+}
+
+func addresses(id wire.ServerID, of func(ensemble.Address) string, memberships []*ensemble.Membership) []string {
+	var out []string
+	for _, m := range memberships {
+		if m == nil {
+			continue
+		}
+		s, _ := m.Server(ensemble.ServerID(id))
+		for _, a := range s.Addresses {
+			if address := of(a); !slices.Contains(out, address) {
+				out = append(out, address)
+			}
+		}
+	}
+	return out
+}
+
+// SetMembership says who belongs to the ensemble, and by a proposed
+// membership (or nil) who may soon. New servers are dialled, the connections
+// of those that left are closed, and the port moves if this server's address
+// has changed. Only one goroutine at a time may call it.
+func (m *Mesh) SetMembership(committed, proposed *ensemble.Membership) {
+	wanted := map[wire.ServerID][]string{}
+	for _, ms := range []*ensemble.Membership{committed, proposed} {
+		if ms == nil {
+			continue
+		}
+		for _, s := range ms.Servers() {
+			id := wire.ServerID(s.ID)
+			wanted[id] = electionAddresses(id, committed, proposed)
+		}
+	}
+	own := electionAddresses(m.o.ID, committed, proposed)
+	delete(wanted, m.o.ID)
+	keep := func(id wire.ServerID) bool {
+		return isVoter(m.o.ID, committed, proposed) || isVoter(id, committed, proposed)
+	}
+	m.adopt(wanted, keep)
+	m.move(own)
+}
+
+func isVoter(id wire.ServerID, memberships ...*ensemble.Membership) bool {
+	return slices.ContainsFunc(memberships, func(m *ensemble.Membership) bool {
+		return m != nil && m.IsVoter(ensemble.ServerID(id))
+	})
+}
+
+// adopt makes the remotes those that are wanted. A connection is kept for its
+// own sake only where one of the two votes: observers have nothing to tell
+// each other (ZOOKEEPER-1807).
+func (m *Mesh) adopt(wanted map[wire.ServerID][]string, keep func(wire.ServerID) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	for id, r := range m.remotes {
+		if _, ok := wanted[id]; !ok && !r.stranger {
+			m.drop(r)
+		}
+	}
+	for id, addresses := range wanted {
+		r := m.remotes[id]
+		if r == nil {
+			r = m.add(id)
+		}
+		r.stranger, r.addresses, r.keep = false, addresses, keep(id)
+		r.backoff, r.next = retryMin, time.Now()
+		r.rouse()
+	}
+}
+
+// move listens where this server's address is now. One that is no member any
+// more listens where it did.
+func (m *Mesh) move(own []string) {
+	m.mu.Lock()
+	old := m.ports
+	moved := len(own) > 0 && !slices.Equal(own, m.own) && !m.closed
+	if moved {
+		m.own = own
+	}
+	m.mu.Unlock()
+	if !moved {
+		return
+	}
+	old.close()
+	opened := openPortsLater(m.o, "election", local(own, m.o.ListenOnAll), m.accept)
+	m.mu.Lock()
+	m.ports = opened
+	closed := m.closed
+	m.mu.Unlock()
+	if closed {
+		opened.close()
+	}
+}
+
+// add makes a remote and starts its goroutine. The lock is held.
+func (m *Mesh) add(id wire.ServerID) *remote {
+	r := newRemote(m, id)
+	m.remotes[id] = r
+	m.done.Go(r.run)
+	return r
+}
+
+// drop forgets a remote and closes its connection. The lock is held.
+func (m *Mesh) drop(r *remote) {
+	delete(m.remotes, r.id)
+	r.cancel()
+	if r.conn != nil {
+		r.conn.Close()
+		r.conn = nil
+	}
+}
+
+// Send hands a notification to a server. It replaces one that waits still;
+// without a connection the server is dialled at once. To a server that is
+// neither a member nor connected nothing is sent.
+func (m *Mesh) Send(to wire.ServerID, n wire.Notification) {
+	if n.Version >= wire.NotificationConfig && n.Config == "" {
+		n.Version = wire.NotificationPlain // an empty one makes real servers deaf
+	}
+	frame := wire.AppendFrame(nil, &n)
+	if len(frame) > wire.ElectionFrameMax {
+		m.o.Log.Error("a notification is too long to be sent", "bytes", len(frame), "max", wire.ElectionFrameMax)
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.remotes[to]
+	if r == nil || m.closed {
+		m.figures.Dropped.Add(1)
+		return
+	}
+	if r.slot != nil {
+		m.figures.Replaced.Add(1)
+	}
+	r.slot = frame
+	if r.conn != nil {
+		r.conn.rouse()
+		return
+	}
+	r.hurry()
+}
+
+// Close ends everything and waits for all goroutines.
+func (m *Mesh) Close() {
+	m.mu.Lock()
+	m.closed = true
+	opened := m.ports
+	m.mu.Unlock()
+	opened.close() // first, so that others who see their connection end are refused
+	m.greetings.close()
+	m.mu.Lock()
+	for _, r := range slices.Collect(maps.Values(m.remotes)) {
+		m.drop(r)
+	}
+	m.mu.Unlock()
+	m.cancel()
+	m.done.Wait()
+}
+
+// accept takes in a connection; it does not block.
+func (m *Mesh) accept(c net.Conn) { m.greetings.add(c, m.welcome) }
+
+// refuse turns a connection away.
+func (m *Mesh) refuse(from net.Conn, why string, args ...any) {
+	m.figures.Refused.Add(1)
+	m.notices.warn(from.RemoteAddr().String(), why, args...)
+}
+
+// errClosed ends what is under way when the mesh or a remote ends.
+var errClosed = errors.New("closed here")

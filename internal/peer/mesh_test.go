@@ -1,0 +1,461 @@
+package peer
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// Three servers find each other, every pair talks, both ends know how far the
+// other is.
+func TestEveryPairTalks(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	var ms [4]*Mesh
+	var ss [4]*sink
+	for id := 1; id <= 3; id++ {
+		ms[id], ss[id] = l.mesh(id)
+	}
+	for to := 1; to <= 3; to++ {
+		for from := 1; from <= 3; from++ {
+			if from != to {
+				ms[from].Send(wire.ServerID(to), vote(from*10+to))
+				await(t, ss[to], heard(from, from*10+to))
+			}
+		}
+	}
+	for id := 1; id <= 3; id++ {
+		m := ms[id]
+		eventually(t, "a connection to each other server", func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return len(m.remotes) == 2 && m.remotes[wire.ServerID(id%3+1)].conn != nil
+		})
+	}
+}
+
+// Both ends are told of the connection and the time to the other.
+func TestBothEndsMeasureTheRoundTrip(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	_, sa := l.mesh(1)
+	_, sb := l.mesh(2)
+	for s, other := range map[*sink]wire.ServerID{sa: 2, sb: 1} {
+		if r := await(t, s, func(r RoundTrip) bool { return r.Server == other }); r.Took <= 0 {
+			t.Errorf("%+v", r)
+		}
+		await(t, s, up(int(other)))
+	}
+}
+
+// A connection is told before its messages, of which the first is marked.
+func TestFirstMessageIsMarked(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	_, s := l.mesh(1)
+	f := callAs(t, l.election(1), 2, l.election(2))
+	await(t, s, up(2))
+	for round := 1; round <= 3; round++ {
+		f.send(frame(vote(round)))
+		if h := await(t, s, heard(2, round)); h.First != (round == 1) {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// What was sent last is sent again, first, on a new connection.
+func TestLastMessageIsSentAgain(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	m, s := l.mesh(1)
+	own := l.election(2)
+	first := callAs(t, l.election(1), 2, own)
+	await(t, s, up(2))
+	m.Send(2, vote(7))
+	if n := first.receive(); n.ElectionEpoch != 7 {
+		t.Fatalf("round %d", n.ElectionEpoch)
+	}
+	second := callAs(t, l.election(1), 2, own)
+	await(t, s, up(2))
+	if n := second.receive(); n.ElectionEpoch != 7 {
+		t.Errorf("round %d was sent again", n.ElectionEpoch)
+	}
+	first.over() // the newest wins
+	m.Send(2, vote(8))
+	if n := second.receive(); n.ElectionEpoch != 8 {
+		t.Errorf("round %d", n.ElectionEpoch)
+	}
+	if list := s.list(); len(list) != 0 {
+		t.Errorf("a replaced connection brought %v", list)
+	}
+}
+
+// A newer message replaces the one that waits.
+func TestOneSlotForEachServer(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	m, s := l.mesh(1)
+	for round := range 5 {
+		m.Send(2, vote(round))
+	}
+	f := callAs(t, l.election(1), 2, l.election(2))
+	await(t, s, up(2))
+	if n := f.receive(); n.ElectionEpoch != 4 {
+		t.Errorf("round %d came first", n.ElectionEpoch)
+	}
+	if n := m.Figures().Replaced.Value(); n != 4 {
+		t.Errorf("%d were replaced", n)
+	}
+}
+
+// A smaller id is not kept but dialled back, where it says it is: by both
+// forms of the initial message, and where only the port is of use
+// (ZOOKEEPER-2164).
+func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	_, s := l.mesh(2, func(o *Options) { o.RetryMax = time.Hour })
+	for _, form := range []string{"127.0.0.1", "0.0.0.0", "[::]"} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := portOf(ln.Addr().String())
+		knock := callAs(t, l.election(2), 1, form+":"+itoa(port))
+		knock.over()
+		c, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var msg wire.InitialMessage
+		r := bufio.NewReader(c)
+		if err := wire.ReadRecord(r, &msg, wire.InitialMax); err != nil || msg.Server != 2 || msg.Addresses[0] != l.election(2) {
+			t.Errorf("dialled back with %+v, %v", msg, err)
+		}
+		c.Write(frame(vote(port)))
+		await(t, s, heard(1, port))
+		c.Close()
+		ln.Close()
+	}
+}
+
+// The initial messages that real servers sent or refused are treated alike.
+func TestRecordedInitialMessages(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	_, s := l.mesh(2)
+	for _, p := range electionVectors(t).InitialProbes {
+		f := rawDial(t, l.election(2))
+		b, err := hex.DecodeString(p.Hex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.send(b)
+		if strings.HasPrefix(p.Expected, "accepted") {
+			await(t, s, func(u Up) bool { return u.Server >= 3 })
+		} else {
+			f.over() // an own id is closed too, where a real server leaks it
+		}
+	}
+}
+
+// The notifications that real servers exchanged arrive; what they dropped is
+// dropped and the connection stays (ZOOKEEPER-3769); what closed it closes it.
+func TestZookeeper3769RecordedNotificationsLeaveTheReceiverAlive(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	_, s := l.mesh(1)
+	v := electionVectors(t)
+	f := callAs(t, l.election(1), 2, l.election(2))
+	await(t, s, up(2))
+	for _, r := range v.Vectors {
+		if r.Kind != "NOTIFICATION" {
+			continue
+		}
+		b, _ := hex.DecodeString(r.Hex)
+		f.send(b)
+		h := await[Heard](t, s, nil)
+		if got := hex.EncodeToString(frame(h.Notification)); got != r.Hex {
+			t.Fatalf("%s arrived as %s", r.Name, got)
+		}
+	}
+	for i, p := range v.Probes {
+		b, _ := hex.DecodeString(p.Hex)
+		f.send(b)
+		if strings.Contains(p.Expected, "connection closed") {
+			f.over()
+			f = callAs(t, l.election(1), 2, l.election(2))
+		}
+		f.send(frame(vote(1000 + i)))
+		await(t, s, heard(2, 1000+i))
+	}
+}
+
+// A notification cut in half, and connections that never say anything, hold
+// up nobody (ZOOKEEPER-3769, and the acceptor that waits for a port probe).
+func TestSilentAndHalfwayConnectionsHoldUpNobody(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	_, s := l.mesh(1)
+	for range greetingsMax + 10 {
+		rawDial(t, l.election(1))
+	}
+	half := callAs(t, l.election(1), 2, l.election(2))
+	half.send(frame(vote(1))[:20])
+	f := callAs(t, l.election(1), 3, l.election(3))
+	f.send(frame(vote(2)))
+	await(t, s, heard(3, 2))
+	half.Close()
+	again := callAs(t, l.election(1), 2, l.election(2))
+	again.send(frame(vote(3)))
+	await(t, s, heard(2, 3))
+}
+
+// Garbage, a frame beyond the limit, a negative id and our own id are refused,
+// each is logged once for its address, and others go on.
+func TestStrangeInputIsRefusedAndLoggedOnce(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	log, lines := logLines()
+	_, s := l.mesh(1, func(o *Options) { o.Log = log })
+	good := callAs(t, l.election(1), 3, l.election(3))
+	await(t, s, up(3))
+	for range 3 {
+		f := rawDial(t, l.election(1))
+		f.send([]byte("GET / HTTP/1.1\r\nHost: election\r\n\r\n" + strings.Repeat("x", 4096)))
+		f.over()
+		callAs(t, l.election(1), 1, l.election(2)).over()
+		callAs(t, l.election(1), -5, l.election(2)).over()
+		large := callAs(t, l.election(1), 2, l.election(2))
+		large.send([]byte{0, 8, 0, 1})
+		large.over()
+	}
+	good.send(frame(vote(9)))
+	await(t, s, heard(3, 9))
+	for _, want := range []string{"something else than a server's id", "has this server's id", "no server has", "something else than notifications"} {
+		want := want
+		eventually(t, "one line: "+want, func() bool { return strings.Count(lines(), want) == 1 })
+	}
+}
+
+// A refused dial is Down, again for each Send; one that brings no answer is not.
+func TestDownIsARefusedDialOnly(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	l.free(l.election(2))
+	silent := l.election(3)
+	m, s := l.mesh(1, func(o *Options) {
+		o.RetryMax = time.Hour
+		o.ConnectTimeout = 30 * time.Millisecond
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			if address == silent {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	})
+	for range 3 {
+		m.Send(2, vote(1))
+		m.Send(3, vote(1))
+		await(t, s, down(2))
+	}
+	eventually(t, "time-outs", func() bool { return m.Figures().DialFailures.Value() >= 8 })
+	for _, e := range s.list() {
+		if d, ok := e.(Down); ok && d.Server == 3 {
+			t.Error("a time-out was taken for an end")
+		}
+	}
+}
+
+// A server that ends is Down for the others at once; when it is back they
+// find each other again.
+func TestEndAndReturnOfAServer(t *testing.T) {
+	for _, end := range []int{1, 2} {
+		l := newLAN(t, 2, 0)
+		stay := 3 - end
+		_, s := l.mesh(stay)
+		gone, _ := l.mesh(end)
+		await(t, s, up(end))
+		gone.Close()
+		await(t, s, down(end))
+		back, _ := l.mesh(end)
+		back.Send(wire.ServerID(stay), vote(5))
+		await(t, s, heard(end, 5))
+	}
+}
+
+// An address that neither accepts nor refuses holds up nobody else
+// (ZOOKEEPER-3756, 2164).
+func TestZookeeper3756SilentAddressDelaysNobody(t *testing.T) {
+	l := newLAN(t, 5, 0)
+	silent := map[string]bool{l.election(3): true, l.election(4): true, l.election(5): true}
+	m, _ := l.mesh(1, func(o *Options) {
+		o.ConnectTimeout = time.Hour
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			if silent[address] {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	})
+	for id := wire.ServerID(2); id <= 5; id++ {
+		m.Send(id, vote(1))
+	}
+	_, s := l.mesh(2)
+	await(t, s, heard(1, 1))
+	callAs(t, l.election(1), 5, l.election(5)).receive() // nor does it keep that server out
+}
+
+// Of several addresses the one that works is used, and all are told where
+// that is wanted.
+func TestAllAddressesOfAServer(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	dead := l.port()
+	l.free("127.0.0.1:" + itoa(dead))
+	extra := ensemble.Address{Host: "127.0.0.1", QuorumPort: l.port(), ElectionPort: l.port()}
+	one, _ := l.ms.Server(1)
+	two, _ := l.ms.Server(2)
+	one.Addresses = append([]ensemble.Address{{Host: "127.0.0.1", QuorumPort: 1, ElectionPort: dead}}, one.Addresses...)
+	two.Addresses = append([]ensemble.Address{extra}, two.Addresses...)
+	l.ms = l.membership(ensemble.Definition{Servers: []ensemble.Server{one, two}})
+	l.free("127.0.0.1:" + itoa(dead))
+	m, _ := l.mesh(2, func(o *Options) { o.ManyAddresses = true })
+	ln, err := l.listen(one.Addresses[1].Election())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	m.Send(1, vote(1))
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var msg wire.InitialMessage
+	err = wire.ReadRecord(bufio.NewReader(c), &msg, wire.InitialMax)
+	if err != nil || msg.Version != wire.InitialMany || len(msg.Addresses) != 2 {
+		t.Errorf("introduced as %+v, %v", msg, err)
+	}
+	callAs(t, extra.Election(), 3, "127.0.0.1:1") // both addresses accept
+}
+
+// Reconfiguration while dials hang, messages are sent and connections come
+// must not lock anything up (ZOOKEEPER-2080, 2778).
+func TestZookeeper2080And2778MembershipChangesUnderLoad(t *testing.T) {
+	l := newLAN(t, 4, 0)
+	silent := l.election(4)
+	hang := func(o *Options) {
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			if address == silent {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	}
+	three := l.membership(ensemble.Definition{Servers: l.ms.Servers()[:3]})
+	a, _ := l.mesh(1, hang)
+	b, sb := l.mesh(2, hang)
+	c, _ := l.mesh(3, hang)
+	for round := range 60 {
+		for _, m := range []*Mesh{a, b, c} {
+			m.Send(wire.ServerID(round%4+1), vote(round))
+			if round%2 == 0 {
+				m.SetMembership(three, l.ms)
+			} else {
+				m.SetMembership(three, nil)
+			}
+		}
+	}
+	a.Send(2, vote(1000))
+	await(t, sb, heard(1, 1000))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.remotes[4] != nil {
+		t.Error("a removed server is still dialled")
+	}
+}
+
+// A member that is removed loses its connection; one that is added is dialled.
+func TestMembershipDialsAndDrops(t *testing.T) {
+	l := newLAN(t, 3, 0)
+	two := l.membership(ensemble.Definition{Servers: l.ms.Servers()[:2]})
+	m, _ := l.mesh(2, func(o *Options) { o.Membership = two })
+	ln, err := l.listen(l.election(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	m.SetMembership(two, l.ms)
+	knock, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	knock.Close()
+	f := callAs(t, l.election(2), 3, l.election(3))
+	m.Send(3, vote(1))
+	f.receive()
+	m.SetMembership(two, nil)
+	f.over()
+}
+
+// A server that is no member is heard and answered (an observer with a small
+// id among them, ZOOKEEPER-4886), and forgotten when it goes.
+func TestZookeeper4886StrangersAreServedAndForgotten(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	m, s := l.mesh(2)
+	f := callAs(t, l.election(2), 99, "127.0.0.1:1")
+	f.send(frame(vote(1)))
+	await(t, s, heard(99, 1))
+	m.Send(99, vote(2))
+	if n := f.receive(); n.ElectionEpoch != 2 {
+		t.Error("another answer")
+	}
+	f.Close()
+	eventually(t, "the stranger is forgotten", func() bool { return !m.known(99) })
+
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	callAs(t, l.election(2), observerWithoutID, ln.Addr().String()).over()
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Write(frame(vote(3)))
+	await(t, s, heard(-1, 3))
+}
+
+// Strangers and dials that fail leave no descriptor and no goroutine behind
+// (ZOOKEEPER-4736; TestMain counts the goroutines).
+func TestZookeeper4736NothingLeaks(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	m, _ := l.mesh(2)
+	for id := range wire.ServerID(strangersMax + 20) {
+		callAs(t, l.election(2), 100+id, "127.0.0.1:1")
+	}
+	eventually(t, "too many are refused", func() bool { return m.Figures().Refused.Value() == 20 })
+}
+
+// Addresses with other letters than ASCII are UTF-8, whatever the platform
+// (ZOOKEEPER-4787).
+func TestZookeeper4787InitialMessageIsUTF8(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	_, s := l.mesh(1)
+	f := callAs(t, l.election(1), 2, "zürich.example:3888")
+	f.send(frame(vote(1)))
+	await(t, s, heard(2, 1))
+}
+
+// A configuration that names nobody makes real servers deaf, so it is not sent.
+func TestEmptyConfigurationIsNeverSent(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	m, s := l.mesh(1)
+	f := callAs(t, l.election(1), 2, l.election(2))
+	await(t, s, up(2))
+	m.Send(2, wire.Notification{Version: wire.NotificationConfig})
+	if n := f.receive(); n.Version != wire.NotificationPlain {
+		t.Errorf("version %d", n.Version)
+	}
+}

@@ -1,0 +1,145 @@
+package peer
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"bellwether/wire"
+)
+
+const (
+	// writeChunk is about how much is encoded for one write.
+	writeChunk = 64 << 10
+	// writeKept is the largest buffer that is kept for the next writes.
+	writeKept = 1 << 20
+	// packetCost is what a packet costs in the queue beside its data.
+	packetCost = 64
+)
+
+// outgoing is a packet, perhaps with a snapshot behind it.
+type outgoing struct {
+	packet   *wire.QuorumPacket
+	snapshot func(io.Writer) error
+}
+
+// size is what a packet costs while it waits.
+func (o outgoing) size() int {
+	n := packetCost + len(o.packet.Data)
+	for _, id := range o.packet.Auth {
+		n += len(id.Scheme) + len(id.ID)
+	}
+	return n
+}
+
+// push queues; false if the link takes nothing any more. A queue that grows
+// beyond its bound ends the link.
+func (k *link) push(o outgoing) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.finishing || k.ended {
+		return false
+	}
+	k.waiting += o.size()
+	if k.waiting > k.l.o.QueueMax {
+		k.endLocked(fmt.Sprintf("%d bytes wait to be sent, at most %d may", k.waiting, k.l.o.QueueMax))
+		return false
+	}
+	k.queue = append(k.queue, o)
+	k.arrived.Signal()
+	return true
+}
+
+// take waits for something to send and returns all of it; false at the end.
+func (k *link) take(sent []outgoing) ([]outgoing, bool) {
+	clear(sent)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for len(k.queue) == 0 && !k.finishing && !k.ended {
+		k.arrived.Wait()
+	}
+	if k.ended || len(k.queue) == 0 {
+		return nil, false
+	}
+	batch := k.queue
+	k.queue = sent[:0]
+	return batch, true
+}
+
+// sent takes what was written off the account.
+func (k *link) sent(packets, bytes int) {
+	k.l.figures.Sent.Add(int64(packets))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting -= bytes
+}
+
+// write sends what is queued, as much as there is with one write.
+func (k *link) write() {
+	defer close(k.written)
+	var buf []byte
+	var batch []outgoing
+	for more := true; ; {
+		if batch, more = k.take(batch); !more {
+			break
+		}
+		var err error
+		if buf, err = k.writeBatch(buf[:0], batch); err != nil {
+			k.end(reason(err))
+			return
+		}
+		if cap(buf) > writeKept {
+			buf = nil
+		}
+	}
+	closeWrite(k.conn) // the reader ends when the other side has seen it
+}
+
+// writeBatch sends packets in order.
+func (k *link) writeBatch(buf []byte, batch []outgoing) ([]byte, error) {
+	packets, bytes := 0, 0
+	for i, o := range batch {
+		buf = wire.Append(buf, o.packet)
+		packets++
+		bytes += o.size()
+		if len(buf) < writeChunk && i < len(batch)-1 && o.snapshot == nil {
+			continue
+		}
+		if _, err := (stream{k}).Write(buf); err != nil {
+			return buf, err
+		}
+		k.sent(packets, bytes)
+		buf, packets, bytes = buf[:0], 0, 0
+		if o.snapshot == nil {
+			continue
+		}
+		if err := k.writeSnapshot(o.snapshot); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+func (k *link) writeSnapshot(snapshot func(io.Writer) error) error {
+	w := bufio.NewWriterSize(stream{k}, writeChunk)
+	if err := snapshot(w); err != nil {
+		return fmt.Errorf("sending the snapshot: %w", err)
+	}
+	return w.Flush()
+}
+
+// stream writes to a link. Each write has its time; that of a link which is
+// to end stands.
+type stream struct{ k *link }
+
+func (s stream) Write(b []byte) (int, error) {
+	s.k.mu.Lock()
+	if !s.k.finishing {
+		s.k.conn.SetWriteDeadline(time.Now().Add(s.k.l.o.WriteTimeout))
+	}
+	s.k.mu.Unlock()
+	n, err := s.k.conn.Write(b)
+	s.k.l.figures.BytesSent.Add(int64(n))
+	return n, err
+}

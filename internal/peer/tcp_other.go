@@ -1,0 +1,14 @@
+//go:build !linux
+
+package peer
+
+import (
+	"net"
+	"time"
+)
+
+// setUserTimeout does nothing here: keep-alive and write deadlines remain.
+func setUserTimeout(*net.TCPConn, time.Duration) {}
+
+// roundTrip knows nothing here; who dials measures the dial.
+func roundTrip(net.Conn) (time.Duration, bool) { return 0, false }
