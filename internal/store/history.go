@@ -32,6 +32,9 @@ type history struct {
 	fs   FS
 	logs []fileName
 	base wire.Zxid
+	// unused are the zxids of snapshots above base: where the log jumps over
+	// one, to a later epoch, what that contained is missing.
+	unused []wire.Zxid
 	// report gets each piece of damage; what it returns ends the walk, nil
 	// goes on. Behind damage the line is taken up again where it can be.
 	report func(*DamageError) error
@@ -127,7 +130,7 @@ func (h *history) take(log fileName, rec logRecord) error {
 		h.met = rec.zxid == h.base
 		return nil
 	}
-	if !h.lost && !follows(prev, rec.zxid) {
+	if !h.lost && (!follows(prev, rec.zxid) || h.jumpsOver(prev, rec.zxid)) {
 		if err := h.report(h.gap(log, rec, prev)); err != nil {
 			return err
 		}
@@ -140,6 +143,12 @@ func (h *history) take(log fileName, rec logRecord) error {
 		return h.report(damageAt(log.path, rec.off, bad.Error()))
 	}
 	return err
+}
+
+// jumpsOver reports whether a snapshot stands between two records. One of this
+// history is named after a record, but for those that a leader sent.
+func (h *history) jumpsOver(prev, next wire.Zxid) bool {
+	return slices.ContainsFunc(h.unused, func(z wire.Zxid) bool { return prev < z && z < next })
 }
 
 // undecodable: a whole record that means nothing to us.

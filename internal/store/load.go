@@ -126,6 +126,9 @@ func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
 func (l *loader) replay(logs []fileName, base wire.Zxid) ([]logEnd, error) {
 	l.res.Txns = 0
 	h := &history{fs: l.s.fs, logs: logsFrom(logs, base), base: base}
+	for _, u := range l.unsound {
+		h.unused = append(h.unused, u.file.zxid)
+	}
 	h.report = func(d *DamageError) error { return d }
 	h.each = func(rec logRecord) error {
 		t, err := rec.decode()

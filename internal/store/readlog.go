@@ -33,10 +33,17 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*wire.Txn, error) bo
 	if err != nil {
 		return err
 	}
+	snapshots, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
+	if err != nil {
+		return err
+	}
 	if after == synced {
 		return nil
 	}
 	h := &history{fs: s.fs, logs: logsFrom(logs, after), base: after}
+	for _, f := range snapshots {
+		h.unused = append(h.unused, f.zxid)
+	}
 	h.report = func(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
 	proved := false
 	h.each = func(rec logRecord) error {

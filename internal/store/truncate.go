@@ -56,10 +56,14 @@ func (s *Store) reachable(zxid wire.Zxid) error {
 	if err != nil {
 		return err
 	}
+	var unused []wire.Zxid
 	for _, file := range slices.Backward(snapshots) {
 		knows, err := s.knows(file)
 		if err != nil {
 			return err
+		}
+		if knows < 0 {
+			unused = append(unused, file.zxid)
 		}
 		if knows > zxid || knows < 0 {
 			continue
@@ -67,7 +71,7 @@ func (s *Store) reachable(zxid wire.Zxid) error {
 		if file.zxid == zxid {
 			return nil
 		}
-		return s.reachableFrom(file.zxid, logs, zxid)
+		return s.reachableFrom(file.zxid, unused, logs, zxid)
 	}
 	return fmt.Errorf("no sound snapshot is old enough: %w", ErrNotInLog)
 }
@@ -75,8 +79,8 @@ func (s *Store) reachable(zxid wire.Zxid) error {
 // errFound ends a walk early.
 var errFound = errors.New("found")
 
-func (s *Store) reachableFrom(base wire.Zxid, logs []fileName, zxid wire.Zxid) error {
-	h := &history{fs: s.fs, logs: logsFrom(logs, base), base: base}
+func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileName, zxid wire.Zxid) error {
+	h := &history{fs: s.fs, logs: logsFrom(logs, base), base: base, unused: unused}
 	h.report = func(d *DamageError) error { return d }
 	h.each = func(rec logRecord) error {
 		if rec.zxid == zxid {
