@@ -20,6 +20,12 @@ func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watc
 		switch {
 		case n > 1:
 			a.Results = append(a.Results, b.readAll(ctx, ops[:n])...)
+		case ops[0].Kind == claim.OpWatchAll:
+			n = 1
+			var res claim.Result
+			res, a.watch = b.listWatched(ctx, ops[0].Path)
+			a.path = ops[0].Path
+			a.Results = append(a.Results, res)
 		case ops[0].Kind == claim.OpWatch:
 			n = 1
 			var res claim.Result
@@ -89,6 +95,8 @@ func (b *bidder) carryOne(ctx context.Context, op claim.Op) (r claim.Result) {
 		r.Names, r.Stat, err = b.c.Children(ctx, op.Path)
 	case claim.OpGet:
 		r.Data, r.Stat, err = b.c.Get(ctx, op.Path)
+	case claim.OpSet:
+		r.Stat, err = b.c.Set(ctx, op.Path, op.Data, op.Version)
 	case claim.OpDelete:
 		err = b.c.Delete(ctx, op.Path, op.Version)
 	case claim.OpMulti:
@@ -102,6 +110,9 @@ func (b *bidder) carryOne(ctx context.Context, op claim.Op) (r claim.Result) {
 
 func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
 	opts := []zk.CreateOption{zk.Ephemeral}
+	if op.Persistent {
+		opts[0] = zk.Persistent
+	}
 	if op.Sequential {
 		opts = append(opts, zk.Sequential)
 	}
@@ -123,6 +134,12 @@ func (b *bidder) getWatched(ctx context.Context, path string) (claim.Result, *zk
 		}
 	}
 	return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
+}
+
+// listWatched lists the children and watches for changes among them.
+func (b *bidder) listWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
+	names, stat, w, err := b.c.ChildrenW(ctx, path)
+	return claim.Result{Names: names, Stat: stat, Err: sorted(ctx, err)}, w
 }
 
 // multi carries out a multi and says which operation failed.

@@ -194,25 +194,32 @@ func (s *fakeServer) check(r *wire.PathVersionRequest) wire.Code {
 	return wire.OK
 }
 
-// multi checks everything first; no test needs one whose operations depend on
-// each other but for a delete before a create of the same path.
+// multi checks everything first. Its operations may depend on each other as
+// far as a delete precedes a create of the same path, and a parent's creation
+// its children's, or their deletion its own.
 func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
 	var out wire.MultiResponse
-	gone := map[string]bool{}
+	gone, made := map[string]bool{}, map[string]bool{}
 	for i, o := range ops {
 		code := wire.OK
 		switch r := o.Request.(type) {
 		case *wire.PathVersionRequest:
 			code = s.check(r)
 			gone[r.Path] = o.Type == wire.OpDelete
+			for _, child := range s.children(r.Path) {
+				if gone[r.Path] && !gone[r.Path+"/"+child] {
+					code = wire.ErrNotEmpty
+				}
+			}
 		case *wire.SetDataRequest:
 			code = s.check(&wire.PathVersionRequest{Path: r.Path, Version: r.Version})
 		case *wire.CreateRequest:
 			if s.nodes[r.Path] != nil && !gone[r.Path] {
 				code = wire.ErrNodeExists
-			} else if s.nodes[path.Dir(r.Path)] == nil {
+			} else if parent := path.Dir(r.Path); s.nodes[parent] == nil && !made[parent] {
 				code = wire.ErrNoNode
 			}
+			made[r.Path] = true
 		}
 		if code != wire.OK {
 			for j := range ops {

@@ -101,6 +101,7 @@ type CommitState struct {
 // ballot is what is known of one site's znode.
 type ballot struct {
 	watched bool // what follows is up to date until its watch fires
+	peeked  bool // it was read since
 	seen    bool // it was there once
 	owner   wire.SessionID
 	version int32
@@ -264,7 +265,7 @@ func (c *commit) fired(path string) {
 	}
 	for site, b := range c.ballots {
 		if path == c.ballotPath(site) {
-			b.watched = false
+			b.watched, b.peeked = false, false
 		}
 	}
 }

@@ -25,8 +25,14 @@ func (c *commit) planVotes() {
 	var ops []Op
 	c.reading = c.reading[:0]
 	for _, site := range c.cfg.Sites {
-		if b := c.ballot(site); !b.watched && !(c.cfg.Plain && b.vote != Undecided) {
-			c.reading = append(c.reading, site)
+		b := c.ballot(site)
+		if b.watched || c.cfg.Plain && b.vote != Undecided {
+			continue
+		}
+		c.reading = append(c.reading, site)
+		if c.cfg.Plain && !b.peeked { // a watch on a vote that is cast is of no use
+			ops = append(ops, Op{Kind: OpGet, Path: c.ballotPath(site)})
+		} else {
 			ops = append(ops, Op{Kind: OpAwait, Path: c.ballotPath(site)})
 		}
 	}
@@ -51,7 +57,8 @@ func (c *commit) tookBallots(res []Result) {
 		}
 		b := c.ballot(site)
 		b.read(res[i])
-		b.watched = true
+		b.watched = !c.cfg.Plain || b.peeked
+		b.peeked = true
 	}
 }
 

@@ -1,0 +1,91 @@
+package recipe
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/zk"
+)
+
+// Decision is the outcome of a transaction.
+type Decision = claim.Decision
+
+// The decisions.
+const (
+	Undecided = claim.Undecided
+	Commit    = claim.Commit
+	Abort     = claim.Abort
+)
+
+// Tx is a transaction as a site sees it.
+type Tx struct {
+	Path  string // its znode, which names it for ever
+	Sites []string
+	Data  []byte
+}
+
+// CommitOptions are the settings of a Coordinator or a Site; nil is all
+// defaults.
+type CommitOptions struct {
+	// Plain, for a Coordinator: each site watches the votes of all and no
+	// coordinator is needed once the transaction has begun. That costs n(n-1)
+	// watch events; otherwise it is four for each site.
+	Plain bool
+	// Patience is how long a decision is waited for before whoever has not
+	// voted counts as an abort. Default 30 s.
+	Patience time.Duration
+	// ACL of the znodes made, open to everybody by default. All who take part
+	// must be able to read, create, write and delete.
+	ACL zk.ACLs
+	// Logger is told votes and decisions at Debug. Default none.
+	Logger *slog.Logger
+}
+
+// patienceDefault is CommitOptions.Patience where it is 0.
+const patienceDefault = 30 * time.Second
+
+// committer is what Coordinator and Site have in common.
+type committer struct {
+	b    bidder
+	root string
+	opt  CommitOptions
+}
+
+func newCommitter(c *zk.Client, root string, o *CommitOptions) (committer, error) {
+	var opt CommitOptions
+	if o != nil {
+		opt = *o
+	}
+	opt.Patience = cmp.Or(max(opt.Patience, 0), patienceDefault)
+	b := newBidder(c, claim.Config{Parent: root}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger}, "commit", nil)
+	return committer{b, root, opt}, b.validate()
+}
+
+// config is what the state machine of a transaction is about.
+func (c *committer) config(path, site string) claim.CommitConfig {
+	return claim.CommitConfig{Path: path, Site: site, Patience: c.opt.Patience}
+}
+
+// txPrefix begins the names of transactions below their root.
+const txPrefix = "tx-"
+
+// freshTx is a name that never was and never comes again.
+func freshTx() string {
+	var id [16]byte
+	rand.Read(id[:])
+	return txPrefix + hex.EncodeToString(id[:])
+}
+
+// checkSite looks at the name of a site, which becomes part of a znode's.
+func checkSite(name string) error {
+	if name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("commit: %q is not the name of a site", name)
+	}
+	return nil
+}

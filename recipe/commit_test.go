@@ -1,0 +1,350 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const txRoot = "/app/txs"
+
+// ledger is a participant that remembers.
+type ledger struct {
+	mu       sync.Mutex
+	refuses  bool
+	hang     chan struct{} // Prepare waits for it
+	prepared int
+	outcomes []Decision
+}
+
+func (l *ledger) Prepare(ctx context.Context, _ Tx) error {
+	l.mu.Lock()
+	l.prepared++
+	refuses, hang := l.refuses, l.hang
+	l.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if refuses {
+		return errors.New("no")
+	}
+	return nil
+}
+
+func (l *ledger) Commit(context.Context, Tx) error { return l.note(Commit) }
+func (l *ledger) Abort(context.Context, Tx) error  { return l.note(Abort) }
+
+func (l *ledger) note(d Decision) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outcomes = append(l.outcomes, d)
+	return nil
+}
+
+func (l *ledger) has() []Decision {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.outcomes
+}
+
+// parties are a coordinator and n sites that serve, each over its own client.
+type parties struct {
+	c       *Coordinator
+	clients []*zk.Client // the coordinator's first
+	names   []string
+	sites   []*ledger
+	stop    []context.CancelFunc
+}
+
+func (s *fakeServer) parties(n int, o *CommitOptions) *parties {
+	s.t.Helper()
+	p := &parties{clients: []*zk.Client{s.connect(zk.Options{})}}
+	var err error
+	if p.c, err = NewCoordinator(p.clients[0], txRoot, o); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range n {
+		p.names = append(p.names, fmt.Sprint("s", i))
+		p.sites = append(p.sites, &ledger{})
+		p.clients = append(p.clients, s.connect(zk.Options{}))
+		p.stop = append(p.stop, nil)
+		s.serveSite(p, i, o)
+	}
+	synctest.Wait()
+	return p
+}
+
+// serveSite starts a site over its client.
+func (s *fakeServer) serveSite(p *parties, i int, o *CommitOptions) {
+	site, err := NewSite(p.clients[i+1], txRoot, p.names[i], p.sites[i], o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := site.Serve(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, zk.ErrClosed) {
+			s.t.Errorf("site %s: %v", p.names[i], err)
+		}
+	}()
+	p.stop[i] = func() { cancel(); <-ended }
+	s.t.Cleanup(p.stop[i])
+}
+
+// transact commits and waits until all have done.
+func (p *parties) transact(t *testing.T) Decision {
+	t.Helper()
+	d, err := p.c.Commit(t.Context(), p.c.Path(), p.names, []byte("pay"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return d
+}
+
+func (p *parties) want(t *testing.T, d Decision, sites ...int) {
+	t.Helper()
+	for _, i := range sites {
+		if got := p.sites[i].has(); len(got) != 1 || got[0] != d {
+			t.Errorf("site %d carried out %v, want %v once", i, got, d)
+		}
+	}
+}
+
+func bothCommits(t *testing.T, test func(t *testing.T, s *fakeServer, o *CommitOptions)) {
+	for name, o := range map[string]*CommitOptions{"coordinated": nil, "plain": {Plain: true}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *fakeServer) { test(t, s, o) })
+		})
+	}
+}
+
+// TestCommitCountsVotes: all for it commit; one against it aborts; nothing stays.
+func TestCommitCountsVotes(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(3, o)
+		if d := p.transact(t); d != Commit {
+			t.Errorf("decision %v", d)
+		}
+		p.want(t, Commit, 0, 1, 2)
+		for _, l := range p.sites {
+			l.outcomes = nil
+		}
+		p.sites[1].refuses = true
+		if d := p.transact(t); d != Abort {
+			t.Errorf("decision %v", d)
+		}
+		p.want(t, Abort, 1)
+		if left := s.bids(txRoot); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// TestCommitCosts: what a transaction of n sites costs in watch events. One
+// event per site tells it that there is a transaction, one that it is gone.
+func TestCommitCosts(t *testing.T) {
+	const n = 5
+	for plain, most := range map[bool]int{false: 4*n + 2*n, true: n*(n-1) + 1 + 2*n} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			p := s.parties(n, &CommitOptions{Plain: plain})
+			before, asked := s.eventCount(), s.asked()
+			if d := p.transact(t); d != Commit {
+				t.Errorf("decision %v", d)
+			}
+			got := s.eventCount() - before
+			t.Logf("plain %v, %d sites: %d events, %d requests", plain, n, got, s.asked()-asked)
+			if got > most || got < n {
+				t.Errorf("plain %v: %d events, want at most %d", plain, got, most)
+			}
+		})
+	}
+}
+
+// TestChecklist14SiteVanishes: who came and went before the decision has not
+// voted; who waits for it learns the outcome without it.
+func TestChecklist14SiteVanishes(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(3, o)
+		p.sites[2].hang = make(chan struct{})
+		out := make(chan Decision, 1)
+		go func() {
+			d, _ := p.c.Commit(context.Background(), p.c.Path(), p.names, nil, nil)
+			out <- d
+		}()
+		synctest.Wait()
+		p.stop[2]()
+		s.expire(p.clients[3].Session().ID)
+		if d := <-out; d != Abort {
+			t.Errorf("decision %v", d)
+		}
+		synctest.Wait()
+		p.want(t, Abort, 0, 1)
+		p.sites[2].hang = nil
+		s.serveSite(p, 2, o)
+		synctest.Wait()
+		if left := s.bids(txRoot); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// TestChecklist14CoordinatorVanishes: a site takes its place at once, and
+// what it has decided the coordinator finds when it comes back.
+func TestChecklist14CoordinatorVanishes(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(3, o)
+		hang := make(chan struct{})
+		p.sites[2].hang = hang
+		ctx, crash := context.WithCancel(t.Context())
+		tx := p.c.Path()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.c.Commit(ctx, tx, p.names, nil, nil)
+			ended <- err
+		}()
+		synctest.Wait()
+		crash()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		s.expire(p.clients[0].Session().ID)
+		synctest.Wait()
+		start := time.Now()
+		close(hang)
+		synctest.Wait()
+		p.want(t, Commit, 0, 1, 2)
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("the sites waited %v", waited)
+		}
+		var told Decision
+		d, err := p.c.Recover(t.Context(), tx, func(_ context.Context, _ Tx, d Decision) error { told = d; return nil })
+		if d != Commit || told != Commit || err != nil {
+			t.Errorf("recovered %v, told %v, %v", d, told, err)
+		}
+		synctest.Wait()
+		if left := s.bids(txRoot); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
+// TestChecklist14RecoveredSite finds the decision that was made without it.
+func TestChecklist14RecoveredSite(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(2, o)
+		var once sync.Once
+		voted := make(chan struct{})
+		s.hook(func(_ *peer, op wire.OpCode, name string) fate {
+			if op == wire.OpSetData && path.Base(name) == "site_s1" {
+				once.Do(func() { close(voted) })
+			}
+			return normal
+		})
+		block := make(chan struct{})
+		p.sites[0].hang = block
+		out := make(chan Decision, 1)
+		tx := p.c.Path()
+		go func() {
+			d, _ := p.c.Commit(context.Background(), tx, p.names, nil, nil)
+			out <- d
+		}()
+		<-voted
+		synctest.Wait()
+		p.stop[1]() // its session lives on, and so does its vote
+		close(block)
+		if d := <-out; d != Commit {
+			t.Fatalf("decision %v", d)
+		}
+		synctest.Wait()
+		p.want(t, Commit, 0)
+		again, err := NewSite(s.connect(zk.Options{}), txRoot, "s1", p.sites[1], o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := again.Recover(t.Context(), tx); d != Commit || err != nil {
+			t.Errorf("recovered %v, %v", d, err)
+		}
+		p.want(t, Commit, 1)
+		if d, err := again.Recover(t.Context(), txRoot+"/tx-gone"); d != Abort || err != nil {
+			t.Errorf("presumed %v, %v", d, err)
+		}
+	})
+}
+
+// TestChecklist14LostReplies: every write's reply is lost once, and then every
+// write once before it is carried out.
+func TestChecklist14LostReplies(t *testing.T) {
+	for _, f := range []fate{dropReply, dropAll} {
+		bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+			p := s.parties(3, o)
+			seen := map[string]bool{}
+			var mu sync.Mutex
+			s.hook(func(_ *peer, op wire.OpCode, name string) fate {
+				mu.Lock()
+				defer mu.Unlock()
+				key := fmt.Sprint(op, path.Base(name))
+				write := op == wire.OpMulti || op == wire.OpCreate || op == wire.OpCreate2 || op == wire.OpSetData || op == wire.OpDelete
+				if !write || seen[key] || strings.HasPrefix(path.Base(name), "app") {
+					return normal
+				}
+				seen[key] = true
+				return f
+			})
+			if d := p.transact(t); d != Commit {
+				// A site whose znode went with nothing may have been missed: never here, sessions live.
+				t.Errorf("decision %v", d)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			p.want(t, Commit, 0, 1, 2)
+			if left := s.bids(txRoot); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// TestCommitSurvivesExpiry of everybody's session in the middle.
+func TestCommitSurvivesExpiry(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(3, o)
+		hang := make(chan struct{})
+		p.sites[0].hang = hang
+		out := make(chan Decision, 1)
+		go func() {
+			d, err := p.c.Commit(context.Background(), p.c.Path(), p.names, nil, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			out <- d
+		}()
+		synctest.Wait()
+		for _, c := range p.clients {
+			s.expire(c.Session().ID)
+		}
+		time.Sleep(time.Second)
+		close(hang)
+		d := <-out
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.want(t, d, 0, 1, 2)
+		if left := s.bids(txRoot); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bellwether/internal/claim"
+	"bellwether/zk"
+)
+
+// Participant is what a site does in a transaction. After a crash each call
+// may come again for the same transaction: what was done must be done once.
+type Participant interface {
+	// Prepare returns nil to vote for the commit. That is a promise which a
+	// crash of the site does not break: what it takes to commit, and to abort,
+	// and that tx is in doubt, is on disk. An error is a vote to abort.
+	Prepare(ctx context.Context, tx Tx) error
+	// Commit and Abort carry out the decision so that no crash undoes it. An
+	// error ends Join; the decision stays to be carried out.
+	Commit(ctx context.Context, tx Tx) error
+	Abort(ctx context.Context, tx Tx) error
+}
+
+// Site is one site of the transactions below a root. There is one of its name
+// at a time. Its methods may be called from any goroutine.
+type Site struct {
+	committer
+	name string
+	p    Participant
+}
+
+// NewSite prepares a site. The client stays the caller's and may be shared.
+func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (*Site, error) {
+	com, err := newCommitter(c, root, o)
+	if err == nil {
+		err = checkSite(name)
+	}
+	return &Site{com, name, p}, err
+}
+
+// Join takes part in one transaction until its decision is carried out. A
+// transaction that is not there, or not this site's, gives Undecided.
+func (s *Site) Join(ctx context.Context, path string) (Decision, error) {
+	return s.join(ctx, s.config(path, s.name))
+}
+
+// Recover is Join for a transaction that the site has prepared in an earlier
+// life and whose decision it does not know. One that is not there any more
+// was aborted.
+func (s *Site) Recover(ctx context.Context, path string) (Decision, error) {
+	cfg := s.config(path, s.name)
+	cfg.Doubt = true
+	return s.join(ctx, cfg)
+}
+
+func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, error) {
+	decided := func(ctx context.Context, tx Tx, d Decision) error {
+		if d == Commit {
+			return s.p.Commit(ctx, tx)
+		}
+		return s.p.Abort(ctx, tx)
+	}
+	return s.b.drive(ctx, cfg.Path, claim.NewSite(cfg), actor{s.p.Prepare, decided})
+}
+
+// serveMax bounds the transactions that Serve takes part in at a time.
+const serveMax = 256
+
+// Serve takes part in all transactions below the root until the context ends
+// or one of them fails. After a crash Recover those in doubt first.
+func (s *Site) Serve(ctx context.Context) error {
+	if err := s.b.makeParents(ctx, s.root); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	joined := make(chan string, serveMax) // room for all, so that none waits for who has left
+	taken := map[string]bool{}            // true while Join runs
+	running := 0
+	defer func() {
+		cancel(nil)
+		for ; running > 0; running-- {
+			<-joined
+		}
+	}()
+	for {
+		names, changed, err := s.list(ctx)
+		if errors.Is(err, zk.ErrSessionExpired) && !s.b.c.State().Final() {
+			continue // the next session goes on
+		}
+		if err != nil {
+			return cause(ctx, err)
+		}
+		there := map[string]bool{}
+		for _, name := range names {
+			there[name] = true
+			if _, known := taken[name]; known || !strings.HasPrefix(name, txPrefix) || running == serveMax {
+				continue
+			}
+			taken[name] = true
+			running++
+			go func() {
+				if _, err := s.Join(ctx, claim.Join(s.root, name)); err != nil {
+					cancel(fmt.Errorf("site %s: %w", s.name, err))
+				}
+				joined <- name
+			}()
+		}
+		for name, runs := range taken {
+			if !runs && !there[name] {
+				delete(taken, name)
+			}
+		}
+		for again := false; !again; {
+			select {
+			case <-changed.Done():
+				again = true
+			case name := <-joined:
+				taken[name] = false
+				running--
+				again = running == serveMax-1 // there may be more to take
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		_ = changed.Remove(ctx)
+	}
+}
+
+// list is what is below the root now.
+func (s *Site) list(ctx context.Context) ([]string, *zk.Watch, error) {
+	if err := s.b.c.Sync(ctx, s.root); err != nil {
+		return nil, nil, err
+	}
+	names, _, changed, err := s.b.c.ChildrenW(ctx, s.root)
+	return names, changed, err
+}
+
+// cause prefers why the context ended.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
