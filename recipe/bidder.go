@@ -19,6 +19,7 @@ import (
 type bidder struct {
 	c      *zk.Client
 	cfg    claim.Config // but for the nonce
+	gate   claim.Config // of a semaphore: the line before that for its leases
 	opt    ElectionOptions
 	clock  clock
 	recipe string // its name in errors
@@ -82,10 +83,15 @@ func (b *bidder) campaign(ctx context.Context, start func(context.Context) *term
 }
 
 // prepare is the next bid, with a nonce of its own. Its run is to follow.
-func (b *bidder) prepare() *term {
-	cfg := b.cfg
+func (b *bidder) prepare(try bool) *term {
+	cfg, gate := b.cfg, b.gate
 	rand.Read(cfg.Nonce[:])
-	return newTerm(b, cfg, claim.NewLine(cfg))
+	rand.Read(gate.Nonce[:])
+	cfg.Try, gate.Try = try, try
+	if gate.Parent != "" && (!try || cfg.Naming == claim.KazooLease) {
+		return newTerm(b, cfg, claim.NewSemaphore(gate, cfg))
+	}
+	return newTerm(b, cfg, claim.NewLine(cfg)) // who only tries does not stand at the gate
 }
 
 // lost is the end of a term or a campaign.

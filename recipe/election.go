@@ -148,7 +148,7 @@ func (e *Election) campaigned() {
 
 // start makes the next bid.
 func (e *Election) start(ctx context.Context) *term {
-	t := e.prepare()
+	t := e.prepare(false)
 	e.mu.Lock()
 	e.present = t
 	e.mu.Unlock()

@@ -28,6 +28,18 @@ var (
 	ErrNoGuard = errors.New("plain names carry no nonce, so a bid guards nothing")
 )
 
+// What a lock can end with.
+var (
+	// ErrHeld: the lock is held by others, or they stand before, so that who
+	// only tried does not get it.
+	ErrHeld = errors.New("held by others")
+	// ErrNotHeld: the hold is over, so the operations were not carried out.
+	// What Hold.Lost says is wrapped beside it.
+	ErrNotHeld = errors.New("not held any more")
+	// ErrReleased: Hold.Release was called.
+	ErrReleased = errors.New("released")
+)
+
 // Reason says why a term or a campaign ended.
 type Reason = claim.Reason
 
@@ -51,18 +63,26 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("%s %s: %v: %v", e.recipe, e.Parent, e.Reason, e.Err)
+	why := e.Reason.String()
+	if e.Reason == Resigned {
+		why = e.Unwrap().Error()
 	}
-	return fmt.Sprintf("%s %s: %v", e.recipe, e.Parent, e.Reason)
+	if e.Err != nil {
+		return fmt.Sprintf("%s %s: %s: %v", e.recipe, e.Parent, why, e.Err)
+	}
+	return fmt.Sprintf("%s %s: %s", e.recipe, e.Parent, why)
 }
 
-// Unwrap is what the server said, and ErrResigned for Resigned.
+// Unwrap is what the server said, and for Resigned ErrResigned, or
+// ErrReleased where the term was that of a lock.
 func (e *LostError) Unwrap() error {
-	if e.Reason == Resigned {
+	switch {
+	case e.Reason != Resigned:
+		return e.Err
+	case e.recipe == "election":
 		return ErrResigned
 	}
-	return e.Err
+	return ErrReleased
 }
 
 // LeaderTaken is why a term is not published: LEADER is in the way.

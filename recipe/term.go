@@ -276,6 +276,8 @@ func (t *term) verdict() error {
 		return nil
 	case claim.Resigned:
 		return ErrResigned
+	case claim.Occupied:
+		return ErrHeld
 	case claim.SessionClosed:
 		if st := t.b.c.State(); st.State == zk.AuthFailed {
 			return zk.ErrAuthFailed

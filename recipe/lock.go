@@ -1,0 +1,99 @@
+package recipe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/zk"
+)
+
+// LockOptions are the settings of a lock; nil is all defaults.
+type LockOptions struct {
+	// ID of the holder, for others to read. UTF-8.
+	ID string
+	// Naming of the bids: OwnNames, the default, or that of the library with
+	// which the parent is shared.
+	//
+	//	                  Lock                 ReadWriteLock                  Semaphore
+	//	CuratorLockNames  InterProcessMutex    InterProcessReadWriteLock      InterProcessSemaphoreV2
+	//	KazooNames        Lock                 ReadLock, WriteLock            Semaphore
+	//	GoZKNames         Lock
+	Naming Naming
+	// ACL of the znodes made, open to everybody by default.
+	ACL zk.ACLs
+
+	// LeaseDelay, KeepAlive, Margin and CleanUp are as in ElectionOptions.
+	LeaseDelay time.Duration
+	KeepAlive  time.Duration
+	Margin     time.Duration
+	CleanUp    time.Duration
+
+	// Logger is told what happens: holds at Info, trouble at Warn, steps at
+	// Debug. Default none.
+	Logger *slog.Logger
+}
+
+// Lock is a lock that one holds at a time, in the order of arrival; or one
+// side of a [ReadWriteLock]. Its methods may be called from any goroutine;
+// each call makes a bid of its own.
+type Lock struct{ bidder }
+
+// NewLock prepares the lock at parent, which is created when it is missing.
+// The client stays the caller's and may be shared.
+func NewLock(c *zk.Client, parent string, o *LockOptions) (*Lock, error) {
+	o = o.orDefault()
+	l := newLock(c, claim.Config{Parent: parent, Naming: o.Naming, Rule: claim.Exclusive}, o, "lock")
+	return l, l.validate(OwnNames, CuratorLockNames, KazooNames, GoZKNames)
+}
+
+func (o *LockOptions) orDefault() *LockOptions {
+	if o == nil {
+		return &LockOptions{}
+	}
+	return o
+}
+
+func newLock(c *zk.Client, cfg claim.Config, o *LockOptions, recipe string) *Lock {
+	cfg.ID = o.ID
+	opt := ElectionOptions{Naming: o.Naming, ACL: o.ACL, LeaseDelay: o.LeaseDelay, KeepAlive: o.KeepAlive,
+		Margin: o.Margin, CleanUp: o.CleanUp, Logger: o.Logger}
+	return &Lock{newBidder(c, cfg, opt, recipe, ErrNotHeld)}
+}
+
+// validate refuses namings besides those given.
+func (l *Lock) validate(namings ...Naming) error {
+	for _, n := range namings {
+		if n == l.opt.Naming {
+			return l.bidder.validate()
+		}
+	}
+	return fmt.Errorf("%s %s: no naming %v", l.recipe, l.cfg.Parent, l.opt.Naming)
+}
+
+// Lock waits until it holds the lock. It survives lost connections, and
+// stands at the end of the line again when the session expires. It returns
+// the context's error, zk.ErrClosed, or a [*LostError] when the server refuses
+// what it needs. An error leaves no bid behind: its removal is waited for
+// within LockOptions.CleanUp, and goes on in the background after that.
+//
+// Who holds a lock and calls Lock again waits for itself; see [Hold.Again].
+func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
+
+// TryLock is Lock for who does not want to wait for others: it returns
+// ErrHeld if somebody stands before. It waits for a connection as Lock does.
+func (l *Lock) TryLock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
+
+func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
+	h, err := l.campaign(ctx, func(ctx context.Context) *term {
+		t := l.prepare(try)
+		go t.run(context.WithoutCancel(ctx))
+		return t
+	})
+	if err != nil {
+		return nil, err
+	}
+	return (&grip{h: h}).hold(), nil
+}

@@ -1,0 +1,130 @@
+package recipe
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// Hold is a lock, or a lease of a semaphore, that is held. It lasts until it
+// is released or lost, and cannot be had again: who wants the lock again gets
+// another Hold. Its methods may be called from any goroutine.
+type Hold struct {
+	g   *grip
+	ctx context.Context
+	end context.CancelCauseFunc
+
+	released bool // guarded by grip.mu
+}
+
+// grip is what the Holds share that came of one by Again.
+type grip struct {
+	h *Handle
+
+	mu sync.Mutex
+	n  int // Holds not yet released
+}
+
+// hold is one more Hold. It is called with mu held, or for the first.
+func (g *grip) hold() *Hold {
+	g.n++
+	h := &Hold{g: g}
+	h.ctx, h.end = context.WithCancelCause(g.h.ctx)
+	return h
+}
+
+// Context ends with the hold; its cause is a [*LostError]. It ends before
+// the server can give the lock to another, where [Hold.Proof] is nil and
+// the process runs. A process that is stopped, or starved, finds out late:
+// Left looks at the clocks when it is called.
+func (h *Hold) Context() context.Context { return h.ctx }
+
+// Token is the fencing token, the czxid of the bid. It is larger than those of
+// all holders before who could not hold at the same time, in the life of the
+// ensemble. A [TokenGate] refuses those that are too old.
+func (h *Hold) Token() wire.Zxid { return h.g.h.token }
+
+// Bid is the path of the bid.
+func (h *Hold) Bid() string { return h.g.h.bid }
+
+// Left is how long the hold lasts without another proof that the session
+// lives, by the clocks as they are now; at most 0 when it is over.
+func (h *Hold) Left() time.Duration {
+	if h.ctx.Err() != nil {
+		return 0
+	}
+	return h.g.h.Left()
+}
+
+// Proof is nil while the end of the hold is proven to come before the server
+// can give the lock away. Otherwise it is a [*NoProof], the context ends after
+// two thirds of the session timeout without an answered ping, and token and
+// guard alone hold.
+func (h *Hold) Proof() error { return h.g.h.Proof() }
+
+// Lost is nil while the hold lasts, then a [*LostError].
+func (h *Hold) Lost() error {
+	if h.ctx.Err() != nil {
+		return context.Cause(h.ctx)
+	}
+	return h.g.h.Lost()
+}
+
+// Guard is an operation that fails a Multi unless the bid stands.
+func (h *Hold) Guard() zk.Op { return h.g.h.Guard() }
+
+// Do carries out all operations or none, and none unless the lock is still
+// held: the bid is checked in the same transaction. A hold that is over gives
+// ErrNotHeld; a zk.LostError leaves open what happened. The results are those
+// of zk.Client.Multi without the guard's.
+func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+	if lost := h.Lost(); lost != nil {
+		return nil, h.g.h.t.b.isOver(lost)
+	}
+	return h.g.h.Do(ctx, ops...)
+}
+
+// Again is another Hold of the same bid, for a callee that locks what its
+// caller has locked. The lock is given up when all are released.
+func (h *Hold) Again() (*Hold, error) {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if lost := h.Lost(); lost != nil {
+		return nil, h.g.h.t.b.isOver(lost)
+	}
+	return h.g.hold(), nil
+}
+
+// Release ends the hold. With the last of a bid it removes the bid and waits
+// until it is gone: what was done under the lock must have ended. The error
+// is the context's; the removal then goes on in the background.
+func (h *Hold) Release(ctx context.Context) error {
+	if !h.drop() {
+		return nil
+	}
+	t := h.g.h.t
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drop ends the hold without waiting. It reports whether the bid is given up.
+func (h *Hold) drop() (last bool) {
+	h.g.mu.Lock()
+	defer h.g.mu.Unlock()
+	if !h.released {
+		h.released = true
+		h.g.n--
+		h.end(h.g.h.t.b.lost(Resigned, nil))
+	}
+	if last = h.g.n == 0; last {
+		h.g.h.t.giveUp()
+	}
+	return last
+}

@@ -1,0 +1,177 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"bellwether/zk"
+)
+
+// MultiLock is several locks that are held together or not at all. Its
+// methods may be called from any goroutine.
+//
+// The locks are taken in the order of their paths, so that two who want some
+// of the same locks do not wait for each other; who takes others beside them
+// must see to that order.
+type MultiLock struct{ locks []*Lock } // in that order
+
+// NewMultiLock puts locks of one client together, each of another parent:
+// those of NewLock, or sides of a [ReadWriteLock].
+func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
+	m := &MultiLock{slices.Clone(locks)}
+	slices.SortFunc(m.locks, func(a, b *Lock) int { return strings.Compare(a.cfg.Parent, b.cfg.Parent) })
+	if len(locks) == 0 {
+		return m, errors.New("several locks: none is given")
+	}
+	for i, l := range m.locks {
+		switch {
+		case l.c != m.locks[0].c:
+			return m, fmt.Errorf("several locks: %s is another client's", l.cfg.Parent)
+		case i > 0 && l.cfg.Parent == m.locks[i-1].cfg.Parent:
+			return m, fmt.Errorf("several locks: %s is given twice", l.cfg.Parent)
+		}
+	}
+	return m, nil
+}
+
+// Lock waits until it holds all locks. Where one is lost while it waits for
+// another it starts again. Its errors are those of [Lock.Lock]; with an error
+// none is held.
+func (m *MultiLock) Lock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, false) }
+
+// TryLock returns ErrHeld, and gives back what it got, if somebody stands
+// before at one of the locks.
+func (m *MultiLock) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
+
+// errAgain: a hold was lost on the way.
+var errAgain = errors.New("a lock was lost while waiting for the next")
+
+func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
+	for {
+		h := &MultiHold{}
+		err := m.takeAll(ctx, try, h)
+		if err == nil {
+			h.join()
+			return h, nil
+		}
+		m.giveBack(ctx, h)
+		if !errors.Is(err, errAgain) {
+			return nil, err
+		}
+	}
+}
+
+// takeAll takes one lock after the other. It fails with errAgain when one
+// that it holds is lost.
+func (m *MultiLock) takeAll(ctx context.Context, try bool, h *MultiHold) error {
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, l := range m.locks {
+		next, err := l.acquire(wait, try)
+		if err != nil {
+			if ctx.Err() == nil && wait.Err() != nil {
+				return errAgain
+			}
+			return err
+		}
+		h.holds = append(h.holds, next)
+		stop := context.AfterFunc(next.ctx, func() { cancel(errAgain) })
+		defer stop()
+	}
+	if h.Lost() != nil {
+		return errAgain
+	}
+	return nil
+}
+
+// giveBack releases what was taken in vain.
+func (m *MultiLock) giveBack(ctx context.Context, h *MultiHold) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.locks[0].opt.CleanUp)
+	defer cancel()
+	_ = h.Release(ctx) // what is left goes on in the background
+}
+
+// MultiHold is several locks that are held. It is over as soon as one is
+// lost; Release gives up the others.
+type MultiHold struct {
+	holds []*Hold // in the order of their paths
+	ctx   context.Context
+	end   context.CancelCauseFunc
+}
+
+// join makes a context that ends with the first hold that does.
+func (h *MultiHold) join() {
+	h.ctx, h.end = context.WithCancelCause(h.holds[0].ctx)
+	for _, one := range h.holds[1:] {
+		context.AfterFunc(one.ctx, func() { h.end(context.Cause(one.ctx)) })
+	}
+}
+
+// Context ends when the first of the locks is lost, or with Release.
+func (h *MultiHold) Context() context.Context { return h.ctx }
+
+// Holds are the holds of the locks in the order of their paths, for their tokens.
+// Release is for all of them, not for one.
+func (h *MultiHold) Holds() []*Hold { return slices.Clone(h.holds) }
+
+// Left is how long all of them last, see [Hold.Left].
+func (h *MultiHold) Left() time.Duration {
+	left := h.holds[0].Left()
+	for _, one := range h.holds[1:] {
+		left = min(left, one.Left())
+	}
+	return left
+}
+
+// Proof is nil where [Hold.Proof] is for each of them.
+func (h *MultiHold) Proof() error { return h.first((*Hold).Proof) }
+
+// Lost is nil while all of them last, then the [*LostError] of one that does not.
+func (h *MultiHold) Lost() error { return h.first((*Hold).Lost) }
+
+// first is the first error that a question to each hold gives.
+func (h *MultiHold) first(ask func(*Hold) error) error {
+	for _, one := range h.holds {
+		if err := ask(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Do is [Hold.Do], with the bids of all locks checked in the same transaction.
+func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
+	b := h.holds[0].g.h.t.b
+	if lost := h.Lost(); lost != nil {
+		return nil, b.isOver(lost)
+	}
+	guards := make([]zk.Op, len(h.holds))
+	for i, one := range h.holds {
+		guards[i] = one.Guard()
+	}
+	res, err := b.c.Multi(ctx, append(guards, ops...)...)
+	for i := range min(len(guards), len(res)) {
+		if errors.Is(res[i].Err, zk.ErrNoNode) {
+			return nil, b.isOver(h.holds[i].g.h.t.b.lost(BidGone, nil))
+		}
+	}
+	return res[min(len(guards), len(res)):], err
+}
+
+// Release ends all holds, and then waits until their bids are gone, as
+// [Hold.Release] does.
+func (h *MultiHold) Release(ctx context.Context) error {
+	for _, one := range h.holds {
+		one.drop()
+	}
+	for _, one := range h.holds {
+		if err := one.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package recipe
+
+import (
+	"context"
+
+	"bellwether/internal/claim"
+	"bellwether/zk"
+)
+
+// ReadWriteLock is held by any number of readers, or by one writer. All stand
+// in one line: a reader waits for the writers before it, a writer for all
+// before it. A writer that waits keeps later readers waiting.
+//
+// A holder that wants the other side as well waits for itself.
+type ReadWriteLock struct{ read, write *Lock }
+
+// NewReadWriteLock prepares the lock at parent, which is created when it is
+// missing. A [Lock] of the same parent is one more writer.
+func NewReadWriteLock(c *zk.Client, parent string, o *LockOptions) (*ReadWriteLock, error) {
+	o = o.orDefault()
+	reads, writes := claim.OwnRead, o.Naming
+	switch o.Naming {
+	case CuratorLockNames:
+		reads, writes = claim.CuratorRead, claim.CuratorWrite
+	case KazooNames:
+		reads = claim.KazooRead
+	}
+	l := &ReadWriteLock{
+		read:  newLock(c, claim.Config{Parent: parent, Naming: reads, Rule: claim.Shared}, o, "read lock"),
+		write: newLock(c, claim.Config{Parent: parent, Naming: writes, Rule: claim.Exclusive}, o, "write lock"),
+	}
+	return l, l.write.validate(OwnNames, CuratorLockNames, KazooNames)
+}
+
+// Lock waits until it holds the lock alone, as [Lock.Lock] does.
+func (l *ReadWriteLock) Lock(ctx context.Context) (*Hold, error) { return l.write.Lock(ctx) }
+
+// RLock waits until it holds the lock as a reader. The tokens of readers
+// that hold it together are in no order; see [TokenGate.AdmitShared].
+func (l *ReadWriteLock) RLock(ctx context.Context) (*Hold, error) { return l.read.Lock(ctx) }
+
+// TryLock is Lock without waiting for others, as [Lock.TryLock].
+func (l *ReadWriteLock) TryLock(ctx context.Context) (*Hold, error) { return l.write.TryLock(ctx) }
+
+// TryRLock is RLock without waiting for writers, as [Lock.TryLock].
+func (l *ReadWriteLock) TryRLock(ctx context.Context) (*Hold, error) { return l.read.TryLock(ctx) }
+
+// Reader is the readers' side, for a [MultiLock].
+func (l *ReadWriteLock) Reader() *Lock { return l.read }
+
+// Writer is the writers' side, for a [MultiLock].
+func (l *ReadWriteLock) Writer() *Lock { return l.write }
