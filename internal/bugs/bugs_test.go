@@ -1,0 +1,216 @@
+package bugs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the module's folder as seen from here.
+const root = "../.."
+
+// TestScenariosExist: each scenario of the table is a test of its room, and
+// each patch of testdata belongs to one.
+func TestScenariosExist(t *testing.T) {
+	tests := map[string]map[string]bool{}
+	used := map[string]bool{}
+	for _, b := range all() {
+		if len(b.scenarios) == 0 && b.rest == "" {
+			t.Errorf("%s: no scenario, and nothing is said about that", b.tickets)
+		}
+		for _, s := range b.scenarios {
+			if tests[s.room] == nil {
+				tests[s.room] = testsOf(t, s.room)
+			}
+			if !tests[s.room][s.test] {
+				t.Errorf("%s: internal/%s has no %s", b.tickets, s.room, s.test)
+			}
+			if s.patch != "" && used[s.patch] {
+				t.Errorf("%s: patch %s is used twice", b.tickets, s.patch)
+			}
+			used[s.patch] = true
+		}
+	}
+	files, err := filepath.Glob("testdata/*.patch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".patch"); !used[name] {
+			t.Errorf("%s belongs to no scenario", f)
+		}
+	}
+	if len(files) < 25 {
+		t.Errorf("%d patches", len(files))
+	}
+}
+
+// testsOf are the names of a room's tests.
+func testsOf(t *testing.T, room string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "internal", room, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, f := range files { // all of them, so that go test knows on what its result depends
+		tree, err := parser.ParseFile(token.NewFileSet(), f, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range tree.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				names[f.Name.Name] = true
+			}
+		}
+	}
+	return names
+}
+
+// TestBugsAreFound brings each bug back and sees that its scenario fails. That
+// the scenario passes without is shown where it lives.
+func TestBugsAreFound(t *testing.T) {
+	for _, b := range all() {
+		for _, s := range b.scenarios {
+			if s.patch == "" {
+				continue
+			}
+			t.Run(s.patch, func(t *testing.T) {
+				t.Parallel()
+				out, failed := runWith(t, s, "-run=^"+s.test+"$", "-timeout=60s")
+				if why := notFound(out, failed, s.test); why != "" {
+					t.Fatalf("%s: %s\n%s", load(t, s.patch).what, why, tail(out))
+				}
+				t.Log(tail(out))
+			})
+		}
+	}
+}
+
+// notFound says why a run of a test does not count as having found the bug.
+func notFound(out string, failed bool, test string) string {
+	switch {
+	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return "it cannot be built with the patch"
+	case strings.Contains(out, "panic: test timed out"):
+		return "it did not come to an end"
+	case !failed || !strings.Contains(out, "--- FAIL: "+test):
+		return test + " does not find it"
+	}
+	return ""
+}
+
+// TestNotFoundIsTold keeps the judgement above honest.
+func TestNotFoundIsTold(t *testing.T) {
+	for _, c := range []struct {
+		out    string
+		failed bool
+		want   string
+	}{
+		{"--- FAIL: TestX (0.00s)\nFAIL", true, ""},
+		{"--- FAIL: TestX (0.00s)\npanic: boom", true, ""},
+		{"ok  \tx\t0.1s", false, "does not find"},
+		{"ok  \tx\t0.1s [no tests to run]", false, "does not find"},
+		{"# x\nundefined: y\nFAIL\tx [build failed]", true, "cannot be built"},
+		{"panic: test timed out after 60s\n--- FAIL: TestX", true, "end"},
+		{"--- FAIL: TestOther (0.00s)\nFAIL", true, "does not find"},
+	} {
+		if got := notFound(c.out, c.failed, "TestX"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%q: %q", c.out, got)
+		}
+	}
+}
+
+// runWith runs tests of a scenario's room with its patch.
+func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool) {
+	t.Helper()
+	args = append([]string{"test", "-overlay=" + overlay(t, load(t, s.patch)), "-vet=off", "-count=1",
+		"-gcflags=-N -l", "-ldflags=-s -w", "./internal/" + s.room}, args...) // quick to build
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	b, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(b), err != nil
+}
+
+// overlay writes the patched files and the list that has the build read them.
+func overlay(t *testing.T, p *patch) string {
+	t.Helper()
+	changed, err := p.apply(func(file string) (string, error) {
+		b, err := os.ReadFile(filepath.Join(root, file))
+		return string(b), err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, replace := t.TempDir(), map[string]string{}
+	for file, text := range changed {
+		from, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		replace[from] = to
+	}
+	list := filepath.Join(dir, "overlay.json")
+	b, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(list, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// tail is the end of an output, without the traces of goroutines.
+func tail(out string) string {
+	out = regexp.MustCompile(`(?s)\ngoroutine \d+ .*`).ReplaceAllString(out, "\n")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return strings.Join(lines[max(0, len(lines)-12):], "\n")
+}
+
+// models are the tests of a room that draw random stories.
+var models = map[string]string{
+	"zab":      "TestOneHistory",
+	"election": "TestElectionsOfARandomNetwork",
+	"tree":     "TestDigestFollowsTheTree|TestPipelinedIsOneByOne|TestFuzzySnapshot|TestWatchesExactlyOnce",
+}
+
+// seedsMax is how many random stories are tried.
+const seedsMax = 2000
+
+// measure counts the random stories that a room's model needs to find a bug
+// that nobody told it of; empty: none of seedsMax did.
+func measure(t *testing.T, s scenario) string {
+	t.Helper()
+	if models[s.room] == "" {
+		return ""
+	}
+	out, failed := runWith(t, s, "-run=^("+models[s.room]+")$", "-timeout=300s", "-args", "-rapid.seed=1",
+		fmt.Sprint("-rapid.checks=", seedsMax), "-rapid.nofailfile", "-rapid.shrinktime=0s")
+	if found := regexp.MustCompile(`failed after (\d+) tests|panic after (\d+) tests`).FindStringSubmatch(out); failed && found != nil {
+		return found[1] + found[2]
+	}
+	if !failed || slices.Contains(strings.Fields(out), "timed") {
+		return ""
+	}
+	t.Fatalf("%s: %s", s.patch, tail(out))
+	return ""
+}

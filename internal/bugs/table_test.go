@@ -1,0 +1,115 @@
+package bugs
+
+// bug is a row of the list of known bugs.
+type bug struct {
+	// tickets are its names: numbers of ZOOKEEPER tickets, or words.
+	tickets   string
+	scenarios []scenario
+	// rest is what of the row has no scenario yet and where that belongs, or
+	// why it cannot occur here; empty if nothing is left.
+	rest string
+}
+
+// scenario is a test that fails when the bug is there.
+type scenario struct {
+	room, test string // a package below internal, a test of it
+	patch      string // a file of testdata without its ending; empty: none
+}
+
+// Where scenarios belong that are not here yet.
+const (
+	links      = "the connections between servers"
+	whole      = "the simulator, with whole servers"
+	ownClients = "the clients' side of it: " + whole
+)
+
+// synchronisation are the bugs of Zab, the log and the tree.
+var synchronisation = []bug{
+	{"1277, 2789, 4883", []scenario{
+		{"zab", "TestZK1277CounterEnds", "1277"},
+		{"server", "TestEpochEndsUnderLoad", ""},
+	}, ownClients},
+	{"2355", []scenario{{"zab", "TestZK2355UnreadableProposalEndsTheTerm", "2355"}}, ""},
+	{"2845", []scenario{{"zab", "TestZK2845LoggedTailCounts", "2845"}}, ""},
+	{"2846", []scenario{{"zab", "TestZK2846LogOfAnotherHistory", "2846"}}, ""},
+	{"2418", []scenario{
+		{"zab", "TestZK2418LogEndsBeforeTheMemoryBegins", "2418"},
+		{"store", "TestReadLogBeginsTooLate_ZOOKEEPER_2418", "2418-store"},
+		{"store", "TestReadLogOverInstalledSnapshot_ZOOKEEPER_2418", "2418-installed"},
+	}, ""},
+	{"3104", []scenario{{"zab", "TestZK3104NewLeaderBehindTheWholeHistory", "3104"}}, ""},
+	{"3144", []scenario{{"tree", "TestSessionTableIsInStep_ZOOKEEPER_3144", "3144"}}, ""},
+	{"3526", []scenario{{"zab", "TestZK3526ZxidOfNowhere", "3526"}}, ""},
+	{"3642", []scenario{
+		{"zab", "TestZK3642SnapshotInterrupted", "3642"},
+		{"store", "TestInstalledSnapshotSurvives_ZOOKEEPER_3642", "3642-store"},
+		{"store", "TestBrokenSnapshotInTheMiddleIsRefused", "3642-broken"},
+	}, ""},
+	{"3911", []scenario{{"zab", "TestZK3911HistoryIsLoggedBeforeItIsAcknowledged", "3911"}}, ""},
+	{"3023", []scenario{{"zab", "TestZK3023AcknowledgementWaitsForTheSync", "3023"}}, ""},
+	{"4352", []scenario{{"zab", "TestZK4352LearnerWithoutHistory", "4352"}}, ""},
+	{"4394", []scenario{{"zab", "TestZK4394CommitBetweenNewLeaderAndUpToDate", "4394"}}, ""},
+	{"4643", []scenario{{"zab", "TestZK4643EpochBehindTheLog", "4643"}}, ""},
+	{"4646", []scenario{{"zab", "TestZK4646AcknowledgedHistorySurvives", "4646"}}, ""},
+	{"4685", []scenario{{"zab", "TestZK4685ProposalAckBeforeNewLeaderAck", "4685"}}, ""},
+	{"4785", []scenario{{"zab", "TestZK4785OutstandingIsAcknowledgedWhenDurable", "4785"}}, ""},
+	{"4925", []scenario{{"zab", "TestZK4925NoHoleInTheCommittedLog", "4925"}}, ""},
+	{"4882", []scenario{
+		{"zab", "TestZK4882DiskErrorIsNoHole", "4882"},
+		{"store", "TestFailedSyncPoisons", "4882-store"},
+	}, ""},
+	{"5094", []scenario{
+		{"zab", "TestZK5094TruncationInterrupted", "5094"},
+		{"store", "TestTruncateInterrupted_ZOOKEEPER_5094", "5094-store"},
+	}, ""},
+	{"4837", []scenario{
+		{"zab", "TestZK4837TruncationBelowTheSnapshot", "4837"},
+		{"store", "TestTruncateTakesSnapshots_ZOOKEEPER_4837", "4837-store"},
+	}, ""},
+	{"4541, 4712, 4502, 4409", []scenario{
+		{"zab", "TestZK4541StaleSyncedIsDropped", "4541"},
+		{"store", "TestTransactionsTwice_ZOOKEEPER_4541", "4541-store"},
+	}, "the end of a role in a whole server: " + whole},
+	{"2325, 3056, 3644", []scenario{
+		{"store", "TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056", "2325"},
+		{"store", "TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056", "3056"},
+		{"store", "TestTrustEmptyReplaysLogs_ZOOKEEPER_3644", "3644"},
+	}, ""},
+	{"2332", []scenario{{"store", "TestLogWithoutRecords_ZOOKEEPER_2332", "2332"}}, ""},
+	{"2623", []scenario{{"tree", "TestCheckStandsInMultiAlone_ZOOKEEPER_2623", "2623"}}, ""},
+	{"4846", []scenario{{"tree", "TestListsOfSnapshot_ZOOKEEPER_4846", "4846"}}, ""},
+	{"4743", []scenario{{"tree", "TestVersionNeverMinusOne_ZOOKEEPER_4743", "4743"}}, ""},
+	{"Zab specification 1", []scenario{{"zab", "TestZabSpecAttachedBeforeNewLeader", "spec-1"}}, ""},
+	{"Zab specification 2", []scenario{{"zab", "TestZabSpecProposalTwice", "spec-2"}}, ""},
+	{"Zab specification 3", []scenario{{"zab", "TestZabSpecAttachedBeforeNewLeader", "spec-3"}}, ""},
+	{"2247", []scenario{{"zab", "TestZK2247LeaderThatCannotWriteResigns", "2247"}}, ""},
+	{"a newcomer during a reconfiguration", []scenario{{"zab", "TestNewcomerBeginsWithWhatHolds", "own-1"}}, ""},
+	{"a reconfiguration before UPTODATE", []scenario{{"zab", "TestLearnerActivates", "own-2"}}, ""},
+}
+
+// elections are the bugs of elections and of the connections between servers.
+var elections = []bug{
+	{"2080, 2778", nil, links},
+	{"2164", nil, links},
+	{"3756", nil, links},
+	{"3769", []scenario{{"election", "TestZK3769HalfDeliveredVote", ""}}, "the stream behind it: " + links},
+	{"4787", []scenario{{"election", "TestZK4787ForeignCharset", "4787"}}, "the first message of a connection: " + links},
+	{"3829, 3814, 3830, 3842", []scenario{{"election", "TestZK3829RollingToFourMembers", "3829"}}, "commits of the fourth: " + whole},
+	{"1817, 1818, 1805", []scenario{{"election", "TestZK1817JoinerAmongUnequalVotes", "1817"}}, ""},
+	{"3109", []scenario{{"election", "TestZK3109ChangedMind", "3109"}}, ""},
+	{"3218", []scenario{
+		{"election", "TestZK3218BackOff", "3218"},
+		{"election", "TestZK3218BackOff", "3218-up"},
+	}, ""},
+	{"3320", nil, links},
+	{"4886", nil, links},
+	{"4537", nil, whole},
+	{"4736", nil, links},
+	{"3479", []scenario{{"election", "TestZK3479ElectionTime", "3479"}}, ""},
+	{"1514", []scenario{{"election", "TestZK1514FollowersOfAnEarlierRound", "1514"}}, ""},
+	{"1732", []scenario{{"election", "TestZK1732MixedVersions", "1732"}}, ""},
+	{"975", []scenario{{"election", "TestZK975SmallerLeader", ""}}, ""},
+}
+
+// all are the rows in their order.
+func all() []bug { return append(append([]bug(nil), synchronisation...), elections...) }
