@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"slices"
 
 	"bellwether/wire"
 )
@@ -86,13 +87,24 @@ func (s *Stream) Since(ctx context.Context, zxid wire.Zxid, data, children []str
 		c.mu.Lock()
 		s.recheck = nil
 		events = append(events, r.events...)
+		stands := slices.Contains(c.watches.streams[s.path], s)
 		c.mu.Unlock()
 		if err != nil {
 			return events, err
 		}
 		k.free()
+		if !stands { // nobody gathered the events
+			return events, opError(wire.OpSetWatches, s.shown, s.ending())
+		}
 	}
 	return events, nil
+}
+
+// ending is why the stream is over.
+func (s *Stream) ending() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // sinceBatches makes requests of no more than setWatchesMax bytes, and the

@@ -156,5 +156,8 @@ func TestStreamSaysWhereItEnded(t *testing.T) {
 		if !errors.As(err, &full) || s.Zxid() != 100 {
 			t.Errorf("ended by %v at %v, want an overflow at 0x64", err, s.Zxid())
 		}
+		if _, err := s.Since(t.Context(), 1, []string{"/a/b"}, nil); !errors.As(err, &full) {
+			t.Errorf("Since of a stream that is over: %v", err)
+		}
 	})
 }

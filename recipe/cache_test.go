@@ -1,0 +1,321 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const grove = "/app/tree"
+
+// plant makes the grove with n children, each with one of its own if deep.
+func (s *fakeServer) plant(n int, deep bool) {
+	s.put("/app", "")
+	s.put(grove, "root")
+	for i := range n {
+		name := fmt.Sprintf("%s/n%04d", grove, i)
+		s.put(name, "0")
+		if deep {
+			s.put(name+"/leaf", "0")
+		}
+	}
+}
+
+func openCache(t *testing.T, c *zk.Client, o *CacheOptions) *Cache {
+	t.Helper()
+	k, err := OpenCache(t.Context(), c, grove, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	return k
+}
+
+// agree fails unless the Cache holds what the server does.
+func agree(t *testing.T, s *fakeServer, k *Cache) {
+	t.Helper()
+	synctest.Wait()
+	want := map[string]string{}
+	s.mu.Lock()
+	for name, n := range s.nodes {
+		if k.inScope(name) {
+			want[name] = string(n.data)
+		}
+	}
+	s.mu.Unlock()
+	got := map[string]string{}
+	for n := range k.All() {
+		got[n.Path] = string(n.Data)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the cache holds %d znodes, the server %d:\n%q\n%q", len(got), len(want), head(got), head(want))
+	}
+	if k.Len() != len(got) || k.Err() != nil || k.Stale() {
+		t.Errorf("%d znodes, error %v, stale %v", k.Len(), k.Err(), k.Stale())
+	}
+}
+
+func head(m map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, name+"="+m[name])
+	}
+	return out[:min(len(out), 12)]
+}
+
+// eachCache runs a test over persistent watches, over one-shot watches, and
+// for a children cache.
+func eachCache(t *testing.T, test func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions)) {
+	for _, old := range []bool{false, true} {
+		for _, childrenOnly := range []bool{false, true} {
+			t.Run(fmt.Sprintf("old=%v,children=%v", old, childrenOnly), func(t *testing.T) {
+				bubble(t, func(t *testing.T, s *fakeServer) {
+					s.old = old
+					test(t, s, s.connect(zk.Options{}), &CacheOptions{ChildrenOnly: childrenOnly})
+				})
+			})
+		}
+	}
+}
+
+// TestCacheFollows every kind of change, also of the root itself.
+func TestCacheFollows(t *testing.T) {
+	eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
+		k := openCache(t, c, o)
+		agree(t, s, k) // nothing there
+		s.plant(5, true)
+		agree(t, s, k)
+		s.change(grove+"/n0001", "1")
+		s.change(grove, "1")
+		agree(t, s, k)
+		s.put(grove+"/n0002/leaf/bud", "")
+		agree(t, s, k)
+		s.delete(grove + "/n0002/leaf/bud")
+		s.delete(grove + "/n0002/leaf")
+		s.delete(grove + "/n0002")
+		agree(t, s, k)
+		s.put(grove+"/n0002", "again")
+		agree(t, s, k)
+		for _, name := range []string{"n0000/leaf", "n0000", "n0001/leaf", "n0001", "n0002", "n0003/leaf", "n0003", "n0004/leaf", "n0004"} {
+			s.delete(grove + "/" + name)
+		}
+		s.delete(grove)
+		agree(t, s, k)
+		s.put(grove, "back")
+		s.put(grove+"/x", "")
+		agree(t, s, k)
+		if got := k.Children(grove); !slices.Equal(got, []string{"x"}) {
+			t.Errorf("children %v", got)
+		}
+		if n, ok := k.Get(grove); !ok || string(n.Data) != "back" {
+			t.Errorf("root %+v, %v", n, ok)
+		}
+	})
+}
+
+// TestChecklist08CacheReadsOnlyWhatChanged: 1,000 znodes, of which three are
+// set, one is made and one deleted while the cache is away; the same when its
+// session has expired meanwhile, and on a server without persistent watches.
+func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		t.Run(fmt.Sprintf("expired=%v", expired), func(t *testing.T) {
+			eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
+				s.plant(1000, false)
+				k := openCache(t, c, o)
+				agree(t, s, k)
+				for range 3 {
+					before := s.readCount()
+					s.setAway(true)
+					if s.cut(c); expired {
+						s.expire(c.Session().ID)
+					}
+					time.Sleep(time.Second)
+					for _, i := range []int{7, 500, 999} {
+						s.change(fmt.Sprintf("%s/n%04d", grove, i), fmt.Sprint(before))
+					}
+					s.put(fmt.Sprintf("%s/new%d", grove, before), "")
+					s.delete(fmt.Sprintf("%s/n%04d", grove, before%400+8))
+					if !k.Stale() {
+						t.Error("not stale while away")
+					}
+					s.setAway(false)
+					time.Sleep(10 * time.Second)
+					agree(t, s, k)
+					// Three that were set, the new one and its children, the root and its children.
+					if n := s.readCount() - before; n > 7 {
+						t.Errorf("%d reads for five changes among 1,000 znodes", n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestCacheCostsOneEventAndOneRead for a change.
+func TestCacheCostsOneEventAndOneRead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.plant(10, false)
+		k := openCache(t, s.connect(zk.Options{}), nil)
+		agree(t, s, k)
+		events, reads := s.eventCount(), s.readCount()
+		s.change(grove+"/n0003", "1")
+		agree(t, s, k)
+		s.delete(grove + "/n0004")
+		agree(t, s, k)
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != 2 || r != 1 {
+			t.Errorf("%d events and %d reads for a change and a deletion, want 2 and 1", e, r)
+		}
+	})
+}
+
+// read takes events until the nth CacheCurrent.
+func readEvents(t *testing.T, k *Cache, currents int, then func(n int)) []string {
+	t.Helper()
+	var out []string
+	n := 0
+	for e, err := range k.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type != CacheCurrent {
+			out = append(out, strings.TrimPrefix(fmt.Sprintf("%v %s", e.Type, strings.TrimPrefix(e.Node.Path, grove)), " "))
+			continue
+		}
+		if n++; n == currents {
+			return out
+		}
+		then(n)
+	}
+	return out
+}
+
+// TestCacheEventsInOrder: what is there, then each change, parents before
+// children when they come and after them when they go.
+func TestCacheEventsInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.plant(2, true)
+		c := s.connect(zk.Options{})
+		k := openCache(t, c, nil)
+		got := readEvents(t, k, 2, func(int) {
+			s.setAway(true)
+			s.cut(c)
+			s.delete(grove + "/n0000/leaf")
+			s.delete(grove + "/n0000")
+			s.change(grove+"/n0001/leaf", "1")
+			s.setAway(false)
+		})
+		want := []string{"added ", "added /n0000", "added /n0000/leaf", "added /n0001", "added /n0001/leaf"}
+		if len(got) < 8 || !slices.Equal(got[:5], want) {
+			t.Fatalf("events %q", got)
+		}
+		if i, j := slices.Index(got, "removed /n0000/leaf"), slices.Index(got, "removed /n0000"); i < 0 || j < i {
+			t.Errorf("events %q: the child goes first", got)
+		}
+		if !slices.Contains(got, "changed /n0001/leaf") {
+			t.Errorf("events %q", got)
+		}
+	})
+}
+
+// TestCacheEventsOverflow: a reader that does not read is told so; the next
+// one has everything.
+func TestCacheEventsOverflow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.plant(1, false)
+		k := openCache(t, s.connect(zk.Options{}), &CacheOptions{EventsMax: 10})
+		var full *zk.OverflowError
+		for e, err := range k.Events(t.Context()) {
+			if err != nil {
+				if !errors.As(err, &full) {
+					t.Errorf("ended by %v", err)
+				}
+				break
+			}
+			if e.Type == CacheCurrent {
+				for i := range 100 {
+					s.change(grove+"/n0000", fmt.Sprint(i))
+					synctest.Wait()
+				}
+			}
+		}
+		if full == nil || full.Max != 10 {
+			t.Errorf("overflow: %v", full)
+		}
+		agree(t, s, k)
+		if got := readEvents(t, k, 1, nil); len(got) != 2 {
+			t.Errorf("events afterwards: %q", got)
+		}
+	})
+}
+
+// TestCacheSurvivesAStormThatOverflowsItsWatch: it asks what it has missed.
+func TestCacheSurvivesAStormThatOverflowsItsWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.plant(50, false)
+		c := s.connect(zk.Options{StreamMax: 8})
+		k := openCache(t, c, nil)
+		for round := range 20 {
+			for i := range 50 {
+				s.change(fmt.Sprintf("%s/n%04d", grove, i), fmt.Sprint(round))
+			}
+		}
+		time.Sleep(time.Minute)
+		agree(t, s, k)
+	})
+}
+
+// TestCacheIsBounded: more than it may hold ends it, with an error that says so.
+func TestCacheIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.plant(10, false)
+		c := s.connect(zk.Options{})
+		var full *CacheFullError
+		if _, err := OpenCache(t.Context(), c, grove, &CacheOptions{NodesMax: 10}); !errors.As(err, &full) || full.NodesMax != 10 {
+			t.Errorf("11 znodes in a cache for 10: %v", err)
+		}
+		k := openCache(t, c, &CacheOptions{BytesMax: 100})
+		s.change(grove+"/n0005", strings.Repeat("x", 200))
+		<-k.Done()
+		if err := k.Err(); !errors.As(err, &full) || full.BytesMax != 100 || !k.Stale() {
+			t.Errorf("ended by %v", err)
+		}
+	})
+}
+
+// TestCacheEnds with Close, with its client, and when its caller gives up.
+func TestCacheEnds(t *testing.T) {
+	eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
+		s.plant(1, false)
+		k := openCache(t, c, o)
+		k.Close()
+		if err := k.Err(); !errors.Is(err, zk.ErrClosed) || k.Len() == 0 {
+			t.Errorf("after Close: %v, %d znodes", err, k.Len())
+		}
+		k = openCache(t, c, o)
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-k.Done()
+		for _, err := range k.Events(t.Context()) {
+			if err != nil && !errors.Is(err, zk.ErrClosed) {
+				t.Errorf("events of a closed cache: %v", err)
+			}
+		}
+		away := s.connect(zk.Options{})
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate { return swallow })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := OpenCache(ctx, away, grove, o); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("OpenCache that is given up: %v", err)
+		}
+	})
+}
