@@ -21,7 +21,7 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 	tune(raw, electionDead)
 	c, err := m.o.Secure.server(raw, ForElection, wire.NoServer)
 	if err != nil {
-		m.refuse(raw, "a connection to the election port was refused", "err", err)
+		m.refuse(raw, wire.NoServer, "a connection to the election port was refused", err)
 		return false
 	}
 	r := bufio.NewReader(c)
@@ -32,20 +32,20 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 	}
 	if err != nil {
 		if err != io.EOF { // who says nothing at all is a port scan or a health check
-			m.refuse(raw, "a connection to the election port began with something else than a server's id", "err", err)
+			m.refuse(raw, wire.NoServer, "a connection to the election port began with something else than a server's id", err)
 		}
 		return false
 	}
 	if msg.Server < 0 {
-		m.refuse(raw, "a connection to the election port came with an id that no server has", "sid", msg.Server)
+		m.refuse(raw, msg.Server, "a connection to the election port came with an id that no server has", errNoID)
 		return false
 	}
 	if msg.Server == m.o.ID {
-		m.refuse(raw, "another server has this server's id: correct myid of one of them", "sid", msg.Server)
+		m.refuse(raw, msg.Server, "another server has this server's id", errOurID)
 		return false
 	}
 	if c, err = m.o.Secure.server(buffered{c, r}, ForVotes, msg.Server); err != nil {
-		m.refuse(raw, "a server is not allowed on the election port", "sid", msg.Server, "err", err)
+		m.refuse(raw, msg.Server, "a server is not allowed on the election port", err)
 		return false
 	}
 	if took, ok := roundTrip(raw); ok && m.known(msg.Server) {

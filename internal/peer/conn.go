@@ -20,7 +20,7 @@ type conn struct {
 	made time.Time
 
 	once sync.Once
-	gone chan struct{} // closed with the connection
+	gone chan struct{} // closed when the connection is to end
 	why  error         // the first error; set before gone is closed
 }
 
@@ -32,12 +32,13 @@ func (c *conn) rouse() {
 	}
 }
 
-// fail closes the connection; the first reason counts.
+// fail ends the connection; the first reason counts. It does not block, as
+// closing one with TLS may: the reader, which stops at once, closes it.
 func (c *conn) fail(why error) {
 	c.once.Do(func() {
 		c.why = why
 		close(c.gone)
-		c.Conn.Close()
+		c.SetDeadline(past)
 	})
 }
 
@@ -110,6 +111,7 @@ func (c *conn) read(r *bufio.Reader) {
 		c.m.o.Handle(Heard{From: c.to.id, First: !heard, Notification: n})
 		heard = true
 	}
+	c.Conn.Close()
 	var bad *wire.FrameError
 	if errors.As(c.why, &bad) {
 		c.m.notices.warn(c.RemoteAddr().String(), "a server sent something else than notifications", "sid", c.to.id, "err", c.why)

@@ -27,8 +27,8 @@
 //
 // Locks. Mesh.mu guards the servers and their connections, Links.mu the links,
 // link.mu a queue; none is held across I/O or Handle. Those of greetings,
-// ports and notices are taken alone. No two are held at a time, except that
-// Mesh.mu may be held while a conn is closed.
+// ports and notices are taken alone. No two are held at a time, and a
+// connection is told to end under a lock but closed by its reader.
 //
 // Limits: frames wire.ElectionFrameMax, packets Options.PacketMax, strangers
 // (servers outside the membership, which take part without a vote)

@@ -63,11 +63,12 @@ func (k *link) run(first Event) {
 	}
 	k.end(reason(err))
 	<-k.written
+	k.conn.Close()
 	k.l.forget(k)
 	k.l.o.Handle(Closed{k.id, k.why})
 }
 
-// end closes the connection. Nothing is sent any more.
+// end stops both goroutines, of which the reader closes the connection.
 func (k *link) end(why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -79,7 +80,7 @@ func (k *link) endLocked(why string) {
 		k.why = why
 	}
 	k.ended = true
-	k.conn.Close()
+	k.conn.SetDeadline(past)
 	k.arrived.Broadcast()
 }
 

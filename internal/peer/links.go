@@ -119,8 +119,10 @@ func (l *Links) welcome(raw net.Conn) bool {
 	tune(raw, l.o.WriteTimeout)
 	c, err := l.o.Secure.server(raw, ForLearner, wire.NoServer)
 	if err != nil {
-		l.figures.Refused.Add(1)
-		l.notices.warn(raw.RemoteAddr().String(), "a connection to the quorum port was refused", "err", err)
+		if !endedThere(err) {
+			l.figures.Refused.Add(1)
+			l.notices.warn(raw.RemoteAddr().String(), "a connection to the quorum port was refused", "err", err)
+		}
 		return false
 	}
 	in := &input{Conn: c}

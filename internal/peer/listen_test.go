@@ -109,7 +109,15 @@ func TestWildcardOwnAddress(t *testing.T) {
 	l.free(l.election(1))
 	one.Addresses = []ensemble.Address{{Host: ensemble.Wildcard, QuorumPort: one.Addresses[0].QuorumPort, ElectionPort: one.Addresses[0].ElectionPort}}
 	l.ms = l.membership(ensemble.Definition{Servers: []ensemble.Server{one, two}})
-	m, s := l.mesh(1, func(o *Options) { o.Listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) } })
+	m, s := l.mesh(1, func(o *Options) {
+		o.Listen = func(a string) (ln net.Listener, err error) {
+			eventually(t, "the port is free for all addresses", func() bool {
+				ln, err = net.Listen("tcp", a)
+				return err == nil
+			})
+			return ln, err
+		}
+	})
 	_, s2 := l.mesh(2, func(o *Options) {
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			if strings.HasPrefix(address, "0.0.0.0") {

@@ -229,11 +229,25 @@ func (m *Mesh) Close() {
 // accept takes in a connection; it does not block.
 func (m *Mesh) accept(c net.Conn) { m.greetings.add(c, m.welcome) }
 
-// refuse turns a connection away.
-func (m *Mesh) refuse(from net.Conn, why string, args ...any) {
+// refuse turns a connection away. That the other side gave up by itself, as
+// one does whose dial is overtaken by ours, is not worth a line.
+func (m *Mesh) refuse(from net.Conn, id wire.ServerID, why string, err error) {
+	if endedThere(err) {
+		return
+	}
 	m.figures.Refused.Add(1)
+	args := []any{"err", err}
+	if id != wire.NoServer {
+		args = append(args, "sid", id)
+	}
 	m.notices.warn(from.RemoteAddr().String(), why, args...)
 }
 
 // errClosed ends what is under way when the mesh or a remote ends.
 var errClosed = errors.New("closed here")
+
+// Ids that no other server may have.
+var (
+	errNoID  = errors.New("an id is not negative")
+	errOurID = errors.New("correct myid of one of the two")
+)

@@ -221,7 +221,9 @@ func (r *remote) greet(ctx context.Context, d *dialled) error {
 	c, err := r.introduce(d)
 	if err != nil {
 		d.Close()
-		r.m.notices.warn(d.address, "a server was reached but not greeted", "sid", r.id, "err", err)
+		if ctx.Err() == nil {
+			r.m.notices.warn(d.address, "a server was reached but not greeted", "sid", r.id, "err", err)
+		}
 		return err
 	}
 	if r.id > r.m.o.ID {

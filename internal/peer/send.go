@@ -135,7 +135,7 @@ type stream struct{ k *link }
 
 func (s stream) Write(b []byte) (int, error) {
 	s.k.mu.Lock()
-	if !s.k.finishing {
+	if !s.k.finishing && !s.k.ended {
 		s.k.conn.SetWriteDeadline(time.Now().Add(s.k.l.o.WriteTimeout))
 	}
 	s.k.mu.Unlock()

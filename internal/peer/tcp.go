@@ -13,6 +13,9 @@ const (
 	keepAliveCount    = 3
 )
 
+// past is a deadline that ends what waits for a connection.
+var past = time.Unix(1, 0)
+
 // tune prepares a fresh connection: small packets leave at once, and a dead
 // other end is noticed, after dead at the latest where something was sent.
 // What is not TCP stays as it is.

@@ -1,0 +1,88 @@
+package peer
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// purposes is a Secure that says a word at each step and expects it there.
+type purposes struct {
+	mu   sync.Mutex
+	seen map[Purpose]wire.ServerID // who was dialled, or claimed to be there
+	word string
+}
+
+func (p *purposes) client(c net.Conn, what Purpose, _ wire.ServerID, _ string) (net.Conn, error) {
+	_, err := c.Write([]byte{p.word[what]})
+	return c, err
+}
+
+func (p *purposes) server(c net.Conn, what Purpose, who wire.ServerID, _ string) (net.Conn, error) {
+	var b [1]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return nil, err
+	}
+	if b[0] != p.word[what] {
+		return nil, errors.New("a wrong word")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[what] = who
+	return c, nil
+}
+
+// Both ports call the hooks in their order, and frames that follow at once are
+// not lost behind them. Who fails is refused, the others are not
+// (ZOOKEEPER-4886: whoever is dialled, an observer too).
+func TestZookeeper4886SecureHooksStandAtTheirPlaces(t *testing.T) {
+	l := newLAN(t, 3, 1)
+	p := &purposes{seen: map[Purpose]wire.ServerID{}, word: "abc"}
+	secure := func(o *Options) { o.Secure = Secure{p.client, p.server} }
+	log, lines := logLines()
+	m1, s1 := l.mesh(1, secure, func(o *Options) { o.Log = log })
+	m3, s3 := l.mesh(3, secure)
+	m1.Send(3, vote(1))
+	m3.Send(1, vote(2))
+	await(t, s3, heard(1, 1))
+	await(t, s1, heard(3, 2))
+	l.mesh(2, func(o *Options) { o.Secure = Secure{(&purposes{word: "xyz"}).client, p.server} })
+	eventually(t, "a refusal", func() bool { return strings.Contains(lines(), "a wrong word") })
+
+	leader, ls := l.links(1, secure)
+	learner, fs := l.links(3, secure)
+	if err := leader.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	learner.Dial(1)
+	learner.Send(await[Linked](t, fs, nil).Link, packet(wire.PacketAck, 3, nil))
+	received(t, ls, 1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen[ForElection] != wire.NoServer || p.seen[ForVotes] <= 0 || p.seen[ForLearner] != wire.NoServer {
+		t.Errorf("%v", p.seen)
+	}
+}
+
+// Two servers with one id are told to the operator; the newest connection is
+// used, as ZooKeeper does.
+func TestTwoServersWithOneID(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	log, lines := logLines()
+	_, s := l.mesh(1, func(o *Options) { o.Log = log })
+	first := callAs(t, l.election(1), 2, "127.0.0.1:1")
+	await(t, s, up(2))
+	second := callAs(t, l.election(1), 2, "127.0.0.1:2")
+	await(t, s, up(2))
+	first.over()
+	second.send(frame(vote(4)))
+	await(t, s, heard(2, 4))
+	if !strings.Contains(lines(), "do two have the same id?") {
+		t.Error(lines())
+	}
+}
