@@ -1,0 +1,181 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/zk"
+)
+
+// several is a MultiLock over a client of its own.
+func (s *fakeServer) several(parents ...string) *MultiLock {
+	s.t.Helper()
+	c := s.connect(zk.Options{})
+	var locks []*Lock
+	for _, p := range parents {
+		l, err := NewLock(c, p, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		locks = append(locks, l)
+	}
+	m, err := NewMultiLock(locks...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+type heldAll struct {
+	h   *MultiHold
+	err error
+}
+
+func lockAllLater(ctx context.Context, m *MultiLock) <-chan heldAll {
+	out := make(chan heldAll, 1)
+	go func() {
+		h, err := m.Lock(ctx)
+		out <- heldAll{h, err}
+	}()
+	synctest.Wait()
+	return out
+}
+
+// TestMultiLockHoldsAllOrNothing, whatever the order in which they are given.
+func TestMultiLockHoldsAllOrNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, err := s.several("/x", "/y").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lb := lockAllLater(t.Context(), s.several("/y", "/z", "/x"))
+		if n := len(s.bids("/y")) + len(s.bids("/z")); n != 1 {
+			t.Errorf("%d bids behind the first, want one", n)
+		}
+		if _, err := s.several("/z", "/y").TryLock(t.Context()); !errors.Is(err, ErrHeld) {
+			t.Errorf("TryLock: %v", err)
+		}
+		s.empty("/z")
+		if a.Proof() != nil || a.Left() <= 0 || a.Lost() != nil || len(a.Holds()) != 2 {
+			t.Errorf("proof %v, %v left, lost %v", a.Proof(), a.Left(), a.Lost())
+		}
+		release(t, a)
+		if a.Context().Err() == nil || !errors.Is(a.Lost(), ErrReleased) || a.Left() > 0 {
+			t.Errorf("after release: %v, %v left", a.Lost(), a.Left())
+		}
+		b := <-lb
+		if b.err != nil {
+			t.Fatal(b.err)
+		}
+		release(t, b.h)
+		s.empty("/x", "/y", "/z")
+	})
+}
+
+// TestMultiLockGuardsWithAllBids.
+func TestMultiLockGuardsWithAllBids(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h, err := s.several("/x", "/y").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := h.Do(t.Context(), zk.CreateOp("/made", nil)); err != nil || len(res) != 1 || res[0].Path != "/made" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if res, err := h.Do(t.Context(), zk.CreateOp("/made", nil)); !errors.Is(err, zk.ErrNodeExists) || len(res) != 1 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		s.delete(h.Holds()[1].Bid())
+		var lost *LostError
+		if _, err := h.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotHeld) || !errors.As(err, &lost) || lost.Parent != "/y" {
+			t.Errorf("with one bid gone: %v", err)
+		}
+		<-h.Context().Done() // it looks every third of the timeout
+		if !errors.As(h.Lost(), &lost) || lost.Reason != BidGone {
+			t.Errorf("lost by %v", h.Lost())
+		}
+		release(t, h)
+		s.empty("/x", "/y")
+	})
+}
+
+// TestMultiLockStartsAgain when the session expires while it has some of them.
+func TestMultiLockStartsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		other, err := s.several("/y").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := s.several("/x", "/y")
+		l := lockAllLater(t.Context(), m)
+		s.expire(m.locks[0].c.Session().ID)
+		time.Sleep(time.Second)
+		if len(s.bids("/x")) != 1 || len(s.bids("/y")) != 2 {
+			t.Errorf("bids %q and %q", s.bids("/x"), s.bids("/y"))
+		}
+		release(t, other)
+		h := <-l
+		if h.err != nil || h.h.Lost() != nil {
+			t.Fatal(h.err, h.h.Lost())
+		}
+		release(t, h.h)
+		s.empty("/x", "/y")
+	})
+}
+
+// TestCancelledMultiLockLeavesNothing of what it had already.
+func TestCancelledMultiLockLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		other, err := s.several("/y").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if l := <-lockAllLater(ctx, s.several("/x", "/y")); !errors.Is(l.err, context.DeadlineExceeded) {
+			t.Errorf("Lock: %v", l.err)
+		}
+		s.empty("/x")
+		release(t, other)
+		s.empty("/y")
+	})
+}
+
+// TestMultiLockWithReaders: sides of read-write locks can be among them.
+func TestMultiLockWithReaders(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		reader := func() *MultiLock {
+			rw := s.readWrite(nil)
+			x, err := NewLock(rw.read.c, "/x", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := NewMultiLock(x, rw.Reader())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		r := acquire(t, s.readWrite(nil).RLock)
+		h, err := reader().Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, r)
+		release(t, h)
+	})
+}
+
+func TestMultiLockArguments(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.lock(nil), s.lock(nil)
+		for _, locks := range [][]*Lock{nil, {a, a}, {a, b}} {
+			if _, err := NewMultiLock(locks...); err == nil {
+				t.Errorf("%d locks are accepted", len(locks))
+			}
+		}
+	})
+}
