@@ -1,0 +1,171 @@
+package recipe
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// GroupLayout is how members are named, and so which other library sees them.
+type GroupLayout int
+
+// The layouts.
+const (
+	MemberNames  GroupLayout = iota // <id>, as Curator's GroupMember; the data is the member's own
+	PartyNames                      // <32 hex digits>__party__ with the id as data, as kazoo's Party
+	ShallowNames                    // <32 hex digits>-<id>, as kazoo's ShallowParty
+)
+
+// partySuffix marks the members of kazoo's Party.
+const partySuffix = "__party__"
+
+// GroupOptions are the settings of a Group; nil is all defaults.
+type GroupOptions struct {
+	Layout GroupLayout
+	ACL    zk.ACLs // of the znodes made, open to everybody by default
+	// Predecessors and Wait are those of RegistrationOptions. With the layouts of
+	// kazoo no two members meet at one znode.
+	Predecessors []wire.SessionID
+	Wait         bool
+}
+
+// Group is who is there: the ephemeral children of a znode.
+type Group struct {
+	c      *zk.Client
+	parent string
+	opt    GroupOptions
+}
+
+// Member is one of a group.
+type Member struct {
+	ID      string
+	Data    []byte
+	Session wire.SessionID
+	Token   wire.Zxid // czxid of its znode
+}
+
+// NewGroup prepares for a group at parent, which Join makes where it is
+// missing. The client stays the caller's.
+func NewGroup(c *zk.Client, parent string, o *GroupOptions) *Group {
+	g := &Group{c: c, parent: parent}
+	if o != nil {
+		g.opt = *o
+	}
+	return g
+}
+
+// Join makes the client a member by this id until the Registration is closed,
+// across sessions. With PartyNames the data of a member is its id, and data is ignored.
+func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration, error) {
+	if id == "" && g.opt.Layout == MemberNames || strings.ContainsAny(id, "/\x00") && g.opt.Layout != PartyNames {
+		return nil, fmt.Errorf("group %s: %q cannot be a member's id", g.parent, id)
+	}
+	name := id
+	switch g.opt.Layout {
+	case PartyNames:
+		name, data = nonce()+partySuffix, []byte(id)
+	case ShallowNames:
+		name = nonce() + "-" + id
+	}
+	return Register(ctx, g.c, claim.Join(g.parent, name), data,
+		&RegistrationOptions{ACL: g.opt.ACL, Predecessors: g.opt.Predecessors, Wait: g.opt.Wait})
+}
+
+// nonce is 32 hex digits that nobody else has.
+func nonce() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Members are those who are there now, in the order of their ids.
+func (g *Group) Members(ctx context.Context) ([]Member, error) {
+	names, _, err := g.c.Children(ctx, g.parent)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	var nodes []Node
+	for some := range slices.Chunk(names, readsMax) {
+		ops := make([]zk.Op, len(some))
+		for i, name := range some {
+			ops[i] = zk.GetOp(claim.Join(g.parent, name))
+		}
+		res, err := g.c.MultiRead(ctx, ops...)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range res {
+			if r.Err == nil {
+				nodes = append(nodes, Node{Path: claim.Join(g.parent, some[i]), Data: r.Data, Stat: r.Stat})
+			}
+		}
+	}
+	return g.members(nodes), nil
+}
+
+// Watch yields the members, and again after each change, until the context
+// ends. A change costs a watcher one event and, where a member has come, one
+// read of that one. The second value is an error that ends it, as for Cache.Events.
+func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
+	return func(yield func([]Member, error) bool) {
+		k, err := OpenCache(ctx, g.c, g.parent, &CacheOptions{ChildrenOnly: true})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer k.Close()
+		started := false
+		for e, err := range k.Events(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			first := e.Type == CacheCurrent && !started
+			if started = started || first; !first && (!started || e.Type == CacheCurrent || e.Node.Path == g.parent) {
+				continue
+			}
+			if !yield(g.members(slices.Collect(k.All())), nil) {
+				return
+			}
+		}
+	}
+}
+
+// members are those of the znodes that are members by the layout.
+func (g *Group) members(nodes []Node) []Member {
+	out := []Member{}
+	for _, n := range nodes {
+		id, ok := g.memberID(n)
+		if ok && n.Path != g.parent && n.Stat.EphemeralOwner != 0 {
+			out = append(out, Member{ID: id, Data: n.Data, Session: n.Stat.EphemeralOwner, Token: n.Stat.Czxid})
+		}
+	}
+	slices.SortFunc(out, func(a, b Member) int {
+		if c := strings.Compare(a.ID, b.ID); c != 0 {
+			return c
+		}
+		return int(min(max(a.Token-b.Token, -1), 1))
+	})
+	return out
+}
+
+func (g *Group) memberID(n Node) (string, bool) {
+	name := n.Path[len(claim.Join(dirOf(n.Path), "")):]
+	switch g.opt.Layout {
+	case PartyNames:
+		return string(n.Data), strings.HasSuffix(name, partySuffix)
+	case ShallowNames:
+		_, id, ok := strings.Cut(name, "-")
+		return id, ok
+	}
+	return name, true
+}

@@ -1,0 +1,126 @@
+package recipe
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"bellwether/zk"
+)
+
+const crowd = "/app/crowd"
+
+func ids(members []Member) []string {
+	out := []string{}
+	for _, m := range members {
+		out = append(out, m.ID)
+	}
+	return out
+}
+
+func join(t *testing.T, s *fakeServer, id string, o *GroupOptions) *Registration {
+	t.Helper()
+	r, err := NewGroup(s.connect(zk.Options{}), crowd, o).Join(t.Context(), id, []byte("at "+id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.cancel(); <-r.done })
+	return r
+}
+
+// TestGroupOfEachLayout: members join, leave, and go with their sessions.
+func TestGroupOfEachLayout(t *testing.T) {
+	for _, layout := range []GroupLayout{MemberNames, PartyNames, ShallowNames} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			o := &GroupOptions{Layout: layout}
+			g := NewGroup(s.connect(zk.Options{}), crowd, o)
+			check := func(want ...string) {
+				t.Helper()
+				got, err := g.Members(t.Context())
+				if err != nil || !slices.Equal(ids(got), want) {
+					t.Errorf("layout %d: members %v, %v; want %v", layout, ids(got), err, want)
+				}
+			}
+			check()
+			b, a := join(t, s, "b", o), join(t, s, "a", o)
+			check("a", "b")
+			for _, name := range s.bids(crowd) {
+				if ok := strings.HasSuffix(name, "__party__"); ok != (layout == PartyNames) {
+					t.Errorf("layout %d has a member %s", layout, name)
+				}
+			}
+			s.put(crowd+"/persistent", "no member")
+			check("a", "b")
+			if err := b.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			check("a")
+			was := a.Status()
+			s.expire(was.Session)
+			for st := was; st.Session == was.Session; {
+				st = awaitStanding(t, st, Stands)
+			}
+			check("a")
+		})
+	}
+}
+
+// TestGroupWatchHasNoHerd: a change costs each watcher one event, and one
+// read of the one who came; none when somebody leaves.
+func TestGroupWatchHasNoHerd(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "")
+		s.put(crowd, "")
+		const watchers = 5
+		seen := make([][]string, watchers)
+		for i := range watchers {
+			g := NewGroup(s.connect(zk.Options{}), crowd, nil)
+			go func() {
+				for members, err := range g.Watch(t.Context()) {
+					if err != nil {
+						return
+					}
+					seen[i] = ids(members)
+				}
+			}()
+		}
+		synctest.Wait()
+		events, reads := s.eventCount(), s.readCount()
+		a := join(t, s, "a", nil)
+		synctest.Wait()
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != watchers || r != watchers+1 { // the member looks at itself
+			t.Errorf("%d events and %d reads for a member that came, with %d watchers", e, r, watchers)
+		}
+		for i := range seen {
+			if !slices.Equal(seen[i], []string{"a"}) {
+				t.Errorf("watcher %d sees %v", i, seen[i])
+			}
+		}
+		events, reads = s.eventCount(), s.readCount()
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != watchers+1 || r != 1 {
+			t.Errorf("%d events and %d reads for a member that left, with %d watchers", e, r, watchers)
+		}
+		for i := range seen {
+			if len(seen[i]) != 0 {
+				t.Errorf("watcher %d sees %v", i, seen[i])
+			}
+		}
+	})
+}
+
+// TestGroupRefusesIDs that are no names.
+func TestGroupRefusesIDs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		g := NewGroup(s.connect(zk.Options{}), crowd, nil)
+		for _, id := range []string{"", "a/b"} {
+			if _, err := g.Join(t.Context(), id, nil); err == nil {
+				t.Errorf("joined as %q", id)
+			}
+		}
+	})
+}
