@@ -113,17 +113,23 @@ func (s *Store) epochDamage(name, what string) error {
 	return damageAt(filepath.Join(s.snapDir, name), 0, what)
 }
 
-// SetCurrentEpoch saves the current epoch, durably.
+// SetCurrentEpoch saves the current epoch, durably. A [*FullError] if there is
+// no room: the old one stands.
 func (s *Store) SetCurrentEpoch(e wire.Epoch) error { return s.setEpoch(currentEpochName, e) }
 
-// SetAcceptedEpoch saves the accepted epoch, durably.
+// SetAcceptedEpoch saves the accepted epoch, durably. Errors as SetCurrentEpoch.
 func (s *Store) SetAcceptedEpoch(e wire.Epoch) error { return s.setEpoch(acceptedEpochName, e) }
 
 func (s *Store) setEpoch(name string, e wire.Epoch) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	return writeAtomic(s.fs, filepath.Join(s.snapDir, name), strconv.FormatInt(int64(e), 10))
+	path := filepath.Join(s.snapDir, name)
+	err := writeAtomic(s.fs, path, strconv.FormatInt(int64(e), 10))
+	if isFull(err) {
+		return &FullError{File: path, Zxid: s.Synced(), Err: err}
+	}
+	return err
 }
 
 // readEpoch reads one file; ok is false if it does not exist.

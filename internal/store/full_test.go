@@ -306,3 +306,36 @@ func TestCutTakesUnreadableSnapshots(t *testing.T) {
 		}
 	}
 }
+
+// A full disk keeps an epoch from being saved, and a log from being cut; the
+// ones before stand, and both work once there is room.
+func TestEpochsAndTruncateOnAFullDisk(t *testing.T) {
+	d := newDriver(NewMem(1), dataOptions)
+	must(t, d.start())
+	must(t, d.commit(1, 2, 3))
+	_, err := d.s.Epochs()
+	must(t, err)
+	d.m.SetSpace(0)
+	var full *FullError
+	if err := d.s.SetCurrentEpoch(1); !errors.As(err, &full) || full.Zxid != 3 {
+		t.Errorf("current: %v", err)
+	}
+	if err := d.s.SetAcceptedEpoch(1); !errors.As(err, &full) || full.Zxid != 3 {
+		t.Errorf("accepted: %v", err)
+	}
+	if err := d.s.Truncate(2); !errors.As(err, &full) || full.Zxid != 3 {
+		t.Errorf("truncate: %v", err)
+	}
+	if e, err := d.s.Epochs(); err != nil || e != (Epochs{}) {
+		t.Errorf("epochs %+v, %v", e, err)
+	}
+	d.m.SetSpace(-1)
+	must(t, d.commit(4))
+	must(t, d.s.SetAcceptedEpoch(1))
+	must(t, d.s.SetCurrentEpoch(1))
+	must(t, d.s.Truncate(2))
+	if z := d.s.LastZxid(); z != 2 {
+		t.Errorf("it ends at %v", z)
+	}
+	must(t, d.s.Close())
+}

@@ -16,6 +16,8 @@ type LoadResult struct {
 	// it is -1 that is not allowed here (NoDBCreate): a member must be
 	// synchronised by a leader first, a standalone server must not start.
 	Empty bool
+	// Marked: Empty, and an operator's marker says that this is the truth.
+	Marked bool
 	// Snapshot is the zxid of the snapshot used, and SnapshotPath where it
 	// is; -1 and "" if none.
 	Snapshot     wire.Zxid
@@ -252,15 +254,14 @@ func (l *loader) begin() error {
 		return nil
 	}
 	l.res.Empty, l.res.LastZxid = true, 0
-	if !l.s.opts.NoDBCreate {
-		return nil
-	}
 	for _, path := range l.s.markers() {
 		if _, err := l.s.fs.Stat(path); err == nil {
-			return nil
+			l.res.Marked = true
 		}
 	}
-	l.res.LastZxid = -1
+	if l.s.opts.NoDBCreate && !l.res.Marked {
+		l.res.LastZxid = -1
+	}
 	return nil
 }
 

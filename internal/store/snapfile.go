@@ -43,16 +43,9 @@ func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (Snapsho
 	e.buf = append(e.buf, snapshotMagic...)
 	e.buf = binary.BigEndian.AppendUint32(e.buf, snapshotVersion)
 	e.buf = binary.BigEndian.AppendUint64(e.buf, snapshotDBID)
-	if err := e.sessions(src); err != nil {
+	if err := e.body(src); err != nil {
 		return SnapshotDigest{}, err
 	}
-	if err := e.acls(src); err != nil {
-		return SnapshotDigest{}, err
-	}
-	if err := e.nodes(src); err != nil {
-		return SnapshotDigest{}, err
-	}
-	e.text(nodesEnd)
 	e.seal()
 	digest := SnapshotDigest{Version: wire.DigestVersion}
 	digest.Zxid, digest.Tree = src.Digest()
@@ -75,6 +68,21 @@ type snapshotEncoder struct {
 	buf []byte
 	c   wire.Coder // used again for every record
 	err error
+}
+
+// body is what files and streams have in common.
+func (e *snapshotEncoder) body(src Source) error {
+	if err := e.sessions(src); err != nil {
+		return err
+	}
+	if err := e.acls(src); err != nil {
+		return err
+	}
+	if err := e.nodes(src); err != nil {
+		return err
+	}
+	e.text(nodesEnd)
+	return nil
 }
 
 func (e *snapshotEncoder) sessions(src Source) error {

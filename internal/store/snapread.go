@@ -49,9 +49,7 @@ func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, er
 	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.at, _ = sink.(Offsetter)
 	d.header()
-	d.sessions()
-	d.acls()
-	d.nodes()
+	d.body()
 	digest := d.trailer()
 	if d.err == nil {
 		if err := sink.SnapshotDone(zxid, digest); err != nil {
@@ -68,6 +66,7 @@ func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, er
 // first error stays; what is taken after it is zeros.
 type snapshotDecoder struct {
 	r      io.Reader
+	exact  bool // nothing is read ahead
 	sink   Sink
 	at     Offsetter
 	buf    []byte
@@ -103,7 +102,11 @@ func (d *snapshotDecoder) peek(n int) []byte {
 		if len(d.buf) == cap(d.buf) || cap(d.buf) < snapshotBufferLen {
 			d.buf = append(make([]byte, 0, 2*cap(d.buf)), d.buf...)
 		}
-		got, err := d.r.Read(d.buf[len(d.buf):cap(d.buf)])
+		upTo := cap(d.buf)
+		if d.exact {
+			upTo = min(upTo, d.next+n)
+		}
+		got, err := d.r.Read(d.buf[len(d.buf):upTo])
 		d.buf = d.buf[:len(d.buf)+got]
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
 			break
@@ -183,6 +186,13 @@ func (d *snapshotDecoder) part() {
 	if d.at != nil && d.err == nil {
 		d.at.At(d.pos)
 	}
+}
+
+// body is what files and streams have in common.
+func (d *snapshotDecoder) body() {
+	d.sessions()
+	d.acls()
+	d.nodes()
 }
 
 func (d *snapshotDecoder) header() {

@@ -151,7 +151,7 @@ func TestNoDirCreate(t *testing.T) {
 func TestInitializeMarker(t *testing.T) {
 	o := Options{DataDir: "/data", LogDir: "/logs", NoDBCreate: true}
 	m := NewMem(1)
-	if res, err := loadInto(m, o, newWorld()); err != nil || !res.Empty || res.LastZxid != -1 {
+	if res, err := loadInto(m, o, newWorld()); err != nil || !res.Empty || res.LastZxid != -1 || res.Marked {
 		t.Errorf("without the marker: %+v, %v", res, err)
 	}
 	for _, dir := range []string{"/data", "/logs"} {
@@ -163,7 +163,7 @@ func TestInitializeMarker(t *testing.T) {
 		must(t, c.SyncDir(dir))
 		s := open(t, c, o)
 		res, err := s.Load(newWorld())
-		if err != nil || !res.Empty || res.LastZxid != 0 {
+		if err != nil || !res.Empty || res.LastZxid != 0 || !res.Marked {
 			t.Errorf("with %s: %+v, %v", marker, res, err)
 		}
 		if _, err := c.Stat(marker); err != nil {

@@ -33,6 +33,9 @@ func (s *Store) Truncate(zxid wire.Zxid) error {
 		return fmt.Errorf("truncate to %v: %w", zxid, err)
 	}
 	if err := s.beginCut(zxid); err != nil {
+		if isFull(err) {
+			err = &FullError{File: filepath.Join(s.logDir, cutName), Zxid: s.Synced(), Err: err}
+		}
 		return fmt.Errorf("truncate to %v: %w", zxid, err)
 	}
 	if err := s.cut(zxid); err != nil {

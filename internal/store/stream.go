@@ -1,0 +1,46 @@
+package store
+
+import (
+	"bufio"
+	"fmt"
+	"hash/adler32"
+	"io"
+
+	"bellwether/wire"
+)
+
+// streamEnd is the signature behind a snapshot between servers. Such a stream
+// is the middle of a snapshot file: sessions, ACLs, nodes, the string "/",
+// without header and seals, and then this string.
+const streamEnd = "BenWasHere"
+
+// EncodeStream writes src to w as a leader sends it behind a SNAP.
+func EncodeStream(w io.Writer, src Source) error {
+	e := snapshotEncoder{w: w, sum: adler32.New()}
+	if err := e.body(src); err != nil {
+		return err
+	}
+	e.text(streamEnd)
+	e.flush()
+	return e.err
+}
+
+// DecodeStream reads a snapshot behind a SNAP with this zxid into sink,
+// SnapshotDone included, and not a byte more. An error is an [*UnsoundError];
+// sink has then seen a part.
+func DecodeStream(r *bufio.Reader, zxid wire.Zxid, sink Sink) error {
+	d := snapshotDecoder{r: r, exact: true, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
+	d.body()
+	if end := d.text("the signature"); d.err == nil && end != streamEnd {
+		d.fail(fmt.Sprintf("it ends with %q instead of %q", end, streamEnd), nil)
+	}
+	if d.err == nil {
+		if err := sink.SnapshotDone(zxid, nil); err != nil {
+			d.fail("the tree refuses it", err)
+		}
+	}
+	if d.err != nil {
+		return d.err
+	}
+	return nil
+}
