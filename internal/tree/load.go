@@ -8,7 +8,7 @@ import (
 )
 
 // Loader fills a tree from a snapshot and the log behind it; it is a
-// store.Sink. Nothing else may use the tree until Finish has returned.
+// store.Sink. Nothing else may use the tree until Finish or Close has returned.
 // Without a snapshot the transactions go over the tree of an empty server.
 type Loader struct {
 	t      *Tree
@@ -146,6 +146,21 @@ func (l *Loader) Txn(txn *wire.Txn) error {
 	return nil
 }
 
+// Close ends loading on a server of an ensemble, where nothing changes without a
+// transaction: it removes nothing.
+func (l *Loader) Close() {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.close()
+}
+
+func (l *Loader) close() {
+	if d := &l.t.digests; d.fuzzy {
+		d.fuzzy = false
+		l.t.happen(DigestNotReached{l.t.last, d.want.Zxid})
+	}
+}
+
 // Finish ends loading: it removes the ephemerals of sessions that are not
 // open, which no transaction will, and returns their paths, sorted. Where it
 // returns any, a snapshot must be written before anything more is logged: a
@@ -155,10 +170,7 @@ func (l *Loader) Finish() []string {
 	t := l.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if d := &t.digests; d.fuzzy {
-		d.fuzzy = false
-		t.happen(DigestNotReached{t.last, d.want.Zxid})
-	}
+	l.close()
 	var removed []string
 	for _, id := range t.deadOwners() {
 		for _, path := range t.ownedPaths(id) {

@@ -88,6 +88,11 @@ func TestDeadOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Txn(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 6, Session: 8, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 5}})
+	// A server of an ensemble leaves them: what one alone takes away the others
+	// would still have.
+	if l.Close(); tree.find("/p/dead1") == nil || tree.find("/p/dead2") == nil {
+		t.Error("Close has removed something")
+	}
 	if got := fmt.Sprint(l.Finish()); got != "[/p/dead1 /p/dead2]" {
 		t.Errorf("removed %s", got)
 	}
