@@ -40,7 +40,9 @@ func (d *TxnDigest) Code(c *Coder) {
 	c.Int32(&d.Version)
 	v := int64(d.Tree)
 	c.Int64(&v)
-	d.Tree = uint64(v)
+	if c.decoding { // a transaction that is shared is encoded by several
+		d.Tree = uint64(v)
+	}
 }
 
 // Txn is a transaction. Body is nil only for a closeSession of an old
