@@ -54,7 +54,7 @@ var plan = map[string]room{
 	"internal/replica":    {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
 	"recipe":              {floor: 3, rooms: "zk internal/claim wire"},
 	"internal/bench":      {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
-	"internal/server": {floor: 4, rooms: "internal/replica internal/store internal/tree internal/ensemble " +
+	"internal/server": {floor: 4, rooms: "internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics", libraries: sys},
 	"internal/admin": {floor: 5, rooms: "internal/server internal/claim internal/metrics wire"},
 	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline},

@@ -35,8 +35,29 @@ type running struct {
 	done chan error
 }
 
-// start runs a server until the test ends or end is called.
+// testLog writes to the test's output.
+func testLog(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// start runs a server until the test ends or end is called, and waits until
+// it serves.
 func start(t testing.TB, o Options) *running {
+	t.Helper()
+	r := launch(t, o)
+	select {
+	case <-r.Ready():
+	case err := <-r.done:
+		r.done <- err
+		t.Fatal("server ended at its start: ", err)
+	case <-time.After(patience):
+		t.Fatal("server is not ready")
+	}
+	return r
+}
+
+// launch runs a server until the test ends or end is called.
+func launch(t testing.TB, o Options) *running {
 	t.Helper()
 	if o.Config == nil {
 		o.Config = testConfig()
@@ -45,7 +66,7 @@ func start(t testing.TB, o Options) *running {
 		o.FS = store.NewMem(1)
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.Log = testLog(t)
 	}
 	s, err := New(o)
 	if err != nil {
@@ -56,16 +77,9 @@ func start(t testing.TB, o Options) *running {
 	go func() { r.done <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		<-r.done
-	})
-	select {
-	case <-s.Ready():
-	case err := <-r.done:
+		err := <-r.done
 		r.done <- err
-		t.Fatal("server ended at its start: ", err)
-	case <-time.After(patience):
-		t.Fatal("server is not ready")
-	}
+	})
 	return r
 }
 

@@ -25,11 +25,11 @@ func (c *conn) handshake() bool {
 		c.srv.log.Warn("connection request is malformed", "addr", c.addr, "err", err)
 		return false
 	}
-	if !c.srv.admits(c, &q) {
+	if !c.srv.admits() {
 		return false
 	}
 	c.hasReadOnly, c.known = q.HasReadOnly, true
-	c.srv.inbox.push(replica.Connect{Conn: c.id, Session: q.Session, TimeoutMS: q.TimeoutMS,
+	c.srv.inbox.push(replica.Connect{Conn: c.id, Session: q.Session, TimeoutMS: q.TimeoutMS, Seen: q.LastZxidSeen,
 		Password: append([]byte(nil), q.Password...)}, c)
 	select {
 	case <-c.attached:
@@ -92,17 +92,12 @@ func (c *conn) word(word string, rest []byte) error {
 }
 
 // admits says whether the handshake may go on.
-func (s *Server) admits(c *conn, q *wire.ConnectRequest) bool {
+func (s *Server) admits() bool {
 	if !s.serving.Load() {
 		s.stats.notServing.Add(1)
 		return false
 	}
 	s.stats.connectRequests.Add(1)
-	if last := s.tree.LastZxid(); q.LastZxidSeen > last {
-		s.log.Warn("Refusing session request: the client has seen a later state than this server has; it must try another server",
-			"addr", c.addr, "seen", q.LastZxidSeen, "zxid", last)
-		return false
-	}
 	return true
 }
 

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"bellwether/internal/replica"
+	"bellwether/internal/zab"
+	"bellwether/wire"
 )
 
 // inbox is where everybody leaves events for the loop. It has no bound of its
@@ -48,6 +50,19 @@ func (b *inbox) pushRequests(qs []*replica.Request) {
 	first := len(b.events) == 0
 	for _, q := range qs {
 		b.events = append(b.events, event{event: q})
+	}
+	b.mu.Unlock()
+	if first {
+		b.ring()
+	}
+}
+
+// pushPackets leaves the packets of a link in order.
+func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) {
+	b.mu.Lock()
+	first := len(b.events) == 0
+	for _, p := range packets {
+		b.events = append(b.events, event{event: replica.Zab{Event: zab.Received{Link: link, Packet: p}}})
 	}
 	b.mu.Unlock()
 	if first {

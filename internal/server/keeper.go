@@ -11,12 +11,15 @@ import (
 type keeper struct {
 	srv *Server
 	due chan struct{} // a snapshot is to be written
+
+	quit <-chan struct{}
 }
 
 // forgetEvery is how long the quantiles of metrics remember, once or twice.
 const forgetEvery = time.Minute
 
 func (k *keeper) run(quit <-chan struct{}) {
+	k.quit = quit
 	forget := time.NewTicker(forgetEvery)
 	defer forget.Stop()
 	purge := time.NewTimer(0)
@@ -41,10 +44,16 @@ func (k *keeper) run(quit <-chan struct{}) {
 // everything, and the next one is tried when it is due.
 func (k *keeper) snapshot() {
 	s := k.srv
+	s.archive.mu.RLock()
+	defer s.archive.mu.RUnlock()
 	start := time.Now()
-	snap := s.tree.Snapshot()
+	snap := &source{Snapshot: s.archive.tree.Snapshot(), archive: &s.archive, store: s.store, quit: k.quit}
 	s.log.Info(fmt.Sprintf("Snapshotting: %v to %s", snap.Zxid(), s.config().DataDir))
 	file, err := s.store.WriteSnapshot(snap.Zxid(), snap)
+	if err != nil && s.archive.urgent.Load() {
+		s.log.Info("snapshot is given up: the history is being changed", "zxid", snap.Zxid())
+		return
+	}
 	if err != nil {
 		s.log.Error("snapshot could not be written; the transaction log is kept, the next one is tried when it is due",
 			"zxid", snap.Zxid(), "err", err)
@@ -63,6 +72,8 @@ func (k *keeper) purge() time.Duration {
 	if o.Interval <= 0 {
 		return 0
 	}
+	s.archive.mu.RLock()
+	defer s.archive.mu.RUnlock()
 	s.log.Info("Purge task started.")
 	gone, err := s.store.Purge(o.Retain)
 	for _, f := range gone {

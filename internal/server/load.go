@@ -4,6 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
 )
 
 // errEmptyNotAllowed: no history, and none may begin here.
@@ -14,37 +20,196 @@ var errEmptyNotAllowed = errors.New("the data directory has no history and db.au
 // snapshot, so that there is always one that the log continues.
 func (s *Server) load() error {
 	start := time.Now()
-	loader := s.tree.Loader()
-	res, err := s.store.Load(loader)
+	t := s.Tree()
+	loader := t.Loader()
+	var sink store.Sink = loader
+	var tail *logTail
+	if s.member != nil {
+		tail = &logTail{Loader: loader, keep: s.member.keep}
+		sink = tail
+	}
+	res, err := s.store.Load(sink)
 	if err != nil {
 		return err
 	}
 	for _, n := range res.Notes {
 		s.log.Warn(n)
 	}
-	removed := loader.Finish()
+	var removed []string
+	if s.member == nil {
+		removed = loader.Finish()
+	} else {
+		loader.Close()
+	}
 	for _, p := range removed {
 		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
 	}
-	for _, h := range s.tree.Happenings() {
-		s.log.Warn(h.String())
-	}
-	if res.LastZxid < 0 {
+	s.tellTree(t)
+	if res.LastZxid < 0 && s.member == nil {
 		return errEmptyNotAllowed
 	}
 	// An empty directory, logs alone with snapshot.trust.empty, or a tree that
 	// is no longer what snapshot and log make of it.
-	if res.Snapshot < 0 || len(removed) > 0 {
-		if _, err := s.store.WriteSnapshot(res.LastZxid, s.tree.Snapshot()); err != nil {
+	if res.LastZxid >= 0 && (res.Snapshot < 0 || len(removed) > 0) {
+		if _, err := s.store.WriteSnapshot(res.LastZxid, t.Snapshot()); err != nil {
 			return fmt.Errorf("snapshot at the start: %w", err)
 		}
 	}
-	zxid, digest := s.tree.Digest()
+	zxid, digest := t.Digest()
 	took := time.Since(start)
 	s.stats.loaded(took, res.Txns)
 	s.log.Info(fmt.Sprintf("%d txns loaded in %d ms", res.Txns, took.Milliseconds()))
 	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
 		"file", res.SnapshotPath)
 	s.replayed = res.Txns
+	s.archive.tree = t
+	if s.member != nil {
+		return s.member.loaded(s.store, res, tail)
+	}
 	return nil
 }
+
+// tellTree logs what a tree noticed while it was filled.
+func (s *Server) tellTree(t *tree.Tree) {
+	for _, h := range t.Happenings() {
+		s.log.Warn(h.String())
+	}
+}
+
+// logTail fills a tree and keeps the last transactions of the log.
+type logTail struct {
+	*tree.Loader
+	keep   int
+	before wire.Zxid // what the first of txns follows
+	txns   []*wire.Txn
+}
+
+// Reset begins anew.
+func (l *logTail) Reset() {
+	l.Loader.Reset()
+	l.before, l.txns = 0, nil
+}
+
+// SnapshotDone notes where the log goes on.
+func (l *logTail) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
+	l.before = zxid
+	return l.Loader.SnapshotDone(zxid, digest)
+}
+
+// Txn replays a transaction and keeps it.
+func (l *logTail) Txn(t *wire.Txn) error {
+	if len(l.txns) >= 2*l.keep {
+		drop := len(l.txns) - l.keep
+		l.before = l.txns[drop-1].Zxid
+		n := copy(l.txns, l.txns[drop:])
+		clear(l.txns[n:])
+		l.txns = l.txns[:n]
+	}
+	l.txns = append(l.txns, t)
+	return l.Loader.Txn(t)
+}
+
+// log is the memory of the log that a replica begins with.
+func (l *logTail) log() *zab.Log {
+	g := zab.NewLog(l.before, l.keep)
+	for _, t := range l.txns {
+		if g.Append(t) != nil { // an old log with a gap: only what is behind it counts
+			g = zab.NewLog(t.Zxid, l.keep)
+		}
+	}
+	g.MarkApplied(g.Last())
+	return g
+}
+
+// prepare does what a task asks for in front of its appending.
+func (w *logWriter) prepare(t *task) error {
+	s := w.srv
+	if t.SaveAccepted != 0 {
+		if err := s.store.SetAcceptedEpoch(t.SaveAccepted); err != nil {
+			return err
+		}
+		w.answer(replica.Zab{Event: zab.Saved{Accepted: t.SaveAccepted, Generation: t.Generation}})
+	}
+	if t.Truncate != nil || t.Rebuild {
+		if err := w.rebuild(t); err != nil {
+			return err
+		}
+	}
+	if t.Install != nil {
+		return w.install(t)
+	}
+	return nil
+}
+
+// rebuild cuts the log, and makes the tree anew where that is asked for.
+func (w *logWriter) rebuild(t *task) error {
+	s := w.srv
+	made, err := s.archive.revise(func() (*tree.Tree, error) {
+		if t.Truncate != nil {
+			if err := s.store.Truncate(t.Truncate.Zxid); err != nil {
+				return nil, err
+			}
+		}
+		if !t.Rebuild {
+			_, err := s.store.Load(nothing{})
+			return nil, err
+		}
+		made := s.newTree()
+		loader := made.Loader()
+		if _, err := s.store.Load(loader); err != nil {
+			return nil, err
+		}
+		loader.Close()
+		return made, nil
+	})
+	if err != nil || made == nil {
+		return err
+	}
+	s.tellTree(made)
+	w.answer(replica.Rebuilt{Tree: made})
+	return nil
+}
+
+// install makes a leader's snapshot the history.
+func (w *logWriter) install(t *task) error {
+	s := w.srv
+	if t.received == nil {
+		return fmt.Errorf("the snapshot %v that a leader sent is not there", t.Install.Zxid)
+	}
+	_, err := s.archive.revise(func() (*tree.Tree, error) {
+		for _, txn := range t.Install.Txns {
+			t.received.Apply(txn)
+		}
+		_, err := s.store.InstallSnapshot(t.Install.Zxid, t.received.Snapshot())
+		return t.received, err
+	})
+	if err != nil {
+		return err
+	}
+	s.tellTree(t.received)
+	w.snaps.draw()
+	w.answer(replica.Rebuilt{Tree: t.received})
+	w.answer(replica.Zab{Event: zab.Installed{Zxid: t.Install.Zxid, Generation: t.Generation}})
+	return nil
+}
+
+// beginHistory gives a server that was not allowed to begin a history by
+// itself the snapshot of the empty tree, to which a leader's log belongs.
+func (w *logWriter) beginHistory() error {
+	s := w.srv
+	_, err := s.archive.revise(func() (*tree.Tree, error) {
+		_, err := s.store.InstallSnapshot(0, s.newTree().Snapshot())
+		return nil, err
+	})
+	return err
+}
+
+// nothing is a sink for a history that the tree has already.
+type nothing struct{}
+
+func (nothing) Reset()                                             {}
+func (nothing) Session(wire.SessionID, int32) error                { return nil }
+func (nothing) ACL(int64, []wire.ACL) error                        { return nil }
+func (nothing) Node(string, *wire.DataNode) error                  { return nil }
+func (nothing) SnapshotDone(wire.Zxid, *wire.SnapshotDigest) error { return nil }
+func (nothing) Txn(*wire.Txn) error                                { return nil }

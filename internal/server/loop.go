@@ -23,6 +23,7 @@ type loop struct {
 	now     replica.Time
 	clock   int64 // the server's, of this batch
 	ticked  int64 // Mono of the last tick
+	team    teamwork
 }
 
 // ticksPerTick is how many Tick events the replica gets in a tickTime.
@@ -33,10 +34,13 @@ func (l *loop) run(quit <-chan struct{}) {
 	defer close(s.loopEnded)
 	tick := time.NewTicker(max(s.config().TickTime/ticksPerTick, time.Millisecond))
 	defer tick.Stop()
+	l.team.alarm, l.team.dials = time.NewTimer(0), wire.NoServer
+	defer l.team.alarm.Stop()
 	for {
 		ticked := false
 		select {
 		case <-s.inbox.wake:
+		case <-l.team.alarm.C:
 		case <-tick.C:
 			ticked = true
 		case <-quit:
@@ -58,16 +62,30 @@ func (l *loop) batch(ticked bool) {
 	if ticked {
 		l.tick()
 	}
-	rd := l.replica.Ready()
+	l.wakeUp()
+	for again := true; again; again = l.replica.Unsettled() {
+		l.carryOut(l.replica.Ready())
+	}
+	s.dirty.flush()
+	l.endBatch()
+}
+
+// carryOut does what the replica asks for, in the order in which it may be
+// seen.
+func (l *loop) carryOut(rd replica.Ready) {
+	s := l.srv
 	for _, d := range rd.Duties {
 		s.stats.proposals.Add(int64(len(d.Append)))
-		s.journal.push(d.Append, d.Generation, s.clock())
+		s.journal.push(l.task(d), s.clock())
 	}
-	l.deliver()
+	if s.member != nil {
+		l.teamReady(&rd)
+	} else {
+		l.deliver()
+	}
 	for _, h := range rd.Happenings {
 		l.tell(h)
 	}
-	s.dirty.flush()
 }
 
 // step hands one event to the replica.
@@ -90,6 +108,10 @@ func (l *loop) step(e event) {
 		l.conns[ev.Conn] = e.conn
 	case replica.Disconnected:
 		l.forget(ev.Conn)
+	default:
+		if l.srv.member != nil {
+			l.heed(ev)
+		}
 	}
 	l.replica.Step(l.now, e.event)
 }
@@ -118,7 +140,7 @@ func (l *loop) forget(id replica.ConnID) {
 		l.replica.Step(l.now, replica.Touched{Sessions: []replica.Touch{{Session: c.Session(), Mono: heard}}})
 	}
 	delete(l.conns, id)
-	l.srv.tree.Forget(c)
+	l.srv.Tree().Forget(c)
 	// What it still had in process will not be answered.
 	l.srv.inProcess.Add(-int64(c.outstanding.Load()))
 	l.srv.inProcessBytes.Add(-c.held.Load())

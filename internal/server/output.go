@@ -119,6 +119,7 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	switch {
 	case o.closed:
 		return
+	case o.ending: // the term in which this was read is over
 	case frame == nil && o.pending() <= fillItems:
 		o.encodeItems(o.pending())
 		o.encode(item{header: h, record: r})

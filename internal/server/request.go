@@ -3,8 +3,10 @@ package server
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"bellwether/internal/replica"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -29,7 +31,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if err := c.throttle(len(frame), now.start); err != nil {
 		return err
 	}
-	if now.sealed || c.mustWait(op) {
+	if now.sealed || c.mustWait(op) || op == wire.OpPing && !c.srv.leased() {
 		return c.hand(xid, op, body, now.start)
 	}
 	now.direct, now.xid, now.op = now.direct+1, xid, op
@@ -43,6 +45,13 @@ func (c *conn) request(frame []byte, now *batch) error {
 func (c *conn) mustWait(op wire.OpCode) bool {
 	return op.IsWrite() || op == wire.OpSync || op == wire.OpCloseSession ||
 		c.outstanding.Load() > 0 || c.heard.Load() == sealed
+}
+
+// leased reports whether a ping may be answered here and now: it is known that
+// the session is being kept alive.
+func (s *Server) leased() bool {
+	lease := s.lease.Load()
+	return lease == replica.Never || s.clock()/int64(time.Millisecond) <= lease
 }
 
 // hand gives a request to the loop, with a body of its own.
@@ -110,22 +119,22 @@ var errUnknownOp = errors.New("operation is unknown, or only for servers")
 
 // perform looks into the tree, which reserves the reply's place.
 func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record, error) {
-	t := c.srv.tree
+	t := c.srv.Tree()
 	switch op {
 	case wire.OpGetData, wire.OpExists, wire.OpGetChildren, wire.OpGetChildren2:
-		code, r := c.look(s, op, in)
+		code, r := c.look(t, s, op, in)
 		return code, r, nil
 	case wire.OpPing:
 		t.Reserve(c)
 		return wire.OK, nil, nil
 	case wire.OpGetACL, wire.OpGetAllChildrenNumber:
-		code, r := c.lookUnwatched(s, op, in)
+		code, r := c.lookUnwatched(t, s, op, in)
 		return code, r, nil
 	case wire.OpSetWatches, wire.OpSetWatches2, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches:
-		code, r := c.watch(op, in)
+		code, r := c.watch(t, op, in)
 		return code, r, nil
 	case wire.OpGetEphemerals, wire.OpMultiRead, wire.OpWhoAmI, wire.OpSASL:
-		code, r := c.lookRare(op, in)
+		code, r := c.lookRare(t, op, in)
 		return code, r, nil
 	}
 	t.Reserve(c)
@@ -133,16 +142,16 @@ func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, w
 }
 
 // undecodable reserves the place of the answer to a broken record.
-func (c *conn) undecodable() wire.Code {
-	c.srv.tree.Reserve(c)
+func (c *conn) undecodable(t *tree.Tree) wire.Code {
+	t.Reserve(c)
 	return wire.ErrMarshalling
 }
 
 // look does the reads that can leave a watch.
-func (c *conn) look(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
-	t, q := c.srv.tree, &s.watch
+func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+	q := &s.watch
 	if q.Code(in); in.Err() != nil {
-		return c.undecodable(), nil
+		return c.undecodable(t), nil
 	}
 	switch op {
 	case wire.OpGetData:
@@ -156,20 +165,19 @@ func (c *conn) look(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire
 	}
 }
 
-func (c *conn) lookUnwatched(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+func (c *conn) lookUnwatched(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	if s.path.Code(in); in.Err() != nil {
-		return c.undecodable(), nil
+		return c.undecodable(t), nil
 	}
 	if op == wire.OpGetACL {
-		return c.srv.tree.GetACL(c, s.path.Path, &s.acl), &s.acl
+		return t.GetACL(c, s.path.Path, &s.acl), &s.acl
 	}
 	count := new(wire.CountResponse)
-	return c.srv.tree.CountAll(c, s.path.Path, count), count
+	return t.CountAll(c, s.path.Path, count), count
 }
 
 // watch does what concerns watches alone.
-func (c *conn) watch(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
-	t := c.srv.tree
+func (c *conn) watch(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	switch op {
 	case wire.OpSetWatches:
 		var q wire.SetWatchesRequest
@@ -196,11 +204,10 @@ func (c *conn) watch(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 		}
 		return t.RemoveWatches(c, q.Path, q.Type), nil
 	}
-	return c.undecodable(), nil
+	return c.undecodable(t), nil
 }
 
-func (c *conn) lookRare(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
-	t := c.srv.tree
+func (c *conn) lookRare(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	switch op {
 	case wire.OpGetEphemerals:
 		var q wire.NullPathRequest
@@ -223,5 +230,5 @@ func (c *conn) lookRare(op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record)
 		t.Reserve(c)
 		return wire.OK, &wire.SASLResponse{} // not configured: a null token
 	}
-	return c.undecodable(), nil
+	return c.undecodable(t), nil
 }

@@ -38,7 +38,7 @@ func TestEpochEndsUnderLoad(t *testing.T) {
 	if acked := workload(s, n); acked != n {
 		t.Fatalf("%d of %d writes answered", acked, n)
 	}
-	if z := s.tree.LastZxid(); z.Epoch() != 1 || z.Counter() == 0 {
+	if z := s.Tree().LastZxid(); z.Epoch() != 1 || z.Counter() == 0 {
 		t.Errorf("the last zxid is %v", z)
 	}
 	if err := s.end(); err != nil {

@@ -38,19 +38,21 @@ type Options struct {
 	OutputMax int
 }
 
-// Server is one standalone server. See the package comment for its goroutines.
+// Server is one server, alone or of an ensemble. See the package comment for its goroutines.
 type Server struct {
 	opt    Options
 	cfg    atomic.Pointer[config.Config]
 	log    *slog.Logger
 	start  time.Time
 	wall   int64 // ms since 1970 at start
-	tree   *tree.Tree
+	tree   atomic.Pointer[tree.Tree]
 	store  *store.Store
+	member *member      // nil: it is alone
 	client net.Listener // nil: no client port is configured
 
 	inbox   *inbox
 	journal *journal
+	archive archive
 	dirty   dirty
 	crowd   *crowd
 	stats   *stats
@@ -59,17 +61,19 @@ type Server struct {
 	inProcess      atomic.Int64 // requests with the loop
 	inProcessBytes atomic.Int64
 	large          atomic.Int64 // bytes of the large ones among them
+	lease          atomic.Int64 // the last Mono at which readers answer pings
 	serving        atomic.Bool  // loaded, and not stopping
 	stopping       atomic.Bool
 	readOnly       atomic.Bool // the log has no room
 
 	replayed int // transactions read from the log at the start
 
-	ready     chan struct{} // closed when clients are served
-	loopEnded chan struct{} // closed by the loop when it ends
-	dead      chan struct{} // closed when everything must end at once
-	failOnce  sync.Once
-	failure   error // why, read after dead is closed
+	ready       chan struct{} // closed when clients are served
+	firstServes sync.Once
+	loopEnded   chan struct{} // closed by the loop when it ends
+	dead        chan struct{} // closed when everything must end at once
+	failOnce    sync.Once
+	failure     error // why, read after dead is closed
 
 	readers sync.WaitGroup // connections' readers and the accept loops
 	writers sync.WaitGroup // flushing goroutines
@@ -92,7 +96,12 @@ func New(o Options) (*Server, error) {
 	s.budget.each, s.budget.total = cmp.Or(o.OutputMax, outputMax), outputTotal
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
-	s.tree = tree.New(treeOptions(o.Config, o.Seed))
+	s.tree.Store(s.newTree())
+	s.member = newMember(s, o.Config)
+	s.lease.Store(replica.Never)
+	if s.member != nil {
+		s.lease.Store(-1)
+	}
 	s.gauges()
 	var err error
 	if s.store, err = openStore(o.FS, storeOptions(o.Config)); err != nil {
@@ -166,6 +175,9 @@ func (s *Server) fail(err error) {
 	})
 }
 
+// newTree is the tree of an empty server.
+func (s *Server) newTree() *tree.Tree { return tree.New(treeOptions(s.config(), s.opt.Seed)) }
+
 // treeOptions are the tree's part of the configuration.
 func treeOptions(c *config.Config, seed uint64) tree.Options {
 	return tree.Options{
@@ -191,7 +203,8 @@ func storeOptions(c *config.Config) store.Options {
 }
 
 // replicaOptions are the replica's part of the configuration.
-func replicaOptions(c *config.Config) replica.Options {
+func (s *Server) replicaOptions() replica.Options {
+	c := s.config()
 	o := replica.Options{
 		ServerID: 1, TickMS: c.TickTime.Milliseconds(),
 		SessionMinMS: int32(c.MinSessionTimeout.Milliseconds()), SessionMaxMS: int32(c.MaxSessionTimeout.Milliseconds()),
@@ -199,6 +212,9 @@ func replicaOptions(c *config.Config) replica.Options {
 	}
 	if c.Ensemble.HasID {
 		o.ServerID = wire.ServerID(c.Ensemble.ID)
+	}
+	if s.member != nil {
+		o.Member = s.member.mind
 	}
 	return o
 }
@@ -211,13 +227,18 @@ func (s *Server) Run(ctx context.Context) error {
 		s.readers.Go(func() { s.accept(s.client) })
 	}
 	err := s.load()
+	if err == nil && s.member != nil {
+		err = s.member.open()
+	}
+	stop := func() {}
 	if err != nil {
 		s.fail(err)
-	}
-	stop := s.work()
-	if err == nil {
+	} else {
+		stop = s.work()
 		s.serving.Store(true)
-		close(s.ready)
+		if s.member == nil {
+			s.firstServes.Do(func() { close(s.ready) })
+		}
 		select {
 		case <-ctx.Done():
 		case <-s.dead:
@@ -242,7 +263,7 @@ func (s *Server) work() (stop func()) {
 		snaps.ask()
 	}
 	l := &loop{srv: s, conns: map[replica.ConnID]*conn{},
-		replica: replica.New(s.tree, replicaOptions(s.config()), s.times())}
+		replica: replica.New(s.Tree(), s.replicaOptions(), s.times())}
 	w := &logWriter{srv: s, snaps: snaps}
 	var workers sync.WaitGroup
 	quit := make(chan struct{})
@@ -251,6 +272,10 @@ func (s *Server) work() (stop func()) {
 	}
 	return func() {
 		close(quit)
+		<-s.loopEnded
+		if s.member != nil {
+			s.member.close() // the others need not wait for our disk
+		}
 		workers.Wait()
 		s.writers.Wait()
 	}
@@ -274,6 +299,9 @@ func (s *Server) shutdown() {
 	}()
 	for _, c := range s.crowd.all() {
 		c.net.SetReadDeadline(time.Unix(1, 0))
+	}
+	if s.member != nil {
+		s.inbox.ask((*loop).dismissHeld)
 	}
 	limit := time.NewTimer(shutdownMax)
 	defer limit.Stop()

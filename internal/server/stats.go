@@ -72,11 +72,11 @@ func (s *Server) gauges() {
 	num("num_alive_connections", func() int64 { return int64(s.crowd.len()) })
 	num("outstanding_requests", s.inProcess.Load)
 	num("uptime", func() int64 { return s.clock() / int64(time.Millisecond) })
-	num("znode_count", func() int64 { return s.tree.Counts().Nodes })
-	num("watch_count", func() int64 { return s.tree.Counts().Watches })
-	num("ephemerals_count", func() int64 { return s.tree.Counts().Ephemerals })
-	num("approximate_data_size", func() int64 { return s.tree.Counts().DataBytes })
-	num("global_sessions", func() int64 { return s.tree.Counts().Sessions })
+	num("znode_count", func() int64 { return s.Tree().Counts().Nodes })
+	num("watch_count", func() int64 { return s.Tree().Counts().Watches })
+	num("ephemerals_count", func() int64 { return s.Tree().Counts().Ephemerals })
+	num("approximate_data_size", func() int64 { return s.Tree().Counts().DataBytes })
+	num("global_sessions", func() int64 { return s.Tree().Counts().Sessions })
 	num("local_sessions", func() int64 { return 0 })
 	num("open_file_descriptor_count", openFiles)
 	num("max_file_descriptor_count", maxFiles)
@@ -88,7 +88,7 @@ func (s *Server) gauges() {
 	num("auth_failed_count", s.stats.authFailed.Value)
 	num("non_mtls_remote_conn_count", func() int64 { return s.crowd.count(false) })
 	num("non_mtls_local_conn_count", func() int64 { return s.crowd.count(true) })
-	num("digest_mismatches_count", func() int64 { n, _ := s.tree.DigestMismatches(); return n })
+	num("digest_mismatches_count", func() int64 { n, _ := s.Tree().DigestMismatches(); return n })
 }
 
 // micro is ns in the thousandths of a ms that a summary of ms observes.

@@ -35,7 +35,7 @@ func (s *Server) Status() Status {
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.crowd.len(), Outstanding: s.inProcess.Load(),
-		Zxid: s.tree.LastZxid(), Nodes: s.tree.Counts().Nodes,
+		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes,
 	}
 }
 
@@ -46,8 +46,9 @@ func (s *Server) Serving() bool { return s.serving.Load() }
 // Config is the configuration in force. It must not be changed.
 func (s *Server) Config() *config.Config { return s.config() }
 
-// Tree is the server's tree, for its counts and lists.
-func (s *Server) Tree() *tree.Tree { return s.tree }
+// Tree is the server's tree now, for its counts and lists. In an ensemble
+// another may take its place.
+func (s *Server) Tree() *tree.Tree { return s.tree.Load() }
 
 // Sizes are the bytes on disk.
 func (s *Server) Sizes() (store.Sizes, error) { return s.store.Sizes() }

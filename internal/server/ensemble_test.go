@@ -1,0 +1,237 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// team is an ensemble of servers in this process, over loopback.
+type team struct {
+	t       *testing.T
+	members *ensemble.Membership
+	servers []*teammate
+	// change is applied to each configuration before a start.
+	change func(c *config.Config)
+}
+
+// teammate is one of them: its disk, and the server while it runs.
+type teammate struct {
+	*running
+	id   ensemble.ServerID
+	fs   store.FS
+	dir  string
+	down bool
+}
+
+// freePorts are ports that nobody listened on a moment ago.
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	var ports []int
+	for range n {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		ports = append(ports, ln.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+// newTeam makes voters and observers with empty disks, in memory or, with
+// onDisk, in directories. Start runs them.
+func newTeam(t *testing.T, voters, observers int, onDisk bool) *team {
+	t.Helper()
+	g := &team{t: t}
+	ports := freePorts(t, 2*(voters+observers))
+	var text bytes.Buffer
+	for i := range voters + observers {
+		role := "participant"
+		if i >= voters {
+			role = "observer"
+		}
+		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:%s\n", i+1, ports[2*i], ports[2*i+1], role)
+		m := &teammate{id: ensemble.ServerID(i + 1), dir: "data", down: true}
+		if onDisk {
+			m.fs, m.dir = store.OS(), t.TempDir()
+		} else {
+			m.fs = store.NewMem(uint64(i + 1))
+		}
+		g.servers = append(g.servers, m)
+	}
+	var err error
+	if g.members, err = ensemble.Parse(text.String()); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// startTeam runs a new team and waits until all serve.
+func startTeam(t *testing.T, voters, observers int, onDisk bool) *team {
+	t.Helper()
+	g := newTeam(t, voters, observers, onDisk)
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	return g
+}
+
+func (g *team) start(m *teammate) {
+	g.t.Helper()
+	c := testConfig()
+	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = 500*time.Millisecond, time.Second, 20*time.Second
+	c.DataDir, c.DataLogDir = m.dir, m.dir
+	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = g.members, m.id, true
+	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 20, 10
+	if s, _ := g.members.Server(m.id); s.Role == ensemble.Observer {
+		c.Ensemble.PeerType = ensemble.Observer
+	}
+	if g.change != nil {
+		g.change(c)
+	}
+	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: testLog(g.t).With("sid", m.id)}), false
+}
+
+// errKilled ends a server that is killed.
+var errKilled = errors.New("killed by the test")
+
+// kill ends a server without a good-bye.
+func (g *team) kill(m *teammate) {
+	g.t.Helper()
+	m.fail(errKilled)
+	if err := m.end(); !errors.Is(err, errKilled) {
+		g.t.Fatalf("server %d ended with %v", m.id, err)
+	}
+	m.down = true
+}
+
+// stopped ends a server in an orderly way.
+func (g *team) stopped(m *teammate) {
+	g.t.Helper()
+	if err := m.end(); err != nil {
+		g.t.Fatalf("server %d ended with %v", m.id, err)
+	}
+	m.down = true
+}
+
+// serves reports whether a server serves, as this.
+func (m *teammate) serves(role wire.ServerState) bool {
+	st := m.Standing()
+	return !m.down && st != nil && st.Serving && st.Role == role
+}
+
+// leader is the one that leads; nil if there is none.
+func (g *team) leader() *teammate {
+	for _, m := range g.servers {
+		if m.serves(wire.Leading) {
+			return m
+		}
+	}
+	return nil
+}
+
+// follower is one that follows.
+func (g *team) follower() *teammate {
+	g.t.Helper()
+	for _, m := range g.servers {
+		if m.serves(wire.Following) {
+			return m
+		}
+	}
+	g.t.Fatal("no follower")
+	return nil
+}
+
+// settled waits until all that run serve, under one leader.
+func (g *team) settled() *teammate {
+	g.t.Helper()
+	eventually(g.t, "all serve", func() bool {
+		l := g.leader()
+		if l == nil {
+			return false
+		}
+		for _, m := range g.servers {
+			if m.down {
+				continue
+			}
+			st := m.Standing()
+			if st == nil || !st.Serving || st.Leader != wire.ServerID(l.id) || st.Epoch != l.Standing().Epoch {
+				return false
+			}
+		}
+		return true
+	})
+	return g.leader()
+}
+
+// equal waits until all that run have the same tree.
+func (g *team) equal() {
+	g.t.Helper()
+	eventually(g.t, "all have the same tree", func() bool {
+		l := g.leader()
+		if l == nil {
+			return false
+		}
+		z, digest := l.Tree().Digest()
+		for _, m := range g.servers {
+			if m.down {
+				continue
+			}
+			if z2, d2 := m.Tree().Digest(); z2 != z || d2 != digest {
+				return false
+			}
+		}
+		return true
+	})
+	for _, m := range g.servers {
+		if n, first := m.Tree().DigestMismatches(); n > 0 {
+			g.t.Errorf("server %d has %d digests that do not match, first %v", m.id, n, first)
+		}
+	}
+}
+
+// Three servers elect, a client of each writes and all see it, the leader is
+// killed, the two others go on, and the third comes back.
+func TestEnsembleServes(t *testing.T) {
+	for _, onDisk := range []bool{false, true} {
+		t.Run(fmt.Sprintf("disk=%v", onDisk), func(t *testing.T) {
+			g := startTeam(t, 3, 0, onDisk)
+			for _, m := range g.servers {
+				c := m.connect()
+				path := fmt.Sprintf("/by%d", m.id)
+				c.create(path, "x")
+				if got := c.data(path); got != "x" {
+					t.Errorf("server %d: %q", m.id, got)
+				}
+			}
+			g.equal()
+			first := g.leader()
+			g.kill(first)
+			g.settled()
+			for _, m := range g.servers {
+				if !m.down {
+					m.connect().create(fmt.Sprintf("/again%d", m.id), "y")
+				}
+			}
+			g.start(first)
+			g.settled()
+			g.equal()
+			c := first.connect()
+			for _, m := range g.servers {
+				if m != first {
+					c.data(fmt.Sprintf("/again%d", m.id))
+				}
+			}
+		})
+	}
+}

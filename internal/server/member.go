@@ -1,0 +1,218 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"bellwether/internal/config"
+	"bellwether/internal/election"
+	"bellwether/internal/peer"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// member is what a server of an ensemble has beside: the connections to the
+// other servers, and the snapshots that come over them.
+type member struct {
+	srv  *Server
+	keep int // transactions that are remembered to bring learners up to date
+	mind *replica.Member
+
+	mesh  *peer.Mesh
+	links *peer.Links
+
+	// standing is how the server stands, for who is not the loop.
+	standing atomic.Pointer[replica.Standing]
+
+	mu sync.Mutex
+	// received are the trees that came behind SNAPs, until they are installed
+	// or their links end. A learner has one link, so there is hardly ever more
+	// than one.
+	received map[peer.LinkID]*tree.Tree
+}
+
+// newMember returns the member that a configuration asks for; nil: alone.
+func newMember(s *Server, c *config.Config) *member {
+	if c.Standalone() {
+		return nil
+	}
+	return &member{srv: s, keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{}}
+}
+
+// loaded notes what was found on the disk.
+func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) error {
+	epochs, err := st.Epochs()
+	if err != nil {
+		return err
+	}
+	c := &m.srv.config().Ensemble
+	m.mind = &replica.Member{
+		Members: c.Members, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
+		Unknown: res.LastZxid < 0, Initialized: res.Marked,
+		InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
+	}
+	return nil
+}
+
+// open opens the election port. Learner links follow when there is a leader.
+func (m *member) open() error {
+	c := m.srv.config()
+	o := peer.Options{
+		ID: wire.ServerID(c.Ensemble.ID), Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
+		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
+		ConnectTimeout: c.Ensemble.ElectionConnect, ReadSnapshot: m.readSnapshot,
+	}
+	var err error
+	if m.mesh, err = peer.NewMesh(o); err != nil {
+		return err
+	}
+	m.links = peer.NewLinks(o)
+	return nil
+}
+
+// close ends all connections to other servers, at once and together: the
+// others are to look for a leader without waiting for this one.
+func (m *member) close() {
+	if m.mesh == nil {
+		return
+	}
+	var done sync.WaitGroup
+	done.Go(m.links.CloseAll)
+	done.Go(m.mesh.Close)
+	done.Wait()
+}
+
+// handle takes the events of the connections to the inbox.
+func (m *member) handle(e peer.Event) {
+	b := m.srv.inbox
+	switch e := e.(type) {
+	case peer.Heard:
+		b.push(replica.Vote{Event: election.Heard{From: e.From, First: e.First, Notification: e.Notification}}, nil)
+	case peer.Up:
+		b.push(replica.Vote{Event: election.Up{Server: e.Server}}, nil)
+	case peer.Down:
+		b.push(replica.Vote{Event: election.Down{Server: e.Server}}, nil)
+	case peer.RoundTrip:
+		b.push(replica.Vote{Event: election.RoundTrip{Server: e.Server, Took: e.Took}}, nil)
+	case peer.Opened:
+		b.push(replica.Zab{Event: zab.Opened{Link: zab.LinkID(e.Link)}}, nil)
+	case peer.Linked:
+		b.push(replica.Linked{Leader: e.Leader, Link: zab.LinkID(e.Link)}, nil)
+	case peer.Received:
+		b.pushPackets(zab.LinkID(e.Link), e.Packets)
+	case peer.Progress:
+		b.push(replica.Zab{Event: zab.Progress{Link: zab.LinkID(e.Link)}}, nil)
+	case peer.Closed:
+		b.push(replica.Zab{Event: zab.Closed{Link: zab.LinkID(e.Link), Why: e.Why}}, nil)
+	}
+}
+
+// readSnapshot reads what follows a SNAP into a tree of its own, on the
+// link's goroutine.
+func (m *member) readSnapshot(link peer.LinkID, p *wire.QuorumPacket, r *bufio.Reader) error {
+	t := m.srv.newTree()
+	loader := t.Loader()
+	loader.Reset()
+	if err := store.DecodeStream(r, p.Zxid, loader); err != nil {
+		return err
+	}
+	loader.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.received[link] = t
+	return nil
+}
+
+// takeReceived gives the tree that came over a link away, nil if there is none.
+func (m *member) takeReceived(link zab.LinkID) *tree.Tree {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.received[peer.LinkID(link)]
+	delete(m.received, peer.LinkID(link))
+	return t
+}
+
+// send queues a packet, with a snapshot of the tree behind it where asked.
+func (m *member) send(msg zab.Message) {
+	link := peer.LinkID(msg.Link)
+	if !msg.Snapshot {
+		m.links.Send(link, msg.Packet)
+		return
+	}
+	snap := m.srv.Tree().Snapshot()
+	m.links.SendSnapshot(link, msg.Packet, func(w io.Writer) error { return store.EncodeStream(w, snap) })
+}
+
+// Bounds of what is read of the log on disk for one learner; one that needs
+// more gets a snapshot.
+const (
+	logReadMax      = 1 << 20  // transactions
+	logReadBytesMax = 64 << 20 // of them together, about
+)
+
+// readLog answers a question for the log on disk, on a goroutine of its own.
+func (m *member) readLog(q zab.ReadLog) {
+	s := m.srv
+	s.archive.mu.RLock()
+	txns, err := m.logBetween(q)
+	s.archive.mu.RUnlock()
+	if err != nil {
+		s.log.Info("a learner cannot be brought up to date from the log on disk", "zxid", q.After, "err", err)
+	}
+	s.inbox.push(replica.Zab{Event: zab.LogRead{Link: q.Link, Txns: txns, OK: err == nil}}, nil)
+}
+
+// errLogLong: a snapshot is shorter.
+var errLogLong = errors.New("too much was logged since; a snapshot is sent instead")
+
+func (m *member) logBetween(q zab.ReadLog) (txns []*wire.Txn, err error) {
+	bytes, reached := 0, q.After
+	for t, err := range m.srv.store.ReadLog(q.After) {
+		if err != nil {
+			return nil, err
+		}
+		if t.Zxid > q.Through {
+			break
+		}
+		bytes += len(t.Append(nil))
+		if txns = append(txns, t); len(txns) > logReadMax || bytes > logReadBytesMax {
+			return nil, errLogLong
+		}
+		if reached = t.Zxid; reached == q.Through || m.srv.archive.urgent.Load() {
+			break
+		}
+	}
+	if reached < q.Through {
+		return nil, fmt.Errorf("it was read up to %v, not to %v", reached, q.Through)
+	}
+	return txns, nil
+}
+
+// Standing is how the server stands in its ensemble; nil if it is alone or
+// has not begun yet.
+func (s *Server) Standing() *replica.Standing {
+	if s.member == nil {
+		return nil
+	}
+	return s.member.standing.Load()
+}
+
+// Elections returns the last elections as this server saw them, oldest first,
+// the running one last; nil if it is alone.
+func (s *Server) Elections() (out []election.Record) {
+	s.ask(func(l *loop) { out = l.replica.Elections() })
+	return out
+}
+
+// Learners describes the learners of a leader; nil where this is none.
+func (s *Server) Learners() (out []zab.LearnerStatus) {
+	s.ask(func(l *loop) { out = l.replica.Learners() })
+	return out
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"bellwether/internal/peer"
+	"bellwether/internal/replica"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// teamwork is what the loop of a server of an ensemble keeps beside.
+type teamwork struct {
+	wake     int64 // Mono at which the replica wants a Wake
+	alarm    *time.Timer
+	listens  bool
+	dials    wire.ServerID
+	snapLink zab.LinkID   // over which the last SNAP came
+	ended    []zab.LinkID // links that have closed in this batch
+}
+
+// heed looks at an event of the ensemble before the replica gets it.
+func (l *loop) heed(e replica.Event) {
+	switch e := e.(type) {
+	case replica.Rebuilt:
+		// Nobody may see the new tree before it is served: whoever still reads
+		// gives replies to an output that takes none any more (output.fill).
+		for _, c := range l.conns {
+			if c.Session() != 0 {
+				c.endSoon()
+			}
+		}
+		l.srv.tree.Store(e.Tree)
+	case replica.Zab:
+		switch e := e.Event.(type) {
+		case zab.Received:
+			if e.Packet.Type == wire.PacketSnap {
+				l.team.snapLink = e.Link
+			}
+		case zab.Refused:
+			l.srv.journal.reopen()
+		case zab.Closed:
+			l.team.ended = append(l.team.ended, e.Link)
+		}
+	}
+}
+
+// task makes a duty the log writer's.
+func (l *loop) task(d replica.Duty) task {
+	t := task{Duty: d}
+	if d.Install != nil {
+		t.received = l.srv.member.takeReceived(l.team.snapLink)
+	}
+	return t
+}
+
+// teamReady carries out what concerns the other servers. A snapshot is of the
+// tree after everything that is committed is applied, and what follows it on
+// its link waits for that as well.
+func (l *loop) teamReady(rd *replica.Ready) {
+	m := l.srv.member
+	for _, v := range rd.Votes {
+		m.mesh.Send(v.To, v.Notification)
+	}
+	n := 0
+	for n < len(rd.Send) && !rd.Send[n].Snapshot {
+		m.send(rd.Send[n])
+		n++
+	}
+	l.deliver()
+	for _, msg := range rd.Send[n:] {
+		m.send(msg)
+	}
+	for _, link := range rd.Close {
+		m.links.Close(peer.LinkID(link))
+	}
+	for _, q := range rd.ReadLog {
+		l.srv.writers.Go(func() { m.readLog(q) })
+	}
+	l.connect(rd)
+	l.team.wake = rd.Wake
+}
+
+// connect opens or closes the quorum port, and dials the leader or stops that.
+func (l *loop) connect(rd *replica.Ready) {
+	links := l.srv.member.links
+	if rd.Listen != l.team.listens {
+		if l.team.listens = rd.Listen; !rd.Listen {
+			links.Unlisten()
+		} else if err := links.Listen(); err != nil {
+			l.srv.fail(err)
+		}
+	}
+	if rd.Dial != l.team.dials {
+		if l.team.dials = rd.Dial; rd.Dial == wire.NoServer {
+			links.Hang()
+		} else {
+			links.Dial(rd.Dial)
+		}
+	}
+}
+
+// wakeUp steps a Wake if it is time, behind everything that has arrived.
+func (l *loop) wakeUp() {
+	if l.srv.member != nil && l.now.Mono >= l.team.wake {
+		l.replica.Step(l.now, replica.Wake{})
+	}
+}
+
+// endBatch tells others what the batch has come to.
+func (l *loop) endBatch() {
+	m := l.srv.member
+	if m == nil {
+		return
+	}
+	for _, link := range l.team.ended {
+		m.takeReceived(link)
+	}
+	l.team.ended = l.team.ended[:0]
+	l.srv.lease.Store(l.replica.Lease())
+	l.publish()
+	wait := time.Duration(min(l.team.wake, replica.Never/int64(time.Millisecond)))*time.Millisecond - time.Duration(l.srv.clock())
+	l.team.alarm.Reset(max(wait, 0))
+}
+
+// publish lets everybody know how the server stands.
+func (l *loop) publish() {
+	s := l.srv
+	now, before := l.replica.Standing(), s.member.standing.Load()
+	if before != nil && *before == *now {
+		return
+	}
+	s.member.standing.Store(now)
+	if before == nil || before.Role != now.Role || before.Serving != now.Serving {
+		s.log.Info(fmt.Sprintf("Peer state changed: %v", describe(now)), "epoch", now.Epoch)
+	}
+	if now.Serving {
+		s.firstServes.Do(func() { close(s.ready) })
+	}
+}
+
+// describe is a standing as ZooKeeper names it in zk_peer_state.
+func describe(st *replica.Standing) string {
+	switch {
+	case st.Role == wire.Looking:
+		return "looking"
+	case st.Serving:
+		return fmt.Sprintf("%v - broadcast", st.Role)
+	}
+	return fmt.Sprintf("%v - synchronization", st.Role)
+}
+
+// dismissHeld ends, at the end of the server, the connections that wait for a
+// leader.
+func (l *loop) dismissHeld() {
+	if st := l.replica.Standing(); st == nil || st.Serving {
+		return
+	}
+	for _, c := range l.conns {
+		if c.Session() == 0 {
+			c.endSoon()
+		}
+	}
+	l.srv.dirty.flush()
+}
