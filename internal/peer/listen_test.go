@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -130,6 +131,38 @@ func TestWildcardOwnAddress(t *testing.T) {
 	await(t, s2, heard(1, 1))
 	await(t, s, up(2))
 }
+
+// Addresses of both families, names and wildcards, as they are listened on and
+// as they are believed.
+func TestAddressesOfBothFamilies(t *testing.T) {
+	for _, c := range []struct {
+		addresses, listen, all []string
+	}{
+		{[]string{"[fe80::1]:3888"}, []string{"[fe80::1]:3888"}, []string{":3888"}},
+		{[]string{"a.example:3888", "b.example:3888"}, []string{"a.example:3888", "b.example:3888"}, []string{":3888"}},
+		{[]string{"0.0.0.0:3888", "[::]:3889"}, []string{":3888", ":3889"}, []string{":3888", ":3889"}},
+	} {
+		if got := local(c.addresses, false); !slices.Equal(got, c.listen) {
+			t.Errorf("%v: %v", c.addresses, got)
+		}
+		if got := local(c.addresses, true); !slices.Equal(got, c.all) {
+			t.Errorf("%v on all: %v", c.addresses, got)
+		}
+	}
+	from := &net.TCPAddr{IP: net.ParseIP("fe80::2"), Port: 50000}
+	got := useful([]string{"[::]:3888", "[fe80::3]:3889", "c.example:3890", "0.0.0.0:3888"}, callerAt{addr: from})
+	if want := []string{"[fe80::2]:3888", "[fe80::3]:3889", "c.example:3890"}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// callerAt is a connection that comes from an address.
+type callerAt struct {
+	net.Conn
+	addr net.Addr
+}
+
+func (c callerAt) RemoteAddr() net.Addr { return c.addr }
 
 // The port moves with this server's address; a server that is no member any
 // more stays where it was.

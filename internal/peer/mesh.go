@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"time"
 
 	"bellwether/internal/ensemble"
 	"bellwether/wire"
@@ -131,8 +130,10 @@ func (m *Mesh) adopt(wanted map[wire.ServerID][]string, keep func(wire.ServerID)
 		if r == nil {
 			r = m.add(id)
 		}
+		if !slices.Equal(r.addresses, addresses) {
+			r.backoff, r.next = retryMin, r.earliest(0)
+		}
 		r.stranger, r.addresses, r.keep = false, addresses, keep(id)
-		r.backoff, r.next = retryMin, time.Now()
 		r.rouse()
 	}
 }
