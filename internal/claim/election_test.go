@@ -138,6 +138,9 @@ func (w *world) check() {
 			leases = c.leases
 		}
 	}
+	if n := w.standing(Leases); n > leases && leases > 0 {
+		w.violated("%d bids that held a lease stand, of %d leases", n, leases)
+	}
 	alone := holders[Leadership] + holders[Exclusive]
 	if alone > 1 || alone > 0 && holders[Shared] > 0 || holders[Leases] > leases {
 		w.violated("%d deadlines of %v are unexpired", alone, holders)

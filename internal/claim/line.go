@@ -46,6 +46,7 @@ type Config struct {
 	Rule   Rule
 	Leases int  // under the rule of that name: how many may hold at once
 	Try    bool // give up, as Occupied, instead of waiting for others
+	Loose  bool // the term lasts as long as the bid, without a proof that the session lives
 	// Margin is how long before its deadline a term ends, for work that takes
 	// time to stop.
 	Margin time.Duration
@@ -165,7 +166,7 @@ func (l *Line) Step(now Moment, ev Event) {
 
 // Ready hands out what has come of the steps since the last call.
 func (l *Line) Ready() Ready {
-	r := Ready{Request: l.out, Wake: l.wake(), KeepAlive: l.phase == Leading || l.first, Happenings: l.happenings}
+	r := Ready{Request: l.out, Wake: l.wake(), KeepAlive: !l.cfg.Loose && (l.phase == Leading || l.first), Happenings: l.happenings}
 	l.out, l.happenings = nil, nil
 	return r
 }
@@ -241,16 +242,19 @@ func (l *Line) fired(path string) {
 // left is how long a term could last, or lasts yet, without another proof.
 func (l *Line) left() time.Duration { return l.lease.Left(l.now) - l.cfg.Margin }
 
+// proven reports whether the session is known to live, as far as that is asked for.
+func (l *Line) proven() bool { return l.cfg.Loose || l.left() > 0 }
+
 // lapse ends a term whose deadline has passed.
 func (l *Line) lapse() {
-	if l.phase == Leading && l.left() <= 0 {
+	if l.phase == Leading && !l.proven() {
 		l.end(LeaseLapsed, nil)
 	}
 }
 
 // tryLead begins the term when the bid is first and the session proven alive.
 func (l *Line) tryLead() {
-	if !l.first || l.phase != Standing || l.left() <= 0 {
+	if !l.first || l.phase != Standing || !l.proven() {
 		return
 	}
 	l.phase, l.led, l.first = Leading, true, false
@@ -404,8 +408,10 @@ func (l *Line) wake() time.Duration {
 		due(l.lease.Timeout / 20)
 	}
 	if l.phase == Leading {
-		due(l.lease.Timeout / 20) // a suspend is noticed by the wall clock alone
-		due(l.left())
+		if !l.cfg.Loose {
+			due(l.lease.Timeout / 20) // a suspend is noticed by the wall clock alone
+			due(l.left())
+		}
 		if l.asked == nothing && l.attached {
 			due(l.verify.left(l.now))
 			if l.pub.pending(l.cfg.Leader) {

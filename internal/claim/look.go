@@ -124,7 +124,7 @@ func (l *Line) settle(ahead []Bid) {
 	ahead = l.inTheWay(ahead)
 	l.ahead, l.next, l.first = len(ahead), "", len(ahead) == 0
 	if l.first {
-		if l.left() <= 0 {
+		if !l.proven() {
 			l.tell(First{l.own.Name})
 		}
 		return

@@ -81,14 +81,14 @@ type world struct {
 	nextID   wire.SessionID
 	nonce    byte
 
-	candidates []*candidate
-	handles    []handle
+	candidates  []*candidate
+	handles     []handle
 	newest      wire.Zxid // token of the newest handle
 	newestAlone wire.Zxid // of those that readers do not share
 	published   wire.Zxid // token in the last LEADER
-	events     int       // watch events sent
-	wrong      string    // the first rule broken
-	story      []string
+	events      int       // watch events sent
+	wrong       string    // the first rule broken
+	story       []string
 }
 
 // handle is a term as its holder knows it, for ever.

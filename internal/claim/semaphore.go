@@ -29,8 +29,10 @@ type question struct {
 
 // NewSemaphore makes a bid's state machine, which waits for Attached. Both
 // configurations name a parent; the rule of the gate's is Exclusive, that of
-// the leases' Leases.
+// the leases' Leases. The gate is Loose, lest a second bid come to wait for a
+// lease.
 func NewSemaphore(gate, leases Config) *Semaphore {
+	gate.Loose = true
 	return &Semaphore{gate: NewLine(gate), cfg: leases}
 }
 
