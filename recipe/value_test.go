@@ -1,0 +1,240 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const tally = "/app/tally"
+
+// TestValueComparesAndSets, the znode that is missing included.
+func TestValueComparesAndSets(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		v := NewValue(s.connect(zk.Options{}), tally, []byte("none"), nil)
+		if data, err := v.Get(t.Context()); err != nil || string(data) != "none" {
+			t.Errorf("at first %q, %v", data, err)
+		}
+		for _, c := range []struct {
+			old, data string
+			want      bool
+		}{{"some", "x", false}, {"none", "one", true}, {"none", "two", false}, {"one", "two", true}} {
+			if ok, err := v.CompareAndSet(t.Context(), []byte(c.old), []byte(c.data)); ok != c.want || err != nil {
+				t.Errorf("%s to %s: %v, %v", c.old, c.data, ok, err)
+			}
+		}
+		if err := v.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.bids(tally)); n != 0 {
+			t.Errorf("%d marks left over", n)
+		}
+		own := errors.New("no")
+		if _, err := v.Update(t.Context(), func([]byte) ([]byte, error) { return nil, own }); !errors.Is(err, own) {
+			t.Errorf("Update: %v", err)
+		}
+	})
+}
+
+// TestCounterCostsTwoRequests when nobody else counts: a read and a transaction.
+func TestCounterCostsTwoRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		n := NewCounter(s.connect(zk.Options{}), tally, DecimalCounter, nil)
+		for i := range 3 {
+			before := s.asked()
+			if sum, err := n.Add(t.Context(), 5); err != nil || sum != int64(5*i+5) {
+				t.Errorf("sum %d, %v", sum, err)
+			}
+			if got := s.asked() - before; i > 0 && got != 2 {
+				t.Errorf("%d requests", got)
+			}
+		}
+	})
+}
+
+// TestCounterLosesNothing: many clients add at the same time, and every third
+// transaction loses its answer, carried out or not.
+func TestCounterLosesNothing(t *testing.T) {
+	for _, f := range []fate{normal, dropReply, dropAll} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			multis := 0
+			var mu sync.Mutex
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				mu.Lock()
+				defer mu.Unlock()
+				if op == wire.OpMulti {
+					if multis++; multis%3 == 0 {
+						return f
+					}
+				}
+				return normal
+			})
+			var all sync.WaitGroup
+			for range 4 {
+				c := s.connect(zk.Options{})
+				all.Go(func() {
+					n := NewCounter(c, tally, DecimalCounter, nil)
+					for range 10 {
+						if _, err := n.Add(t.Context(), 1); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			if data, _, _ := s.node(tally); data != "40" {
+				t.Errorf("fate %d: counted %s, want 40", f, data)
+			}
+		})
+	}
+}
+
+// TestCounterSaysWhenItCannotKnow: the answer is lost and the session is over;
+// where the number tells nothing, ErrOutcome does, and nothing is counted twice.
+func TestCounterSaysWhenItCannotKnow(t *testing.T) {
+	for _, f := range []fate{dropReply, dropAll} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			c := s.connect(zk.Options{})
+			n := NewCounter(c, tally, DecimalCounter, nil)
+			if _, err := n.Add(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			once := true
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				if op == wire.OpMulti && once {
+					once = false
+					s.setAway(true)
+					time.AfterFunc(time.Second, func() { s.expire(c.Session().ID); s.setAway(false) })
+					return f
+				}
+				return normal
+			})
+			_, err := n.Add(t.Context(), 1)
+			data, _, _ := s.node(tally)
+			if f == dropReply && !errors.Is(err, ErrOutcome) || f == dropAll && err != nil || data != "2" {
+				t.Errorf("fate %d: %v, counted %s", f, err, data)
+			}
+		})
+	}
+}
+
+// TestCounterPastTheLastVersion (CURATOR-688): a znode's version wraps around;
+// adding goes on, and never through -1, which as a condition would mean any.
+func TestCounterPastTheLastVersion(t *testing.T) {
+	for _, start := range []int32{math.MaxInt32 - 1, -3} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			s.put("/app", "")
+			s.put(tally, "0")
+			s.version(tally, start)
+			a, b := NewCounter(s.connect(zk.Options{}), tally, DecimalCounter, nil), NewCounter(s.connect(zk.Options{}), tally, DecimalCounter, nil)
+			for range 3 {
+				for _, n := range []*Counter{a, b} {
+					if _, err := n.Add(t.Context(), 1); err != nil {
+						t.Fatal(err)
+					}
+					if _, stat, err := n.v.c.Get(t.Context(), tally); err != nil || stat.Version == -1 {
+						t.Fatalf("version %d, %v", stat.Version, err)
+					}
+				}
+			}
+			if data, _, _ := s.node(tally); data != "6" {
+				t.Errorf("counted %s", data)
+			}
+			s.version(tally, -1)
+			if _, err := a.Add(t.Context(), 1); err == nil {
+				t.Error("counted on a version that cannot be compared")
+			}
+		})
+	}
+}
+
+func (s *fakeServer) version(name string, v int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes[name].stat.Version = v
+}
+
+// TestCounterFormats are those of the other libraries.
+func TestCounterFormats(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		for f, want := range map[CounterFormat]string{DecimalCounter: "-2", BinaryCounter: "\xff\xff\xff\xff\xff\xff\xff\xfe"} {
+			path := fmt.Sprintf("/counter%d", f)
+			n := NewCounter(c, path, f, nil)
+			if sum, err := n.Add(t.Context(), -2); sum != -2 || err != nil {
+				t.Errorf("sum %d, %v", sum, err)
+			}
+			if data, _, _ := s.node(path); data != want {
+				t.Errorf("format %d holds %q", f, data)
+			}
+			if _, err := n.Add(t.Context(), math.MinInt64); !errors.Is(err, ErrCounterRange) {
+				t.Errorf("below the range: %v", err)
+			}
+			if _, err := n.Add(t.Context(), math.MaxInt64); err != nil {
+				t.Error(err)
+			}
+			if _, err := n.Add(t.Context(), 3); !errors.Is(err, ErrCounterRange) {
+				t.Errorf("above the range: %v", err)
+			}
+			s.change(path, "abc")
+			if _, err := n.Get(t.Context()); err == nil {
+				t.Error("abc is a number")
+			}
+		}
+	})
+}
+
+// TestIDsAreGivenOutOnce, to many at the same time, with one transaction a
+// block, and also when that loses its answer.
+func TestIDsAreGivenOutOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		multis := 0
+		var mu sync.Mutex
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			mu.Lock()
+			defer mu.Unlock()
+			if op == wire.OpMulti {
+				if multis++; multis%2 == 0 {
+					return dropReply
+				}
+			}
+			return normal
+		})
+		seen := map[int64]bool{}
+		var all sync.WaitGroup
+		for range 3 {
+			d, err := NewIDs(s.connect(zk.Options{}), "/ids", 10, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				all.Go(func() {
+					for range 25 {
+						id, err := d.Next(t.Context())
+						mu.Lock()
+						if err != nil || id < 1 || seen[id] {
+							t.Errorf("id %d again (%v), %v", id, seen[id], err)
+						}
+						seen[id] = true
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		all.Wait()
+		data, _, _ := s.node("/ids")
+		if n, err := strconv.Atoi(data); err != nil || n != 150 {
+			t.Errorf("reserved %s for 150 ids", data)
+		}
+		if _, err := NewIDs(s.connect(zk.Options{}), "/ids", 0, nil); err == nil {
+			t.Error("a block of none")
+		}
+	})
+}
