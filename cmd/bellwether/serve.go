@@ -109,11 +109,7 @@ func (f serveFlags) load() (*config.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, err := config.Load(f.config, flags)
-		if err != nil {
-			return nil, err
-		}
-		return c, aloneOnly(c)
+		return config.Load(f.config, flags)
 	}
 	c := config.Default()
 	if f.data != "" {
@@ -138,16 +134,6 @@ func environment() map[string]string {
 		env[name] = value
 	}
 	return env
-}
-
-// aloneOnly refuses the configuration of an ensemble, which this version
-// cannot serve: a member that keeps to itself would split the history.
-func aloneOnly(c *config.Config) error {
-	if c.Standalone() {
-		return nil
-	}
-	return fmt.Errorf("%s: names %d voting servers; this version serves alone: leave one server line, or none",
-		c.File, len(c.Ensemble.Members.Voters()))
 }
 
 // logger makes the log; its level can be changed while it is used.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"bellwether/internal/config"
 	"bellwether/internal/election"
@@ -204,10 +205,20 @@ func (s *Server) Standing() *replica.Standing {
 	return s.member.standing.Load()
 }
 
+// Election is the record of an election, and the time at which it began.
+type Election struct {
+	election.Record
+	Began time.Time
+}
+
 // Elections returns the last elections as this server saw them, oldest first,
 // the running one last; nil if it is alone.
-func (s *Server) Elections() (out []election.Record) {
-	s.ask(func(l *loop) { out = l.replica.Elections() })
+func (s *Server) Elections() (out []Election) {
+	s.ask(func(l *loop) {
+		for _, r := range l.replica.Elections() {
+			out = append(out, Election{r, s.wallAt(clampMS(r.Began))})
+		}
+	})
 	return out
 }
 
