@@ -24,7 +24,7 @@ const (
 	knockGap = 200 * time.Millisecond
 	// settled is how long a connection must have lived, or have brought
 	// something, for its end to be answered by a dial at once.
-	settled = time.Second
+	settled = 100 * time.Millisecond
 	// callsMax is how often a stranger is dialled back.
 	callsMax = 3
 	// electionDead is how long what was sent may stay unacknowledged.
