@@ -19,7 +19,9 @@ import (
 // below a command is what it brought about. -update writes them anew.
 //
 //	join NAMING         a new candidate, not connected
+//	join NAMING RULE N  one for a lock (exclusive, shared), or for one of N leases
 //	campaign C          a new bid of a candidate
+//	try C               the same, which does not wait for others
 //	connect C [R]       attach to replica R
 //	cut C               end the connection; nothing on its way arrives
 //	serve C [N]         the server carries out operations, their replies stay on the way
@@ -83,9 +85,12 @@ func (w *world) command(f []string) error {
 	switch f[0] {
 	case "join":
 		i := slices.Index(namingNames[:], arg(1))
-		w.join(Naming(i)).rate = 1
+		leases, _ := strconv.Atoi(arg(3))
+		w.joinAs(Naming(i), ruleNames[arg(2)], leases).rate = 1
 	case "campaign":
 		w.campaign(c)
+	case "try":
+		w.bid(c, true)
 	case "connect":
 		r, _ := strconv.Atoi(arg(2))
 		w.connect(c, w.replicas[r])
@@ -142,6 +147,8 @@ func (w *world) command(f []string) error {
 	}
 	return nil
 }
+
+var ruleNames = map[string]Rule{"": Leadership, "exclusive": Exclusive, "shared": Shared, "leases": Leases}
 
 func (w *world) drain(c *candidate) {
 	for len(c.inbox) > 0 {
