@@ -1,0 +1,209 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const gate = "/app/gate"
+
+func after(f func() error) <-chan error {
+	out := make(chan error, 1)
+	go func() { out <- f() }()
+	synctest.Wait()
+	return out
+}
+
+// still fails if the call has returned.
+func still(t *testing.T, out <-chan error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-out:
+		t.Fatalf("returned early: %v", err)
+	default:
+	}
+}
+
+func returned(t *testing.T, out <-chan error) {
+	t.Helper()
+	if err := <-out; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *fakeServer) double(n int, o *BarrierOptions) *DoubleBarrier {
+	d, err := NewDoubleBarrier(s.connect(zk.Options{}), gate, n, o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// TestBarrierHoldsUntilOpened, through a lost connection and an expired
+// session, at one event for each who waits.
+func TestBarrierHoldsUntilOpened(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, err := NewBarrier(s.connect(zk.Options{}), gate, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(a.Wait(t.Context()), a.Close(t.Context()), a.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		var outs []<-chan error
+		var clients []*zk.Client
+		for range 10 {
+			c := s.connect(zk.Options{})
+			b, _ := NewBarrier(c, gate, nil)
+			clients = append(clients, c)
+			outs = append(outs, after(func() error { return b.Wait(context.Background()) }))
+		}
+		s.change(gate, "woken for nothing")
+		s.cut(clients[1])
+		s.expire(clients[2].Session().ID)
+		time.Sleep(time.Second)
+		for _, out := range outs {
+			still(t, out)
+		}
+		before := s.eventCount()
+		if err := errors.Join(a.Open(t.Context()), a.Open(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range outs {
+			returned(t, out)
+		}
+		if n := s.eventCount() - before; n != 10 {
+			t.Errorf("%d events for 10 who wait", n)
+		}
+	})
+}
+
+// TestDoubleBarrierBeginsAndEndsTogether, three times over, with either
+// library's way to leave; 2(n-1) events to enter and leave beside n for ready.
+func TestDoubleBarrierBeginsAndEndsTogether(t *testing.T) {
+	for _, o := range []*BarrierOptions{nil, {Kazoo: true}} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			const n = 5
+			var members []*DoubleBarrier
+			for range n {
+				members = append(members, s.double(n, o))
+			}
+			before := s.eventCount()
+			for range 3 {
+				var outs []<-chan error
+				for _, m := range members {
+					for _, out := range outs {
+						still(t, out)
+					}
+					outs = append(outs, after(func() error { return m.Enter(context.Background()) }))
+				}
+				for _, out := range outs {
+					returned(t, out)
+				}
+				outs = nil
+				for _, m := range members {
+					for _, out := range outs {
+						still(t, out)
+					}
+					outs = append(outs, after(func() error { return m.Leave(context.Background()) }))
+				}
+				for _, out := range outs {
+					returned(t, out)
+				}
+				if left := s.bids(gate); len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+			}
+			if got := s.eventCount() - before; got > 3*(n-1+2*(n-1)) {
+				t.Errorf("%d events in three rounds of %d", got, n)
+			}
+		})
+	}
+}
+
+// TestGH1290DoubleBarrierIsNotPassedEarly: neither an event that says nothing
+// of ready, nor a connection that comes back, lets a member pass (Curator GH-1290).
+func TestGH1290DoubleBarrierIsNotPassedEarly(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.double(2, nil), s.double(2, nil)
+		out := after(func() error { return a.Enter(context.Background()) })
+		still(t, out)
+		s.mu.Lock()
+		for p := range s.peers {
+			if p.session == a.b.c.Session().ID {
+				s.event(p, wire.EventNodeDataChanged, gate+"/ready")
+				s.event(p, wire.EventNodeDeleted, gate+"/ready")
+				p.send(&wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.WatcherEvent{Type: wire.EventNone, State: wire.StateSyncConnected})
+			}
+		}
+		s.mu.Unlock()
+		still(t, out)
+		s.cut(a.b.c)
+		time.Sleep(time.Second)
+		still(t, out)
+		if err := b.Enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		returned(t, out)
+		out = after(func() error { return a.Leave(context.Background()) })
+		still(t, out)
+		s.cut(a.b.c)
+		time.Sleep(time.Second)
+		still(t, out)
+		if err := b.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		returned(t, out)
+	})
+}
+
+// TestDoubleBarrierLosesReplies and gets on; whose session expires is out.
+func TestDoubleBarrierLosesReplies(t *testing.T) {
+	for _, f := range []fate{dropReply, dropAll} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			a, b := s.double(2, nil), s.double(2, nil)
+			n := 0
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				if op == wire.OpCreate || op == wire.OpCreate2 || op == wire.OpDelete || op == wire.OpMulti {
+					if n++; n%2 == 1 && n < 20 {
+						return f
+					}
+				}
+				return normal
+			})
+			out := after(func() error { return a.Enter(context.Background()) })
+			time.Sleep(10 * time.Second)
+			still(t, out)
+			if err := b.Enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			returned(t, out)
+			out = after(func() error { return a.Leave(context.Background()) })
+			if err := b.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			returned(t, out)
+			if left := s.bids(gate); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			s.hook(nil)
+			out = after(func() error { return a.Enter(context.Background()) })
+			s.expire(a.b.c.Session().ID)
+			if err := <-out; !errors.Is(err, zk.ErrSessionExpired) {
+				t.Errorf("after an expiry: %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := a.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) || len(s.bids(gate)) > 0 {
+				t.Errorf("cancelled: %v, %v left", err, s.bids(gate))
+			}
+		})
+	}
+}
