@@ -76,7 +76,7 @@ func document(t *testing.T) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d bugs are brought back.\n%s\nStill without a scenario of their own:\n\n%s", patches, &b, &rest)
+	return fmt.Sprintf("%d bugs are brought back.\n%s\nParts that are still without a scenario, and where those belong:\n\n%s", patches, &b, &rest)
 }
 
 // readSeeds reads what was measured.

@@ -18,7 +18,6 @@ type scenario struct {
 
 // Where scenarios belong that are not here yet.
 const (
-	links      = "the connections between servers"
 	whole      = "the simulator, with whole servers"
 	ownClients = "the clients' side of it: " + whole
 )
@@ -89,11 +88,17 @@ var synchronisation = []bug{
 
 // elections are the bugs of elections and of the connections between servers.
 var elections = []bug{
-	{"2080, 2778", nil, links},
-	{"2164", nil, links},
-	{"3756", nil, links},
-	{"3769", []scenario{{"election", "TestZK3769HalfDeliveredVote", ""}}, "the stream behind it: " + links},
-	{"4787", []scenario{{"election", "TestZK4787ForeignCharset", "4787"}}, "the first message of a connection: " + links},
+	{"2080, 2778", []scenario{{"peer", "TestZookeeper2080And2778MembershipChangesUnderLoad", ""}}, ""},
+	{"2164", []scenario{{"peer", "TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard", ""}}, ""},
+	{"3756", []scenario{{"peer", "TestZookeeper3756SilentAddressDelaysNobody", ""}}, ""},
+	{"3769", []scenario{
+		{"election", "TestZK3769HalfDeliveredVote", ""},
+		{"peer", "TestZookeeper3769RecordedNotificationsLeaveTheReceiverAlive", "3769"},
+	}, ""},
+	{"4787", []scenario{
+		{"election", "TestZK4787ForeignCharset", "4787"},
+		{"peer", "TestZookeeper4787InitialMessageIsUTF8", ""},
+	}, ""},
 	{"3829, 3814, 3830, 3842", []scenario{{"election", "TestZK3829RollingToFourMembers", "3829"}}, "commits of the fourth: " + whole},
 	{"1817, 1818, 1805", []scenario{{"election", "TestZK1817JoinerAmongUnequalVotes", "1817"}}, ""},
 	{"3109", []scenario{{"election", "TestZK3109ChangedMind", "3109"}}, ""},
@@ -101,10 +106,13 @@ var elections = []bug{
 		{"election", "TestZK3218BackOff", "3218"},
 		{"election", "TestZK3218BackOff", "3218-up"},
 	}, ""},
-	{"3320", nil, links},
-	{"4886", nil, links},
+	{"3320", []scenario{{"peer", "TestZookeeper3320ListenerComesBack", ""}}, ""},
+	{"4886", []scenario{
+		{"peer", "TestZookeeper4886StrangersAreServedAndForgotten", "4886"},
+		{"peer", "TestZookeeper4886SecureHooksStandAtTheirPlaces", ""},
+	}, ""},
 	{"4537", nil, whole},
-	{"4736", nil, links},
+	{"4736", []scenario{{"peer", "TestZookeeper4736NothingLeaks", ""}}, ""},
 	{"3479", []scenario{{"election", "TestZK3479ElectionTime", "3479"}}, ""},
 	{"1514", []scenario{{"election", "TestZK1514FollowersOfAnEarlierRound", "1514"}}, ""},
 	{"1732", []scenario{{"election", "TestZK1732MixedVersions", "1732"}}, ""},
