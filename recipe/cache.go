@@ -69,6 +69,7 @@ type Cache struct {
 	mu    sync.Mutex
 	nodes map[string]*cached
 	bytes int
+	told  int // how many events there were
 	stale bool
 	err   error // why it has ended
 	feeds map[*cacheFeed]bool
@@ -147,6 +148,13 @@ func (k *Cache) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.nodes)
+}
+
+// revision grows with each change.
+func (k *Cache) revision() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.told
 }
 
 // Get returns a znode, or false where there is none.

@@ -101,6 +101,7 @@ func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 
 // tell gives an event to all feeds. Cache.mu is held.
 func (k *Cache) tell(e CacheEvent) {
+	k.told++
 	for f := range k.feeds {
 		switch {
 		case f.err != nil:

@@ -1,0 +1,220 @@
+package recipe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/zk"
+)
+
+// Instance is one of those that provide a service, as Curator's service
+// discovery writes it.
+type Instance struct {
+	Name    string // of the service
+	ID      string // unique for the service
+	Address string
+	Port    int // 0: none
+	SSLPort int // 0: none
+	// Payload is any JSON. Curator reads objects by the class in their "@class".
+	Payload    json.RawMessage
+	Registered time.Time // zero: when it is registered
+	// URI describes how to make an URI of the instance; kept as Curator has it.
+	URI      *URISpec
+	Disabled bool // is not picked
+}
+
+// URISpec is Curator's UriSpec.
+type URISpec struct {
+	Parts []URIPart `json:"parts"`
+}
+
+// URIPart is a literal, or a variable such as scheme, address or port.
+type URIPart struct {
+	Value    string `json:"value"`
+	Variable bool   `json:"variable"`
+}
+
+// instanceJSON is Curator's layout.
+type instanceJSON struct {
+	Name                string          `json:"name"`
+	ID                  string          `json:"id"`
+	Address             string          `json:"address"`
+	Port                *int            `json:"port"`
+	SSLPort             *int            `json:"sslPort"`
+	Payload             json.RawMessage `json:"payload"`
+	RegistrationTimeUTC int64           `json:"registrationTimeUTC"`
+	ServiceType         string          `json:"serviceType"`
+	URISpec             *URISpec        `json:"uriSpec"`
+	Enabled             *bool           `json:"enabled"` // nil before Curator 2.12: yes
+}
+
+// serviceDynamic is the type of what goes with its session.
+const serviceDynamic = "DYNAMIC"
+
+// MarshalJSON writes it as Curator does.
+func (i Instance) MarshalJSON() ([]byte, error) {
+	enabled := !i.Disabled
+	j := instanceJSON{Name: i.Name, ID: i.ID, Address: i.Address, Payload: i.Payload, RegistrationTimeUTC: i.Registered.UnixMilli(),
+		ServiceType: serviceDynamic, URISpec: i.URI, Enabled: &enabled}
+	if i.Port != 0 {
+		j.Port = &i.Port
+	}
+	if i.SSLPort != 0 {
+		j.SSLPort = &i.SSLPort
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what Curator wrote, of any version and service type.
+func (i *Instance) UnmarshalJSON(data []byte) error {
+	var j instanceJSON
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*i = Instance{Name: j.Name, ID: j.ID, Address: j.Address, Payload: j.Payload,
+		Registered: time.UnixMilli(j.RegistrationTimeUTC).UTC(), URI: j.URISpec, Disabled: j.Enabled != nil && !*j.Enabled}
+	if j.Port != nil {
+		i.Port = *j.Port
+	}
+	if j.SSLPort != nil {
+		i.SSLPort = *j.SSLPort
+	}
+	return nil
+}
+
+// Discovery registers instances of services, and finds them.
+type Discovery struct {
+	c    *zk.Client
+	base string
+	opt  RegistrationOptions
+}
+
+// NewDiscovery prepares a Discovery of the services below base, as Curator's basePath. The
+// options are those of the instances registered; nil is all defaults. The
+// client stays the caller's.
+func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) *Discovery {
+	d := &Discovery{c: c, base: base}
+	if o != nil {
+		d.opt = *o
+	}
+	return d
+}
+
+// Register makes an instance known until the Registration is closed. Its ID is
+// made up where it is empty.
+func (d *Discovery) Register(ctx context.Context, i Instance) (*Registration, error) {
+	if i.ID == "" {
+		i.ID = nonce()
+	}
+	if i.Name == "" || strings.Contains(i.Name+i.ID, "/") {
+		return nil, fmt.Errorf("discovery %s: %q of %q cannot be registered", d.base, i.ID, i.Name)
+	}
+	if i.Registered.IsZero() {
+		i.Registered = time.Now()
+	}
+	data, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	return Register(ctx, d.c, claim.Join(claim.Join(d.base, i.Name), i.ID), data, &d.opt)
+}
+
+// Names are the services that have been registered, in order.
+func (d *Discovery) Names(ctx context.Context) ([]string, error) {
+	names, _, err := d.c.Children(ctx, d.base)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// Strategy picks one of n, which is at least 1: an index below n. rand.IntN
+// is one.
+type Strategy func(n int) int
+
+// RoundRobin picks one after the other.
+func RoundRobin() Strategy {
+	var last atomic.Uint64
+	return func(n int) int { return int((last.Add(1) - 1) % uint64(n)) }
+}
+
+// Provider knows the instances of one service, by a Cache: looking one up
+// asks no server. Its methods may be called from any goroutine.
+type Provider struct {
+	cache *Cache
+	pick  Strategy
+
+	mu   sync.Mutex
+	seen int // revision of the cache
+	all  []Instance
+	open []Instance // those that are not disabled
+}
+
+// Provider opens a Provider of the service of this name, which need not be
+// there yet. A nil strategy is RoundRobin.
+func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*Provider, error) {
+	k, err := OpenCache(ctx, d.c, claim.Join(d.base, name), &CacheOptions{ChildrenOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	if pick == nil {
+		pick = RoundRobin()
+	}
+	return &Provider{cache: k, pick: pick, seen: -1}, nil
+}
+
+// Pick returns an instance by the strategy, or false where there is none. It
+// may be one that has just gone: try another one then.
+func (p *Provider) Pick() (Instance, bool) {
+	p.mu.Lock()
+	p.refresh()
+	open := p.open
+	p.mu.Unlock()
+	if len(open) == 0 {
+		return Instance{}, false
+	}
+	return open[p.pick(len(open))], true
+}
+
+// All are the instances now, in the order of their IDs, the disabled ones too.
+// Those that cannot be read are left out.
+func (p *Provider) All() []Instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refresh()
+	return slices.Clone(p.all)
+}
+
+// refresh reads the instances again if the Cache has changed. Provider.mu is held.
+func (p *Provider) refresh() {
+	now := p.cache.revision()
+	if now == p.seen {
+		return
+	}
+	p.seen, p.all, p.open = now, nil, nil
+	for n := range p.cache.All() {
+		var i Instance
+		if n.Path == p.cache.root || json.Unmarshal(n.Data, &i) != nil {
+			continue
+		}
+		p.all = append(p.all, i)
+		if !i.Disabled {
+			p.open = append(p.open, i)
+		}
+	}
+}
+
+// Cache is what the Provider knows its instances by: for its events and Stale.
+func (p *Provider) Cache() *Cache { return p.cache }
+
+// Close ends the Provider.
+func (p *Provider) Close() { p.cache.Close() }
