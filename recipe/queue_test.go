@@ -1,0 +1,278 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const jobs = "/app/jobs"
+
+func (s *fakeServer) queue(o *QueueOptions) *Queue {
+	q, err := NewQueue(s.connect(zk.Options{}), jobs, o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return q
+}
+
+func (s *fakeServer) work(o *QueueOptions) *WorkQueue {
+	q, err := NewWorkQueue(s.connect(zk.Options{}), jobs+"/work", o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return q
+}
+
+// TestQueueOrder: by priority, then by age, whatever the naming.
+func TestQueueOrder(t *testing.T) {
+	for _, n := range []QueueNaming{OwnItems, KazooItems} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			q := s.queue(&QueueOptions{Naming: n})
+			err := errors.Join(q.PutPriority(t.Context(), []byte("low"), 200), q.Put(t.Context(), []byte("first")),
+				s.queue(&QueueOptions{Naming: PlainItems}).Put(t.Context(), []byte("second")), q.PutPriority(t.Context(), []byte("urgent"), 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := q.Len(t.Context()); n != 4 || err != nil {
+				t.Errorf("%d items, %v", n, err)
+			}
+			for _, want := range []string{"urgent", "first", "second", "low"} {
+				if got, err := q.Take(t.Context()); string(got) != want || err != nil {
+					t.Errorf("%s, %v, want %s", got, err, want)
+				}
+			}
+			if left := s.bids(jobs + ".line"); len(left) > 0 {
+				t.Errorf("left in the line: %v", left)
+			}
+			if q.PutPriority(t.Context(), nil, 1000) != ErrPriority {
+				t.Error("a priority of 1000")
+			}
+		})
+	}
+}
+
+// TestQueueWakesFew: what an item costs in watch events does not depend on
+// how many consumers wait.
+func TestQueueWakesFew(t *testing.T) {
+	const items = 20
+	for _, consumers := range []int{10, 100} {
+		for kind, most := range map[string]int{"taken": 3, "acknowledged": 4} {
+			bubble(t, func(t *testing.T, s *fakeServer) {
+				var mu sync.Mutex
+				var got []string
+				ctx, stop := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				put := s.queue(nil).Put
+				if kind == "acknowledged" {
+					put = s.work(nil).Put
+				}
+				for range consumers {
+					all.Go(func() {
+						s.consume(ctx, kind, func(item []byte) { mu.Lock(); got = append(got, string(item)); mu.Unlock() })
+					})
+				}
+				synctest.Wait()
+				before, asked := s.eventCount(), s.asked()
+				for i := range items {
+					if err := put(t.Context(), fmt.Append(nil, i)); err != nil {
+						t.Error(err)
+					}
+					synctest.Wait()
+				}
+				mu.Lock()
+				slices.Sort(got)
+				if len(slices.Compact(got)) != items {
+					t.Errorf("%d of %d items: %v", len(got), items, got)
+				}
+				mu.Unlock()
+				events := s.eventCount() - before
+				t.Logf("%s, %d consumers: %.1f events, %.1f requests an item", kind, consumers, float64(events)/items, float64(s.asked()-asked)/items)
+				if events > most*items {
+					t.Errorf("%s, %d consumers: %d events for %d items", kind, consumers, events, items)
+				}
+				stop()
+				all.Wait()
+			})
+		}
+	}
+}
+
+// consume takes items until the context ends.
+func (s *fakeServer) consume(ctx context.Context, kind string, got func([]byte)) {
+	if kind == "taken" {
+		q := s.queue(nil)
+		for {
+			item, err := q.Take(ctx)
+			if err != nil {
+				return
+			}
+			got(item)
+		}
+	}
+	q := s.work(nil)
+	for {
+		w, err := q.Take(ctx)
+		if err != nil {
+			return
+		}
+		got(w.Data)
+		if err := w.Ack(ctx); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+// TestQueueLosesReplies and neither an item nor one twice.
+func TestQueueLosesReplies(t *testing.T) {
+	for _, naming := range []QueueNaming{OwnItems, KazooItems} {
+		for _, f := range []fate{dropReply, dropAll} {
+			bubble(t, func(t *testing.T, s *fakeServer) {
+				q, w := s.queue(&QueueOptions{Naming: naming}), s.work(&QueueOptions{Naming: naming})
+				if err := errors.Join(q.make(t.Context(), q.items, q.line), w.make(t.Context(), w.items, w.taken, w.line)); err != nil {
+					t.Fatal(err)
+				}
+				n := 0
+				s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+					if op == wire.OpCreate || op == wire.OpCreate2 || op == wire.OpMulti {
+						if n++; n%2 == 1 {
+							return f
+						}
+					}
+					return normal
+				})
+				for i := range 5 {
+					want := fmt.Sprint(i)
+					if err := errors.Join(q.Put(t.Context(), []byte(want)), w.Put(t.Context(), []byte(want))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range 5 {
+					want := fmt.Sprint(i)
+					if got, err := q.Take(t.Context()); string(got) != want || err != nil {
+						t.Errorf("took %s, %v, want %s", got, err, want)
+					}
+					work, err := w.Take(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := work.Ack(t.Context()); string(work.Data) != want || err != nil {
+						t.Errorf("acknowledged %s, %v, want %s", work.Data, err, want)
+					}
+				}
+				for _, parent := range []string{q.items, q.line, w.items, w.taken} {
+					if left := slices.DeleteFunc(s.bids(parent), func(n string) bool { return strings.HasPrefix(n, "work") }); len(left) > 0 {
+						t.Errorf("left in %s: %v", parent, left)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestWorkComesBackOnce when its consumer dies: another gets it, and the dead
+// one's acknowledgement changes nothing.
+func TestWorkComesBackOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.work(nil), s.work(nil)
+		if err := a.Put(t.Context(), []byte("job")); err != nil {
+			t.Fatal(err)
+		}
+		first, err := a.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		type taken struct {
+			*Work
+			error
+		}
+		out := make(chan taken, 2)
+		for range 2 {
+			go func() {
+				w, err := b.Take(context.Background())
+				out <- taken{w, err}
+			}()
+		}
+		synctest.Wait()
+		if len(out) > 0 {
+			t.Fatal("taken twice")
+		}
+		s.expire(a.b.c.Session().ID)
+		got := <-out
+		if got.error != nil || string(got.Data) != "job" {
+			t.Fatalf("%+v", got)
+		}
+		time.Sleep(time.Second)
+		if err := first.Ack(t.Context()); !errors.Is(err, ErrTaken) {
+			t.Errorf("the dead one's acknowledgement: %v", err)
+		}
+		if err := first.Release(t.Context()); !errors.Is(err, ErrTaken) {
+			t.Errorf("the dead one's release: %v", err)
+		}
+		if err := got.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := <-out
+		if err := again.Ack(t.Context(), zk.CreateOp("/app/result", []byte("42"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := s.node("/app/result"); !ok {
+			t.Error("the result was not written")
+		}
+		if err := again.Ack(t.Context()); !errors.Is(err, ErrTaken) {
+			t.Errorf("a second acknowledgement: %v", err)
+		}
+		if n, err := b.Len(t.Context()); n != 0 || err != nil {
+			t.Errorf("%d items left, %v", n, err)
+		}
+	})
+}
+
+// TestQueueSurvivesExpiryWhileWaiting, and leaves no place behind when cancelled.
+func TestQueueSurvivesExpiryWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.queue(nil), s.work(nil)
+		outA := after(func() error { _, err := a.Take(context.Background()); return err })
+		outB := after(func() error { _, err := b.Take(context.Background()); return err })
+		s.expire(a.b.c.Session().ID)
+		s.expire(b.b.c.Session().ID)
+		time.Sleep(time.Second)
+		still(t, outA)
+		still(t, outB)
+		if err := errors.Join(a.Put(t.Context(), nil), b.Put(t.Context(), nil)); err != nil {
+			t.Fatal(err)
+		}
+		returned(t, outA)
+		returned(t, outB)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := a.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cancelled: %v", err)
+		}
+		if left := s.bids(jobs + ".line"); len(left) > 0 {
+			t.Errorf("left in the line: %v", left)
+		}
+	})
+}
+
+// TestItemNames: other things beside the items are none.
+func TestItemNames(t *testing.T) {
+	hex := strings.Repeat("0a", 16)
+	for name, want := range map[string]int{
+		hex + "-entry-007-0000000001": 7, "entry-100-0000000002": 100, "qn-0000000003": 100,
+		"entry-0000000004": -1, "LEADER": -1, "entry-1-0000000005": -1, "taken": -1, hex + "-n_0000000006": -1,
+	} {
+		if it, ok := parseItem(name); ok != (want >= 0) || ok && it.priority != want {
+			t.Errorf("%s: %+v %v", name, it, ok)
+		}
+	}
+}
