@@ -179,9 +179,9 @@ func TestQueueLosesReplies(t *testing.T) {
 	}
 }
 
-// TestWorkComesBackOnce when its consumer dies: another gets it, and the dead
+// TestItemComesBackOnce when its consumer dies: another gets it, and the dead
 // one's acknowledgement changes nothing.
-func TestWorkComesBackOnce(t *testing.T) {
+func TestItemComesBackOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.work(nil), s.work(nil)
 		if err := a.Put(t.Context(), []byte("job")); err != nil {
@@ -192,7 +192,7 @@ func TestWorkComesBackOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		type taken struct {
-			*Work
+			*Item
 			error
 		}
 		out := make(chan taken, 2)

@@ -25,9 +25,9 @@ func NewWorkQueue(c *zk.Client, path string, o *QueueOptions) (*WorkQueue, error
 	return &WorkQueue{q, claim.Join(path, "taken")}, err
 }
 
-// Work is an item that a consumer has taken. It is the consumer's while the
+// Item is an item that a consumer has taken. It is the consumer's while the
 // session lives in which it was taken.
-type Work struct {
+type Item struct {
 	Data    []byte
 	q       *WorkQueue
 	session wire.SessionID
@@ -41,15 +41,15 @@ var ErrTaken = errors.New("the item is not this consumer's any more")
 
 // Take waits for an item and claims it. It survives lost replies, and
 // sessions that expire before it returns.
-func (q *WorkQueue) Take(ctx context.Context) (*Work, error) {
-	var work *Work
+func (q *WorkQueue) Take(ctx context.Context) (*Item, error) {
+	var work *Item
 	err := q.serve(ctx, func(ctx context.Context, p *spot) error {
 		for {
 			name, err := q.next(ctx)
 			if err != nil {
 				return err
 			}
-			work = &Work{q: q, session: p.session, item: claim.Join(q.items, name), claim: claim.Join(q.taken, name)}
+			work = &Item{q: q, session: p.session, item: claim.Join(q.items, name), claim: claim.Join(q.taken, name)}
 			if work.Data, _, err = q.b.c.Get(ctx, work.item); err == nil {
 				err = p.finish(ctx, zk.CheckOp(work.item, zk.AnyVersion), zk.CreateOp(work.claim, []byte(p.bid), q.options(zk.Ephemeral)...))
 			}
@@ -120,23 +120,23 @@ func (q *WorkQueue) free(ctx context.Context) (string, error) {
 // Ack removes the item, and carries out ops in the same transaction: all of
 // it, or nothing because the item is not this consumer's any more (ErrTaken)
 // or one of ops failed. A zk.LostError leaves open which; Ack may be called again.
-func (w *Work) Ack(ctx context.Context, ops ...zk.Op) error {
+func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
 	return w.end(ctx, append([]zk.Op{zk.DeleteOp(w.claim, zk.AnyVersion), zk.DeleteOp(w.item, zk.AnyVersion)}, ops...))
 }
 
 // Release gives the item back, to be taken by anybody.
-func (w *Work) Release(ctx context.Context) error {
+func (w *Item) Release(ctx context.Context) error {
 	return w.end(ctx, []zk.Op{zk.DeleteOp(w.claim, zk.AnyVersion)})
 }
 
 // Guard is an operation that fails a Multi of this client's session unless
 // the item is claimed.
-func (w *Work) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
+func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 
 // end carries out a transaction that begins with the deletion of the claim.
 // Who does not hold it cannot do so: the claim ends with its session, and no
 // other session's request is sent here.
-func (w *Work) end(ctx context.Context, ops []zk.Op) error {
+func (w *Item) end(ctx context.Context, ops []zk.Op) error {
 	in := zk.InSession(ctx, w.session)
 	for tried := false; ; tried = true {
 		mine, err := w.mine(in)
@@ -162,7 +162,7 @@ func (w *Work) end(ctx context.Context, ops []zk.Op) error {
 }
 
 // mine reports whether the claim stands and is this session's.
-func (w *Work) mine(ctx context.Context) (mine bool, err error) {
+func (w *Item) mine(ctx context.Context) (mine bool, err error) {
 	err = persist(ctx, func() error {
 		if err := w.q.b.c.Sync(ctx, w.claim); err != nil {
 			return err
