@@ -106,7 +106,7 @@ var elections = []bug{
 		{"election", "TestZK3218BackOff", "3218"},
 		{"election", "TestZK3218BackOff", "3218-up"},
 	}, ""},
-	{"3320", []scenario{{"peer", "TestZookeeper3320ListenerComesBack", ""}}, ""},
+	{"3320", []scenario{{"peer", "TestZookeeper3320ListenerComesBack", "3320"}}, ""},
 	{"4886", []scenario{
 		{"peer", "TestZookeeper4886StrangersAreServedAndForgotten", "4886"},
 		{"peer", "TestZookeeper4886SecureHooksStandAtTheirPlaces", ""},
