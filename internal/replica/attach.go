@@ -21,9 +21,6 @@ type attaching struct {
 	synced bool
 }
 
-// local in member.homes: the session's connection is one of this server.
-const local zab.LinkID = 0
-
 // hold keeps a new connection until there is a leader; false if there is one.
 func (r *Replica) hold(c *conn) bool {
 	c.since = r.now.Mono
@@ -104,14 +101,28 @@ func (r *Replica) suspend() {
 // ask asks the leader for a session that a connection wants to take up again.
 func (r *Replica) ask(c *conn) {
 	m, id := r.member, c.ask.Session
+	r.outdate(id)
 	m.asking[id] = append(m.asking[id], c)
 	if m.leads() {
+		r.keeps(id, r.opt.ServerID)
 		r.mark(id, r.opt.ServerID)
 		return
 	}
 	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: wire.Revalidation{Session: id, TimeoutMS: c.timeout}})
 	if !m.learner.Ours() {
 		m.syncs[r.syncToken(id)] = c
+	}
+}
+
+// outdate closes what this server has of a session that another connection
+// takes up: whatever is still asked for there comes behind the mark.
+func (r *Replica) outdate(id wire.SessionID) {
+	if c := r.owners[id]; c != nil {
+		r.happened(SessionMoved{id})
+		r.end(c)
+	}
+	for _, c := range r.member.asking[id] {
+		r.end(c) // and stays in its place, for the answer to it
 	}
 }
 
@@ -230,8 +241,9 @@ func (r *Replica) attachWhenDue(c *conn) {
 	}
 }
 
-// keeps notes, on the leader, where a session's connection is.
-func (r *Replica) keeps(id wire.SessionID, at zab.LinkID) {
+// keeps notes, on the leader, on which server a session's connection is: from
+// the moment on at which that is proposed.
+func (r *Replica) keeps(id wire.SessionID, at wire.ServerID) {
 	if r.member != nil {
 		r.member.homes[id] = at
 	}
@@ -241,15 +253,5 @@ func (r *Replica) keeps(id wire.SessionID, at zab.LinkID) {
 func (r *Replica) forget(id wire.SessionID) {
 	if r.member != nil {
 		delete(r.member.homes, id)
-	}
-}
-
-// departed: the sessions of a link that ended are nobody's.
-func (r *Replica) departed(at zab.LinkID) {
-	m := r.member
-	for id, home := range m.homes {
-		if home == at {
-			delete(m.homes, id)
-		}
 	}
 }

@@ -25,6 +25,15 @@ type herd struct {
 	last    zab.LinkID
 	clients map[ConnID]*client
 	keep    bool // clients outlive a change of leaders
+	// delay says what is to arrive later: when release is called.
+	delay   func(to *server, e Event) bool
+	delayed []delivery
+}
+
+// delivery is an event on its way.
+type delivery struct {
+	to *server
+	e  Event
 }
 
 // server is one server and its disk: a log that is never lost.
@@ -172,11 +181,24 @@ func (h *herd) batch(s *server) {
 	events := s.inbox
 	s.inbox = nil
 	for _, e := range events {
+		if h.delay != nil && h.delay(s, e) {
+			h.delayed = append(h.delayed, delivery{s, e})
+			continue
+		}
 		s.r.Step(h.now, e)
 	}
 	for again := true; again; again = s.r.Unsettled() {
 		h.carryOut(s, s.r.Ready())
 	}
+}
+
+// release delivers everything that was delayed.
+func (h *herd) release() {
+	h.delay = nil
+	for _, d := range h.delayed {
+		d.to.inbox = append(d.to.inbox, d.e)
+	}
+	h.delayed = nil
 }
 
 func (h *herd) carryOut(s *server, rd Ready) {

@@ -63,8 +63,8 @@ func (r *Replica) requested(in zab.Input) {
 		return
 	}
 	if q.Op == wire.OpCreateSession {
-		r.keeps(q.Session, in.Link)
-	} else if code := r.entitled(q.Session, in.Link); code != wire.OK {
+		r.keeps(q.Session, in.Server)
+	} else if code := r.entitled(q.Session, in.Server); code != wire.OK {
 		r.proposeError(q, code)
 		return
 	}
@@ -80,7 +80,7 @@ func (r *Replica) requested(in zab.Input) {
 }
 
 // entitled says whether a learner may ask in the name of a session.
-func (r *Replica) entitled(id wire.SessionID, at zab.LinkID) wire.Code {
+func (r *Replica) entitled(id wire.SessionID, at wire.ServerID) wire.Code {
 	if !r.lives(id) {
 		return wire.ErrSessionExpired
 	}
@@ -110,7 +110,8 @@ func (r *Replica) revalidate(in zab.Input) {
 	q := in.Revalidation
 	a := wire.Revalidated{Session: q.Session, Valid: r.lives(q.Session)}
 	if a.Valid {
-		r.keeps(q.Session, in.Link)
+		r.outdate(q.Session)
+		r.keeps(q.Session, in.Server)
 		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
 		r.mark(q.Session, in.Server)
 		if in.Ours {

@@ -86,7 +86,7 @@ func (c *conn) inFlight() bool {
 // askAgain puts everything that waits on a connection to the new leader.
 func (r *Replica) askAgain(c *conn) {
 	if r.decides() {
-		r.keeps(c.session, local)
+		r.keeps(c.session, r.opt.ServerID)
 	}
 	for i := range c.waiting.len() {
 		q := *c.waiting.at(i)

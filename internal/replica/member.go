@@ -58,7 +58,7 @@ type member struct {
 
 	effects   queue[effect]
 	held      []*conn // that wait for a leader
-	homes     map[wire.SessionID]zab.LinkID
+	homes     map[wire.SessionID]wire.ServerID
 	asking    map[wire.SessionID][]*conn // that wait for the leader's word
 	syncs     map[uint64]*conn           // by token
 	token     uint64
@@ -100,7 +100,7 @@ func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
 	m.term++
-	m.homes = map[wire.SessionID]zab.LinkID{}
+	m.homes = map[wire.SessionID]wire.ServerID{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 }
@@ -184,8 +184,6 @@ func (r *Replica) stepZab(e zab.Event) {
 			m.ready.Duties = append(m.ready.Duties, Duty{Rebuild: true, Generation: m.generation})
 		}
 		return
-	case zab.Closed:
-		r.departed(e.Link)
 	}
 	m.step(r.now.Mono, e)
 }

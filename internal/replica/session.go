@@ -130,6 +130,7 @@ func (r *Replica) create(c *conn) {
 		r.forwardCreate(id, body)
 		return
 	}
+	r.keeps(id, r.opt.ServerID)
 	txn, code := r.propose(tree.Request{Session: id, Op: wire.OpCreateSession, Body: body})
 	if txn == nil && code != wire.OK {
 		r.end(c)
@@ -174,7 +175,6 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 	r.owners[id] = c
 	if r.decides() {
 		r.expiry.Add(id, c.timeout, r.now.Mono)
-		r.keeps(id, local)
 	}
 	r.outputs.push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password()})
 }
