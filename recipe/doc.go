@@ -26,6 +26,11 @@
 // What is elected here is observed with [Election.Observe] and
 // [Election.Leader] through one znode, LEADER, without waking the candidates.
 //
+// A [Lock] is held by one at a time, a [ReadWriteLock] by readers or a writer, the
+// leases of a [Semaphore] by a number, a [MultiLock] is several locks at once.
+// What is held is a [Hold], of which the same is true as of a Handle; a
+// [TokenGate] stands before what a lock protects.
+//
 // The steps themselves are state machines in internal/claim; this package
 // drives them over a zk.Client: it reads clocks, carries out requests and waits.
 //
@@ -36,5 +41,5 @@
 // machine and the handle; the first is never taken with the second held.
 // Neither is held across I/O.
 //
-// Read election.go first, then term.go.
+// Read election.go first, then term.go and bidder.go, which locks share.
 package recipe
