@@ -2,6 +2,7 @@ package zab
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -180,6 +181,19 @@ func TestOneHistory(t *testing.T) {
 	})
 	if established < 200 || shown < 2000 || syncs < 100 {
 		t.Errorf("too quiet: %d leaders established, %d transactions shown, %d syncs", established, shown, syncs)
+	}
+}
+
+// TestLateLeaderOfAnEarlierEpoch: a random story in which a quorum has taken
+// over the history of a leader that is told so only when later ones have
+// committed more. It commits nothing, and all agree in the end.
+func TestLateLeaderOfAnEarlierEpoch(t *testing.T) {
+	w := run(0xe70167, 5, 1, 10_000, func(w *world) { w.plain = true })
+	if w.wrong != "" {
+		t.Error(w.wrong)
+	}
+	if !slices.ContainsFunc(w.story, func(s string) bool { return strings.Contains(s, "4  leads epoch 5 with [1 2]") }) {
+		t.Error("it is another story now; look for a new seed")
 	}
 }
 
