@@ -32,6 +32,7 @@ const (
 	cobra      = "github.com/spf13/"
 	readline   = "github.com/reeflective/readline"
 	hdr        = "github.com/HdrHistogram/"
+	porcupine  = "github.com/anishathalye/porcupine"
 	sys        = "golang.org/x/sys"
 )
 
@@ -56,7 +57,9 @@ var plan = map[string]room{
 	"internal/bench":      {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
 	"internal/server": {floor: 4, rooms: "internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics", libraries: sys},
-	"internal/admin": {floor: 5, rooms: "internal/server internal/claim internal/metrics wire"},
+	"internal/sim": {floor: 4, rooms: "internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
+		"internal/ensemble wire", libraries: porcupine},
+	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},
 	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline},
 	"cmd/bellwether": {floor: 7, rooms: "*", libraries: cobra + " " + sys},
 }

@@ -58,6 +58,7 @@ a server, and a client for people and scripts.
 
   bellwether serve                      a server on loopback, data in ./bellwether-data
   bellwether serve --config zoo.cfg     a server as ZooKeeper's file says
+  bellwether demo                       three servers and five candidates, leaders are killed
   bellwether elect /job -- ./run-me     run a command on exactly one machine
   bellwether create /app 'hello'        one-shot data commands: get, set, ls, stat, …
   bellwether status                     the servers at a glance
@@ -73,7 +74,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, shell.Commands()...)
-	root.AddCommand(newServe(), newData(), newVersion(), newCompletion(root))
+	root.AddCommand(newServe(), newDemo(), newData(), newVersion(), newCompletion(root))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
 	failing(root)

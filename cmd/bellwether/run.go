@@ -27,6 +27,9 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if f.whileStdin {
+		go endWithStdin(cancel)
+	}
 	h := signalHandler{flags: f, server: s, log: log, level: level, stop: cancel}
 	ended, handled := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -22,6 +22,8 @@ type serveFlags struct {
 	config, data, listen string
 	logFormat, logLevel  string
 	check                bool
+	servers              int  // of --ensemble; 0: one server
+	whileStdin           bool // end with the standard input
 }
 
 const serveLong = `Run a server until SIGTERM or SIGINT.
@@ -29,6 +31,10 @@ const serveLong = `Run a server until SIGTERM or SIGINT.
 Without --config it is a working standalone server: it listens on 127.0.0.1:2181 and keeps its data in
 ./bellwether-data. With --config it takes ZooKeeper's zoo.cfg as it is, and listens where ZooKeeper would, which
 without clientPortAddress is every address of the machine. JVMFLAGS and SERVER_JVMFLAGS are read for -D settings.
+
+With --ensemble N it runs N servers on this machine that elect a leader and replicate: each a process of its own, in
+a folder of its own below --data (default ./bellwether-ensemble), with the client ports 2181, 2182, … or from --listen on. A server that is
+killed is started again after 3 s. They end together.
 
 Signals: SIGTERM or SIGINT ends it cleanly, a second one at once; SIGHUP reads the configuration again;
 SIGUSR1 logs more, SIGUSR2 less. Killing it in any way loses nothing that was acknowledged.
@@ -42,21 +48,32 @@ func newServe() *cobra.Command {
 		Use:     "serve",
 		Short:   "run a server",
 		Long:    serveLong,
-		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check",
+		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check\n  bellwether serve --ensemble 3",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("ensemble") {
+				if f.data == "" {
+					f.data = "bellwether-ensemble"
+				}
+				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.config, "config", "", "zoo.cfg to take as it is")
-	fl.StringVar(&f.data, "data", "", "data directory, without --config (default ./bellwether-data)")
+	fl.StringVar(&f.data, "data", "", "data directory, without --config (default ./bellwether-data, ./bellwether-ensemble)")
 	fl.StringVar(&f.listen, "listen", "", "client address host:port, without --config (default 127.0.0.1:2181; port 0: any free one)")
+	fl.IntVar(&f.servers, "ensemble", 0, "run so many servers on this machine")
+	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends")
+	fl.Lookup("while-stdin").Hidden = true
 	fl.BoolVar(&f.check, "check", false, "only check the configuration, say what was found, and exit")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text or json, to stderr")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagsMutuallyExclusive("config", "data")
 	c.MarkFlagsMutuallyExclusive("config", "listen")
+	c.MarkFlagsMutuallyExclusive("config", "ensemble")
+	c.MarkFlagsMutuallyExclusive("check", "ensemble")
 	return c
 }
 

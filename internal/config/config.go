@@ -170,9 +170,9 @@ func (c *Config) Standalone() bool {
 }
 
 // AllowsWord reports whether the whitelist allows a four-letter word. srvr
-// always is, isro while read-only mode is on.
+// and our elog always are, isro while read-only mode is on.
 func (c *Config) AllowsWord(word string) bool {
-	return word == "srvr" || word == "isro" && c.ReadOnlyMode ||
+	return word == "srvr" || word == "elog" || word == "isro" && c.ReadOnlyMode ||
 		slices.Contains(c.FourLetterWords, "*") || slices.Contains(c.FourLetterWords, word)
 }
 
