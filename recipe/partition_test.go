@@ -1,0 +1,213 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/zk"
+)
+
+// owners notes who owns which part, and fails when one has two.
+type owners struct {
+	t  *testing.T
+	mu sync.Mutex
+	of map[string]string
+}
+
+// own is for Run: it holds the part until its context ends.
+func (o *owners) own(id string) func(context.Context, string, *Handle) error {
+	return func(ctx context.Context, part string, h *Handle) error {
+		o.mu.Lock()
+		if other := o.of[part]; other != "" {
+			o.t.Errorf("%s belongs to %s and %s", part, other, id)
+		}
+		o.of[part] = id
+		o.mu.Unlock()
+		<-ctx.Done()
+		o.mu.Lock()
+		delete(o.of, part)
+		o.mu.Unlock()
+		return ctx.Err()
+	}
+}
+
+// check fails unless all n parts are owned, each member having at most its even share.
+func (o *owners) check(n int, members ...string) {
+	o.t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	load := map[string]int{}
+	for part, id := range o.of {
+		if !slices.Contains(members, id) {
+			o.t.Errorf("%s belongs to %s", part, id)
+		}
+		load[id]++
+	}
+	if len(o.of) != n {
+		o.t.Errorf("%d of %d parts have an owner: %v", len(o.of), n, o.of)
+	}
+	for id, k := range load {
+		if k > (n+len(members)-1)/len(members) {
+			o.t.Errorf("%s has %d of %d parts among %d", id, k, n, len(members))
+		}
+	}
+}
+
+type runningMember struct {
+	c    *zk.Client
+	stop context.CancelFunc
+	done chan error
+}
+
+func partition(t *testing.T, s *fakeServer, o *owners, id string, parts []string) runningMember {
+	t.Helper()
+	m := runningMember{c: s.connect(zk.Options{}), done: make(chan error, 1)}
+	p, err := NewPartitioner(m.c, "/app/shares", id, parts, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	m.stop = cancel
+	go func() { m.done <- p.Run(ctx, o.own(id)) }()
+	return m
+}
+
+// TestPartitionerSharesWithoutOverlap: members come, leave, and lose their
+// sessions; all parts find an owner again, and none ever has two.
+func TestPartitionerSharesWithoutOverlap(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		var parts []string
+		for i := range 12 {
+			parts = append(parts, fmt.Sprint("p", i))
+		}
+		o := &owners{t: t, of: map[string]string{}}
+		a := partition(t, s, o, "a", parts)
+		time.Sleep(time.Minute)
+		o.check(12, "a")
+		b := partition(t, s, o, "b", parts)
+		c := partition(t, s, o, "c", parts)
+		time.Sleep(time.Minute)
+		o.check(12, "a", "b", "c")
+		s.cut(a.c)
+		time.Sleep(time.Minute)
+		o.check(12, "a", "b", "c")
+		s.setAway(true)
+		for _, m := range []runningMember{a, b, c} {
+			s.cut(m.c)
+		}
+		time.Sleep(15 * time.Second) // all sessions expire
+		o.check(0)
+		s.setAway(false)
+		time.Sleep(time.Minute)
+		o.check(12, "a", "b", "c")
+		b.stop()
+		if err := <-b.done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: %v", err)
+		}
+		time.Sleep(time.Minute)
+		o.check(12, "a", "c")
+		for _, m := range []runningMember{a, c} {
+			m.stop()
+			<-m.done
+		}
+		o.check(0)
+		if left := s.bids("/app/shares/members"); len(left) != 0 {
+			t.Errorf("members left over: %v", left)
+		}
+	})
+}
+
+// TestPartitionerEndsWithItsFunction, and refuses names that are none.
+func TestPartitionerEndsWithItsFunction(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		p, err := NewPartitioner(c, "/app/shares", "a", []string{"x", "y"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := errors.New("broken")
+		err = p.Run(t.Context(), func(ctx context.Context, part string, _ *Handle) error {
+			if part == "x" {
+				return broken
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, broken) {
+			t.Errorf("Run: %v", err)
+		}
+		if _, err := NewPartitioner(c, "/app/shares", "a", []string{"x/y"}, nil); err == nil {
+			t.Error("a part x/y")
+		}
+	})
+}
+
+// TestWorkIsDoneOnce: three members do 30 tasks; one dies in the middle of its own,
+// which another begins again. Each task is finished once.
+func TestWorkIsDoneOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		w := NewWork(s.connect(zk.Options{}), "/app/work", nil)
+		for i := range 30 {
+			if err := w.Submit(t.Context(), fmt.Sprint("t", i), []byte{byte(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Submit(t.Context(), "t0", nil); !errors.Is(err, zk.ErrNodeExists) {
+			t.Errorf("submitted again: %v", err)
+		}
+		var mu sync.Mutex
+		finished, doing := map[string]int{}, map[string]bool{}
+		for _, id := range []string{"a", "b", "c"} {
+			c := s.connect(zk.Options{})
+			died := false
+			go func() {
+				_ = NewWork(c, "/app/work", nil).Run(t.Context(), id, func(ctx context.Context, task Task, _ *Handle) error {
+					mu.Lock()
+					if doing[task.ID] {
+						t.Errorf("%s is done by two", task.ID)
+					}
+					doing[task.ID] = true
+					die := id == "b" && !died && len(finished) > 5
+					mu.Unlock()
+					defer func() { mu.Lock(); delete(doing, task.ID); mu.Unlock() }()
+					if die {
+						died = true
+						go c.Close(context.Background())
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					select {
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					mu.Lock()
+					finished[task.ID]++
+					mu.Unlock()
+					return nil
+				})
+			}()
+		}
+		time.Sleep(5 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(finished) != 30 || len(s.bids("/app/work/tasks")) != 0 {
+			t.Errorf("%d tasks finished, left over: %v", len(finished), s.bids("/app/work/tasks"))
+		}
+		if left := s.bids("/app/work/parts"); len(left) > 1 { // the closed member's last one may stay
+			t.Errorf("elections left over: %v", left)
+		}
+		for id, n := range finished {
+			if n != 1 {
+				t.Errorf("%s was finished %d times", id, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"bellwether/internal/claim"
+	"bellwether/zk"
+)
+
+// Task is a piece of work.
+type Task struct {
+	ID   string
+	Data []byte
+	Path string // of its znode
+}
+
+// Work is a set of tasks that the members of a group do. Each task is meant
+// for one member, by who is there, and done under an election of its own as a
+// Partitioner's part; it is over when its znode is deleted, in one transaction with
+// the check that its doer still owns it. A task whose doer is lost is begun again by another.
+type Work struct {
+	c      *zk.Client
+	parent string
+	opt    PartitionerOptions
+}
+
+// NewWork prepares the tasks at parent. The client stays the caller's.
+func NewWork(c *zk.Client, parent string, o *PartitionerOptions) *Work {
+	w := &Work{c: c, parent: parent}
+	if o != nil {
+		w.opt = *o
+	}
+	if w.opt.Parallel <= 0 {
+		w.opt.Parallel = 1
+	}
+	return w
+}
+
+func (w *Work) tasks() string { return claim.Join(w.parent, "tasks") }
+
+// Submit adds a task. Its id makes it known again: one that is there already
+// gives zk.ErrNodeExists, and one whose answer was lost can be submitted again.
+func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
+	if id == "" || strings.Contains(id, "/") {
+		return fmt.Errorf("work %s: %q is not a name", w.parent, id)
+	}
+	if err := makeDirs(ctx, w.c, w.tasks(), w.opt.Election.ACL); err != nil {
+		return err
+	}
+	var opts []zk.CreateOption
+	if w.opt.Election.ACL != nil {
+		opts = append(opts, w.opt.Election.ACL)
+	}
+	_, _, err := w.c.Create(ctx, claim.Join(w.tasks(), id), data, opts...)
+	return err
+}
+
+// Run does tasks as a member, by its id, until the context ends. Do is called
+// with a task that this member owns; its context ends when it does not any more.
+// When do returns nil the task is over; it is begun again by another only where
+// this member loses it at that very moment. An error of do ends Run with it, and
+// leaves the task to others.
+func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, t Task, h *Handle) error) error {
+	k, err := OpenCache(ctx, w.c, w.tasks(), &CacheOptions{ChildrenOnly: true})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
+	s := &sharing{c: w.c, parent: w.parent, id: id, opt: w.opt, own: own, tidy: true, owners: map[string]*owner{}}
+	return s.run(ctx, func(ctx context.Context, parts chan<- []string) error { return w.follow(ctx, k, parts) })
+}
+
+// follow sends what tasks there are, all of them at once at first.
+func (w *Work) follow(ctx context.Context, k *Cache, to chan<- []string) error {
+	started := false
+	for e, err := range k.Events(ctx) {
+		if err != nil {
+			return err
+		}
+		if started = started || e.Type == CacheCurrent; !started || e.Type == NodeChanged {
+			continue
+		}
+		select {
+		case to <- k.Children(w.tasks()):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ctx.Err()
+}
+
+// do does one task and ends it. What is there is read now, since the task may
+// have been done by an owner before.
+func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Context, Task, *Handle) error) error {
+	path := claim.Join(w.tasks(), id)
+	data, _, err := w.c.Get(ctx, path)
+	if err == nil {
+		err = do(ctx, Task{ID: id, Data: data, Path: path}, h)
+	}
+	var lost *zk.LostError
+	for err == nil || errors.As(err, &lost) && h.Lost() == nil {
+		// Also where the task is meant for somebody else by now: it is done.
+		if _, err = h.Do(h.Context(), zk.DeleteOp(path, zk.AnyVersion)); err == nil {
+			return nil
+		}
+	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil // done
+	case errors.Is(err, ErrNotLeader), h.Lost() != nil:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
