@@ -167,7 +167,11 @@ func TestCommitCosts(t *testing.T) {
 				t.Errorf("decision %v", d)
 			}
 			got := s.eventCount() - before
-			t.Logf("plain %v, %d sites: %d events, %d requests", plain, n, got, s.asked()-asked)
+			requests := s.asked() - asked
+			t.Logf("plain %v, %d sites: %d events, %d requests", plain, n, got, requests)
+			if requests > 40*n {
+				t.Errorf("plain %v: %d requests", plain, requests)
+			}
 			if got > most || got < n {
 				t.Errorf("plain %v: %d events, want at most %d", plain, got, most)
 			}

@@ -31,6 +31,10 @@
 // What is held is a [Hold], of which the same is true as of a Handle; a
 // [TokenGate] stands before what a lock protects.
 //
+// A [Coordinator] and [Site]s commit a transaction together or not at all. A
+// [Barrier] holds back, a [DoubleBarrier] lets many begin and end together. A
+// [Queue] hands out items, a [WorkQueue] those that come back from the dead.
+//
 // The steps themselves are state machines in internal/claim; this package
 // drives them over a zk.Client: it reads clocks, carries out requests and waits.
 //
@@ -40,6 +44,12 @@
 // them. Election.mu guards which campaign is the present one, term.mu the state
 // machine and the handle; the first is never taken with the second held.
 // Neither is held across I/O.
+//
+// A transaction runs its machine on the caller's goroutine, with one for the
+// request under way, one for each watch and one for the call of the
+// application; all end before Commit or Join returns. Site.Serve has one for each
+// transaction. A queue's wait has one for each of its watches, two at most.
+// DoubleBarrier.mu is held by Enter and Leave throughout: it is one member.
 //
 // Read election.go first, then term.go and bidder.go, which locks share.
 package recipe

@@ -66,7 +66,7 @@ func TestQueueOrder(t *testing.T) {
 func TestQueueWakesFew(t *testing.T) {
 	const items = 20
 	for _, consumers := range []int{10, 100} {
-		for kind, most := range map[string]int{"taken": 3, "acknowledged": 4} {
+		for kind, most := range map[string]int{"taken": 2, "acknowledged": 4} {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				var mu sync.Mutex
 				var got []string
@@ -97,6 +97,9 @@ func TestQueueWakesFew(t *testing.T) {
 				mu.Unlock()
 				events := s.eventCount() - before
 				t.Logf("%s, %d consumers: %.1f events, %.1f requests an item", kind, consumers, float64(events)/items, float64(s.asked()-asked)/items)
+				if requests := s.asked() - asked; requests > 6*most*items {
+					t.Errorf("%s, %d consumers: %d requests for %d items", kind, consumers, requests, items)
+				}
 				if events > most*items {
 					t.Errorf("%s, %d consumers: %d events for %d items", kind, consumers, events, items)
 				}
