@@ -15,6 +15,10 @@
 //	create bid ▸ sync, list, look at own bid ▸ watch the nearest bid in the way ▸ its event ▸ sync, list, …
 //	                                         ▸ none in the way, session proven alive: lead ▸ publish at LEADER
 //
+// [Site] and [Coordinator] are the parts in one transaction of two phases, and
+// are driven in the same way; commit.go is what they have in common. They need
+// no lease: all they act on is a znode that is created once.
+//
 // What a client can prove about its session is a [Lease]; its deadline is
 // when a term ends, whatever else the Line knows.
 //
@@ -25,5 +29,6 @@
 // The package is pure: it knows no clock, socket, goroutine or randomness.
 // One goroutine at a time uses a Line. Package recipe drives it over a
 // client, the tests over a model of servers. Read line.go first, then
-// join.go, look.go, publish.go, leave.go in the order of a term.
+// join.go, look.go, publish.go, leave.go in the order of a term; of a
+// transaction site.go, coordinator.go, then commit.go.
 package claim
