@@ -130,6 +130,9 @@ func overview(w *texts, s *server.Server, clients string) string {
 	fmt.Fprintf(&b, "Latency min/avg/max: %.0f/%s/%.0f\n", st.LatencyMin, decimal(st.LatencyAverage), st.LatencyMax)
 	fmt.Fprintf(&b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", st.Received, st.Sent, st.Connections, st.Outstanding)
 	fmt.Fprintf(&b, "Zxid: %v\nMode: %s\nNode count: %d\n", st.Zxid, mode, st.Nodes)
+	if p := st.Proposals; p != nil {
+		fmt.Fprintf(&b, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)
+	}
 	return b.String()
 }
 
@@ -161,7 +164,23 @@ func conf(_ *texts, s *server.Server) string {
 	} {
 		fmt.Fprintf(&b, "%s=%v\n", l.key, l.value)
 	}
+	if !c.Standalone() {
+		member(&b, s)
+	}
 	return b.String()
+}
+
+// member is what conf adds in an ensemble: the limits, this server's ports,
+// and the membership, which ends without a line feed.
+func member(b *strings.Builder, s *server.Server) {
+	e := &s.Config().Ensemble
+	self, _ := e.Members.Server(e.ID)
+	var quorum, election []string
+	for _, a := range self.Addresses {
+		quorum, election = append(quorum, fmt.Sprint(a.QuorumPort)), append(election, fmt.Sprint(a.ElectionPort))
+	}
+	fmt.Fprintf(b, "initLimit=%d\nsyncLimit=%d\nelectionAlg=3\nelectionPort=%s\nquorumPort=%s\npeerType=%d\nmembership: \n%v",
+		e.InitLimit, e.SyncLimit, strings.Join(election, "|"), strings.Join(quorum, "|"), self.Role, e.Members)
 }
 
 func dirs(_ *texts, s *server.Server) string {
@@ -188,6 +207,9 @@ func mntr(w *texts, s *server.Server) string {
 		mode = "read-only"
 	}
 	fmt.Fprintf(&b, "zk_version\t%s\nzk_server_state\t%s\n", w.version, mode)
+	if st.Peer != "" {
+		fmt.Fprintf(&b, "zk_peer_state\t%s\n", st.Peer)
+	}
 	for _, m := range s.Metrics().Samples() {
 		if m.Integer {
 			fmt.Fprintf(&b, "zk_%s\t%.0f\n", m.Name, m.Value)

@@ -75,6 +75,7 @@ func TestNamesOutward(t *testing.T) {
 	r.Counter("snap_count").Add(3)
 	r.Gauge("avg_latency", func() float64 { return 0.25 })
 	r.Gauge("znode_count", func() float64 { return 5 })
+	r.Gauge("leader_uptime", math.NaN) // not now
 	r.Basic("fsynctime").Observe(2*Unit, 1)
 	r.Advanced("readlatency").Observe(7*Unit, 1)
 	var names []string

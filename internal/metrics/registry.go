@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ func (r *Registry) Counter(name string) *Counter {
 }
 
 // Gauge registers a figure that value is asked for each time; value must be
-// safe for any goroutine and must not take long.
+// safe for any goroutine and must not take long. While it is NaN it is left out.
 func (r *Registry) Gauge(name string, value func() float64) {
 	r.add(entry{name: name, gauge: value})
 }
@@ -106,8 +107,9 @@ func (r *Registry) Samples() []Sample {
 	for _, e := range r.list() {
 		switch {
 		case e.gauge != nil:
-			v := e.gauge()
-			gauges = append(gauges, Sample{e.name, v, !fractional(e.name)})
+			if v := e.gauge(); !math.IsNaN(v) {
+				gauges = append(gauges, Sample{e.name, v, !fractional(e.name)})
+			}
 		case e.counter != nil:
 			counters = append(counters, Sample{e.name, float64(e.counter.Value()), true})
 		default:
@@ -134,7 +136,9 @@ func (r *Registry) Collect(ch chan<- prometheus.Metric) {
 	for _, e := range r.list() {
 		switch {
 		case e.gauge != nil:
-			ch <- prometheus.MustNewConstMetric(e.desc, prometheus.GaugeValue, e.gauge())
+			if v := e.gauge(); !math.IsNaN(v) {
+				ch <- prometheus.MustNewConstMetric(e.desc, prometheus.GaugeValue, v)
+			}
 		case e.counter != nil:
 			ch <- prometheus.MustNewConstMetric(e.desc, prometheus.CounterValue, float64(e.counter.Value()))
 		default:

@@ -259,8 +259,17 @@ func (l *loop) tell(h replica.Happening) {
 		level = slog.LevelWarn
 	case tree.DigestMismatch:
 		level = slog.LevelError
+	case replica.Behind:
+		if c := l.conns[e.Conn]; c != nil {
+			log = log.With("client", c.addr)
+		}
+		level = slog.LevelWarn
 	case replica.TickLate, tree.DigestNotReached, tree.QuotaExceeded:
 		level = slog.LevelWarn
+	default:
+		if m := l.srv.member; m != nil {
+			level = m.stats.level(h)
+		}
 	}
 	log.Log(context.Background(), level, h.String())
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bellwether/internal/config"
 	"bellwether/internal/election"
 	"bellwether/internal/peer"
 	"bellwether/internal/replica"
@@ -26,6 +25,7 @@ type member struct {
 	keep int // transactions that are remembered to bring learners up to date
 	mind *replica.Member
 
+	stats *teamStats
 	mesh  *peer.Mesh
 	links *peer.Links
 
@@ -40,11 +40,12 @@ type member struct {
 }
 
 // newMember returns the member that a configuration asks for; nil: alone.
-func newMember(s *Server, c *config.Config) *member {
+func newMember(s *Server) *member {
+	c := s.config()
 	if c.Standalone() {
 		return nil
 	}
-	return &member{srv: s, keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{}}
+	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{}}
 }
 
 // loaded notes what was found on the disk.
@@ -84,11 +85,25 @@ func (m *member) close() {
 	if m.mesh == nil {
 		return
 	}
-	var done sync.WaitGroup
-	done.Go(m.links.CloseAll)
-	done.Go(m.mesh.Close)
-	done.Wait()
+	closed := make(chan struct{})
+	go func() {
+		m.mesh.Close()
+		close(closed)
+	}()
+	first := time.NewTimer(meshFirst)
+	defer first.Stop()
+	select {
+	case <-closed:
+	case <-first.C:
+	}
+	m.links.CloseAll()
+	<-closed
 }
+
+// meshFirst is how long the end of a leader's links waits for the end of its
+// election port: who looks for another leader is then refused there, and knows
+// that no vote is to be waited for.
+const meshFirst = 5 * time.Millisecond
 
 // handle takes the events of the connections to the inbox.
 func (m *member) handle(e peer.Event) {

@@ -97,7 +97,7 @@ func New(o Options) (*Server, error) {
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
 	s.tree.Store(s.newTree())
-	s.member = newMember(s, o.Config)
+	s.member = newMember(s)
 	s.lease.Store(replica.Never)
 	if s.member != nil {
 		s.lease.Store(-1)

@@ -16,7 +16,8 @@ import (
 
 // Status are the figures that an operator asks for first.
 type Status struct {
-	Mode     string // standalone
+	Mode     string // standalone, leader, follower, observer; looking where it has no leader
+	Peer     string // zk_peer_state; empty: it is alone
 	ReadOnly bool   // the log has no room: writes are refused
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
@@ -24,24 +25,43 @@ type Status struct {
 	Connections                            int
 	Outstanding                            int64
 	Zxid                                   wire.Zxid
-	Nodes                                  int64 // as ZooKeeper counts them
+	Nodes                                  int64          // as ZooKeeper counts them
+	Proposals                              *ProposalSizes // of a leader
 }
 
 // Status returns the figures now.
 func (s *Server) Status() Status {
 	f := s.stats.latency.Figures()
-	return Status{
+	o := Status{
 		Mode: "standalone", ReadOnly: s.readOnly.Load(),
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.crowd.len(), Outstanding: s.inProcess.Load(),
 		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes,
 	}
+	if st := s.Standing(); st != nil {
+		o.Mode, o.Peer = mode(st), peerState(st)
+	}
+	if s.member != nil && o.Mode == "leader" {
+		p := &s.member.stats.proposal
+		o.Proposals = &ProposalSizes{p.last.Load(), p.least(), p.most()}
+	}
+	return o
 }
 
-// Serving reports whether clients are served: the data is loaded, and the
-// server is not about to stop.
-func (s *Server) Serving() bool { return s.serving.Load() }
+// ProposalSizes are in bytes, -1 where there was none.
+type ProposalSizes struct{ Last, Min, Max int64 }
+
+// Serving reports whether clients are served: the data is loaded, there is a
+// leader, and the server is not about to stop.
+func (s *Server) Serving() bool {
+	if s.member != nil {
+		if st := s.Standing(); st == nil || !st.Serving {
+			return false
+		}
+	}
+	return s.serving.Load()
+}
 
 // Config is the configuration in force. It must not be changed.
 func (s *Server) Config() *config.Config { return s.config() }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"time"
 
 	"bellwether/internal/peer"
@@ -35,6 +34,7 @@ func (l *loop) heed(e replica.Event) {
 	case replica.Zab:
 		switch e := e.Event.(type) {
 		case zab.Received:
+			l.srv.member.stats.heard(e.Packet)
 			if e.Packet.Type == wire.PacketSnap {
 				l.team.snapLink = e.Link
 			}
@@ -63,6 +63,7 @@ func (l *loop) teamReady(rd *replica.Ready) {
 	for _, v := range rd.Votes {
 		m.mesh.Send(v.To, v.Notification)
 	}
+	m.stats.sent(rd.Send)
 	n := 0
 	for n < len(rd.Send) && !rd.Send[n].Snapshot {
 		m.send(rd.Send[n])
@@ -132,23 +133,13 @@ func (l *loop) publish() {
 		return
 	}
 	s.member.standing.Store(now)
+	s.member.stats.stands(before, now, s.clock())
 	if before == nil || before.Role != now.Role || before.Serving != now.Serving {
-		s.log.Info(fmt.Sprintf("Peer state changed: %v", describe(now)), "epoch", now.Epoch)
+		s.log.Info("Peer state changed: "+peerState(now), "epoch", now.Epoch)
 	}
 	if now.Serving {
 		s.firstServes.Do(func() { close(s.ready) })
 	}
-}
-
-// describe is a standing as ZooKeeper names it in zk_peer_state.
-func describe(st *replica.Standing) string {
-	switch {
-	case st.Role == wire.Looking:
-		return "looking"
-	case st.Serving:
-		return fmt.Sprintf("%v - broadcast", st.Role)
-	}
-	return fmt.Sprintf("%v - synchronization", st.Role)
 }
 
 // dismissHeld ends, at the end of the server, the connections that wait for a

@@ -59,6 +59,11 @@ func (m *lastMinMax) least() int64 {
 	return -1
 }
 
+// size takes one size.
+func (m *lastMinMax) size(n int64) {
+	m.note(&buffer{last: n, min: n, max: n})
+}
+
 // note takes the replies of one write.
 func (m *lastMinMax) note(b *buffer) {
 	m.last.Store(b.last)

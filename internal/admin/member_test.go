@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/server"
+	"bellwether/internal/store"
+)
+
+// freePort is a port that nobody listened on a moment ago.
+func freePort(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// A server of an ensemble says which part it has, in the words of ZooKeeper.
+func TestWordsOfAMember(t *testing.T) {
+	quorum, election := freePort(t), freePort(t)
+	line := fmt.Sprintf("server.5=127.0.0.1:%d:%d:participant", quorum, election)
+	m, err := ensemble.Parse(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Default()
+	c.Client = ensemble.HostPort{Host: "127.0.0.1"}
+	c.DataDir, c.DataLogDir = "data", "data"
+	c.FourLetterWords = []string{"*"}
+	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID, c.Ensemble.StandaloneEnabled = m, 5, true, false
+	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
+	s, err := server.New(server.Options{Config: c, FS: store.NewMem(1), Words: Words(version)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	<-s.Ready()
+	tail := fmt.Sprintf("serverId=5\ninitLimit=10\nsyncLimit=5\nelectionAlg=3\nelectionPort=%d\nquorumPort=%d\npeerType=0\nmembership: \n%s\nversion=0",
+		election, quorum, line)
+	if got := ask(t, s, "conf"); !strings.HasSuffix(got, tail) {
+		t.Errorf("conf:\n%s\nwant at its end\n%s", got, tail)
+	}
+	for word, want := range map[string]string{
+		"srvr": "Mode: leader\nNode count: 5\nProposal sizes last/min/max: -1/-1/-1\n",
+		"mntr": "zk_server_state\tleader\nzk_peer_state\tleading - broadcast\n",
+		"isro": "rw",
+	} {
+		if got := ask(t, s, word); !strings.Contains(got, want) {
+			t.Errorf("%s:\n%s\nwithout\n%s", word, got, want)
+		}
+	}
+	for _, want := range []string{"zk_quorum_size\t1\n", "zk_learners\t0\n", "zk_synced_followers\t0\n", "zk_synced_observers\t0\n",
+		"zk_synced_non_voting_followers\t0\n", "zk_pending_syncs\t0\n", "zk_leader_uptime\t", "zk_cnt_election_time\t1\n", "zk_looking_count\t1\n"} {
+		if got := ask(t, s, "mntr"); !strings.Contains(got, want) {
+			t.Errorf("mntr is without %q", want)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// A client takes its session up on another server; the older connection is
+// closed. A wrong password, and a session that was closed, are refused.
+func TestSessionMovesToAnotherServer(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	for _, from := range g.servers {
+		for _, to := range g.servers {
+			if from == to {
+				continue
+			}
+			c := from.connect()
+			s := c.session
+			d := to.dial()
+			d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: s.Session, Password: make([]byte, 16)})
+			if d.session.Session != 0 {
+				t.Fatal("a wrong password was accepted")
+			}
+			d = to.dial()
+			d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: s.Session, Password: s.Password, LastZxidSeen: to.Tree().LastZxid()})
+			if d.session.Session != s.Session {
+				t.Fatalf("from %d to %d: session %v, answered %v", from.id, to.id, s.Session, d.session.Session)
+			}
+			d.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 1}, &wire.PathResponse{})
+			c.closed()
+			d.must(wire.OpCloseSession, nil, nil)
+			d.closed()
+			again := from.dial()
+			again.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: s.Session, Password: s.Password})
+			if again.session.Session != 0 {
+				t.Fatal("a closed session was taken up")
+			}
+			g.equal()
+			if h := from.connect().call(wire.OpExists, &wire.PathWatchRequest{Path: "/e"}, nil); h.Err != wire.ErrNoNode {
+				t.Errorf("the ephemeral has outlived its session: %v", h.Err)
+			}
+		}
+	}
+}
+
+// A client that has seen more than a server has must try another.
+func TestClientAheadIsRefused(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	for _, m := range g.servers {
+		c := m.dial()
+		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16), LastZxidSeen: 1 << 40}))
+		c.closed()
+	}
+}
+
+// A session lives as long as its client pings, on the leader and on a
+// follower, and expires when it is silent.
+func TestPingsKeepSessionsAlive(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	var pinging, silent []*client
+	for _, m := range g.servers {
+		for i := range 2 {
+			c := m.dial()
+			c.handshake(wire.ConnectRequest{TimeoutMS: 1000, Password: make([]byte, 16)})
+			c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 3}, &wire.PathResponse{})
+			if i == 0 {
+				pinging = append(pinging, c)
+			} else {
+				silent = append(silent, c)
+			}
+		}
+	}
+	eventually(t, "the silent ones are closed", func() bool {
+		for _, c := range pinging {
+			if h := c.call(wire.OpPing, nil, nil); h.Xid != wire.XidPing || h.Err != wire.OK {
+				t.Fatalf("ping: %+v", h)
+			}
+		}
+		time.Sleep(20 * time.Millisecond) // the pace of a client
+		for _, c := range silent {
+			if _, ok := g.leader().Tree().Session(c.session.Session); ok {
+				return false
+			}
+		}
+		return true
+	})
+	for _, c := range silent {
+		c.closed()
+	}
+	for _, c := range pinging {
+		if _, ok := g.leader().Tree().Session(c.session.Session); !ok {
+			t.Errorf("session %v has expired", c.session.Session)
+		}
+		c.must(wire.OpSync, &wire.PathRequest{Path: "/"}, &wire.PathResponse{})
+	}
+	g.equal()
+}
+
+// What one client writes another sees after a sync, whichever their servers.
+func TestSyncSeesWhatWasWritten(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	var clients []*client
+	for _, m := range g.servers {
+		clients = append(clients, m.connect())
+	}
+	clients[0].create("/a", "")
+	for i := range 60 {
+		w, r := clients[i%3], clients[(i/3)%3]
+		want := string(rune('a' + i%26))
+		w.must(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte(want), Version: -1}, &wire.StatResponse{})
+		r.must(wire.OpSync, &wire.PathRequest{Path: "/"}, &wire.PathResponse{})
+		if got := r.data("/a"); got != want {
+			t.Fatalf("read %q, written was %q", got, want)
+		}
+	}
+}
+
+// A watch fires on whichever server it was left, before its client reads what
+// has changed.
+func TestWatchesOnEachServer(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	w := g.follower().connect()
+	w.create("/a", "")
+	g.equal()
+	var watchers []*client
+	for _, m := range g.servers {
+		c := m.connect()
+		c.must(wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true}, &wire.DataResponse{})
+		watchers = append(watchers, c)
+	}
+	w.must(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("x"), Version: -1}, &wire.StatResponse{})
+	for _, c := range watchers {
+		var e wire.WatcherEvent
+		if h := c.reply(&e); h.Xid != wire.XidEvent || e.Type != wire.EventNodeDataChanged || e.Path != "/a" {
+			t.Errorf("%+v %+v", h, e)
+		}
+		if got := c.data("/a"); got != "x" {
+			t.Errorf("read %q", got)
+		}
+	}
+}
+
+// Without a leader connections are accepted and wait; nothing is served.
+func TestClientsWaitForALeader(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	a, b := g.servers[0], g.servers[1]
+	g.start(a)
+	eventually(t, "it looks", func() bool { st := a.Standing(); return st != nil && st.Role == wire.Looking })
+	if a.Serving() || a.Status().Mode != "looking" || a.Status().Peer != "looking" {
+		t.Errorf("%+v", a.Status())
+	}
+	c := a.dial()
+	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 20_000, Password: make([]byte, 16)}))
+	brief := a.dial()
+	brief.handshakeFails(1000)
+	g.start(b)
+	if err := wire.Decode(c.frame(), &c.session); err != nil || c.session.Session == 0 {
+		t.Fatalf("%+v, %v", c.session, err)
+	}
+	c.create("/a", "")
+}
+
+// handshakeFails fails unless the server closes the connection instead of
+// giving it a session.
+func (c *client) handshakeFails(timeoutMS int32) {
+	c.t.Helper()
+	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: timeoutMS, Password: make([]byte, 16)}))
+	c.closed()
+}
+
+// A leader that is stopped leaves at once, its clients go on elsewhere.
+func TestStoppedLeaderIsReplaced(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	old := g.leader()
+	c := old.connect()
+	c.create("/a", "")
+	began := time.Now()
+	g.stopped(old)
+	l := g.settled()
+	t.Logf("another one led %v after the stop began", time.Since(began))
+	d := l.dial()
+	d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: c.session.Session, Password: c.session.Password})
+	if d.session.Session != c.session.Session {
+		t.Fatal("the session was lost")
+	}
+	d.data("/a")
+	for _, m := range g.servers {
+		if !m.down {
+			g.stopped(m)
+		}
+	}
+}
+
+// Five servers of which two observe: observers serve clients and have no vote.
+func TestObservers(t *testing.T) {
+	g := startTeam(t, 3, 2, false)
+	for _, m := range g.servers[3:] {
+		if !m.serves(wire.Observing) || m.Status().Mode != "observer" {
+			t.Errorf("server %d: %+v", m.id, m.Standing())
+		}
+		m.connect().create("/by"+m.Status().Mode+string(rune('0'+m.id)), "")
+	}
+	g.equal()
+	g.kill(g.leader())
+	g.settled()
+	g.servers[4].connect().create("/on", "")
+	g.equal()
+}
+
+// The figures say who leads and who follows.
+func TestEnsembleFigures(t *testing.T) {
+	g := startTeam(t, 3, 1, false)
+	g.servers[0].connect().create("/a", "")
+	g.equal()
+	l := g.leader()
+	eventually(t, "all learners are synchronised", func() bool { return l.figure("synced_followers") == 2 })
+	for name, want := range map[string]float64{"learners": 3, "synced_observers": 1, "quorum_size": 3, "pending_syncs": 0, "synced_non_voting_followers": 0, "looking_count": 1} {
+		if got := l.figure(name); got != want {
+			t.Errorf("%s of the leader: %v, want %v", name, got, want)
+		}
+	}
+	if st := l.Status(); st.Mode != "leader" || st.Peer != "leading - broadcast" || st.Proposals == nil || st.Proposals.Last <= 0 {
+		t.Errorf("%+v", st)
+	}
+	f := g.follower()
+	if st := f.Status(); st.Mode != "follower" || st.Peer != "following - broadcast" || st.Proposals != nil {
+		t.Errorf("%+v", st)
+	}
+	if got := f.figure("learners"); got != -1 {
+		t.Errorf("a follower has %v learners", got)
+	}
+	if e := f.Elections(); len(e) != 1 || e[0].Epoch != 1 {
+		t.Errorf("elections %v", e)
+	}
+	if n := len(l.Learners()); n != 3 || f.Learners() != nil {
+		t.Errorf("%d learners, %v", n, f.Learners())
+	}
+}
+
+// figure is a figure of mntr; -1 if it is not there.
+func (r *running) figure(name string) float64 {
+	for _, s := range r.Metrics().Samples() {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return -1
+}

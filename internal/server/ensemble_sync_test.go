@@ -1,0 +1,187 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bellwether/internal/config"
+	"bellwether/internal/store"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// pipeline creates n znodes below a path, sent at once.
+func (c *client) pipeline(path string, n int) {
+	c.t.Helper()
+	c.create(path, "")
+	var all []byte
+	for i := range n {
+		c.xid++
+		all = append(all, request(c.xid, wire.OpCreate, create(fmt.Sprintf("%s/%d", path, i), strings.Repeat("x", 50)))...)
+	}
+	c.write(all)
+	for range n {
+		if h := c.reply(&wire.PathResponse{}); h.Err != wire.OK {
+			c.t.Fatal(h)
+		}
+	}
+}
+
+// A server that was away gets what it lacks: from the leader's memory, from
+// its log, or all in a snapshot, as one whose disk was wiped does.
+func TestServerThatWasAwayJoins(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		wiped  bool
+		txns   int
+		factor float64
+		snaps  int64
+	}{
+		{"from memory", false, 20, 0.33, 0},
+		{"from the log", false, 3 * zab.KeepMin, 0.33, 0},
+		{"by a snapshot", false, 3 * zab.KeepMin, -1, 1},
+		{"wiped", true, 20, 0.33, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := newTeam(t, 3, 0, false)
+			g.change = func(c *config.Config) { c.Ensemble.SnapshotFactor = row.factor }
+			for _, m := range g.servers {
+				g.start(m)
+			}
+			l := g.settled()
+			l.connect().pipeline("/before", 20)
+			f := g.follower()
+			g.equal()
+			g.kill(f)
+			snaps := l.member.stats.snaps.Value()
+			l.connect().pipeline("/many", row.txns)
+			if row.wiped {
+				f.fs = store.NewMem(99)
+			}
+			g.start(f)
+			g.settled()
+			g.equal()
+			if n := l.member.stats.snaps.Value() - snaps; n != row.snaps {
+				t.Errorf("%d snapshots were sent", n)
+			}
+			c := f.connect()
+			c.create("/more", "")
+			c.data(fmt.Sprintf("/many/%d", row.txns-1))
+			g.kill(f) // what it got is on its disk
+			f.fs.(*store.Mem).Crash(store.LoseAll)
+			g.start(f)
+			g.settled()
+			g.equal()
+		})
+	}
+}
+
+// What a leader had logged and nobody else is cut off when it comes back, or
+// replaced by a snapshot if the others have gone on.
+func TestFormerLeaderIsTruncated(t *testing.T) {
+	for _, wentOn := range []bool{false, true} {
+		t.Run(fmt.Sprintf("went on=%v", wentOn), func(t *testing.T) { formerLeader(t, wentOn) })
+	}
+}
+
+func formerLeader(t *testing.T, wentOn bool) {
+	g := startTeam(t, 3, 0, true)
+	old := g.leader()
+	c := old.connect()
+	c.create("/a", "")
+	g.equal()
+	for _, m := range g.servers {
+		if m != old {
+			g.kill(m)
+		}
+	}
+	before := old.store.Synced()
+	c.write(request(99, wire.OpCreate, create("/lost", "")))
+	eventually(t, "the leader has logged it, or has given up", func() bool {
+		return old.store.Synced() > before || !old.serves(wire.Leading)
+	})
+	logged := old.store.Synced() > before
+	g.kill(old)
+	for _, m := range g.servers {
+		if m != old {
+			g.start(m)
+		}
+	}
+	l := g.settled()
+	if wentOn {
+		l.connect().create("/kept", "")
+	}
+	g.start(old)
+	g.settled()
+	g.equal()
+	c = old.connect()
+	c.data("/a")
+	if wentOn {
+		c.data("/kept")
+	}
+	if h := c.call(wire.OpExists, &wire.PathWatchRequest{Path: "/lost"}, &wire.StatResponse{}); h.Err != wire.ErrNoNode {
+		t.Errorf("/lost: %v; it was logged: %v", h.Err, logged)
+	}
+	if !logged {
+		t.Log("the leader gave up before it had logged anything")
+	}
+}
+
+// A follower whose disk is full leaves the ensemble, which goes on, and comes
+// back when there is space.
+func TestFollowerWithFullDisk(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	l, f := g.leader(), g.follower()
+	c := l.connect()
+	c.create("/a", "")
+	g.equal()
+	f.fs.(*store.Mem).SetSpace(0)
+	c.pipeline("/many", 200)
+	eventually(t, "it rests", func() bool { st := f.Standing(); return !st.Serving && st.Resting != "" })
+	c.create("/b", "")
+	if f.Status().Mode == "follower" || f.Serving() {
+		t.Errorf("it serves: %+v", f.Status())
+	}
+	f.fs.(*store.Mem).SetSpace(-1)
+	g.settled()
+	g.equal()
+	f.connect().data("/b")
+}
+
+// The same for a leader: another one is elected.
+func TestLeaderWithFullDisk(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	l := g.leader()
+	c := l.connect()
+	c.create("/a", "")
+	g.equal()
+	l.fs.(*store.Mem).SetSpace(0)
+	var all []byte
+	for i := range 200 {
+		all = append(all, request(int32(100+i), wire.OpCreate, create(fmt.Sprintf("/b%d", i), strings.Repeat("x", 100)))...)
+	}
+	c.write(all)
+	eventually(t, "another one leads", func() bool { n := g.leader(); return n != nil && n != l })
+	g.leader().connect().create("/c", "")
+	l.fs.(*store.Mem).SetSpace(-1)
+	g.settled()
+	g.equal()
+	l.connect().data("/c")
+}
+
+// A power failure of all servers loses nothing that was acknowledged.
+func TestPowerFailureOfAll(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	g.follower().connect().pipeline("/many", 100)
+	for _, m := range g.servers {
+		g.kill(m)
+		m.fs.(*store.Mem).Crash(store.LoseAll)
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	g.equal()
+	g.follower().connect().data("/many/99")
+}
