@@ -157,6 +157,11 @@ func (e *Election) heardLooking(h Heard) {
 		verdict = same
 	}
 	e.running.vote(e.now, h, verdict)
+	if _, known := e.votes[h.From]; verdict == worse && !known {
+		// It may have had a role when this server's vote came, and have
+		// answered with that: then it does not know the vote.
+		e.send(h.From, e.lookingMessage())
+	}
 	e.keep(h)
 	e.count()
 }

@@ -318,3 +318,20 @@ func TestLookTakesBackTheDecision(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestVoteForTheDeaf: a vote that came while its receiver had a role is
+// told again, once, when that begins to look with a worse one; else it would
+// wait for the next repetition.
+func TestVoteForTheDeaf(t *testing.T) {
+	e := alone(3, 3)
+	worse := Vote{2, 0, 0}
+	hear(e, 2, wire.Following, Vote{1, 0, 0}, 0)
+	for i, want := range []int{1, 0} {
+		e.Ready()
+		hear(e, 2, wire.Looking, worse, 1)
+		sent := e.Ready().Send
+		if len(sent) != want || want > 0 && (sent[0].To != 2 || sent[0].Notification.Leader != 3) {
+			t.Errorf("at message %d it said %+v", i+1, sent)
+		}
+	}
+}
