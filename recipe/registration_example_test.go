@@ -1,0 +1,174 @@
+package recipe_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math/rand/v2"
+
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+// A znode that says that this process is there, across sessions.
+func ExampleRegister() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	r, err := recipe.Register(ctx, c, "/app/workers/host-a", []byte("idle"), nil)
+	if err != nil {
+		log.Fatal(err) // a *recipe.OwnedError when somebody else is there
+	}
+	defer r.Close(ctx)
+	if err := r.Set(ctx, []byte("busy")); err != nil {
+		log.Print(err)
+	}
+	for s := r.Status(); !s.Final(); {
+		fmt.Println("it", s.Standing, "by session", s.Session)
+		if s, err = s.Next(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// Who is there, and each who comes or goes.
+func ExampleGroup() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	g := recipe.NewGroup(c, "/app/members", nil)
+	me, err := g.Join(ctx, "host-a", []byte("10.0.0.1:80"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer me.Close(ctx)
+	for members, err := range g.Watch(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(len(members), "are there")
+	}
+}
+
+// A subtree at hand, and what changes in it.
+func ExampleOpenCache() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	k, err := recipe.OpenCache(ctx, c, "/app/config", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer k.Close()
+	if n, ok := k.Get("/app/config/limit"); ok {
+		fmt.Printf("limit %s\n", n.Data)
+	}
+	for e, err := range k.Events(ctx) {
+		if err != nil {
+			log.Fatal(err) // a *zk.OverflowError: call Events again
+		}
+		fmt.Println(e.Type, e.Node.Path)
+	}
+}
+
+// A number that many add to.
+func ExampleCounter() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	n := recipe.NewCounter(c, "/app/orders", recipe.DecimalCounter, nil)
+	defer n.Close(ctx)
+	sum, err := n.Add(ctx, 1)
+	fmt.Println(sum, err)
+}
+
+// A value that is changed by what it was.
+func ExampleValue_Update() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	v := recipe.NewValue(c, "/app/names", nil, nil)
+	defer v.Close(ctx)
+	_, err := v.Update(ctx, func(old []byte) ([]byte, error) {
+		return append(old, " host-a"...), nil
+	})
+	fmt.Println(err)
+}
+
+// Numbers that nobody else gets, a thousand for each transaction.
+func ExampleIDs() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	ids, err := recipe.NewIDs(c, "/app/ids", 1000, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, err := ids.Next(ctx)
+	fmt.Println(id, err)
+}
+
+// A service that finds its instances, those that Curator registered too.
+func ExampleDiscovery() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	d := recipe.NewDiscovery(c, "/services", nil)
+	r, err := d.Register(ctx, recipe.Instance{Name: "web", Address: "10.0.0.1", Port: 8080})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close(ctx)
+	p, err := d.Provider(ctx, "web", rand.IntN)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	if i, ok := p.Pick(); ok {
+		fmt.Println(i.Address, i.Port)
+	}
+}
+
+// Parts that members share, each with one owner at most.
+func ExamplePartitioner() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	p, err := recipe.NewPartitioner(c, "/app/shards", "host-a", []string{"s0", "s1", "s2"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = p.Run(ctx, func(ctx context.Context, part string, h *recipe.Handle) error {
+		fmt.Println("owns", part, "with token", h.Token())
+		<-ctx.Done() // let go
+		return ctx.Err()
+	})
+	log.Print(err)
+}
+
+// Tasks that members do, each once.
+func ExampleWork() {
+	ctx := context.Background()
+	var c *zk.Client // of zk.Connect
+	w := recipe.NewWork(c, "/app/jobs", nil)
+	if err := w.Submit(ctx, "report-7", []byte("2026-11")); err != nil {
+		log.Fatal(err)
+	}
+	err := w.Run(ctx, "host-a", func(ctx context.Context, t recipe.Task, h *recipe.Handle) error {
+		fmt.Printf("doing %s: %s\n", t.ID, t.Data)
+		return nil // done: the task is deleted
+	})
+	log.Print(err)
+}
+
+// What the leader says goes for all, and each knows which leader said it.
+func ExamplePublishConfig() {
+	ctx := context.Background()
+	var c *zk.Client          // of zk.Connect
+	var e *recipe.Election    // of NewElection
+	h, err := e.Campaign(ctx) // the leader
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := recipe.PublishConfig(ctx, h, "/app/routes", []byte("v1"), nil); err != nil {
+		log.Print(err)
+	}
+	for now, err := range recipe.WatchConfig(ctx, c, "/app/routes") { // each member
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s by the leader of token %v\n", now.Data, now.Token)
+	}
+}
