@@ -18,8 +18,10 @@ const (
 	// linksMax bounds the learners that are connected at a time.
 	linksMax = 1024
 	// learnerRetry is the pause between two dials of a leader, which begins to
-	// listen only when it knows that it leads.
-	learnerRetry = 10 * time.Millisecond
+	// listen only when it knows that it leads: short at first, as that is a
+	// matter of a round trip where all goes well.
+	learnerRetryMin = time.Millisecond
+	learnerRetry    = 10 * time.Millisecond
 	// learnerDial bounds each of those dials: another one may do better.
 	learnerDial = time.Second
 	// resolveRetry is the pause where it is the name that is not known.
@@ -163,13 +165,13 @@ func (l *Links) Hang() {
 }
 
 func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
-	for ctx.Err() == nil {
+	for again := learnerRetryMin; ctx.Err() == nil; again = min(2*again, learnerRetry) {
 		err := l.try(ctx, leader)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		l.figures.DialFailures.Add(1)
-		wait := learnerRetry
+		wait := again
 		if !refused(err) && !timedOut(err) {
 			wait = resolveRetry
 			l.o.Log.Debug("the leader cannot be reached", "sid", leader, "err", err)
