@@ -212,6 +212,8 @@ func (r *Replica) syncDone(token uint64) {
 			}
 		}
 		r.proceed(c)
+		r.beginHeld(c)
+		r.proceed(c)
 	}
 }
 

@@ -49,8 +49,16 @@ func (r *Replica) input(in zab.Input) {
 		r.revalidate(in)
 	default:
 		for _, t := range in.Touched {
-			r.expiry.Touch(t.Session, r.now.Mono)
+			r.heardFrom(t)
 		}
+	}
+}
+
+// heardFrom: a session was heard from, whose timeout its server knows best: it
+// is agreed anew with each connection.
+func (r *Replica) heardFrom(t wire.TouchedSession) {
+	if r.expiry.Touch(t.Session, r.now.Mono) && t.TimeoutMS > 0 {
+		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
 	}
 }
 

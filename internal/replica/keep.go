@@ -1,6 +1,9 @@
 package replica
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
 
 // Client connections can outlive a change of leaders. While there is none a
 // server holds what its clients ask, for a third of their timeout at most.
@@ -28,17 +31,17 @@ func (r *Replica) keep(c *conn) bool {
 	case m.serving && !m.ours():
 		return false
 	case m.serving:
-		c.since = m.heard(r.now.Mono)
+		c.since = m.heard()
 	}
 	return true
 }
 
 // heard is when a leader was last heard, or was last certain to be one.
-func (m *member) heard(now int64) int64 {
+func (m *member) heard() int64 {
 	if m.learner != nil {
 		return m.learner.Heard()
 	}
-	return min(now, m.leader.Lease())
+	return m.leader.Heard()
 }
 
 // closeAll ends all connections with a session.
@@ -87,16 +90,17 @@ func (c *conn) inFlight() bool {
 func (r *Replica) askAgain(c *conn) {
 	if r.decides() {
 		r.keeps(c.session, r.opt.ServerID)
+	} else {
+		told := []wire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
+		r.member.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: r.member.touch})
 	}
+	syncing := false
 	for i := range c.waiting.len() {
 		q := *c.waiting.at(i)
 		q.zxid, q.token = 0, 0
-		switch {
-		case q.verdict != wire.OK:
-		case changes(q.Op):
-			r.write(c, q)
-		case q.Op == wire.OpSync:
-			q.token = r.sync(c)
+		if q.verdict == wire.OK {
+			r.begin(c, q, syncing)
+			syncing = syncing || q.token != 0
 		}
 	}
 	r.proceed(c)

@@ -72,8 +72,9 @@ type member struct {
 type effect struct {
 	txn         *wire.Txn
 	sync        uint64
+	confirmed   uint64 // touches
 	established *zab.Established
-	term        uint64 // in which the last two count
+	term        uint64 // in which the last three count
 }
 
 // join begins the life of a server of an ensemble: it looks for a leader.
@@ -218,6 +219,8 @@ func (r *Replica) nextMember() bool {
 	case e.term != m.term:
 	case e.established != nil:
 		r.serve(e.established)
+	case e.confirmed > 0:
+		r.confirmed(e.confirmed)
 	default:
 		r.syncDone(e.sync)
 	}

@@ -272,8 +272,12 @@ const (
 
 // awaits reports whether a transaction of its session answers a request. One
 // that was forwarded is the next of that session with its number: behind the
-// sync that attached it nothing older can come (attach.go).
+// sync that attached it nothing older can come (attach.go). The end of a
+// session that expires has a number too, 0, and answers nobody.
 func (q *Request) awaits(txn *wire.Txn) bool {
+	if txn.Type == wire.OpCloseSession && q.Op != txn.Type {
+		return false
+	}
 	return q.zxid == txn.Zxid || q.zxid == forwarded && q.Xid == txn.Cxid
 }
 

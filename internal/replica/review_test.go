@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"testing"
 
 	"bellwether/internal/zab"
@@ -110,5 +111,139 @@ func TestAMoveOutlivesItsServer(t *testing.T) {
 	h.run(100)
 	if h.exists("/late") {
 		t.Error("a write of the old connection happened behind one of the new connection")
+	}
+}
+
+// A ping is not answered once its session's end is proposed, nor between that
+// and its commit: an answered ping says that the session lives.
+func TestNoPingIsAnsweredForASessionThatEnds(t *testing.T) {
+	h, s := leaderFirst(t, false)
+	c, id := h.connect(s[1], 0)
+	h.stallDisks(s[0])
+	for range 1000 {
+		if h.run(10); s[0].r.Ending(c.session) {
+			break
+		}
+	}
+	if !s[0].r.Ending(c.session) {
+		t.Fatal("the session does not expire")
+	}
+	s[1].inbox = append(s[1].inbox, &Request{Conn: id, Xid: wire.XidPing, Op: wire.OpPing})
+	h.run(400)
+	if len(c.replies) > 0 {
+		t.Fatal("the ping was answered before the end of its session is committed")
+	}
+	h.release()
+	h.delay = func(to *server, e Event) bool { // all that is sent to the follower comes at once
+		z, ok := e.(Zab)
+		if ok {
+			_, ok = z.Event.(zab.Received)
+		}
+		return ok && to == s[1]
+	}
+	h.run(400)
+	h.release()
+	h.run(100)
+	if len(c.replies) > 0 || !c.closed {
+		t.Errorf("answers %+v, closed %v", c.replies, c.closed)
+	}
+}
+
+// Who was heard of in time is not expired by a Tick that came with it.
+func TestWhatArrivedBeforeATickCounts(t *testing.T) {
+	h, s := leaderFirst(t, false)
+	c, id := h.connect(s[1], 0)
+	h.run(s[0].r.Expiring()[0].Deadline - 150 - h.now.Mono)
+	h.delay = func(to *server, e Event) bool {
+		switch e := e.(type) {
+		case Tick:
+			return to == s[0]
+		case Zab:
+			_, packet := e.Event.(zab.Received)
+			return packet && to == s[0]
+		}
+		return false
+	}
+	s[1].inbox = append(s[1].inbox, &Request{Conn: id, Xid: wire.XidPing, Op: wire.OpPing})
+	h.run(200)
+	h.release()
+	h.run(1000)
+	if c.closed || s[0].r.Ending(c.session) {
+		t.Error("expired")
+	}
+}
+
+// The clients of all servers outlive the end of a term of which everything is
+// known, those of the leader too.
+func TestClientsOutliveTheEndOfACounter(t *testing.T) {
+	h := newHerd(t, 3, true)
+	for _, s := range h.servers {
+		s.r.member.opt.CounterMax = 4
+	}
+	h.run(1000)
+	var clients []*client
+	var conns []ConnID
+	for _, s := range h.servers {
+		c, id := h.connect(s, 0)
+		clients, conns = append(clients, c), append(conns, id)
+	}
+	for x := range int32(10) {
+		for i, s := range h.servers {
+			h.create(s, conns[i], x+1, fmt.Sprintf("/%d-%d", i, x))
+		}
+		h.run(20)
+	}
+	h.run(3000)
+	for i, c := range clients {
+		for _, o := range c.replies {
+			if o.Header.Err != wire.OK {
+				t.Errorf("client %d: %+v", i, o)
+			}
+		}
+		if c.closed || len(c.replies) != 10 {
+			t.Errorf("client %d: closed %v, %d answers, want 10", i, c.closed, len(c.replies))
+		}
+	}
+}
+
+// The end of a session, which comes without a number, answers nobody's write.
+func TestTheEndOfASessionAnswersNoWrite(t *testing.T) {
+	h, s := leaderFirst(t, false)
+	c, id := h.connect(s[1], 0)
+	h.delay = func(to *server, e Event) bool {
+		z, ok := e.(Zab)
+		if !ok || to != s[0] {
+			return false
+		}
+		r, ok := z.Event.(zab.Received)
+		return ok && h.links[r.Link] != nil && h.links[r.Link].from == s[1]
+	}
+	h.create(s[1], id, 0, "/n")
+	h.run(9000)
+	if !c.closed || len(c.replies) > 0 {
+		t.Errorf("closed %v, answers %+v", c.closed, c.replies)
+	}
+}
+
+// A session's timeout is what was agreed with its last connection, under the
+// next leader as well.
+func TestATimeoutOutlivesALeader(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	first, _ := h.connect(s[2], 0)
+	c := &client{at: s[1]} // the next leader is the other one
+	h.clients[9] = c
+	pw := first.session.Password()
+	s[1].inbox = append(s[1].inbox, Connect{Conn: 9, Session: first.session, Password: pw[:], TimeoutMS: 12_000})
+	h.run(100)
+	h.kill(s[0])
+	h.run(9000)
+	if h.leader() == s[1] {
+		t.Fatal("it leads")
+	}
+	if c.closed {
+		t.Error("a session of 12 s expired within 9 s")
+	}
+	if h.run(8000); !c.closed {
+		t.Error("the session does not expire")
 	}
 }

@@ -147,8 +147,8 @@ func (r *Replica) collect(rd zab.Ready) {
 	for _, a := range rd.Revalidated {
 		r.revalidated(a)
 	}
-	if rd.Confirmed > 0 {
-		r.confirmed(rd.Confirmed)
+	if p := m.pings.first(); p != nil && rd.Confirmed >= p.token {
+		m.effects.push(effect{confirmed: rd.Confirmed, term: m.term})
 	}
 	for _, h := range rd.Happenings {
 		r.happened(h)

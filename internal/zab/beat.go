@@ -44,7 +44,7 @@ func (l *Leader) heartbeat(hurry bool) {
 		p := &wire.QuorumPacket{Type: wire.PacketPing, Zxid: l.proposed}
 		if k.ours {
 			if lease {
-				k.confirmed = k.replies
+				k.confirm(l.log.applied)
 			}
 			p.Data = wire.Append(nil, &wire.PingInfo{Confirmed: k.confirmed})
 		}
@@ -69,6 +69,9 @@ func (l *Leader) pinged(k *link, p *wire.QuorumPacket) string {
 	k.answered = k.unanswered[0]
 	k.unanswered = slices.Delete(k.unanswered, 0, 1)
 	k.replies++
+	if k.ours {
+		k.read(l.log.last)
+	}
 	if len(touched.Sessions) > 0 {
 		l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Touched: touched.Sessions})
 	}
@@ -76,6 +79,31 @@ func (l *Leader) pinged(k *link, p *wire.QuorumPacket) string {
 		l.confirm()
 	}
 	return ""
+}
+
+// answers: the answers to pings up to number n had come when the log ended at
+// zxid. They are confirmed once that is committed, and the learner told: it
+// must hear of the end of a session before of a touch that came too late.
+type answers struct {
+	n    int64
+	zxid wire.Zxid
+}
+
+// read notes that a ping was answered when the log ended at z.
+func (k *link) read(z wire.Zxid) {
+	if n := len(k.unconfirmed); n > 0 && k.unconfirmed[n-1].zxid == z {
+		k.unconfirmed[n-1].n = k.replies
+		return
+	}
+	k.unconfirmed = append(k.unconfirmed, answers{k.replies, z})
+}
+
+// confirm takes in what came when the log ended at z or before.
+func (k *link) confirm(z wire.Zxid) {
+	for len(k.unconfirmed) > 0 && k.unconfirmed[0].zxid <= z {
+		k.confirmed = k.unconfirmed[0].n
+		k.unconfirmed = k.unconfirmed[1:]
+	}
 }
 
 // confirm finds the last round that a quorum has answered.
@@ -113,6 +141,15 @@ func (l *Leader) Lease() int64 {
 		return -1
 	}
 	return l.beat.confirmed.at + l.opt.LeaseMS
+}
+
+// Heard is when a quorum was last certain to be with this leader, also after
+// the term.
+func (l *Leader) Heard() int64 {
+	if l.quorum(func(id wire.ServerID) bool { return id == l.opt.ID }) {
+		return l.now
+	}
+	return l.beat.confirmed.at
 }
 
 // sync answers when everything proposed so far is committed, and a ping sent

@@ -44,7 +44,9 @@ type link struct {
 	pingedAt   int64
 	replies    int64 // answers to pings
 	confirmed  int64 // of these, those whose sessions were confirmed
-	odd        bool  // an unexpected packet was told of
+
+	unconfirmed []answers // oldest first
+	odd         bool      // an unexpected packet was told of
 }
 
 func (k *link) name() string {

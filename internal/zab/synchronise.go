@@ -116,6 +116,7 @@ func (l *Leader) adopt() {
 func (l *Leader) establish() {
 	discover, took, m := l.phaseBegan-l.began, l.now-l.phaseBegan, l.newMembers()
 	l.enter(serving)
+	l.beat.confirmed.at = l.now
 	l.ready.Commit = append(l.ready.Commit, l.log.take(l.log.last)...)
 	est := &Established{Epoch: l.epoch, Installed: l.log.fresh}
 	l.log.fresh = false
