@@ -35,6 +35,12 @@
 // [Barrier] holds back, a [DoubleBarrier] lets many begin and end together. A
 // [Queue] hands out items, a [WorkQueue] those that come back from the dead.
 //
+// A [Registration] keeps an ephemeral znode across sessions; the members of a
+// [Group] and the instances of a [Discovery] are such. A [Cache] is a copy of a subtree
+// that follows it. A [Value], a [Counter] and [IDs] change by compare and set. A
+// [Partitioner] and [Work] share parts and tasks among members, each under an
+// election of its own; [PublishConfig] is the word of a leader.
+//
 // The steps themselves are state machines in internal/claim; this package
 // drives them over a zk.Client: it reads clocks, carries out requests and waits.
 //
@@ -50,6 +56,11 @@
 // application; all end before Commit or Join returns. Site.Serve has one for each
 // transaction. A queue's wait has one for each of its watches, two at most.
 // DoubleBarrier.mu is held by Enter and Leave throughout: it is one member.
+//
+// A Registration runs one goroutine until Close, and so does a Cache, with
+// some more for its reads while those are under way; both have one mutex, not held
+// across I/O. Run of a Partitioner or of Work has one that follows the members, one the
+// tasks, and for each part one that leads; all end before it returns.
 //
 // Read election.go first, then term.go and bidder.go, which locks share.
 package recipe

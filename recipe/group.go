@@ -70,6 +70,9 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration
 		return nil, fmt.Errorf("group %s: %q cannot be a member's id", g.parent, id)
 	}
 	name := id
+	if data == nil {
+		data = []byte{} // Curator's GroupMember fails on a member without any
+	}
 	switch g.opt.Layout {
 	case PartyNames:
 		name, data = nonce()+partySuffix, []byte(id)

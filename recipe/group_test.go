@@ -113,6 +113,23 @@ func TestGroupWatchHasNoHerd(t *testing.T) {
 	})
 }
 
+// TestMemberWithoutDataHasEmptyData: Curator's GroupMember fails on null. Found
+// by interop's TestRegistryWithCurator.
+func TestMemberWithoutDataHasEmptyData(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		r, err := NewGroup(s.connect(zk.Options{}), crowd, nil).Join(t.Context(), "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close(t.Context())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if data := s.nodes[crowd+"/a"].data; data == nil {
+			t.Error("the data is null")
+		}
+	})
+}
+
 // TestGroupRefusesIDs that are no names.
 func TestGroupRefusesIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
