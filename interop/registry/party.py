@@ -1,0 +1,32 @@
+"""A member of kazoo's Party and of its ShallowParty.
+
+Run as `party.py SERVER PREFIX`; it says @seen when it sees the members of the
+test, which are called go, and ends once PREFIX/release exists.
+"""
+
+import sys
+import time
+
+from kazoo.client import KazooClient
+
+server, prefix = sys.argv[1:3]
+client = KazooClient(hosts=server, timeout=5.0)
+client.start(timeout=30)
+parties = [client.Party(prefix + "/party", "python"), client.ShallowParty(prefix + "/shallow", "python")]
+for party in parties:
+    party.join()
+
+
+def until(condition, what):
+    end = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit("not in time: " + what)
+        time.sleep(0.01)
+
+
+until(lambda: all(set(party) == {"go", "python"} for party in parties), "the members go and python")
+print("@seen", flush=True)
+until(lambda: client.exists(prefix + "/release"), "release")
+client.stop()
+client.close()
