@@ -214,7 +214,7 @@ func TestLockSeeds(t *testing.T) {
 }
 
 // TestLockChecksNotice breaks one rule at a time and expects some history to
-// show it, for each recipe.
+// show it, for each kind of recipe.
 func TestLockChecksNotice(t *testing.T) {
 	for name, b := range map[string]broken{
 		"the lease counts from the answer": {leaseByReply: true},
@@ -223,7 +223,7 @@ func TestLockChecksNotice(t *testing.T) {
 		"requests outlive their session":   {anySession: true},
 		"a lost create counts as failed":   {lostIsFailure: true},
 	} {
-		for _, x := range lockWorlds {
+		for _, x := range lockWorlds[:3] {
 			t.Run(name+", "+x.name, func(t *testing.T) {
 				for seed := range uint64(3000) {
 					w := seeded(seed, b)
