@@ -543,3 +543,26 @@ func TestWithoutALeaderConnectionsEnd(t *testing.T) {
 		t.Error("still open after 2.1 s of 6")
 	}
 }
+
+// A leader answers a sync when a quorum has confirmed that it is one; a write
+// asked for behind it on the same connection must not be applied before.
+func TestAWriteBehindASyncKeepsItsPlace(t *testing.T) {
+	h := newHerd(t, 3, false)
+	h.run(500)
+	for i, s := range h.servers {
+		c, id := h.connect(s, 0)
+		path := wire.Append(nil, &wire.PathRequest{Path: "/"})
+		s.inbox = append(s.inbox, &Request{Conn: id, Xid: 1, Op: wire.OpSync, Body: path})
+		h.create(s, id, 2, fmt.Sprintf("/s%d", i))
+		s.inbox = append(s.inbox, &Request{Conn: id, Xid: 3, Op: wire.OpSync, Body: path})
+		h.create(s, id, 4, fmt.Sprintf("/t%d", i))
+		h.run(500)
+		var got []int32
+		for _, o := range c.replies {
+			got = append(got, o.Header.Xid)
+		}
+		if !slices.Equal(got, []int32{1, 2, 3, 4}) {
+			t.Errorf("server %d answers %v", s.id, got)
+		}
+	}
+}

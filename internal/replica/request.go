@@ -23,16 +23,54 @@ func (r *Replica) request(q *Request) {
 		c.closing = q.Op == wire.OpCloseSession
 	case r.ending[c.session]:
 		q.verdict = wire.ErrSessionExpired
-	case changes(q.Op):
-		r.write(c, q)
-	case q.Op == wire.OpSync && r.member != nil:
-		q.token = r.sync(c)
+	default:
+		r.begin(c, q, c.syncing())
 	}
 	if !q.pending() && c.waiting.len() == 0 {
 		r.answerNow(c, q)
 		return
 	}
 	c.waiting.push(q)
+}
+
+// begin sets in motion what a request needs. A write behind a sync is held:
+// the leader answers a sync when a quorum has confirmed that it is one, and
+// the write could be applied before that, out of its connection's order.
+func (r *Replica) begin(c *conn, q *Request, syncing bool) {
+	switch {
+	case changes(q.Op) && syncing:
+		q.zxid = held
+		c.closing = q.Op == wire.OpCloseSession
+	case changes(q.Op):
+		r.write(c, q)
+	case q.Op == wire.OpSync && r.member != nil:
+		q.token = r.sync(c)
+	}
+}
+
+// syncing reports whether a sync of a connection is not answered yet.
+func (c *conn) syncing() bool {
+	for i := range c.waiting.len() {
+		if (*c.waiting.at(i)).token != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// beginHeld sets in motion the writes that no sync holds any more.
+func (r *Replica) beginHeld(c *conn) {
+	for i := range c.waiting.len() {
+		q := *c.waiting.at(i)
+		if q.token != 0 {
+			return
+		}
+		if q.zxid == held {
+			q.zxid = 0
+			r.begin(c, q, false)
+			r.member.unsettled = true
+		}
+	}
 }
 
 // changes reports whether a request is to become a transaction.
