@@ -247,3 +247,98 @@ func TestATimeoutOutlivesALeader(t *testing.T) {
 		t.Error("the session does not expire")
 	}
 }
+
+// A connection whose new session two leaders in a row have nearly given it
+// gets it from the third.
+func TestANewSessionOutlivesTwoLeaders(t *testing.T) {
+	h := newHerd(t, 5, false)
+	h.run(1000)
+	s := h.servers[0]
+	id := ConnID(7)
+	c := &client{at: s}
+	h.clients[id] = c
+	h.delay = func(to *server, e Event) bool { // while it serves it hears of no commit
+		z, ok := e.(Zab)
+		if !ok || to != s || !s.r.Standing().Serving {
+			return false
+		}
+		r, ok := z.Event.(zab.Received)
+		return ok && r.Packet.Type == wire.PacketCommit
+	}
+	s.inbox = append(s.inbox, Connect{Conn: id, Password: make([]byte, wire.PasswordLen), TimeoutMS: 20_000})
+	h.run(100)
+	h.kill(h.leader())
+	h.run(1000) // the session is in the history; it is asked for
+	h.delay, h.delayed = nil, nil
+	h.kill(h.leader())
+	h.run(2000)
+	if c.session == 0 || c.closed {
+		t.Errorf("session %v, closed %v", c.session, c.closed)
+	}
+}
+
+// A server that speaks as ZooKeeper does is told that a session moves to it
+// once the move is committed: else a next leader would not know of it.
+func TestAMoveIsToldOnceItIsCommitted(t *testing.T) {
+	h := newHerd(t, 3, true)
+	for _, s := range h.servers {
+		s.r.member.opt.Plain = s.id == 1
+	}
+	h.run(1000)
+	leader, plain := h.leader(), h.servers[0]
+	if leader == plain {
+		t.Fatal("the plain server leads")
+	}
+	old, _ := h.connect(h.servers[1], 0)
+	told := false
+	h.delay = func(to *server, e Event) bool {
+		if z, ok := e.(Zab); ok && to == plain {
+			r, ok := z.Event.(zab.Received)
+			told = told || ok && r.Packet.Type == wire.PacketRevalidate
+		}
+		_, synced := e.(Synced)
+		return synced && to != leader
+	}
+	again, _ := h.connect(plain, old.session)
+	if told {
+		t.Error("told before that is committed")
+	}
+	h.release()
+	h.run(300)
+	if again.session != old.session || !old.closed {
+		t.Errorf("session %v, want %v; the old connection is closed: %v", again.session, old.session, old.closed)
+	}
+}
+
+// A server whose log has no room takes no part in what an election decides
+// that had begun before; the others find another leader.
+func TestNoRoomWhileLooking(t *testing.T) {
+	h := newHerd(t, 3, false)
+	full := h.servers[2] // would be elected
+	full.inbox = append(full.inbox, LogFull{})
+	h.run(8000)
+	if st := full.r.Standing(); st.Role != wire.Looking || h.leader() == full {
+		t.Fatalf("it is %v", st.Role)
+	}
+	full.inbox = append(full.inbox, LogFree{})
+	h.run(2000)
+	if st := full.r.Standing(); !st.Serving {
+		t.Errorf("it does not serve: %+v", st)
+	}
+}
+
+// A leader whose log has no room leaves, and does not say that it leads.
+func TestNoRoomWhileLeading(t *testing.T) {
+	h, s := leaderFirst(t, false)
+	z, gen := s[0].r.member.log.Last(), s[0].r.member.generation
+	s[0].inbox = append(s[0].inbox, LogFull{z, gen}, Zab{zab.Refused{Zxid: z, Generation: gen, Why: "no space"}})
+	h.run(1000)
+	if h.leader() == s[0] {
+		t.Fatal("it leads")
+	}
+	s[0].inbox = append(s[0].inbox, LogFree{})
+	h.run(1000)
+	if st := s[0].r.Standing(); !st.Serving {
+		t.Errorf("it does not serve: %+v", st)
+	}
+}

@@ -27,7 +27,9 @@ func (r *Replica) electionReady() bool {
 	m := r.member
 	rd := m.election.Ready()
 	m.wakeElection = rd.Wake
-	m.ready.Votes = append(m.ready.Votes, rd.Send...)
+	if m.resting == "" { // else it is for nobody, and has no role to tell of
+		m.ready.Votes = append(m.ready.Votes, rd.Send...)
+	}
 	for _, h := range rd.Happenings {
 		r.happened(h)
 	}
@@ -43,6 +45,9 @@ func (r *Replica) electionReady() bool {
 // take enters the role of a decision.
 func (r *Replica) take(d election.Decision) {
 	m := r.member
+	if m.resting != "" {
+		return
+	}
 	m.role, m.decision = d.State, d
 	if d.State == wire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
@@ -147,7 +152,7 @@ func (r *Replica) collect(rd zab.Ready) {
 	for _, a := range rd.Revalidated {
 		r.revalidated(a)
 	}
-	if p := m.pings.first(); p != nil && rd.Confirmed >= p.token {
+	if p := m.pings.first(); p != nil && rd.Confirmed > 0 && rd.Confirmed >= p.token {
 		m.effects.push(effect{confirmed: rd.Confirmed, term: m.term})
 	}
 	for _, h := range rd.Happenings {

@@ -118,7 +118,8 @@ func (r *Replica) create(c *conn) {
 	if id == 0 {
 		id = r.newID()
 	} else if _, ok := r.tree.Session(id); ok {
-		c.ask.Session = id // a leader before this one has made it
+		pw := id.Password() // a leader before this one has made it
+		c.ask.Session, c.ask.Password = id, pw[:]
 		r.ask(c)
 		return
 	}

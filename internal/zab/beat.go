@@ -168,7 +168,7 @@ func (l *Leader) revalidated(e Revalidated) {
 		return
 	}
 	p := &wire.QuorumPacket{Type: wire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Answer)}
-	l.hold(waiting{link: e.Link, reply: p})
+	l.hold(waiting{link: e.Link, zxid: l.log.last, reply: p})
 }
 
 func (l *Leader) hold(w waiting) {
