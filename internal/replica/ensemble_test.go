@@ -56,7 +56,6 @@ type client struct {
 	at      *server
 	session wire.SessionID
 	replies []Output
-	events  []string
 	closed  bool
 }
 
