@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"bellwether/wire"
@@ -152,6 +153,23 @@ func (l *Loader) Close() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	l.close()
+}
+
+// CloseFuzzy is Close for a snapshot that a leader sends while transactions go
+// on. It holds effects of some that are still to come, nobody can say of
+// which: no digest is compared until Settled.
+func (l *Loader) CloseFuzzy() {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.t.digests.fuzzy, l.t.digests.want = true, wire.SnapshotDigest{Zxid: math.MaxInt64}
+}
+
+// Settled says that everything has been applied of which a snapshot can have
+// held effects.
+func (t *Tree) Settled() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.digests.fuzzy = false
 }
 
 func (l *Loader) close() {
