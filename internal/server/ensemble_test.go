@@ -126,8 +126,11 @@ func (g *team) stopped(m *teammate) {
 
 // serves reports whether a server serves, as this.
 func (m *teammate) serves(role wire.ServerState) bool {
+	if m.down {
+		return false
+	}
 	st := m.Standing()
-	return !m.down && st != nil && st.Serving && st.Role == role
+	return st != nil && st.Serving && st.Role == role
 }
 
 // leader is the one that leads; nil if there is none.
@@ -194,6 +197,9 @@ func (g *team) equal() {
 		return true
 	})
 	for _, m := range g.servers {
+		if m.down {
+			continue
+		}
 		if n, first := m.Tree().DigestMismatches(); n > 0 {
 			g.t.Errorf("server %d has %d digests that do not match, first %v", m.id, n, first)
 		}

@@ -139,7 +139,7 @@ func (m *member) readSnapshot(link peer.LinkID, p *wire.QuorumPacket, r *bufio.R
 	if err := store.DecodeStream(r, p.Zxid, loader); err != nil {
 		return err
 	}
-	loader.Close()
+	loader.CloseFuzzy()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.received[link] = t

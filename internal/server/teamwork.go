@@ -133,6 +133,11 @@ func (l *loop) publish() {
 		return
 	}
 	s.member.standing.Store(now)
+	if now.Serving {
+		// Whatever a snapshot held of transactions that came behind it was
+		// committed before its end was sent, so it came before UPTODATE.
+		s.Tree().Settled()
+	}
 	s.member.stats.stands(before, now, s.clock())
 	if before == nil || before.Role != now.Role || before.Serving != now.Serving {
 		s.log.Info("Peer state changed: "+peerState(now), "epoch", now.Epoch)

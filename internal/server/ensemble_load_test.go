@@ -1,0 +1,185 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// writer is a client that creates znodes one behind the other, on whichever
+// server takes it, and remembers which were acknowledged.
+type writer struct {
+	name    string
+	servers []string // addresses
+	stop    atomic.Bool
+	acked   []string
+	n       int
+	many    int // of /many/… that it sets in turn
+}
+
+func (w *writer) run() {
+	for i := 0; !w.stop.Load(); i++ {
+		w.attach(w.servers[i%len(w.servers)])
+	}
+}
+
+// attach works with one connection until it fails.
+func (w *writer) attach(address string) {
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		time.Sleep(time.Millisecond)
+		return
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(patience))
+	call := func(frame []byte) ([]byte, error) {
+		if _, err := nc.Write(frame); err != nil {
+			return nil, err
+		}
+		return wire.ReadFrame(nc, nil, 1<<20)
+	}
+	if b, err := call(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 3000, Password: make([]byte, 16)})); err != nil || len(b) == 0 {
+		return
+	}
+	for xid := int32(1); !w.stop.Load(); xid++ {
+		w.n++
+		path := fmt.Sprintf("/%s-%d", w.name, w.n)
+		b, err := call(request(xid, wire.OpCreate, create(path, path)))
+		if err != nil {
+			return
+		}
+		in := wire.Decoder(b)
+		var h wire.ReplyHeader
+		if h.Code(&in); h.Err != wire.OK || h.Xid != xid {
+			return
+		}
+		w.acked = append(w.acked, path)
+		if w.many > 0 { // and something changes that is there already
+			xid++
+			set := &wire.SetDataRequest{Path: fmt.Sprintf("/many/%d", (w.n*7919)%w.many), Data: []byte(path), Version: -1}
+			if _, err := call(request(xid, wire.OpSetData, set)); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// writeThrough has writers at work, until f has returned and each has got on
+// since then.
+func (g *team) writeThrough(many int, f func()) []string {
+	var addresses []string
+	for _, m := range g.servers {
+		addresses = append(addresses, m.Addr().String())
+	}
+	var writers []*writer
+	var done sync.WaitGroup
+	for i := range 4 {
+		w := &writer{name: fmt.Sprintf("w%d", i), many: many, servers: append(addresses[i%len(addresses):len(addresses):len(addresses)], addresses...)}
+		writers = append(writers, w)
+		done.Go(w.run)
+	}
+	f()
+	var acked []string
+	for _, w := range writers {
+		w.stop.Store(true)
+	}
+	done.Wait()
+	for _, w := range writers {
+		acked = append(acked, w.acked...)
+	}
+	return acked
+}
+
+// wrote waits until the leader has applied n transactions more.
+func (g *team) wrote(n int) {
+	g.t.Helper()
+	l := g.settled()
+	from := l.Tree().LastZxid()
+	eventually(g.t, "writes go on", func() bool {
+		now := g.leader()
+		return now != nil && (now.Tree().LastZxid() >= from+wire.Zxid(n) || now.Tree().LastZxid().Epoch() > from.Epoch())
+	})
+}
+
+// present fails unless all paths are there, on each server.
+func (g *team) present(paths []string) {
+	g.t.Helper()
+	g.equal()
+	for _, m := range g.servers {
+		c := m.connect()
+		for _, p := range paths {
+			if got := c.data(p); got != p {
+				g.t.Errorf("server %d: %s is %q", m.id, p, got)
+			}
+		}
+		c.must(wire.OpCloseSession, nil, nil)
+		if _, err := io.ReadAll(c.nc); err != nil {
+			g.t.Error(err)
+		}
+	}
+}
+
+// While clients write leaders are killed, power included, and come back.
+// Nothing that was acknowledged is lost, and all trees are equal.
+func TestAcknowledgedWritesOutliveLeaders(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	ports := freePorts(t, 3)
+	g.change = func(c *config.Config) { c.Client.Port = ports[c.Ensemble.ID-1] }
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	acked := g.writeThrough(0, func() {
+		for range 4 {
+			g.wrote(100)
+			l := g.leader()
+			g.kill(l)
+			l.fs.(*store.Mem).Crash(store.LoseAll)
+			g.wrote(100)
+			g.start(l)
+			g.settled()
+		}
+	})
+	if len(acked) < 400 {
+		t.Errorf("only %d writes were acknowledged", len(acked))
+	}
+	g.present(acked)
+}
+
+// A server gets a snapshot while clients write: what the stream holds already
+// and what comes behind it add up.
+func TestSnapshotUnderWrites(t *testing.T) {
+	g := newTeam(t, 3, 1, false)
+	ports := freePorts(t, 4)
+	g.change = func(c *config.Config) {
+		c.Client.Port = ports[c.Ensemble.ID-1]
+		c.Ensemble.SnapshotFactor = -1
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	l := g.settled()
+	l.connect().pipeline("/many", 5000)
+	acked := g.writeThrough(5000, func() {
+		for i := range 4 {
+			for _, m := range g.servers {
+				if !m.serves(wire.Leading) && i%2 == int(m.id)%2 {
+					g.kill(m)
+					m.fs = store.NewMem(uint64(i) + 70)
+					g.wrote(50)
+					g.start(m)
+					g.settled()
+				}
+			}
+		}
+	})
+	g.present(acked)
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"errors"
+	"testing"
+
+	"bellwether/internal/config"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// memberAlone is a server of an ensemble whose loop does not run, and its log
+// writer: a test plays the replica.
+func memberAlone(t *testing.T) (*Server, *logWriter) {
+	t.Helper()
+	g := newTeam(t, 3, 0, false)
+	c := testConfig()
+	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = g.members, 1, true
+	s, err := New(Options{Config: c, FS: store.NewMem(1), Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.load(); err != nil {
+		t.Fatal(err)
+	}
+	return s, &logWriter{srv: s, snaps: newSnapshots(s, 1, make(chan struct{}, 1))}
+}
+
+// logged is a transaction that creates a session.
+func logged(z wire.Zxid) *wire.Txn {
+	return &wire.Txn{TxnHeader: wire.TxnHeader{Session: wire.SessionID(z), Zxid: z, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1000}}
+}
+
+// told is what the log writer has answered since the last time.
+func (s *Server) told() (out []replica.Event) {
+	for _, e := range s.inbox.take(nil) {
+		out = append(out, e.event)
+	}
+	return out
+}
+
+// Duties are done and answered in their order; what only appends is answered
+// once.
+func TestDutiesInOrder(t *testing.T) {
+	s, w := memberAlone(t)
+	for _, d := range []replica.Duty{
+		{SaveAccepted: 1, Generation: 1},
+		{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 2},
+		{Append: []*wire.Txn{logged(1<<32 + 2)}, Sync: true, Generation: 2},
+		{Sync: true, SaveCurrent: 1, Generation: 2},
+		{Append: []*wire.Txn{logged(1<<32 + 3)}, Generation: 3},
+		{Truncate: &zab.Truncate{Zxid: 1<<32 + 2}, Generation: 4},
+		{Append: []*wire.Txn{logged(2<<32 + 1)}, Generation: 4},
+		{Truncate: &zab.Truncate{Zxid: 1<<32 + 1, Rebuild: true}, Rebuild: true, Generation: 5},
+	} {
+		s.journal.push(task{Duty: d}, 0)
+	}
+	w.write()
+	var rebuilt *replica.Rebuilt
+	got := s.told()
+	if r, ok := got[len(got)-1].(replica.Rebuilt); ok {
+		rebuilt, got = &r, got[:len(got)-1]
+	}
+	want := []replica.Event{
+		replica.Zab{Event: zab.Saved{Accepted: 1, Generation: 1}},
+		replica.Synced{Zxid: 1<<32 + 2, Generation: 2},
+		replica.Synced{Zxid: 1<<32 + 2, Generation: 2},
+		replica.Zab{Event: zab.Saved{Current: 1, Generation: 2}},
+		replica.Synced{Zxid: 1<<32 + 3, Generation: 3},
+		replica.Synced{Zxid: 2<<32 + 1, Generation: 4},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("told %v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("told %v, want %v", got[i], want[i])
+		}
+	}
+	if rebuilt == nil || rebuilt.Tree.LastZxid() != 1<<32+1 || s.archive.tree != rebuilt.Tree {
+		t.Errorf("rebuilt %v", rebuilt)
+	}
+	if z := s.store.LastZxid(); z != 1<<32+1 {
+		t.Errorf("the log ends at %v", z)
+	}
+}
+
+// After a refusal everything is void until the replica has heard of it.
+func TestRefusalVoidsWhatIsQueued(t *testing.T) {
+	s, w := memberAlone(t)
+	s.journal.push(task{Duty: replica.Duty{SaveAccepted: 1, Generation: 1}}, 0)
+	w.write()
+	s.told()
+	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Truncate: &zab.Truncate{Zxid: 7 << 32}, Generation: 2}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 2)}, Generation: 2}}, 0)
+	w.write()
+	s.journal.push(task{Duty: replica.Duty{SaveAccepted: 9, Generation: 3}}, 0)
+	w.write()
+	got := s.told()
+	if len(got) != 2 || got[0] != (replica.Synced{Zxid: 1<<32 + 1, Generation: 1}) {
+		t.Fatalf("told %v", got)
+	}
+	r, ok := got[1].(replica.Zab)
+	if e, is := r.Event.(zab.Refused); !ok || !is || e.Zxid != 1<<32+1 || e.Generation != 2 || e.Why == "" {
+		t.Errorf("told %+v", got[1])
+	}
+	s.journal.reopen()
+	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 2)}, Generation: 4}}, 0)
+	w.write()
+	if got := s.told(); len(got) != 1 || got[0] != (replica.Synced{Zxid: 1<<32 + 2, Generation: 4}) {
+		t.Errorf("told %v", got)
+	}
+	if e, err := s.store.Epochs(); err != nil || e.Accepted != 1 {
+		t.Errorf("epochs %+v, %v", e, err)
+	}
+}
+
+// A full disk is told twice: to the server, which leaves the quorum, and to
+// Zab. Then there is space.
+func TestFullDiskIsTold(t *testing.T) {
+	s, w := memberAlone(t)
+	fs := s.opt.FS.(*store.Mem)
+	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	w.write()
+	s.told()
+	fs.SetSpace(0)
+	s.journal.push(task{Duty: replica.Duty{SaveCurrent: 3, Generation: 1}}, 0)
+	w.write()
+	got := s.told()
+	if len(got) != 2 || got[0] != (replica.LogFull{Zxid: 1<<32 + 1, Generation: 1}) {
+		t.Fatalf("told %v", got)
+	}
+	w.probe()
+	if got := s.told(); len(got) != 0 {
+		t.Errorf("told %v", got)
+	}
+	fs.SetSpace(-1)
+	w.probe()
+	if got := s.told(); len(got) != 1 || got[0] != (replica.LogFree{}) {
+		t.Errorf("told %v", got)
+	}
+}
+
+// Any other failure ends the server: nothing is known about the disk then.
+func TestFailedSyncEndsAMember(t *testing.T) {
+	s, w := memberAlone(t)
+	s.opt.FS.(*store.Mem).Fail(store.OpSync, 1, errors.New("broken"))
+	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	w.write()
+	if got := s.told(); len(got) != 0 {
+		t.Errorf("told %v", got)
+	}
+	select {
+	case <-s.dead:
+	default:
+		t.Error("the server goes on")
+	}
+}
+
+// A server that may not begin a history joins one that there is, and gets its
+// first snapshot before its first log.
+func TestServerThatMayNotBeginJoins(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	fresh := g.servers[2]
+	for _, m := range g.servers[:2] {
+		g.start(m)
+	}
+	g.settled()
+	g.leader().connect().create("/a", "x")
+	g.change = func(c *config.Config) { c.Storage.AutocreateDB = false }
+	g.start(fresh)
+	g.settled()
+	g.equal()
+	fresh.connect().create("/b", "")
+	g.kill(fresh)
+	g.start(fresh)
+	g.settled()
+	g.equal()
+}
