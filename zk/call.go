@@ -42,6 +42,8 @@ type call struct {
 	// which places them exactly among the events.
 	watch  *Watch
 	stream *Stream
+	// assumes are watches to note then, of a Stream.Since.
+	assumes *wire.SetWatchesRequest
 	// removes is the kind of watches that a removeWatches is about.
 	removes wire.WatcherType
 	// cred is kept for later connections once it is accepted.

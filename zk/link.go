@@ -214,6 +214,9 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	if k.watch != nil && err == nil && !k.left {
 		c.watches.registerAnswered(k, h.Err)
 	}
+	if k.assumes != nil && err == nil && h.Err == wire.OK {
+		c.watches.assume(c, k.assumes)
+	}
 	added := k.stream != nil
 	if added {
 		l.adding--

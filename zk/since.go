@@ -78,11 +78,11 @@ func (s *Stream) Since(ctx context.Context, zxid wire.Zxid, data, children []str
 		r := &recheck{data: pathSet(b.Data), children: pathSet(b.Child)}
 		c.mu.Lock()
 		s.recheck = r
-		if s.local {
-			c.watches.assume(c, b)
-		}
 		c.mu.Unlock()
 		k := c.newCall(wire.OpSetWatches)
+		if s.local {
+			k.assumes = b
+		}
 		err := c.do(ctx, k, s.shown, b, nil)
 		c.mu.Lock()
 		s.recheck = nil
@@ -158,8 +158,8 @@ func pathSet(paths []string) map[string]bool {
 	return set
 }
 
-// assume notes one-shot watches that a request is about to set, so that they
-// are set again after a reconnect.
+// assume notes the one-shot watches that a request has set, so that they are
+// set again after a reconnect. Those that have fired by it do no harm.
 func (t *watches) assume(c *Client, b *wire.SetWatchesRequest) {
 	for kind, paths := range map[watchKind][]string{dataWatch: b.Data, childWatch: b.Child} {
 		for _, path := range paths {

@@ -113,7 +113,9 @@ func TestListenHearsOneShotWatches(t *testing.T) {
 		synctest.Wait()
 		waitFor(t, c, Connected)
 		time.Sleep(time.Second)
+		e.mu.Lock()
 		again := (*asked)[len(*asked)-1]
+		e.mu.Unlock()
 		if slices.Sort(again.Data); !slices.Equal(again.Data, []string{"/a/b", "/a/same"}) {
 			t.Errorf("set again: %v", again.Data)
 		}
