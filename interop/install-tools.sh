@@ -28,6 +28,8 @@ survey() {
     need /usr/lib/python3/dist-packages/kazoo/client.py python3-kazoo
     need /usr/include/zookeeper/zookeeper.h libzookeeper-mt-dev
     need /usr/include/stdio.h libc6-dev
+    need_command ip iproute2
+    need_command tc iproute2
     need_command gcc gcc
     need_command java default-jdk-headless
     need_command javac default-jdk-headless

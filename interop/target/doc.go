@@ -3,8 +3,8 @@
 // this repository. Every test runs its body over each of [Kinds], so a
 // difference between the two servers is a failing test.
 //
-// Main types: [Server] is one running server with its data directory, [Proxy]
-// a way to it that can be cut, [Script] a client program in another language.
+// Main types: [Server] is one running server with its data directory,
+// [Ensemble] several that elect a leader, [Proxy] a way to one that can be cut, [Script] a client program in another language.
 //
 // The package does not judge what a client prints, and it never installs
 // anything: a missing tool fails the test by name.

@@ -52,6 +52,9 @@ func (s *Server) writeConfig(extra map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		fmt.Fprintf(&text, "%s=%s\n", key, keys[key])
 	}
+	for _, line := range s.lines {
+		text.WriteString(line + "\n")
+	}
 	if err := os.MkdirAll(s.Data, 0o755); err != nil {
 		return err
 	}
@@ -66,6 +69,18 @@ func superDigest() string {
 
 // command returns the process to run, not yet started.
 func (s *Server) command() (*exec.Cmd, error) {
+	cmd, err := s.program()
+	if err != nil || len(s.place.Enter) == 0 {
+		return cmd, err
+	}
+	args := append(slices.Clone(s.place.Enter), cmd.Path)
+	entering := exec.Command(args[0], append(args[1:], cmd.Args[1:]...)...)
+	entering.Env = cmd.Env
+	return entering, nil
+}
+
+// program is the server's own command line.
+func (s *Server) program() (*exec.Cmd, error) {
 	switch s.Kind {
 	case Apache:
 		java, err := exec.LookPath("java")
@@ -103,9 +118,10 @@ func childAttr() *syscall.SysProcAttr {
 
 // built is the one build of the binary that a test process makes.
 var built struct {
-	once sync.Once
-	dir  string
-	err  error
+	once    sync.Once
+	dir     string
+	err     error
+	foreign bool // it is not this process's to delete
 }
 
 // Binary builds cmd/bellwether, once for each test process, and returns its
@@ -115,9 +131,15 @@ func Binary() (string, error) {
 	return filepath.Join(built.dir, "bellwether"), built.err
 }
 
+// UseBinary makes Binary return this path, of a build by the process that
+// started this one.
+func UseBinary(path string) {
+	built.once.Do(func() { built.dir, built.foreign = filepath.Dir(path), true })
+}
+
 // RemoveBinary deletes what Binary built; a TestMain calls it last.
 func RemoveBinary() error {
-	if built.dir == "" {
+	if built.dir == "" || built.foreign {
 		return nil
 	}
 	return os.RemoveAll(built.dir)

@@ -61,6 +61,8 @@ type Server struct {
 	dir    string // zoo.cfg and the log
 	jvm    []string
 	reapMS int
+	place  Place    // of a server of an ensemble
+	lines  []string // of zoo.cfg behind the keys: the members
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the process has ended
 }
@@ -172,6 +174,19 @@ func (s *Server) configPath() string { return filepath.Join(s.dir, "zoo.cfg") }
 
 // launch runs the process and waits until it serves.
 func (s *Server) launch() error {
+	if err := s.Begin(); err != nil {
+		return err
+	}
+	if err := s.awaitServing(); err != nil {
+		s.Kill()
+		return fmt.Errorf("%s server: %w; its log ends:\n%s", s.Kind, err, s.Log())
+	}
+	return nil
+}
+
+// Begin runs the process and does not wait until it serves, which a server of
+// an ensemble does only with others.
+func (s *Server) Begin() error {
 	cmd, err := s.command()
 	if err != nil {
 		return err
@@ -192,10 +207,6 @@ func (s *Server) launch() error {
 		_ = cmd.Wait() // how it ended does not matter here, that it ended does
 		close(done)
 	}()
-	if err := s.awaitServing(); err != nil {
-		s.Kill()
-		return fmt.Errorf("%s server: %w; its log ends:\n%s", s.Kind, err, s.Log())
-	}
 	return nil
 }
 
@@ -206,7 +217,7 @@ func (s *Server) awaitServing() error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if text, err := Word(s.Addr, "srvr"); err == nil && strings.HasPrefix(text, "Zookeeper version:") {
+		if text, err := s.Word("srvr"); err == nil && strings.HasPrefix(text, "Zookeeper version:") {
 			return nil
 		}
 		select {
@@ -221,7 +232,15 @@ func (s *Server) awaitServing() error {
 
 // Word sends a four-letter word and returns the answer.
 func Word(addr, word string) (string, error) {
-	conn, err := net.DialTimeout("tcp", addr, wordTimeout)
+	return (&Server{Addr: addr}).Word(word)
+}
+
+// Word sends a four-letter word from where the server runs and returns the
+// answer.
+func (s *Server) Word(word string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), wordTimeout)
+	defer cancel()
+	conn, err := s.place.dial(ctx, "tcp", s.Addr)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,123 @@
+package blackbox
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"bellwether/wire"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// regIn is one operation on a znode as a register with versions.
+type regIn struct {
+	key     int
+	set     bool
+	value   string
+	version int32 // of a set: expected, -1 any
+}
+
+type regOut struct {
+	unknown bool // the answer was lost: carried out some time, or never
+	bad     bool // the version was not the expected one
+	value   string
+	version int32
+}
+
+type regState struct {
+	value   string
+	version int32
+}
+
+// register is what one znode may answer.
+var register = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		byKey := map[int][]porcupine.Operation{}
+		for _, op := range history {
+			key := op.Input.(regIn).key
+			byKey[key] = append(byKey[key], op)
+		}
+		var out [][]porcupine.Operation
+		for _, ops := range byKey {
+			out = append(out, ops)
+		}
+		return out
+	},
+	Init: func() any { return regState{} },
+	Step: func(state, input, output any) (bool, any) {
+		s, in, out := state.(regState), input.(regIn), output.(regOut)
+		switch {
+		case !in.set:
+			return out == regOut{value: s.value, version: s.version}, s
+		case in.version != -1 && in.version != s.version:
+			return out.bad || out.unknown, s
+		}
+		s = regState{in.value, s.version + 1}
+		return out.unknown || out == regOut{version: s.version}, s
+	},
+	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
+}
+
+// checkTimeout bounds the search for an order of the history.
+const checkTimeout = 20 * time.Second
+
+// linearizable checks the history of all registers.
+func linearizable(history []porcupine.Operation) error {
+	if r := porcupine.CheckOperationsTimeout(register, history, checkTimeout); r != porcupine.Ok {
+		return fmt.Errorf("the history of %d operations is not linearizable: %v", len(history), r)
+	}
+	return nil
+}
+
+// fact is that a register's version was written by a transaction.
+type fact struct {
+	zxid    wire.Zxid
+	version int32
+}
+
+// facts are all that is known of the registers.
+type facts map[int][]fact
+
+func (f facts) add(key int, stat wire.Stat) {
+	f[key] = append(f[key], fact{stat.Mzxid, stat.Version})
+}
+
+func (f facts) sort() {
+	for _, list := range f {
+		slices.SortFunc(list, func(a, b fact) int { return cmp.Compare(a.zxid, b.zxid) })
+	}
+}
+
+// after is the version that a register has in a history that reaches to zxid.
+func (f facts) after(key int, zxid wire.Zxid) int32 {
+	i, _ := slices.BinarySearchFunc(f[key], zxid, func(a fact, z wire.Zxid) int { return cmp.Compare(a.zxid, z+1) })
+	if i == 0 {
+		return 0
+	}
+	return f[key][i-1].version
+}
+
+// glimpse is what a session saw, one after the other.
+type glimpse struct {
+	session wire.SessionID
+	key     int
+	stat    wire.Stat
+	own     bool // the answer to a write of its own
+}
+
+// backwards finds a session that saw an older state than before: a register
+// below what the transactions it knew of had made of it.
+func (f facts) backwards(seen []glimpse) error {
+	newest := map[wire.SessionID]wire.Zxid{}
+	for _, g := range seen {
+		known := newest[g.session]
+		if want := f.after(g.key, known); g.stat.Version < want {
+			return fmt.Errorf("session %#x saw version %d of register %d after %v, which has version %d of it",
+				int64(g.session), g.stat.Version, g.key, known, want)
+		}
+		newest[g.session] = max(known, g.stat.Mzxid)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package blackbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/zk"
+
+	"github.com/anishathalye/porcupine"
+)
+
+const (
+	registers = 4 // znodes that are written and read
+	kept      = "/kept"
+	// forever is when an operation returns whose answer was lost.
+	forever = int64(1) << 62
+	// pause is the longest time between two operations of one client.
+	pause = 8 * time.Millisecond
+	// patience bounds every wait of a scene.
+	patience = 30 * time.Second
+)
+
+// load is clients that work through different servers, and what they were told.
+type load struct {
+	t     testing.TB
+	began time.Time
+	group sync.WaitGroup
+	stop  chan struct{}
+
+	mu      sync.Mutex
+	clients []*worker
+	history []porcupine.Operation
+	kept    map[string]string // created, and said so
+	unsure  map[string]string // created, the answer was lost
+	facts   facts
+	writes  int // acknowledged, of all
+}
+
+// worker is one client.
+type worker struct {
+	*load
+	id   int
+	c    *zk.Client
+	rng  *rand.Rand
+	last [registers]int32 // version seen, for conditional sets
+
+	writes int // acknowledged
+	reads  int
+	seen   []glimpse
+}
+
+// newLoad prepares the znodes through c, which stays the caller's.
+func newLoad(t testing.TB, c *zk.Client) *load {
+	t.Helper()
+	l := &load{t: t, began: time.Now(), stop: make(chan struct{}), kept: map[string]string{}, unsure: map[string]string{}, facts: facts{}}
+	paths := []string{kept}
+	for key := range registers {
+		paths = append(paths, regPath(key))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, path := range paths {
+		if _, _, err := c.Create(ctx, path, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func regPath(key int) string { return fmt.Sprintf("/r%d", key) }
+
+// add starts a client of the load.
+func (l *load) add(c *zk.Client) *worker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := &worker{load: l, id: len(l.clients), c: c, rng: rand.New(rand.NewPCG(1, uint64(len(l.clients))))}
+	l.clients = append(l.clients, w)
+	l.group.Go(w.run)
+	return w
+}
+
+// end stops all clients; each finishes what it is about.
+func (l *load) end() {
+	close(l.stop)
+	l.group.Wait()
+}
+
+// run works until the load ends. Calls wait while there is no server; a scene
+// whose servers never come back is ended by cancelling.
+func (w *worker) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(w.t.Context(), cancel)()
+	for i := 0; ; i++ {
+		select {
+		case <-w.stop:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(w.rng.Int64N(int64(pause)))):
+		}
+		value := fmt.Sprintf("%d.%d", w.id, i)
+		switch key := w.rng.IntN(registers); w.rng.IntN(8) {
+		case 0, 1, 2:
+			w.set(ctx, regIn{key: key, set: true, value: value, version: -1})
+		case 3:
+			w.set(ctx, regIn{key: key, set: true, value: value, version: w.last[key]})
+		case 4:
+			w.keep(ctx, value)
+		case 5:
+			w.get(ctx, key)
+		default:
+			w.syncedGet(ctx, key)
+		}
+	}
+}
+
+func (w *worker) now() int64 { return int64(time.Since(w.began)) }
+
+// record keeps one operation for porcupine.
+func (w *worker) record(in regIn, out regOut, call int64) {
+	back := w.now()
+	if out.unknown {
+		back = forever
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history = append(w.history, porcupine.Operation{ClientId: w.id, Input: in, Output: out, Call: call, Return: back})
+	if in.set && !out.unknown && !out.bad {
+		w.writes++
+		w.load.writes++
+	}
+}
+
+// saw keeps what a session was shown.
+func (w *worker) saw(g glimpse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last[g.key] = g.stat.Version
+	w.seen = append(w.seen, g)
+	w.facts.add(g.key, g.stat)
+}
+
+// set writes a register.
+func (w *worker) set(ctx context.Context, in regIn) {
+	call, session := w.now(), w.c.Session().ID
+	stat, err := w.c.Set(ctx, regPath(in.key), []byte(in.value), in.version)
+	lost := (*zk.LostError)(nil)
+	switch {
+	case err == nil:
+		w.record(in, regOut{version: stat.Version}, call)
+		if session == w.c.Session().ID {
+			w.saw(glimpse{session: session, key: in.key, stat: stat, own: true})
+		}
+	case errors.Is(err, zk.ErrBadVersion) && in.version != -1:
+		w.record(in, regOut{bad: true}, call)
+	case errors.As(err, &lost):
+		w.record(in, regOut{unknown: true}, call)
+	default:
+		w.unexpected(ctx, err)
+	}
+}
+
+// keep creates a znode that must be there in the end, once that was said.
+func (w *worker) keep(ctx context.Context, value string) {
+	path := kept + "/" + value
+	_, _, err := w.c.Create(ctx, path, []byte(value))
+	lost := (*zk.LostError)(nil)
+	if err != nil && !errors.As(err, &lost) {
+		w.unexpected(ctx, err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.unsure[path] = value
+		return
+	}
+	w.kept[path] = value
+	w.writes++
+	w.load.writes++
+}
+
+// get reads a register as the server has it, which may be older than what
+// others wrote, but not than what this session knows.
+func (w *worker) get(ctx context.Context, key int) (value string, version int32, ok bool) {
+	session := w.c.Session().ID
+	data, stat, err := w.c.Get(ctx, regPath(key))
+	if err != nil {
+		w.unexpected(ctx, err)
+		return "", 0, false
+	}
+	if session == w.c.Session().ID {
+		w.saw(glimpse{session: session, key: key, stat: stat})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reads++
+	return string(data), stat.Version, true
+}
+
+// syncedGet reads a register as it is now. What happens while the connection
+// changes is left out: the read may then be another server's.
+func (w *worker) syncedGet(ctx context.Context, key int) {
+	call, before := w.now(), w.c.State()
+	if err := w.c.Sync(ctx, regPath(key)); err != nil {
+		w.unexpected(ctx, err)
+		return
+	}
+	value, version, ok := w.get(ctx, key)
+	after := w.c.State()
+	if !ok || after.State != before.State || after.Server != before.Server || !after.Since.Equal(before.Since) {
+		return
+	}
+	w.record(regIn{key: key}, regOut{value: value, version: version}, call)
+}
+
+// unexpected are errors that say that a request was not carried out: those of
+// lost connections and of the scene's end are no fault.
+func (w *worker) unexpected(ctx context.Context, err error) {
+	if ctx.Err() != nil || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrNotReadOnly) {
+		return
+	}
+	w.t.Errorf("client %d: %v", w.id, err)
+}
+
+// acknowledged is how many writes each client was told of.
+func (l *load) acknowledged() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []int
+	for _, w := range l.clients {
+		all = append(all, w.writes)
+	}
+	return all
+}
+
+// awaitWrites waits until each of these clients, all if none is named, has had
+// n more writes acknowledged.
+func (l *load) awaitWrites(n int, clients ...*worker) {
+	l.t.Helper()
+	if clients == nil {
+		clients = l.clients
+	}
+	before := l.acknowledged()
+	for end := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		now, slow := l.acknowledged(), -1
+		for _, w := range clients {
+			if now[w.id] < before[w.id]+n {
+				slow = w.id
+			}
+		}
+		if slow < 0 {
+			return
+		}
+		if time.Now().After(end) {
+			l.t.Fatalf("client %d, %+v, had %d writes acknowledged in %v, want %d",
+				slow, l.clients[slow].c.State(), now[slow]-before[slow], patience, n)
+		}
+	}
+}

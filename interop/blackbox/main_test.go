@@ -1,0 +1,61 @@
+package blackbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"bellwether/interop/target"
+)
+
+// insideEnv is set for the process inside the namespaces: the path of the
+// server's binary, which is built outside, where the network is.
+const insideEnv = "BLACKBOX_BINARY"
+
+// noHosts is why hosts cannot be made here; every test fails by it.
+var noHosts error
+
+// atOnce bounds how many scenes run at the same time.
+var atOnce = make(chan struct{}, 2)
+
+func TestMain(m *testing.M) {
+	if binary := os.Getenv(insideEnv); binary != "" {
+		target.UseBinary(binary)
+		noHosts = prepareHosts()
+		os.Exit(m.Run())
+	}
+	os.Exit(outside(m))
+}
+
+// outside runs this program again inside namespaces of its own. Where that is
+// not possible the tests run here, and fail.
+func outside(m *testing.M) int {
+	binary, err := target.Binary()
+	defer target.RemoveBinary()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if out, err := exec.Command("unshare", "-Urnm", "true").CombinedOutput(); err != nil {
+		noHosts = fmt.Errorf("no user, network and mount namespaces here (unshare -Urnm): %w: %s", err, out)
+		return m.Run()
+	}
+	runtime.LockOSThread() // the other process dies with this thread
+	cmd := exec.Command("unshare", append([]string{"-Urnm", os.Args[0]}, os.Args[1:]...)...)
+	cmd.Env = append(os.Environ(), insideEnv+"="+binary)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	err = cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}

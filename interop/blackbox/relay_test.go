@@ -1,0 +1,159 @@
+package blackbox
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"bellwether/interop/target"
+)
+
+// relay passes connections on and delivers every byte a while later.
+type relay struct {
+	listener net.Listener
+	from     *host
+	to       string
+	delay    time.Duration
+	group    sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[net.Conn]struct{}
+}
+
+// chunk is what was read at once and when it is due.
+type chunk struct {
+	data []byte
+	due  time.Time
+}
+
+// chunksMax bounds what a relay holds for one direction; then it reads no more,
+// as a full pipe does.
+const chunksMax = 1024
+
+// relayBetween lets each server call the others through a relay on host r.
+func (w *network) relayBetween(places []target.Place, r *host, delay time.Duration) {
+	w.t.Helper()
+	calls := map[int][2]string{}
+	for i, p := range places {
+		quorum, err := w.relay(r, p.Host+":2888", delay)
+		w.must(err)
+		election, err := w.relay(r, p.Host+":3888", delay)
+		w.must(err)
+		calls[i+1] = [2]string{quorum, election}
+	}
+	for i := range places {
+		places[i].Calls = map[int][2]string{}
+		for id, addr := range calls {
+			if id != i+1 {
+				places[i].Calls[id] = addr
+			}
+		}
+	}
+}
+
+// relay starts a relay on a host, which ends with the test, and returns its
+// address.
+func (w *network) relay(on *host, to string, delay time.Duration) (string, error) {
+	l, err := on.listen("0")
+	if err != nil {
+		return "", err
+	}
+	r := &relay{listener: l, from: on, to: to, delay: delay, conns: map[net.Conn]struct{}{}}
+	r.group.Go(r.accept)
+	w.t.Cleanup(r.close)
+	return l.Addr().String(), nil
+}
+
+func (r *relay) close() {
+	_ = r.listener.Close()
+	r.mu.Lock()
+	r.closed = true
+	for c := range r.conns {
+		_ = c.Close()
+	}
+	r.mu.Unlock()
+	r.group.Wait()
+}
+
+func (r *relay) accept() {
+	for {
+		in, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.group.Go(func() { r.serve(in) })
+	}
+}
+
+func (r *relay) serve(in net.Conn) {
+	defer in.Close()
+	out, err := r.connect()
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	if !r.hold(in, out) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { r.pass(in, out) })
+	both.Go(func() { r.pass(out, in) })
+	both.Wait()
+	r.mu.Lock()
+	delete(r.conns, in)
+	delete(r.conns, out)
+	r.mu.Unlock()
+}
+
+func (r *relay) connect() (conn net.Conn, err error) {
+	err = within(r.from.name, func() (err error) {
+		conn, err = net.DialTimeout("tcp", r.to, time.Second)
+		return err
+	})
+	return conn, err
+}
+
+func (r *relay) hold(conns ...net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	for _, c := range conns {
+		r.conns[c] = struct{}{}
+	}
+	return true
+}
+
+// pass copies one way until either end closes, and then closes both.
+func (r *relay) pass(from, to net.Conn) {
+	chunks := make(chan chunk, chunksMax)
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		var err error
+		for c := range chunks {
+			if err == nil {
+				<-time.After(time.Until(c.due))
+				_, err = to.Write(c.data)
+			}
+		}
+		if !errors.Is(err, net.ErrClosed) {
+			_ = to.Close()
+		}
+		_ = from.Close()
+	})
+	for {
+		b := make([]byte, 16<<10)
+		n, err := from.Read(b)
+		if n > 0 {
+			chunks <- chunk{b[:n], time.Now().Add(r.delay)}
+		}
+		if err != nil {
+			break
+		}
+	}
+	close(chunks)
+	writer.Wait()
+}

@@ -1,0 +1,320 @@
+package blackbox
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+// Times of the ensembles of this package: quick, so that scenes are short.
+var quick = map[string]string{
+	"tickTime":          "200",
+	"initLimit":         "50",
+	"syncLimit":         "6",
+	"maxSessionTimeout": "60000",
+	"preAllocSize":      "64",
+}
+
+// longSession is a session timeout that no scene reaches.
+const longSession = 50 * time.Second
+
+// scene is an ensemble with a load on it.
+type scene struct {
+	*network
+	t    testing.TB
+	e    *target.Ensemble
+	load *load
+	at   []*worker // client i works through server i alone
+	any  *worker   // and this one through any
+
+}
+
+// setting says what a scene is made of; the zero value is three servers of ours.
+type setting struct {
+	kinds  []target.Kind
+	extra  map[string]string
+	delay  time.Duration // between servers, each way
+	before func(*network, []target.Place)
+}
+
+// begin makes the hosts, servers and clients, and waits until all work. Hosts
+// of servers come first, then one host for the clients.
+func begin(t *testing.T, s setting) *scene {
+	t.Parallel()
+	atOnce <- struct{}{}
+	t.Cleanup(func() { <-atOnce })
+	if s.kinds == nil {
+		s.kinds = ours(3)
+	}
+	n := len(s.kinds)
+	w := newNetwork(t, n+2)
+	var places []target.Place
+	for _, h := range w.hosts[:n] {
+		places = append(places, h.place())
+	}
+	if s.delay > 0 {
+		w.relayBetween(places, w.hosts[n+1], s.delay)
+	}
+	if s.before != nil {
+		s.before(w, places)
+	}
+	extra := maps.Clone(quick)
+	maps.Copy(extra, s.extra)
+	sc := &scene{network: w, t: t}
+	sc.e = target.EnsembleFor(t, target.EnsembleOptions{Kinds: s.kinds, Places: places, Extra: extra})
+	sc.awaitWhole()
+	sc.startLoad()
+	sc.load.awaitWrites(5)
+	return sc
+}
+
+// ours are n servers of Bellwether.
+func ours(n int) []target.Kind {
+	kinds := make([]target.Kind, n)
+	for i := range kinds {
+		kinds[i] = target.Bellwether
+	}
+	return kinds
+}
+
+// clientHost is the index of the host that the clients are on.
+func (s *scene) clientHost() int { return len(s.e.Servers) }
+
+// startLoad starts a client at each server and one that may go to any.
+func (s *scene) startLoad() {
+	s.t.Helper()
+	first := s.client(s.e.Addrs(), longSession)
+	s.load = newLoad(s.t, first)
+	for _, server := range s.e.Servers {
+		s.at = append(s.at, s.load.add(s.client(server.Addr, longSession)))
+	}
+	s.any = s.load.add(first)
+}
+
+// client opens a session from the clients' host; it ends with the test.
+func (s *scene) client(servers string, timeout time.Duration) *zk.Client {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	c, err := zk.Connect(ctx, servers, &zk.Options{SessionTimeout: timeout, Dial: s.hosts[s.clientHost()].dial})
+	if err != nil {
+		s.t.Fatalf("connect to %s: %v", servers, err)
+	}
+	s.t.Cleanup(func() { c.Detach() })
+	return c
+}
+
+func (s *scene) awaitWhole() int {
+	s.t.Helper()
+	leader, err := s.e.AwaitWhole(patience)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return leader
+}
+
+// awaitLeader waits for a leader among the servers that are not excepted.
+func (s *scene) awaitLeader(except ...int) int {
+	s.t.Helper()
+	leader, err := s.e.AwaitLeader(patience, except...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return leader
+}
+
+// awaitNoLeader waits until no server says that it leads.
+func (s *scene) awaitNoLeader() {
+	s.t.Helper()
+	for end := time.Now().Add(patience); slices.Contains(s.e.Roles(), "leader"); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("still a leader: %q", s.e.Roles())
+		}
+	}
+}
+
+// others are the servers without these.
+func (s *scene) others(except ...int) []int {
+	var all []int
+	for i := range s.e.Servers {
+		if !slices.Contains(except, i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// workers are the clients of these servers.
+func (s *scene) workers(servers ...int) []*worker {
+	var all []*worker
+	for _, i := range servers {
+		all = append(all, s.at[i])
+	}
+	return all
+}
+
+func (s *scene) restart(i int) {
+	s.t.Helper()
+	s.must(s.e.Servers[i].Begin())
+}
+
+func (s *scene) signal(i int, sig syscall.Signal) {
+	s.t.Helper()
+	s.must(s.e.Servers[i].Signal(sig))
+}
+
+// finish heals the network and checks all that must hold in the end: one
+// leader, every client at work, equal trees, nothing lost, and the history.
+func (s *scene) finish() {
+	s.t.Helper()
+	s.Heal()
+	s.must(s.e.Begin())
+	s.awaitWhole()
+	s.load.awaitWrites(5)
+	s.load.end()
+	trees := s.readTrees()
+	for i, tree := range trees {
+		s.sameTree(i, trees[0], tree)
+	}
+	s.nothingLost(trees[0])
+	s.checkHistory()
+	s.awaitSameZxid()
+}
+
+// checkHistory looks at what the clients were told.
+func (s *scene) checkHistory() {
+	s.t.Helper()
+	l := s.load
+	if err := linearizable(l.history); err != nil {
+		s.t.Error(err)
+	}
+	l.facts.sort()
+	reads := 0
+	for _, w := range l.clients {
+		reads += w.reads
+		if err := l.facts.backwards(w.seen); err != nil {
+			s.t.Errorf("client %d: %v", w.id, err)
+		}
+	}
+	s.t.Logf("%d writes acknowledged, %d creates unsure, %d reads", l.writes, len(l.unsure), reads)
+}
+
+// nothingLost compares the kept znodes with what the clients were told.
+func (s *scene) nothingLost(tree map[string]string) {
+	s.t.Helper()
+	for path, want := range s.load.kept {
+		if got, ok := tree[path]; !ok || !strings.HasPrefix(got, want+" ") {
+			s.t.Errorf("%s was acknowledged and is lost: %q", path, got)
+		}
+	}
+	for path := range tree {
+		if !strings.HasPrefix(path, kept+"/") {
+			continue
+		}
+		_, said := s.load.kept[path]
+		if _, unsure := s.load.unsure[path]; !said && !unsure {
+			s.t.Errorf("%s is there, although its create was refused", path)
+		}
+	}
+}
+
+// readTrees reads all znodes through each server.
+func (s *scene) readTrees() []map[string]string {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var trees []map[string]string
+	for i, server := range s.e.Servers {
+		c := s.client(server.Addr, longSession)
+		tree := map[string]string{}
+		err := c.Sync(ctx, "/")
+		if err == nil {
+			err = readTree(ctx, c, "/", tree)
+		}
+		if err != nil {
+			s.t.Fatalf("tree of server %d: %v", i+1, err)
+		}
+		s.must(c.Close(ctx))
+		trees = append(trees, tree)
+	}
+	return trees
+}
+
+// readTree adds a znode and all below it, each as its data and its Stat.
+func readTree(ctx context.Context, c *zk.Client, path string, tree map[string]string) error {
+	data, stat, err := c.Get(ctx, path)
+	if err != nil {
+		return err
+	}
+	tree[path] = fmt.Sprintf("%s %+v", data, stat)
+	names, _, err := c.Children(ctx, path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := readTree(ctx, c, strings.TrimSuffix(path, "/")+"/"+name, tree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scene) sameTree(server int, want, got map[string]string) {
+	s.t.Helper()
+	for path := range want {
+		if got[path] != want[path] {
+			s.t.Errorf("%s is %q at server %d and %q at server 1", path, got[path], server+1, want[path])
+		}
+	}
+	if len(got) != len(want) {
+		s.t.Errorf("%d znodes at server %d, %d at server 1", len(got), server+1, len(want))
+	}
+}
+
+// awaitSameZxid waits until all servers say that they have the same newest
+// transaction.
+func (s *scene) awaitSameZxid() {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		same := map[string]bool{}
+		for _, server := range s.e.Servers {
+			text, err := server.Word("srvr")
+			_, zxid, _ := strings.Cut(text, "\nZxid: ")
+			zxid, _, _ = strings.Cut(zxid, "\n")
+			if err != nil || zxid == "" {
+				zxid = fmt.Sprintf("none: %v", err)
+			}
+			same[zxid] = true
+		}
+		if len(same) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("the servers' newest transactions stay different: %v", same)
+		}
+	}
+	s.sameDigests()
+}
+
+// sameDigests compares what the servers have noticed about the digests of
+// their trees, transaction by transaction.
+func (s *scene) sameDigests() {
+	s.t.Helper()
+	for i, server := range s.e.Servers {
+		text, err := server.Word("mntr")
+		s.must(err)
+		_, count, found := strings.Cut(text, "\nzk_digest_mismatches_count\t")
+		count, _, _ = strings.Cut(count, "\n")
+		if !found || count != "0" {
+			s.t.Errorf("server %d counts %q digest mismatches", i+1, count)
+		}
+	}
+}

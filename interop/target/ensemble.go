@@ -1,0 +1,259 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// rolePoll is the time between two questions for roles.
+const rolePoll = 20 * time.Millisecond
+
+// Ensemble is a set of server processes that elect a leader among themselves.
+// Server i has the number i+1. Its methods are for one goroutine.
+type Ensemble struct {
+	Servers []*Server
+}
+
+// Place is where a server of an ensemble runs. The zero value is loopback with
+// ports that nobody uses.
+type Place struct {
+	Host  string            // its address, with ZooKeeper's own ports
+	Enter []string          // stands before its command line, to run it there
+	Dial  DialFunc          // opens connections from there; nil: from here
+	Data  string            // its data directory; empty means a new one
+	Calls map[int][2]string // other addresses, quorum and election port, for some servers' numbers
+}
+
+// DialFunc opens a connection.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (p Place) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if p.Dial == nil {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	return p.Dial(ctx, network, address)
+}
+
+// EnsembleOptions say what an ensemble is made of.
+type EnsembleOptions struct {
+	Kinds  []Kind            // one for each server
+	Places []Place           // as many, or none for loopback
+	Extra  map[string]string // further lines of every zoo.cfg
+	JVM    []string          // as in Options
+}
+
+// NewEnsemble writes the configuration of an ensemble into folders below dir.
+// Nothing runs yet.
+func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
+	e := &Ensemble{}
+	var links [][2]string // quorum and election address of each
+	for i, kind := range opt.Kinds {
+		var place Place
+		if opt.Places != nil {
+			place = opt.Places[i]
+		}
+		client, link, err := addresses(place)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, link)
+		s := &Server{Kind: kind, Addr: client, Data: place.Data, dir: filepath.Join(dir, strconv.Itoa(i+1)),
+			jvm: opt.JVM, reapMS: 60_000, place: place}
+		if s.jvm == nil {
+			s.jvm = JVM
+		}
+		if s.Data == "" {
+			s.Data = filepath.Join(s.dir, "data")
+		}
+		e.Servers = append(e.Servers, s)
+	}
+	for i, s := range e.Servers {
+		if err := s.join(i+1, links, opt.Extra); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// addresses are those of a server: for clients, and for other servers.
+func addresses(p Place) (client string, link [2]string, err error) {
+	if p.Host != "" {
+		return p.Host + ":2181", [2]string{p.Host + ":2888", p.Host + ":3888"}, nil
+	}
+	var errs [3]error
+	client, errs[0] = freeAddr()
+	link[0], errs[1] = freeAddr()
+	link[1], errs[2] = freeAddr()
+	return client, link, errors.Join(errs[:]...)
+}
+
+// join writes zoo.cfg and myid of a member.
+func (s *Server) join(id int, links [][2]string, extra map[string]string) error {
+	for i, link := range links {
+		if other, ok := s.place.Calls[i+1]; ok {
+			link = other
+		}
+		_, port, err := net.SplitHostPort(link[1])
+		if err != nil {
+			return err
+		}
+		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s", i+1, link[0], port))
+	}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	if err := s.writeConfig(extra); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Data, "myid"), []byte(strconv.Itoa(id)+"\n"), 0o644)
+}
+
+// EnsembleFor is NewEnsemble for one test, with every server begun: the
+// processes end with the test; a failing one prints the ends of their logs.
+func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
+	t.Helper()
+	e, err := NewEnsemble(t.TempDir(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.Kill()
+		for i, s := range e.Servers {
+			if t.Failed() {
+				t.Logf("end of the log of server %d (%s):\n%s", i+1, s.Kind, s.Log())
+			}
+		}
+	})
+	if err := e.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// Begin starts every server that does not run.
+func (e *Ensemble) Begin() error {
+	for _, s := range e.Servers {
+		if s.Running() {
+			continue
+		}
+		if err := s.Begin(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Kill ends all processes, stopped ones too.
+func (e *Ensemble) Kill() {
+	for _, s := range e.Servers {
+		s.Kill()
+	}
+}
+
+// Addrs is the connect string of all servers.
+func (e *Ensemble) Addrs() string {
+	var all []string
+	for _, s := range e.Servers {
+		all = append(all, s.Addr)
+	}
+	return strings.Join(all, ",")
+}
+
+// Roles is what each server says that it is: leader, follower, or empty where
+// it does not serve.
+func (e *Ensemble) Roles() []string {
+	var all []string
+	for _, s := range e.Servers {
+		all = append(all, s.Role())
+	}
+	return all
+}
+
+// AwaitLeader waits until exactly one of the servers leads, and returns its
+// index. The servers that are left out may be anything.
+func (e *Ensemble) AwaitLeader(patience time.Duration, except ...int) (int, error) {
+	end := time.Now().Add(patience)
+	for {
+		var leaders []int
+		for i, s := range e.Servers {
+			if !slices.Contains(except, i) && s.Role() == "leader" {
+				leaders = append(leaders, i)
+			}
+		}
+		if len(leaders) == 1 {
+			return leaders[0], nil
+		}
+		if time.Now().After(end) {
+			return -1, fmt.Errorf("no leader, or two, within %v: %q", patience, e.Roles())
+		}
+		<-time.After(rolePoll)
+	}
+}
+
+// AwaitWhole waits until one server leads and all others follow it, and
+// returns the leader's index.
+func (e *Ensemble) AwaitWhole(patience time.Duration) (int, error) {
+	end := time.Now().Add(patience)
+	for {
+		roles := e.Roles()
+		leader, followers := slices.Index(roles, "leader"), 0
+		for _, role := range roles {
+			if role == "follower" {
+				followers++
+			}
+		}
+		if leader >= 0 && followers == len(roles)-1 {
+			return leader, nil
+		}
+		if time.Now().After(end) {
+			return -1, fmt.Errorf("not whole within %v: %q", patience, roles)
+		}
+		<-time.After(rolePoll)
+	}
+}
+
+// Role is leader, follower or what else the server says, empty where it does
+// not serve or does not answer.
+func (s *Server) Role() string {
+	if !s.Running() {
+		return ""
+	}
+	text, err := s.Word("srvr")
+	if err != nil {
+		return ""
+	}
+	_, mode, _ := strings.Cut(text, "\nMode: ")
+	mode, _, _ = strings.Cut(mode, "\n")
+	return mode
+}
+
+// Running reports whether the process has not ended.
+func (s *Server) Running() bool {
+	if s.done == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Signal sends a signal to the process.
+func (s *Server) Signal(sig syscall.Signal) error {
+	if s.cmd == nil || s.cmd.Process == nil {
+		return errors.New("the server does not run")
+	}
+	return s.cmd.Process.Signal(sig)
+}
