@@ -43,6 +43,7 @@ func (r *Replica) failed(txn *wire.Txn, res tree.Result) {
 // input takes, on the leader, what a learner has sent.
 func (r *Replica) input(in zab.Input) {
 	switch {
+	case !r.member.leads(): // nobody was told to serve yet
 	case in.Request != nil:
 		r.requested(in)
 	case in.Revalidation != nil:

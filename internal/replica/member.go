@@ -87,7 +87,6 @@ func (r *Replica) join() {
 	}
 	set(&o.InitLimit, 10)
 	set(&o.SyncLimit, 5)
-	set(&o.LeaseMS, 500)
 	m := &member{opt: o, log: o.Log, accepted: o.Accepted, current: o.Current}
 	m.saved.accepted, m.saved.current = o.Accepted, o.Current
 	m.election = election.New(election.Options{ID: r.opt.ServerID, Committed: o.Members})
@@ -116,8 +115,13 @@ func (m *member) ours() bool {
 
 // leaseMS is D of the lease, 0 where nothing can be said of it.
 func (m *member) leaseMS() int64 {
-	if m.ours() {
-		return m.opt.LeaseMS
+	switch {
+	case m.opt.Plain:
+		return 0
+	case m.learner != nil:
+		return m.learner.LeaseMS()
+	case m.leader != nil:
+		return m.leader.LeaseMS()
 	}
 	return 0
 }

@@ -152,6 +152,10 @@ func (l *Leader) Heard() int64 {
 	return l.beat.confirmed.at
 }
 
+// LeaseMS is how old the last ping answered by a quorum may be for Lease to
+// hold.
+func (l *Leader) LeaseMS() int64 { return l.opt.LeaseMS }
+
 // sync answers when everything proposed so far is committed, and a ping sent
 // from now on is answered by a quorum.
 func (l *Leader) sync(e Sync) {

@@ -49,6 +49,7 @@ type Learner struct {
 	adoptedAt int64 // when the history began to arrive
 	heard     int64 // when the last packet came
 	ours      bool  // extensions are agreed on
+	lease     int64 // of a leader of our kind, in ms
 	silence   silence
 
 	epoch   wire.Epoch
@@ -149,6 +150,14 @@ func (r *Learner) Generation() uint64 { return r.generation }
 // Serving reports whether clients may be served and requests forwarded.
 func (r *Learner) Serving() bool { return r.step == following }
 
+// LeaseMS is the lease of a leader of our kind, as it says; 0 for others.
+func (r *Learner) LeaseMS() int64 {
+	if !r.ours {
+		return 0
+	}
+	return r.lease
+}
+
 // Heard is when the leader was last heard.
 func (r *Learner) Heard() int64 { return r.heard }
 
@@ -220,7 +229,8 @@ func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
 	ext, answered := wire.FindExtension(p.Data, wire.LeaderInfoLen)
 	r.ours = answered && !r.opt.Plain
 	// What a leader says of its lease counts within the bounds of its options.
-	r.silence.floor = 2 * min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
+	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
+	r.silence.floor = 2 * r.lease
 	r.epoch, r.known = e, e == r.opt.Accepted
 	if r.known {
 		r.promise()

@@ -90,12 +90,6 @@ func (g *Log) trim() {
 	g.entries = slices.Delete(g.entries, 0, spare)
 }
 
-// Between returns the transactions in (after, through], as far as the log
-// remembers them. They must not be changed.
-func (g *Log) Between(after, through wire.Zxid) []*wire.Txn {
-	return slices.Clone(g.between(after, through))
-}
-
 // index is the place of the first entry above z.
 func (g *Log) index(z wire.Zxid) int {
 	return sort.Search(len(g.entries), func(i int) bool { return g.entries[i].Zxid > z })
