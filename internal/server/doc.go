@@ -9,13 +9,18 @@
 //     carries out the effects that are due in their order, and flushes the
 //     connections it owes something. It never waits: not for the disk, not for
 //     a client.
-//   - the log writer (journal.go): appending to and syncing the log. While one
-//     sync runs the next batch gathers, so commits are grouped by themselves.
+//   - the log writer (journal.go, logwriter.go, load.go): what changes the
+//     history on disk, in the order asked for: the log, epochs, cutting and
+//     replacing. While one sync runs the next batch gathers, so commits are
+//     grouped by themselves.
 //   - the keeper (keeper.go): writing snapshots, purging, what takes long.
 //   - one accepter a listener (listen.go).
 //   - one reader a connection (conn.go): its input. It answers reads itself,
 //     under the tree's read lock, as long as nothing earlier of its connection
 //     is with the loop; everything else it hands to the loop.
+//   - in an ensemble those of peer, which leave events in the inbox; a link's
+//     reader fills the tree of a snapshot that a leader sends (member.go). A
+//     reader of old logs lives as long as a learner's question takes.
 //   - flushers (dirty.go): the loop starts one for each connection it owes
 //     something; it ends as soon as that is written.
 //
@@ -28,6 +33,16 @@
 // a pipeline takes effect in the order it was sent; only its encoding is left
 // to the flusher.
 //
+// In an ensemble (teamwork.go) the loop carries votes and packets to peer as
+// well, wakes the replica when it asks for it, and publishes how the server
+// stands. Clients that come while there is no leader wait in their handshake.
+// A ping is answered by a reader only within the lease that the loop publishes.
+// When the history is made anew the server gets another tree: all connections
+// with a session end before, and a reader that is still at a read gives its
+// reply to an output that takes none any more. Snapshots and old logs are
+// written and read beside each other, never while the history is cut or
+// replaced (archive.go).
+//
 // Limits: see output.go (what waits for slow readers), throttle.go (what is
 // in process), input.go (frames), listen.go (connections). Memory of a
 // connection that is idle: its struct, the 512 bytes of its input, and a
@@ -38,10 +53,12 @@
 // with a ballast that leaves a small server room). A million znodes of 100
 // bytes, loaded over the wire, then take about 400 bytes each in all.
 //
-// Locks: output.mu of a connection, which may be taken under the tree's
+// Locks: archive.mu, which alone is held while files are written, by the
+// goroutines that do nothing else; member.mu, under which nothing is taken;
+// output.mu of a connection, which may be taken under the tree's
 // locks and takes none itself but dirty.mu and stats' atomics; crowd.mu,
 // inbox.mu, journal.mu and dirty.mu, under which nothing else is taken. None
-// is held across a write to a socket or a disk.
+// but archive.mu is held across a write to a socket or a disk.
 //
 // The package decides nothing about znodes, sessions or transactions, knows
 // no text of an operator's word (those are handed in), and reads no

@@ -75,8 +75,8 @@ func (l *loop) batch(ticked bool) {
 func (l *loop) carryOut(rd replica.Ready) {
 	s := l.srv
 	for _, d := range rd.Duties {
-		s.stats.proposals.Add(int64(len(d.Append)))
 		s.journal.push(l.task(d), s.clock())
+		s.stats.proposals.Add(int64(len(d.Append)))
 	}
 	if s.member != nil {
 		l.teamReady(&rd)

@@ -179,7 +179,7 @@ func TestExpiryTakenBack(t *testing.T) {
 	eventually(t, "the session is expiring", func() bool { return s.stats.expired.Value() == 1 })
 	disk.SetSpace(0)
 	other.send(wire.OpCreate, create("/big", string(make([]byte, 4000))))
-	eventually(t, "a write that does not fit waits too", func() bool { return s.inProcess.Load() == 2 })
+	eventually(t, "a write that does not fit waits behind two sessions, one write and one end", func() bool { return s.stats.proposals.Value() == 5 })
 	release()
 	eventually(t, "the disk is full", func() bool { return s.Status().ReadOnly })
 	if h := c.call(wire.OpPing, nil, nil); h.Err != wire.OK {
