@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"strings"
+
+	"bellwether/wire"
+)
+
+// note takes down which paths a transaction changed.
+func (h *history) note(z wire.Zxid, op wire.OpCode, body wire.TxnBody) {
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		h.noteKid(b.Path, z)
+	case *wire.CreateContainerTxn:
+		h.noteKid(b.Path, z)
+	case *wire.CreateTTLTxn:
+		h.noteKid(b.Path, z)
+	case *wire.DeleteTxn:
+		h.noteDeleted(b.Path, z)
+	case *wire.SetDataTxn:
+		h.at(b.Path).data = append(h.at(b.Path).data, z)
+	case *wire.CloseSessionTxn:
+		for _, p := range b.Paths {
+			h.noteDeleted(p, z)
+		}
+	case *wire.MultiTxn:
+		if b.Failed() {
+			break
+		}
+		for _, part := range b.Ops {
+			h.note(z, part.Type, part.Body)
+		}
+	}
+}
+
+func (h *history) at(path string) *changed {
+	c := h.changes[path]
+	if c == nil {
+		c = new(changed)
+		h.changes[path] = c
+	}
+	return c
+}
+
+func (h *history) noteKid(path string, z wire.Zxid) {
+	h.at(path).data = append(h.at(path).data, z)
+	up := h.at(parentOf(path))
+	up.kids = append(up.kids, z)
+}
+
+func (h *history) noteDeleted(path string, z wire.Zxid) {
+	h.noteKid(path, z)
+	h.at(path).kids = append(h.at(path).kids, z)
+}
+
+func parentOf(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
+
+// within is the first of the sorted zxids that is above after and not above
+// through; 0 if there is none.
+func within(zs []wire.Zxid, after, through wire.Zxid) wire.Zxid {
+	found := wire.Zxid(0)
+	for i := len(zs) - 1; i >= 0 && zs[i] > after; i-- {
+		if zs[i] <= through {
+			found = zs[i]
+		}
+	}
+	return found
+}

@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"fmt"
+	"sort"
+
+	"bellwether/wire"
+)
+
+// agreement: of two transactions delivered by two servers, one of the servers
+// has delivered both: nobody passes over what another has.
+type agreement struct {
+	all  []wire.Zxid // delivered by anybody, sorted
+	last map[wire.ServerID]wire.Zxid
+}
+
+func newAgreement() *agreement { return &agreement{last: map[wire.ServerID]wire.Zxid{}} }
+
+func (*agreement) name() string { return "Agreement" }
+
+func (c *agreement) see(o any) string {
+	switch e := o.(type) {
+	case restarted:
+		delete(c.last, e.v.id)
+	case stands:
+		c.last[e.v.id] = e.zxid
+	case delivered:
+		z := e.txn.Zxid
+		i := sort.Search(len(c.all), func(i int) bool { return c.all[i] >= z })
+		if last, ok := c.last[e.v.id]; ok && i > 0 && c.all[i-1] > last {
+			return fmt.Sprintf("server %d delivers %v behind %v and has never delivered %v", e.v.id, z, last, c.all[i-1])
+		}
+		if i == len(c.all) {
+			c.all = append(c.all, z)
+		} else if c.all[i] != z {
+			return fmt.Sprintf("server %d delivers %v, which those that delivered %v never did", e.v.id, z, c.all[i])
+		}
+		c.last[e.v.id] = z
+	}
+	return ""
+}

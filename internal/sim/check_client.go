@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// atMostOnce: each request of a client becomes at most one transaction.
+type atMostOnce struct{ done map[attempt]wire.Zxid }
+
+// attempt names a request: a simulated client never uses an xid twice.
+type attempt struct {
+	session wire.SessionID
+	xid     int32
+}
+
+func newAtMostOnce() *atMostOnce { return &atMostOnce{map[attempt]wire.Zxid{}} }
+
+func (*atMostOnce) name() string { return "AtMostOnce" }
+
+func (c *atMostOnce) see(o any) string {
+	e, ok := o.(committed)
+	if !ok || e.txn.Cxid <= 0 { // the servers' own
+		return ""
+	}
+	a := attempt{e.txn.Session, e.txn.Cxid}
+	if before, twice := c.done[a]; twice {
+		return fmt.Sprintf("request %d of session %v is carried out by %v and by %v", a.xid, a.session, before, e.txn.Zxid)
+	}
+	c.done[a] = e.txn.Zxid
+	return ""
+}
+
+// ackedWrites: an answered write is in the history, as the answer says.
+type ackedWrites struct{ history *history }
+
+func (ackedWrites) name() string { return "AckedWrites" }
+
+func (c ackedWrites) see(o any) string {
+	e, ok := o.(answered)
+	if !ok || !e.call.op.IsWrite() || e.response.header.Err != wire.OK {
+		return ""
+	}
+	k, z := e.call, e.response.header.Zxid
+	i, known := c.history.index[z]
+	if !known {
+		return fmt.Sprintf("client %d was told that %v %s is done by %v, which nobody has", k.client.id, k.op, k.path, z)
+	}
+	if t := c.history.entries[i].txn; t.Session != k.session || t.Cxid != k.xid {
+		return fmt.Sprintf("client %d was told that its request %d is done by %v, which is request %d of session %v",
+			k.client.id, k.xid, z, t.Cxid, t.Session)
+	}
+	return ""
+}
+
+// sessionOrder: answers come in the order of the requests, and nothing that a
+// session was shown is older than what it was shown before.
+type sessionOrder struct{}
+
+func (sessionOrder) name() string { return "SessionOrder" }
+
+func (sessionOrder) see(o any) string {
+	e, ok := o.(answered)
+	if !ok {
+		return ""
+	}
+	k, h := e.call, e.response.header
+	switch {
+	case h.Xid != k.xid:
+		return fmt.Sprintf("client %d waits for the answer to %d and gets that to %d", k.client.id, k.xid, h.Xid)
+	case h.Zxid < k.client.seen && h.Zxid > 0:
+		return fmt.Sprintf("client %d has seen %v and is shown %v", k.client.id, k.client.seen, h.Zxid)
+	}
+	return ""
+}
+
+// watchOrder: an event comes before any answer that knows of what it tells,
+// and tells of something that was watched for.
+type watchOrder struct{ history *history }
+
+func newWatchOrder(h *history) watchOrder { return watchOrder{h} }
+
+func (watchOrder) name() string { return "WatchOrder" }
+
+func (c watchOrder) see(o any) string {
+	switch e := o.(type) {
+	case answered:
+		for i := range e.call.client.watches {
+			if wrong := c.missed(e.call.client, &e.call.client.watches[i], e.response.header.Zxid); wrong != "" {
+				return wrong
+			}
+		}
+	case notified:
+		for i := range e.client.watches {
+			if e.client.watches[i].meets(e.event) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("client %d is told %v of %s at %v, which it does not watch", e.client.id, e.event.Type, e.event.Path, e.event.Zxid)
+	}
+	return ""
+}
+
+// missed says whether an answer as of z comes before the event it should follow.
+func (c watchOrder) missed(k *client, w *watch, z wire.Zxid) string {
+	ch := c.history.changes[w.path]
+	if ch == nil {
+		return ""
+	}
+	at := within(ch.data, w.zxid, z)
+	if w.kids {
+		at = within(ch.kids, w.zxid, z)
+	}
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf("client %d watches %s since %v and is shown %v, but not told of the change at %v", k.id, w.path, w.zxid, z, at)
+}
+
+// realTime: what is answered before something is asked for comes before it: a
+// later write has a later zxid, and a read behind a sync shows it
+// (linearizable writes, and reads after sync).
+type realTime struct {
+	newest wire.Zxid // of the writes answered so far
+}
+
+func newRealTime() *realTime { return &realTime{} }
+
+func (*realTime) name() string { return "RealTime" }
+
+func (c *realTime) see(o any) string {
+	switch e := o.(type) {
+	case issued:
+		e.call.floor = c.newest
+	case answered:
+		k, h := e.call, e.response.header
+		if h.Err != wire.OK {
+			return ""
+		}
+		if (k.op.IsWrite() || k.synced) && h.Zxid < k.floor {
+			return fmt.Sprintf("client %d asked for %v %s when %v was answered, and is shown %v", k.client.id, k.op, k.path, k.floor, h.Zxid)
+		}
+		if k.op.IsWrite() {
+			c.newest = max(c.newest, h.Zxid)
+		}
+	}
+	return ""
+}

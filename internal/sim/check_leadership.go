@@ -1,0 +1,35 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// leadership: an epoch has at most one established leader, and that one has
+// everything that was ever committed (Leadership1 and LeaderCompleteness).
+type leadership struct {
+	history *history
+	leaders map[wire.Epoch]wire.ServerID
+}
+
+func newLeadership(h *history) *leadership {
+	return &leadership{h, map[wire.Epoch]wire.ServerID{}}
+}
+
+func (*leadership) name() string { return "Leadership" }
+
+func (c *leadership) see(o any) string {
+	e, ok := o.(established)
+	if !ok || e.role != wire.Leading {
+		return ""
+	}
+	if before, ok := c.leaders[e.epoch]; ok {
+		return fmt.Sprintf("servers %d and %d are both established as leader of epoch %d", before, e.v.id, e.epoch)
+	}
+	c.leaders[e.epoch] = e.v.id
+	if last := c.history.last().zxid; e.zxid < last {
+		return fmt.Sprintf("leader %d of epoch %d ends at %v, committed is %v", e.v.id, e.epoch, e.zxid, last)
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// noHole: what a server logs follows what it logged before.
+type noHole struct{ last map[wire.ServerID]wire.Zxid }
+
+func newNoHole() *noHole { return &noHole{map[wire.ServerID]wire.Zxid{}} }
+
+func (*noHole) name() string { return "NoHole" }
+
+func (c *noHole) see(o any) string {
+	switch e := o.(type) {
+	case restarted:
+		c.last[e.v.id] = e.v.log.Last()
+	case undone:
+		c.last[e.v.id] = e.zxid
+	case ordered:
+		if e.v.writer.refusing {
+			return "" // void
+		}
+		if t := e.duty.Truncate; t != nil {
+			c.last[e.v.id] = t.Zxid
+		}
+		if in := e.duty.Install; in != nil {
+			c.last[e.v.id] = in.Zxid
+		}
+		for _, t := range e.duty.Append {
+			if last := c.last[e.v.id]; !follows(last, t.Zxid) {
+				return fmt.Sprintf("server %d logs %v behind %v", e.v.id, t.Zxid, last)
+			}
+			c.last[e.v.id] = t.Zxid
+		}
+	}
+	return ""
+}
+
+// follows reports whether next can stand directly behind z in a log.
+func follows(z, next wire.Zxid) bool {
+	return next == z+1 || next.Epoch() > z.Epoch() && next.Counter() == 1
+}
+
+// durability: what a learner acknowledges or promises is on its disk.
+type durability struct{}
+
+func (durability) name() string { return "Durability" }
+
+func (durability) see(o any) string {
+	e, ok := o.(promised)
+	if !ok {
+		return ""
+	}
+	z, disk := e.packet.Zxid, e.v.saved
+	switch {
+	case !e.byLearner && e.packet.Type == wire.PacketLeaderInfo && disk.Accepted < z.Epoch():
+		return fmt.Sprintf("leader %d tells epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Accepted)
+	case !e.byLearner:
+	case e.packet.Type == wire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
+		return fmt.Sprintf("server %d acknowledges epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Current)
+	case e.packet.Type == wire.PacketAck && z.Counter() != 0 && e.v.store.Synced() < z:
+		return fmt.Sprintf("server %d acknowledges %v, durable is %v", e.v.id, z, e.v.store.Synced())
+	}
+	return ""
+}

@@ -1,0 +1,457 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// client is a machine with a client on it: it keeps a session, and reads and
+// writes as fast as its temper says.
+type client struct {
+	host
+	sim  *Sim
+	id   int
+	dice *dice
+
+	session   wire.SessionID
+	timeoutMS int32
+	seen      wire.Zxid
+	xid       int32
+	answered  int64 // how many of its requests were
+
+	tries     int // counts connections, to know whose events are whose
+	cord      *cord
+	at, home  *server // to which it is connected; where its session was last
+	attached  bool
+	helloAt   int64   // Mono ms
+	heard     int64   // Mono ms
+	sent      int64   // Mono ms
+	calls     []*call // under way, in order
+	watches   []watch
+	busy      bool // at its limit of calls
+	candidate *candidate
+	silent    bool // it has hung: it neither reads nor sends
+}
+
+// call is a request under way.
+type call struct {
+	client  *client
+	n       int64 // of all calls of a run
+	session wire.SessionID
+	xid     int32
+	op      wire.OpCode
+	path    string
+	value   string // that it writes
+	body    []byte
+	watch   *watch // that it sets
+	issued  int64  // µs
+	done    int64  // µs, 0: not yet
+	floor   wire.Zxid
+	synced  bool // a read behind a sync that was issued at the same time
+	then    func(r *response)
+	record  wire.Record // the answer
+	err     wire.Code
+	zxid    wire.Zxid
+}
+
+// watch is a one-shot watch that a client counts on.
+type watch struct {
+	path string
+	kids bool // for children
+	none bool // there was no such znode
+	zxid wire.Zxid
+	tell func()
+}
+
+// retryAfter is the pause before another server is tried, in µs.
+const retryAfter = 30 * millisecond
+
+func (c *client) mono() int64 { return c.clock.mono(c.sim.now) / millisecond }
+
+// later does something unless the connection of now has ended by then.
+func (c *client) later(d int64, do func()) {
+	tries := c.tries
+	c.sim.after(d, func() {
+		if c.tries == tries && !c.silent {
+			do()
+		}
+	})
+}
+
+// connect tries a server, any one.
+func (c *client) connect() {
+	c.tries++
+	c.attached, c.cord = false, nil
+	s := c.sim
+	v := s.servers[c.dice.below(int64(len(s.servers)))]
+	again := func() { c.later(retryAfter, c.connect) }
+	if !s.net.through(&c.host, &v.host) || !v.on {
+		c.later(int64(c.timeout())*millisecond/6, c.connect)
+		return
+	}
+	c.later(s.net.latency(&c.host, &v.host)*2, func() {
+		if !v.up {
+			again()
+			return
+		}
+		c.at = v
+		k := s.net.newCord(&c.host, &v.host)
+		c.cord = k
+		k.ends[0].take = func(load any) {
+			if c.cord == k && !c.silent {
+				c.take(load)
+			}
+		}
+		k.ends[0].gone = func(string) {
+			if c.cord == k && !c.silent {
+				c.drop()
+			}
+		}
+		v.accept(k)
+		c.hello()
+	})
+}
+
+// timeout is what the session has, or is asked for.
+func (c *client) timeout() int32 {
+	if c.timeoutMS == 0 {
+		return int32(c.sim.opt.TickMS * 8)
+	}
+	return c.timeoutMS
+}
+
+func (c *client) hello() {
+	h := hello{session: c.session, timeoutMS: int32(c.sim.opt.TickMS * 8), seen: c.seen}
+	if c.session != 0 {
+		p := c.session.Password()
+		h.password = p[:]
+	}
+	c.helloAt, c.heard, c.sent = c.mono(), c.mono(), c.mono()
+	c.cord.send(0, h)
+	c.watchdog()
+}
+
+// watchdog gives up a connection that is silent, and pings an idle one.
+func (c *client) watchdog() {
+	t := int64(c.timeout())
+	pingEvery := t / 3
+	if c.candidate != nil && c.candidate.eager {
+		pingEvery = t / 10
+	}
+	c.later(min(t*millisecond/20, 100*millisecond), func() {
+		now := c.mono()
+		limit := t * 2 / 3
+		if !c.attached {
+			limit = t / 3
+		}
+		switch {
+		case now-c.heard > limit:
+			c.drop()
+			return
+		case c.attached && now-c.sent >= pingEvery:
+			c.ping()
+		}
+		c.watchdog()
+	})
+}
+
+// drop gives up the connection. What was under way may have been done or not.
+func (c *client) drop() {
+	if c.cord != nil {
+		c.cord.close(0)
+	}
+	calls := c.calls
+	c.calls, c.watches = nil, nil
+	c.cord, c.attached = nil, false
+	c.tries++
+	for _, k := range calls {
+		if k.op != wire.OpPing {
+			c.sim.see(lost{k})
+			c.sim.lost(k)
+		}
+		if k.then != nil {
+			k.then(nil)
+		}
+	}
+	if c.candidate != nil {
+		c.candidate.disconnected()
+	}
+	c.later(retryAfter, c.connect)
+}
+
+// take reads what the server has sent.
+func (c *client) take(load any) {
+	c.heard = c.mono()
+	switch r := load.(type) {
+	case welcome:
+		c.welcomed(r)
+	case response:
+		c.replied(r)
+	case tree.Event:
+		c.event(r)
+	}
+}
+
+func (c *client) welcomed(w welcome) {
+	switch {
+	case w.session == 0:
+		if c.session == 0 {
+			c.sim.fail("Sessions", "client %d asked for a new session and was told that it has expired", c.id)
+		}
+		c.sim.tell("client %d: session %v has expired", c.id, c.session)
+		if c.candidate != nil {
+			c.candidate.expired()
+		}
+		c.session, c.timeoutMS, c.seen = 0, 0, 0
+		c.drop()
+		return
+	case c.session != 0 && w.session != c.session:
+		c.sim.fail("Sessions", "client %d asked for session %v and got %v", c.id, c.session, w.session)
+		return
+	}
+	fresh := c.session == 0
+	c.session, c.timeoutMS, c.attached = w.session, w.timeoutMS, true
+	if fresh {
+		c.sim.tell("client %d has session %v", c.id, c.session)
+	} else {
+		c.sim.reach(situationResumed)
+		if c.home != c.at {
+			c.sim.reach(situationMoved)
+		}
+	}
+	c.home = c.at
+	if c.candidate != nil {
+		c.candidate.attached()
+	}
+	c.work()
+}
+
+// send issues a request.
+func (c *client) send(k *call) {
+	c.sim.calls++
+	c.xid++
+	k.client, k.n, k.session, k.xid, k.issued = c, c.sim.calls, c.session, c.xid, c.sim.now
+	if k.op == wire.OpPing {
+		k.xid = wire.XidPing
+	}
+	c.calls = append(c.calls, k)
+	c.sent = c.mono()
+	c.sim.see(issued{k})
+	if c.sim.traces {
+		c.sim.trace("client %d asks server %d for %v %s, xid %d", c.id, c.at.id, k.op, k.path, k.xid)
+	}
+	c.cord.send(0, request{k.xid, k.op, k.body})
+}
+
+func (c *client) ping() {
+	for _, k := range c.calls {
+		if k.op == wire.OpPing {
+			return // one at a time
+		}
+	}
+	at := c.clock.moment(c.sim.now)
+	c.send(&call{op: wire.OpPing, then: func(r *response) {
+		if r != nil && c.candidate != nil {
+			c.candidate.proven(at)
+		}
+	}})
+}
+
+// replied takes an answer. Pings may overtake writes, all else is in order.
+func (c *client) replied(r response) {
+	i := 0
+	for i < len(c.calls) && (c.calls[i].op == wire.OpPing) != (r.header.Xid == wire.XidPing) {
+		i++
+	}
+	if i == len(c.calls) {
+		c.sim.fail("SessionOrder", "client %d got an answer with xid %d and waits for none", c.id, r.header.Xid)
+		return
+	}
+	k := c.calls[i]
+	c.calls = append(c.calls[:i:i], c.calls[i+1:]...)
+	k.done, k.err, k.zxid, k.record = c.sim.now, r.header.Err, r.header.Zxid, r.record
+	if c.sim.traces {
+		c.sim.trace("client %d is answered %v %s, xid %d: %v at %v", c.id, k.op, k.path, k.xid, k.err, k.zxid)
+	}
+	c.sim.see(answered{k, r})
+	c.seen = max(c.seen, r.header.Zxid)
+	if k.op != wire.OpPing {
+		c.answered++
+		c.sim.done(k)
+	}
+	if k.watch != nil {
+		c.setWatch(k)
+	}
+	if k.then != nil {
+		k.then(&r)
+	}
+	if k.err == wire.ErrSessionExpired || k.err == wire.ErrSessionMoved {
+		c.drop()
+		return
+	}
+	if k.op != wire.OpPing && c.busy {
+		c.busy = false
+		c.work()
+	}
+}
+
+// setWatch notes a watch that the server has set with a read.
+func (c *client) setWatch(k *call) {
+	w := *k.watch
+	w.zxid = k.zxid
+	switch {
+	case k.err == wire.OK:
+	case k.err == wire.ErrNoNode && k.op == wire.OpExists:
+		w.none = true
+	default:
+		return
+	}
+	for _, o := range c.watches {
+		if o.path == w.path && o.kids == w.kids && o.tell == nil && w.tell == nil {
+			return // the server has one for both
+		}
+	}
+	c.watches = append(c.watches, w)
+}
+
+// event takes an event and the watches that it ends.
+func (c *client) event(e tree.Event) {
+	if c.sim.traces {
+		c.sim.trace("client %d is told %v of %s at %v", c.id, e.Type, e.Path, e.Zxid)
+	}
+	c.sim.see(notified{c, e})
+	var tells []func()
+	kept := c.watches[:0]
+	for _, w := range c.watches {
+		if !w.meets(e) {
+			kept = append(kept, w)
+		} else if w.tell != nil {
+			tells = append(tells, w.tell)
+		}
+	}
+	c.watches = kept
+	for _, tell := range tells {
+		tell()
+	}
+}
+
+// meets reports whether an event ends a watch.
+func (w *watch) meets(e tree.Event) bool {
+	switch {
+	case w.path != e.Path:
+		return false
+	case e.Type == wire.EventNodeDeleted:
+		return true
+	}
+	return w.kids == (e.Type == wire.EventNodeChildrenChanged)
+}
+
+// callsMax is how many requests a client has under way.
+const callsMax = 4
+
+// work issues the next request after a while.
+func (c *client) work() {
+	if c.candidate != nil || c.sim.calm && c.sim.quiet {
+		return
+	}
+	c.later(c.dice.below(2*c.sim.opt.ThinkMS*millisecond), func() {
+		switch {
+		case !c.attached || c.sim.calm && c.sim.quiet:
+			return
+		case len(c.calls) >= callsMax:
+			c.busy = true
+			return
+		}
+		c.act()
+		c.work()
+	})
+}
+
+// act issues a request, or two.
+func (c *client) act() {
+	d := c.dice
+	reg := fmt.Sprintf("/r%d", d.below(registerCount))
+	node := fmt.Sprintf("/n%d", d.below(6))
+	switch d.below(16) {
+	case 0, 1, 2, 3:
+		c.set(reg)
+	case 4, 5:
+		c.send(get(reg, false))
+	case 6, 7:
+		c.sync(reg)
+	case 8:
+		c.send(get(reg, true))
+	case 9:
+		c.send(&call{op: wire.OpExists, path: node, body: pathWatch(node, true), watch: &watch{path: node}})
+	case 10:
+		c.send(&call{op: wire.OpGetChildren2, path: "/n0", body: pathWatch("/n0", true), watch: &watch{path: "/n0", kids: true}})
+	case 11:
+		c.create(node, wire.FlagPersistent)
+	case 12:
+		c.send(&call{op: wire.OpDelete, path: node, body: wire.Append(nil, &wire.PathVersionRequest{Path: node, Version: -1})})
+	case 13:
+		c.create(fmt.Sprintf("/n%d/e%d-%d", d.below(3), c.id, d.below(3)), wire.FlagEphemeral)
+	case 14:
+		c.multi(fmt.Sprintf("/r%d", 1+d.below(registerCount-1)), node)
+	default:
+		if d.below(40) == 0 {
+			c.send(&call{op: wire.OpCloseSession})
+			return
+		}
+		c.set(reg)
+	}
+}
+
+// registerCount is how many znodes are there for reading and writing alone.
+const registerCount = 3
+
+func pathWatch(path string, watch bool) []byte {
+	return wire.Append(nil, &wire.PathWatchRequest{Path: path, Watch: watch})
+}
+
+func get(path string, watched bool) *call {
+	k := &call{op: wire.OpGetData, path: path, body: pathWatch(path, watched)}
+	if watched {
+		k.watch = &watch{path: path}
+	}
+	return k
+}
+
+// mark is a value that nobody else writes.
+func (c *client) mark() string { return fmt.Sprintf("%d.%d", c.id, c.xid+1) }
+
+func (c *client) set(path string) {
+	v := c.mark()
+	c.send(&call{op: wire.OpSetData, path: path, value: v, body: wire.Append(nil, &wire.SetDataRequest{Path: path, Data: []byte(v), Version: -1}),
+		then: func(r *response) {
+			if r != nil && r.header.Err == wire.ErrNoNode && c.attached {
+				c.create(path, wire.FlagPersistent)
+			}
+		}})
+}
+
+// sync asks for the present, and reads it.
+func (c *client) sync(path string) {
+	c.send(&call{op: wire.OpSync, path: path, body: wire.Append(nil, &wire.PathRequest{Path: path})})
+	k := get(path, false)
+	k.synced = true
+	c.send(k)
+}
+
+func (c *client) create(path string, flags int32) {
+	v := c.mark()
+	c.send(&call{op: wire.OpCreate, path: path, value: v, body: wire.Append(nil, &wire.CreateRequest{
+		Path: path, Data: []byte(v), ACL: wire.OpenACL(), Flags: flags,
+	})})
+}
+
+// multi sets one znode if another can be made.
+func (c *client) multi(reg, node string) {
+	v := c.mark()
+	c.send(&call{op: wire.OpMulti, path: reg, value: v, body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
+		{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: reg, Data: []byte(v), Version: -1}},
+		{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: node, Data: []byte(v), ACL: wire.OpenACL()}},
+	}})})
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/replica"
+)
+
+// Units of simulated time.
+const (
+	millisecond int64 = 1000
+	second      int64 = 1000 * millisecond
+)
+
+// epochMS is where the wall clocks begin, in ms since 1970.
+const epochMS int64 = 1_700_000_000_000
+
+// clock is what a machine has of time. It goes a little too fast or too slow;
+// its monotonic part stands while the machine is suspended, its wall part may
+// be set.
+type clock struct {
+	ppm    int64 // how much too fast
+	asleep int64 // µs of its own that it was suspended for
+	slept  int64 // since when it is, -1: it is not
+	offset int64 // of the wall clock, µs
+}
+
+func newClock(ppm int64) clock { return clock{ppm: ppm, slept: -1, offset: epochMS * millisecond} }
+
+func (c *clock) own(now int64) int64 { return now + now*c.ppm/1_000_000 }
+
+// mono is the monotonic clock in µs.
+func (c *clock) mono(now int64) int64 {
+	if c.slept >= 0 {
+		return c.slept - c.asleep
+	}
+	return c.own(now) - c.asleep
+}
+
+// when is the simulated time at which the monotonic clock reaches mono, if
+// the machine is not suspended until then.
+func (c *clock) when(mono int64) int64 {
+	t := mono + c.asleep
+	return t - t*c.ppm/(1_000_000+c.ppm) + 1
+}
+
+func (c *clock) wall(now int64) int64 { return c.own(now) + c.offset }
+
+func (c *clock) suspend(now int64) { c.slept = c.own(now) }
+
+func (c *clock) resume(now int64) {
+	c.asleep += c.own(now) - c.slept
+	c.slept = -1
+}
+
+// time is what a server takes along with an event.
+func (c *clock) time(now int64) replica.Time {
+	return replica.Time{Mono: c.mono(now) / millisecond, Wall: c.wall(now) / millisecond}
+}
+
+// moment is what a claim takes along with an event.
+func (c *clock) moment(now int64) claim.Moment {
+	return claim.Moment{
+		Mono: time.Duration(c.mono(now)) * time.Microsecond,
+		Wall: time.Duration(c.wall(now)) * time.Microsecond,
+	}
+}

@@ -1,0 +1,32 @@
+package sim
+
+// dice is a stream of random numbers that a seed decides (splitmix64).
+type dice struct{ state uint64 }
+
+// fork returns a stream of its own, so that what one part draws does not
+// change what another gets.
+func (d *dice) fork() *dice { return &dice{d.next()} }
+
+func (d *dice) next() uint64 {
+	d.state += 0x9e3779b97f4a7c15
+	z := d.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// below is a number from 0 to n-1; 0 where n is not positive.
+func (d *dice) below(n int64) int64 {
+	if n <= 0 {
+		return 0
+	}
+	return int64(d.next() % uint64(n))
+}
+
+// between is a number from lo to hi, both included.
+func (d *dice) between(lo, hi int64) int64 { return lo + d.below(hi-lo+1) }
+
+// chance is true with so many percent.
+func (d *dice) chance(percent float64) bool {
+	return float64(d.next()>>11)/(1<<53)*100 < percent
+}

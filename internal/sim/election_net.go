@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"time"
+
+	"bellwether/internal/election"
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// voice is what a server has of its election connection to one other: a
+// queue of one, the message that is sent again on a new connection, and its
+// end of the connection.
+type voice struct {
+	slot, last *wire.Notification
+	first      bool // nothing was sent on this connection yet
+	sending    bool
+	dialling   bool
+	backoff    int64
+	cord       *cord
+	end        int
+}
+
+// flown is a notification on its way.
+type flown struct {
+	n     wire.Notification
+	first bool
+}
+
+// Pauses between two dials of an election connection, in µs.
+const (
+	redialMin = 10 * millisecond
+	redialMax = 400 * millisecond
+)
+
+// notify puts a notification into the slot of a server, in the place of one
+// that was not sent yet.
+func (v *server) notify(m election.Message) {
+	o := v.sim.server(m.To)
+	if o == nil || o == v {
+		return
+	}
+	n := m.Notification
+	v.voices[o.id].slot = &n
+	v.speak(o)
+}
+
+// speak sends what is in the slot, on a connection that may have to be made.
+func (v *server) speak(o *server) {
+	c := v.voices[o.id]
+	switch {
+	case c.slot == nil:
+	case c.cord == nil:
+		v.call(o)
+	case !c.sending:
+		c.sending = true
+		v.later(v.sim.dice.below(300), func() {
+			if c.sending = false; c.slot == nil || c.cord == nil {
+				return
+			}
+			c.cord.send(c.end, flown{*c.slot, c.first})
+			c.last, c.slot, c.first = c.slot, nil, false
+		})
+	}
+}
+
+// call dials, again and again until there is a connection.
+func (v *server) call(o *server) {
+	c := v.voices[o.id]
+	if c.dialling || c.cord != nil {
+		return
+	}
+	c.dialling = true
+	v.dial(o, func(outcome string) {
+		c.dialling = false
+		switch {
+		case c.cord != nil: // the other was faster
+			return
+		case outcome == connected && o.up:
+			c.backoff = redialMin
+			v.meet(o)
+			return
+		case outcome == refused:
+			v.push(replica.Vote{Event: election.Down{Server: o.id}})
+		}
+		c.backoff = min(max(2*c.backoff, redialMin), redialMax)
+		v.later(c.backoff, func() { v.call(o) })
+	})
+}
+
+// meet makes the connection of two servers. An older one that only one of them
+// still has is replaced.
+func (v *server) meet(o *server) {
+	k := v.sim.net.newCord(&v.host, &o.host)
+	for i, pair := range [2][2]*server{{v, o}, {o, v}} {
+		self, other := pair[0], pair[1]
+		c, life := self.voices[other.id], self.life
+		if c.cord != nil {
+			c.cord.close(c.end)
+		}
+		c.cord, c.end, c.first = k, i, true
+		k.ends[i].take = func(load any) {
+			f := load.(flown)
+			if self.life == life {
+				self.hear(other, f)
+			}
+		}
+		k.ends[i].gone = func(string) {
+			if self.life == life && c.cord == k {
+				c.cord = nil
+				self.later(0, func() { self.call(other) })
+			}
+		}
+		self.push(replica.Vote{Event: election.Up{Server: other.id}})
+		if !self.plain {
+			self.push(replica.Vote{Event: election.RoundTrip{Server: other.id, Took: time.Millisecond}})
+		}
+		if c.slot == nil {
+			c.slot = c.last
+		}
+		self.later(0, func() { self.speak(other) })
+	}
+}
+
+// hear takes a notification. A server that plays ZooKeeper always waits for a
+// better vote: to it every message may be an old one.
+func (v *server) hear(from *server, f flown) {
+	v.sim.trace("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
+	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first || v.plain, Notification: f.n}})
+}
+
+// What a dial came to.
+const (
+	connected = "connected"
+	refused   = "connection refused"
+	timedOut  = "timed out"
+)
+
+// dialTimeout is how long a dial without an answer takes, in µs.
+const dialTimeout = second
+
+// dial knocks at a server's machine. The kernel answers: also for a process
+// that is stopped, and with a refusal where there is none.
+func (v *server) dial(o *server, done func(outcome string)) {
+	there := v.sim.net.latency(&v.host, &o.host)
+	if !v.sim.net.through(&v.host, &o.host) {
+		v.later(dialTimeout, func() { done(timedOut) })
+		return
+	}
+	v.later(there, func() {
+		back := v.sim.net.latency(&o.host, &v.host)
+		switch {
+		case !o.host.on:
+			v.later(dialTimeout, func() { done(timedOut) })
+		case !o.up:
+			v.later(back, func() { done(refused) })
+		default:
+			done(connected)
+		}
+	})
+}

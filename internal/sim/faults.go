@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// Act is one fault, or the end of one.
+type Act struct {
+	At    int64 // µs
+	Kind  Kind
+	A, B  int   // servers by id; clients by minus their number
+	Value int64 // what else the kind needs
+}
+
+// Kind names a fault.
+type Kind string
+
+// The faults. Where two machines are named, B 0 stands for all others.
+const (
+	Kill      Kind = "kill"      // the process ends; A
+	PowerOff  Kind = "power off" // and what was not synced is lost; A
+	CrashIn   Kind = "crash in"  // the power fails in the midst of the Value-th change of the disk; A
+	Start     Kind = "start"     // A
+	Pause     Kind = "pause"     // the process is stopped; A
+	Resume    Kind = "resume"    // A
+	Suspend   Kind = "suspend"   // the machine sleeps: its monotonic clock stands; A
+	Awake     Kind = "awake"     // A
+	Block     Kind = "block"     // packets from A to B do not arrive
+	Cut       Kind = "cut"       // nor those from B to A
+	Join      Kind = "join"      // they do again
+	Heal      Kind = "heal"      // all do
+	Slow      Kind = "slow"      // packets from A to B take Value µs more
+	Reset     Kind = "reset"     // connections between A and B break
+	SlowDisk  Kind = "slow disk" // each thing takes Value µs more; A
+	FullDisk  Kind = "full disk" // Value bytes are left, -1: plenty; A
+	FailSync  Kind = "fail sync" // the Value-th sync from now fails, the next succeeds; A
+	FailWrite Kind = "fail write"
+	Wipe      Kind = "wipe"     // the disk is replaced by an empty one; A, which must be down
+	SetClock  Kind = "set wall" // the wall clock jumps by Value µs; A
+	Hang      Kind = "hang"     // a client neither reads nor sends any more, its connection stays; A
+	Return    Kind = "return"   // it comes back with its session; A
+)
+
+func (a Act) String() string {
+	s := fmt.Sprintf("%.6f %s %d", float64(a.At)/float64(second), a.Kind, a.A)
+	if a.B != 0 || a.Kind == Cut || a.Kind == Block || a.Kind == Join {
+		s += fmt.Sprintf(" %d", a.B)
+	}
+	if a.Value != 0 {
+		s += fmt.Sprintf(" %d", a.Value)
+	}
+	return s
+}
+
+// errDisk is what a failing disk says.
+var errDisk = errors.New("input/output error")
+
+// Do carries out an act now.
+func (s *Sim) Do(a Act) {
+	a.At = s.now
+	s.nemesis.done = append(s.nemesis.done, a)
+	s.tell("- %v", a)
+	if a.A < 0 {
+		s.clients[-a.A-1].suffer(a.Kind)
+		return
+	}
+	v := s.server(wire.ServerID(a.A))
+	switch a.Kind {
+	case Kill:
+		v.kill()
+	case PowerOff:
+		if v.on {
+			v.powerOff()
+		}
+	case CrashIn:
+		if v.up {
+			v.fs.CrashAt(int(a.Value))
+		}
+	case Start:
+		v.start()
+	case Pause:
+		v.pause()
+	case Resume:
+		if v.clock.slept < 0 {
+			v.resume()
+		}
+	case Suspend:
+		if v.up && v.clock.slept < 0 {
+			v.clock.suspend(s.now)
+			v.pause()
+		}
+	case Awake:
+		v.wakeUp()
+	case SlowDisk:
+		v.slowDisk = a.Value
+	case FullDisk:
+		v.space = a.Value
+		v.restore()
+	case FailSync:
+		v.fs.Fail(store.OpSync, int(a.Value), errDisk)
+	case FailWrite:
+		v.fs.Fail(store.OpAny, int(a.Value), errDisk)
+	case Wipe:
+		v.wipe()
+	case SetClock:
+		v.clock.offset += a.Value
+	default:
+		s.doNet(a)
+	}
+}
+
+func (v *server) wakeUp() {
+	if v.clock.slept >= 0 {
+		v.clock.resume(v.sim.now)
+		v.resume()
+	}
+}
+
+// wipe replaces the disk.
+func (v *server) wipe() {
+	if !v.up {
+		v.fs = store.NewMem(v.sim.dice.next())
+		v.restore()
+		v.unknown, v.has, v.knows = true, false, nil
+		v.sim.reach(situationWiped)
+	}
+}
+
+// doNet carries out what befalls the network.
+func (s *Sim) doNet(a Act) {
+	n := &s.net
+	if a.Kind == Heal {
+		n.heal()
+		return
+	}
+	x := &s.server(wire.ServerID(a.A)).host
+	for _, o := range n.hosts {
+		if o == x || a.B > 0 && o != &s.server(wire.ServerID(a.B)).host || a.B < 0 && o != &s.clients[-a.B-1].host {
+			continue
+		}
+		switch a.Kind {
+		case Block:
+			n.block(x, o)
+		case Cut:
+			n.block(x, o)
+			n.block(o, x)
+		case Join:
+			n.unblock(x, o)
+			n.unblock(o, x)
+		case Slow:
+			n.lag[[2]int{x.place, o.place}] = a.Value
+		case Reset:
+			s.resetBetween(x, o)
+		}
+	}
+}
+
+// resetBetween breaks all connections between two machines.
+func (s *Sim) resetBetween(x, o *host) {
+	between := func(c *cord) bool {
+		a, b := c.ends[0].host, c.ends[1].host
+		return a == x && b == o || a == o && b == x
+	}
+	for _, v := range s.servers {
+		if &v.host != x {
+			continue
+		}
+		for _, l := range v.links {
+			if between(l.cord) {
+				l.cord.sever()
+			}
+		}
+		for _, p := range s.servers {
+			if c := v.voices[p.id]; c != nil && c.cord != nil && between(c.cord) {
+				c.cord.sever()
+			}
+		}
+		for _, c := range v.conns {
+			if between(c.cord) {
+				c.cord.sever()
+			}
+		}
+	}
+}
+
+// suffer is what befalls a client.
+func (c *client) suffer(k Kind) {
+	switch k {
+	case Hang:
+		c.silent = true
+	case Return:
+		if c.silent {
+			c.silent = false
+			c.drop()
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"hash/crc32"
+	"slices"
+	"sort"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// history is the one committed history as the simulator has it: what any
+// server was first to show, in order, and a tree of its own over it.
+type history struct {
+	entries []entry
+	index   map[wire.Zxid]int
+	tree    *tree.Tree
+	buf     []byte
+	changes map[string]*changed
+}
+
+type entry struct {
+	zxid   wire.Zxid
+	sum    uint32 // of its bytes
+	digest uint64 // of the tree after it
+	txn    *wire.Txn
+}
+
+// changed are the last zxids at which something happened to a path.
+type changed struct {
+	data []wire.Zxid // created, changed or deleted
+	kids []wire.Zxid // the same of its children; its own deletion too
+}
+
+func newHistory() history {
+	h := history{index: map[wire.Zxid]int{}, tree: newTree(), changes: map[string]*changed{}}
+	_, digest := h.tree.Digest()
+	h.index[0] = 0
+	h.entries = []entry{{digest: digest}}
+	return h
+}
+
+func (h *history) last() *entry { return &h.entries[len(h.entries)-1] }
+
+// place finds what the tree of a zxid holds: everything up to this entry. The
+// zxid of an epoch's beginning is that of no transaction.
+func (h *history) place(z wire.Zxid) (int, bool) {
+	if z.Counter() != 0 {
+		i, known := h.index[z]
+		return i, known
+	}
+	i := sort.Search(len(h.entries), func(i int) bool { return h.entries[i].zxid > z })
+	return i - 1, true
+}
+
+func (h *history) sum(t *wire.Txn) uint32 {
+	h.buf = t.Append(h.buf[:0])
+	return crc32.ChecksumIEEE(h.buf)
+}
+
+// add puts a transaction behind the history.
+func (h *history) add(t *wire.Txn) {
+	h.tree.Apply(t)
+	_, digest := h.tree.Digest()
+	h.index[t.Zxid] = len(h.entries)
+	h.entries = append(h.entries, entry{t.Zxid, h.sum(t), digest, t})
+	h.note(t.Zxid, t.Type, t.Body)
+}
+
+// position is how far a server has come.
+type position struct {
+	zxid  wire.Zxid // applied, -1: not looked at since the tree is new
+	shown wire.Zxid // what clients may have seen
+}
+
+// observe looks at how a server stands, and at what it has applied since.
+func (v *server) observe() {
+	st := v.replica.Standing()
+	began := st.Serving && (!v.standing.Serving || st.Epoch != v.standing.Epoch)
+	v.standing = *st
+	z := v.replica.Applied()
+	if !st.Serving && (v.seen.zxid < 0 || z == v.seen.zxid) {
+		return // nothing, or nothing committed: what is committed is applied though the term is over
+	}
+	if began {
+		if st.Epoch == v.rejoined {
+			v.sim.reach(situationRejoin)
+		}
+		if st.Role == wire.Leading && z > v.sim.history.last().zxid {
+			v.sim.reach(situationTailKept)
+		}
+		v.has, v.rejoined = true, st.Epoch
+		v.sim.see(established{v, st.Role, st.Epoch, z})
+	}
+	if z != v.seen.zxid {
+		v.deliver(z)
+	}
+}
+
+// deliver compares what a server applied with the history, or adds to it.
+func (v *server) deliver(z wire.Zxid) {
+	h := &v.sim.history
+	from := v.seen.zxid
+	if from < 0 {
+		from = min(z, h.last().zxid)
+	}
+	for _, txn := range upTo(v.knows, z) {
+		if txn.Zxid <= from {
+			continue
+		}
+		if _, known := h.index[txn.Zxid]; !known && txn.Zxid > h.last().zxid {
+			h.add(txn)
+			v.sim.see(committed{v, len(h.entries) - 1, txn})
+		}
+		v.sim.see(delivered{v, txn, h.sum(txn)})
+	}
+	v.knows = slices.Clone(v.knows[len(upTo(v.knows, z)):])
+	v.seen.zxid = z
+	_, digest := v.tree.Digest()
+	v.sim.see(stands{v, z, digest})
+	v.seen.shown = max(v.seen.shown, z)
+}
+
+// learn takes down what a duty does to the history of a server.
+func (v *server) learn(d *replica.Duty) {
+	if v.writer.refusing {
+		return
+	}
+	if d.Truncate != nil {
+		v.knows = upTo(v.knows, d.Truncate.Zxid)
+	}
+	if d.Install != nil {
+		v.knows = slices.Concat(v.spools[v.linked].knows, d.Install.Txns)
+	}
+	v.knows = append(v.knows, d.Append...)
+}
+
+// upTo is the part of sorted transactions that is not above z.
+func upTo(txns []*wire.Txn, z wire.Zxid) []*wire.Txn {
+	i := sort.Search(len(txns), func(i int) bool { return txns[i].Zxid > z })
+	return txns[:i:i]
+}

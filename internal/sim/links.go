@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"slices"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// link is a connection of a learner to a leader: end 0 is the learner's.
+type link struct {
+	id    zab.LinkID
+	cord  *cord
+	ends  [2]*server
+	lives [2]int // of the ends' processes
+}
+
+// at is the end of the link that a server's present process has.
+func (l *link) at(v *server) (int, bool) {
+	for i, e := range l.ends {
+		if e == v && l.lives[i] == v.life && l.cord.ends[i].open {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// packet is a packet between servers on its way, with the bytes behind a SNAP.
+type packet struct {
+	packet   *wire.QuorumPacket
+	snapshot []byte
+	knows    []*wire.Txn
+}
+
+// redial is how long a learner waits before it knocks again at a server that
+// does not lead yet, in µs.
+const redial = 10 * millisecond
+
+// seek dials the leader that Ready names until it is linked.
+func (v *server) seek(leader wire.ServerID) {
+	v.dials = leader
+	if leader == wire.NoServer || v.dialling {
+		return
+	}
+	o := v.sim.server(leader)
+	v.dialling = true
+	v.dial(o, func(outcome string) {
+		switch {
+		case v.dials != leader:
+		case outcome == connected && o.up && o.listens:
+			v.link(o)
+			return
+		}
+		v.later(redial, func() {
+			v.dialling = false
+			v.seek(v.dials)
+		})
+	})
+}
+
+// link connects a learner to its leader.
+func (v *server) link(o *server) {
+	s := v.sim
+	s.lastLink++
+	l := &link{id: s.lastLink, cord: s.net.newCord(&v.host, &o.host), ends: [2]*server{v, o}, lives: [2]int{v.life, o.life}}
+	for i, self := range l.ends {
+		self.links = append(slices.DeleteFunc(self.links, func(o *link) bool { _, open := o.at(self); return !open }), l)
+		life := self.life
+		l.cord.ends[i].take = func(load any) {
+			if self.life == life {
+				self.receive(l, load.(packet))
+			}
+		}
+		l.cord.ends[i].gone = func(why string) {
+			if self.life == life {
+				self.push(replica.Zab{Event: zab.Closed{Link: l.id, Why: why}})
+			}
+		}
+	}
+	s.trace("%d links to %d as %d", v.id, o.id, l.id)
+	v.push(replica.Linked{Leader: o.id, Link: l.id})
+	o.push(replica.Zab{Event: zab.Opened{Link: l.id}})
+}
+
+// receive takes a packet through its bytes, as the wire would.
+func (v *server) receive(l *link, p packet) {
+	q := new(wire.QuorumPacket)
+	if err := wire.Decode(wire.Append(nil, p.packet), q); err != nil {
+		v.sim.fail("Wire", "%d sent %v, which cannot be read: %v", l.ends[0].id, p.packet.Type, err)
+		return
+	}
+	if v.sim.traces && q.Type != wire.PacketPing {
+		v.sim.trace("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
+	}
+	if q.Type == wire.PacketSnap {
+		v.spools[l.id] = spool{q.Zxid, p.snapshot, p.knows}
+	}
+	v.push(replica.Zab{Event: zab.Received{Link: l.id, Packet: q}})
+}
+
+// findLink is a link that this server has an open end of, nil if there is none.
+func (v *server) findLink(id zab.LinkID) (*link, int) {
+	for _, l := range v.links {
+		if l.id == id {
+			if i, open := l.at(v); open {
+				return l, i
+			}
+		}
+	}
+	return nil, 0
+}
+
+// sendPacket puts a packet on its link; what promises something about the
+// disk is checked against it.
+func (v *server) sendPacket(m zab.Message) {
+	l, i := v.findLink(m.Link)
+	if l == nil {
+		return
+	}
+	p := packet{packet: m.Packet}
+	if m.Snapshot {
+		p.snapshot, p.knows = v.snapshotBytes(), upTo(v.knows, m.Packet.Zxid)
+	}
+	v.sim.see(promised{v, l.ends[1-i], i == 0, m.Packet})
+	l.cord.send(i, p)
+}
+
+// hangUp ends a link from this side.
+func (v *server) hangUp(id zab.LinkID) {
+	if l, i := v.findLink(id); l != nil {
+		if v.sim.dice.chance(30) {
+			l.cord.abort(i)
+		} else {
+			l.cord.close(i)
+		}
+	}
+}
+
+// unlisten ends the links of learners when this server stops to lead.
+func (v *server) unlisten() {
+	for _, l := range v.links {
+		if i, open := l.at(v); open && i == 1 {
+			l.cord.close(i)
+		}
+	}
+}

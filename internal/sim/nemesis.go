@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// nemesis draws faults, and keeps those that were carried out.
+type nemesis struct {
+	sim  *Sim
+	dice *dice
+	done []Act
+	// founded: every server has once been synchronised. A power failure in the
+	// midst of the very first start may need an operator, by design: servers
+	// without a history cannot be told from those that have lost it.
+	founded bool
+}
+
+// begin starts it: with the acts of the options, or by the dice.
+func (n *nemesis) begin(s *Sim) {
+	n.sim, n.dice = s, s.dice.fork()
+	if s.opt.Acts == nil {
+		n.next()
+		return
+	}
+	for _, a := range s.opt.Acts {
+		s.at(a.At, func() {
+			if !s.calm {
+				s.Do(a)
+			}
+		})
+	}
+}
+
+// next waits, and does the next thing.
+func (n *nemesis) next() {
+	n.sim.after(n.dice.between(50*millisecond, 1200*millisecond), func() {
+		if n.sim.calm {
+			return
+		}
+		if !n.founded {
+			n.founded = !slices.ContainsFunc(n.sim.servers, func(v *server) bool { return !v.has })
+		} else {
+			n.act()
+		}
+		n.next()
+	})
+}
+
+// do carries out an act, and its end some time later.
+func (n *nemesis) do(a Act, after int64, end Kind) {
+	n.sim.Do(a)
+	if end != "" {
+		n.sim.after(after, func() {
+			if !n.sim.calm {
+				n.sim.Do(Act{Kind: end, A: a.A, B: a.B})
+			}
+		})
+	}
+}
+
+// victim is any server, the leader more often than others.
+func (n *nemesis) victim() *server {
+	if n.dice.chance(40) {
+		for _, v := range n.sim.servers {
+			if v.up && v.leads() {
+				return v
+			}
+		}
+	}
+	return n.sim.servers[n.dice.below(int64(len(n.sim.servers)))]
+}
+
+// act does one thing.
+func (n *nemesis) act() {
+	d, v := n.dice, n.victim()
+	a := Act{A: int(v.id)}
+	other := 1 + int(d.below(int64(len(n.sim.servers))))
+	short, long := d.between(10*millisecond, second), d.between(100*millisecond, 6*second)
+	switch d.below(20) {
+	case 0, 1:
+		a.Kind = Kill
+		n.do(a, long, Start)
+	case 2, 3:
+		a.Kind = PowerOff
+		n.do(a, long, Start)
+	case 4:
+		a.Kind, a.Value = CrashIn, d.between(1, 20)
+		n.do(a, long, Start)
+	case 5:
+		n.everybody(d.chance(50))
+	case 6:
+		a.Kind = Pause
+		n.do(a, long, Resume)
+	case 7:
+		a.Kind = Suspend
+		n.do(a, long, Awake)
+	case 8:
+		a.Kind, a.B = Block, other
+		n.do(a, long, Join)
+	case 9:
+		a.Kind = Block
+		n.do(a, long, Join)
+	case 10:
+		a.Kind = Cut
+		n.do(a, long, Join)
+	case 11:
+		if d.chance(50) {
+			n.isolate(v, d.between(700*millisecond, 3*second))
+		} else {
+			n.split()
+		}
+	case 12:
+		a.Kind, a.B = Reset, other
+		n.do(a, 0, "")
+	case 13:
+		a.Kind, a.B, a.Value = Slow, other, d.below(300*millisecond)
+		n.do(a, 0, "")
+	case 14:
+		a.Kind, a.Value = SlowDisk, short/4
+		n.do(a, long, SlowDisk)
+	case 15:
+		a.Kind, a.Value = FullDisk, d.below(20_000)
+		n.sim.Do(a)
+		n.sim.after(long, func() { n.sim.Do(Act{Kind: FullDisk, A: a.A, Value: -1}) })
+	case 16:
+		a.Kind, a.Value = FailSync, d.between(1, 5)
+		if d.chance(50) {
+			a.Kind = FailWrite
+		}
+		n.do(a, long, Start)
+	case 17:
+		a.Kind, a.Value = SetClock, d.between(-3600*second, 60*second)
+		n.do(a, 0, "")
+	case 18:
+		n.wipe(v, long)
+	case 19:
+		n.do(Act{Kind: Hang, A: -1 - int(d.below(int64(len(n.sim.clients))))}, long, Return)
+	}
+	if d.chance(10) {
+		n.sim.Do(Act{Kind: Heal, A: 1})
+	}
+}
+
+// everybody ends all servers at once.
+func (n *nemesis) everybody(power bool) {
+	kind := Kill
+	if power {
+		kind = PowerOff
+	}
+	for _, v := range n.sim.servers {
+		if n.dice.chance(85) {
+			n.do(Act{Kind: kind, A: int(v.id)}, n.dice.below(2*second), Start)
+		}
+	}
+}
+
+// split parts the servers into two camps.
+func (n *nemesis) split() {
+	camp := map[*server]bool{}
+	for _, v := range n.sim.servers {
+		camp[v] = n.dice.chance(50)
+	}
+	until := n.dice.between(100*millisecond, 6*second)
+	for _, v := range n.sim.servers {
+		for _, o := range n.sim.servers {
+			if camp[v] && !camp[o] {
+				n.do(Act{Kind: Cut, A: int(v.id), B: int(o.id)}, until, Join)
+			}
+		}
+	}
+}
+
+// isolate cuts a server off all others, but not off its clients: a leader goes
+// on to log what nobody else will have.
+func (n *nemesis) isolate(v *server, until int64) {
+	for _, o := range n.sim.servers {
+		if o != v {
+			n.do(Act{Kind: Cut, A: int(v.id), B: int(o.id)}, until, Join)
+		}
+	}
+}
+
+// wipe replaces a server's disk, if the others can do without it: an election
+// takes a quorum of servers that know their history. It stays away until a
+// leader that it had promised to follow would have given up.
+func (n *nemesis) wipe(v *server, until int64) {
+	knows := func(id ensemble.ServerID) bool {
+		o := n.sim.server(wire.ServerID(id))
+		return o != v && o.has
+	}
+	if !n.sim.members.HasQuorum(knows) {
+		return
+	}
+	n.sim.Do(Act{Kind: Kill, A: int(v.id)})
+	n.sim.Do(Act{Kind: Wipe, A: int(v.id)})
+	n.sim.after(until+10*n.sim.opt.TickMS*millisecond, func() { n.sim.Do(Act{Kind: Start, A: int(v.id)}) })
+}
+
+// leads reports whether a server is an established leader.
+func (v *server) leads() bool { return v.standing.Serving && v.standing.Role == wire.Leading }

@@ -1,0 +1,226 @@
+package sim
+
+import "slices"
+
+// host is a machine: a place in the network, with a clock and power.
+type host struct {
+	name  string
+	place int // in the tables of the network
+	on    bool
+	clock clock
+}
+
+// network decides how long a packet takes from one machine to another, and
+// whether it arrives at all.
+type network struct {
+	sim     *Sim
+	hosts   []*host
+	blocked map[[2]int]bool  // one way
+	lag     map[[2]int]int64 // µs more, one way
+	stalled []*pipe          // with something on its way that is blocked
+}
+
+func (n *network) add(h *host) {
+	h.place = len(n.hosts)
+	n.hosts = append(n.hosts, h)
+}
+
+// open reports whether packets pass from one to the other.
+func (n *network) open(from, to *host) bool { return !n.blocked[[2]int{from.place, to.place}] }
+
+// through reports whether packets pass both ways.
+func (n *network) through(a, b *host) bool { return n.open(a, b) && n.open(b, a) }
+
+// latency is how long the next packet takes.
+func (n *network) latency(from, to *host) int64 {
+	d := n.sim.dice.between(100, 800)
+	switch n.sim.dice.below(64) {
+	case 0:
+		d += n.sim.dice.below(20 * millisecond)
+	case 1:
+		d += n.sim.dice.below(3 * millisecond)
+	}
+	return d + n.lag[[2]int{from.place, to.place}]
+}
+
+// block stops what goes from one machine to another. What is on its way
+// waits, as TCP sends it again and again.
+func (n *network) block(from, to *host) { n.blocked[[2]int{from.place, to.place}] = true }
+
+func (n *network) unblock(from, to *host) {
+	delete(n.blocked, [2]int{from.place, to.place})
+	n.restart()
+}
+
+// heal removes all that is in the way.
+func (n *network) heal() {
+	clear(n.blocked)
+	clear(n.lag)
+	n.restart()
+}
+
+// restart lets what waited arrive when it is sent again.
+func (n *network) restart() {
+	stalled := n.stalled
+	n.stalled = nil
+	for _, p := range stalled {
+		p.stalled = false
+		if n.open(p.from, p.to) {
+			p.moving = true
+			n.sim.after(n.sim.dice.below(200*millisecond), p.pump)
+		} else {
+			n.stall(p)
+		}
+	}
+}
+
+func (n *network) stall(p *pipe) {
+	if !p.stalled {
+		p.stalled = true
+		n.stalled = append(n.stalled, p)
+	}
+}
+
+// pipe is one direction of a connection: first in, first out.
+type pipe struct {
+	net      *network
+	from, to *host
+	queue    []parcel
+	deliver  func(load any, last bool)
+	moving   bool // a pump is under way
+	stalled  bool
+}
+
+// parcel is something on its way. The last one is the end of the connection.
+type parcel struct {
+	at   int64
+	load any
+	last bool
+}
+
+func (p *pipe) send(load any, last bool) {
+	at := p.net.sim.now + p.net.latency(p.from, p.to)
+	if n := len(p.queue); n > 0 {
+		at = max(at, p.queue[n-1].at)
+	}
+	p.queue = append(p.queue, parcel{at, load, last})
+	p.start()
+}
+
+// start sees that the first in the queue will arrive.
+func (p *pipe) start() {
+	if !p.moving && !p.stalled && len(p.queue) > 0 {
+		p.moving = true
+		p.net.sim.at(p.queue[0].at, p.pump)
+	}
+}
+
+func (p *pipe) pump() {
+	p.moving = false
+	switch {
+	case len(p.queue) == 0:
+		return
+	case !p.net.open(p.from, p.to):
+		p.net.stall(p)
+		return
+	}
+	if first := p.queue[0]; first.at <= p.net.sim.now {
+		p.queue = slices.Delete(p.queue, 0, 1)
+		p.deliver(first.load, first.last)
+	}
+	p.start()
+}
+
+// lose drops what is on its way but for a beginning of it.
+func (p *pipe) lose() {
+	keep := p.net.sim.dice.below(int64(len(p.queue)) + 1)
+	p.queue = slices.Delete(p.queue, int(keep), len(p.queue))
+}
+
+// cord is a TCP connection. Each end knows of the other's end only when that
+// has arrived.
+type cord struct {
+	net  *network
+	ends [2]end
+}
+
+// end is one end of a cord. Its owner sets take and gone.
+type end struct {
+	host *host
+	out  pipe
+	open bool
+	take func(load any)
+	gone func(why string)
+}
+
+// newCord connects two machines.
+func (n *network) newCord(a, b *host) *cord {
+	c := &cord{net: n}
+	for i, h := range [2]*host{a, b} {
+		other := [2]*host{b, a}[i]
+		c.ends[i] = end{host: h, open: true, out: pipe{net: n, from: h, to: other}}
+		c.ends[i].out.deliver = func(load any, last bool) { c.arrive(1-i, load, last) }
+	}
+	return c
+}
+
+func (c *cord) send(i int, load any) {
+	if c.ends[i].open {
+		c.ends[i].out.send(load, false)
+	}
+}
+
+// close ends the connection from one end; what was sent still arrives.
+func (c *cord) close(i int) {
+	if e := &c.ends[i]; e.open {
+		e.open = false
+		e.out.send("end of file", true)
+	}
+}
+
+// abort ends the connection from one end; some of what was sent is lost.
+func (c *cord) abort(i int) {
+	if e := &c.ends[i]; e.open {
+		e.open = false
+		e.out.lose()
+		e.out.send("connection reset by peer", true)
+	}
+}
+
+// sever ends the connection from the middle. The ends hear of it when they
+// do, perhaps much later than each other.
+func (c *cord) sever() {
+	for i := range c.ends {
+		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 {
+			e.out.lose()
+			delay := c.net.sim.dice.below(20 * millisecond)
+			if c.net.sim.dice.chance(20) {
+				delay = c.net.sim.dice.below(2 * second)
+			}
+			c.net.sim.after(delay, func() { e.out.send("connection reset", true) })
+		}
+	}
+}
+
+// vanish ends one end without a word, as when a machine loses power.
+func (c *cord) vanish(i int) {
+	c.ends[i].open = false
+	c.ends[i].out.queue = nil
+}
+
+// arrive brings a load to an end. What comes to an end that is no more is
+// answered by a reset, if there is a machine to answer.
+func (c *cord) arrive(i int, load any, last bool) {
+	e, other := &c.ends[i], &c.ends[1-i]
+	switch {
+	case !e.open:
+		if e.host.on && !last && other.open && len(e.out.queue) == 0 {
+			e.out.send("connection reset by peer", true)
+		}
+	case last:
+		e.open = false
+		e.gone(load.(string))
+	default:
+		e.take(load)
+	}
+}

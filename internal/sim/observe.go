@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"bellwether/internal/replica"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// What the checkers see. They stand outside: none of this is known to the
+// servers.
+type (
+	// restarted: a server has loaded its disk.
+	restarted struct{ v *server }
+	// established: a server begins to serve clients, with this applied.
+	established struct {
+		v     *server
+		role  wire.ServerState
+		epoch wire.Epoch
+		zxid  wire.Zxid
+	}
+	// ordered: a duty goes to the log writer.
+	ordered struct {
+		v    *server
+		duty *replica.Duty
+	}
+	// undone: a server's disk has refused a duty, the log ends here.
+	undone struct {
+		v    *server
+		zxid wire.Zxid
+	}
+	// promised: a packet leaves.
+	promised struct {
+		v         *server
+		to        *server
+		byLearner bool
+		packet    *wire.QuorumPacket
+	}
+	// committed: a transaction was applied by the first server.
+	committed struct {
+		v     *server
+		index int
+		txn   *wire.Txn
+	}
+	// delivered: a server has applied a transaction.
+	delivered struct {
+		v   *server
+		txn *wire.Txn
+		sum uint32
+	}
+	// stands: a server's tree after what it delivered.
+	stands struct {
+		v      *server
+		zxid   wire.Zxid
+		digest uint64
+	}
+	// attached: a connection got a session.
+	attached struct {
+		v       *server
+		c       *conn
+		session wire.SessionID
+	}
+	// issued and answered: a client's request.
+	issued   struct{ call *call }
+	answered struct {
+		call     *call
+		response response
+	}
+	// lost: the connection ended before the answer.
+	lost struct{ call *call }
+	// notified: a client got an event.
+	notified struct {
+		client *client
+		event  tree.Event
+	}
+)
+
+// checker is one rule. see returns what is wrong, or nothing.
+type checker interface {
+	name() string
+	see(o any) string
+}
+
+// checkers are all rules that are checked at each step.
+func (s *Sim) makeCheckers() []checker {
+	return []checker{
+		newLeadership(&s.history), newPrefixConsistency(&s.history), newIntegrity(), newAgreement(), newTotalOrder(),
+		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
+		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
+		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s},
+	}
+}
+
+// see shows all checkers what happened.
+func (s *Sim) see(o any) {
+	if s.failed != nil {
+		return
+	}
+	for _, c := range s.checkers {
+		if wrong := c.see(o); wrong != "" {
+			s.fail(c.name(), "%s", wrong)
+			return
+		}
+	}
+}

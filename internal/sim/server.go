@@ -1,0 +1,443 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// server is a machine with a disk and, while it is up, a process on it that
+// drives a replica.
+type server struct {
+	host
+	sim     *Sim
+	id      wire.ServerID
+	plain   bool // it plays ZooKeeper
+	members *ensemble.Membership
+
+	fs        *store.Mem
+	unknown   bool // its disk was wiped: what it once had it does not know
+	slowDisk  int64
+	space     int64 // that the disk has, -1: endless
+	snapEvery int
+	rejoined  wire.Epoch  // in which it served last
+	has       bool        // it was once synchronised since its disk is new
+	knows     []*wire.Txn // its history, as far as it was not observed yet
+
+	// What follows belongs to one life of the process.
+	up       bool
+	paused   bool
+	life     int
+	replica  *replica.Replica
+	tree     *tree.Tree
+	log      *zab.Log
+	store    *store.Store
+	saved    store.Epochs // what the disk has
+	inbox    []replica.Event
+	backlog  []func() // what came while the process was stopped
+	due      bool     // a batch is to come
+	stepped  bool     // a batch is between its steps and its Ready
+	ticked   bool     // a tick belongs into the next batch
+	wake     int64    // Mono
+	alarm    int64    // µs: the next alarm that is set, 0: none
+	lease    int64    // as Replica.Lease said last
+	writer   writer
+	voices   map[wire.ServerID]*voice
+	dials    wire.ServerID
+	dialling bool
+	listens  bool
+	links    []*link
+	linked   zab.LinkID // of the last Linked that was stepped
+	spools   map[zab.LinkID]spool
+	conns    []*conn // of clients
+	standing replica.Standing
+	seen     position
+}
+
+// later does something in this life of the process; while it is stopped, when
+// it goes on.
+func (v *server) later(d int64, do func()) {
+	life := v.life
+	v.sim.after(d, func() {
+		if v.up && v.life == life {
+			v.arrive(do)
+		}
+	})
+}
+
+// arrive does something that reaches the process.
+func (v *server) arrive(do func()) {
+	switch {
+	case !v.up:
+	case v.paused:
+		v.backlog = append(v.backlog, do)
+	default:
+		do()
+	}
+}
+
+// start loads the disk and begins a new life.
+func (v *server) start() {
+	if v.up {
+		return
+	}
+	v.on = true
+	v.life++
+	st, err := store.Open(v.fs, storeOptions())
+	if err != nil {
+		v.unloadable(err)
+		return
+	}
+	t := newTree()
+	var txns []*wire.Txn
+	res, err := loadInto(st, t, &txns)
+	if err != nil {
+		v.unloadable(err)
+		return
+	}
+	epochs, err := st.Epochs()
+	if err != nil {
+		v.unloadable(err)
+		return
+	}
+	log := zab.NewLog(max(res.Snapshot, 0), v.sim.opt.Keep)
+	for _, txn := range txns {
+		if err := log.Append(txn); err != nil {
+			v.sim.fail("Recovery", "%d has a gap in its log: %v", v.id, err)
+			return
+		}
+	}
+	log.MarkApplied(log.Last())
+	v.begin(st, t, log, epochs)
+	v.sim.tell("%d starts with %v, epochs %d and %d", v.id, log.Last(), epochs.Accepted, epochs.Current)
+}
+
+// begin makes the process.
+func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store.Epochs) {
+	v.up, v.paused, v.due, v.stepped, v.ticked = true, false, false, false, false
+	v.tree, v.log, v.store, v.saved = t, log, st, epochs
+	v.inbox, v.backlog, v.links, v.conns = nil, nil, nil, nil
+	v.spools, v.linked = map[zab.LinkID]spool{}, 0
+	v.dials, v.dialling, v.listens = wire.NoServer, false, false
+	v.writer = writer{v: v}
+	v.voices = map[wire.ServerID]*voice{}
+	for _, o := range v.sim.servers {
+		v.voices[o.id] = &voice{}
+	}
+	v.alarm, v.wake, v.lease = 0, 0, -1
+	v.standing = replica.Standing{}
+	now := v.clock.time(v.sim.now)
+	v.replica = replica.New(t, replica.Options{
+		ServerID: v.id, TickMS: v.sim.opt.TickMS,
+		Member: &replica.Member{
+			Members: v.members, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
+			Unknown: v.unknown, Plain: v.plain, KeepClients: v.sim.opt.KeepClients > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
+		},
+	}, now)
+	v.seen = position{zxid: -1, shown: v.seen.shown}
+	v.knows = upTo(v.knows, log.Last())
+	v.sim.see(restarted{v})
+	v.tick()
+	v.rouse()
+}
+
+// unloadable is a start that failed. Because of what the simulator does to the
+// disk just now it is tried again; anything else no crash explains.
+func (v *server) unloadable(err error) {
+	var full *store.FullError
+	switch {
+	case errors.Is(err, store.ErrCrashed):
+		v.fs.Crash(v.crashKeeps())
+		v.restore()
+	case errors.As(err, &full) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDisk):
+		v.fs.Crash(store.KeepAll)
+		v.restore()
+	default:
+		v.sim.fail("Recovery", "%d cannot be started: %v", v.id, err)
+		return
+	}
+	life := v.life
+	v.sim.after(second, func() {
+		if v.life == life {
+			v.start()
+		}
+	})
+}
+
+// restore gives the disk what its faults were before a crash.
+func (v *server) restore() { v.fs.SetSpace(v.space) }
+
+// crashKeeps says what a power failure keeps of what was not synced.
+func (v *server) crashKeeps() int {
+	if v.sim.dice.chance(30) {
+		return store.LoseAll
+	}
+	return 2
+}
+
+// kill ends the process; its kernel closes what it had open.
+func (v *server) kill() {
+	if !v.up {
+		return
+	}
+	v.end(func(c *cord, i int) {
+		if v.sim.dice.chance(50) {
+			c.abort(i)
+		} else {
+			c.close(i)
+		}
+	})
+	v.fs.Crash(store.KeepAll)
+	v.restore()
+}
+
+// powerOff ends the machine: nobody is told, and what was not synced is lost.
+func (v *server) powerOff() {
+	v.end(func(c *cord, i int) { c.vanish(i) })
+	v.on = false
+	v.fs.Crash(v.crashKeeps())
+	v.restore()
+}
+
+// end ends the process and its connections.
+func (v *server) end(hangUp func(c *cord, i int)) {
+	for _, l := range v.links {
+		if i, open := l.at(v); open {
+			hangUp(l.cord, i)
+		}
+	}
+	for _, o := range v.sim.servers {
+		if c := v.voices[o.id]; c != nil && c.cord != nil && c.cord.ends[c.end].open {
+			hangUp(c.cord, c.end)
+		}
+	}
+	for _, c := range v.conns {
+		if c.cord.ends[1].open {
+			hangUp(c.cord, 1)
+		}
+	}
+	v.up, v.paused = false, false
+	v.life++
+}
+
+// stop and resume the process, as signals do.
+func (v *server) pause() { v.paused = v.up }
+
+func (v *server) resume() {
+	if !v.up || !v.paused {
+		return
+	}
+	v.paused = false
+	backlog := v.backlog
+	v.backlog = nil
+	for _, do := range backlog {
+		v.arrive(do)
+	}
+	v.writer.next()
+	v.rouse()
+}
+
+// push hands an event to the loop.
+func (v *server) push(e replica.Event) {
+	if v.up {
+		v.inbox = append(v.inbox, e)
+		v.rouse()
+	}
+}
+
+// rouse sees that a batch will come.
+func (v *server) rouse() {
+	if v.due || v.stepped || v.paused || !v.up {
+		return
+	}
+	v.due = true
+	d := v.sim.dice.below(150)
+	if v.sim.dice.below(256) == 0 {
+		d += v.sim.dice.below(20 * millisecond)
+	}
+	v.later(d, v.batch)
+}
+
+// tick brings a tick every quarter of tickTime.
+func (v *server) tick() {
+	quarter := v.sim.opt.TickMS * millisecond / 4
+	v.later(v.clock.when(v.clock.mono(v.sim.now)+quarter)-v.sim.now, func() {
+		v.ticked = true
+		v.rouse()
+		v.tick()
+	})
+}
+
+// batch steps what has gathered, or a part of it.
+func (v *server) batch() {
+	v.due = false
+	now := v.clock.time(v.sim.now)
+	n := len(v.inbox)
+	if n > 1 && v.sim.dice.below(8) == 0 {
+		n = int(v.sim.dice.between(1, int64(n)))
+	}
+	for i, e := range v.inbox[:n] {
+		if isRefused(e) && i > 0 {
+			n = i // what was handed out before it is void, what comes of it is not
+			break
+		}
+		v.step(now, e)
+		if isRefused(e) {
+			n = i + 1
+			break
+		}
+	}
+	v.inbox = slices.Delete(v.inbox, 0, n)
+	if len(v.inbox) == 0 {
+		if now.Mono >= v.wake {
+			v.replica.Step(now, replica.Wake{})
+		}
+		if v.ticked {
+			v.ticked = false
+			v.replica.Step(now, replica.Touched{Sessions: v.touches()})
+			v.replica.Step(now, replica.Tick{})
+		}
+	}
+	v.stepped = true
+	if v.sim.dice.below(64) == 0 {
+		v.later(v.sim.dice.below(10*millisecond), v.finish)
+	} else {
+		v.finish()
+	}
+}
+
+func isRefused(e replica.Event) bool {
+	z, ok := e.(replica.Zab)
+	if !ok {
+		return false
+	}
+	_, ok = z.Event.(zab.Refused)
+	return ok
+}
+
+// step hands one event to the replica, with what the driver keeps of it.
+func (v *server) step(now replica.Time, e replica.Event) {
+	switch ev := e.(type) {
+	case replica.Rebuilt:
+		v.tree = ev.Tree
+		v.seen = position{zxid: -1, shown: v.seen.shown}
+	case replica.Linked:
+		v.linked, v.dialling = ev.Link, false
+	case replica.Zab:
+		switch z := ev.Event.(type) {
+		case zab.Refused:
+			v.writer.refusing = false
+			v.knows = upTo(v.knows, z.Zxid)
+			v.sim.see(undone{v, z.Zxid})
+		case zab.Opened:
+			if !v.listens {
+				v.hangUp(z.Link)
+			}
+		}
+	case replica.Disconnected:
+		v.forget(now, ev.Conn)
+	}
+	v.replica.Step(now, e)
+}
+
+// finish carries out what has come of a batch.
+func (v *server) finish() {
+	v.stepped = false
+	life := v.life
+	for again := true; again; again = v.replica.Unsettled() {
+		v.carryOut(v.replica.Ready())
+		if v.life != life || v.sim.failed != nil {
+			return
+		}
+	}
+	v.lease = v.replica.Lease()
+	v.setAlarm()
+	if len(v.inbox) > 0 {
+		v.rouse()
+	}
+}
+
+// setAlarm sees that a batch comes when the replica wants to be woken.
+func (v *server) setAlarm() {
+	if v.wake == replica.Never {
+		return
+	}
+	at := max(v.clock.when(v.wake*millisecond), v.sim.now+1)
+	if v.alarm > v.sim.now && v.alarm <= at {
+		return
+	}
+	v.alarm = at
+	v.later(at-v.sim.now, func() {
+		if v.alarm == at {
+			v.alarm = 0
+		}
+		if v.clock.mono(v.sim.now)/millisecond >= v.wake {
+			v.rouse()
+		} else if v.alarm == 0 {
+			v.setAlarm()
+		}
+	})
+}
+
+// carryOut does what a Ready asks for, in its order.
+func (v *server) carryOut(rd replica.Ready) {
+	for i := range rd.Duties {
+		v.sim.see(ordered{v, &rd.Duties[i]})
+		v.learn(&rd.Duties[i])
+		v.writer.take(rd.Duties[i])
+	}
+	for _, h := range rd.Happenings {
+		v.happened(h)
+	}
+	for {
+		o, ok := v.replica.Next()
+		v.observe()
+		if !ok || v.sim.failed != nil {
+			break
+		}
+		v.effect(&o)
+	}
+	for _, m := range rd.Votes {
+		v.notify(m)
+	}
+	for _, m := range rd.Send {
+		v.sendPacket(m)
+	}
+	for _, id := range rd.Close {
+		v.hangUp(id)
+	}
+	for _, q := range rd.ReadLog {
+		v.readLog(q)
+	}
+	if v.listens && !rd.Listen {
+		v.unlisten()
+	}
+	v.listens, v.wake = rd.Listen, rd.Wake
+	v.seek(rd.Dial)
+}
+
+// readLog answers from the disk, after a while.
+func (v *server) readLog(q zab.ReadLog) {
+	v.later(v.diskTime(), func() {
+		a := zab.LogRead{Link: q.Link, OK: true}
+		for txn, err := range v.store.ReadLog(q.After) {
+			if err != nil {
+				a.OK = false
+				break
+			}
+			if txn.Zxid > q.Through {
+				break
+			}
+			a.Txns = append(a.Txns, txn)
+		}
+		v.sim.reach(situationDiskLog)
+		v.push(replica.Zab{Event: a})
+	})
+}

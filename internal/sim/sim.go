@@ -1,0 +1,305 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// Options say what is simulated. The zero value of each field but Seed lets
+// the seed decide, unless it says otherwise.
+type Options struct {
+	Seed   uint64
+	Events int // until the faults end; 0: 20,000
+	// Voters and Observers are the servers: 3 to 7, and 0 to 2.
+	Voters, Observers int
+	// Clients read and write, Candidates stand for election; -1: none.
+	Clients, Candidates int
+	// Plain is how many servers speak and wait as ZooKeeper's do; -1: none.
+	Plain int
+	// KeepClients lets connections outlive a change of leaders: 1 yes, -1 no.
+	KeepClients int
+	// TickMS is tickTime. ThinkMS is how long a client waits between requests
+	// (mean).
+	TickMS, ThinkMS int64
+	// CounterMax is the last zxid counter of an epoch.
+	CounterMax uint32
+	// Keep is how many transactions a server remembers; 0: as few as it can.
+	Keep int
+	// Acts are the faults, by time; nil lets the seed draw them.
+	Acts []Act
+	// Trace gets each packet and event; nil: nobody does.
+	Trace func(line string)
+}
+
+// Sim is a simulated ensemble with its clients.
+type Sim struct {
+	opt     Options
+	dice    *dice
+	now     int64
+	queue   queue
+	steps   int
+	net     network
+	members *ensemble.Membership
+	servers []*server
+	clients []*client
+
+	lastLink zab.LinkID
+	lastConn replica.ConnID
+	calls    int64
+	calm     bool // no more faults
+	quiet    bool // clients ask for nothing more
+
+	history  history
+	checkers []checker
+	reached  [situations]int
+	register registers
+	story    story
+	traces   bool
+	nemesis  nemesis
+	failed   *Failure
+}
+
+// Failure is a rule that was broken.
+type Failure struct {
+	Rule    string // by its name
+	Wrong   string // what happened
+	Options Options
+	Acts    []Act    // the faults until then
+	Story   []string // the end of it
+	Events  int
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("seed %d: %s: %s", f.Options.Seed, f.Rule, f.Wrong)
+}
+
+// New makes an ensemble whose servers have just been switched on.
+func New(o Options) *Sim {
+	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil}
+	s.opt = draw(o, s.dice.fork())
+	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}}
+	s.history = newHistory()
+	s.checkers = s.makeCheckers()
+	s.populate()
+	for _, v := range s.servers {
+		s.at(s.dice.below(300*millisecond), v.start)
+	}
+	for _, c := range s.clients {
+		s.at(s.dice.below(second), c.connect)
+	}
+	return s
+}
+
+// draw fills in what the options leave to the seed.
+func draw(o Options, d *dice) Options {
+	set := func(v *int, lo, hi int64) {
+		n := int(d.between(lo, hi))
+		if *v == 0 {
+			*v = n
+		}
+		*v = max(*v, 0)
+	}
+	set(&o.Voters, 3, 7)
+	if o.Voters > 3 && d.chance(50) {
+		o.Voters = min(o.Voters, 5)
+	}
+	set(&o.Observers, 0, 2)
+	set(&o.Clients, 1, 6)
+	set(&o.Candidates, 0, 3)
+	if plain := d.chance(25); o.Plain == 0 && !plain {
+		o.Plain = -1
+	}
+	set(&o.Plain, 1, int64(o.Voters))
+	if keep := d.chance(50); o.KeepClients == 0 {
+		o.KeepClients = -1
+		if keep {
+			o.KeepClients = 1
+		}
+	}
+	if ticks := []int64{200, 500, 500, 1000}[d.below(4)]; o.TickMS == 0 {
+		o.TickMS = ticks
+	}
+	if think := []int64{20, 100, 100, 100, 1000}[d.below(5)]; o.ThinkMS == 0 {
+		o.ThinkMS = think
+	}
+	if rolls := d.chance(20); o.CounterMax == 0 && rolls {
+		o.CounterMax = uint32(d.between(20, 400))
+	}
+	if o.Events == 0 {
+		o.Events = 20_000
+	}
+	return o
+}
+
+// populate makes the machines.
+func (s *Sim) populate() {
+	var text bytes.Buffer
+	for i := 1; i <= s.opt.Voters+s.opt.Observers; i++ {
+		role := "participant"
+		if i > s.opt.Voters {
+			role = "observer"
+		}
+		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:%s\n", i, 1000+i, 2000+i, role)
+	}
+	m, err := ensemble.Parse(text.String())
+	if err != nil {
+		panic("sim: " + err.Error())
+	}
+	s.members = m
+	for i := 1; i <= s.opt.Voters+s.opt.Observers; i++ {
+		v := &server{
+			sim: s, id: wire.ServerID(i), members: m, plain: i <= s.opt.Plain, space: -1,
+			fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)),
+		}
+		v.host = host{name: fmt.Sprint("server ", i), on: true, clock: newClock(s.dice.between(-2000, 2000))}
+		s.net.add(&v.host)
+		s.servers = append(s.servers, v)
+	}
+	for i := range s.opt.Clients + s.opt.Candidates {
+		c := &client{sim: s, id: i + 1, dice: s.dice.fork()}
+		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.dice.between(-2000, 2000))}
+		s.net.add(&c.host)
+		s.clients = append(s.clients, c)
+		if i >= s.opt.Clients {
+			c.candidate = newCandidate(c)
+		}
+	}
+}
+
+// server finds a server by its id, nil if there is none.
+func (s *Sim) server(id wire.ServerID) *server {
+	if id < 1 || int(id) > len(s.servers) {
+		return nil
+	}
+	return s.servers[id-1]
+}
+
+// at and after have something happen at a time.
+func (s *Sim) at(t int64, do func())    { s.queue.push(max(t, s.now), do) }
+func (s *Sim) after(d int64, do func()) { s.queue.push(s.now+max(d, 0), do) }
+
+// step lets the next thing happen; false if the run is over.
+func (s *Sim) step() bool {
+	if s.failed != nil || len(s.queue.items) == 0 {
+		return false
+	}
+	next := s.queue.pop()
+	s.now = next.at
+	s.steps++
+	next.do()
+	return s.failed == nil
+}
+
+// Run plays a seed to its end: with faults, then healed until all is well.
+// The error is a [*Failure].
+func Run(o Options) (Result, error) {
+	s := New(o)
+	s.nemesis.begin(s)
+	for s.more() && s.step() {
+	}
+	s.recover()
+	if s.failed != nil {
+		return s.result(), s.failed
+	}
+	return s.result(), nil
+}
+
+// leadersMin is how many leaders a run sees at least, if it can: it goes on to
+// twice its events for it.
+const leadersMin = 4
+
+func (s *Sim) more() bool {
+	return s.steps < s.opt.Events || s.reached[situationLeader] < leadersMin && s.steps < 2*s.opt.Events
+}
+
+// Result says what a run came across.
+type Result struct {
+	Options   Options // with what the seed has drawn
+	Events    int
+	Simulated int64 // µs
+	Leaders   int   // established
+	Committed int
+	Answered  int64
+	Reached   map[string]int // situations, by name
+}
+
+func (s *Sim) result() Result {
+	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader],
+		Committed: len(s.history.entries) - 1, Reached: map[string]int{}}
+	for _, c := range s.clients {
+		r.Answered += c.answered
+	}
+	for i, n := range s.reached {
+		r.Reached[situationNames[i]] = n
+	}
+	return r
+}
+
+// fail ends the run.
+func (s *Sim) fail(rule, format string, args ...any) {
+	if s.failed != nil {
+		return
+	}
+	wrong := fmt.Sprintf(format, args...)
+	s.tell("%s is broken: %s", rule, wrong)
+	s.failed = &Failure{Rule: rule, Wrong: wrong, Options: s.opt, Acts: s.nemesis.done, Story: s.story.lines(), Events: s.steps}
+}
+
+// story is the end of what happened, for who reads of a failure.
+type story struct {
+	ring [storyMax]string
+	n    int
+}
+
+// storyMax is how many lines are kept.
+const storyMax = 400
+
+func (t *story) lines() []string {
+	var out []string
+	for i := max(0, t.n-storyMax); i < t.n; i++ {
+		out = append(out, t.ring[i%storyMax])
+	}
+	return out
+}
+
+// tell adds a line to the story.
+func (s *Sim) tell(format string, args ...any) {
+	line := fmt.Sprintf("%9.3f  ", float64(s.now)/float64(second)) + fmt.Sprintf(format, args...)
+	s.story.ring[s.story.n%storyMax] = line
+	s.story.n++
+	if s.traces {
+		s.opt.Trace(line)
+	}
+}
+
+// trace adds a line for those who want to see everything.
+func (s *Sim) trace(format string, args ...any) {
+	if s.traces {
+		s.opt.Trace(fmt.Sprintf("%9.3f      ", float64(s.now)/float64(second)) + fmt.Sprintf(format, args...))
+	}
+}
+
+// happened takes what a replica has to tell.
+func (v *server) happened(h replica.Happening) {
+	text := h.String()
+	v.sim.tell("%d %s", v.id, text)
+	switch h := h.(type) {
+	case zab.LeaderServes:
+		v.sim.reach(situationLeader)
+	case zab.SyncBegan:
+		if h.How == zab.Snap {
+			v.sim.reach(situationSnap)
+		}
+	case zab.GaveUp:
+		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
+			v.sim.reach(situationRollOver)
+		}
+	}
+}

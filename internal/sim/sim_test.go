@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	oneSeed  = flag.Uint64("seed", 0, "run this seed alone")
+	traceTo  = flag.String("trace", "", "write every packet and event of -seed to this file")
+	freshFor = flag.Duration("for", 5*time.Second, "how long fresh seeds are run")
+)
+
+// play runs a seed and reports a failure with all that is needed to see it
+// again.
+func play(t *testing.T, o Options) Result {
+	t.Helper()
+	r, err := Run(o)
+	var f *Failure
+	if errors.As(err, &f) {
+		t.Errorf("%v\nagain: bellwether sim --seed %d\n%s", err, o.Seed, strings.Join(f.Story[max(0, len(f.Story)-100):], "\n"))
+	}
+	return r
+}
+
+// fixedSeeds is how many seeds, from 1, are run each time.
+const fixedSeeds = 60
+
+// The fixed seeds break no rule, a default run sees leaders change, and
+// together they reach every situation that is worth reaching.
+func TestFixedSeeds(t *testing.T) {
+	if *oneSeed != 0 {
+		t.Skip("-seed is given")
+	}
+	reached := map[string]int{}
+	few := 0
+	for seed := range uint64(fixedSeeds) {
+		r := play(t, Options{Seed: seed + 1})
+		if r.Leaders < leadersMin {
+			few++
+		}
+		for name, n := range r.Reached {
+			reached[name] += n
+		}
+	}
+	if few > fixedSeeds/10 {
+		t.Errorf("%d of %d seeds have seen fewer than %d leaders", few, fixedSeeds, leadersMin)
+	}
+	for _, name := range situationNames {
+		t.Logf("%6d %s", reached[name], name)
+		if reached[name] == 0 {
+			t.Errorf("nothing reached: %s", name)
+		}
+	}
+}
+
+// Seeds that nobody has run before break no rule either.
+func TestFreshSeeds(t *testing.T) {
+	if *oneSeed != 0 {
+		t.Skip("-seed is given")
+	}
+	seed := uint64(time.Now().UnixNano())
+	for n, end := 0, time.Now().Add(*freshFor); time.Now().Before(end) && !t.Failed(); n++ {
+		play(t, Options{Seed: seed + uint64(n)})
+	}
+}
+
+// One seed, with everything that happens, for who looks for a fault.
+func TestOneSeed(t *testing.T) {
+	if *oneSeed == 0 {
+		t.Skip("no -seed is given")
+	}
+	o := Options{Seed: *oneSeed}
+	if *traceTo != "" {
+		f, err := os.Create(*traceTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		o.Trace = func(line string) { fmt.Fprintln(f, line) }
+	}
+	t.Logf("%+v", play(t, o))
+}
+
+// The same seed gives the same run, to the last event.
+func TestRunsCanBeRepeated(t *testing.T) {
+	for seed := range uint64(5) {
+		var runs [2][]string
+		for i := range runs {
+			play(t, Options{Seed: seed + 1, Events: 6000, Trace: func(line string) { runs[i] = append(runs[i], line) }})
+		}
+		for i, line := range runs[0] {
+			if i >= len(runs[1]) || runs[1][i] != line {
+				t.Fatalf("seed %d: line %d is %q the first time", seed+1, i, line)
+			}
+		}
+	}
+}
+
+func BenchmarkEvents(b *testing.B) {
+	events, seed := 0, uint64(0)
+	for b.Loop() {
+		seed++
+		r, err := Run(Options{Seed: seed})
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += r.Events
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+}

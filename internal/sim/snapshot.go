@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// snapshotting is a snapshot being written: its parts are looked at one after
+// the other, while transactions go on being applied.
+type snapshotting struct {
+	*tree.Snapshot
+	sessions []tree.SessionTimeout
+}
+
+// beginSnapshot looks at the sessions now, and at the znodes a while later.
+func (w *writer) beginSnapshot() {
+	v := w.v
+	s := &snapshotting{Snapshot: v.tree.Snapshot()}
+	_ = s.Snapshot.Sessions(func(id wire.SessionID, timeoutMS int32) error {
+		s.sessions = append(s.sessions, tree.SessionTimeout{ID: id, TimeoutMS: timeoutMS})
+		return nil
+	})
+	w.snap = s
+	v.later(v.sim.dice.between(millisecond, 100*millisecond), func() { w.endSnapshot(s) })
+}
+
+// endSnapshot writes the file. It fails, without harm, where the tree is ahead
+// of what is durable here.
+func (w *writer) endSnapshot(s *snapshotting) {
+	if w.snap != s {
+		return // the history has been replaced meanwhile
+	}
+	w.snap = nil
+	v := w.v
+	_, err := v.store.WriteSnapshot(s.Zxid(), s)
+	if err == nil {
+		_, err = v.store.Purge(3)
+		v.sim.reach(situationSnapshot)
+	}
+	if errors.Is(err, store.ErrCrashed) {
+		v.sim.tell("%d loses power while it writes a snapshot", v.id)
+		v.powerOff()
+	}
+}
+
+// Sessions yields those of the beginning.
+func (s *snapshotting) Sessions(yield func(id wire.SessionID, timeoutMS int32) error) error {
+	for _, e := range s.sessions {
+		if err := yield(e.ID, e.TimeoutMS); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// snapshotBytes is the tree as it is sent to a learner.
+func (v *server) snapshotBytes() []byte {
+	var b bytes.Buffer
+	s := v.tree.Snapshot()
+	if _, err := store.EncodeSnapshot(&b, s.Zxid(), s, storeOptions()); err != nil {
+		v.sim.fail("Snapshot", "%d cannot send its tree: %v", v.id, err)
+	}
+	return b.Bytes()
+}
