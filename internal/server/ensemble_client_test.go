@@ -216,7 +216,7 @@ func TestEnsembleFigures(t *testing.T) {
 	g.equal()
 	l := g.leader()
 	eventually(t, "all learners are synchronised", func() bool { return l.figure("synced_followers") == 2 })
-	for name, want := range map[string]float64{"learners": 3, "synced_observers": 1, "quorum_size": 3, "pending_syncs": 0, "synced_non_voting_followers": 0, "looking_count": 1} {
+	for name, want := range map[string]float64{"learners": 3, "synced_observers": 1, "quorum_size": 3, "synced_non_voting_followers": 0, "looking_count": 1} {
 		if got := l.figure(name); got != want {
 			t.Errorf("%s of the leader: %v, want %v", name, got, want)
 		}

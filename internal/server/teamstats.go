@@ -61,7 +61,6 @@ func newTeamStats(s *Server) *teamStats {
 	learners("synced_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer })
 	learners("synced_non_voting_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer && !voter(l) })
 	learners("synced_observers", func(l zab.LearnerStatus) bool { return l.Synced && l.Observer })
-	learners("pending_syncs", func(l zab.LearnerStatus) bool { return !l.Synced })
 	leading("leader_uptime", func() int64 { return (s.clock() - t.leads.Load()) / int64(time.Millisecond) })
 	leading("last_proposal_size", t.proposal.last.Load)
 	leading("max_proposal_size", t.proposal.most)
