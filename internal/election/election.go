@@ -83,6 +83,7 @@ type Election struct {
 
 	asking  map[wire.ServerID]bool   // who cannot elect, and waits to hear who leads
 	told    map[wire.ServerID]answer // to those without a vote
+	empties map[wire.ServerID]bool   // voters that know of no transaction, in this election
 	refused map[refusal]bool         // in this election, so that each is told once
 
 	ready   Ready
@@ -97,7 +98,7 @@ func New(o Options) *Election {
 		id: o.ID, reconfig: o.Reconfig, intervalMin: o.IntervalMinMS, intervalMax: o.IntervalMaxMS,
 		votes: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{},
 		down: map[wire.ServerID]bool{}, trips: map[wire.ServerID]time.Duration{},
-		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, refused: map[refusal]bool{},
+		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
 		resendAt: Never, settleAt: Never, settleBy: Never, dialBy: Never,
 	}
 	if e.intervalMin <= 0 {

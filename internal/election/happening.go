@@ -45,6 +45,9 @@ type Barred struct {
 	Vote Vote
 }
 
+// Founded: this server is empty, and so are all other voters.
+type Founded struct{}
+
 // Restated: votes give this server a history it does not have; it begins a
 // round in which it says what it has.
 type Restated struct {
@@ -84,6 +87,10 @@ func (h Abandoned) String() string { return fmt.Sprintf("gives up leader %d: %s"
 
 func (h Barred) String() string {
 	return fmt.Sprintf("is empty, but server %d votes for %s: joins only an existing leader until it has been synchronised", h.From, h.Vote)
+}
+
+func (Founded) String() string {
+	return "every voter is here and none knows of a transaction: begins a new round as a candidate"
 }
 
 func (h Restated) String() string {

@@ -16,6 +16,7 @@ func (e *Election) look(ev Look) {
 	e.dialBy = Never
 	e.ready.Decision, e.ready.GiveUp = nil, "" // of the election before
 	clear(e.outside)
+	clear(e.empties)
 	clear(e.refused)
 	clear(e.told)
 	clear(e.asking)
@@ -79,8 +80,10 @@ func (e *Election) heard(h Heard) {
 		e.heardInRole(h)
 	case n.State == wire.Observing:
 	case n.State == wire.Looking:
+		e.noteEmpty(h)
 		e.learnHistory(h)
 		e.heardLooking(h)
+		e.found()
 	default:
 		e.learnHistory(h)
 		e.heardSettled(h)
@@ -114,7 +117,7 @@ func voteOf(n *wire.Notification) Vote {
 // of it could elect a server that lacks what the lost one had acknowledged.
 func (e *Election) learnHistory(h Heard) {
 	n := &h.Notification
-	if e.barred || !e.asked.empty() || e.initial.Leader != e.id || n.Zxid <= 0 && n.PeerEpoch <= 0 {
+	if e.barred || !e.asked.empty() || e.initial.Leader != e.id || n.Zxid <= 0 && n.PeerEpoch <= 0 || e.allEmpty() {
 		return
 	}
 	e.barred = true
@@ -122,6 +125,43 @@ func (e *Election) learnHistory(h Heard) {
 	e.tell(Barred{From: h.From, Vote: voteOf(n)})
 	e.running.Barred = true
 	e.beginRound(e.round, e.initial)
+}
+
+// noteEmpty keeps which voters know of no transaction. A message that is sent
+// again may be older than those its server has by now.
+func (e *Election) noteEmpty(h Heard) {
+	switch n := &h.Notification; {
+	case n.Zxid > 0:
+		delete(e.empties, h.From)
+	case !h.First:
+		e.empties[h.From] = true
+	}
+}
+
+// allEmpty reports whether every other voter is there, and none of them knows
+// of a transaction.
+func (e *Election) allEmpty() bool {
+	for _, id := range e.voters {
+		if id != e.id && !e.empties[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// found ends the caution of an empty server: all voters are there, and what
+// one of them had to tell was an epoch without a transaction. That is left by
+// a first start that was interrupted; waiting on would be for ever.
+func (e *Election) found() {
+	if !e.barred || e.asked.Zxid == NoHistory || e.state != wire.Looking || !e.allEmpty() {
+		return
+	}
+	e.barred = false
+	e.initial = e.ownVote()
+	e.tell(Founded{})
+	e.running.Barred = false
+	e.beginRound(e.round+1, e.initial)
+	e.count()
 }
 
 // heardLooking takes the vote of a voter that looks as well.
@@ -322,6 +362,7 @@ func (e *Election) prune() {
 	forget(e.votes, gone)
 	forget(e.outside, gone)
 	forget(e.down, gone)
+	forget(e.empties, gone)
 	forget(e.trips, gone)
 }
 
