@@ -99,10 +99,13 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 func strict(n Naming) bool { return n == PlainNames || n == GoZKNames }
 
 func (e *Election) validate() error {
+	if err := e.bidder.validate(); err != nil {
+		return err
+	}
 	if l := e.cfg.Leader; l != "" && (!strings.HasPrefix(l, "/") || strings.HasSuffix(l, "/")) {
 		return fmt.Errorf("election %s: %q is not a path for LEADER", e.cfg.Parent, l)
 	}
-	return e.bidder.validate()
+	return nil
 }
 
 // Campaign makes a bid and waits until it leads. It survives lost

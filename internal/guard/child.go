@@ -24,9 +24,13 @@ type Child struct {
 }
 
 // Start starts this program again as a guardian, with arguments the last of
-// which name the command; env is its whole environment. The command itself
-// starts with the first Renew.
-func Start(args, env []string) (*Child, error) {
+// which name the command; env is its whole environment, stdin its standard
+// input, nil for that of this process. The command itself starts with the
+// first Renew.
+func Start(args, env []string, stdin *os.File) (*Child, error) {
+	if stdin == nil {
+		stdin = os.Stdin
+	}
 	c := &Child{}
 	path, err := program()
 	if err != nil {
@@ -47,7 +51,7 @@ func Start(args, env []string) (*Child, error) {
 
 	c.cmd = &exec.Cmd{
 		Path: path, Args: append([]string{os.Args[0]}, args...), Env: env,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Stdin: stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{theirs, reports}, // ordersFD, reportFD
 		// Its own group: a key pressed at the terminal reaches it once, from us.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},

@@ -30,7 +30,7 @@ func start(t *testing.T, script string) *Child { return startGrace(t, script, "5
 
 func startGrace(t *testing.T, script, grace string) *Child {
 	t.Helper()
-	c, err := Start([]string{guardianArg, grace, "/bin/sh", "-c", script}, os.Environ())
+	c, err := Start([]string{guardianArg, grace, "/bin/sh", "-c", script}, os.Environ(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 	plain := filepath.Join(dir, "plain")
 	os.WriteFile(plain, []byte("text"), 0o644)
 	for cmd, want := range map[string]int{"/no/such/command": ExitNoCmd, "no-such-command-in-path": ExitNoCmd, plain: ExitNotExec} {
-		c, err := Start([]string{guardianArg, "50ms", cmd}, os.Environ())
+		c, err := Start([]string{guardianArg, "50ms", cmd}, os.Environ(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,15 +2,16 @@ package shell
 
 import "fmt"
 
-// Exit statuses of every command. elect adds those of shells and its own.
+// Exit statuses of every command. Those that run a command while they hold
+// something add those of shells and their own.
 const (
 	ExitDone         = 0
 	ExitFailed       = 1
 	ExitUsage        = 2
 	ExitNoConnection = 4
-	ExitLost         = 120 // elect: leadership was lost while the command ran
-	ExitNotObtained  = 121 // elect: not elected within --wait
-	ExitNoServer     = 122 // elect: no connection
+	ExitLost         = 120 // leadership, lock or lease was lost while the command ran
+	ExitNotObtained  = 121 // not within --wait
+	ExitNoServer     = 122 // no connection, where 4 may be the command's
 )
 
 // StatusError is an error with the exit status it stands for. A nil Err

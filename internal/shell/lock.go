@@ -1,0 +1,145 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+// holder is a runner whose claim is a lock or a lease.
+type holder struct {
+	*runner
+	try    bool
+	naming string
+}
+
+const holdLong = `
+
+The command runs under a guardian, a process that asks it to end (SIGTERM) --grace before %[1]s could lapse, and kills it
+and all of its process group (SIGKILL) when it could, even if this process is stopped, starved or killed. Signals are
+passed on. %[2]s is given up when the command ends. Its environment has
+
+  BELLWETHER_TOKEN      a number that is larger for every later holder (the czxid of its bid, in decimal)
+  BELLWETHER_%-9[3]s  PATH
+  BELLWETHER_BID        the path of the bid; the znode is there as long as it is held
+  BELLWETHER_ID         the id of this holder
+
+`
+
+func newHolder(variable, claim string) *holder {
+	r := newRunner()
+	r.variable, r.claim, r.obtained = variable, claim, "obtained"
+	return &holder{runner: r}
+}
+
+func (h *holder) flags(c *cobra.Command) {
+	h.runner.flags(c)
+	h.claimFlags(c, "holder")
+	c.Flags().BoolVar(&h.try, "try", false, "do not wait for others: end with 121 if somebody holds it or stands before")
+	c.Flags().StringVar(&h.naming, "naming", "own", "whose programs share PATH: own, curator, kazoo or go-zk")
+}
+
+// options are those of the recipe.
+func (h *holder) options(zc *zk.Client) (*recipe.LockOptions, error) {
+	naming, ok := map[string]recipe.Naming{
+		"own": recipe.OwnNames, "curator": recipe.CuratorLockNames, "kazoo": recipe.KazooNames, "go-zk": recipe.GoZKNames,
+	}[h.naming]
+	if !ok {
+		return nil, fmt.Errorf("--naming %q: want own, curator, kazoo or go-zk", h.naming)
+	}
+	if h.try && h.wait > 0 {
+		return nil, errors.New("--try does not wait, so --wait does not go with it")
+	}
+	return &recipe.LockOptions{ID: h.id, Naming: naming, LeaseDelay: h.delay, KeepAlive: h.pace(zc), Logger: h.logger()}, nil
+}
+
+// obtainBy waits for, or with --try only tries, to hold.
+func (h *holder) obtainBy(wait, try func(context.Context) (*recipe.Hold, error)) {
+	if h.try {
+		wait = try
+	}
+	h.obtain = func(ctx context.Context) (standing, error) { return wait(ctx) }
+}
+
+func newLock() *cobra.Command {
+	h := newHolder("LOCK", "the lock")
+	h.others = "nobody else holds the lock"
+	var read, write bool
+	c := &cobra.Command{
+		Use:   "lock [flags] PATH -- COMMAND [ARGUMENT]...",
+		Short: "run a command while holding a lock",
+		Long: "Wait for the lock of PATH, in the order of arrival, and run a command while holding it. With --read it is held together\n" +
+			"with other readers, with --write alone; a plain lock of the same PATH is one more writer." +
+			fmt.Sprintf(holdLong, "its hold", "The lock", "LOCK") + fmt.Sprintf(holdStatus, "the lock", "obtained"),
+		Example: "  bellwether lock /backup -- ./backup\n" +
+			"  bellwether lock --try /nightly -- ./report; [ $? = 121 ] && echo it runs elsewhere\n" +
+			"  bellwether lock --read /catalogue -- ./export\n" +
+			"  bellwether lock --naming curator /app/lock -- ./migrate",
+		Args: h.takeArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return h.run(cmd.Context(), func(zc *zk.Client) error { return h.prepareLock(zc, read, write) })
+		},
+	}
+	h.flags(c)
+	c.Flags().BoolVar(&read, "read", false, "hold it as a reader")
+	c.Flags().BoolVar(&write, "write", false, "hold it as the writer, beside readers of the same library")
+	c.MarkFlagsMutuallyExclusive("read", "write")
+	return c
+}
+
+func (h *holder) prepareLock(zc *zk.Client, read, write bool) error {
+	o, err := h.options(zc)
+	if err != nil {
+		return err
+	}
+	if !read && !write {
+		l, err := recipe.NewLock(zc, h.parent, o)
+		h.obtainBy(l.Lock, l.TryLock)
+		return err
+	}
+	l, err := recipe.NewReadWriteLock(zc, h.parent, o)
+	if read {
+		h.obtainBy(l.RLock, l.TryRLock)
+	} else {
+		h.obtainBy(l.Lock, l.TryLock)
+	}
+	return err
+}
+
+func newSemaphore() *cobra.Command {
+	h := newHolder("SEMAPHORE", "the lease")
+	h.others = "no more than so many hold a lease"
+	n := 0
+	c := &cobra.Command{
+		Use:   "semaphore [flags] -n N PATH -- COMMAND [ARGUMENT]...",
+		Short: "run a command while holding one of N leases",
+		Long: "Wait for one of the N leases of PATH, in the order of arrival, and run a command while holding it: at most N at a time.\n" +
+			"All who use PATH must say the same N." +
+			fmt.Sprintf(holdLong, "its lease", "The lease", "SEMAPHORE") + fmt.Sprintf(holdStatus, "the lease", "obtained"),
+		Example: "  bellwether semaphore -n 3 /downloads -- curl -O https://example.org/file\n" +
+			"  bellwether semaphore -n 10 --again /workers -- ./worker",
+		Args: h.takeArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return h.run(cmd.Context(), func(zc *zk.Client) error {
+				o, err := h.options(zc)
+				if err != nil {
+					return err
+				}
+				s, err := recipe.NewSemaphore(zc, h.parent, n, o)
+				h.obtainBy(s.Acquire, s.TryAcquire)
+				return err
+			})
+		},
+	}
+	h.flags(c)
+	c.Flags().IntVarP(&n, "leases", "n", 0, "how many may hold at a time")
+	if err := c.MarkFlagRequired("leases"); err != nil {
+		panic(err) // the flag stands one line above
+	}
+	return c
+}
