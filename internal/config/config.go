@@ -149,6 +149,7 @@ type Ensemble struct {
 	ConnectLimit      int    // ticks to connect to a leader; 0: InitLimit
 	ListenOnAllIPs    bool
 	LeaderServes      bool
+	KeepClients       bool // client connections outlive a change of leaders
 	SyncEnabled       bool // observers write logs and snapshots
 	ObserverPort      int  // followers take observers here; 0: not
 	ElectionConnect   time.Duration

@@ -58,7 +58,7 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 	m.mind = &replica.Member{
 		Members: c.Members, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
-		InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
+		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
 	}
 	return nil
 }

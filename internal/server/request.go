@@ -41,9 +41,10 @@ func (c *conn) request(frame []byte, now *batch) error {
 }
 
 // mustWait reports whether a request goes to the loop: what changes
-// something, and everything behind that as long as it is unanswered.
+// something, everything behind that as long as it is unanswered, and
+// everything while there is no leader.
 func (c *conn) mustWait(op wire.OpCode) bool {
-	return op.IsWrite() || op == wire.OpSync || op == wire.OpCloseSession ||
+	return op.IsWrite() || !c.srv.led.Load() || op == wire.OpSync || op == wire.OpCloseSession ||
 		c.outstanding.Load() > 0 || c.heard.Load() == sealed
 }
 

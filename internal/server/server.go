@@ -61,6 +61,7 @@ type Server struct {
 	inProcess      atomic.Int64 // requests with the loop
 	inProcessBytes atomic.Int64
 	large          atomic.Int64 // bytes of the large ones among them
+	led            atomic.Bool  // there is a leader: readers carry out reads
 	lease          atomic.Int64 // the last Mono at which readers answer pings
 	serving        atomic.Bool  // loaded, and not stopping
 	stopping       atomic.Bool
@@ -99,8 +100,10 @@ func New(o Options) (*Server, error) {
 	s.tree.Store(s.newTree())
 	s.member = newMember(s)
 	s.lease.Store(replica.Never)
+	s.led.Store(true)
 	if s.member != nil {
 		s.lease.Store(-1)
+		s.led.Store(false)
 	}
 	s.gauges()
 	var err error

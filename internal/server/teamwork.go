@@ -132,6 +132,7 @@ func (l *loop) publish() {
 	if before != nil && *before == *now {
 		return
 	}
+	s.led.Store(now.Serving)
 	s.member.standing.Store(now)
 	if now.Serving {
 		// Whatever a snapshot held of transactions that came behind it was
