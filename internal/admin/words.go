@@ -42,6 +42,7 @@ var words = map[string]word{
 	"crst": {text: crst},
 	"dirs": {text: dirs},
 	"dump": {text: dump},
+	"elog": {text: elog, idle: true},
 	"envi": {text: envi, idle: true},
 	"gtmk": {text: gtmk, idle: true},
 	"hash": {text: hash},
