@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,78 +11,169 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"bellwether/internal/local"
+	"bellwether/internal/shell"
 )
 
-// stopPatience is how long the servers of an ensemble may take to end.
-const stopPatience = 10 * time.Second
-
-// restartPause is how long a server that ended by itself stays down.
-const restartPause = 3 * time.Second
+const (
+	// stopPatience is how long the servers of an ensemble may take to end.
+	stopPatience = 10 * time.Second
+	// restartPause is how long a server that ended by itself stays down.
+	restartPause = 3 * time.Second
+	// firstStart is how long after its first start a server that fails is one
+	// that cannot serve at all: a port that is taken, a folder that is damaged.
+	firstStart = time.Minute
+	// serversMax is how many servers one machine may be asked to run.
+	serversMax = 99
+)
 
 // ensemble runs several servers on this machine, each a process, until a signal.
 func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) error {
-	host, port, err := f.base()
+	host, port, err := f.checkEnsemble()
 	if err != nil {
 		return usage(err)
 	}
-	e, err := local.Make(local.Options{Dir: f.data, Servers: f.servers, Host: host, Port: port})
+	folder, err := holdFolder(f.data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	e, err := local.Make(local.Options{
+		Dir: f.data, Servers: f.servers, Host: host, Port: port,
+		Settings: []string{"autopurge.purgeInterval=1"},
+	})
 	if err != nil {
 		return usage(err)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	defer e.Stop(stopPatience)
+	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Servers(), e.Clients(), f.data)
+	fmt.Fprintf(stdout, "try: bellwether status --server %s\n", e.Clients())
+	fmt.Fprintf(stdout, "     bellwether election explain --server %s\n", e.Clients())
 	t := &terminal{w: stderr}
+	failed := make(chan error, e.Servers()) // each fails once at most
 	var running sync.WaitGroup
 	for id := 1; id <= e.Servers(); id++ {
-		running.Go(func() { f.keep(ctx, e, id, t) })
+		k := &kept{id: id, ensemble: e, program: f.program(), terminal: t}
+		running.Go(func() {
+			if err := k.run(ctx); err != nil {
+				failed <- err
+			}
+		})
 	}
-	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; SIGTERM or Ctrl-C ends them\n", e.Servers(), e.Clients(), f.data)
-	fmt.Fprintf(stdout, "try: bellwether status --server %s\n", e.Clients())
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
 	stop() // a second signal ends this process at once, and with it the servers
 	e.Stop(stopPatience)
 	running.Wait()
-	return nil
+	return err
 }
 
-// base is the address of the first server's client port.
-func (f serveFlags) base() (string, int, error) {
+// checkEnsemble looks at the flags, and gives the address of the first server.
+func (f serveFlags) checkEnsemble() (host string, port int, err error) {
+	if f.servers < 1 || f.servers > serversMax {
+		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, serversMax)
+	}
+	if _, _, err := f.logger(io.Discard); err != nil {
+		return "", 0, err
+	}
 	if f.listen == "" {
 		return "127.0.0.1", 2181, nil
 	}
 	host, text, err := net.SplitHostPort(f.listen)
 	port, perr := strconv.Atoi(text)
-	if err != nil || perr != nil || port < 0 || port+f.servers > 65536 {
+	if err != nil || perr != nil || host == "" || port < 0 || port+f.servers > 65536 {
 		return "", 0, fmt.Errorf("--listen %q: want host:port of the first server, as in 127.0.0.1:2181, with %d ports", f.listen, f.servers)
 	}
 	return host, port, nil
 }
 
-// keep has a server run until ctx ends; one that ends by itself, or is
-// killed, is started again after a pause.
-func (f serveFlags) keep(ctx context.Context, e *local.Ensemble, id int, t *terminal) {
-	for ctx.Err() == nil {
-		if err := e.Start(id, f.program(), t.line); err != nil {
-			t.line(id, err.Error())
-		} else if ended := e.Ended(id); ended != nil {
-			t.line(id, fmt.Sprintf("process %d", e.PID(id)))
-			<-ended
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		t.line(id, fmt.Sprintf("has ended, and is started again in %v", restartPause))
-		select {
-		case <-time.After(restartPause):
-		case <-ctx.Done():
-		}
+// holdFolder keeps a folder for this process, so that no other gives the
+// servers other ports. Close gives it up.
+func holdFolder(dir string) (io.Closer, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
 	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("%s is in use by another serve --ensemble: end that one, or name another folder", dir)
+	}
+	return d, nil
+}
+
+// kept is a server that is kept running.
+type kept struct {
+	id       int
+	ensemble *local.Ensemble
+	program  local.Program
+	terminal *terminal
+	last     string // line of its log
+}
+
+// run has the server run until ctx ends. One that ends by itself or is killed
+// is started again after a pause; one that cannot even start is an error.
+func (k *kept) run(ctx context.Context) error {
+	first := time.Now()
+	for ctx.Err() == nil {
+		how := k.once()
+		if ctx.Err() != nil {
+			break
+		}
+		var exit *exec.ExitError
+		if errors.As(how, &exit) && exit.Exited() && time.Since(first) < firstStart {
+			return &shell.StatusError{Status: exit.ExitCode(), Err: fmt.Errorf("server %d cannot serve: %s", k.id, k.reason(how))}
+		}
+		k.terminal.line(k.id, fmt.Sprintf("has ended (%s), and is started again in %v", ending(how), restartPause))
+		_ = sleep(ctx, restartPause) // the end of ctx ends the loop
+	}
+	return nil
+}
+
+// once runs the server until its process ends, and says how it ended.
+func (k *kept) once() error {
+	if err := k.ensemble.Start(k.id, k.program, k.line); err != nil {
+		return err
+	}
+	ended := k.ensemble.Ended(k.id)
+	if pid := k.ensemble.PID(k.id); pid != 0 {
+		k.terminal.line(k.id, fmt.Sprintf("is process %d", pid))
+	}
+	if ended != nil {
+		<-ended
+	}
+	return k.ensemble.HowEnded(k.id)
+}
+
+func (k *kept) line(id int, text string) {
+	k.last = text
+	k.terminal.line(id, text)
+}
+
+// reason is why it ended: what it said last, without the time and the level.
+func (k *kept) reason(how error) string {
+	if _, text, found := strings.Cut(k.last, " ERROR "); found {
+		return text
+	}
+	return cmp.Or(strings.TrimPrefix(k.last, "bellwether: "), how.Error())
+}
+
+// ending is how a process ended, in words.
+func ending(how error) string {
+	if how == nil {
+		return "by itself"
+	}
+	return how.Error()
 }
 
 // program is this program as the server of a zoo.cfg.

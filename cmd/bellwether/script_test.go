@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 //	start NAME CMD…      run CMD beside the script; its output goes to NAME.out and NAME.err
 //	serve NAME FLAG…     start bellwether serve and wait until it serves; its address is
 //	                     then $NAME and, for the client's commands, $BELLWETHER_SERVER
+//	ensemble NAME FLAG…  start bellwether serve --ensemble 3 and wait until all three serve; the
+//	                     addresses are then $NAME, one by one $NAME1, $NAME2, $NAME3
+//	leader NAME [ID]     wait until one of them leads, not ID; then $leader is its number and
+//	                     $pid its process's id
 //	signal NAME SIG      send a signal to what start or serve started
 //	ends NAME N          wait for its end, with exit status N
 //	await FILE REGEX     wait until FILE has a match
@@ -50,7 +54,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "start": start, "serve": serve, "signal": sendSignal, "ends": ends,
+			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
 			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog,
 		},
@@ -207,6 +211,51 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("BELLWETHER_SERVER", found[1])
 }
 
+// ensembleAt finds the addresses of an ensemble's servers.
+var ensembleAt = regexp.MustCompile(`servers for clients at ([^ ]+), data in`)
+
+func serveEnsemble(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 1, "ensemble NAME FLAG…")
+	name := args[0]
+	start(ts, false, append([]string{name, "bellwether", "serve", "--ensemble", "3", "--listen", "127.0.0.1:0"}, args[1:]...))
+	p := stageOf(ts).processes[name]
+	var found []string
+	waitFor(ts, name+" to serve", func() bool {
+		if p.hasEnded() {
+			ts.Fatalf("it ended: %s", ts.ReadFile(name+".err"))
+		}
+		found = ensembleAt.FindStringSubmatch(ts.ReadFile(name + ".out"))
+		log := ts.ReadFile(name + ".err")
+		for id := 1; id <= 3; id++ {
+			if ok, _ := regexp.MatchString(fmt.Sprintf(`(?m)^%d \| .*\bserving\b.*\baddress\b`, id), log); !ok {
+				return false
+			}
+		}
+		return found != nil
+	})
+	ts.Setenv(name, found[1])
+	for i, address := range strings.Split(found[1], ",") {
+		ts.Setenv(name+strconv.Itoa(i+1), address)
+	}
+}
+
+func awaitLeader(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 1, "leader NAME [ID]")
+	name, id, not := args[0], "", strings.Join(args[1:], "")
+	waitFor(ts, "a leader", func() bool {
+		for i, address := range strings.Split(ts.Getenv(name), ",") {
+			id = strconv.Itoa(i + 1)
+			if answer, err := tryWord(address, "srvr"); err == nil && strings.Contains(answer, "Mode: leader\n") && id != not {
+				return true
+			}
+		}
+		return false
+	})
+	lines := regexp.MustCompile(`(?m)^`+id+` \| is process (\d+)$`).FindAllStringSubmatch(ts.ReadFile(name+".err"), -1)
+	ts.Setenv("leader", id)
+	ts.Setenv("pid", lines[len(lines)-1][1])
+}
+
 func (p *process) hasEnded() bool {
 	select {
 	case <-p.ended:
@@ -305,15 +354,26 @@ func word(ts *testscript.TestScript, neg bool, args []string) {
 
 // ask sends a four-letter word.
 func ask(ts *testscript.TestScript, server, word string) string {
+	answer, err := tryWord(server, word)
+	ts.Check(err)
+	return answer
+}
+
+// tryWord sends a four-letter word to a server that may not be there.
+func tryWord(server, word string) (string, error) {
 	conn, err := net.Dial("tcp", server)
-	ts.Check(err)
+	if err != nil {
+		return "", err
+	}
 	defer conn.Close()
-	ts.Check(conn.SetDeadline(time.Now().Add(patience)))
-	_, err = io.WriteString(conn, word)
-	ts.Check(err)
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
 	answer, err := io.ReadAll(conn)
-	ts.Check(err)
-	return string(answer)
+	return string(answer), err
 }
 
 const (

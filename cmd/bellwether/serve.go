@@ -33,8 +33,9 @@ Without --config it is a working standalone server: it listens on 127.0.0.1:2181
 without clientPortAddress is every address of the machine. JVMFLAGS and SERVER_JVMFLAGS are read for -D settings.
 
 With --ensemble N it runs N servers on this machine that elect a leader and replicate: each a process of its own, in
-a folder of its own below --data (default ./bellwether-ensemble), with the client ports 2181, 2182, … or from --listen on. A server that is
-killed is started again after 3 s. They end together.
+a folder of its own below --data (default ./bellwether-ensemble), with the client ports 2181, 2182, … or from --listen
+on. Each line of the log begins with the server's number. A server that is killed is started again after 3 s; one that
+fails within a minute of its first start ends them all. They end together.
 
 Signals: SIGTERM or SIGINT ends it cleanly, a second one at once; SIGHUP reads the configuration again;
 SIGUSR1 logs more, SIGUSR2 less. Killing it in any way loses nothing that was acknowledged.
@@ -55,6 +56,9 @@ func newServe() *cobra.Command {
 				if f.data == "" {
 					f.data = "bellwether-ensemble"
 				}
+				if !cmd.Flags().Changed("log-format") {
+					f.logFormat = "brief"
+				}
 				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -68,7 +72,7 @@ func newServe() *cobra.Command {
 	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends")
 	fl.Lookup("while-stdin").Hidden = true
 	fl.BoolVar(&f.check, "check", false, "only check the configuration, say what was found, and exit")
-	fl.StringVar(&f.logFormat, "log-format", "text", "text or json, to stderr")
+	fl.StringVar(&f.logFormat, "log-format", "text", "text, json, or brief, to stderr; brief is the default of --ensemble")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagsMutuallyExclusive("config", "data")
 	c.MarkFlagsMutuallyExclusive("config", "listen")
@@ -167,6 +171,8 @@ func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, error) {
 		return slog.New(slog.NewTextHandler(w, o)), level, nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, o)), level, nil
+	case "brief":
+		return slog.New(newBrief(w, level)), level, nil
 	}
-	return nil, nil, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
+	return nil, nil, fmt.Errorf("--log-format %q: want text, json or brief", f.logFormat)
 }

@@ -121,6 +121,9 @@ func TestProcessesStartAndEnd(t *testing.T) {
 	if err := syscall.Kill(pid, 0); err == nil {
 		t.Error("the process is still there")
 	}
+	if how := e.HowEnded(1); how == nil || how.Error() != "signal: killed" {
+		t.Errorf("it ended: %v", how)
+	}
 	if err := e.Kill(1); err == nil {
 		t.Error("a server was killed twice")
 	}
@@ -130,6 +133,9 @@ func TestProcessesStartAndEnd(t *testing.T) {
 	e.Stop(time.Minute)
 	if e.Running(1) || e.Running(2) {
 		t.Error("a server runs on")
+	}
+	if how := e.HowEnded(2); how == nil || how.Error() != "signal: terminated" {
+		t.Errorf("it ended: %v", how)
 	}
 }
 

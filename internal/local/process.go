@@ -16,11 +16,13 @@ import (
 // standard input does.
 type Program func(config string) *exec.Cmd
 
-// server is one server; proc is its process, nil while there is none.
+// server is one server; proc is its process, nil while there is none, and how
+// the end of the one before.
 type server struct {
 	id                  int
 	dir, config, client string
 	proc                *process
+	how                 error
 }
 
 // process is a running server.
@@ -28,7 +30,6 @@ type process struct {
 	cmd   *exec.Cmd
 	alive io.Closer     // its standard input
 	ended chan struct{} // closed when it has ended
-	err   error         // how, read after ended
 }
 
 // manager starts and ends the processes.
@@ -71,9 +72,9 @@ func (e *Ensemble) watch(s *server, p *process, log io.Reader, line func(int, st
 		line(s.id, lines.Text())
 	}
 	_, _ = io.Copy(io.Discard, log) // a line too long ends the scanner, not the process
-	p.err = p.cmd.Wait()
+	how := p.cmd.Wait()
 	e.mu.Lock()
-	s.proc = nil
+	s.proc, s.how = nil, how
 	e.mu.Unlock()
 	close(p.ended)
 }
@@ -103,6 +104,14 @@ func (e *Ensemble) Ended(id int) <-chan struct{} {
 		return p.ended
 	}
 	return nil
+}
+
+// HowEnded is how the last process of a server ended: nil for status 0, an
+// *exec.ExitError for another one or a signal.
+func (e *Ensemble) HowEnded(id int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.servers[id-1].how
 }
 
 // Signal sends a signal to a server's process.

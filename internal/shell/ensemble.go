@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -29,6 +31,13 @@ type serverStatus struct {
 	Nodes       int    `json:"nodes"`
 	AnswerUS    int64  `json:"answer_us,omitempty"`
 	Error       string `json:"error,omitempty"`
+
+	// Of a leader that keeps a record of its elections.
+	Epoch int64      `json:"epoch,omitempty"`
+	Since *time.Time `json:"leads_since,omitempty"`
+	// Behind is how many transactions a follower or observer had applied less
+	// than the leader, the two being asked at about the same time.
+	Behind *int64 `json:"behind,omitempty"`
 }
 
 func newStatus() *cobra.Command {
@@ -37,7 +46,9 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "the servers at a glance: who leads, zxid, connections, latency",
 		Long: "Ask each server of --server, by the four-letter word srvr, for its role and figures. It works with\n" +
-			"every ZooKeeper server. The exit status is 0 if all answered and serve, 1 if some did not, 4 if none.",
+			"every ZooKeeper server. Below them it says who leads, in which epoch and since when, as far as the leader\n" +
+			"tells (Bellwether's word elog), and who is behind the leader by how many transactions.\n" +
+			"The exit status is 0 if all answered and serve, 1 if some did not, 4 if none.",
 		Example: "  bellwether status --server zk1,zk2,zk3 -o json",
 		Args:    argCount(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
@@ -49,15 +60,20 @@ func newStatus() *cobra.Command {
 
 func (a *app) status(ctx context.Context) error {
 	hosts, _, _ := strings.Cut(a.servers, "/")
-	var all []serverStatus
+	servers := strings.Split(hosts, ",")
+	all := make([]serverStatus, len(servers))
+	var asked sync.WaitGroup
+	for i, h := range servers { // at the same time, so that zxids can be compared
+		asked.Go(func() { all[i] = a.askServer(ctx, withPort(h)) })
+	}
+	asked.Wait()
 	serving := 0
-	for h := range strings.SplitSeq(hosts, ",") {
-		s := a.askServer(ctx, withPort(h))
+	for _, s := range all {
 		if s.Error == "" {
 			serving++
 		}
-		all = append(all, s)
 	}
+	compare(all)
 	if err := a.printStatus(all); err != nil {
 		return err
 	}
@@ -89,8 +105,30 @@ func (a *app) askServer(ctx context.Context, server string) serverStatus {
 		s.Mode, s.Error, s.AnswerUS = "unreachable", err.Error(), 0
 	case s.Mode == "":
 		s.Mode, s.Error = "not serving", strings.TrimSpace(text)
+	case s.Mode == "leader":
+		if l, err := leaderElection(ctx, server, a.timeout); err == nil && l != nil {
+			since := l.Since().UTC()
+			s.Epoch, s.Since = l.Epoch, &since
+		}
 	}
 	return s
+}
+
+// compare notes who is how far behind the leader.
+func compare(all []serverStatus) {
+	i := slices.IndexFunc(all, func(s serverStatus) bool { return s.Mode == "leader" })
+	if i < 0 {
+		return
+	}
+	leader, err := strconv.ParseInt(all[i].Zxid, 0, 64)
+	for i := range all {
+		s := &all[i]
+		own, ownErr := strconv.ParseInt(s.Zxid, 0, 64)
+		if err == nil && ownErr == nil && own>>32 == leader>>32 && (s.Mode == "follower" || s.Mode == "observer") {
+			behind := max(leader-own, 0)
+			s.Behind = &behind
+		}
+	}
 }
 
 // word asks a server a four-letter word.
@@ -149,5 +187,25 @@ func (a *app) printStatus(all []serverStatus) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n",
 			s.Server, s.Mode, s.Zxid, s.Nodes, s.Connections, s.Outstanding, s.Latency, s.Version)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.out, glance(all))
+	return err
+}
+
+// glance says how the ensemble stands; nothing of a standalone server.
+func glance(all []serverStatus) string {
+	var b strings.Builder
+	for _, s := range all {
+		if s.Since != nil {
+			fmt.Fprintf(&b, "%s leads epoch %d since %s\n", s.Server, s.Epoch, Instant(s.Since.UnixMilli()))
+		}
+	}
+	for _, s := range all {
+		if s.Behind != nil && *s.Behind > 0 {
+			fmt.Fprintf(&b, "%s is %d transactions behind\n", s.Server, *s.Behind)
+		}
+	}
+	return b.String()
 }
