@@ -51,8 +51,8 @@ type RoundTrip struct {
 }
 
 // Linked: the server decided on has accepted this one as a learner, as only a
-// leader does. Until this, Joined, or its own word that it leads, it must be
-// dialled again and again, and is given up after 2 s.
+// leader does. Until this or Joined it must be dialled again and again. It is
+// given up 2 s after the decision, or after its own word that it leads.
 type Linked struct{}
 
 // Joined: discovery is over. A follower has heard the new epoch from the

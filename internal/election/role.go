@@ -72,8 +72,9 @@ func (e *Election) heardCandidate(h Heard) {
 	round, itself := e.current.round, n.Leader == e.current.Leader
 	_, heard := e.votes[h.From] // in this round, so it was in it
 	switch {
+	case n.State == wire.Leading && itself && e.dialBy != Never:
+		e.dialBy = e.now + dialMax // it may lead no more when it is dialled, and an observer is not told
 	case n.State == wire.Leading && itself:
-		e.dialBy = Never
 	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
 	case h.First: // may be older than its candidacy

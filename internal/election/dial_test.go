@@ -1,0 +1,34 @@
+package election
+
+import (
+	"testing"
+
+	"bellwether/wire"
+)
+
+// A leader's word that it leads counts for a while only: one that resigns
+// before it is dialled tells the voters, but no observer.
+func TestALeaderThatIsNotReachedIsGivenUp(t *testing.T) {
+	voters := []wire.ServerID{1, 2, 3}
+	e := New(Options{ID: 4, Committed: membership(0, voters, []wire.ServerID{4}, nil, nil)})
+	e.Step(0, Look{Zxid: wire.MakeZxid(1, 1), Epoch: 1, Why: "started"})
+	word := func(now int64, from wire.ServerID, state wire.ServerState) {
+		e.Step(now, Heard{From: from, Notification: wire.Notification{
+			State: state, Leader: 1, Zxid: wire.MakeZxid(1, 1), ElectionEpoch: 5, PeerEpoch: 1, Version: wire.NotificationPlain,
+		}})
+	}
+	word(1, 1, wire.Leading)
+	word(1, 2, wire.Following)
+	if r := e.Ready(); r.Decision == nil || r.Decision.State != wire.Observing {
+		t.Fatalf("decided %+v", r.Decision)
+	}
+	word(1500, 1, wire.Leading)
+	e.Step(3000, Tick{})
+	if r := e.Ready(); r.GiveUp != "" || r.Wake != 3500 {
+		t.Fatalf("gives up at 3000: %q, wakes at %d", r.GiveUp, r.Wake)
+	}
+	e.Step(3500, Tick{})
+	if r := e.Ready(); r.GiveUp == "" {
+		t.Fatal("dials for ever")
+	}
+}
