@@ -2,10 +2,12 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
@@ -71,5 +73,27 @@ func TestWordsOfAMember(t *testing.T) {
 		if got := ask(t, s, "mntr"); !strings.Contains(got, want) {
 			t.Errorf("mntr is without %q", want)
 		}
+	}
+	checkElog(t, ask(t, s, "elog"))
+}
+
+// checkElog looks at the record of the election of server 5 by itself: for
+// programs field by field, for people in words.
+func checkElog(t *testing.T, text string) {
+	t.Helper()
+	var all []electionJSON
+	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 1 {
+		t.Fatalf("elog: %v\n%s", err, text)
+	}
+	e := all[0]
+	if e.Server != 5 || e.Leader != 5 || e.State != "LEADING" || e.Phase != "serve" || e.Epoch != 1 || e.Why != "started" ||
+		len(e.Rounds) != 1 || e.Own.Leader != 5 || e.Own.Zxid != "0x0" || e.Ended != "" {
+		t.Errorf("elog: %+v", e)
+	}
+	if age := time.Since(e.Began); age < 0 || age > time.Hour {
+		t.Errorf("it began at %v", e.Began)
+	}
+	if !strings.HasPrefix(e.Line, "server 5 round 1: started; LEADING 5, ") || !strings.HasPrefix(e.Story, "Server 5 looked for a leader: started.\n") {
+		t.Errorf("line %q, story %q", e.Line, e.Story)
 	}
 }
