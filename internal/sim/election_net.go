@@ -112,7 +112,7 @@ func (v *server) meet(o *server) {
 			}
 		}
 		self.push(replica.Vote{Event: election.Up{Server: other.id}})
-		if !self.plain {
+		if !self.plain { // one that plays ZooKeeper waits 200 ms for a better vote
 			self.push(replica.Vote{Event: election.RoundTrip{Server: other.id, Took: time.Millisecond}})
 		}
 		if c.slot == nil {
@@ -122,11 +122,10 @@ func (v *server) meet(o *server) {
 	}
 }
 
-// hear takes a notification. A server that plays ZooKeeper always waits for a
-// better vote: to it every message may be an old one.
+// hear takes a notification.
 func (v *server) hear(from *server, f flown) {
 	v.sim.trace("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
-	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first || v.plain, Notification: f.n}})
+	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first, Notification: f.n}})
 }
 
 // What a dial came to.

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
@@ -12,10 +10,6 @@ type nemesis struct {
 	sim  *Sim
 	dice *dice
 	done []Act
-	// founded: every server has once been synchronised. A power failure in the
-	// midst of the very first start may need an operator, by design: servers
-	// without a history cannot be told from those that have lost it.
-	founded bool
 }
 
 // begin starts it: with the acts of the options, or by the dice.
@@ -40,11 +34,7 @@ func (n *nemesis) next() {
 		if n.sim.calm {
 			return
 		}
-		if !n.founded {
-			n.founded = !slices.ContainsFunc(n.sim.servers, func(v *server) bool { return !v.has })
-		} else {
-			n.act()
-		}
+		n.act()
 		n.next()
 	})
 }

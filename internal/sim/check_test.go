@@ -1,0 +1,275 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// setTxn is a transaction to tell from others by its mark.
+func setTxn(z wire.Zxid, mark string) *wire.Txn {
+	return &wire.Txn{
+		TxnHeader: wire.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
+		Body:      &wire.SetDataTxn{Path: "/zookeeper", Data: []byte(mark)},
+	}
+}
+
+func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch, counter) }
+
+// broken is a sequence of observations of which the last breaks a rule, and no
+// earlier one does.
+type broken struct {
+	rule  string
+	rules func(h *history, s *Sim) checker
+	sees  func(h *history, s *Sim, a, b *server) []any
+}
+
+// Each rule is broken once on purpose: a checker that does not see it is none.
+var brokenRules = []broken{
+	{"two leaders of one epoch", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{established{a, wire.Leading, 1, 0}, established{b, wire.Following, 1, 0}, established{b, wire.Leading, 1, 0}}
+	}},
+	{"a leader without what is committed", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(h *history, _ *Sim, a, b *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		return []any{established{a, wire.Leading, 2, z(1, 1)}, established{b, wire.Leading, 3, 0}}
+	}},
+	{"other content at the same zxid", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
+		t := setTxn(z(1, 1), "x")
+		h.add(t)
+		return []any{delivered{a, t, h.sum(t)}, delivered{b, setTxn(z(1, 1), "y"), h.sum(setTxn(z(1, 1), "y"))}}
+	}},
+	{"a tree at a zxid of nobody", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		return []any{stands{a, z(1, 1), 0}, stands{b, z(2, 0), 0}, stands{b, z(1, 2), 0}}
+	}},
+	{"delivered and never broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(h *history, _ *Sim, a, b *server) []any {
+		t := setTxn(z(1, 1), "x")
+		return []any{
+			established{a, wire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*wire.Txn{t}}}, delivered{b, t, h.sum(t)},
+			delivered{b, setTxn(z(1, 2), "x"), 0},
+		}
+	}},
+	{"broadcast by one that does not lead", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{established{a, wire.Leading, 1, 0}, ordered{b, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x")}}}}
+	}},
+	{"logged otherwise than broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{
+			established{a, wire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x")}}},
+			ordered{b, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "y")}}},
+		}
+	}},
+	{"one passed over", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{
+			delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{b, setTxn(z(1, 1), "x"), 0},
+			delivered{a, setTxn(z(1, 2), "x"), 0}, delivered{a, setTxn(z(1, 3), "x"), 0}, delivered{b, setTxn(z(1, 3), "x"), 0},
+		}
+	}},
+	{"one that the others never delivered", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(2, 1), "x"), 0}, delivered{b, setTxn(z(1, 2), "x"), 0}}
+	}},
+	{"delivered out of order", func(*history, *Sim) checker { return newTotalOrder() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{delivered{a, setTxn(z(1, 2), "x"), 0}, delivered{b, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(1, 1), "x"), 0}}
+	}},
+	{"a gap in an epoch", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(1, 3), "x"), 0}}
+	}},
+	{"an epoch without its beginning", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{stands{a, z(1, 1), 0}, delivered{a, setTxn(z(2, 2), "x"), 0}}
+	}},
+	{"an earlier epoch behind a later one", func(*history, *Sim) checker { return newGlobalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{delivered{a, setTxn(z(2, 1), "x"), 0}, delivered{a, setTxn(z(1, 2), "x"), 0}}
+	}},
+	{"a leader that did not deliver first", func(*history, *Sim) checker { return newPrimaryIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{
+			stands{a, z(1, 1), 0}, ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(2, 1), "x")}}},
+			committed{b, 1, setTxn(z(2, 1), "x")}, committed{b, 2, setTxn(z(1, 2), "x")},
+		}
+	}},
+	{"a hole in a log", func(*history, *Sim) checker { return newNoHole() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{
+			ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x"), setTxn(z(1, 2), "x")}}},
+			ordered{a, &replica.Duty{Truncate: &zab.Truncate{Zxid: z(1, 1)}, Append: []*wire.Txn{setTxn(z(2, 1), "x")}}},
+			ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(2, 3), "x")}}},
+		}
+	}},
+	{"an epoch promised before it is saved", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
+		a.saved = store.Epochs{Current: 1, Accepted: 2}
+		return []any{
+			promised{a, b, false, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: z(2, 0)}},
+			promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(1, 0)}},
+			promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(2, 0)}},
+		}
+	}},
+	{"a transaction acknowledged before it is synced", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(1, 1)}}}
+	}},
+	{"another tree", func(h *history, _ *Sim) checker { return equalDigest{h} }, func(h *history, _ *Sim, a, b *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		return []any{stands{a, z(1, 1), h.last().digest}, stands{b, z(1, 1), h.last().digest + 1}}
+	}},
+	{"back behind what was shown", func(h *history, _ *Sim) checker { return nothingUndone{h} }, func(h *history, _ *Sim, a, _ *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		a.seen.shown = z(2, 0)
+		return []any{stands{a, z(1, 1), 0}, stands{a, 0, 0}}
+	}},
+	{"an ephemeral of nobody", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(_ *history, _ *Sim, a, _ *server) []any {
+		create := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/e", Ephemeral: true}}
+		return []any{committed{a, 1, create}}
+	}},
+	{"an ephemeral that outlives its session", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(h *history, _ *Sim, a, _ *server) []any {
+		open := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1}}
+		create := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/e", Ephemeral: true, ACL: wire.OpenACL()}}
+		end := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 3), Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}
+		h.add(open)
+		h.add(create) // the end is never applied
+		return []any{committed{a, 1, open}, committed{a, 2, create}, committed{a, 3, end}}
+	}},
+	{"a request carried out twice", func(*history, *Sim) checker { return newAtMostOnce() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		again := setTxn(z(1, 2), "x")
+		again.Cxid = 1
+		return []any{committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 2, again}}
+	}},
+	{"an answered write that nobody has", func(h *history, _ *Sim) checker { return ackedWrites{h} }, func(h *history, _ *Sim, _, _ *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		c := &client{}
+		return []any{
+			answered{&call{client: c, session: 1, xid: 1, op: wire.OpSetData}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
+			answered{&call{client: c, session: 1, xid: 2, op: wire.OpSetData}, response{header: wire.ReplyHeader{Zxid: z(1, 2)}}},
+		}
+	}},
+	{"another's write for an answer", func(h *history, _ *Sim) checker { return ackedWrites{h} }, func(h *history, _ *Sim, _, _ *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		return []any{answered{&call{client: &client{}, session: 2, xid: 1, op: wire.OpSetData}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}}}
+	}},
+	{"answers out of order", func(*history, *Sim) checker { return sessionOrder{} }, func(_ *history, _ *Sim, _, _ *server) []any {
+		return []any{answered{&call{client: &client{}, xid: 1}, response{header: wire.ReplyHeader{Xid: 2}}}}
+	}},
+	{"older than what was shown", func(*history, *Sim) checker { return sessionOrder{} }, func(_ *history, _ *Sim, _, _ *server) []any {
+		return []any{answered{&call{client: &client{seen: z(1, 2)}, xid: 1}, response{header: wire.ReplyHeader{Xid: 1, Zxid: z(1, 1)}}}}
+	}},
+	{"an event behind the answer that knows of it", func(h *history, _ *Sim) checker { return newWatchOrder(h) }, func(h *history, _ *Sim, _, _ *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		c := &client{watches: []watch{{path: "/zookeeper"}}}
+		return []any{
+			answered{&call{client: c}, response{}},
+			answered{&call{client: c}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
+		}
+	}},
+	{"an event that nobody watches for", func(h *history, _ *Sim) checker { return newWatchOrder(h) }, func(_ *history, _ *Sim, _, _ *server) []any {
+		c := &client{watches: []watch{{path: "/a"}}}
+		return []any{
+			notified{c, tree.Event{Type: wire.EventNodeDataChanged, Path: "/a"}},
+			notified{c, tree.Event{Type: wire.EventNodeChildrenChanged, Path: "/a"}},
+		}
+	}},
+	{"a later write with an earlier zxid", func(*history, *Sim) checker { return newRealTime() }, func(_ *history, _ *Sim, _, _ *server) []any {
+		first, second := &call{client: &client{}, op: wire.OpSetData}, &call{client: &client{}, op: wire.OpSetData}
+		return []any{
+			issued{first}, answered{first, response{header: wire.ReplyHeader{Zxid: z(1, 2)}}},
+			issued{second}, answered{second, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
+		}
+	}},
+	{"a read behind a sync that shows the past", func(*history, *Sim) checker { return newRealTime() }, func(_ *history, _ *Sim, _, _ *server) []any {
+		write, read := &call{client: &client{}, op: wire.OpSetData}, &call{client: &client{}, op: wire.OpGetData, synced: true}
+		return []any{
+			issued{write}, answered{write, response{header: wire.ReplyHeader{Zxid: z(1, 2)}}},
+			issued{read}, answered{read, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
+		}
+	}},
+	{"a session that ends before its deadline", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, a, _ *server) []any {
+		holder(s, 9)
+		end := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}
+		return []any{committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 1, end}}
+	}},
+	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+		one := holder(s, 9)
+		return []any{termBegan{one}, termBegan{&candidate{c: &client{}}}}
+	}},
+}
+
+// holder is a candidate that leads.
+func holder(s *Sim, session wire.SessionID) *candidate {
+	c := &client{sim: s, id: 1, session: session, dice: &dice{}}
+	c.clock = newClock(0)
+	k := newCandidate(c)
+	c.candidate = k
+	s.clients = []*client{c}
+	now := k.now()
+	step := func(ev claim.Event) *claim.Request { k.line.Step(now, ev); return k.line.Ready().Request }
+	q := step(claim.Attached{Session: session, Lease: claim.Lease{Sent: now, Timeout: 10 * time.Second, Delay: time.Second}})
+	var own claim.Result
+	for q != nil && k.line.State().Phase != claim.Leading {
+		r := claim.Reply{N: q.N}
+		for _, op := range q.Ops {
+			res := claim.Result{Failed: -1, Path: op.Path}
+			switch op.Kind {
+			case claim.OpCreate:
+				res.Path += "0000000001"
+				res.Stat = wire.Stat{EphemeralOwner: session, Czxid: 1}
+				own = res
+			case claim.OpList:
+				res.Names = []string{own.Path[len(electionPath)+1:]}
+			case claim.OpGet:
+				res.Path, res.Stat = own.Path, own.Stat
+			}
+			r.Results = append(r.Results, res)
+		}
+		q = step(r)
+	}
+	return k
+}
+
+func TestEachRuleCanBeBroken(t *testing.T) {
+	for _, b := range brokenRules {
+		t.Run(b.rule, func(t *testing.T) {
+			s := &Sim{dice: &dice{1}, history: newHistory()}
+			s.opt.TickMS = 500
+			servers := [2]*server{}
+			for i := range servers {
+				st, err := store.Open(store.NewMem(1), storeOptions())
+				if err != nil {
+					t.Fatal(err)
+				}
+				servers[i] = &server{sim: s, id: wire.ServerID(i + 1), store: st}
+				servers[i].writer.v = servers[i]
+			}
+			c := b.rules(&s.history, s)
+			all := b.sees(&s.history, s, servers[0], servers[1])
+			for i, o := range all {
+				wrong := c.see(o)
+				if last := i == len(all)-1; (wrong != "") != last {
+					t.Errorf("%s says %q of observation %d of %d", c.name(), wrong, i+1, len(all))
+				}
+			}
+		})
+	}
+}
+
+// A register that reads what was overwritten has no explanation.
+func TestARegisterCanBeBroken(t *testing.T) {
+	write := func(at int64, v string) *call {
+		return &call{client: &client{id: int(at)}, op: wire.OpSetData, path: registerPath, value: v, issued: at, done: at + 1}
+	}
+	read := func(at int64, v string) *call {
+		return &call{client: &client{id: int(at)}, op: wire.OpGetData, path: registerPath, synced: true, issued: at, done: at + 1, record: &wire.DataResponse{Data: []byte(v)}}
+	}
+	for _, c := range []struct {
+		last  *call
+		whole bool
+	}{{read(7, "b"), true}, {read(7, "a"), false}} {
+		s := &Sim{}
+		for _, k := range []*call{write(1, "a"), read(3, "a"), write(5, "b"), c.last} {
+			s.done(k)
+		}
+		s.checkRegister()
+		if (s.failed == nil) != c.whole {
+			t.Errorf("read %q last: %v", c.last.record.(*wire.DataResponse).Data, s.failed)
+		}
+	}
+}
