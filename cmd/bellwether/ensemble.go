@@ -28,8 +28,8 @@ const (
 	// firstStart is how long after its first start a server that fails is one
 	// that cannot serve at all: a port that is taken, a folder that is damaged.
 	firstStart = time.Minute
-	// serversMax is how many servers one machine may be asked to run.
-	serversMax = 99
+	// ensembleMax is how many servers one machine may be asked to run.
+	ensembleMax = 99
 )
 
 // ensemble runs several servers on this machine, each a process, until a signal.
@@ -78,8 +78,8 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 
 // checkEnsemble looks at the flags, and gives the address of the first server.
 func (f serveFlags) checkEnsemble() (host string, port int, err error) {
-	if f.servers < 1 || f.servers > serversMax {
-		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, serversMax)
+	if f.servers < 1 || f.servers > ensembleMax {
+		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, ensembleMax)
 	}
 	if _, _, err := f.logger(io.Discard); err != nil {
 		return "", 0, err
