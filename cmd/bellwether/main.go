@@ -74,7 +74,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, shell.Commands()...)
-	root.AddCommand(newServe(), newDemo(), newData(), newVersion(), newCompletion(root))
+	root.AddCommand(newServe(), newDemo(), newData(), newSim(), newVersion(), newCompletion(root))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
 	failing(root)

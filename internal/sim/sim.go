@@ -36,6 +36,8 @@ type Options struct {
 	Acts []Act
 	// Trace gets each packet and event; nil: nobody does.
 	Trace func(line string)
+
+	rule func() checker // one more, for tests
 }
 
 // Sim is a simulated ensemble with its clients.
@@ -87,6 +89,9 @@ func New(o Options) *Sim {
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}}
 	s.history = newHistory()
 	s.checkers = s.makeCheckers()
+	if o.rule != nil {
+		s.checkers = append(s.checkers, o.rule())
+	}
 	s.populate()
 	for _, v := range s.servers {
 		s.at(s.dice.below(300*millisecond), v.start)

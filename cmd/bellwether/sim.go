@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/internal/sim"
+)
+
+// simulation is what the command line of sim says.
+type simulation struct {
+	options sim.Options
+	during  time.Duration
+	shrink  bool
+	verbose bool
+}
+
+const simLong = `Simulate whole ensembles with clients under faults: crashes, partitions, stopped
+processes, failing and full disks, clocks that drift and jump. A seed decides
+everything; the same seed gives the same run. Without --seed a new one is
+taken, and printed. What is checked at each step are the promises of the
+protocol: one leader in an epoch, one history, no acknowledged write lost, the
+order of each session, and that all is well again once the faults have ended.
+
+Exit status: 0 no rule is broken, 1 one is; then the end of the story is printed.`
+
+// shrinkRuns is how many runs --shrink takes at most.
+const shrinkRuns = 400
+
+func newSim() *cobra.Command {
+	var s simulation
+	c := &cobra.Command{
+		Use:     "sim",
+		Short:   "simulate ensembles under faults, by a seed",
+		Long:    simLong,
+		Example: "  bellwether sim --seed 7\n  bellwether sim --for 1h\n  bellwether sim --seed 7 --shrink",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.OutOrStdout()) },
+	}
+	f := c.Flags()
+	f.Uint64Var(&s.options.Seed, "seed", 0, "the seed; 0 takes a new one")
+	f.IntVar(&s.options.Events, "events", 20_000, "how many events until the faults end")
+	f.IntVar(&s.options.Voters, "servers", 0, "how many servers vote; 0 lets the seed decide")
+	f.IntVar(&s.options.Observers, "observers", 0, "how many observe; -1 for none")
+	f.IntVar(&s.options.Clients, "clients", 0, "how many clients read and write; -1 for none")
+	f.IntVar(&s.options.Candidates, "candidates", 0, "how many clients stand for election; -1 for none")
+	f.DurationVar(&s.during, "for", 0, "run seed after seed for so long")
+	f.BoolVar(&s.shrink, "shrink", false, "leave out of a failing run what it does not need")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "print every packet and event")
+	return c
+}
+
+// simulatedMax and simulatedEventsMax bound what can be asked for.
+const (
+	simulatedMax       = 31
+	simulatedEventsMax = 1_000_000_000
+)
+
+func (s *simulation) check() error {
+	o := &s.options
+	switch {
+	case o.Voters < 0 || max(o.Voters, o.Observers, o.Clients, o.Candidates) > simulatedMax:
+		return usage(fmt.Errorf("at most %d servers, observers, clients or candidates can be simulated", simulatedMax))
+	case o.Events < 1 || o.Events > simulatedEventsMax:
+		return usage(fmt.Errorf("--events is a number from 1 to %d", simulatedEventsMax))
+	}
+	return nil
+}
+
+func (s *simulation) run(out io.Writer) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.options.Seed == 0 {
+		s.options.Seed = uint64(time.Now().UnixNano())
+	}
+	if s.verbose {
+		s.options.Trace = func(line string) { fmt.Fprintln(out, line) }
+	}
+	for end := time.Now().Add(s.during); ; s.options.Seed++ {
+		if err := s.one(out); err != nil {
+			return err
+		}
+		if !time.Now().Before(end) {
+			return nil
+		}
+	}
+}
+
+// one runs one seed and tells how it went.
+func (s *simulation) one(out io.Writer) error {
+	r, err := sim.Run(s.options)
+	var f *sim.Failure
+	if errors.As(err, &f) {
+		return s.failed(out, f)
+	}
+	fmt.Fprintf(out, "seed %d: %d voters, %d observers: %d events in %.1f simulated seconds; %d leaders, %d transactions, %d answers\n",
+		r.Options.Seed, r.Options.Voters, r.Options.Observers, r.Events, float64(r.Simulated)/1e6, r.Leaders, r.Committed, r.Answered)
+	if s.during == 0 {
+		for _, name := range slices.Sorted(maps.Keys(r.Reached)) {
+			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)
+		}
+	}
+	return nil
+}
+
+// failed prints a failing run.
+func (s *simulation) failed(out io.Writer, f *sim.Failure) error {
+	if s.shrink {
+		f.Options.Trace = nil
+		f = sim.Shrink(f, shrinkRuns)
+	}
+	o := f.Options
+	fmt.Fprintf(out, "seed %d, %d events, %d voters, %d observers, %d clients, %d candidates, tick %d ms\n",
+		o.Seed, f.Events, o.Voters, o.Observers, max(o.Clients, 0), max(o.Candidates, 0), o.TickMS)
+	fmt.Fprintf(out, "faults:\n")
+	for _, a := range f.Acts {
+		fmt.Fprintf(out, "  %v\n", a)
+	}
+	fmt.Fprintf(out, "story:\n%s\n", strings.Join(f.Story, "\n"))
+	return f
+}

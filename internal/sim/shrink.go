@@ -1,0 +1,86 @@
+package sim
+
+import "slices"
+
+// Shrink leaves out of a failing run what it does not need to fail: faults,
+// first many at a time, then one by one, and machines that do nothing for it.
+// It tries so many runs at most, and returns the smallest that breaks the same
+// rule.
+func Shrink(f *Failure, runs int) *Failure {
+	s := shrinker{best: f, runs: runs}
+	o := f.Options
+	o.Acts = f.Acts
+	o.Events = min(o.Events, f.Events)
+	if !s.try(o) {
+		return f // without its dice it goes another way
+	}
+	for smaller := true; smaller && s.runs > 0; {
+		smaller = s.dropActs() || s.dropMachines()
+	}
+	return s.best
+}
+
+type shrinker struct {
+	best *Failure
+	runs int
+}
+
+// try runs with other options; true if the same rule is broken.
+func (s *shrinker) try(o Options) bool {
+	if s.runs == 0 {
+		return false
+	}
+	s.runs--
+	_, err := Run(o)
+	f, failed := err.(*Failure)
+	if !failed || f.Rule != s.best.Rule {
+		return false
+	}
+	f.Options.Acts = o.Acts
+	s.best = f
+	return true
+}
+
+// dropActs leaves out faults, halves of them at first.
+func (s *shrinker) dropActs() (smaller bool) {
+	for size := max(1, len(s.best.Options.Acts)/2); size > 0; size /= 2 {
+		for from := 0; from < len(s.best.Options.Acts); {
+			o := s.best.Options
+			o.Acts = slices.Delete(slices.Clone(o.Acts), from, min(from+size, len(o.Acts)))
+			if o.Acts == nil {
+				o.Acts = []Act{}
+			}
+			if s.try(o) {
+				smaller = true
+			} else {
+				from += size
+			}
+		}
+	}
+	return smaller
+}
+
+// dropMachines leaves out candidates, clients and observers.
+func (s *shrinker) dropMachines() bool {
+	for _, less := range []func(o *Options) bool{
+		func(o *Options) bool { return fewer(&o.Candidates, 0) },
+		func(o *Options) bool { return fewer(&o.Clients, 1) },
+		func(o *Options) bool { return fewer(&o.Observers, 0) },
+	} {
+		if o := s.best.Options; less(&o) && s.try(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// fewer takes one off, -1 standing for none.
+func fewer(n *int, least int) bool {
+	if *n <= least {
+		return false
+	}
+	if *n--; *n == 0 {
+		*n = -1
+	}
+	return true
+}
