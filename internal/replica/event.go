@@ -92,6 +92,10 @@ type LogFree struct{}
 // tick, and a Touched before it with everything heard until then.
 type Tick struct{}
 
+// Expire ends a session as if its time were over, where this server decides;
+// for faults on demand. Who counted on that time is deceived.
+type Expire struct{ Session wire.SessionID }
+
 // Wake: the moment of Ready.Wake has come. The driver steps all that has
 // arrived before it.
 type Wake struct{}
@@ -122,6 +126,7 @@ func (Synced) event()       {}
 func (LogFull) event()      {}
 func (LogFree) event()      {}
 func (Tick) event()         {}
+func (Expire) event()       {}
 func (Wake) event()         {}
 func (Vote) event()         {}
 func (Zab) event()          {}

@@ -131,6 +131,8 @@ func (r *Replica) Step(now Time, e Event) {
 		r.touched(e.Sessions)
 	case Tick:
 		r.tick()
+	case Expire:
+		r.expireNow(e.Session)
 	default:
 		if r.member != nil {
 			r.stepMember(e)

@@ -36,14 +36,14 @@ func (r *Replica) tick() {
 		return // closeSession cannot be logged: nothing expires
 	}
 	if r.now.Mono >= r.grace {
-		r.expire()
+		r.expire(r.expiry.Due(r.now.Mono))
 	}
 	r.sweepContainers(gap)
 }
 
 // expire proposes to close the sessions whose deadline has passed.
-func (r *Replica) expire() {
-	for _, id := range r.expiry.Due(r.now.Mono) {
+func (r *Replica) expire(due []wire.SessionID) {
+	for _, id := range due {
 		timeout, ok := r.tree.Session(id)
 		if !ok {
 			continue
@@ -54,6 +54,14 @@ func (r *Replica) expire() {
 		r.happened(SessionExpired{id, timeout})
 		r.ending[id] = true
 		r.propose(tree.Request{Session: id, Op: wire.OpCloseSession})
+	}
+}
+
+// expireNow is expire of a session whose deadline has not passed.
+func (r *Replica) expireNow(id wire.SessionID) {
+	if r.decides() && r.lives(id) && (r.alone == nil || !r.alone.full) {
+		r.expiry.Remove(id)
+		r.expire([]wire.SessionID{id})
 	}
 }
 

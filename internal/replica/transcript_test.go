@@ -110,6 +110,8 @@ func (s *stage) command(w []string) {
 		s.r.Step(s.now, LogFull{wire.Zxid(number(w[1])), s.gen})
 	case "free":
 		s.r.Step(s.now, LogFree{})
+	case "expire": // expire C: before its time
+		s.r.Step(s.now, Expire{s.ids[w[1]]})
 	case "disconnect":
 		s.r.Step(s.now, Disconnected{s.conns[w[1]]})
 	default:
