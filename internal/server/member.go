@@ -70,6 +70,7 @@ func (m *member) open() error {
 		ID: wire.ServerID(c.Ensemble.ID), Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
 		ConnectTimeout: c.Ensemble.ElectionConnect, ReadSnapshot: m.readSnapshot,
+		Dial: m.srv.opt.Seams.Dial, Listen: m.srv.opt.Seams.Listen,
 	}
 	var err error
 	if m.mesh, err = peer.NewMesh(o); err != nil {

@@ -36,6 +36,8 @@ type Options struct {
 	// OutputMax is how many bytes of events and replies of writes may wait for
 	// a client that does not read, before its connection is closed; 0: 64 MiB.
 	OutputMax int
+	// Seams replace what surrounds the server.
+	Seams Seams
 }
 
 // Server is one server, alone or of an ensemble. See the package comment for its goroutines.
@@ -110,10 +112,8 @@ func New(o Options) (*Server, error) {
 	if s.store, err = openStore(o.FS, storeOptions(o.Config)); err != nil {
 		return nil, err
 	}
-	if !o.Config.Client.IsZero() {
-		if s.client, err = listen(o.Config.Client, o.Config.Limits.KeepAlive); err != nil {
-			return nil, errors.Join(err, s.store.Close())
-		}
+	if s.client, err = s.openClients(); err != nil {
+		return nil, errors.Join(err, s.store.Close())
 	}
 	return s, nil
 }
@@ -166,7 +166,7 @@ func (s *Server) clock() int64 { return int64(time.Since(s.start)) }
 // times is the moment for the replica.
 func (s *Server) times() replica.Time {
 	now := time.Now()
-	return replica.Time{Mono: int64(now.Sub(s.start)) / 1e6, Wall: now.UnixMilli()}
+	return replica.Time{Mono: int64(now.Sub(s.start)) / 1e6, Wall: s.skewed(now).UnixMilli()}
 }
 
 // fail ends everything at once, for a reason that Run returns.
