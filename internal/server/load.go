@@ -45,6 +45,7 @@ func (s *Server) load() error {
 		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
 	}
 	s.tellTree(t)
+	s.describe(t)
 	if res.LastZxid < 0 && s.member == nil {
 		return errEmptyNotAllowed
 	}
@@ -73,6 +74,16 @@ func (s *Server) load() error {
 func (s *Server) tellTree(t *tree.Tree) {
 	for _, h := range t.Happenings() {
 		s.log.Warn(h.String())
+	}
+}
+
+// describe tells a tree that is made anew which membership stands in the
+// configuration: the same is done by a server of ZooKeeper without reconfig,
+// whatever its snapshot or its leader says (ZOOKEEPER-2819).
+func (s *Server) describe(t *tree.Tree) {
+	if s.member != nil {
+		m := s.config().Ensemble.Members
+		t.Describe(m.String(), m.Version(), time.Now().UnixMilli())
 	}
 }
 
@@ -166,6 +177,7 @@ func (w *logWriter) rebuild(t *task) error {
 		return err
 	}
 	s.tellTree(made)
+	s.describe(made)
 	w.answer(replica.Rebuilt{Tree: made})
 	return nil
 }

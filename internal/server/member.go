@@ -141,6 +141,7 @@ func (m *member) readSnapshot(link peer.LinkID, p *wire.QuorumPacket, r *bufio.R
 		return err
 	}
 	loader.CloseFuzzy()
+	m.srv.describe(t)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.received[link] = t

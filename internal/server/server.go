@@ -186,7 +186,7 @@ func treeOptions(c *config.Config, seed uint64) tree.Options {
 	return tree.Options{
 		ExtendedTypes: c.Tree.ExtendedTypes, Emulate353TTL: c.Tree.Emulate353TTL,
 		EnforceQuota: c.Tree.EnforceQuota, SkipACL: c.Access.SkipACL,
-		DigestOff: !c.Storage.Digest, Reconfig: c.Tree.Reconfig,
+		DigestOff: !c.Storage.Digest, Reconfig: c.Tree.Reconfig && c.Standalone(),
 		ContainerMaxNeverUsedMS: c.Tree.ContainerNeverUsed.Milliseconds(), Seed: seed,
 	}
 }

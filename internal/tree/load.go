@@ -164,6 +164,17 @@ func (l *Loader) CloseFuzzy() {
 	l.t.digests.fuzzy, l.t.digests.want = true, wire.SnapshotDigest{Zxid: math.MaxInt64}
 }
 
+// Describe puts the text of a membership into /zookeeper/config, as each server
+// of an ensemble does by itself whose membership stands in a file: without a
+// transaction, at the membership's version. Digests bear that, since they do
+// not count what lies below /zookeeper.
+func (t *Tree) Describe(members string, version, wallMS int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.applySetData(&wire.SetDataTxn{Path: configPath, Data: []byte(members), Version: -1},
+		&wire.TxnHeader{Zxid: wire.Zxid(version), Time: wallMS})
+}
+
 // Settled says that everything has been applied of which a snapshot can have
 // held effects.
 func (t *Tree) Settled() {

@@ -406,3 +406,24 @@ func TestFuzzyStream(t *testing.T) {
 		t.Error("not compared any more")
 	}
 }
+
+// TestDescribe: the membership stands in the tree at its version, in the digest it does not.
+func TestDescribe(t *testing.T) {
+	w := newWorld(t, Options{})
+	last, digest := w.tree.Digest()
+	bytes := w.tree.Counts().DataBytes
+	w.tree.Describe("server.1=a\nversion=5", 5, 77)
+	var r wire.DataResponse
+	if code := w.tree.GetData(&conn{}, configPath, false, &r); code != wire.OK || string(r.Data) != "server.1=a\nversion=5" {
+		t.Fatalf("%v, %q", code, r.Data)
+	}
+	if s := r.Stat; s.Version != -1 || s.Aversion != -1 || s.Mzxid != 5 || s.Mtime != 77 || s.Czxid != 0 {
+		t.Errorf("stat %+v", s)
+	}
+	if z, d := w.tree.Digest(); z != last || d != digest {
+		t.Errorf("the tree went from %v, %x to %v, %x", last, digest, z, d)
+	}
+	if grown := w.tree.Counts().DataBytes - bytes; grown != int64(len(r.Data)) {
+		t.Errorf("counted %d bytes", grown)
+	}
+}

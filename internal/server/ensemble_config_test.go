@@ -1,0 +1,82 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+const configPath = "/zookeeper/config"
+
+// shows waits until a server shows a membership to its clients.
+func (m *teammate) shows(want *ensemble.Membership) {
+	m.t.Helper()
+	var r wire.DataResponse
+	m.connect().must(wire.OpGetData, &wire.PathWatchRequest{Path: configPath}, &r)
+	if string(r.Data) != want.String() {
+		m.t.Errorf("server %d shows %q", m.id, r.Data)
+	}
+	if s := r.Stat; s.Version != -1 || s.Mzxid != wire.Zxid(want.Version()) || s.Mtime == 0 {
+		m.t.Errorf("server %d: stat %+v", m.id, s)
+	}
+}
+
+// Each server shows the membership of its own configuration, after the first
+// start, after a snapshot from the leader, and after a start from the disk of
+// an older membership; digests agree all the while.
+func TestMembershipIsShown(t *testing.T) {
+	g := newTeam(t, 3, 1, false)
+	g.change = func(c *config.Config) { c.Ensemble.CommitLogCount, c.Ensemble.SnapshotFactor = 1, -1 }
+	for _, m := range g.servers[:3] {
+		g.start(m)
+	}
+	l := g.settled()
+	c := l.connect()
+	for i := range 600 { // more than a leader remembers
+		c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: wire.OpenACL()})
+	}
+	for range 600 {
+		c.reply(&wire.PathResponse{})
+	}
+	late := g.servers[3]
+	g.start(late)
+	g.settled()
+	if n := late.member.stats.snaps.Value() + l.member.stats.snaps.Value(); n == 0 {
+		t.Error("no snapshot was sent")
+	}
+	for _, m := range g.servers {
+		m.shows(g.members)
+	}
+	g.equal()
+	for _, m := range g.servers {
+		g.stopped(m)
+	}
+	g.members = g.members.WithVersion(0x500)
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	for _, m := range g.servers {
+		m.shows(g.members)
+	}
+	g.equal()
+}
+
+// Membership cannot be changed while servers run, whatever reconfigEnabled says.
+func TestReconfigIsDisabled(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	g.change = func(c *config.Config) { c.Tree.Reconfig = true }
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	for _, m := range g.servers {
+		h := m.connect().call(wire.OpReconfig, &wire.ReconfigRequest{Joining: wire.Text("server.4=h:1:2"), ConfigID: -1}, nil)
+		if h.Err != wire.ErrReconfigDisabled {
+			t.Errorf("server %d: %v", m.id, h.Err)
+		}
+	}
+}
