@@ -7,14 +7,15 @@ import (
 )
 
 // leadership: an epoch has at most one established leader, and that one has
-// everything that was ever committed (Leadership1 and LeaderCompleteness).
+// everything that was committed before (Leadership1 and LeaderCompleteness).
 type leadership struct {
 	history *history
 	leaders map[wire.Epoch]wire.ServerID
+	latest  wire.Epoch
 }
 
 func newLeadership(h *history) *leadership {
-	return &leadership{h, map[wire.Epoch]wire.ServerID{}}
+	return &leadership{history: h, leaders: map[wire.Epoch]wire.ServerID{}}
 }
 
 func (*leadership) name() string { return "Leadership" }
@@ -28,6 +29,10 @@ func (c *leadership) see(o any) string {
 		return fmt.Sprintf("servers %d and %d are both established as leader of epoch %d", before, e.v.id, e.epoch)
 	}
 	c.leaders[e.epoch] = e.v.id
+	if e.epoch < c.latest {
+		return "" // it was stopped, and does not know yet that it leads nobody any more
+	}
+	c.latest = e.epoch
 	if last := c.history.last().zxid; e.zxid < last {
 		return fmt.Sprintf("leader %d of epoch %d ends at %v, committed is %v", e.v.id, e.epoch, e.zxid, last)
 	}

@@ -33,6 +33,8 @@ type client struct {
 	busy      bool // at its limit of calls
 	candidate *candidate
 	silent    bool // it has hung: it neither reads nor sends
+	script    bool // a scenario says what it asks for, and where
+	only      *server
 }
 
 // call is a request under way.
@@ -86,6 +88,9 @@ func (c *client) connect() {
 	c.attached, c.cord = false, nil
 	s := c.sim
 	v := s.servers[c.dice.below(int64(len(s.servers)))]
+	if c.only != nil {
+		v = c.only
+	}
 	again := func() { c.later(retryAfter, c.connect) }
 	if !s.net.through(&c.host, &v.host) || !v.on {
 		c.later(int64(c.timeout())*millisecond/6, c.connect)
@@ -353,7 +358,7 @@ const callsMax = 4
 
 // work issues the next request after a while.
 func (c *client) work() {
-	if c.candidate != nil || c.sim.calm && c.sim.quiet {
+	if c.candidate != nil || c.script || c.sim.calm && c.sim.quiet {
 		return
 	}
 	c.later(c.dice.below(2*c.sim.opt.ThinkMS*millisecond), func() {

@@ -21,6 +21,16 @@ type voice struct {
 	end        int
 }
 
+// voice is what this server has of the connection to another.
+func (v *server) voice(o *server) *voice {
+	c := v.voices[o.id]
+	if c == nil {
+		c = new(voice)
+		v.voices[o.id] = c
+	}
+	return c
+}
+
 // flown is a notification on its way.
 type flown struct {
 	n     wire.Notification
@@ -41,13 +51,13 @@ func (v *server) notify(m election.Message) {
 		return
 	}
 	n := m.Notification
-	v.voices[o.id].slot = &n
+	v.voice(o).slot = &n
 	v.speak(o)
 }
 
 // speak sends what is in the slot, on a connection that may have to be made.
 func (v *server) speak(o *server) {
-	c := v.voices[o.id]
+	c := v.voice(o)
 	switch {
 	case c.slot == nil:
 	case c.cord == nil:
@@ -66,7 +76,7 @@ func (v *server) speak(o *server) {
 
 // call dials, again and again until there is a connection.
 func (v *server) call(o *server) {
-	c := v.voices[o.id]
+	c := v.voice(o)
 	if c.dialling || c.cord != nil {
 		return
 	}
@@ -94,7 +104,7 @@ func (v *server) meet(o *server) {
 	k := v.sim.net.newCord(&v.host, &o.host)
 	for i, pair := range [2][2]*server{{v, o}, {o, v}} {
 		self, other := pair[0], pair[1]
-		c, life := self.voices[other.id], self.life
+		c, life := self.voice(other), self.life
 		if c.cord != nil {
 			c.cord.close(c.end)
 		}

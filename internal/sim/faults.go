@@ -175,7 +175,7 @@ func (s *Sim) resetBetween(x, o *host) {
 			}
 		}
 		for _, p := range s.servers {
-			if c := v.voices[p.id]; c != nil && c.cord != nil && between(c.cord) {
+			if c := v.voice(p); c.cord != nil && between(c.cord) {
 				c.cord.sever()
 			}
 		}

@@ -128,9 +128,6 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.dials, v.dialling, v.listens = wire.NoServer, false, false
 	v.writer = writer{v: v}
 	v.voices = map[wire.ServerID]*voice{}
-	for _, o := range v.sim.servers {
-		v.voices[o.id] = &voice{}
-	}
 	v.alarm, v.wake, v.lease = 0, 0, -1
 	v.standing = replica.Standing{}
 	now := v.clock.time(v.sim.now)
@@ -214,7 +211,7 @@ func (v *server) end(hangUp func(c *cord, i int)) {
 		}
 	}
 	for _, o := range v.sim.servers {
-		if c := v.voices[o.id]; c != nil && c.cord != nil && c.cord.ends[c.end].open {
+		if c := v.voice(o); c.cord != nil && c.cord.ends[c.end].open {
 			hangUp(c.cord, c.end)
 		}
 	}

@@ -161,7 +161,7 @@ func (s *Sim) populate() {
 	for i := 1; i <= s.opt.Voters+s.opt.Observers; i++ {
 		v := &server{
 			sim: s, id: wire.ServerID(i), members: m, plain: i <= s.opt.Plain, space: -1,
-			fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)),
+			fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)), voices: map[wire.ServerID]*voice{},
 		}
 		v.host = host{name: fmt.Sprint("server ", i), on: true, clock: newClock(s.dice.between(-2000, 2000))}
 		s.net.add(&v.host)

@@ -1,0 +1,310 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// scene is an ensemble without faults but those of a scenario.
+type scene struct {
+	*Sim
+	t *testing.T
+}
+
+func newScene(t *testing.T, o Options) *scene {
+	t.Helper()
+	o.Clients, o.Candidates = -1, -1
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	if o.Plain == 0 {
+		o.Plain = -1
+	}
+	if o.Observers == 0 {
+		o.Observers = -1
+	}
+	o.TickMS = 500
+	if o.CounterMax == 0 {
+		o.CounterMax = 1 << 30
+	}
+	s := &scene{New(o), t}
+	s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+	return s
+}
+
+// until waits for a condition; not in time, or a broken rule, ends the test.
+func (s *scene) until(what string, within int64, holds func() bool) {
+	s.t.Helper()
+	if !s.RunUntil(holds, within) {
+		s.t.Fatalf("not in time: %s (%v)\n%s", what, s.Failed(), strings.Join(s.story.lines(), "\n"))
+	}
+}
+
+// client connects a scripted client.
+func (s *scene) client(only *server) *client {
+	s.t.Helper()
+	c := s.scripted(only)
+	s.until("a client is connected", 10*second, func() bool { return c.attached })
+	return c
+}
+
+// carried waits for an answer without an error.
+func (s *scene) carried(k *call) {
+	s.t.Helper()
+	s.until(fmt.Sprintf("%v %s is answered", k.op, k.path), 20*second, func() bool { return k.done != 0 })
+	if k.err != wire.OK {
+		s.t.Fatalf("%v %s: %v", k.op, k.path, k.err)
+	}
+}
+
+// other is a server that does not lead.
+func (s *scene) other() *server {
+	for _, v := range s.servers {
+		if v != s.leader() {
+			return v
+		}
+	}
+	return nil
+}
+
+// cut takes a server off all other servers, but not off clients.
+func (s *scene) cut(v *server) {
+	for _, o := range s.servers {
+		if o != v {
+			s.Do(Act{Kind: Cut, A: int(v.id), B: int(o.id)})
+		}
+	}
+}
+
+// A single client that pipelines syncs and writes is answered without anybody
+// else asking for anything (ZOOKEEPER-4537).
+func TestZK4537SyncsAndWritesOfOneClient(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		for _, v := range s.servers {
+			c := s.client(v)
+			var last *call
+			c.ask(c.making(fmt.Sprint("/a", v.id)))
+			for range 10 {
+				c.ask(syncing("/"))
+				c.ask(c.setting(fmt.Sprint("/a", v.id)))
+				last = c.ask(syncing("/"))
+			}
+			s.carried(last)
+		}
+	}
+}
+
+// The counter of an epoch runs out under load, again and again: every client
+// goes on within a short while, nothing is lost or reordered (ZOOKEEPER-1277,
+// 2789, 4883).
+func TestZK1277ClientsOverARollOver(t *testing.T) {
+	for _, keep := range []int{-1, 1} {
+		s := newScene(t, Options{Voters: 3, CounterMax: 25, KeepClients: keep})
+		c := s.client(s.other())
+		s.carried(c.ask(c.making("/a")))
+		slowest := int64(0)
+		for range 100 {
+			began := s.now
+			s.until("a write over the end of an epoch", 5*second, func() bool {
+				return c.attached && len(c.calls) == 0
+			})
+			k := c.ask(c.setting("/a"))
+			s.until("the client goes on", 5*second, func() bool { return len(c.calls) == 0 && (k.done != 0 || c.attached) })
+			slowest = max(slowest, s.now-began)
+		}
+		if s.leader().standing.Epoch < 4 {
+			t.Errorf("the counter has not run out: epoch %d", s.leader().standing.Epoch)
+		}
+		if slowest > 2*second {
+			t.Errorf("a client waited %d ms", slowest/millisecond)
+		}
+	}
+}
+
+// A leader loses its quorum with writes on their way to a slow disk. What of
+// its old role goes on must not write into the history of the next one
+// (ZOOKEEPER-4541, 4712, 4502, 4409).
+func TestZK4541EndOfARoleInAWholeServer(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		old := s.leader()
+		c := s.client(old)
+		s.carried(c.ask(c.making("/a")))
+		s.Do(Act{Kind: SlowDisk, A: int(old.id), Value: 600 * millisecond})
+		s.cut(old)
+		for range 10 {
+			c.ask(c.setting("/a"))
+			s.RunFor(50 * millisecond)
+		}
+		s.until("another leads", 20*second, func() bool { return s.leader() != nil && s.leader() != old })
+		d := s.client(s.leader())
+		s.carried(d.ask(d.setting("/a")))
+		s.Do(Act{Kind: Heal, A: 1})
+		s.until("the old leader follows", 20*second, func() bool { return s.allServe() == "" })
+		s.Do(Act{Kind: SlowDisk, A: int(old.id)})
+		s.carried(d.ask(d.setting("/a")))
+		s.Do(Act{Kind: PowerOff, A: int(old.id)})
+		s.Do(Act{Kind: Start, A: int(old.id)})
+		s.until("and its disk is whole", 20*second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
+	}
+}
+
+// Three servers become four, started one by one with the larger membership,
+// the new one first: only so each hears a quorum of four. The fourth, with the largest id, leads then, and what it proposes is
+// committed (ZOOKEEPER-3829, 3814, 3830, 3842).
+func TestZK3829TheFourthLeadsAndCommits(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	c := s.client(nil)
+	s.carried(c.ask(c.making("/a")))
+	var text bytes.Buffer
+	for i := 1; i <= 4; i++ {
+		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", i, 1000+i, 2000+i)
+	}
+	larger, err := ensemble.Parse(text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	four := &server{sim: s.Sim, id: 4, members: larger, space: -1, fs: store.NewMem(4), snapEvery: 100, unknown: true}
+	four.host = host{name: "server 4", clock: newClock(0)}
+	s.net.add(&four.host)
+	s.servers = append(s.servers, four)
+	for _, v := range []*server{four, s.servers[0], s.servers[1], s.servers[2]} {
+		v.kill()
+		v.members = larger
+		v.start()
+		s.until("the restarted server serves", 20*second, func() bool { return v.standing.Serving && s.leader() != nil })
+		s.RunFor(second)
+	}
+	for range 10 {
+		if s.leader() == four {
+			break
+		}
+		old := s.leader()
+		old.kill()
+		s.until("another leads", 20*second, func() bool { return s.leader() != nil })
+		old.start()
+		s.until("all serve", 20*second, func() bool { return s.allServe() == "" })
+	}
+	if s.leader() != four {
+		t.Fatalf("server %d leads", s.leader().id)
+	}
+	s.until("the client is back", 20*second, func() bool { return c.attached })
+	s.carried(c.ask(c.setting("/a")))
+}
+
+// A leader is stopped, another one takes over and commits; going on, the old
+// one must not show the past to who asks for the present (etcd 20418).
+func TestEtcd20418AStoppedLeaderShowsNothingOld(t *testing.T) {
+	for seed := range uint64(20) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		old := s.leader()
+		c := s.client(old)
+		s.carried(c.ask(c.making("/a")))
+		s.Do(Act{Kind: Pause, A: int(old.id)})
+		s.until("another leads", 20*second, func() bool { return s.leader() != old && s.leader() != nil })
+		d := s.client(s.leader())
+		write := d.ask(d.setting("/a"))
+		s.carried(write)
+		c.ask(syncing("/a"))
+		read := get("/a", false)
+		read.synced = true
+		c.ask(read)
+		s.RunFor(s.dice.below(100 * millisecond))
+		s.Do(Act{Kind: Resume, A: int(old.id)})
+		s.RunFor(3 * second)
+		if read.done != 0 && read.zxid < write.zxid {
+			t.Errorf("seed %d: the old leader shows %v, %v was answered", seed+1, read.zxid, write.zxid)
+		}
+	}
+}
+
+// A client that has seen more than a server is not let in there (etcd 15271).
+func TestEtcd15271AServerBehindRefuses(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	behind := s.other()
+	s.cut(behind)
+	c := s.client(s.leader())
+	s.carried(c.ask(c.making("/a")))
+	for range 5 {
+		s.carried(c.ask(c.setting("/a")))
+	}
+	if !behind.standing.Serving {
+		t.Fatal("the server behind does not serve any more: too late for the scenario")
+	}
+	c.only = behind
+	c.drop()
+	refused := false
+	s.until("the server is up to date", 20*second, func() bool {
+		refused = refused || !c.attached && c.at == behind
+		if s.net.blocked != nil && s.now%second == 0 {
+			s.Do(Act{Kind: Heal, A: 1})
+		}
+		if c.attached && behind.seen.zxid < c.seen {
+			t.Fatalf("attached at %v, has seen %v", behind.seen.zxid, c.seen)
+		}
+		if !behind.standing.Serving {
+			s.Do(Act{Kind: Heal, A: 1})
+		}
+		return c.attached
+	})
+	if !refused {
+		t.Error("it was never refused")
+	}
+}
+
+// Reads of a follower's client, without any ping, keep its session alive
+// (ClickHouse Keeper 121361).
+func TestKeeper121361ReadsKeepASessionAlive(t *testing.T) {
+	s := newScene(t, Options{Voters: 3, Observers: 1})
+	for _, v := range s.servers {
+		c := s.client(v)
+		for end := s.now + 4*int64(c.timeoutMS)*millisecond; s.now < end; {
+			k := c.ask(get("/", false))
+			s.carried(k)
+			s.RunFor(int64(c.timeoutMS) * millisecond / 5)
+		}
+		if _, lives := s.leader().tree.Session(c.session); !lives || !c.attached {
+			t.Errorf("the session of a client of server %d, which reads, has expired", v.id)
+		}
+	}
+}
+
+// A session asked for while the leader is lost is there soon after the next
+// one serves (ClickHouse Keeper 114401).
+func TestKeeper114401ASessionAskedForInBetween(t *testing.T) {
+	for _, keep := range []int{-1, 1} {
+		s := newScene(t, Options{Voters: 3, KeepClients: keep})
+		v := s.other()
+		s.Do(Act{Kind: PowerOff, A: int(s.leader().id)})
+		c := s.scripted(v)
+		s.until("another leads", 20*second, func() bool { return s.leader() != nil && s.leader().up })
+		since := s.now
+		s.until("the client has a session", 20*second, func() bool { return c.attached })
+		if took := s.now - since; took > 2*second {
+			t.Errorf("it took %d ms", took/millisecond)
+		}
+	}
+}
+
+// A session that nobody knows is refused, and no other is given for it
+// (ClickHouse Keeper 116690): that a client gets another one fails each run.
+func TestKeeper116690AnUnknownSessionIsRefused(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	for _, v := range s.servers {
+		c := s.client(v)
+		real := c.session
+		c.session = real + 12345
+		c.drop()
+		s.until("refused, a new one", 20*second, func() bool { return c.attached })
+		if c.session == real || c.session == real+12345 {
+			t.Errorf("session %v", c.session)
+		}
+	}
+}
