@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -21,20 +22,21 @@ type client struct {
 	xid       int32
 	answered  int64 // how many of its requests were
 
-	tries     int // counts connections, to know whose events are whose
-	cord      *cord
-	at, home  *server // to which it is connected; where its session was last
-	attached  bool
-	helloAt   int64   // Mono ms
-	heard     int64   // Mono ms
-	sent      int64   // Mono ms
-	calls     []*call // under way, in order
-	watches   []watch
-	busy      bool // at its limit of calls
-	candidate *candidate
-	silent    bool // it has hung: it neither reads nor sends
-	script    bool // a scenario says what it asks for, and where
-	only      *server
+	tries      int // counts connections, to know whose events are whose
+	cord       *cord
+	at, home   *server // to which it is connected; where its session was last
+	attached   bool
+	helloAt    int64   // Mono ms
+	leaderless bool    // nobody led when it connected
+	heard      int64   // Mono ms
+	sent       int64   // Mono ms
+	calls      []*call // under way, in order
+	watches    []watch
+	busy       bool // at its limit of calls
+	candidate  *candidate
+	silent     bool // it has hung: it neither reads nor sends
+	script     bool // a scenario says what it asks for, and where
+	only       *server
 }
 
 // call is a request under way.
@@ -133,6 +135,7 @@ func (c *client) hello() {
 		p := c.session.Password()
 		h.password = p[:]
 	}
+	c.leaderless = c.sim.leader() == nil
 	c.helloAt, c.heard, c.sent = c.mono(), c.mono(), c.mono()
 	c.cord.send(0, h)
 	c.watchdog()
@@ -168,7 +171,8 @@ func (c *client) drop() {
 		c.cord.close(0)
 	}
 	calls := c.calls
-	c.calls, c.watches = nil, nil
+	c.calls = nil
+	c.watches = slices.DeleteFunc(c.watches, func(w watch) bool { return w.tell != nil })
 	c.cord, c.attached = nil, false
 	c.tries++
 	for _, k := range calls {
@@ -209,7 +213,7 @@ func (c *client) welcomed(w welcome) {
 		if c.candidate != nil {
 			c.candidate.expired()
 		}
-		c.session, c.timeoutMS, c.seen = 0, 0, 0
+		c.session, c.timeoutMS, c.seen, c.watches = 0, 0, 0, nil
 		c.drop()
 		return
 	case c.session != 0 && w.session != c.session:
@@ -224,9 +228,13 @@ func (c *client) welcomed(w welcome) {
 		c.sim.reach(situationResumed)
 		if c.home != c.at {
 			c.sim.reach(situationMoved)
+			if c.leaderless {
+				c.sim.reach(situationMovedLeaderless)
+			}
 		}
 	}
 	c.home = c.at
+	c.setAgain()
 	if c.candidate != nil {
 		c.candidate.attached()
 	}
@@ -238,8 +246,11 @@ func (c *client) send(k *call) {
 	c.sim.calls++
 	c.xid++
 	k.client, k.n, k.session, k.xid, k.issued = c, c.sim.calls, c.session, c.xid, c.sim.now
-	if k.op == wire.OpPing {
+	switch k.op {
+	case wire.OpPing:
 		k.xid = wire.XidPing
+	case wire.OpSetWatches:
+		k.xid = wire.XidSetWatches
 	}
 	c.calls = append(c.calls, k)
 	c.sent = c.mono()
@@ -277,6 +288,11 @@ func (c *client) replied(r response) {
 	k := c.calls[i]
 	c.calls = append(c.calls[:i:i], c.calls[i+1:]...)
 	k.done, k.err, k.zxid, k.record = c.sim.now, r.header.Err, r.header.Zxid, r.record
+	for i := range c.watches {
+		if w := &c.watches[i]; k.op == wire.OpSetWatches && w.none {
+			w.zxid = k.zxid // that it was created and deleted meanwhile is not told
+		}
+	}
 	if c.sim.traces {
 		c.sim.trace("client %d is answered %v %s, xid %d: %v at %v", c.id, k.op, k.path, k.xid, k.err, k.zxid)
 	}
@@ -300,6 +316,26 @@ func (c *client) replied(r response) {
 		c.busy = false
 		c.work()
 	}
+}
+
+// setAgain sets the watches again that the session had on another connection.
+func (c *client) setAgain() {
+	if len(c.watches) == 0 {
+		return
+	}
+	q := wire.SetWatchesRequest{RelativeZxid: c.seen, Data: []string{}, Exist: []string{}, Child: []string{}}
+	for _, w := range c.watches {
+		switch {
+		case w.kids:
+			q.Child = append(q.Child, w.path)
+		case w.none:
+			q.Exist = append(q.Exist, w.path)
+		default:
+			q.Data = append(q.Data, w.path)
+		}
+	}
+	c.sim.reach(situationWatchesAgain)
+	c.send(&call{op: wire.OpSetWatches, body: wire.Append(nil, &q)})
 }
 
 // setWatch notes a watch that the server has set with a read.
