@@ -58,6 +58,7 @@ a server, and a client for people and scripts.
 
   bellwether serve                      a server on loopback, data in ./bellwether-data
   bellwether serve --config zoo.cfg     a server as ZooKeeper's file says
+  bellwether serve --ensemble 3         three servers on this machine that elect a leader
   bellwether demo                       three servers and five candidates, leaders are killed
   bellwether elect /job -- ./run-me     run a command on exactly one machine
   bellwether create /app 'hello'        one-shot data commands: get, set, ls, stat, …

@@ -38,7 +38,8 @@ on. Each line of the log begins with the server's number. A server that is kille
 fails within a minute of its first start ends them all. They end together.
 
 Signals: SIGTERM or SIGINT ends it cleanly, a second one at once; SIGHUP reads the configuration again;
-SIGUSR1 logs more, SIGUSR2 less. Killing it in any way loses nothing that was acknowledged.
+SIGUSR1 logs more, SIGUSR2 less; with --ensemble those three are for the process of one server. Killing it in any
+way loses nothing that was acknowledged.
 
 Exit status: 0 ended by a signal, 1 failed, 2 the configuration or a flag is wrong, 128+n ended at once by a second
 signal.`
