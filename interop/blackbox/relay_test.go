@@ -1,6 +1,7 @@
 package blackbox
 
 import (
+	"context"
 	"errors"
 	"net"
 	"sync"
@@ -31,6 +32,9 @@ type chunk struct {
 // chunksMax bounds what a relay holds for one direction; then it reads no more,
 // as a full pipe does.
 const chunksMax = 1024
+
+// connectMax bounds how long a relay tries to reach a server.
+const connectMax = time.Second
 
 // relayBetween lets each server call the others through a relay on host r.
 func (w *network) relayBetween(places []target.Place, r *host, delay time.Duration) {
@@ -107,12 +111,27 @@ func (r *relay) serve(in net.Conn) {
 	r.mu.Unlock()
 }
 
+// connect tries for a while: who called has been accepted already, so a
+// server that does not listen yet looks like a slow network to it.
 func (r *relay) connect() (conn net.Conn, err error) {
-	err = within(r.from.name, func() (err error) {
-		conn, err = net.DialTimeout("tcp", r.to, time.Second)
-		return err
-	})
-	return conn, err
+	ctx, cancel := context.WithTimeout(context.Background(), connectMax)
+	defer cancel()
+	for {
+		if conn, err = r.from.dial(ctx, "tcp", r.to); err == nil || r.over() {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(r.delay):
+		}
+	}
+}
+
+func (r *relay) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.closed
 }
 
 func (r *relay) hold(conns ...net.Conn) bool {

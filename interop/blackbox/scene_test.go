@@ -141,6 +141,36 @@ func (s *scene) awaitNoLeader() {
 	}
 }
 
+// awaitIdle waits until none of these servers serves, as they have no quorum.
+func (s *scene) awaitIdle(servers ...int) {
+	s.t.Helper()
+	s.awaitRoles("serve", servers, func(role string) bool { return role == "" })
+}
+
+// awaitOut waits until a server is out of the quorum, whatever it answers.
+func (s *scene) awaitOut(server int) {
+	s.t.Helper()
+	s.awaitRoles("are in the quorum", []int{server}, func(role string) bool { return role != "leader" && role != "follower" })
+}
+
+func (s *scene) awaitRoles(what string, servers []int, fits func(role string) bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+		var not []int
+		for _, i := range servers {
+			if !fits(s.e.Servers[i].Role()) {
+				not = append(not, i+1)
+			}
+		}
+		if len(not) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("servers %v still %s: %q", not, what, s.e.Roles())
+		}
+	}
+}
+
 // others are the servers without these.
 func (s *scene) others(except ...int) []int {
 	var all []int
@@ -254,7 +284,9 @@ func readTree(ctx context.Context, c *zk.Client, path string, tree map[string]st
 	if err != nil {
 		return err
 	}
-	tree[path] = fmt.Sprintf("%s %+v", data, stat)
+	if path != "/zookeeper/config" { // no transaction wrote it: each server has its own file
+		tree[path] = fmt.Sprintf("%s %+v", data, stat)
+	}
 	names, _, err := c.Children(ctx, path)
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 		e.Kill()
 		for i, s := range e.Servers {
 			if t.Failed() {
-				t.Logf("end of the log of server %d (%s):\n%s", i+1, s.Kind, s.Log())
+				t.Logf("end of the log of server %d (%s):\n%s", i+1, s.Kind, s.story())
 			}
 		}
 	})
@@ -256,4 +256,22 @@ func (s *Server) Signal(sig syscall.Signal) error {
 		return errors.New("the server does not run")
 	}
 	return s.cmd.Process.Signal(sig)
+}
+
+// storyTail is how many lines of a member's log a failure shows.
+const storyTail = 60
+
+// story is the end of the log without the questions of AwaitLeader and others.
+func (s *Server) story() string {
+	text, err := os.ReadFile(s.logPath())
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, "Processing srvr command") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-storyTail):], "")
 }

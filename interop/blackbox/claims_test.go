@@ -1,0 +1,175 @@
+package blackbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/recipe"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const (
+	// claimTimeout is the session timeout of candidates.
+	claimTimeout = 3 * time.Second
+	// claimDelay is how old a server's knowledge may be that answers a ping, by
+	// the rule that holds for every ZooKeeper: syncLimit+2 ticks, see quick.
+	claimDelay = 8 * 200 * time.Millisecond
+)
+
+// claims are candidates of one election, and every claim there was.
+type claims struct {
+	t     testing.TB
+	began time.Time
+	group sync.WaitGroup
+	ctx   context.Context // of the candidates
+	stop  context.CancelFunc
+
+	mu  sync.Mutex
+	all []*claim
+}
+
+// claim is one handle, from when it was given to when its context ended, by
+// the monotonic clock.
+type claim struct {
+	who        string
+	token      wire.Zxid
+	begin, end time.Duration // end is 0 while it lasts
+	proof      error
+	handle     *recipe.Handle
+}
+
+// stand starts a candidate for each client. Who leads does so until its claim
+// ends by itself.
+func (s *scene) stand(clients map[string]*zk.Client) *claims {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	c := &claims{t: s.t, began: time.Now(), ctx: ctx, stop: stop}
+	s.t.Cleanup(func() {
+		stop()
+		c.group.Wait()
+	})
+	for who, client := range clients {
+		c.join(who, client)
+	}
+	c.group.Go(func() { c.sample(ctx) })
+	return c
+}
+
+// join adds a candidate.
+func (c *claims) join(who string, client *zk.Client) {
+	c.t.Helper()
+	e, err := recipe.NewElection(client, "/election", who, &recipe.ElectionOptions{LeaseDelay: claimDelay})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.group.Go(func() { c.campaign(c.ctx, e, who) })
+}
+
+// candidates are a client at each server.
+func (s *scene) candidates() map[string]*zk.Client {
+	all := map[string]*zk.Client{}
+	for i, server := range s.e.Servers {
+		all[nameAt(i)] = s.client(server.Addr, claimTimeout)
+	}
+	return all
+}
+
+// nameAt is the candidate at a server.
+func nameAt(server int) string { return fmt.Sprintf("at%d", server+1) }
+
+func (c *claims) campaign(ctx context.Context, e *recipe.Election, who string) {
+	for {
+		h, err := e.Campaign(ctx)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, zk.ErrClosed) {
+				c.t.Errorf("candidate %s: %v", who, err)
+			}
+			return
+		}
+		k := &claim{who: who, token: h.Token(), begin: time.Since(c.began), proof: h.Proof(), handle: h}
+		c.mu.Lock()
+		c.all = append(c.all, k)
+		c.mu.Unlock()
+		select {
+		case <-h.Context().Done():
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		k.end = time.Since(c.began)
+		c.mu.Unlock()
+	}
+}
+
+// sample looks all the time whether two handles have time left.
+func (c *claims) sample(ctx context.Context) {
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		all := slices.Clone(c.all)
+		c.mu.Unlock()
+		var holds []*claim
+		for _, k := range all {
+			if k.handle.Left() > 0 {
+				holds = append(holds, k)
+			}
+		}
+		// The first may have ended while the others were asked.
+		if len(holds) > 1 && holds[0].handle.Left() > 0 && holds[1].handle.Left() > 0 {
+			c.t.Errorf("%s and %s both have time left", holds[0].who, holds[1].who)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// holder waits for a claim that lasts, whose candidate is not one of these.
+func (c *claims) holder(not ...string) *claim {
+	c.t.Helper()
+	for end := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+		c.mu.Lock()
+		for _, k := range c.all {
+			if k.end == 0 && !slices.Contains(not, k.who) && k.handle.Left() > 0 {
+				c.mu.Unlock()
+				return k
+			}
+		}
+		c.mu.Unlock()
+		if time.Now().After(end) {
+			c.t.Fatalf("no claim of others than %v within %v", not, patience)
+		}
+	}
+}
+
+// end stops the candidates and checks that one claim ended before the next
+// began, that tokens grew, and that each claim had its proof.
+func (c *claims) end() {
+	c.stop()
+	c.group.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Since(c.began)
+	slices.SortFunc(c.all, func(a, b *claim) int { return cmp.Compare(a.begin, b.begin) })
+	for i, k := range c.all {
+		if k.end == 0 {
+			k.end = now
+		}
+		if k.proof != nil {
+			c.t.Errorf("claim %s has no proof: %v", k, k.proof)
+		}
+		if i == 0 {
+			continue
+		}
+		if before := c.all[i-1]; k.begin <= before.end || k.token <= before.token {
+			c.t.Errorf("claim %s follows %s", k, before)
+		}
+	}
+}
+
+func (k *claim) String() string {
+	return fmt.Sprintf("of %s, token %v, from %v to %v", k.who, k.token, k.begin, k.end)
+}

@@ -1,0 +1,117 @@
+package blackbox
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPartitionLeaderInMinority parts the leader and one follower of five from
+// the others: those elect another one, and what both sides were told is one
+// history.
+func TestPartitionLeaderInMinority(t *testing.T) {
+	s := begin(t, setting{kinds: ours(5)})
+	old := s.awaitWhole()
+	minority := []int{old, s.others(old)[0]}
+	majority := s.others(minority...)
+	s.Part(minority, majority)
+	s.awaitLeader(minority...)
+	s.load.awaitWrites(10, s.workers(majority...)...)
+	s.finish()
+}
+
+// TestPartitionLeaderInMajority parts two followers of five from the others,
+// which go on under the same leader.
+func TestPartitionLeaderInMajority(t *testing.T) {
+	s := begin(t, setting{kinds: ours(5)})
+	leader := s.awaitWhole()
+	minority := s.others(leader)[:2]
+	majority := s.others(minority...)
+	s.Part(minority, majority)
+	s.load.awaitWrites(20, s.workers(majority...)...)
+	s.awaitIdle(minority...)
+	if now := s.awaitLeader(minority...); now != leader {
+		t.Errorf("server %d leads after %d, which had its quorum all the time", now+1, leader+1)
+	}
+	s.finish()
+}
+
+// TestUnpluggedLeader takes the leader's link down, and up again.
+func TestUnpluggedLeader(t *testing.T) {
+	s := begin(t, setting{})
+	for range 2 {
+		old := s.awaitWhole()
+		s.Unplug(old)
+		s.awaitLeader(old)
+		s.load.awaitWrites(10, s.workers(s.others(old)...)...)
+		s.Heal()
+		s.load.awaitWrites(5)
+	}
+	s.finish()
+}
+
+// TestLeaderIsNotHeard lets nothing of what the leader sends arrive at the
+// other servers; it hears them. It gives up, or they do, and another one leads.
+func TestLeaderIsNotHeard(t *testing.T) {
+	s := begin(t, setting{})
+	old := s.awaitWhole()
+	for _, i := range s.others(old) {
+		s.Cut(old, i)
+	}
+	s.awaitLeader(old)
+	s.load.awaitWrites(10, s.workers(s.others(old)...)...)
+	s.finish()
+}
+
+// TestLeaderHearsNothing lets nothing from the other servers arrive at the
+// leader.
+func TestLeaderHearsNothing(t *testing.T) {
+	s := begin(t, setting{})
+	old := s.awaitWhole()
+	for _, i := range s.others(old) {
+		s.Cut(i, old)
+	}
+	s.awaitLeader(old)
+	s.load.awaitWrites(10, s.workers(s.others(old)...)...)
+	s.finish()
+}
+
+// TestFollowersApart cuts the two followers from each other, which changes
+// nothing while the leader runs. When it is killed neither leads; when it is
+// back, it and one of them are a quorum.
+func TestFollowersApart(t *testing.T) {
+	s := begin(t, setting{})
+	leader := s.awaitWhole()
+	followers := s.others(leader)
+	s.Part(followers[:1], followers[1:])
+	s.load.awaitWrites(20)
+	s.e.Servers[leader].Kill()
+	s.awaitIdle(followers...)
+	s.restart(leader)
+	s.load.awaitWrites(10, s.workers(leader)...)
+	s.finish()
+}
+
+// TestSlowLeader bounds what the leader sends to about what its heart-beats
+// and a few writes need, and kills it then.
+func TestSlowLeader(t *testing.T) {
+	s := begin(t, setting{})
+	old := s.awaitWhole()
+	s.Slow(old, "400kbit")
+	s.load.awaitWrites(10, s.any)
+	s.e.Servers[old].Kill()
+	s.awaitLeader(old)
+	s.load.awaitWrites(10, s.workers(s.others(old)...)...)
+	s.finish()
+}
+
+// TestDelayedServers puts 20 ms each way between the servers and kills the
+// leader.
+func TestDelayedServers(t *testing.T) {
+	s := begin(t, setting{delay: 20 * time.Millisecond})
+	old := s.awaitWhole()
+	s.load.awaitWrites(10)
+	s.e.Servers[old].Kill()
+	s.awaitLeader(old)
+	s.load.awaitWrites(10, s.workers(s.others(old)...)...)
+	s.finish()
+}

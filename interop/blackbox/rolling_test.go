@@ -1,0 +1,18 @@
+package blackbox
+
+import "testing"
+
+// TestRollingRestart stops and starts every server in turn, the leader last,
+// as an update does; each comes back before the next goes.
+func TestRollingRestart(t *testing.T) {
+	s := begin(t, setting{})
+	leader := s.awaitWhole()
+	for _, i := range append(s.others(leader), leader) {
+		s.must(s.e.Servers[i].Stop())
+		s.load.awaitWrites(10, s.workers(s.others(i)...)...)
+		s.restart(i)
+		s.awaitWhole()
+		s.load.awaitWrites(10)
+	}
+	s.finish()
+}
