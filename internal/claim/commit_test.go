@@ -246,3 +246,35 @@ func TestChecklist14ChecksNotice(t *testing.T) {
 		})
 	}
 }
+
+// TestCommitNeedsNoPatience: as long as nobody crashes for good no wake-up is
+// lost, whatever replies, connections and sessions are: a transaction ends
+// without waiting for anybody's patience.
+func TestCommitNeedsNoPatience(t *testing.T) {
+	bothWays(t, func(t *testing.T, plain bool) {
+		for seed := range uint64(400) {
+			r := rand.New(rand.NewPCG(seed, 15))
+			w := begunTx(plain, r.IntN, txBroken{})
+			for _, p := range w.parties {
+				p.m.cfg.Patience = 24 * time.Hour
+			}
+			for range r.IntN(400) {
+				p := w.parties[r.IntN(len(w.parties))]
+				switch n := r.IntN(100); {
+				case n < 70:
+					w.busy(p)
+				case n < 80:
+					w.catchUp(p, min(p.seen+1, len(w.log)-1))
+				case n < 92:
+					w.lose(p)
+				default:
+					w.expire(p.session)
+				}
+			}
+			w.conclude(1)
+			if w.fail(t); w.tree()[txPath] != nil {
+				t.Fatalf("seed %d: the transaction was never removed", seed)
+			}
+		}
+	})
+}

@@ -127,3 +127,14 @@ func FuzzParseBid(f *testing.F) {
 		}
 	})
 }
+
+// TestOpKindsHaveNames: each its own.
+func TestOpKindsHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for k := OpSync; k <= OpAwait; k++ {
+		seen[k.String()] = true
+	}
+	if len(seen) != int(OpAwait) || OpWatchAll.String() != "list and watch" || OpSet.String() != "set" || OpAwait.String() != "await" {
+		t.Errorf("names: %v", seen)
+	}
+}

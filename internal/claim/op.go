@@ -26,7 +26,8 @@ const (
 	OpAwait                      // data and stat, and a watch for any change, which stands where there is no znode too
 )
 
-var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi", "set", "await"}
+var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi",
+	"list and watch", "set", "await"}
 
 func (k OpKind) String() string { return opNames[k] }
 
