@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -54,40 +53,29 @@ func (b *Barrier) Open(ctx context.Context) error {
 // Wait returns nil when the barrier was open at some moment since the call.
 // An event is a reason to look again, no more.
 func (b *Barrier) Wait(ctx context.Context) error {
-	if err := b.b.c.Sync(ctx, b.path); err != nil { // not to pass on old news
-		return err
-	}
 	for {
-		_, _, w, err := b.b.c.GetW(ctx, b.path)
-		if err == nil {
-			_, err = w.Wait(ctx)
-		}
+		err := b.look(ctx)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
-		case errors.Is(err, zk.ErrSessionExpired) && !b.b.c.State().Final():
-		case err != nil:
-			_ = w.Remove(context.WithoutCancel(ctx))
+		case err != nil && (ctx.Err() != nil || !isPassing(b.b.c, err)):
 			return err
 		}
 	}
 }
 
-// persist tries again while replies are lost; what is tried must take it that
-// it has been done already.
-func persist(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if !errors.Is(err, zk.ErrConnectionLoss) || ctx.Err() != nil {
-			return err
-		}
+// look waits until something happens to the barrier that is closed. The sync
+// keeps who waits from passing on old news, in each session.
+func (b *Barrier) look(ctx context.Context) error {
+	if err := b.b.c.Sync(ctx, b.path); err != nil {
+		return err
 	}
-}
-
-// absent takes a missing znode as deleted.
-func absent(err error) error {
-	if errors.Is(err, wire.ErrNoNode) {
-		return nil
+	_, _, w, err := b.b.c.GetW(ctx, b.path)
+	if err != nil {
+		return err
+	}
+	if _, err = w.Wait(ctx); err != nil {
+		unwatch(ctx, w)
 	}
 	return err
 }

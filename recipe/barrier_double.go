@@ -2,8 +2,6 @@ package recipe
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +27,7 @@ type DoubleBarrier struct {
 	mu      sync.Mutex // held by Enter and Leave
 	own     string     // path of the member's znode; empty while it is out
 	session wire.SessionID
+	round   map[string]bool // who was in when this member began to leave
 }
 
 // NewDoubleBarrier prepares a member of a barrier for n.
@@ -61,17 +60,12 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	if d.session, err = currentSession(ctx, d.b.c); err != nil {
 		return err
 	}
-	var id [16]byte
-	rand.Read(id[:])
-	own := claim.Join(d.path, hex.EncodeToString(id[:]))
-	in := zk.InSession(ctx, d.session)
-	if err = d.enter(in, own); err != nil {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(in), cleanUpDefault)
-		defer cancel()
-		_ = persist(clean, func() error { return absent(d.b.c.Delete(clean, own, zk.AnyVersion)) })
+	own := claim.Join(d.path, nonce())
+	if err = d.enter(zk.InSession(ctx, d.session), own); err != nil {
+		sweep(ctx, d.b.c, d.session, own)
 		return err
 	}
-	d.own = own
+	d.own, d.round = own, nil
 	return nil
 }
 
@@ -89,7 +83,7 @@ func (d *DoubleBarrier) enter(ctx context.Context, own string) error {
 			in, err = d.members(ctx)
 		}
 		if ok || err != nil || len(in) >= d.n {
-			_ = w.Remove(ctx)
+			unwatch(ctx, w)
 			if ok || err != nil {
 				return err
 			}
@@ -99,7 +93,7 @@ func (d *DoubleBarrier) enter(ctx context.Context, own string) error {
 		// was woken, nor that it is connected again (Curator GH-1290).
 		ev, err := w.Wait(ctx)
 		if err != nil {
-			_ = w.Remove(context.WithoutCancel(ctx))
+			unwatch(ctx, w)
 			return err
 		}
 		if ev.Type == wire.EventNodeCreated && ev.Path == d.ready() {
@@ -132,6 +126,16 @@ func (d *DoubleBarrier) members(ctx context.Context) ([]string, error) {
 	return names, absent(err)
 }
 
+// Session is the session in which the member is in, 0 while it is out.
+func (d *DoubleBarrier) Session() wire.SessionID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.own == "" {
+		return 0
+	}
+	return d.session
+}
+
 // Leave waits until all members are out. After an error it may be called
 // again; a session that expired has taken this member out: ErrSessionExpired.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
@@ -154,14 +158,17 @@ func (d *DoubleBarrier) leave(ctx context.Context) error {
 		}
 	}
 	for {
-		in, err := d.members(ctx)
+		all, err := d.members(ctx)
 		if err != nil {
 			return err
 		}
 		own := d.own[len(d.path):][1:]
+		in := d.ofRound(all)
 		switch {
-		case len(in) == 0:
+		case len(all) == 0:
 			return d.remove(ctx, d.ready())
+		case len(in) == 0:
+			return nil // the others have entered anew
 		case len(in) == 1 && in[0] == own:
 			return d.leaveLast(ctx)
 		case in[0] == own:
@@ -175,6 +182,19 @@ func (d *DoubleBarrier) leave(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// ofRound are those of the members who were in when this one began to leave,
+// while it was in itself. Others may have entered anew since, with other names;
+// they are not waited for, as they may wait for this one to enter.
+func (d *DoubleBarrier) ofRound(all []string) []string {
+	if d.round == nil {
+		d.round = map[string]bool{}
+		for _, name := range all {
+			d.round[name] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(n string) bool { return !d.round[n] })
 }
 
 // leaveLast takes ready along, so that who enters anew at once finds none.
@@ -199,20 +219,7 @@ func (d *DoubleBarrier) awaitGone(ctx context.Context, name string) error {
 		return absent(err)
 	}
 	if _, err = w.Wait(ctx); err != nil {
-		_ = w.Remove(context.WithoutCancel(ctx))
+		unwatch(ctx, w)
 	}
 	return err
-}
-
-// currentSession waits for a session and returns it.
-func currentSession(ctx context.Context, c *zk.Client) (wire.SessionID, error) {
-	for {
-		if s := c.State(); s.State == zk.Connected {
-			return s.Session, nil
-		} else if s.Final() {
-			return 0, zk.ErrClosed
-		} else if _, err := s.Next(ctx); err != nil {
-			return 0, err
-		}
-	}
 }

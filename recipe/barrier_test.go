@@ -207,3 +207,146 @@ func TestDoubleBarrierLosesReplies(t *testing.T) {
 		})
 	}
 }
+
+// TestBarrierWaitIsRefused, or cancelled while the server does not answer: it
+// says so, at once.
+func TestBarrierWaitIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		b, err := NewBarrier(s.connect(zk.Options{}), gate, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpGetData {
+				return deny
+			}
+			return normal
+		})
+		if err := b.Wait(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("refused: %v", err)
+		}
+		s.hook(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		out := after(func() error { return b.Wait(ctx) })
+		still(t, out)
+		s.silence()
+		cancel()
+		time.Sleep(2 * time.Second)
+		select {
+		case err := <-out:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+		default:
+			t.Error("cancelled, and waits for a server that does not answer")
+		}
+	})
+}
+
+// TestBarrierWaitOutlivesTheSession also where it ends before the first look,
+// and then looks at no old news.
+func TestBarrierWaitOutlivesTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		b, err := NewBarrier(c, gate, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpSync {
+				return swallow
+			}
+			return normal
+		})
+		out := after(func() error { return b.Wait(context.Background()) })
+		s.expire(c.Session().ID)
+		s.hook(nil)
+		time.Sleep(time.Second)
+		still(t, out)
+		syncs := 0
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpSync {
+				syncs++
+			}
+			return normal
+		})
+		s.expire(c.Session().ID)
+		time.Sleep(time.Second)
+		still(t, out)
+		if syncs == 0 {
+			t.Error("the next session looks without a sync")
+		}
+		if err := b.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		returned(t, out)
+	})
+}
+
+// TestDoubleBarrierAgainAtOnce: who has left does not wait for members that
+// have entered anew.
+func TestDoubleBarrierAgainAtOnce(t *testing.T) {
+	for _, o := range []*BarrierOptions{nil, {Kazoo: true}} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			d, other := s.double(2, o), s.connect(zk.Options{})
+			const first, second = gate + "/!1", gate + "/!2" // before all of ours
+			s.put("/app", "")
+			s.put(gate, "")
+			if _, _, err := other.Create(t.Context(), first, nil, zk.Ephemeral); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			out := after(func() error { return d.Leave(context.Background()) })
+			still(t, out)
+			ops := []zk.Op{zk.DeleteOp(first, zk.AnyVersion), zk.CreateOp(second, nil, zk.Ephemeral)}
+			if o == nil {
+				ops = append(ops, zk.DeleteOp(gate+"/ready", zk.AnyVersion))
+			}
+			if _, err := other.Multi(t.Context(), ops...); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			select {
+			case err := <-out:
+				if err != nil {
+					t.Error(err)
+				}
+			default:
+				t.Fatal("waits for a member of the next round")
+			}
+			if err := d.Enter(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestCancelledEnterLeavesNoMember, also where the connection comes back late.
+func TestCancelledEnterLeavesNoMember(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		d := s.double(2, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		out := after(func() error { return d.Enter(ctx) })
+		still(t, out)
+		s.setAway(true)
+		s.cut(d.b.c)
+		cancel()
+		time.Sleep(5 * time.Second)
+		if err := <-out; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		s.setAway(false)
+		time.Sleep(2 * time.Second)
+		if left := s.bids(gate); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}

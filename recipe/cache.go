@@ -221,10 +221,8 @@ func (k *Cache) inScope(path string) bool {
 // lists: the Cache keeps the children of the znode at this path.
 func (k *Cache) lists(path string) bool { return path == k.root || !k.opt.ChildrenOnly }
 
-// isPassing: the error says no more than that the connection or the session
-// was lost, so that trying again makes sense.
-func isPassing(err error) bool {
+// isGap: the error ends a stream, and another one can go on.
+func (k *Cache) isGap(err error) bool {
 	var full *zk.OverflowError
-	return errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) ||
-		errors.Is(err, zk.ErrUnsupported) || errors.As(err, &full)
+	return isPassing(k.c, err) || k.c.Err() == nil && (errors.Is(err, zk.ErrUnsupported) || errors.As(err, &full))
 }

@@ -51,7 +51,7 @@ func (k *Cache) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			err = zk.ErrClosed
-		case isPassing(err) && !k.c.State().Final() && k.c.State().State != zk.AuthFailed:
+		case k.isGap(err):
 			continue
 		}
 		k.end(err)
@@ -113,13 +113,11 @@ func (k *Cache) follow(ctx context.Context) error {
 // found out while there is one.
 func awaitConnected(ctx context.Context, c *zk.Client) error {
 	for s := range c.States(ctx) {
-		switch s.State {
-		case zk.Connected, zk.ReadOnly:
+		if err := c.Err(); err != nil {
+			return err
+		}
+		if s.State == zk.Connected || s.State == zk.ReadOnly {
 			return nil
-		case zk.AuthFailed:
-			return zk.ErrAuthFailed
-		case zk.Closed:
-			return zk.ErrClosed
 		}
 	}
 	return ctx.Err()
@@ -127,7 +125,7 @@ func awaitConnected(ctx context.Context, c *zk.Client) error {
 
 // gap notes that changes after zxid may be unknown.
 func (k *Cache) gap(zxid wire.Zxid) {
-	if !k.behind && k.loaded() {
+	if !k.behind {
 		k.behind, k.since = true, zxid
 		k.mu.Lock()
 		k.stale = true

@@ -319,3 +319,42 @@ func TestCacheEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestCacheMissesNothingWhileItLoads: what changes while the connection, or
+// the session, is lost in the middle of the first load.
+func TestCacheMissesNothingWhileItLoads(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
+			s.plant(300, false)
+			reads := 0
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				if op == wire.OpMultiRead || op == wire.OpGetData {
+					if reads++; op == wire.OpMultiRead && reads == 3 || reads == 200 {
+						s.setAway(true)
+						return dropAll
+					}
+				}
+				return normal
+			})
+			out := make(chan *Cache, 1)
+			go func() {
+				k, err := OpenCache(context.Background(), c, grove, o)
+				if err != nil {
+					t.Error(err)
+				}
+				out <- k
+			}()
+			time.Sleep(time.Second)
+			s.change(grove+"/n0000", "1")
+			s.delete(grove + "/n0001")
+			s.put(grove+"/new", "")
+			if expired {
+				time.Sleep(15 * time.Second)
+			}
+			s.setAway(false)
+			k := <-out
+			t.Cleanup(k.Close)
+			agree(t, s, k)
+		})
+	}
+}

@@ -3,7 +3,6 @@ package recipe
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -168,23 +167,7 @@ func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err err
 
 // makeParents creates what is missing of a path.
 func (b *bidder) makeParents(ctx context.Context, path string) error {
-	if path == "/" {
-		return nil
-	}
-	var opts []zk.CreateOption
-	if b.opt.ACL != nil {
-		opts = append(opts, b.opt.ACL)
-	}
-	_, _, err := b.c.Create(ctx, path, nil, opts...)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err = b.makeParents(ctx, path[:max(strings.LastIndexByte(path, '/'), 1)]); err == nil {
-			_, _, err = b.c.Create(ctx, path, nil, opts...)
-		}
-	}
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
-	}
-	return err
+	return makeDirs(ctx, b.c, path, b.opt.ACL)
 }
 
 // sorted brings errors that are not the server's into the terms of the state machine.

@@ -87,7 +87,7 @@ func (d *txDrive) attached(ctx context.Context, s zk.Status) {
 		d.step(ctx, claim.Attached{Session: s.Session})
 	case zk.Expired:
 		d.step(ctx, claim.Expired{})
-		if s.Final() {
+		if d.b.c.Err() != nil { // there will be no other
 			d.step(ctx, claim.Closed{})
 		}
 	case zk.AuthFailed, zk.Closed:
@@ -152,7 +152,7 @@ func (d *txDrive) perform(ctx context.Context, s claim.CommitState) {
 func (d *txDrive) send(ctx context.Context, req claim.Request) {
 	in := zk.InSession(ctx, req.Session)
 	reply := claim.Reply{N: req.N}
-	watches := map[string]*zk.Watch{}
+	var watches []txWatch
 	for ops := req.Ops; len(ops) > 0; {
 		n := max(reads(ops), 1)
 		if n > 1 {
@@ -161,7 +161,7 @@ func (d *txDrive) send(ctx context.Context, req claim.Request) {
 			res, w := d.sendOne(in, ops[0])
 			reply.Results = append(reply.Results, res)
 			if w != nil {
-				watches[ops[0].Path] = w
+				watches = append(watches, txWatch{w, ops[0].Path, errors.Is(res.Err, zk.ErrNoNode)})
 			}
 		}
 		ops = ops[n:]
@@ -173,9 +173,16 @@ func (d *txDrive) send(ctx context.Context, req claim.Request) {
 		}
 	}
 	d.tell(ctx, reply)
-	for path, w := range watches {
-		d.threads.Go(func() { d.await(ctx, path, w) })
+	for _, w := range watches {
+		d.threads.Go(func() { d.await(ctx, w) })
 	}
+}
+
+// txWatch is a watch that came with a reply.
+type txWatch struct {
+	*zk.Watch
+	path   string
+	absent bool // there was no znode
 }
 
 // sendOne carries out one operation.
@@ -201,12 +208,15 @@ func (d *txDrive) sendOne(ctx context.Context, op claim.Op) (claim.Result, *zk.W
 
 // await tells of a watch's event. One whose session ended is forgotten by the
 // state machine already.
-func (d *txDrive) await(ctx context.Context, path string, w *zk.Watch) {
+func (d *txDrive) await(ctx context.Context, w txWatch) {
 	select {
 	case <-w.Done():
-		d.tell(ctx, claim.Fired{Path: path})
+		d.tell(ctx, claim.Fired{Path: w.path})
 	case <-ctx.Done():
-		// Left to fire: with the transaction it goes soon, and to remove it
-		// would cost as much.
+		// One of a znode is left to fire: with the transaction that goes soon,
+		// and to remove the watch would cost as much. What never was never goes.
+		if w.absent {
+			unwatch(ctx, w.Watch)
+		}
 	}
 }

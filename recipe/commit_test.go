@@ -352,3 +352,32 @@ func TestCommitSurvivesExpiry(t *testing.T) {
 		}
 	})
 }
+
+// TestCommitLeavesNoWatch behind for a site that never came.
+func TestCommitLeavesNoWatch(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(1, o)
+		p.names = append(p.names, "nobody")
+		if d := p.transact(t); d != Abort {
+			t.Errorf("decision %v", d)
+		}
+		time.Sleep(time.Minute)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for peer := range s.peers {
+			if len(peer.exists) > 0 {
+				t.Errorf("session %v watches %v", peer.session, peer.exists)
+			}
+		}
+	})
+}
+
+// TestCommitRefusesDoubleSites: a name stands for one site.
+func TestCommitRefusesDoubleSites(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(1, o)
+		if d, err := p.c.Commit(t.Context(), p.c.Path(), []string{"s0", "s0"}, nil, nil); err == nil {
+			t.Errorf("decision %v", d)
+		}
+	})
+}

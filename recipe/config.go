@@ -89,7 +89,7 @@ func WatchConfig(ctx context.Context, c *zk.Client, path string) iter.Seq2[Confi
 		for first := true; ; {
 			now, ok, w, err := lookConfig(ctx, c, path)
 			switch {
-			case err != nil && isPassing(err) && ctx.Err() == nil && !c.State().Final():
+			case isPassing(c, err) && ctx.Err() == nil:
 				continue
 			case err != nil:
 				yield(Config{}, err)
@@ -106,7 +106,7 @@ func WatchConfig(ctx context.Context, c *zk.Client, path string) iter.Seq2[Confi
 				unwatch(ctx, w)
 				yield(Config{}, ctx.Err())
 				return
-			} else if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
+			} else if err != nil && !isPassing(c, err) {
 				yield(Config{}, err)
 				return
 			}

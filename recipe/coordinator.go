@@ -2,6 +2,8 @@ package recipe
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -35,9 +37,12 @@ type Decided func(ctx context.Context, tx Tx, d Decision) error
 // or the server refuses; what became of the transaction then Recover tells.
 // It survives lost replies, and sessions that expire.
 func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, data []byte, decided Decided) (Decision, error) {
-	for _, s := range sites {
+	for i, s := range sites {
 		if err := checkSite(s); err != nil {
 			return Undecided, err
+		}
+		if slices.Contains(sites[:i], s) {
+			return Undecided, fmt.Errorf("commit: site %s is given twice", s)
 		}
 	}
 	cfg := c.config(path, "")

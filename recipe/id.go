@@ -36,7 +36,7 @@ func (d *IDs) Next(ctx context.Context) (int64, error) {
 	defer d.turn.give()
 	for d.next > d.last {
 		sum, err := d.counter.Add(ctx, d.block)
-		if errors.Is(err, ErrOutcome) && ctx.Err() == nil && !d.counter.v.c.State().Final() {
+		if errors.Is(err, ErrOutcome) && ctx.Err() == nil && d.counter.v.c.Err() == nil {
 			continue
 		}
 		if err != nil {

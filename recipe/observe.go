@@ -5,19 +5,14 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
 
-const (
-	// readsMax is how many bids Candidates reads in one request.
-	readsMax = 128
-	// unwatchTime is how long a leaving observer tries to tell the server.
-	unwatchTime = time.Second
-)
+// readsMax is how many bids Candidates reads in one request.
+const readsMax = 128
 
 // Leader is who leads, as it has made itself known.
 type Leader struct {
@@ -100,8 +95,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		var last Leader
 		for first := true; ; {
 			l, w, err := e.look(ctx)
-			if errors.Is(err, zk.ErrSessionExpired) && !e.c.State().Final() && ctx.Err() == nil {
-				continue // the client opens another
+			if isPassing(e.c, err) && ctx.Err() == nil {
+				continue // the client opens another connection, or session
 			}
 			if err != nil {
 				yield(Leader{}, err)
@@ -116,7 +111,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				unwatch(ctx, w)
 				yield(Leader{}, ctx.Err())
 				return
-			} else if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
+			} else if err != nil && !isPassing(e.c, err) {
 				yield(Leader{}, err)
 				return
 			}
@@ -141,13 +136,6 @@ func (e *Election) look(ctx context.Context) (Leader, *zk.Watch, error) {
 	}
 	l, _ := e.read(data, stat)
 	return l, w, nil
-}
-
-// unwatch gives a watch up, so that it costs no event later.
-func unwatch(ctx context.Context, w *zk.Watch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
-	defer cancel()
-	_ = w.Remove(ctx) // the server forgets it with the connection at the latest
 }
 
 // Candidates returns all bids in the order in which they will lead. Whoever

@@ -55,11 +55,17 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 // error of own ends Run with it. A member whose id is taken waits until it is free.
 func (p *Partitioner) Run(ctx context.Context, own func(ctx context.Context, part string, h *Handle) error) error {
 	s := &sharing{c: p.c, parent: p.parent, id: p.id, opt: p.opt, own: own, owners: map[string]*owner{}}
-	return s.run(ctx, func(ctx context.Context, parts chan<- []string) error {
-		parts <- p.parts
+	return s.run(ctx, p.follow)
+}
+
+// follow sends the parts, which never change.
+func (p *Partitioner) follow(ctx context.Context, to chan<- []string) error {
+	select {
+	case to <- p.parts:
 		<-ctx.Done()
-		return ctx.Err()
-	})
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // sharing is one Run. Its loop owns the owners.
@@ -102,7 +108,7 @@ func (s *sharing) run(ctx context.Context, follow func(context.Context, chan<- [
 	}
 	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpDefault)
 	defer stop()
-	_ = me.Close(bye) // what is left goes with the session
+	_ = me.Close(bye) // what is left goes on in the background
 	return context.Cause(ctx)
 }
 

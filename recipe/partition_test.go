@@ -211,3 +211,44 @@ func TestWorkIsDoneOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestTaskIsDoneOnlyWithoutError: what do returns is no word on the task's own
+// znode, whatever it wraps.
+func TestTaskIsDoneOnlyWithoutError(t *testing.T) {
+	for _, failure := range []error{&zk.LostError{Err: context.DeadlineExceeded}, zk.ErrNoNode, ErrNotLeader} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			w := NewWork(s.connect(zk.Options{}), "/app/work", nil)
+			if err := w.Submit(t.Context(), "job", nil); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := w.Run(ctx, "a", func(context.Context, Task, *Handle) error { return fmt.Errorf("not done: %w", failure) })
+			if !errors.Is(err, failure) {
+				t.Errorf("%v: Run ended with %v", failure, err)
+			}
+			if _, _, ok := s.node("/app/work/tasks/job"); !ok {
+				t.Errorf("%v: the task is gone, and was not done", failure)
+			}
+		})
+	}
+}
+
+// TestPartitionerIsStoppedBeforeItBegins to share: nobody takes its parts.
+func TestPartitionerIsStoppedBeforeItBegins(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p, err := NewPartitioner(s.connect(zk.Options{}), "/app/shares", "a", []string{"p"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		out := after(func() error { return p.follow(ctx, make(chan []string)) })
+		synctest.Wait()
+		select {
+		case <-out:
+		default:
+			t.Fatal("waits for a loop that has ended")
+		}
+	})
+}

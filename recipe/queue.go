@@ -3,8 +3,6 @@ package recipe
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -122,10 +119,8 @@ func (q *queue) putMarked(ctx context.Context, name string, data []byte) error {
 		return err
 	}
 	in := zk.InSession(ctx, session)
-	var id [16]byte
-	rand.Read(id[:])
-	mark := claim.Join(q.line, hex.EncodeToString(id[:])+"-put")
-	defer func() { _ = q.b.c.Delete(context.WithoutCancel(in), mark, zk.AnyVersion) }() // else with the session
+	mark := claim.Join(q.line, nonce()+"-put")
+	defer sweep(ctx, q.b.c, session, mark)
 	for {
 		_, err := q.b.c.Multi(in, zk.CreateOp(mark, nil, q.options(zk.Ephemeral)...), zk.CreateOp(name, data, q.options(zk.Sequential)...))
 		if !errors.Is(err, zk.ErrConnectionLoss) {
@@ -209,9 +204,8 @@ func waitAny(ctx context.Context, watches ...*zk.Watch) error {
 	defer cancel()
 	for _, w := range watches {
 		go func() {
-			_, err := w.Wait(inner)
-			if err != nil {
-				_ = w.Remove(context.WithoutCancel(ctx))
+			if _, err := w.Wait(inner); err != nil {
+				unwatch(ctx, w)
 			}
 			fired <- struct{}{}
 		}()
@@ -223,9 +217,4 @@ func waitAny(ctx context.Context, watches ...*zk.Watch) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// isExpired reports whether a session has ended that another one follows.
-func (q *queue) isExpired(ctx context.Context, err error) bool {
-	return errors.Is(err, wire.ErrSessionExpired) && ctx.Err() == nil && !q.b.c.State().Final()
 }

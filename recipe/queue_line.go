@@ -74,8 +74,4 @@ func (t *spot) first(ctx context.Context) error {
 }
 
 // end gives up the place, if it was not given up with a transaction.
-func (t *spot) end(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(zk.InSession(ctx, t.session)), cleanUpDefault)
-	defer cancel()
-	_ = persist(ctx, func() error { return t.q.b.c.Delete(ctx, t.bid, zk.AnyVersion) })
-}
+func (t *spot) end(ctx context.Context) { sweep(ctx, t.q.b.c, t.session, t.bid) }

@@ -48,8 +48,11 @@ func (q *Queue) Take(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
-// serve runs take once this consumer is first, and again should the
-// session have expired before anything was taken.
+// errNoPlace: somebody deleted the consumer's place in the line.
+var errNoPlace = errors.New("the place in the line is gone")
+
+// serve runs take once this consumer is first, and again should its place, or
+// the session, have gone before anything was taken.
 func (q *queue) serve(ctx context.Context, take func(context.Context, *spot) error) error {
 	for {
 		t, err := q.takeSpot(ctx)
@@ -59,7 +62,8 @@ func (q *queue) serve(ctx context.Context, take func(context.Context, *spot) err
 			}
 		}
 		var lost *zk.LostError
-		if !q.isExpired(ctx, err) || errors.As(err, &lost) {
+		again := errors.Is(err, errNoPlace) || isPassing(q.b.c, err) && !errors.As(err, &lost)
+		if !again || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -69,7 +73,10 @@ func (q *queue) serve(ctx context.Context, take func(context.Context, *spot) err
 // place that is gone after a lost reply tells that it was carried out.
 func (t *spot) finish(ctx context.Context, ops ...zk.Op) error {
 	for {
-		_, err := t.q.b.c.Multi(ctx, append(ops, zk.DeleteOp(t.bid, zk.AnyVersion))...)
+		res, err := t.q.b.c.Multi(ctx, append(ops, zk.DeleteOp(t.bid, zk.AnyVersion))...)
+		if last := len(ops); len(res) > last && errors.Is(res[last].Err, zk.ErrNoNode) {
+			return errNoPlace
+		}
 		if !errors.Is(err, zk.ErrConnectionLoss) {
 			return err
 		}
@@ -105,7 +112,7 @@ func (q *Queue) next(ctx context.Context) (item, error) {
 		}
 		if all := ordered(names); len(all) > 0 {
 			if w != nil {
-				_ = w.Remove(ctx)
+				unwatch(ctx, w)
 			}
 			return all[0], nil
 		}

@@ -279,3 +279,121 @@ func TestItemNames(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelledTakeLeavesNoPlace, also where the connection comes back late:
+// a place that nobody stands at would stop the queue.
+func TestCancelledTakeLeavesNoPlace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		a, b := s.queue(nil), s.queue(nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		out := after(func() error { _, err := a.Take(ctx); return err })
+		still(t, out)
+		s.setAway(true)
+		s.cut(a.b.c)
+		cancel()
+		time.Sleep(5 * time.Second)
+		select {
+		case err := <-out:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+		default:
+			t.Error("cancelled, and waits for a connection")
+		}
+		s.setAway(false)
+		time.Sleep(2 * time.Second)
+		if left := s.bids(jobs + ".line"); len(left) > 0 {
+			t.Errorf("left in the line: %v", left)
+		}
+		if err := b.Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Take(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCancelledPutReturns where its mark cannot be removed now.
+func TestCancelledPutReturns(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		q := s.queue(&QueueOptions{Naming: KazooItems})
+		if err := q.Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		s.silence()
+		ctx, cancel := context.WithCancel(t.Context())
+		out := after(func() error { return q.Put(ctx, nil) })
+		still(t, out)
+		cancel()
+		time.Sleep(3 * time.Second)
+		select {
+		case err := <-out:
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+		default:
+			t.Error("cancelled, and waits for a server that does not answer")
+		}
+	})
+}
+
+// TestTakeWhosePlaceIsDeleted stands in the line again.
+func TestTakeWhosePlaceIsDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		q := s.queue(nil)
+		out := after(func() error { _, err := q.Take(context.Background()); return err })
+		still(t, out)
+		for _, name := range s.bids(jobs + ".line") {
+			s.delete(jobs + ".line/" + name)
+		}
+		asked := s.asked()
+		s.hook(func(*peer, wire.OpCode, string) fate {
+			if s.asked() > asked+50 {
+				return swallow
+			}
+			return normal
+		})
+		if err := q.Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-out:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("the item is not taken")
+		}
+	})
+}
+
+// TestAckThatMayHaveBeenCarriedOut does not say that it was not: its answer
+// was lost, and with the session what would tell.
+func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		q := s.work(nil)
+		if err := q.Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		w, err := q.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpMulti {
+				go s.expire(w.session)
+				return dropReply
+			}
+			return normal
+		})
+		err = w.Ack(t.Context())
+		var lost *zk.LostError
+		if errors.Is(err, ErrTaken) || !errors.As(err, &lost) {
+			t.Errorf("it was acknowledged, and Ack says %v", err)
+		}
+	})
+}

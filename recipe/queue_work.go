@@ -81,14 +81,15 @@ func (q *WorkQueue) next(ctx context.Context) (string, error) {
 		if len(ordered(names)) > 0 { // one of them may come back
 			_, _, back, err := q.b.c.ChildrenW(ctx, q.taken)
 			if err != nil {
-				return "", errors.Join(err, w.Remove(ctx))
+				unwatch(ctx, w)
+				return "", err
 			}
 			watches = append(watches, back)
 		}
 		name, err := q.free(ctx) // since then, unseen
 		if name != "" || err != nil {
 			for _, w := range watches {
-				_ = w.Remove(ctx)
+				unwatch(ctx, w)
 			}
 			return name, err
 		}
@@ -117,6 +118,12 @@ func (q *WorkQueue) free(ctx context.Context) (string, error) {
 	return "", err
 }
 
+// Session is the session in which the item was taken.
+func (w *Item) Session() wire.SessionID { return w.session }
+
+// Path is where the item stands. Under OwnItems no other ever has the same.
+func (w *Item) Path() string { return w.item }
+
 // Ack removes the item, and carries out ops in the same transaction: all of
 // it, or nothing because the item is not this consumer's any more (ErrTaken)
 // or one of ops failed. A zk.LostError leaves open which; Ack may be called again.
@@ -138,22 +145,27 @@ func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 // other session's request is sent here.
 func (w *Item) end(ctx context.Context, ops []zk.Op) error {
 	in := zk.InSession(ctx, w.session)
-	for tried := false; ; tried = true {
+	for lost := error(nil); ; {
 		mine, err := w.mine(in)
 		switch {
+		case err != nil && lost != nil:
+			return lost // and it stays unknown
 		case errors.Is(err, zk.ErrSessionExpired):
 			return errors.Join(ErrTaken, err)
 		case err != nil:
 			return err
-		case !mine && tried:
-			return nil // a reply was lost, and it was carried out
+		case !mine && lost != nil:
+			return nil // it was carried out
 		case !mine:
 			return ErrTaken
 		}
 		res, err := w.q.b.c.Multi(in, ops...)
 		switch {
 		case errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil:
+			lost = err
 			continue
+		case errors.Is(err, zk.ErrSessionExpired) && lost != nil:
+			return lost
 		case errors.Is(err, zk.ErrSessionExpired), len(res) > 0 && errors.Is(res[0].Err, zk.ErrNoNode):
 			return errors.Join(ErrTaken, err)
 		}

@@ -89,7 +89,7 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 	if err := r.first(ctx); err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpDefault)
 		defer cancel()
-		_ = r.Close(ctx) // what is left ends with the session
+		_ = r.Close(ctx) // what is left goes on in the background
 		return nil, err
 	}
 	return r, nil
@@ -148,10 +148,23 @@ func (r *Registration) holds(n int) bool {
 	return r.have >= n && r.status.Standing == Stands
 }
 
-// Close ends the Registration and deletes its znode. An error means that the
-// znode was left to go with its session.
+// Close ends the Registration and deletes its znode. The error is the context's:
+// the deletion then goes on in the background, until it is done or the session
+// ends; or it is what the server refuses.
 func (r *Registration) Close(ctx context.Context) error {
 	r.cancel()
+	removed := make(chan error, 1)
+	go func() { removed <- r.remove(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-removed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// remove deletes the znode that run has left, if it is its session's.
+func (r *Registration) remove(ctx context.Context) error {
 	<-r.done
 	if r.session == 0 {
 		return nil
@@ -163,7 +176,7 @@ func (r *Registration) Close(ctx context.Context) error {
 			err = r.c.Delete(ctx, r.path, stat.Version)
 		}
 		switch {
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil:
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrConnectionLoss):
 			continue // look again
 		case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrSessionExpired):
 			return nil
@@ -183,8 +196,9 @@ func (r *Registration) run(ctx context.Context) {
 		switch s.State {
 		case zk.Connected:
 			pause = r.attached(ctx, s)
-		case zk.Expired:
-			r.becomes(Absent, zk.ErrSessionExpired)
+		case zk.Expired: // and no other follows
+			end = zk.ErrSessionExpired
+			return
 		case zk.AuthFailed:
 			end = zk.ErrAuthFailed
 			return

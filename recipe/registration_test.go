@@ -331,3 +331,24 @@ func TestRegistrationRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestCancelledRegisterLeavesNothing behind, also where the connection comes
+// back late; so does Close.
+func TestCancelledRegisterLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		r := register(t, c, "data", nil)
+		s.setAway(true)
+		s.cut(c)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("closed without a connection: %v", err)
+		}
+		s.setAway(false)
+		time.Sleep(2 * time.Second)
+		if _, _, ok := s.node(r.Path()); ok {
+			t.Error("the znode stands, and nobody knows of it")
+		}
+	})
+}

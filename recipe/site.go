@@ -71,9 +71,6 @@ const serveMax = 256
 // Serve takes part in all transactions below the root until the context ends
 // or one of them fails. After a crash Recover those in doubt first.
 func (s *Site) Serve(ctx context.Context) error {
-	if err := s.b.makeParents(ctx, s.root); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	joined := make(chan string, serveMax) // room for all, so that none waits for who has left
 	taken := map[string]bool{}            // true while Join runs
@@ -86,11 +83,13 @@ func (s *Site) Serve(ctx context.Context) error {
 	}()
 	for {
 		names, changed, err := s.list(ctx)
-		if errors.Is(err, zk.ErrSessionExpired) && !s.b.c.State().Final() {
-			continue // the next session goes on
-		}
-		if err != nil {
-			return cause(ctx, err)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case isPassing(s.b.c, err):
+			continue // the next connection, or session, goes on
+		case err != nil:
+			return err
 		}
 		there := map[string]bool{}
 		for _, name := range names {
@@ -124,23 +123,20 @@ func (s *Site) Serve(ctx context.Context) error {
 				return context.Cause(ctx)
 			}
 		}
-		_ = changed.Remove(ctx)
+		unwatch(ctx, changed)
 	}
 }
 
-// list is what is below the root now.
+// list is what is below the root now, which is made where it is missing.
 func (s *Site) list(ctx context.Context) ([]string, *zk.Watch, error) {
 	if err := s.b.c.Sync(ctx, s.root); err != nil {
 		return nil, nil, err
 	}
 	names, _, changed, err := s.b.c.ChildrenW(ctx, s.root)
-	return names, changed, err
-}
-
-// cause prefers why the context ended.
-func cause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = s.b.makeParents(ctx, s.root); err == nil {
+			names, _, changed, err = s.b.c.ChildrenW(ctx, s.root)
+		}
 	}
-	return err
+	return names, changed, err
 }

@@ -270,17 +270,14 @@ func (t *term) left() time.Duration {
 func (t *term) verdict() error {
 	switch s := t.state(); s.Reason {
 	case claim.SessionExpired, claim.BidGone, claim.LeaseLapsed:
-		if st := t.b.c.State(); st.Final() || st.State == zk.Expired {
-			return zk.ErrSessionExpired // with OneSession
-		}
-		return nil
+		return t.b.c.Err() // with OneSession
 	case claim.Resigned:
 		return ErrResigned
 	case claim.Occupied:
 		return ErrHeld
 	case claim.SessionClosed:
-		if st := t.b.c.State(); st.State == zk.AuthFailed {
-			return zk.ErrAuthFailed
+		if err := t.b.c.Err(); err != nil {
+			return err
 		}
 		return zk.ErrClosed
 	default:

@@ -153,7 +153,7 @@ func (v *Value) swap(ctx context.Context, data []byte, version int32) (bool, err
 		return true, nil
 	case errors.As(err, &lost) && ctx.Err() == nil:
 		return v.learn(ctx, session, data, version, mark)
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrSessionExpired) && !v.c.State().Final():
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrSessionExpired) && v.c.Err() == nil:
 		return false, nil
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
 		v.session = 0 // the mark is not as it was thought to be

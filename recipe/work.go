@@ -96,23 +96,27 @@ func (w *Work) follow(ctx context.Context, k *Cache, to chan<- []string) error {
 // do does one task and ends it. What is there is read now, since the task may
 // have been done by an owner before.
 func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Context, Task, *Handle) error) error {
-	path := claim.Join(w.tasks(), id)
-	data, _, err := w.c.Get(ctx, path)
-	if err == nil {
-		err = do(ctx, Task{ID: id, Data: data, Path: path}, h)
-	}
-	var lost *zk.LostError
-	for err == nil || errors.As(err, &lost) && h.Lost() == nil {
-		// Also where the task is meant for somebody else by now: it is done.
-		if _, err = h.Do(h.Context(), zk.DeleteOp(path, zk.AnyVersion)); err == nil {
-			return nil
-		}
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	t := Task{ID: id, Path: claim.Join(w.tasks(), id)}
+	err := persist(ctx, func() (err error) {
+		t.Data, _, err = w.c.Get(ctx, t.Path)
+		return err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil // done
-	case errors.Is(err, ErrNotLeader), h.Lost() != nil:
-		<-ctx.Done()
+	}
+	if err == nil {
+		err = do(ctx, t, h)
+	}
+	if err == nil {
+		// Also where the task is meant for somebody else by now: it is done.
+		err = persist(h.Context(), func() error {
+			_, err := h.Do(h.Context(), zk.DeleteOp(t.Path, zk.AnyVersion))
+			return absent(err)
+		})
+	}
+	var lost *LostError
+	if h.Lost() != nil || errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent {
+		<-ctx.Done() // at once, or as soon as the handle knows too
 		return ctx.Err()
 	}
 	return err

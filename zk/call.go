@@ -352,11 +352,13 @@ func (l *callList) remove(k *call) {
 	k.in, k.prev, k.next = nil, nil, nil
 }
 
-// isFinished reports whether no call can succeed any more.
-func (c *Client) isFinished() bool {
+// Err is nil while calls can succeed, now or when a session stands again. Then
+// it is why none ever will: ErrClosed, ErrAuthFailed or, with
+// Options.OneSession, ErrSessionExpired.
+func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.over != nil
+	return c.over
 }
 
 // isLost reports whether the outcome of a write is unknown.

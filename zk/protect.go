@@ -89,7 +89,7 @@ func (p *protected) bound(ctx context.Context) context.Context {
 func (p *protected) findAnywhere(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
 	for {
 		made, stat, found, err = p.find(ctx)
-		if pinned(ctx) != 0 || !errors.Is(err, ErrSessionExpired) || p.c.isFinished() {
+		if pinned(ctx) != 0 || !errors.Is(err, ErrSessionExpired) || p.c.Err() != nil {
 			return made, stat, found, err
 		}
 	}
@@ -147,7 +147,7 @@ func (p *protected) remove(ctx context.Context) error {
 			return nil
 		case errors.Is(err, ErrSessionExpired) && p.ephemeral():
 			return nil // it went with the session
-		case ctx.Err() != nil, p.c.isFinished(), !isLost(err) && !errors.Is(err, ErrSessionExpired):
+		case ctx.Err() != nil, p.c.Err() != nil, !isLost(err) && !errors.Is(err, ErrSessionExpired):
 			return err
 		}
 	}
