@@ -4,6 +4,11 @@
 // answer, and memory. Both servers run with their defaults, a tickTime of 2000
 // and nothing else; Apache's gets the heap that -heap says.
 //
+// With -failover it measures ensembles of three servers: how long writes are
+// interrupted when the leader is killed, stops or stalls, seen by clients of
+// another server and of its own, how many connections that costs, cold starts
+// and the throughput of writes.
+//
 // Run it with make bench, on a machine that does nothing else.
 package main
 
@@ -26,6 +31,8 @@ type plan struct {
 	starts   int           // of which the median is shown
 	znodes   int           // for memory and the time to start
 	heap     string        // of Apache's Java process
+	failover bool          // measure an ensemble of three, and its leader changes
+	rounds   int           // of each way in which a leader goes
 }
 
 func main() {
@@ -35,6 +42,8 @@ func main() {
 	flag.IntVar(&p.starts, "starts", 5, "starts over an empty directory; the median is shown")
 	flag.IntVar(&p.znodes, "znodes", 1_000_000, "znodes of 100 bytes, for memory and the time to start")
 	flag.StringVar(&p.heap, "heap", "2g", "heap of Apache's Java process")
+	flag.BoolVar(&p.failover, "failover", false, "measure three servers and the departure of their leaders instead")
+	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -47,9 +56,13 @@ func main() {
 func run(ctx context.Context, p plan) error {
 	defer target.RemoveBinary()
 	kinds := target.Kinds()
+	figuresOf := measure
+	if p.failover {
+		figuresOf = failover
+	}
 	var columns [][]figure
 	for _, kind := range kinds {
-		figures, err := measure(ctx, kind, p)
+		figures, err := figuresOf(ctx, kind, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}

@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+const (
+	members   = 3                // of the ensemble
+	onlookers = 4                // idle clients at each server
+	patience  = 60 * time.Second // for anything
+	syncs     = 500              // of the disk, measured
+)
+
+// departures are the ways in which a leader goes.
+var departures = []struct {
+	what   string
+	signal syscall.Signal
+}{
+	{"kill -9", syscall.SIGKILL},
+	{"SIGTERM", syscall.SIGTERM},
+	{"SIGSTOP", syscall.SIGSTOP},
+}
+
+// failover takes the figures of an ensemble of three servers of one kind.
+func failover(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
+	dir, err := os.MkdirTemp("", "bellwether-compare-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	f := &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
+	defer f.end()
+	if _, err := target.Binary(); err != nil { // its build is no part of a start
+		return nil, err
+	}
+	for _, step := range []func() error{f.coldStarts, f.writes, f.departures, f.disk} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return f.figures, nil
+}
+
+// fleet measures one ensemble.
+type fleet struct {
+	*meter
+	e    *target.Ensemble
+	path string // that is written
+}
+
+// begin starts a new ensemble and returns when a write was acknowledged.
+func (f *fleet) begin() (time.Duration, error) {
+	f.end()
+	f.servers++
+	var err error
+	f.e, err = target.NewEnsemble(filepath.Join(f.dir, strconv.Itoa(f.servers)), target.EnsembleOptions{
+		Kinds: slices.Repeat([]target.Kind{f.kind}, members),
+		JVM:   []string{"-Xmx" + f.plan.heap},
+		Extra: map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5", "preAllocSize": "65536"},
+	})
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := f.e.Begin(); err != nil {
+		return 0, err
+	}
+	c, err := f.client(f.e.Addrs())
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close(context.WithoutCancel(f.ctx))
+	f.path = "/written"
+	_, _, err = c.Create(f.ctx, f.path, nil)
+	return time.Since(began), err
+}
+
+func (f *fleet) end() {
+	if f.e != nil {
+		f.e.Kill()
+		f.e = nil
+	}
+}
+
+// client connects within patience.
+func (f *fleet) client(servers string) (*zk.Client, error) {
+	ctx, cancel := context.WithTimeout(f.ctx, patience)
+	defer cancel()
+	return zk.Connect(ctx, servers, nil)
+}
+
+// clientAt connects to one server and may go to any afterwards.
+func (f *fleet) clientAt(server int) (*zk.Client, error) {
+	c, err := f.client(f.e.Servers[server].Addr)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.SetServers(f.e.Addrs())
+}
+
+// coldStarts starts all servers at once over empty directories.
+func (f *fleet) coldStarts() error {
+	var took []time.Duration
+	for range f.plan.rounds {
+		d, err := f.begin()
+		if err != nil {
+			return err
+		}
+		took = append(took, d)
+	}
+	f.say(spread(took), "exec of three empty servers to the first write")
+	return nil
+}
+
+// writes loads the ensemble of the last start through all servers.
+func (f *fleet) writes() error {
+	if _, err := f.e.AwaitWhole(patience); err != nil {
+		return err
+	}
+	for _, load := range loads {
+		if load.kind != "write" {
+			continue
+		}
+		args := []string{"bench", load.kind, "--server", f.e.Addrs(), "-o", "json",
+			"--connections", strconv.Itoa(load.connections), "--outstanding", strconv.Itoa(load.outstanding),
+			"--warmup", f.plan.warmup.String(), "--duration", f.plan.duration.String()}
+		r, err := f.bench(args)
+		if err != nil {
+			return err
+		}
+		f.say(fmt.Sprintf("%.0f/s, p50 %d, p99 %d, p99.9 %d µs", r.PerSecond, r.P50, r.P99, r.P999),
+			"write, three servers, %d connections, %d in flight on each", load.connections, load.outstanding)
+	}
+	return nil
+}
+
+// departures lets leaders go, each in its way, some times.
+func (f *fleet) departures() error {
+	var sent []int64
+	for _, d := range departures {
+		var survivor, orphan []time.Duration
+		var dropped []int64
+		for range f.plan.rounds {
+			r, err := f.depart(d.signal)
+			if err != nil {
+				return fmt.Errorf("%s: %w", d.what, err)
+			}
+			survivor, orphan = append(survivor, r.survivor), append(orphan, r.orphan)
+			dropped, sent = append(dropped, r.dropped), append(sent, r.sent...)
+		}
+		f.say(spread(survivor), "%s of the leader: time without a write, client of another server", d.what)
+		f.say(spread(orphan), "%s of the leader: time without a write, client of the leader", d.what)
+		f.say(counts(dropped)+fmt.Sprintf(" of %d", (members-1)*onlookers), "%s of the leader: connections of other servers dropped", d.what)
+	}
+	f.say(counts(sent), "notifications sent by a server in an election")
+	return nil
+}
+
+// round is what one departure cost.
+type round struct {
+	survivor, orphan time.Duration // without a write
+	dropped          int64         // idle connections of the other servers
+	sent             []int64       // notifications, for each election of each of them
+}
+
+// depart sends the leader a signal, measures, and makes the ensemble whole.
+func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
+	leader, err := f.e.AwaitWhole(patience)
+	if err != nil {
+		return r, err
+	}
+	other := (leader + 1) % members
+	writers := []*zk.Client{}
+	for _, server := range []int{other, leader} {
+		c, err := f.clientAt(server)
+		if err != nil {
+			return r, err
+		}
+		defer c.Detach()
+		writers = append(writers, c)
+	}
+	idle, err := f.onlookers(leader)
+	if err != nil {
+		return r, err
+	}
+	defer idle.end()
+	began, over := time.Now(), make(chan struct{})
+	if err := f.e.Servers[leader].Signal(signal); err != nil {
+		return r, err
+	}
+	gaps := make([]chan time.Duration, len(writers))
+	for i, c := range writers {
+		gaps[i] = make(chan time.Duration, 1)
+		go func() { gaps[i] <- f.longestGap(c, began, over) }()
+	}
+	_, err = f.e.AwaitLeader(patience, leader)
+	close(over)
+	r.survivor, r.orphan = <-gaps[0], <-gaps[1]
+	if err != nil {
+		return r, err
+	}
+	if r.survivor == 0 || r.orphan == 0 {
+		return r, errors.New("no write was acknowledged")
+	}
+	r.dropped = idle.dropped.Load()
+	if r.sent, err = f.notifications(leader, began); err != nil {
+		return r, err
+	}
+	return r, f.mend(leader, signal)
+}
+
+// mend lets the old leader back in.
+func (f *fleet) mend(leader int, signal syscall.Signal) error {
+	s := f.e.Servers[leader]
+	if signal == syscall.SIGSTOP {
+		if err := s.Signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+		// Until it has noticed that it was away there are two by their own word.
+		for end := time.Now().Add(patience); s.Role() == "leader" && time.Now().Before(end); {
+			<-time.After(10 * time.Millisecond)
+		}
+	} else {
+		if err := s.Stop(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		if err := s.Begin(); err != nil {
+			return err
+		}
+	}
+	_, err := f.e.AwaitWhole(patience)
+	return err
+}
+
+// longestGap writes until it has succeeded after over, and returns the longest
+// time without an acknowledged write since began; 0 if it does not succeed. A
+// server that is asked to stop still answers for a moment.
+func (f *fleet) longestGap(c *zk.Client, began time.Time, over <-chan struct{}) time.Duration {
+	ctx, cancel := context.WithTimeout(f.ctx, patience)
+	defer cancel()
+	last, longest := began, time.Duration(0)
+	for ctx.Err() == nil {
+		after := false
+		select {
+		case <-over:
+			after = true
+		default:
+		}
+		if _, err := c.Set(ctx, f.path, nil, zk.AnyVersion); err != nil {
+			continue
+		}
+		now := time.Now()
+		last, longest = now, max(longest, now.Sub(last))
+		if after {
+			return longest
+		}
+	}
+	return 0
+}
+
+// crowd are idle clients of the servers that stay.
+type crowd struct {
+	clients []*zk.Client
+	stop    context.CancelFunc
+	dropped atomic.Int64
+}
+
+func (f *fleet) onlookers(leader int) (*crowd, error) {
+	ctx, stop := context.WithCancel(f.ctx)
+	o := &crowd{stop: stop}
+	for server := range f.e.Servers {
+		if server == leader {
+			continue
+		}
+		for range onlookers {
+			c, err := f.clientAt(server)
+			if err != nil {
+				o.end()
+				return nil, err
+			}
+			o.clients = append(o.clients, c)
+			go o.watch(ctx, c)
+		}
+	}
+	return o, nil
+}
+
+// watch counts the first loss of a client's connection.
+func (o *crowd) watch(ctx context.Context, c *zk.Client) {
+	for s := range c.States(ctx) {
+		if s.State != zk.Connected {
+			o.dropped.Add(1)
+			return
+		}
+	}
+}
+
+func (o *crowd) end() {
+	o.stop()
+	for _, c := range o.clients {
+		c.Detach()
+	}
+}
+
+// notifications are those that each server which stayed sent in each election
+// since then; servers that do not tell have none.
+func (f *fleet) notifications(gone int, since time.Time) ([]int64, error) {
+	var all []int64
+	for i, s := range f.e.Servers {
+		if i == gone || f.kind != target.Bellwether {
+			continue
+		}
+		text, err := s.Word("elog")
+		if err != nil {
+			return nil, err
+		}
+		var elections []struct {
+			Began time.Time `json:"began"`
+			Sent  int64     `json:"sent"`
+		}
+		if err := json.Unmarshal([]byte(text), &elections); err != nil {
+			return nil, err
+		}
+		for _, e := range elections {
+			if e.Began.After(since) {
+				all = append(all, e.Sent)
+			}
+		}
+	}
+	return all, nil
+}
+
+// disk measures what the servers' disk needs for one sync.
+func (f *fleet) disk() error {
+	file, err := os.Create(filepath.Join(f.dir, "synced"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	var took []time.Duration
+	for range syncs {
+		if _, err := file.Write(make([]byte, 4<<10)); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := syscall.Fdatasync(int(file.Fd())); err != nil {
+			return err
+		}
+		took = append(took, time.Since(began))
+	}
+	f.say(spread(took), "fdatasync of 4 KiB appended, on this disk")
+	return nil
+}
+
+// spread shows the least, the median and the most of some times.
+func spread(took []time.Duration) string {
+	m := median(took)
+	unit, name := time.Millisecond, "ms"
+	if m < unit {
+		unit, name = time.Microsecond, "µs"
+	}
+	return fmt.Sprintf("min %d, median %d, max %d %s", took[0]/unit, m/unit, took[len(took)-1]/unit, name)
+}
+
+// counts is spread for numbers; those that are not told are a dash.
+func counts(n []int64) string {
+	if len(n) == 0 {
+		return "-"
+	}
+	m := median(n)
+	return fmt.Sprintf("min %d, median %d, max %d", n[0], m, n[len(n)-1])
+}
