@@ -84,17 +84,13 @@ func (c *Client) settleSupport(ctx context.Context, op wire.OpCode) error {
 	if !isNewer(op) {
 		return nil
 	}
-	c.mu.Lock()
-	l := c.link
-	state := known
-	if l != nil {
-		state = l.support.ops[op]
-	}
-	c.mu.Unlock()
-	if state == unknown {
+	l, state, err := c.supportNow(ctx, op)
+	switch {
+	case err != nil:
+		return err
+	case state == unknown:
 		return ErrUnsupported
-	}
-	if state == known || state == untried && !c.opt.Probe {
+	case state == known, state == untried && !c.opt.Probe:
 		return nil
 	}
 	state = c.probe(ctx, l.address, op)
@@ -110,6 +106,30 @@ func (c *Client) settleSupport(ctx context.Context, op wire.OpCode) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+// supportNow is what the server now connected knows. Without a connection that
+// does not matter yet, unless there are doubts: then one is waited for, as
+// what is queued would be sent unasked.
+func (c *Client) supportNow(ctx context.Context, op wire.OpCode) (*link, knowledge, error) {
+	for {
+		c.mu.Lock()
+		l, s, doubts := c.link, c.status, c.opt.Probe
+		for _, of := range c.supports {
+			doubts = doubts || of.doubts(op)
+		}
+		state, over := known, c.over != nil
+		if l != nil {
+			state = l.support.ops[op]
+		}
+		c.mu.Unlock()
+		if l != nil || over || !doubts {
+			return l, state, nil
+		}
+		if _, err := s.Next(ctx); err != nil {
+			return nil, untried, err
+		}
+	}
 }
 
 // probe asks a server, with a session of its own and a request that changes

@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -226,6 +227,48 @@ func TestStreamMeetsAnOlderServer(t *testing.T) {
 		}
 		if n := e.connections(); n != 3 {
 			t.Errorf("%d connections, want three", n)
+		}
+	})
+}
+
+// 18. The same for who asks again at once, before there is another connection.
+func TestChecklist18NoRepeatWithoutAProbe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.old(true)
+		c := e.connect(Options{})
+		for range 5 {
+			if _, err := c.CountDescendants(t.Context(), "/a"); err == nil {
+				t.Fatal("an old server knows the operation")
+			}
+		}
+		if n := e.connections(); n != 3 {
+			t.Errorf("%d connections, want the cut one, the next and a probe", n)
+		}
+		c.beginClose()
+		if _, err := c.CountDescendants(t.Context(), "/a"); !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}
+
+// Who asks without a connection waits no longer than its context, or the client.
+func TestDoubtsWaitForAConnection(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.old(true)
+		c := e.connect(Options{})
+		if _, err := c.CountDescendants(t.Context(), "/a"); !errors.Is(err, ErrConnectionLoss) {
+			t.Fatalf("first: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		if _, err := c.CountDescendants(ctx, "/a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cancelled: %v", err)
+		}
+		c.stop()
+		if _, err := c.CountDescendants(t.Context(), "/a"); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
 		}
 	})
 }
