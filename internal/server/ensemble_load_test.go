@@ -148,7 +148,7 @@ func TestAcknowledgedWritesOutliveLeaders(t *testing.T) {
 			g.settled()
 		}
 	})
-	if len(acked) < 400 {
+	if len(acked) < 100 { // wrote counts a change of leaders for its hundred
 		t.Errorf("only %d writes were acknowledged", len(acked))
 	}
 	g.present(acked)

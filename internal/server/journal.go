@@ -9,8 +9,8 @@ import (
 )
 
 // journal is the queue in front of the log writer. While one sync runs the
-// next duties gather, so that commits are grouped without any timer. It is
-// bounded as the inbox is.
+// next duties gather, so that commits are grouped without any timer. Its bytes
+// are among those that hold up who reads from other servers (inbox.go).
 type journal struct {
 	mu    sync.Mutex
 	tasks []task
@@ -21,10 +21,20 @@ type journal struct {
 	wake    chan struct{} // of one
 }
 
-// task is a duty of the log writer. received is the tree behind an Install.
+// task is a duty of the log writer. received is the tree behind an Install,
+// size about what the duty keeps in memory.
 type task struct {
 	replica.Duty
 	received *tree.Tree
+	size     int
+}
+
+// sizes are those of tasks together.
+func sizes(tasks []task) (n int) {
+	for i := range tasks {
+		n += tasks[i].size
+	}
+	return n
 }
 
 // appends reports whether a task only makes the log longer or durable.
@@ -34,16 +44,18 @@ func (t *task) appends() bool {
 
 func newJournal() *journal { return &journal{wake: make(chan struct{}, 1)} }
 
-// push queues a duty.
-func (j *journal) push(t task, now int64) {
+// push queues a duty; false: it is void.
+func (j *journal) push(t task, now int64) bool {
 	j.mu.Lock()
-	first := len(j.tasks) == 0 && !j.refused
+	if j.refused {
+		j.mu.Unlock()
+		return false
+	}
+	first := len(j.tasks) == 0
 	if first {
 		j.since = now
 	}
-	if !j.refused {
-		j.tasks = append(j.tasks, t)
-	}
+	j.tasks = append(j.tasks, t)
 	j.mu.Unlock()
 	if first {
 		select {
@@ -51,6 +63,7 @@ func (j *journal) push(t task, now int64) {
 		default:
 		}
 	}
+	return true
 }
 
 // take returns what is queued, in room's memory next time.
@@ -63,12 +76,15 @@ func (j *journal) take(room []task) (tasks []task, since int64) {
 	return tasks, j.since
 }
 
-// refuse makes everything void that is queued, or is until reopen.
-func (j *journal) refuse() {
+// refuse makes everything void that is queued, or is until reopen. It returns
+// the size of what was queued.
+func (j *journal) refuse() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	n := sizes(j.tasks)
 	clear(j.tasks)
 	j.tasks, j.refused = j.tasks[:0], true
+	return n
 }
 
 // reopen is called by the loop when the replica hears of what was refused.

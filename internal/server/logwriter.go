@@ -45,6 +45,7 @@ func (w *logWriter) run(quit <-chan struct{}) {
 func (w *logWriter) write() {
 	tasks, since := w.srv.journal.take(w.room)
 	w.room = tasks
+	defer w.srv.inbox.log(-sizes(tasks))
 	for len(tasks) > 0 {
 		n := together(tasks)
 		if err := w.do(tasks[:n], since); err != nil {
@@ -125,11 +126,11 @@ func (w *logWriter) failed(err error, generation uint64) {
 	case errors.As(err, &full):
 		w.full = true
 		s.log.Error("no space on the disk: this server takes no part in its ensemble until there is; free some space", "zxid", full.Zxid, "err", err)
-		s.journal.refuse()
+		s.inbox.log(-s.journal.refuse())
 		w.answer(replica.LogFull{Zxid: full.Zxid, Generation: generation})
 		w.answer(replica.Zab{Event: zab.Refused{Zxid: full.Zxid, Generation: generation, Why: err.Error()}})
 	case errors.Is(err, store.ErrNotInLog) && s.member != nil:
-		s.journal.refuse()
+		s.inbox.log(-s.journal.refuse())
 		w.answer(replica.Zab{Event: zab.Refused{Zxid: s.store.Synced(), Generation: generation, Why: err.Error()}})
 	default:
 		s.stats.broken.Add(1)

@@ -23,6 +23,7 @@ type loop struct {
 	now     replica.Time
 	clock   int64 // the server's, of this batch
 	ticked  int64 // Mono of the last tick
+	arrived int   // bytes that this batch has brought and that no duty accounts for yet
 	team    teamwork
 }
 
@@ -32,6 +33,7 @@ const ticksPerTick = 4
 func (l *loop) run(quit <-chan struct{}) {
 	s := l.srv
 	defer close(s.loopEnded)
+	defer s.inbox.close()
 	tick := time.NewTicker(max(s.config().TickTime/ticksPerTick, time.Millisecond))
 	defer tick.Stop()
 	l.team.alarm, l.team.dials = time.NewTimer(0), wire.NoServer
@@ -56,7 +58,9 @@ func (l *loop) batch(ticked bool) {
 	l.now, l.clock = s.times(), s.clock()
 	events := s.inbox.take(l.room)
 	l.room = events
+	l.arrived = 0
 	for _, e := range events {
+		l.arrived += e.size()
 		l.step(e)
 	}
 	if ticked {
@@ -75,7 +79,11 @@ func (l *loop) batch(ticked bool) {
 func (l *loop) carryOut(rd replica.Ready) {
 	s := l.srv
 	for _, d := range rd.Duties {
-		s.journal.push(l.task(d), s.clock())
+		t := l.task(d)
+		t.size, l.arrived = l.arrived, 0
+		if s.inbox.log(t.size); !s.journal.push(t, s.clock()) {
+			s.inbox.log(-t.size)
+		}
 		s.stats.proposals.Add(int64(len(d.Append)))
 	}
 	if s.member != nil {

@@ -75,6 +75,7 @@ func (l *loop) teamReady(rd *replica.Ready) {
 	}
 	for _, link := range rd.Close {
 		m.links.Close(peer.LinkID(link))
+		l.srv.inbox.release(link) // behind Close, so that it hands on nothing more
 	}
 	for _, q := range rd.ReadLog {
 		l.srv.writers.Go(func() { m.readLog(q) })
