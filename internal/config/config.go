@@ -33,7 +33,7 @@ type Config struct {
 	// FourLetterWords are the words of 4lw.commands.whitelist, "*" among them
 	// for all. Ask AllowsWord.
 	FourLetterWords []string
-	// ReadOnlyMode serves reads without a quorum (ensembles only).
+	// ReadOnlyMode allows the word isro. In an ensemble it has no effect yet.
 	ReadOnlyMode bool
 
 	Limits    Limits
@@ -100,15 +100,13 @@ type Autopurge struct {
 
 // Tree is what znodes can do.
 type Tree struct {
-	ExtendedTypes       bool // TTL znodes
-	Emulate353TTL       bool // TTLs in the layout of 3.5.3 are read as well
-	EnforceQuota        bool // quotas refuse writes
-	ContainerInterval   time.Duration
-	ContainerPerMinute  int
-	ContainerNeverUsed  time.Duration // 0: containers that never had a child stay
-	Reconfig            bool          // reconfigEnabled
-	LocalSessions       bool
-	LocalSessionUpgrade bool
+	ExtendedTypes      bool // TTL znodes
+	Emulate353TTL      bool // TTLs in the layout of 3.5.3 are read as well
+	EnforceQuota       bool // quotas refuse writes
+	ContainerInterval  time.Duration
+	ContainerPerMinute int
+	ContainerNeverUsed time.Duration // 0: containers that never had a child stay
+	Reconfig           bool          // reconfigEnabled
 }
 
 // Access says who may do what.
@@ -146,20 +144,13 @@ type Ensemble struct {
 	DynamicFile       string // as written; empty: members stand in zoo.cfg
 	InitLimit         int    // ticks
 	SyncLimit         int    // ticks
-	ConnectLimit      int    // ticks to connect to a leader; 0: InitLimit
 	ListenOnAllIPs    bool
 	LeaderServes      bool
 	KeepClients       bool // client connections outlive a change of leaders
-	SyncEnabled       bool // observers write logs and snapshots
-	ObserverPort      int  // followers take observers here; 0: not
 	ElectionConnect   time.Duration
-	ElectionRead      time.Duration // 0 or less: SyncLimit ticks
-	BindRetries       int           // of the election port; 0: for ever
-	NotificationMin   time.Duration
-	NotificationMax   time.Duration
+	ElectionRead      time.Duration // until the first message between two servers; 0 or less: SyncLimit ticks
 	CommitLogCount    int
 	SnapshotFactor    float64
-	KeepAlive         bool
 	MultiAddress      bool
 }
 

@@ -19,12 +19,12 @@ var limitKeys = []key{
 		effect: "Connections that wait to be accepted.",
 		status: ignored, reason: "the limit of the operating system is used (net.core.somaxconn on Linux)",
 		into: func(c *Config) any { return &c.Limits.Backlog }},
-	{name: "localSessionsEnabled", kind: parsed, form: boolean, def: "false", status: inEnsemble,
+	{name: "localSessionsEnabled", kind: parsed, form: boolean, def: "false", same: "false",
 		effect: "Sessions stay with their server until they create an ephemeral.",
-		into:   func(c *Config) any { return &c.Tree.LocalSessions }},
-	{name: "localSessionsUpgradingEnabled", kind: parsed, form: boolean, def: "false", status: inEnsemble,
+		status: ignored, reason: noLocalSessions},
+	{name: "localSessionsUpgradingEnabled", kind: parsed, form: boolean, def: "false", same: "false",
 		effect: "A local session that creates an ephemeral becomes a global one.",
-		into:   func(c *Config) any { return &c.Tree.LocalSessionUpgrade }},
+		status: ignored, reason: noLocalSessions},
 	{name: "globalOutstandingLimit", kind: system, form: number, def: "1000", min: 1,
 		effect: "Requests in process above which client connections are no longer read.",
 		into:   func(c *Config) any { return &c.Limits.Outstanding }},
@@ -112,8 +112,12 @@ var limitKeys = []key{
 	{name: "enforceQuota", kind: system, form: boolean, def: "false",
 		effect: "Hard quotas refuse writes beyond them.",
 		into:   func(c *Config) any { return &c.Tree.EnforceQuota }},
-	{name: "enableEagerACLCheck", kind: system, form: boolean, def: "false", status: inEnsemble,
-		effect: "Followers check ACLs before they forward a write; the leader checks in any case."},
+	{name: "enableEagerACLCheck", kind: system, form: boolean, def: "false", same: "false",
+		effect: "Followers check ACLs before they forward a write; the leader checks in any case.",
+		status: ignored, reason: "the leader checks in any case, and a write that may not be is only refused a little later"},
 }
 
-const noConnectionThrottle = "new sessions are not throttled; maxCnxns and maxClientCnxns bound them"
+const (
+	noConnectionThrottle = "new sessions are not throttled; maxCnxns and maxClientCnxns bound them"
+	noLocalSessions      = "all sessions are global: each costs a transaction when it opens and one when it ends"
+)

@@ -63,12 +63,12 @@ var storageKeys = []key{
 	{name: "db.autocreate", kind: system, form: boolean, def: "true",
 		effect: "A server without data starts an empty history; with false only beside a file named initialize.",
 		into:   func(c *Config) any { return &c.Storage.AutocreateDB }},
-	{name: "syncEnabled", kind: parsed, form: boolean, def: "true", status: inEnsemble,
+	{name: "syncEnabled", kind: parsed, form: boolean, def: "true", same: "true",
 		effect: "Observers write logs and snapshots.",
-		into:   func(c *Config) any { return &c.Ensemble.SyncEnabled }},
-	{name: "observer.syncEnabled", kind: system, form: boolean, says: "syncEnabled", status: inEnsemble,
+		status: ignored, reason: alwaysLogs},
+	{name: "observer.syncEnabled", kind: system, form: boolean, says: "syncEnabled", same: "true",
 		effect: "As syncEnabled, over which it wins.",
-		into:   func(c *Config) any { return &c.Ensemble.SyncEnabled }},
+		status: ignored, reason: alwaysLogs},
 	{name: "extendedTypesEnabled", kind: system, form: boolean, def: "false",
 		effect: "Znodes may have a TTL; needs a server id of at most 254.",
 		into:   func(c *Config) any { return &c.Tree.ExtendedTypes }},
@@ -87,3 +87,5 @@ var storageKeys = []key{
 }
 
 const groupCommit = "while one sync runs the next writes gather; no timer or size is needed"
+
+const alwaysLogs = "an observer keeps its history, so that it goes on where it was"

@@ -258,6 +258,13 @@ func (l *loader) notice(file string, line int, name, why string) {
 	l.c.Notices = append(l.c.Notices, Notice{File: file, Line: line, Key: name, Text: why})
 }
 
+// noticeIf adds a notice at the place where a row was given.
+func (l *loader) noticeIf(yes bool, name, why string) {
+	if v, given := l.settings[name]; yes && given {
+		l.notice(v.file, v.line, v.name, why)
+	}
+}
+
 func (l *loader) warning(file string, line int, name, why string) {
 	l.c.Warnings = append(l.c.Warnings, Notice{File: file, Line: line, Key: name, Text: why})
 }

@@ -178,7 +178,6 @@ func TestSettings(t *testing.T) {
 		{"DigestAuthenticationProvider.superDigest=super:gG7s8t3oDEtIqF6DM9LlI/R+9Ss=", func(c *Config) any { return c.Access.SuperDigest }, "super:gG7s8t3oDEtIqF6DM9LlI/R+9Ss="},
 		{"4lw.commands.whitelist=ruok , mntr,", func(c *Config) any { return strings.Join(c.FourLetterWords, ",") }, "ruok,mntr"},
 		{"snapshotSizeFactor=-0.5", func(c *Config) any { return c.Ensemble.SnapshotFactor }, -0.5},
-		{"syncEnabled=true\nobserver.syncEnabled=false", func(c *Config) any { return c.Ensemble.SyncEnabled }, false},
 		{"peerType=OBSERVER", func(c *Config) any { return c.Ensemble.PeerType }, ensemble.Observer},
 		{"leaderServes=no", func(c *Config) any { return c.Ensemble.LeaderServes }, false},
 		{"tickTime=1\ntickTime = 7", func(c *Config) any { return c.TickTime }, 7 * time.Millisecond},

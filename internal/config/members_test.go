@@ -29,6 +29,36 @@ func TestEnsemble(t *testing.T) {
 	}
 }
 
+// TestEnsembleNotices shows what is named once at the start of a member because
+// it has no effect there, and that guards stop its start.
+func TestEnsembleNotices(t *testing.T) {
+	cases := []struct{ flags, line, want string }{
+		{"", "reconfigEnabled=false", ""},
+		{"", "reconfigEnabled=true", "reconfigEnabled has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false"},
+		{"-Dreadonlymode.enabled=true", "", "JVMFLAGS: -Dreadonlymode.enabled has no effect in an ensemble: without a leader clients wait, and no server answers alone"},
+		{"", "localSessionsEnabled=true", "localSessionsEnabled is ignored: all sessions are global: each costs a transaction when it opens and one when it ends"},
+		{"", "observerMasterPort=2191", "observerMasterPort is ignored: observers connect to the leader, which takes any number"},
+		{"", "syncEnabled=false", "syncEnabled is ignored: an observer keeps its history, so that it goes on where it was"},
+		{"", "syncEnabled=true\ntcpKeepAlive=true\nforceSnapshotSync=false", ""},
+		{"", "leaderServes=no\nquorumCnxnTimeoutMs=7\ncnxTimeout=8", ""},
+	}
+	for _, x := range cases {
+		got := texts(load(t, x.flags, trio+x.line, "data/myid", "2\n").Notices)
+		if x.want == "" && got != "" || !strings.HasSuffix(got, x.want) || strings.Count(got, "\n") > 0 {
+			t.Errorf("%s%s: %s", x.flags, x.line, got)
+		}
+	}
+	if got := texts(load(t, "", "dataDir=/nonexistent\nreconfigEnabled=true").Notices); got != "" {
+		t.Errorf("alone: %s", got)
+	}
+	for _, guard := range []string{"sslQuorum=true", "portUnification=true", "ssl.quorum.keyStore.location=/k", "quorum.auth.enableSasl=true",
+		"quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true", "secureClientPort=2281"} {
+		if got := refuse(t, "", trio+guard, "data/myid", "2\n"); !strings.Contains(got, "is not supported by this version") {
+			t.Errorf("%s: %s", guard, got)
+		}
+	}
+}
+
 // TestStandalone shows which files mean a server alone, and where its client
 // port comes from.
 func TestStandalone(t *testing.T) {

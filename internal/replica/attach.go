@@ -21,10 +21,15 @@ type attaching struct {
 	synced bool
 }
 
-// hold keeps a new connection until there is a leader; false if there is one.
+// hold keeps a new connection until there is a leader; false if there is one. A
+// leader that serves no clients ends it.
 func (r *Replica) hold(c *conn) bool {
 	c.since = r.now.Mono
-	if r.member.serving {
+	switch {
+	case r.member.aloof():
+		r.end(c)
+		return true
+	case r.member.serving:
 		return false
 	}
 	r.member.held = append(r.member.held, c)

@@ -28,6 +28,8 @@ type Member struct {
 	// KeepClients lets client connections outlive a change of leaders between
 	// servers of our kind (keep.go).
 	KeepClients bool
+	// Aloof: while it leads it takes no clients.
+	Aloof bool
 	// DiskLog: Ready.ReadLog can be answered.
 	DiskLog bool
 	// CounterMax is the last zxid counter of an epoch; 0: the last but one there is.
@@ -107,6 +109,9 @@ func (r *Replica) reset() {
 
 // leads reports whether this server decides what is proposed.
 func (m *member) leads() bool { return m.leader != nil && m.serving }
+
+// aloof reports whether clients have to go elsewhere.
+func (m *member) aloof() bool { return m.opt.Aloof && m.leads() }
 
 // ours reports whether the leader is of our kind.
 func (m *member) ours() bool {

@@ -195,6 +195,12 @@ func (r *Replica) serve(e *zab.Established) {
 	r.grace = r.now.Mono
 	r.sweep.due, r.sweep.next = nil, r.now.Mono+r.opt.ContainerCheckMS
 	m.unsettled = true
+	if m.aloof() {
+		for _, c := range r.connections() {
+			r.end(c)
+		}
+		return
+	}
 	r.resumeKept(before)
 	r.admitHeld()
 }

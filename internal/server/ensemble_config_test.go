@@ -80,3 +80,42 @@ func TestReconfigIsDisabled(t *testing.T) {
 		}
 	}
 }
+
+// With leaderServes=no no client gets to a leader: not one that comes, nor one
+// that waited for it or was attached before it led. Followers serve.
+func TestLeaderKeepsClientsAway(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	g.change = func(c *config.Config) { c.Ensemble.LeaderServes = false }
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	hello := func(m *teammate) *client {
+		c := m.dial()
+		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16)}))
+		return c
+	}
+	l := g.settled()
+	hello(l).closed()
+	var attached []*client
+	for _, m := range g.servers {
+		if m != l {
+			c := m.connect()
+			c.create(fmt.Sprintf("/by%d", m.id), "x")
+			attached = append(attached, c)
+		}
+	}
+	g.kill(l)
+	g.settled()
+	for i, m := range []*teammate{g.servers[l.id%3], g.servers[(l.id+1)%3]} {
+		if m.serves(wire.Leading) {
+			hello(m).closed()
+			for _, c := range attached {
+				if c.session.Session>>56 == wire.SessionID(m.id) {
+					c.closed()
+				}
+			}
+		} else {
+			m.connect().create(fmt.Sprintf("/again%d", i), "y")
+		}
+	}
+}

@@ -59,6 +59,7 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 		Members: c.Members, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
+		Aloof: !c.LeaderServes,
 	}
 	return nil
 }
@@ -66,10 +67,15 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 // open opens the election port. Learner links follow when there is a leader.
 func (m *member) open() error {
 	c := m.srv.config()
+	// A connection between servers gets syncLimit ticks for its first message.
+	first := c.Ensemble.ElectionRead
+	if first <= 0 {
+		first = time.Duration(c.Ensemble.SyncLimit) * c.TickTime
+	}
 	o := peer.Options{
 		ID: wire.ServerID(c.Ensemble.ID), Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
-		ConnectTimeout: c.Ensemble.ElectionConnect, ReadSnapshot: m.readSnapshot,
+		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: first, ReadSnapshot: m.readSnapshot,
 		Dial: m.srv.opt.Seams.Dial, Listen: m.srv.opt.Seams.Listen,
 	}
 	var err error
@@ -106,12 +112,13 @@ func (m *member) close() {
 // that no vote is to be waited for.
 const meshFirst = 5 * time.Millisecond
 
-// handle takes the events of the connections to the inbox.
+// handle takes the events of the connections to the inbox. There who brings too
+// much is held up, which is the reader of one connection.
 func (m *member) handle(e peer.Event) {
 	b := m.srv.inbox
 	switch e := e.(type) {
 	case peer.Heard:
-		b.push(replica.Vote{Event: election.Heard{From: e.From, First: e.First, Notification: e.Notification}}, nil)
+		b.pushHeard(election.Heard{From: e.From, First: e.First, Notification: e.Notification})
 	case peer.Up:
 		b.push(replica.Vote{Event: election.Up{Server: e.Server}}, nil)
 	case peer.Down:
