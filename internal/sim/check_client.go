@@ -92,6 +92,9 @@ func (c watchOrder) see(o any) string {
 			}
 		}
 	case notified:
+		if e.event.Zxid == -1 {
+			return "" // found by setWatches, for each watch of a path by itself
+		}
 		for i := range e.client.watches {
 			if e.client.watches[i].meets(e.event) {
 				return ""

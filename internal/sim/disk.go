@@ -219,6 +219,7 @@ func (w *writer) install(d *replica.Duty, sent spool) ([]replica.Event, error) {
 	if w.v.store.LastZxid() > 0 {
 		w.v.sim.reach(situationSnapOverTail)
 	}
+	w.v.installed = true
 	t := newTree()
 	l := t.Loader()
 	l.Reset()
@@ -229,7 +230,7 @@ func (w *writer) install(d *replica.Duty, sent spool) ([]replica.Event, error) {
 	for _, txn := range d.Install.Txns {
 		t.Apply(txn)
 	}
-	l.Finish()
+	l.CloseFuzzy()
 	if _, err := w.v.store.InstallSnapshot(d.Install.Zxid, t.Snapshot()); err != nil {
 		return nil, err
 	}
@@ -246,11 +247,11 @@ func loadInto(st *store.Store, t *tree.Tree, replayed *[]*wire.Txn) (store.LoadR
 	if err != nil {
 		return res, err
 	}
-	removed := l.Finish()
+	l.Close()
 	if res.LastZxid < 0 {
 		return res, errors.New("there is no history, and none may begin")
 	}
-	if res.Snapshot < 0 || len(removed) > 0 {
+	if res.Snapshot < 0 {
 		if _, err := st.WriteSnapshot(res.LastZxid, t.Snapshot()); err != nil {
 			return res, fmt.Errorf("snapshot at the start: %w", err)
 		}

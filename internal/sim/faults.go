@@ -125,7 +125,7 @@ func (v *server) wipe() {
 	if !v.up {
 		v.fs = store.NewMem(v.sim.dice.next())
 		v.restore()
-		v.unknown, v.has, v.knows = true, false, nil
+		v.unknown, v.has, v.installed, v.knows = true, false, false, nil
 		v.sim.reach(situationWiped)
 	}
 }

@@ -84,6 +84,7 @@ func (v *server) observe() {
 		return // nothing, or nothing committed: what is committed is applied though the term is over
 	}
 	if began {
+		v.tree.Settled()
 		if st.Epoch == v.rejoined {
 			v.sim.reach(situationRejoin)
 		}
@@ -124,7 +125,8 @@ func (v *server) deliver(z wire.Zxid) {
 
 // learn takes down what a duty does to the history of a server.
 func (v *server) learn(d *replica.Duty) {
-	if v.writer.refusing {
+	if v.writer.refusing { // in memory alone; a quorum may commit it nevertheless
+		v.knows = append(v.knows, d.Append...)
 		return
 	}
 	if d.Truncate != nil {

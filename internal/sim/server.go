@@ -28,6 +28,7 @@ type server struct {
 	space     int64 // that the disk has, -1: endless
 	snapEvery int
 	rejoined  wire.Epoch  // in which it served last
+	installed bool        // its snapshot is a leader's, which may have been ahead of its zxid
 	has       bool        // it was once synchronised since its disk is new
 	knows     []*wire.Txn // its history, as far as it was not observed yet
 
@@ -105,6 +106,10 @@ func (v *server) start() {
 	epochs, err := st.Epochs()
 	if err != nil {
 		v.unloadable(err)
+		return
+	}
+	if wrong := t.Happenings(); len(wrong) > 0 && !v.installed {
+		v.sim.fail("Recovery", "%d has another tree than it had: %v", v.id, wrong[0])
 		return
 	}
 	log := zab.NewLog(max(res.Snapshot, 0), v.sim.opt.Keep)

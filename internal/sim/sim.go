@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
+	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -302,6 +303,8 @@ func (v *server) happened(h replica.Happening) {
 		if h.How == zab.Snap {
 			v.sim.reach(situationSnap)
 		}
+	case tree.DigestMismatch:
+		v.sim.fail("EqualDigest", "%d: %s", v.id, text)
 	case zab.GaveUp:
 		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
 			v.sim.reach(situationRollOver)

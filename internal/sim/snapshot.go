@@ -38,6 +38,7 @@ func (w *writer) endSnapshot(s *snapshotting) {
 	v := w.v
 	_, err := v.store.WriteSnapshot(s.Zxid(), s)
 	if err == nil {
+		v.installed = false
 		_, err = v.store.Purge(3)
 		v.sim.reach(situationSnapshot)
 	}
