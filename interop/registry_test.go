@@ -31,7 +31,10 @@ func TestRegistryWithCurator(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		r := newRegistry(t, s, "registry-curator")
 		r.join("group", recipe.MemberNames)
-		d := recipe.NewDiscovery(r.c, r.prefix+"/services", nil)
+		d, err := recipe.NewDiscovery(r.c, r.prefix+"/services", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		web, err := d.Register(r.ctx, recipe.Instance{Name: "web", ID: "go", Address: "go.example", Port: 8080})
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +174,10 @@ func (r *registry) create(path string) {
 // join makes us a member called go.
 func (r *registry) join(group string, l recipe.GroupLayout) {
 	r.t.Helper()
-	g := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Layout: l})
+	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Layout: l})
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	if _, err := g.Join(r.ctx, "go", nil); err != nil {
 		r.t.Fatal(err)
 	}
@@ -179,7 +185,10 @@ func (r *registry) join(group string, l recipe.GroupLayout) {
 
 // sees waits until the group has these members.
 func (r *registry) sees(group string, l recipe.GroupLayout, want ...string) error {
-	g := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Layout: l})
+	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Layout: l})
+	if err != nil {
+		return err
+	}
 	for members, err := range g.Watch(r.ctx) {
 		if err != nil {
 			return fmt.Errorf("waiting for the members %v: %w", want, err)

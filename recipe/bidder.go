@@ -49,13 +49,22 @@ func newBidder(c *zk.Client, cfg claim.Config, o ElectionOptions, recipe string,
 
 // validate looks at what every recipe is given.
 func (b *bidder) validate() error {
+	if err := checkPath(b.recipe, b.cfg.Parent); err != nil {
+		return err
+	}
 	switch {
-	case !strings.HasPrefix(b.cfg.Parent, "/"), len(b.cfg.Parent) > 1 && strings.HasSuffix(b.cfg.Parent, "/"):
-		return fmt.Errorf("%s: %q is not the path of a parent", b.recipe, b.cfg.Parent)
 	case b.opt.Naming > GoZKNames:
 		return fmt.Errorf("%s %s: no naming %v", b.recipe, b.cfg.Parent, b.opt.Naming)
 	case !utf8.ValidString(b.cfg.ID):
 		return fmt.Errorf("%s %s: id %q is not UTF-8", b.recipe, b.cfg.Parent, b.cfg.ID)
+	}
+	return nil
+}
+
+// checkPath looks at the path that a recipe is given.
+func checkPath(recipe, path string) error {
+	if !strings.HasPrefix(path, "/") || len(path) > 1 && strings.HasSuffix(path, "/") {
+		return fmt.Errorf("%s: %q is not the path of a parent", recipe, path)
 	}
 	return nil
 }

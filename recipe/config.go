@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
 
 	"bellwether/wire"
 	"bellwether/zk"
@@ -27,6 +28,11 @@ type configHead struct {
 	Bid   string `json:"bid"`
 }
 
+// ConfigOptions are the settings of PublishConfig; nil is all defaults.
+type ConfigOptions struct {
+	ACL zk.ACLs // of the znode made, open to everybody by default
+}
+
 // ErrConfigNewer: the configuration that stands is of a later leader.
 var ErrConfigNewer = errors.New("a later leader has announced a configuration")
 
@@ -34,7 +40,7 @@ var ErrConfigNewer = errors.New("a later leader has announced a configuration")
 // written only while the handle's bid stands, checked in the same transaction. The
 // znode is made where it is missing, its parent is not. A term that is over gives ErrNotLeader. After
 // a zk.LostError it may be published again, with the same data.
-func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, acl zk.ACLs) error {
+func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *ConfigOptions) error {
 	head, err := json.Marshal(configHead{Token: fmt.Sprintf("%#x", int64(h.Token())), Bid: h.Bid()})
 	if err != nil {
 		return err
@@ -45,9 +51,9 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, acl
 		op := zk.SetOp(path, text, stat.Version)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			opts := []zk.CreateOption{}
-			if acl != nil {
-				opts = append(opts, acl)
+			var opts []zk.CreateOption
+			if o != nil && o.ACL != nil {
+				opts = append(opts, o.ACL)
 			}
 			op = zk.CreateOp(path, text, opts...)
 		case err != nil:
@@ -68,11 +74,11 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, acl
 func parseConfig(text []byte, stat wire.Stat) (Config, bool) {
 	line, data, ok := bytes.Cut(text, []byte("\n"))
 	var head configHead
-	var token int64
 	if !ok || json.Unmarshal(line, &head) != nil {
 		return Config{}, false
 	}
-	if _, err := fmt.Sscanf(head.Token, "%v", &token); err != nil {
+	token, err := strconv.ParseInt(head.Token, 0, 64)
+	if err != nil {
 		return Config{}, false
 	}
 	return Config{Token: wire.Zxid(token), Version: stat.Version, Data: data}, true

@@ -30,11 +30,25 @@ type Counter struct {
 	format CounterFormat
 }
 
-// NewCounter prepares a Counter at path, which begins with 0.
-func NewCounter(c *zk.Client, path string, f CounterFormat, acl zk.ACLs) *Counter {
-	n := &Counter{format: f}
-	n.v = NewValue(c, path, n.encode(0), acl)
-	return n
+// CounterOptions are the settings of a Counter; nil is all defaults.
+type CounterOptions struct {
+	// Format of the number. Default DecimalCounter.
+	Format CounterFormat
+	// ACL of the znodes made, open to everybody by default.
+	ACL zk.ACLs
+}
+
+// NewCounter prepares a Counter at path, which begins with 0. The client
+// stays the caller's.
+func NewCounter(c *zk.Client, path string, o *CounterOptions) (*Counter, error) {
+	var opt CounterOptions
+	if o != nil {
+		opt = *o
+	}
+	n := &Counter{format: opt.Format}
+	var err error
+	n.v, err = NewValue(c, path, &ValueOptions{Initial: n.encode(0), ACL: opt.ACL})
+	return n, err
 }
 
 // Get reads the number.

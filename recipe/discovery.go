@@ -100,12 +100,12 @@ type Discovery struct {
 // NewDiscovery prepares a Discovery of the services below base, as Curator's basePath. The
 // options are those of the instances registered; nil is all defaults. The
 // client stays the caller's.
-func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) *Discovery {
+func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery, error) {
 	d := &Discovery{c: c, base: base}
 	if o != nil {
 		d.opt = *o
 	}
-	return d
+	return d, checkPath("discovery", base)
 }
 
 // Register makes an instance known until the Registration is closed. Its ID is

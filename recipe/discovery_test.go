@@ -37,7 +37,7 @@ func TestInstanceIsCurators(t *testing.T) {
 // TestProviderFollowsItsInstances, and asks no server when one is looked up.
 func TestProviderFollowsItsInstances(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		d := NewDiscovery(s.connect(zk.Options{}), "/app/services", nil)
+		d := made(NewDiscovery(s.connect(zk.Options{}), "/app/services", nil))
 		p, err := d.Provider(t.Context(), "web", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestProviderFollowsItsInstances(t *testing.T) {
 		var last *Registration
 		for _, id := range []string{"a", "b", "c"} {
 			i := Instance{Name: "web", ID: id, Address: id + ".example", Port: 80, Disabled: id == "b"}
-			if last, err = NewDiscovery(s.connect(zk.Options{}), "/app/services", nil).Register(t.Context(), i); err != nil {
+			if last, err = made(NewDiscovery(s.connect(zk.Options{}), "/app/services", nil)).Register(t.Context(), i); err != nil {
 				t.Fatal(err)
 			}
 		}

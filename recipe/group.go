@@ -55,12 +55,12 @@ type Member struct {
 
 // NewGroup prepares for a group at parent, which Join makes where it is
 // missing. The client stays the caller's.
-func NewGroup(c *zk.Client, parent string, o *GroupOptions) *Group {
+func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
 	g := &Group{c: c, parent: parent}
 	if o != nil {
 		g.opt = *o
 	}
-	return g
+	return g, checkPath("group", parent)
 }
 
 // Join makes the client a member by this id until the Registration is closed,

@@ -21,7 +21,7 @@ func ids(members []Member) []string {
 
 func join(t *testing.T, s *fakeServer, id string, o *GroupOptions) *Registration {
 	t.Helper()
-	r, err := NewGroup(s.connect(zk.Options{}), crowd, o).Join(t.Context(), id, []byte("at "+id))
+	r, err := made(NewGroup(s.connect(zk.Options{}), crowd, o)).Join(t.Context(), id, []byte("at "+id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestGroupOfEachLayout(t *testing.T) {
 	for _, layout := range []GroupLayout{MemberNames, PartyNames, ShallowNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			o := &GroupOptions{Layout: layout}
-			g := NewGroup(s.connect(zk.Options{}), crowd, o)
+			g := made(NewGroup(s.connect(zk.Options{}), crowd, o))
 			check := func(want ...string) {
 				t.Helper()
 				got, err := g.Members(t.Context())
@@ -75,7 +75,7 @@ func TestGroupWatchHasNoHerd(t *testing.T) {
 		const watchers = 5
 		seen := make([][]string, watchers)
 		for i := range watchers {
-			g := NewGroup(s.connect(zk.Options{}), crowd, nil)
+			g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))
 			go func() {
 				for members, err := range g.Watch(t.Context()) {
 					if err != nil {
@@ -117,7 +117,7 @@ func TestGroupWatchHasNoHerd(t *testing.T) {
 // by interop's TestRegistryWithCurator.
 func TestMemberWithoutDataHasEmptyData(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		r, err := NewGroup(s.connect(zk.Options{}), crowd, nil).Join(t.Context(), "a", nil)
+		r, err := made(NewGroup(s.connect(zk.Options{}), crowd, nil)).Join(t.Context(), "a", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestMemberWithoutDataHasEmptyData(t *testing.T) {
 // TestGroupRefusesIDs that are no names.
 func TestGroupRefusesIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		g := NewGroup(s.connect(zk.Options{}), crowd, nil)
+		g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))
 		for _, id := range []string{"", "a/b"} {
 			if _, err := g.Join(t.Context(), id, nil); err == nil {
 				t.Errorf("joined as %q", id)

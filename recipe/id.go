@@ -3,7 +3,6 @@ package recipe
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"bellwether/zk"
 )
@@ -19,12 +18,25 @@ type IDs struct {
 	next, last int64
 }
 
-// NewIDs prepares numbers from the counter at path, reserved block by block.
-func NewIDs(c *zk.Client, path string, block int, acl zk.ACLs) (*IDs, error) {
-	if block < 1 {
-		return nil, fmt.Errorf("ids %s: a block of %d", path, block)
+// idBlock is IDsOptions.Block where it is 0.
+const idBlock = 100
+
+// IDsOptions are the settings of IDs; nil is all defaults.
+type IDsOptions struct {
+	// Block is how many numbers are reserved at a time. Default 100.
+	Block int
+	// ACL of the znodes made, open to everybody by default.
+	ACL zk.ACLs
+}
+
+// NewIDs prepares numbers from the counter at path. The client stays the caller's.
+func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
+	var opt IDsOptions
+	if o != nil {
+		opt = *o
 	}
-	return &IDs{counter: NewCounter(c, path, DecimalCounter, acl), block: int64(block), turn: newTurn(), next: 1}, nil
+	counter, err := NewCounter(c, path, &CounterOptions{ACL: opt.ACL})
+	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn(), next: 1}, err
 }
 
 // Next returns the next number. A block of which it is not known whether it

@@ -270,6 +270,7 @@ func TestObserverOutlivesItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		o, a := s.elect("o", nil), s.elect("a", nil)
 		campaign(t, a)
+		synctest.Wait() // until it is published
 		ctx, cancel := context.WithCancel(t.Context())
 		seen, end := observe(ctx, o)
 		<-seen

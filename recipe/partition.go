@@ -41,12 +41,12 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 	if o != nil {
 		p.opt = *o
 	}
-	for _, name := range append(parts, id) {
+	for _, name := range append(slices.Clone(parts), id) {
 		if name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("partitioner %s: %q is not a name", parent, name)
+			return p, fmt.Errorf("partitioner %s: %q is not a name", parent, name)
 		}
 	}
-	return p, nil
+	return p, checkPath("partitioner", parent)
 }
 
 // Run is a member until the context ends. For each part that it owns it calls
@@ -89,7 +89,10 @@ type owner struct {
 
 // run follows the members and, by the function given, the parts.
 func (s *sharing) run(ctx context.Context, follow func(context.Context, chan<- []string) error) error {
-	g := NewGroup(s.c, claim.Join(s.parent, "members"), &GroupOptions{ACL: s.opt.Election.ACL, Wait: true})
+	g, err := NewGroup(s.c, claim.Join(s.parent, "members"), &GroupOptions{ACL: s.opt.Election.ACL, Wait: true})
+	if err != nil {
+		return err
+	}
 	me, err := g.Join(ctx, s.id, nil)
 	if err != nil {
 		return err

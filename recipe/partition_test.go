@@ -153,7 +153,7 @@ func TestPartitionerEndsWithItsFunction(t *testing.T) {
 // which another begins again. Each task is finished once.
 func TestWorkIsDoneOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		w := NewWork(s.connect(zk.Options{}), "/app/work", nil)
+		w := made(NewWork(s.connect(zk.Options{}), "/app/work", nil))
 		for i := range 30 {
 			if err := w.Submit(t.Context(), fmt.Sprint("t", i), []byte{byte(i)}); err != nil {
 				t.Fatal(err)
@@ -168,7 +168,7 @@ func TestWorkIsDoneOnce(t *testing.T) {
 			c := s.connect(zk.Options{})
 			died := false
 			go func() {
-				_ = NewWork(c, "/app/work", nil).Run(t.Context(), id, func(ctx context.Context, task Task, _ *Handle) error {
+				_ = made(NewWork(c, "/app/work", nil)).Run(t.Context(), id, func(ctx context.Context, task Task, _ *Handle) error {
 					mu.Lock()
 					if doing[task.ID] {
 						t.Errorf("%s is done by two", task.ID)
@@ -217,7 +217,7 @@ func TestWorkIsDoneOnce(t *testing.T) {
 func TestTaskIsDoneOnlyWithoutError(t *testing.T) {
 	for _, failure := range []error{&zk.LostError{Err: context.DeadlineExceeded}, zk.ErrNoNode, ErrNotLeader} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
-			w := NewWork(s.connect(zk.Options{}), "/app/work", nil)
+			w := made(NewWork(s.connect(zk.Options{}), "/app/work", nil))
 			if err := w.Submit(t.Context(), "job", nil); err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,10 @@ func ExampleRegister() {
 func ExampleGroup() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	g := recipe.NewGroup(c, "/app/members", nil)
+	g, err := recipe.NewGroup(c, "/app/members", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	me, err := g.Join(ctx, "host-a", []byte("10.0.0.1:80"))
 	if err != nil {
 		log.Fatal(err)
@@ -72,7 +75,10 @@ func ExampleOpenCache() {
 func ExampleCounter() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	n := recipe.NewCounter(c, "/app/orders", recipe.DecimalCounter, nil)
+	n, err := recipe.NewCounter(c, "/app/orders", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer n.Close(ctx)
 	sum, err := n.Add(ctx, 1)
 	fmt.Println(sum, err)
@@ -82,9 +88,12 @@ func ExampleCounter() {
 func ExampleValue_Update() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	v := recipe.NewValue(c, "/app/names", nil, nil)
+	v, err := recipe.NewValue(c, "/app/names", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer v.Close(ctx)
-	_, err := v.Update(ctx, func(old []byte) ([]byte, error) {
+	_, err = v.Update(ctx, func(old []byte) ([]byte, error) {
 		return append(old, " host-a"...), nil
 	})
 	fmt.Println(err)
@@ -94,7 +103,7 @@ func ExampleValue_Update() {
 func ExampleIDs() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	ids, err := recipe.NewIDs(c, "/app/ids", 1000, nil)
+	ids, err := recipe.NewIDs(c, "/app/ids", &recipe.IDsOptions{Block: 1000})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -106,7 +115,10 @@ func ExampleIDs() {
 func ExampleDiscovery() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	d := recipe.NewDiscovery(c, "/services", nil)
+	d, err := recipe.NewDiscovery(c, "/services", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	r, err := d.Register(ctx, recipe.Instance{Name: "web", Address: "10.0.0.1", Port: 8080})
 	if err != nil {
 		log.Fatal(err)
@@ -142,11 +154,14 @@ func ExamplePartitioner() {
 func ExampleWork() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	w := recipe.NewWork(c, "/app/jobs", nil)
+	w, err := recipe.NewWork(c, "/app/jobs", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	if err := w.Submit(ctx, "report-7", []byte("2026-11")); err != nil {
 		log.Fatal(err)
 	}
-	err := w.Run(ctx, "host-a", func(ctx context.Context, t recipe.Task, h *recipe.Handle) error {
+	err = w.Run(ctx, "host-a", func(ctx context.Context, t recipe.Task, h *recipe.Handle) error {
 		fmt.Printf("doing %s: %s\n", t.ID, t.Data)
 		return nil // done: the task is deleted
 	})

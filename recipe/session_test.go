@@ -70,7 +70,7 @@ func TestLastSession(t *testing.T) {
 			return errors.Join(err, r.Set(ctx, nil))
 		},
 		"work": func(ctx context.Context, c *zk.Client) error {
-			return NewWork(c, "/app/work", nil).Run(ctx, "a", func(context.Context, Task, *Handle) error { return nil })
+			return made(NewWork(c, "/app/work", nil)).Run(ctx, "a", func(context.Context, Task, *Handle) error { return nil })
 		},
 	}
 	for name, wait := range waits {
@@ -89,5 +89,35 @@ func TestLastSession(t *testing.T) {
 				synctest.Wait()
 			})
 		})
+	}
+}
+
+// made is what a constructor makes.
+func made[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// TestConstructorsRefusePaths that are none.
+func TestConstructorsRefusePaths(t *testing.T) {
+	for _, path := range []string{"", "app", "/app/"} {
+		_, value := NewValue(nil, path, nil)
+		_, counter := NewCounter(nil, path, nil)
+		_, ids := NewIDs(nil, path, nil)
+		_, group := NewGroup(nil, path, nil)
+		_, discovery := NewDiscovery(nil, path, nil)
+		_, work := NewWork(nil, path, nil)
+		_, partitioner := NewPartitioner(nil, path, "a", nil, nil)
+		_, lock := NewLock(nil, path, nil)
+		_, queue := NewQueue(nil, path, nil)
+		_, barrier := NewBarrier(nil, path, nil)
+		_, coordinator := NewCoordinator(nil, path, nil)
+		for i, err := range []error{value, counter, ids, group, discovery, work, partitioner, lock, queue, barrier, coordinator} {
+			if err == nil {
+				t.Errorf("%q is a path, for constructor %d", path, i)
+			}
+		}
 	}
 }

@@ -51,11 +51,22 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) give() { <-t }
 
-// NewValue prepares a Value at path. The znode is made, with the initial data, when
-// it is changed first; until then Get returns that. The ACL is that of
-// the znodes made, nil for open to everybody. The client stays the caller's.
-func NewValue(c *zk.Client, path string, initial []byte, acl zk.ACLs) *Value {
-	return &Value{c: c, path: path, initial: bytes.Clone(initial), acl: acl, name: "_m_" + nonce(), turn: newTurn()}
+// ValueOptions are the settings of a Value; nil is all defaults.
+type ValueOptions struct {
+	// Initial is the data with which the znode is made when it is changed first.
+	// Until then Get returns it.
+	Initial []byte
+	// ACL of the znodes made, open to everybody by default.
+	ACL zk.ACLs
+}
+
+// NewValue prepares a Value at path. The client stays the caller's.
+func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
+	v := &Value{c: c, path: path, name: "_m_" + nonce(), turn: newTurn()}
+	if o != nil {
+		v.initial, v.acl = bytes.Clone(o.Initial), o.ACL
+	}
+	return v, checkPath("value", path)
 }
 
 // Get reads the value.

@@ -18,7 +18,7 @@ const tally = "/app/tally"
 // TestValueComparesAndSets, the znode that is missing included.
 func TestValueComparesAndSets(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		v := NewValue(s.connect(zk.Options{}), tally, []byte("none"), nil)
+		v := made(NewValue(s.connect(zk.Options{}), tally, &ValueOptions{Initial: []byte("none")}))
 		if data, err := v.Get(t.Context()); err != nil || string(data) != "none" {
 			t.Errorf("at first %q, %v", data, err)
 		}
@@ -46,7 +46,7 @@ func TestValueComparesAndSets(t *testing.T) {
 // TestCounterCostsTwoRequests when nobody else counts: a read and a transaction.
 func TestCounterCostsTwoRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		n := NewCounter(s.connect(zk.Options{}), tally, DecimalCounter, nil)
+		n := made(NewCounter(s.connect(zk.Options{}), tally, nil))
 		for i := range 3 {
 			before := s.asked()
 			if sum, err := n.Add(t.Context(), 5); err != nil || sum != int64(5*i+5) {
@@ -80,7 +80,7 @@ func TestCounterLosesNothing(t *testing.T) {
 			for range 4 {
 				c := s.connect(zk.Options{})
 				all.Go(func() {
-					n := NewCounter(c, tally, DecimalCounter, nil)
+					n := made(NewCounter(c, tally, nil))
 					for range 10 {
 						if _, err := n.Add(t.Context(), 1); err != nil {
 							t.Error(err)
@@ -102,7 +102,7 @@ func TestCounterSaysWhenItCannotKnow(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			c := s.connect(zk.Options{})
-			n := NewCounter(c, tally, DecimalCounter, nil)
+			n := made(NewCounter(c, tally, nil))
 			if _, err := n.Add(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestCounterPastTheLastVersion(t *testing.T) {
 			s.put("/app", "")
 			s.put(tally, "0")
 			s.version(tally, start)
-			a, b := NewCounter(s.connect(zk.Options{}), tally, DecimalCounter, nil), NewCounter(s.connect(zk.Options{}), tally, DecimalCounter, nil)
+			a, b := made(NewCounter(s.connect(zk.Options{}), tally, nil)), made(NewCounter(s.connect(zk.Options{}), tally, nil))
 			for range 3 {
 				for _, n := range []*Counter{a, b} {
 					if _, err := n.Add(t.Context(), 1); err != nil {
@@ -167,7 +167,7 @@ func TestCounterFormats(t *testing.T) {
 		c := s.connect(zk.Options{})
 		for f, want := range map[CounterFormat]string{DecimalCounter: "-2", BinaryCounter: "\xff\xff\xff\xff\xff\xff\xff\xfe"} {
 			path := fmt.Sprintf("/counter%d", f)
-			n := NewCounter(c, path, f, nil)
+			n := made(NewCounter(c, path, &CounterOptions{Format: f}))
 			if sum, err := n.Add(t.Context(), -2); sum != -2 || err != nil {
 				t.Errorf("sum %d, %v", sum, err)
 			}
@@ -210,7 +210,7 @@ func TestIDsAreGivenOutOnce(t *testing.T) {
 		seen := map[int64]bool{}
 		var all sync.WaitGroup
 		for range 3 {
-			d, err := NewIDs(s.connect(zk.Options{}), "/ids", 10, nil)
+			d, err := NewIDs(s.connect(zk.Options{}), "/ids", &IDsOptions{Block: 10})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,9 +232,6 @@ func TestIDsAreGivenOutOnce(t *testing.T) {
 		data, _, _ := s.node("/ids")
 		if n, err := strconv.Atoi(data); err != nil || n != 150 {
 			t.Errorf("reserved %s for 150 ids", data)
-		}
-		if _, err := NewIDs(s.connect(zk.Options{}), "/ids", 0, nil); err == nil {
-			t.Error("a block of none")
 		}
 	})
 }

@@ -28,7 +28,7 @@ type Work struct {
 }
 
 // NewWork prepares the tasks at parent. The client stays the caller's.
-func NewWork(c *zk.Client, parent string, o *PartitionerOptions) *Work {
+func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) {
 	w := &Work{c: c, parent: parent}
 	if o != nil {
 		w.opt = *o
@@ -36,7 +36,7 @@ func NewWork(c *zk.Client, parent string, o *PartitionerOptions) *Work {
 	if w.opt.Parallel <= 0 {
 		w.opt.Parallel = 1
 	}
-	return w
+	return w, checkPath("work", parent)
 }
 
 func (w *Work) tasks() string { return claim.Join(w.parent, "tasks") }
