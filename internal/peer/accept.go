@@ -107,6 +107,7 @@ func (m *Mesh) callBack(id wire.ServerID, advertised []string) (complaint string
 		r.conn.Close()
 		r.conn = nil
 	}
+	r.vain = r.vain || r.called > 0 && r.dialling != nil // it knocks again while it is dialled back
 	r.called = callsMax
 	r.giveUpDial()
 	r.backoff, r.next = retryMin, time.Now()

@@ -140,6 +140,44 @@ func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
 	}
 }
 
+// A server that says that it is where it cannot be reached is found where the
+// membership has it, however often it knocks.
+func TestUnreachableAdvertisedAddress(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	l.free(l.election(1))
+	const nowhere = "192.0.2.1:3888"
+	tried := make(chan struct{}, 100)
+	l.mesh(2, func(o *Options) {
+		o.ConnectTimeout = time.Hour
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			if address == nowhere {
+				tried <- struct{}{}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}
+	})
+	callAs(t, l.election(2), 1, nowhere).over()
+	<-tried
+	ln, err := net.Listen("tcp", l.election(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	ln.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
+	callAs(t, l.election(2), 1, nowhere).over()
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var msg wire.InitialMessage
+	if err := wire.ReadRecord(bufio.NewReader(c), &msg, wire.InitialMax); err != nil || msg.Server != 2 {
+		t.Errorf("introduced as %+v, %v", msg, err)
+	}
+}
+
 // The initial messages that real servers sent or refused are treated alike.
 func TestRecordedInitialMessages(t *testing.T) {
 	l := newLAN(t, 3, 0)

@@ -45,6 +45,7 @@ type remote struct {
 	addresses  []string // by the membership
 	advertised []string // by its last initial message
 	called     int      // how often it is to be dialled because it knocked
+	vain       bool     // where it says it is it was not reached the last time
 
 	conn *conn
 	slot []byte // the one frame that waits; nil: none
@@ -164,10 +165,10 @@ func (r *remote) dial() {
 	}
 }
 
-// targets is where to dial: where the server has just said it is, or all that
-// is known. The lock is held.
+// targets is where to dial: where the server has just said it is, or, where
+// that was in vain, all that is known. The lock is held.
 func (r *remote) targets() []string {
-	if r.called > 0 && len(r.advertised) > 0 {
+	if r.called > 0 && len(r.advertised) > 0 && !r.vain {
 		return r.advertised
 	}
 	out := slices.Clone(r.addresses)
@@ -188,6 +189,7 @@ func (r *remote) conclude(err error) bool {
 	if given || r.ctx.Err() != nil {
 		return false // next was set by who gave it up
 	}
+	r.vain = r.vain || err != nil && r.called > 0
 	r.called = max(0, r.called-1)
 	if !r.stranger {
 		r.called = 0
@@ -310,7 +312,7 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 		r.conn.Close()
 	}
 	c := &conn{Conn: nc, m: r.m, to: r, more: make(chan struct{}, 1), gone: make(chan struct{}), made: time.Now()}
-	r.conn, r.called, r.ended = c, 0, false
+	r.conn, r.called, r.ended, r.vain = c, 0, false, false
 	return func() {
 		r.m.figures.Connections.Add(1)
 		r.m.o.Handle(Up{r.id})
