@@ -3,6 +3,8 @@ package blackbox
 import (
 	"testing"
 	"time"
+
+	"bellwether/interop/target"
 )
 
 // TestPartitionLeaderInMinority parts the leader and one follower of five from
@@ -104,10 +106,16 @@ func TestSlowLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestDelayedServers puts 20 ms each way between the servers and kills the
-// leader.
+// TestDelayedServers puts 20 ms each way between the servers, which have no
+// other way to each other than the relay, and kills the leader.
 func TestDelayedServers(t *testing.T) {
-	s := begin(t, setting{delay: 20 * time.Millisecond})
+	s := begin(t, setting{delay: 20 * time.Millisecond, before: func(w *network, places []target.Place) {
+		for i := range places {
+			for j := range i {
+				w.Part([]int{i}, []int{j})
+			}
+		}
+	}})
 	old := s.awaitWhole()
 	s.load.awaitWrites(10)
 	s.e.Servers[old].Kill()
