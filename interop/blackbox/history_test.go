@@ -104,7 +104,6 @@ type glimpse struct {
 	session wire.SessionID
 	key     int
 	stat    wire.Stat
-	own     bool // the answer to a write of its own
 }
 
 // backwards finds a session that saw an older state than before: a register

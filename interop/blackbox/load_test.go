@@ -155,7 +155,7 @@ func (w *worker) set(ctx context.Context, in regIn) {
 	case err == nil:
 		w.record(in, regOut{version: stat.Version}, call)
 		if session == w.c.Session().ID {
-			w.saw(glimpse{session: session, key: in.key, stat: stat, own: true})
+			w.saw(glimpse{session: session, key: in.key, stat: stat})
 		}
 	case errors.Is(err, zk.ErrBadVersion) && in.version != -1:
 		w.record(in, regOut{bad: true}, call)
