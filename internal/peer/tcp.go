@@ -35,6 +35,10 @@ func tune(c net.Conn, dead time.Duration) {
 	setUserTimeout(t, dead)
 }
 
+// measured is a connection of a network within the process that knows how
+// long a message and its answer take.
+type measured interface{ RoundTrip() time.Duration }
+
 // closeWrite tells the other end that nothing follows, where that is possible.
 func closeWrite(c net.Conn) {
 	if d, ok := c.(*dialled); ok {

@@ -16,6 +16,9 @@ func setUserTimeout(t *net.TCPConn, d time.Duration) {
 
 // roundTrip is what the kernel has measured on this connection so far.
 func roundTrip(c net.Conn) (took time.Duration, ok bool) {
+	if m, ok := c.(measured); ok {
+		return m.RoundTrip(), true
+	}
 	t, isTCP := c.(*net.TCPConn)
 	if !isTCP {
 		return 0, false

@@ -11,4 +11,9 @@ import (
 func setUserTimeout(*net.TCPConn, time.Duration) {}
 
 // roundTrip knows nothing here; who dials measures the dial.
-func roundTrip(net.Conn) (time.Duration, bool) { return 0, false }
+func roundTrip(c net.Conn) (time.Duration, bool) {
+	if m, ok := c.(measured); ok {
+		return m.RoundTrip(), true
+	}
+	return 0, false
+}

@@ -1,0 +1,292 @@
+package embed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/zk"
+)
+
+// ServersMax is how many servers an Ensemble may have.
+const ServersMax = 99
+
+// The defaults of Options.
+const (
+	tickDefault       = 500 * time.Millisecond
+	sessionMaxDefault = time.Minute
+)
+
+// Options say what an ensemble is made of. The zero value of each field is
+// its default.
+type Options struct {
+	// Servers is how many there are, all of them voters. Default 1: a server alone.
+	Servers int
+	// InMemory keeps the network to clients within the process, so that no port
+	// is opened: only clients of Ensemble.Client reach the servers, or those
+	// whose Dial is Ensemble.Dial. It works within a synctest bubble.
+	InMemory bool
+	// Dir is where the servers keep their data, server 1 in Dir/1; a folder that
+	// exists is taken up. Default: on a disk in memory.
+	Dir string
+	// Listen is the host:port of the first server; the next ones have the ports
+	// behind. Default 127.0.0.1:0: ports that the system hands out. In memory
+	// it is not used.
+	Listen string
+	// TickTime is the unit of the servers' patience with each other; no session
+	// is shorter than two of it. Default 500 ms.
+	TickTime time.Duration
+	// SessionMax is the longest session that is granted. Default a minute.
+	SessionMax time.Duration
+	// Logger is told what the servers log, each with its number as sid; nil is none.
+	Logger *slog.Logger
+}
+
+// withDefaults is a copy of o with every default filled in.
+func (o Options) withDefaults() (Options, error) {
+	o.Servers = cmp.Or(o.Servers, 1)
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
+	o.TickTime = cmp.Or(o.TickTime, tickDefault)
+	o.SessionMax = max(cmp.Or(o.SessionMax, sessionMaxDefault), 2*o.TickTime)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Servers < 1 || o.Servers > ServersMax:
+		return o, fmt.Errorf("%d servers: want from 1 to %d", o.Servers, ServersMax)
+	case o.TickTime < time.Millisecond:
+		return o, fmt.Errorf("a tick of %v: want at least 1ms", o.TickTime)
+	case o.Dir == "":
+		return o, nil
+	}
+	// Servers that are left out would miss what the others decide, and might
+	// lead again one day.
+	if _, err := os.Stat(filepath.Join(o.Dir, strconv.Itoa(o.Servers+1))); err == nil {
+		return o, fmt.Errorf("%s holds more than %d servers", o.Dir, o.Servers)
+	}
+	return o, nil
+}
+
+// Ensemble is a number of servers within the process, and the network between
+// them and their clients. Its methods may be called from any goroutine.
+type Ensemble struct {
+	opt     Options
+	net     *network
+	servers []*Server
+	members *ensemble.Membership // nil: one server, alone
+
+	closing sync.Once
+	err     error
+}
+
+// Start makes an ensemble and waits until all its servers serve. Close ends it.
+func Start(ctx context.Context, o Options) (*Ensemble, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Ensemble{opt: o, net: newNetwork()}
+	for id := 1; id <= o.Servers; id++ {
+		e.servers = append(e.servers, newServer(e, id))
+	}
+	if err = e.open(); err == nil {
+		err = e.AwaitServing(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// open finds the ports, and starts all servers.
+func (e *Ensemble) open() error {
+	opened, err := e.ports()
+	if err == nil && len(e.servers) > 1 {
+		e.members, err = e.membership()
+	}
+	if err != nil {
+		for _, ln := range opened {
+			ln.Close()
+		}
+		return err
+	}
+	for i, s := range e.servers {
+		var ln net.Listener
+		if opened != nil {
+			ln = opened[i]
+		}
+		err = errors.Join(err, s.start(ln))
+	}
+	return err
+}
+
+// clientPort is that of every server in memory: each is a machine of its own.
+const clientPort = 2181
+
+// ports gives each server its address for clients, with an open port where
+// there is one.
+func (e *Ensemble) ports() (opened []net.Listener, err error) {
+	if e.opt.InMemory {
+		for _, s := range e.servers {
+			s.address = net.JoinHostPort(machine(s.id).String(), strconv.Itoa(clientPort))
+		}
+		return nil, nil
+	}
+	host, text, err := net.SplitHostPort(e.opt.Listen)
+	first, perr := strconv.Atoi(text)
+	if err != nil || perr != nil || host == "" {
+		return nil, fmt.Errorf("listen at %q: want host:port", e.opt.Listen)
+	}
+	for i, s := range e.servers {
+		port := 0
+		if first > 0 {
+			port = first + i
+		}
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err != nil {
+			return opened, err
+		}
+		opened = append(opened, ln)
+		s.address = ln.Addr().String()
+	}
+	return opened, nil
+}
+
+// The ports of the servers for each other, on the network within the process.
+const (
+	quorumPort   = 2888
+	electionPort = 3888
+)
+
+func (e *Ensemble) membership() (*ensemble.Membership, error) {
+	var lines strings.Builder
+	for _, s := range e.servers {
+		fmt.Fprintf(&lines, "server.%d=%v:%d:%d:participant;%s\n", s.id, machine(s.id), quorumPort, electionPort, s.address)
+	}
+	return ensemble.Parse(lines.String())
+}
+
+// config is a server's configuration.
+func (e *Ensemble) config(s *Server) *config.Config {
+	c := config.Default()
+	at, _ := net.ResolveTCPAddr("tcp", s.address) // it is a literal
+	c.Client = ensemble.HostPort{Host: at.IP.String(), Port: at.Port}
+	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = e.opt.TickTime, 2*e.opt.TickTime, e.opt.SessionMax
+	c.DataDir, c.DataLogDir = s.dir, s.dir
+	c.FourLetterWords = []string{"*"}
+	c.Limits.ClientCnxns = 0 // all clients are of this machine
+	c.Storage.PreAllocBytes = preAllocated
+	c.Autopurge.Interval = time.Hour
+	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = e.members, ensemble.ServerID(s.id), true
+	return c
+}
+
+// preAllocated is by how much logs grow: little, for a quick start.
+const preAllocated = 64 << 10
+
+// Servers is the connect string of all servers, for zk.Connect and clients in
+// other languages.
+func (e *Ensemble) Servers() string {
+	var all []string
+	for _, s := range e.servers {
+		all = append(all, s.address)
+	}
+	return strings.Join(all, ",")
+}
+
+// Len is how many servers there are.
+func (e *Ensemble) Len() int { return len(e.servers) }
+
+// Server is one of the servers, by its number, from 1 to Len.
+func (e *Ensemble) Server(id int) *Server { return e.servers[id-1] }
+
+// Dial opens a connection to a server's address, for zk.Options.Dial: on the
+// network within the process if the ensemble is in memory.
+func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if e.opt.InMemory {
+		return e.net.dial(ctx, nil, address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// Client connects a client to all servers, and waits until its session stands. The
+// options may be nil; Dial is the ensemble's unless they have one.
+func (e *Ensemble) Client(ctx context.Context, o *zk.Options) (*zk.Client, error) {
+	return zk.Connect(ctx, e.Servers(), e.wired(o))
+}
+
+// wired are options with the way to the servers.
+func (e *Ensemble) wired(o *zk.Options) *zk.Options {
+	var out zk.Options
+	if o != nil {
+		out = *o
+	}
+	if out.Dial == nil {
+		out.Dial = e.Dial
+	}
+	return &out
+}
+
+// lookAgain is the pause between two looks at something that tells nobody.
+const lookAgain = time.Millisecond
+
+// Leader waits until a server leads and serves; one alone does as soon as it serves.
+func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
+	for {
+		for _, s := range e.servers {
+			if s.Leads() {
+				return s, nil
+			}
+		}
+		if err := sleep(ctx, lookAgain); err != nil {
+			return nil, fmt.Errorf("no server leads: %w", err)
+		}
+	}
+}
+
+// AwaitServing waits until all servers that run and are not paused serve
+// clients. One that has failed is an error.
+func (e *Ensemble) AwaitServing(ctx context.Context) error {
+	for _, s := range e.servers {
+		if !s.Running() || s.Paused() {
+			if err := s.Err(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.AwaitServing(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends all servers, at once and whatever faults there are, and everything
+// else that Start began; nothing acknowledged is lost in Dir. Clients should be
+// closed before.
+func (e *Ensemble) Close() error {
+	e.closing.Do(func() {
+		ended := make(chan error, len(e.servers)) // one each
+		for _, s := range e.servers {
+			go func() { ended <- s.Kill() }()
+		}
+		for range e.servers {
+			if err := <-ended; err != nil && !errors.Is(err, ErrNotRunning) {
+				e.err = errors.Join(e.err, err)
+			}
+		}
+		e.net.close()
+	})
+	return e.err
+}

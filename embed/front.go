@@ -1,0 +1,119 @@
+package embed
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"sync"
+	"time"
+)
+
+// lingerMax is how long the end of a server waits for its clients' sockets to
+// take what is under way to them.
+const lingerMax = time.Second
+
+// acceptPause is how long a front waits when no descriptor is left.
+const acceptPause = 50 * time.Millisecond
+
+// front is a server's port for clients outside of the process: each
+// connection is carried over a link of the network within, where the faults are.
+type front struct {
+	ln    net.Listener
+	inner *listener
+	done  sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[net.Conn]*end
+}
+
+// open accepts on ln until the listener within is closed.
+func (f *front) open() {
+	f.conns = map[net.Conn]*end{}
+	f.inner.onClose = func() { f.ln.Close() }
+	f.done.Go(f.accept)
+}
+
+func (f *front) accept() {
+	for {
+		c, err := f.ln.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			time.Sleep(acceptPause)
+			continue
+		}
+		near, err := f.inner.n.connect(f.inner, nil, party{}, c.RemoteAddr())
+		if err != nil {
+			c.Close()
+			continue
+		}
+		f.carry(c, near)
+	}
+}
+
+// carry copies both ways until both have ended.
+func (f *front) carry(c net.Conn, near *end) {
+	f.mu.Lock()
+	f.conns[c] = near
+	f.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() {
+		io.Copy(near, onlyReader{c})
+		near.CloseWrite()
+	})
+	both.Go(func() {
+		_, err := io.Copy(onlyWriter{c}, near)
+		switch t, ok := c.(*net.TCPConn); {
+		case err == nil && ok:
+			t.CloseWrite()
+			c.SetReadDeadline(time.Now().Add(2 * lingerMax)) // longer than a server drains
+		case ok:
+			t.SetLinger(0)
+			t.Close()
+		}
+	})
+	f.done.Go(func() {
+		both.Wait()
+		near.Close()
+		c.Close()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.conns, c)
+	})
+}
+
+// close waits for everything to end, and ends itself what takes too long.
+func (f *front) close() {
+	f.ln.Close()
+	ended := make(chan struct{})
+	go func() {
+		f.done.Wait()
+		close(ended)
+	}()
+	limit := time.NewTimer(lingerMax)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		return
+	case <-limit.C:
+	}
+	f.cut()
+	<-ended
+}
+
+// cut ends all connections at once.
+func (f *front) cut() {
+	f.mu.Lock()
+	open := maps.Clone(f.conns)
+	f.mu.Unlock()
+	for c, near := range open {
+		near.Close()
+		c.Close()
+	}
+}
+
+// onlyReader and onlyWriter keep io.Copy from short cuts that know no faults.
+type onlyReader struct{ io.Reader }
+type onlyWriter struct{ io.Writer }

@@ -1,0 +1,106 @@
+package embed
+
+import (
+	"net"
+	"time"
+)
+
+// link is a connection within the process.
+type link struct {
+	n           *network
+	from, to    party // who dialled, and who is a server
+	there, back *stream
+	trip        time.Duration // there and back, when it was dialled
+	dialog      *dialog       // of a client's link; nil between servers
+}
+
+// party is who stands at an end: a server by its number, or a client (0) with
+// its session once that is known.
+type party struct {
+	server  int
+	session Session
+}
+
+// end is one end of a link.
+type end struct {
+	link          *link
+	host          *host
+	in, out       *stream
+	local, remote net.Addr
+	served        bool // the end that was dialled
+}
+
+var _ net.Conn = (*end)(nil)
+
+func (e *end) Read(p []byte) (int, error) {
+	n, err := e.in.Read(p)
+	if !e.host.await() {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (e *end) Write(p []byte) (int, error) {
+	if !e.host.await() {
+		return 0, net.ErrClosed
+	}
+	d := e.link.dialog
+	var err error
+	switch {
+	case d == nil:
+		err = e.send(p, 0)
+	case e.served:
+		err = d.reply(p, e.send)
+	default:
+		err = d.request(p, e.send)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// send puts bytes on their way. That the other side has closed is not known
+// while nothing comes from there.
+func (e *end) send(p []byte, late time.Duration) error { return e.out.Write(p, late, e.in.cut.Load) }
+
+func (e *end) Close() error {
+	e.out.finish(false)
+	e.in.abandon()
+	e.link.n.ended(e.link)
+	return nil
+}
+
+// CloseWrite tells the other side that nothing follows.
+func (e *end) CloseWrite() error {
+	e.out.finish(false)
+	return nil
+}
+
+func (e *end) LocalAddr() net.Addr  { return e.local }
+func (e *end) RemoteAddr() net.Addr { return e.remote }
+
+// RoundTrip is how long the way there and back was at first; peer asks.
+func (e *end) RoundTrip() time.Duration { return e.link.trip }
+
+func (e *end) SetDeadline(t time.Time) error {
+	e.SetReadDeadline(t)
+	e.SetWriteDeadline(t)
+	return nil
+}
+
+func (e *end) SetReadDeadline(t time.Time) error {
+	e.in.setDeadline(&e.in.read, t)
+	return nil
+}
+
+func (e *end) SetWriteDeadline(t time.Time) error {
+	e.out.setDeadline(&e.out.write, t)
+	return nil
+}
+
+// reset ends a link as a crash does, for both sides.
+func (l *link) reset() {
+	l.there.finish(true)
+	l.back.finish(true)
+}

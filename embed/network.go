@@ -1,0 +1,358 @@
+package embed
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// backlogMax is how many connections a listener holds that nobody has accepted.
+const backlogMax = 1024
+
+// network is the network within the process, and the faults of its links.
+type network struct {
+	mu        sync.Mutex
+	change    sync.Cond // on mu: a rule has changed, or the network is closed
+	closed    bool
+	listeners map[string]*listener
+	links     map[*link]struct{}
+	rules     map[route]rule
+	lastPort  uint16 // given to who dialled
+
+	watches time.Duration // by how much watch events are late
+	losses  []*loss       // replies to be lost, in order
+}
+
+// route is a way from one endpoint to another.
+type route struct{ from, to Endpoint }
+
+// rule is what is wrong with a route.
+type rule struct {
+	cut   bool
+	delay time.Duration
+}
+
+func newNetwork() *network {
+	n := &network{listeners: map[string]*listener{}, links: map[*link]struct{}{}, rules: map[route]rule{}, lastPort: portsBelow}
+	n.change.L = &n.mu
+	return n
+}
+
+// portsBelow is below the ports of those that dial.
+const portsBelow = 32767
+
+// way is what is wrong between two parties, in one direction. The lock is held.
+func (n *network) way(from, to party) (r rule) {
+	for at, found := range n.rules {
+		if at.from.covers(from) && at.to.covers(to) {
+			r.cut = r.cut || found.cut
+			r.delay = max(r.delay, found.delay)
+		}
+	}
+	return r
+}
+
+// apply tells a link what is wrong with it. The lock is held.
+func (n *network) apply(l *link) {
+	there, back := n.way(l.from, l.to), n.way(l.to, l.from)
+	l.there.set(there.cut, there.delay)
+	l.back.set(back.cut, back.delay)
+}
+
+// edit changes the rules.
+func (n *network) edit(change func(rules map[route]rule)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n.rules)
+	maps.DeleteFunc(n.rules, func(_ route, r rule) bool { return r == rule{} })
+	for l := range n.links {
+		n.apply(l)
+	}
+	n.change.Broadcast()
+}
+
+// belongs notes whose link it is.
+func (n *network) belongs(l *link, session Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l.from.session != session {
+		l.from.session = session
+		n.apply(l)
+	}
+}
+
+// ended forgets a link that both sides have closed.
+func (n *network) ended(l *link) {
+	if l.there.over() && l.back.over() {
+		if l.dialog != nil {
+			l.dialog.ended()
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.links, l)
+	}
+}
+
+// dial connects to an address, as a server or (from nil) as a client.
+func (n *network) dial(ctx context.Context, from *host, address string) (net.Conn, error) {
+	if !from.await() {
+		return nil, net.ErrClosed
+	}
+	who, at := party{}, netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if from != nil {
+		who.server, at = from.server, machine(from.server)
+	}
+	ln, err := n.reach(ctx, who, address)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	n.mu.Lock()
+	if n.lastPort++; n.lastPort <= portsBelow {
+		n.lastPort = portsBelow + 1
+	}
+	own := &net.TCPAddr{IP: at.AsSlice(), Port: int(n.lastPort)}
+	n.mu.Unlock()
+	return n.connect(ln, from, who, own)
+}
+
+// errRefused: nobody listens there.
+var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
+
+// reach finds who listens at an address. That takes as long as the way there
+// and back, and while one of them is cut it does not come to an end.
+func (n *network) reach(ctx context.Context, who party, address string) (*listener, error) {
+	stop := context.AfterFunc(ctx, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.change.Broadcast()
+	})
+	defer stop()
+	for waited := time.Duration(0); ; {
+		ln, wait, err := n.lookUp(ctx, who, address)
+		if err != nil || wait <= waited {
+			return ln, err
+		}
+		if err := sleep(ctx, wait-waited); err != nil {
+			return nil, err
+		}
+		waited = wait
+	}
+}
+
+// lookUp waits until the way is open and returns how long it is.
+func (n *network) lookUp(ctx context.Context, who party, address string) (*listener, time.Duration, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for {
+		ln := n.listeners[address]
+		switch {
+		case ctx.Err() != nil:
+			return nil, 0, ctx.Err()
+		case n.closed:
+			return nil, 0, errRefused
+		}
+		to := party{server: serverAt(address)}
+		if ln != nil {
+			to.server = ln.host.server
+		}
+		there, back := n.way(who, to), n.way(to, who)
+		switch {
+		case there.cut || back.cut:
+			n.change.Wait()
+		case ln == nil:
+			return nil, 0, errRefused
+		default:
+			return ln, there.delay + back.delay, nil
+		}
+	}
+}
+
+// connect makes a link to a listener.
+func (n *network) connect(ln *listener, from *host, who party, own net.Addr) (*end, error) {
+	l := &link{n: n, from: who, to: party{server: ln.host.server}, there: newStream(), back: newStream()}
+	if who.server == 0 {
+		l.dialog = &dialog{link: l}
+	}
+	near := &end{link: l, host: from, in: l.back, out: l.there, local: own, remote: ln.address}
+	far := &end{link: l, host: ln.host, in: l.there, out: l.back, local: ln.address, remote: own, served: true}
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil, errRefused
+	}
+	n.links[l] = struct{}{}
+	n.apply(l)
+	l.trip = max(n.way(l.from, l.to).delay+n.way(l.to, l.from).delay, tripMin)
+	n.mu.Unlock()
+	if !ln.offer(far) || !from.alive() {
+		near.Close()
+		far.Close()
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: ln.address, Err: errRefused}
+	}
+	return near, nil
+}
+
+// tripMin is about how long a message and its answer take within a process.
+const tripMin = 100 * time.Microsecond
+
+// listen opens an address for a server.
+func (n *network) listen(h *host, address string) (*listener, error) {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ln := &listener{n: n, host: h, address: net.TCPAddrFromAddrPort(at)}
+	ln.change.L = &ln.mu
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || n.listeners[address] != nil {
+		return nil, &net.OpError{Op: "listen", Net: "tcp", Addr: ln.address, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+	}
+	n.listeners[address] = ln
+	return ln, nil
+}
+
+// kill ends everything of a host: its listeners and links, whose other ends see a reset.
+func (n *network) kill(h *host) {
+	h.kill()
+	n.mu.Lock()
+	var links []*link
+	for l := range n.links {
+		if h.server == l.from.server || h.server == l.to.server {
+			links = append(links, l)
+		}
+	}
+	listeners := slices.Collect(maps.Values(n.listeners))
+	n.mu.Unlock()
+	for _, ln := range listeners {
+		if ln.host == h {
+			ln.Close()
+		}
+	}
+	for _, l := range links {
+		l.reset()
+	}
+}
+
+// close ends all that is left, and lets nothing begin.
+func (n *network) close() {
+	n.mu.Lock()
+	n.closed = true
+	links := slices.Collect(maps.Keys(n.links))
+	n.change.Broadcast()
+	n.mu.Unlock()
+	for _, l := range links {
+		l.there.set(false, 0)
+		l.back.set(false, 0)
+		l.reset()
+	}
+}
+
+// listener is a port within the process.
+type listener struct {
+	n       *network
+	host    *host
+	address *net.TCPAddr
+	onClose func()
+
+	mu      sync.Mutex
+	change  sync.Cond // on mu
+	backlog []*end
+	closed  bool
+}
+
+func (ln *listener) offer(e *end) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.closed || len(ln.backlog) >= backlogMax {
+		return false
+	}
+	ln.backlog = append(ln.backlog, e)
+	ln.change.Broadcast()
+	return true
+}
+
+// Accept returns the next connection.
+func (ln *listener) Accept() (net.Conn, error) {
+	e := ln.next()
+	switch {
+	case e == nil:
+		return nil, net.ErrClosed
+	case !ln.host.await():
+		e.Close()
+		return nil, net.ErrClosed
+	}
+	return e, nil
+}
+
+func (ln *listener) next() *end {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	for len(ln.backlog) == 0 && !ln.closed {
+		ln.change.Wait()
+	}
+	if ln.closed {
+		return nil
+	}
+	e := ln.backlog[0]
+	ln.backlog = ln.backlog[1:]
+	return e
+}
+
+// Close refuses further connections, and those that nobody has accepted.
+func (ln *listener) Close() error {
+	ln.mu.Lock()
+	left, before := ln.backlog, ln.closed
+	ln.backlog, ln.closed = nil, true
+	ln.change.Broadcast()
+	ln.mu.Unlock()
+	if before {
+		return net.ErrClosed
+	}
+	ln.n.mu.Lock()
+	if address := ln.address.String(); ln.n.listeners[address] == ln {
+		delete(ln.n.listeners, address)
+	}
+	ln.n.mu.Unlock()
+	for _, e := range left {
+		e.link.reset()
+		e.Close()
+	}
+	if ln.onClose != nil {
+		ln.onClose()
+	}
+	return nil
+}
+
+// Addr is where it listens.
+func (ln *listener) Addr() net.Addr { return ln.address }
+
+// machine is the address that a server's ports have within the process.
+func machine(server int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(server)}) }
+
+// serverAt is whose address it is, by its machine; 0 where that is not said.
+func serverAt(address string) int {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().Is4() {
+		return 0
+	}
+	return int(at.Addr().As4()[3])
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,290 @@
+package embed
+
+import (
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"bellwether/internal/store"
+)
+
+// realDisk is the operating system's file system, with a note of how to take
+// back each change that was not synced. A loss of power takes all of them back:
+// what the system might have written by itself is lost as well.
+type realDisk struct {
+	store.FS
+
+	mu    sync.Mutex // held while files are changed, and their changes noted
+	down  bool
+	life  int
+	files map[string]*inode
+	notes []note // oldest first
+}
+
+// inode is a file under whichever name it has.
+type inode struct{ name string }
+
+// note is a change that is not durable: of a file's content, or of a name.
+type note struct {
+	file *inode // nil: of a name
+	dir  string // of that name
+	undo func() error
+}
+
+func newRealDisk() *realDisk { return &realDisk{FS: store.OS(), files: map[string]*inode{}} }
+
+func (d *realDisk) fs() store.FS { return d }
+
+func (d *realDisk) fail() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = true
+}
+
+func (d *realDisk) lose() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for _, n := range slices.Backward(d.notes) {
+		errs = append(errs, n.undo())
+	}
+	d.notes, d.down = nil, false
+	d.life++
+	return errors.Join(errs...)
+}
+
+func (d *realDisk) keep() error { return nil }
+
+// inode is that of a name. The lock is held.
+func (d *realDisk) inode(name string) *inode {
+	name = filepath.Clean(name)
+	if d.files[name] == nil {
+		d.files[name] = &inode{name}
+	}
+	return d.files[name]
+}
+
+// note remembers how to take back a change. The lock is held.
+func (d *realDisk) note(file *inode, undo func() error) {
+	d.notes = append(d.notes, note{file: file, undo: undo})
+}
+
+func (d *realDisk) noteName(name string, undo func() error) {
+	d.notes = append(d.notes, note{dir: filepath.Dir(name), undo: undo})
+}
+
+// settle forgets what has become durable. The lock is held.
+func (d *realDisk) settle(durable func(n note) bool) { d.notes = slices.DeleteFunc(d.notes, durable) }
+
+// enter takes the lock for a change; an error: there is no power.
+func (d *realDisk) enter(life int) error {
+	d.mu.Lock()
+	if d.down || life != d.life {
+		d.mu.Unlock()
+		return store.ErrCrashed
+	}
+	return nil
+}
+
+func (d *realDisk) now() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.life
+}
+
+// content is all of a file; nil if there is none.
+func (d *realDisk) content(name string) []byte {
+	f, err := d.FS.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	size, _ := f.Size()
+	b := make([]byte, size)
+	n, _ := f.ReadAt(b, 0)
+	return b[:n]
+}
+
+// restore gives a file its content back.
+func (d *realDisk) restore(name string, content []byte) error {
+	f, err := d.FS.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	return errors.Join(err, f.Close())
+}
+
+// Open opens for reading.
+func (d *realDisk) Open(name string) (store.File, error) { return d.FS.Open(name) }
+
+// Append opens for writing.
+func (d *realDisk) Append(name string) (store.File, error) {
+	if err := d.enter(d.now()); err != nil {
+		return nil, err
+	}
+	defer d.mu.Unlock()
+	f, err := d.FS.Append(name)
+	return d.wrap(f, name, err)
+}
+
+// Create makes or empties a file.
+func (d *realDisk) Create(name string) (store.File, error) {
+	if err := d.enter(d.now()); err != nil {
+		return nil, err
+	}
+	defer d.mu.Unlock()
+	if _, err := d.FS.Stat(name); err == nil {
+		before, ino := d.content(name), d.inode(name)
+		d.note(ino, func() error { return d.restore(ino.name, before) })
+	} else {
+		d.noteName(name, func() error { return d.FS.Remove(name) })
+	}
+	f, err := d.FS.Create(name)
+	return d.wrap(f, name, err)
+}
+
+// wrap makes a file one whose changes are noted. The lock is held.
+func (d *realDisk) wrap(f store.File, name string, err error) (store.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	seen, err := d.FS.Open(name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &realFile{File: f, d: d, seen: seen, ino: d.inode(name), life: d.life}, nil
+}
+
+// Rename gives a file another name.
+func (d *realDisk) Rename(from, to string) error {
+	if err := d.enter(d.now()); err != nil {
+		return err
+	}
+	defer d.mu.Unlock()
+	from, to = filepath.Clean(from), filepath.Clean(to)
+	_, missing := d.FS.Stat(to)
+	before, replaced, moved := d.content(to), d.files[to], d.inode(from)
+	if err := d.FS.Rename(from, to); err != nil {
+		return err
+	}
+	delete(d.files, from)
+	d.files[to], moved.name = moved, to
+	d.noteName(to, func() error {
+		err := d.FS.Rename(to, from)
+		d.files[from], moved.name = moved, from
+		delete(d.files, to)
+		if missing == nil {
+			d.files[to] = replaced
+			err = errors.Join(err, d.restore(to, before))
+		}
+		return err
+	})
+	return nil
+}
+
+// Remove takes a name away.
+func (d *realDisk) Remove(name string) error {
+	if err := d.enter(d.now()); err != nil {
+		return err
+	}
+	defer d.mu.Unlock()
+	name = filepath.Clean(name)
+	before, gone := d.content(name), d.files[name]
+	if err := d.FS.Remove(name); err != nil {
+		return err
+	}
+	delete(d.files, name)
+	d.noteName(name, func() error {
+		if gone != nil {
+			d.files[name] = gone
+		}
+		return d.restore(name, before)
+	})
+	return nil
+}
+
+// SyncDir makes the names in dir durable.
+func (d *realDisk) SyncDir(dir string) error {
+	if err := d.enter(d.now()); err != nil {
+		return err
+	}
+	defer d.mu.Unlock()
+	err := d.FS.SyncDir(dir)
+	if err == nil {
+		dir = filepath.Clean(dir)
+		d.settle(func(n note) bool { return n.file == nil && n.dir == dir })
+	}
+	return err
+}
+
+// realFile is a file open for writing.
+type realFile struct {
+	store.File
+	d    *realDisk
+	seen store.File // the same, for reading
+	ino  *inode
+	life int
+}
+
+// change does something to n bytes from off on, which are noted before.
+func (f *realFile) change(off, n int64, do func() error) error {
+	if err := f.d.enter(f.life); err != nil {
+		return err
+	}
+	defer f.d.mu.Unlock()
+	size, err := f.seen.Size()
+	if err != nil {
+		return err
+	}
+	old := make([]byte, max(min(n, size-off), 0))
+	if _, err := f.seen.ReadAt(old, off); err != nil && err != io.EOF {
+		return err
+	}
+	f.d.note(f.ino, func() error {
+		w, err := f.d.FS.Append(f.ino.name)
+		if err != nil {
+			return err
+		}
+		_, err = w.WriteAt(old, off)
+		return errors.Join(err, w.Truncate(size), w.Close())
+	})
+	return do()
+}
+
+func (f *realFile) WriteAt(p []byte, off int64) (n int, err error) {
+	err = f.change(off, int64(len(p)), func() error {
+		n, err = f.File.WriteAt(p, off)
+		return err
+	})
+	return n, err
+}
+
+func (f *realFile) Truncate(size int64) error {
+	now, err := f.Size()
+	if err != nil {
+		return err
+	}
+	return f.change(min(size, now), max(now-size, 0), func() error { return f.File.Truncate(size) })
+}
+
+func (f *realFile) Allocate(size int64) error {
+	return f.change(size, 0, func() error { return f.File.Allocate(size) })
+}
+
+// Sync makes the content durable. Who writes meanwhile waits.
+func (f *realFile) Sync() error {
+	if err := f.d.enter(f.life); err != nil {
+		return err
+	}
+	defer f.d.mu.Unlock()
+	err := f.File.Sync()
+	if err == nil {
+		f.d.settle(func(n note) bool { return n.file == f.ino })
+	}
+	return err
+}
+
+func (f *realFile) Close() error { return errors.Join(f.File.Close(), f.seen.Close()) }

@@ -1,0 +1,329 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"bellwether/internal/admin"
+	"bellwether/internal/server"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// What becomes of an order to a server.
+var (
+	// ErrRunning: the server runs already.
+	ErrRunning = errors.New("the server runs")
+	// ErrNotRunning: the server is stopped, was killed, or has failed.
+	ErrNotRunning = errors.New("the server does not run")
+)
+
+// errKilled is why a server ends that is killed.
+var errKilled = errors.New("killed")
+
+// Server is one server of an Ensemble. It is an Endpoint of faults.
+type Server struct {
+	e       *Ensemble
+	id      int
+	address string
+	dir     string
+	disk    disk
+	skew    atomic.Int64
+
+	turn chan struct{}         // of one: held by who starts or ends the server
+	life atomic.Pointer[life]  // nil: it does not run
+	err  atomic.Pointer[error] // why it has failed
+}
+
+// life is a server from its start to its end.
+type life struct {
+	srv    *server.Server
+	host   *host
+	front  *front // nil in memory
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when Run has returned and err is set
+	err    error
+	paused atomic.Bool
+	thaw   func()
+}
+
+func newServer(e *Ensemble, id int) *Server {
+	s := &Server{e: e, id: id, dir: "data", turn: make(chan struct{}, 1)}
+	if e.opt.Dir == "" {
+		s.disk = memDisk{store.NewMem(uint64(id))}
+	} else {
+		s.dir = filepath.Join(e.opt.Dir, strconv.Itoa(id))
+		s.disk = newRealDisk()
+	}
+	return s
+}
+
+// ID is the server's number, from 1.
+func (s *Server) ID() int { return s.id }
+
+// Address is where it serves clients.
+func (s *Server) Address() string { return s.address }
+
+// String is for faults and messages.
+func (s *Server) String() string { return fmt.Sprintf("server %d", s.id) }
+
+// Running reports whether the server runs, paused or not.
+func (s *Server) Running() bool { return s.life.Load() != nil }
+
+// Paused reports whether the server is paused.
+func (s *Server) Paused() bool {
+	l := s.life.Load()
+	return l != nil && l.paused.Load()
+}
+
+// Leads reports whether the server runs, leads and serves.
+func (s *Server) Leads() bool { return s.role() == "leader" || s.role() == "standalone" }
+
+// Role is standalone, leader, follower, looking, paused, or down.
+func (s *Server) Role() string {
+	if s.Paused() {
+		return "paused"
+	}
+	return s.role()
+}
+
+// role is Role of a server that may be paused: as it sees itself.
+func (s *Server) role() string {
+	l := s.life.Load()
+	if l == nil {
+		return "down"
+	}
+	st := l.srv.Standing()
+	switch {
+	case s.e.members == nil && l.srv.Serving():
+		return "standalone"
+	case st == nil || !st.Serving:
+		return "looking"
+	case st.Role == wire.Leading:
+		return "leader"
+	}
+	return "follower"
+}
+
+// Err is why the server has failed since its last start; nil if it has not.
+// That it was killed is no failure.
+func (s *Server) Err() error {
+	if err := s.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// AwaitServing waits until the server serves clients. In an ensemble that
+// needs others. One that ends instead is an error.
+func (s *Server) AwaitServing(ctx context.Context) error {
+	for {
+		l := s.life.Load()
+		if l == nil {
+			return fmt.Errorf("%v: %w", s, s.whyDown())
+		}
+		if l.srv.Serving() {
+			return nil
+		}
+		var wait error
+		select {
+		case <-l.ended:
+			continue
+		default:
+			wait = sleep(ctx, lookAgain)
+		}
+		if wait != nil {
+			return fmt.Errorf("%v does not serve: %w", s, wait)
+		}
+	}
+}
+
+// whyDown is why a server does not run.
+func (s *Server) whyDown() error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return ErrNotRunning
+}
+
+// own takes the right to start and end the server; the function returned
+// gives it back.
+func (s *Server) own() func() {
+	s.turn <- struct{}{}
+	return func() { <-s.turn }
+}
+
+// Start starts a server that does not run, with what is on its disk. It does
+// not wait until it serves.
+func (s *Server) Start() error { return s.start(nil) }
+
+// start is Start with a port that is open already, or nil.
+func (s *Server) start(port net.Listener) error {
+	defer s.own()()
+	l, err := s.begin(port)
+	if err != nil {
+		if port != nil {
+			port.Close()
+		}
+		return fmt.Errorf("%v: %w", s, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	s.err.Store(nil)
+	s.life.Store(l)
+	go func() {
+		defer close(l.ended)
+		l.err = l.srv.Run(ctx)
+		stop()
+		if l.err != nil && !errors.Is(l.err, errKilled) {
+			s.err.Store(&l.err)
+		}
+		s.life.CompareAndSwap(l, nil)
+		s.e.net.kill(l.host)
+		if l.front != nil {
+			l.front.close()
+		}
+	}()
+	return nil
+}
+
+// begin opens the ports and the disk.
+func (s *Server) begin(port net.Listener) (*life, error) {
+	if s.life.Load() != nil {
+		return nil, ErrRunning
+	}
+	l := &life{host: newHost(s.id), ended: make(chan struct{})}
+	inner, err := s.e.net.listen(l.host, s.address)
+	if err != nil {
+		return nil, err
+	}
+	if !s.e.opt.InMemory {
+		if port == nil {
+			if port, err = net.Listen("tcp", s.address); err != nil {
+				inner.Close()
+				return nil, err
+			}
+		}
+		l.front = &front{ln: port, inner: inner}
+		l.front.open()
+	}
+	l.srv, err = server.New(server.Options{
+		Config: s.e.config(s), FS: s.disk.fs(), Log: slog.New(voice{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), Words: admin.Words(version),
+		Seams: server.Seams{
+			Clients: inner,
+			Dial: func(ctx context.Context, address string) (net.Conn, error) {
+				return s.e.net.dial(ctx, l.host, address)
+			},
+			Listen: func(address string) (net.Listener, error) { return s.e.net.listen(l.host, address) },
+			Skew:   func() time.Duration { return time.Duration(s.skew.Load()) },
+		},
+	})
+	if err != nil {
+		s.e.net.kill(l.host)
+		if l.front != nil {
+			l.front.close()
+		}
+		return nil, err
+	}
+	return l, nil
+}
+
+// version is what the servers call themselves where they are asked.
+const version = "3.9.5-bellwether-embedded"
+
+// running takes the right to end the server, which must run.
+func (s *Server) running() (l *life, give func(), err error) {
+	give = s.own()
+	if l = s.life.Load(); l == nil {
+		give()
+		return nil, nil, fmt.Errorf("%v: %w", s, ErrNotRunning)
+	}
+	return l, give, nil
+}
+
+// Stop ends the server in order: what it has acknowledged is on its disk, and
+// its sessions live on with the others or after its next start. A paused
+// server is resumed first.
+func (s *Server) Stop() error {
+	l, give, err := s.running()
+	if err != nil {
+		return err
+	}
+	defer give()
+	s.resume(l)
+	l.stop()
+	<-l.ended
+	return l.err
+}
+
+// Kill ends the server as the end of its process would: connections are
+// reset; the disk keeps everything that was written.
+func (s *Server) Kill() error { return s.abort(s.disk.keep, func() {}) }
+
+// Crash ends the server as a loss of power would: as Kill does, and what was
+// written to its disk and not synced is lost.
+func (s *Server) Crash() error { return s.abort(s.disk.lose, s.disk.fail) }
+
+// abort ends the server at once. What begins before the end and after are the disk's.
+func (s *Server) abort(after func() error, before func()) error {
+	l, give, err := s.running()
+	if err != nil {
+		return err
+	}
+	defer give()
+	before()
+	s.e.net.kill(l.host)
+	if l.front != nil {
+		l.front.cut()
+	}
+	l.srv.Abort(errKilled)
+	<-l.ended
+	return after()
+}
+
+// Pause holds the server as SIGSTOP does: it neither reads, writes nor
+// decides, while its connections stand and time goes on.
+func (s *Server) Pause() error {
+	l, give, err := s.running()
+	if err != nil {
+		return err
+	}
+	defer give()
+	if l.paused.CompareAndSwap(false, true) {
+		l.host.hold(true)
+		l.thaw = l.srv.Freeze()
+	}
+	return nil
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() error {
+	l, give, err := s.running()
+	if err != nil {
+		return err
+	}
+	defer give()
+	s.resume(l)
+	return nil
+}
+
+func (s *Server) resume(l *life) {
+	if l.paused.CompareAndSwap(true, false) {
+		l.thaw()
+		l.host.hold(false)
+	}
+}
+
+// SkewClock makes the server's clock on the wall wrong by d, from now on and
+// after a start. What durations are measured by is another clock.
+func (s *Server) SkewClock(d time.Duration) { s.skew.Store(int64(d)) }
+
+// Skew is by how much the clock is wrong.
+func (s *Server) Skew() time.Duration { return time.Duration(s.skew.Load()) }
