@@ -38,7 +38,7 @@ type app struct {
 
 // Commands returns the commands of the client side.
 func Commands() []*cobra.Command {
-	commands := []*cobra.Command{newBench(), newElect(), newElection(), newGuardian(), newLock(), newSemaphore(), newStatus()}
+	commands := []*cobra.Command{newBarrier(), newBench(), newElect(), newElection(), newGuardian(), newLock(), newQueue(), newSemaphore(), newStatus(), newWatch()}
 	for _, command := range []func(*app) *cobra.Command{
 		newGet, newSet, newCreate, newDelete, newDeleteAll, newLs, newStat, newSync, newGetACL, newSetACL,
 		newCount, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,

@@ -70,9 +70,9 @@ func (r *runner) keep(c standing, child *guard.Child, ended <-chan struct{}, beg
 	tick, proof := time.NewTicker(pace), time.NewTimer(proofAfter)
 	defer tick.Stop()
 	defer proof.Stop()
-	lost, running := c.Context().Done(), false
+	lost, running, stopped := c.Context().Done(), false, false
 	for {
-		if running = running || c.Left() >= begin; running && lost != nil {
+		if running = running || c.Left() >= begin; running && !stopped {
 			child.Renew(c.Left) // a guardian that is gone has ended
 		}
 		select {
@@ -82,7 +82,7 @@ func (r *runner) keep(c standing, child *guard.Child, ended <-chan struct{}, beg
 			r.told = r.told || ends(s)
 			child.Signal(s)
 		case <-lost:
-			lost = nil
+			lost, stopped = nil, true
 			child.Stop(0) // others may lead already
 		case <-proof.C:
 			if err := c.Proof(); err != nil {

@@ -68,15 +68,22 @@ func newRunner() *runner {
 const holdStatus = `Exit status: that of the command, 128+n for a signal; 120 %s was lost while the command ran, 121 not %s
 within --wait, 122 no connection, 126 the command cannot be run, 127 there is no such command; 1 and 2 as always.`
 
+// alone is added where there may be no command.
+const alone = "\nWithout a command: 0 done, 4 no connection, 121 not in time, 128+n ended by a signal."
+
 // flags gives c the flags of all who run a command under a claim.
 func (r *runner) flags(c *cobra.Command) {
 	c.DisableFlagsInUseLine = true
 	r.serverFlags(c)
 	r.sessionFlags(c)
+	r.waitFlag(c)
 	f := c.Flags()
-	f.DurationVar(&r.wait, "wait", 0, fmt.Sprintf("how long to wait to be %s; 0: for ever", r.obtained))
 	f.DurationVar(&r.grace, "grace", 0, "how long the command has to end before it is killed; 0: a quarter of what the session proves")
 	f.DurationVar(&r.delay, "lease-delay", 0, "how long the servers may not know of an answered ping; 0: as they say, else 14s")
+}
+
+func (r *runner) waitFlag(c *cobra.Command) {
+	c.Flags().DurationVar(&r.wait, "wait", 0, fmt.Sprintf("how long to wait to be %s; 0: for ever", r.obtained))
 }
 
 // claimFlags are the flags of those whose claim has a line of bids.
@@ -128,8 +135,11 @@ func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f fun
 	signal.Notify(r.signals, guard.Forwarded()...)
 	defer signal.Stop(r.signals)
 	zc, err := r.connect(ctx)
-	if err != nil {
+	if err != nil && len(r.argv) > 0 {
 		return noServer(err)
+	}
+	if err != nil {
+		return err
 	}
 	defer endSession(ctx, zc)
 	if err := prepare(zc); err != nil {
@@ -142,7 +152,11 @@ func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f fun
 func (r *runner) run(ctx context.Context, prepare func(*zk.Client) error) error {
 	return r.open(ctx, prepare, func(zc *zk.Client) error {
 		for {
-			s, err := r.await(ctx)
+			var s standing
+			err := r.await(ctx, func(ctx context.Context) (err error) {
+				s, err = r.obtain(ctx)
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -171,7 +185,7 @@ func (r *runner) finish(ctx context.Context, s standing, status int) error {
 	return err
 }
 
-// noServer gives a failed connection the status that holders have for it.
+// noServer gives a failed connection a status that is not the command's.
 func noServer(err error) error {
 	var s *StatusError
 	if errors.As(err, &s) && s.Status == ExitNoConnection {
@@ -197,22 +211,19 @@ func (r *runner) lost(s standing) error {
 	return fmt.Errorf("%s is lost: this process did not run for too long", r.claim)
 }
 
-// await waits until the claim is obtained, for --wait, or until a signal.
-func (r *runner) await(ctx context.Context) (s standing, err error) {
+// await waits for what f obtains, for --wait, or until a signal.
+func (r *runner) await(ctx context.Context, f func(context.Context) error) error {
 	if r.wait > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, r.wait,
 			&StatusError{ExitNotObtained, fmt.Errorf("not %s within %v", r.obtained, r.wait)})
 		defer stop()
 	}
-	err = r.interruptible(ctx, func(ctx context.Context) (err error) {
-		s, err = r.obtain(ctx)
-		return err
-	})
+	err := r.interruptible(ctx, f)
 	if errors.Is(err, recipe.ErrHeld) {
 		err = &StatusError{ExitNotObtained, fmt.Errorf("not %s: %w", r.obtained, err)}
 	}
-	return s, err
+	return err
 }
 
 // interruptible runs f with a context that a signal ends.

@@ -1,0 +1,225 @@
+package shell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/recipe"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+func newQueue() *cobra.Command {
+	return Group(&cobra.Command{
+		Use:   "queue",
+		Short: "put items into a queue and take them out, each once",
+	}, dataCommand(newQueuePush), newQueuePop())
+}
+
+// queueFlags say which queue it is.
+type queueFlags struct {
+	ack    bool
+	naming string
+}
+
+func (f *queueFlags) options() (*recipe.QueueOptions, error) {
+	naming, ok := map[string]recipe.QueueNaming{
+		"own": recipe.OwnItems, "kazoo": recipe.KazooItems, "plain": recipe.PlainItems,
+	}[f.naming]
+	if !ok {
+		return nil, fmt.Errorf("--naming %q: want own, kazoo or plain", f.naming)
+	}
+	return &recipe.QueueOptions{Naming: naming}, nil
+}
+
+// producer is the end of either queue at which items are put.
+type producer interface {
+	PutPriority(ctx context.Context, data []byte, priority int) error
+}
+
+func (f *queueFlags) producer(zc *zk.Client, path string) (producer, error) {
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	if f.ack {
+		return recipe.NewWorkQueue(zc, path, o)
+	}
+	return recipe.NewQueue(zc, path, o)
+}
+
+const pushLong = `Put items into the queue of PATH: DATA, or each line of standard input. An item is added once, whatever replies are
+lost. With --ack it is a queue whose items stay until they are acknowledged, for queue pop --ack.`
+
+func newQueuePush(a *app) *cobra.Command {
+	var f queueFlags
+	priority := 0
+	c := &cobra.Command{
+		Use:   "push PATH [DATA]",
+		Short: "put an item into a queue, or each line of standard input",
+		Long:  pushLong,
+		Example: "  bellwether queue push /events 'it rains'\n" +
+			"  find . -name '*.wav' | bellwether queue push --ack /encode",
+		Args: argCount(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				q, err := f.producer(zc, args[0])
+				if err != nil {
+					return usagef("%w", err)
+				}
+				put := func(data []byte) error { return q.PutPriority(ctx, data, priority) }
+				if len(args) == 2 {
+					err = put([]byte(args[1]))
+				} else {
+					err = a.eachLine(put)
+				}
+				if errors.Is(err, recipe.ErrPriority) {
+					return usagef("--priority %d: %w", priority, err)
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&f.ack, "ack", false, "items stay until they are acknowledged")
+	c.Flags().StringVar(&f.naming, "naming", "own", "whose programs share PATH: own, kazoo, or plain for Curator and others")
+	c.Flags().IntVar(&priority, "priority", 100, "0 the most urgent, 999 the least")
+	return c
+}
+
+// lineMax is the longest line of standard input: no server takes more.
+const lineMax = 1 << 20
+
+// eachLine calls f with each line of standard input.
+func (a *app) eachLine(f func([]byte) error) error {
+	lines := bufio.NewScanner(a.in)
+	lines.Buffer(nil, lineMax)
+	for lines.Scan() {
+		if err := f(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+const popLong = `Take the next item out of the queue of PATH, waiting for one, and print it. It is gone then, whatever becomes of it.
+
+With --ack the command is run with the item as its standard input. If it ends with status 0 the item is acknowledged;
+else, or should this process die, the item is there again, in its old place, for anybody. The command runs under a
+guardian, as with bellwether lock: it is killed before another can have the item. Its environment has
+
+  BELLWETHER_QUEUE  PATH
+  BELLWETHER_ITEM   the path of the item, by which to know it again: work can be begun more than once
+
+`
+
+func newQueuePop() *cobra.Command {
+	r := newRunner()
+	r.variable, r.claim, r.obtained, r.others = "QUEUE", "the item", "served", "nobody else works on the item"
+	var f queueFlags
+	c := &cobra.Command{
+		Use:   "pop [flags] PATH [--ack -- COMMAND [ARGUMENT]...]",
+		Short: "take the next item out of a queue, or run a command with it",
+		Long:  popLong + fmt.Sprintf(holdStatus, "the item", "served") + alone,
+		Example: "  bellwether queue pop /events\n" +
+			"  while bellwether queue pop --ack /encode -- sh -c 'read f; ./encode \"$f\"'; do :; done",
+		Args: func(c *cobra.Command, args []string) error {
+			err := r.takePath(c, args)
+			if err == nil && f.ack != (len(r.argv) > 0) {
+				err = errors.New("--ack and a command go together")
+			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.ack {
+				return r.work(cmd.Context())
+			}
+			return r.take(cmd.Context())
+		},
+	}
+	r.flags(c)
+	r.outputFlag(c)
+	c.Flags().BoolVar(&f.ack, "ack", false, "run a command, and acknowledge the item when it has ended well")
+	return c
+}
+
+// take takes one item and prints it.
+func (r *runner) take(ctx context.Context) error {
+	var q *recipe.Queue
+	prepare := func(zc *zk.Client) (err error) {
+		q, err = recipe.NewQueue(zc, r.parent, nil)
+		return err
+	}
+	return r.open(ctx, prepare, func(*zk.Client) error {
+		var data []byte
+		err := r.await(ctx, func(ctx context.Context) (err error) {
+			data, err = q.Take(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if r.json() {
+			return printJSON(r.out, DataOf(data))
+		}
+		_, err = fmt.Fprintf(r.out, "%s\n", data)
+		return err
+	})
+}
+
+// work runs the command with one item.
+func (r *runner) work(ctx context.Context) error {
+	var it *recipe.Item
+	r.environ = func(standing) []string {
+		return []string{"BELLWETHER_QUEUE=" + r.parent, "BELLWETHER_ITEM=" + it.Path()}
+	}
+	r.settle = func(ctx context.Context, _ standing, status int) error { return r.done(ctx, it, status) }
+	return r.run(ctx, func(zc *zk.Client) error {
+		q, err := recipe.NewWorkQueue(zc, r.parent, nil)
+		r.obtain = func(ctx context.Context) (standing, error) {
+			if it, err = q.Take(ctx); err != nil {
+				return nil, err
+			}
+			if r.stdin, err = feed(it.Data); err != nil {
+				return nil, errors.Join(err, it.Release(ctx))
+			}
+			return r.sit(zc, it.Session()), nil
+		}
+		return err
+	})
+}
+
+// done acknowledges the item, or gives it back.
+func (r *runner) done(ctx context.Context, it *recipe.Item, status int) error {
+	if status != ExitDone {
+		return it.Release(ctx)
+	}
+	err := it.Ack(ctx)
+	if errors.Is(err, recipe.ErrTaken) || errors.Is(err, wire.ErrSessionExpired) {
+		return &StatusError{ExitLost, fmt.Errorf("%s is lost: %w", r.claim, err)}
+	}
+	return err
+}
+
+// feed is a file that gives the data, for a command to read. It has no name,
+// so nothing is left of it.
+func feed(data []byte) (*os.File, error) {
+	f, err := os.CreateTemp("", "bellwether-item-")
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

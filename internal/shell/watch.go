@@ -1,0 +1,203 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+const watchLong = `Print each event at PATH as a line of JSON, from the line with "watch" on. PATH need not exist.
+
+  {"time":…,"state":"connected","session":"0x…","server":"host:port"}    what becomes of the session
+  {"time":…,"watch":"begun","path":"/app"}                                the watch is set: every event comes from here on
+  {"time":…,"event":"NodeDataChanged","path":"/app/a","zxid":"0x…"}       zxid where the server tells it (3.9)
+  {"time":…,"watch":"gap","zxid":"0x…"}                                   the connection was lost: events after zxid may be missing
+  {"time":…,"watch":"anew","path":"/app"}                                 the session was lost and the watch set again: the same
+
+Behind a gap, or anew, read what you need to know. Servers before 3.6 do not know such watches.
+
+Exit status: 0 done, 1 and 2 as always, 4 no connection, 121 fewer than --count events within --timeout, 128+n ended by
+a signal.`
+
+// watcher is the command watch.
+type watcher struct {
+	*runner
+	path        string
+	recursive   bool
+	count, seen int
+	timeout     time.Duration
+	stream      *zk.Stream
+	begun       bool
+}
+
+func newWatch() *cobra.Command {
+	w := &watcher{runner: &runner{app: newApp()}}
+	c := &cobra.Command{
+		Use:   "watch PATH",
+		Short: "print the events at a znode, or of a subtree, as lines of JSON",
+		Long:  watchLong,
+		Example: "  bellwether watch --recursive /app | jq -r 'select(.event).path'\n" +
+			"  bellwether watch --count 1 --timeout 1m /app/ready",
+		Args: argCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if w.path = args[0]; w.count < 0 || w.timeout < 0 {
+				return usagef("--count and --timeout take 0 or more")
+			}
+			return w.open(cmd.Context(), func(*zk.Client) error { return nil }, func(zc *zk.Client) error { return w.timed(cmd.Context(), zc) })
+		},
+	}
+	w.serverFlags(c)
+	w.sessionFlags(c)
+	f := c.Flags()
+	f.BoolVarP(&w.recursive, "recursive", "R", false, "events of the whole subtree; those of children lists are left out")
+	f.IntVar(&w.count, "count", 0, "end after so many events; 0: never")
+	f.DurationVar(&w.timeout, "timeout", 0, "end after so long; 0: never")
+	return c
+}
+
+// errEnough ends a watch that has done what it was to do.
+var errEnough = errors.New("enough")
+
+// timed prints for --timeout, or until a signal.
+func (w *watcher) timed(ctx context.Context, zc *zk.Client) error {
+	if w.timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, w.timeout, w.late())
+		defer stop()
+	}
+	err := w.interruptible(ctx, func(ctx context.Context) error { return w.follow(ctx, zc) })
+	if errors.Is(err, errEnough) || ctx.Err() != nil && w.count == 0 {
+		return nil
+	}
+	return inWords(err)
+}
+
+// late is what the end of --timeout means.
+func (w *watcher) late() error {
+	return &StatusError{ExitNotObtained, fmt.Errorf("fewer than %d events within %v", w.count, w.timeout)}
+}
+
+// follow prints until an error, errEnough in the end.
+func (w *watcher) follow(ctx context.Context, zc *zk.Client) error {
+	s := zc.State()
+	if err := w.state(ctx, zc, s); err != nil {
+		return err
+	}
+	for {
+		var ready <-chan struct{}
+		if w.stream != nil {
+			ready = w.stream.Ready()
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.Changed():
+			if s, err = s.Next(ctx); err == nil {
+				err = w.state(ctx, zc, s)
+			}
+		case <-ready:
+			err = w.event(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// watchLine is a line of output.
+type watchLine struct {
+	Time    string `json:"time"`
+	State   string `json:"state,omitempty"`
+	Session string `json:"session,omitempty"`
+	Server  string `json:"server,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Watch   string `json:"watch,omitempty"`
+	Event   string `json:"event,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Zxid    string `json:"zxid,omitempty"`
+}
+
+func (w *watcher) print(l watchLine) error {
+	if l.Time == "" {
+		l.Time = Instant(time.Now().UnixMilli())
+	}
+	return printJSON(w.out, l)
+}
+
+// state prints a state, and sets the watch where there is a connection and no
+// watch.
+func (w *watcher) state(ctx context.Context, zc *zk.Client, s zk.Status) error {
+	l := watchLine{Time: Instant(s.Since.UnixMilli()), State: s.State.String(), Server: s.Server}
+	if s.Session != 0 {
+		l.Session = s.Session.String()
+	}
+	if s.Err != nil {
+		l.Error = s.Err.Error()
+	}
+	if err := w.print(l); err != nil {
+		return err
+	}
+	switch {
+	case s.Final() || s.State == zk.AuthFailed:
+		return fmt.Errorf("the session has ended: %v", s.State)
+	case s.State == zk.Connected && w.stream == nil:
+		return w.set(zk.InSession(ctx, s.Session), zc)
+	}
+	return nil
+}
+
+// set sets the watch. If the connection goes meanwhile, it is set with the next.
+func (w *watcher) set(ctx context.Context, zc *zk.Client) error {
+	mode := wire.WatchPersistent
+	if w.recursive {
+		mode = wire.WatchPersistentRecursive
+	}
+	stream, err := zc.AddWatch(ctx, w.path, mode)
+	switch {
+	case errors.Is(err, zk.ErrConnectionLoss), errors.Is(err, zk.ErrSessionExpired):
+		return nil
+	case errors.Is(err, zk.ErrUnsupported):
+		return fmt.Errorf("the server is older than 3.6 and does not know watches that stay: %w", err)
+	case err != nil:
+		return err
+	}
+	l := watchLine{Watch: "begun", Path: w.path}
+	if w.begun {
+		l.Watch = "anew"
+	}
+	w.stream, w.begun = stream, true
+	return w.print(l)
+}
+
+// event prints the next one.
+func (w *watcher) event(ctx context.Context) error {
+	e, err := w.stream.Next(ctx)
+	if errors.Is(err, zk.ErrSessionExpired) {
+		w.stream = nil
+		return nil // the next session's status follows
+	}
+	if err != nil {
+		return err
+	}
+	l := watchLine{Event: e.Type.String(), Path: e.Path}
+	if e.Zxid > 0 {
+		l.Zxid = e.Zxid.String()
+	}
+	if e.Type == wire.EventNone {
+		return w.print(watchLine{Watch: "gap", Zxid: l.Zxid})
+	}
+	if err := w.print(l); err != nil {
+		return err
+	}
+	if w.seen++; w.seen == w.count {
+		return errEnough
+	}
+	return nil
+}
