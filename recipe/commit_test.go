@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -380,4 +383,51 @@ func TestCommitRefusesDoubleSites(t *testing.T) {
 			t.Errorf("decision %v", d)
 		}
 	})
+}
+
+// TestCommitNeedsNoPatience: while nobody is gone for good no wake-up is lost,
+// whatever replies, connections and sessions are.
+func TestCommitNeedsNoPatience(t *testing.T) {
+	for seed := range uint64(60) {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			r := rand.New(rand.NewPCG(seed, 16))
+			p := s.parties(3, &CommitOptions{Plain: seed%2 == 0, Patience: 24 * time.Hour})
+			var mu sync.Mutex
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				mu.Lock()
+				defer mu.Unlock()
+				if op == wire.OpPing || r.IntN(12) > 0 {
+					return normal
+				}
+				return []fate{dropReply, dropAll}[r.IntN(2)]
+			})
+			out := make(chan error, 1)
+			go func() {
+				_, err := p.c.Commit(context.Background(), p.c.Path(), p.names, nil, nil)
+				out <- err
+			}()
+			for range 30 {
+				mu.Lock()
+				wait, who, end := r.IntN(300), p.clients[r.IntN(4)], r.IntN(8) == 0
+				mu.Unlock()
+				time.Sleep(time.Duration(wait) * time.Millisecond)
+				if end {
+					s.expire(who.Session().ID)
+				}
+			}
+			s.hook(nil)
+			time.Sleep(time.Minute)
+			select {
+			case err := <-out:
+				if err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+				}
+			default:
+				t.Fatalf("seed %d: hangs: %v", seed, slices.Sorted(maps.Keys(s.nodes)))
+			}
+			if left := s.bids(txRoot); len(left) > 0 {
+				t.Errorf("seed %d: left behind: %v", seed, left)
+			}
+		})
+	}
 }

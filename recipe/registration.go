@@ -102,7 +102,8 @@ func (r *Registration) first(ctx context.Context) error {
 		switch {
 		case s.Standing == Stands:
 			return nil
-		case s.Err != nil && (!r.opt.Wait || !errors.As(s.Err, &owned)):
+		case errors.As(s.Err, &owned) && r.opt.Wait, errors.Is(s.Err, zk.ErrSessionExpired) && !s.Final():
+		case s.Err != nil:
 			return s.Err
 		}
 		var err error
@@ -163,7 +164,8 @@ func (r *Registration) Close(ctx context.Context) error {
 	}
 }
 
-// remove deletes the znode that run has left, if it is its session's.
+// remove deletes the znode that run has left, if it is its session's. The sync
+// comes after everything that a create with a lost answer can have done.
 func (r *Registration) remove(ctx context.Context) error {
 	<-r.done
 	if r.session == 0 {
@@ -171,7 +173,12 @@ func (r *Registration) remove(ctx context.Context) error {
 	}
 	ctx = zk.InSession(ctx, r.session)
 	for {
-		stat, ok, err := r.c.Exists(ctx, r.path)
+		var stat wire.Stat
+		var ok bool
+		err := r.c.Sync(ctx, r.path)
+		if err == nil {
+			stat, ok, err = r.c.Exists(ctx, r.path)
+		}
 		if err == nil && ok && stat.EphemeralOwner == r.session {
 			err = r.c.Delete(ctx, r.path, stat.Version)
 		}
@@ -190,26 +197,36 @@ func (r *Registration) run(ctx context.Context) {
 	defer close(r.done)
 	end := error(zk.ErrClosed)
 	defer func() { r.follow(Absent, end, true) }()
-	for ctx.Err() == nil {
-		s := r.c.State()
+	for s := r.c.State(); ctx.Err() == nil; {
 		pause := time.Duration(0)
 		switch s.State {
 		case zk.Connected:
-			pause = r.attached(ctx, s)
-		case zk.Expired: // and no other follows
-			end = zk.ErrSessionExpired
-			return
-		case zk.AuthFailed:
-			end = zk.ErrAuthFailed
-			return
-		case zk.Closed:
-			return
+			if !hasChanged(s) {
+				pause = r.attached(ctx, s)
+			}
+		case zk.Expired:
+			r.becomes(Absent, zk.ErrSessionExpired)
+		case zk.AuthFailed, zk.Closed:
 		default:
 			if r.Status().Standing == Stands {
 				r.becomes(Doubtful, s.Err)
 			}
 		}
-		r.rest(ctx, s, pause)
+		if err := r.c.Err(); err != nil && s.State >= zk.Expired {
+			end = err
+			return
+		}
+		s = r.rest(ctx, s, pause)
+	}
+}
+
+// hasChanged: another status has followed, of which it is to be told in its turn.
+func hasChanged(s zk.Status) bool {
+	select {
+	case <-s.Changed():
+		return true
+	default:
+		return false
 	}
 }
 
@@ -247,8 +264,9 @@ func (r *Registration) adopt(id wire.SessionID) {
 	r.mu.Unlock()
 }
 
-// rest waits until there is something to look at.
-func (r *Registration) rest(ctx context.Context, s zk.Status, pause time.Duration) {
+// rest waits until there is something to look at, and returns the status of
+// the client with which to go on.
+func (r *Registration) rest(ctx context.Context, s zk.Status, pause time.Duration) zk.Status {
 	var again <-chan time.Time
 	if pause > 0 {
 		t := time.NewTimer(pause)
@@ -262,9 +280,11 @@ func (r *Registration) rest(ctx context.Context, s zk.Status, pause time.Duratio
 	select {
 	case <-ctx.Done():
 	case <-s.Changed():
+		s, _ = s.Next(ctx)
 	case <-fired:
 		r.watch = nil
 	case <-r.wake:
 	case <-again:
 	}
+	return s
 }

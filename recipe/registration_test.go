@@ -96,7 +96,11 @@ func TestRegistrationIsKeptAcrossSessions(t *testing.T) {
 		for range 3 {
 			was := r.Status()
 			s.expire(c.Session().ID)
-			now := awaitStanding(t, awaitStanding(t, was, Doubtful), Stands)
+			over := awaitStanding(t, awaitStanding(t, was, Doubtful), Absent)
+			if !errors.Is(over.Err, zk.ErrSessionExpired) {
+				t.Errorf("absent: %v", over.Err)
+			}
+			now := awaitStanding(t, over, Stands)
 			if now.Session == was.Session || now.Token <= was.Token {
 				t.Errorf("stands by %v %v after %v %v", now.Session, now.Token, was.Session, was.Token)
 			}
@@ -349,6 +353,36 @@ func TestCancelledRegisterLeavesNothing(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		if _, _, ok := s.node(r.Path()); ok {
 			t.Error("the znode stands, and nobody knows of it")
+		}
+	})
+}
+
+// TestCancelledRegisterLooksForWhatItMayHaveMade, with a sync: the server it
+// has moved to may not know yet.
+func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "")
+		s.put("/app/workers", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		var after []wire.OpCode
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCreate2 {
+				cancel()
+				return dropReply
+			}
+			if op != wire.OpPing {
+				after = append(after, op)
+			}
+			return normal
+		})
+		if _, err := Register(ctx, s.connect(zk.Options{}), place, nil, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		if _, _, ok := s.node(place); ok {
+			t.Error("the znode stands, and nobody knows of it")
+		}
+		if len(after) == 0 || after[0] != wire.OpSync {
+			t.Errorf("looked with %v", after)
 		}
 	})
 }

@@ -312,6 +312,7 @@ func (c *Client) expire(reason error) error {
 	c.zxidSeen, c.zxidAnswered = 0, 0
 	c.failures = 0
 	if c.opt.OneSession {
+		c.over = ErrSessionExpired
 		return ErrSessionExpired
 	}
 	c.setStatus(Status{State: Connecting})
