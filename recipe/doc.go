@@ -57,6 +57,9 @@
 // transaction. A queue's wait has one for each of its watches, two at most.
 // DoubleBarrier.mu is held by Enter and Leave throughout: it is one member.
 //
+// What a cancelled wait of a queue, a DoubleBarrier or a Registration has left is
+// removed by one goroutine, which ends when that is done or with the session.
+//
 // A Registration runs one goroutine until Close, and so does a Cache, with
 // some more for its reads while those are under way; both have one mutex, not held
 // across I/O. Run of a Partitioner or of Work has one that follows the members, one the
