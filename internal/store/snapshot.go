@@ -105,14 +105,33 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := &fileWriter{f: f}
 	form := compressTo(out, s.opts.Compression)
-	digest, err := EncodeSnapshot(form, zxid, src, s.opts)
+	from := &sealing{Source: src, ours: ours}
+	_, err = EncodeSnapshot(form, zxid, from, s.opts)
 	if err = errors.Join(err, form.Close()); err != nil {
 		return 0, err
 	}
-	if durable := max(s.Synced(), zxid); digest.Zxid > durable || ours && zxid > s.Synced() {
-		return 0, fmt.Errorf("it contains %v and the log is durable only up to %v", max(zxid, digest.Zxid), s.Synced())
+	if durable := max(s.Synced(), zxid); from.last > durable || ours && zxid > s.Synced() {
+		return 0, fmt.Errorf("it contains %v and the log is durable only up to %v", max(zxid, from.last), s.Synced())
 	}
 	return out.off, f.Sync()
+}
+
+// sealing is a source that remembers what it ended with. Into the file of one
+// that came from a leader goes a digest of no transaction: such a snapshot can
+// hold effects of transactions that came behind it, so its digest is none after
+// any transaction, and those of the transactions behind it do not fit yet.
+type sealing struct {
+	Source
+	ours bool
+	last wire.Zxid
+}
+
+// Digest is that of the source, or none.
+func (s *sealing) Digest() (z wire.Zxid, digest uint64) {
+	if s.last, digest = s.Source.Digest(); !s.ours {
+		return 0, 0
+	}
+	return s.last, digest
 }
 
 // fileWriter writes a File from front to back.

@@ -116,9 +116,14 @@ func (l *Loader) set(n *node, d *wire.DataNode) {
 	}
 }
 
+// unknown is the want of a tree that holds effects of transactions which are
+// still to come, nobody can say of which.
+var unknown = wire.SnapshotDigest{Zxid: math.MaxInt64}
+
 // SnapshotDone ends the snapshot named after zxid. A digest of a later
 // transaction says that the snapshot holds effects up to there: until it
-// has been replayed no digest is compared.
+// has been replayed no digest is compared. A digest of none says that it came
+// from a leader, as with CloseFuzzy.
 func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
 	t := l.t
 	if l.begun && !l.rooted {
@@ -129,10 +134,13 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error
 	t.recountAll()
 	t.last = zxid
 	l.acls = nil
-	if digest == nil || digest.Zxid == 0 || digest.Version != wire.DigestVersion || t.o.DigestOff {
+	if digest == nil || digest.Version != wire.DigestVersion || t.o.DigestOff {
 		return nil
 	}
 	switch {
+	case zxid == 0: // before every transaction
+	case digest.Zxid == 0:
+		t.digests.fuzzy, t.digests.want = true, unknown
 	case digest.Zxid == zxid:
 		t.compare(zxid, digest.Version, digest.Tree)
 	case digest.Zxid > zxid:
@@ -161,7 +169,7 @@ func (l *Loader) Close() {
 func (l *Loader) CloseFuzzy() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
-	l.t.digests.fuzzy, l.t.digests.want = true, wire.SnapshotDigest{Zxid: math.MaxInt64}
+	l.t.digests.fuzzy, l.t.digests.want = true, unknown
 }
 
 // Describe puts the text of a membership into /zookeeper/config, as each server
@@ -184,7 +192,7 @@ func (t *Tree) Settled() {
 }
 
 func (l *Loader) close() {
-	if d := &l.t.digests; d.fuzzy {
+	if d := &l.t.digests; d.fuzzy && d.want != unknown {
 		d.fuzzy = false
 		l.t.happen(DigestNotReached{l.t.last, d.want.Zxid})
 	}
@@ -200,6 +208,7 @@ func (l *Loader) Finish() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l.close()
+	t.digests.fuzzy = false
 	var removed []string
 	for _, id := range t.deadOwners() {
 		for _, path := range t.ownedPaths(id) {

@@ -334,6 +334,7 @@ func TestDigestChecks(t *testing.T) {
 	}{
 		{"none", nil, []*wire.Txn{txn(11, 1)}, 1, ""},
 		{"zxid 0", &wire.SnapshotDigest{Version: 2}, []*wire.Txn{txn(11, right)}, 0, ""},
+		{"zxid 0 is from a leader", &wire.SnapshotDigest{Version: 2}, []*wire.Txn{txn(11, 1)}, 0, ""},
 		{"at its name, right", &wire.SnapshotDigest{Zxid: 10, Version: 2, Tree: right}, nil, 0, ""},
 		{"at its name, wrong", &wire.SnapshotDigest{Zxid: 10, Version: 2, Tree: 1}, nil, 1, ""},
 		{"older", &wire.SnapshotDigest{Zxid: 9, Version: 2, Tree: 1}, nil, 0, ""},
@@ -402,6 +403,30 @@ func TestFuzzyStream(t *testing.T) {
 	}
 	tree.Settled()
 	tree.Apply(wrong(4))
+	if n, _ := tree.DigestMismatches(); n != 1 {
+		t.Error("not compared any more")
+	}
+}
+
+// TestInstalledSnapshot: one that came from a leader is fuzzy after a restart
+// too, which its file says with a digest of no transaction.
+func TestInstalledSnapshot(t *testing.T) {
+	tree, l := begin(t, Options{})
+	if err := l.SnapshotDone(2, &wire.SnapshotDigest{Version: wire.DigestVersion}); err != nil {
+		t.Fatal(err)
+	}
+	wrong := func(z wire.Zxid) *wire.Txn {
+		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{},
+			Digest: &wire.TxnDigest{Version: wire.DigestVersion, Tree: 1}}
+	}
+	l.Txn(wrong(3))
+	l.Close()
+	tree.Apply(wrong(4))
+	if n, _ := tree.DigestMismatches(); n != 0 || len(tree.Happenings()) != 0 {
+		t.Errorf("%d mismatches before the server serves", n)
+	}
+	tree.Settled()
+	tree.Apply(wrong(5))
 	if n, _ := tree.DigestMismatches(); n != 1 {
 		t.Error("not compared any more")
 	}
