@@ -1,9 +1,11 @@
 package server
 
 import (
+	"sync"
 	"testing"
 	"time"
 
+	"bellwether/internal/config"
 	"bellwether/wire"
 )
 
@@ -247,4 +249,83 @@ func (r *running) figure(name string) float64 {
 		}
 	}
 	return -1
+}
+
+// Without a leader what clients ask is held, but not without bound: their
+// connections are no longer read beyond the limits of requests in process.
+func TestHeldRequestsAreBounded(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	const limit = 20
+	g.change = func(c *config.Config) {
+		c.Limits.Outstanding = limit
+		c.MinSessionTimeout, c.MaxSessionTimeout = time.Second, time.Minute
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	l := g.settled()
+	m := g.follower()
+	var clients []*client
+	for range 3 {
+		c := m.dial()
+		c.handshake(wire.ConnectRequest{TimeoutMS: 18_000, Password: make([]byte, 16)})
+		clients = append(clients, c)
+	}
+	for _, other := range g.servers {
+		if other != m {
+			g.kill(other)
+		}
+	}
+	eventually(t, "it has no leader", func() bool { return !m.Serving() })
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, c := range clients {
+		all.Go(func() { // until the connection ends
+			frame := wire.AppendFrame(nil, &wire.RequestHeader{Xid: 1, Op: wire.OpSetData}, &wire.SetDataRequest{Path: "/", Data: make([]byte, 100<<10), Version: -1})
+			for range 1000 {
+				if _, err := c.nc.Write(frame); err != nil {
+					return
+				}
+			}
+		})
+	}
+	eventually(t, "it holds what it may", func() bool { return m.inProcess.Load() >= limit })
+	for range 20 { // every look at it is an answer of the loop, behind what has come
+		m.Elections()
+		if n := m.inProcess.Load(); n > limit+int64(len(clients)) {
+			t.Fatalf("%d requests are held", n)
+		}
+	}
+	for _, c := range clients {
+		c.nc.Close()
+	}
+	eventually(t, "nothing is held when they have waited a third of their timeout", func() bool { return m.inProcess.Load() == 0 && m.inProcessBytes.Load() == 0 })
+	g.start(l)
+}
+
+// Not even one request of each connection is held beyond the bytes that may be
+// held in all: who comes with one is closed, and can ask another server.
+func TestHeldBytesAreBounded(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	g.settled()
+	m := g.follower()
+	c, d := m.dial(), m.dial()
+	for _, c := range []*client{c, d} {
+		c.handshake(wire.ConnectRequest{TimeoutMS: 20_000, Password: make([]byte, 16)})
+	}
+	for _, other := range g.servers {
+		if other != m {
+			g.kill(other)
+		}
+	}
+	eventually(t, "it has no leader", func() bool { return !m.Serving() })
+	d.send(wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})
+	eventually(t, "a request is held", func() bool { return m.inProcess.Load() == 1 })
+	m.inProcessBytes.Add(inProcessBytesMax)
+	defer m.inProcessBytes.Add(-inProcessBytesMax)
+	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})
+	c.closed()
+	if n := m.inProcess.Load(); n != 1 {
+		t.Errorf("%d requests are held", n)
+	}
 }

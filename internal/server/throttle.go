@@ -15,15 +15,22 @@ const inProcessBytesMax = 64 << 20
 // errStale: a request waited so long for its turn that its session is gone.
 var errStale = errors.New("request is older than its session's timeout (request_stale_latency_check)")
 
+// errHeld: without a leader more would be held than may be.
+var errHeld = errors.New("there is no leader, and more requests wait for one than can be held")
+
 // throttle holds a request back while the server has too much in process:
 // beyond globalOutstandingLimit a connection that takes part in it is not
-// read; with request_throttle_max_requests set, nobody is.
+// read; with request_throttle_max_requests set, nobody is. Without a leader, when
+// nothing will be answered soon, one that does not take part in it yet is closed.
 func (c *conn) throttle(size int, started int64) error {
 	s := c.srv
 	limits := &s.config().Limits
-	if c.outstanding.Load() > 0 && (s.inProcess.Load() > int64(limits.Outstanding) ||
-		s.inProcessBytes.Load()+int64(size) > inProcessBytesMax) {
+	heavy := s.inProcessBytes.Load()+int64(size) > inProcessBytesMax
+	switch {
+	case c.outstanding.Load() > 0 && (heavy || s.inProcess.Load() > int64(limits.Outstanding)):
 		c.pauseReading(func() { c.waitAnswered(c.outstanding.Load() / 2) })
+	case heavy && !s.led.Load():
+		return errHeld
 	}
 	t := &limits.Throttle
 	if t.MaxRequests <= 0 {
