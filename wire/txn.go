@@ -60,8 +60,14 @@ type TxnBody interface {
 	txn()
 }
 
+// txnRoom is what a transaction usually needs.
+const txnRoom = 256
+
 // Append appends the encoded transaction.
 func (t *Txn) Append(dst []byte) []byte {
+	if dst == nil {
+		dst = make([]byte, 0, txnRoom)
+	}
 	c := Encoder(dst)
 	t.Code(&c)
 	return c.buf

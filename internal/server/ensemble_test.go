@@ -16,7 +16,7 @@ import (
 
 // team is an ensemble of servers in this process, over loopback.
 type team struct {
-	t       *testing.T
+	t       testing.TB
 	members *ensemble.Membership
 	servers []*teammate
 	// change is applied to each configuration before a start.
@@ -33,7 +33,7 @@ type teammate struct {
 }
 
 // freePorts are ports that nobody listened on a moment ago.
-func freePorts(t *testing.T, n int) []int {
+func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int
 	for range n {
@@ -49,7 +49,7 @@ func freePorts(t *testing.T, n int) []int {
 
 // newTeam makes voters and observers with empty disks, in memory or, with
 // onDisk, in directories. Start runs them.
-func newTeam(t *testing.T, voters, observers int, onDisk bool) *team {
+func newTeam(t testing.TB, voters, observers int, onDisk bool) *team {
 	t.Helper()
 	g := &team{t: t}
 	ports := freePorts(t, 2*(voters+observers))

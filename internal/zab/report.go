@@ -135,9 +135,13 @@ type pendingSync struct {
 	token   uint64
 }
 
+// requestRoom is more than stands around the body of a forwarded request.
+const requestRoom = 32
+
 // request sends a request to the leader.
 func (r *Learner) request(e Forward) {
-	r.send(&wire.QuorumPacket{Type: wire.PacketRequest, Zxid: -1, Data: wire.Append(nil, &e.Request), Auth: e.Identities})
+	data := wire.Append(make([]byte, 0, requestRoom+len(e.Request.Body)), &e.Request)
+	r.send(&wire.QuorumPacket{Type: wire.PacketRequest, Zxid: -1, Data: data, Auth: e.Identities})
 }
 
 // mustServe guards what is impossible before UPTODATE.
