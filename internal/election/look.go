@@ -27,8 +27,12 @@ func (e *Election) look(ev Look) {
 	e.count()
 }
 
-// empty reports whether the log may be empty because it was lost.
-func (l Look) empty() bool { return l.Zxid == 0 && l.Epoch == 0 && !l.Initialized }
+// empty reports whether the log may be empty because it was lost. One that was
+// filled by a leader since, but not adopted with its epoch, counts as empty:
+// what this server acknowledged before is not known to be in it.
+func (l Look) empty() bool {
+	return l.Epoch == 0 && (l.Zxid == 0 || l.Zxid.Epoch() > 0) && !l.Initialized
+}
 
 // ownVote is the vote of this server before it has heard any other.
 func (e *Election) ownVote() Vote {

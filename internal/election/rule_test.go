@@ -335,3 +335,25 @@ func TestVoteForTheDeaf(t *testing.T) {
 		}
 	}
 }
+
+// TestHalfSynchronisedIsEmpty: a server whose disk was lost, and that got a
+// leader's snapshot but had not adopted its epoch when that leader died, is no
+// candidate and no voter for others: what it had acknowledged before its
+// disk was lost may be missing from what they have.
+func TestHalfSynchronisedIsEmpty(t *testing.T) {
+	for _, began := range []wire.Zxid{0, 0x600000035} { // before the snapshot came, or after a restart
+		e := New(Options{ID: 3, Committed: plain(0, 3)})
+		e.Step(0, Look{Zxid: began, Why: "started"})
+		hear(e, 1, wire.Looking, Vote{1, 0x400000041, 4}, 1)
+		e.Step(1, Look{Zxid: 0x600000035, Why: "the leader died"})
+		hear(e, 1, wire.Looking, Vote{1, 0x400000041, 4}, 2)
+		e.Step(10_000, Tick{})
+		if st := e.State(); !st.Barred || st.Role != wire.Looking {
+			t.Errorf("begun at %v: %+v", began, st)
+		}
+		e.Step(10_001, Look{Zxid: 0x600000035, Epoch: 7, Why: "synchronised"})
+		if st := e.State(); st.Barred {
+			t.Errorf("begun at %v, synchronised: %+v", began, st)
+		}
+	}
+}

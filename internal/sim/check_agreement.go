@@ -22,6 +22,8 @@ func (c *agreement) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
 		delete(c.last, e.v.id)
+	case rebuilt:
+		delete(c.last, e.v.id)
 	case stands:
 		c.last[e.v.id] = e.zxid
 	case delivered:

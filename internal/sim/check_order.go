@@ -40,6 +40,8 @@ func (c *localPrimaryOrder) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
 		delete(c.last, e.v.id)
+	case rebuilt:
+		delete(c.last, e.v.id)
 	case stands:
 		c.last[e.v.id] = e.zxid
 	case delivered:

@@ -23,10 +23,8 @@ func (c *prefixConsistency) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
 		c.next[e.v.id] = 0
-	case established:
-		if e.zxid < c.history.last().zxid {
-			c.next[e.v.id] = 0 // it may have been brought here by a snapshot
-		}
+	case rebuilt:
+		c.next[e.v.id] = 0
 	case stands:
 		i, known := c.history.place(e.zxid)
 		if !known {

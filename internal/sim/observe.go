@@ -9,6 +9,8 @@ import (
 // What the checkers see. They stand outside: none of this is known to the
 // servers.
 type (
+	// rebuilt: a server has another tree, of a snapshot or of its disk.
+	rebuilt struct{ v *server }
 	// restarted: a server has loaded its disk.
 	restarted struct{ v *server }
 	// established: a server begins to serve clients, with this applied.

@@ -330,6 +330,7 @@ func (v *server) step(now replica.Time, e replica.Event) {
 	case replica.Rebuilt:
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}
+		v.sim.see(rebuilt{v})
 	case replica.Linked:
 		v.linked, v.dialling = ev.Link, false
 	case replica.Zab:
