@@ -1,0 +1,129 @@
+package server
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// alone runs a server that is no member over a member's disk, lets f use it,
+// and ends it.
+func (m *teammate) alone(t *testing.T, f func(s *running)) {
+	t.Helper()
+	c := testConfig()
+	c.DataDir, c.DataLogDir = m.dir, m.dir
+	s := launch(t, Options{Config: c, FS: m.fs, Log: testLog(t)})
+	<-s.Ready()
+	f(s)
+	if err := s.end(); err != nil {
+		t.Fatalf("the server alone ended with %v", err)
+	}
+}
+
+// mark says that a member's empty disk is the truth.
+func (m *teammate) mark(t *testing.T) {
+	t.Helper()
+	if err := m.fs.MkdirAll(m.dir); err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.fs.Create(filepath.Join(m.dir, "initialize"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A server that ran alone becomes one of three, of which the others are empty
+// and marked as new (empty servers without that mark could have lost what they
+// had, and do not elect beside one with a history): all get what it has, its
+// sessions and digests included, and go on.
+func TestServerAloneBecomesMember(t *testing.T) {
+	for _, first := range []int{0, 2} { // the smallest id and the largest
+		t.Run(fmt.Sprintf("server %d", first+1), func(t *testing.T) {
+			g := newTeam(t, 3, 0, false)
+			old := g.servers[first]
+			var session wire.ConnectResponse
+			old.alone(t, func(s *running) {
+				c := s.connect()
+				c.create("/old", "x")
+				c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 1}, &wire.PathResponse{})
+				session = c.session
+			})
+			for _, m := range g.servers {
+				if m != old {
+					m.mark(t)
+				}
+				g.start(m)
+			}
+			g.settled()
+			for _, m := range g.servers {
+				c := m.connect()
+				if got := c.data("/old"); got != "x" {
+					t.Errorf("server %d: %q", m.id, got)
+				}
+				c.create(fmt.Sprintf("/new%d", m.id), "y")
+			}
+			g.equal()
+			if z := g.leader().Tree().LastZxid(); z.Epoch() != 1 {
+				t.Errorf("the ensemble writes %v", z)
+			}
+			c := g.follower().dial()
+			c.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: session.Session, Password: session.Password})
+			if c.session.Session != session.Session {
+				t.Error("its session is gone")
+			}
+			c.must(wire.OpCloseSession, nil, nil)
+			g.equal()
+			if h := g.leader().connect().call(wire.OpExists, &wire.PathWatchRequest{Path: "/e"}, nil); h.Err != wire.ErrNoNode {
+				t.Errorf("the ephemeral of a closed session: %v", h.Err)
+			}
+		})
+	}
+}
+
+// A member starts alone over its own disk, writes, and becomes a member again:
+// what it wrote alone is the longest history, and the others take it over.
+func TestMemberStartsAlone(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	m := g.leader()
+	m.connect().create("/together", "x")
+	g.equal()
+	for _, m := range g.servers {
+		g.stopped(m)
+	}
+	epoch := wire.Epoch(0)
+	m.alone(t, func(s *running) {
+		c := s.connect()
+		if got := c.data("/together"); got != "x" {
+			t.Errorf("alone it has %q", got)
+		}
+		c.create("/alone", "y")
+		epoch = s.Tree().LastZxid().Epoch()
+	})
+	if epoch != 1 {
+		t.Errorf("alone it writes in epoch %d", epoch)
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	for _, m := range g.servers {
+		c := m.connect()
+		c.data("/together")
+		if got := c.data("/alone"); got != "y" {
+			t.Errorf("server %d: %q", m.id, got)
+		}
+		c.create(fmt.Sprintf("/again%d", m.id), "z")
+	}
+	g.equal()
+	g.stopped(m)
+	m.alone(t, func(s *running) { s.connect().data("/again1") })
+	if r, err := store.Check(m.fs, store.Options{DataDir: m.dir, LogDir: m.dir}); err != nil || len(r.Damage) > 0 {
+		t.Errorf("the disk: %v, %+v", err, r)
+	}
+}
