@@ -49,6 +49,9 @@ type Options struct {
 	TickTime time.Duration
 	// SessionMax is the longest session that is granted. Default a minute.
 	SessionMax time.Duration
+	// NoSync acknowledges writes before they are synced (forceSync=no), so that
+	// a crash loses some of them. For tests of what a program does then.
+	NoSync bool
 	// Logger is told what the servers log, each with its number as sid; nil is none.
 	Logger *slog.Logger
 }
@@ -186,7 +189,7 @@ func (e *Ensemble) config(s *Server) *config.Config {
 	c.DataDir, c.DataLogDir = s.dir, s.dir
 	c.FourLetterWords = []string{"*"}
 	c.Limits.ClientCnxns = 0 // all clients are of this machine
-	c.Storage.PreAllocBytes = preAllocated
+	c.Storage.PreAllocBytes, c.Storage.ForceSync = preAllocated, !e.opt.NoSync
 	c.Autopurge.Interval = time.Hour
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = e.members, ensemble.ServerID(s.id), true
 	return c

@@ -83,25 +83,23 @@ func (s *Server) Paused() bool {
 	return l != nil && l.paused.Load()
 }
 
-// Leads reports whether the server runs, leads and serves.
-func (s *Server) Leads() bool { return s.role() == "leader" || s.role() == "standalone" }
+// Leads reports whether the server leads and serves, as it sees itself; one
+// alone does. After a cut two may say so for a while, of which one is not obeyed.
+func (s *Server) Leads() bool {
+	role := s.Role()
+	return role == "leader" || role == "standalone"
+}
 
 // Role is standalone, leader, follower, looking, paused, or down.
 func (s *Server) Role() string {
-	if s.Paused() {
-		return "paused"
-	}
-	return s.role()
-}
-
-// role is Role of a server that may be paused: as it sees itself.
-func (s *Server) role() string {
 	l := s.life.Load()
 	if l == nil {
 		return "down"
 	}
 	st := l.srv.Standing()
 	switch {
+	case l.paused.Load():
+		return "paused"
 	case s.e.members == nil && l.srv.Serving():
 		return "standalone"
 	case st == nil || !st.Serving:

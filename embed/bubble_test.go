@@ -1,0 +1,111 @@
+package embed
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+// A session that nothing more is heard of lives for exactly its timeout, and
+// ends with the tick behind it; in a bubble that takes no time.
+func TestBubbleSessionExpires(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			const timeout, tick = 10 * time.Second, 100 * time.Millisecond
+			e := started(t, Options{Servers: servers, InMemory: true, TickTime: tick})
+			watcher := connected(t, e, nil)
+			c := connectedTo(t, e, e.Server(1), &zk.Options{SessionTimeout: timeout})
+			create(t, c, "/alive", "", zk.Ephemeral)
+			must(t, watcher.Sync(patient(t), "/alive"))
+			_, found, w, err := watcher.ExistsW(patient(t), "/alive")
+			if err != nil || !found {
+				t.Fatal(found, err)
+			}
+			heard := time.Now()
+			c.Detach()
+			<-w.Done()
+			if took := time.Since(heard); took < timeout || took > timeout+2*tick {
+				t.Errorf("of %d servers: the session expired after %v", servers, took)
+			}
+		})
+	}
+}
+
+// A leader of three is stopped and another one serves, in the time of the bubble.
+func TestBubbleFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		e := started(t, Options{Servers: 3, InMemory: true})
+		c := connected(t, e, nil)
+		create(t, c, "/x", "one")
+		for range 3 {
+			leader, err := e.Leader(patient(t))
+			must(t, err)
+			must(t, leader.Kill())
+			_, err = c.Set(patient(t), "/x", []byte("two"), -1)
+			for err != nil {
+				_, err = c.Set(patient(t), "/x", []byte("two"), -1)
+			}
+			must(t, leader.Start())
+			must(t, e.AwaitServing(patient(t)))
+		}
+		holds(t, c, "/x", "two")
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("three changes of leaders took %v", took)
+		}
+	})
+}
+
+// Candidates of a recipe follow each other when the leader is cut off, and time
+// is skipped.
+func TestBubbleElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := started(t, Options{Servers: 3, InMemory: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		leads := make(chan string)
+		ended := make(chan struct{}, 2)
+		clients := map[string]*zk.Client{}
+		for _, name := range []string{"a", "b"} {
+			c := connected(t, e, &zk.Options{SessionTimeout: 6 * time.Second})
+			clients[name] = c
+			el, err := recipe.NewElection(c, "/election", name, nil)
+			must(t, err)
+			go func() {
+				el.Lead(ctx, func(ctx context.Context, _ *recipe.Handle) error {
+					leads <- name
+					<-ctx.Done()
+					return nil
+				})
+				ended <- struct{}{}
+			}()
+		}
+		first := <-leads
+		e.Cut(Session(clients[first].Session().ID), Everyone)
+		began := time.Now()
+		if second := <-leads; second == first {
+			t.Errorf("%s leads again", second)
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("the next leader came after %v", took)
+		}
+		e.Heal()
+		cancel()
+		<-ended
+		<-ended
+	})
+}
+
+// An hour passes at once, and nothing is lost in it.
+func TestBubbleSkipsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := started(t, Options{Servers: 3, InMemory: true})
+		c := connected(t, e, nil)
+		create(t, c, "/x", "before", zk.Ephemeral)
+		time.Sleep(time.Hour)
+		holds(t, c, "/x", "before")
+	})
+}

@@ -1,0 +1,374 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// short is how long it is watched that something does not happen.
+const short = 150 * time.Millisecond
+
+// soon is a context for what is not expected to come to an end.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), short)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// stays fails the test if a call ends before its time is over.
+func stays(t *testing.T, what string, call func(ctx context.Context) error) {
+	t.Helper()
+	if err := call(soon(t)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%s: %v, want no answer in time", what, err)
+	}
+}
+
+func get(c *zk.Client, path string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		_, _, err := c.Get(ctx, path)
+		return err
+	}
+}
+
+// An expired session takes its ephemerals with it, and its client is told.
+func TestExpire(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		everyMode(t, func(t *testing.T, o Options) {
+			o.Servers = servers
+			e := started(t, o)
+			// Connected to each server in turn, so to a follower as well.
+			for id := 1; id <= servers; id++ {
+				c := connectedTo(t, e, e.Server(id), &zk.Options{OneSession: true, SessionTimeout: time.Minute})
+				create(t, c, "/mine", "", zk.Ephemeral)
+				must(t, e.Expire(patient(t), c.Session().ID))
+				for s := range c.States(patient(t)) {
+					if s.State == zk.Expired {
+						break
+					}
+				}
+				_, _, err := c.Get(patient(t), "/mine")
+				wants(t, err, zk.ErrSessionExpired)
+				other := connected(t, e, nil)
+				must(t, other.Sync(patient(t), "/"))
+				if _, found, err := other.Exists(patient(t), "/mine"); found || err != nil {
+					t.Errorf("the ephemeral is there: %v, %v", found, err)
+				}
+				wants(t, e.Expire(patient(t), c.Session().ID), ErrNoSession)
+			}
+		})
+	}
+}
+
+// A client's link is cut one way and healed: what was sent arrives.
+func TestCutClient(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		a, b := connected(t, e, nil), connected(t, e, nil)
+		create(t, a, "/x", "one")
+		_, _, w, err := a.GetW(patient(t), "/x")
+		must(t, err)
+		session := Session(a.Session().ID)
+
+		// Nothing from the server: no answer, and no event, though the write is carried out.
+		e.Cut(e.Server(1), session)
+		stays(t, "a write", func(ctx context.Context) error {
+			_, err := a.Set(ctx, "/x", []byte("two"), -1)
+			return err
+		})
+		holds(t, b, "/x", "two")
+		select {
+		case <-w.Done():
+			t.Error("an event came over a link that is cut")
+		default:
+		}
+		e.Mend(e.Server(1), session)
+		if _, err := w.Wait(patient(t)); err != nil {
+			t.Errorf("the event after the cut: %v", err)
+		}
+
+		// Nothing from the client: the write comes when it is healed.
+		e.Cut(session, e.Server(1))
+		stays(t, "a write", func(ctx context.Context) error {
+			_, err := a.Set(ctx, "/x", []byte("three"), -1)
+			return err
+		})
+		holds(t, b, "/x", "two")
+		e.Heal()
+		eventually(t, "the write arrives", func() bool {
+			data, _, err := b.Get(patient(t), "/x")
+			return err == nil && string(data) == "three"
+		})
+		if n := len(e.Faults()); n != 0 {
+			t.Errorf("%d faults are left", n)
+		}
+	})
+}
+
+// A client that is cut off from one server goes on with its session at another.
+func TestCutClientMoves(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		o.Servers = 3
+		e := started(t, o)
+		c := connected(t, e, &zk.Options{SessionTimeout: 2 * time.Second})
+		create(t, c, "/mine", "", zk.Ephemeral)
+		session := c.Session().ID
+		at := func() *Server {
+			for id := 1; id <= 3; id++ {
+				if e.Server(id).Address() == c.State().Server {
+					return e.Server(id)
+				}
+			}
+			return nil
+		}
+		first := at()
+		e.Cut(first, Session(session))
+		eventually(t, "it is at another server", func() bool {
+			s := at()
+			return s != nil && s != first
+		})
+		if _, found, err := c.Exists(patient(t), "/mine"); err != nil || !found || c.Session().ID != session {
+			t.Errorf("session %v was %v; found %v, %v", c.Session().ID, session, found, err)
+		}
+	})
+}
+
+// A late link makes answers late, by as much as it says.
+func TestDelayClient(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		c := connected(t, e, nil)
+		create(t, c, "/x", "one")
+		for _, way := range []struct{ from, to Endpoint }{{Clients, e.Server(1)}, {e.Server(1), Clients}} {
+			const late = 100 * time.Millisecond
+			e.Delay(way.from, way.to, late)
+			if f := e.Faults(); len(f) != 1 || f[0].Delay != late || f[0].String() == "" {
+				t.Errorf("faults %v", f)
+			}
+			began := time.Now()
+			must(t, get(c, "/x")(patient(t)))
+			if took := time.Since(began); took < late {
+				t.Errorf("an answer came after %v", took)
+			}
+			e.Delay(way.from, way.to, 0)
+			must(t, get(c, "/x")(patient(t)))
+		}
+	})
+}
+
+// A leader from which nothing reaches the others is followed by another one,
+// and its client's writes are taken by that once it is healed.
+func TestCutLeader(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		o.Servers = 3
+		e := started(t, o)
+		old, err := e.Leader(patient(t))
+		must(t, err)
+		for id := 1; id <= 3; id++ {
+			if other := e.Server(id); other != old {
+				e.Cut(old, other)
+			}
+		}
+		eventually(t, "another one leads", func() bool {
+			for id := 1; id <= 3; id++ {
+				if s := e.Server(id); s != old && s.Leads() {
+					return true
+				}
+			}
+			return false
+		})
+		e.Heal()
+		must(t, e.AwaitServing(patient(t)))
+		create(t, connectedTo(t, e, old, nil), "/x", "")
+	})
+}
+
+// The reply to a create is lost, whatever its kind, and the create is carried out.
+func TestLoseNextReply(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		c := connected(t, e, nil)
+		for path, mode := range map[string]zk.CreateOption{"/a": zk.Persistent, "/b": zk.Container} {
+			lost := e.LoseNextReply(wire.OpCreate)
+			must(t, c.Sync(patient(t), "/")) // another operation passes
+			_, _, err := c.Create(patient(t), path, nil, mode)
+			wants(t, err, zk.ErrConnectionLoss)
+			<-lost
+			if _, found, err := c.Exists(patient(t), path); err != nil || !found {
+				t.Errorf("%s: found %v, %v", path, found, err)
+			}
+		}
+		// A create that survives this does so.
+		lost := e.LoseNextReply(wire.OpCreate)
+		if _, _, err := c.CreateProtected(patient(t), "/p-", nil, zk.Ephemeral|zk.Sequential); err != nil {
+			t.Error(err)
+		}
+		<-lost
+		kids, _, err := c.Children(patient(t), "/")
+		if err != nil || len(kids) != 4 { // with /zookeeper
+			t.Errorf("children %v, %v", kids, err)
+		}
+	})
+}
+
+// A watch event comes late, and nothing overtakes it.
+func TestDelayWatches(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		const late = 100 * time.Millisecond
+		e := started(t, o)
+		a, b := connected(t, e, nil), connected(t, e, nil)
+		create(t, a, "/x", "one")
+		_, _, w, err := b.GetW(patient(t), "/x")
+		must(t, err)
+		e.DelayWatches(late)
+		began := time.Now()
+		_, err = a.Set(patient(t), "/x", []byte("two"), -1)
+		must(t, err)
+		if data, _, err := b.Get(patient(t), "/x"); err != nil || string(data) == "two" && time.Since(began) < late {
+			t.Errorf("%q, %v, after %v: the new state came before the event", data, err, time.Since(began))
+		}
+		if _, err := w.Wait(patient(t)); err != nil || time.Since(began) < late {
+			t.Errorf("the event came after %v, %v", time.Since(began), err)
+		}
+	})
+}
+
+// A paused server answers nothing and goes on behind; a leader that is paused
+// is followed by another one, and does not lead when it is resumed.
+func TestPause(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		c := connected(t, e, nil)
+		create(t, c, "/x", "one")
+		must(t, e.Server(1).Pause())
+		must(t, e.Server(1).Pause()) // once more is the same
+		if !e.Server(1).Paused() || e.Server(1).Role() != "paused" {
+			t.Error("it is not paused")
+		}
+		stays(t, "a read", get(c, "/x"))
+		must(t, e.Server(1).Resume())
+		holds(t, c, "/x", "one")
+	})
+}
+
+func TestPauseLeader(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		o.Servers = 3
+		e := started(t, o)
+		old, err := e.Leader(patient(t))
+		must(t, err)
+		must(t, old.Pause())
+		var next *Server
+		eventually(t, "another one leads", func() bool {
+			for id := 1; id <= 3; id++ {
+				if s := e.Server(id); s != old && s.Leads() {
+					next = s
+				}
+			}
+			return next != nil
+		})
+		create(t, connectedTo(t, e, next, nil), "/x", "one")
+		must(t, old.Resume())
+		c := connectedTo(t, e, old, nil)
+		holds(t, c, "/x", "one")
+		if old.Leads() {
+			t.Error("the old leader leads")
+		}
+	})
+}
+
+// What a client was promised survives a crash, a kill and a stop; what was
+// never synced does not survive a crash.
+func TestServerEndsAndStarts(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		for _, dir := range []string{"", t.TempDir()} {
+			o.Dir = dir
+			e := started(t, o)
+			s := e.Server(1)
+			for i, end := range []func() error{s.Crash, s.Kill, s.Stop, s.Crash} {
+				c := connected(t, e, nil)
+				path := string('a' + rune(i))
+				create(t, c, "/"+path, path)
+				must(t, end())
+				if s.Running() || s.Role() != "down" || s.Err() != nil {
+					t.Errorf("after end %d it runs: %v, %v", i, s.Role(), s.Err())
+				}
+				wants(t, end(), ErrNotRunning)
+				wants(t, s.Pause(), ErrNotRunning)
+				if err := c.Err(); err != nil {
+					t.Error(err)
+				}
+				must(t, s.Start())
+				wants(t, s.Start(), ErrRunning)
+				must(t, s.AwaitServing(patient(t)))
+				holds(t, c, "/"+path, path)
+			}
+		}
+	})
+}
+
+// Two of three crash: the third does not serve alone, and with one of them back
+// everything acknowledged is there.
+func TestCrashOfTwo(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		o.Servers = 3
+		e := started(t, o)
+		c := connected(t, e, nil)
+		create(t, c, "/x", "one")
+		must(t, e.Server(1).Crash())
+		must(t, e.Server(3).Crash())
+		eventually(t, "it does not serve", func() bool { return e.Server(2).Role() == "looking" })
+		must(t, e.Server(3).Start())
+		must(t, e.AwaitServing(patient(t)))
+		holds(t, c, "/x", "one")
+	})
+}
+
+// The clock of a server is what is written into znodes.
+func TestSkewClock(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		c := connected(t, e, nil)
+		const skew = 1000 * time.Hour
+		e.Server(1).SkewClock(-skew)
+		_, stat, err := c.Create(patient(t), "/x", nil)
+		must(t, err)
+		if early := time.Since(time.UnixMilli(stat.Ctime)); early < skew || early > skew+time.Hour {
+			t.Errorf("the znode was made %v ago", early)
+		}
+		if e.Server(1).Skew() != -skew {
+			t.Error("the skew is", e.Server(1).Skew())
+		}
+	})
+}
+
+// A crash loses what was not synced, even if it was acknowledged; a kill and a
+// stop do not.
+func TestCrashLosesWhatWasNotSynced(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		e := started(t, Options{NoSync: true, Dir: dir})
+		s := e.Server(1)
+		again := func(end func() error) *zk.Client {
+			must(t, end())
+			must(t, s.Start())
+			must(t, s.AwaitServing(patient(t)))
+			return connected(t, e, nil)
+		}
+		create(t, connected(t, e, nil), "/a", "")
+		create(t, again(s.Kill), "/b", "")
+		create(t, again(s.Stop), "/c", "")
+		c := again(s.Crash)
+		kids, _, err := c.Children(patient(t), "/")
+		must(t, err)
+		if slices.Contains(kids, "c") {
+			t.Errorf("in %q after a crash: %v", dir, kids)
+		}
+		create(t, c, "/d", "")
+		must(t, again(s.Crash).Sync(patient(t), "/"))
+	}
+}

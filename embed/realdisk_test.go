@@ -1,0 +1,71 @@
+package embed
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bellwether/internal/store"
+)
+
+// What was synced stays, of names and of content; all else is taken back,
+// newest first.
+func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
+	dir := t.TempDir()
+	d := newRealDisk()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(f store.File, off int64, text string) {
+		t.Helper()
+		_, err := f.WriteAt([]byte(text), off)
+		must(t, err)
+	}
+	file := func(name, text string) store.File {
+		t.Helper()
+		f, err := d.Create(at(name))
+		must(t, err)
+		write(f, 0, text)
+		must(t, f.Sync())
+		return f
+	}
+	kept := file("kept", "0123456789")
+	moved, removed, replaced := file("moved", "moved"), file("removed", "removed"), file("replaced", "replaced")
+	must(t, d.SyncDir(dir))
+
+	write(kept, 2, "xx") // overwritten, and longer
+	write(kept, 8, "yyyy")
+	must(t, kept.Truncate(5))
+	must(t, kept.Allocate(100))
+	never := file("never", "its name was not synced")
+	must(t, d.Rename(at("moved"), at("replaced")))
+	write(moved, 0, "MOVED")
+	must(t, d.Remove(at("removed")))
+	again, err := d.Create(at("kept")) // emptied
+	must(t, err)
+	write(again, 0, "new")
+
+	d.fail()
+	if _, err := kept.WriteAt([]byte("x"), 0); !errors.Is(err, store.ErrCrashed) {
+		t.Errorf("a write without power: %v", err)
+	}
+	wants(t, kept.Sync(), store.ErrCrashed)
+	wants(t, d.SyncDir(dir), store.ErrCrashed)
+	wants(t, d.Remove(at("kept")), store.ErrCrashed)
+	_, err = d.Create(at("late"))
+	wants(t, err, store.ErrCrashed)
+	must(t, d.lose())
+	for name, want := range map[string]string{"kept": "0123456789", "moved": "moved", "removed": "removed", "replaced": "replaced"} {
+		if got, err := os.ReadFile(at(name)); string(got) != want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if _, err := os.Stat(at("never")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a name that was not synced: %v", err)
+	}
+	wants(t, kept.Sync(), store.ErrCrashed) // handles of before are dead
+	for _, f := range []store.File{kept, moved, removed, replaced, never, again} {
+		must(t, f.Close())
+	}
+	file("after", "x").Close()
+}
