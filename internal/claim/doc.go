@@ -26,6 +26,10 @@
 // Curator, kazoo, go-zookeeper and Apache's own recipe. [Notice] is the
 // content of the LEADER znode.
 //
+// [Recognise] and [Assemble] go the other way: from znodes as they were read
+// to the recipe that they are a part of, and who waits for whom; [Deadlocks]
+// finds those who wait for themselves.
+//
 // The package is pure: it knows no clock, socket, goroutine or randomness.
 // One goroutine at a time uses a Line. Package recipe drives it over a
 // client, the tests over a model of servers. Read line.go first, then

@@ -1,0 +1,208 @@
+package claim
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// nonceOf is a nonce of one digit.
+func nonceOf(d string) string { return strings.Repeat(d, 32) }
+
+func uuidOf(d string) string {
+	r := func(n int) string { return strings.Repeat(d, n) }
+	return r(8) + "-" + r(4) + "-" + r(4) + "-" + r(4) + "-" + r(12)
+}
+
+// placeOf is a place whose children are "name", ephemeral, of session 1, 2, …
+// in that order, or "name persistent", or "name session 7".
+func placeOf(at, beside string, children ...string) Place {
+	p := Place{Path: at, Beside: strings.Fields(beside)}
+	for i, c := range children {
+		f := strings.Fields(c)
+		owner := wire.SessionID(i + 1)
+		if len(f) == 2 {
+			owner = 0
+		}
+		if len(f) == 3 {
+			fmt.Sscan(f[2], &owner)
+		}
+		p.Names = append(p.Names, f[0])
+		p.Children = append(p.Children, Child{Name: f[0], Data: []byte("id" + f[0][:1]), Stat: wire.Stat{EphemeralOwner: owner, Czxid: wire.Zxid(i + 1), Ctime: 5}})
+	}
+	return p
+}
+
+// text is a scene in a line: each stand's session and role, and how many it waits for.
+func text(s Scene) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", s.Path, s.Kind)
+	if s.Items > 0 {
+		fmt.Fprintf(&b, " %d items", s.Items)
+	}
+	for _, st := range s.Stands {
+		fmt.Fprintf(&b, "; %d %s", int64(st.Session), st.Role)
+		if n := len(st.Behind); n > 0 {
+			fmt.Fprintf(&b, " for %d", n)
+		}
+	}
+	for _, o := range s.Orphans {
+		fmt.Fprintf(&b, "; orphan %s", path.Base(o.Path)[:1])
+	}
+	return b.String()
+}
+
+// The recipes are known by the names that each library gives its znodes.
+func TestRecognise(t *testing.T) {
+	a, b, c := nonceOf("a"), nonceOf("b"), nonceOf("c")
+	for _, tc := range []struct {
+		want   string
+		places []Place
+	}{
+		{"/p lock; 1 holds; 2 waits for 1", []Place{placeOf("/p", "", a+"-n_0000000000", b+"-n_0000000001")}},
+		{"/p election; 1 leads; 2 waits for 1", []Place{placeOf("/p", "", "_c_"+uuidOf("a")+"-latch-0000000000", "_c_"+uuidOf("b")+"-latch-0000000001")}},
+		{"/p election; 1 leads", []Place{placeOf("/p", "", "n_0000000000")}},
+		// Order is that of the numbers, not of the names or of the list.
+		{"/p lock; 2 holds; 1 waits for 1", []Place{placeOf("/p", "", "_c_"+uuidOf("a")+"-lock-0000000009", "_c_"+uuidOf("b")+"-lock-0000000008")}},
+		{"/p lock; 1 holds; 2 waits for 1", []Place{placeOf("/p", "", "_c_"+a+"-lock-0000000000", "_c_"+b+"-lock-0000000001")}},
+		{"/p lock; 1 holds; 2 waits for 1", []Place{placeOf("/p", "", a+"__lock__0000000000", b+"__lock__0000000001")}},
+		// A counter that has run out: czxids order.
+		{"/p lock; 1 holds; 2 waits for 1", []Place{placeOf("/p", "", b+"-n_2147483647", a+"-n_2147483647")}},
+		// Readers wait for writers alone, writers for all.
+		{"/p read-write lock; 1 holds; 2 holds; 3 waits for 2; 4 waits for 1",
+			[]Place{placeOf("/p", "", a+"__rlock__0000000000", b+"__rlock__0000000001", c+"__lock__0000000002", nonceOf("d")+"__rlock__0000000003")}},
+		{"/p read-write lock; 1 holds; 2 waits for 1", []Place{placeOf("/p", "", "_c_"+uuidOf("a")+"-__WRIT__0000000000", "_c_"+uuidOf("b")+"-__READ__0000000001")}},
+		{"/p read-write lock; 1 holds; 2 waits for 1", []Place{placeOf("/p", "", a+"-r_0000000000", b+"-n_0000000001")}},
+		// Of a semaphore the first at the gate waits, with a bid of its own among the leases.
+		{"/s semaphore; 1 holds; 2 holds; 3 waits for 2; 4 waits for 1", []Place{
+			placeOf("/s/leases", "leases locks", a+"-n_0000000000", b+"-n_0000000001", c+"-n_0000000002"),
+			placeOf("/s/locks", "leases locks", a+"-n_0000000007 session 3", b+"-n_0000000008 session 4")}},
+		{"/s semaphore; 1 holds; 2 waits for 1", []Place{
+			placeOf("/s", "s s-__lock__", a), placeOf("/s-__lock__", "s s-__lock__", b+"__lock__0000000000 session 2")}},
+		{"/s semaphore; 1 holds", []Place{placeOf("/s/leases", "leases locks", "_c_"+uuidOf("a")+"-lease-0000000000"), placeOf("/s/locks", "leases locks")}},
+		{"/q queue 3 items; 1 is next; 2 waits for 1", []Place{
+			placeOf("/q", "q q.line", a+"-entry-100-0000000000 persistent", "entry-100-0000000001 persistent", "qn-0000000002 persistent"),
+			placeOf("/q.line", "q q.line", a+"-n_0000000000", b+"-n_0000000001")}},
+		{"/w work queue 2 items; 1 works; 9 is next", []Place{
+			placeOf("/w/entries", "entries taken", "entry-100-0000000000 persistent", "entry-100-0000000001 persistent"),
+			placeOf("/w/taken", "entries taken", "entry-100-0000000000"),
+			placeOf("/w.line", "w w.line", a+"-n_0000000000 session 9")}},
+		{"/b double barrier; 1 waits; 2 waits", []Place{placeOf("/b", "", a, b)}},
+		{"/b double barrier; 1 is in", []Place{placeOf("/b", "", uuidOf("a"), "ready persistent")}},
+		{"/g group; 1 is in; 2 is in", []Place{placeOf("/g", "", "host-a", "host-b")}},
+		{"/g group; 1 is in", []Place{placeOf("/g", "", a+"__party__")}},
+		{"/p lock; 2 holds; orphan a", []Place{placeOf("/p", "", a+"-n_0000000000 persistent", b+"-n_0000000001")}},
+		{"/p lock; 1 holds; 1 waits for 1; orphan a", []Place{placeOf("/p", "", a+"-n_0000000000", a+"-n_0000000001 session 1")}},
+		{"", []Place{placeOf("/app", "", "config persistent", "a-0000000001 persistent")}},
+	} {
+		var scenes []Scene
+		for _, p := range tc.places {
+			if s, ok := Recognise(p); ok {
+				scenes = append(scenes, s)
+			}
+		}
+		got := ""
+		for _, s := range Assemble(scenes) {
+			got += text(s)
+		}
+		if got != tc.want {
+			t.Errorf("got  %s\nwant %s", got, tc.want)
+		}
+	}
+}
+
+// LEADER makes a lock's bids an election, tells since when, and is an orphan
+// when the bid that it names is gone.
+func TestRecogniseLeader(t *testing.T) {
+	bid := nonceOf("a") + "-n_0000000000"
+	p := placeOf("/p", "", bid, "LEADER")
+	for _, tc := range []struct {
+		names string
+		want  string
+		since int64
+	}{{bid, "/p election; 1 leads", 77}, {nonceOf("b") + "-n_0000000000", "/p election; 1 leads; orphan L", 5}} {
+		p.Children[1].Data = Notice{ID: "x", Bid: tc.names, Token: 1}.Encode()
+		p.Children[1].Stat.Ctime = 77
+		s, ok := Recognise(p)
+		if !ok || text(s) != tc.want || s.Stands[0].Since != tc.since {
+			t.Errorf("%s, since %d", text(s), s.Stands[0].Since)
+		}
+	}
+	p.Names, p.Children = p.Names[1:], p.Children[1:]
+	if s, ok := Recognise(p); !ok || text(s) != "/p election; orphan L" {
+		t.Errorf("alone: %s", text(s))
+	}
+}
+
+// Items are not read: their names say it all. Those taken are.
+func TestReads(t *testing.T) {
+	item := "entry-100-0000000000"
+	if got := placeOf("/q", "", item, "x").Reads(); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("of a queue: %q", got)
+	}
+	if got := placeOf("/w/taken", "entries taken", item).Reads(); !slices.Equal(got, []string{item}) {
+		t.Errorf("of what is taken: %q", got)
+	}
+}
+
+// Sessions that wait for each other in a circle are found, those who wait
+// behind them or can go on are not.
+func TestDeadlocks(t *testing.T) {
+	lock := func(at string, sessions ...int) Place {
+		var names []string
+		for i, s := range sessions {
+			names = append(names, fmt.Sprintf("%s-n_%010d session %d", nonceOf(string(rune('a'+i))), i, s))
+		}
+		return placeOf(at, "", names...)
+	}
+	for _, tc := range []struct {
+		places []Place
+		want   string
+	}{
+		{[]Place{lock("/1", 1, 2), lock("/2", 2, 1)}, "1 2."},
+		{[]Place{lock("/1", 1, 2), lock("/2", 1, 2)}, ""},
+		{[]Place{lock("/1", 1, 2), lock("/2", 2, 3), lock("/3", 3, 1)}, "1 3 2."},
+		{[]Place{lock("/1", 1, 2, 4), lock("/2", 2, 1, 5)}, "1 2."},
+		{[]Place{lock("/1", 1, 2), lock("/2", 2, 1), lock("/3", 3, 4), lock("/4", 4, 3)}, "1 2.3 4."},
+		// Waiting in front of somebody is as bad as holding.
+		{[]Place{lock("/1", 9, 1, 2), lock("/2", 2, 1)}, "1 2."},
+		{[]Place{lock("/1", 1, 1)}, ""},
+		// One of two leases comes back: nobody is stuck.
+		{[]Place{placeOf("/s", "s s-__lock__", nonceOf("a")+" session 1", nonceOf("b")+" session 3"),
+			placeOf("/s-__lock__", "s s-__lock__", nonceOf("a")+"__lock__0000000000 session 2"), lock("/2", 2, 1)}, ""},
+		{[]Place{placeOf("/s", "s s-__lock__", nonceOf("a")+" session 1"),
+			placeOf("/s-__lock__", "s s-__lock__", nonceOf("a")+"__lock__0000000000 session 2"), lock("/2", 2, 1)}, "1 2."},
+	} {
+		var scenes []Scene
+		for _, p := range tc.places {
+			s, _ := Recognise(p)
+			scenes = append(scenes, s)
+		}
+		got := ""
+		for _, circle := range Deadlocks(Assemble(scenes)) {
+			var names []string
+			for _, l := range circle {
+				names = append(names, fmt.Sprint(int64(l.Session)))
+				if l.Holds.Session != l.Session || l.Wait.Session != l.Session || l.Holds.Path == l.Wait.Path {
+					t.Errorf("link %+v", l)
+				}
+			}
+			got += strings.Join(names, " ") + "."
+		}
+		if got != tc.want {
+			t.Errorf("got %q, want %q", got, tc.want)
+		}
+	}
+}
+
+func TestMissing(t *testing.T) {
+	s, _ := Recognise(placeOf("/p", "", nonceOf("a")+"-n_0000000000", nonceOf("b")+"-n_0000000001"))
+	got := s.Missing(map[wire.SessionID]bool{2: true})
+	if len(got) != 1 || got[0].Path != s.Stands[0].Path {
+		t.Errorf("%+v", got)
+	}
+}
