@@ -9,37 +9,41 @@ import (
 	"bellwether/zk"
 )
 
+// answer is what carrying out a request gave.
+type answer struct {
+	claim.Reply
+	watches []setWatch
+}
+
+// setWatch is a watch that came with an answer.
+type setWatch struct {
+	*zk.Watch
+	path   string
+	absent bool // there was no znode
+}
+
 // carryOut carries out one request within its session. Operations that were
-// not reached because an earlier one was lost are lost too.
+// not reached because an earlier one was lost are lost too. Watch is the one
+// that an OpUnwatch is about.
 func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
 	ctx = zk.InSession(ctx, req.Session)
 	a := answer{Reply: claim.Reply{N: req.N}}
 	for ops := req.Ops; len(ops) > 0; {
-		n := reads(ops)
+		n := max(reads(ops), 1)
 		switch {
 		case n > 1:
 			a.Results = append(a.Results, b.readAll(ctx, ops[:n])...)
-		case ops[0].Kind == claim.OpWatchAll:
-			n = 1
-			var res claim.Result
-			res, a.watch = b.listWatched(ctx, ops[0].Path)
-			a.path = ops[0].Path
-			a.Results = append(a.Results, res)
-		case ops[0].Kind == claim.OpWatch:
-			n = 1
-			var res claim.Result
-			res, a.watch = b.getWatched(ctx, ops[0].Path)
-			a.path = ops[0].Path
-			a.Results = append(a.Results, res)
 		case ops[0].Kind == claim.OpUnwatch:
-			n = 1
 			if watch != nil {
 				_ = watch.Remove(ctx) // here it is gone at once; on the server at the latest with the connection
 			}
 			a.Results = append(a.Results, claim.Result{})
 		default:
-			n = 1
-			a.Results = append(a.Results, b.carryOne(ctx, ops[0]))
+			res, w := b.carryOne(ctx, ops[0])
+			a.Results = append(a.Results, res)
+			if w != nil {
+				a.watches = append(a.watches, setWatch{w, ops[0].Path, errors.Is(res.Err, zk.ErrNoNode)})
+			}
 		}
 		ops = ops[n:]
 		if last := a.Results[len(a.Results)-1]; errors.Is(last.Err, wire.ErrConnectionLoss) {
@@ -81,7 +85,21 @@ func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	return out
 }
 
-func (b *bidder) carryOne(ctx context.Context, op claim.Op) (r claim.Result) {
+// carryOne carries out one operation; a watch that it sets comes with it.
+func (b *bidder) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
+	switch op.Kind {
+	case claim.OpWatch:
+		return b.getWatched(ctx, op.Path)
+	case claim.OpAwait:
+		return b.awaitWatched(ctx, op.Path)
+	case claim.OpWatchAll:
+		return b.listWatched(ctx, op.Path)
+	}
+	return b.carryPlain(ctx, op), nil
+}
+
+// carryPlain carries out one operation that sets no watch.
+func (b *bidder) carryPlain(ctx context.Context, op claim.Op) (r claim.Result) {
 	var err error
 	switch op.Kind {
 	case claim.OpSync:
@@ -136,6 +154,20 @@ func (b *bidder) getWatched(ctx context.Context, path string) (claim.Result, *zk
 }
 
 // listWatched lists the children and watches for changes among them.
+// awaitWatched sets a watch that stands where there is no znode too.
+func (b *bidder) awaitWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
+	data, stat, w, err := b.c.GetW(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		var ok bool
+		if _, ok, w, err = b.c.ExistsW(ctx, path); err == nil && ok {
+			data, stat, err = b.c.Get(ctx, path) // came in between, and is watched
+		} else if err == nil {
+			err = zk.ErrNoNode
+		}
+	}
+	return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
+}
+
 func (b *bidder) listWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
 	names, stat, w, err := b.c.ChildrenW(ctx, path)
 	return claim.Result{Names: names, Stat: stat, Err: sorted(ctx, err)}, w

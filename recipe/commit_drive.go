@@ -2,12 +2,10 @@ package recipe
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -150,65 +148,16 @@ func (d *txDrive) perform(ctx context.Context, s claim.CommitState) {
 // send carries out a request within its session, and then waits for its
 // watches: none is told of before the reply.
 func (d *txDrive) send(ctx context.Context, req claim.Request) {
-	in := zk.InSession(ctx, req.Session)
-	reply := claim.Reply{N: req.N}
-	var watches []txWatch
-	for ops := req.Ops; len(ops) > 0; {
-		n := max(reads(ops), 1)
-		if n > 1 {
-			reply.Results = append(reply.Results, d.b.readAll(in, ops[:n])...)
-		} else {
-			res, w := d.sendOne(in, ops[0])
-			reply.Results = append(reply.Results, res)
-			if w != nil {
-				watches = append(watches, txWatch{w, ops[0].Path, errors.Is(res.Err, zk.ErrNoNode)})
-			}
-		}
-		ops = ops[n:]
-		if last := reply.Results[len(reply.Results)-1]; errors.Is(last.Err, wire.ErrConnectionLoss) {
-			for range ops {
-				reply.Results = append(reply.Results, last)
-			}
-			break
-		}
-	}
-	d.tell(ctx, reply)
-	for _, w := range watches {
+	a := d.b.carryOut(ctx, req, nil)
+	d.tell(ctx, a.Reply)
+	for _, w := range a.watches {
 		d.threads.Go(func() { d.await(ctx, w) })
 	}
 }
 
-// txWatch is a watch that came with a reply.
-type txWatch struct {
-	*zk.Watch
-	path   string
-	absent bool // there was no znode
-}
-
-// sendOne carries out one operation.
-func (d *txDrive) sendOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
-	switch op.Kind {
-	case claim.OpWatch:
-		return d.b.getWatched(ctx, op.Path)
-	case claim.OpAwait:
-		data, stat, w, err := d.b.c.GetW(ctx, op.Path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
-		}
-		var ok bool
-		if _, ok, w, err = d.b.c.ExistsW(ctx, op.Path); err == nil && ok {
-			data, stat, err = d.b.c.Get(ctx, op.Path) // came in between, and is watched
-		} else if err == nil {
-			err = zk.ErrNoNode
-		}
-		return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
-	}
-	return d.b.carryOne(ctx, op), nil
-}
-
 // await tells of a watch's event. One whose session ended is forgotten by the
 // state machine already.
-func (d *txDrive) await(ctx context.Context, w txWatch) {
+func (d *txDrive) await(ctx context.Context, w setWatch) {
 	select {
 	case <-w.Done():
 		d.tell(ctx, claim.Fired{Path: w.path})

@@ -38,13 +38,6 @@ type term struct {
 	timer   *time.Timer
 }
 
-// answer is what carrying out a request gave.
-type answer struct {
-	claim.Reply
-	watch *zk.Watch // of an OpWatch
-	path  string
-}
-
 func newTerm(b *bidder, cfg claim.Config, m machine) *term {
 	t := &term{
 		b: b, cfg: cfg, m: m,
@@ -134,8 +127,8 @@ func (t *term) attached(ctx context.Context, s zk.Status) {
 
 // answered hands a reply on. A watch that came with it is heard from here on.
 func (t *term) answered(ctx context.Context, a answer) {
-	if a.watch != nil {
-		t.watch, t.path = a.watch, a.path
+	for _, w := range a.watches {
+		t.watch, t.path = w.Watch, w.path
 	}
 	t.step(ctx, a.Reply)
 }
