@@ -16,7 +16,8 @@ type stats struct {
 	bytesReceived, bytesSent                       *metrics.Counter
 	connectRequests, reattached, dropped, rejected *metrics.Counter
 	sessionlessGone, expired, notServing           *metrics.Counter
-	proposals, commits, snapshots, broken          *metrics.Counter
+	proposals, commits, broken                     *metrics.Counter
+	snapSyncs                                      *metrics.Counter // of a leader: snapshots sent to learners
 	large, throttled, throttleWaits                *metrics.Counter
 	staleRequests, staleDropped                    *metrics.Counter
 	watchBytes                                     *metrics.Counter
@@ -43,7 +44,7 @@ func newStats() *stats {
 		sessionlessGone: r.Counter("sessionless_connections_expired"), expired: r.Counter("stale_sessions_expired"),
 		notServing: r.Counter("cnxn_closed_without_zk_server_running"),
 		proposals:  r.Counter("proposal_count"), commits: r.Counter("commit_count"),
-		snapshots: r.Counter("snap_count"), broken: r.Counter("unrecoverable_error_count"),
+		snapSyncs: r.Counter("snap_count"), broken: r.Counter("unrecoverable_error_count"),
 		large: r.Counter("large_requests_rejected"), throttled: r.Counter("throttled_ops"),
 		throttleWaits: r.Counter("request_throttle_wait_count"), staleRequests: r.Counter("stale_requests"),
 		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
@@ -129,7 +130,6 @@ func (t *stats) synced(took time.Duration, n int) {
 
 // snapshot accounts for one snapshot.
 func (t *stats) snapshot(took time.Duration) {
-	t.snapshots.Add(1)
 	t.snapshotTime.Observe(took.Microseconds(), 1)
 }
 

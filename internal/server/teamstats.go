@@ -30,7 +30,7 @@ type teamStats struct {
 func newTeamStats(s *Server) *teamStats {
 	r := s.stats.registry
 	t := &teamStats{
-		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), snaps: r.Counter("snap_sync_count"),
+		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), snaps: s.stats.snapSyncs,
 		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
 		electionTime: r.Basic("election_time"), unavailable: r.Basic("leader_unavailable_time"),
 	}
