@@ -320,3 +320,37 @@ func TestConnectSaysWhyNot(t *testing.T) {
 		}
 	})
 }
+
+// TestErr is nil as long as a call can succeed, now or in a session to come.
+func TestErr(t *testing.T) {
+	for _, one := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			e := newEnsemble(t)
+			e.greet = func(_ *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+				if req.Session != 0 {
+					return refused()
+				}
+				return e.accept(req)
+			}
+			c := e.connect(Options{OneSession: one})
+			if err := c.Err(); err != nil {
+				t.Errorf("connected: %v", err)
+			}
+			expired := c.State()
+			e.cut()
+			for expired.State != Expired {
+				var err error
+				if expired, err = expired.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Err(); one != errors.Is(err, ErrSessionExpired) || !one && err != nil {
+				t.Errorf("expired, the only session %v: %v", one, err)
+			}
+			_ = c.Close(t.Context())
+			if err := c.Err(); !errors.Is(err, ErrClosed) {
+				t.Errorf("closed: %v", err)
+			}
+		})
+	}
+}
