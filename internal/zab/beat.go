@@ -157,12 +157,28 @@ func (l *Leader) Heard() int64 {
 func (l *Leader) LeaseMS() int64 { return l.opt.LeaseMS }
 
 // sync answers when everything proposed so far is committed, and a ping sent
-// from now on is answered by a quorum.
+// from now on is answered by a quorum. A learner that is not of our kind takes
+// commits and answers of its clients in one order: its answer stands directly
+// behind the commit of what was proposed when it asked.
 func (l *Leader) sync(e Sync) {
-	if k := l.links[e.Link]; e.Link != 0 && (k == nil || k.state != linkServing) {
-		return
+	k := l.links[e.Link]
+	switch {
+	case e.Link != 0 && (k == nil || k.state != linkServing):
+	case k == nil || k.ours:
+		l.hold(waiting{link: e.Link, token: e.Token, zxid: l.log.last})
+	default:
+		k.syncs = append(k.syncs, l.log.last)
+		l.answerSyncs(k, l.log.applied)
 	}
-	l.hold(waiting{link: e.Link, token: e.Token, zxid: l.log.last})
+}
+
+// answerSyncs answers the syncs of a learner that is not of our kind, now that
+// it was told of commits up to z.
+func (l *Leader) answerSyncs(k *link, z wire.Zxid) {
+	for len(k.syncs) > 0 && k.syncs[0] <= z {
+		k.syncs = k.syncs[1:]
+		l.send(k, &wire.QuorumPacket{Type: wire.PacketSync})
+	}
 }
 
 // revalidated passes on the answer to a learner, under the same condition: a

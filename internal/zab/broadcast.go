@@ -133,6 +133,7 @@ func (l *Leader) announce(t *wire.Txn, designated *wire.ServerID) {
 			}
 			l.send(k, inform)
 		}
+		l.answerSyncs(k, t.Zxid)
 	}
 }
 

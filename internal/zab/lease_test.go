@@ -257,3 +257,35 @@ func TestRevalidationAndForwarding(t *testing.T) {
 		t.Errorf("%+v %+v", in, in.Request)
 	}
 }
+
+// TestSyncKeepsItsPlaceAmongCommits: a follower of another kind is answered
+// directly behind the commit of what was proposed when it asked: it takes a
+// commit that overtakes the answer for somebody else's, and its client waits
+// for ever.
+func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
+	w := servingWorld(true)
+	l := w.nodes[2].leader
+	l.Ready()
+	k := l.linkOf(1)
+	propose := func() wire.Zxid {
+		z, _ := l.NextZxid()
+		l.Step(w.now, Propose{&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}}})
+		return z
+	}
+	l.Step(w.now, Sync{Link: k.id}) // nothing is outstanding
+	propose()
+	l.Step(w.now, Sync{Link: k.id})
+	last := propose()
+	l.Step(w.now, Synced{Zxid: last, Generation: l.Generation()})
+	l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: last}})
+	var got []wire.PacketType
+	for _, m := range l.Ready().Send {
+		if m.Link == k.id {
+			got = append(got, m.Packet.Type)
+		}
+	}
+	want := []wire.PacketType{wire.PacketSync, wire.PacketProposal, wire.PacketProposal, wire.PacketCommit, wire.PacketSync, wire.PacketCommit}
+	if !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+}
