@@ -61,11 +61,13 @@ a server, and a client for people and scripts.
   bellwether serve --ensemble 3         three servers on this machine that elect a leader
   bellwether demo                       three servers and five candidates, leaders are killed
   bellwether elect /job -- ./run-me     run a command on exactly one machine
+  bellwether lock /backup -- ./backup   run a command while holding a lock
+  bellwether recipes                    who leads, who holds, who waits for whom
   bellwether create /app 'hello'        one-shot data commands: get, set, ls, stat, …
   bellwether status                     the servers at a glance
 
-Exit status: 0 done, 1 failed, 2 usage, 4 no connection; elect passes on the
-status of its command and adds its own, see bellwether elect --help.`
+Exit status: 0 done, 1 failed, 2 usage, 4 no connection; elect, lock and their
+like pass on the status of their command and add their own, see bellwether elect --help.`
 
 func newRoot() *cobra.Command {
 	root := shell.Group(&cobra.Command{

@@ -36,6 +36,11 @@ func TestMain(m *testing.M) {
 //	                     addresses are then $NAME, one by one $NAME1, $NAME2, $NAME3
 //	leader NAME [ID]     wait until one of them leads, not ID; then $leader is its number and
 //	                     $pid its process's id
+//	call NAME METHOD PATH
+//	                     ask what serve --faults takes calls for; the answer is the standard output
+//	refused NAME METHOD PATH STATUS REGEX
+//	                     the same, which must be refused in these words
+//	servers NAME         set $NAME, $NAME1, … to the addresses that serve --ensemble has printed
 //	signal NAME SIG      send a signal to what start or serve started
 //	ends NAME N          wait for its end, with exit status N
 //	await FILE REGEX     wait until FILE has a match
@@ -45,6 +50,8 @@ func TestMain(m *testing.M) {
 //	                     send a four-letter word, with REGEX until the answer has a match;
 //	                     the answer is the standard output
 //	copydata SAMPLE DIR  copy a sample data directory
+//	hold SERVER ID PATH… a client that makes ephemeral znodes with ID as data, sequential unless a
+//	                     dot ends PATH, and their parents, and stays
 //	clog SERVER PATH     a client that asks for a znode again and again and never reads
 //	damage FILE OFFSET   flip one byte; cut FILE SIZE: cut the file off
 func TestScripts(t *testing.T) {
@@ -54,9 +61,9 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "signal": sendSignal, "ends": ends,
+			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
-			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog,
+			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold,
 		},
 		Condition: condition,
 	})

@@ -41,7 +41,7 @@ func Commands() []*cobra.Command {
 	commands := []*cobra.Command{newBarrier(), newBench(), newElect(), newElection(), newGuardian(), newLock(), newQueue(), newSemaphore(), newStatus(), newWatch()}
 	for _, command := range []func(*app) *cobra.Command{
 		newGet, newSet, newCreate, newDelete, newDeleteAll, newLs, newStat, newSync, newGetACL, newSetACL,
-		newCount, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,
+		newCount, newKick, newRecipes, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,
 	} {
 		commands = append(commands, dataCommand(command))
 	}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"bellwether/zk"
+)
+
+// hold makes ephemeral znodes; the client is closed with the script. A path
+// that ends with a dot is made as it stands before it.
+func hold(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 3, "hold SERVER ID PATH…")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := zk.Connect(ctx, args[0], nil)
+	ts.Check(err)
+	ts.Defer(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel() // the server may be gone
+		c.Close(ended)
+	})
+	for _, path := range args[2:] {
+		for i := range path {
+			if i > 0 && path[i] == '/' {
+				c.Create(ctx, path[:i], nil) // it may be there
+			}
+		}
+		name, whole := strings.CutSuffix(path, ".")
+		options := []zk.CreateOption{zk.Ephemeral}
+		if !whole {
+			options = append(options, zk.Sequential)
+		}
+		_, _, err := c.Create(ctx, name, []byte(args[1]), options...)
+		ts.Check(err)
+	}
+}
