@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
+	"time"
 
 	"bellwether/internal/config"
 	"bellwether/wire"
@@ -112,5 +114,60 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 	eventually(t, "all connections are gone", func() bool { return s.crowd.len() == 0 })
 	if h := s.connect().call(wire.OpExists, &wire.PathWatchRequest{Path: "/a"}, nil); h.Err != wire.ErrNoNode {
 		t.Errorf("a request cut short was carried out: %v", h.Err)
+	}
+}
+
+// A server that is stopped while it has no leader ends at once and cleanly,
+// though requests wait that nobody will answer, those of sessions included; and
+// so do three that are stopped together under writes.
+func TestStopWithoutLeader(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	g.settled()
+	m := g.follower()
+	c := m.dial()
+	c.handshake(wire.ConnectRequest{TimeoutMS: 20_000, Password: make([]byte, 16)})
+	for _, other := range g.servers {
+		if other != m {
+			g.kill(other)
+		}
+	}
+	eventually(t, "it has no leader", func() bool { return !m.Serving() })
+	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})
+	eventually(t, "a request is held", func() bool { return m.inProcess.Load() == 1 })
+	began := time.Now()
+	g.stopped(m)
+	if took := time.Since(began); took >= shutdownMax {
+		t.Errorf("it took %v", took)
+	}
+	c.closed()
+}
+
+func TestStopTogetherUnderWrites(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	g.settled()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, m := range g.servers {
+		c := m.connect()
+		all.Go(func() {
+			for xid := int32(1); ; xid++ {
+				if _, err := c.nc.Write(request(xid, wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})); err != nil {
+					return
+				}
+				if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
+					return
+				}
+			}
+		})
+	}
+	g.wrote(20)
+	ended := make(chan error, len(g.servers))
+	for _, m := range g.servers {
+		go func() { ended <- m.end() }()
+	}
+	for range g.servers {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -122,6 +122,7 @@ func (l *loop) endBatch() {
 	l.team.ended = l.team.ended[:0]
 	l.srv.lease.Store(l.replica.Lease())
 	l.publish()
+	l.dismiss()
 	wait := time.Duration(min(l.team.wake, replica.Never/int64(time.Millisecond)))*time.Millisecond - time.Duration(l.srv.clock())
 	l.team.alarm.Reset(max(wait, 0))
 }
@@ -149,16 +150,14 @@ func (l *loop) publish() {
 	}
 }
 
-// dismissHeld ends, at the end of the server, the connections that wait for a
-// leader.
-func (l *loop) dismissHeld() {
-	if st := l.replica.Standing(); st == nil || st.Serving {
+// dismiss ends, when the server is to end and has no leader, all connections:
+// nobody would answer what waits on them.
+func (l *loop) dismiss() {
+	if !l.srv.stopping.Load() || l.replica.Standing().Serving {
 		return
 	}
 	for _, c := range l.conns {
-		if c.Session() == 0 {
-			c.endSoon()
-		}
+		c.endSoon()
 	}
 	l.srv.dirty.flush()
 }
