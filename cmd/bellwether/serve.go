@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,8 +23,9 @@ type serveFlags struct {
 	config, data, listen string
 	logFormat, logLevel  string
 	check                bool
-	servers              int  // of --ensemble; 0: one server
-	whileStdin           bool // end with the standard input
+	faults               string // of --faults: where calls are taken; empty: not
+	servers              int    // of --ensemble; 0: one server
+	whileStdin           bool   // end with the standard input
 }
 
 const serveLong = `Run a server until SIGTERM or SIGINT.
@@ -36,6 +38,18 @@ With --ensemble N it runs N servers on this machine that elect a leader and repl
 a folder of its own below --data (default ./bellwether-ensemble), with the client ports 2181, 2182, … or from --listen
 on. Each line of the log begins with the server's number. A server that is killed is started again after 3 s; one that
 fails within a minute of its first start ends them all. They end together.
+
+With --ensemble N --faults the servers run within this one process, and do what tests of other programs need: HTTP
+calls on a loopback port, which is printed at the start, expire a session, cut or delay a link one way, pause, kill or
+crash a server, lose a reply, delay watches, skew a clock. GET / lists the servers and what is wrong; docs/faults.md has
+all calls. Sessions are of 1 s to 60 s. The data in --data is the same with and without --faults. For example:
+
+  POST /servers/2/pause                       POST /servers/2/resume
+  POST /servers/1/crash                       POST /servers/1/start, then POST /await
+  POST /links/1/2/cut?oneway                  POST /links/clients/3/delay?by=200ms
+  POST /sessions/0x100000000000001/expire     POST /replies/create/lose
+  POST /watches/delay?by=2s                   POST /servers/3/skew?by=-1h
+  POST /heal
 
 Signals: SIGTERM or SIGINT ends it cleanly, a second one at once; SIGHUP reads the configuration again;
 SIGUSR1 logs more, SIGUSR2 less; with --ensemble those three are for the process of one server. Killing it in any
@@ -60,7 +74,13 @@ func newServe() *cobra.Command {
 				if !cmd.Flags().Changed("log-format") {
 					f.logFormat = "brief"
 				}
+				if f.faults != "" {
+					return f.faulty(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+				}
 				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			}
+			if f.faults != "" {
+				return usage(errors.New("--faults needs --ensemble"))
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -70,6 +90,8 @@ func newServe() *cobra.Command {
 	fl.StringVar(&f.data, "data", "", "data directory, without --config (default ./bellwether-data, ./bellwether-ensemble)")
 	fl.StringVar(&f.listen, "listen", "", "client address host:port, without --config (default 127.0.0.1:2181; port 0: any free one)")
 	fl.IntVar(&f.servers, "ensemble", 0, "run so many servers on this machine")
+	fl.StringVar(&f.faults, "faults", "", "with --ensemble: take calls for faults, on any loopback port or --faults=host:port")
+	fl.Lookup("faults").NoOptDefVal = faultsAnywhere
 	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends")
 	fl.Lookup("while-stdin").Hidden = true
 	fl.BoolVar(&f.check, "check", false, "only check the configuration, say what was found, and exit")

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"bellwether/embed"
+)
+
+// faultsAnywhere is --faults without an address.
+const faultsAnywhere = "127.0.0.1:0"
+
+// faulty runs the servers of an ensemble within this process until a signal,
+// with faults on demand over HTTP.
+func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error {
+	host, port, err := f.checkEnsemble()
+	if err == nil {
+		err = checkLoopback(f.faults)
+	}
+	if err != nil {
+		return usage(err)
+	}
+	log, _, err := f.logger(stderr)
+	if err != nil {
+		return usage(err)
+	}
+	folder, err := holdFolder(f.data)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	control, err := net.Listen("tcp", f.faults)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	tuneMemory()
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop() // a second signal ends this process at once
+	e, err := embed.Start(ctx, embed.Options{
+		Servers: f.servers, Dir: f.data, Listen: net.JoinHostPort(host, strconv.Itoa(port)), Logger: log,
+	})
+	if err != nil {
+		return ended(ctx, err)
+	}
+	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Len(), e.Servers(), f.data)
+	fmt.Fprintf(stdout, "faults at http://%s/\n", control.Addr())
+	fmt.Fprintf(stdout, "try: curl -X POST http://%s/servers/1/pause\n", control.Addr())
+	return errors.Join(serveFaults(ctx, control, e), e.Close())
+}
+
+// headerPatience is how long a caller may take to say what it wants.
+const headerPatience = 10 * time.Second
+
+// serveFaults answers calls until ctx ends.
+func serveFaults(ctx context.Context, ln net.Listener, e *embed.Ensemble) error {
+	s := &http.Server{Handler: faultsHandler(e), ReadHeaderTimeout: headerPatience,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		s.Close()
+	})
+	err := s.Serve(ln)
+	if stop() { // it failed by itself
+		return err
+	}
+	<-done
+	return nil
+}
+
+// checkLoopback refuses to let other machines break things.
+func checkLoopback(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().IsLoopback() {
+		return fmt.Errorf("--faults=%s: want a loopback address and a port, as in 127.0.0.1:7000", address)
+	}
+	return nil
+}

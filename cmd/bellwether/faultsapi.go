@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"bellwether/embed"
+	"bellwether/wire"
+)
+
+// faultsAPI is what can be called over HTTP.
+type faultsAPI struct{ e *embed.Ensemble }
+
+// faultsHandler answers the calls; docs/faults.md lists them.
+func faultsHandler(e *embed.Ensemble) http.Handler {
+	a := faultsAPI{e}
+	m := http.NewServeMux()
+	m.HandleFunc("GET /{$}", a.list)
+	for pattern, do := range map[string]func(*http.Request) error{
+		"/servers/{id}/start":        a.server((*embed.Server).Start),
+		"/servers/{id}/stop":         a.server((*embed.Server).Stop),
+		"/servers/{id}/kill":         a.server((*embed.Server).Kill),
+		"/servers/{id}/crash":        a.server((*embed.Server).Crash),
+		"/servers/{id}/pause":        a.server((*embed.Server).Pause),
+		"/servers/{id}/resume":       a.server((*embed.Server).Resume),
+		"/servers/{id}/skew":         a.skew,
+		"/links/{from}/{to}/cut":     a.link(func(from, to embed.Endpoint, _ *http.Request) error { e.Cut(from, to); return nil }),
+		"/links/{from}/{to}/mend":    a.link(func(from, to embed.Endpoint, _ *http.Request) error { e.Mend(from, to); return nil }),
+		"/links/{from}/{to}/delay":   a.link(a.delay),
+		"/sessions/{session}/expire": a.expire,
+		"/replies/{op}/lose":         a.lose,
+		"/watches/delay":             a.watches,
+		"/heal":                      func(*http.Request) error { e.Heal(); return nil },
+		"/await":                     a.await,
+	} {
+		m.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) { answer(w, do(r)) })
+	}
+	return onlyLocal(m)
+}
+
+// onlyLocal refuses what a page in a browser sends: it is not for such.
+func onlyLocal(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		at, err := netip.ParseAddr(host)
+		if r.Header.Get("Origin") != "" || host != "localhost" && (err != nil || !at.IsLoopback()) {
+			problem(w, http.StatusForbidden, errors.New("only for programs on this machine"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// badCall is a call that says something impossible.
+type badCall struct{ error }
+
+func badCallf(format string, args ...any) error { return badCall{fmt.Errorf(format, args...)} }
+
+// answer ends a call.
+func answer(w http.ResponseWriter, err error) {
+	var bad badCall
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.As(err, &bad):
+		problem(w, http.StatusBadRequest, err)
+	case errors.Is(err, embed.ErrNoSession):
+		problem(w, http.StatusNotFound, err)
+	case errors.Is(err, embed.ErrRunning), errors.Is(err, embed.ErrNotRunning):
+		problem(w, http.StatusConflict, err)
+	default:
+		problem(w, http.StatusInternalServerError, err)
+	}
+}
+
+func problem(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the caller may be gone
+}
+
+// What the list says.
+type (
+	faultsList struct {
+		Servers []faultsServer `json:"servers"`
+		Links   []faultsLink   `json:"links"`
+	}
+	faultsServer struct {
+		ID      int    `json:"id"`
+		Address string `json:"address"`
+		Role    string `json:"role"`
+		Skew    string `json:"skew,omitempty"`
+		Error   string `json:"error,omitempty"`
+	}
+	faultsLink struct {
+		From  string `json:"from"`
+		To    string `json:"to"`
+		Cut   bool   `json:"cut"`
+		Delay string `json:"delay,omitempty"`
+	}
+)
+
+// list says how the servers stand and what is wrong.
+func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
+	out := faultsList{Links: []faultsLink{}}
+	for id := 1; id <= a.e.Len(); id++ {
+		s := a.e.Server(id)
+		it := faultsServer{ID: id, Address: s.Address(), Role: s.Role(), Skew: text(s.Skew())}
+		if err := s.Err(); err != nil {
+			it.Error = err.Error()
+		}
+		out.Servers = append(out.Servers, it)
+	}
+	for _, f := range a.e.Faults() {
+		out.Links = append(out.Links, faultsLink{name(f.From), name(f.To), f.Cut, text(f.Delay)})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out) // the caller may be gone
+}
+
+// text is a duration, empty for none.
+func text(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// name is an end as calls name it.
+func name(e embed.Endpoint) string {
+	switch e := e.(type) {
+	case *embed.Server:
+		return strconv.Itoa(e.ID())
+	case embed.Session:
+		return wire.SessionID(e).String()
+	}
+	return e.String()
+}
+
+// server makes a call of what is done to one server.
+func (a faultsAPI) server(do func(*embed.Server) error) func(*http.Request) error {
+	return func(r *http.Request) error {
+		s, err := a.named(r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		return do(s)
+	}
+}
+
+func (a faultsAPI) named(text string) (*embed.Server, error) {
+	id, err := strconv.Atoi(text)
+	if err != nil || id < 1 || id > a.e.Len() {
+		return nil, badCallf("server %q: want a number from 1 to %d", text, a.e.Len())
+	}
+	return a.e.Server(id), nil
+}
+
+func (a faultsAPI) skew(r *http.Request) error {
+	s, err := a.named(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	by, err := duration(r)
+	if err == nil {
+		s.SkewClock(by)
+	}
+	return err
+}
+
+// duration is the argument by.
+func duration(r *http.Request) (time.Duration, error) {
+	text := r.FormValue("by")
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, badCallf("by=%q: want a duration, as in by=150ms or by=-1h", text)
+	}
+	return d, nil
+}
+
+// late is duration of what cannot be early.
+func late(r *http.Request) (time.Duration, error) {
+	d, err := duration(r)
+	if err == nil && d < 0 {
+		err = badCallf("by=%v: nothing can be early", d)
+	}
+	return d, err
+}
+
+// link makes a call of what is done to a link, both ways unless the call says oneway.
+func (a faultsAPI) link(do func(from, to embed.Endpoint, r *http.Request) error) func(*http.Request) error {
+	return func(r *http.Request) error {
+		from, err := a.end(r.PathValue("from"))
+		if err != nil {
+			return err
+		}
+		to, err := a.end(r.PathValue("to"))
+		if err != nil {
+			return err
+		}
+		err = do(from, to, r)
+		if err == nil && !r.Form.Has("oneway") && !r.URL.Query().Has("oneway") {
+			err = do(to, from, r)
+		}
+		return err
+	}
+}
+
+// end is an end by its name.
+func (a faultsAPI) end(name string) (embed.Endpoint, error) {
+	switch {
+	case name == embed.Clients.String():
+		return embed.Clients, nil
+	case name == embed.Everyone.String():
+		return embed.Everyone, nil
+	case strings.HasPrefix(name, "0x"):
+		id, err := session(name)
+		return embed.Session(id), err
+	}
+	s, err := a.named(name)
+	if err != nil {
+		return nil, badCallf("end %q: want a server's number from 1 to %d, a session as 0x…, clients or everyone", name, a.e.Len())
+	}
+	return s, nil
+}
+
+// session reads a session's id, as 0x… or as the number that a client has.
+func session(text string) (wire.SessionID, error) {
+	if digits, hex := strings.CutPrefix(text, "0x"); hex {
+		if id, err := strconv.ParseUint(digits, 16, 64); err == nil {
+			return wire.SessionID(id), nil
+		}
+	} else if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return wire.SessionID(id), nil
+	}
+	return 0, badCallf("session %q: want its id, as in 0x100000000000001", text)
+}
+
+func (a faultsAPI) delay(from, to embed.Endpoint, r *http.Request) error {
+	by, err := late(r)
+	if err == nil {
+		a.e.Delay(from, to, by)
+	}
+	return err
+}
+
+// callPatience is how long a call waits for the ensemble to have done something.
+const callPatience = 30 * time.Second
+
+func (a faultsAPI) expire(r *http.Request) error {
+	id, err := session(r.PathValue("session"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callPatience)
+	defer cancel()
+	return a.e.Expire(ctx, id)
+}
+
+func (a faultsAPI) await(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), callPatience)
+	defer cancel()
+	return a.e.AwaitServing(ctx)
+}
+
+// operations are those whose replies can be lost, by their names.
+var operations = func() map[string]wire.OpCode {
+	out := map[string]wire.OpCode{}
+	for op := range wire.OpWhoAmI + 1 {
+		if text := op.String(); !strings.HasPrefix(text, "op ") {
+			out[text] = op
+		}
+	}
+	return out
+}()
+
+func (a faultsAPI) lose(r *http.Request) error {
+	op, known := operations[r.PathValue("op")]
+	if !known {
+		return badCallf("operation %q: want one as the protocol names it: create, delete, setData, multi, getData, …", r.PathValue("op"))
+	}
+	a.e.LoseNextReply(op)
+	return nil
+}
+
+func (a faultsAPI) watches(r *http.Request) error {
+	by, err := late(r)
+	if err == nil {
+		a.e.DelayWatches(by)
+	}
+	return err
+}
