@@ -25,6 +25,7 @@ type herd struct {
 	last    zab.LinkID
 	clients map[ConnID]*client
 	keep    bool // clients outlive a change of leaders
+	relays  int  // so many links are accepted for the leader, and closed
 	// delay says what is to arrive later: when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
@@ -169,8 +170,13 @@ func (h *herd) dial(s *server) bool {
 		return false
 	}
 	h.last++
-	h.links[h.last] = &wireLink{s, to}
 	s.dials = wire.NoServer
+	if h.relays > 0 {
+		h.relays--
+		s.inbox = append(s.inbox, Linked{to.id, h.last}, Zab{zab.Closed{Link: h.last, Why: "end of file"}})
+		return true
+	}
+	h.links[h.last] = &wireLink{s, to}
 	s.inbox = append(s.inbox, Linked{to.id, h.last})
 	to.inbox = append(to.inbox, Zab{zab.Opened{Link: h.last}})
 	return true
@@ -563,5 +569,26 @@ func TestAWriteBehindASyncKeepsItsPlace(t *testing.T) {
 		if !slices.Equal(got, []int32{1, 2, 3, 4}) {
 			t.Errorf("server %d answers %v", s.id, got)
 		}
+	}
+}
+
+// Connections to a leader that end before it says anything, as a relay makes
+// them, do not end the role: the leader is dialled again.
+func TestALeaderIsDialledAgain(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.relays = 10
+	h.run(1400)
+	h.leader()
+	for _, s := range h.servers {
+		if n := len(s.r.Elections()); h.relays > 0 || n != 1 {
+			t.Errorf("%d links are still to be cut, server %d had %d elections", h.relays, s.id, n)
+		}
+	}
+	// For ever is too long.
+	h = newHerd(t, 3, true)
+	h.relays = 1 << 30
+	h.run(1400)
+	if n := len(h.servers[0].r.Elections()); n < 2 || n > 10 {
+		t.Errorf("%d elections", n)
 	}
 }

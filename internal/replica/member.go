@@ -51,7 +51,11 @@ type member struct {
 	decision election.Decision
 	leader   *zab.Leader
 	learner  *zab.Learner
-	serving  bool // clients are served
+	joined   bool       // the term's epoch is agreed on
+	serving  bool       // clients are served
+	decided  int64      // Mono of the decision
+	link     zab.LinkID // of the learner
+	redial   redial
 	epoch    wire.Epoch
 	term     uint64 // counts the terms, lived or tried
 	resting  string // why it takes no part, empty if it does
@@ -101,6 +105,7 @@ func (r *Replica) join() {
 func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
+	m.joined, m.redial = false, redial{}
 	m.term++
 	m.homes = map[wire.SessionID]wire.ServerID{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
@@ -164,6 +169,7 @@ func (r *Replica) wake() {
 	m := r.member
 	m.election.Step(r.now.Mono, election.Tick{})
 	m.step(r.now.Mono, zab.Tick{})
+	r.redialEnds()
 	r.releaseHeld()
 	r.release()
 }
@@ -194,6 +200,10 @@ func (r *Replica) stepZab(e zab.Event) {
 			m.ready.Duties = append(m.ready.Duties, Duty{Rebuild: true, Generation: m.generation})
 		}
 		return
+	case zab.Closed:
+		if r.early(e) {
+			return
+		}
 	}
 	m.step(r.now.Mono, e)
 }
@@ -209,10 +219,10 @@ func (r *Replica) readyMember() Ready {
 	m.ready = Ready{}
 	rd.Listen = m.role == wire.Leading && m.leader != nil
 	rd.Dial = wire.NoServer
-	if m.role != wire.Looking && m.role != wire.Leading && m.learner == nil {
+	if m.role != wire.Looking && m.role != wire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
 		rd.Dial = m.decision.Vote.Leader
 	}
-	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil())
+	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), m.redialWake(r.now.Mono))
 	return rd
 }
 

@@ -48,7 +48,7 @@ func (r *Replica) take(d election.Decision) {
 	if m.resting != "" {
 		return
 	}
-	m.role, m.decision = d.State, d
+	m.role, m.decision, m.decided = d.State, d, r.now.Mono
 	if d.State == wire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			Terms: r.terms(), Plain: m.opt.Plain, BeatMS: m.opt.BeatMS, LeaseMS: m.opt.LeaseMS,
@@ -75,6 +75,7 @@ func (r *Replica) linked(e Linked) {
 		return
 	}
 	m.election.Step(r.now.Mono, election.Linked{})
+	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
 		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == wire.Observing, Plain: m.opt.Plain,
 	}, m.log)
@@ -141,6 +142,7 @@ func (r *Replica) collect(rd zab.Ready) {
 		m.effects.push(effect{txn: t})
 	}
 	if rd.Joined {
+		m.joined = true
 		m.election.Step(r.now.Mono, election.Joined{})
 	}
 	if rd.Established != nil {
