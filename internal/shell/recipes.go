@@ -251,7 +251,7 @@ func (s *surveyor) report(ctx context.Context) error {
 		}
 		orphans := sc.Orphans
 		if known[s.zc.State().Session] { // the servers tell all sessions
-			orphans = append(orphans, sc.Missing(known)...)
+			orphans = append(orphans, s.still(ctx, sc.Missing(known))...)
 		}
 		for _, o := range orphans {
 			out.Orphans = append(out.Orphans, orphanJSON{o.Path, o.Why, "bellwether kick " + quoted(o.Path)})
@@ -264,6 +264,15 @@ func (s *surveyor) report(ctx context.Context) error {
 		return printJSON(s.out, out)
 	}
 	return s.table(out)
+}
+
+// still are those that are there yet: a session may have ended, with its
+// znodes, since they were read.
+func (s *surveyor) still(ctx context.Context, orphans []claim.Orphan) []claim.Orphan {
+	return slices.DeleteFunc(orphans, func(o claim.Orphan) bool {
+		_, ok, err := s.zc.Exists(ctx, o.Path)
+		return err != nil || !ok
+	})
 }
 
 // deadlockOf names the circle; it is cleared by taking from the one who holds
