@@ -20,7 +20,8 @@
 //     is with the loop; everything else it hands to the loop.
 //   - in an ensemble those of peer, which leave events in the inbox; a link's
 //     reader fills the tree of a snapshot that a leader sends (member.go). A
-//     reader of old logs lives as long as a learner's question takes.
+//     reader of old logs lives as long as a learner's question takes, who opens
+//     or closes the quorum port as long as that does.
 //   - flushers (dirty.go): the loop starts one for each connection it owes
 //     something; it ends as soon as that is written.
 //
@@ -44,7 +45,8 @@
 // replaced (archive.go).
 //
 // Limits: see output.go (what waits for slow readers), throttle.go (what is
-// in process), input.go (frames), listen.go (connections). Memory of a
+// in process), input.go (frames), listen.go (connections), inbox.go (what comes
+// from other servers). Memory of a
 // connection that is idle: its struct, the 512 bytes of its input, and a
 // goroutine's stack; larger buffers are lent by pools only while data moves.
 //
@@ -54,11 +56,12 @@
 // bytes, loaded over the wire, then take about 400 bytes each in all.
 //
 // Locks: archive.mu, which alone is held while files are written, by the
-// goroutines that do nothing else; member.mu, under which nothing is taken;
-// output.mu of a connection, which may be taken under the tree's
-// locks and takes none itself but dirty.mu and stats' atomics; crowd.mu,
-// inbox.mu, journal.mu and dirty.mu, under which nothing else is taken. None
-// but archive.mu is held across a write to a socket or a disk.
+// goroutines that do nothing else; member.port, while that is opened;
+// member.mu, under which nothing is taken; output.mu of a connection, which
+// may be taken under the tree's locks and takes none itself but dirty.mu and
+// stats' atomics; crowd.mu, inbox.mu, journal.mu and dirty.mu, under which
+// nothing else is taken. None but the first two are held across a write to a
+// socket or a disk.
 //
 // The package decides nothing about znodes, sessions or transactions, knows
 // no text of an operator's word (those are handed in), and reads no

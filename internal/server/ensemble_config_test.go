@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"testing"
 
 	"bellwether/internal/config"
@@ -118,4 +119,33 @@ func TestLeaderKeepsClientsAway(t *testing.T) {
 			m.connect().create(fmt.Sprintf("/again%d", i), "y")
 		}
 	}
+}
+
+// While a leader's quorum port takes its time to be opened, as when its name is
+// asked for, the server goes on, and it leads when the port is there.
+func TestSlowPortHoldsUpNobody(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	opening, goOn := make(chan string, 100), make(chan struct{})
+	g.seams.Listen = func(address string) (net.Listener, error) {
+		for _, s := range g.members.Servers() {
+			if s.Addresses[0].Quorum() == address {
+				opening <- address
+				<-goOn
+			}
+		}
+		return net.Listen("tcp", address)
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	<-opening
+	for range 3 { // the loops answer
+		for _, m := range g.servers {
+			if m.Elections(); m.Serving() {
+				t.Error("it serves")
+			}
+		}
+	}
+	close(goOn)
+	g.settled().connect().create("/a", "")
 }

@@ -21,6 +21,7 @@ type team struct {
 	servers []*teammate
 	// change is applied to each configuration before a start.
 	change func(c *config.Config)
+	seams  Seams
 }
 
 // teammate is one of them: its disk, and the server while it runs.
@@ -99,7 +100,7 @@ func (g *team) start(m *teammate) {
 	if g.change != nil {
 		g.change(c)
 	}
-	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: testLog(g.t).With("sid", m.id)}), false
+	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: testLog(g.t).With("sid", m.id), Seams: g.seams}), false
 }
 
 // errKilled ends a server that is killed.

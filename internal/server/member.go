@@ -29,6 +29,9 @@ type member struct {
 	mesh  *peer.Mesh
 	links *peer.Links
 
+	listens atomic.Bool // the quorum port is to be open
+	port    sync.Mutex  // held while it is opened or closed
+
 	// standing is how the server stands, for who is not the loop.
 	standing atomic.Pointer[replica.Standing]
 
@@ -84,6 +87,21 @@ func (m *member) open() error {
 	}
 	m.links = peer.NewLinks(o)
 	return nil
+}
+
+// openPort opens or closes the quorum port, on a goroutine of its own: its
+// address may be a name, and nobody knows how long it takes to be told that.
+func (m *member) openPort(open bool) {
+	m.listens.Store(open)
+	m.srv.writers.Go(func() {
+		m.port.Lock()
+		defer m.port.Unlock()
+		if !m.listens.Load() {
+			m.links.Unlisten()
+		} else if err := m.links.Listen(); err != nil {
+			m.srv.fail(err)
+		}
+	})
 }
 
 // close ends all connections to other servers, at once and together: the

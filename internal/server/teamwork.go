@@ -86,19 +86,16 @@ func (l *loop) teamReady(rd *replica.Ready) {
 
 // connect opens or closes the quorum port, and dials the leader or stops that.
 func (l *loop) connect(rd *replica.Ready) {
-	links := l.srv.member.links
+	m := l.srv.member
 	if rd.Listen != l.team.listens {
-		if l.team.listens = rd.Listen; !rd.Listen {
-			links.Unlisten()
-		} else if err := links.Listen(); err != nil {
-			l.srv.fail(err)
-		}
+		l.team.listens = rd.Listen
+		m.openPort(rd.Listen)
 	}
 	if rd.Dial != l.team.dials {
 		if l.team.dials = rd.Dial; rd.Dial == wire.NoServer {
-			links.Hang()
+			m.links.Hang()
 		} else {
-			links.Dial(rd.Dial)
+			m.links.Dial(rd.Dial)
 		}
 	}
 }
