@@ -301,8 +301,8 @@ func TestDoubleBarrierAgainAtOnce(t *testing.T) {
 			if _, _, err := other.Create(t.Context(), first, nil, zk.Ephemeral); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Enter(t.Context()); err != nil {
-				t.Fatal(err)
+			if err := d.Enter(t.Context()); err != nil || d.Session() != d.b.c.State().Session {
+				t.Fatalf("in by session %v: %v", d.Session(), err)
 			}
 			out := after(func() error { return d.Leave(context.Background()) })
 			still(t, out)

@@ -194,6 +194,9 @@ func TestItemComesBackOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if left := s.bids(a.items); first.Session() != a.b.c.State().Session || len(left) != 1 || first.Path() != a.items+"/"+left[0] {
+			t.Errorf("taken in session %v at %s, of %v", first.Session(), first.Path(), left)
+		}
 		type taken struct {
 			*Item
 			error
