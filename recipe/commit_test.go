@@ -158,11 +158,12 @@ func TestCommitCountsVotes(t *testing.T) {
 	})
 }
 
-// TestCommitCosts: what a transaction of n sites costs in watch events. One
+// TestCommitCosts: what a transaction of n sites costs in watch events: three
+// of each site's znode, and the decision for each site and the coordinator. One
 // event per site tells it that there is a transaction, one that it is gone.
 func TestCommitCosts(t *testing.T) {
 	const n = 5
-	for plain, most := range map[bool]int{false: 4*n + 2*n, true: n*(n-1) + 1 + 2*n} {
+	for plain, most := range map[bool]int{false: 4*n + 1 + 2*n, true: n*(n-1) + 1 + 2*n} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			p := s.parties(n, &CommitOptions{Plain: plain})
 			before, asked := s.eventCount(), s.asked()
