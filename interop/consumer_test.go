@@ -1,6 +1,9 @@
 package interop
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,31 +25,68 @@ func TestConsumerModule(t *testing.T) {
 	})
 }
 
+// A test in a module of its own has servers in its process, over sockets and in
+// a bubble of synctest; it needs what the servers need, and nothing of the network.
+func TestConsumerModuleEmbeds(t *testing.T) {
+	root, dir := layOut(t, "embedded")
+	need, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, need, _ = bytes.Cut(need, []byte("\n")) // behind the name of the module
+	add(t, filepath.Join(dir, "go.mod"), need)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, filepath.Join(dir, "go.sum"), sums)
+	offline(t, dir, []string{"GOOS=windows"}, "test", "-c", "-o", "embedded.exe", ".")
+	offline(t, dir, nil, "test", "-count=1", ".")
+}
+
 // buildConsumer lays out the module and returns the program built for here.
 func buildConsumer(t *testing.T) string {
+	t.Helper()
+	_, dir := layOut(t, "consumer")
+	add(t, filepath.Join(dir, "go.mod"), []byte("go 1.26.0\n"))
+	program := filepath.Join(dir, "consumer")
+	offline(t, dir, []string{"GOOS=windows"}, "build", "-o", program+".exe", ".")
+	offline(t, dir, nil, "build", "-o", program, ".")
+	return program
+}
+
+// layOut makes a module of a folder below testdata. Its go.mod still lacks
+// the version of Go, and whatever else it requires.
+func layOut(t *testing.T, name string) (root, dir string) {
 	t.Helper()
 	root, err := target.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
 	module := strings.TrimSpace(target.Script{Args: []string{"go", "list", "-m"}, Dir: root}.Pass(t).Stdout)
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/consumer")); err != nil {
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))); err != nil {
 		t.Fatal(err)
 	}
-	modFile := "module consumer\n\ngo 1.26.0\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(modFile), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(dir, "consumer")
-	build(t, dir, filepath.Join(dir, "consumer.exe"), "GOOS=windows")
-	build(t, dir, program)
-	return program
+	add(t, filepath.Join(dir, "go.mod"), []byte("module consumer\n\nrequire "+module+" v0.0.0\n\nreplace "+module+" => "+root+"\n\n"))
+	return root, dir
 }
 
-// build compiles the module in dir without reaching for the network.
-func build(t *testing.T, dir, program string, env ...string) {
+// add writes text to the end of a file.
+func add(t *testing.T, name string, text []byte) {
 	t.Helper()
-	args := append([]string{"env", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0"}, env...)
-	target.Script{Args: append(args, "go", "build", "-o", program, "."), Dir: dir}.Pass(t)
+	before, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(before, text...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// offline runs the go command for the module in dir without reaching for the network.
+func offline(t *testing.T, dir string, env []string, args ...string) {
+	t.Helper()
+	with := append([]string{"env", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0"}, env...)
+	target.Script{Args: append(append(with, "go"), args...), Dir: dir}.Pass(t)
 }
