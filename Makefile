@@ -16,7 +16,7 @@ endif
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Packages with goroutines or locks: these run under the race detector too.
-RACE := ./zk ./recipe ./cmd/... $(addprefix ./internal/,admin bench guard local metrics peer server shell store tree)
+RACE := ./zk ./recipe ./embed ./cmd/... $(addprefix ./internal/,admin bench guard local metrics peer server shell store tree)
 
 # Client tests wait for sessions and events more than they compute.
 PARALLEL := 6
