@@ -138,7 +138,7 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error
 		return nil
 	}
 	switch {
-	case zxid == 0: // before every transaction
+	case digest.Zxid == 0 && zxid == 0: // before every transaction
 	case digest.Zxid == 0:
 		t.digests.fuzzy, t.digests.want = true, unknown
 	case digest.Zxid == zxid:
