@@ -244,13 +244,18 @@ func (e *Ensemble) wired(o *zk.Options) *zk.Options {
 // lookAgain is the pause between two looks at something that tells nobody.
 const lookAgain = time.Millisecond
 
-// Leader waits until a server leads and serves; one alone does as soon as it serves.
+// Leader waits until a server leads and serves; one alone does as soon as it
+// serves. Of two, one of which was cut off, it is the one of the later epoch.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	for {
+		var leader *Server
 		for _, s := range e.servers {
-			if s.Leads() {
-				return s, nil
+			if s.Leads() && (leader == nil || s.epoch() > leader.epoch()) {
+				leader = s
 			}
+		}
+		if leader != nil {
+			return leader, nil
 		}
 		if err := sleep(ctx, lookAgain); err != nil {
 			return nil, fmt.Errorf("no server leads: %w", err)

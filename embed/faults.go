@@ -103,37 +103,39 @@ func (e *Ensemble) DelayWatches(d time.Duration) {
 	e.net.watches = max(d, 0)
 }
 
-// ErrNoSession: no such session is open, or no server leads that could end it.
+// ErrNoSession: no such session is open.
 var ErrNoSession = errors.New("no such session is open")
 
 // Expire ends a session as its server does that has heard nothing of the
 // client for too long: its ephemerals go, and the client is told when it asks.
 // It returns when the session has ended on the server that leads.
 func (e *Ensemble) Expire(ctx context.Context, id wire.SessionID) error {
-	leader, err := e.Leader(ctx)
-	if err != nil {
-		return err
-	}
-	l := leader.life.Load()
-	if l == nil {
-		return ErrNotRunning
-	}
-	if !l.knows(id) {
-		return fmt.Errorf("session %v: %w", id, ErrNoSession)
-	}
-	l.srv.Expire(id)
-	for l.knows(id) {
+	for asked := (*life)(nil); ; {
+		leader, err := e.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		l := leader.life.Load()
+		switch {
+		case l == nil: // it has just ended
+		case !l.knows(id) && asked != nil:
+			return nil
+		case !l.knows(id):
+			return fmt.Errorf("session %v: %w", id, ErrNoSession)
+		case l != asked:
+			l.srv.Expire(id)
+			asked = l
+		}
 		if err := sleep(ctx, lookAgain); err != nil {
 			return fmt.Errorf("session %v has not ended yet: %w", id, err)
 		}
 	}
-	return nil
 }
 
 // knows reports whether a session is open.
 func (l *life) knows(id wire.SessionID) bool {
 	_, ok := l.srv.Tree().Session(id)
-	return ok && l.srv.Serving()
+	return ok
 }
 
 // Fault is something that is wrong with the network.

@@ -372,3 +372,58 @@ func TestCrashLosesWhatWasNotSynced(t *testing.T) {
 		must(t, again(s.Crash).Sync(patient(t), "/"))
 	}
 }
+
+// A write takes as long as the way to a follower and back.
+func TestDelayServers(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		const late = 30 * time.Millisecond
+		o.Servers = 3
+		e := started(t, o)
+		leader, err := e.Leader(patient(t))
+		must(t, err)
+		c := connectedTo(t, e, leader, nil)
+		for id := 1; id <= 3; id++ {
+			if s := e.Server(id); s != leader {
+				e.Delay(leader, s, late)
+				e.Delay(s, leader, late)
+			}
+		}
+		began := time.Now()
+		create(t, c, "/x", "")
+		if took := time.Since(began); took < 2*late {
+			t.Errorf("a write took %v", took)
+		}
+	})
+}
+
+// A server that is stopped in order answers what it was asked.
+func TestStopAnswers(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		c := connected(t, e, nil)
+		create(t, c, "/x", "")
+		e.Delay(e.Server(1), Clients, 50*time.Millisecond) // answers are under way when it stops
+		answered := make(chan error)
+		for range 100 {
+			go func() {
+				_, err := c.Set(patient(t), "/x", []byte("new"), -1)
+				answered <- err
+			}()
+		}
+		l := e.Server(1).life.Load()
+		eventually(t, "the first write is applied", func() bool { return l.srv.Tree().LastZxid() > 2 })
+		must(t, e.Server(1).Stop())
+		good := 0
+		for range 100 {
+			if err := <-answered; err == nil {
+				good++
+			}
+			if good == 1 {
+				e.Server(1).Start() // the rest is for the next life
+			}
+		}
+		if good == 0 {
+			t.Error("no write was answered")
+		}
+	})
+}

@@ -48,7 +48,7 @@ type life struct {
 	host   *host
 	front  *front // nil in memory
 	stop   context.CancelFunc
-	ended  chan struct{} // closed when Run has returned and err is set
+	ended  chan struct{} // closed when nothing of it is left and err is set
 	err    error
 	paused atomic.Bool
 	thaw   func()
@@ -108,6 +108,16 @@ func (s *Server) Role() string {
 		return "leader"
 	}
 	return "follower"
+}
+
+// epoch is the one in which the server stands, 0 where there is none.
+func (s *Server) epoch() wire.Epoch {
+	if l := s.life.Load(); l != nil {
+		if st := l.srv.Standing(); st != nil {
+			return st.Epoch
+		}
+	}
+	return 0
 }
 
 // Err is why the server has failed since its last start; nil if it has not.
@@ -183,11 +193,15 @@ func (s *Server) start(port net.Listener) error {
 		if l.err != nil && !errors.Is(l.err, errKilled) {
 			s.err.Store(&l.err)
 		}
-		s.life.CompareAndSwap(l, nil)
-		s.e.net.kill(l.host)
+		if l.err != nil {
+			s.e.net.kill(l.host)
+		} else {
+			l.host.kill() // its connections are closed, behind what they still carry
+		}
 		if l.front != nil {
 			l.front.close()
 		}
+		s.life.Store(nil)
 	}()
 	return nil
 }

@@ -2,8 +2,13 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // A server, or an ensemble, serves as soon as Start returns; what is written
@@ -61,4 +66,71 @@ func BenchmarkStart(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Four-letter words pass, though they are no frames, in one piece or in several.
+func TestFourLetterWords(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		for _, parts := range [][]string{{"ruok"}, {"r", "uo", "k"}} {
+			c, err := e.Dial(patient(t), "tcp", e.Servers())
+			must(t, err)
+			for _, part := range parts {
+				_, err = io.WriteString(c, part)
+				must(t, err)
+			}
+			must(t, c.SetReadDeadline(time.Now().Add(patience)))
+			answer, err := io.ReadAll(c)
+			if string(answer) != "imok" || err != nil {
+				t.Errorf("%q, %v", answer, err)
+			}
+			must(t, c.Close())
+		}
+	})
+}
+
+// A large znode passes frame by frame, whatever the pieces.
+func TestLargeZnode(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		c := connected(t, e, nil)
+		data := strings.Repeat("0123456789", 100_000)
+		create(t, c, "/large", data)
+		holds(t, c, "/large", data)
+	})
+}
+
+// What cannot be is refused before anything is opened.
+func TestBadOptions(t *testing.T) {
+	dir := t.TempDir()
+	e, err := Start(patient(t), Options{Servers: 3, Dir: dir})
+	must(t, err)
+	must(t, e.Close())
+	for _, o := range []Options{
+		{Servers: -1}, {Servers: ServersMax + 1}, {TickTime: time.Microsecond}, {Servers: 2, Dir: dir},
+		{Listen: "nonsense"}, {Listen: ":0"}, {Listen: "127.0.0.1:x"},
+	} {
+		if e, err := Start(patient(t), o); err == nil {
+			t.Errorf("%+v is accepted", o)
+			e.Close()
+		}
+	}
+}
+
+// A port that is taken is an error, and nothing is left behind.
+func TestPortIsTaken(t *testing.T) {
+	e := started(t, Options{})
+	if _, err := Start(patient(t), Options{Listen: e.Servers()}); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A client that cannot reach anybody is told so at once, within the process as elsewhere.
+func TestDialIsRefused(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		e := started(t, o)
+		must(t, e.Server(1).Kill())
+		_, err := e.Dial(patient(t), "tcp", e.Servers())
+		wants(t, err, syscall.ECONNREFUSED)
+	})
 }
