@@ -16,18 +16,13 @@ type scenario struct {
 	patch      string // a file of testdata without its ending; empty: none
 }
 
-// Where scenarios belong that are not here yet.
-const (
-	whole      = "the simulator, with whole servers"
-	ownClients = "the clients' side of it: " + whole
-)
-
 // synchronisation are the bugs of Zab, the log and the tree.
 var synchronisation = []bug{
 	{"1277, 2789, 4883", []scenario{
 		{"zab", "TestZK1277CounterEnds", "1277"},
 		{"server", "TestEpochEndsUnderLoad", ""},
-	}, ownClients},
+		{"sim", "TestZK1277ClientsOverARollOver", ""},
+	}, ""},
 	{"2355", []scenario{{"zab", "TestZK2355UnreadableProposalEndsTheTerm", "2355"}}, ""},
 	{"2845", []scenario{{"zab", "TestZK2845LoggedTailCounts", "2845"}}, ""},
 	{"2846", []scenario{{"zab", "TestZK2846LogOfAnotherHistory", "2846"}}, ""},
@@ -68,7 +63,8 @@ var synchronisation = []bug{
 	{"4541, 4712, 4502, 4409", []scenario{
 		{"zab", "TestZK4541StaleSyncedIsDropped", "4541"},
 		{"store", "TestTransactionsTwice_ZOOKEEPER_4541", "4541-store"},
-	}, "the end of a role in a whole server: " + whole},
+		{"sim", "TestZK4541EndOfARoleInAWholeServer", ""},
+	}, ""},
 	{"2325, 3056, 3644", []scenario{
 		{"store", "TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056", "2325"},
 		{"store", "TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056", "3056"},
@@ -99,7 +95,10 @@ var elections = []bug{
 		{"election", "TestZK4787ForeignCharset", "4787"},
 		{"peer", "TestZookeeper4787InitialMessageIsUTF8", ""},
 	}, ""},
-	{"3829, 3814, 3830, 3842", []scenario{{"election", "TestZK3829RollingToFourMembers", "3829"}}, "commits of the fourth: " + whole},
+	{"3829, 3814, 3830, 3842", []scenario{
+		{"election", "TestZK3829RollingToFourMembers", "3829"},
+		{"sim", "TestZK3829TheFourthLeadsAndCommits", ""},
+	}, ""},
 	{"1817, 1818, 1805", []scenario{{"election", "TestZK1817JoinerAmongUnequalVotes", "1817"}}, ""},
 	{"3109", []scenario{{"election", "TestZK3109ChangedMind", "3109"}}, ""},
 	{"3218", []scenario{
@@ -111,7 +110,7 @@ var elections = []bug{
 		{"peer", "TestZookeeper4886StrangersAreServedAndForgotten", "4886"},
 		{"peer", "TestZookeeper4886SecureHooksStandAtTheirPlaces", ""},
 	}, ""},
-	{"4537", nil, whole},
+	{"4537", []scenario{{"sim", "TestZK4537SyncsAndWritesOfOneClient", ""}}, ""},
 	{"4736", []scenario{{"peer", "TestZookeeper4736NothingLeaks", ""}}, ""},
 	{"3479", []scenario{{"election", "TestZK3479ElectionTime", "3479"}}, ""},
 	{"1514", []scenario{{"election", "TestZK1514FollowersOfAnEarlierRound", "1514"}}, ""},
