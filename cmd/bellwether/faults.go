@@ -55,15 +55,15 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Len(), e.Servers(), f.data)
 	fmt.Fprintf(stdout, "faults at http://%s/\n", control.Addr())
 	fmt.Fprintf(stdout, "try: curl -X POST http://%s/servers/1/pause\n", control.Addr())
-	return errors.Join(serveFaults(ctx, control, e), e.Close())
+	return errors.Join(serveFaults(ctx, control, faultsHandler(e, log)), e.Close())
 }
 
 // headerPatience is how long a caller may take to say what it wants.
 const headerPatience = 10 * time.Second
 
 // serveFaults answers calls until ctx ends.
-func serveFaults(ctx context.Context, ln net.Listener, e *embed.Ensemble) error {
-	s := &http.Server{Handler: faultsHandler(e), ReadHeaderTimeout: headerPatience,
+func serveFaults(ctx context.Context, ln net.Listener, calls http.Handler) error {
+	s := &http.Server{Handler: calls, ReadHeaderTimeout: headerPatience,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

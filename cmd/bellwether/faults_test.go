@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -73,7 +74,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := httptest.NewServer(faultsHandler(e))
+	s := httptest.NewServer(faultsHandler(e, slog.New(slog.DiscardHandler)))
 	defer s.Close()
 	post := func(path string, header ...string) int {
 		q, err := http.NewRequest("POST", s.URL+path, nil)

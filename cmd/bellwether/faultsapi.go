@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,8 +20,9 @@ import (
 // faultsAPI is what can be called over HTTP.
 type faultsAPI struct{ e *embed.Ensemble }
 
-// faultsHandler answers the calls; docs/faults.md lists them.
-func faultsHandler(e *embed.Ensemble) http.Handler {
+// faultsHandler answers the calls; docs/faults.md lists them. Each is logged, so
+// that the log says what was done to the servers.
+func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 	a := faultsAPI{e}
 	m := http.NewServeMux()
 	m.HandleFunc("GET /{$}", a.list)
@@ -41,7 +43,13 @@ func faultsHandler(e *embed.Ensemble) http.Handler {
 		"/heal":                      func(*http.Request) error { e.Heal(); return nil },
 		"/await":                     a.await,
 	} {
-		m.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) { answer(w, do(r)) })
+		m.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			err := do(r)
+			if err == nil {
+				log.Info("fault on demand", "call", r.URL.RequestURI())
+			}
+			answer(w, err)
+		})
 	}
 	return onlyLocal(m)
 }
