@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,8 +42,8 @@ type Options struct {
 	// exists is taken up. Default: on a disk in memory.
 	Dir string
 	// Listen is the host:port of the first server; the next ones have the ports
-	// behind. Default 127.0.0.1:0: ports that the system hands out. In memory
-	// it is not used.
+	// behind. Default 127.0.0.1:0: ports that the system hands out. 0.0.0.0 opens
+	// them to the network. In memory it is not used.
 	Listen string
 	// TickTime is the unit of the servers' patience with each other; no session
 	// is shorter than two of it. Default 500 ms.
@@ -161,9 +162,20 @@ func (e *Ensemble) ports() (opened []net.Listener, err error) {
 			return opened, err
 		}
 		opened = append(opened, ln)
-		s.address = ln.Addr().String()
+		s.bound = ln.Addr().String()
+		s.address = reachable(s.bound)
 	}
 	return opened, nil
+}
+
+// reachable is where clients on this machine find what listens at an address:
+// a wildcard on loopback.
+func reachable(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return address
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
 }
 
 // The ports of the servers for each other, on the network within the process.

@@ -32,7 +32,8 @@ var errKilled = errors.New("killed")
 type Server struct {
 	e       *Ensemble
 	id      int
-	address string
+	address string // for clients
+	bound   string // the port's own, which may be a wildcard
 	dir     string
 	disk    disk
 	skew    atomic.Int64
@@ -218,7 +219,7 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 	}
 	if !s.e.opt.InMemory {
 		if port == nil {
-			if port, err = net.Listen("tcp", s.address); err != nil {
+			if port, err = net.Listen("tcp", s.bound); err != nil {
 				inner.Close()
 				return nil, err
 			}

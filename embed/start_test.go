@@ -134,3 +134,15 @@ func TestDialIsRefused(t *testing.T) {
 		wants(t, err, syscall.ECONNREFUSED)
 	})
 }
+
+// Who listens on all addresses is found on loopback.
+func TestReachable(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:2181": "127.0.0.1:2181", "[::1]:2181": "[::1]:2181",
+		"0.0.0.0:2181": "127.0.0.1:2181", "[::]:2181": "127.0.0.1:2181",
+	} {
+		if got := reachable(address); got != want {
+			t.Errorf("%s is reached at %s, want %s", address, got, want)
+		}
+	}
+}
