@@ -17,7 +17,7 @@ import (
 const connectTimeMin = time.Second
 
 // errBehind: the server closed the connection in place of an answer.
-var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, or is behind what this client has seen")
+var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, or is behind what this client has seen")
 
 // errNoSession: the server opens no new session; nothing that stood has ended.
 var errNoSession = errors.New("the server refuses to open a session")

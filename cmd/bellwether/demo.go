@@ -174,7 +174,7 @@ func (d *demo) killServer(ctx context.Context) error {
 	if c := d.leader.Load(); c != nil {
 		stays = c.name + " leads /demo still"
 	}
-	d.tell("%s; a write waited %v; %s", line, wait.Round(time.Millisecond), stays)
+	d.tell("%s; a write waited %d ms; %s", line, wait.Milliseconds(), stays)
 	return d.start(id)
 }
 

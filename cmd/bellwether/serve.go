@@ -167,6 +167,9 @@ func (f serveFlags) load() (*config.Config, error) {
 		}
 		c.Client = ensemble.HostPort{Host: host, Port: n}
 	}
+	if net.ParseIP(c.Client.Host).IsLoopback() {
+		c.Limits.ClientCnxns = 0 // all clients are of this machine
+	}
 	return c, nil
 }
 

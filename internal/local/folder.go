@@ -118,6 +118,7 @@ func (e *Ensemble) configure(s *server, members []string) error {
 		"clientPortAddress=" + e.opt.Host,
 		"clientPort=" + strconv.Itoa(port),
 		"4lw.commands.whitelist=*",
+		"maxClientCnxns=0", // clients are of this machine too
 		"admin.enableServer=false",
 	}, e.opt.Settings...)
 	lines = append(lines, members...)
