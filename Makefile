@@ -81,11 +81,13 @@ fuzz:
 	done
 
 # What takes long: every test SOAK times, ours under the race detector (in
-# go-zookeeper it finds races that are not ours), and the fuzz targets. SOAK=50
-# FUZZTIME=100000000x is a night.
+# go-zookeeper it finds races that are not ours), the simulator's hour, a million
+# simulated handovers, and the fuzz targets. SOAK=50 FUZZTIME=100000000x is a night.
 soak: tools
 	go test -race -count=$(SOAK) -timeout 4h ./...
 	cd interop && go test -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
+	go test ./internal/sim -run TestFreshSeeds -for 1h -timeout 90m
+	go test ./internal/sim -run TestHandovers -handovers 1000000 -timeout 4h
 	$(MAKE) fuzz
 
 # Go benchmarks, then both servers in one run on this machine.

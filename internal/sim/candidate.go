@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"bellwether/internal/claim"
@@ -12,31 +11,23 @@ import (
 // electionPath is the znode below which all candidates bid.
 const electionPath = "/election"
 
-// candidate stands for election over its client's session, bid after bid.
+// candidate stands for election, or in another line, over its client's
+// session, bid after bid.
 type candidate struct {
-	c     *client
-	line  *claim.Election
-	lease claim.Lease
-	eager bool // pings every tenth of the timeout
-	alarm int64
-	round int // of requests: an answer to an earlier one means nothing
+	c      *client
+	line   bidder
+	parent string // of the bid
+	shared bool   // it is a reader's
+	lease  claim.Lease
+	eager  bool // pings every tenth of the timeout
+	alarm  int64
+	round  int // of requests: an answer to an earlier one means nothing
 }
 
 func newCandidate(c *client) *candidate {
 	k := &candidate{c: c}
 	k.bid()
 	return k
-}
-
-// bid makes a new bid.
-func (k *candidate) bid() {
-	var nonce claim.Nonce
-	for i := range nonce {
-		nonce[i] = byte(k.c.dice.next())
-	}
-	k.line = claim.NewElection(claim.Config{
-		Parent: electionPath, ID: fmt.Sprint("candidate ", k.c.id), Nonce: nonce, Leader: electionPath + "/LEADER",
-	})
 }
 
 func (k *candidate) now() claim.Moment { return k.c.clock.moment(k.c.sim.now) }
@@ -69,6 +60,7 @@ func (k *candidate) attached() {
 func (k *candidate) proven(at claim.Moment) {
 	k.lease.Sent = at
 	k.step(claim.Confirmed{Lease: k.lease})
+	k.c.sim.see(termProven{k})
 }
 
 func (k *candidate) disconnected() { k.step(claim.Disconnected{}) }
@@ -80,9 +72,8 @@ func (k *candidate) step(ev claim.Event) {
 	rd, st := k.line.Ready(), k.line.State()
 	for _, h := range rd.Happenings {
 		k.c.sim.tell("candidate %d: %v", k.c.id, h)
-		if _, leads := h.(claim.Leads); leads {
-			k.c.sim.see(termBegan{k})
-			k.resignLater()
+		if h, leads := h.(claim.Leads); leads {
+			k.began(h)
 		}
 	}
 	k.eager = rd.KeepAlive
@@ -93,26 +84,14 @@ func (k *candidate) step(ev claim.Event) {
 	if st.Phase == claim.Done {
 		k.line = nil
 		k.bid()
-		k.c.sim.after(k.c.dice.below(second), func() {
-			if k.c.attached && k.line.State().Phase == claim.Joining {
+		k.c.sim.after(k.c.dice.below(k.pauseMax()), func() {
+			if k.c.attached && !k.c.silent && k.line.State().Phase == claim.Joining {
 				k.step(claim.Attached{Session: k.c.session, Lease: k.lease})
 			}
 		})
 		return
 	}
 	k.wake(rd.Wake)
-}
-
-// resignLater has a leader resign after a while, now and then.
-func (k *candidate) resignLater() {
-	line := k.line
-	if k.c.dice.chance(50) {
-		k.c.sim.after(k.c.dice.below(5*second), func() {
-			if k.line == line {
-				k.step(claim.Resign{})
-			}
-		})
-	}
 }
 
 // wake steps a tick when the bid wants one.
@@ -150,7 +129,9 @@ func (k *candidate) carryOut(round int, req claim.Request, done []claim.Result) 
 		next(claim.Result{Err: wire.ErrConnectionLoss})
 	case op.Kind == claim.OpUnwatch:
 		for i := range k.c.watches {
-			k.c.watches[i].tell = nil
+			if k.c.watches[i].path == op.Path {
+				k.c.watches[i].tell = nil
+			}
 		}
 		next(claim.Result{})
 	default:
@@ -161,9 +142,9 @@ func (k *candidate) carryOut(round int, req claim.Request, done []claim.Result) 
 // carryOne sends one operation.
 func (k *candidate) carryOne(op *claim.Op, next func(claim.Result)) {
 	q := requestOf(op)
-	if op.Kind == claim.OpWatch {
+	if op.Kind == claim.OpWatch || op.Kind == claim.OpWatchAll {
 		path := op.Path
-		q.watch = &watch{path: path, tell: func() { k.step(claim.Fired{Path: path}) }}
+		q.watch = &watch{path: path, kids: op.Kind == claim.OpWatchAll, tell: func() { k.step(claim.Fired{Path: path}) }}
 	}
 	q.then = func(r *response) {
 		if r == nil {
@@ -188,6 +169,8 @@ func requestOf(op *claim.Op) *call {
 		q.op, body = wire.OpCreate2, creation(op)
 	case claim.OpList:
 		q.op, body = wire.OpGetChildren2, &wire.PathWatchRequest{Path: op.Path}
+	case claim.OpWatchAll:
+		q.op, body = wire.OpGetChildren2, &wire.PathWatchRequest{Path: op.Path, Watch: true}
 	case claim.OpGet:
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path}
 	case claim.OpWatch:

@@ -6,11 +6,19 @@ import (
 	"bellwether/wire"
 )
 
-// termBegan: a candidate's term begins.
-type termBegan struct{ k *candidate }
+type (
+	// termBegan: a candidate's term begins.
+	termBegan struct {
+		k     *candidate
+		token wire.Zxid
+	}
+	// termProven: its session is proven alive, so that it goes on.
+	termProven struct{ k *candidate }
+)
 
 // claims: as long as a candidate's deadline has not passed its session lives,
-// and no two candidates have such a deadline at a time.
+// and no more candidates have such a deadline at a time than may hold: one,
+// readers, or as many as there are leases.
 type claims struct{ sim *Sim }
 
 func (claims) name() string { return "Claims" }
@@ -18,10 +26,10 @@ func (claims) name() string { return "Claims" }
 func (c claims) see(o any) string {
 	switch e := o.(type) {
 	case termBegan:
-		for _, other := range c.sim.clients {
-			if k := other.candidate; k != nil && k != e.k && k.holds() {
-				return fmt.Sprintf("candidates %d and %d lead at the same time", e.k.c.id, other.id)
-			}
+		return c.beside(e.k)
+	case termProven:
+		if e.k.holds() {
+			return c.beside(e.k)
 		}
 	case committed:
 		if e.txn.Type != wire.OpCloseSession {
@@ -37,5 +45,26 @@ func (c claims) see(o any) string {
 	return ""
 }
 
-// holds reports whether a candidate may take itself for the leader now.
+// beside says who holds beside a candidate and must not.
+func (c claims) beside(k *candidate) string {
+	n := 1
+	for _, other := range c.sim.clients {
+		o := other.candidate
+		if o == nil || o == k || !o.holds() {
+			continue
+		}
+		n++
+		switch {
+		case c.sim.opt.Recipe == Semaphore:
+			if n > c.sim.opt.Leases {
+				return fmt.Sprintf("candidate %d has a lease, and with it %d have one of %d", k.c.id, n, c.sim.opt.Leases)
+			}
+		case !k.shared || !o.shared:
+			return fmt.Sprintf("candidates %d and %d hold at the same time", k.c.id, other.id)
+		}
+	}
+	return ""
+}
+
+// holds reports whether a candidate may take itself for a holder now.
 func (k *candidate) holds() bool { return k.line.Left(k.now()) > 0 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"path"
 	"testing"
 	"time"
 
@@ -189,7 +190,47 @@ var brokenRules = []broken{
 	}},
 	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
-		return []any{termBegan{one}, termBegan{&candidate{c: &client{}}}}
+		return []any{termBegan{one, 1}, termBegan{&candidate{c: &client{}}, 2}}
+	}},
+	{"a term that is prolonged into another's", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+		one, two := holder(s, 9), holder(s, 10)
+		idle := newCandidate(one.c)
+		s.clients = []*client{one.c, two.c}
+		return []any{termProven{idle}, termProven{one}}
+	}},
+	{"a reader beside a writer", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+		s.opt.Recipe = ReadWriteLock
+		one := holder(s, 9)
+		one.shared = true
+		return []any{termBegan{&candidate{c: &client{}, shared: true}, 1}, termBegan{&candidate{c: &client{}}, 2}}
+	}},
+	{"more than the leases", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+		s.opt.Recipe, s.opt.Leases = Semaphore, 2
+		one := holder(s, 9)
+		two := holder(s, 10)
+		began := termBegan{two, 1}
+		s.clients = []*client{one.c, two.c}
+		return []any{began, termBegan{&candidate{c: &client{}}, 2}}
+	}},
+	{"a token that is older than the last", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
+		one := holder(s, 9)
+		return []any{termBegan{one, 2}, termBegan{one, 3}, termBegan{one, 2}}
+	}},
+	{"an old token that is admitted", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
+		over := func(token wire.Zxid) *term { return &term{k: holder(s, 9), token: token} }
+		return []any{used{over(2), true}, used{over(3), true}, used{over(2), false}, used{over(2), true}}
+	}},
+	{"a holder that is refused", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
+		k := holder(s, 9)
+		return []any{used{&term{k: k, token: 2}, false}, used{&term{k: k, line: k.line, token: 2}, false}}
+	}},
+	{"a guard that lets an old token through", func(*history, *Sim) checker { return &fence{} }, func(_ *history, _ *Sim, a, _ *server) []any {
+		write := func(counter uint32, token string) committed {
+			set := &wire.SetDataTxn{Path: guardedPath, Data: []byte(token)}
+			return committed{a, int(counter), &wire.Txn{TxnHeader: wire.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
+				Body: &wire.MultiTxn{Ops: []wire.SubTxn{{Type: wire.OpCheck, Body: &wire.CheckTxn{}}, {Type: wire.OpSetData, Body: set}}}}}
+		}
+		return []any{write(1, "7"), write(2, "9"), write(3, "8")}
 	}},
 }
 
@@ -214,7 +255,7 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 				res.Stat = wire.Stat{EphemeralOwner: session, Czxid: 1}
 				own = res
 			case claim.OpList:
-				res.Names = []string{own.Path[len(electionPath)+1:]}
+				res.Names = []string{path.Base(own.Path)}
 			case claim.OpGet:
 				res.Path, res.Stat = own.Path, own.Stat
 			}

@@ -21,7 +21,7 @@ type Kind string
 
 // The faults. Where two machines are named, B 0 stands for all others.
 const (
-	Kill      Kind = "kill"      // the process ends; A
+	Kill      Kind = "kill"      // the process ends, a client's is started again; A
 	PowerOff  Kind = "power off" // and what was not synced is lost; A
 	CrashIn   Kind = "crash in"  // the power fails in the midst of the Value-th change of the disk; A
 	Start     Kind = "start"     // A
@@ -190,6 +190,8 @@ func (s *Sim) resetBetween(x, o *host) {
 // suffer is what befalls a client.
 func (c *client) suffer(k Kind) {
 	switch k {
+	case Kill:
+		c.crash()
 	case Hang:
 		c.silent = true
 	case Return:

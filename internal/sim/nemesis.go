@@ -17,6 +17,9 @@ func (n *nemesis) begin(s *Sim) {
 	n.sim, n.dice = s, s.dice.fork()
 	if s.opt.Acts == nil {
 		n.next()
+		if s.opt.TermMS > 0 {
+			n.haunt()
+		}
 		return
 	}
 	for _, a := range s.opt.Acts {
@@ -30,12 +33,40 @@ func (n *nemesis) begin(s *Sim) {
 
 // next waits, and does the next thing.
 func (n *nemesis) next() {
-	n.sim.after(n.dice.between(50*millisecond, 1200*millisecond), func() {
+	wait := n.dice.between(50*millisecond, 1200*millisecond)
+	if n.sim.opt.TermMS > 0 {
+		wait *= 10 // handovers take servers that serve
+	}
+	n.sim.after(wait, func() {
 		if n.sim.calm {
 			return
 		}
 		n.act()
 		n.next()
+	})
+}
+
+// haunt ends, stops or cuts off who holds, again and again.
+func (n *nemesis) haunt() {
+	n.sim.after(n.dice.between(50*millisecond, 3*second), func() {
+		if n.sim.calm {
+			return
+		}
+		if k := n.sim.holder; k != nil {
+			a := Act{Kind: Kill, A: -k.c.id}
+			switch n.dice.below(3) {
+			case 0:
+				n.sim.Do(a)
+			case 1:
+				a.Kind = Hang
+				n.do(a, n.dice.between(10*millisecond, 4*second), Return)
+			case 2:
+				if at := k.c.at; at != nil {
+					n.sim.Do(Act{Kind: Reset, A: int(at.id), B: -k.c.id})
+				}
+			}
+		}
+		n.haunt()
 	})
 }
 

@@ -149,6 +149,7 @@ type end struct {
 	host *host
 	out  pipe
 	open bool
+	cut  bool // what is sent from now on is lost
 	take func(load any)
 	gone func(why string)
 }
@@ -165,7 +166,7 @@ func (n *network) newCord(a, b *host) *cord {
 }
 
 func (c *cord) send(i int, load any) {
-	if c.ends[i].open {
+	if c.ends[i].open && !c.ends[i].cut {
 		c.ends[i].out.send(load, false)
 	}
 }
@@ -174,7 +175,9 @@ func (c *cord) send(i int, load any) {
 func (c *cord) close(i int) {
 	if e := &c.ends[i]; e.open {
 		e.open = false
-		e.out.send("end of file", true)
+		if !e.cut {
+			e.out.send("end of file", true)
+		}
 	}
 }
 
@@ -193,6 +196,7 @@ func (c *cord) sever() {
 	for i := range c.ends {
 		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 {
 			e.out.lose()
+			e.cut = true
 			delay := c.net.sim.dice.below(20 * millisecond)
 			if c.net.sim.dice.chance(20) {
 				delay = c.net.sim.dice.below(2 * second)

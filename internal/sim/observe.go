@@ -88,7 +88,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLeadership(&s.history), newPrefixConsistency(&s.history), newIntegrity(), newAgreement(), newTotalOrder(),
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
-		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s},
+		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{},
 	}
 }
 

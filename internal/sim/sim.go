@@ -22,6 +22,12 @@ type Options struct {
 	Voters, Observers int
 	// Clients read and write, Candidates stand for election; -1: none.
 	Clients, Candidates int
+	// Recipe is what the candidates are out for. Leases is how many a semaphore
+	// has. TermMS is how long a holder keeps its claim (mean), whom faults then
+	// befall again and again; 0: some for seconds, others until they lose it.
+	Recipe Recipe
+	Leases int
+	TermMS int64
 	// Plain is how many servers speak and wait as ZooKeeper's do; -1: none.
 	Plain int
 	// KeepClients lets connections outlive a change of leaders: 1 yes, -1 no.
@@ -63,10 +69,15 @@ type Sim struct {
 	checkers []checker
 	reached  [situations]int
 	register registers
-	story    story
-	traces   bool
-	nemesis  nemesis
-	failed   *Failure
+	resource resource
+	holder   *candidate // who was the last to get a claim
+
+	handovers int
+
+	story   story
+	traces  bool
+	nemesis nemesis
+	failed  *Failure
 }
 
 // Failure is a rule that was broken.
@@ -98,7 +109,11 @@ func New(o Options) *Sim {
 		s.at(s.dice.below(300*millisecond), v.start)
 	}
 	for _, c := range s.clients {
-		s.at(s.dice.below(second), c.connect)
+		s.at(s.dice.below(second), func() {
+			if c.tries == 0 { // nothing has befallen it before
+				c.connect()
+			}
+		})
 	}
 	return s
 }
@@ -141,6 +156,11 @@ func draw(o Options, d *dice) Options {
 	if o.Events == 0 {
 		o.Events = 20_000
 	}
+	// Half of all runs are elections.
+	if r := d.below(2 * int64(len(Recipes))); o.Recipe == "" {
+		o.Recipe = Recipes[max(r-int64(len(Recipes)), 0)]
+	}
+	set(&o.Leases, 1, 3)
 	return o
 }
 
@@ -231,13 +251,14 @@ type Result struct {
 	Events    int
 	Simulated int64 // µs
 	Leaders   int   // established
+	Handovers int   // of what candidates are out for, from one to another
 	Committed int
 	Answered  int64
 	Reached   map[string]int // situations, by name
 }
 
 func (s *Sim) result() Result {
-	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader],
+	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.handovers,
 		Committed: len(s.history.entries) - 1, Reached: map[string]int{}}
 	for _, c := range s.clients {
 		r.Answered += c.answered

@@ -82,16 +82,22 @@ func TestOneSeed(t *testing.T) {
 	if *oneSeed == 0 {
 		t.Skip("no -seed is given")
 	}
-	o := Options{Seed: *oneSeed}
-	if *traceTo != "" {
-		f, err := os.Create(*traceTo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		o.Trace = func(line string) { fmt.Fprintln(f, line) }
+	t.Logf("%+v", play(t, traced(t, Options{Seed: *oneSeed})))
+}
+
+// traced has a run traced if -trace says so.
+func traced(t *testing.T, o Options) Options {
+	t.Helper()
+	if *traceTo == "" {
+		return o
 	}
-	t.Logf("%+v", play(t, o))
+	f, err := os.Create(*traceTo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	o.Trace = func(line string) { fmt.Fprintln(f, line) }
+	return o
 }
 
 // The same seed gives the same run, to the last event.

@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+
+	"bellwether/wire"
+)
+
+// used: a holder has used the resource, or was refused.
+type used struct {
+	t        *term
+	admitted bool
+}
+
+// fence: the tokens of holders grow, what they protect is used in that
+// order, and who holds is not refused.
+type fence struct{ given, admitted, written wire.Zxid }
+
+func (*fence) name() string { return "Fence" }
+
+func (f *fence) see(o any) string {
+	switch e := o.(type) {
+	case termBegan:
+		if e.k.exclusive() {
+			return grows(&f.given, e.token, "is given to a holder")
+		}
+	case used:
+		if e.admitted {
+			return grows(&f.admitted, e.t.token, "is admitted")
+		}
+		if e.t.lasts() {
+			return fmt.Sprintf("candidate %d holds token %v and is refused", e.t.k.c.id, e.t.token)
+		}
+	case committed:
+		if token, ok := guardedWrite(e.txn); ok {
+			return grows(&f.written, token, "goes through the guard")
+		}
+	}
+	return ""
+}
+
+// grows notes a token, which must not be older than those before.
+func grows(last *wire.Zxid, token wire.Zxid, what string) string {
+	if token < *last {
+		return fmt.Sprintf("token %v %s after %v", token, what, *last)
+	}
+	*last = token
+	return ""
+}
+
+// guardedWrite is the token that a transaction writes.
+func guardedWrite(t *wire.Txn) (wire.Zxid, bool) {
+	m, ok := t.Body.(*wire.MultiTxn)
+	if !ok || m.Failed() {
+		return 0, false
+	}
+	for _, part := range m.Ops {
+		if set, ok := part.Body.(*wire.SetDataTxn); ok && set.Path == guardedPath {
+			n, err := strconv.ParseInt(string(set.Data), 10, 64)
+			return wire.Zxid(n), err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// Recipe is what all candidates of a run are out for.
+type Recipe string
+
+// The recipes.
+const (
+	Election      Recipe = "election"
+	Lock          Recipe = "lock"
+	ReadWriteLock Recipe = "read-write lock"
+	Semaphore     Recipe = "semaphore"
+)
+
+// Recipes are all of them.
+var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
+
+// linePath is the znode below which the bids stand that are not for election.
+const linePath = "/line"
+
+// bidder is one bid: a line, or a semaphore's two.
+type bidder interface {
+	Step(now claim.Moment, ev claim.Event)
+	Ready() claim.Ready
+	State() claim.State
+	Left(now claim.Moment) time.Duration
+}
+
+// The namings under which bids stand side by side.
+var (
+	exclusiveNames = []claim.Naming{claim.Own, claim.CuratorLock, claim.KazooLock, claim.GoZKLock}
+	writerNames    = []claim.Naming{claim.Own, claim.CuratorWrite, claim.KazooLock}
+	readerNames    = []claim.Naming{claim.OwnRead, claim.CuratorRead, claim.KazooRead}
+)
+
+// bid makes a new bid.
+func (k *candidate) bid() {
+	d := k.c.dice
+	cfg := claim.Config{Parent: linePath, ID: fmt.Sprint("candidate ", k.c.id), Nonce: d.nonce(), Rule: claim.Exclusive}
+	k.shared = false
+	switch k.c.sim.opt.Recipe {
+	case Lock:
+		cfg.Naming, cfg.Try = one(d, exclusiveNames), d.chance(5)
+		k.line = claim.NewLine(cfg)
+	case ReadWriteLock:
+		cfg.Naming = one(d, writerNames)
+		if k.shared = d.chance(60); k.shared {
+			cfg.Rule, cfg.Naming = claim.Shared, one(d, readerNames)
+		}
+		k.line = claim.NewLine(cfg)
+	case Semaphore:
+		gate := cfg
+		gate.Parent, gate.Nonce = linePath+"-gate", d.nonce()
+		cfg.Rule, cfg.Leases, cfg.Try = claim.Leases, k.c.sim.opt.Leases, d.chance(5)
+		cfg.Naming = []claim.Naming{claim.Own, claim.CuratorLease}[d.below(2)]
+		k.line = claim.NewSemaphore(gate, cfg)
+	default:
+		cfg.Parent, cfg.Rule, cfg.Leader = electionPath, claim.Leadership, electionPath+"/LEADER"
+		k.line = claim.NewElection(cfg)
+	}
+	k.parent = cfg.Parent
+}
+
+// nonce is a bid's own.
+func (d *dice) nonce() (n claim.Nonce) {
+	for i := range n {
+		n[i] = byte(d.next())
+	}
+	return n
+}
+
+func one(d *dice, of []claim.Naming) claim.Naming { return of[d.below(int64(len(of)))] }
+
+// exclusive reports whether nobody else may hold while the candidate does.
+func (k *candidate) exclusive() bool { return k.c.sim.opt.Recipe != Semaphore && !k.shared }
+
+// began takes note of a term.
+func (k *candidate) began(h claim.Leads) {
+	s := k.c.sim
+	t := &term{k: k, line: k.line, token: h.Token, bid: claim.Join(k.parent, h.Bid)}
+	if k.exclusive() {
+		t.work()
+	}
+	if s.holder != k {
+		s.holder = k
+		s.handovers++
+	}
+	k.resignLater()
+	s.see(termBegan{k, h.Token})
+}
+
+// resignLater has a holder give up after a while, always or now and then.
+func (k *candidate) resignLater() {
+	line, d := k.line, k.c.dice
+	within := 5 * second
+	if brief := k.c.sim.opt.TermMS; brief > 0 {
+		within = 2 * brief * millisecond
+	} else if !d.chance(50) {
+		return
+	}
+	k.c.sim.after(d.below(within), func() {
+		if k.line == line && !k.c.silent {
+			k.step(claim.Resign{})
+		}
+	})
+}
+
+// pauseMax is how long a candidate waits between two bids at most.
+func (k *candidate) pauseMax() int64 {
+	if brief := k.c.sim.opt.TermMS; brief > 0 {
+		return brief * millisecond
+	}
+	return second
+}
+
+// crash ends the client's process: its session is left to expire, and the one
+// that is started in its place knows nothing.
+func (c *client) crash() {
+	if c.cord != nil {
+		c.cord.close(0)
+	}
+	for _, k := range c.calls {
+		if k.op != wire.OpPing {
+			c.sim.see(lost{k})
+			c.sim.lost(k)
+		}
+	}
+	c.tries++
+	c.calls, c.watches, c.cord, c.attached, c.busy, c.silent = nil, nil, nil, false, false, false
+	c.session, c.timeoutMS, c.seen = 0, 0, 0
+	if k := c.candidate; k != nil {
+		k.round++
+		k.eager = false
+		k.bid()
+	}
+	c.later(c.dice.below(second), c.connect)
+}

@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"strconv"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// guardedPath is a znode that holders write, each its token, and only in
+// transactions that look whether their bid still stands.
+const guardedPath = "/guarded"
+
+// resource is something outside the ensemble that a claim protects. It knows
+// nothing but tokens: one that is older than the newest it has seen it refuses.
+type resource struct{ newest wire.Zxid }
+
+func (r *resource) admit(token wire.Zxid) bool {
+	if token < r.newest {
+		return false
+	}
+	r.newest = token
+	return true
+}
+
+// term is one holder's time.
+type term struct {
+	k     *candidate
+	line  bidder
+	token wire.Zxid
+	bid   string
+}
+
+// lasts reports whether the holder may take itself for one now.
+func (t *term) lasts() bool { return t.k.line == t.line && t.k.holds() }
+
+// work has the holder use what the claim protects. It looks at its deadline
+// first, but may be stopped, or what it sends delayed, before that arrives.
+func (t *term) work() {
+	s, d := t.k.c.sim, t.k.c.dice
+	late := func() int64 {
+		if d.chance(20) {
+			return d.below(4 * second)
+		}
+		return d.below(20 * millisecond)
+	}
+	if !t.lasts() {
+		return
+	}
+	s.after(late(), func() { s.see(used{t, s.resource.admit(t.token)}) })
+	if d.chance(25) {
+		s.after(late(), t.write)
+	}
+}
+
+// write writes what the bid guards, whether the term lasts or not.
+func (t *term) write() {
+	c := t.k.c
+	if !c.attached || c.silent || c.sim.calm && c.sim.quiet {
+		return
+	}
+	set := &wire.SetDataRequest{Path: guardedPath, Data: strconv.AppendInt(nil, int64(t.token), 10), Version: -1}
+	c.send(&call{op: wire.OpMulti, path: guardedPath, body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
+		{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: t.bid, Version: claim.AnyVersion}},
+		{Type: wire.OpSetData, Request: set},
+	}}), then: func(r *response) {
+		if r != nil && c.attached && missing(r, 1) {
+			c.create(guardedPath, wire.FlagPersistent)
+		}
+	}})
+}
+
+// missing reports whether an operation of a multi found no znode.
+func missing(r *response, op int) bool {
+	m, ok := r.record.(*wire.MultiResponse)
+	return ok && m.Results[op].Type == wire.OpError && m.Results[op].Err == wire.ErrNoNode
+}
