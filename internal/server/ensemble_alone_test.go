@@ -41,7 +41,7 @@ func (m *teammate) mark(t *testing.T) {
 // A server that ran alone becomes one of three, of which the others are empty
 // and marked as new (empty servers without that mark could have lost what they
 // had, and do not elect beside one with a history): all get what it has, its
-// sessions and digests included, and go on.
+// sessions and digests included, and go on. It is the first to be started.
 func TestServerAloneBecomesMember(t *testing.T) {
 	for _, first := range []int{0, 2} { // the smallest id and the largest
 		t.Run(fmt.Sprintf("server %d", first+1), func(t *testing.T) {
@@ -54,11 +54,16 @@ func TestServerAloneBecomesMember(t *testing.T) {
 				c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 1}, &wire.PathResponse{})
 				session = c.session
 			})
+			// With one of the others it is a quorum, and has the longest history.
+			// The two others alone would be one too, and have none: the mark says
+			// that this is the truth.
+			g.start(old)
 			for _, m := range g.servers {
 				if m != old {
 					m.mark(t)
+					g.start(m)
+					<-old.Ready()
 				}
-				g.start(m)
 			}
 			g.settled()
 			for _, m := range g.servers {
