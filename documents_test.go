@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -182,6 +183,35 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 		return false
 	}
 	return slices.ContainsFunc(dirs, func(dir string) bool { return slices.ContainsFunc(names[dir], re.MatchString) })
+}
+
+// TestDocumentsShowThePlan holds the table of docs/architecture.md to the plan.
+func TestDocumentsShowThePlan(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/]+)`( \\(pure\\)| \\(public\\))? \\|")
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		shown[m[2]] = m[1] + m[3]
+	}
+	for name, r := range plan {
+		want := strconv.Itoa(r.floor)
+		switch {
+		case r.pure:
+			want += " (pure)"
+		case !strings.Contains(name, "/"):
+			want += " (public)"
+		}
+		if shown[name] != want {
+			t.Errorf("%s is shown as %q, want %q", name, shown[name], want)
+		}
+		delete(shown, name)
+	}
+	for name := range shown {
+		t.Errorf("%s is no room", name)
+	}
 }
 
 // TestDocumentsLink fails for a link within the pages that leads nowhere.
