@@ -211,7 +211,12 @@ func (k *Cache) catchUp(ctx context.Context, s *zk.Stream, r cacheReader) error 
 	if k.behind {
 		events, err := s.Since(ctx, k.since, k.known(), k.knownParents())
 		for _, e := range events {
-			k.note(e, r)
+			if r.oneShot || e.Path != k.root {
+				k.note(e, r)
+			}
+		}
+		if err == nil && !r.oneShot {
+			err = k.lookAtRoot(ctx)
 		}
 		if err != nil {
 			return err
@@ -224,6 +229,32 @@ func (k *Cache) catchUp(ctx context.Context, s *zk.Stream, r cacheReader) error 
 	for len(k.todo.order) > 0 {
 		if err := k.work(ctx, r); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// lookAtRoot finds out by its stat whether the root has changed. Since does not
+// ask about it, as a persistent watch stands there.
+func (k *Cache) lookAtRoot(ctx context.Context) error {
+	root := k.nodes[k.root]
+	if root == nil {
+		return nil
+	}
+	stat, there, err := k.c.Exists(ctx, k.root)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		k.todo.add(k.root, dropNode)
+	case stat.Czxid != root.Stat.Czxid:
+		k.todo.add(k.root, readData|readChildren)
+	default:
+		if stat.Mzxid != root.Stat.Mzxid {
+			k.todo.add(k.root, readData)
+		}
+		if stat.Pzxid > k.since {
+			k.todo.add(k.root, readChildren)
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
 					s.setAway(false)
 					time.Sleep(10 * time.Second)
 					agree(t, s, k)
-					// Three that were set, the new one and its children, the root and its children.
+					// Three that were set, the new one and its children, the root's stat and its children.
 					if n := s.readCount() - before; n > 7 {
 						t.Errorf("%d reads for five changes among 1,000 znodes", n)
 					}

@@ -59,11 +59,11 @@ func TestSemaphoreHasItsLeases(t *testing.T) {
 	}
 }
 
-// TestSemaphoreWakesOne for each release, of 10 and of 100 who wait: one
+// TestSemaphoreWakesOne for each release, of 10, 100 and 1,000 who wait: one
 // event tells it that a lease is free; one more lets the next one behind it
 // come to the gate.
 func TestSemaphoreWakesOne(t *testing.T) {
-	for _, n := range []int{10, 100} {
+	for _, n := range []int{10, 100, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				var holds []*Hold

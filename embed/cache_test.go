@@ -1,0 +1,182 @@
+package embed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bellwether/recipe"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// A thousand clients with caches come back after the leader was killed, and
+// read nothing again but what has changed meanwhile: first nothing, then two
+// znodes of fifty. Of the root they look at the stat. What they ask for is
+// counted on the way to the servers.
+func TestFailoverReadsOnlyWhatChanged(t *testing.T) {
+	const (
+		clients = 1000
+		znodes  = 50
+	)
+	e := started(t, Options{Servers: 3})
+	admin := connected(t, e, nil)
+	create(t, admin, "/tree", "")
+	for i := range znodes {
+		create(t, admin, leaf(i), "old")
+	}
+	m := &readMeter{}
+	caches := openCaches(t, e, m, clients)
+	if n := m.reads.Load(); n < clients*(znodes+1) {
+		t.Fatalf("%d reads counted to fill %d caches of %d znodes", n, clients, znodes+1)
+	}
+
+	for _, changed := range []int{0, 2} {
+		before, looks, dials := m.reads.Load(), m.looks.Load(), m.dials.Load()
+		m.away.Store(true)
+		killLeader(t, e)
+		eventually(t, "the clients of the leader are cut off", func() bool { return m.refused.Swap(0) > 0 })
+		must(t, admin.Sync(patient(t), "/"))
+		for i := range changed {
+			_, err := admin.Set(patient(t), leaf(i), []byte("new"), -1)
+			must(t, err)
+		}
+		m.away.Store(false)
+		for n, k := range caches {
+			eventually(t, fmt.Sprintf("cache %d is up to date", n), func() bool { return upToDate(k, znodes, changed) })
+		}
+		came := m.dials.Load() - dials
+		reads, looks := m.reads.Load()-before, m.looks.Load()-looks
+		t.Logf("%d connections came back, %d reads for %d changes", came, reads, changed)
+		if came < clients/10 || reads != int64(changed*clients) || looks > came {
+			t.Errorf("%d reads, %d looks at a stat by %d clients after %d changes and %d new connections", reads, looks, clients, changed, came)
+		}
+		for _, s := range e.servers {
+			if !s.Running() {
+				must(t, s.Start())
+			}
+		}
+		must(t, e.AwaitServing(patient(t)))
+	}
+}
+
+func leaf(i int) string { return fmt.Sprintf("/tree/n%02d", i) }
+
+// upToDate: the first so many of its znodes have changed, the others not.
+func upToDate(k *recipe.Cache, znodes, changed int) bool {
+	if k.Stale() {
+		return false
+	}
+	for i := range znodes {
+		want := "old"
+		if i < changed {
+			want = "new"
+		}
+		if n, ok := k.Get(leaf(i)); !ok || string(n.Data) != want {
+			return false
+		}
+	}
+	return true
+}
+
+// openCaches opens a cache each of so many clients.
+func openCaches(t *testing.T, e *Ensemble, m *readMeter, clients int) []*recipe.Cache {
+	t.Helper()
+	caches := make([]*recipe.Cache, clients)
+	errs := make([]error, clients)
+	next := atomic.Int64{}
+	var workers sync.WaitGroup
+	for range 16 {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(clients); i = next.Add(1) - 1 {
+				c, err := zk.Connect(patient(t), e.Servers(), &zk.Options{Dial: m.dial, SessionTimeout: time.Minute})
+				if errs[i] = err; err != nil {
+					continue
+				}
+				k, err := recipe.OpenCache(patient(t), c, "/tree", nil)
+				caches[i], errs[i] = k, err
+				t.Cleanup(func() { c.Detach() })
+			}
+		})
+	}
+	workers.Wait()
+	must(t, errors.Join(errs...))
+	return caches
+}
+
+// killLeader kills who leads and waits until another does.
+func killLeader(t *testing.T, e *Ensemble) {
+	t.Helper()
+	s, err := e.Leader(patient(t))
+	must(t, err)
+	must(t, s.Kill())
+	_, err = e.Leader(patient(t))
+	must(t, err)
+	must(t, e.AwaitServing(patient(t)))
+}
+
+// readMeter counts the znodes that clients read or list, or whose stat they
+// look at, frame by frame.
+type readMeter struct {
+	reads, looks, dials, refused atomic.Int64
+	away                         atomic.Bool // nobody gets a connection
+}
+
+func (m *readMeter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if m.away.Load() {
+		m.refused.Add(1)
+		return nil, errors.New("connection refused")
+	}
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	m.dials.Add(1)
+	return &metered{Conn: c, meter: m}, nil
+}
+
+// metered is a client's end of a connection.
+type metered struct {
+	net.Conn
+	meter   *readMeter
+	mu      sync.Mutex
+	sent    frames
+	greeted bool // the first frame asks for a session
+}
+
+func (c *metered) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	err := c.sent.each(b, func(frame []byte) error {
+		if c.greeted {
+			c.meter.count(frame[4:])
+		}
+		c.greeted = true
+		return nil
+	})
+	c.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (m *readMeter) count(request []byte) {
+	switch op := wire.OpCode(int32(binary.BigEndian.Uint32(request[4:]))); op {
+	case wire.OpExists:
+		m.looks.Add(1)
+	case wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
+		m.reads.Add(1)
+	case wire.OpMultiRead:
+		var q wire.MultiRequest
+		if err := wire.Decode(request[8:], &q); err != nil {
+			panic(err)
+		}
+		m.reads.Add(int64(len(q.Ops)))
+	}
+}
