@@ -162,24 +162,31 @@ func TestCommitCountsVotes(t *testing.T) {
 // of each site's znode, and the decision for each site and the coordinator. One
 // event per site tells it that there is a transaction, one that it is gone.
 func TestCommitCosts(t *testing.T) {
-	const n = 5
-	for plain, most := range map[bool]int{false: 4*n + 1 + 2*n, true: n*(n-1) + 1 + 2*n} {
-		bubble(t, func(t *testing.T, s *fakeServer) {
-			p := s.parties(n, &CommitOptions{Plain: plain})
-			before, asked := s.eventCount(), s.asked()
-			if d := p.transact(t); d != Commit {
-				t.Errorf("decision %v", d)
-			}
-			got := s.eventCount() - before
-			requests := s.asked() - asked
-			t.Logf("plain %v, %d sites: %d events, %d requests", plain, n, got, requests)
-			if requests > 40*n {
-				t.Errorf("plain %v: %d requests", plain, requests)
-			}
-			if got > most || got < n {
-				t.Errorf("plain %v: %d events, want at most %d", plain, got, most)
-			}
+	for _, n := range []int{5, 10, 100, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, false, 4*n+1+2*n, 40*n) })
 		})
+	}
+	for _, n := range []int{5, 10, 30} { // each watches the votes of all
+		t.Run(fmt.Sprint("plain ", n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, true, n*(n-1)+1+2*n, 40*n) })
+		})
+	}
+}
+
+func commitCosts(t *testing.T, s *fakeServer, n int, plain bool, eventsMax, requestsMax int) {
+	p := s.parties(n, &CommitOptions{Plain: plain})
+	events, asked := s.eventCount(), s.asked()
+	if d := p.transact(t); d != Commit {
+		t.Errorf("decision %v", d)
+	}
+	events, asked = s.eventCount()-events, s.asked()-asked
+	t.Logf("plain %v, %d sites: %d events, %d requests", plain, n, events, asked)
+	if asked > requestsMax {
+		t.Errorf("%d requests, want at most %d", asked, requestsMax)
+	}
+	if events > eventsMax || events < n {
+		t.Errorf("%d events, want at most %d", events, eventsMax)
 	}
 }
 

@@ -1,0 +1,175 @@
+package recipe
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"bellwether/zk"
+)
+
+// What recipes cost their server, counted there, with 10, 100 and 1,000
+// participants. Locks, semaphores and queues are counted beside their other
+// tests. docs/recipes.md has a table of all.
+
+// eachSize runs a test with so many participants.
+func eachSize(t *testing.T, test func(t *testing.T, s *fakeServer, n int)) {
+	for _, n := range []int{10, 100, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *fakeServer) { test(t, s, n) })
+		})
+	}
+}
+
+// costs fails unless what is done costs so many events and requests, pings left
+// aside.
+func (s *fakeServer) costs(what string, events, requests int, do func()) {
+	s.t.Helper()
+	e, r := s.eventCount(), s.asked()
+	do()
+	synctest.Wait()
+	e, r = s.eventCount()-e, s.asked()-r
+	if e != events || r != requests {
+		s.t.Errorf("%s: %d events and %d requests, want %d and %d", what, e, r, events, requests)
+	}
+}
+
+// TestElectionWakesOne for each departure. Of a leader it is four requests: the
+// delete of bid and LEADER, sync and read of who woke, and LEADER made anew; of
+// one in the middle five: its watch and its bid, sync, read and the next watch.
+func TestElectionWakesOne(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		leader := s.elect("0", nil)
+		campaign(t, leader)
+		var line []*Election
+		var waiting []<-chan later
+		for i := range n {
+			line = append(line, s.elect(fmt.Sprint(i+1), nil))
+			waiting = append(waiting, campaignLater(t.Context(), line[i]))
+		}
+		s.costs("one in the middle resigns", 1, 5, func() { _ = line[n/2].Resign(t.Context()) })
+		for i, next := range line {
+			if i == n/2 {
+				continue
+			}
+			s.costs(fmt.Sprint("departure ", i), 1, 4, func() {
+				_ = leader.Resign(t.Context())
+				won(t, waiting[i])
+			})
+			if leader = next; t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// TestReadersAndWritersCost one event for each who waited for the one that leaves, and
+// none where nobody did.
+func TestReadersAndWritersCost(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		writer := acquire(t, s.readWrite(nil).Lock)
+		var readers []<-chan held
+		for range n {
+			readers = append(readers, acquireLater(t.Context(), s.readWrite(nil).RLock))
+		}
+		behind := acquireLater(t.Context(), s.readWrite(nil).Lock)
+		s.costs("the writer leaves, for readers", n, 1+2*n, func() { release(t, writer) })
+		s.costs("the others of the readers leave", 0, n-1, func() {
+			for _, r := range readers[:n-1] {
+				h := <-r
+				release(t, h.h)
+			}
+		})
+		s.costs("the reader before a writer leaves", 1, 3, func() { release(t, got(t, readers[n-1])) })
+		got(t, behind)
+	})
+}
+
+// TestBarrierCosts one event for each who waits, and a sync and a look that it
+// is open.
+func TestBarrierCosts(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		a, err := NewBarrier(s.connect(zk.Options{}), gate, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var outs []<-chan error
+		for range n {
+			b, _ := NewBarrier(s.connect(zk.Options{}), gate, nil)
+			outs = append(outs, after(func() error { return b.Wait(context.Background()) }))
+		}
+		s.costs("the barrier opens", n, 1+2*n, func() {
+			if err := a.Open(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, out := range outs {
+				returned(t, out)
+			}
+		})
+	})
+}
+
+// TestDoubleBarrierCosts n-1 events to begin and 2(n-1) to end at most, and a
+// number of requests for each member that does not grow with them.
+func TestDoubleBarrierCosts(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		var members []*DoubleBarrier
+		for range n {
+			members = append(members, s.double(n, nil))
+		}
+		round := func(what string, most int, step func(*DoubleBarrier) error) {
+			events, asked := s.eventCount(), s.asked()
+			var outs []<-chan error
+			for _, m := range members {
+				outs = append(outs, after(func() error { return step(m) }))
+			}
+			for _, out := range outs {
+				returned(t, out)
+			}
+			e, r := s.eventCount()-events, s.asked()-asked
+			t.Logf("%s, %d: %d events, %.1f requests each", what, n, e, float64(r)/float64(n))
+			if e > most || r > 10*n {
+				t.Errorf("%s: %d events, %d requests of %d", what, e, r, n)
+			}
+		}
+		round("to begin", n-1, func(m *DoubleBarrier) error { return m.Enter(context.Background()) })
+		round("to end", 2*(n-1), func(m *DoubleBarrier) error { return m.Leave(context.Background()) })
+	})
+}
+
+// TestGroupCosts one event for each who watches it, and one read of who came.
+func TestGroupCosts(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		s.put("/app", "")
+		s.put(crowd, "")
+		for range n {
+			g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))
+			go func() {
+				for _, err := range g.Watch(t.Context()) {
+					if err != nil {
+						return
+					}
+				}
+			}()
+		}
+		synctest.Wait()
+		events, reads := s.eventCount(), s.readCount()
+		a := join(t, s, "a", nil)
+		synctest.Wait()
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != n || r != n+1 { // the member looks at itself
+			t.Errorf("%d events and %d reads for a member that came", e, r)
+		}
+		events, reads = s.eventCount(), s.readCount()
+		if err := a.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != n+1 || r != 1 {
+			t.Errorf("%d events and %d reads for a member that left", e, r)
+		}
+	})
+}
