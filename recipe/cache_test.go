@@ -160,6 +160,47 @@ func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
 	}
 }
 
+// TestCacheLooksAtItsRoot when it comes back: one that has not changed is not
+// read, one that was set, or has another child, or was made anew, is.
+func TestCacheLooksAtItsRoot(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(s *fakeServer)
+		reads  int // beside the look, which counts as one
+	}{
+		"nothing":   {func(*fakeServer) {}, 0},
+		"its data":  {func(s *fakeServer) { s.change(grove, "1") }, 1},
+		"its names": {func(s *fakeServer) { s.delete(grove + "/n0000") }, 1},
+		"it is gone": {func(s *fakeServer) {
+			s.delete(grove + "/n0000")
+			s.delete(grove)
+		}, 0},
+		"it is another": {func(s *fakeServer) {
+			s.delete(grove + "/n0000")
+			s.delete(grove)
+			s.put(grove, "another")
+		}, 2},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *fakeServer) {
+				s.plant(1, false)
+				client := s.connect(zk.Options{})
+				k := openCache(t, client, nil)
+				agree(t, s, k)
+				before := s.readCount()
+				s.setAway(true)
+				s.cut(client)
+				c.change(s)
+				s.setAway(false)
+				time.Sleep(10 * time.Second)
+				agree(t, s, k)
+				if n := s.readCount() - before; n != 1+c.reads {
+					t.Errorf("%d reads, want %d", n, 1+c.reads)
+				}
+			})
+		})
+	}
+}
+
 // TestCacheCostsOneEventAndOneRead for a change.
 func TestCacheCostsOneEventAndOneRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {

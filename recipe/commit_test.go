@@ -162,7 +162,7 @@ func TestCommitCountsVotes(t *testing.T) {
 // of each site's znode, and the decision for each site and the coordinator. One
 // event per site tells it that there is a transaction, one that it is gone.
 func TestCommitCosts(t *testing.T) {
-	for _, n := range []int{5, 10, 100, 1000} {
+	for _, n := range append([]int{5}, sizes()...) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, false, 4*n+1+2*n, 40*n) })
 		})

@@ -13,9 +13,17 @@ import (
 // participants. Locks, semaphores and queues are counted beside their other
 // tests. docs/recipes.md has a table of all.
 
+// sizes are the numbers of participants.
+func sizes() []int {
+	if raceDetector {
+		return []int{10, 100}
+	}
+	return []int{10, 100, 1000}
+}
+
 // eachSize runs a test with so many participants.
 func eachSize(t *testing.T, test func(t *testing.T, s *fakeServer, n int)) {
-	for _, n := range []int{10, 100, 1000} {
+	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) { test(t, s, n) })
 		})

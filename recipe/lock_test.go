@@ -159,7 +159,7 @@ func TestLockExcludes(t *testing.T) {
 // TestLockWakesOne for each release, of 10, 100 and 1,000 who wait; and what a
 // release costs the servers: the delete, one event, and the look of who woke.
 func TestLockWakesOne(t *testing.T) {
-	for _, n := range []int{10, 100, 1000} {
+	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				h := acquire(t, s.lock(nil).Lock)

@@ -65,7 +65,7 @@ func TestQueueOrder(t *testing.T) {
 // how many consumers wait.
 func TestQueueWakesFew(t *testing.T) {
 	const items = 20
-	for _, consumers := range []int{10, 100, 1000} {
+	for _, consumers := range sizes() {
 		for kind, most := range map[string]int{"taken": 2, "acknowledged": 4} {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				var mu sync.Mutex

@@ -63,7 +63,7 @@ func TestSemaphoreHasItsLeases(t *testing.T) {
 // event tells it that a lease is free; one more lets the next one behind it
 // come to the gate.
 func TestSemaphoreWakesOne(t *testing.T) {
-	for _, n := range []int{10, 100, 1000} {
+	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				var holds []*Hold
