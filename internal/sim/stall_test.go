@@ -1,0 +1,39 @@
+package sim
+
+import "testing"
+
+// stallLong is a stall of a disk, stallsFor how long a run with them lasts.
+const (
+	stallLong = 700 * millisecond
+	stallsFor = 60 * 60 * second
+)
+
+// A leader whose disk stalls is not given up: its loop does not wait for it. In
+// an hour of writes with a stall of 700 ms somewhere every few seconds there
+// is the one election of the start.
+func TestStallsElectNobody(t *testing.T) {
+	s := New(Options{Seed: 1, Voters: 3, Observers: -1, Plain: -1, Clients: 4, Candidates: -1, TickMS: 2000, KeepClients: 1, CounterMax: 1 << 30})
+	if !s.RunUntil(func() bool { return s.allServe() == "" }, 10*second) {
+		t.Fatalf("no start: %v", s.Failed())
+	}
+	leader, epoch := s.leader(), s.leader().standing.Epoch
+	stalls := 0
+	for end := s.now + stallsFor; s.now < end; stalls++ {
+		id := int(s.dice.below(3)) + 1
+		s.Do(Act{Kind: SlowDisk, A: id, Value: stallLong})
+		s.RunFor(s.dice.between(stallLong, 2*second))
+		s.Do(Act{Kind: SlowDisk, A: id})
+		s.RunFor(s.dice.between(0, 3*second))
+		if s.failed != nil {
+			t.Fatal(s.Failed())
+		}
+	}
+	if now := s.leader(); now != leader || now.standing.Epoch != epoch {
+		t.Errorf("after %d stalls server %d leads epoch %d, at first server %d led epoch %d",
+			stalls, now.id, now.standing.Epoch, leader.id, epoch)
+	}
+	t.Logf("%d stalls, %d transactions", stalls, len(s.history.entries))
+	if n := len(s.history.entries); n < 1000 {
+		t.Errorf("no load: %d transactions", n)
+	}
+}
