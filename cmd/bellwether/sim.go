@@ -50,7 +50,7 @@ func newSim() *cobra.Command {
 	f.IntVar(&s.options.Voters, "servers", 0, "how many servers vote; 0 lets the seed decide")
 	f.IntVar(&s.options.Observers, "observers", 0, "how many observe; -1 for none")
 	f.IntVar(&s.options.Clients, "clients", 0, "how many clients read and write; -1 for none")
-	f.IntVar(&s.options.Candidates, "candidates", 0, "how many clients stand for election; -1 for none")
+	f.IntVar(&s.options.Candidates, "candidates", 0, "how many clients stand for election or in another line; -1 for none")
 	f.DurationVar(&s.during, "for", 0, "run seed after seed for so long")
 	f.BoolVar(&s.shrink, "shrink", false, "leave out of a failing run what it does not need")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "print every packet and event")

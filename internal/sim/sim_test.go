@@ -12,7 +12,7 @@ import (
 
 var (
 	oneSeed  = flag.Uint64("seed", 0, "run this seed alone")
-	traceTo  = flag.String("trace", "", "write every packet and event of -seed to this file")
+	traceTo  = flag.String("story", "", "write every packet and event of -seed to this file")
 	freshFor = flag.Duration("for", 5*time.Second, "how long fresh seeds are run")
 )
 
@@ -23,7 +23,11 @@ func play(t *testing.T, o Options) Result {
 	r, err := Run(o)
 	var f *Failure
 	if errors.As(err, &f) {
-		t.Errorf("%v\nagain: bellwether sim --seed %d\n%s", err, o.Seed, strings.Join(f.Story[max(0, len(f.Story)-100):], "\n"))
+		again := "bellwether sim --seed"
+		if o.TermMS > 0 {
+			again = "go test ./internal/sim -run TestHandovers -seed"
+		}
+		t.Errorf("%v\nagain: %s %d\n%s", err, again, o.Seed, strings.Join(f.Story[max(0, len(f.Story)-100):], "\n"))
 	}
 	return r
 }
@@ -85,7 +89,7 @@ func TestOneSeed(t *testing.T) {
 	t.Logf("%+v", play(t, traced(t, Options{Seed: *oneSeed})))
 }
 
-// traced has a run traced if -trace says so.
+// traced has a run traced if -story says so.
 func traced(t *testing.T, o Options) Options {
 	t.Helper()
 	if *traceTo == "" {
