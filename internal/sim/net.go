@@ -194,7 +194,7 @@ func (c *cord) abort(i int) {
 // do, perhaps much later than each other.
 func (c *cord) sever() {
 	for i := range c.ends {
-		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 {
+		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // also where one has vanished
 			e.out.lose()
 			e.cut = true
 			delay := c.net.sim.dice.below(20 * millisecond)
