@@ -52,9 +52,11 @@ var plan = map[string]room{
 	"internal/store":      {floor: 2, rooms: "wire internal/metrics", libraries: klauspost + " " + sys},
 	"internal/peer":       {floor: 2, rooms: "wire internal/ensemble internal/metrics", libraries: sys},
 	"zk":                  {floor: 2, rooms: "wire"},
-	"internal/replica":    {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
-	"recipe":              {floor: 3, rooms: "zk internal/claim wire"},
-	"internal/bench":      {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
+	// A replica's events and duties carry those of its cores as they are, so its
+	// drivers (server, sim) know the cores' event types, and admin their records.
+	"internal/replica": {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
+	"recipe":           {floor: 3, rooms: "zk internal/claim wire"},
+	"internal/bench":   {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
 	"internal/server": {floor: 4, rooms: "internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics", libraries: sys},
 	"internal/sim": {floor: 4, rooms: "internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
