@@ -229,8 +229,7 @@ func (r *remote) greet(ctx context.Context, d *dialled) error {
 		return err
 	}
 	if r.id > r.m.o.ID {
-		r.await(c)
-		return nil // whether it is answered shows when it dials back
+		return r.await(c) // whether it is answered shows when it dials back
 	}
 	c.SetDeadline(time.Time{})
 	return r.use(c)
@@ -280,15 +279,25 @@ func (m *Mesh) initial(c net.Conn) wire.InitialMessage {
 }
 
 // await lets the larger id close the connection that was only a knock: to
-// close it here at once could cost the bytes that are under way.
-func (r *remote) await(c net.Conn) {
-	r.m.mu.Lock()
-	r.knocked = time.Now()
-	r.m.mu.Unlock()
+// close it here at once could cost the bytes that are under way. One that is
+// reset was not heard: the system had accepted it for a server that ended.
+func (r *remote) await(c net.Conn) error {
+	r.knockedAt(time.Now())
 	closeWrite(c)
 	c.SetReadDeadline(time.Now().Add(knockGap))
-	io.CopyN(io.Discard, c, wire.InitialMax) // whatever comes means nothing
+	_, err := io.CopyN(io.Discard, c, wire.InitialMax) // whatever comes means nothing
 	c.Close()
+	if !connectionReset(err) {
+		return nil
+	}
+	r.knockedAt(time.Time{})
+	return err
+}
+
+func (r *remote) knockedAt(t time.Time) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.knocked = t
 }
 
 // use makes a dialled connection the one to this server.
@@ -312,7 +321,7 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 		r.conn.Close()
 	}
 	c := &conn{Conn: nc, m: r.m, to: r, more: make(chan struct{}, 1), gone: make(chan struct{}), made: time.Now()}
-	r.conn, r.called, r.ended, r.vain = c, 0, false, false
+	r.conn, r.called, r.ended, r.vain, r.knocked = c, 0, false, false, time.Time{}
 	return func() {
 		r.m.figures.Connections.Add(1)
 		r.m.o.Handle(Up{r.id})
@@ -331,9 +340,15 @@ func (r *remote) parted(c *conn, good bool, err error) {
 	}
 	r.conn = nil
 	r.ended = endedThere(err)
-	if good {
+	switch {
+	case good:
 		r.backoff, r.next = retryMin, r.earliest(sendGap)
-	} else {
+	case connectionReset(err) && r.backoff == retryMin:
+		// As the system does that had accepted it for a server that ended: what
+		// became of that one is worth a look at once, but not again and again.
+		r.later()
+		r.next = r.earliest(sendGap)
+	default:
 		r.later()
 	}
 	r.rouse()
