@@ -190,7 +190,7 @@ var brokenRules = []broken{
 	}},
 	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
-		return []any{termBegan{one, 1}, termBegan{&candidate{c: &client{}}, 2}}
+		return []any{termBegan{one, 1}, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
 	}},
 	{"a term that is prolonged into another's", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one, two := holder(s, 9), holder(s, 10)
@@ -202,7 +202,7 @@ var brokenRules = []broken{
 		s.opt.Recipe = ReadWriteLock
 		one := holder(s, 9)
 		one.shared = true
-		return []any{termBegan{&candidate{c: &client{}, shared: true}, 1}, termBegan{&candidate{c: &client{}}, 2}}
+		return []any{termBegan{&candidate{hands: hands{c: &client{}}, shared: true}, 1}, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
 	}},
 	{"more than the leases", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		s.opt.Recipe, s.opt.Leases = Semaphore, 2
@@ -210,7 +210,7 @@ var brokenRules = []broken{
 		two := holder(s, 10)
 		began := termBegan{two, 1}
 		s.clients = []*client{one.c, two.c}
-		return []any{began, termBegan{&candidate{c: &client{}}, 2}}
+		return []any{began, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
 	}},
 	{"a token that is older than the last", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)

@@ -32,10 +32,11 @@ type client struct {
 	sent       int64   // Mono ms
 	calls      []*call // under way, in order
 	watches    []watch
-	busy       bool // at its limit of calls
-	candidate  *candidate
-	silent     bool // it has hung: it neither reads nor sends
-	script     bool // a scenario says what it asks for, and where
+	busy       bool       // at its limit of calls
+	candidate  *candidate // of checkers, and nobody else
+	player     player     // the same, or another; nil: it reads and writes
+	silent     bool       // it has hung: it neither reads nor sends
+	script     bool       // a scenario says what it asks for, and where
 	only       *server
 }
 
@@ -145,7 +146,7 @@ func (c *client) hello() {
 func (c *client) watchdog() {
 	t := int64(c.timeout())
 	pingEvery := t / 3
-	if c.candidate != nil && c.candidate.eager {
+	if c.player != nil && c.player.eager() {
 		pingEvery = t / 10
 	}
 	c.later(min(t*millisecond/20, 100*millisecond), func() {
@@ -184,8 +185,8 @@ func (c *client) drop() {
 			k.then(nil)
 		}
 	}
-	if c.candidate != nil {
-		c.candidate.disconnected()
+	if c.player != nil {
+		c.player.disconnected()
 	}
 	c.later(retryAfter, c.connect)
 }
@@ -210,8 +211,8 @@ func (c *client) welcomed(w welcome) {
 			c.sim.fail("Sessions", "client %d asked for a new session and was told that it has expired", c.id)
 		}
 		c.sim.tell("client %d: session %v has expired", c.id, c.session)
-		if c.candidate != nil {
-			c.candidate.expired()
+		if c.player != nil {
+			c.player.expired()
 		}
 		c.session, c.timeoutMS, c.seen, c.watches = 0, 0, 0, nil
 		c.drop()
@@ -235,8 +236,8 @@ func (c *client) welcomed(w welcome) {
 	}
 	c.home = c.at
 	c.setAgain()
-	if c.candidate != nil {
-		c.candidate.attached()
+	if c.player != nil {
+		c.player.attached()
 	}
 	c.work()
 }
@@ -269,8 +270,8 @@ func (c *client) ping() {
 	}
 	at := c.clock.moment(c.sim.now)
 	c.send(&call{op: wire.OpPing, then: func(r *response) {
-		if r != nil && c.candidate != nil {
-			c.candidate.proven(at)
+		if r != nil && c.player != nil {
+			c.player.proven(at)
 		}
 	}})
 }
@@ -394,7 +395,7 @@ const callsMax = 4
 
 // work issues the next request after a while.
 func (c *client) work() {
-	if c.candidate != nil || c.script || c.sim.calm && c.sim.quiet {
+	if c.player != nil || c.script || c.sim.calm && c.sim.quiet {
 		return
 	}
 	c.later(c.dice.below(2*c.sim.opt.ThinkMS*millisecond), func() {

@@ -135,10 +135,8 @@ func (c *client) crash() {
 	c.tries++
 	c.calls, c.watches, c.cord, c.attached, c.busy, c.silent = nil, nil, nil, false, false, false
 	c.session, c.timeoutMS, c.seen = 0, 0, 0
-	if k := c.candidate; k != nil {
-		k.round++
-		k.eager = false
-		k.bid()
+	if c.player != nil {
+		c.player.crashed()
 	}
 	c.later(c.dice.below(second), c.connect)
 }

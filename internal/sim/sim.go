@@ -195,6 +195,7 @@ func (s *Sim) populate() {
 		s.clients = append(s.clients, c)
 		if i >= s.opt.Clients {
 			c.candidate = newCandidate(c)
+			c.player = c.candidate
 		}
 	}
 }

@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// player is a state machine of package claim that a client drives.
+type player interface {
+	attached()
+	disconnected()
+	expired()
+	proven(at claim.Moment) // a ping that was sent then has been answered
+	eager() bool            // it pings every tenth of the timeout
+	crashed()               // its process has ended, another begins
+}
+
+// hands carry out what a state machine asks for, over its client's session.
+type hands struct {
+	c     *client
+	step  func(claim.Event)
+	alarm int64
+	round int // of requests: an answer to an earlier one means nothing
+}
+
+func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
+
+// ask carries out a request, if there is one.
+func (h *hands) ask(req *claim.Request) {
+	if req != nil {
+		h.round++
+		h.carryOut(h.round, *req, nil)
+	}
+}
+
+// drop forgets the request under way.
+func (h *hands) drop() { h.round++ }
+
+// wake steps a tick when the state machine wants one.
+func (h *hands) wake(in time.Duration) {
+	if in == 0 {
+		return
+	}
+	at := h.c.sim.now + int64(in/time.Microsecond)
+	if h.alarm > h.c.sim.now && h.alarm <= at {
+		return
+	}
+	h.alarm = at
+	h.c.sim.at(at, func() {
+		if h.alarm == at && !h.c.silent {
+			h.alarm = 0
+			h.step(claim.Tick{})
+		}
+	})
+}
+
+// carryOut carries out the operations of a request, one after the other.
+func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
+	if len(done) == len(req.Ops) {
+		if h.round == round {
+			h.step(claim.Reply{N: req.N, Results: done})
+		}
+		return
+	}
+	next := func(r claim.Result) { h.carryOut(round, req, append(done, r)) }
+	op := &req.Ops[len(done)]
+	switch {
+	case h.c.session != req.Session && h.c.attached:
+		next(claim.Result{Err: wire.ErrSessionExpired})
+	case !h.c.attached:
+		next(claim.Result{Err: wire.ErrConnectionLoss})
+	case op.Kind == claim.OpUnwatch:
+		for i := range h.c.watches {
+			if h.c.watches[i].path == op.Path {
+				h.c.watches[i].tell = nil
+			}
+		}
+		next(claim.Result{})
+	case op.Kind == claim.OpParents:
+		h.makeParents(op, next)
+	default:
+		h.carryOne(op, next)
+	}
+}
+
+// carryOne sends one operation.
+func (h *hands) carryOne(op *claim.Op, next func(claim.Result)) {
+	q := requestOf(op)
+	switch op.Kind {
+	case claim.OpWatch, claim.OpAwait:
+		q.watch = h.watch(op.Path, false)
+	case claim.OpWatchAll:
+		q.watch = h.watch(op.Path, true)
+	}
+	q.then = func(r *response) {
+		switch {
+		case r == nil:
+			next(claim.Result{Err: wire.ErrConnectionLoss})
+		case op.Kind == claim.OpAwait && r.header.Err == wire.ErrNoNode && h.c.attached:
+			h.awaitMissing(op, next)
+		default:
+			next(resultOf(op, r))
+		}
+	}
+	h.c.send(q)
+}
+
+// watch is one that tells the state machine.
+func (h *hands) watch(path string, kids bool) *watch {
+	return &watch{path: path, kids: kids, tell: func() { h.step(claim.Fired{Path: path}) }}
+}
+
+// awaitMissing sets the watch where there is no znode.
+func (h *hands) awaitMissing(op *claim.Op, next func(claim.Result)) {
+	h.c.send(&call{op: wire.OpExists, path: op.Path, body: pathWatch(op.Path, true), watch: h.watch(op.Path, false), then: func(r *response) {
+		switch {
+		case r == nil:
+			next(claim.Result{Err: wire.ErrConnectionLoss})
+		case r.header.Err == wire.OK && h.c.attached: // came in between, and is watched
+			h.carryOne(&claim.Op{Kind: claim.OpGet, Path: op.Path}, next)
+		default:
+			next(resultOf(op, r))
+		}
+	}})
+}
+
+// makeParents creates the znodes of a path from the top, and answers for the last one.
+func (h *hands) makeParents(op *claim.Op, next func(claim.Result)) {
+	for i := 1; i < len(op.Path); i++ {
+		if op.Path[i] == '/' {
+			h.c.send(requestOf(&claim.Op{Kind: claim.OpParents, Path: op.Path[:i]}))
+		}
+	}
+	q := requestOf(op)
+	q.then = func(r *response) {
+		if r == nil {
+			next(claim.Result{Err: wire.ErrConnectionLoss})
+			return
+		}
+		next(resultOf(op, r))
+	}
+	h.c.send(q)
+}
+
+// requestOf is an operation as the protocol has it.
+func requestOf(op *claim.Op) *call {
+	q := &call{path: op.Path}
+	var body wire.Record
+	switch op.Kind {
+	case claim.OpSync:
+		q.op, body = wire.OpSync, &wire.PathRequest{Path: op.Path}
+	case claim.OpParents:
+		q.op, body = wire.OpCreate2, &wire.CreateRequest{Path: op.Path, ACL: wire.OpenACL()}
+	case claim.OpCreate:
+		q.op, body = wire.OpCreate2, creation(op)
+	case claim.OpList:
+		q.op, body = wire.OpGetChildren2, &wire.PathWatchRequest{Path: op.Path}
+	case claim.OpWatchAll:
+		q.op, body = wire.OpGetChildren2, &wire.PathWatchRequest{Path: op.Path, Watch: true}
+	case claim.OpGet:
+		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path}
+	case claim.OpWatch, claim.OpAwait:
+		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path, Watch: true}
+	case claim.OpSet:
+		q.op, body = wire.OpSetData, &wire.SetDataRequest{Path: op.Path, Data: op.Data, Version: op.Version}
+	case claim.OpDelete:
+		q.op, body = wire.OpDelete, &wire.PathVersionRequest{Path: op.Path, Version: op.Version}
+	case claim.OpMulti:
+		m := new(wire.MultiRequest)
+		for i := range op.Ops {
+			m.Ops = append(m.Ops, partOf(&op.Ops[i]))
+		}
+		q.op, body = wire.OpMulti, m
+	default:
+		panic("sim: a state machine asks for " + op.Kind.String())
+	}
+	q.body = wire.Append(nil, body)
+	return q
+}
+
+func creation(op *claim.Op) *wire.CreateRequest {
+	flags := wire.FlagPersistent
+	if !op.Persistent {
+		flags |= wire.FlagEphemeral
+	}
+	if op.Sequential {
+		flags |= wire.FlagPersistentSequential
+	}
+	return &wire.CreateRequest{Path: op.Path, Data: op.Data, ACL: wire.OpenACL(), Flags: flags}
+}
+
+// partOf is an operation of a multi.
+func partOf(op *claim.Op) wire.Op {
+	switch op.Kind {
+	case claim.OpCheck:
+		return wire.Op{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: op.Path, Version: op.Version}}
+	case claim.OpCreate:
+		return wire.Op{Type: wire.OpCreate2, Request: creation(op)}
+	case claim.OpSet:
+		return wire.Op{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: op.Path, Data: op.Data, Version: op.Version}}
+	case claim.OpDelete:
+		return wire.Op{Type: wire.OpDelete, Request: &wire.PathVersionRequest{Path: op.Path, Version: op.Version}}
+	}
+	panic("sim: a state machine asks for a multi with " + op.Kind.String())
+}
+
+// resultOf is an answer as a state machine wants it.
+func resultOf(op *claim.Op, r *response) claim.Result {
+	res := claim.Result{Failed: -1}
+	if r.header.Err != wire.OK {
+		res.Err = r.header.Err
+	}
+	if op.Kind == claim.OpParents && errors.Is(res.Err, wire.ErrNodeExists) {
+		res.Err = nil
+	}
+	switch m := r.record.(type) {
+	case *wire.PathStatResponse:
+		res.Path, res.Stat = m.Path, m.Stat
+	case *wire.DataResponse:
+		res.Data, res.Stat = m.Data, m.Stat
+	case *wire.ChildrenStatResponse:
+		res.Names, res.Stat = m.Children, m.Stat
+	case *wire.MultiResponse:
+		for i, part := range m.Results {
+			if part.Type == wire.OpError && part.Err != wire.OK && part.Err != wire.ErrRuntimeInconsistency {
+				res.Failed, res.Err = i, part.Err
+				break
+			}
+		}
+	}
+	return res
+}
