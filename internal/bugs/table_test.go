@@ -51,6 +51,7 @@ var synchronisation = []bug{
 	{"4882", []scenario{
 		{"zab", "TestZK4882DiskErrorIsNoHole", "4882"},
 		{"store", "TestFailedSyncPoisons", "4882-store"},
+		{"store", "TestFailedSyncIsMendedAtTheNextStart", "4882-start"},
 	}, ""},
 	{"5094", []scenario{
 		{"zab", "TestZK5094TruncationInterrupted", "5094"},

@@ -200,7 +200,10 @@ func (l *loader) mend(ends []logEnd) error {
 	return nil
 }
 
-// settle syncs one log; behind the last record of the last one it cuts.
+// settle syncs one log; behind the last record of the last one it cuts. What a
+// sync of an earlier process may have failed to write is written again: the
+// system may hold it for written, so that a sync alone would not bring it to
+// the disk.
 func (l *loader) settle(e logEnd, last bool) (err error) {
 	f, err := l.s.fs.Append(e.file.path)
 	if err != nil {
@@ -216,7 +219,30 @@ func (l *loader) settle(e logEnd, last bool) (err error) {
 			return err
 		}
 	}
+	if last {
+		if err := rewrite(f, max(0, e.end-syncMax), e.end); err != nil {
+			return err
+		}
+	}
 	return f.Sync()
+}
+
+// rewriteLen is how much rewrite takes at a time.
+const rewriteLen = 1 << 20
+
+// rewrite writes a part of a file once more, as it is.
+func rewrite(f File, from, to int64) error {
+	b := make([]byte, min(to-from, rewriteLen))
+	for ; from < to; from += int64(len(b)) {
+		b = b[:min(to-from, rewriteLen)]
+		if n, err := f.ReadAt(b, from); n < len(b) {
+			return err
+		}
+		if _, err := f.WriteAt(b, from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keepTail copies what will be cut off, in case it was worth something. It

@@ -48,8 +48,9 @@ type fault struct {
 }
 
 // Fail makes the nth call of this kind from now (1 is the next) return err.
-// A failing write stores a part; a failing sync forgets what it should have
-// written, so that a later one succeeds without it; others do nothing.
+// A failing write stores a part; a failing sync forgets the content that it
+// should have written, so that a later one succeeds without it, though it can
+// still be read; others do nothing.
 func (m *Mem) Fail(op Op, nth int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +84,9 @@ func (m *Mem) Steps() int {
 // What a crash keeps of what was not synced.
 const (
 	LoseAll = iota // nothing
-	KeepAll        // everything: the process was killed, the machine was not
+	// KeepAll: everything, for the process was killed, and the machine was not.
+	// What was not synced is still in the system's memory alone.
+	KeepAll
 	// Every larger number: each sector, length and name by a coin of the seed.
 )
 
@@ -92,15 +95,11 @@ const (
 func (m *Mem) Crash(keeping int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	keep := func(r *rand.Rand) bool { return r.IntN(2) == 0 }
-	switch keeping {
-	case LoseAll:
-		keep = func(*rand.Rand) bool { return false }
-	case KeepAll:
-		keep = func(*rand.Rand) bool { return true }
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.dirs)) {
-		m.dirs[name].crash(m.rng, keep, keeping == KeepAll)
+	keep := func(r *rand.Rand) bool { return keeping != LoseAll && r.IntN(2) == 0 }
+	if keeping != KeepAll {
+		for _, name := range slices.Sorted(maps.Keys(m.dirs)) {
+			m.dirs[name].crash(m.rng, keep)
+		}
 	}
 	m.life++
 	m.down = false
@@ -108,14 +107,7 @@ func (m *Mem) Crash(keeping int) {
 	m.faults = faults{steps: m.faults.steps, space: -1}
 }
 
-func (d *memDir) crash(rng *rand.Rand, keep func(*rand.Rand) bool, all bool) {
-	if all {
-		d.disk, d.pending = maps.Clone(d.live), nil
-		for _, ino := range d.live {
-			ino.keep()
-		}
-		return
-	}
+func (d *memDir) crash(rng *rand.Rand, keep func(*rand.Rand) bool) {
 	for _, names := range d.pending {
 		if keep(rng) {
 			applyNames(d.disk, names)

@@ -92,15 +92,7 @@ func (ino *memInode) sync() {
 	ino.forget()
 }
 
-// keep brings everything to disk, also what a failed sync has dropped: the
-// system still has it, for it did not go down.
-func (ino *memInode) keep() {
-	ino.disk = ino.live.clone()
-	ino.forget()
-}
-
-// forget drops the knowledge of what is not on disk, as a failed sync does:
-// the next one will not write it.
+// forget drops the knowledge of what is not on disk.
 func (ino *memInode) forget() {
 	clear(ino.dirty)
 	ino.cut = -1
@@ -267,7 +259,7 @@ func (f *memFile) Sync() error {
 	}
 	crash, err := f.m.step(OpSync)
 	if err != nil {
-		f.ino.forget()
+		clear(f.ino.dirty) // the next one will not write it
 		return err
 	}
 	if crash == nil {
