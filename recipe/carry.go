@@ -92,6 +92,8 @@ func (b *bidder) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.W
 		return b.getWatched(ctx, op.Path)
 	case claim.OpAwait:
 		return b.awaitWatched(ctx, op.Path)
+	case claim.OpExists:
+		return b.existsWatched(ctx, op.Path)
 	case claim.OpWatchAll:
 		return b.listWatched(ctx, op.Path)
 	}
@@ -153,7 +155,16 @@ func (b *bidder) getWatched(ctx context.Context, path string) (claim.Result, *zk
 	return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
 }
 
-// listWatched lists the children and watches for changes among them.
+// existsWatched sets a watch that stands where there is no znode too, and does
+// not read.
+func (b *bidder) existsWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
+	stat, ok, w, err := b.c.ExistsW(ctx, path)
+	if err == nil && !ok {
+		err = zk.ErrNoNode
+	}
+	return claim.Result{Stat: stat, Err: sorted(ctx, err)}, w
+}
+
 // awaitWatched sets a watch that stands where there is no znode too.
 func (b *bidder) awaitWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
 	data, stat, w, err := b.c.GetW(ctx, path)
@@ -168,6 +179,7 @@ func (b *bidder) awaitWatched(ctx context.Context, path string) (claim.Result, *
 	return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
 }
 
+// listWatched lists the children and watches for changes among them.
 func (b *bidder) listWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
 	names, stat, w, err := b.c.ChildrenW(ctx, path)
 	return claim.Result{Names: names, Stat: stat, Err: sorted(ctx, err)}, w
@@ -184,6 +196,8 @@ func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err err
 			list[i] = zk.CreateOp(op.Path, op.Data, b.createOptions(op)...)
 		case claim.OpDelete:
 			list[i] = zk.DeleteOp(op.Path, op.Version)
+		case claim.OpSet:
+			list[i] = zk.SetOp(op.Path, op.Data, op.Version)
 		default:
 			panic("recipe: no such operation in a multi: " + op.Kind.String())
 		}

@@ -62,7 +62,7 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 		}
 		return s.p.Abort(ctx, tx)
 	}
-	return s.b.drive(ctx, cfg.Path, claim.NewSite(cfg), actor{s.p.Prepare, decided})
+	return s.b.drive(ctx, cfg.Path, claim.NewSite(cfg), actor{prepare: s.p.Prepare, decided: decided})
 }
 
 // serveMax bounds the transactions that Serve takes part in at a time.

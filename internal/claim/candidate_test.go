@@ -157,7 +157,7 @@ func (w *world) connect(c *candidate, r *replica) {
 	c.inbox = append(c.inbox, w.attached(c))
 	for p := range c.watches {
 		if r.tree[p] == nil || w.changedBelow(r, p, c.seen) {
-			c.inbox = append(c.inbox, Fired{p})
+			c.inbox = append(c.inbox, Fired{Path: p})
 		} else {
 			r.watch(p, c)
 		}

@@ -168,9 +168,9 @@ func (w *txWorld) catchUp(p *party, to int) {
 			delete(p.watches, name)
 			w.events++
 			if p.req != nil {
-				p.fires = append(p.fires, Fired{name})
+				p.fires = append(p.fires, Fired{Path: name})
 			} else {
-				p.inbox = append(p.inbox, Fired{name})
+				p.inbox = append(p.inbox, Fired{Path: name})
 			}
 		}
 	}

@@ -36,9 +36,13 @@ type Reply struct {
 	Results []Result
 }
 
-// Fired: the watch at Path is over, by an event of any kind or otherwise. It
-// is stepped after the Reply of the request that set the watch.
-type Fired struct{ Path string }
+// Fired: the watch at Path is over, by an event of that type or, where it is
+// none, otherwise. It is stepped after the Reply of the request that set the
+// watch.
+type Fired struct {
+	Path string
+	Type wire.EventType
+}
 
 // Resign: give up the bid, or leadership.
 type Resign struct{}

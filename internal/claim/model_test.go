@@ -248,7 +248,7 @@ func (w *world) apply(r *replica) {
 func (w *world) fire(r *replica, p string) {
 	for cand := range r.watches[p] {
 		w.events++
-		cand.inbox = append(cand.inbox, Fired{p})
+		cand.inbox = append(cand.inbox, Fired{Path: p})
 	}
 	delete(r.watches, p)
 }

@@ -24,10 +24,11 @@ const (
 	OpWatchAll                   // the names of the children, and a watch for changes of them
 	OpSet                        // replace the data
 	OpAwait                      // data and stat, and a watch for any change, which stands where there is no znode too
+	OpExists                     // the stat, and a watch as that of OpAwait
 )
 
 var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi",
-	"list and watch", "set", "await"}
+	"list and watch", "set", "await", "exists"}
 
 func (k OpKind) String() string { return opNames[k] }
 

@@ -126,7 +126,7 @@ func TestPublishingNeedsTheBid(t *testing.T) {
 // TestOnlyOneRequestIsOutstanding, whatever happens meanwhile.
 func TestOnlyOneRequestIsOutstanding(t *testing.T) {
 	e, _ := leading(t)
-	for _, ev := range []Event{Disconnected{}, Attached{7, Lease{Timeout: 10 * time.Second}}, Tick{}, Fired{"/p/x"}, Resign{}} {
+	for _, ev := range []Event{Disconnected{}, Attached{7, Lease{Timeout: 10 * time.Second}}, Tick{}, Fired{Path: "/p/x"}, Resign{}} {
 		e.Step(Moment{}, ev)
 		if r := e.Ready().Request; r != nil {
 			t.Fatalf("%T: %+v while another is outstanding", ev, r)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -67,7 +66,7 @@ type watch struct {
 	kids bool // for children
 	none bool // there was no such znode
 	zxid wire.Zxid
-	tell func()
+	tell func(wire.EventType) // nil: nobody waits for it
 }
 
 // retryAfter is the pause before another server is tried, in µs.
@@ -173,7 +172,6 @@ func (c *client) drop() {
 	}
 	calls := c.calls
 	c.calls = nil
-	c.watches = slices.DeleteFunc(c.watches, func(w watch) bool { return w.tell != nil })
 	c.cord, c.attached = nil, false
 	c.tries++
 	for _, k := range calls {
@@ -364,7 +362,7 @@ func (c *client) event(e tree.Event) {
 		c.sim.trace("client %d is told %v of %s at %v", c.id, e.Type, e.Path, e.Zxid)
 	}
 	c.sim.see(notified{c, e})
-	var tells []func()
+	var tells []func(wire.EventType)
 	kept := c.watches[:0]
 	for _, w := range c.watches {
 		if !w.meets(e) {
@@ -375,7 +373,7 @@ func (c *client) event(e tree.Event) {
 	}
 	c.watches = kept
 	for _, tell := range tells {
-		tell()
+		tell(e.Type)
 	}
 }
 

@@ -24,6 +24,7 @@ type hands struct {
 	step  func(claim.Event)
 	alarm int64
 	round int // of requests: an answer to an earlier one means nothing
+	life  int // of state machines: a watch of an earlier one tells nothing
 }
 
 func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
@@ -36,8 +37,11 @@ func (h *hands) ask(req *claim.Request) {
 	}
 }
 
-// drop forgets the request under way.
-func (h *hands) drop() { h.round++ }
+// drop forgets the request under way, and all watches.
+func (h *hands) drop() {
+	h.round++
+	h.life++
+}
 
 // wake steps a tick when the state machine wants one.
 func (h *hands) wake(in time.Duration) {
@@ -68,6 +72,7 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 	next := func(r claim.Result) { h.carryOut(round, req, append(done, r)) }
 	op := &req.Ops[len(done)]
 	switch {
+	case h.round != round: // nobody asks any more
 	case h.c.session != req.Session && h.c.attached:
 		next(claim.Result{Err: wire.ErrSessionExpired})
 	case !h.c.attached:
@@ -90,7 +95,7 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 func (h *hands) carryOne(op *claim.Op, next func(claim.Result)) {
 	q := requestOf(op)
 	switch op.Kind {
-	case claim.OpWatch, claim.OpAwait:
+	case claim.OpWatch, claim.OpAwait, claim.OpExists:
 		q.watch = h.watch(op.Path, false)
 	case claim.OpWatchAll:
 		q.watch = h.watch(op.Path, true)
@@ -110,7 +115,12 @@ func (h *hands) carryOne(op *claim.Op, next func(claim.Result)) {
 
 // watch is one that tells the state machine.
 func (h *hands) watch(path string, kids bool) *watch {
-	return &watch{path: path, kids: kids, tell: func() { h.step(claim.Fired{Path: path}) }}
+	life := h.life
+	return &watch{path: path, kids: kids, tell: func(t wire.EventType) {
+		if h.life == life && !h.c.silent {
+			h.step(claim.Fired{Path: path, Type: t})
+		}
+	}}
 }
 
 // awaitMissing sets the watch where there is no znode.
@@ -164,6 +174,8 @@ func requestOf(op *claim.Op) *call {
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path}
 	case claim.OpWatch, claim.OpAwait:
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path, Watch: true}
+	case claim.OpExists:
+		q.op, body = wire.OpExists, &wire.PathWatchRequest{Path: op.Path, Watch: true}
 	case claim.OpSet:
 		q.op, body = wire.OpSetData, &wire.SetDataRequest{Path: op.Path, Data: op.Data, Version: op.Version}
 	case claim.OpDelete:
@@ -219,6 +231,8 @@ func resultOf(op *claim.Op, r *response) claim.Result {
 	switch m := r.record.(type) {
 	case *wire.PathStatResponse:
 		res.Path, res.Stat = m.Path, m.Stat
+	case *wire.StatResponse:
+		res.Stat = m.Stat
 	case *wire.DataResponse:
 		res.Data, res.Stat = m.Data, m.Stat
 	case *wire.ChildrenStatResponse:
