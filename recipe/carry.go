@@ -107,7 +107,7 @@ func (b *bidder) carryPlain(ctx context.Context, op claim.Op) (r claim.Result) {
 	case claim.OpSync:
 		err = b.c.Sync(ctx, op.Path)
 	case claim.OpParents:
-		err = b.makeParents(ctx, op.Path)
+		err = makeDir(ctx, b.c, op.Path, op.Data, b.opt.ACL)
 	case claim.OpCreate:
 		r.Path, r.Stat, err = b.c.Create(ctx, op.Path, op.Data, b.createOptions(op)...)
 	case claim.OpList:

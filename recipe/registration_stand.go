@@ -144,6 +144,11 @@ func (r *Registration) replace(ctx context.Context, data []byte, want int) error
 
 // makeDirs creates what is missing of a path, as persistent znodes.
 func makeDirs(ctx context.Context, c *zk.Client, path string, acl zk.ACLs) error {
+	return makeDir(ctx, c, path, nil, acl)
+}
+
+// makeDir is makeDirs with data for the last of the znodes, should it be missing.
+func makeDir(ctx context.Context, c *zk.Client, path string, data []byte, acl zk.ACLs) error {
 	if path == "/" {
 		return nil
 	}
@@ -151,10 +156,10 @@ func makeDirs(ctx context.Context, c *zk.Client, path string, acl zk.ACLs) error
 	if acl != nil {
 		opts = append(opts, acl)
 	}
-	_, _, err := c.Create(ctx, path, nil, opts...)
+	_, _, err := c.Create(ctx, path, data, opts...)
 	if errors.Is(err, zk.ErrNoNode) {
 		if err = makeDirs(ctx, c, dirOf(path), acl); err == nil {
-			_, _, err = c.Create(ctx, path, nil, opts...)
+			_, _, err = c.Create(ctx, path, data, opts...)
 		}
 	}
 	if errors.Is(err, zk.ErrNodeExists) {

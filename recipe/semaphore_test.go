@@ -97,6 +97,18 @@ func TestSemaphoreWakesOne(t *testing.T) {
 	}
 }
 
+// TestKazooReadsTheLeases where ours makes the parent: kazoo's Semaphore fails
+// where its data is missing, and compares the number that stands there.
+func TestKazooReadsTheLeases(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		release(t, acquire(t, s.semaphore(3, &LockOptions{Naming: KazooNames}).Acquire))
+		data, _, err := s.connect(zk.Options{}).Get(t.Context(), parent)
+		if string(data) != "3" || err != nil {
+			t.Errorf("the parent holds %q, %v", data, err)
+		}
+	})
+}
+
 // TestKazoo429TryAcquireLeavesNothing: neither a lease nor a place at the gate.
 func TestKazoo429TryAcquireLeavesNothing(t *testing.T) {
 	for _, naming := range []Naming{OwnNames, CuratorLockNames, KazooNames} {

@@ -3,6 +3,7 @@ package claim
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bellwether/wire"
@@ -34,6 +35,15 @@ func (l *Line) data() []byte {
 	return []byte(l.cfg.ID)
 }
 
+// parentData is what a parent holds that the bid has to make. kazoo's
+// Semaphore writes down its leases there and cannot read a parent without data.
+func (l *Line) parentData() []byte {
+	if l.cfg.Naming == KazooLease {
+		return strconv.AppendInt(nil, int64(l.cfg.Leases), 10)
+	}
+	return nil
+}
+
 // BidID is the candidate's id in a bid's data, of ours or another library.
 func BidID(naming Naming, data []byte) string {
 	if naming == Plain {
@@ -58,7 +68,7 @@ func (l *Line) tookCreate(r Result) {
 		l.adopt(r.Path[strings.LastIndexByte(r.Path, '/')+1:], false)
 	case errors.Is(r.Err, wire.ErrNoNode):
 		if l.phase == Joining {
-			l.ask(stepParents, Op{Kind: OpParents, Path: l.cfg.Parent})
+			l.ask(stepParents, Op{Kind: OpParents, Path: l.cfg.Parent, Data: l.parentData()})
 		}
 	default:
 		l.end(Refused, r.Err)

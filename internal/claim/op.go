@@ -12,7 +12,7 @@ type OpKind uint8
 // The kinds. Watch and Unwatch concern the client's session as well.
 const (
 	OpSync     OpKind = iota + 1 // bring the connected server up to date
-	OpParents                    // create Path and what is missing above it as persistent znodes; it may exist
+	OpParents                    // create Path, with Data, and what is missing above it as persistent znodes; it may exist
 	OpCreate                     // create an ephemeral, unless Persistent
 	OpList                       // the names of the children
 	OpGet                        // data and stat
@@ -39,7 +39,7 @@ const AnyVersion = -1
 type Op struct {
 	Kind       OpKind
 	Path       string
-	Data       []byte // create, set
+	Data       []byte // create, set, parents
 	Sequential bool   // create
 	Persistent bool   // create
 	Version    int32  // delete, set

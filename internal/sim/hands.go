@@ -163,7 +163,7 @@ func requestOf(op *claim.Op) *call {
 	case claim.OpSync:
 		q.op, body = wire.OpSync, &wire.PathRequest{Path: op.Path}
 	case claim.OpParents:
-		q.op, body = wire.OpCreate2, &wire.CreateRequest{Path: op.Path, ACL: wire.OpenACL()}
+		q.op, body = wire.OpCreate2, &wire.CreateRequest{Path: op.Path, Data: op.Data, ACL: wire.OpenACL()}
 	case claim.OpCreate:
 		q.op, body = wire.OpCreate2, creation(op)
 	case claim.OpList:

@@ -1,47 +1,75 @@
-"""kazoo's Lock as one contender of many.
+"""A contender of kazoo's as one of many.
 
-Run as `contender.py ADDRESS PARENT [PATTERN]`. Again and again it takes the lock,
-prints @holds, makes the ephemeral PARENT-inside, which must not be there, and
-removes it, prints @free and lets go, until it is killed. With a pattern its bids
-are named by it, so that Curator, which puts kazoo's own names in no order, can
+Run as `contender.py MODE ADDRESS PARENT [PATTERN]`. Again and again it obtains
+what MODE says, prints @holds, makes an ephemeral child of PARENT-inside, looks
+who else is there, removes it, prints @free and gives up what it has, until it
+is killed. A semaphore has two leases. With a pattern the bids of a lock are
+named by it, so that Curator, which puts kazoo's own names in no order, can
 stand in the same line.
 """
 
 import random
 import sys
 import time
+import uuid
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NodeExistsError
+from kazoo.exceptions import LockTimeout
 from kazoo.recipe.lock import Lock
 
 WAIT = 60  # seconds that anything may take
+# A ReadLock waits for the writers behind it too, which wait for it: both are
+# kazoo's own. So a reader goes and comes again.
+READ_WAIT = 0.5
+LEASES = 2
 
-address, parent = sys.argv[1:3]
+mode, address, parent = sys.argv[1:4]
+letter = {"read": "r", "semaphore": "l"}.get(mode, "x")
 
 
 class Named(Lock):
-    if len(sys.argv) > 3:
-        _NODE_NAME = sys.argv[3]
-        _EXCLUDE_NAMES = [sys.argv[3]]
+    if len(sys.argv) > 4:
+        _NODE_NAME = sys.argv[4]
+        _EXCLUDE_NAMES = [sys.argv[4]]
 
 
 def say(line):
     print(line, flush=True)
 
 
+def inside():
+    """Is where nobody may be who is kept out."""
+    say("@holds")
+    me = letter + "-" + uuid.uuid4().hex
+    client.create(parent + "-inside/" + me, ephemeral=True)
+    names = client.get_children(parent + "-inside")
+    others = [n for n in names if n != me and not (letter == "r" and n.startswith("r"))]
+    if len(others) > (LEASES - 1 if letter == "l" else 0):
+        say("@two %s" % names)
+    time.sleep(random.uniform(0.005, 0.03))
+    client.delete(parent + "-inside/" + me)
+    say("@free")
+
+
 client = KazooClient(hosts=address, timeout=3)
 client.start(timeout=WAIT)
+kinds = {
+    "lock": lambda: Named(client, parent),
+    "write": lambda: client.WriteLock(parent),
+    "read": lambda: client.ReadLock(parent),
+    "semaphore": lambda: client.Semaphore(parent, max_leases=LEASES),
+}
 while True:
-    lock = Named(client, parent)
-    if not lock.acquire(timeout=WAIT):
-        raise AssertionError("no lock within %d seconds" % WAIT)
-    say("@holds")
+    if mode == "election":
+        client.Election(parent, "kazoo").run(inside)
+        continue
+    one = kinds[mode]()
     try:
-        client.create(parent + "-inside", ephemeral=True)
-    except NodeExistsError:
-        say("@two")
-    time.sleep(random.uniform(0.005, 0.03))
-    client.delete(parent + "-inside")
-    say("@free")
-    lock.release()
+        if not one.acquire(timeout=READ_WAIT if mode == "read" else WAIT):
+            raise AssertionError("nothing within %d seconds" % WAIT)
+    except LockTimeout:
+        if mode == "read":
+            continue
+        raise
+    inside()
+    one.release()
