@@ -138,7 +138,7 @@ func (s *Server) AwaitServing(ctx context.Context) error {
 		if l == nil {
 			return fmt.Errorf("%v: %w", s, s.whyDown())
 		}
-		if l.srv.Serving() {
+		if st := l.srv.Standing(); l.srv.Serving() && (st == nil || st.Serving) {
 			return nil
 		}
 		var wait error

@@ -131,6 +131,9 @@ func overview(w *texts, s *server.Server, clients string) string {
 	fmt.Fprintf(&b, "Latency min/avg/max: %.0f/%s/%.0f\n", st.LatencyMin, decimal(st.LatencyAverage), st.LatencyMax)
 	fmt.Fprintf(&b, "Received: %d\nSent: %d\nConnections: %d\nOutstanding: %d\n", st.Received, st.Sent, st.Connections, st.Outstanding)
 	fmt.Fprintf(&b, "Zxid: %v\nMode: %s\nNode count: %d\n", st.Zxid, mode, st.Nodes)
+	if st.Reason != "" {
+		fmt.Fprintf(&b, "Read-only because: %s\n", st.Reason)
+	}
 	if p := st.Proposals; p != nil {
 		fmt.Fprintf(&b, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)
 	}

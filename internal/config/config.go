@@ -33,7 +33,8 @@ type Config struct {
 	// FourLetterWords are the words of 4lw.commands.whitelist, "*" among them
 	// for all. Ask AllowsWord.
 	FourLetterWords []string
-	// ReadOnlyMode allows the word isro. In an ensemble it has no effect yet.
+	// ReadOnlyMode lets a server of an ensemble that has no quorum answer the
+	// reads of clients that accept that, and allows the word isro.
 	ReadOnlyMode bool
 
 	Limits    Limits

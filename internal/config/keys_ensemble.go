@@ -112,7 +112,7 @@ var ensembleKeys = []key{
 	{name: "weight.*", kind: parsed, form: pattern, status: inEnsemble,
 		effect: "Weight of a server's vote in its group, weight.ID=W; 1 if not given."},
 	{name: "readonlymode.enabled", kind: java, form: boolean, def: "false",
-		effect: "Allows the word isro; a server of an ensemble without a leader answers no reads in this version, which a notice says.",
+		effect: "A server of an ensemble that has been without a leader for max(2 s, tickTime) answers the reads of clients that accept a read-only server. Allows the word isro.",
 		into:   func(c *Config) any { return &c.ReadOnlyMode }},
 	{name: "leader.nodelay", kind: java, form: boolean, def: "true", same: "true",
 		effect: "Leader connections send without delay.",

@@ -209,7 +209,6 @@ func (l *loader) settleSelf() {
 	}
 	l.c.Ensemble.PeerType = self.Role
 	if !l.c.Standalone() {
-		l.noticeIf(l.c.ReadOnlyMode, "readonlymode.enabled", "has no effect in an ensemble: without a leader clients wait, and no server answers alone")
 		l.noticeIf(l.c.Tree.Reconfig, "reconfigEnabled", "has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false")
 	}
 	if self.Client.IsZero() {

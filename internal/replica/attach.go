@@ -31,6 +31,9 @@ func (r *Replica) hold(c *conn) bool {
 		return true
 	case r.member.serving:
 		return false
+	case r.member.readers.serves:
+		r.admitReader(c)
+		return true
 	}
 	r.member.held = append(r.member.held, c)
 	return true
@@ -47,6 +50,9 @@ func (r *Replica) holdUntil() int64 {
 		return at
 	}
 	for _, c := range r.conns {
+		if c.readOnly {
+			continue
+		}
 		at = min(at, c.since+c.holdMax())
 	}
 	return at
@@ -59,7 +65,7 @@ func (r *Replica) releaseHeld() {
 		return
 	}
 	for _, c := range r.connections() {
-		if r.now.Mono-c.since >= c.holdMax() {
+		if !c.readOnly && r.now.Mono-c.since >= c.holdMax() {
 			r.end(c)
 		}
 	}

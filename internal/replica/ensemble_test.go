@@ -24,8 +24,10 @@ type herd struct {
 	links   map[zab.LinkID]*wireLink
 	last    zab.LinkID
 	clients map[ConnID]*client
-	keep    bool // clients outlive a change of leaders
-	relays  int  // so many links are accepted for the leader, and closed
+	conns   ConnID // the last one given out
+	keep    bool   // clients outlive a change of leaders
+	reads   bool   // a server without a quorum answers reads
+	relays  int    // so many links are accepted for the leader, and closed
 	// delay says what is to arrive later: when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
@@ -56,6 +58,7 @@ type wireLink struct{ from, to *server }
 type client struct {
 	at      *server
 	session wire.SessionID
+	answer  Output // to the Connect
 	replies []Output
 	closed  bool
 }
@@ -90,7 +93,7 @@ func (h *herd) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, wire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep}}, h.now)
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads}}, h.now)
 }
 
 // kill ends a server: its links break, dials to it are refused.
@@ -309,7 +312,7 @@ func (h *herd) effect(s *server, o Output) {
 	}
 	switch o.Kind {
 	case Attached:
-		c.session = o.Session
+		c.session, c.answer = o.Session, o
 	case Reply, Turn:
 		c.replies = append(c.replies, o)
 	case Close:
@@ -320,15 +323,18 @@ func (h *herd) effect(s *server, o Output) {
 
 // connect opens a client connection, with a new session or an earlier one.
 func (h *herd) connect(s *server, session wire.SessionID) (*client, ConnID) {
-	id := ConnID(len(h.clients) + 1)
-	for h.clients[id] != nil {
-		id++
-	}
-	id += ConnID(s.id) * 1000
+	pw := session.Password()
+	return h.ask(s, Connect{Session: session, Password: pw[:], TimeoutMS: 6000})
+}
+
+// ask opens a client connection with this question.
+func (h *herd) ask(s *server, e Connect) (*client, ConnID) {
+	h.conns++
+	id := h.conns
 	c := &client{at: s}
 	h.clients[id] = c
-	pw := session.Password()
-	s.inbox = append(s.inbox, Connect{Conn: id, Session: session, Password: pw[:], TimeoutMS: 6000})
+	e.Conn = id
+	s.inbox = append(s.inbox, e)
 	h.run(300)
 	return c, id
 }

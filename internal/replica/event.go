@@ -30,6 +30,7 @@ type Connect struct {
 	Password  []byte
 	TimeoutMS int32
 	Seen      wire.Zxid
+	ReadOnly  bool // it accepts a server without a quorum
 }
 
 // Request: an attached connection asks for a write, a sync, to close its
@@ -210,6 +211,7 @@ type Output struct {
 	Session   wire.SessionID
 	TimeoutMS int32
 	Password  [wire.PasswordLen]byte
+	ReadOnly  bool // the session is one of a server without a quorum
 }
 
 // Happening is something worth telling an operator; String is what the log says.

@@ -26,7 +26,7 @@ import (
 func (r *Replica) keep(c *conn) bool {
 	m := r.member
 	switch {
-	case !m.opt.KeepClients:
+	case !m.opt.KeepClients, m.resting != "": // without room for the log it is not to be waited for
 		return false
 	case m.serving && !m.ours():
 		return false

@@ -28,6 +28,9 @@ type Member struct {
 	// KeepClients lets client connections outlive a change of leaders between
 	// servers of our kind (keep.go).
 	KeepClients bool
+	// ReadOnly lets clients that accept it read from a server that has been
+	// without a leader for a while (readonly.go).
+	ReadOnly bool
 	// Aloof: while it leads it takes no clients.
 	Aloof bool
 	// DiskLog: Ready.ReadLog can be answered.
@@ -59,6 +62,7 @@ type member struct {
 	epoch    wire.Epoch
 	term     uint64 // counts the terms, lived or tried
 	resting  string // why it takes no part, empty if it does
+	readers  readOnly
 
 	wakeElection, wakeZab int64
 
@@ -215,6 +219,7 @@ func (r *Replica) readyMember() Ready {
 	m.unsettled = false
 	for r.electionReady() || r.zabReady() {
 	}
+	r.reviseReadOnly()
 	rd := m.ready
 	m.ready = Ready{}
 	rd.Listen = m.role == wire.Leading && m.leader != nil
@@ -222,7 +227,7 @@ func (r *Replica) readyMember() Ready {
 	if m.role != wire.Looking && m.role != wire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
 		rd.Dial = m.decision.Vote.Leader
 	}
-	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), m.redialWake(r.now.Mono))
+	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), m.redialWake(r.now.Mono), r.readOnlyWake())
 	return rd
 }
 
@@ -253,6 +258,8 @@ type Standing struct {
 	Epoch   wire.Epoch    // in which it serves
 	Serving bool
 	Resting string // why it takes no part, empty if it does
+	// ReadOnly: without a quorum, clients that accept that are served.
+	ReadOnly bool
 }
 
 // Standing returns how this server stands in its ensemble; nil if it is alone.
@@ -261,7 +268,7 @@ func (r *Replica) Standing() *Standing {
 	if m == nil {
 		return nil
 	}
-	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting}
+	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, ReadOnly: m.readers.serves}
 	if m.role != wire.Looking {
 		s.Leader = m.decision.Vote.Leader
 	}

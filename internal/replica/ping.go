@@ -84,6 +84,9 @@ func (r *Replica) touched(sessions []Touch) {
 		return
 	}
 	m := r.member
+	if m.readers.serves {
+		r.touchReaders(sessions)
+	}
 	if m.learner == nil || len(sessions) == 0 {
 		return
 	}

@@ -84,6 +84,8 @@ type conn struct {
 	waiting queue[*Request]
 	attach  attaching
 	since   int64 // Mono since which it is without a leader
+	// readOnly: its session is of this server alone (readonly.go).
+	readOnly bool
 }
 
 // New returns the replica over a loaded tree. Every session of the tree

@@ -14,6 +14,9 @@ func (r *Replica) request(q *Request) {
 	}
 	q.verdict, q.zxid, q.token = q.Refuse, 0, 0
 	switch {
+	case c.readOnly:
+		r.readRequest(c, q)
+		return
 	case q.verdict != wire.OK:
 	case q.Op == wire.OpPing && r.member != nil:
 		r.ping(c, q)

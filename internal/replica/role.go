@@ -11,7 +11,7 @@ import (
 // look begins an election, unless the disk has no room.
 func (r *Replica) look(why string) {
 	m := r.member
-	m.role = wire.Looking
+	m.role, m.readers.since = wire.Looking, r.now.Mono
 	if m.resting != "" {
 		return
 	}
@@ -191,7 +191,7 @@ func (h Undone) String() string {
 func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
-	m.serving, m.epoch = true, e.Epoch
+	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.track()
 	r.grace = r.now.Mono

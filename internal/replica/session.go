@@ -61,9 +61,7 @@ func (r *Replica) connect(e Connect) {
 // admit carries out what a connection began with.
 func (r *Replica) admit(c *conn) {
 	e := &c.ask
-	if last := r.tree.LastZxid(); e.Seen > last {
-		r.happened(Behind{c.id, e.Seen, last})
-		r.end(c)
+	if r.behind(c) {
 		return
 	}
 	if e.Session == 0 {
@@ -81,10 +79,21 @@ func (r *Replica) admit(c *conn) {
 	r.attach(c, e.Session)
 }
 
+// behind ends a connection whose client has seen more than this server has.
+func (r *Replica) behind(c *conn) bool {
+	last := r.tree.LastZxid()
+	if c.ask.Seen <= last {
+		return false
+	}
+	r.happened(Behind{c.id, c.ask.Seen, last})
+	r.end(c)
+	return true
+}
+
 // refuse tells a client that its session does not live.
 func (r *Replica) refuse(c *conn, reason string) {
 	r.happened(SessionRefused{c.id, c.ask.Session, reason})
-	r.outputs.push(Output{Kind: Attached, Conn: c.id})
+	r.outputs.push(Output{Kind: Attached, Conn: c.id, ReadOnly: r.member != nil && r.member.readers.serves})
 	r.end(c)
 }
 
@@ -177,7 +186,7 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 	if r.decides() {
 		r.expiry.Add(id, c.timeout, r.now.Mono)
 	}
-	r.outputs.push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password()})
+	r.outputs.push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password(), ReadOnly: c.readOnly})
 }
 
 // closed: a session has ended, at its client's wish or because it expired.

@@ -32,6 +32,9 @@ func (r *Replica) tick() {
 		r.grace = r.now.Mono + r.opt.TickMS
 		return
 	}
+	if r.member != nil && r.member.readers.serves {
+		r.expireReaders()
+	}
 	if !r.decides() || r.alone != nil && r.alone.full {
 		return // closeSession cannot be logged: nothing expires
 	}

@@ -128,8 +128,8 @@ func formerLeader(t *testing.T, wentOn bool) {
 	}
 }
 
-// A follower whose disk is full leaves the ensemble, which goes on, and comes
-// back when there is space.
+// A follower whose disk is full leaves the ensemble, which goes on, answers the
+// reads of who accepts that, and comes back when there is space.
 func TestFollowerWithFullDisk(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l, f := g.leader(), g.follower()
@@ -140,13 +140,22 @@ func TestFollowerWithFullDisk(t *testing.T) {
 	c.pipeline("/many", 200)
 	eventually(t, "it rests", func() bool { st := f.Standing(); return !st.Serving && st.Resting != "" })
 	c.create("/b", "")
-	if f.Status().Mode == "follower" || f.Serving() {
-		t.Errorf("it serves: %+v", f.Status())
+	if st := f.Status(); st.Mode == "follower" || !st.ReadOnly || st.Reason == "" {
+		t.Errorf("it is %+v", st)
 	}
+	r := f.connectReader()
+	if h := r.call(wire.OpCreate, create("/c", ""), nil); h.Err != wire.ErrNotReadOnly {
+		t.Errorf("a write is answered with %v", h.Err)
+	}
+	r.data("/a")
 	f.fs.(*store.Mem).SetSpace(-1)
+	r.closed()
 	g.settled()
 	g.equal()
 	f.connect().data("/b")
+	if st := f.Status(); st.ReadOnly || st.Reason != "" {
+		t.Errorf("it is %+v", st)
+	}
 }
 
 // The same for a leader: another one is elected.

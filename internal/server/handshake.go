@@ -30,7 +30,7 @@ func (c *conn) handshake() bool {
 	}
 	c.hasReadOnly, c.known = q.HasReadOnly, true
 	c.srv.inbox.push(replica.Connect{Conn: c.id, Session: q.Session, TimeoutMS: q.TimeoutMS, Seen: q.LastZxidSeen,
-		Password: append([]byte(nil), q.Password...)}, c)
+		Password: append([]byte(nil), q.Password...), ReadOnly: q.ReadOnly}, c)
 	select {
 	case <-c.attached:
 	case <-c.srv.dead:
@@ -104,7 +104,8 @@ func (s *Server) admits() bool {
 // attach answers a handshake, on the loop.
 func (s *Server) attach(c *conn, o replica.Output, z wire.Zxid) {
 	pw := o.Password[:]
-	r := &wire.ConnectResponse{TimeoutMS: o.TimeoutMS, Session: o.Session, Password: pw, HasReadOnly: c.hasReadOnly}
+	r := &wire.ConnectResponse{TimeoutMS: o.TimeoutMS, Session: o.Session, Password: pw, ReadOnly: o.ReadOnly, HasReadOnly: c.hasReadOnly}
+	c.readOnly = o.ReadOnly
 	if o.Session == 0 {
 		r.Password = make([]byte, wire.PasswordLen)
 	}

@@ -125,7 +125,7 @@ func (w *logWriter) failed(err error, generation uint64) {
 		w.answer(replica.LogFull{Zxid: full.Zxid, Generation: generation})
 	case errors.As(err, &full):
 		w.full = true
-		s.log.Error("no space on the disk: this server takes no part in its ensemble until there is; free some space", "zxid", full.Zxid, "err", err)
+		s.log.Error("no space on the disk: this server takes no part in its ensemble until there is, and answers clients that accept a read-only server; free some space", "zxid", full.Zxid, "err", err)
 		s.inbox.log(-s.journal.refuse())
 		w.answer(replica.LogFull{Zxid: full.Zxid, Generation: generation})
 		w.answer(replica.Zab{Event: zab.Refused{Zxid: full.Zxid, Generation: generation, Why: err.Error()}})

@@ -31,7 +31,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if err := c.throttle(len(frame), now.start); err != nil {
 		return err
 	}
-	if now.sealed || c.mustWait(op) || op == wire.OpPing && !c.srv.leased() {
+	if now.sealed || c.mustWait(op) || op == wire.OpPing && !c.readOnly && !c.srv.leased() {
 		return c.hand(xid, op, body, now.start)
 	}
 	now.direct, now.xid, now.op = now.direct+1, xid, op
@@ -42,9 +42,9 @@ func (c *conn) request(frame []byte, now *batch) error {
 
 // mustWait reports whether a request goes to the loop: what changes
 // something, everything behind that as long as it is unanswered, and
-// everything while there is no leader.
+// everything while there is no leader but what a read-only session reads.
 func (c *conn) mustWait(op wire.OpCode) bool {
-	return op.IsWrite() || !c.srv.led.Load() || op == wire.OpSync || op == wire.OpCloseSession ||
+	return op.IsWrite() || !c.readOnly && !c.srv.led.Load() || c.readOnly && replica.ReadOnlyRefuses(op) || op == wire.OpSync || op == wire.OpCloseSession ||
 		c.outstanding.Load() > 0 || c.heard.Load() == sealed
 }
 

@@ -67,7 +67,7 @@ type Server struct {
 	lease          atomic.Int64 // the last Mono at which readers answer pings
 	serving        atomic.Bool  // loaded, and not stopping
 	stopping       atomic.Bool
-	readOnly       atomic.Bool // the log has no room
+	readOnly       atomic.Bool // alone: the log has no room
 
 	replayed int // transactions read from the log at the start
 

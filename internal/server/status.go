@@ -18,7 +18,8 @@ import (
 type Status struct {
 	Mode     string // standalone, leader, follower, observer; looking where it has no leader
 	Peer     string // zk_peer_state; empty: it is alone
-	ReadOnly bool   // the log has no room: writes are refused
+	ReadOnly bool   // writes are refused: the log has no room, or there is no quorum
+	Reason   string // why writes are refused; empty: they are not, or for want of a quorum
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
 	Received, Sent                         int64
@@ -28,6 +29,9 @@ type Status struct {
 	Nodes                                  int64          // as ZooKeeper counts them
 	Proposals                              *ProposalSizes // of a leader
 }
+
+// noSpace is why a server that is alone refuses writes.
+const noSpace = "no space for the transaction log"
 
 // Status returns the figures now.
 func (s *Server) Status() Status {
@@ -39,8 +43,11 @@ func (s *Server) Status() Status {
 		Connections: s.crowd.len(), Outstanding: s.inProcess.Load(),
 		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes,
 	}
+	if o.ReadOnly {
+		o.Reason = noSpace
+	}
 	if st := s.Standing(); st != nil {
-		o.Mode, o.Peer = mode(st), peerState(st)
+		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Resting
 	}
 	if s.member != nil && o.Mode == "leader" {
 		p := &s.member.stats.proposal
@@ -52,11 +59,11 @@ func (s *Server) Status() Status {
 // ProposalSizes are in bytes, -1 where there was none.
 type ProposalSizes struct{ Last, Min, Max int64 }
 
-// Serving reports whether clients are served: the data is loaded, there is a
-// leader, and the server is not about to stop.
+// Serving reports whether clients are served, be it only those that accept a
+// read-only server: the data is loaded, and the server is not about to stop.
 func (s *Server) Serving() bool {
 	if s.member != nil {
-		if st := s.Standing(); st == nil || !st.Serving {
+		if st := s.Standing(); st == nil || !st.Serving && !st.ReadOnly {
 			return false
 		}
 	}

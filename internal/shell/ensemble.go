@@ -30,6 +30,7 @@ type serverStatus struct {
 	Outstanding int    `json:"outstanding"`
 	Nodes       int    `json:"nodes"`
 	AnswerUS    int64  `json:"answer_us,omitempty"`
+	Reason      string `json:"reason,omitempty"` // why it takes no writes, where it says so
 	Error       string `json:"error,omitempty"`
 
 	// Of a leader that keeps a record of its elections.
@@ -168,6 +169,8 @@ func parseSrvr(text string) serverStatus {
 			s.Zxid = value
 		case "Mode":
 			s.Mode = value
+		case "Read-only because":
+			s.Reason = value
 		}
 	}
 	return s
@@ -200,6 +203,11 @@ func glance(all []serverStatus) string {
 	for _, s := range all {
 		if s.Since != nil {
 			fmt.Fprintf(&b, "%s leads epoch %d since %s\n", s.Server, s.Epoch, Instant(s.Since.UnixMilli()))
+		}
+	}
+	for _, s := range all {
+		if s.Reason != "" {
+			fmt.Fprintf(&b, "%s takes no writes: %s\n", s.Server, s.Reason)
 		}
 	}
 	for _, s := range all {

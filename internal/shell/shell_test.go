@@ -62,6 +62,9 @@ func TestParseSrvr(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v", got)
 	}
+	if got := parseSrvr("READ-ONLY mode; serving only read-only clients\nMode: read-only\nRead-only because: no space\n"); got.Mode != "read-only" || got.Reason != "no space" {
+		t.Errorf("a server with a full disk: %+v", got)
+	}
 	if got := parseSrvr("This ZooKeeper instance is not currently serving requests\n"); got != (serverStatus{}) {
 		t.Errorf("a server that does not serve: %+v", got)
 	}

@@ -47,6 +47,10 @@ func (g *Log) Last() wire.Zxid { return g.last }
 // Applied is the last one that was handed out for applying.
 func (g *Log) Applied() wire.Zxid { return g.applied }
 
+// Fresh reports whether a leader's snapshot was installed of which it is not
+// known yet whether it is committed.
+func (g *Log) Fresh() bool { return g.fresh }
+
 // Append puts a transaction behind the log; an error, and no change, if it
 // does not follow the last one.
 func (g *Log) Append(t *wire.Txn) error {

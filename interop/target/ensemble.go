@@ -50,6 +50,9 @@ type EnsembleOptions struct {
 	Places []Place           // as many, or none for loopback
 	Extra  map[string]string // further lines of every zoo.cfg
 	JVM    []string          // as in Options
+
+	// Properties are Java properties that zoo.cfg cannot set, as name=value.
+	Properties []string
 }
 
 // NewEnsemble writes the configuration of an ensemble into folders below dir.
@@ -68,7 +71,7 @@ func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 		}
 		links = append(links, link)
 		s := &Server{Kind: kind, Addr: client, Data: place.Data, dir: filepath.Join(dir, strconv.Itoa(i+1)),
-			jvm: opt.JVM, reapMS: 60_000, place: place}
+			jvm: opt.JVM, reapMS: 60_000, properties: opt.Properties, place: place}
 		if s.jvm == nil {
 			s.jvm = JVM
 		}

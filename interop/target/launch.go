@@ -90,7 +90,7 @@ func (s *Server) program() (*exec.Cmd, error) {
 		if _, err := os.Stat(jarDir + "zookeeper.jar"); err != nil {
 			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
 		}
-		args := append(slices.Clone(s.jvm), s.reapProperty(),
+		args := append(append(slices.Clone(s.jvm), s.javaProperties()...),
 			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", apachePath, apacheMain, s.configPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:
@@ -99,16 +99,20 @@ func (s *Server) program() (*exec.Cmd, error) {
 			return nil, err
 		}
 		cmd := exec.Command(binary, "serve", "--config", s.configPath())
-		cmd.Env = append(os.Environ(), "JVMFLAGS="+s.reapProperty())
+		cmd.Env = append(os.Environ(), "JVMFLAGS="+strings.Join(s.javaProperties(), " "))
 		return cmd, nil
 	}
 	return nil, fmt.Errorf("no server of kind %q: INTEROP_TARGETS takes apache, bellwether", s.Kind)
 }
 
-// reapProperty is the reaper's interval, which zoo.cfg cannot set: it is a Java
-// property, and Bellwether takes those from where ZooKeeper's scripts do.
-func (s *Server) reapProperty() string {
-	return "-Dznode.container.checkIntervalMs=" + strconv.Itoa(s.reapMS)
+// javaProperties are what zoo.cfg cannot set: the reaper's interval, and what
+// the test adds. Bellwether takes them from where ZooKeeper's scripts do.
+func (s *Server) javaProperties() []string {
+	flags := []string{"-Dznode.container.checkIntervalMs=" + strconv.Itoa(s.reapMS)}
+	for _, p := range s.properties {
+		flags = append(flags, "-D"+p)
+	}
+	return flags
 }
 
 // childAttr lets a process die with the tests, however they end.

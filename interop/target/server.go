@@ -58,13 +58,14 @@ type Server struct {
 	Addr string // host:port of the client port; survives Restart
 	Data string // dataDir and dataLogDir
 
-	dir    string // zoo.cfg and the log
-	jvm    []string
-	reapMS int
-	place  Place    // of a server of an ensemble
-	lines  []string // of zoo.cfg behind the keys: the members
-	cmd    *exec.Cmd
-	done   chan struct{} // closed when the process has ended
+	dir        string // zoo.cfg and the log
+	jvm        []string
+	reapMS     int
+	properties []string // further ones, as name=value
+	place      Place    // of a server of an ensemble
+	lines      []string // of zoo.cfg behind the keys: the members
+	cmd        *exec.Cmd
+	done       chan struct{} // closed when the process has ended
 }
 
 // Options vary a server's configuration.

@@ -1,0 +1,211 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// reader asks for a session that does with a server without a quorum.
+var reader = Connect{TimeoutMS: 6000, ReadOnly: true}
+
+// lonely is an ensemble in which one server has gone on alone for a while,
+// with a znode /a and a session of before.
+func lonely(t *testing.T, reads bool, ms int64) (h *herd, s *server, before *client) {
+	h = newHerd(t, 3, true)
+	h.reads = reads
+	for _, s := range h.servers {
+		h.start(s)
+	}
+	h.run(500)
+	s = h.servers[0]
+	if s == h.leader() {
+		s = h.servers[1]
+	}
+	before, conn := h.connect(s, 0)
+	h.create(s, conn, 1, "/a")
+	h.run(300)
+	for _, o := range h.servers {
+		if o != s {
+			h.kill(o)
+		}
+	}
+	h.run(ms)
+	return h, s, before
+}
+
+// do asks for something on a connection and returns the answer.
+func (h *herd) do(s *server, c *client, conn ConnID, op wire.OpCode, body wire.Record) Output {
+	h.t.Helper()
+	n := len(c.replies)
+	var b []byte
+	if body != nil {
+		b = wire.Append(nil, body)
+	}
+	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: 9, Op: op, Body: b})
+	h.run(10)
+	if len(c.replies) != n+1 {
+		h.t.Fatalf("%v: %d answers", op, len(c.replies)-n)
+	}
+	return c.replies[n]
+}
+
+// After two seconds without a leader a server answers the reads of who accepts
+// that, and refuses all else; nobody else is served.
+func TestReadOnlyBegins(t *testing.T) {
+	h, s, _ := lonely(t, true, 1300)
+	waits, _ := h.ask(s, reader)
+	plain, _ := h.connect(s, 0)
+	if waits.session != 0 || s.r.Standing().ReadOnly {
+		t.Fatal("served before its time")
+	}
+	h.run(300)
+	if waits.session == 0 || !waits.answer.ReadOnly || !s.r.Standing().ReadOnly {
+		t.Fatalf("who has waited is not served: %+v", waits.answer)
+	}
+	if plain.closed {
+		t.Error("who waits for a leader is closed before its time")
+	}
+	if late, _ := h.connect(s, 0); !late.closed {
+		t.Error("who does not accept a read-only server is served, or waits")
+	}
+	ahead := reader
+	ahead.Seen = s.r.Applied() + 1
+	if c, _ := h.ask(s, ahead); !c.closed {
+		t.Error("who has seen more is served")
+	}
+	c, conn := h.ask(s, reader)
+	for _, op := range []wire.OpCode{wire.OpCreate, wire.OpMulti, wire.OpSync, wire.OpCheck, wire.OpReconfig, wire.OpSetACL} {
+		if o := h.do(s, c, conn, op, nil); o.Kind != Reply || o.Header.Err != wire.ErrNotReadOnly || o.Header.Zxid != s.r.Applied() {
+			t.Errorf("%v: %+v", op, o)
+		}
+	}
+	for _, op := range []wire.OpCode{wire.OpGetData, wire.OpPing, wire.OpMultiRead} {
+		if o := h.do(s, c, conn, op, nil); o.Kind != Turn {
+			t.Errorf("%v: %+v", op, o)
+		}
+	}
+	if o := h.do(s, c, conn, wire.OpCloseSession, nil); o.Header.Err != wire.OK || !c.closed {
+		t.Errorf("close: %+v, closed %v", o, c.closed)
+	}
+}
+
+// Unless the operator asks for it nobody is served without a quorum.
+func TestReadOnlyIsAskedFor(t *testing.T) {
+	h, s, _ := lonely(t, false, 5000)
+	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
+		t.Error("a client is served")
+	}
+}
+
+// A session of the ensemble is not taken up, and not called expired: its
+// client goes on looking. One of this service is, with its password.
+func TestReadOnlySessions(t *testing.T) {
+	h, s, before := lonely(t, true, 3000)
+	old := reader
+	pw := before.session.Password()
+	old.Session, old.Password = before.session, pw[:]
+	if c, _ := h.ask(s, old); !c.closed || c.answer.Kind != 0 {
+		t.Errorf("a session of the ensemble: %+v", c.answer)
+	}
+	foreign := reader
+	foreign.Session = wire.FirstSessionID(2, h.now.Wall)
+	pw = foreign.Session.Password()
+	foreign.Password = pw[:]
+	if c, _ := h.ask(s, foreign); !c.closed || c.answer.Kind != 0 {
+		t.Errorf("a session of another server: %+v", c.answer)
+	}
+	c, _ := h.ask(s, reader)
+	own := reader
+	pw = c.session.Password()
+	own.Session, own.Password = c.session, pw[:]
+	again, _ := h.ask(s, own)
+	if again.session != c.session || !c.closed {
+		t.Errorf("its own session is not taken up: %+v", again.answer)
+	}
+	own.Password = make([]byte, wire.PasswordLen)
+	if wrong, _ := h.ask(s, own); !wrong.closed || wrong.answer.Kind != Attached || wrong.session != 0 || again.closed {
+		t.Errorf("a wrong password: %+v", wrong.answer)
+	}
+	h.run(9000)
+	if !again.closed {
+		t.Error("a silent session goes on")
+	}
+	own.Password = pw[:]
+	if late, _ := h.ask(s, own); late.answer.Kind != Attached || late.session != 0 {
+		t.Errorf("an expired session: %+v", late.answer)
+	}
+}
+
+// With a leader all of that is over: connections are closed, nothing that was
+// not seen before is seen until then, sessions of before go on.
+func TestReadOnlyEnds(t *testing.T) {
+	h, s, before := lonely(t, true, 3000)
+	c, conn := h.ask(s, reader)
+	s.inbox = append(s.inbox, Touched{[]Touch{{c.session, h.now.Mono}}})
+	var back *server
+	for _, o := range h.servers {
+		if o != s {
+			back = o
+		}
+	}
+	h.start(back)
+	for end := h.now.Mono + 5000; !c.closed && h.now.Mono < end; h.run(1) {
+		if s.r.Standing().Role != wire.Looking {
+			t.Fatal("served behind the decision")
+		}
+	}
+	h.run(3000)
+	if !c.closed || s.r.Standing().ReadOnly || !s.r.Standing().Serving {
+		t.Fatalf("closed %v, %+v", c.closed, s.r.Standing())
+	}
+	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpGetData})
+	if again, _ := h.connect(s, before.session); again.session != before.session || again.answer.ReadOnly {
+		t.Errorf("a session of before: %+v", again.answer)
+	}
+	if gone, _ := h.connect(s, c.session); gone.session != 0 || gone.answer.Kind != Attached {
+		t.Errorf("a session of the lonely time: %+v", gone.answer)
+	}
+}
+
+// What a start has put into the tree may not be committed, and is not shown.
+func TestReadOnlyShowsWhatWasSeen(t *testing.T) {
+	h, s, _ := lonely(t, true, 3000)
+	h.kill(s)
+	h.start(s)
+	h.run(5000)
+	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
+		t.Error("a log is shown that nobody has called committed")
+	}
+}
+
+// A server whose disk is full answers reads at once and whatever the operator
+// says, sends everybody else away, and comes back when there is room.
+func TestReadOnlyWithoutRoom(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	full := s[0]
+	held, _ := h.connect(full, 0)
+	z, gen := full.r.member.log.Last(), full.r.member.generation
+	full.inbox = append(full.inbox, LogFull{z, gen}, Zab{zab.Refused{Zxid: z, Generation: gen, Why: "no space"}})
+	h.run(10)
+	if !held.closed {
+		t.Error("a client waits for a server that will not come back soon")
+	}
+	c, conn := h.ask(full, reader)
+	if st := full.r.Standing(); !st.ReadOnly || st.Resting == "" || !c.answer.ReadOnly {
+		t.Fatalf("%+v, %+v", st, c.answer)
+	}
+	if o := h.do(full, c, conn, wire.OpDelete, nil); o.Header.Err != wire.ErrNotReadOnly {
+		t.Errorf("a write: %+v", o)
+	}
+	full.inbox = append(full.inbox, LogFree{})
+	h.run(10)
+	if !c.closed || full.r.Standing().ReadOnly {
+		t.Error("it goes on without a quorum")
+	}
+	h.run(2000)
+	if st := full.r.Standing(); !st.Serving {
+		t.Errorf("it does not come back: %+v", st)
+	}
+}

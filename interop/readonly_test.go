@@ -1,0 +1,232 @@
+package interop
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// readOnlyPatience bounds each wait for a server to change its mode.
+const readOnlyPatience = 60 * time.Second
+
+// readOnlyPair starts two servers, so that one alone has no quorum, in
+// read-only mode. Apache opens sessions in that mode only where local sessions
+// are on.
+func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
+	extra := map[string]string{"initLimit": "10", "syncLimit": "5"}
+	if kind == target.Apache {
+		extra["localSessionsEnabled"] = "true"
+		extra["localSessionsUpgradingEnabled"] = "true"
+	}
+	e := target.EnsembleFor(t, target.EnsembleOptions{
+		Kinds: []target.Kind{kind, kind}, Extra: extra, Properties: []string{"readonlymode.enabled=true"},
+	})
+	if _, err := e.AwaitWhole(readOnlyPatience); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// awaitWord waits for an answer to a word.
+func awaitWord(t *testing.T, s *target.Server, word, want string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(readOnlyPatience); ; <-tick.C {
+		got, err := s.Word(word)
+		if err == nil && got == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %s answers %q, %v; want %q", s.Kind, word, got, err, want)
+		}
+	}
+}
+
+// TestReadOnlyIsTheSame: what a server without a quorum answers, byte for byte.
+func TestReadOnlyIsTheSame(t *testing.T) {
+	saw := map[target.Kind][]string{}
+	for _, kind := range target.Kinds() {
+		saw[kind] = seeReadOnly(t, readOnlyPair(t, kind))
+		if len(target.Kinds()) == 1 {
+			t.Logf("%s:\n%s", kind, strings.Join(saw[kind], "\n"))
+		}
+	}
+	if len(saw) == 2 {
+		compare(t, "read-only", saw[target.Apache], saw[target.Bellwether], listedDifferences(t), map[string]bool{})
+	}
+}
+
+func seeReadOnly(t *testing.T, e *target.Ensemble) []string {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*readOnlyPatience)
+	defer cancel()
+	stays := e.Servers[0]
+	zc, err := zk.Connect(ctx, stays.Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := "/read-only"
+	// It makes Apache's session one of the ensemble.
+	if _, _, err := zc.Create(ctx, root+"-e", nil, zk.Ephemeral); err != nil {
+		t.Fatal(err)
+	}
+	_, stat, err := zc.Create(ctx, root, []byte("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &seen{t: t, ctx: ctx, server: stays, zc: zc, root: root, base: stat.Czxid}
+	s.create("/child", "")
+	standing := zc.Session()
+	zc.Detach()
+	e.Servers[1].Kill()
+	awaitWord(t, stays, "isro", "ro")
+	shakeReadOnly(s, standing)
+	r := useReadOnly(s)
+	wordsReadOnly(s)
+	r = resumeReadOnly(s, r)
+	if err := e.Servers[1].Begin(); err != nil {
+		t.Fatal(err)
+	}
+	r.sayFrame("a read-only session when there is a quorum again")
+	awaitWord(t, stays, "isro", "rw")
+	again := wire.ConnectRequest{TimeoutMS: 5000, HasReadOnly: true}
+	again.Session, again.Password = standing.ID, standing.Password
+	shakeRaw(s, "the session of before", again)
+	password := r.session.Password()
+	again.Session, again.Password = r.session, password[:]
+	shakeRaw(s, "the read-only session", again)
+	return s.lines
+}
+
+// shakeRaw tries a handshake and says what came of it.
+func shakeRaw(s *seen, what string, req wire.ConnectRequest) *rawConn {
+	r := dialOnly(s)
+	r.write(wire.AppendFrame(nil, &req))
+	b, err := wire.ReadFrame(r.in, nil, wire.FrameMax)
+	if err != nil {
+		s.say("%s: closed", what)
+		return r
+	}
+	var resp wire.ConnectResponse
+	err = wire.Decode(b, &resp)
+	s.say("%s: %s %d bytes, timeout %d, same session %v, refused %v, readOnly %v", what, result(err), len(b), resp.TimeoutMS,
+		resp.Session == req.Session, resp.Session == 0, resp.ReadOnly)
+	r.session = resp.Session
+	return r
+}
+
+func shakeReadOnly(s *seen, standing zk.Session) {
+	fresh := wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true}
+	q := fresh
+	q.ReadOnly = false
+	shakeRaw(s, "a client that cannot be read-only", q)
+	q.HasReadOnly = false
+	shakeRaw(s, "a client of old", q)
+	q = fresh
+	q.TimeoutMS = 1
+	shakeRaw(s, "a client that can be", q)
+	q.LastZxidSeen = s.base + 100
+	shakeRaw(s, "one that has seen more", q)
+	q = fresh
+	q.Session, q.Password = standing.ID, standing.Password
+	shakeRaw(s, "a session of before", q)
+	q.Password = make([]byte, wire.PasswordLen)
+	shakeRaw(s, "a session of before, wrong password", q)
+	q.ReadOnly = false
+	shakeRaw(s, "a session of before that cannot be read-only", q)
+	q = fresh
+	q.Session = standing.ID + 1000
+	password := q.Session.Password()
+	q.Password = password[:]
+	shakeRaw(s, "a session that this server does not know", q)
+}
+
+func useReadOnly(s *seen) *rawConn {
+	r := shakeRaw(s, "to be used", wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
+	xid := int32(0)
+	try := func(what string, op wire.OpCode, req wire.Record) {
+		xid++
+		r.send(xid, op, req)
+		r.sayFrame(what)
+	}
+	path := s.root
+	acl := wire.OpenACL()
+	try("create", wire.OpCreate, &wire.CreateRequest{Path: path + "/a", ACL: acl})
+	try("create2", wire.OpCreate2, &wire.CreateRequest{Path: path + "/a", ACL: acl, Flags: 1})
+	try("delete", wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
+	try("setData", wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1})
+	try("sync", wire.OpSync, &wire.PathRequest{Path: path})
+	try("multi of nothing", wire.OpMulti, &wire.MultiRequest{})
+	try("check", wire.OpCheck, &wire.PathVersionRequest{Path: path, Version: 0})
+	try("reconfig", wire.OpReconfig, &wire.ReconfigRequest{ConfigID: -1})
+	try("setACL", wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: acl, Version: -1})
+	try("getData with a watch", wire.OpGetData, &wire.PathWatchRequest{Path: path, Watch: true})
+	try("exists", wire.OpExists, &wire.PathWatchRequest{Path: path + "/none", Watch: true})
+	try("getChildren", wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
+	try("getChildren2", wire.OpGetChildren2, &wire.PathWatchRequest{Path: path + "/none"})
+	try("getACL", wire.OpGetACL, &wire.PathRequest{Path: path + "/none"})
+	try("count", wire.OpGetAllChildrenNumber, &wire.PathRequest{Path: path})
+	try("getEphemerals", wire.OpGetEphemerals, &wire.PathRequest{Path: "/"})
+	try("multiRead", wire.OpMultiRead, &wire.MultiRequest{Ops: []wire.Op{{Type: wire.OpGetChildren, Request: &wire.PathRequest{Path: path}}}})
+	try("whoAmI", wire.OpWhoAmI, nil)
+	try("addWatch", wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: 1})
+	r.send(wire.XidPing, wire.OpPing, nil)
+	r.sayFrame("ping")
+	r.send(wire.XidAuth, wire.OpAuth, &wire.AuthRequest{Scheme: wire.Text("digest"), Auth: []byte("u:p")})
+	r.sayFrame("auth")
+	r.send(wire.XidSetWatches, wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: s.base + 50, Data: []string{path}})
+	r.sayFrame("setWatches")
+	try("unknown", 77, nil)
+	return r
+}
+
+// readOnlyWords are the words whose answers are compared, line by line as far
+// as the pattern goes.
+var readOnlyWords = []struct {
+	word  string
+	lines *regexp.Regexp
+}{
+	{"ruok", regexp.MustCompile(``)},
+	{"isro", regexp.MustCompile(``)},
+	{"wchs", regexp.MustCompile(``)},
+	{"srvr", regexp.MustCompile(`^(READ-ONLY|Mode|Connections)`)},
+	{"stat", regexp.MustCompile(`^(READ-ONLY|Mode|Connections)`)},
+	{"mntr", regexp.MustCompile(`zk_(server_state|num_alive_connections|global_sessions|local_sessions)`)},
+	{"conf", regexp.MustCompile(`^(serverId|peerType|initLimit)`)},
+}
+
+func wordsReadOnly(s *seen) {
+	for _, w := range readOnlyWords {
+		text, err := target.Word(s.server.Addr, w.word)
+		if err != nil {
+			s.say("%s: %v", w.word, err)
+		}
+		for l := range strings.Lines(text) {
+			if l = strings.TrimSuffix(l, "\n"); w.lines.MatchString(l) {
+				s.say("%s: %s", w.word, changing.ReplaceAllString(l, "N"))
+			}
+		}
+	}
+}
+
+func resumeReadOnly(s *seen, r *rawConn) *rawConn {
+	password := r.session.Password()
+	r.conn.Close()
+	again := wire.ConnectRequest{TimeoutMS: 5000, Session: r.session, Password: password[:], ReadOnly: true, HasReadOnly: true}
+	q := again
+	q.Password = make([]byte, wire.PasswordLen)
+	shakeRaw(s, "its own session, wrong password", q)
+	r = shakeRaw(s, "its own session again", again)
+	r.send(1, wire.OpCloseSession, nil)
+	r.sayFrame("close")
+	r.sayFrame("behind it")
+	shakeRaw(s, "a closed session", again)
+	again.Session, again.Password = 0, make([]byte, wire.PasswordLen)
+	return shakeRaw(s, "another one", again)
+}
