@@ -17,6 +17,7 @@ import (
 // Another leader says that the session lives, and a sync behind that question
 // does for the rest.
 type attaching struct {
+	local  bool // it lived here alone when that was asked: a sync does for all (local.go)
 	lives  bool
 	synced bool
 }
@@ -101,7 +102,7 @@ func (r *Replica) suspend() {
 	for _, c := range r.connections() {
 		switch {
 		case c.session == 0:
-			c.attach.lives, c.attach.synced = false, false
+			c.attach = attaching{}
 			m.held = append(m.held, c)
 		case !r.keep(c):
 			r.end(c)
@@ -244,6 +245,10 @@ func (r *Replica) revalidated(a wire.Revalidated) {
 // attachWhenDue attaches a connection to its session once both answers are
 // there. The session may have ended between them.
 func (r *Replica) attachWhenDue(c *conn) {
+	if c.attach.local {
+		r.attachLocal(c)
+		return
+	}
 	if !c.attach.lives || !c.attach.synced {
 		return
 	}
@@ -266,5 +271,8 @@ func (r *Replica) keeps(id wire.SessionID, at wire.ServerID) {
 func (r *Replica) forget(id wire.SessionID) {
 	if r.member != nil {
 		delete(r.member.homes, id)
+		if r.member.opt.LocalSessions && r.decides() {
+			r.member.gone.add(id)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func (r *Replica) requested(in zab.Input) {
 		return
 	}
 	r.expiry.Touch(q.Session, r.now.Mono)
-	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities}
+	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities, Local: r.elsewhere(q.Session)}
 	txn, code := r.propose(req)
 	switch {
 	case txn != nil:
@@ -90,7 +90,11 @@ func (r *Replica) requested(in zab.Input) {
 
 // entitled says whether a learner may ask in the name of a session.
 func (r *Replica) entitled(id wire.SessionID, at wire.ServerID) wire.Code {
-	if !r.lives(id) {
+	switch {
+	case r.lives(id):
+	case r.elsewhere(id):
+		return wire.OK
+	default:
 		return wire.ErrSessionExpired
 	}
 	home, known := r.member.homes[id]

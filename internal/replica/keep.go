@@ -88,9 +88,11 @@ func (c *conn) inFlight() bool {
 
 // askAgain puts everything that waits on a connection to the new leader.
 func (r *Replica) askAgain(c *conn) {
-	if r.decides() {
+	switch {
+	case r.locals.knows(c.session):
+	case r.decides():
 		r.keeps(c.session, r.opt.ServerID)
-	} else {
+	default:
 		told := []wire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
 		r.member.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: r.member.touch})
 	}

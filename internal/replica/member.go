@@ -31,6 +31,9 @@ type Member struct {
 	// ReadOnly lets clients that accept it read from a server that has been
 	// without a leader for a while (readonly.go).
 	ReadOnly bool
+	// LocalSessions: new sessions live on the server alone that made them.
+	// UpgradeLocal: one that asks for an ephemeral becomes everybody's.
+	LocalSessions, UpgradeLocal bool
 	// Aloof: while it leads it takes no clients.
 	Aloof bool
 	// DiskLog: Ready.ReadLog can be answered.
@@ -69,6 +72,7 @@ type member struct {
 	effects   queue[effect]
 	held      []*conn // that wait for a leader
 	homes     map[wire.SessionID]wire.ServerID
+	gone      gone
 	asking    map[wire.SessionID][]*conn // that wait for the leader's word
 	syncs     map[uint64]*conn           // by token
 	token     uint64
@@ -111,7 +115,7 @@ func (r *Replica) reset() {
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
 	m.joined, m.redial = false, redial{}
 	m.term++
-	m.homes = map[wire.SessionID]wire.ServerID{}
+	m.homes, m.gone = map[wire.SessionID]wire.ServerID{}, gone{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 }
@@ -155,6 +159,7 @@ func (r *Replica) stepMember(e Event) {
 	case Rebuilt:
 		r.tree = e.Tree
 		r.closeAll() // their watches were in the other tree
+		r.locals.lose()
 	case LogFull:
 		m.resting = fmt.Sprintf("no space for the transaction log behind %v", e.Zxid)
 	case LogFree:

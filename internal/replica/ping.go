@@ -32,6 +32,10 @@ func (r *Replica) Lease() int64 {
 func (r *Replica) ping(c *conn, q *Request) {
 	m := r.member
 	p := heldPing{conn: c, q: q}
+	if r.locals.touch(c.session, r.now.Mono) && m.serving {
+		r.pong(p)
+		return
+	}
 	if m.serving && m.learner != nil {
 		m.touch++
 		p.token = m.touch
@@ -79,22 +83,22 @@ func (r *Replica) pong(p heldPing) {
 func (r *Replica) touched(sessions []Touch) {
 	if r.decides() {
 		for _, t := range sessions {
-			r.expiry.Touch(t.Session, t.Mono)
+			if !r.locals.touch(t.Session, t.Mono) {
+				r.expiry.Touch(t.Session, t.Mono)
+			}
 		}
 		return
 	}
-	m := r.member
-	if m.readers.serves {
+	if r.member.readers.serves {
 		r.touchReaders(sessions)
-	}
-	if m.learner == nil || len(sessions) == 0 {
-		return
 	}
 	var told []wire.TouchedSession
 	for _, t := range sessions {
-		if c := r.owners[t.Session]; c != nil {
+		if c := r.owners[t.Session]; !r.locals.touch(t.Session, t.Mono) && c != nil {
 			told = append(told, wire.TouchedSession{Session: t.Session, TimeoutMS: c.timeout})
 		}
 	}
-	m.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: m.touch})
+	if m := r.member; m.learner != nil && len(told) > 0 {
+		m.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: m.touch})
+	}
 }

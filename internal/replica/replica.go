@@ -55,6 +55,7 @@ type Replica struct {
 	// creating are the connections whose createSession is on its way.
 	creating map[wire.SessionID]*conn
 	expiry   *tree.Expiry
+	locals   locals
 	// ending are the sessions whose closeSession is proposed.
 	ending map[wire.SessionID]bool
 	nextID wire.SessionID
@@ -95,7 +96,7 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 	r := &Replica{
 		opt: o, tree: t, now: now, lastTick: now.Mono,
 		conns: map[ConnID]*conn{}, owners: map[wire.SessionID]*conn{}, creating: map[wire.SessionID]*conn{},
-		nextID: wire.FirstSessionID(o.ServerID, now.Wall),
+		nextID: wire.FirstSessionID(o.ServerID, now.Wall), locals: newLocals(o.TickMS),
 	}
 	r.track()
 	r.sweep.next = now.Mono + o.ContainerCheckMS
@@ -175,8 +176,11 @@ func (r *Replica) Unsettled() bool { return r.member != nil && r.member.unsettle
 // Applied is the last transaction applied to the tree.
 func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
 
-// Ending reports whether the end of a session is proposed.
-func (r *Replica) Ending(id wire.SessionID) bool { return r.ending[id] }
+// Ending reports whether the end of a session is proposed, or the last Tick
+// has ended it.
+func (r *Replica) Ending(id wire.SessionID) bool {
+	return r.ending[id] || r.locals.ended[id]
+}
 
 // Expiring lists the sessions by the Mono time at which they expire; on a
 // server that does not lead, none.

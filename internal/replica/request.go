@@ -41,6 +41,8 @@ func (r *Replica) request(q *Request) {
 // the write could be applied before that, out of its connection's order.
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
+	case q.Op == wire.OpCloseSession && r.locals.has(c.session):
+		c.closing = true // in its turn, and nobody else need know
 	case changes(q.Op) && syncing:
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
@@ -81,15 +83,19 @@ func changes(op wire.OpCode) bool { return op.IsWrite() || op == wire.OpCloseSes
 
 // write proposes a request, or forwards it to who can.
 func (r *Replica) write(c *conn, q *Request) {
-	switch {
-	case r.alone != nil && r.alone.full:
+	if r.alone != nil && r.alone.full {
 		q.verdict = wire.ErrNotReadOnly
 		return
-	case !r.decides():
+	}
+	if q.verdict = r.upgrade(c, q); q.verdict != wire.OK {
+		return
+	}
+	if !r.decides() {
 		r.forward(c, q)
 		return
 	}
-	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body, Identities: q.Identities})
+	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body,
+		Identities: q.Identities, Local: r.locals.knows(c.session)})
 	switch {
 	case txn != nil:
 		q.zxid = txn.Zxid
@@ -127,6 +133,10 @@ func (r *Replica) answerNow(c *conn, q *Request) {
 		} else {
 			o.Response = &wire.NullPathResponse{Path: r.leaseAnswer(p.Path)}
 		}
+	case q.Op == wire.OpCloseSession:
+		r.outputs.push(o)
+		r.closeLocal(c.session)
+		return
 	default:
 		o = Output{Kind: Turn, Conn: c.id, Request: q}
 	}

@@ -193,6 +193,7 @@ func (r *Replica) serve(e *zab.Established) {
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
+	r.locals.stay(r.now.Mono)
 	r.track()
 	r.grace = r.now.Mono
 	r.sweep.due, r.sweep.next = nil, r.now.Mono+r.opt.ContainerCheckMS

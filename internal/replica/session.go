@@ -72,11 +72,14 @@ func (r *Replica) admit(c *conn) {
 		r.refuse(c, reason)
 		return
 	}
-	if r.member != nil {
+	switch {
+	case r.member == nil:
+		r.attach(c, e.Session)
+	case r.locals.knows(e.Session):
+		r.askLocal(c)
+	default:
 		r.ask(c)
-		return
 	}
-	r.attach(c, e.Session)
 }
 
 // behind ends a connection whose client has seen more than this server has.
@@ -105,7 +108,7 @@ func (r *Replica) refusal(e *Connect) string {
 	if subtle.ConstantTimeCompare(want[:], e.Password) != 1 {
 		return "wrong password"
 	}
-	if r.decides() && !r.lives(e.Session) {
+	if r.decides() && !r.lives(e.Session) && !r.locals.knows(e.Session) {
 		return "probably expired"
 	}
 	return ""
@@ -123,6 +126,10 @@ func (r *Replica) create(c *conn) {
 		r.end(c)
 		return
 	}
+	if r.member != nil && r.member.opt.LocalSessions {
+		r.openLocal(c)
+		return
+	}
 	id := c.made
 	if id == 0 {
 		id = r.newID()
@@ -134,17 +141,21 @@ func (r *Replica) create(c *conn) {
 	}
 	c.made = id
 	r.creating[id] = c
-	timeout := wire.CreateSessionTxn{TimeoutMS: c.timeout}
-	body := wire.Append(nil, &timeout)
-	if !r.decides() {
-		r.forwardCreate(id, body)
-		return
-	}
-	r.keeps(id, r.opt.ServerID)
-	txn, code := r.propose(tree.Request{Session: id, Op: wire.OpCreateSession, Body: body})
-	if txn == nil && code != wire.OK {
+	if r.proposeSession(id, c.timeout) != wire.OK {
 		r.end(c)
 	}
+}
+
+// proposeSession proposes a session to all servers, or asks the leader to.
+func (r *Replica) proposeSession(id wire.SessionID, timeoutMS int32) wire.Code {
+	body := wire.Append(nil, &wire.CreateSessionTxn{TimeoutMS: timeoutMS})
+	if !r.decides() {
+		r.forwardCreate(id, body)
+		return wire.OK
+	}
+	r.keeps(id, r.opt.ServerID)
+	_, code := r.propose(tree.Request{Session: id, Op: wire.OpCreateSession, Body: body})
+	return code
 }
 
 // newID returns an id that no session of this server has.
@@ -153,7 +164,7 @@ func (r *Replica) newID() wire.SessionID {
 	for {
 		id := r.nextID
 		r.nextID++
-		if _, taken := r.tree.Session(id); !taken && id != 0 && id != container {
+		if _, taken := r.tree.Session(id); !taken && !r.locals.knows(id) && id != 0 && id != container {
 			return id
 		}
 	}
@@ -165,6 +176,7 @@ func (r *Replica) created(txn *wire.Txn) {
 	if b, ok := txn.Body.(*wire.CreateSessionTxn); ok {
 		timeout = b.TimeoutMS
 	}
+	r.locals.remove(id)
 	if r.decides() {
 		r.expiry.Add(id, timeout, r.now.Mono)
 	}
@@ -183,7 +195,10 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 	}
 	c.session = id
 	r.owners[id] = c
-	if r.decides() {
+	switch {
+	case r.locals.has(id):
+		r.locals.put(id, c.timeout, r.now.Mono)
+	case r.decides():
 		r.expiry.Add(id, c.timeout, r.now.Mono)
 	}
 	r.outputs.push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password(), ReadOnly: c.readOnly})

@@ -35,6 +35,12 @@ func (r *Replica) tick() {
 	if r.member != nil && r.member.readers.serves {
 		r.expireReaders()
 	}
+	if r.now.Mono >= r.grace {
+		r.expireLocals()
+	}
+	if r.member != nil {
+		r.member.gone.age(r.now.Mono, r.member.opt.SyncLimit*r.opt.TickMS)
+	}
 	if !r.decides() || r.alone != nil && r.alone.full {
 		return // closeSession cannot be logged: nothing expires
 	}
@@ -62,6 +68,11 @@ func (r *Replica) expire(due []wire.SessionID) {
 
 // expireNow is expire of a session whose deadline has not passed.
 func (r *Replica) expireNow(id wire.SessionID) {
+	if r.locals.has(id) {
+		r.happened(SessionExpired{id, r.locals.open[id].timeoutMS})
+		r.closeLocal(id)
+		return
+	}
 	if r.decides() && r.lives(id) && (r.alone == nil || !r.alone.full) {
 		r.expiry.Remove(id)
 		r.expire([]wire.SessionID{id})

@@ -41,6 +41,9 @@ type Request struct {
 	Op         wire.OpCode
 	Body       []byte // the encoded record; the transaction keeps parts of it: it must not change
 	Identities []wire.ID
+	// Local: if the session is not open it lives on one server alone, and may
+	// do all but own ephemerals.
+	Local bool
 }
 
 // Result is what a transaction's reply says.

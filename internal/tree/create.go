@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"slices"
+
 	"bellwether/wire"
 )
 
@@ -12,6 +14,34 @@ func isSequential(flags int32) bool {
 
 func isTTL(flags int32) bool {
 	return flags == wire.FlagPersistentTTL || flags == wire.FlagPersistentSequentialTTL
+}
+
+func isEphemeral(op wire.OpCode, flags int32) bool {
+	return (op == wire.OpCreate || op == wire.OpCreate2) && (flags == wire.FlagEphemeral || flags == wire.FlagEphemeralSequential)
+}
+
+// CreatesEphemeral reports whether a request creates an ephemeral, alone or
+// among others; false where it cannot be read.
+func CreatesEphemeral(op wire.OpCode, body []byte) bool {
+	ops := []wire.Op{{Type: op}}
+	switch op {
+	case wire.OpCreate, wire.OpCreate2:
+		r := new(wire.CreateRequest)
+		if decode(op, body, r) != wire.OK {
+			return false
+		}
+		ops[0].Request = r
+	case wire.OpMulti:
+		var r wire.MultiRequest
+		if decode(op, body, &r) != wire.OK {
+			return false
+		}
+		ops = r.Ops
+	}
+	return slices.ContainsFunc(ops, func(o wire.Op) bool {
+		r, ok := o.Request.(*wire.CreateRequest)
+		return ok && isEphemeral(o.Type, r.Flags)
+	})
 }
 
 // checkFlags are the checks before the session's. A createTTL must have a
@@ -40,6 +70,9 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	}
 	if code := p.checkSession(); code != wire.OK {
 		return op, nil, code
+	}
+	if p.local && isEphemeral(op, r.Flags) {
+		return op, nil, wire.ErrEphemeralOnLocalSession
 	}
 	up, _, ok := splitPath(r.Path)
 	if !ok {
@@ -104,7 +137,7 @@ func (p *proposal) newStat(op wire.OpCode, flags int32, ttl int64) wire.StatPers
 		s.Owner = wire.OwnerContainer
 	case op == wire.OpCreateTTL:
 		s.Owner = wire.TTLOwner(ttl)
-	case flags == wire.FlagEphemeral || flags == wire.FlagEphemeralSequential:
+	case isEphemeral(op, flags):
 		s.Owner = int64(p.session)
 	}
 	return s

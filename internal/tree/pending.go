@@ -142,6 +142,7 @@ type proposal struct {
 	session wire.SessionID
 	ids     []wire.ID
 	multi   bool
+	local   bool // the session lives on one server alone
 	undo    []undo
 	// expanded is how many bytes of ids have come in place of `auth`.
 	expanded int

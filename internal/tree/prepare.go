@@ -21,6 +21,7 @@ func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*wire.Txn, wire.
 		t.pend.digest = t.digest
 	}
 	p := proposal{t: t, zxid: z, now: nowMS, session: req.Session, ids: req.Identities}
+	p.local = req.Local && !t.open(req.Session)
 	op, body, code := p.prepare(req)
 	switch {
 	case code == wire.ErrMarshalling, op == wire.OpDeleteContainer && code != wire.OK,
@@ -130,7 +131,7 @@ func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, wire.TxnBo
 // checkSession refuses requests of sessions that are closing or gone. Within
 // a multi the whole request was checked.
 func (p *proposal) checkSession() wire.Code {
-	if p.multi || p.t.open(p.session) {
+	if p.multi || p.local || p.t.open(p.session) {
 		return wire.OK
 	}
 	return wire.ErrSessionExpired
