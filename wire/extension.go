@@ -6,9 +6,13 @@ const extensionMagic int64 = 0x42454c4c57455448
 // ExtensionLen is the encoded length of an Extension in bytes.
 const ExtensionLen = 16
 
-// ExtensionVersion is the version of what Bellwether servers add between
-// leader and learner.
-const ExtensionVersion int32 = 1
+// Versions of what Bellwether servers add between leader and learner: from the
+// first on pings carry a PingInfo, from the second on a leader may send a
+// PacketHandOver. ExtensionVersion is that of today.
+const (
+	ExtensionHandOver int32 = 2
+	ExtensionVersion  int32 = 2
+)
 
 // Extension stands behind the fields of LearnerInfo as an offer, and behind
 // those of LeaderInfo as the answer to one. Other servers ignore it. Once both
@@ -56,3 +60,10 @@ type PingInfo struct{ Confirmed int64 }
 
 // Code lists the fields.
 func (p *PingInfo) Code(c *Coder) { c.Int64(&p.Confirmed) }
+
+// HandOver is the data of PacketHandOver: who is to lead next. The packet's
+// zxid is the end of the history, all of which is committed.
+type HandOver struct{ Leader ServerID }
+
+// Code lists the fields.
+func (h *HandOver) Code(c *Coder) { h.Leader.Code(c) }

@@ -30,6 +30,12 @@ const (
 	PacketAckEpoch       PacketType = 18 // learner: promises the epoch, an EpochAck
 	PacketInformActivate PacketType = 19 // leader to observer: a reconfiguration, an Activation with its Txn
 	packetTypeEnd                   = 20
+
+	// PacketHandOver is ours, sent where an Extension of version
+	// ExtensionHandOver or later was agreed on; its number is far from those
+	// that ZooKeeper may give out. Leader: the term is over, a HandOver says
+	// who is to lead next.
+	PacketHandOver PacketType = 1001
 )
 
 var packetNames = [packetTypeEnd]string{
@@ -43,8 +49,11 @@ var packetNames = [packetTypeEnd]string{
 
 // String is the name that operators know from logs.
 func (p PacketType) String() string {
-	if p > 0 && p < packetTypeEnd {
+	switch {
+	case p > 0 && p < packetTypeEnd:
 		return packetNames[p]
+	case p == PacketHandOver:
+		return "HANDOVER"
 	}
 	return "packet " + strconv.Itoa(int(p))
 }

@@ -402,7 +402,10 @@ func TestPacketTypesHaveTheirNames(t *testing.T) {
 			t.Errorf("%d is %q", p, p)
 		}
 	}
-	for _, p := range []PacketType{0, -1, packetTypeEnd, 1 << 30} {
+	if PacketHandOver.String() != "HANDOVER" {
+		t.Errorf("%d is %q", PacketHandOver, PacketHandOver)
+	}
+	for _, p := range []PacketType{0, -1, packetTypeEnd, PacketHandOver + 1, 1 << 30} {
 		if want := "packet " + strconv.Itoa(int(p)); p.String() != want {
 			t.Errorf("%q, want %q", p, want)
 		}

@@ -88,6 +88,7 @@ var records = []func() Record{
 	func() Record { return new(TouchedSession) },
 	func() Record { return new(TouchedSessions) },
 	func() Record { return new(Activation) },
+	func() Record { return new(HandOver) },
 	func() Record { return new(Notification) },
 	func() Record { return new(InitialMessage) },
 	func() Record { return new(QuorumAuthPacket) },
