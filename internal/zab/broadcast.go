@@ -8,10 +8,11 @@ import (
 )
 
 // NextZxid is the zxid that the next transaction must have; false while none
-// can be proposed: before the leader serves, and at the end of the counter,
-// where a further one would run into the epoch's bits (ZOOKEEPER-1277).
+// can be proposed: before the leader serves, while it hands over, and at the end
+// of the counter, where a further one would run into the epoch's bits
+// (ZOOKEEPER-1277).
 func (l *Leader) NextZxid() (wire.Zxid, bool) {
-	if l.phase != serving || l.proposed.Counter() >= l.opt.CounterMax {
+	if l.phase != serving || l.handing != nil || l.proposed.Counter() >= l.opt.CounterMax {
 		return 0, false
 	}
 	return l.proposed + 1, true

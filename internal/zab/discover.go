@@ -31,8 +31,9 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	}
 	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == wire.PacketObserverInfo
 	l.servers[k.server] = k
-	_, offered := wire.FindExtension(p.Data, wire.LearnerInfoLen)
+	ext, offered := wire.FindExtension(p.Data, wire.LearnerInfoLen)
 	k.ours = offered && !l.opt.Plain
+	k.hands = k.ours && ext.Version >= wire.ExtensionHandOver
 	if l.phase == discovering {
 		l.epoch = max(l.epoch, accepted+1)
 		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {

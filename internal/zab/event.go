@@ -183,8 +183,10 @@ type Ready struct {
 	// Rebuild: the tree holds what the log on disk has lost, and must be made
 	// anew from disk; all clients are closed.
 	Rebuild bool
-	// GiveUp ends the term and says why; empty while it goes on.
-	GiveUp string
+	// GiveUp ends the term and says why; empty while it goes on. Successor is
+	// set with it where the leader has named who is to lead next.
+	GiveUp    string
+	Successor *Successor
 	// Wake is when to step a Tick at the latest, or Never.
 	Wake int64
 	// Happenings are for the log and the flight recorder.

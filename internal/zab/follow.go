@@ -29,6 +29,8 @@ func (r *Learner) live(p *wire.QuorumPacket) {
 		r.synced()
 	case wire.PacketRevalidate:
 		r.revalidated(p)
+	case wire.PacketHandOver:
+		r.handedOver(p)
 	default:
 		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 	}

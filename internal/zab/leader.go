@@ -113,6 +113,7 @@ type Leader struct {
 	electing   serverSet // voters that promised the epoch
 	adopted    serverSet // voters that have the history
 	reconfig   wire.Zxid // of the reconfiguration under way
+	handing    *handing  // nil: it does not hand over
 
 	links   map[LinkID]*link
 	servers map[wire.ServerID]*link // those that have said who they are
@@ -188,9 +189,12 @@ func (l *Leader) Step(now int64, e Event) {
 		l.refused(e)
 	case Leave:
 		l.giveUp(e.Why)
+	case HandOver:
+		l.handOver(e)
 	case Tick:
 		l.tick()
 	}
+	l.handOn()
 }
 
 // Ready hands out what has come of the steps since the last call.
@@ -206,7 +210,11 @@ func (l *Leader) wake() int64 {
 	if l.phase == over {
 		return Never
 	}
-	return min(l.deadline, l.nextHB, l.nextTC)
+	w := min(l.deadline, l.nextHB, l.nextTC)
+	if l.handing != nil {
+		w = min(w, l.handing.began+handOverMax)
+	}
+	return w
 }
 
 // Generation is that of the log; the next role is given it.

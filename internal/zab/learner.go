@@ -49,6 +49,7 @@ type Learner struct {
 	adoptedAt int64 // when the history began to arrive
 	heard     int64 // when the last packet came
 	ours      bool  // extensions are agreed on
+	hands     bool  // hand-overs among them
 	lease     int64 // of a leader of our kind, in ms
 	silence   silence
 
@@ -228,6 +229,7 @@ func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
 	}
 	ext, answered := wire.FindExtension(p.Data, wire.LeaderInfoLen)
 	r.ours = answered && !r.opt.Plain
+	r.hands = r.ours && ext.Version >= wire.ExtensionHandOver
 	// What a leader says of its lease counts within the bounds of its options.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease

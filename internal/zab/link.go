@@ -27,6 +27,7 @@ type link struct {
 	server   wire.ServerID
 	observer bool
 	ours     bool // extensions are agreed on
+	hands    bool // hand-overs among them
 	began    int64
 	heard    int64 // when the last packet came
 

@@ -1,0 +1,200 @@
+package zab
+
+import (
+	"errors"
+	"fmt"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// A leader that is to end its term on purpose hands over: it proposes nothing
+// more, waits until everything is committed and on the disk of a follower of
+// our kind, names that one to all learners that know hand-overs, and ends its
+// term. Only the vote is spared by that: who is named goes through discovery
+// as ever, where a follower that is ahead of it still stops it.
+
+// handOverMax is how long a leader waits for what is outstanding, in ms. Then
+// its term ends without a name.
+const handOverMax = 250
+
+// HandOver (leader): end the term and name To, who can lead next as Successor
+// says; else nothing happens. Leaving: this server is about to stop.
+type HandOver struct {
+	To      wire.ServerID
+	Leaving bool
+}
+
+func (HandOver) event() {}
+
+// Successor is whom a leader has named at the end of its term.
+type Successor struct {
+	From, Leader wire.ServerID
+	Zxid         wire.Zxid  // the end of the history, all of it committed
+	Epoch        wire.Epoch // of From
+	HeldMS       int64      // how long nothing was proposed before, where that is known
+}
+
+// handing is a hand-over under way.
+type handing struct {
+	to      wire.ServerID
+	leaving bool
+	began   int64
+}
+
+// HandingOver reports whether nothing is proposed any more because the leader
+// hands over.
+func (l *Leader) HandingOver() bool { return l.handing != nil }
+
+// Successor returns who would lead behind this leader: to, or the voter of our
+// kind that has most on its disk if that is NoServer. The others must be able to
+// find it, so that those who are told have to be a quorum, without this server
+// if it is leaving.
+func (l *Leader) Successor(to wire.ServerID, leaving bool) (wire.ServerID, error) {
+	if l.phase != serving {
+		return wire.NoServer, errors.New("this server does not lead")
+	}
+	if to == wire.NoServer {
+		to = l.fittest()
+	}
+	if to == wire.NoServer {
+		return to, errors.New("no other server can take over")
+	}
+	if why := l.unfit(to); why != "" {
+		return to, fmt.Errorf("server %d cannot take over: %s", to, why)
+	}
+	told := func(id wire.ServerID) bool {
+		k := l.linkOf(id)
+		return id == l.opt.ID && !leaving || k != nil && k.hands && k.state == linkServing && !k.observer
+	}
+	if !l.quorum(told) {
+		return to, errors.New("the servers that know hand-overs are no quorum")
+	}
+	return to, nil
+}
+
+// fittest is the server with most on its disk of those that can lead next, of
+// equal ones that with the largest id; NoServer: there is none.
+func (l *Leader) fittest() wire.ServerID {
+	var best *link
+	for _, k := range l.order {
+		if k.state != linkServing || l.unfit(k.server) != "" {
+			continue
+		}
+		if best == nil || k.acked > best.acked || k.acked == best.acked && k.server > best.server {
+			best = k
+		}
+	}
+	if best == nil {
+		return wire.NoServer
+	}
+	return best.server
+}
+
+// unfit says why a server cannot lead next; empty if it can.
+func (l *Leader) unfit(id wire.ServerID) string {
+	k := l.linkOf(id)
+	switch {
+	case id == l.opt.ID:
+		return "it leads"
+	case !l.electable(id):
+		return "it has no vote"
+	case k == nil || k.state != linkServing:
+		return "it does not follow"
+	case !k.hands:
+		return "it knows no hand-overs"
+	case l.now-k.heard > l.opt.LeaseMS:
+		return fmt.Sprintf("it has been silent for %d ms", l.now-k.heard)
+	case k.watched != 0 && l.now-k.watchedAt > handOverMax:
+		return fmt.Sprintf("it has not acknowledged %v for %d ms", k.watched, l.now-k.watchedAt)
+	}
+	return ""
+}
+
+// electable reports whether a server has a vote and weight wherever that counts.
+func (l *Leader) electable(id wire.ServerID) bool {
+	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
+		if m != nil && (!m.IsVoter(ensemble.ServerID(id)) || m.Weight(ensemble.ServerID(id)) == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// handOver begins a hand-over.
+func (l *Leader) handOver(e HandOver) {
+	to, err := l.Successor(e.To, e.Leaving)
+	if err != nil || l.handing != nil {
+		return
+	}
+	l.handing = &handing{to: to, leaving: e.Leaving, began: l.now}
+	l.tell(HandsOver{to, l.epoch, len(l.log.between(l.log.applied, l.log.last))})
+}
+
+// handOn goes on with a hand-over after each step. The term ends in any case:
+// what learners have asked for meanwhile they ask the next leader for.
+func (l *Leader) handOn() {
+	h := l.handing
+	if h == nil || l.phase != serving {
+		return
+	}
+	to, err := l.Successor(h.to, h.leaving)
+	if err != nil {
+		to, err = l.Successor(wire.NoServer, h.leaving)
+	}
+	switch {
+	case err != nil:
+		l.giveUp("it was to hand over: " + err.Error())
+	case l.log.applied == l.log.last && l.has(to, l.log.last):
+		l.name(to, l.now-h.began)
+	case l.now >= h.began+handOverMax:
+		l.giveUp(fmt.Sprintf("it was to hand over to server %d, which lacks something after %d ms", to, l.now-h.began))
+	default:
+		h.to = to
+	}
+}
+
+// name ends the term: the next leader and all others that know hand-overs are
+// told who that is, behind everything that was sent before.
+func (l *Leader) name(to wire.ServerID, heldMS int64) {
+	p := &wire.QuorumPacket{Type: wire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &wire.HandOver{Leader: to})}
+	l.send(l.linkOf(to), p)
+	for _, k := range l.order {
+		if k.hands && k.state == linkServing && k.server != to {
+			l.send(k, p)
+		}
+	}
+	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS}
+	l.giveUp(fmt.Sprintf("it hands over to server %d", to))
+}
+
+// handedOver takes the leader's word that its term is over and who is to lead
+// next. Where something is missing here the word is worth nothing.
+func (r *Learner) handedOver(p *wire.QuorumPacket) {
+	var h wire.HandOver
+	err := wire.Decode(p.Data, &h)
+	switch {
+	case !r.hands:
+		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
+		return
+	case err != nil:
+		r.giveUp("the leader's hand-over cannot be read: " + err.Error())
+		return
+	case p.Zxid > r.decided || !r.opt.Committed.IsVoter(ensemble.ServerID(h.Leader)):
+		r.giveUp(fmt.Sprintf("the leader hands over to server %d at %v, here %v is committed", h.Leader, p.Zxid, r.decided))
+		return
+	}
+	r.ready.Successor = &Successor{From: r.opt.Leader, Leader: h.Leader, Zxid: p.Zxid, Epoch: r.epoch}
+	r.giveUp(fmt.Sprintf("the leader hands over to server %d", h.Leader))
+}
+
+// HandsOver: a leader proposes nothing more, and waits for what is outstanding.
+type HandsOver struct {
+	To          wire.ServerID
+	Epoch       wire.Epoch
+	Outstanding int
+}
+
+func (h HandsOver) String() string {
+	return fmt.Sprintf("hands over epoch %d to server %d, %d transactions are outstanding", h.Epoch, h.To, h.Outstanding)
+}
