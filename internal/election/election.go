@@ -1,6 +1,7 @@
 package election
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ const (
 	settleTrips = 4    // round trips that a wait lasts
 	dialMax     = 2000 // until the candidate must lead
 	answerPause = 50   // between equal answers to one server that has no vote
+	handOverMax = 500  // until one that was named by the leader before must lead
 )
 
 // Limits on what input from outside can make grow.
@@ -78,6 +80,7 @@ type Election struct {
 	current     ballot // what is told while not looking
 	established bool
 	gaveUp      bool
+	handed      bool                   // the role came from the leader before
 	dialBy      int64                  // the candidate must have led by then
 	supporters  map[wire.ServerID]bool // while leading
 
@@ -121,6 +124,8 @@ func (e *Election) Step(now int64, ev Event) {
 		e.look(ev)
 	case Appointed:
 		e.appointed(ev)
+	case HandedOver:
+		e.handedOver(ev)
 	case Configured:
 		e.configured(ev)
 	case RoundTrip:
@@ -183,6 +188,8 @@ func (e *Election) tick() {
 	case e.resendAt <= e.now:
 		e.interval = min(2*e.interval, e.intervalMax)
 		e.broadcast()
+	case e.dialBy <= e.now && e.handed:
+		e.giveUp(fmt.Sprintf("the hand-over has come to nothing within %d ms", handOverMax))
 	case e.dialBy <= e.now:
 		e.giveUp("it did not lead within the time to join it")
 	}

@@ -67,10 +67,21 @@ type Established struct{ Epoch wire.Epoch }
 type Configured struct{ Committed, Proposed *ensemble.Membership }
 
 // Appointed takes a role without an election: Leader was designated by the
-// reconfiguration at Zxid, or by the leader before it.
+// reconfiguration at Zxid.
 type Appointed struct {
 	Leader wire.ServerID
 	Zxid   wire.Zxid
+}
+
+// HandedOver takes a role without a vote: the leader From of Epoch has ended its
+// term and named the next one. Everything up to Zxid is committed, and Leader
+// has it. What does not come to a leader of a new epoch within 500 ms is given
+// up. HeldMS is how long writes were held before, where that is known.
+type HandedOver struct {
+	From, Leader wire.ServerID
+	Zxid         wire.Zxid
+	Epoch        wire.Epoch
+	HeldMS       int64
 }
 
 // Tick: time has passed. The driver steps all that has arrived before it, so
@@ -87,6 +98,7 @@ func (Joined) event()      {}
 func (Established) event() {}
 func (Configured) event()  {}
 func (Appointed) event()   {}
+func (HandedOver) event()  {}
 func (Tick) event()        {}
 
 // Never is the Wake of an election that waits for nothing.
@@ -149,11 +161,14 @@ const (
 	Reconfigured
 	// Superseded: a new election was asked for before this one ended.
 	Superseded
+	// Handed: the leader before has named this one, no election.
+	Handed
 )
 
 var endings = [...]string{
 	"not over", "every voter that is up voted the same", "a quorum agreed and nothing better came",
 	"a quorum follows this leader", "named without a vote", "the membership changed", "begun anew",
+	"handed over without a vote",
 }
 
 func (e Ending) String() string {

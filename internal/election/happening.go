@@ -77,7 +77,7 @@ func (h Settling) String() string {
 }
 
 func (h Decided) String() string {
-	if h.Ending == Named {
+	if h.Ending == Named || h.Ending == Handed {
 		return fmt.Sprintf("%s %d: %s", h.State, h.Vote.Leader, h.Ending)
 	}
 	return fmt.Sprintf("%s %d after %d ms in round %d: %s", h.State, h.Vote.Leader, h.TookMS, h.Round, h.Ending)

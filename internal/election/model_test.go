@@ -361,7 +361,7 @@ func (w *world) note(s *server, round wire.Epoch, v Vote) {
 // the safety properties of the protocol's description).
 func (w *world) checkDecision(s *server, before State, d *Decision) {
 	m := ensemble.ServerID(d.Vote.Leader)
-	if d.Ending == Named {
+	if d.Ending == Named || d.Ending == Handed {
 		return
 	}
 	if !s.members.IsVoter(m) || s.members.Weight(m) == 0 {

@@ -152,6 +152,12 @@ func (r *Record) reach(p Phase, now int64) {
 	r.Phase, r.phaseBegan = p, now
 }
 
+// held says that writes were held before the record was opened.
+func (r *Record) held(ms int64) {
+	r.Began -= ms
+	r.phaseBegan -= ms
+}
+
 func (r *Record) decide(now int64, d Decision) {
 	r.Decision = d
 	r.reach(Discover, now)
@@ -216,11 +222,14 @@ func (r *Record) String() string {
 
 // times appends what each phase took.
 func (r *Record) times(b *strings.Builder) {
-	sep := "; "
+	sep, names := "; ", phases
+	if r.Decision.Ending == Handed {
+		names[Search] = "hold writes"
+	}
 	for p := Search; p < Over && p <= r.Phase; p++ {
 		switch {
 		case p < r.Phase && (p == Search || r.PhaseMS[p] > 0):
-			fmt.Fprintf(b, "%s%s %d ms", sep, p, r.PhaseMS[p])
+			fmt.Fprintf(b, "%s%s %d ms", sep, names[p], r.PhaseMS[p])
 		case p == r.Phase:
 			fmt.Fprintf(b, "%s%s, lasting", sep, p)
 		default:
@@ -233,7 +242,11 @@ func (r *Record) times(b *strings.Builder) {
 // Explain tells the election as a story, with the reason for which the winner won.
 func (r *Record) Explain() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Server %d looked for a leader: %s.\n", r.Server, r.Why)
+	if r.Decision.Ending == Handed {
+		fmt.Fprintf(&b, "Server %d did not vote: %s.\n", r.Server, r.Why)
+	} else {
+		fmt.Fprintf(&b, "Server %d looked for a leader: %s.\n", r.Server, r.Why)
+	}
 	if len(r.Rounds) > 0 {
 		fmt.Fprintf(&b, "  +0 ms  votes for %s in round %d\n", r.Own, r.Rounds[0])
 	}
@@ -258,7 +271,7 @@ func (r *Record) explainEnd(b *strings.Builder) {
 	switch d.Ending {
 	case Unfinished, Superseded, Reconfigured:
 		fmt.Fprintf(b, "It came to no decision: %s", d.Ending)
-	case Named:
+	case Named, Handed:
 		fmt.Fprintf(b, "%s %d: %s", d.State, d.Vote.Leader, d.Ending)
 	default:
 		fmt.Fprintf(b, "%s %d in round %d: %s (%s).\n", d.State, d.Vote.Leader, d.Round, d.Ending, list(d.Supporters))

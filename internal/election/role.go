@@ -1,6 +1,7 @@
 package election
 
 import (
+	"fmt"
 	"slices"
 
 	"bellwether/wire"
@@ -11,7 +12,7 @@ func (e *Election) takeRole(d Decision) {
 	e.state = d.State
 	e.current = ballot{Vote: d.Vote, round: d.Round, state: d.State}
 	e.resendAt, e.settleAt, e.settleBy = Never, Never, Never
-	e.established, e.gaveUp = false, false
+	e.established, e.gaveUp, e.handed = false, false, false
 	e.supporters = nil
 	e.dialBy = Never
 	if d.State == wire.Leading {
@@ -47,6 +48,29 @@ func (e *Election) appointed(ev Appointed) {
 	e.tell(Decided{Decision: d})
 }
 
+// handedOver takes the role that the leader before has given. The round is that
+// in which it was elected: votes of earlier and later ones mean what they
+// always mean, and who joins by what is told goes on from the same number.
+func (e *Election) handedOver(ev HandedOver) {
+	why := fmt.Sprintf("server %d hands over to server %d", ev.From, ev.Leader)
+	e.closeRecord(why)
+	e.began, e.barred, e.asked = true, false, Look{Zxid: ev.Zxid, Epoch: ev.Epoch}
+	e.initial = e.ownVote()
+	e.openRecord(why)
+	e.running.held(ev.HeldMS)
+	d := Decision{State: wire.Following, Vote: Vote{ev.Leader, ev.Zxid, ev.Epoch}, Round: e.round, Ending: Handed}
+	switch {
+	case ev.Leader == e.id:
+		d.State = wire.Leading
+		d.Supporters = slices.Clone(e.voters)
+	case e.observes():
+		d.State = wire.Observing
+	}
+	e.takeRole(d)
+	e.handed, e.dialBy = true, e.now+handOverMax
+	e.tell(Decided{Decision: d})
+}
+
 // heardInRole answers a voter that looks and, while the role has yet to
 // succeed, watches for signs that it will not.
 func (e *Election) heardInRole(h Heard) {
@@ -72,7 +96,7 @@ func (e *Election) heardCandidate(h Heard) {
 	round, itself := e.current.round, n.Leader == e.current.Leader
 	_, heard := e.votes[h.From] // in this round, so it was in it
 	switch {
-	case n.State == wire.Leading && itself && e.dialBy != Never:
+	case n.State == wire.Leading && itself && e.dialBy != Never && !e.handed:
 		e.dialBy = e.now + dialMax // it may lead no more when it is dialled, and an observer is not told
 	case n.State == wire.Leading && itself:
 	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
@@ -122,14 +146,20 @@ func (e *Election) giveUp(why string) {
 }
 
 // linked: the candidate leads, so that dialling it is over.
-func (e *Election) linked() { e.dialBy = Never }
+func (e *Election) linked() {
+	if !e.handed {
+		e.dialBy = Never
+	}
+}
 
 // joined: from here on the links between leader and learners tell how it goes.
 func (e *Election) joined() {
 	if e.state == wire.Looking {
 		return
 	}
-	e.dialBy = Never
+	if !e.handed || e.state != wire.Leading {
+		e.dialBy = Never
+	}
 	e.running.reach(Synchronise, e.now)
 }
 
@@ -143,4 +173,18 @@ func (e *Election) establish(epoch wire.Epoch) {
 	e.dialBy = Never
 	e.current.PeerEpoch = epoch
 	e.running.establish(e.now, epoch)
+	if e.handed {
+		e.announce()
+	}
+}
+
+// announce tells all voters the role that came without a vote: those who know
+// of no hand-over look for a leader, and may have asked too early to hear of one.
+func (e *Election) announce() {
+	n := e.roleMessage(e.current.round)
+	for _, id := range e.voters {
+		if id != e.id {
+			e.send(id, n)
+		}
+	}
 }

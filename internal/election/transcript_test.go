@@ -32,6 +32,7 @@ import (
 //	inject TO FROM STATE LEADER ZXID ROUND EPOCH [first]   a message from nowhere
 //	linked ID, joined ID, established ID EPOCH
 //	appointed ID LEADER ZXID
+//	handed ID FROM LEADER ZXID EPOCH [HELD]
 //	state, record ID, explain ID
 func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
@@ -150,6 +151,8 @@ func (w *world) serverCommand(s *server, name string, arg func(int) string) erro
 		w.step(s, Established{wire.Epoch(number(arg(2)))})
 	case "appointed":
 		w.step(s, Appointed{sid(arg(2)), wire.Zxid(number(arg(3)))})
+	case "handed":
+		w.step(s, HandedOver{sid(arg(2)), sid(arg(3)), wire.Zxid(number(arg(4))), wire.Epoch(number(arg(5))), number(arg(6))})
 	case "record":
 		for _, r := range s.e.(*Election).Records() {
 			w.story = append(w.story, r.String())
