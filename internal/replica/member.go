@@ -168,6 +168,8 @@ func (r *Replica) stepMember(e Event) {
 			r.happened(WritesResumed{})
 			r.look("there is space for the log again")
 		}
+	case HandOver:
+		r.handOver(e)
 	case Wake:
 		r.wake()
 	}

@@ -38,12 +38,13 @@ func (r *Replica) request(q *Request) {
 
 // begin sets in motion what a request needs. A write behind a sync is held:
 // the leader answers a sync when a quorum has confirmed that it is one, and
-// the write could be applied before that, out of its connection's order.
+// the write could be applied before that, out of its connection's order. While
+// this server hands over it is held for the next leader.
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
 	case q.Op == wire.OpCloseSession && r.locals.has(c.session):
 		c.closing = true // in its turn, and nobody else need know
-	case changes(q.Op) && syncing:
+	case changes(q.Op) && (syncing || r.handsOver()):
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
 	case changes(q.Op):

@@ -89,15 +89,19 @@ func (r *Replica) leave(why string) {
 		m.step(r.now.Mono, zab.Leave{Why: why})
 		r.collect(m.machineReady())
 	}
-	r.ended(why)
+	r.ended(why, nil)
 }
 
-// ended: the term is over.
-func (r *Replica) ended(why string) {
+// ended: the term is over. Who has it handed over has named the next leader.
+func (r *Replica) ended(why string, next *zab.Successor) {
 	r.suspend()
 	r.reset()
 	r.tree.Discard()
-	r.look(why)
+	if next != nil && r.member.resting == "" {
+		r.succeed(next)
+	} else {
+		r.look(why)
+	}
 }
 
 // machineReady is the Ready of the term's machine.
@@ -125,7 +129,7 @@ func (r *Replica) zabReady() bool {
 	}
 	r.release()
 	if rd.GiveUp != "" {
-		r.ended(rd.GiveUp)
+		r.ended(rd.GiveUp, rd.Successor)
 		return true
 	}
 	return len(rd.Inputs) > 0

@@ -41,7 +41,7 @@ func (r *Replica) tick() {
 	if r.member != nil {
 		r.member.gone.age(r.now.Mono, r.member.opt.SyncLimit*r.opt.TickMS)
 	}
-	if !r.decides() || r.alone != nil && r.alone.full {
+	if !r.decides() || r.handsOver() || r.alone != nil && r.alone.full {
 		return // closeSession cannot be logged: nothing expires
 	}
 	if r.now.Mono >= r.grace {
