@@ -81,6 +81,11 @@ var synchronisation = []bug{
 	{"2247", []scenario{{"zab", "TestZK2247LeaderThatCannotWriteResigns", "2247"}}, ""},
 	{"a newcomer during a reconfiguration", []scenario{{"zab", "TestNewcomerBeginsWithWhatHolds", "own-1"}}, ""},
 	{"a reconfiguration before UPTODATE", []scenario{{"zab", "TestLearnerActivates", "own-2"}}, ""},
+	{"a leader behind its hand-over", []scenario{{"sim", "TestHandOverEndsTheEpoch", "own-3"}}, ""},
+	{"a hand-over too early", []scenario{
+		{"sim", "TestHandOverAnswersEveryWriteOnce", "own-4"},
+		{"zab", "TestHandOverWaitsForEverything", "own-5"},
+	}, ""},
 }
 
 // elections are the bugs of elections and of the connections between servers.

@@ -110,6 +110,24 @@ var brokenRules = []broken{
 	{"a transaction acknowledged before it is synced", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(1, 1)}}}
 	}},
+	{"logged behind a hand-over", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
+		a.log, a.standing.Epoch = zab.NewLog(0, 0), 1
+		named := &wire.QuorumPacket{Type: wire.PacketHandOver, Data: wire.Append(nil, &wire.HandOver{Leader: b.id})}
+		return []any{promised{a, b, false, named}, ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x")}}}}
+	}},
+	{"pings behind a hand-over", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
+		a.log, a.standing.Epoch = zab.NewLog(0, 0), 1
+		named := &wire.QuorumPacket{Type: wire.PacketHandOver, Data: wire.Append(nil, &wire.HandOver{Leader: b.id})}
+		ping := func(e wire.Epoch) promised {
+			return promised{a, b, false, &wire.QuorumPacket{Type: wire.PacketPing, Zxid: z(e, 0)}}
+		}
+		return []any{ping(1), promised{a, b, false, named}, ping(2), ping(1)}
+	}},
+	{"handed over to one that lacks something", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
+		a.log = zab.NewLog(0, 0)
+		named := &wire.QuorumPacket{Type: wire.PacketHandOver, Zxid: 5, Data: wire.Append(nil, &wire.HandOver{Leader: b.id})}
+		return []any{promised{a, a, false, named}, promised{a, b, false, named}}
+	}},
 	{"another tree", func(h *history, _ *Sim) checker { return equalDigest{h} }, func(h *history, _ *Sim, a, b *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
 		return []any{stands{a, z(1, 1), h.last().digest}, stands{b, z(1, 1), h.last().digest + 1}}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/wire"
 )
@@ -39,10 +40,11 @@ const (
 	FullDisk  Kind = "full disk" // Value bytes are left, -1: plenty; A
 	FailSync  Kind = "fail sync" // the Value-th sync from now fails, the next succeeds; A
 	FailWrite Kind = "fail write"
-	Wipe      Kind = "wipe"     // the disk is replaced by an empty one; A, which must be down
-	SetClock  Kind = "set wall" // the wall clock jumps by Value µs; A
-	Hang      Kind = "hang"     // a client neither reads nor sends any more, its connection stays; A
-	Return    Kind = "return"   // it comes back with its session; A
+	Wipe      Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
+	SetClock  Kind = "set wall"  // the wall clock jumps by Value µs; A
+	Hang      Kind = "hang"      // a client neither reads nor sends any more, its connection stays; A
+	Return    Kind = "return"    // it comes back with its session; A
+	HandOver  Kind = "hand over" // A, if it leads, passes that on to B, 0: to the fittest; Value 1: it is about to stop
 )
 
 func (a Act) String() string {
@@ -108,9 +110,20 @@ func (s *Sim) Do(a Act) {
 		v.wipe()
 	case SetClock:
 		v.clock.offset += a.Value
+	case HandOver:
+		v.handOver(a)
 	default:
 		s.doNet(a)
 	}
+}
+
+// handOver has a leader pass on its role, as far as it can.
+func (v *server) handOver(a Act) {
+	to := wire.NoServer
+	if a.B > 0 {
+		to = wire.ServerID(a.B)
+	}
+	v.push(replica.HandOver{To: to, Leaving: a.Value != 0})
 }
 
 func (v *server) wakeUp() {

@@ -100,7 +100,7 @@ func (n *nemesis) act() {
 	a := Act{A: int(v.id)}
 	other := 1 + int(d.below(int64(len(n.sim.servers))))
 	short, long := d.between(10*millisecond, second), d.between(100*millisecond, 6*second)
-	switch d.below(20) {
+	switch d.below(23) {
 	case 0, 1:
 		a.Kind = Kill
 		n.do(a, long, Start)
@@ -159,10 +159,62 @@ func (n *nemesis) act() {
 		n.wipe(v, long)
 	case 19:
 		n.do(Act{Kind: Hang, A: -1 - int(d.below(int64(len(n.sim.clients))))}, long, Return)
+	default:
+		n.handOver(long)
 	}
 	if d.chance(10) {
 		n.sim.Do(Act{Kind: Heal, A: 1})
 	}
+}
+
+// handOver has the leader pass on its role, to stop or to go on; often something
+// befalls one of the two, or what is between them, in the midst of it.
+func (n *nemesis) handOver(long int64) {
+	old, d := n.sim.leader(), n.dice
+	if old == nil {
+		return
+	}
+	next := n.sim.servers[d.below(int64(len(n.sim.servers)))]
+	a := Act{Kind: HandOver, A: int(old.id)}
+	if d.chance(50) {
+		a.B = int(next.id)
+	}
+	stops := d.chance(50)
+	if stops {
+		a.Value = 1
+	}
+	n.sim.Do(a)
+	if stops {
+		n.later(d.below(500*millisecond), func() { n.do(Act{Kind: Kill, A: a.A}, long, Start) })
+	}
+	if !d.chance(60) {
+		return
+	}
+	n.later(d.below(40*millisecond), func() {
+		switch b := int(next.id); d.below(6) {
+		case 0:
+			n.do(Act{Kind: Kill, A: b}, long, Start)
+		case 1:
+			n.do(Act{Kind: PowerOff, A: b}, long, Start)
+		case 2:
+			n.do(Act{Kind: PowerOff, A: a.A}, long, Start)
+		case 3:
+			n.do(Act{Kind: Reset, A: a.A, B: b}, 0, "")
+		case 4:
+			n.isolate(n.victim(), long)
+		case 5:
+			n.split()
+		}
+	})
+}
+
+// later does something if there still are faults then.
+func (n *nemesis) later(d int64, do func()) {
+	n.sim.after(d, func() {
+		if !n.sim.calm {
+			do()
+		}
+	})
 }
 
 // everybody ends all servers at once.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
@@ -321,6 +322,13 @@ func (v *server) happened(h replica.Happening) {
 	switch h := h.(type) {
 	case zab.LeaderServes:
 		v.sim.reach(situationLeader)
+		v.succeeded()
+	case zab.HandsOver:
+		v.sim.reach(situationHandOver)
+	case election.Abandoned:
+		if strings.Contains(h.Why, "hand-over") {
+			v.sim.reach(situationHandOverVain)
+		}
 	case zab.SyncBegan:
 		if h.How == zab.Snap {
 			v.sim.reach(situationSnap)
@@ -331,5 +339,20 @@ func (v *server) happened(h replica.Happening) {
 		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
 			v.sim.reach(situationRollOver)
 		}
+		if strings.Contains(h.Why, "was to hand over") {
+			v.sim.reach(situationHandOverLate)
+		}
+	}
+}
+
+// succeeded: a leader is established, maybe by a hand-over.
+func (v *server) succeeded() {
+	all := v.replica.Elections()
+	if all[len(all)-1].Decision.Ending != election.Handed {
+		return
+	}
+	v.sim.reach(situationHandedOver)
+	if v.sim.opt.Plain > 0 {
+		v.sim.reach(situationHandedOverMixed)
 	}
 }

@@ -21,6 +21,11 @@ const (
 	situationMovedLeaderless                  // and it had asked while nobody led
 	situationWatchesAgain                     // watches are set again on another connection
 	situationWiped                            // a wiped server is synchronised
+	situationHandOver                         // a leader hands over
+	situationHandedOver                       // and the one it has named is established
+	situationHandedOverMixed                  // among servers that know nothing of that
+	situationHandOverVain                     // the one it has named is given up
+	situationHandOverLate                     // it can name nobody in time
 	situations
 )
 
@@ -28,6 +33,7 @@ var situationNames = [situations]string{
 	"leader", "tail committed by the new leader", "rejoin in the same epoch", "TRUNC", "SNAP", "SNAP over a log",
 	"synchronised from the disk's log", "roll-over", "disk full", "disk error", "snapshot", "session resumed",
 	"session moved", "session moved in leaderless time", "watches set again", "wiped disk",
+	"hand-over", "handed over", "handed over among Plain servers", "handed over in vain", "nobody to hand over to",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// handOvers: who is named by a leader has everything that was proposed, on its
+// disk, and the leader neither proposes nor pings in its epoch any more.
+type handOvers struct{ ended map[wire.Epoch]wire.Zxid }
+
+func newHandOvers() *handOvers { return &handOvers{map[wire.Epoch]wire.Zxid{}} }
+
+func (*handOvers) name() string { return "HandOver" }
+
+func (c *handOvers) see(o any) string {
+	switch e := o.(type) {
+	case promised:
+		return c.sent(e)
+	case ordered:
+		for _, t := range e.duty.Append {
+			if end, over := c.ended[t.Zxid.Epoch()]; over && t.Zxid > end {
+				return fmt.Sprintf("server %d logs %v, the epoch was handed over at %v", e.v.id, t.Zxid, end)
+			}
+		}
+	}
+	return ""
+}
+
+// sent looks at what a leader sends.
+func (c *handOvers) sent(e promised) string {
+	z := e.packet.Zxid
+	switch {
+	case e.byLearner:
+		return ""
+	case e.packet.Type == wire.PacketPing:
+		if end, over := c.ended[z.Epoch()]; over {
+			return fmt.Sprintf("leader %d pings in epoch %d, which was handed over at %v", e.v.id, z.Epoch(), end)
+		}
+		return ""
+	case e.packet.Type != wire.PacketHandOver:
+		return ""
+	}
+	var h wire.HandOver
+	if err := wire.Decode(e.packet.Data, &h); err != nil {
+		return err.Error()
+	}
+	epoch := e.v.standing.Epoch
+	c.ended[epoch] = z
+	if last := e.v.log.Last(); last > z {
+		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.v.id, epoch, z, last)
+	}
+	if have := max(e.to.store.Synced(), 0); e.to.id == h.Leader && have < z {
+		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.v.id, h.Leader, z, have)
+	}
+	return ""
+}

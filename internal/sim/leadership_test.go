@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"fmt"
+	"testing"
+
+	"bellwether/internal/election"
+	"bellwether/internal/replica"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// handsOver has the leader name another server, and waits until it has.
+func (s *scene) handsOver(to *server, leaving int64) (old *server) {
+	s.t.Helper()
+	old = s.leader()
+	a := Act{Kind: HandOver, A: int(old.id), Value: leaving}
+	if to != nil {
+		a.B = int(to.id)
+	}
+	s.Do(a)
+	s.until("the leader has handed over", second, func() bool { return !old.leads() })
+	return old
+}
+
+// handed is how a server came to its role.
+func (v *server) handed() election.Record {
+	all := v.replica.Elections()
+	return all[len(all)-1]
+}
+
+// storm has each client write, many at a time.
+func storm(clients []*client, path string, calls *[]*call) {
+	for _, c := range clients {
+		for range 5 {
+			*calls = append(*calls, c.ask(c.setting(path)))
+		}
+	}
+}
+
+// A hand-over with writes in flight on every server loses nothing: each is
+// answered, once (atMostOnce sees that), on the connection it came on.
+func TestHandOverAnswersEveryWriteOnce(t *testing.T) {
+	handed := 0
+	for seed := range uint64(20) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3, Observers: 1, KeepClients: 1})
+		var clients []*client
+		var calls []*call
+		for _, v := range s.servers {
+			c := s.client(v)
+			clients = append(clients, c)
+		}
+		s.carried(clients[0].ask(clients[0].making("/a")))
+		epoch := s.leader().standing.Epoch
+		old := s.leader()
+		for _, v := range s.servers { // so that much is outstanding
+			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 5 * millisecond})
+		}
+		storm(clients, "/a", &calls)
+		s.until("something is outstanding", second, func() bool { return old.log.Last() > old.seen.zxid })
+		s.Do(Act{Kind: HandOver, A: int(old.id)})
+		for range 20 {
+			s.RunFor(s.dice.below(3 * millisecond))
+			storm(clients, "/a", &calls)
+		}
+		for _, k := range calls {
+			s.carried(k)
+		}
+		for _, c := range clients {
+			if c.tries != 1 {
+				t.Errorf("seed %d: the client of server %d has connected %d times", seed+1, c.only.id, c.tries)
+			}
+		}
+		now := s.leader()
+		if now.handed().Decision.Ending == election.Handed {
+			handed++
+			if now == old {
+				t.Errorf("seed %d: server %d leads again", seed+1, old.id)
+			}
+		}
+		if now.standing.Epoch != epoch+1 {
+			t.Errorf("seed %d: epoch %d follows epoch %d", seed+1, now.standing.Epoch, epoch)
+		}
+	}
+	if handed < 10 { // a connection that is reset takes the name with it
+		t.Errorf("%d of 20 were handed over", handed)
+	}
+}
+
+// The one that was named dies before it leads: the others elect one within
+// about the time that it had.
+func TestHandOverToTheDead(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 5})
+		next := s.other()
+		old := s.handsOver(next, 0)
+		since := s.now
+		next.powerOff()
+		s.until("another leads", 5*second, func() bool { return s.leader() != nil && s.leader() != next })
+		if how := s.leader().handed(); how.Decision.Ending == election.Handed {
+			t.Errorf("seed %d: %v", seed+1, how.String())
+		}
+		if took := s.now - since; took > 1500*millisecond {
+			t.Errorf("seed %d: it took %d ms", seed+1, took/millisecond)
+		}
+		if old.handed().Why == "" {
+			t.Errorf("seed %d: the old leader does not know why", seed+1)
+		}
+	}
+}
+
+// A leader that has handed over serves in its epoch never again, whoever is cut
+// off from whom in the midst of it.
+func TestHandOverEndsTheEpoch(t *testing.T) {
+	for seed := range uint64(40) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3, KeepClients: 1})
+		old := s.leader()
+		epoch := old.standing.Epoch
+		c := s.client(old)
+		s.carried(c.ask(c.making("/a")))
+		s.Do(Act{Kind: HandOver, A: int(old.id)})
+		s.RunFor(s.dice.below(2 * millisecond))
+		s.cut(s.servers[s.dice.below(3)])
+		for range 5 {
+			c.ask(c.setting("/a"))
+		}
+		s.until("it serves no more", 5*second, func() bool { return !old.leads() })
+		s.RunFor(s.dice.below(2 * second))
+		s.Do(Act{Kind: Heal, A: 1})
+		s.until("all serve", 20*second, func() bool {
+			if old.standing.Serving && old.standing.Epoch <= epoch {
+				t.Fatalf("seed %d: it serves in epoch %d again", seed+1, epoch)
+			}
+			return s.allServe() == ""
+		})
+	}
+}
+
+// A follower that is ahead of the server that was named stops it: nothing that
+// was committed is lost, and an election finds the follower. No leader names
+// such a server, so the packet is made up.
+func TestHandOverStoppedByAFollowerAhead(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	old := s.leader()
+	var behind, ahead *server
+	for _, v := range s.servers {
+		switch {
+		case v == old:
+		case behind == nil:
+			behind = v
+		default:
+			ahead = v
+		}
+	}
+	s.Do(Act{Kind: Cut, A: int(old.id), B: int(behind.id)})
+	c := s.client(ahead)
+	s.carried(c.ask(c.making("/a")))
+	s.carried(c.ask(c.setting("/a")))
+	if last := behind.log.Last(); last >= ahead.log.Last() {
+		t.Fatalf("nobody is behind: %v", last)
+	}
+	old.powerOff()
+	for _, v := range []*server{behind, ahead} {
+		data := wire.Append(nil, &wire.HandOver{Leader: behind.id})
+		v.push(replica.Zab{Event: zab.Received{Link: v.linked, Packet: &wire.QuorumPacket{Type: wire.PacketHandOver, Data: data}}})
+	}
+	s.until("it takes the role", second, func() bool { return behind.standing.Role == wire.Leading })
+	s.until("the other leads", 5*second, func() bool { return s.leader() == ahead })
+	if s.reached[situationLeader] != 2 {
+		t.Errorf("%d leaders", s.reached[situationLeader])
+	}
+}
+
+// Among servers that know nothing of hand-overs a quorum of those that do has
+// to be there; the others find the new leader by what they are told.
+func TestHandOverInAMixedEnsemble(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 5, Plain: 2})
+		old := s.leader()
+		if old.plain {
+			t.Fatal("a Plain server leads")
+		}
+		began := s.now
+		s.handsOver(nil, 0)
+		s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+		if now := s.leader(); now == old || now.plain || now.handed().Decision.Ending != election.Handed {
+			t.Errorf("seed %d: server %d leads: %v", seed+1, now.id, now.handed().Decision)
+		}
+		for _, v := range s.servers[:2] {
+			if r := v.handed(); r.Decision.Ending != election.Follows {
+				t.Errorf("seed %d: Plain server %d: %v", seed+1, v.id, r.String())
+			}
+		}
+		if took := s.now - began; took > 500*millisecond {
+			t.Errorf("seed %d: it took %d ms", seed+1, took/millisecond)
+		}
+	}
+}
+
+// Two servers that know hand-overs are no quorum of five, nor is one of three
+// without the leader: then the leader is left as it is.
+func TestHandOverNeedsAQuorumThatKnows(t *testing.T) {
+	for _, o := range []struct {
+		voters, plain int
+		leaving       int64
+	}{{5, 3, 0}, {3, 1, 1}, {3, 2, 0}} {
+		s := newScene(t, Options{Voters: o.voters, Plain: o.plain})
+		old := s.leader()
+		s.Do(Act{Kind: HandOver, A: int(old.id), Value: o.leaving})
+		s.RunFor(second)
+		if s.leader() != old || s.reached[situationHandOver] != 0 {
+			t.Errorf("%s: it began", fmt.Sprint(o))
+		}
+	}
+}
