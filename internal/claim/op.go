@@ -25,10 +25,11 @@ const (
 	OpSet                        // replace the data
 	OpAwait                      // data and stat, and a watch for any change, which stands where there is no znode too
 	OpExists                     // the stat, and a watch as that of OpAwait
+	OpMore                       // in a multi alone: whatever the caller adds to it
 )
 
 var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi",
-	"list and watch", "set", "await", "exists"}
+	"list and watch", "set", "await", "exists", "more"}
 
 func (k OpKind) String() string { return opNames[k] }
 

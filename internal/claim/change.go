@@ -1,0 +1,193 @@
+package claim
+
+import (
+	"bytes"
+	"errors"
+	"path"
+	"strconv"
+
+	"bellwether/wire"
+)
+
+// jumpVersion is the version before -1, which as a condition means any.
+// Servers before ZOOKEEPER-4743 do not jump over it themselves.
+const jumpVersion = -2
+
+// ErrVersion: a znode's version is -1, so that nothing can be made to depend on it.
+var ErrVersion = errors.New("its version is -1, which cannot be compared: set it once by hand")
+
+// ChangeConfig is what a Change is about.
+type ChangeConfig struct {
+	Path    string
+	Initial []byte // with which the znode is made
+	// Mark is the path of an ephemeral znode that nobody else makes. It tells
+	// whether a change was carried out, and stays for the next one.
+	Mark string
+}
+
+// Mark is what is known of a mark between two changes.
+type Mark struct {
+	Session wire.SessionID // in which it stands; 0: it may, or may not
+	N       int            // of the last change that was tried
+}
+
+// Propose is a value that is to replace the one of Old.
+type Propose struct{ Data []byte }
+
+func (Propose) event() {}
+
+// Change replaces the data of a znode by what the caller makes of it: compare
+// and set, by version, again and again until nobody else was faster.
+//
+//	read ▸ the caller proposes ▸ set it and the mark together
+//	     ▸ answer lost: does the mark bear this change's number?
+//
+// Where the session, and with it the mark, has gone before that is known, a
+// value that was not changed, or to something else, tells as much.
+type Change struct {
+	asker
+	cfg      ChangeConfig
+	mark     Mark
+	spoilt   bool // the mark is not as it was thought to be
+	read     bool // what follows is known
+	old      []byte
+	version  int32
+	proposed bool
+	data     []byte
+}
+
+// NewChange makes the state machine, which waits for Attached.
+func NewChange(cfg ChangeConfig, m Mark) *Change { return &Change{cfg: cfg, mark: m} }
+
+// Mark is what the next change is to begin with.
+func (c *Change) Mark() Mark { return c.mark }
+
+// Old is the value for which a Propose is awaited, if one is.
+func (c *Change) Old() (data []byte, awaited bool) {
+	return c.old, c.read && !c.proposed && !c.Over()
+}
+
+// Value is what was set.
+func (c *Change) Value() []byte { return c.data }
+
+// Step takes one event, which happened at now.
+func (c *Change) Step(now Moment, ev Event) {
+	if p, ok := ev.(Propose); ok && c.read && !c.proposed {
+		c.proposed, c.data = true, p.Data
+	}
+	c.step(now, ev, c.plan)
+	if c.leaving && !c.Over() && c.asked == 0 && c.doubt == 0 {
+		c.end(Withdrawn, nil)
+	}
+}
+
+// Ready hands out what has come of the steps since the last call.
+func (c *Change) Ready() Ready { return c.ready() }
+
+func (c *Change) plan() {
+	switch {
+	case c.doubt != 0 && c.doubt == c.session:
+		c.ask(c.tookMark, Op{Kind: OpSync, Path: c.cfg.Path}, Op{Kind: OpGet, Path: c.cfg.Mark})
+	case c.doubt != 0:
+		c.planGuess()
+	case c.leaving:
+	case c.spoilt:
+		c.ask(func([]Result) { c.spoilt = false }, Op{Kind: OpDelete, Path: c.cfg.Mark, Version: AnyVersion})
+	case !c.read:
+		c.ask(c.tookValue, Op{Kind: OpGet, Path: c.cfg.Path})
+	case c.proposed:
+		c.planSet()
+	}
+}
+
+// again begins once more, with what is there now.
+func (c *Change) again() { c.read, c.proposed, c.doubt = false, false, 0 }
+
+func (c *Change) tookValue(res []Result) {
+	switch r := res[0]; {
+	case errors.Is(r.Err, wire.ErrNoNode):
+		c.ask(c.tookCreate, Op{Kind: OpParents, Path: path.Dir(c.cfg.Path)},
+			Op{Kind: OpCreate, Path: c.cfg.Path, Data: c.cfg.Initial, Persistent: true})
+	case r.Err != nil:
+		c.end(Failed, r.Err)
+	case r.Stat.Version == AnyVersion:
+		c.end(Failed, ErrVersion)
+	default:
+		c.read, c.old, c.version = true, r.Data, r.Stat.Version
+	}
+}
+
+func (c *Change) tookCreate(res []Result) {
+	for _, r := range res {
+		if r.Err != nil && !errors.Is(r.Err, wire.ErrNodeExists) && !c.Over() {
+			c.end(Failed, r.Err)
+		}
+	}
+}
+
+// planSet sets the value if its version is still that which was read.
+func (c *Change) planSet() {
+	c.mark.N++
+	ops := []Op{{Kind: OpSet, Path: c.cfg.Path, Data: c.data, Version: c.version}}
+	if c.version == jumpVersion {
+		ops = append(ops, Op{Kind: OpSet, Path: c.cfg.Path, Data: c.data, Version: AnyVersion})
+	}
+	mark := Op{Kind: OpCreate, Path: c.cfg.Mark, Data: c.number()}
+	if c.mark.Session == c.session {
+		mark = Op{Kind: OpSet, Path: c.cfg.Mark, Data: c.number(), Version: AnyVersion}
+	}
+	session := c.session
+	c.attempt(func(res []Result) {
+		switch err := res[0].Err; {
+		case err == nil:
+			c.mark.Session = session
+			c.end(Succeeded, nil)
+		case errors.Is(err, wire.ErrBadVersion):
+			c.again()
+		case errors.Is(err, wire.ErrNoNode), errors.Is(err, wire.ErrNodeExists):
+			c.mark.Session, c.spoilt = 0, true
+			c.again()
+		default:
+			c.end(Failed, err)
+		}
+	}, Op{Kind: OpMulti, Path: c.cfg.Path, Ops: append(ops, mark)})
+}
+
+func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N), 10) }
+
+// tookMark: a mark that was there before the change, and is gone, was deleted
+// by somebody and tells nothing.
+func (c *Change) tookMark(res []Result) {
+	switch r := res[1]; {
+	case res[0].Err != nil:
+		c.end(Failed, res[0].Err)
+	case r.Err == nil && bytes.Equal(r.Data, c.number()):
+		c.mark.Session, c.doubt = c.session, 0
+		c.end(Succeeded, nil)
+	case r.Err == nil:
+		c.mark.Session = c.session
+		c.again()
+	case !errors.Is(r.Err, wire.ErrNoNode):
+		c.end(Failed, r.Err)
+	case c.mark.Session != c.session: // it would have been made
+		c.again()
+	default:
+		c.planGuess()
+	}
+}
+
+// planGuess draws what can be drawn from the value.
+func (c *Change) planGuess() {
+	c.mark.Session = 0
+	c.ask(func(res []Result) {
+		now := res[1]
+		switch {
+		case res[0].Err != nil || now.Err != nil:
+			c.end(Unclear, nil)
+		case now.Stat.Version == c.version, now.Stat.Version == c.version+1 && !bytes.Equal(now.Data, c.data):
+			c.again()
+		default:
+			c.end(Unclear, nil)
+		}
+	}, Op{Kind: OpSync, Path: c.cfg.Path}, Op{Kind: OpGet, Path: c.cfg.Path})
+}
