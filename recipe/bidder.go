@@ -22,8 +22,9 @@ type bidder struct {
 	gate   claim.Config // of a semaphore: the line before that for its leases
 	opt    ElectionOptions
 	clock  clock
-	recipe string // its name in errors
-	over   error  // of an operation whose handle is over
+	recipe string  // its name in errors
+	over   error   // of an operation whose handle is over
+	more   []zk.Op // what a claim.OpMore stands for
 }
 
 // machine is the state machine of one bid.

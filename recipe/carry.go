@@ -187,17 +187,19 @@ func (b *bidder) listWatched(ctx context.Context, path string) (claim.Result, *z
 
 // multi carries out a multi and says which operation failed.
 func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err error) {
-	list := make([]zk.Op, len(ops))
-	for i, op := range ops {
+	var list []zk.Op
+	for _, op := range ops {
 		switch op.Kind {
 		case claim.OpCheck:
-			list[i] = zk.CheckOp(op.Path, op.Version)
+			list = append(list, zk.CheckOp(op.Path, op.Version))
 		case claim.OpCreate:
-			list[i] = zk.CreateOp(op.Path, op.Data, b.createOptions(op)...)
+			list = append(list, zk.CreateOp(op.Path, op.Data, b.createOptions(op)...))
 		case claim.OpDelete:
-			list[i] = zk.DeleteOp(op.Path, op.Version)
+			list = append(list, zk.DeleteOp(op.Path, op.Version))
 		case claim.OpSet:
-			list[i] = zk.SetOp(op.Path, op.Data, op.Version)
+			list = append(list, zk.SetOp(op.Path, op.Data, op.Version))
+		case claim.OpMore:
+			list = append(list, b.more...)
 		default:
 			panic("recipe: no such operation in a multi: " + op.Kind.String())
 		}

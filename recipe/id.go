@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"bellwether/internal/claim"
 	"bellwether/zk"
 )
 
@@ -14,8 +15,8 @@ type IDs struct {
 	counter *Counter
 	block   int64
 
-	turn       turn // who comes second waits for the first one's block
-	next, last int64
+	turn turn // who comes second waits for the first one's block
+	left claim.Numbers
 }
 
 // idBlock is IDsOptions.Block where it is 0.
@@ -36,7 +37,7 @@ func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
 		opt = *o
 	}
 	counter, err := NewCounter(c, path, &CounterOptions{ACL: opt.ACL})
-	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn(), next: 1}, err
+	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn()}, err
 }
 
 // Next returns the next number. A block of which it is not known whether it
@@ -46,18 +47,19 @@ func (d *IDs) Next(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer d.turn.give()
-	for d.next > d.last {
+	for {
+		if id, ok := d.left.Next(); ok {
+			return id, nil
+		}
 		sum, err := d.counter.Add(ctx, d.block)
-		if errors.Is(err, ErrOutcome) && ctx.Err() == nil && d.counter.v.c.Err() == nil {
+		if errors.Is(err, ErrOutcome) && ctx.Err() == nil && d.counter.v.b.c.Err() == nil {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		d.next, d.last = sum-d.block+1, sum
+		d.left.Reserved(sum, d.block)
 	}
-	d.next++
-	return d.next - 1, nil
 }
 
 // Close removes what the IDs have left beside their counter.

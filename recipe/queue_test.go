@@ -141,8 +141,10 @@ func TestQueueLosesReplies(t *testing.T) {
 		for _, f := range []fate{dropReply, dropAll} {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				q, w := s.queue(&QueueOptions{Naming: naming}), s.work(&QueueOptions{Naming: naming})
-				if err := errors.Join(q.make(t.Context(), q.items, q.line), w.make(t.Context(), w.items, w.taken, w.line)); err != nil {
-					t.Fatal(err)
+				for _, path := range []string{q.items, q.line, w.items, w.taken, w.line} {
+					if err := q.b.makeParents(t.Context(), path); err != nil {
+						t.Fatal(err)
+					}
 				}
 				n := 0
 				s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
@@ -268,19 +270,6 @@ func TestQueueSurvivesExpiryWhileWaiting(t *testing.T) {
 			t.Errorf("left in the line: %v", left)
 		}
 	})
-}
-
-// TestItemNames: other things beside the items are none.
-func TestItemNames(t *testing.T) {
-	hex := strings.Repeat("0a", 16)
-	for name, want := range map[string]int{
-		hex + "-entry-007-0000000001": 7, "entry-100-0000000002": 100, "qn-0000000003": 100,
-		"entry-0000000004": -1, "LEADER": -1, "entry-1-0000000005": -1, "taken": -1, hex + "-n_0000000006": -1,
-	} {
-		if it, ok := parseItem(name); ok != (want >= 0) || ok && it.priority != want {
-			t.Errorf("%s: %+v %v", name, it, ok)
-		}
-	}
 }
 
 // TestCancelledTakeLeavesNoPlace, also where the connection comes back late:

@@ -7,13 +7,8 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
-
-// jumpVersion is the version before -1, which as a condition means any.
-// Servers before ZOOKEEPER-4743 do not jump over it themselves.
-const jumpVersion = -2
 
 // ErrOutcome: a change was sent, its answer was lost, and its session ended
 // before the outcome could be learned. It was carried out once or not at all.
@@ -24,15 +19,11 @@ var ErrOutcome = errors.New("it is not known whether the change was carried out"
 // an ephemeral child of the znode that is set in the same transaction.
 // Its methods may be called from any goroutine.
 type Value struct {
-	c       *zk.Client
-	path    string
-	initial []byte
-	acl     zk.ACLs
-	name    string // of the mark
+	b   bidder
+	cfg claim.ChangeConfig
 
-	turn    turn // one change at a time; guards what follows
-	session wire.SessionID
-	changes int
+	turn turn // one change at a time; guards what follows
+	mark claim.Mark
 }
 
 // turn lets one pass at a time, as a mutex whose wait ends with a context.
@@ -62,18 +53,20 @@ type ValueOptions struct {
 
 // NewValue prepares a Value at path. The client stays the caller's.
 func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
-	v := &Value{c: c, path: path, name: "_m_" + nonce(), turn: newTurn()}
+	var opt ValueOptions
 	if o != nil {
-		v.initial, v.acl = bytes.Clone(o.Initial), o.ACL
+		opt = *o
 	}
-	return v, checkPath("value", path)
+	v := &Value{b: newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL}, "value", nil), turn: newTurn()}
+	v.cfg = claim.ChangeConfig{Path: path, Initial: bytes.Clone(opt.Initial), Mark: claim.Join(path, "_m_"+nonce())}
+	return v, v.b.validate()
 }
 
 // Get reads the value.
 func (v *Value) Get(ctx context.Context) ([]byte, error) {
-	data, _, err := v.c.Get(ctx, v.path)
+	data, _, err := v.b.c.Get(ctx, v.cfg.Path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return bytes.Clone(v.initial), nil
+		return bytes.Clone(v.cfg.Initial), nil
 	}
 	return data, err
 }
@@ -88,20 +81,45 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 		return nil, err
 	}
 	defer v.turn.give()
-	for {
-		old, version, err := v.read(ctx)
-		if err != nil {
-			return nil, err
+	m := claim.NewChange(v.cfg, v.mark)
+	d := v.b.newDrive(m, m.Over)
+	var refused error
+	d.stepped = func(ctx context.Context, _ claim.Event) {
+		old, awaited := m.Old()
+		if !awaited {
+			return
 		}
-		data, err := change(old)
-		if err != nil {
-			return nil, err
-		}
-		done, err := v.swap(ctx, data, version)
-		if done || err != nil {
-			return data, err
+		var data []byte
+		if data, refused = change(old); refused != nil {
+			d.step(ctx, claim.Resign{})
+		} else {
+			d.step(ctx, claim.Propose{Data: data})
 		}
 	}
+	err := d.run(ctx)
+	v.mark = m.Mark()
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err == nil:
+		err = v.b.verdict(ctx, "change", v.cfg.Path, m)
+	}
+	return m.Value(), v.outcome(ctx, m, err)
+}
+
+// outcome tells what is known of a change that has ended.
+func (v *Value) outcome(ctx context.Context, m *claim.Change, err error) error {
+	switch {
+	case err == nil, !m.Over() && m.Doubt() == 0:
+		return err
+	case !m.Over():
+		return unclear(ctx, "change", v.cfg.Path, m.Doubt())
+	case m.Outcome() == claim.Unclear:
+		return fmt.Errorf("%w: %w", ErrOutcome, err)
+	case errors.Is(err, claim.ErrVersion):
+		return fmt.Errorf("value %s: %w", v.cfg.Path, err)
+	}
+	return err
 }
 
 // CompareAndSet replaces the value if it is old. It reports whether it did.
@@ -120,133 +138,20 @@ func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, erro
 
 var errOther = errors.New("the value is another")
 
-// read makes the znode if it is missing.
-func (v *Value) read(ctx context.Context) ([]byte, int32, error) {
-	for {
-		data, stat, err := v.c.Get(ctx, v.path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return data, stat.Version, err
-		}
-		if err = makeDirs(ctx, v.c, dirOf(v.path), v.acl); err == nil {
-			_, _, err = v.c.Create(ctx, v.path, v.initial, v.options()...)
-		}
-		var lost *zk.LostError
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) && (!errors.As(err, &lost) || ctx.Err() != nil) {
-			return nil, 0, err
-		}
-	}
-}
-
-func (v *Value) options(more ...zk.CreateOption) []zk.CreateOption {
-	if v.acl != nil {
-		more = append(more, v.acl)
-	}
-	return more
-}
-
-// swap sets the data if the version is still this one. It reports whether it did.
-func (v *Value) swap(ctx context.Context, data []byte, version int32) (bool, error) {
-	session := v.c.Session().ID
-	switch {
-	case version == zk.AnyVersion:
-		return false, fmt.Errorf("value %s: its version is -1, which cannot be compared: set it once by hand", v.path)
-	case session == 0:
-		return false, nil // the next read waits for one
-	}
-	bound := zk.InSession(ctx, session)
-	v.changes++
-	mark := fmt.Appendf(nil, "%d", v.changes)
-	_, err := v.c.Multi(bound, v.ops(data, version, mark, session)...)
-	var lost *zk.LostError
-	switch {
-	case err == nil:
-		v.session = session
-		return true, nil
-	case errors.As(err, &lost) && ctx.Err() == nil:
-		return v.learn(ctx, session, data, version, mark)
-	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrSessionExpired) && v.c.Err() == nil:
-		return false, nil
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists):
-		v.session = 0 // the mark is not as it was thought to be
-		return false, v.dropMark(bound)
-	}
-	return false, err
-}
-
-// ops are the change and its mark.
-func (v *Value) ops(data []byte, version int32, mark []byte, session wire.SessionID) []zk.Op {
-	ops := []zk.Op{zk.SetOp(v.path, data, version)}
-	if version == jumpVersion {
-		ops = append(ops, zk.SetOp(v.path, data, zk.AnyVersion))
-	}
-	at := claim.Join(v.path, v.name)
-	if v.session == session {
-		return append(ops, zk.SetOp(at, mark, zk.AnyVersion))
-	}
-	return append(ops, zk.CreateOp(at, mark, v.options(zk.Ephemeral)...))
-}
-
-// dropMark removes what is left of a mark, for the next change to make it anew.
-func (v *Value) dropMark(ctx context.Context) error {
-	err := v.c.Delete(ctx, claim.Join(v.path, v.name), zk.AnyVersion)
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) {
-		return nil
-	}
-	return err
-}
-
-// learn finds out whether a change was carried out whose answer was lost. The
-// sync comes after everything that the change can have done.
-func (v *Value) learn(ctx context.Context, session wire.SessionID, data []byte, version int32, mark []byte) (bool, error) {
-	bound := zk.InSession(ctx, session)
-	for {
-		err := v.c.Sync(bound, v.path)
-		var found []byte
-		if err == nil {
-			found, _, err = v.c.Get(bound, claim.Join(v.path, v.name))
-		}
-		switch {
-		case err == nil:
-			v.session = session
-			return bytes.Equal(found, mark), nil
-		case errors.Is(err, zk.ErrNoNode) && v.session != session:
-			return false, nil // it would have been made
-		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrSessionExpired):
-			return v.guess(ctx, data, version)
-		case errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil:
-			continue
-		}
-		return false, fmt.Errorf("%w: %w", ErrOutcome, err)
-	}
-}
-
-// guess is what can be said when the mark is gone, with its session or by hand: a value
-// that was not changed, or to something else, tells enough.
-func (v *Value) guess(ctx context.Context, data []byte, version int32) (bool, error) {
-	v.session = 0
-	err := v.c.Sync(ctx, v.path)
-	var now []byte
-	var stat wire.Stat
-	if err == nil {
-		now, stat, err = v.c.Get(ctx, v.path)
-	}
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("%w: %w", ErrOutcome, err)
-	case stat.Version == version, stat.Version == version+1 && !bytes.Equal(now, data):
-		return false, nil
-	}
-	return false, ErrOutcome
-}
-
 // Close removes the mark, which else goes with the session.
 func (v *Value) Close(ctx context.Context) error {
 	if err := v.turn.take(ctx); err != nil {
 		return err
 	}
 	defer v.turn.give()
-	if v.session == 0 {
+	session := v.mark.Session
+	if session == 0 {
 		return nil
 	}
-	return v.dropMark(zk.InSession(ctx, v.session))
+	v.mark.Session = 0
+	err := v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) {
+		return nil
+	}
+	return err
 }

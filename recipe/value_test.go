@@ -139,7 +139,7 @@ func TestCounterPastTheLastVersion(t *testing.T) {
 					if _, err := n.Add(t.Context(), 1); err != nil {
 						t.Fatal(err)
 					}
-					if _, stat, err := n.v.c.Get(t.Context(), tally); err != nil || stat.Version == -1 {
+					if _, stat, err := n.v.b.c.Get(t.Context(), tally); err != nil || stat.Version == -1 {
 						t.Fatalf("version %d, %v", stat.Version, err)
 					}
 				}

@@ -58,8 +58,9 @@ func (a *asker) Outcome() Outcome { return a.outcome }
 // Err is why it has failed.
 func (a *asker) Err() error { return a.err }
 
-// Doubtful: ended now, its outcome would be unclear.
-func (a *asker) Doubtful() bool { return a.doubt != 0 }
+// Doubt is the session in which a write was sent whose outcome is not known; 0:
+// there is none.
+func (a *asker) Doubt() wire.SessionID { return a.doubt }
 
 // step takes an event and, where a request can be sent, makes the plan.
 func (a *asker) step(now Moment, ev Event, plan func()) {

@@ -6,6 +6,10 @@ import (
 	"bellwether/wire"
 )
 
+// ErrTaken: the item is not this consumer's any more: its session has expired
+// or somebody deleted its claim, and another may have taken it.
+var ErrTaken = errors.New("the item is not this consumer's any more")
+
 // HandInConfig is what a HandIn is about.
 type HandInConfig struct {
 	Item, Claim string         // paths
@@ -25,27 +29,23 @@ type HandIn struct {
 	asker
 	cfg  HandInConfig
 	mine bool // the claim was there, and is this session's
-	lost bool // the item is not this consumer's any more
+	past bool // the session of the claim is over
 }
 
 // NewHandIn makes the state machine, which waits for Attached.
 func NewHandIn(cfg HandInConfig) *HandIn {
 	h := &HandIn{cfg: cfg}
-	h.forget = h.expired
+	h.forget = func() { h.past = true }
 	return h
 }
-
-// Lost: it has failed since the item is not this consumer's any more.
-func (h *HandIn) Lost() bool { return h.lost }
 
 // Step takes one event, which happened at now.
 func (h *HandIn) Step(now Moment, ev Event) {
 	h.step(now, ev, h.plan)
 	switch {
 	case h.Over() || h.asked != 0:
-	case h.session != 0 && h.session != h.cfg.Session, h.session == 0 && h.lost:
-		h.expired()
-		h.end(Failed, nil)
+	case h.past, h.session != 0 && h.session != h.cfg.Session:
+		h.end(Failed, ErrTaken)
 	case h.leaving && h.doubt == 0:
 		h.end(Withdrawn, nil)
 	}
@@ -53,9 +53,6 @@ func (h *HandIn) Step(now Moment, ev Event) {
 
 // Ready hands out what has come of the steps since the last call.
 func (h *HandIn) Ready() Ready { return h.ready() }
-
-// expired: the session of the claim is over.
-func (h *HandIn) expired() { h.lost = true }
 
 func (h *HandIn) plan() {
 	switch {
@@ -81,8 +78,7 @@ func (h *HandIn) tookLook(res []Result) {
 		h.doubt = 0
 		h.end(Succeeded, nil)
 	default:
-		h.lost = true
-		h.end(Failed, nil)
+		h.end(Failed, ErrTaken)
 	}
 }
 
@@ -98,8 +94,9 @@ func (h *HandIn) planHandIn() {
 		switch r := res[0]; {
 		case r.Err == nil:
 			h.end(Succeeded, nil)
+		case r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
+			h.end(Failed, ErrTaken)
 		default:
-			h.lost = r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode)
 			h.end(Failed, r.Err)
 		}
 	}, Op{Kind: OpMulti, Path: h.cfg.Claim, Ops: ops})

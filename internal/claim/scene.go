@@ -85,16 +85,8 @@ func (p Place) Reads() []string {
 
 // isItem reports whether a name is that of a queue's item, under any naming.
 func isItem(name string) bool {
-	b, err := ParseBid(name)
-	if err != nil {
-		return false
-	}
-	head := strings.TrimSuffix(name, FormatSeq(b.Seq))
-	if i := strings.Index(head, "-entry-"); i == 32 && isHex32(head[:i]) {
-		head = head[i+1:]
-	}
-	digits, ok := strings.CutPrefix(head, "entry-")
-	return head == "qn-" || ok && len(digits) == 4 && strings.Trim(digits[:3], "0123456789") == "" && digits[3] == '-'
+	_, ok := ParseItem(name)
+	return ok
 }
 
 // Recognise says which recipe stands at a place. What it is part of, a

@@ -1,0 +1,73 @@
+package recipe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// operation is the state machine of a single operation.
+type operation interface {
+	stepper
+	Over() bool
+	Outcome() claim.Outcome
+	Err() error
+	Doubt() wire.SessionID
+}
+
+// perform drives an operation to its end. When the context ends it is given
+// up, which is waited for for a while; what is left goes on in the background
+// until it is done or the session ends.
+func (b *bidder) perform(ctx context.Context, op, path string, m operation) error {
+	d := b.newDrive(m, m.Over)
+	d.ending = claim.Resign{}
+	var doubt atomic.Int64
+	d.stepped = func(context.Context, claim.Event) { doubt.Store(int64(m.Doubt())) }
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = d.run(ctx) // which ends with the state machine
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		inBackground(func() { <-done }, b.opt.CleanUp)
+	}
+	lost := wire.SessionID(doubt.Load())
+	select {
+	case <-done:
+		return b.verdict(ctx, op, path, m)
+	default:
+		if lost != 0 {
+			return unclear(ctx, op, path, lost)
+		}
+		return ctx.Err()
+	}
+}
+
+// verdict is the error of an operation that is over.
+func (b *bidder) verdict(ctx context.Context, op, path string, m operation) error {
+	switch m.Outcome() {
+	case claim.Succeeded:
+		return nil
+	case claim.Withdrawn:
+		return ctx.Err()
+	case claim.Unclear:
+		return unclear(ctx, op, path, m.Doubt())
+	}
+	if err := m.Err(); !errors.Is(err, zk.ErrClosed) {
+		return err
+	}
+	return &zk.OpError{Op: op, Path: path, Err: cmp.Or(b.c.Err(), error(zk.ErrClosed))}
+}
+
+// unclear says that an operation was carried out once or not at all.
+func unclear(ctx context.Context, op, path string, session wire.SessionID) error {
+	why := cmp.Or(ctx.Err(), error(zk.ErrSessionExpired))
+	return &zk.OpError{Op: op, Path: path, Err: &zk.LostError{Session: session, Err: why}}
+}
