@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -83,17 +84,11 @@ func javaDate(t time.Time) string { return t.Format("Mon Jan 02 15:04:05 MST 200
 
 func dump(_ *texts, s *server.Server) string {
 	var b strings.Builder
-	sets := s.Sessions()
-	total := 0
-	for _, e := range sets {
-		total += len(e.Sessions)
-	}
-	fmt.Fprintf(&b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(sets), total)
-	for _, e := range sets {
-		fmt.Fprintf(&b, "%d expire at %s:\n", len(e.Sessions), javaDate(e.At))
-		for _, id := range e.Sessions {
-			fmt.Fprintf(&b, "\t%v\n", id)
-		}
+	b.WriteString("SessionTracker dump:\n")
+	if mode := s.Status().Mode; mode == "follower" || mode == "observer" {
+		dumpGlobal(&b, s)
+	} else {
+		dumpExpiring(&b, s.Sessions())
 	}
 	owners := s.Tree().EphemeralsBySession()
 	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
@@ -105,6 +100,32 @@ func dump(_ *texts, s *server.Server) string {
 	}
 	dumpConnections(&b, s.Connections())
 	return b.String()
+}
+
+// dumpExpiring lists sessions by when they expire, which a leader or a server
+// that is alone decides.
+func dumpExpiring(b *strings.Builder, sets []server.Expiring) {
+	total := 0
+	for _, e := range sets {
+		total += len(e.Sessions)
+	}
+	fmt.Fprintf(b, "Session Sets (%d)/(%d):\n", len(sets), total)
+	for _, e := range sets {
+		fmt.Fprintf(b, "%d expire at %s:\n", len(e.Sessions), javaDate(e.At))
+		for _, id := range e.Sessions {
+			fmt.Fprintf(b, "\t%v\n", id)
+		}
+	}
+}
+
+// dumpGlobal lists the sessions that a learner knows of.
+func dumpGlobal(b *strings.Builder, s *server.Server) {
+	timeouts := map[wire.SessionID]int32{}
+	s.Tree().Sessions(func(id wire.SessionID, timeoutMS int32) { timeouts[id] = timeoutMS })
+	fmt.Fprintf(b, "Global Sessions(%d):\n", len(timeouts))
+	for _, id := range slices.Sorted(maps.Keys(timeouts)) {
+		fmt.Fprintf(b, "%v\t%dms\n", id, timeouts[id])
+	}
 }
 
 // connectionSet is the width of the sets that ZooKeeper closes connections in.

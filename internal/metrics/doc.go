@@ -1,7 +1,7 @@
 // Package metrics keeps a server's figures under the names that dashboards
 // and alert rules for Apache ZooKeeper know: a [Counter], a gauge (a function
 // that is asked), a [Summary] (count, sum, least, most, and for an advanced
-// one the quantiles of the last minutes).
+// one the quantiles of the last minutes), a [Keyed] set of these.
 //
 // A [Registry] holds them and gives them out twice: Samples in the form of
 // the four-letter word mntr (there with zk_ in front), and, as a

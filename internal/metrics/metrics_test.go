@@ -78,13 +78,20 @@ func TestNamesOutward(t *testing.T) {
 	r.Gauge("leader_uptime", math.NaN) // not now
 	r.Basic("fsynctime").Observe(2*Unit, 1)
 	r.Advanced("readlatency").Observe(7*Unit, 1)
+	queues := r.BasicKeyed("learner_handler_qp_size", 2)
+	for _, key := range []string{"3", "1", "3", "2"} { // the last is one too many
+		queues.Of(key).Observe(Unit, 1)
+	}
 	var names []string
 	for _, s := range r.Samples() {
 		names = append(names, s.Name)
 	}
 	want := strings.Fields(`avg_latency znode_count snap_count avg_fsynctime min_fsynctime max_fsynctime cnt_fsynctime sum_fsynctime
 		avg_readlatency min_readlatency max_readlatency cnt_readlatency sum_readlatency
-		p50_readlatency p95_readlatency p99_readlatency p999_readlatency`)
+		p50_readlatency p95_readlatency p99_readlatency p999_readlatency
+		avg_1_learner_handler_qp_size min_1_learner_handler_qp_size max_1_learner_handler_qp_size cnt_1_learner_handler_qp_size
+		sum_1_learner_handler_qp_size avg_3_learner_handler_qp_size min_3_learner_handler_qp_size max_3_learner_handler_qp_size
+		cnt_3_learner_handler_qp_size sum_3_learner_handler_qp_size`)
 	if !slices.Equal(names, want) {
 		t.Errorf("mntr names %v\nwant %v", names, want)
 	}
@@ -98,7 +105,7 @@ func TestNamesOutward(t *testing.T) {
 	for _, f := range families {
 		names = append(names, f.GetName())
 	}
-	if want := strings.Fields("avg_latency fsynctime readlatency snap_count znode_count"); !slices.Equal(names, want) {
+	if want := strings.Fields("avg_latency fsynctime learner_handler_qp_size readlatency snap_count znode_count"); !slices.Equal(names, want) {
 		t.Errorf("prometheus names %v, want %v", names, want)
 	}
 }

@@ -29,13 +29,14 @@ type Registry struct {
 	entries []entry
 }
 
-// entry is one name; exactly one of the last three is set.
+// entry is one name; exactly one of the last four is set.
 type entry struct {
 	name    string
 	desc    *prometheus.Desc
 	counter *Counter
 	gauge   func() float64
 	summary *Summary
+	keyed   *Keyed
 }
 
 // New returns an empty registry.
@@ -47,7 +48,11 @@ func (r *Registry) add(e entry) {
 	if slices.ContainsFunc(r.entries, func(o entry) bool { return o.name == e.name }) {
 		panic("metrics: " + e.name + " is registered twice")
 	}
-	e.desc = prometheus.NewDesc(e.name, e.name, nil, nil)
+	var labels []string
+	if e.keyed != nil {
+		labels = []string{"key"}
+	}
+	e.desc = prometheus.NewDesc(e.name, e.name, labels, nil)
 	r.entries = append(r.entries, e)
 }
 
@@ -79,8 +84,11 @@ func (r *Registry) summary(name string, quantiles bool) *Summary {
 // Rotate lets the quantiles forget what is older than the last Rotate but one.
 func (r *Registry) Rotate() {
 	for _, e := range r.list() {
-		if e.summary != nil {
+		switch {
+		case e.summary != nil:
 			e.summary.rotate()
+		case e.keyed != nil:
+			e.keyed.rotate()
 		}
 	}
 }
@@ -100,10 +108,10 @@ type Sample struct {
 	Integer bool
 }
 
-// Samples lists all figures: gauges, counters, then summaries, each in the
-// order of registration.
+// Samples lists all figures: gauges, counters, then summaries, those of keys
+// last, each in the order of registration.
 func (r *Registry) Samples() []Sample {
-	var gauges, counters, summaries []Sample
+	var gauges, counters, summaries, keyed []Sample
 	for _, e := range r.list() {
 		switch {
 		case e.gauge != nil:
@@ -112,11 +120,13 @@ func (r *Registry) Samples() []Sample {
 			}
 		case e.counter != nil:
 			counters = append(counters, Sample{e.name, float64(e.counter.Value()), true})
+		case e.keyed != nil:
+			keyed = append(keyed, e.keyed.samples(e.name)...)
 		default:
 			summaries = append(summaries, e.summary.samples(e.name)...)
 		}
 	}
-	return slices.Concat(gauges, counters, summaries)
+	return slices.Concat(gauges, counters, summaries, keyed)
 }
 
 // fractional tells the gauges that are printed as decimals.
@@ -141,6 +151,8 @@ func (r *Registry) Collect(ch chan<- prometheus.Metric) {
 			}
 		case e.counter != nil:
 			ch <- prometheus.MustNewConstMetric(e.desc, prometheus.CounterValue, float64(e.counter.Value()))
+		case e.keyed != nil:
+			e.keyed.collect(e.desc, ch)
 		default:
 			ch <- e.summary.metric(e.desc)
 		}

@@ -123,7 +123,7 @@ func (s *Summary) samples(name string) []Sample {
 	return out
 }
 
-func (s *Summary) metric(d *prometheus.Desc) prometheus.Metric {
+func (s *Summary) metric(d *prometheus.Desc, labels ...string) prometheus.Metric {
 	f := s.Figures()
 	q := map[float64]float64{0.5: f.P50}
 	if f.WithQuantiles {
@@ -138,7 +138,7 @@ func (s *Summary) metric(d *prometheus.Desc) prometheus.Metric {
 			q[k] = math.NaN()
 		}
 	}
-	return prometheus.MustNewConstSummary(d, uint64(f.Count), f.Sum, q)
+	return prometheus.MustNewConstSummary(d, uint64(f.Count), f.Sum, q, labels...)
 }
 
 // The histogram's buckets: for each power of two subBuckets of equal width,

@@ -36,7 +36,8 @@ type link struct {
 	mu        sync.Mutex
 	arrived   sync.Cond // on mu: something is queued, or the link ends
 	queue     []outgoing
-	waiting   int  // bytes queued or being written
+	waiting   int // bytes queued or being written
+	gauge     gauge
 	finishing bool // nothing more is queued or received
 	ended     bool
 	why       string // of the end; the first reason counts

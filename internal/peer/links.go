@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/metrics"
 	"bellwether/wire"
 )
 
@@ -254,6 +255,16 @@ func (l *Links) Send(id LinkID, p *wire.QuorumPacket) { l.push(id, outgoing{pack
 // ends the link.
 func (l *Links) SendSnapshot(id LinkID, p *wire.QuorumPacket, snapshot func(w io.Writer) error) {
 	l.push(id, outgoing{packet: p, snapshot: snapshot})
+}
+
+// Measure has the queue of a link measured from now on: the packets that wait
+// whenever some are sent, and how long the first of them has waited, in ms.
+func (l *Links) Measure(id LinkID, packets, wait *metrics.Summary) {
+	if k := l.link(id); k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.gauge = gauge{packets: packets, wait: wait}
+	}
 }
 
 func (l *Links) push(id LinkID, o outgoing) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"bellwether/internal/metrics"
 	"bellwether/wire"
 )
 
@@ -33,6 +34,28 @@ func (o outgoing) size() int {
 	return n
 }
 
+// gauge measures a queue: how many packets wait when the writer takes them,
+// and for how long the first of them has, in ms.
+type gauge struct {
+	packets, wait *metrics.Summary // nil: nobody wants to know
+	since         time.Time
+}
+
+// arrived is called when something comes into the empty queue.
+func (g *gauge) arrived() {
+	if g.packets != nil {
+		g.since = time.Now()
+	}
+}
+
+// taken is called when n packets are taken.
+func (g *gauge) taken(n int) {
+	if g.packets != nil && !g.since.IsZero() {
+		g.packets.Observe(int64(n)*metrics.Unit, 1)
+		g.wait.Observe(time.Since(g.since).Microseconds(), 1)
+	}
+}
+
 // push queues; false if the link takes nothing any more. A queue that grows
 // beyond its bound ends the link.
 func (k *link) push(o outgoing) bool {
@@ -45,6 +68,9 @@ func (k *link) push(o outgoing) bool {
 	if k.waiting > k.l.o.QueueMax {
 		k.endLocked(fmt.Sprintf("%d bytes wait to be sent, at most %d may", k.waiting, k.l.o.QueueMax))
 		return false
+	}
+	if len(k.queue) == 0 {
+		k.gauge.arrived()
 	}
 	k.queue = append(k.queue, o)
 	k.arrived.Signal()
@@ -63,6 +89,7 @@ func (k *link) take(sent []outgoing) ([]outgoing, bool) {
 		return nil, false
 	}
 	batch := k.queue
+	k.gauge.taken(len(batch))
 	k.queue = sent[:0]
 	return batch, true
 }

@@ -173,6 +173,8 @@ type Ready struct {
 	// Wake is when to step a Wake at the latest, or Never.
 	Wake int64
 
+	// Committed is what Next applies from here on, for figures.
+	Committed []*wire.Txn
 	// Happenings are for the log and the flight recorder.
 	Happenings []Happening
 }

@@ -291,6 +291,14 @@ func (r *Replica) Elections() []election.Record {
 	return r.member.election.Records()
 }
 
+// PendingSyncs is how many syncs wait for their answer at this leader.
+func (r *Replica) PendingSyncs() int {
+	if r.member == nil || r.member.leader == nil {
+		return 0
+	}
+	return r.member.leader.PendingSyncs()
+}
+
 // Learners describes the learners of a leader; nil where this is none.
 func (r *Replica) Learners() []zab.LearnerStatus {
 	if r.member == nil || r.member.leader == nil {

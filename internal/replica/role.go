@@ -145,6 +145,11 @@ func (r *Replica) collect(rd zab.Ready) {
 	for _, t := range rd.Commit {
 		m.effects.push(effect{txn: t})
 	}
+	if m.ready.Committed == nil {
+		m.ready.Committed = rd.Commit
+	} else {
+		m.ready.Committed = append(m.ready.Committed, rd.Commit...)
+	}
 	if rd.Joined {
 		m.joined = true
 		m.election.Step(r.now.Mono, election.Joined{})

@@ -7,7 +7,8 @@ import "sync"
 type buffer struct {
 	b       []byte
 	packets int64
-	last    int64 // length of the last reply, and of the shortest and longest
+	replies int64 // bytes of replies to requests
+	last    int64 // length of the last reply or event, and of the shortest and longest; 0: there is none
 	min     int64
 	max     int64
 }
@@ -44,10 +45,13 @@ func giveBuffer(b *buffer) {
 	}
 }
 
-// packet counts one reply of n bytes.
-func (b *buffer) packet(n int64) {
-	if b.packets++; b.packets == 1 {
-		b.min, b.max = n, n
+// packet counts a reply or an event of n bytes, its frame's length left out.
+func (b *buffer) packet(n int64, event bool) {
+	if b.packets++; b.max == 0 {
+		b.min = n
 	}
 	b.last, b.min, b.max = n, min(b.min, n), max(b.max, n)
+	if !event {
+		b.replies += n
+	}
 }

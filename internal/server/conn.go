@@ -44,6 +44,7 @@ type conn struct {
 	idleBelow atomic.Int32
 	gate      chan struct{} // of one
 
+	asked    int64         // the clock when a new session was asked for, 0: none was
 	attached chan struct{} // closed by the loop: the handshake is answered
 	done     chan struct{} // closed when the socket is
 	overflow atomic.Bool   // it asked for too many watches
@@ -84,8 +85,8 @@ func (c *conn) Session() wire.SessionID { return wire.SessionID(c.session.Load()
 // Identities are those proved so far.
 func (c *conn) Identities() []wire.ID { return *c.ids.Load() }
 
-// eventLen is the length of an event's frame without its path.
-const eventLen = 4 + wire.ReplyHeaderLen + 12
+// eventLen is the length of an event without its path.
+const eventLen = wire.ReplyHeaderLen + 12
 
 // Notify queues a watch event. It is called under the tree's locks.
 func (c *conn) Notify(e tree.Event) {
@@ -152,6 +153,9 @@ func (c *conn) serve() error {
 			return errEnded
 		}
 		if err := c.in.read(); err != nil {
+			if !c.srv.stopping.Load() && !c.ended() {
+				c.srv.stats.dropped.Add(1)
+			}
 			return err
 		}
 	}
@@ -161,6 +165,7 @@ func (c *conn) serve() error {
 type batch struct {
 	start   int64 // the clock when they were read
 	packets int64
+	bytes   int64
 	sealed  bool  // the session was not noted as heard from: the loop has to
 	direct  int64 // answered by the reader itself
 	xid     int32 // of the last of these
@@ -176,6 +181,7 @@ func (c *conn) requests() error {
 		if frame == nil || err != nil {
 			return err
 		}
+		now.bytes += int64(frameHead + len(frame))
 		if now.packets++; now.packets == 1 {
 			now.sealed = !c.touch(now.start)
 		}
@@ -192,7 +198,7 @@ func (c *conn) note(b *batch) {
 		return
 	}
 	t := c.srv.stats
-	t.received(b.packets)
+	t.received(b.packets, b.bytes)
 	ns := int64(0)
 	if b.direct > 0 {
 		ns = c.srv.clock() - b.start

@@ -223,6 +223,14 @@ func TestEnsembleFigures(t *testing.T) {
 			t.Errorf("%s of the leader: %v, want %v", name, got, want)
 		}
 	}
+	for name, m := range map[string]*teammate{"pending_syncs": l, "revalidate_count": l, "stale_replies": l, "connection_drop_count": l} {
+		if got := m.figure(name); got != 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := g.servers[3].figure("observer_master_id"); got != float64(l.id) {
+		t.Errorf("the observer learns from %v, %d leads", got, l.id)
+	}
 	if st := l.Status(); st.Mode != "leader" || st.Peer != "leading - broadcast" || st.Proposals == nil || st.Proposals.Last <= 0 {
 		t.Errorf("%+v", st)
 	}

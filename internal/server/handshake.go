@@ -19,7 +19,7 @@ func (c *conn) handshake() bool {
 	if frame == nil {
 		return false // it was a four-letter word
 	}
-	c.note(&batch{packets: 1})
+	c.note(&batch{packets: 1, bytes: int64(frameHead + len(frame))})
 	var q wire.ConnectRequest
 	if err := wire.Decode(frame, &q); err != nil {
 		c.srv.log.Warn("connection request is malformed", "addr", c.addr, "err", err)
@@ -29,6 +29,9 @@ func (c *conn) handshake() bool {
 		return false
 	}
 	c.hasReadOnly, c.known = q.HasReadOnly, true
+	if q.Session == 0 {
+		c.asked = c.srv.clock()
+	}
 	c.srv.inbox.push(replica.Connect{Conn: c.id, Session: q.Session, TimeoutMS: q.TimeoutMS, Seen: q.LastZxidSeen,
 		Password: append([]byte(nil), q.Password...), ReadOnly: q.ReadOnly}, c)
 	select {
@@ -82,7 +85,7 @@ func (c *conn) word(word string, rest []byte) error {
 		mask = int64(binary.BigEndian.Uint64(arg))
 	}
 	if answer := c.srv.opt.Words; answer != nil {
-		c.note(&batch{packets: 1})
+		c.note(&batch{packets: 1, bytes: int64(len(word))})
 		if text, known := answer(c.srv, word, mask); known {
 			c.srv.log.Info("Processing "+word+" command", "from", c.addr)
 			c.out.raw(text)
@@ -113,7 +116,12 @@ func (s *Server) attach(c *conn, o replica.Output, z wire.Zxid) {
 	c.heard.Store(s.clock() / 1e6)
 	c.session.Store(int64(o.Session))
 	c.push(item{record: r, bare: true})
-	c.out.answered(0, wire.OpCreateSession, z, 0, s.clock())
+	if now := s.clock(); o.Session != 0 && c.asked > 0 {
+		s.stats.handed(wire.OpCreateSession, now-c.asked)
+		c.out.answered(0, wire.OpCreateSession, z, now-c.asked, now)
+	} else {
+		c.out.answered(0, wire.OpCreateSession, z, 0, now)
+	}
 	if o.Session != 0 {
 		c.release()
 	}

@@ -28,7 +28,8 @@ func (s *Server) load() error {
 		tail = &logTail{Loader: loader, keep: s.member.keep}
 		sink = tail
 	}
-	res, err := s.store.Load(sink)
+	timed := &timedSink{Sink: sink}
+	res, err := s.store.Load(timed)
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (s *Server) load() error {
 	}
 	zxid, digest := t.Digest()
 	took := time.Since(start)
-	s.stats.loaded(took, res.Txns)
+	s.stats.loaded(took, timed.snapshotTook(start), res.Txns)
 	s.log.Info(fmt.Sprintf("%d txns loaded in %d ms", res.Txns, took.Milliseconds()))
 	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
 		"file", res.SnapshotPath)
@@ -85,6 +86,26 @@ func (s *Server) describe(t *tree.Tree) {
 		m := s.config().Ensemble.Members
 		t.Describe(m.String(), m.Version(), time.Now().UnixMilli())
 	}
+}
+
+// timedSink notes when the snapshot was read; what follows it is the log.
+type timedSink struct {
+	store.Sink
+	read time.Time
+}
+
+// SnapshotDone notes the time.
+func (l *timedSink) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
+	l.read = time.Now()
+	return l.Sink.SnapshotDone(zxid, digest)
+}
+
+// snapshotTook is how long the snapshot took that was begun with; 0: there was none.
+func (l *timedSink) snapshotTook(start time.Time) time.Duration {
+	if l.read.IsZero() {
+		return 0
+	}
+	return l.read.Sub(start)
 }
 
 // logTail fills a tree and keeps the last transactions of the log.

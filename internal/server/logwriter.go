@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"bellwether/internal/metrics"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/zab"
@@ -102,17 +103,33 @@ func (w *logWriter) answer(e replica.Event) { w.srv.inbox.push(e, nil) }
 // extend logs the batch: one write, one sync.
 func (w *logWriter) extend(generation uint64, since int64) error {
 	s, n := w.srv, len(w.batch)
+	taken := s.clock()
 	if err := w.log(w.batch); err != nil {
 		return err
 	}
 	if n > 0 {
-		s.stats.logTime.Observe(micro(s.clock()-since), int64(n))
+		now := s.clock()
+		s.stats.logTime.Observe(micro(now-since), int64(n))
+		s.stats.written(int64(n), taken-since, now-taken)
+		w.durable()
 	}
 	w.answer(replica.Synced{Zxid: max(s.store.LastZxid(), 0), Generation: generation})
 	if n == 0 {
 		return nil
 	}
 	return w.snaps.logged(n)
+}
+
+// durable accounts for the batch being on the disk.
+func (w *logWriter) durable() {
+	if w.srv.member == nil {
+		w.srv.stats.commits.Add(int64(len(w.batch)))
+		return
+	}
+	wall := w.srv.times().Wall
+	for _, t := range w.batch {
+		w.srv.member.stats.durable.Observe((wall-t.Time)*metrics.Unit, 1)
+	}
 }
 
 // failed tells the replica that a duty could not be done, or ends the server.

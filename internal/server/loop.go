@@ -24,6 +24,7 @@ type loop struct {
 	clock   int64 // the server's, of this batch
 	ticked  int64 // Mono of the last tick
 	arrived int   // bytes that this batch has brought and that no duty accounts for yet
+	asked   int64 // requests that this batch has brought
 	team    teamwork
 }
 
@@ -58,10 +59,13 @@ func (l *loop) batch(ticked bool) {
 	l.now, l.clock = s.times(), s.clock()
 	events := s.inbox.take(l.room)
 	l.room = events
-	l.arrived = 0
+	l.arrived, l.asked = 0, 0
 	for _, e := range events {
 		l.arrived += e.size()
 		l.step(e)
+	}
+	if l.asked > 0 {
+		s.stats.stepped(l.asked, s.clock()-l.clock, l.decides())
 	}
 	if ticked {
 		l.tick()
@@ -84,7 +88,11 @@ func (l *loop) carryOut(rd replica.Ready) {
 		if s.inbox.log(t.size); !s.journal.push(t, s.clock()) {
 			s.inbox.log(-t.size)
 		}
-		s.stats.proposals.Add(int64(len(d.Append)))
+		n := int64(len(d.Append))
+		s.stats.logged.Add(n)
+		if l.decides() {
+			s.stats.proposals.Add(n)
+		}
 	}
 	if s.member != nil {
 		l.teamReady(&rd)
@@ -96,6 +104,10 @@ func (l *loop) carryOut(rd replica.Ready) {
 	}
 }
 
+// decides reports whether this server makes transactions of requests: it leads,
+// or it is alone.
+func (l *loop) decides() bool { return l.srv.member == nil || l.srv.member.stats.leading() }
+
 // step hands one event to the replica.
 func (l *loop) step(e event) {
 	if e.ask != nil {
@@ -106,7 +118,9 @@ func (l *loop) step(e event) {
 	case *replica.Request:
 		if c := l.conns[ev.Conn]; c != nil {
 			c.touch(ev.Started)
-			l.srv.stats.inboxTime.Observe(micro(l.clock-ev.Started), 1)
+			if l.asked++; l.decides() {
+				l.srv.stats.inboxTime.Observe(micro(l.clock-ev.Started), 1)
+			}
 			l.refuse(ev)
 		}
 	case replica.Connect:
@@ -165,6 +179,9 @@ func (l *loop) deliver() {
 		}
 		c := l.conns[o.Conn]
 		if c == nil {
+			if o.Kind == replica.Reply {
+				l.srv.stats.unclaimed.Add(1)
+			}
 			continue
 		}
 		switch o.Kind {

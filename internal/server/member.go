@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,6 +174,16 @@ func (m *member) readSnapshot(link peer.LinkID, p *wire.QuorumPacket, r *bufio.R
 	return nil
 }
 
+// measure has the queue of a learner measured once it has said who it is.
+func (m *member) measure(link zab.LinkID, p *wire.QuorumPacket) {
+	var info wire.LearnerInfo
+	if wire.Decode(p.Data, &info) != nil {
+		return
+	}
+	key := strconv.FormatInt(int64(info.Server), 10)
+	m.links.Measure(peer.LinkID(link), m.stats.queueSize.Of(key), m.stats.queueTime.Of(key))
+}
+
 // takeReceived gives the tree that came over a link away, nil if there is none.
 func (m *member) takeReceived(link zab.LinkID) *tree.Tree {
 	m.mu.Lock()
@@ -268,4 +279,10 @@ func (s *Server) Elections() (out []Election) {
 func (s *Server) Learners() (out []zab.LearnerStatus) {
 	s.ask(func(l *loop) { out = l.replica.Learners() })
 	return out
+}
+
+// pendingSyncs is how many syncs wait for their answer at this leader.
+func (s *Server) pendingSyncs() (n int64) {
+	s.ask(func(l *loop) { n = int64(l.replica.PendingSyncs()) })
+	return n
 }

@@ -227,7 +227,7 @@ func (o *output) encode(it item) {
 			o.ready.b = append(o.ready.b, it.frame...)
 		}
 		o.framed -= len(it.frame)
-		o.count(len(it.frame))
+		o.count(len(it.frame)-frameHead, false)
 		return
 	}
 	b, mark := wire.BeginFrame(o.ready.b)
@@ -241,12 +241,20 @@ func (o *output) encode(it item) {
 	b = o.coder.Bytes()
 	o.coder = wire.Coder{}
 	o.ready.b = wire.EndFrame(b, mark)
-	o.count(len(b) - mark)
+	if it.bare { // a ConnectResponse
+		o.ready.packets++
+		o.traffic.sent++
+		return
+	}
+	o.count(len(b)-mark-frameHead, it.header.Xid == wire.XidEvent)
 }
 
-// count counts a reply of n bytes in ready.
-func (o *output) count(n int) {
-	o.ready.packet(int64(n))
+// frameHead is what stands before a frame: its length.
+const frameHead = 4
+
+// count counts a reply or an event of n bytes in ready.
+func (o *output) count(n int, event bool) {
+	o.ready.packet(int64(n), event)
 	o.traffic.sent++
 }
 
@@ -291,7 +299,7 @@ func (o *output) raw(text string) {
 		o.ready = takeBuffer()
 	}
 	o.ready.b = append(o.ready.b, text...)
-	o.ready.packet(int64(len(text)))
+	o.ready.packets++
 }
 
 // account notes what a reader has done since the last time: packets received,

@@ -179,7 +179,11 @@ func (s *Server) fail(err error) {
 }
 
 // newTree is the tree of an empty server.
-func (s *Server) newTree() *tree.Tree { return tree.New(treeOptions(s.config(), s.opt.Seed)) }
+func (s *Server) newTree() *tree.Tree {
+	o := treeOptions(s.config(), s.opt.Seed)
+	o.Fired = s.stats.fired
+	return tree.New(o)
+}
 
 // treeOptions are the tree's part of the configuration.
 func treeOptions(c *config.Config, seed uint64) tree.Options {

@@ -27,10 +27,13 @@ type stats struct {
 	readLatency, updateLatency        *metrics.Summary
 	syncTime, snapshotTime, batchSize *metrics.Summary
 	loadTime, loadTxns                *metrics.Summary
+	loadSnapshot, loadLog             *metrics.Summary
 	inboxTime, logTime                *metrics.Summary // until a write is prepared, and until it is durable
+	throttleTime                      *metrics.Summary // for how long requests were held back
 	pause                             *metrics.Summary // by how much ticks came late
 
 	response lastMinMax // bytes of replies
+	stages
 }
 
 // newStats registers every figure that the server itself counts.
@@ -46,6 +49,7 @@ func newStats() *stats {
 		proposals:  r.Counter("proposal_count"), commits: r.Counter("commit_count"),
 		snapSyncs: r.Counter("snap_count"), broken: r.Counter("unrecoverable_error_count"),
 		large: r.Counter("large_requests_rejected"), throttled: r.Counter("throttled_ops"),
+		throttleTime:  r.Advanced("request_throttle_queue_time_ms"),
 		throttleWaits: r.Counter("request_throttle_wait_count"), staleRequests: r.Counter("stale_requests"),
 		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
 		latency:     metrics.NewSummary(false),
@@ -55,6 +59,8 @@ func newStats() *stats {
 		pause:     r.Advanced("jvm_pause_time_ms"),
 		syncTime:  r.Basic("fsynctime"), snapshotTime: r.Basic("snapshottime"), batchSize: r.Basic("sync_processor_batch_size"),
 		loadTime: r.Basic("dbinittime"), loadTxns: r.Basic("startup_txns_loaded"),
+		loadSnapshot: r.Basic("startup_snap_load_time"), loadLog: r.Basic("startup_txns_load_time"),
+		stages: newStages(r),
 	}
 	t.response.reset()
 	return t
@@ -81,11 +87,9 @@ func (s *Server) gauges() {
 	num("local_sessions", func() int64 { return 0 })
 	num("open_file_descriptor_count", openFiles)
 	num("max_file_descriptor_count", maxFiles)
-	r.Gauge("connection_drop_probability", func() float64 { return 0 })
 	num("last_client_response_size", s.stats.response.last.Load)
 	num("max_client_response_size", s.stats.response.most)
 	num("min_client_response_size", s.stats.response.least)
-	num("outstanding_tls_handshake", func() int64 { return 0 })
 	num("auth_failed_count", s.stats.authFailed.Value)
 	num("non_mtls_remote_conn_count", func() int64 { return s.crowd.count(false) })
 	num("non_mtls_local_conn_count", func() int64 { return s.crowd.count(true) })
@@ -95,8 +99,11 @@ func (s *Server) gauges() {
 // micro is ns in the thousandths of a ms that a summary of ms observes.
 func micro(ns int64) int64 { return ns / 1000 }
 
-// received accounts for n requests.
-func (t *stats) received(n int64) { t.packetsReceived.Add(n) }
+// received accounts for n requests, together of so many bytes.
+func (t *stats) received(n, bytes int64) {
+	t.packetsReceived.Add(n)
+	t.bytesReceived.Add(bytes)
+}
 
 // reads accounts for n requests answered by a reader within ns.
 func (t *stats) reads(n, ns int64) {
@@ -107,7 +114,7 @@ func (t *stats) reads(n, ns int64) {
 // handed accounts for a request that went through the loop.
 func (t *stats) handed(op wire.OpCode, ns int64) {
 	t.latency.Observe(micro(ns), 1)
-	if op.IsWrite() {
+	if op.IsWrite() || op == wire.OpCreateSession || op == wire.OpCloseSession {
 		t.updateLatency.Observe(micro(ns), 1)
 	} else {
 		t.readLatency.Observe(micro(ns), 1)
@@ -117,15 +124,17 @@ func (t *stats) handed(op wire.OpCode, ns int64) {
 // wrote accounts for one write to a client.
 func (t *stats) wrote(b *buffer) {
 	t.packetsSent.Add(b.packets)
-	t.bytesSent.Add(int64(len(b.b)))
-	t.response.note(b)
+	t.bytesSent.Add(b.replies)
+	if b.max > 0 {
+		t.response.note(b)
+	}
 }
 
 // synced accounts for one sync of n transactions.
 func (t *stats) synced(took time.Duration, n int) {
 	t.syncTime.Observe(took.Microseconds(), 1)
+	t.flush.Observe(took.Microseconds(), 1)
 	t.batchSize.Observe(int64(n)*metrics.Unit, 1)
-	t.commits.Add(int64(n))
 }
 
 // snapshot accounts for one snapshot.
@@ -133,10 +142,12 @@ func (t *stats) snapshot(took time.Duration) {
 	t.snapshotTime.Observe(took.Microseconds(), 1)
 }
 
-// loaded accounts for a start.
-func (t *stats) loaded(took time.Duration, txns int) {
+// loaded accounts for a start: in all, for the snapshot, and for the log.
+func (t *stats) loaded(took, snapshot time.Duration, txns int) {
 	t.loadTime.Observe(took.Microseconds(), 1)
 	t.loadTxns.Observe(int64(txns)*metrics.Unit, 1)
+	t.loadSnapshot.Observe(snapshot.Microseconds(), 1)
+	t.loadLog.Observe((took - snapshot).Microseconds(), 1)
 }
 
 // reset is what the word srst does.

@@ -48,6 +48,9 @@ func (s *Server) Status() Status {
 	}
 	if st := s.Standing(); st != nil {
 		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Resting
+		if st.Serving && o.Mode == "leader" { // an epoch begins with a zxid of its own
+			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
+		}
 	}
 	if s.member != nil && o.Mode == "leader" {
 		p := &s.member.stats.proposal

@@ -17,22 +17,49 @@ import (
 
 // teamStats are the figures of a server of an ensemble.
 type teamStats struct {
-	lookings, diffs, snaps    *metrics.Counter
-	proposals, commits        *metrics.Counter // received from a leader
-	electionTime, unavailable *metrics.Summary
+	lookings, diffs, snaps  *metrics.Counter
+	proposals, commits      *metrics.Counter // received from a leader
+	revalidations           *metrics.Counter // sessions that learners asked a leader for
+	queued                  *metrics.Counter // commits
+	electionTime            *metrics.Summary
+	unavailable, leaderless *metrics.Summary // until it serves; until it leads
+	followed, observed      *metrics.Summary // ms to be synchronised as a follower, an observer
+	snapping, diffing       *metrics.Summary // learners that are being synchronised, as each begins and ends
+
+	// From the making of a transaction by the leader until, in ms of the wall
+	// clocks, it arrives at a follower, is on a disk, is committed by a quorum, is
+	// known to be committed at a learner, is applied.
+	arrived, durable, agreed, told, shown *metrics.Summary
+	applied                               *metrics.Summary // to apply one
+
+	queueSize, queueTime *metrics.Keyed // packets on their way to each learner
 
 	proposal lastMinMax   // bytes of proposals, as a leader sends them
 	leads    atomic.Int64 // the server's clock when it began to lead; -1: it does not
-	last     wire.Zxid    // the loop's: of the last proposal counted
-	lost     int64        // the loop's: the clock when it stopped serving
+	// The loop's:
+	serves  bool
+	last    wire.Zxid          // of the last proposal counted
+	lost    int64              // the clock when it stopped serving
+	syncing map[string]zab.How // learners by name
 }
+
+// keysMax bounds the servers of which figures are kept by their number.
+const keysMax = 64
 
 func newTeamStats(s *Server) *teamStats {
 	r := s.stats.registry
 	t := &teamStats{
 		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), snaps: s.stats.snapSyncs,
 		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
-		electionTime: r.Basic("election_time"), unavailable: r.Basic("leader_unavailable_time"),
+		revalidations: r.Counter("revalidate_count"), queued: r.Counter("request_commit_queued"),
+		electionTime: r.Basic("election_time"), unavailable: r.Basic("unavailable_time"), leaderless: r.Basic("leader_unavailable_time"),
+		followed: r.Basic("follower_sync_time"), observed: r.Basic("observer_sync_time"),
+		snapping: r.Basic("inflight_snap_count"), diffing: r.Basic("inflight_diff_count"),
+		arrived: r.Advanced("proposal_latency"), durable: r.Advanced("proposal_ack_creation_latency"),
+		agreed: r.Advanced("quorum_ack_latency"), told: r.Advanced("commit_propagation_latency"),
+		shown: r.Advanced("propagation_latency"), applied: r.Advanced("write_final_proc_time_ms"),
+		queueSize: r.BasicKeyed("learner_handler_qp_size", keysMax), queueTime: r.AdvancedKeyed("learner_handler_qp_time_ms", keysMax),
+		syncing: map[string]zab.How{},
 	}
 	t.proposal.reset()
 	t.leads.Store(-1)
@@ -61,6 +88,13 @@ func newTeamStats(s *Server) *teamStats {
 	learners("synced_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer })
 	learners("synced_non_voting_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer && !voter(l) })
 	learners("synced_observers", func(l zab.LearnerStatus) bool { return l.Synced && l.Observer })
+	leading("pending_syncs", s.pendingSyncs)
+	r.Gauge("observer_master_id", func() float64 {
+		if st := s.Standing(); st != nil && st.Serving && st.Role == wire.Observing {
+			return float64(st.Leader)
+		}
+		return math.NaN()
+	})
 	leading("leader_uptime", func() int64 { return (s.clock() - t.leads.Load()) / int64(time.Millisecond) })
 	leading("last_proposal_size", t.proposal.last.Load)
 	leading("max_proposal_size", t.proposal.most)
@@ -78,26 +112,53 @@ func (t *teamStats) sent(send []zab.Message) {
 	}
 }
 
-// heard counts what comes from other servers.
-func (t *teamStats) heard(p *wire.QuorumPacket) {
-	switch p.Type {
-	case wire.PacketProposal, wire.PacketInform:
+// leading reports whether this server leads and serves.
+func (t *teamStats) leading() bool { return t.leads.Load() >= 0 }
+
+// heard counts what comes from other servers; behind UPTODATE, what comes in
+// front of it is old. wall is the time.
+func (t *teamStats) heard(p *wire.QuorumPacket, wall int64) {
+	switch {
+	case !t.serves:
+	case p.Type == wire.PacketProposal:
 		t.proposals.Add(1)
-	case wire.PacketCommit:
+		if made, ok := madeAt(p.Data); ok {
+			t.arrived.Observe((wall-made)*metrics.Unit, 1)
+		}
+	case p.Type == wire.PacketCommit, p.Type == wire.PacketInform:
 		t.commits.Add(1)
+	case p.Type == wire.PacketRevalidate && t.leading():
+		t.revalidations.Add(1)
+	}
+}
+
+// committed accounts for transactions that were committed and have been applied.
+func (t *teamStats) committed(txns []*wire.Txn, wall int64) {
+	t.queued.Add(int64(len(txns)))
+	known := t.told
+	if t.leading() {
+		known = t.agreed
+	}
+	for _, x := range txns {
+		known.Observe((wall-x.Time)*metrics.Unit, 1)
+		t.shown.Observe((wall-x.Time)*metrics.Unit, 1)
 	}
 }
 
 // stands notes a change of how the server stands.
 func (t *teamStats) stands(before, now *replica.Standing, clock int64) {
+	leads, led := now.Serving && now.Role == wire.Leading, t.leading()
 	served := before != nil && before.Serving
 	switch {
-	case served && !now.Serving:
+	case before == nil && !now.Serving, served && !now.Serving:
 		t.lost = clock
-	case !served && now.Serving && t.lost > 0:
+	case !served && now.Serving:
 		t.unavailable.Observe(micro(clock-t.lost), 1)
+		if leads {
+			t.leaderless.Observe(micro(clock-t.lost), 1)
+		}
 	}
-	leads, led := now.Serving && now.Role == wire.Leading, t.leads.Load() >= 0
+	t.serves = now.Serving
 	switch {
 	case leads && !led:
 		t.leads.Store(clock)
@@ -142,14 +203,60 @@ func (t *teamStats) level(h replica.Happening) slog.Level {
 		t.electionTime.Observe(e.TookMS*metrics.Unit, 1)
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
-	case election.Refused, election.Barred, election.Restated, election.Abandoned, zab.GaveUp, zab.LearnerLost, replica.Undone:
+	case election.Refused, election.Barred, election.Restated, election.Abandoned, replica.Undone:
+		return slog.LevelWarn
+	case zab.GaveUp:
+		clear(t.syncing)
 		return slog.LevelWarn
 	case zab.SyncBegan:
-		if e.How == zab.Snap {
-			t.snaps.Add(1)
+		t.synchronises(e)
+	case zab.LearnerServes:
+		t.synchronised(e.Learner)
+	case zab.LearnerLost:
+		t.synchronised(e.Learner)
+		return slog.LevelWarn
+	case zab.ServesUnder:
+		if e.Observer {
+			t.observed.Observe(e.InAllMS*metrics.Unit, 1)
 		} else {
-			t.diffs.Add(1)
+			t.followed.Observe(e.InAllMS*metrics.Unit, 1)
 		}
 	}
 	return slog.LevelInfo
+}
+
+// synchronises counts a learner that begins to be brought up to date.
+func (t *teamStats) synchronises(e zab.SyncBegan) {
+	if e.How == zab.Snap {
+		t.snaps.Add(1)
+	} else {
+		t.diffs.Add(1)
+	}
+	t.syncing[e.Learner] = e.How
+	t.countSyncing(e.How)
+}
+
+// synchronised: a learner is up to date, or gone.
+func (t *teamStats) synchronised(learner string) {
+	if how, is := t.syncing[learner]; is {
+		delete(t.syncing, learner)
+		t.countSyncing(how)
+	}
+}
+
+// countSyncing observes how many learners are being synchronised in one way.
+func (t *teamStats) countSyncing(how zab.How) {
+	snapping, diffing := int64(0), int64(0)
+	for _, h := range t.syncing {
+		if h == zab.Snap {
+			snapping++
+		} else {
+			diffing++
+		}
+	}
+	if how == zab.Snap {
+		t.snapping.Observe(snapping*metrics.Unit, 1)
+	} else {
+		t.diffing.Observe(diffing*metrics.Unit, 1)
+	}
 }

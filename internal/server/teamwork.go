@@ -34,16 +34,27 @@ func (l *loop) heed(e replica.Event) {
 	case replica.Zab:
 		switch e := e.Event.(type) {
 		case zab.Received:
-			l.srv.member.stats.heard(e.Packet)
-			if e.Packet.Type == wire.PacketSnap {
-				l.team.snapLink = e.Link
-			}
+			l.heard(e.Link, e.Packet)
 		case zab.Refused:
 			l.srv.journal.reopen()
 		case zab.Closed:
 			l.team.ended = append(l.team.ended, e.Link)
 		}
 	}
+}
+
+// heard looks at a packet of another server.
+func (l *loop) heard(link zab.LinkID, p *wire.QuorumPacket) {
+	m := l.srv.member
+	switch p.Type {
+	case wire.PacketSnap:
+		l.team.snapLink = link
+	case wire.PacketRequest:
+		l.asked++
+	case wire.PacketFollowerInfo, wire.PacketObserverInfo:
+		m.measure(link, p)
+	}
+	m.stats.heard(p, l.now.Wall)
 }
 
 // task makes a duty the log writer's.
@@ -69,7 +80,7 @@ func (l *loop) teamReady(rd *replica.Ready) {
 		m.send(rd.Send[n])
 		n++
 	}
-	l.deliver()
+	l.applied(rd)
 	for _, msg := range rd.Send[n:] {
 		m.send(msg)
 	}
@@ -82,6 +93,19 @@ func (l *loop) teamReady(rd *replica.Ready) {
 	}
 	l.connect(rd)
 	l.team.wake = rd.Wake
+}
+
+// applied lets clients see what is committed.
+func (l *loop) applied(rd *replica.Ready) {
+	start, stats := l.srv.clock(), l.srv.member.stats
+	l.deliver()
+	if n := int64(len(rd.Committed)); n > 0 && stats.serves {
+		stats.applied.Observe(micro((l.srv.clock()-start)/n), n)
+		stats.committed(rd.Committed, l.now.Wall)
+		if stats.leading() {
+			l.srv.stats.commits.Add(n)
+		}
+	}
 }
 
 // connect opens or closes the quorum port, and dials the leader or stops that.

@@ -56,7 +56,9 @@ func (c *conn) pauseReading(wait func()) {
 	c.srv.stats.throttleWaits.Add(1)
 	c.submit()
 	c.flush()
+	start := c.srv.clock()
 	wait()
+	c.srv.stats.throttleTime.Observe(micro(c.srv.clock()-start), 1)
 }
 
 // stall waits for d; true if the connection has ended meanwhile.

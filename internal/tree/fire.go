@@ -28,24 +28,27 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 		meets |= childTable
 	}
 	e := Event{Type: typ, Path: path, Zxid: z}
-	t.fireAt(path, e, meets, acl)
-	if meets&recursive == 0 || w.recursive.Load() == 0 {
-		return
+	n := t.fireAt(path, e, meets, acl)
+	if meets&recursive != 0 && w.recursive.Load() > 0 {
+		for at := path; at != "/"; {
+			at = canonical(at[:strings.LastIndexByte(at, '/')])
+			n += t.fireAt(at, e, recursive, acl)
+		}
 	}
-	for at := path; at != "/"; {
-		at = canonical(at[:strings.LastIndexByte(at, '/')])
-		t.fireAt(at, e, recursive, acl)
+	if n > 0 && t.o.Fired != nil {
+		t.o.Fired(typ, n)
 	}
 }
 
-// fireAt queues an event for the watches at one path. It goes backwards, as
-// a watch that is used up makes room for the last.
-func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) {
+// fireAt queues an event for the watches at one path, and returns for how many
+// connections. It goes backwards, as a watch that is used up makes room for the
+// last.
+func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int) {
 	w := &t.watches
 	s := w.shard(at)
 	p := s.paths[at]
 	if p == nil {
-		return
+		return 0
 	}
 	for i := len(p.watchers) - 1; i >= 0; i-- {
 		o := p.watchers[i]
@@ -57,10 +60,12 @@ func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) {
 			o.seen = w.event
 			if t.permitsList(acl, wire.PermRead, o.client.Identities()) {
 				o.client.Notify(e)
+				n++
 			}
 		}
 		if once := m & (dataOnce | childOnce); once != 0 {
 			w.take(s, p, o, once)
 		}
 	}
+	return n
 }

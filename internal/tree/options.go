@@ -1,5 +1,7 @@
 package tree
 
+import "bellwether/wire"
+
 // Options fix the behaviour of a tree; the zero value is ZooKeeper's default.
 type Options struct {
 	ExtendedTypes  bool   // TTL znodes may be created
@@ -18,4 +20,7 @@ type Options struct {
 	// that clients cannot choose names that collide; the order of children and
 	// of a snapshot's znodes depends on it.
 	Seed uint64
+	// Fired, if set, is told of each change that somebody watched for, and how
+	// many connections that were. It is called under the tree's lock.
+	Fired func(typ wire.EventType, watchers int)
 }

@@ -285,7 +285,7 @@ func (r *Learner) upToDate() {
 	}
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est
-	r.tell(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began})
+	r.tell(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer})
 }
 
 // misplaced says why the term ends under a configuration and who leads there;

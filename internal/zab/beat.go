@@ -191,6 +191,19 @@ func (l *Leader) revalidated(e Revalidated) {
 	l.hold(waiting{link: e.Link, zxid: l.log.last, reply: p})
 }
 
+// PendingSyncs is how many syncs wait for their answer.
+func (l *Leader) PendingSyncs() (n int) {
+	for _, w := range l.beat.waiting {
+		if w.reply == nil {
+			n++
+		}
+	}
+	for _, k := range l.order {
+		n += len(k.syncs)
+	}
+	return n
+}
+
 func (l *Leader) hold(w waiting) {
 	if l.phase != serving {
 		return

@@ -78,6 +78,7 @@ type ServesUnder struct {
 	Epoch                              wire.Epoch
 	How                                How
 	DiscoverMS, SynchroniseMS, InAllMS int64
+	Observer                           bool
 }
 
 func (h EpochAgreed) String() string {

@@ -53,6 +53,8 @@ type EnsembleOptions struct {
 
 	// Properties are Java properties that zoo.cfg cannot set, as name=value.
 	Properties []string
+	// Observers is how many of the servers, the last ones, have no vote.
+	Observers int
 }
 
 // NewEnsemble writes the configuration of an ensemble into folders below dir.
@@ -81,7 +83,7 @@ func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 		e.Servers = append(e.Servers, s)
 	}
 	for i, s := range e.Servers {
-		if err := s.join(i+1, links, opt.Extra); err != nil {
+		if err := s.join(i+1, links, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +103,7 @@ func addresses(p Place) (client string, link [2]string, err error) {
 }
 
 // join writes zoo.cfg and myid of a member.
-func (s *Server) join(id int, links [][2]string, extra map[string]string) error {
+func (s *Server) join(id int, links [][2]string, opt EnsembleOptions) error {
 	for i, link := range links {
 		if other, ok := s.place.Calls[i+1]; ok {
 			link = other
@@ -110,12 +112,16 @@ func (s *Server) join(id int, links [][2]string, extra map[string]string) error 
 		if err != nil {
 			return err
 		}
-		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s", i+1, link[0], port))
+		role := "participant"
+		if i >= len(links)-opt.Observers {
+			role = "observer"
+		}
+		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s:%s", i+1, link[0], port, role))
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	if err := s.writeConfig(extra); err != nil {
+	if err := s.writeConfig(opt.Extra); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.Data, "myid"), []byte(strconv.Itoa(id)+"\n"), 0o644)

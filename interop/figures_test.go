@@ -1,0 +1,218 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+// What operators read of an ensemble has the same form on both kinds of
+// server: the names of mntr but for the list in docs/differences.md, and the
+// lines of the other words.
+
+// figuresTimeout bounds an ensemble's start, and what is asked of it.
+const figuresTimeout = time.Minute
+
+// said is what a server of each role says to each word.
+type said map[string]map[string]string
+
+var operatorWords = []string{"mntr", "srvr", "stat", "conf", "cons", "dump", "wchs", "isro", "ruok"}
+
+// ensembleAnswers asks an ensemble of three voters and an observer, all of
+// which have seen the same few requests.
+func ensembleAnswers(t *testing.T, kind target.Kind) said {
+	t.Helper()
+	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: slices.Repeat([]target.Kind{kind}, 4), Observers: 1,
+		Extra: map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5"}})
+	roles := awaitRoles(t, e)
+	ctx, cancel := context.WithTimeout(t.Context(), figuresTimeout)
+	defer cancel()
+	for i, s := range e.Servers {
+		c, err := zk.Connect(ctx, s.Addr, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(ctx)
+		work(ctx, t, c, fmt.Sprintf("/s%d", i))
+	}
+	all := said{}
+	for i, s := range e.Servers {
+		all[roles[i]] = map[string]string{}
+		for _, word := range operatorWords {
+			text, err := s.Word(word)
+			if err != nil || text == "" {
+				t.Fatalf("%s of %s: %q, %v", word, kind, text, err)
+			}
+			all[roles[i]][word] = text
+		}
+	}
+	return all
+}
+
+// awaitRoles waits until all serve.
+func awaitRoles(t *testing.T, e *target.Ensemble) []string {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(figuresTimeout); ; <-tick.C {
+		roles := e.Roles()
+		sorted := slices.Sorted(slices.Values(roles))
+		if slices.Equal(sorted, []string{"follower", "follower", "leader", "observer"}) {
+			return roles
+		}
+		if time.Now().After(end) {
+			t.Fatalf("roles are %q", roles)
+		}
+	}
+}
+
+// work is a little of everything.
+func work(ctx context.Context, t *testing.T, c *zk.Client, path string) {
+	t.Helper()
+	_, _, err := c.Create(ctx, path, []byte("x"))
+	if err == nil {
+		_, _, _, err = c.GetW(ctx, path)
+	}
+	if err == nil {
+		_, err = c.Set(ctx, path, []byte("yy"), -1)
+	}
+	if err == nil {
+		_, _, _, err = c.ExistsW(ctx, path+"-not")
+	}
+	if err == nil {
+		_, _, err = c.Create(ctx, path+"/e", nil, zk.Ephemeral)
+	}
+	if err == nil {
+		err = c.Sync(ctx, "/")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEnsembleFigures compares what both kinds of ensemble say on a leader, a
+// follower and an observer.
+func TestEnsembleFigures(t *testing.T) {
+	t.Parallel()
+	theirs, ours := ensembleAnswers(t, target.Apache), ensembleAnswers(t, target.Bellwether)
+	left := leftOut(t)
+	for _, role := range []string{"leader", "follower", "observer"} {
+		compareFigures(t, role, theirs[role]["mntr"], ours[role]["mntr"], left)
+		for _, word := range operatorWords[1:] {
+			their, our := form(theirs[role][word]), form(ours[role][word])
+			if their != our {
+				t.Errorf("%s of a %s:\n%s\nApache ZooKeeper has\n%s", word, role, our, their)
+			}
+		}
+	}
+	for pattern, met := range left {
+		if !met {
+			t.Errorf("docs/differences.md: %s fits no figure that Apache ZooKeeper has and Bellwether has not", pattern)
+		}
+	}
+}
+
+var (
+	leftOutRow  = regexp.MustCompile("(?m)^\\| ((?:`[a-z0-9_*]+`(?:, )?)+) \\|")
+	leftOutName = regexp.MustCompile("`([a-z0-9_*]+)`")
+	statistic   = regexp.MustCompile(`^zk_(?:(?:avg|min|max|cnt|sum|p50|p95|p99|p999)_)?(?:\d+_learner)?`)
+	learnerID   = regexp.MustCompile(`_\d+_learner`)
+)
+
+// leftOut are the names that docs/differences.md lists, none met yet.
+func leftOut(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../docs/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Figures of `mntr` that are not there\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	all := map[string]bool{}
+	for _, row := range leftOutRow.FindAllStringSubmatch(section, -1) {
+		for _, name := range leftOutName.FindAllStringSubmatch(row[1], -1) {
+			all[name[1]] = false
+		}
+	}
+	if len(all) < 10 {
+		t.Fatalf("docs/differences.md lists %d figures", len(all))
+	}
+	return all
+}
+
+// compareFigures compares names and notation; left notes which exceptions were
+// met.
+func compareFigures(t *testing.T, role, theirs, ours string, left map[string]bool) {
+	t.Helper()
+	their, our := figures(theirs), figures(ours)
+	for name, value := range their {
+		got, there := our[name]
+		excepted := false
+		for pattern := range left {
+			if fits, _ := path.Match(pattern, statistic.ReplaceAllString(name, "")); fits {
+				excepted = true
+				left[pattern] = left[pattern] || !there
+			}
+		}
+		switch {
+		case there && excepted:
+			t.Errorf("a %s has %s, and docs/differences.md says that it has not", role, name)
+		case !there && !excepted:
+			t.Errorf("a %s is without %s", role, name)
+		case there && isNumber(value) && strings.Contains(value, ".") != strings.Contains(got, "."):
+			t.Errorf("a %s has %s=%s, Apache ZooKeeper %s", role, name, got, value)
+		}
+	}
+	for name := range our {
+		if _, there := their[name]; !there {
+			t.Errorf("a %s has %s, which Apache ZooKeeper has not", role, name)
+		}
+	}
+}
+
+func isNumber(v string) bool { return v != "" && strings.Trim(v, "0123456789.-") == "" }
+
+// figures are the lines of mntr, the numbers of learners left out.
+func figures(text string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		m[learnerID.ReplaceAllString(name, "_N_learner")] = value
+	}
+	return m
+}
+
+var formRules = []struct{ what, with string }{
+	{`(?m)^Zookeeper version: .*`, `Zookeeper version: VERSION`},
+	{`(?m)^(data(?:Log)?Dir)=.*`, `$1=DIR`},
+	{`(?m)^.*\[0\]\(queued=.*\n`, ``}, // the connection that asks, and those that asked before
+	{`[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [A-Z]+ \d{4}`, `DATE`},
+	{`0x[0-9a-f]+`, `HEX`},
+	{`lop=[A-Z]+`, `lop=OP`}, // a ping may have come since
+	{`\d+\.\d+\.\d+\.\d+:\d+`, `ADDRESS`},
+	{`\d+`, `N`},
+}
+
+// form is a word's answer without what depends on the run: each kind of line
+// once.
+func form(text string) string {
+	for _, r := range formRules {
+		text = regexp.MustCompile(r.what).ReplaceAllString(text, r.with)
+	}
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
