@@ -131,6 +131,7 @@ type commit struct {
 
 	begun    bool // the transaction's znode was there
 	doubt    bool // the transaction may have been there
+	tomb     bool // it never begins, which stands in its place
 	looked   bool // what is known of coordinator and decision is up to date
 	watched  bool // the coordinator's znode, or a plain decision, is watched
 	chaired  bool // there is a coordinator's znode

@@ -56,7 +56,9 @@ func (c *commit) tookLook(res []Result) {
 		c.ballot(c.cfg.Site).read(own)
 	}
 	if decision.Err == nil {
-		c.decide(parseDecision(decision.Data))
+		d := parseDecision(decision.Data)
+		c.tomb = d == Abort && len(t.Sites) == 0
+		c.decide(d)
 	}
 }
 
@@ -106,6 +108,8 @@ func (c *commit) planDone() {
 	switch {
 	case !c.looked:
 		c.planLook()
+	case c.tomb: // whose place stays taken, for a begin that is under way yet
+		c.over(nil)
 	case c.chair: // taken when all was over
 		c.ask(txRise, Op{Kind: OpDelete, Path: c.chairPath(), Version: AnyVersion})
 	case !c.marked:

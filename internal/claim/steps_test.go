@@ -148,3 +148,36 @@ func TestSequenceNumbersCompareByDifference(t *testing.T) {
 		}
 	}
 }
+
+// TestGivenUpTransactionKeepsItsPlace: a begin of an earlier life may arrive
+// late, so who recovers what never began leaves something there for it to find.
+func TestGivenUpTransactionKeepsItsPlace(t *testing.T) {
+	c := NewCoordinator(CommitConfig{Path: "/tx/1", Doubt: true})
+	next := func(ev Event) *Request {
+		c.Step(Moment{}, ev)
+		return c.Ready().Request
+	}
+	look := func(r *Request, there ...Result) *Request {
+		if r == nil || r.Ops[0].Kind != OpSync {
+			t.Fatalf("asks for %+v, not to look", r)
+		}
+		res := append([]Result{{}}, there...)
+		for len(res) < len(r.Ops) {
+			res = append(res, Result{Err: wire.ErrNoNode})
+		}
+		return next(Reply{r.N, res})
+	}
+	fence := look(next(Attached{Session: 7}))
+	if fence == nil || len(fence.Ops[0].Ops) != 2 || c.State().Decision != Undecided {
+		t.Fatalf("asks for %+v, %+v", fence, c.State())
+	}
+	gone := Result{Err: wire.ErrNoNode}
+	again := next(Reply{fence.N, []Result{{}}})
+	made := fence.Ops[0].Ops
+	if look(again, gone, Result{Data: made[1].Data}, gone, gone, Result{Data: made[0].Data}); c.State().Decision != Abort {
+		t.Fatalf("%+v", c.State())
+	}
+	if r := next(Carried{}); r != nil || c.State().Phase != TxOver {
+		t.Errorf("asks for %+v, %+v", r, c.State())
+	}
+}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"path"
+	"slices"
 	"testing"
 	"time"
 
@@ -285,7 +286,7 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 }
 
 func TestEachRuleCanBeBroken(t *testing.T) {
-	for _, b := range brokenRules {
+	for _, b := range slices.Concat(brokenRules, brokenCommits) {
 		t.Run(b.rule, func(t *testing.T) {
 			s := &Sim{dice: &dice{1}, history: newHistory()}
 			s.opt.TickMS = 500

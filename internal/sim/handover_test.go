@@ -15,7 +15,7 @@ const handoversMin = 20_000
 // 10 ms, and are killed, stopped and cut off.
 func handoverOptions(seed uint64) Options {
 	return Options{
-		Seed: seed, Events: 60_000, Recipe: Recipes[seed%uint64(len(Recipes))], TermMS: 10,
+		Seed: seed, Events: 60_000, Recipe: Claims[seed%uint64(len(Claims))], TermMS: 10,
 		Voters: 3, Observers: -1, Clients: -1, Candidates: 5, TickMS: 200,
 	}
 }
@@ -40,7 +40,7 @@ func TestHandovers(t *testing.T) {
 		n += r.Handovers
 	}
 	t.Logf("%v", all)
-	for _, r := range Recipes {
+	for _, r := range Claims {
 		if all[r] == 0 && !t.Failed() {
 			t.Errorf("%s: nothing was handed over", r)
 		}

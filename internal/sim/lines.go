@@ -17,10 +17,17 @@ const (
 	Lock          Recipe = "lock"
 	ReadWriteLock Recipe = "read-write lock"
 	Semaphore     Recipe = "semaphore"
+	Commit        Recipe = "two-phase commit"
 )
 
+// Claims are those that hand something over from one to the next.
+var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
+
 // Recipes are all of them.
-var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
+var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit}
+
+// leastOf is how many it takes at least.
+var leastOf = map[Recipe]int{Commit: 3}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"

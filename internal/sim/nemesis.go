@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
@@ -17,7 +19,7 @@ func (n *nemesis) begin(s *Sim) {
 	n.sim, n.dice = s, s.dice.fork()
 	if s.opt.Acts == nil {
 		n.next()
-		if s.opt.TermMS > 0 {
+		if s.opt.TermMS > 0 || !slices.Contains(Claims, s.opt.Recipe) {
 			n.haunt()
 		}
 		return
@@ -46,14 +48,15 @@ func (n *nemesis) next() {
 	})
 }
 
-// haunt ends, stops or cuts off who holds, again and again.
+// haunt ends, stops or cuts off who holds, or anybody who has a part in a
+// recipe where nobody holds, again and again.
 func (n *nemesis) haunt() {
 	n.sim.after(n.dice.between(50*millisecond, 3*second), func() {
 		if n.sim.calm {
 			return
 		}
-		if k := n.sim.holder; k != nil {
-			a := Act{Kind: Kill, A: -k.c.id}
+		if c := n.haunted(); c != nil {
+			a := Act{Kind: Kill, A: -c.id}
 			switch n.dice.below(3) {
 			case 0:
 				n.sim.Do(a)
@@ -61,13 +64,28 @@ func (n *nemesis) haunt() {
 				a.Kind = Hang
 				n.do(a, n.dice.between(10*millisecond, 4*second), Return)
 			case 2:
-				if at := k.c.at; at != nil {
-					n.sim.Do(Act{Kind: Reset, A: int(at.id), B: -k.c.id})
+				if at := c.at; at != nil {
+					n.sim.Do(Act{Kind: Reset, A: int(at.id), B: -c.id})
 				}
 			}
 		}
 		n.haunt()
 	})
+}
+
+// haunted is whom it befalls, nil: nobody.
+func (n *nemesis) haunted() *client {
+	s := n.sim
+	switch {
+	case slices.Contains(Claims, s.opt.Recipe):
+		if s.holder == nil {
+			return nil
+		}
+		return s.holder.c
+	case s.opt.Candidates == 0:
+		return nil
+	}
+	return s.clients[s.opt.Clients+int(n.dice.below(int64(s.opt.Candidates)))]
 }
 
 // do carries out an act, and its end some time later.

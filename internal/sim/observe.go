@@ -89,7 +89,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
 		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{},
-		newHandOvers(),
+		newHandOvers(), newCommits(),
 	}
 }
 

@@ -35,6 +35,7 @@ func (s *Sim) recover() {
 	s.supervise()
 	s.await("one leader, whom all follow, and every client connected", s.allServe)
 	s.quiet = true
+	s.await("every transaction decided, carried out and gone", s.allSettled)
 	s.await("every request answered and all trees equal", s.allEqual)
 	if s.failed == nil {
 		s.checkRegister()

@@ -72,6 +72,7 @@ type Sim struct {
 	register registers
 	resource resource
 	holder   *candidate // who was the last to get a claim
+	deals    []*deal    // all transactions of two phases
 
 	handovers int
 
@@ -161,6 +162,9 @@ func draw(o Options, d *dice) Options {
 	if r := d.below(2 * int64(len(Recipes))); o.Recipe == "" {
 		o.Recipe = Recipes[max(r-int64(len(Recipes)), 0)]
 	}
+	if least := leastOf[o.Recipe]; o.Candidates > 0 {
+		o.Candidates = max(o.Candidates, least)
+	}
 	set(&o.Leases, 1, 3)
 	return o
 }
@@ -195,9 +199,24 @@ func (s *Sim) populate() {
 		s.net.add(&c.host)
 		s.clients = append(s.clients, c)
 		if i >= s.opt.Clients {
-			c.candidate = newCandidate(c)
-			c.player = c.candidate
+			s.cast(c, i-s.opt.Clients)
 		}
+	}
+}
+
+// cast gives a client its part in the recipe of the run: the first of them, the
+// second, and so on.
+func (s *Sim) cast(c *client, n int) {
+	switch s.opt.Recipe {
+	case Commit:
+		name := ""
+		if n > 0 {
+			name = fmt.Sprint("s", n)
+		}
+		c.player = newParty(c, name)
+	default:
+		c.candidate = newCandidate(c)
+		c.player = c.candidate
 	}
 }
 
@@ -229,14 +248,19 @@ func (s *Sim) step() bool {
 // The error is a [*Failure].
 func Run(o Options) (Result, error) {
 	s := New(o)
-	s.nemesis.begin(s)
-	for s.more() && s.step() {
-	}
-	s.recover()
+	s.finish()
 	if s.failed != nil {
 		return s.result(), s.failed
 	}
 	return s.result(), nil
+}
+
+// finish plays a run from its beginning to its end.
+func (s *Sim) finish() {
+	s.nemesis.begin(s)
+	for s.more() && s.step() {
+	}
+	s.recover()
 }
 
 // leadersMin is how many leaders a run sees at least, if it can: it goes on to

@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// commits: of a transaction there is one decision for all and for ever. It is
+// to commit only when every site has promised to, and stands in the tree until
+// all have carried it out, an abort until the coordinator has: who does not
+// find the transaction takes it for aborted.
+type commits struct {
+	outcome map[string]claim.Decision // by the path of the transaction
+	written map[string]bool           // the decision was, as a znode
+	voted   map[string][]string
+	carried map[string][]string
+	deals   map[string]*deal
+}
+
+func newCommits() *commits {
+	return &commits{map[string]claim.Decision{}, map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]*deal{}}
+}
+
+func (*commits) name() string { return "Commits" }
+
+func (c *commits) see(o any) string {
+	switch e := o.(type) {
+	case txVoted:
+		c.deals[e.deal.path] = e.deal
+		c.voted[e.deal.path] = append(c.voted[e.deal.path], e.p.name)
+	case txLearned:
+		if e.decision == claim.Commit && !c.written[e.deal.path] {
+			return fmt.Sprintf("%s commits %s, which nobody has decided", e.p.who(), e.deal.path)
+		}
+		return c.decided(e.deal.path, e.decision, e.p.who())
+	case txCarried:
+		c.deals[e.deal.path] = e.deal
+		c.carried[e.deal.path] = append(c.carried[e.deal.path], e.p.name)
+		return c.decided(e.deal.path, e.decision, e.p.who())
+	case committed:
+		return c.wrote(e.txn.Body)
+	}
+	return ""
+}
+
+// decided takes note of a decision, by whoever takes it for one.
+func (c *commits) decided(tx string, d claim.Decision, who string) string {
+	before := c.outcome[tx]
+	c.outcome[tx] = d
+	if before != claim.Undecided && before != d {
+		return fmt.Sprintf("%s is decided to %v, and to %v by %s", tx, before, d, who)
+	}
+	return ""
+}
+
+// wrote looks at what a transaction of the tree does to decisions.
+func (c *commits) wrote(body wire.TxnBody) string {
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		if tx, ok := decisionOf(b.Path); ok {
+			return c.made(tx, string(b.Data))
+		}
+	case *wire.SetDataTxn:
+		if tx, ok := decisionOf(b.Path); ok {
+			return fmt.Sprintf("the decision of %s is changed to %s", tx, b.Data)
+		}
+	case *wire.DeleteTxn:
+		if tx, ok := decisionOf(b.Path); ok {
+			return c.gone(tx)
+		}
+	case *wire.MultiTxn:
+		if b.Failed() {
+			break
+		}
+		for _, part := range b.Ops {
+			if wrong := c.wrote(part.Body); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
+}
+
+// decisionOf is the transaction whose decision stands at a path.
+func decisionOf(path string) (tx string, ok bool) {
+	tx, ok = strings.CutSuffix(path, "/decision")
+	return tx, ok && strings.HasPrefix(tx, txRoot+"/")
+}
+
+// made: a decision is written.
+func (c *commits) made(tx, as string) string {
+	d := claim.Abort
+	if as == claim.Commit.String() {
+		d = claim.Commit
+		if c.deals[tx] == nil {
+			return fmt.Sprintf("%s is to be committed and nobody has voted", tx)
+		}
+		for _, site := range c.deals[tx].sites {
+			if !slices.Contains(c.voted[tx], site) {
+				return fmt.Sprintf("%s is to be committed and site %s has not promised to", tx, site)
+			}
+		}
+	}
+	c.written[tx] = true
+	return c.decided(tx, d, "whoever wrote it")
+}
+
+// gone: a decision is removed.
+func (c *commits) gone(tx string) string {
+	d := c.deals[tx]
+	if !slices.Contains(c.carried[tx], "") {
+		return fmt.Sprintf("the decision of %s is removed before the coordinator has carried it out", tx)
+	}
+	if c.outcome[tx] == claim.Abort {
+		return ""
+	}
+	for _, site := range d.sites {
+		if !slices.Contains(c.carried[tx], site) {
+			return fmt.Sprintf("%s was committed and is removed before site %s has done so", tx, site)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// brokenCommits are ways to break a transaction of two phases.
+var brokenCommits = []broken{
+	{"a commit of what another aborted", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		d, one, two := twoSites()
+		return []any{txCarried{one, d, claim.Abort}, written(a, d, claim.Abort), txLearned{two, d, claim.Abort}, txCarried{two, d, claim.Commit}}
+	}},
+	{"an abort presumed of what was committed", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		d, one, two := twoSites()
+		return []any{txVoted{one, d}, txVoted{two, d}, written(a, d, claim.Commit), txLearned{one, d, claim.Commit}, txLearned{two, d, claim.Abort}}
+	}},
+	{"a commit that one has not voted for", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		d, one, _ := twoSites()
+		return []any{txVoted{one, d}, written(a, d, claim.Commit)}
+	}},
+	{"a commit that stands nowhere", commitRule, func(_ *history, _ *Sim, _, _ *server) []any {
+		d, one, two := twoSites()
+		return []any{txVoted{one, d}, txVoted{two, d}, txLearned{one, d, claim.Commit}}
+	}},
+	{"a decision that is changed", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		d, _, _ := twoSites()
+		return []any{written(a, d, claim.Abort), committed{a, 2, &wire.Txn{Body: &wire.SetDataTxn{Path: d.path + "/decision", Data: []byte("commit")}}}}
+	}},
+	{"a commit forgotten before all have carried it out", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		d, one, two := twoSites()
+		return []any{
+			txVoted{one, d}, txVoted{two, d}, written(a, d, claim.Commit), txCarried{one, d, claim.Commit}, txCarried{&party{}, d, claim.Commit},
+			committed{a, 2, &wire.Txn{Body: &wire.DeleteTxn{Path: d.path + "/decision"}}},
+		}
+	}},
+}
+
+func commitRule(*history, *Sim) checker { return newCommits() }
+
+// twoSites are a transaction and its sites.
+func twoSites() (d *deal, one, two *party) {
+	return &deal{path: txRoot + "/t1", sites: []string{"s1", "s2"}}, &party{name: "s1"}, &party{name: "s2"}
+}
+
+// written is what a server shows that has the decision.
+func written(v *server, d *deal, as claim.Decision) committed {
+	return committed{v, 1, &wire.Txn{Body: &wire.CreateTxn{Path: d.path + "/decision", Data: []byte(as.String())}}}
+}

@@ -1,0 +1,370 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// txRoot is the znode below which the transactions stand.
+const txRoot = "/tx"
+
+// deal is one transaction of a run, as the simulator knows it.
+type deal struct {
+	path  string
+	plain bool
+	sites []string
+}
+
+// party is the coordinator of all transactions, or a site of them. It takes
+// one after the other.
+type party struct {
+	hands
+	name  string // empty: the coordinator
+	m     txMachine
+	deal  *deal
+	notes map[*deal]*note
+
+	acting  bool
+	waiting bool    // to look for something to do
+	refuses float64 // percent of the transactions that it votes to abort
+	points  int     // at which it could crash, so far
+	crashAt int     // at which of them it does; 0: none
+	vanish  bool    // and is not seen again until it is told to return
+}
+
+// note is what a party has written down, which outlives a crash.
+type note struct {
+	begun    bool // coordinator: the transaction may be there
+	prepared bool // site: it has promised to commit
+	done     claim.Decision
+	over     bool // nothing is left to do
+}
+
+// txMachine is a claim.Site or a claim.Coordinator.
+type txMachine interface {
+	Step(now claim.Moment, ev claim.Event)
+	Ready() claim.Ready
+	State() claim.CommitState
+}
+
+// What parties do, for the checkers.
+type (
+	// txVoted: a site promises to commit.
+	txVoted struct {
+		p    *party
+		deal *deal
+	}
+	// txLearned: a party knows the decision.
+	txLearned struct {
+		p        *party
+		deal     *deal
+		decision claim.Decision
+	}
+	// txCarried: it has carried it out.
+	txCarried struct {
+		p        *party
+		deal     *deal
+		decision claim.Decision
+	}
+)
+
+func newParty(c *client, name string) *party {
+	p := &party{name: name, notes: map[*deal]*note{}, refuses: 10}
+	p.hands = hands{c: c, step: p.step}
+	return p
+}
+
+// who names a party.
+func (p *party) who() string {
+	if p.name == "" {
+		return "the coordinator"
+	}
+	return "site " + p.name
+}
+
+func (p *party) proven(claim.Moment) {}
+func (p *party) eager() bool         { return false }
+func (p *party) disconnected()       { p.step(claim.Disconnected{}) }
+func (p *party) expired()            { p.step(claim.Expired{}) }
+
+func (p *party) attached() {
+	if p.m == nil {
+		p.begin()
+		return
+	}
+	p.step(claim.Attached{Session: p.c.session})
+}
+
+// crashed: what it had not written down is forgotten.
+func (p *party) crashed() {
+	p.drop()
+	p.m, p.deal, p.acting, p.waiting = nil, nil, false, false
+}
+
+// note is what the party has written down about a transaction.
+func (p *party) note(d *deal) *note {
+	n := p.notes[d]
+	if n == nil {
+		n = &note{}
+		p.notes[d] = n
+	}
+	return n
+}
+
+// begin takes the oldest transaction that is not over for this party; the
+// coordinator makes a new one where there is none.
+func (p *party) begin() {
+	if p.waiting {
+		return
+	}
+	s := p.c.sim
+	var next *deal
+	for _, d := range s.deals {
+		if !p.note(d).over {
+			next = d
+			break
+		}
+	}
+	if next == nil && p.name == "" && !(s.calm && s.quiet) {
+		next = s.newDeal()
+	}
+	if next == nil {
+		p.beginLater()
+		return
+	}
+	p.take(next)
+}
+
+// beginLater looks again after a while.
+func (p *party) beginLater() {
+	p.waiting = true
+	life := p.life
+	p.c.sim.after(p.c.dice.below(200*millisecond), func() {
+		if p.life != life {
+			return
+		}
+		p.waiting = false
+		if p.m == nil && p.c.attached && !p.c.silent {
+			p.begin()
+		}
+	})
+}
+
+// patience is how long parties wait for votes.
+func (s *Sim) patience() time.Duration {
+	return time.Duration(16*s.opt.TickMS) * time.Millisecond
+}
+
+// newDeal is the next transaction: of either kind, with all sites.
+func (s *Sim) newDeal() *deal {
+	d := &deal{path: fmt.Sprintf("%s/t%d", txRoot, len(s.deals)+1), plain: s.dice.chance(50)}
+	for _, c := range s.clients {
+		if p, ok := c.player.(*party); ok && p.name != "" {
+			d.sites = append(d.sites, p.name)
+		}
+	}
+	s.deals = append(s.deals, d)
+	return d
+}
+
+// take takes up a transaction. The coordinator writes down that it will begin
+// one, which takes it a while, and then does.
+func (p *party) take(d *deal) {
+	p.deal = d
+	if n := p.note(d); p.name == "" && !n.begun {
+		n.begun = true
+		if p.crashesHere() {
+			return
+		}
+		p.waiting = true
+		p.soon(func() {
+			p.waiting = false
+			p.drive(claim.NewCoordinator(p.config(false)))
+		})
+		return
+	}
+	if p.name == "" {
+		p.drive(claim.NewCoordinator(p.config(true)))
+		return
+	}
+	p.drive(claim.NewSite(p.config(p.note(d).prepared)))
+}
+
+// config is what a party's state machine is about, from what is written down.
+func (p *party) config(doubt bool) claim.CommitConfig {
+	cfg := claim.CommitConfig{Path: p.deal.path, Site: p.name, Patience: p.c.sim.patience()}
+	if p.name == "" {
+		cfg.Transaction = claim.Transaction{Sites: p.deal.sites, Plain: p.deal.plain}
+	}
+	switch done := p.note(p.deal).done != claim.Undecided; {
+	case !done:
+		cfg.Doubt = doubt
+	case p.name == "":
+		cfg.Finished = true
+	default:
+		cfg.Finished = p.c.dice.chance(50) // or it is carried out again, which changes nothing
+	}
+	return cfg
+}
+
+// drive begins to drive a state machine, if there is a connection: otherwise
+// the next one begins.
+func (p *party) drive(m txMachine) {
+	if !p.c.attached {
+		p.deal = nil
+		return
+	}
+	p.m = m
+	p.step(claim.Attached{Session: p.c.session})
+}
+
+// soon does something after a while, unless the process ends before.
+func (p *party) soon(do func()) {
+	life := p.life
+	p.c.sim.after(p.c.dice.below(20*millisecond), func() {
+		switch {
+		case p.life != life:
+		case p.c.silent: // it stands still
+			p.soon(do)
+		default:
+			do()
+		}
+	})
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (p *party) step(ev claim.Event) {
+	m := p.m
+	if m == nil {
+		return
+	}
+	m.Step(p.now(), ev)
+	rd := m.Ready()
+	for _, h := range rd.Happenings {
+		p.c.sim.tell("%v", h)
+	}
+	if s := m.State(); s.Decision != claim.Undecided {
+		p.c.sim.see(txLearned{p, p.deal, s.Decision})
+	}
+	p.ask(rd.Request)
+	if p.m != m || p.crashesHere() {
+		return
+	}
+	switch s := m.State(); {
+	case s.Phase == claim.TxOver:
+		p.ended(s)
+	case !p.acting && (s.Phase == claim.TxPrepare || s.Phase == claim.TxDecided && !s.Carried):
+		p.acting = true
+		p.perform(s)
+	default:
+		p.wake(rd.Wake)
+	}
+}
+
+// ended: the state machine has nothing left to do. A transaction that a site
+// did not find may be still to come.
+func (p *party) ended(s claim.CommitState) {
+	if s.Err != nil {
+		p.c.sim.fail("Commits", "%s gives up %s: %v", p.who(), p.deal.path, s.Err)
+	}
+	n := p.note(p.deal)
+	n.over = n.done != claim.Undecided || p.name != "" && !n.prepared && p.c.sim.coordinator().note(p.deal).over
+	p.drop()
+	p.m, p.deal, p.acting, p.waiting = nil, nil, false, false
+	p.beginLater()
+}
+
+// perform is what the application does, which takes it a while.
+func (p *party) perform(s claim.CommitState) {
+	p.soon(func() {
+		if s.Phase == claim.TxPrepare {
+			p.prepare()
+			return
+		}
+		p.carry(s.Decision)
+	})
+}
+
+// prepare votes. Who has promised to commit keeps to it.
+func (p *party) prepare() {
+	vote := claim.Commit
+	n := p.note(p.deal)
+	if !n.prepared && p.c.dice.chance(p.refuses) {
+		vote = claim.Abort
+	}
+	if vote == claim.Commit {
+		n.prepared = true
+		p.c.sim.see(txVoted{p, p.deal})
+	}
+	p.acting = false
+	if !p.crashesHere() {
+		p.step(claim.Prepared{Vote: vote})
+	}
+}
+
+// carry carries out a decision.
+func (p *party) carry(d claim.Decision) {
+	p.note(p.deal).done = d
+	p.c.sim.see(txCarried{p, p.deal, d})
+	p.acting = false
+	if !p.crashesHere() {
+		p.step(claim.Carried{})
+	}
+}
+
+// crashesHere crashes the party where a scenario wants it.
+func (p *party) crashesHere() bool {
+	if p.points++; p.points != p.crashAt {
+		return false
+	}
+	kind := Kill
+	if p.vanish {
+		kind = Hang
+	}
+	p.c.sim.Do(Act{Kind: kind, A: -p.c.id})
+	return true
+}
+
+// coordinator is that of all transactions.
+func (s *Sim) coordinator() *party {
+	for _, c := range s.clients {
+		if p, ok := c.player.(*party); ok && p.name == "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// allSettled says what is missing until every transaction is decided, carried
+// out and gone. Of one that never began there is a tombstone.
+func (s *Sim) allSettled() string {
+	for _, d := range s.deals {
+		for _, c := range s.clients {
+			if p, ok := c.player.(*party); ok && !p.note(d).over {
+				return fmt.Sprintf("%s has not done with %s", p.who(), d.path)
+			}
+		}
+		if why := s.remains(d); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// remains says what is left of a transaction that is over.
+func (s *Sim) remains(d *deal) string {
+	var data wire.DataResponse
+	var names wire.ChildrenStatResponse
+	t := s.history.tree
+	if t.GetData(&conn{}, d.path, false, &data) != wire.OK || t.Children2(&conn{}, d.path, false, &names) != wire.OK {
+		return ""
+	}
+	if tx, err := claim.ParseTransaction(data.Data); err == nil && len(tx.Sites) == 0 && slices.Equal(names.Children, []string{"decision"}) {
+		return "" // the tombstone
+	}
+	return fmt.Sprintf("%s is still there, with %v", d.path, names.Children)
+}

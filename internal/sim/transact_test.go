@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bellwether/internal/claim"
+)
+
+// transactionsMin is how many transactions are simulated each time.
+const transactionsMin = 2000
+
+// transactionOptions make for many of them: coordinator and sites are killed,
+// stopped and cut off, now and then a server is.
+func transactionOptions(seed uint64) Options {
+	return Options{
+		Seed: seed, Events: 60_000, Recipe: Commit, TermMS: 10,
+		Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
+	}
+}
+
+// Many transactions are carried out by a coordinator and three sites, of either
+// kind, with either outcome: no two ever go apart, and in the end each is known
+// to all and gone.
+func TestTransactions(t *testing.T) {
+	all := map[string]int{}
+	for seed, n := uint64(0), 0; n < transactionsMin && !t.Failed(); seed++ {
+		s := New(transactionOptions(seed + 1))
+		s.finish()
+		if s.failed != nil {
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		}
+		n += len(s.deals)
+		for _, d := range s.deals {
+			all[fmt.Sprintf("plain %v, %v", d.plain, s.coordinator().notes[d].done)]++
+		}
+	}
+	t.Log(all)
+	for _, what := range []string{"plain false, commit", "plain false, abort", "plain true, commit", "plain true, abort"} {
+		if all[what] < 50 && !t.Failed() {
+			t.Errorf("%s: %d", what, all[what])
+		}
+	}
+}
+
+// deal is one transaction before a coordinator, which connects to that server
+// alone unless it is nil, and two sites.
+func (s *scene) deal(plain, refuses bool, only *server) (parties []*party) {
+	s.opt.Recipe = Commit
+	for i := range 3 {
+		c := s.scripted(only)
+		only = nil
+		s.cast(c, i)
+		p := c.player.(*party)
+		p.refuses = 0
+		parties = append(parties, p)
+	}
+	if refuses {
+		parties[2].refuses = 100
+	}
+	s.deals = []*deal{{path: txRoot + "/t1", plain: plain, sites: []string{"s1", "s2"}}}
+	s.calm, s.quiet = true, true // there is no other
+	return parties
+}
+
+// settled waits until the transaction is over for all, and is gone.
+func (s *scene) settled(what string) {
+	s.t.Helper()
+	s.until(what+": "+s.deals[0].path+" is settled", 60*second, func() bool { return s.allSettled() == "" })
+}
+
+// eachStep plays a transaction with a crash of each party at each of its steps,
+// of either kind, with either outcome.
+func eachStep(t *testing.T, play func(s *scene, parties []*party, victim *party)) {
+	steps := 0
+	for i := range 8 {
+		plain, refuses, who := i&1 != 0, i&2 != 0, i>>2 // the coordinator, a site
+		for at := 1; ; at++ {
+			s := newScene(t, Options{Seed: uint64(at)})
+			parties := s.deal(plain, refuses, nil)
+			victim := parties[who]
+			victim.crashAt = at
+			play(s, parties, victim)
+			if victim.points < at {
+				break
+			}
+			steps++
+		}
+	}
+	t.Logf("%d steps", steps)
+	if steps < 80 {
+		t.Errorf("only %d steps to crash at", steps)
+	}
+}
+
+// Coordinator and sites crash at every step and come back: the transaction is
+// decided and carried out by all.
+func TestTransactionCrashAtEveryStep(t *testing.T) {
+	eachStep(t, func(s *scene, _ []*party, victim *party) {
+		s.settled(fmt.Sprintf("%s crashes at step %d", victim.who(), victim.crashAt))
+	})
+}
+
+// Coordinator and sites vanish at every step: nobody who has promised waits for
+// them longer than patience lasts, and who comes back learns the decision.
+func TestTransactionNobodyIsBlocked(t *testing.T) {
+	eachStep(t, func(s *scene, parties []*party, victim *party) {
+		victim.vanish = true
+		what := fmt.Sprintf("%s vanishes at step %d", victim.who(), victim.crashAt)
+		bound := int64(s.patience().Microseconds()) + 20*second // a session ends, or patience does
+		s.RunFor(2 * second)
+		s.until(what+": nobody waits", bound, func() bool {
+			for _, p := range parties {
+				if n := p.note(s.deals[0]); p != victim && n.prepared && n.done == claim.Undecided {
+					return false
+				}
+			}
+			return true
+		})
+		if victim.c.silent {
+			s.Do(Act{Kind: Return, A: -victim.c.id})
+		}
+		s.settled(what)
+	})
+}
+
+// A begin that was sent in an earlier life arrives when the transaction was
+// given up already: it finds the place taken for ever.
+func TestTransactionBegunTooLate(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		s := newScene(t, Options{Seed: 1, Voters: 3})
+		leader := s.leader()
+		slow := s.servers[int(leader.id)%3]
+		co := s.deal(plain, false, slow)[0]
+		s.until("the coordinator is about to begin", 10*second, func() bool { return co.note(s.deals[0]).begun && co.m == nil })
+		s.until("it begins", second, func() bool { return co.m != nil })
+		slow.pause()
+		s.RunFor(100 * millisecond)
+		co.c.crash()
+		co.c.only = leader
+		s.until("it gives the transaction up", 10*second, func() bool { return co.note(s.deals[0]).over })
+		slow.resume()
+		s.RunFor(20 * second)
+		s.settled("too late")
+	}
+}
