@@ -54,7 +54,7 @@ func document(t *testing.T) string {
 	for _, part := range []struct {
 		title string
 		bugs  []bug
-	}{{"Synchronisation, log and tree", synchronisation}, {"Elections", elections}} {
+	}{{"Synchronisation, log and tree", synchronisation}, {"Elections", elections}, {"Recipes", recipes}} {
 		fmt.Fprintf(&b, "\n### %s\n\n| bug | what is brought back | found by | stories |\n|---|---|---|---|\n", part.title)
 		for _, x := range part.bugs {
 			if x.rest != "" {

@@ -1,5 +1,7 @@
 package bugs
 
+import "slices"
+
 // bug is a row of the list of known bugs.
 type bug struct {
 	// tickets are its names: numbers of ZOOKEEPER tickets, or words.
@@ -125,4 +127,4 @@ var elections = []bug{
 }
 
 // all are the rows in their order.
-func all() []bug { return append(append([]bug(nil), synchronisation...), elections...) }
+func all() []bug { return slices.Concat(synchronisation, elections, recipes) }
