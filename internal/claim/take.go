@@ -62,13 +62,20 @@ func (t *Take) Step(now Moment, ev Event) {
 	if t.Over() || t.asked != 0 {
 		return
 	}
-	switch over := t.doubt != 0 && t.doubt != t.session; {
-	case over && t.cfg.Claims != "":
-		t.doubt = 0 // what was claimed comes back
-	case over:
-		t.end(Unclear, nil)
-	case t.session == 0 && t.doubt == 0:
+	if t.resolve(); t.session == 0 && t.doubt == 0 {
 		t.left() // the place went with its session
+	}
+}
+
+// resolve ends a doubt whose session is over: what was claimed comes back,
+// what was to be taken may be gone.
+func (t *Take) resolve() {
+	switch {
+	case t.doubt == 0 || t.doubt == t.session:
+	case t.cfg.Claims != "":
+		t.doubt = 0
+	default:
+		t.end(Unclear, nil)
 	}
 }
 
@@ -109,7 +116,8 @@ func (t *Take) left() {
 }
 
 func (t *Take) plan() {
-	switch {
+	switch t.resolve(); {
+	case t.Over():
 	case t.doubt != 0 && t.doubt == t.session:
 		t.planFindOut()
 	case t.leaving || t.read:

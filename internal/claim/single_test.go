@@ -1,0 +1,325 @@
+package claim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Queues and counters in the model of single operations.
+
+const (
+	modelQueue  = "/app/q"
+	modelClaims = "/app/taken"
+	modelQLine  = "/app/line"
+	modelValue  = "/app/n"
+)
+
+// queueWorld has producers and consumers of one queue.
+type queueWorld struct {
+	*singleWorld
+	claims string // empty: what is taken is gone
+	nonces int
+	puts   int            // items to be put yet
+	got    map[string]int // how often an item was taken or acknowledged, by its data
+}
+
+func newQueueWorld(choose func(int) int, b singleBroken, claims string) *queueWorld {
+	w := &queueWorld{singleWorld: newSingleWorld(choose, b), claims: claims, puts: 30, got: map[string]int{}}
+	w.effect = w.isEffect
+	for i := range 2 {
+		w.add(fmt.Sprint("producer ", i), w.newPut, nil)
+	}
+	for i := range 3 {
+		w.addConsumer(fmt.Sprint("consumer ", i))
+	}
+	return w
+}
+
+func (w *queueWorld) nonce() (n Nonce) {
+	w.nonces++
+	n[0], n[1] = byte(w.nonces), byte(w.nonces>>8)
+	return n
+}
+
+// newPut is an item that no other is like.
+func (w *queueWorld) newPut() single {
+	if w.puts == 0 {
+		return nil
+	}
+	w.puts--
+	n := w.nonce().String()
+	cfg := PutConfig{Items: modelQueue, Mark: Join(modelQLine, n+"-put"), Prefix: fmt.Sprintf("entry-%03d-", w.choose(3)), Data: []byte(n)}
+	if cfg.Unique = w.choose(2) == 0; cfg.Unique {
+		cfg.Prefix = n + "-" + cfg.Prefix
+	}
+	return NewPut(cfg)
+}
+
+// addConsumer adds one that takes items and, where they are to be, hands them in.
+func (w *queueWorld) addConsumer(name string) {
+	var taken *Take
+	w.add(name, func() single {
+		if taken != nil && w.claims != "" {
+			item, _, session := taken.Taken()
+			return NewHandIn(HandInConfig{Item: item, Claim: Join(w.claims, path.Base(item)), Session: session, Release: w.choose(4) == 0})
+		}
+		return NewTake(TakeConfig{Items: modelQueue, Line: modelQLine, Claims: w.claims, Nonce: w.nonce()})
+	}, func(m single) {
+		switch m := m.(type) {
+		case *Take:
+			if m.Outcome() == Succeeded {
+				taken = m
+				w.note(m)
+			}
+		case *HandIn:
+			if m.Outcome() != Withdrawn { // which is tried again
+				taken = nil
+			}
+		}
+	})
+}
+
+// note: what a plain consumer got nobody else got.
+func (w *queueWorld) note(m *Take) {
+	_, data, _ := m.Taken()
+	if w.got[string(data)]++; w.claims == "" && w.got[string(data)] > 1 {
+		w.violated("item %s was taken twice", data)
+	}
+}
+
+// isEffect reports whether a transaction puts, takes, or ends the claim of an item.
+func (w *queueWorld) isEffect(a *actor, ops []Op) bool {
+	for _, o := range ops {
+		dir, name := path.Split(o.Path)
+		switch dir {
+		case modelQueue + "/":
+			if _, put := a.m.(*Put); put {
+				return true
+			}
+			if _, take := a.m.(*Take); take && o.Kind == OpDelete {
+				w.checkOrder(a, name)
+				return true
+			}
+		case modelClaims + "/":
+			if o.Kind == OpCreate {
+				w.checkOrder(a, name)
+			} else if owner := w.tree()[o.Path].owner; owner != a.session {
+				w.violated("%s ends the claim of session %v on %s", a.name, owner, name)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// checkOrder: of the items that a consumer has found it takes the first, by
+// priority and then by age.
+func (w *queueWorld) checkOrder(a *actor, name string) {
+	key := func(n string) string { return n[strings.Index(n, "entry-"):] }
+	for _, n := range a.listed[modelQueue] {
+		if key(n) < key(name) && !slices.Contains(a.listed[modelClaims], n) {
+			w.violated("%s takes %s, and %s stands before it", a.name, name, n)
+		}
+	}
+}
+
+// run is one history: faults, then healing.
+func (w *queueWorld) run(steps int) {
+	for range steps {
+		if w.act(); w.wrong != "" {
+			return
+		}
+	}
+	w.puts = 0
+	w.settle()
+	w.checkRest()
+}
+
+// checkRest looks at what is left: no item, no claim, no mark, and nobody in
+// the line but consumers that wait.
+func (w *queueWorld) checkRest() {
+	for p, n := range w.tree() {
+		switch dir, name := path.Split(p); dir {
+		case modelQueue + "/", modelClaims + "/":
+			w.violated("%s is left", p)
+		case modelQLine + "/":
+			if !slices.ContainsFunc(w.actors, func(a *actor) bool { return a.session == n.owner && strings.Contains(name, "-n_") }) {
+				w.violated("%s is left in the line", p)
+			}
+		}
+	}
+	if line := children(w.tree(), modelQLine); len(line) > 3 {
+		w.violated("in the line are %v", line)
+	}
+}
+
+func seededChoice(seed uint64) func(int) int {
+	r := rand.New(rand.NewPCG(seed, 1))
+	return func(n int) int { return r.IntN(n) }
+}
+
+func (w *singleWorld) fail(t interface{ Fatalf(string, ...any) }) {
+	if w.wrong != "" {
+		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.story[max(0, len(w.story)-80):], "\n"))
+	}
+}
+
+// queueKinds are the plain queue and the one with acknowledgement.
+var queueKinds = map[string]string{"taken": "", "acknowledged": modelClaims}
+
+// TestQueueUnderFaults: an item is put once and taken once, in order, or comes
+// back; each operation says of itself what it did; and nothing is left.
+func TestQueueUnderFaults(t *testing.T) {
+	for name, claims := range queueKinds {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := newQueueWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{}, claims)
+				w.run(rapid.IntRange(0, 400).Draw(t, "steps"))
+				w.fail(t)
+			})
+		})
+	}
+}
+
+// TestQueueSeeds goes through longer histories.
+func TestQueueSeeds(t *testing.T) {
+	for name, claims := range queueKinds {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(seeds / 8) {
+				w := newQueueWorld(seededChoice(seed), singleBroken{}, claims)
+				if w.run(3000); w.wrong != "" {
+					t.Logf("seed %d", seed)
+					w.fail(t)
+				}
+			}
+		})
+	}
+}
+
+// TestQueueChecksNotice breaks one rule at a time and expects some history to show it.
+func TestQueueChecksNotice(t *testing.T) {
+	for name, b := range map[string]singleBroken{
+		"sync does nothing":                   {noSync: true},
+		"a lost answer counts as a refusal":   {blind: true},
+		"transactions are not whole":          {torn: true},
+		"what a session has made outlives it": {keep: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noticed(t, func(seed uint64) *singleWorld {
+				w := newQueueWorld(seededChoice(seed), b, queueKinds[[]string{"taken", "acknowledged"}[seed%2]])
+				w.run(2000)
+				return w.singleWorld
+			})
+		})
+	}
+}
+
+// noticed expects that some history breaks a rule.
+func noticed(t *testing.T, history func(seed uint64) *singleWorld) {
+	t.Helper()
+	for seed := range uint64(500) {
+		if w := history(seed); w.wrong != "" {
+			t.Logf("seed %d: %s", seed, w.wrong)
+			return
+		}
+	}
+	t.Fatal("no history showed it")
+}
+
+// counterWorld has clients that add 1 to one counter, some times in all.
+type counterWorld struct {
+	*singleWorld
+	adds           int
+	least, unknown int // what was counted, and what may have been
+}
+
+func newCounterWorld(choose func(int) int, b singleBroken) *counterWorld {
+	w := &counterWorld{singleWorld: newSingleWorld(choose, b), adds: 20}
+	w.effect = func(_ *actor, ops []Op) bool {
+		return slices.ContainsFunc(ops, func(o Op) bool { return o.Kind == OpSet && o.Path == modelValue })
+	}
+	for i := range 4 {
+		var mark Mark
+		w.add(fmt.Sprint("client ", i), func() single {
+			if w.adds == 0 {
+				return nil
+			}
+			w.adds--
+			return NewChange(ChangeConfig{Path: modelValue, Initial: []byte("0"), Mark: Join(modelValue, fmt.Sprint("_m_", i))}, mark)
+		}, func(m single) {
+			mark = m.(*Change).Mark()
+			w.count(m)
+		})
+	}
+	return w
+}
+
+func (w *counterWorld) count(m single) {
+	switch m.Outcome() {
+	case Succeeded:
+		w.least++
+	case Unclear:
+		w.unknown++
+	}
+}
+
+// run is one history; in the end the sum is what was counted, and what may have been.
+func (w *counterWorld) run(steps int) {
+	for range steps {
+		if w.act(); w.wrong != "" {
+			return
+		}
+	}
+	w.settle()
+	n := w.tree()[modelValue]
+	if n == nil {
+		return
+	}
+	most := w.least + w.unknown + w.crashes
+	if sum, err := DecimalCounter.Parse([]byte(n.data)); err != nil || int(sum) < w.least || int(sum) > most {
+		w.violated("the sum is %s (%v), and %d to %d were counted", n.data, err, w.least, most)
+	}
+}
+
+// TestCounterUnderFaults: nothing is counted twice and nothing lost.
+func TestCounterUnderFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newCounterWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{})
+		w.run(rapid.IntRange(0, 300).Draw(t, "steps"))
+		w.fail(t)
+	})
+}
+
+// TestCounterSeeds goes through longer histories.
+func TestCounterSeeds(t *testing.T) {
+	for seed := range uint64(seeds / 4) {
+		w := newCounterWorld(seededChoice(seed), singleBroken{})
+		if w.run(1500); w.wrong != "" {
+			t.Logf("seed %d", seed)
+			w.fail(t)
+		}
+	}
+}
+
+// TestCounterChecksNotice breaks one rule at a time and expects some history to show it.
+func TestCounterChecksNotice(t *testing.T) {
+	for name, b := range map[string]singleBroken{
+		"sync does nothing":                 {noSync: true},
+		"a lost answer counts as a refusal": {blind: true},
+		"transactions are not whole":        {torn: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noticed(t, func(seed uint64) *singleWorld {
+				w := newCounterWorld(seededChoice(seed), b)
+				w.run(1500)
+				return w.singleWorld
+			})
+		})
+	}
+}
