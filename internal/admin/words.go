@@ -3,16 +3,18 @@ package admin
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"bellwether/internal/server"
+	"bellwether/wire"
 )
 
 // Words returns what answers four-letter words, for server.Options.Words; it
 // is safe for any goroutine. version is what stands behind "Zookeeper
 // version: ", which tools compare: 3.9.5-bellwether-…, built on ….
-func Words(version string) func(s *server.Server, word string, mask int64) (text string, known bool) {
+func Words(version string) func(s *server.Server, w server.Word) (text string, known bool) {
 	t := &texts{version: version}
 	return t.answer
 }
@@ -37,43 +39,47 @@ type word struct {
 }
 
 var words = map[string]word{
-	"conf": {text: conf},
-	"cons": {text: cons},
-	"crst": {text: crst},
-	"dirs": {text: dirs},
-	"dump": {text: dump},
-	"elog": {text: elog, idle: true},
-	"envi": {text: envi, idle: true},
-	"gtmk": {text: gtmk, idle: true},
-	"hash": {text: hash},
-	"isro": {text: isro, idle: true},
-	"mntr": {text: mntr},
-	"ruok": {text: func(*texts, *server.Server) string { return "imok" }, idle: true},
-	"srst": {text: srst},
-	"srvr": {text: srvr},
-	"stat": {text: stat},
-	"stmk": {text: gtmk, idle: true},
-	"wchc": {text: wchc},
-	"wchp": {text: wchp},
-	"wchs": {text: wchs},
+	"conf":   {text: conf},
+	"cons":   {text: cons},
+	"crst":   {text: crst},
+	"dirs":   {text: dirs},
+	"dump":   {text: dump},
+	"elog":   {text: elog, idle: true},
+	"envi":   {text: envi, idle: true},
+	"gtmk":   {text: gtmk, idle: true},
+	handWord: {},
+	"hash":   {text: hash},
+	"isro":   {text: isro, idle: true},
+	"mntr":   {text: mntr},
+	"ruok":   {text: func(*texts, *server.Server) string { return "imok" }, idle: true},
+	"srst":   {text: srst},
+	"srvr":   {text: srvr},
+	"stat":   {text: stat},
+	"stmk":   {text: gtmk, idle: true},
+	"wchc":   {text: wchc},
+	"wchp":   {text: wchp},
+	"wchs":   {text: wchs},
 }
 
-// answer returns the text of a word; known is false for what is none. mask
-// is the argument of stmk.
-func (w *texts) answer(s *server.Server, name string, mask int64) (text string, known bool) {
+// answer returns the text of a word; known is false for what is none.
+func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool) {
+	name := q.Name
 	e, known := words[name]
 	switch {
 	case !known:
 		return "", false
-	case !s.Config().AllowsWord(name):
+	case !s.Config().AllowsWord(name), name == handWord && !q.Local && !slices.Contains(s.Config().FourLetterWords, name):
 		return name + " is not executed because it is not in the whitelist.\n", true
 	case name == "hash" && !s.Serving():
 		return notServing, true
 	case !e.idle && !s.Serving():
 		return notServing + "\n", true
 	}
-	if name == "stmk" {
-		w.mask.Store(mask + 1)
+	switch name {
+	case "stmk":
+		w.mask.Store(q.Arg + 1)
+	case handWord:
+		return hand(s, wire.ServerID(q.Arg)), true
 	}
 	return e.text(w, s), true
 }

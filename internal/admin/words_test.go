@@ -300,7 +300,7 @@ func TestWordsWithoutService(t *testing.T) {
 	defer s.Close()
 	answer := Words(version)
 	for name := range words {
-		got, known := answer(s, name, 0)
+		got, known := answer(s, server.Word{Name: name, Local: true})
 		want := notServing + "\n"
 		switch name {
 		case "hash":
@@ -318,7 +318,7 @@ func TestWordsWithoutService(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if !slices.Contains(strings.Split(mustAnswer(answer(s, "envi", 0)), "\n"), "zookeeper.version="+version) {
+	if !slices.Contains(strings.Split(mustAnswer(answer(s, server.Word{Name: "envi"})), "\n"), "zookeeper.version="+version) {
 		t.Error("envi does not name the version")
 	}
 }

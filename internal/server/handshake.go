@@ -69,24 +69,34 @@ func isWord(b []byte) bool {
 	return true
 }
 
-// stmk is the one word with an argument: eight bytes behind it.
-const stmk, stmkLen = "stmk", 8
+// Word is a four-letter word as a client has sent it.
+type Word struct {
+	Name  string
+	Arg   int64 // of stmk and our hand, 0 for others
+	Local bool  // it came over loopback
+}
+
+// hasArg reports whether eight bytes stand behind a word.
+func hasArg(word string) bool { return word == "stmk" || word == "hand" }
+
+// argLen is the length of a word's argument.
+const argLen = 8
 
 // word answers a four-letter word; an unknown one gets nothing.
 func (c *conn) word(word string, rest []byte) error {
-	mask := int64(0)
-	if word == stmk {
-		arg := append(make([]byte, 0, stmkLen), rest[:min(len(rest), stmkLen)]...)
+	w := Word{Name: word, Local: c.addr.Addr().IsLoopback()}
+	if hasArg(word) {
+		arg := append(make([]byte, 0, argLen), rest[:min(len(rest), argLen)]...)
 		have := len(arg)
-		arg = arg[:stmkLen]
+		arg = arg[:argLen]
 		if _, err := io.ReadFull(c.net, arg[have:]); err != nil {
 			return err
 		}
-		mask = int64(binary.BigEndian.Uint64(arg))
+		w.Arg = int64(binary.BigEndian.Uint64(arg))
 	}
 	if answer := c.srv.opt.Words; answer != nil {
 		c.note(&batch{packets: 1, bytes: int64(len(word))})
-		if text, known := answer(c.srv, word, mask); known {
+		if text, known := answer(c.srv, w); known {
 			c.srv.log.Info("Processing "+word+" command", "from", c.addr)
 			c.out.raw(text)
 		}

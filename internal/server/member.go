@@ -35,6 +35,7 @@ type member struct {
 
 	// standing is how the server stands, for who is not the loop.
 	standing atomic.Pointer[replica.Standing]
+	news     news // of it
 
 	mu sync.Mutex
 	// received are the trees that came behind SNAPs, until they are installed

@@ -29,8 +29,8 @@ type Options struct {
 	// Log gets what operators should know; nil: nothing is logged.
 	Log *slog.Logger
 	// Words answers a four-letter word; known is false for a text that is
-	// none. mask is the argument of stmk. nil: no word is known.
-	Words func(s *Server, word string, mask int64) (text string, known bool)
+	// none. nil: no word is known.
+	Words func(s *Server, w Word) (text string, known bool)
 	// Seed of everything random; 0: a random one.
 	Seed uint64
 	// OutputMax is how many bytes of events and replies of writes may wait for
@@ -226,8 +226,8 @@ func (s *Server) replicaOptions() replica.Options {
 	return o
 }
 
-// Run serves until ctx is cancelled, then ends cleanly: requests in process
-// are answered, the log is synced, sessions stay alive for the next start. Any
+// Run serves until ctx is cancelled, then ends cleanly: a leader hands over to
+// another server first, if that can be done soon; requests in process are answered, the log is synced, sessions stay alive for the next start. Any
 // other end is an error. It returns when all goroutines have ended.
 func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
@@ -248,6 +248,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			s.leave()
 		case <-s.dead:
 		}
 	}

@@ -62,8 +62,8 @@ func isReset(err error) bool {
 
 // The white list and the limits change while the server runs.
 func TestReload(t *testing.T) {
-	o := Options{Config: testConfig(), Words: func(s *Server, word string, _ int64) (string, bool) {
-		if s.Config().AllowsWord(word) {
+	o := Options{Config: testConfig(), Words: func(s *Server, w Word) (string, bool) {
+		if s.Config().AllowsWord(w.Name) {
 			return "yes", true
 		}
 		return "no", true

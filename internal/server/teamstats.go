@@ -200,13 +200,17 @@ func (t *teamStats) level(h replica.Happening) slog.Level {
 	case election.Began:
 		t.lookings.Add(1)
 	case election.Decided:
-		t.electionTime.Observe(e.TookMS*metrics.Unit, 1)
+		if e.Ending != election.Handed {
+			t.electionTime.Observe(e.TookMS*metrics.Unit, 1)
+		}
+	case zab.GaveUp:
+		clear(t.syncing)
+		if !e.Handed {
+			return slog.LevelWarn
+		}
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
 	case election.Refused, election.Barred, election.Restated, election.Abandoned, replica.Undone:
-		return slog.LevelWarn
-	case zab.GaveUp:
-		clear(t.syncing)
 		return slog.LevelWarn
 	case zab.SyncBegan:
 		t.synchronises(e)

@@ -157,6 +157,7 @@ func (l *loop) publish() {
 	}
 	s.led.Store(now.Serving)
 	s.member.standing.Store(now)
+	defer s.member.news.tell()
 	if now.Serving {
 		// Whatever a snapshot held of transactions that came behind it was
 		// committed before its end was sent, so it came before UPTODATE.

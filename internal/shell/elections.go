@@ -25,7 +25,7 @@ func newElection() *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "election",
 		Short: "the elections among the servers, and why they ended as they did",
-	}, newElectionLog(), newElectionExplain())
+	}, newElectionLog(), newElectionExplain(), newElectionHandover())
 }
 
 const electionLong = `Each server keeps its last 64 elections: why it looked for a leader, the votes with the times at which they

@@ -61,6 +61,7 @@ type GaveUp struct {
 	Epoch   wire.Epoch
 	Why     string
 	AfterMS int64
+	Handed  bool // over to another leader, by design
 }
 
 // Synchronising: the leader's history begins to arrive.

@@ -252,7 +252,7 @@ func (l *Leader) giveUp(why string) {
 	}
 	l.links, l.servers, l.order = nil, nil, nil
 	l.ready.GiveUp = why
-	l.tell(GaveUp{wire.Leading, l.epoch, why, l.now - l.began})
+	l.tell(GaveUp{wire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil})
 }
 
 func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"bellwether/internal/election"
+	"bellwether/wire"
+)
+
+// counter sets one znode again and again on one connection, each time naming
+// the version that it must have: a write that was lost or carried out twice
+// shows at once.
+type counter struct {
+	c    *client
+	path string
+	n    int32
+	err  error
+}
+
+func (w *counter) run(stop *atomic.Bool) {
+	for xid := int32(1000); !stop.Load() && w.err == nil; xid++ {
+		set := &wire.SetDataRequest{Path: w.path, Data: []byte(fmt.Sprint(w.n)), Version: w.n}
+		if _, w.err = w.c.nc.Write(request(xid, wire.OpSetData, set)); w.err != nil {
+			return
+		}
+		var b []byte
+		if b, w.err = wire.ReadFrame(w.c.nc, nil, 1<<20); w.err != nil {
+			return
+		}
+		in := wire.Decoder(b)
+		var h wire.ReplyHeader
+		if h.Code(&in); h.Err != wire.OK || h.Xid != xid {
+			w.err = fmt.Errorf("write %d as %d: %+v", w.n, xid, h)
+			return
+		}
+		w.n++
+	}
+}
+
+// counting has two connections of each server write while f runs, and fails if
+// one of those on servers that are still there ended, lost or repeated anything.
+func (g *team) counting(f func()) {
+	g.t.Helper()
+	var stop atomic.Bool
+	var done sync.WaitGroup
+	at := map[*counter]*teammate{}
+	for _, m := range g.servers {
+		for i := range 2 {
+			w := &counter{c: m.connect(), path: fmt.Sprintf("/count-%d-%d", m.id, i)}
+			w.c.create(w.path, "")
+			at[w] = m
+		}
+	}
+	for w := range at {
+		done.Go(func() { w.run(&stop) })
+	}
+	f()
+	g.wrote(20)
+	stop.Store(true)
+	done.Wait()
+	for w, m := range at {
+		if m.down {
+			continue
+		}
+		if w.err != nil {
+			g.t.Errorf("server %d: %v", m.id, w.err)
+			continue
+		}
+		if got := w.c.data(w.path); got != fmt.Sprint(w.n-1) {
+			g.t.Errorf("server %d: %s is %q after %d writes", m.id, w.path, got, w.n)
+		}
+	}
+}
+
+// Leadership goes from server to server while clients write through all of
+// them: each write is carried out once, and no connection ends.
+func TestHandOverUnderWrites(t *testing.T) {
+	g := startTeam(t, 3, 1, false)
+	g.counting(func() {
+		for i := range 6 {
+			g.wrote(5)
+			old := g.settled()
+			epoch, to := old.Standing().Epoch, wire.NoServer
+			if i%2 == 1 {
+				to = wire.ServerID(old.id)%3 + 1
+			}
+			h, err := old.HandOver(t.Context(), to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := g.settled()
+			if h.From != wire.ServerID(old.id) || h.To != wire.ServerID(now.id) || h.Epoch != epoch+1 || to != wire.NoServer && h.To != to {
+				t.Errorf("%+v; server %d led epoch %d, server %d leads", h, old.id, epoch, now.id)
+			}
+			all := now.Elections()
+			last := &all[len(all)-1]
+			if want := fmt.Sprintf("server %d: server %d hands over to server %d; LEADING", h.To, h.From, h.To); last.Decision.Ending != election.Handed || !strings.HasPrefix(last.String(), want) {
+				t.Errorf("%s\nwant %s", last.String(), want)
+			}
+			t.Log(h.Took)
+		}
+	})
+	g.equal()
+}
+
+// A leader that is stopped hands over first: clients of the others notice
+// nothing, its own go on elsewhere.
+func TestStoppedLeaderHandsOver(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	old := g.leader()
+	epoch := old.Standing().Epoch
+	mine := old.connect()
+	g.counting(func() {
+		g.wrote(20)
+		g.stopped(old)
+		mine.closed()
+	})
+	now := g.settled()
+	all := now.Elections()
+	if last := &all[len(all)-1]; last.Decision.Ending != election.Handed || now.Standing().Epoch != epoch+1 {
+		t.Errorf("epoch %d behind %d: %s", now.Standing().Epoch, epoch, last.String())
+	}
+	d := now.dial()
+	d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: mine.session.Session, Password: mine.session.Password})
+	if d.session.Session != mine.session.Session {
+		t.Error("the session was lost")
+	}
+}
+
+// Who cannot hand over says why, and goes on as before.
+func TestHandOverIsRefused(t *testing.T) {
+	alone := start(t, Options{Config: testConfig()})
+	if _, err := alone.HandOver(t.Context(), wire.NoServer); err == nil || !strings.Contains(err.Error(), "alone") {
+		t.Errorf("alone: %v", err)
+	}
+	g := startTeam(t, 3, 1, false)
+	l, epoch := g.leader(), g.leader().Standing().Epoch
+	if _, err := g.follower().HandOver(t.Context(), wire.NoServer); err == nil || !strings.Contains(err.Error(), "does not lead") {
+		t.Errorf("a follower: %v", err)
+	}
+	for to, want := range map[wire.ServerID]string{4: "no vote", wire.ServerID(l.id): "it leads", 77: "no vote"} {
+		if _, err := l.HandOver(t.Context(), to); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("to %d: %v, want %s", to, err, want)
+		}
+	}
+	gone := g.follower()
+	g.stopped(gone)
+	eventually(t, "it is missed", func() bool { return len(l.Learners()) == 2 })
+	if _, err := l.HandOver(t.Context(), wire.ServerID(gone.id)); err == nil || !strings.Contains(err.Error(), "does not follow") {
+		t.Errorf("to one that is gone: %v", err)
+	}
+	if st := l.Standing(); !st.Serving || st.Epoch != epoch {
+		t.Errorf("%+v", st)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if h, err := l.HandOver(ended, wire.NoServer); err == nil || h.To == wire.NoServer {
+		t.Errorf("nobody waits for it: %+v, %v", h, err)
+	}
+	g.settled()
+}

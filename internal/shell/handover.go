@@ -1,0 +1,110 @@
+package shell
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const handoverLong = `Have the server that leads pass that on to another one: to the server ID, or to the one that has most on its disk.
+It holds new writes, waits until everything is committed and the next leader has it, names that one to all servers, and
+follows it. Clients stay connected, and every write is answered. One of the servers of --server must be the leader.
+
+Servers of ZooKeeper cannot take part, nor can a leader hand over if it is alone with them. A leader that is stopped
+by SIGTERM hands over by itself. The command asks with the word hand, which 4lw.commands.whitelist has to name; to a
+server on the same machine * there is enough.
+The exit status is 0 if the named server leads now, 1 if not (the message says why, and who leads), 4 if no server was
+reached.`
+
+func newElectionHandover() *cobra.Command {
+	a := newApp()
+	c := &cobra.Command{
+		Use:     "handover [ID]",
+		Short:   "have another server lead",
+		Long:    handoverLong,
+		Example: "  bellwether election handover --server a,b,c\n  bellwether election handover 2 --server a,b,c",
+		Args:    argCount(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to := int64(math.MinInt64) // anybody
+			if len(args) > 0 {
+				id, err := strconv.ParseInt(args[0], 10, 64)
+				if err != nil || id < 0 {
+					return usagef("%q is no id of a server: want a number", args[0])
+				}
+				to = id
+			}
+			return a.handover(cmd.Context(), to)
+		},
+	}
+	a.serverFlags(c)
+	a.outputFlag(c)
+	return c
+}
+
+// handedOver is the answer to the word hand.
+type handedOver struct {
+	From   int64  `json:"from"`
+	To     int64  `json:"to"`
+	Epoch  int64  `json:"epoch"`
+	TookMS int64  `json:"took_ms"`
+	Error  string `json:"error"`
+}
+
+// handoverMin is the least time that the answer is waited for.
+const handoverMin = 5 * time.Second
+
+// handover finds the leader and asks it.
+func (a *app) handover(ctx context.Context, to int64) error {
+	leader, err := a.findLeader(ctx)
+	if err != nil {
+		return err
+	}
+	question := string(binary.BigEndian.AppendUint64([]byte("hand"), uint64(to)))
+	text, err := word(ctx, leader, question, max(a.timeout, handoverMin))
+	if err != nil {
+		return fmt.Errorf("%s: %w", leader, err)
+	}
+	var h handedOver
+	switch err := json.Unmarshal([]byte(text), &h); {
+	case err != nil && strings.TrimSpace(text) == "":
+		return fmt.Errorf("%s knows no hand-overs", leader)
+	case err != nil:
+		return fmt.Errorf("%s: %s", leader, strings.TrimSpace(text))
+	case h.Error != "":
+		return fmt.Errorf("%s: %s", leader, h.Error)
+	}
+	if !a.json() {
+		text = fmt.Sprintf("server %d leads epoch %d; server %d handed over to it in %d ms\n", h.To, h.Epoch, h.From, h.TookMS)
+	}
+	_, err = fmt.Fprint(a.out, text)
+	return err
+}
+
+// findLeader asks each server of --server for its role.
+func (a *app) findLeader(ctx context.Context) (address string, err error) {
+	hosts, _, _ := strings.Cut(a.servers, "/")
+	reached := false
+	for h := range strings.SplitSeq(hosts, ",") {
+		text, err := word(ctx, withPort(h), "srvr", a.timeout)
+		if err != nil {
+			fmt.Fprintf(a.err, "%s: %v\n", withPort(h), err)
+			continue
+		}
+		reached = true
+		if parseSrvr(text).Mode == "leader" {
+			return withPort(h), nil
+		}
+	}
+	if !reached {
+		return "", &StatusError{Status: ExitNoConnection}
+	}
+	return "", errors.New("none of these servers leads")
+}
