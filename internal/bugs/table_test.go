@@ -83,6 +83,10 @@ var synchronisation = []bug{
 	{"2247", []scenario{{"zab", "TestZK2247LeaderThatCannotWriteResigns", "2247"}}, ""},
 	{"a newcomer during a reconfiguration", []scenario{{"zab", "TestNewcomerBeginsWithWhatHolds", "own-1"}}, ""},
 	{"a reconfiguration before UPTODATE", []scenario{{"zab", "TestLearnerActivates", "own-2"}}, ""},
+	{"reads without a quorum", []scenario{
+		{"sim", "TestReadersSeeNothingUncommitted", "readonly-start"},
+		{"sim", "TestReadersSeeNoSnapshotOfAnUnfinishedTerm", "readonly-snapshot"},
+	}, ""},
 	{"a leader behind its hand-over", []scenario{{"sim", "TestHandOverEndsTheEpoch", "own-3"}}, ""},
 	{"a hand-over too early", []scenario{
 		{"sim", "TestHandOverAnswersEveryWriteOnce", "own-4"},

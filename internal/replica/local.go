@@ -22,6 +22,8 @@ type local struct {
 	// leaving: it is on its way to become everybody's (upgrade.go). Whether
 	// it has, the history says.
 	leaving bool
+	// readOnly: it was made without a quorum, and ends when there is one (readonly.go).
+	readOnly bool
 }
 
 func newLocals(tickMS int64) locals {
@@ -42,7 +44,8 @@ func (l *locals) touch(id wire.SessionID, mono int64) bool { return l.expiry.Tou
 
 // put takes in a session, or gives a known one another timeout, from now on.
 func (l *locals) put(id wire.SessionID, timeoutMS int32, now int64) {
-	l.open[id] = &local{timeoutMS: timeoutMS}
+	readOnly := l.open[id] != nil && l.open[id].readOnly
+	l.open[id] = &local{timeoutMS: timeoutMS, readOnly: readOnly}
 	l.expiry.Add(id, timeoutMS, now)
 }
 

@@ -89,9 +89,6 @@ func (r *Replica) touched(sessions []Touch) {
 		}
 		return
 	}
-	if r.member.readers.serves {
-		r.touchReaders(sessions)
-	}
 	var told []wire.TouchedSession
 	for _, t := range sessions {
 		if c := r.owners[t.Session]; !r.locals.touch(t.Session, t.Mono) && c != nil {

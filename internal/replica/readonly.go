@@ -1,16 +1,13 @@
 package replica
 
-import (
-	"bellwether/internal/tree"
-	"bellwether/wire"
-)
+import "bellwether/wire"
 
 // A server without a quorum can answer the reads of clients that say that
 // they take such a server (Connect.ReadOnly), as ZooKeeper's read-only mode
 // does: where the operator wants it, once there has been no leader for a
 // while, and always where the disk is full, from when the server has left the
-// quorum. Their sessions live on this server alone and end with that time:
-// when a leader is decided on all of them are closed, and begin anew with it.
+// quorum. Their sessions live on this server alone (local.go) and end
+// with that time: when a leader is decided on their connections are closed.
 //
 // They read the tree as clients last saw it. What a start, a truncation or a
 // snapshot of a leader has put into the tree may not be committed; until the
@@ -20,9 +17,7 @@ type readOnly struct {
 	since  int64 // Mono since which it looks for a leader
 	shown  bool  // it has served in a term: the tree is committed
 	// first is the first of the ids given out in this time of service.
-	first    wire.SessionID
-	sessions map[wire.SessionID]int32 // their timeouts
-	expiry   *tree.Expiry
+	first wire.SessionID
 }
 
 // readOnlyGraceMin is the least time without a leader, in ms, after which
@@ -77,7 +72,6 @@ func (r *Replica) reviseReadOnly() {
 	switch due := r.now.Mono >= r.readOnlyAt(); {
 	case due && !a.serves:
 		a.serves, a.first = true, r.nextID
-		a.sessions, a.expiry = map[wire.SessionID]int32{}, tree.NewExpiry(r.opt.TickMS)
 		r.happened(ReadOnlyBegan{r.tree.LastZxid()})
 		r.admitReaders()
 	case !due && a.serves:
@@ -87,6 +81,16 @@ func (r *Replica) reviseReadOnly() {
 			if c.readOnly {
 				r.end(c)
 			}
+		}
+		r.locals.endReaders()
+	}
+}
+
+// endReaders forgets the sessions that were made without a quorum.
+func (l *locals) endReaders() {
+	for id, s := range l.open {
+		if s.readOnly {
+			l.remove(id)
 		}
 	}
 }
@@ -108,39 +112,30 @@ func (r *Replica) admitReaders() {
 	}
 }
 
-// admitReader opens a session, or takes up one of this time of service. Of any
-// other session nothing is known here: its client is sent elsewhere.
+// admitReader opens a session, or takes up one that lives on this server
+// alone. Of any other session nothing is known here: its client is sent elsewhere.
 func (r *Replica) admitReader(c *conn) {
-	a, e := &r.member.readers, &c.ask
-	timeout, known := a.sessions[e.Session]
+	e := &c.ask
 	switch {
 	case !e.ReadOnly:
 		r.end(c)
 	case r.behind(c):
 	case e.Session == 0:
-		id := r.newID()
-		a.sessions[id] = c.timeout
-		a.expiry.Add(id, c.timeout, r.now.Mono)
-		r.attachReader(c, id)
-	case !known && (e.Session < a.first || e.Session >= r.nextID):
-		r.end(c)
-	case !known:
-		r.refuse(c, "probably expired")
-	case r.refusal(e) != "":
-		r.refuse(c, r.refusal(e))
-	default:
-		if timeout != c.timeout {
-			a.sessions[e.Session] = c.timeout
+		c.readOnly = true
+		r.openLocal(c)
+		r.locals.open[c.session].readOnly = true
+	case r.locals.has(e.Session):
+		if reason := r.refusal(e); reason != "" {
+			r.refuse(c, reason)
+			return
 		}
-		a.expiry.Add(e.Session, c.timeout, r.now.Mono)
-		r.attachReader(c, e.Session)
+		c.readOnly = true
+		r.attach(c, e.Session)
+	case e.Session >= r.member.readers.first && e.Session < r.nextID:
+		r.refuse(c, "probably expired")
+	default:
+		r.end(c)
 	}
-}
-
-// attachReader makes c the connection of a session of this server alone.
-func (r *Replica) attachReader(c *conn, id wire.SessionID) {
-	c.readOnly = true
-	r.attach(c, id)
 }
 
 // readRequest answers a request on a session of this server alone.
@@ -149,38 +144,10 @@ func (r *Replica) readRequest(c *conn, q *Request) {
 	case q.Op == wire.OpCloseSession:
 		r.outputs.push(Output{Kind: Reply, Conn: c.id, Request: q,
 			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: r.tree.LastZxid()}})
-		r.forgetReader(c.session)
+		r.closeLocal(c.session)
 		return
 	case q.verdict == wire.OK && ReadOnlyRefuses(q.Op):
 		q.verdict = wire.ErrNotReadOnly
 	}
 	r.answerNow(c, q)
-}
-
-// forgetReader ends a session of this server alone.
-func (r *Replica) forgetReader(id wire.SessionID) {
-	a := &r.member.readers
-	delete(a.sessions, id)
-	a.expiry.Remove(id)
-	if c := r.owners[id]; c != nil {
-		r.end(c)
-	}
-}
-
-// touchReaders takes which sessions were heard from.
-func (r *Replica) touchReaders(sessions []Touch) {
-	for _, t := range sessions {
-		r.member.readers.expiry.Touch(t.Session, t.Mono)
-	}
-}
-
-// expireReaders ends the sessions of this server alone that were not heard from.
-func (r *Replica) expireReaders() {
-	if r.now.Mono < r.grace {
-		return
-	}
-	for _, id := range r.member.readers.expiry.Due(r.now.Mono) {
-		r.happened(SessionExpired{id, r.member.readers.sessions[id]})
-		r.forgetReader(id)
-	}
 }

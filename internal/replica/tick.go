@@ -32,9 +32,6 @@ func (r *Replica) tick() {
 		r.grace = r.now.Mono + r.opt.TickMS
 		return
 	}
-	if r.member != nil && r.member.readers.serves {
-		r.expireReaders()
-	}
 	if r.now.Mono >= r.grace {
 		r.expireLocals()
 	}

@@ -37,6 +37,8 @@ type client struct {
 	silent     bool       // it has hung: it neither reads nor sends
 	script     bool       // a scenario says what it asks for, and where
 	only       *server
+	reader     bool // it takes a server without a quorum, and keeps no session
+	lonely     bool // it is connected to one
 }
 
 // call is a request under way.
@@ -130,7 +132,10 @@ func (c *client) timeout() int32 {
 }
 
 func (c *client) hello() {
-	h := hello{session: c.session, timeoutMS: int32(c.sim.opt.TickMS * 8), seen: c.seen}
+	if c.reader {
+		c.renew()
+	}
+	h := hello{readOnly: c.reader, session: c.session, timeoutMS: int32(c.sim.opt.TickMS * 8), seen: c.seen}
 	if c.session != 0 {
 		p := c.session.Password()
 		h.password = p[:]
@@ -220,7 +225,10 @@ func (c *client) welcomed(w welcome) {
 		return
 	}
 	fresh := c.session == 0
-	c.session, c.timeoutMS, c.attached = w.session, w.timeoutMS, true
+	c.session, c.timeoutMS, c.attached, c.lonely = w.session, w.timeoutMS, true, w.readOnly
+	if c.lonely {
+		c.sim.reach(situationReadOnly)
+	}
 	if fresh {
 		c.sim.tell("client %d has session %v", c.id, c.session)
 	} else {
@@ -476,7 +484,7 @@ func (c *client) set(path string) {
 func (c *client) sync(path string) {
 	c.send(&call{op: wire.OpSync, path: path, body: wire.Append(nil, &wire.PathRequest{Path: path})})
 	k := get(path, false)
-	k.synced = true
+	k.synced = !c.lonely
 	c.send(k)
 }
 

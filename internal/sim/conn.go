@@ -16,6 +16,8 @@ type conn struct {
 	v           *server
 	cord        *cord // end 1 is the server's
 	session     wire.SessionID
+	readOnly    bool  // the session is one of a server without a quorum
+	ended       bool  // nothing is answered any more
 	heard       int64 // Mono
 	reported    int64
 	outstanding int
@@ -29,6 +31,7 @@ type (
 		password  []byte
 		timeoutMS int32
 		seen      wire.Zxid
+		readOnly  bool // a server without a quorum will do
 	}
 	request struct {
 		xid  int32
@@ -43,6 +46,7 @@ type (
 		session   wire.SessionID
 		timeoutMS int32
 		password  [wire.PasswordLen]byte
+		readOnly  bool
 	}
 	response struct {
 		header wire.ReplyHeader
@@ -90,8 +94,11 @@ func (c *conn) take(load any) {
 	c.heard = c.now()
 	switch q := load.(type) {
 	case hello:
-		c.v.push(replica.Connect{Conn: c.id, Session: q.session, Password: q.password, TimeoutMS: q.timeoutMS, Seen: q.seen})
+		c.v.push(replica.Connect{Conn: c.id, Session: q.session, Password: q.password, TimeoutMS: q.timeoutMS, Seen: q.seen, ReadOnly: q.readOnly})
 	case request:
+		if c.ended {
+			return
+		}
 		if c.direct(q) {
 			c.read(q.xid, q.op, q.body)
 			return
@@ -109,6 +116,8 @@ func (c *conn) direct(q request) bool {
 	switch {
 	case c.session == 0 || c.outstanding > 0 || q.op.IsWrite() || q.op == wire.OpSync || q.op == wire.OpCloseSession:
 		return false
+	case c.readOnly:
+		return !replica.ReadOnlyRefuses(q.op) && !c.v.stepped
 	case q.op == wire.OpPing:
 		return c.now() <= c.v.lease && !c.v.replica.Ending(c.session) && !c.v.stepped
 	}
@@ -145,6 +154,10 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 		code = t.SetWatches(c, &w)
 		xid = wire.XidSetWatches
 	}
+	if c.readOnly {
+		_, digest := t.Digest()
+		c.v.sim.see(readAlone{c.v, c.zxid, digest})
+	}
 	c.reply(wire.ReplyHeader{Xid: xid, Zxid: c.zxid, Err: code}, record)
 }
 
@@ -163,9 +176,9 @@ func (v *server) effect(o *replica.Output) {
 	}
 	switch o.Kind {
 	case replica.Attached:
-		c.session = o.Session
+		c.session, c.readOnly = o.Session, o.ReadOnly
 		v.sim.see(attached{v, c, o.Session})
-		c.cord.send(1, welcome{o.Session, o.TimeoutMS, o.Password})
+		c.cord.send(1, welcome{o.Session, o.TimeoutMS, o.Password, o.ReadOnly})
 	case replica.Reply:
 		if o.Request.Op != wire.OpPing {
 			c.outstanding--
@@ -177,6 +190,7 @@ func (v *server) effect(o *replica.Output) {
 		}
 		c.read(o.Request.Xid, o.Request.Op, o.Request.Body)
 	case replica.Close:
+		c.ended = true
 		c.cord.close(1)
 		v.push(replica.Disconnected{Conn: c.id})
 	}

@@ -61,6 +61,12 @@ type (
 		c       *conn
 		session wire.SessionID
 	}
+	// readAlone: a read is answered by a server without a quorum.
+	readAlone struct {
+		v      *server
+		zxid   wire.Zxid
+		digest uint64
+	}
 	// issued and answered: a client's request.
 	issued   struct{ call *call }
 	answered struct {
@@ -89,7 +95,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
 		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{},
-		newHandOvers(), newCommits(),
+		newHandOvers(), newCommits(), onlyCommitted{&s.history},
 	}
 }
 

@@ -140,7 +140,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 		ServerID: v.id, TickMS: v.sim.opt.TickMS,
 		Member: &replica.Member{
 			Members: v.members, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
-			Unknown: v.unknown, Plain: v.plain, KeepClients: v.sim.opt.KeepClients > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
+			Unknown: v.unknown, Plain: v.plain, KeepClients: v.sim.opt.KeepClients > 0, ReadOnly: v.sim.opt.ReadOnly > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
 		},
 	}, now)
 	v.seen = position{zxid: -1, shown: v.seen.shown}
@@ -328,6 +328,9 @@ func isRefused(e replica.Event) bool {
 func (v *server) step(now replica.Time, e replica.Event) {
 	switch ev := e.(type) {
 	case replica.Rebuilt:
+		for _, c := range v.conns {
+			c.ended = c.ended || c.readOnly // nobody reads two trees
+		}
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}
 		v.sim.see(rebuilt{v})

@@ -33,6 +33,9 @@ type Options struct {
 	Plain int
 	// KeepClients lets connections outlive a change of leaders: 1 yes, -1 no.
 	KeepClients int
+	// ReadOnly lets servers that have been without a leader for a while answer
+	// reads, and half of the clients take that: 1 yes, -1 no.
+	ReadOnly int
 	// TickMS is tickTime. ThinkMS is how long a client waits between requests
 	// (mean).
 	TickMS, ThinkMS int64
@@ -100,6 +103,7 @@ func (f *Failure) Error() string {
 func New(o Options) *Sim {
 	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil}
 	s.opt = draw(o, s.dice.fork())
+	s.drawReadOnly()
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}}
 	s.history = newHistory()
 	s.checkers = s.makeCheckers()
@@ -198,6 +202,7 @@ func (s *Sim) populate() {
 		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.dice.between(-2000, 2000))}
 		s.net.add(&c.host)
 		s.clients = append(s.clients, c)
+		c.reader = s.opt.ReadOnly > 0 && i < s.opt.Clients && i%2 == 0
 		if i >= s.opt.Clients {
 			s.cast(c, i-s.opt.Clients)
 		}

@@ -26,6 +26,7 @@ const (
 	situationHandedOverMixed                  // among servers that know nothing of that
 	situationHandOverVain                     // the one it has named is given up
 	situationHandOverLate                     // it can name nobody in time
+	situationReadOnly                         // a client reads from a server without a quorum
 	situations
 )
 
@@ -34,6 +35,7 @@ var situationNames = [situations]string{
 	"synchronised from the disk's log", "roll-over", "disk full", "disk error", "snapshot", "session resumed",
 	"session moved", "session moved in leaderless time", "watches set again", "wiped disk",
 	"hand-over", "handed over", "handed over among Plain servers", "handed over in vain", "nobody to hand over to",
+	"read without a quorum",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

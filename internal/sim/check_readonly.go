@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// onlyCommitted: what a server without a quorum shows is what servers with one
+// have shown before, and nothing of it is shown any more once it serves in a
+// term. That no client sees less than it has seen before, on whichever
+// servers, is sessionOrder's.
+type onlyCommitted struct{ history *history }
+
+func (onlyCommitted) name() string { return "OnlyCommitted" }
+
+func (c onlyCommitted) see(o any) string {
+	switch e := o.(type) {
+	case readAlone:
+		if st := e.v.replica.Standing(); st.Serving {
+			return fmt.Sprintf("server %d answers a read-only session, and is %+v", e.v.id, *st)
+		}
+		i, known := c.history.place(e.zxid)
+		if !known {
+			return fmt.Sprintf("server %d shows %v without a quorum, which nobody has committed", e.v.id, e.zxid)
+		}
+		if want := c.history.entries[i].digest; e.digest != want {
+			return fmt.Sprintf("server %d shows %v with digest %x without a quorum, others have %x", e.v.id, e.zxid, e.digest, want)
+		}
+	case answered:
+		k := e.call
+		if err := e.response.header.Err; k.client.lonely && (k.op.IsWrite() || k.op == wire.OpSync) && err != wire.ErrNotReadOnly {
+			return fmt.Sprintf("client %d asked for %v without a quorum and is answered %v", k.client.id, k.op, err)
+		}
+	}
+	return ""
+}
+
+// drawReadOnly lets the seed decide, beside the dice of all else.
+func (s *Sim) drawReadOnly() {
+	if yes := (&dice{s.opt.Seed ^ 0x5ead}).chance(35); s.opt.ReadOnly == 0 {
+		s.opt.ReadOnly = -1
+		if yes {
+			s.opt.ReadOnly = 1
+		}
+	}
+}
+
+// renew leaves the session of before to expire, as a command does that is run
+// again and again: what was seen counts for the next one too.
+func (c *client) renew() { c.session, c.timeoutMS, c.watches = 0, 0, nil }
