@@ -85,10 +85,15 @@ func javaDate(t time.Time) string { return t.Format("Mon Jan 02 15:04:05 MST 200
 func dump(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	b.WriteString("SessionTracker dump:\n")
+	kind := ""
+	if c := s.Config(); !c.Standalone() && c.Ensemble.LocalSessions {
+		dumpExpiring(&b, "Local ", s.LocalSessions())
+		kind = "Global "
+	}
 	if mode := s.Status().Mode; mode == "follower" || mode == "observer" {
 		dumpGlobal(&b, s)
 	} else {
-		dumpExpiring(&b, s.Sessions())
+		dumpExpiring(&b, kind, s.Sessions())
 	}
 	owners := s.Tree().EphemeralsBySession()
 	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
@@ -104,12 +109,12 @@ func dump(_ *texts, s *server.Server) string {
 
 // dumpExpiring lists sessions by when they expire, which a leader or a server
 // that is alone decides.
-func dumpExpiring(b *strings.Builder, sets []server.Expiring) {
+func dumpExpiring(b *strings.Builder, kind string, sets []server.Expiring) {
 	total := 0
 	for _, e := range sets {
 		total += len(e.Sessions)
 	}
-	fmt.Fprintf(b, "Session Sets (%d)/(%d):\n", len(sets), total)
+	fmt.Fprintf(b, "%sSession Sets (%d)/(%d):\n", kind, len(sets), total)
 	for _, e := range sets {
 		fmt.Fprintf(b, "%d expire at %s:\n", len(e.Sessions), javaDate(e.At))
 		for _, id := range e.Sessions {

@@ -148,6 +148,8 @@ type Ensemble struct {
 	ListenOnAllIPs    bool
 	LeaderServes      bool
 	KeepClients       bool // client connections outlive a change of leaders
+	LocalSessions     bool // new sessions live on one server alone
+	UpgradeLocal      bool // ... until they create an ephemeral
 	ElectionConnect   time.Duration
 	ElectionRead      time.Duration // until the first message between two servers; 0 or less: SyncLimit ticks
 	CommitLogCount    int

@@ -19,12 +19,12 @@ var limitKeys = []key{
 		effect: "Connections that wait to be accepted.",
 		status: ignored, reason: "the limit of the operating system is used (net.core.somaxconn on Linux)",
 		into: func(c *Config) any { return &c.Limits.Backlog }},
-	{name: "localSessionsEnabled", kind: parsed, form: boolean, def: "false", same: "false",
-		effect: "Sessions stay with their server until they create an ephemeral.",
-		status: ignored, reason: noLocalSessions},
-	{name: "localSessionsUpgradingEnabled", kind: parsed, form: boolean, def: "false", same: "false",
-		effect: "A local session that creates an ephemeral becomes a global one.",
-		status: ignored, reason: noLocalSessions},
+	{name: "localSessionsEnabled", kind: parsed, form: boolean, def: "false", status: inEnsemble,
+		effect: "A new session is local: known to its server alone, without a transaction, and without ephemerals. The same on all servers of an ensemble.",
+		into:   func(c *Config) any { return &c.Ensemble.LocalSessions }},
+	{name: "localSessionsUpgradingEnabled", kind: parsed, form: boolean, def: "false", status: inEnsemble,
+		effect: "A local session that creates an ephemeral becomes a global one before.",
+		into:   func(c *Config) any { return &c.Ensemble.UpgradeLocal }},
 	{name: "globalOutstandingLimit", kind: system, form: number, def: "1000", min: 1,
 		effect: "Requests in process above which client connections are no longer read.",
 		into:   func(c *Config) any { return &c.Limits.Outstanding }},
@@ -117,7 +117,4 @@ var limitKeys = []key{
 		status: ignored, reason: "the leader checks in any case, and a write that may not be is only refused a little later"},
 }
 
-const (
-	noConnectionThrottle = "new sessions are not throttled; maxCnxns and maxClientCnxns bound them"
-	noLocalSessions      = "all sessions are global: each costs a transaction when it opens and one when it ends"
-)
+const noConnectionThrottle = "new sessions are not throttled; maxCnxns and maxClientCnxns bound them"

@@ -36,7 +36,7 @@ func TestEnsembleNotices(t *testing.T) {
 		{"", "reconfigEnabled=false", ""},
 		{"", "reconfigEnabled=true", "reconfigEnabled has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false"},
 		{"-Dreadonlymode.enabled=true", "", ""},
-		{"", "localSessionsEnabled=true", "localSessionsEnabled is ignored: all sessions are global: each costs a transaction when it opens and one when it ends"},
+		{"", "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true", ""},
 		{"", "observerMasterPort=2191", "observerMasterPort is ignored: observers connect to the leader, which takes any number"},
 		{"", "syncEnabled=false", "syncEnabled is ignored: an observer keeps its history, so that it goes on where it was"},
 		{"", "syncEnabled=true\ntcpKeepAlive=true\nforceSnapshotSync=false", ""},

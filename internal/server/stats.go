@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync/atomic"
 	"time"
 
 	"bellwether/internal/metrics"
@@ -32,7 +33,8 @@ type stats struct {
 	throttleTime                      *metrics.Summary // for how long requests were held back
 	pause                             *metrics.Summary // by how much ticks came late
 
-	response lastMinMax // bytes of replies
+	response lastMinMax   // bytes of replies
+	locals   atomic.Int64 // sessions that live on this server alone
 	stages
 }
 
@@ -84,7 +86,7 @@ func (s *Server) gauges() {
 	num("ephemerals_count", func() int64 { return s.Tree().Counts().Ephemerals })
 	num("approximate_data_size", func() int64 { return s.Tree().Counts().DataBytes })
 	num("global_sessions", func() int64 { return s.Tree().Counts().Sessions })
-	num("local_sessions", func() int64 { return 0 })
+	num("local_sessions", s.stats.locals.Load)
 	num("open_file_descriptor_count", openFiles)
 	num("max_file_descriptor_count", maxFiles)
 	num("last_client_response_size", s.stats.response.last.Load)

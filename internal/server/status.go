@@ -9,6 +9,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/metrics"
+	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -162,11 +163,17 @@ type Expiring struct {
 }
 
 // Sessions lists all sessions by the time at which they expire. It asks the
-// loop, and returns nil when the server ends.
-func (s *Server) Sessions() []Expiring {
+// loop, and returns nil when the server ends. A server of an ensemble knows it
+// while it leads.
+func (s *Server) Sessions() []Expiring { return s.expiring((*replica.Replica).Expiring) }
+
+// LocalSessions is Sessions for those that live on this server alone.
+func (s *Server) LocalSessions() []Expiring { return s.expiring((*replica.Replica).ExpiringLocals) }
+
+func (s *Server) expiring(list func(*replica.Replica) []tree.ExpiryBucket) []Expiring {
 	var out []Expiring
 	s.ask(func(l *loop) {
-		for _, b := range l.replica.Expiring() {
+		for _, b := range list(l.replica) {
 			ids := slices.Clone(b.Sessions)
 			out = append(out, Expiring{s.wallAt(clampMS(b.Deadline)), ids})
 		}

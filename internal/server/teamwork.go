@@ -142,6 +142,7 @@ func (l *loop) endBatch() {
 	}
 	l.team.ended = l.team.ended[:0]
 	l.srv.lease.Store(l.replica.Lease())
+	l.srv.stats.locals.Store(int64(l.replica.Locals()))
 	l.publish()
 	l.dismiss()
 	wait := time.Duration(min(l.team.wake, replica.Never/int64(time.Millisecond)))*time.Millisecond - time.Duration(l.srv.clock())

@@ -1,0 +1,291 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// locally starts three servers with local sessions, the leader first.
+func locally(t *testing.T, upgrade bool) (*herd, []*server) {
+	h, s := leaderFirst(t, true)
+	for _, s := range h.servers {
+		s.r.member.opt.LocalSessions, s.r.member.opt.UpgradeLocal = true, upgrade
+	}
+	return h, s
+}
+
+func (h *herd) ephemeral(s *server, c *client, conn ConnID, path string) Output {
+	return h.do(s, c, conn, wire.OpCreate, &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+}
+
+func (h *herd) persistent(s *server, c *client, conn ConnID, path string) Output {
+	return h.do(s, c, conn, wire.OpCreate, &wire.CreateRequest{Path: path, ACL: wire.OpenACL()})
+}
+
+// known counts the servers whose tree has a session.
+func (h *herd) known(id wire.SessionID) (n int) {
+	for _, s := range h.servers {
+		if _, ok := s.r.tree.Session(id); ok && s.up {
+			n++
+		}
+	}
+	return n
+}
+
+// onLeaderAndFollower runs a body with a local session of each kind of server.
+func onLeaderAndFollower(t *testing.T, upgrade bool, body func(h *herd, s []*server, at *server)) {
+	for i, name := range []string{"leader", "follower"} {
+		t.Run(name, func(t *testing.T) {
+			h, s := locally(t, upgrade)
+			h.t = t
+			body(h, s, s[i])
+		})
+	}
+}
+
+// A local session costs no transaction, writes, is unknown to other servers,
+// is taken up again at its own, and ends without a transaction.
+func TestALocalSession(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+		before := at.r.Applied()
+		c, conn := h.connect(at, 0)
+		if c.session == 0 || h.known(c.session) != 0 || at.r.Applied() != before || at.r.Locals() != 1 {
+			h.t.Fatalf("session %v, known to %d trees, zxid %v after %v", c.session, h.known(c.session), at.r.Applied(), before)
+		}
+		if o := h.persistent(at, c, conn, "/a"); o.Header.Err != wire.OK || !h.exists("/a") {
+			h.t.Fatalf("create: %v", o.Header.Err)
+		}
+		if o := h.do(at, c, conn, wire.OpPing, nil); o.Header.Xid != wire.XidPing {
+			h.t.Errorf("ping: %+v", o.Header)
+		}
+		for _, other := range h.servers {
+			if r, _ := h.connect(other, c.session); other != at && (r.session != 0 || !r.closed) {
+				h.t.Errorf("taken up at another server: %v", r.session)
+			}
+		}
+		again, conn := h.connect(at, c.session)
+		if again.session != c.session || !c.closed {
+			h.t.Fatalf("not taken up where it lives: %v; the older is closed: %v", again.session, c.closed)
+		}
+		before = at.r.Applied()
+		if o := h.do(at, again, conn, wire.OpCloseSession, nil); o.Header.Err != wire.OK || !again.closed {
+			h.t.Errorf("close: %v, closed: %v", o.Header.Err, again.closed)
+		}
+		if at.r.Applied() != before || at.r.Locals() != 0 {
+			h.t.Errorf("the end is a transaction, or %d are left", at.r.Locals())
+		}
+		if r, _ := h.connect(at, c.session); r.session != 0 {
+			h.t.Error("taken up behind its end")
+		}
+	})
+}
+
+// A local session of which nothing is heard ends at its own server.
+func TestALocalSessionExpires(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+		c, conn := h.connect(at, 0)
+		for range 3 {
+			h.run(4000)
+			if c.closed {
+				h.t.Fatal("ended although its pings are answered")
+			}
+			at.inbox = append(at.inbox, &Request{Conn: conn, Xid: wire.XidPing, Op: wire.OpPing})
+		}
+		before := at.r.Applied()
+		h.run(9000)
+		if !c.closed || at.r.Locals() != 0 || at.r.Applied() != before {
+			h.t.Errorf("closed %v, %d left, zxid %v after %v", c.closed, at.r.Locals(), at.r.Applied(), before)
+		}
+	})
+}
+
+// The first ephemeral makes a local session everybody's, for good.
+func TestALocalSessionIsUpgraded(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+		c, conn := h.connect(at, 0)
+		before := h.persistent(at, c, conn, "/p").Header.Zxid
+		if o := h.ephemeral(at, c, conn, "/e"); o.Header.Err != wire.OK || o.Header.Zxid != before+2 {
+			h.t.Fatalf("create: %v at %v behind %v", o.Header.Err, o.Header.Zxid, before)
+		}
+		if h.known(c.session) != 3 || at.r.Locals() != 0 {
+			h.t.Fatalf("known to %d trees, %d are local", h.known(c.session), at.r.Locals())
+		}
+		if o := h.ephemeral(at, c, conn, "/e2"); o.Header.Zxid != before+3 {
+			h.t.Errorf("upgraded twice: %v behind %v", o.Header.Zxid, before)
+		}
+		other, conn := h.connect(s[2], c.session)
+		if other.session != c.session || !c.closed {
+			h.t.Fatal("does not move")
+		}
+		h.do(s[2], other, conn, wire.OpCloseSession, nil)
+		h.run(300)
+		if h.exists("/e") || h.known(c.session) != 0 {
+			h.t.Error("its ephemeral outlives it")
+		}
+	})
+}
+
+// Without upgrading an ephemeral is refused, alone or in a multi, which names
+// the operation.
+func TestALocalSessionOwnsNoEphemeral(t *testing.T) {
+	onLeaderAndFollower(t, false, func(h *herd, s []*server, at *server) {
+		c, conn := h.connect(at, 0)
+		if o := h.ephemeral(at, c, conn, "/e"); o.Header.Err != wire.ErrEphemeralOnLocalSession {
+			h.t.Errorf("create: %v", o.Header.Err)
+		}
+		o := h.do(at, c, conn, wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{
+			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: "/p", ACL: wire.OpenACL()}},
+			{Type: wire.OpCreate2, Request: &wire.CreateRequest{Path: "/s", ACL: wire.OpenACL(), Flags: wire.FlagEphemeralSequential}},
+		}})
+		m, ok := o.Response.(*wire.MultiResponse)
+		if o.Header.Err != wire.OK || !ok || len(m.Results) != 2 || m.Results[1].Err != wire.ErrEphemeralOnLocalSession {
+			h.t.Errorf("multi: %v %+v", o.Header.Err, o.Response)
+		}
+		if o := h.do(at, c, conn, wire.OpCreateContainer, &wire.CreateRequest{Path: "/c", ACL: wire.OpenACL(), Flags: wire.FlagContainer}); o.Header.Err != wire.OK {
+			h.t.Errorf("container: %v", o.Header.Err)
+		}
+		if h.exists("/e") || h.exists("/p") || h.known(c.session) != 0 {
+			h.t.Error("something of what was refused is there")
+		}
+	})
+}
+
+// A local session and its connection outlive a change of leaders, and its
+// write in flight takes effect once.
+func TestALocalSessionOutlivesALeader(t *testing.T) {
+	h, s := locally(t, true)
+	c, conn := h.connect(s[1], 0)
+	h.stallDisks(s[0])
+	h.create(s[1], conn, 1, "/a")
+	h.run(50)
+	h.kill(s[0])
+	h.delay, h.delayed = nil, nil
+	h.run(1500)
+	if c.closed || len(c.replies) != 1 || c.replies[0].Header.Err != wire.OK || h.known(c.session) != 0 {
+		t.Fatalf("closed %v, %+v", c.closed, c.replies)
+	}
+	if o := h.persistent(s[1], c, conn, "/b"); o.Header.Err != wire.OK {
+		t.Errorf("create: %v", o.Header.Err)
+	}
+}
+
+// An upgrade in flight when the leader dies: whether the history has it or
+// not, the create behind it is answered once, and the session is everybody's.
+func TestAnUpgradeOutlivesALeader(t *testing.T) {
+	for name, stall := range map[string]func(h *herd, s []*server){
+		"lost": func(h *herd, s []*server) {
+			h.delay = func(to *server, e Event) bool { return to == s[0] && isReceived(e) }
+		},
+		"logged": func(h *herd, s []*server) { h.stallDisks(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := locally(t, true)
+			h.t = t
+			c, conn := h.connect(s[1], 0)
+			stall(h, s)
+			body := wire.Append(nil, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+			s[1].inbox = append(s[1].inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpCreate, Body: body})
+			h.run(50)
+			h.kill(s[0])
+			h.release()
+			h.run(1500)
+			if c.closed || len(c.replies) != 1 || c.replies[0].Header.Err != wire.OK {
+				t.Fatalf("closed %v, %+v", c.closed, c.replies)
+			}
+			if h.known(c.session) != 2 || s[1].r.Locals() != 0 || !h.exists("/e") {
+				t.Errorf("known to %d trees, %d are local", h.known(c.session), s[1].r.Locals())
+			}
+		})
+	}
+}
+
+// An upgrade that was lost without its request leaves the session local, and
+// alive for its whole timeout.
+func TestALostUpgradeIsUndone(t *testing.T) {
+	h, s := locally(t, true)
+	c, conn := h.connect(s[1], 0)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isReceived(e) }
+	body := wire.Append(nil, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+	s[1].inbox = append(s[1].inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpCreate, Body: body})
+	h.run(50)
+	s[1].inbox = append(s[1].inbox, Disconnected{Conn: conn})
+	h.kill(s[0])
+	h.delay, h.delayed = nil, nil
+	h.run(5000)
+	again, conn := h.connect(s[1], c.session)
+	if again.session != c.session || h.known(c.session) != 0 {
+		t.Fatalf("session %v, known to %d trees", again.session, h.known(c.session))
+	}
+	if o := h.ephemeral(s[1], again, conn, "/e"); o.Header.Err != wire.OK || h.known(c.session) != 2 {
+		t.Errorf("upgraded now: %v, known to %d trees", o.Header.Err, h.known(c.session))
+	}
+}
+
+// A local session that is taken up again sees what its earlier connection had
+// asked for, and is not answered with it.
+func TestALocalSessionIsTakenUpBehindItsWrites(t *testing.T) {
+	h, s := locally(t, true)
+	old, id := h.connect(s[1], 0)
+	h.stallDisks(s[0])
+	h.create(s[1], id, 1, "/old")
+	h.run(50)
+	again, now := h.connect(s[1], old.session)
+	h.create(s[1], now, 1, "/new")
+	h.run(50)
+	if again.session != 0 {
+		t.Fatal("attached before the earlier write is applied")
+	}
+	h.release()
+	h.run(300)
+	h.create(s[1], now, 1, "/new")
+	h.run(300)
+	if len(again.replies) != 1 {
+		t.Fatalf("%+v", again.replies)
+	}
+	r, ok := again.replies[0].Response.(*wire.PathResponse)
+	if !ok || r.Path != "/new" || !h.exists("/old") {
+		t.Errorf("%+v", again.replies[0].Response)
+	}
+}
+
+// What a server forwards for a session that has ended for everybody, before it
+// has heard of that, is not taken for a local session's.
+func TestWhoHasEndedIsNotLocal(t *testing.T) {
+	h, s := locally(t, true)
+	c, conn := h.connect(s[1], 0)
+	h.ephemeral(s[1], c, conn, "/e")
+	h.delay = func(to *server, e Event) bool { return to == s[1] && isReceived(e) }
+	s[0].inbox = append(s[0].inbox, Expire{Session: c.session})
+	h.run(50)
+	if h.exists("/e") {
+		t.Fatal("not expired")
+	}
+	h.create(s[1], conn, 2, "/late")
+	h.run(50)
+	h.release()
+	h.run(300)
+	if h.exists("/late") || !c.closed {
+		t.Errorf("a write behind the session's end: %v, closed %v", h.exists("/late"), c.closed)
+	}
+}
+
+// A leader without local sessions refuses what it does not know.
+func TestOnlyASettingMakesUnknownSessionsLocal(t *testing.T) {
+	h, s := locally(t, true)
+	s[0].r.member.opt.LocalSessions = false
+	c, conn := h.connect(s[1], 0)
+	if o := h.persistent(s[1], c, conn, "/a"); o.Header.Err != wire.ErrSessionExpired {
+		t.Errorf("create: %v", o.Header.Err)
+	}
+}
+
+func isReceived(e Event) bool {
+	z, ok := e.(Zab)
+	if !ok {
+		return false
+	}
+	_, ok = z.Event.(zab.Received)
+	return ok
+}

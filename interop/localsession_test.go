@@ -1,0 +1,289 @@
+package interop
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/wire"
+)
+
+// localPatience bounds each wait of these tests, on a loaded machine.
+const localPatience = 60 * time.Second
+
+// localEnsembles are who serves local sessions beside whom. The first server
+// follows: of those that can elect without it, as with it, a later one leads.
+var localEnsembles = map[string][]target.Kind{
+	"apache":             {target.Apache, target.Apache, target.Apache},
+	"bellwether":         {target.Bellwether, target.Bellwether, target.Bellwether},
+	"bellwether follows": {target.Bellwether, target.Apache, target.Apache},
+	"bellwether leads":   {target.Apache, target.Bellwether, target.Bellwether},
+}
+
+// local is an ensemble with local sessions.
+type local struct {
+	t      *testing.T
+	e      *target.Ensemble
+	leader int
+}
+
+// eachLocal runs a body at a follower and at the leader of each ensemble.
+func eachLocal(t *testing.T, upgrading string, body func(l *local, at *target.Server, dir string)) {
+	for name, kinds := range localEnsembles {
+		t.Run(name, func(t *testing.T) {
+			l := &local{t: t, e: target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: map[string]string{
+				"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": upgrading, "initLimit": "50", "syncLimit": "20",
+			}})}
+			var err error
+			if l.leader, err = l.e.AwaitWhole(localPatience); err != nil {
+				t.Fatal(err)
+			}
+			if l.leader == 0 {
+				t.Fatal("the first server leads")
+			}
+			body(l, l.e.Servers[0], "/follower")
+			body(l, l.e.Servers[l.leader], "/leader")
+		})
+	}
+}
+
+// other is a server beside one: the leader, or a follower of it.
+func (l *local) other(at *target.Server) *target.Server {
+	if at == l.e.Servers[0] {
+		return l.e.Servers[l.leader]
+	}
+	return l.e.Servers[0]
+}
+
+// sessions waits until a server counts so many local and global sessions.
+func (l *local) sessions(s *target.Server, local, global string) {
+	l.t.Helper()
+	want := []string{"zk_local_sessions\t" + local + "\n", "zk_global_sessions\t" + global + "\n"}
+	for end := time.Now().Add(localPatience); ; {
+		text, err := s.Word("mntr")
+		if strings.Contains(text, want[0]) && strings.Contains(text, want[1]) {
+			return
+		}
+		if time.Now().After(end) {
+			l.t.Fatalf("%v: not %q in %s", err, want, text)
+		}
+	}
+}
+
+// localConn is a connection whose every answer is looked at.
+type localConn struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+	wire.ConnectResponse
+	xid  int32
+	body []byte // of the last answer
+}
+
+func (l *local) connect(s *target.Server, session wire.SessionID, password []byte, timeout time.Duration) *localConn {
+	l.t.Helper()
+	conn, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(localPatience))
+	c := &localConn{t: l.t, conn: conn, in: bufio.NewReader(conn)}
+	if password == nil {
+		password = make([]byte, wire.PasswordLen)
+	}
+	ask := &wire.ConnectRequest{TimeoutMS: int32(timeout.Milliseconds()), Session: session, Password: password, HasReadOnly: true}
+	conn.Write(wire.AppendFrame(nil, ask)) // a refused write shows in what is read
+	b, err := wire.ReadFrame(c.in, nil, wire.FrameMax)
+	if err == nil {
+		err = wire.Decode(b, &c.ConnectResponse)
+	}
+	if err != nil {
+		l.t.Fatalf("connect: %v", err)
+	}
+	return c
+}
+
+// open is connect for a new session.
+func (l *local) open(s *target.Server) *localConn {
+	l.t.Helper()
+	c := l.connect(s, 0, nil, 10*time.Second)
+	if c.Session == 0 {
+		l.t.Fatal("no session")
+	}
+	return c
+}
+
+// resume takes a session up again; nil: it is refused.
+func (l *local) resume(s *target.Server, of *localConn) *localConn {
+	l.t.Helper()
+	c := l.connect(s, of.Session, of.Password, 10*time.Second)
+	if c.TimeoutMS <= 0 {
+		return nil
+	}
+	return c
+}
+
+// do asks for something and returns the header of the answer.
+func (c *localConn) do(op wire.OpCode, req wire.Record) wire.ReplyHeader {
+	c.t.Helper()
+	c.xid++
+	h := &wire.RequestHeader{Xid: c.xid, Op: op}
+	if op == wire.OpPing {
+		h.Xid = wire.XidPing
+	}
+	frame := wire.AppendFrame(nil, h)
+	if req != nil {
+		frame = wire.AppendFrame(nil, h, req)
+	}
+	c.conn.Write(frame)
+	b, err := wire.ReadFrame(c.in, nil, wire.FrameMax)
+	if err != nil {
+		c.t.Fatalf("%v: %v", op, err)
+	}
+	var reply wire.ReplyHeader
+	if err := wire.Decode(b[:wire.ReplyHeaderLen], &reply); err != nil || reply.Xid != h.Xid {
+		c.t.Fatalf("%v: %+v, %v", op, reply, err)
+	}
+	c.body = b[wire.ReplyHeaderLen:]
+	return reply
+}
+
+// must is do for what succeeds; it returns the zxid.
+func (c *localConn) must(op wire.OpCode, req wire.Record) wire.Zxid {
+	c.t.Helper()
+	h := c.do(op, req)
+	if h.Err != wire.OK {
+		c.t.Fatalf("%v: %v", op, h.Err)
+	}
+	return h.Zxid
+}
+
+// ends waits for the end of the connection.
+func (c *localConn) ends(why string) {
+	c.t.Helper()
+	if _, err := wire.ReadFrame(c.in, nil, wire.FrameMax); !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		var late net.Error
+		if err == nil || errors.As(err, &late) && late.Timeout() {
+			c.t.Fatalf("%s: the connection goes on: %v", why, err)
+		}
+	}
+}
+
+func localCreate(path string, flags int32) *wire.CreateRequest {
+	return &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: flags}
+}
+
+// TestLocalSessions: a local session costs no transaction, may do all but own
+// ephemerals, is refused at every other server, and lives at its own until it
+// is closed or expires.
+func TestLocalSessions(t *testing.T) {
+	eachLocal(t, "true", func(l *local, at *target.Server, dir string) {
+		c := l.open(at)
+		l.sessions(at, "1", "0")
+		l.sessions(l.other(at), "0", "0")
+		first := c.must(wire.OpCreate, localCreate(dir, wire.FlagPersistent))
+		c.must(wire.OpCreateContainer, localCreate(dir+"/c", wire.FlagContainer))
+		c.must(wire.OpCreateTTL, &wire.CreateTTLRequest{CreateRequest: *localCreate(dir+"/t", wire.FlagPersistentTTL), TTL: 1 << 30})
+		c.must(wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{{Type: wire.OpCreate, Request: localCreate(dir+"/m", wire.FlagPersistent)}}})
+		c.must(wire.OpSync, &wire.PathRequest{Path: "/"})
+		c.must(wire.OpPing, nil)
+		if z := c.must(wire.OpSetData, &wire.SetDataRequest{Path: dir, Version: -1}); z != first+4 {
+			l.t.Errorf("five writes from %v to %v", first, z)
+		}
+		if l.resume(l.other(at), c) != nil {
+			l.t.Error("taken up at another server")
+		}
+		r := l.resume(at, c)
+		if r == nil {
+			l.t.Fatal("refused where it lives")
+		}
+		c.ends("a newer connection")
+		z := r.must(wire.OpSetData, &wire.SetDataRequest{Path: dir, Version: -1})
+		if end := r.must(wire.OpCloseSession, nil); end != z {
+			l.t.Errorf("the end is a transaction: %v behind %v", end, z)
+		}
+		r.ends("closed")
+		if l.resume(at, c) != nil {
+			l.t.Error("taken up behind its end")
+		}
+		short := l.connect(at, 0, nil, time.Second)
+		short.ends("expired")
+		if l.resume(at, short) != nil {
+			l.t.Error("taken up when it has expired")
+		}
+		l.upgrades(at, dir)
+	})
+}
+
+// upgrades: the first ephemeral makes a local session global, by one
+// transaction, even if the create fails; from there on it moves and its
+// ephemerals go with it.
+func (l *local) upgrades(at *target.Server, dir string) {
+	l.t.Helper()
+	c := l.open(at)
+	before := c.must(wire.OpSetData, &wire.SetDataRequest{Path: dir, Version: -1})
+	if h := c.do(wire.OpCreate, localCreate("/none/e", wire.FlagEphemeral)); h.Err != wire.ErrNoNode || h.Zxid != before+2 {
+		l.t.Errorf("a create that fails: %v at %v behind %v", h.Err, h.Zxid, before)
+	}
+	if z := c.must(wire.OpCreate, localCreate(dir+"/e", wire.FlagEphemeral)); z != before+3 {
+		l.t.Errorf("upgraded again: %v behind %v", z, before)
+	}
+	l.sessions(at, "0", "1")
+	l.sessions(l.other(at), "0", "1")
+	r := l.resume(l.other(at), c)
+	if r == nil {
+		l.t.Fatal("does not move")
+	}
+	r.must(wire.OpCloseSession, nil)
+	l.sessions(at, "0", "0")
+
+	c = l.open(at)
+	c.must(wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{
+		{Type: wire.OpCreate, Request: localCreate(dir+"/p", wire.FlagPersistent)},
+		{Type: wire.OpCreate2, Request: localCreate(dir+"/s", wire.FlagEphemeralSequential)},
+	}})
+	l.sessions(at, "0", "1")
+	c.must(wire.OpCloseSession, nil)
+	l.sessions(l.other(at), "0", "0")
+}
+
+// TestLocalSessionsWithoutUpgrading: an ephemeral is refused, as such alone;
+// in a multi a leader of ours says the same, one of Apache's to its followers'
+// clients that the session has expired.
+func TestLocalSessionsWithoutUpgrading(t *testing.T) {
+	eachLocal(t, "false", func(l *local, at *target.Server, dir string) {
+		c := l.open(at)
+		c.must(wire.OpCreate, localCreate(dir, wire.FlagPersistent))
+		for _, op := range []wire.OpCode{wire.OpCreate, wire.OpCreate2} {
+			if h := c.do(op, localCreate(dir+"/e", wire.FlagEphemeral)); h.Err != wire.ErrEphemeralOnLocalSession {
+				l.t.Errorf("%v: %v", op, h.Err)
+			}
+		}
+		c.must(wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{
+			{Type: wire.OpCreate, Request: localCreate(dir+"/p", wire.FlagPersistent)},
+			{Type: wire.OpCreate, Request: localCreate(dir+"/e", wire.FlagEphemeral)},
+		}})
+		var m wire.MultiResponse
+		if err := wire.Decode(c.body, &m); err != nil || len(m.Results) != 2 {
+			l.t.Fatalf("multi: %v, %+v", err, m)
+		}
+		want := wire.ErrEphemeralOnLocalSession
+		if at == l.e.Servers[0] && l.e.Servers[l.leader].Kind == target.Apache {
+			want = wire.ErrSessionExpired
+		}
+		if m.Results[1].Err != want {
+			l.t.Errorf("multi: %+v", m.Results)
+		}
+		if h := c.do(wire.OpExists, &wire.PathWatchRequest{Path: dir + "/p"}); h.Err != wire.ErrNoNode {
+			l.t.Errorf("half of a multi: %v", h.Err)
+		}
+		c.must(wire.OpCloseSession, nil)
+		l.sessions(at, "0", "0")
+	})
+}
