@@ -75,6 +75,14 @@ func (l *local) sessions(s *target.Server, local, global string) {
 	}
 }
 
+// dumps looks for a line that a server's dump begins with.
+func (l *local) dumps(s *target.Server, line string) {
+	l.t.Helper()
+	if text, err := s.Word("dump"); !strings.Contains(text, "\n"+line) {
+		l.t.Errorf("%v: no %q in %s", err, line, text)
+	}
+}
+
 // localConn is a connection whose every answer is looked at.
 type localConn struct {
 	t    *testing.T
@@ -187,6 +195,9 @@ func TestLocalSessions(t *testing.T) {
 		c := l.open(at)
 		l.sessions(at, "1", "0")
 		l.sessions(l.other(at), "0", "0")
+		l.dumps(at, "Local Session Sets (1)/(1):")
+		l.dumps(l.e.Servers[0], "Global Sessions(0):")
+		l.dumps(l.e.Servers[l.leader], "Global Session Sets (")
 		first := c.must(wire.OpCreate, localCreate(dir, wire.FlagPersistent))
 		c.must(wire.OpCreateContainer, localCreate(dir+"/c", wire.FlagContainer))
 		c.must(wire.OpCreateTTL, &wire.CreateTTLRequest{CreateRequest: *localCreate(dir+"/t", wire.FlagPersistentTTL), TTL: 1 << 30})

@@ -41,6 +41,10 @@
 // that the others can outlive a change of leaders (keep.go). A ping is
 // answered only under the leader's lease (ping.go).
 //
+// A session may live on one server alone (local.go): made without a
+// transaction, expired there, and without ephemerals until it becomes
+// everybody's (upgrade.go).
+//
 // The order of duties and effects is the rule that keeps promises: see Ready
 // and Output. One goroutine owns a Replica. The package starts none, holds no
 // lock and knows no clock: time comes in with each event. Read event.go

@@ -223,6 +223,54 @@ func TestALostUpgradeIsUndone(t *testing.T) {
 	}
 }
 
+// A session on its way to become everybody's does not expire here.
+func TestAnUpgradeOnItsWayDoesNotExpire(t *testing.T) {
+	h, s := locally(t, true)
+	c, conn := h.connect(s[1], 0)
+	h.stallDisks(nil)
+	body := wire.Append(nil, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+	s[1].inbox = append(s[1].inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpCreate, Body: body})
+	h.run(9000)
+	h.release()
+	h.run(300)
+	if c.closed || len(c.replies) != 1 || h.known(c.session) != 3 {
+		t.Errorf("closed %v, %+v", c.closed, c.replies)
+	}
+}
+
+// Where the tree is made anew it is not known what has become of an upgrade.
+func TestATreeMadeAnewForgetsUpgrades(t *testing.T) {
+	h, s := locally(t, true)
+	c, conn := h.connect(s[1], 0)
+	stays, _ := h.connect(s[1], 0)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isReceived(e) }
+	body := wire.Append(nil, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+	s[1].inbox = append(s[1].inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpCreate, Body: body})
+	h.run(50)
+	h.kill(s[0])
+	h.delay, h.delayed = nil, nil
+	s[1].inbox = append(s[1].inbox, Rebuilt{h.copy(s[1].r.tree)})
+	h.run(1500)
+	if again, _ := h.connect(s[1], c.session); again.session != 0 {
+		t.Error("lives on although it may have ended")
+	}
+	if again, _ := h.connect(s[1], stays.session); again.session != stays.session {
+		t.Error("one that was never on its way is forgotten")
+	}
+}
+
+// A session that this leader made itself cannot live on another server alone.
+func TestOwnSessionsDoNotLiveElsewhere(t *testing.T) {
+	h, s := locally(t, true)
+	for _, at := range s[:2] {
+		c, conn := h.connect(at, 0)
+		h.do(at, c, conn, wire.OpCloseSession, nil)
+		if got := s[0].r.entitled(c.session, s[1].id) == wire.OK; got != (at != s[0]) {
+			t.Errorf("session %v of server %d: %v", c.session, at.id, got)
+		}
+	}
+}
+
 // A local session that is taken up again sees what its earlier connection had
 // asked for, and is not answered with it.
 func TestALocalSessionIsTakenUpBehindItsWrites(t *testing.T) {
