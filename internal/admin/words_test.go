@@ -324,3 +324,30 @@ func TestWordsWithoutService(t *testing.T) {
 }
 
 func mustAnswer(text string, _ bool) string { return text }
+
+// The word that has another server lead is answered where the white list names
+// it, and with * there to who is on the same machine.
+func TestHandIsGuarded(t *testing.T) {
+	const refused = "hand is not executed because it is not in the whitelist.\n"
+	const alone = `{"from":0,"to":0,"epoch":0,"took_ms":0,"error":"this server is alone"}` + "\n"
+	for _, c := range []struct {
+		words string
+		local bool
+		want  string
+	}{
+		{"", true, refused}, {"srvr,stat", true, refused}, {"*", true, alone}, {"hand", true, alone},
+		{"", false, refused}, {"*", false, refused}, {"hand", false, alone}, {"*,hand", false, alone},
+	} {
+		s := serve(t, strings.Split(c.words, ",")...)
+		q := server.Word{Name: "hand", Arg: int64(wire.NoServer), Local: c.local}
+		if got, known := Words(version)(s, q); !known || got != c.want {
+			t.Errorf("%q, local %v: %q, want %q", c.words, c.local, got, c.want)
+		}
+		if !c.local {
+			continue
+		}
+		if got := ask(t, s, "hand\x80\x00\x00\x00\x00\x00\x00\x00"); got != c.want {
+			t.Errorf("%q over loopback: %q, want %q", c.words, got, c.want)
+		}
+	}
+}
