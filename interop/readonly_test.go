@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -36,15 +37,22 @@ func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
 // awaitWord waits for an answer to a word.
 func awaitWord(t *testing.T, s *target.Server, word, want string) {
 	t.Helper()
+	if err := whenWord(s, word, want); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// whenWord waits for an answer to a word, from any goroutine.
+func whenWord(s *target.Server, word, want string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(readOnlyPatience); ; <-tick.C {
 		got, err := s.Word(word)
 		if err == nil && got == want {
-			return
+			return nil
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s: %s answers %q, %v; want %q", s.Kind, word, got, err, want)
+			return fmt.Errorf("%s: %s answers %q, %v; want %q", s.Kind, word, got, err, want)
 		}
 	}
 }
