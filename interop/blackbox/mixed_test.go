@@ -1,6 +1,8 @@
 package blackbox
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"bellwether/interop/target"
@@ -40,6 +42,49 @@ func mixed(t *testing.T, kinds ...target.Kind) {
 	}
 	if len(led) != 2 {
 		t.Errorf("only one kind led: %v", led)
+	}
+	s.finish()
+}
+
+// handTo asks for another leader, whichever can.
+const handTo = "hand\x80\x00\x00\x00\x00\x00\x00\x00"
+
+// TestMixedHandOver: of two servers of Bellwether and one of Apache, the one of
+// ours that leads hands over to the other, there and back. Apache's loses its
+// leader and finds the next one by what it is told; writes go on through all.
+func TestMixedHandOver(t *testing.T) {
+	s := begin(t, setting{
+		kinds: []target.Kind{target.Apache, target.Bellwether, target.Bellwether},
+		extra: map[string]string{"4lw.commands.whitelist": "*,hand"},
+	})
+	leader := s.awaitWhole()
+	if leader == 0 {
+		s.e.Servers[0].Kill()
+		leader = s.awaitLeader(0)
+		s.restart(0)
+		s.awaitWhole()
+	}
+	for range 4 {
+		s.load.awaitWrites(10)
+		text, err := s.e.Servers[leader].Word(handTo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h struct {
+			From, To int
+			TookMS   int64 `json:"took_ms"`
+			Error    string
+		}
+		if err := json.Unmarshal([]byte(text), &h); err != nil || h.Error != "" || h.From != leader+1 || h.To != 4-leader {
+			t.Fatalf("%s (%v)", strings.TrimSpace(text), err)
+		}
+		now := s.awaitWhole()
+		if now != h.To-1 {
+			t.Fatalf("server %d leads, %+v", now+1, h)
+		}
+		t.Logf("%+v", h)
+		leader = now
+		s.load.awaitWrites(10)
 	}
 	s.finish()
 }
