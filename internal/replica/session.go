@@ -82,9 +82,15 @@ func (r *Replica) admit(c *conn) {
 	}
 }
 
-// behind ends a connection whose client has seen more than this server has.
+// behind ends a connection whose client has seen more than this server has. Who
+// serves in an epoch has everything up to its beginning, also where the tree
+// ends at a transaction of an epoch before: only a snapshot from the leader
+// names the beginning itself.
 func (r *Replica) behind(c *conn) bool {
 	last := r.tree.LastZxid()
+	if m := r.member; m != nil && m.serving {
+		last = max(last, wire.MakeZxid(m.epoch, 0))
+	}
 	if c.ask.Seen <= last {
 		return false
 	}

@@ -34,11 +34,13 @@ type teammate struct {
 }
 
 // freePorts are ports that nobody listened on a moment ago.
-func freePorts(t testing.TB, n int) []int {
+func freePorts(t testing.TB, n int) []int { return freePortsOf(t, "127.0.0.1", n) }
+
+func freePortsOf(t testing.TB, host string, n int) []int {
 	t.Helper()
 	var ports []int
 	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 		if err != nil {
 			t.Fatal(err)
 		}

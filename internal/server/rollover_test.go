@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 
+	"bellwether/internal/config"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -46,4 +48,57 @@ func TestEpochEndsUnderLoad(t *testing.T) {
 	}
 	again := start(t, o)
 	survives(t, again, n, n)
+}
+
+// The counter of an epoch ends again and again in an ensemble: each time there
+// is an election, and clients notice nothing but a pause. Their connections
+// stay, each write is carried out once and in order, an ephemeral lives on.
+func TestEpochEndsInAnEnsemble(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	g.seams.CounterMax = 60
+	g.change = func(c *config.Config) { c.Ensemble.KeepClients = true }
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	var clients []*client
+	for _, m := range g.servers {
+		c := m.connect()
+		path := fmt.Sprintf("/c%d", m.id)
+		c.create(path, "")
+		c.must(wire.OpCreate, &wire.CreateRequest{Path: path + "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral}, nil)
+		clients = append(clients, c)
+	}
+	const writes, together = 120, 8
+	for n := 0; n < writes; n += together {
+		for _, c := range clients {
+			path := fmt.Sprintf("/c%d", c.session.Session>>56)
+			for i := range together {
+				c.send(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: fmt.Append(nil, n+i), Version: int32(n + i)})
+			}
+		}
+		for _, c := range clients {
+			for range together {
+				if h := c.reply(nil); h.Err != wire.OK {
+					t.Fatalf("session %v: %v", c.session.Session, h.Err)
+				}
+			}
+		}
+	}
+	l := g.settled()
+	if epoch := l.Standing().Epoch; epoch < 4 {
+		t.Errorf("%d writes of 60 an epoch are in epoch %d", 3*writes, epoch)
+	}
+	g.equal()
+	for _, c := range clients {
+		path := fmt.Sprintf("/c%d", c.session.Session>>56)
+		var r wire.StatResponse
+		c.must(wire.OpExists, &wire.PathWatchRequest{Path: path + "/e"}, &r)
+		if got := c.data(path); got != fmt.Sprint(writes-1) || r.Stat.EphemeralOwner != c.session.Session {
+			t.Errorf("%s is %q, the ephemeral is of %x", path, got, r.Stat.EphemeralOwner)
+		}
+	}
+	if e := l.figure("looking_count"); e < 4 {
+		t.Errorf("%v elections", e)
+	}
 }

@@ -21,6 +21,9 @@ type Seams struct {
 	// Skew is by how much the clock on the wall is wrong. Durations are not
 	// measured by that clock. It is called from several goroutines.
 	Skew func() time.Duration
+	// CounterMax is the last zxid of an epoch, behind which another begins; 0:
+	// as the protocol has it.
+	CounterMax uint32
 }
 
 // openClients opens the client port, nil if there is none.

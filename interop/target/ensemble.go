@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,12 @@ type EnsembleOptions struct {
 	Properties []string
 	// Observers is how many of the servers, the last ones, have no vote.
 	Observers int
+	// Loopback is the address of this machine that all use; empty: 127.0.0.1.
+	Loopback string
+	// Dead is another address that each server has in front of its own, where
+	// nobody answers; empty: none. That needs zookeeper.multiAddress.enabled=true
+	// among the properties.
+	Dead string
 }
 
 // NewEnsemble writes the configuration of an ensemble into folders below dir.
@@ -67,7 +74,7 @@ func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 		if opt.Places != nil {
 			place = opt.Places[i]
 		}
-		client, link, err := addresses(place)
+		client, link, err := addresses(place, cmp.Or(opt.Loopback, "127.0.0.1"))
 		if err != nil {
 			return nil, err
 		}
@@ -91,14 +98,14 @@ func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 }
 
 // addresses are those of a server: for clients, and for other servers.
-func addresses(p Place) (client string, link [2]string, err error) {
+func addresses(p Place, loopback string) (client string, link [2]string, err error) {
 	if p.Host != "" {
 		return p.Host + ":2181", [2]string{p.Host + ":2888", p.Host + ":3888"}, nil
 	}
 	var errs [3]error
-	client, errs[0] = freeAddr()
-	link[0], errs[1] = freeAddr()
-	link[1], errs[2] = freeAddr()
+	client, errs[0] = freeAddrOf(loopback)
+	link[0], errs[1] = freeAddrOf(loopback)
+	link[1], errs[2] = freeAddrOf(loopback)
 	return client, link, errors.Join(errs[:]...)
 }
 
@@ -112,11 +119,19 @@ func (s *Server) join(id int, links [][2]string, opt EnsembleOptions) error {
 		if err != nil {
 			return err
 		}
+		both := link[0] + ":" + port
+		if opt.Dead != "" {
+			_, quorum, err := net.SplitHostPort(link[0])
+			if err != nil {
+				return err
+			}
+			both = opt.Dead + ":" + quorum + ":" + port + "|" + both
+		}
 		role := "participant"
 		if i >= len(links)-opt.Observers {
 			role = "observer"
 		}
-		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s:%s", i+1, link[0], port, role))
+		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s", i+1, both, role))
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err

@@ -267,10 +267,12 @@ const (
 )
 
 // freeAddr returns a loopback address that nobody listens on just now.
-func freeAddr() (string, error) {
+func freeAddr() (string, error) { return freeAddrOf("127.0.0.1") }
+
+func freeAddrOf(host string) (string, error) {
 	var last error
 	for range tries {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(portMin+rand.IntN(portMax-portMin)))
+		addr := net.JoinHostPort(host, strconv.Itoa(portMin+rand.IntN(portMax-portMin)))
 		l, err := net.Listen("tcp", addr)
 		if err == nil {
 			return addr, l.Close()

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// newTeamOf makes servers of the lines of a configuration, with empty disks.
+func newTeamOf(t testing.TB, n int, lines string) *team {
+	t.Helper()
+	g := newTeam(t, n, 0, false)
+	var err error
+	if g.members, err = ensemble.Parse(lines); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// serverLines are those of n servers, each at the addresses that line makes
+// of two free ports.
+func serverLines(t testing.TB, host string, n int, line func(id, quorum, election int) string) string {
+	t.Helper()
+	ports := freePortsOf(t, host, 2*n)
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "server.%d=%s\n", i+1, line(i+1, ports[2*i], ports[2*i+1]))
+	}
+	return b.String()
+}
+
+// lives starts all, and shows that they serve, lose their leader, serve on, and
+// take it back.
+func (g *team) lives() {
+	g.t.Helper()
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	for _, m := range g.servers {
+		m.connect().create(fmt.Sprintf("/by%d", m.id), "x")
+	}
+	g.equal()
+	old := g.leader()
+	g.kill(old)
+	g.settled().connect().create("/again", "y")
+	g.start(old)
+	g.settled()
+	g.equal()
+	if got := old.connect().data("/again"); got != "y" {
+		g.t.Errorf("the former leader has %q", got)
+	}
+}
+
+// Votes and histories go over IPv6 as over IPv4.
+func TestEnsembleOverIPv6(t *testing.T) {
+	g := newTeamOf(t, 3, serverLines(t, "::1", 3, func(_, quorum, election int) string {
+		return fmt.Sprintf("[::1]:%d:%d:participant", quorum, election)
+	}))
+	g.change = func(c *config.Config) { c.Client = ensemble.HostPort{Host: "::1"} }
+	g.lives()
+	for _, m := range g.servers {
+		for _, l := range m.Learners() {
+			if !m.serves(wire.Leading) || l.Server == wire.ServerID(m.id) {
+				t.Errorf("server %d has learner %+v", m.id, l)
+			}
+		}
+	}
+}
+
+// Of two addresses of each server one is on a network that is not there: the
+// other is found for votes and for histories, whichever stands first.
+func TestEnsembleWithADeadNetwork(t *testing.T) {
+	for name, line := range map[string]string{
+		"first": "192.0.2.7:%[1]d:%[2]d|[::1]:%[1]d:%[2]d:participant",
+		"last":  "127.0.0.1:%[1]d:%[2]d|192.0.2.7:%[1]d:%[2]d:participant",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host := "127.0.0.1"
+			if strings.Contains(line, "[::1]") {
+				host = "::1"
+			}
+			g := newTeamOf(t, 3, serverLines(t, host, 3, func(_, quorum, election int) string {
+				return fmt.Sprintf(line, quorum, election)
+			}))
+			g.change = func(c *config.Config) { c.Ensemble.MultiAddress = true }
+			g.lives()
+		})
+	}
+}
+
+// agrees waits until servers that look have heard that all of them vote for
+// one, and demands that nobody has come to a decision by it.
+func (g *team) agrees(ids ...ensemble.ServerID) {
+	g.t.Helper()
+	for _, id := range ids {
+		m := g.servers[id-1]
+		eventually(g.t, fmt.Sprintf("server %d hears that all others vote for the same", id), func() bool {
+			heard := map[wire.ServerID]map[wire.ServerID]bool{} // for whom, from whom
+			for _, e := range m.Elections() {
+				for _, v := range e.Votes {
+					if v.State != wire.Looking {
+						continue
+					}
+					if heard[v.Vote.Leader] == nil {
+						heard[v.Vote.Leader] = map[wire.ServerID]bool{}
+					}
+					heard[v.Vote.Leader][v.From] = true
+				}
+			}
+			for _, from := range heard {
+				if len(from) == len(ids)-1 {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	for _, id := range ids {
+		if st := g.servers[id-1].Standing(); st.Role != wire.Looking || st.Serving {
+			g.t.Errorf("server %d: %+v", id, st)
+		}
+	}
+}
+
+// Weights decide: server 1 weighs more than the two others, so it serves alone
+// and they do not together.
+func TestWeightsDecide(t *testing.T) {
+	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
+		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
+	})+"group.1=1:2:3\nweight.1=3\nweight.2=1\nweight.3=1\n")
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	heavy, light := g.servers[0], g.servers[1:]
+	for _, m := range light {
+		g.stopped(m)
+	}
+	g.settled()
+	heavy.connect().create("/alone", "1")
+	g.stopped(heavy)
+	for _, m := range light {
+		g.start(m)
+	}
+	g.agrees(2, 3)
+	g.start(heavy)
+	g.settled()
+	if got := light[0].connect().data("/alone"); got != "1" {
+		t.Errorf("what the heavy server wrote alone: %q", got)
+	}
+	g.equal()
+}
+
+// Groups decide: of three groups two are needed, each by its majority. Five of
+// nine servers in the wrong places are no quorum, four in the right ones are.
+func TestGroupsDecide(t *testing.T) {
+	g := newTeamOf(t, 9, serverLines(t, "127.0.0.1", 9, func(_, quorum, election int) string {
+		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
+	})+"group.1=1:2:3\ngroup.2=4:5:6\ngroup.3=7:8:9\n")
+	for _, id := range []int{1, 2, 3, 4, 7} {
+		g.start(g.servers[id-1])
+	}
+	g.agrees(1, 2, 3, 4, 7)
+	g.stopped(g.servers[2])
+	g.stopped(g.servers[6])
+	g.start(g.servers[4])
+	g.settled().connect().create("/four", "x") // 1 2 and 4 5
+	g.equal()
+}
+
+// A server of weight 0 votes for others, and does not lead although its id is
+// the largest.
+func TestWeightZeroNeverLeads(t *testing.T) {
+	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
+		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
+	})+"group.1=1:2:3\nweight.1=1\nweight.2=1\nweight.3=0\n")
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	if l := g.settled(); l.id == 3 {
+		t.Error("server 3 leads without weight")
+	}
+	g.servers[2].connect().create("/by3", "x")
+	g.equal()
+}
