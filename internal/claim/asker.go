@@ -69,7 +69,7 @@ func (a *asker) step(now Moment, ev Event, plan func()) {
 	}
 	a.hear(now, ev)
 	switch {
-	case a.asked != 0: // whose answer comes in any case
+	case a.Over() || a.asked != 0: // whose answer comes in any case
 	case a.shut:
 		a.end(Failed, wire.ErrClosing)
 	case a.attached && a.pause.over(now):

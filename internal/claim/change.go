@@ -62,6 +62,9 @@ func NewChange(cfg ChangeConfig, m Mark) *Change { return &Change{cfg: cfg, mark
 // Mark is what the next change is to begin with.
 func (c *Change) Mark() Mark { return c.mark }
 
+// Path is the znode that is changed.
+func (c *Change) Path() string { return c.cfg.Path }
+
 // Old is the value for which a Propose is awaited, if one is.
 func (c *Change) Old() (data []byte, awaited bool) {
 	return c.old, c.read && !c.proposed && !c.Over()

@@ -358,7 +358,9 @@ func (w *singleWorld) step(a *actor, ev Event) {
 		w.tellf("%s: %v", a.name, h)
 	}
 	if rd.Request != nil {
-		a.req, a.results = rd.Request, nil
+		if a.req, a.results = rd.Request, nil; a.m.Over() {
+			w.violated("%s: %T is over, and asks for more", a.name, a.m)
+		}
 	}
 	if c, ok := a.m.(*Change); ok {
 		if old, awaited := c.Old(); awaited {
