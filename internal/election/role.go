@@ -101,7 +101,7 @@ func (e *Election) heardCandidate(h Heard) {
 	case n.State == wire.Leading && itself:
 	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
-	case h.First: // may be older than its candidacy
+	case h.First, e.bygone(n): // may be older than its candidacy
 	case !itself && (n.ElectionEpoch == round || n.State != wire.Looking && n.ElectionEpoch > round):
 		e.giveUp("it is for another server now")
 	case n.State != wire.Looking || e.named() || !heard:
@@ -112,6 +112,12 @@ func (e *Election) heardCandidate(h Heard) {
 	}
 }
 
+// bygone reports whether a message may be from before the hand-over that gave
+// this role, which is of the same round: it tells of no later epoch.
+func (e *Election) bygone(n *wire.Notification) bool {
+	return e.handed && n.State != wire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
+}
+
 // named reports whether the role came without a vote, so without a round.
 func (e *Election) named() bool { return e.current.round < 0 }
 
@@ -120,7 +126,7 @@ func (e *Election) named() bool { return e.current.round < 0 }
 // be in vain.
 func (e *Election) heardSupporter(h Heard) {
 	n := &h.Notification
-	if h.First || !e.supporters[h.From] || e.named() {
+	if h.First || !e.supporters[h.From] || e.named() || e.bygone(n) {
 		return
 	}
 	left := n.ElectionEpoch > e.current.round && n.State == wire.Looking ||

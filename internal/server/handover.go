@@ -49,9 +49,11 @@ func (s *Server) handOver(ctx context.Context, to wire.ServerID, leaving bool) (
 	if err != nil {
 		return h, err
 	}
-	st := s.await(ctx, func(st *replica.Standing) bool { return st.Serving && st.Epoch > epoch })
+	st := s.await(ctx, func(st *replica.Standing) bool {
+		return st.Serving && st.Epoch > epoch || leaving && st.Role == wire.Looking
+	})
 	h.Took = time.Since(began)
-	if st == nil {
+	if st == nil || !st.Serving {
 		return h, fmt.Errorf("server %d is to lead, but does not yet", h.To)
 	}
 	h.Epoch = st.Epoch

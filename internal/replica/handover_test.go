@@ -1,0 +1,132 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"bellwether/internal/election"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// isAck reports whether an event is the word that a transaction is on a disk.
+func isAck(e Event) bool {
+	z, ok := e.(Zab)
+	if !ok {
+		return false
+	}
+	r, ok := z.Event.(zab.Received)
+	return ok && r.Packet.Type == wire.PacketAck && r.Packet.Zxid.Counter() > 0
+}
+
+// A leader hands over while its writes are not acknowledged yet. Whatever
+// clients ask for meanwhile, on it and on others, is held and answered once by
+// the next leader, on the same connections; a new session is given and an
+// earlier one taken up behind it. Until then nothing more is proposed.
+func TestHandOverHoldsWhatComes(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	var clients []*client
+	var conns []ConnID
+	for _, at := range s {
+		c, id := h.connect(at, 0)
+		clients, conns = append(clients, c), append(conns, id)
+	}
+	left, leftID := h.connect(s[2], 0)
+	s[2].inbox = append(s[2].inbox, Disconnected{leftID})
+	h.run(100)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
+	for i, at := range s {
+		h.create(at, conns[i], 1, fmt.Sprintf("/before-%d", at.id))
+	}
+	h.run(20)
+	to, err := s[0].r.Successor(s[1].id, false)
+	if err != nil || to != s[1].id {
+		t.Fatal(to, err)
+	}
+	s[0].inbox = append(s[0].inbox, HandOver{To: to})
+	h.run(5)
+	if _, err := s[0].r.Successor(wire.NoServer, false); err == nil {
+		t.Error("it can be asked for twice")
+	}
+	last := s[0].r.member.log.Last()
+	for i, at := range s {
+		h.create(at, conns[i], 2, fmt.Sprintf("/meanwhile-%d", at.id))
+		at.inbox = append(at.inbox,
+			&Request{Conn: conns[i], Xid: 3, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})},
+			&Request{Conn: conns[i], Xid: 4, Op: wire.OpGetChildren, Body: wire.Append(nil, &wire.PathWatchRequest{Path: "/"})},
+			&Request{Conn: conns[i], Xid: wire.XidPing, Op: wire.OpPing})
+	}
+	s[0].inbox = append(s[0].inbox, Connect{Conn: 7001, TimeoutMS: 6000})
+	pw := left.session.Password()
+	s[0].inbox = append(s[0].inbox, Connect{Conn: 7002, Session: left.session, Password: pw[:], TimeoutMS: 6000})
+	opened, resumed := &client{at: s[0]}, &client{at: s[0]}
+	h.clients[7001], h.clients[7002] = opened, resumed
+	h.run(50)
+	if now := s[0].r.member.log.Last(); now != last || !s[0].r.handsOver() {
+		t.Fatalf("%v was proposed behind %v", now, last)
+	}
+	h.release()
+	h.run(100)
+	if l := h.leader(); l != s[1] || l.r.Standing().Epoch != s[0].r.Standing().Epoch {
+		t.Fatalf("server %d leads", l.id)
+	}
+	if all := s[1].r.Elections(); all[len(all)-1].Decision.Ending != election.Handed {
+		t.Error(all[len(all)-1].String())
+	}
+	for i, c := range clients {
+		var got []int32
+		for _, o := range c.replies {
+			if o.Header.Err != wire.OK {
+				t.Errorf("client %d: %+v", i, o)
+			}
+			if o.Request.Xid > 0 {
+				got = append(got, o.Request.Xid)
+			}
+		}
+		if c.closed || !slices.Equal(got, []int32{1, 2, 3, 4}) {
+			t.Errorf("client %d: closed %v, answers %v", i, c.closed, got)
+		}
+	}
+	if opened.session == 0 || resumed.session != left.session {
+		t.Errorf("new session %v; %v taken up, want %v", opened.session, resumed.session, left.session)
+	}
+}
+
+// What cannot be waited for ends the term all the same, by an election.
+func TestHandOverEndsInAnElection(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	c, id := h.connect(s[0], 0)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
+	h.create(s[0], id, 1, "/a")
+	h.run(5)
+	epoch := s[0].r.Standing().Epoch
+	s[0].inbox = append(s[0].inbox, HandOver{To: s[1].id})
+	h.run(300)
+	h.delay, h.delayed = nil, nil
+	h.run(1000)
+	l := h.leader()
+	if st := l.r.Standing(); st.Epoch != epoch+1 {
+		t.Errorf("epoch %d follows %d", st.Epoch, epoch)
+	}
+	if c.closed || len(c.replies) != 1 || c.replies[0].Header.Err != wire.OK {
+		t.Errorf("closed %v, %+v", c.closed, c.replies)
+	}
+}
+
+// Who does not lead says so, and takes no notice of the event.
+func TestHandOverOfAFollower(t *testing.T) {
+	h, s := leaderFirst(t, false)
+	if _, err := s[1].r.Successor(wire.NoServer, false); err == nil {
+		t.Error("a follower names a successor")
+	}
+	s[1].inbox = append(s[1].inbox, HandOver{To: s[2].id})
+	h.run(500)
+	if h.leader() != s[0] {
+		t.Error("another leads")
+	}
+	alone := New(s[0].r.tree, Options{}, h.now)
+	if _, err := alone.Successor(wire.NoServer, false); err == nil {
+		t.Error("one that is alone names a successor")
+	}
+}
