@@ -34,6 +34,7 @@ type fakeServer struct {
 	requests map[wire.OpCode]int
 
 	away bool // nobody can connect
+	poor bool // has no quorum: it takes clients that accept that, and no writes
 	old  bool // knows what 3.4 knows, and cuts the connection at anything else
 	// before sees each request; what it returns decides what becomes of it.
 	before func(p *peer, op wire.OpCode, path string) fate
@@ -223,7 +224,7 @@ func (s *fakeServer) attach(p *peer, req wire.ConnectRequest) *wire.ConnectRespo
 	p.session = id
 	x.timer.Reset(x.timeout)
 	pw := id.Password()
-	return &wire.ConnectResponse{TimeoutMS: int32(x.timeout.Milliseconds()), Session: id, Password: pw[:], HasReadOnly: true}
+	return &wire.ConnectResponse{TimeoutMS: int32(x.timeout.Milliseconds()), Session: id, Password: pw[:], ReadOnly: s.poor, HasReadOnly: true}
 }
 
 // expire ends a session and closes its connection.
@@ -293,7 +294,10 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 	}
 	x.timer.Reset(x.timeout)
 	code, resp := wire.ErrNoAuth, wire.Record(nil)
-	if f != deny {
+	switch {
+	case s.poor && (h.Op.IsWrite() || h.Op == wire.OpSync):
+		code = wire.ErrNotReadOnly
+	case f != deny:
 		code, resp = s.do(p, h.Op, body)
 	}
 	if f == dropReply {

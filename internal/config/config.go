@@ -165,9 +165,11 @@ func (c *Config) Standalone() bool {
 }
 
 // AllowsWord reports whether the whitelist allows a four-letter word. srvr
-// and our elog always are, isro while read-only mode is on.
+// and our elog always are, isro while read-only mode is on and in an ensemble,
+// where a member with a full disk is read-only in any case and its clients look
+// for another with this word.
 func (c *Config) AllowsWord(word string) bool {
-	return word == "srvr" || word == "elog" || word == "isro" && c.ReadOnlyMode ||
+	return word == "srvr" || word == "elog" || word == "isro" && (c.ReadOnlyMode || !c.Standalone()) ||
 		slices.Contains(c.FourLetterWords, "*") || slices.Contains(c.FourLetterWords, word)
 }
 

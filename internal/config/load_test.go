@@ -381,6 +381,14 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestReadOnlyWordOfAMember: the word isro is allowed in any ensemble.
+func TestReadOnlyWordOfAMember(t *testing.T) {
+	c := load(t, "", trio, "data/myid", "2\n")
+	if !c.AllowsWord("isro") || c.AllowsWord("ruok") {
+		t.Errorf("isro %v, ruok %v", c.AllowsWord("isro"), c.AllowsWord("ruok"))
+	}
+}
+
 // TestAllowsWord shows the white list of the four-letter words.
 func TestAllowsWord(t *testing.T) {
 	for _, x := range []struct{ flags, list, yes, no string }{
