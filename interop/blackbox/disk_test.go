@@ -1,22 +1,26 @@
 package blackbox
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"bellwether/interop/target"
+	"bellwether/zk"
 
 	"golang.org/x/sys/unix"
 )
 
 // TestFullDisk fills the small disk of a follower, then that of the leader. The
-// server leaves the quorum and refuses writes, the others go on, and with room
-// again it comes back by itself, in the same process.
+// server leaves the quorum, refuses writes and answers readers, the others go
+// on, and with room again it comes back by itself, in the same process.
 func TestFullDisk(t *testing.T) {
 	s := begin(t, setting{before: smallDisks(t)})
+	s.plant("/before", "v")
 	leader := s.awaitWhole()
 	for _, i := range []int{s.others(leader)[0], leader} {
 		pid := s.e.Servers[i].PID()
@@ -24,13 +28,68 @@ func TestFullDisk(t *testing.T) {
 		s.awaitOut(i)
 		s.awaitLeader(i)
 		s.load.awaitWrites(20, s.workers(s.others(i)...)...)
+		r := s.reads(i, "/before", "v")
 		s.must(os.Remove(filler))
 		s.load.awaitWrites(5)
+		s.writes(r, "/before")
 		if !s.e.Servers[i].Running() || s.e.Servers[i].PID() != pid {
 			t.Errorf("server %d did not survive its full disk", i+1)
 		}
 	}
 	s.finish()
+}
+
+// plant makes a znode that every server has.
+func (s *scene) plant(path, data string) {
+	s.t.Helper()
+	for i, server := range s.e.Servers {
+		c := s.client(server.Addr, longSession)
+		var err error
+		if i == 0 {
+			_, _, err = c.Create(s.t.Context(), path, []byte(data))
+		} else {
+			err = c.Sync(s.t.Context(), path)
+		}
+		s.must(err)
+	}
+}
+
+// reads opens a session with a server whose disk is full, and reads a znode there.
+func (s *scene) reads(i int, path, data string) *zk.Client {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	c, err := zk.Connect(ctx, s.e.Servers[i].Addr, &zk.Options{ReadOnly: true, Dial: s.hosts[s.clientHost()].dial})
+	s.must(err)
+	s.t.Cleanup(func() { c.Detach() })
+	if st := c.State(); st.State != zk.ReadOnly {
+		s.t.Errorf("server %d: the state is %v", i+1, st.State)
+	}
+	if got, _, err := c.Get(ctx, path); err != nil || string(got) != data {
+		s.t.Errorf("server %d answers %q, %v", i+1, got, err)
+	}
+	if _, err := c.Set(ctx, path, nil, zk.AnyVersion); !errors.Is(err, zk.ErrNotReadOnly) {
+		s.t.Errorf("server %d answers a write with %v", i+1, err)
+	}
+	text, err := s.e.Servers[i].Word("srvr")
+	if err != nil || !strings.Contains(text, "\nRead-only because: no space") {
+		s.t.Errorf("server %d does not say why: %q, %v", i+1, text, err)
+	}
+	return c
+}
+
+// writes waits until a client can write, and does.
+func (s *scene) writes(c *zk.Client, path string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	for st := range c.States(ctx) {
+		if st.State == zk.Connected {
+			break
+		}
+	}
+	_, err := c.Set(ctx, path, []byte("v"), zk.AnyVersion)
+	s.must(err)
 }
 
 // smallDisks puts every data directory on a tmpfs of its own.
