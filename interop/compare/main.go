@@ -9,11 +9,16 @@
 // another server and of its own, how many connections that costs, cold starts
 // and the throughput of writes.
 //
+// With -recipes it measures clients: how fast our elections and locks go from
+// hand to hand beside Curator's, on both servers, what an open session costs
+// its process, and how long 1,000 caches are wrong after a leader was killed.
+//
 // Run it with make bench, on a machine that does nothing else.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -32,10 +37,19 @@ type plan struct {
 	znodes   int           // for memory and the time to start
 	heap     string        // of Apache's Java process
 	failover bool          // measure an ensemble of three, and its leader changes
+	recipes  bool          // measure our recipes beside Curator's
 	rounds   int           // of each way in which a leader goes
+	json     bool          // print the figures as JSON
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == clientWord {
+		if err := beClient(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	var p plan
 	flag.DurationVar(&p.duration, "duration", 10*time.Second, "time of each load")
 	flag.DurationVar(&p.warmup, "warmup", 5*time.Second, "time before each load that does not count")
@@ -43,7 +57,9 @@ func main() {
 	flag.IntVar(&p.znodes, "znodes", 1_000_000, "znodes of 100 bytes, for memory and the time to start")
 	flag.StringVar(&p.heap, "heap", "2g", "heap of Apache's Java process")
 	flag.BoolVar(&p.failover, "failover", false, "measure three servers and the departure of their leaders instead")
-	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts")
+	flag.BoolVar(&p.recipes, "recipes", false, "measure elections, locks, sessions and caches of ours and of Curator's instead")
+	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts; with -recipes, failovers under caches")
+	flag.BoolVar(&p.json, "json", false, "print the figures as JSON instead of a table")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -57,8 +73,11 @@ func run(ctx context.Context, p plan) error {
 	defer target.RemoveBinary()
 	kinds := target.Kinds()
 	figuresOf := measure
-	if p.failover {
+	switch {
+	case p.failover:
 		figuresOf = failover
+	case p.recipes:
+		figuresOf = recipes
 	}
 	var columns [][]figure
 	for _, kind := range kinds {
@@ -68,12 +87,26 @@ func run(ctx context.Context, p plan) error {
 		}
 		columns = append(columns, figures)
 	}
+	if p.json {
+		return printJSON(kinds, columns)
+	}
 	return table(kinds, columns)
 }
 
 // figure is one row of the table, for one server.
 type figure struct {
 	what, value string
+}
+
+// printJSON prints an object for each server, of what was measured and its value.
+func printJSON(kinds []target.Kind, columns [][]figure) error {
+	out := map[target.Kind][]map[string]string{}
+	for i, kind := range kinds {
+		for _, f := range columns[i] {
+			out[kind] = append(out[kind], map[string]string{"what": f.what, "value": f.value})
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(out)
 }
 
 func table(kinds []target.Kind, columns [][]figure) error {

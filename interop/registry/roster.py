@@ -1,0 +1,24 @@
+"""A member of kazoo's Party and of its ShallowParty, until it is killed.
+
+Run as `roster.py SERVER PREFIX ID`. Whenever both have the same members it says
+@sees and their ids, if they are others than before.
+"""
+
+import sys
+import time
+
+from kazoo.client import KazooClient
+
+server, prefix, me = sys.argv[1:4]
+client = KazooClient(hosts=server, timeout=3.0)
+client.start(timeout=30)
+parties = [client.Party(prefix + "/party", me), client.ShallowParty(prefix + "/shallow", me)]
+for party in parties:
+    party.join()
+last = ""
+while True:
+    now, shallow = (",".join(sorted(set(party))) for party in parties)
+    if now == shallow and now != last:
+        last = now
+        print("@sees " + now, flush=True)
+    time.sleep(0.01)

@@ -1,0 +1,238 @@
+package recipe
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+
+	"bellwether/zk"
+)
+
+// Costs of recipes that share values, members and parts, with 10, 100 and
+// 1,000 participants.
+
+// costsAtMost is costs with bounds.
+func (s *fakeServer) costsAtMost(what string, events, requests int, do func()) {
+	s.t.Helper()
+	e, r := s.eventCount(), s.asked()
+	do()
+	synctest.Wait()
+	e, r = s.eventCount()-e, s.asked()-r
+	if e > events || r > requests {
+		s.t.Errorf("%s: %d events and %d requests, want %d and %d at most", what, e, r, events, requests)
+	}
+}
+
+// TestMultiLockWakesOne of those who wait, however many they are: they stand in
+// the line of the first lock alone. It may get there before the other locks are
+// given up, and then waits for each of them once more.
+func TestMultiLockWakesOne(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		paths := []string{"/app/x", "/app/y", "/app/z"}
+		h, err := s.several(paths...).Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var line []<-chan heldAll
+		for range n {
+			line = append(line, lockAllLater(t.Context(), s.several(paths...)))
+		}
+		// Three deletes; sync and read of who woke; its bids for the other two
+		// locks, each with a sync and a read; where it waits, a watch, sync and read.
+		for i, next := range line {
+			s.costsAtMost(fmt.Sprint("release ", i), 3, 3+2+2*(3+3), func() {
+				if err := h.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				got := <-next
+				if h = got.h; got.err != nil {
+					t.Fatal(got.err)
+				}
+			})
+			if t.Failed() {
+				return
+			}
+		}
+	})
+}
+
+// TestValuesCost two requests for a change, and no events.
+func TestValuesCost(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		var counters []*Counter
+		for range n {
+			c := made(NewCounter(s.connect(zk.Options{}), "/app/hits", nil))
+			counters = append(counters, c)
+			if _, err := c.Add(t.Context(), 1); err != nil { // its first makes the mark
+				t.Fatal(err)
+			}
+		}
+		s.costs("each adds", 0, 2*n, func() {
+			for i, c := range counters {
+				if sum, err := c.Add(t.Context(), 1); sum != int64(n+i+1) || err != nil {
+					t.Fatalf("sum %d, %v", sum, err)
+				}
+			}
+		})
+		s.costs("a session's mark goes", 0, 1, func() { _ = counters[0].Close(t.Context()) })
+		ids := made(NewIDs(s.connect(zk.Options{}), "/app/ids", &IDsOptions{Block: n}))
+		take := func() {
+			for range n {
+				if _, err := ids.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		take()
+		s.costs("ids of one block", 0, 2, take)
+	})
+}
+
+// TestRegistrationsCost whoever made one that somebody deletes, and no others.
+func TestRegistrationsCost(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		for i := range n {
+			r, err := Register(t.Context(), s.connect(zk.Options{}), fmt.Sprint("/app/r", i), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { r.cancel(); <-r.done })
+		}
+		synctest.Wait()
+		s.costs("one is deleted", 1, 4, func() { s.delete("/app/r3") })
+	})
+}
+
+// TestDiscoveryCosts each who looks for the service one event, and one read
+// of an instance that came.
+func TestDiscoveryCosts(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		for range n {
+			p, err := made(NewDiscovery(s.connect(zk.Options{}), "/app/services", nil)).Provider(t.Context(), "web", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(p.Close)
+		}
+		d := made(NewDiscovery(s.connect(zk.Options{}), "/app/services", nil))
+		var r *Registration
+		come := func() {
+			var err error
+			if r, err = d.Register(t.Context(), Instance{Name: "web", ID: "a", Address: "a.example", Port: 80}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		come() // which makes what is missing above it
+		_ = r.Close(t.Context())
+		synctest.Wait()
+		s.costs("an instance comes", n, n+2, come)
+		s.costs("it leaves", n+1, 3, func() { _ = r.Close(t.Context()) }) // one event is its own
+	})
+}
+
+// TestConfigCosts each member one event and one read.
+func TestConfigCosts(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		h := campaign(t, s.elect("a", nil))
+		for range n {
+			c := s.connect(zk.Options{})
+			go func() {
+				for _, err := range WatchConfig(t.Context(), c, "/app/config") {
+					if err != nil {
+						return
+					}
+				}
+			}()
+		}
+		publish := func() {
+			if err := PublishConfig(t.Context(), h, "/app/config", []byte("x"), nil); err != nil {
+				t.Error(err)
+			}
+		}
+		publish()
+		synctest.Wait()
+		s.costs("a leader publishes", n, n+2, publish)
+	})
+}
+
+// eachGroup is eachSize for those who all watch each other, without the last:
+// 1,000 that come one after the other are half a million events.
+func eachGroup(t *testing.T, test func(t *testing.T, s *fakeServer, n int)) {
+	for _, n := range []int{10, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *fakeServer) { test(t, s, n) })
+		})
+	}
+}
+
+// TestPartitionerCosts what a group costs, and an election for each part that moves.
+func TestPartitionerCosts(t *testing.T) {
+	eachGroup(t, func(t *testing.T, s *fakeServer, n int) {
+		var parts []string
+		for i := range 10 {
+			parts = append(parts, fmt.Sprint("p", i))
+		}
+		o := &owners{t: t, of: map[string]string{}}
+		var all []runningMember
+		for i := range n {
+			all = append(all, partition(t, s, o, fmt.Sprint("m", i), parts))
+		}
+		synctest.Wait()
+		for i := range 3 {
+			before := o.owned()
+			moved := 0
+			events, asked := s.eventCount(), s.asked()
+			all[i].stop()
+			<-all[i].done
+			synctest.Wait()
+			for part, id := range o.owned() {
+				if before[part] != id {
+					moved++
+				}
+			}
+			e, r := s.eventCount()-events, s.asked()-asked
+			if e > n-i+moved || r > 4+10*moved {
+				t.Errorf("a member leaves, %d parts move: %d events and %d requests", moved, e, r)
+			}
+		}
+	})
+}
+
+// owned is who owns which part now.
+func (o *owners) owned() map[string]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.of)
+}
+
+// TestWorkCosts each member two events and one read for a task that comes and
+// is done; who does it stands in an election of its own.
+func TestWorkCosts(t *testing.T) {
+	eachGroup(t, func(t *testing.T, s *fakeServer, n int) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		did := make(chan string, 1)
+		for i := range n {
+			w := made(NewWork(s.connect(zk.Options{}), "/app/work", nil))
+			go func() {
+				_ = w.Run(ctx, fmt.Sprint("m", i), func(_ context.Context, task Task, _ *Handle) error {
+					did <- task.ID
+					return nil
+				})
+			}()
+		}
+		synctest.Wait()
+		boss := made(NewWork(s.connect(zk.Options{}), "/app/work", nil))
+		submit := func() {
+			if err := boss.Submit(t.Context(), "t", nil); err != nil {
+				t.Fatal(err)
+			}
+			<-did
+		}
+		submit() // which makes what is missing above it
+		synctest.Wait()
+		s.costs("a task", 2*n, n+12, submit)
+	})
+}
