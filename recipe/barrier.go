@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"context"
-	"errors"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -41,41 +40,15 @@ func barrierBidder(c *zk.Client, path string, o *BarrierOptions) bidder {
 }
 
 // Close closes the barrier. One that is closed stays so.
-func (b *Barrier) Close(ctx context.Context) error {
-	return persist(ctx, func() error { return b.b.makeParents(ctx, b.path) })
-}
+func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, claim.CloseBarrier) }
 
 // Open lets everybody pass. One that is open stays so.
-func (b *Barrier) Open(ctx context.Context) error {
-	return persist(ctx, func() error { return absent(b.b.c.Delete(ctx, b.path, zk.AnyVersion)) })
-}
+func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, claim.OpenBarrier) }
 
 // Wait returns nil when the barrier was open at some moment since the call.
 // An event is a reason to look again, no more.
-func (b *Barrier) Wait(ctx context.Context) error {
-	for {
-		err := b.look(ctx)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return nil
-		case err != nil && (ctx.Err() != nil || !isPassing(b.b.c, err)):
-			return err
-		}
-	}
-}
+func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, claim.PassBarrier) }
 
-// look waits until something happens to the barrier that is closed. The sync
-// keeps who waits from passing on old news, in each session.
-func (b *Barrier) look(ctx context.Context) error {
-	if err := b.b.c.Sync(ctx, b.path); err != nil {
-		return err
-	}
-	_, _, w, err := b.b.c.GetW(ctx, b.path)
-	if err != nil {
-		return err
-	}
-	if _, err = w.Wait(ctx); err != nil {
-		unwatch(ctx, w)
-	}
-	return err
+func (b *Barrier) do(ctx context.Context, act claim.BarrierAct) error {
+	return b.b.perform(ctx, "barrier", b.path, claim.NewBarrier(b.path, act))
 }

@@ -89,7 +89,7 @@ func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 func (b *bidder) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
 	switch op.Kind {
 	case claim.OpWatch:
-		return b.getWatched(ctx, op.Path)
+		return b.getWatched(ctx, op)
 	case claim.OpAwait:
 		return b.awaitWatched(ctx, op.Path)
 	case claim.OpExists:
@@ -143,11 +143,11 @@ func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
 
 // getWatched sets a watch that leaves nothing behind where there is no znode,
 // which one set by exists would. Where reading is not allowed that one must do.
-func (b *bidder) getWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
-	data, stat, w, err := b.c.GetW(ctx, path)
-	if errors.Is(err, zk.ErrNoAuth) {
+func (b *bidder) getWatched(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
+	data, stat, w, err := b.c.GetW(ctx, op.Path)
+	if errors.Is(err, zk.ErrNoAuth) && !op.Strict {
 		var ok bool
-		if stat, ok, w, err = b.c.ExistsW(ctx, path); err == nil && !ok {
+		if stat, ok, w, err = b.c.ExistsW(ctx, op.Path); err == nil && !ok {
 			_ = w.Remove(ctx) // nobody will create it again
 			w, err = nil, zk.ErrNoNode
 		}

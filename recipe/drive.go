@@ -24,6 +24,8 @@ type drive struct {
 	over func() bool
 	// stepped, if set, is called after each step, by run's goroutine.
 	stepped func(context.Context, claim.Event)
+	// first, if set, is stepped before anything else.
+	first claim.Event
 	// ending, if set, is stepped when the context ends, and what is under way
 	// goes on; otherwise run returns the context's error.
 	ending claim.Event
@@ -61,6 +63,9 @@ func (d *drive) run(ctx context.Context) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer d.threads.Wait()
 	defer cancel()
+	if d.first != nil {
+		d.step(inner, d.first)
+	}
 	d.attached(inner, d.b.c.State())
 	for !d.over() {
 		select {

@@ -24,7 +24,13 @@ type operation interface {
 // up, which is waited for for a while; what is left goes on in the background
 // until it is done or the session ends.
 func (b *bidder) perform(ctx context.Context, op, path string, m operation) error {
-	d := b.newDrive(m, m.Over)
+	return b.performUntil(ctx, op, path, m, m.Over)
+}
+
+// performUntil is perform for a state machine that has got far enough before
+// its end.
+func (b *bidder) performUntil(ctx context.Context, op, path string, m operation, enough func() bool) error {
+	d := b.newDrive(m, enough)
 	d.ending = claim.Resign{}
 	var doubt atomic.Int64
 	d.stepped = func(context.Context, claim.Event) { doubt.Store(int64(m.Doubt())) }

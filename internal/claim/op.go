@@ -44,6 +44,7 @@ type Op struct {
 	Sequential bool   // create
 	Persistent bool   // create
 	Version    int32  // delete, set
+	Strict     bool   // watch: fail where reading is not allowed, instead of watching all the same
 	Ops        []Op   // multi
 }
 

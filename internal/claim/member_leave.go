@@ -1,0 +1,146 @@
+package claim
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"bellwether/wire"
+)
+
+// depart begins to leave, or begins anew: what was asked before may have been
+// done or not.
+func (m *Member) depart() {
+	if m.phase == Entering || m.outcome == Succeeded || m.gone {
+		return
+	}
+	m.phase, m.outcome, m.err, m.failed, m.leaving = Departing, Underway, nil, nil, false
+	m.asked, m.out, m.pause = 0, nil, pause{}
+	m.there, m.waits = nil, ""
+}
+
+// planLeave removes the own znode and waits until the others of the round are
+// out. The one with the lowest name stays until it is the last, and takes
+// ready along.
+func (m *Member) planLeave() {
+	switch {
+	case m.cfg.Kazoo && !m.opened:
+		m.ask(func(res []Result) { m.opened = !m.refused(res[0].Err, wire.ErrNoNode) }, m.remove(m.readyPath()))
+	case m.round == nil:
+		m.ask(m.tookRound, Op{Kind: OpGet, Path: m.readyPath()}, Op{Kind: OpGet, Path: m.own()}, Op{Kind: OpList, Path: m.cfg.Path})
+	case m.there == nil:
+		m.ask(m.tookThere, Op{Kind: OpList, Path: m.cfg.Path})
+	case m.waits == "":
+		m.goOut()
+	}
+}
+
+func (m *Member) remove(path string) Op {
+	return Op{Kind: OpDelete, Path: path, Version: AnyVersion}
+}
+
+// tookRound learns who is waited for: those who are there now, but for who
+// turns out to be younger than ready. Who was let in late waits for the others
+// and is not waited for.
+func (m *Member) tookRound(res []Result) {
+	ready, own, list := res[0], res[1], res[2]
+	for _, r := range res {
+		if m.refused(r.Err, wire.ErrNoNode) {
+			return
+		}
+	}
+	if own.Err == nil {
+		m.czxid = own.Stat.Czxid
+	}
+	m.round = map[string]bool{}
+	switch {
+	case m.cfg.Kazoo: // whose ready tells nothing any more
+		m.since = 0
+	case ready.Err == nil:
+		m.since = ready.Stat.Czxid
+		m.full = m.czxid < m.since
+	case m.late:
+		m.tookThere(res[2:])
+		return
+	default:
+		m.since = 0
+	}
+	for _, name := range members(list.Names) {
+		m.round[name] = true
+	}
+	m.tookThere(res[2:])
+}
+
+func (m *Member) tookThere(res []Result) {
+	if m.refused(res[0].Err, wire.ErrNoNode) {
+		return
+	}
+	m.there = map[string]bool{}
+	for _, name := range members(res[0].Names) {
+		m.there[name] = true
+	}
+}
+
+// goOut does what can be done next, as things stand.
+func (m *Member) goOut() {
+	here := m.there[m.cfg.Name]
+	in := slices.Sorted(maps.Keys(m.there))
+	in = slices.DeleteFunc(in, func(n string) bool { return !m.round[n] || n == m.cfg.Name })
+	switch {
+	case len(in) == 0 && here && m.full:
+		m.ask(m.tookLast, Op{Kind: OpMulti, Path: m.cfg.Path, Ops: []Op{m.remove(m.readyPath()), m.remove(m.own())}})
+	case here && (m.hurry || len(in) == 0):
+		m.ask(m.tookOut, m.remove(m.own()))
+	case m.hurry || len(in) == 0:
+		m.quit()
+	case here && m.stays() && m.cfg.Name < in[0]:
+		m.await(in[len(in)-1])
+	case here:
+		m.await(in[0], m.remove(m.own()))
+	default:
+		m.await(in[0])
+	}
+}
+
+// stays reports whether the others wait for this member.
+func (m *Member) stays() bool { return m.full || m.since == 0 }
+
+// tookOut looks again: the own znode is gone now.
+func (m *Member) tookOut(res []Result) {
+	if !m.refused(res[0].Err, wire.ErrNoNode) {
+		delete(m.there, m.cfg.Name)
+	}
+}
+
+// tookLast: either ready is gone, which somebody else has removed, or the own
+// znode is, by a request whose answer was lost.
+func (m *Member) tookLast(res []Result) {
+	switch err := res[0].Err; {
+	case errors.Is(err, wire.ErrNoNode):
+		m.full, m.there = false, nil
+	case !m.refused(err):
+		delete(m.there, m.cfg.Name)
+	}
+}
+
+// await watches one that is in, behind what else is to be done.
+func (m *Member) await(name string, first ...Op) {
+	m.ask(func(res []Result) {
+		for _, r := range res {
+			if m.refused(r.Err, wire.ErrNoNode) {
+				return
+			}
+		}
+		if len(first) > 0 {
+			delete(m.there, m.cfg.Name)
+		}
+		switch r := res[len(first)]; {
+		case r.Err != nil:
+			m.there = nil
+		case m.since != 0 && r.Stat.Czxid > m.since: // of no round yet, or let in late
+			delete(m.round, name)
+		default:
+			m.waits = name
+		}
+	}, append(first, Op{Kind: OpWatch, Path: m.path(name)})...)
+}
