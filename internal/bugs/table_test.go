@@ -87,6 +87,12 @@ var synchronisation = []bug{
 		{"sim", "TestReadersSeeNothingUncommitted", "readonly-start"},
 		{"sim", "TestReadersSeeNoSnapshotOfAnUnfinishedTerm", "readonly-snapshot"},
 	}, ""},
+	{"2725", []scenario{{"replica", "TestZK2725UpgradedByAMulti", "2725"}}, ""},
+	{"3471", []scenario{{"replica", "TestZK3471AnUpgradeOnItsWayDoesNotExpire", "3471"}}, ""},
+	{"local sessions behind their end", []scenario{
+		{"sim", "TestNothingBehindTheEndOfAnUpgradedSession", "local-gone"},
+		{"sim", "TestUpgradesUnderADyingLeader", "local-stay"},
+	}, ""},
 	{"a leader behind its hand-over", []scenario{{"sim", "TestHandOverEndsTheEpoch", "own-3"}}, ""},
 	{"a hand-over too early", []scenario{
 		{"sim", "TestHandOverAnswersEveryWriteOnce", "own-4"},

@@ -223,8 +223,24 @@ func TestALostUpgradeIsUndone(t *testing.T) {
 	}
 }
 
-// A session on its way to become everybody's does not expire here.
-func TestAnUpgradeOnItsWayDoesNotExpire(t *testing.T) {
+// An ephemeral in a multi makes a local session everybody's too (ZOOKEEPER-2725).
+func TestZK2725UpgradedByAMulti(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+		c, conn := h.connect(at, 0)
+		o := h.do(at, c, conn, wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{
+			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: "/p", ACL: wire.OpenACL()}},
+			{Type: wire.OpCreate2, Request: &wire.CreateRequest{Path: "/s", ACL: wire.OpenACL(), Flags: wire.FlagEphemeralSequential}},
+		}})
+		m, ok := o.Response.(*wire.MultiResponse)
+		if !ok || len(m.Results) != 2 || m.Results[1].Err != wire.OK || h.known(c.session) != 3 || at.r.Locals() != 0 {
+			h.t.Errorf("%+v; known to %d trees", o.Response, h.known(c.session))
+		}
+	})
+}
+
+// A session on its way to become everybody's does not expire here, where its
+// end would leave what it owns by then (ZOOKEEPER-3471).
+func TestZK3471AnUpgradeOnItsWayDoesNotExpire(t *testing.T) {
 	h, s := locally(t, true)
 	c, conn := h.connect(s[1], 0)
 	h.stallDisks(nil)

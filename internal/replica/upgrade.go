@@ -63,7 +63,8 @@ func (l *locals) lose() {
 // may live on another server alone: its id was not made here, and it has not
 // ended of late for everybody, in which case its server may not know yet.
 func (r *Replica) elsewhere(id wire.SessionID) bool {
-	return r.member.opt.LocalSessions && !r.ending[id] && !r.member.gone.has(id) && uint8(id>>56) != uint8(r.opt.ServerID)
+	return r.member.opt.LocalSessions && !r.ending[id] && !r.member.gone.has(id) &&
+		uint8(id>>56) != uint8(r.opt.ServerID)
 }
 
 // gone are the sessions that have ended for everybody of late, in two ages.

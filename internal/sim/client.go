@@ -92,6 +92,7 @@ func (c *client) connect() {
 	c.attached, c.cord = false, nil
 	s := c.sim
 	v := s.servers[c.dice.below(int64(len(s.servers)))]
+	v = c.prefers(v)
 	if c.only != nil {
 		v = c.only
 	}
@@ -214,6 +215,7 @@ func (c *client) welcomed(w welcome) {
 			c.sim.fail("Sessions", "client %d asked for a new session and was told that it has expired", c.id)
 		}
 		c.sim.tell("client %d: session %v has expired", c.id, c.session)
+		c.sim.see(turnedAway{c.at, c.session, c.timeout()})
 		if c.player != nil {
 			c.player.expired()
 		}

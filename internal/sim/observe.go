@@ -61,6 +61,12 @@ type (
 		c       *conn
 		session wire.SessionID
 	}
+	// turnedAway: a client is told that its session has expired.
+	turnedAway struct {
+		v         *server
+		session   wire.SessionID
+		timeoutMS int32
+	}
 	// readAlone: a read is answered by a server without a quorum.
 	readAlone struct {
 		v      *server
@@ -95,7 +101,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
 		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{},
-		newHandOvers(), newCommits(), onlyCommitted{&s.history},
+		newHandOvers(), newCommits(), onlyCommitted{&s.history}, newLocalSessions(s),
 	}
 }
 

@@ -140,6 +140,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 		ServerID: v.id, TickMS: v.sim.opt.TickMS,
 		Member: &replica.Member{
 			Members: v.members, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
+			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
 			Unknown: v.unknown, Plain: v.plain, KeepClients: v.sim.opt.KeepClients > 0, ReadOnly: v.sim.opt.ReadOnly > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
 		},
 	}, now)

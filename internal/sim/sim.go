@@ -36,6 +36,9 @@ type Options struct {
 	// ReadOnly lets servers that have been without a leader for a while answer
 	// reads, and half of the clients take that: 1 yes, -1 no.
 	ReadOnly int
+	// LocalSessions lets sessions live on one server alone until they create an
+	// ephemeral: 1 yes, -1 no.
+	LocalSessions int
 	// TickMS is tickTime. ThinkMS is how long a client waits between requests
 	// (mean).
 	TickMS, ThinkMS int64
@@ -104,6 +107,7 @@ func New(o Options) *Sim {
 	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil}
 	s.opt = draw(o, s.dice.fork())
 	s.drawReadOnly()
+	s.drawLocalSessions()
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}}
 	s.history = newHistory()
 	s.checkers = s.makeCheckers()

@@ -27,6 +27,8 @@ const (
 	situationHandOverVain                     // the one it has named is given up
 	situationHandOverLate                     // it can name nobody in time
 	situationReadOnly                         // a client reads from a server without a quorum
+	situationLocalUpgraded                    // a local session becomes everybody's
+	situationLocalResumed                     // one is taken up again where it lives
 	situations
 )
 
@@ -35,7 +37,7 @@ var situationNames = [situations]string{
 	"synchronised from the disk's log", "roll-over", "disk full", "disk error", "snapshot", "session resumed",
 	"session moved", "session moved in leaderless time", "watches set again", "wiped disk",
 	"hand-over", "handed over", "handed over among Plain servers", "handed over in vain", "nobody to hand over to",
-	"read without a quorum",
+	"read without a quorum", "local session upgraded", "local session resumed",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

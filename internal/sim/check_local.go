@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// localSessions: a session that no transaction has made is given by one server
+// alone, in one life of its process, and by that as long as it is heard from;
+// no tree has it. One that a transaction has made is made once. Behind the end
+// of a session nothing is given to it or done for it.
+type localSessions struct {
+	sim    *Sim
+	homes  map[wire.SessionID]home // of those that were given without a transaction
+	made   map[wire.SessionID]bool // by a transaction
+	ended  map[wire.SessionID]bool
+	asked  map[wire.SessionID]bool  // for an ephemeral: it may be everybody's
+	proven map[wire.SessionID]int64 // µs, when the last of its requests that were answered was sent
+	began  map[wire.ServerID]bool   // to serve, and its tree was not looked at since
+}
+
+// home is one life of a server.
+type home struct {
+	server wire.ServerID
+	life   int
+}
+
+func newLocalSessions(s *Sim) *localSessions {
+	return &localSessions{s, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]bool{},
+		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[wire.ServerID]bool{}}
+}
+
+func (*localSessions) name() string { return "LocalSessions" }
+
+func (c *localSessions) see(o any) string {
+	switch e := o.(type) {
+	case attached:
+		return c.given(e)
+	case committed:
+		return c.done(e.txn)
+	case established:
+		c.began[e.v.id] = true
+	case stands:
+		if c.began[e.v.id] {
+			c.began[e.v.id] = false
+			return c.table(e.v)
+		}
+	case issued:
+		if tree.CreatesEphemeral(e.call.op, e.call.body) {
+			c.asked[e.call.session] = true
+		}
+	case answered:
+		k := e.call
+		c.proven[k.session] = k.issued
+		if k.op == wire.OpCloseSession && e.response.header.Err == wire.OK {
+			c.ended[k.session] = true
+		}
+	case turnedAway:
+		return c.early(e)
+	}
+	return ""
+}
+
+// given: a connection got a session.
+func (c *localSessions) given(e attached) string {
+	id, here := e.session, home{e.v.id, e.v.life}
+	switch before, local := c.homes[id]; {
+	case e.c.readOnly || id == 0:
+		return "" // of a server without a quorum (onlyCommitted), or refused
+	case c.ended[id]:
+		return fmt.Sprintf("server %d gives session %v, which has ended", e.v.id, id)
+	case c.made[id]:
+		return ""
+	case c.sim.opt.LocalSessions <= 0:
+		return fmt.Sprintf("server %d gives session %v, which no transaction has made", e.v.id, id)
+	case !local:
+		c.homes[id] = here
+	case before != here:
+		return fmt.Sprintf("server %d gives session %v, which lives on server %d alone, or did before a start", e.v.id, id, before.server)
+	default:
+		c.sim.reach(situationLocalResumed)
+	}
+	return ""
+}
+
+// done looks at a transaction and its session.
+func (c *localSessions) done(t *wire.Txn) string {
+	switch {
+	case t.Type == wire.OpError || t.Session == 0:
+		return ""
+	case c.ended[t.Session]:
+		return fmt.Sprintf("%v, a %v, is of session %v, which has ended", t.Zxid, t.Type, t.Session)
+	case t.Type == wire.OpCloseSession:
+		c.ended[t.Session] = true
+	case t.Type == wire.OpCreateSession && c.made[t.Session]:
+		return fmt.Sprintf("session %v is made again by %v", t.Session, t.Zxid)
+	case t.Type == wire.OpCreateSession:
+		c.made[t.Session] = true
+		if _, local := c.homes[t.Session]; local {
+			c.sim.reach(situationLocalUpgraded)
+		}
+	}
+	return ""
+}
+
+// table looks for local sessions in a tree.
+func (c *localSessions) table(v *server) (wrong string) {
+	v.tree.Sessions(func(id wire.SessionID, _ int32) {
+		if !c.made[id] {
+			wrong = fmt.Sprintf("the tree of server %d has session %v, which no transaction has made", v.id, id)
+		}
+	})
+	return wrong
+}
+
+// early: a client is told that its session has expired, by the server where it
+// lives alone. Half of its timeout is far enough from what clocks differ by.
+func (c *localSessions) early(e turnedAway) string {
+	at, local := c.homes[e.session]
+	switch {
+	case !local || c.made[e.session] || c.asked[e.session] || c.ended[e.session], at != home{e.v.id, e.v.life}:
+		return ""
+	case c.sim.now-c.proven[e.session] < int64(e.timeoutMS)*millisecond/2:
+		return fmt.Sprintf("server %d says that session %v has expired, which it has answered %d µs ago",
+			e.v.id, e.session, c.sim.now-c.proven[e.session])
+	}
+	return ""
+}
+
+// drawLocalSessions lets the seed decide, beside the dice of all else.
+func (s *Sim) drawLocalSessions() {
+	if yes := (&dice{s.opt.Seed ^ 0x10ca1}).chance(30); s.opt.LocalSessions == 0 {
+		s.opt.LocalSessions = -1
+		if yes {
+			s.opt.LocalSessions = 1
+		}
+	}
+}
+
+// prefers is the server that a client tries next, where its session may live
+// on one alone: mostly that.
+func (c *client) prefers(any *server) *server {
+	if c.sim.opt.LocalSessions > 0 && c.session != 0 && c.home != nil && c.dice.chance(70) {
+		return c.home
+	}
+	return any
+}

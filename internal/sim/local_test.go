@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"testing"
+
+	"bellwether/wire"
+)
+
+// ephemeral is a request to create one.
+func (c *client) ephemeral(path string) *call {
+	return &call{op: wire.OpCreate, path: path, value: c.mark(), body: wire.Append(nil, &wire.CreateRequest{
+		Path: path, Data: []byte(c.mark()), ACL: wire.OpenACL(), Flags: wire.FlagEphemeral,
+	})}
+}
+
+// everybodys counts the servers whose tree has a session.
+func (s *scene) everybodys(id wire.SessionID) (n int) {
+	for _, v := range s.servers {
+		if _, ok := v.tree.Session(id); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// A local session, its connection and its watches outlive the leader; it moves
+// nowhere, and ends with its server.
+func TestLocalSessionsStayWithTheirServer(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3, KeepClients: 1, LocalSessions: 1})
+		at := s.other()
+		c := s.client(at)
+		session, tries := c.session, c.tries
+		s.carried(c.ask(c.making("/a")))
+		s.carried(c.ask(get("/a", true)))
+		s.Do(Act{Kind: Kill, A: int(s.leader().id)})
+		s.carried(c.ask(c.setting("/a")))
+		if c.session != session || c.tries != tries || s.everybodys(session) != 0 {
+			t.Errorf("seed %d: session %v, before %v; connection %d, before %d", seed+1, c.session, session, c.tries, tries)
+		}
+		s.Do(Act{Kind: Kill, A: int(at.id)})
+		s.supervise()
+		s.until("it has another session", 20*second, func() bool { return c.attached && c.session != session })
+	}
+}
+
+// The leader dies while a session becomes everybody's, at any moment of that:
+// the create is carried out once, and the session lives as long as its
+// ephemeral, on all servers.
+func TestUpgradesUnderADyingLeader(t *testing.T) {
+	for seed := range uint64(40) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3, KeepClients: 1 - 2*int(seed%2), LocalSessions: 1})
+		c := s.client(s.other())
+		s.carried(c.ask(c.making("/a")))
+		session := c.session
+		k := c.ask(c.ephemeral("/e"))
+		s.RunFor(s.dice.below(10 * millisecond))
+		s.Do(Act{Kind: Kill, A: int(s.leader().id)})
+		s.supervise()
+		s.until("the client is served", 20*second, func() bool { return s.allServe() == "" && (k.done != 0 || c.tries > 1) })
+		if c.session != session {
+			t.Fatalf("seed %d: session %v, before %v", seed+1, c.session, session)
+		}
+		again := c.ask(c.ephemeral("/e2"))
+		s.carried(again)
+		s.until("everybody knows the session", second, func() bool { return s.everybodys(session) == 3 })
+		s.carried(c.ask(&call{op: wire.OpCloseSession}))
+		if left := s.history.tree.EphemeralsBySession(); len(left) != 0 {
+			t.Errorf("seed %d: left behind: %v", seed+1, left)
+		}
+	}
+}
+
+// A session becomes everybody's and moves while its old server is cut off: what
+// that still asks for in its name, behind its end, is not done.
+func TestNothingBehindTheEndOfAnUpgradedSession(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3, LocalSessions: 1})
+		old := s.other()
+		c := s.client(old)
+		s.carried(c.ask(c.making("/a")))
+		s.carried(c.ask(c.ephemeral("/e")))
+		s.Do(Act{Kind: Block, A: int(s.leader().id), B: int(old.id)})
+		c.ask(c.setting("/a"))
+		s.RunFor(50 * millisecond)
+		d := s.scripted(s.leader())
+		d.session, d.timeoutMS, d.xid = c.session, c.timeoutMS, 1000
+		s.until("the session has moved", 10*second, func() bool { return d.attached })
+		s.carried(d.ask(&call{op: wire.OpCloseSession}))
+		c.ask(c.setting("/a"))
+		s.RunFor(2 * second)
+		if s.Failed() != nil {
+			t.Fatal(s.Failed())
+		}
+	}
+}
+
+// given is what a checker sees of a connection that gets a session.
+func given(v *server, id wire.SessionID) attached { return attached{v, &conn{v: v}, id} }
+
+func sessionTxn(z wire.Zxid, op wire.OpCode, id wire.SessionID) *wire.Txn {
+	return &wire.Txn{TxnHeader: wire.TxnHeader{Session: id, Zxid: z, Type: op}}
+}
+
+func locally(_ *history, s *Sim) checker {
+	s.opt.LocalSessions = 1
+	return newLocalSessions(s)
+}
+
+// brokenLocals is brokenRules for local sessions.
+var brokenLocals = []broken{
+	{"a local session where none may be", func(_ *history, s *Sim) checker { return newLocalSessions(s) }, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}
+	}},
+	{"a local session of two servers", locally, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{given(a, 7), given(a, 7), given(b, 7)}
+	}},
+	{"a local session that moves behind its end", locally, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{
+			given(a, 7), committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(b, 7),
+			committed{a, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, given(b, 7),
+		}
+	}},
+	{"a session that is made again", locally, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, committed{b, 2, sessionTxn(z(1, 2), wire.OpCreateSession, 7)}}
+	}},
+	{"a write behind the end of its session", locally, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{
+			given(a, 1), answered{&call{op: wire.OpCloseSession, session: 1}, response{}},
+			committed{a, 1, sessionTxn(z(1, 1), wire.OpError, 1)}, committed{a, 2, setTxn(z(1, 2), "x")},
+		}
+	}},
+	{"a local session that a tree has", locally, func(_ *history, _ *Sim, a, _ *server) []any {
+		a.tree = newTree()
+		txn := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1}}
+		a.tree.Apply(txn)
+		return []any{stands{a, 0, 0}, established{a, wire.Following, 1, 0}, stands{a, z(1, 1), 0}}
+	}},
+	{"a local session that expires too early", locally, func(_ *history, s *Sim, a, b *server) []any {
+		k := &call{op: wire.OpPing, session: 7, issued: s.now}
+		s.now += second
+		return []any{given(a, 7), answered{k, response{}}, turnedAway{b, 7, 4000}, turnedAway{a, 7, 1000}, turnedAway{a, 7, 4000}}
+	}},
+}
