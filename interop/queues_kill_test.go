@@ -1,0 +1,303 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+const (
+	workItems = 60
+	workKills = 4 // of consumers with an item in hand
+
+	workerAddr  = "WORKER_ADDR"
+	workerPath  = "WORKER_PATH"
+	memberCount = 3
+)
+
+func init() {
+	if addr := os.Getenv(workerAddr); addr != "" {
+		fmt.Println("failed:", workerMain(addr, os.Getenv(workerPath)))
+		os.Exit(1)
+	}
+}
+
+// TestWorkersKilledWithKazoo: consumers of ours and of kazoo's LockingQueue, in
+// processes of their own, share a queue while those with an item in hand are
+// killed at random. No item is in two hands, each is done, and one whose
+// consumer was killed comes back.
+func TestWorkersKilledWithKazoo(t *testing.T) {
+	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		c := attach(t, s.Addr, electionTimeout)
+		path := fresh("workers")
+		w, err := recipe.NewWorkQueue(c, path, &recipe.QueueOptions{Naming: recipe.KazooItems})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &factory{t: t, addr: s.Addr, path: path, hands: map[string]*worker{}, done: map[string]int{}}
+		for i := range 4 {
+			f.workers = append(f.workers, f.start(i%2 == 0))
+		}
+		for i := range workItems {
+			if err := w.Put(t.Context(), fmt.Appendf(nil, "item%d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.run()
+		if n, err := w.Len(t.Context()); n != 0 || err != nil {
+			t.Errorf("%d left, %v", n, err)
+		}
+	})
+}
+
+// factory follows what workers say.
+type factory struct {
+	t          *testing.T
+	addr, path string
+	workers    []*worker
+	hands      map[string]*worker // who has an item
+	done       map[string]int
+	kills      int
+}
+
+type worker struct {
+	*remote
+	ours bool
+	item string // in hand
+}
+
+func (f *factory) start(ours bool) *worker {
+	if ours {
+		return &worker{remote: startRemote(f.t, workerAddr+"="+f.addr, workerPath+"="+f.path), ours: true}
+	}
+	return &worker{remote: begin(f.t, exec.Command(debianPython, "-B", "queues/worker.py", f.addr, f.path))}
+}
+
+// run hears and kills until all is done.
+func (f *factory) run() {
+	for end := time.Now().Add(2 * electionWait); len(f.done) < workItems || f.kills < workKills; {
+		if time.Now().After(end) {
+			f.t.Fatalf("%d of %d items are done, %d kills", len(f.done), workItems, f.kills)
+		}
+		for i, w := range f.workers {
+			select {
+			case line := <-w.lines:
+				f.hear(w, line)
+			default:
+			}
+			if w.item != "" && f.kills < workKills && rand.IntN(40) == 0 {
+				f.kill(i)
+			}
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func (f *factory) hear(w *worker, line string) {
+	word, item, _ := strings.Cut(line, " ")
+	switch word {
+	case "@took":
+		if other := f.hands[item]; other != nil && other != w {
+			f.t.Fatalf("%s is in two hands", item)
+		}
+		if f.done[item] > 0 {
+			f.t.Fatalf("%s was done before", item)
+		}
+		w.item, f.hands[item] = item, w
+	case "@done":
+		w.item = ""
+		delete(f.hands, item)
+		f.done[item]++
+	default:
+		f.t.Fatalf("ours %v: %s", w.ours, line)
+	}
+}
+
+// kill ends a worker. What it said to the last counts, and an item that it had
+// may have been acknowledged without a word.
+func (f *factory) kill(i int) {
+	w := f.workers[i]
+	w.kill()
+	for len(w.lines) > 0 {
+		f.hear(w, <-w.lines)
+	}
+	if w.item != "" {
+		delete(f.hands, w.item)
+		f.kills++
+		f.returns(w.item)
+	}
+	f.workers[i] = f.start(w.ours)
+}
+
+// returns counts an item as done that is not there any more.
+func (f *factory) returns(item string) {
+	c := attach(f.t, f.addr, electionTimeout)
+	names, _, err := c.Children(f.t.Context(), f.path+"/entries")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, name := range names {
+		if data, _, err := c.Get(f.t.Context(), f.path+"/entries/"+name); err == nil && string(data) == item {
+			return
+		}
+	}
+	f.done[item]++
+}
+
+// workerMain is the process of one of ours.
+func workerMain(addr, path string) error {
+	ctx := context.Background()
+	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
+	if err != nil {
+		return err
+	}
+	q, err := recipe.NewWorkQueue(c, path, &recipe.QueueOptions{Naming: recipe.KazooItems})
+	if err != nil {
+		return err
+	}
+	for {
+		item, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println("@took", string(item.Data))
+		<-time.After(time.Duration(5+rand.IntN(25)) * time.Millisecond)
+		if err := item.Ack(ctx); err != nil {
+			return err
+		}
+		fmt.Println("@done", string(item.Data))
+	}
+}
+
+// TestDoubleBarrierMembersKilled: of three members of a double barrier, ours
+// and Curator's, one is killed while it waits, and one when all are in. The
+// others wait for who comes in place of the first, and leave without the second.
+func TestDoubleBarrierMembersKilled(t *testing.T) {
+	javac := target.Tool(t, "javac", "default-jdk-headless")
+	java := target.Tool(t, "java", "default-jdk-headless")
+	target.File(t, "/usr/share/java/curator-recipes.jar", "libcurator-recipes-java")
+	classes := t.TempDir()
+	target.Script{
+		Args: []string{javac, "-Xlint:unchecked,deprecation,rawtypes", "-Werror", "-proc:none", "-cp", curatorPath, "-d", classes, "queues/Member.java"},
+	}.Pass(t)
+	program := append(append([]string{java}, target.JVM...), "-cp", classes+":"+curatorPath, "Member")
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		for _, oursDies := range []bool{false, true} {
+			t.Run(fmt.Sprint("ours ", oursDies), func(t *testing.T) {
+				t.Parallel()
+				(&meeting{t, s.Addr, fresh("killed-meeting"), program}).loses(oursDies)
+			})
+		}
+	})
+}
+
+// meeting is one double barrier.
+type meeting struct {
+	t          *testing.T
+	addr, path string
+	program    []string
+}
+
+func (m *meeting) member(ours bool) *remote {
+	if ours {
+		return startRemote(m.t, memberAddr+"="+m.addr, memberPath+"="+m.path)
+	}
+	args := append(slices.Clone(m.program), m.addr, m.path, fmt.Sprint(memberCount))
+	return begin(m.t, exec.Command(args[0], args[1:]...))
+}
+
+func (m *meeting) loses(oursDies bool) {
+	t := m.t
+	c := attach(t, m.addr, electionTimeout)
+	first := m.member(oursDies)
+	in := []*remote{m.member(!oursDies)}
+	awaitChildren(t, c, m.path, 2)
+	first.kill()
+	m.awaitMembers(c, 1)
+	in = append(in, m.member(oursDies))
+	m.awaitMembers(c, 2) // three have come, and one of them has gone
+	for _, r := range in {
+		if len(r.lines) > 0 {
+			t.Fatalf("in before all came: %s", <-r.lines)
+		}
+	}
+	in = append(in, m.member(oursDies))
+	for _, r := range in {
+		r.await(t, "@in")
+	}
+	in[2].kill() // inside
+	for _, r := range in[:2] {
+		if err := r.in.Close(); err != nil { // the word to leave
+			t.Fatal(err)
+		}
+	}
+	for _, r := range in[:2] {
+		r.await(t, "@out")
+	}
+}
+
+// awaitMembers waits until so many stand, and not ready.
+func (m *meeting) awaitMembers(c *zk.Client, n int) {
+	m.t.Helper()
+	for end := time.Now().Add(electionWait); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+		names, _, err := c.Children(m.t.Context(), m.path)
+		if slices.Contains(names, "ready") {
+			m.t.Fatal("ready although one was killed")
+		}
+		if err == nil && len(names) == n {
+			return
+		}
+	}
+	m.t.Fatalf("not %d members", n)
+}
+
+const (
+	memberAddr = "MEMBER_ADDR"
+	memberPath = "MEMBER_PATH"
+)
+
+func init() {
+	if addr := os.Getenv(memberAddr); addr != "" {
+		if err := memberMain(addr, os.Getenv(memberPath)); err != nil {
+			fmt.Println("failed:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// memberMain is the process of one of ours.
+func memberMain(addr, path string) error {
+	ctx := context.Background()
+	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
+	if err != nil {
+		return err
+	}
+	b, err := recipe.NewDoubleBarrier(c, path, memberCount, nil)
+	if err != nil {
+		return err
+	}
+	if err := b.Enter(ctx); err != nil {
+		return err
+	}
+	fmt.Println("@in")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // its end is the word to leave
+	if err := b.Leave(ctx); err != nil {
+		return err
+	}
+	fmt.Println("@out")
+	return nil
+}
