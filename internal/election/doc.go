@@ -4,10 +4,10 @@
 // An [Election] is one server's part in it, a pure state machine. Step takes
 // one [Event] with its time: Look (begin), Heard (a notification), Up, Down and
 // RoundTrip (what is known of the ways to others), Joined and Established (how
-// the decision fares), Configured, Appointed, Tick. Ready hands out the duties:
-// notifications to send, a membership to adopt, a [Decision], or the advice to
-// give one up. [Record] tells how an election went, for the log, the recorder
-// and the tests alike.
+// the decision fares), Configured, Appointed and HandedOver (a role without a
+// vote), Tick. Ready hands out the duties: notifications to send, a membership
+// to adopt, a [Decision], or the advice to give one up. [Record] tells how an
+// election went, for the log, the recorder and the tests alike.
 //
 //	Look ▸ vote for itself, told to all voters ▸ Heard: better? adopt and tell; later round? join; earlier? answer
 //	     ▸ a quorum holds the vote ▸ wait, or not ▸ Decision

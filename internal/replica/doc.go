@@ -17,7 +17,8 @@
 //
 //	Look ▸ election ▸ Decision ▸ Leading: zab.Leader, Ready.Listen
 //	                           ▸ else: Ready.Dial ▸ Linked ▸ zab.Learner
-//	▸ Established: clients are served ▸ GiveUp: all clients are closed, Look again
+//	▸ Established: clients are served ▸ GiveUp: clients are kept or closed, Look again
+//	                                  ▸ or, handed over (handover.go), the next role at once
 //
 // A write on the leader: Request ▸ tree.Prepare ▸ zab.Propose ▸ Ready.Duties,
 // Ready.Send ▸ a quorum ▸ commit ▸ Next: tree.Apply, which queues the watch

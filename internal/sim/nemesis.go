@@ -201,6 +201,13 @@ func (n *nemesis) handOver(long int64) {
 	if stops {
 		a.Value = 1
 	}
+	if d.chance(25) {
+		for _, v := range n.sim.servers {
+			n.do(Act{Kind: SlowDisk, A: int(v.id), Value: d.below(500 * millisecond)}, long, SlowDisk)
+		}
+		n.later(d.below(200*millisecond), func() { n.sim.Do(a) })
+		return
+	}
 	n.sim.Do(a)
 	if stops {
 		n.later(d.below(500*millisecond), func() { n.do(Act{Kind: Kill, A: a.A}, long, Start) })

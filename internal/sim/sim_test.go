@@ -47,6 +47,8 @@ func TestFixedSeeds(t *testing.T) {
 			o.CounterMax = 60
 		case 1:
 			o.Clients, o.Candidates, o.ThinkMS = 1, -1, 300
+		case 2:
+			o.Voters, o.Plain = 5, 2
 		}
 		r := play(t, o)
 		if r.Leaders < leadersMin {

@@ -17,6 +17,7 @@
 //	Append, Sync | Install ▸ SaveCurrent ▸ ACK ▸        a quorum of ACKs
 //	      ◂ UPTODATE                           both serve
 //	      ◂ PROPOSAL; Append, Sync ▸ ACK ▸     a quorum of ACKs ▸ COMMIT, INFORM
+//	      ◂ HANDOVER (handover.go)             all is committed, and the next leader has it
 //
 // The package knows transactions by their zxids alone; what they mean is the
 // tree's affair. It opens nothing, reads no clock, starts no goroutine and
