@@ -1,0 +1,107 @@
+package server
+
+import (
+	"fmt"
+	"testing"
+
+	"bellwether/internal/config"
+	"bellwether/wire"
+)
+
+// localTeam is a team with local sessions, one of its servers an observer.
+func localTeam(t *testing.T) *team {
+	g := newTeam(t, 3, 1, false)
+	g.change = func(c *config.Config) {
+		c.Ensemble.LocalSessions, c.Ensemble.UpgradeLocal, c.Ensemble.KeepClients = true, true, true
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	return g
+}
+
+// locals waits until a server counts so many local and global sessions.
+func (m *teammate) locals(local, global float64) {
+	m.t.Helper()
+	eventually(m.t, fmt.Sprintf("server %d has %v local and %v global sessions", m.id, local, global), func() bool {
+		return m.figure("local_sessions") == local && m.figure("global_sessions") == global
+	})
+}
+
+// On servers of each role a local session is counted where it lives, outlives
+// its connection and the leader, and becomes global by its first ephemeral.
+func TestLocalSessionsOnEachRole(t *testing.T) {
+	g := localTeam(t)
+	var clients []*client
+	for _, m := range g.servers {
+		c := m.connect()
+		c.create(fmt.Sprintf("/by%d", m.id), "x")
+		m.locals(1, 0)
+		clients = append(clients, c)
+	}
+	dead := g.leader()
+	g.kill(dead)
+	g.settled()
+	for i, m := range g.servers {
+		if m == dead {
+			continue
+		}
+		c := clients[i]
+		c.must(wire.OpPing, nil, nil)
+		c.create(fmt.Sprintf("/again%d", m.id), "y")
+		m.locals(1, 0)
+		if got := m.resume(c.session.Session, c.session.Password); got.Session != c.session.Session {
+			t.Errorf("server %d does not know its session: %+v", m.id, got)
+		}
+		c.closed()
+	}
+	g.start(dead)
+	g.settled()
+	if got := dead.resume(clients[dead.id-1].session.Session, clients[dead.id-1].session.Password); got.TimeoutMS != 0 {
+		t.Errorf("a session of before a start: %+v", got)
+	}
+	for i, m := range g.servers {
+		c := m.connect()
+		c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeralSequential}, &wire.PathResponse{})
+		eventually(t, "everybody knows it", func() bool {
+			return g.servers[0].figure("global_sessions") == float64(i+1) && g.servers[3].figure("global_sessions") == float64(i+1)
+		})
+	}
+	g.equal()
+}
+
+// A local session that is silent ends at its server, on each role, and one that
+// pings does not.
+func TestLocalSessionsExpire(t *testing.T) {
+	g := localTeam(t)
+	var pinging, silent []*client
+	for _, m := range g.servers {
+		for _, list := range []*[]*client{&pinging, &silent} {
+			c := m.dial()
+			c.handshake(wire.ConnectRequest{TimeoutMS: 1000, Password: make([]byte, 16)})
+			*list = append(*list, c)
+		}
+		m.locals(2, 0)
+	}
+	zxid := g.leader().Tree().LastZxid()
+	eventually(t, "the silent ones are gone", func() bool {
+		left := 0.0
+		for i, m := range g.servers {
+			pinging[i].must(wire.OpPing, nil, nil)
+			left += m.figure("local_sessions")
+		}
+		return left == 4
+	})
+	for i, m := range g.servers {
+		silent[i].closed()
+		if got := m.resume(silent[i].session.Session, silent[i].session.Password); got.TimeoutMS != 0 {
+			t.Errorf("expired and taken up: %+v", got)
+		}
+		pinging[i].must(wire.OpCloseSession, nil, nil)
+		m.locals(0, 0)
+	}
+	if now := g.leader().Tree().LastZxid(); now != zxid {
+		t.Errorf("their ends are transactions: %v behind %v", now, zxid)
+	}
+}
