@@ -26,10 +26,11 @@ func freePort(t *testing.T) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// A server of an ensemble says which part it has, in the words of ZooKeeper.
-func TestWordsOfAMember(t *testing.T) {
-	quorum, election := freePort(t), freePort(t)
-	line := fmt.Sprintf("server.5=127.0.0.1:%d:%d:participant", quorum, election)
+// member5 runs server 5, which is all of its ensemble, on this disk.
+func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, election int) {
+	t.Helper()
+	quorum, election = freePort(t), freePort(t)
+	line = fmt.Sprintf("server.5=127.0.0.1:%d:%d:participant", quorum, election)
 	m, err := ensemble.Parse(line)
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +41,7 @@ func TestWordsOfAMember(t *testing.T) {
 	c.FourLetterWords = []string{"*"}
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID, c.Ensemble.StandaloneEnabled = m, 5, true, false
 	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
-	s, err := server.New(server.Options{Config: c, FS: store.NewMem(1), Words: Words(version)})
-	if err != nil {
+	if s, err = server.New(server.Options{Config: c, FS: fs, Words: Words(version)}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,6 +54,12 @@ func TestWordsOfAMember(t *testing.T) {
 		}
 	})
 	<-s.Ready()
+	return s, line, quorum, election
+}
+
+// A server of an ensemble says which part it has, in the words of ZooKeeper.
+func TestWordsOfAMember(t *testing.T) {
+	s, line, quorum, election := member5(t, store.NewMem(1))
 	tail := fmt.Sprintf("serverId=5\ninitLimit=10\nsyncLimit=5\nelectionAlg=3\nelectionPort=%d\nquorumPort=%d\npeerType=0\nmembership: \n%s\nversion=0",
 		election, quorum, line)
 	if got := ask(t, s, "conf"); !strings.HasSuffix(got, tail) {
@@ -75,6 +81,46 @@ func TestWordsOfAMember(t *testing.T) {
 		}
 	}
 	checkElog(t, ask(t, s, "elog"))
+}
+
+// A member whose disk is full says that it is read-only and why, and that it
+// is not any more.
+func TestWordsOfAFullDisk(t *testing.T) {
+	disk := store.NewMem(1)
+	s, _, _, _ := member5(t, disk)
+	nc := session(t, s, 30_000, create("/a", 0))
+	disk.SetSpace(0)
+	for i := range int32(200) {
+		nc.Write(create(fmt.Sprintf("/b%d-%0200d", i, 0), 0)(2 + i))
+	}
+	says := func(word, want string) bool { return strings.Contains(ask(t, s, word), want) }
+	within(t, "it is read-only", func() bool { return says("isro", "ro") })
+	for word, want := range map[string]string{
+		"srvr": "\nRead-only because: no space for the transaction log behind 0x1",
+		"stat": "\nREAD-ONLY mode; serving only read-only clients\n",
+		"mntr": "zk_server_state\tread-only\n",
+	} {
+		if !says(word, want) {
+			t.Errorf("%s is without %q:\n%s", word, want, ask(t, s, word))
+		}
+	}
+	disk.SetSpace(-1)
+	within(t, "it leads again", func() bool { return says("srvr", "Mode: leader") })
+	if says("srvr", "ead-only") || !says("isro", "rw") {
+		t.Errorf("srvr: %s", ask(t, s, "srvr"))
+	}
+}
+
+// within waits for a condition.
+func within(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
 }
 
 // checkElog looks at the record of the election of server 5 by itself: for

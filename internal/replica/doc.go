@@ -46,6 +46,9 @@
 // transaction, expired there, and without ephemerals until it becomes
 // everybody's (upgrade.go).
 //
+// A server without a quorum can answer reads (readonly.go), on sessions that
+// live on it alone (local.go).
+//
 // The order of duties and effects is the rule that keeps promises: see Ready
 // and Output. One goroutine owns a Replica. The package starts none, holds no
 // lock and knows no clock: time comes in with each event. Read event.go
