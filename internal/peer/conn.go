@@ -3,6 +3,7 @@ package peer
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -90,7 +91,7 @@ func (c *conn) next(first bool) []byte {
 // read hands on notifications until the connection ends.
 func (c *conn) read(r *bufio.Reader) {
 	var buf []byte
-	heard := false
+	heard, address := false, c.RemoteAddr().String()
 	for {
 		frame, err := wire.ReadElectionFrame(r, buf)
 		if err != nil {
@@ -108,13 +109,15 @@ func (c *conn) read(r *bufio.Reader) {
 			continue
 		}
 		c.m.figures.Received.Add(1)
-		c.m.o.Handle(Heard{From: c.to.id, First: !heard, Notification: n})
+		c.m.o.Handle(Heard{From: c.to.id, Address: address, First: !heard, Notification: n})
 		heard = true
 	}
 	c.Conn.Close()
 	var bad *wire.FrameError
 	if errors.As(c.why, &bad) {
 		c.m.notices.warn(c.RemoteAddr().String(), "a server sent something else than notifications", "sid", c.to.id, "err", c.why)
+	} else if errors.Is(c.why, io.ErrUnexpectedEOF) {
+		c.m.notices.warn(c.RemoteAddr().String(), "a notification was cut off", "sid", c.to.id)
 	}
 	c.to.parted(c, heard || time.Since(c.made) > settled, c.why)
 }

@@ -15,7 +15,8 @@ type Event interface{ event() }
 
 // Heard is a notification from another server.
 type Heard struct {
-	From wire.ServerID
+	From    wire.ServerID
+	Address string // where its connection goes
 	// First: the first message on its connection, which a server may have sent
 	// before and sends again.
 	First        bool

@@ -193,7 +193,9 @@ func reason(err error) string {
 	switch {
 	case err == nil:
 		return "closed here"
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the other side closed the connection within a packet"
+	case errors.Is(err, io.EOF):
 		return "the other side closed the connection"
 	case connectionReset(err):
 		return "the other side reset the connection"

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ type team struct {
 	// change is applied to each configuration before a start.
 	change func(c *config.Config)
 	seams  Seams
+	book   io.Writer // takes the logs too, if set
 }
 
 // teammate is one of them: its disk, and the server while it runs.
@@ -102,7 +105,11 @@ func (g *team) start(m *teammate) {
 	if g.change != nil {
 		g.change(c)
 	}
-	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: testLog(g.t).With("sid", m.id), Seams: g.seams}), false
+	log := testLog(g.t)
+	if g.book != nil {
+		log = slog.New(slog.NewTextHandler(io.MultiWriter(g.t.Output(), g.book), nil))
+	}
+	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Seams: g.seams}), false
 }
 
 // errKilled ends a server that is killed.

@@ -292,8 +292,8 @@ func (l *loop) tell(h replica.Happening) {
 	case replica.TickLate, tree.DigestNotReached, tree.QuotaExceeded:
 		level = slog.LevelWarn
 	default:
-		if m := l.srv.member; m != nil {
-			level = m.stats.level(h)
+		if l.srv.member != nil {
+			log, level = l.tellTeam(h)
 		}
 	}
 	log.Log(context.Background(), level, h.String())

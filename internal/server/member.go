@@ -42,6 +42,10 @@ type member struct {
 	// or their links end. A learner has one link, so there is hardly ever more
 	// than one.
 	received map[peer.LinkID]*tree.Tree
+	// from is where learners come from, until their links end.
+	from map[peer.LinkID]string
+	// voices is where notifications come from.
+	voices map[wire.ServerID]string
 }
 
 // newMember returns the member that a configuration asks for; nil: alone.
@@ -50,7 +54,8 @@ func newMember(s *Server) *member {
 	if c.Standalone() {
 		return nil
 	}
-	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{}}
+	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{},
+		from: map[peer.LinkID]string{}, voices: map[wire.ServerID]string{}}
 }
 
 // loaded notes what was found on the disk.
@@ -139,6 +144,9 @@ func (m *member) handle(e peer.Event) {
 	b := m.srv.inbox
 	switch e := e.(type) {
 	case peer.Heard:
+		if e.First {
+			m.heardFrom(e.From, e.Address)
+		}
 		b.pushHeard(election.Heard{From: e.From, First: e.First, Notification: e.Notification})
 	case peer.Up:
 		b.push(replica.Vote{Event: election.Up{Server: e.Server}}, nil)
@@ -147,6 +155,9 @@ func (m *member) handle(e peer.Event) {
 	case peer.RoundTrip:
 		b.push(replica.Vote{Event: election.RoundTrip{Server: e.Server, Took: e.Took}}, nil)
 	case peer.Opened:
+		m.mu.Lock()
+		m.from[e.Link] = e.Address
+		m.mu.Unlock()
 		b.push(replica.Zab{Event: zab.Opened{Link: zab.LinkID(e.Link)}}, nil)
 	case peer.Linked:
 		b.push(replica.Linked{Leader: e.Leader, Link: zab.LinkID(e.Link)}, nil)
@@ -184,6 +195,41 @@ func (m *member) measure(link zab.LinkID, p *wire.QuorumPacket) {
 	}
 	key := strconv.FormatInt(int64(info.Server), 10)
 	m.links.Measure(peer.LinkID(link), m.stats.queueSize.Of(key), m.stats.queueTime.Of(key))
+}
+
+// voicesMax bounds the servers of which it is known where they speak from.
+const voicesMax = 1024
+
+// heardFrom notes where a server speaks from.
+func (m *member) heardFrom(id wire.ServerID, address string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.voices) >= voicesMax {
+		clear(m.voices)
+	}
+	m.voices[id] = address
+}
+
+// voice is where a server speaks from.
+func (m *member) voice(id wire.ServerID) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.voices[id]
+}
+
+// forget drops what is kept of a link.
+func (m *member) forget(link zab.LinkID) {
+	m.takeReceived(link)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.from, peer.LinkID(link))
+}
+
+// address is where a learner comes from.
+func (m *member) address(link zab.LinkID) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.from[peer.LinkID(link)]
 }
 
 // takeReceived gives the tree that came over a link away, nil if there is none.

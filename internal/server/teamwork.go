@@ -1,8 +1,11 @@
 package server
 
 import (
+	"log/slog"
+	"net"
 	"time"
 
+	"bellwether/internal/election"
 	"bellwether/internal/peer"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
@@ -15,8 +18,44 @@ type teamwork struct {
 	alarm    *time.Timer
 	listens  bool
 	dials    wire.ServerID
-	snapLink zab.LinkID   // over which the last SNAP came
-	ended    []zab.LinkID // links that have closed in this batch
+	snapLink zab.LinkID      // over which the last SNAP came
+	ended    []zab.LinkID    // links that have closed in this batch
+	refused  map[string]bool // learners that were refused, by machine and reason
+}
+
+// refusedMax bounds what is remembered as told; beyond it all is forgotten.
+const refusedMax = 1024
+
+// refusedBefore reports whether a machine was refused for this reason before.
+func (w *teamwork) refusedBefore(address, why string) bool {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	if w.refused == nil || len(w.refused) >= refusedMax {
+		w.refused = map[string]bool{}
+	}
+	key := address + " " + why
+	before := w.refused[key]
+	w.refused[key] = true
+	return before
+}
+
+// tellTeam is how a happening among servers is logged: at which level, and with
+// the other's address.
+func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level) {
+	m := l.srv.member
+	log, level = l.srv.log, m.stats.level(h)
+	switch e := h.(type) {
+	case zab.LearnerLost:
+		address := m.address(e.Link)
+		log = log.With("peer", address)
+		if e.Refused && l.team.refusedBefore(address, e.Why) || e.Nobody && !e.Refused {
+			level = slog.LevelDebug
+		}
+	case election.Refused:
+		log = log.With("peer", m.voice(e.From))
+	}
+	return log, level
 }
 
 // heed looks at an event of the ensemble before the replica gets it.
@@ -138,7 +177,7 @@ func (l *loop) endBatch() {
 		return
 	}
 	for _, link := range l.team.ended {
-		m.takeReceived(link)
+		m.forget(link)
 	}
 	l.team.ended = l.team.ended[:0]
 	l.srv.lease.Store(l.replica.Lease())

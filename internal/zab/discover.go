@@ -8,7 +8,8 @@ import (
 )
 
 // named takes a learner's first packet: who it is and which epoch it has
-// accepted. Every learner can raise the epoch to come; voters bring it about.
+// accepted. Every member can raise the epoch to come; voters bring it about. A
+// stranger cannot, and nobody by so much that there would soon be no epochs left.
 func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	var info wire.LearnerInfo
 	accepted := p.Zxid.Epoch()
@@ -23,11 +24,13 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 		return fmt.Sprintf("claims this server's id %d", info.Server)
 	case accepted > EpochMax || p.Zxid < 0:
 		return fmt.Sprintf("has accepted epoch %d, which cannot be", accepted)
+	case accepted > l.opt.Accepted+epochAhead:
+		return fmt.Sprintf("has accepted epoch %d, too far from %d here", accepted, l.opt.Accepted)
 	case info.ConfigVersion > l.committed.Version():
 		return fmt.Sprintf("has configuration %x, newer than %x here", info.ConfigVersion, l.committed.Version())
 	}
 	if old := l.linkOf(info.Server); old != nil {
-		l.drop(old, "the same server has connected again")
+		l.replace(old)
 	}
 	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == wire.PacketObserverInfo
 	l.servers[k.server] = k
@@ -35,7 +38,9 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	k.ours = offered && !l.opt.Plain
 	k.hands = k.ours && ext.Version >= wire.ExtensionHandOver
 	if l.phase == discovering {
-		l.epoch = max(l.epoch, accepted+1)
+		if _, member := l.committed.Server(ensemble.ServerID(k.server)); member {
+			l.epoch = max(l.epoch, accepted+1)
+		}
 		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {
 			l.connecting[k.server] = true
 		}
@@ -44,6 +49,17 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 		l.invite(k)
 	}
 	return ""
+}
+
+// replace ends a link in favour of a newer one of the same server, as that
+// server may have lost it without our hearing of it. If it is alive, there are
+// two of that id.
+func (l *Leader) replace(old *link) {
+	why := "the same server has connected again"
+	if old.state == linkServing && l.now-old.heard < 2*l.opt.BeatMS {
+		why = "another connection came with its id while it answered: do two servers have it? Correct myid of one of the two"
+	}
+	l.drop(old, why)
 }
 
 // discover fixes the epoch once a quorum has said which ones it accepted.

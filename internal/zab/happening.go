@@ -40,7 +40,12 @@ type LearnerServes struct {
 }
 
 // LearnerLost: a learner's connection ended.
-type LearnerLost struct{ Learner, Why string }
+type LearnerLost struct {
+	Learner, Why string
+	Link         LinkID
+	// Nobody: it ended before it had said who it is. Refused: for what it sent.
+	Nobody, Refused bool
+}
 
 // Unexpected: a packet nobody waited for. Told once for a connection.
 type Unexpected struct {

@@ -30,6 +30,7 @@ func TestLeaderRefuses(t *testing.T) {
 		{"this server's id", false, hello(info(3, wire.QuorumVersion, 0), 0)},
 		{"cannot be", false, hello(info(1, wire.QuorumVersion, 0), math.MinInt64)},
 		{"cannot be", false, hello(info(1, wire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
+		{"too far from 1", false, hello(info(1, wire.QuorumVersion, 0), wire.MakeZxid(2+epochAhead, 0))},
 		{"newer than", false, hello(info(1, wire.QuorumVersion, math.MaxInt64), 0)},
 		{"was not told", false, pack(wire.PacketAckEpoch, "0", nil)},
 		{"before it was sent", false, pack(wire.PacketAck, "2.1", nil)},
@@ -71,6 +72,29 @@ func TestTwoServersWithOneID(t *testing.T) {
 	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)}) // of the old one, read late
 	if l.linkOf(1).state != linkSyncing {
 		t.Error("a packet of the closed connection counts")
+	}
+}
+
+// TestStrangersDoNotRaiseTheEpoch: one message of somebody who is no member
+// must not use up the epochs there are; a member's counts, as it will follow
+// nobody in an epoch that it has promised.
+func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
+	for server, want := range map[wire.ServerID]wire.Epoch{9: 2, 2: 1001} {
+		l := NewLeader(0, LeaderOptions{Terms: Terms{
+			ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+		}}, logOf(t, "1.1", ""))
+		for i, id := range []wire.ServerID{server, 1} {
+			accepted := wire.MakeZxid(1000, 0)
+			if id == 1 {
+				accepted = wire.MakeZxid(1, 0)
+			}
+			l.Step(0, Opened{LinkID(i + 1)})
+			l.Step(0, Received{LinkID(i + 1), &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: accepted,
+				Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})}})
+		}
+		if got := l.Ready().SaveAccepted; got != want {
+			t.Errorf("with server %d the epoch becomes %d, want %d", server, got, want)
+		}
 	}
 }
 

@@ -14,6 +14,9 @@ const (
 	// EpochMax is the highest epoch that is accepted from anyone: zxids of
 	// later ones would be negative.
 	EpochMax wire.Epoch = math.MaxInt32 - 1
+	// epochAhead is by how much the epoch that a learner has accepted may be
+	// ahead: a thousand vain attempts to lead in each hour of two years are less.
+	epochAhead = 1 << 24
 	// beatsMax is how many pings a learner may leave unanswered before it gets
 	// no further ones.
 	beatsMax = 256
@@ -294,14 +297,26 @@ func (l *Leader) drop(k *link, why string) {
 	l.forget(k, why)
 }
 
-// forget takes a link out of everything.
+// refuse ends a link for what came over it.
+func (l *Leader) refuse(k *link, why string) {
+	l.ready.Close = append(l.ready.Close, k.id)
+	l.remove(k)
+	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew, Refused: true})
+}
+
+// forget tells of the end of a link.
 func (l *Leader) forget(k *link, why string) {
+	l.remove(k)
+	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew})
+}
+
+// remove takes a link out of everything.
+func (l *Leader) remove(k *link) {
 	delete(l.links, k.id)
 	if l.servers[k.server] == k {
 		delete(l.servers, k.server)
 	}
 	l.order = slices.DeleteFunc(l.order, func(o *link) bool { return o == k })
-	l.tell(LearnerLost{k.name(), why})
 }
 
 func (l *Leader) opened(id LinkID) {

@@ -95,7 +95,7 @@ func (l *Leader) received(e Received) {
 	}
 	k.heard = l.now
 	if why := l.packet(k, e.Packet); why != "" && l.links[e.Link] != nil {
-		l.drop(k, why)
+		l.refuse(k, why)
 	}
 }
 

@@ -1,0 +1,159 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
+
+// throw sends bytes to a port and waits until the other side has closed the
+// connection, or has read them all.
+func throw(t *testing.T, address string, b []byte, closes bool) {
+	t.Helper()
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(patience))
+	nc.Write(b)
+	if closes {
+		if _, err := io.Copy(io.Discard, nc); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("%x: %v", b[:min(len(b), 20)], err)
+		}
+		return
+	}
+	nc.(*net.TCPConn).CloseWrite()
+	io.Copy(io.Discard, nc)
+}
+
+// What strangers and faulty servers send to the ports of an ensemble is logged
+// once with their address and costs them their connection. The term goes on: no
+// server looks for a leader again, and each serves its clients.
+func TestBadInputFromServers(t *testing.T) {
+	book := new(logBook)
+	g := newTeam(t, 3, 0, false)
+	g.book = book
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	l := g.settled()
+	looked := map[*teammate]float64{}
+	for _, m := range g.servers {
+		looked[m] = m.figure("looking_count")
+	}
+	self, _ := g.members.Server(l.id)
+	election, quorum := self.Addresses[0].Election(), self.Addresses[0].Quorum()
+	other := wire.ServerID(l.id%3 + 1)
+
+	greeting := func(id wire.ServerID) []byte {
+		return wire.Append(nil, &wire.InitialMessage{Version: wire.InitialMany, Server: id, Addresses: []string{"127.0.0.1:9"}})
+	}
+	vote := wire.AppendFrame(nil, &wire.Notification{Leader: 77, Zxid: 1 << 40, ElectionEpoch: 1, PeerEpoch: 200, Version: wire.NotificationConfig})
+	unknown := wire.AppendFrame(nil, &wire.Notification{State: 9, Leader: 77, Version: wire.NotificationConfig})
+	hello := func(id wire.ServerID, accepted wire.Zxid) []byte {
+		return wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: accepted,
+			Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})})
+	}
+	oversize := wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketFollowerInfo})[:12]
+	oversize = append(oversize, 0x40, 0, 0, 0)
+	for range 3 {
+		for _, c := range []struct {
+			to     string
+			bytes  []byte
+			closes bool
+		}{
+			{election, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
+			{election, greeting(-7), true},
+			{election, greeting(wire.ServerID(l.id)), true},
+			{election, greeting(77)[:10], false},
+			{election, append(greeting(77), vote...), false},
+			{election, append(greeting(78), vote[:20]...), false},
+			{election, append(greeting(79), 0x40, 0, 0, 0), true},
+			{election, append(greeting(80), 0xff, 0xff, 0xff, 0xff), true},
+			{election, append(greeting(81), unknown...), false},
+			{quorum, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
+			{quorum, oversize, true},
+			{quorum, hello(wire.ServerID(l.id), 0), true},
+			{quorum, hello(other, wire.MakeZxid(1<<30, 0)), true},
+			{quorum, hello(other, 0)[:9], false},
+			{quorum, wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: 5}), true},
+		} {
+			throw(t, c.to, c.bytes, c.closes)
+		}
+	}
+	for _, m := range g.servers {
+		m.connect().create(fmt.Sprintf("/by%d", m.id), "x")
+	}
+	g.equal()
+	for _, m := range g.servers {
+		if n := m.figure("looking_count"); n != looked[m] {
+			t.Errorf("server %d has looked for a leader again", m.id)
+		}
+	}
+	for what, times := range map[string]int{
+		"began with something else than a server's id": 1, "an id that no server has": 1, "has this server's id": 1,
+		"takes part without a vote": 5, "refuses server 77": 1, "a notification was cut off": 1,
+		"sent something else than notifications": 1, "a notification was not understood": 1,
+		"sent something else than packets": 1, "claims this server's id": 1, "too far from": 1, "before it was sent anything": 1,
+	} {
+		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=` + fmt.Sprint(l.id) + ` peer=127\.0\.0\.1:\d+`)
+		if n := len(line.FindAllString(book.String(), -1)); n != times && times == 1 || n == 0 {
+			t.Errorf("%q is logged %d times with the peer's address, want %d", what, n, times)
+		}
+	}
+}
+
+// A second process with the id of a follower, on a machine of its own, comes
+// and goes. The servers say so; two of three serve all the while, and all three
+// when it is gone.
+func TestTwoServersWithOneID(t *testing.T) {
+	book := new(logBook)
+	g := newTeam(t, 3, 0, false)
+	g.book = book
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	l, f := g.settled(), g.follower()
+	c := l.connect()
+	c.create("/before", "x")
+
+	// The other machine: the same myid, ports of its own in its own zoo.cfg.
+	twin := newTeam(t, 3, 0, false)
+	twin.book = book
+	ports := freePorts(t, 2)
+	var lines []string
+	for _, s := range g.members.Servers() {
+		a := s.Addresses[0]
+		if s.ID == f.id {
+			a.QuorumPort, a.ElectionPort = ports[0], ports[1]
+		}
+		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d:participant", s.ID, a.QuorumPort, a.ElectionPort))
+	}
+	var err error
+	if twin.members, err = ensemble.Parse(strings.Join(lines, "\n")); err != nil {
+		t.Fatal(err)
+	}
+	double := twin.servers[f.id-1]
+	twin.start(double)
+	told := regexp.MustCompile(`do two (servers have it|have the same id)\?`)
+	for n := 0; !told.MatchString(book.String()); n++ {
+		c.create(fmt.Sprintf("/meanwhile%d", n), "x")
+		if n > 100_000 {
+			t.Fatal("nobody says that there are two")
+		}
+	}
+	twin.kill(double)
+	g.settled()
+	g.equal()
+	if !l.serves(wire.Leading) {
+		t.Error("the leader was lost")
+	}
+}
