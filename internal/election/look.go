@@ -12,7 +12,7 @@ func (e *Election) look(ev Look) {
 	e.closeRecord(ev.Why)
 	e.began, e.state, e.asked = true, wire.Looking, ev
 	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
-	e.restated, e.established, e.supporters = false, false, nil
+	e.restated, e.established, e.handed, e.supporters = false, false, false, nil
 	e.dialBy = Never
 	e.ready.Decision, e.ready.GiveUp = nil, "" // of the election before
 	clear(e.outside)
@@ -388,8 +388,12 @@ func (e *Election) up(id wire.ServerID) {
 	e.resendAt = min(e.resendAt, e.now+e.interval)
 }
 
-// lost: a server is known to be down, so its vote need not be waited for.
+// lost: a server is known to be down, so its vote need not be waited for, nor
+// its coming to lead by a hand-over.
 func (e *Election) lost(id wire.ServerID) {
+	if e.handed && !e.established && id == e.current.Leader {
+		e.giveUp("it is down")
+	}
 	if e.state != wire.Looking || !e.began || !slices.Contains(e.voters, id) || id == e.id {
 		return
 	}
