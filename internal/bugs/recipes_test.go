@@ -7,4 +7,11 @@ var recipes = []bug{
 	{"acting on votes", []scenario{{"sim", "TestTransactions", "tx-votes"}}, ""},
 	{"an abort that is not presumed", []scenario{{"sim", "TestTransactionCrashAtEveryStep", "tx-presumed"}}, ""},
 	{"a coordinator that is not replaced", []scenario{{"sim", "TestTransactionNobodyIsBlocked", "tx-chair"}}, ""},
+	{"an item that is put again", []scenario{{"claim", "TestPutThatWasTakenAtOnce", "queue-put"}}, ""},
+	{"an acknowledgement sent twice", []scenario{{"sim", "TestWork", "queue-over"}}, ""},
+	{"items out of order", []scenario{{"sim", "TestWork", "queue-order"}}, ""},
+	{"a place in a queue left behind", []scenario{{"claim", "TestTakeInDoubtEndsWithItsSession", "queue-place"}}, ""},
+	{"another's claim ended", []scenario{{"claim", "TestHandInLeavesAnothersClaimAlone", "queue-owner"}}, ""},
+	{"a number counted twice", []scenario{{"sim", "TestWork", "count-mark"}}, ""},
+	{"a number lost", []scenario{{"sim", "TestWork", "count-version"}}, ""},
 }

@@ -101,7 +101,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
 		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{},
-		newHandOvers(), newCommits(), onlyCommitted{&s.history}, newLocalSessions(s),
+		newHandOvers(), newCommits(), newItems(), newCounts(), onlyCommitted{&s.history}, newLocalSessions(s),
 	}
 }
 

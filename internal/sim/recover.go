@@ -36,6 +36,9 @@ func (s *Sim) recover() {
 	s.await("one leader, whom all follow, and every client connected", s.allServe)
 	s.quiet = true
 	s.await("every transaction decided, carried out and gone", s.allSettled)
+	s.await("every item taken and done with", s.allHandedIn)
+	s.sendHome()
+	s.await("nobody waits for an item, and nothing is left of queue and counter", s.allHome)
 	s.await("every request answered and all trees equal", s.allEqual)
 	if s.failed == nil {
 		s.checkRegister()

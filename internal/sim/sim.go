@@ -223,6 +223,10 @@ func (s *Sim) cast(c *client, n int) {
 			name = fmt.Sprint("s", n)
 		}
 		c.player = newParty(c, name)
+	case Queue, WorkQueue:
+		c.player = newWorker(c, []job{produce, consume, consume}[n%3])
+	case Count:
+		c.player = newWorker(c, count)
 	default:
 		c.candidate = newCandidate(c)
 		c.player = c.candidate

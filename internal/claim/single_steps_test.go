@@ -1,0 +1,157 @@
+package claim
+
+import (
+	"slices"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// dialogue drives a single operation by hand.
+type dialogue struct {
+	t *testing.T
+	m single
+	n uint64
+}
+
+// step takes an event; what is asked then must be these operations.
+func (d *dialogue) step(ev Event, want ...OpKind) {
+	d.t.Helper()
+	d.m.Step(Moment{}, ev)
+	var got []OpKind
+	if rd := d.m.Ready(); rd.Request != nil {
+		d.n = rd.Request.N
+		for _, op := range rd.Request.Ops {
+			got = append(got, op.Kind)
+		}
+	}
+	if !slices.Equal(got, want) {
+		d.t.Fatalf("after %+v it asks for %v, want %v", ev, got, want)
+	}
+}
+
+// answer is the reply to what was asked last.
+func (d *dialogue) answer(res ...Result) Reply { return Reply{d.n, res} }
+
+// lost is the same where the connection ended.
+func (d *dialogue) lost() Reply { return d.answer(Result{Err: wire.ErrConnectionLoss}) }
+
+func (d *dialogue) ends(want Outcome) {
+	d.t.Helper()
+	if !d.m.Over() || d.m.Outcome() != want {
+		d.t.Errorf("%v, want %v", d.m.Outcome(), want)
+	}
+}
+
+var none = Result{Err: wire.ErrNoNode}
+
+// aboutToTake is a consumer that has asked for the item it has found.
+func aboutToTake(t *testing.T, claims string) *dialogue {
+	d := &dialogue{t: t, m: NewTake(TakeConfig{Items: modelQueue, Line: modelQLine, Claims: claims})}
+	d.step(Attached{Session: 1}, OpCreate)
+	own := Nonce{}.String() + "-n_0000000000"
+	d.step(d.answer(Result{Path: Join(modelQLine, own)}), OpList)
+	items := Result{Names: []string{"entry-100-0000000003"}}
+	if claims == "" {
+		d.step(d.answer(Result{Names: []string{own}}), OpList)
+		d.step(d.answer(items), OpGet)
+	} else {
+		d.step(d.answer(Result{Names: []string{own}}), OpList, OpList)
+		d.step(d.answer(Result{}, items), OpGet)
+	}
+	d.step(d.answer(Result{Data: []byte("job")}), OpMulti)
+	return d
+}
+
+// TestTakeInDoubtEndsWithItsSession: whether the item was taken cannot be known
+// any more, so it does not stand in the line once again.
+func TestTakeInDoubtEndsWithItsSession(t *testing.T) {
+	d := aboutToTake(t, "")
+	d.step(d.lost())
+	d.step(Attached{Session: 2})
+	d.ends(Unclear)
+}
+
+// TestClaimInDoubtIsTriedAgain in the next session: what was claimed has come back.
+func TestClaimInDoubtIsTriedAgain(t *testing.T) {
+	d := aboutToTake(t, modelClaims)
+	d.step(d.lost())
+	d.step(Attached{Session: 2}, OpCreate)
+}
+
+// TestTakeFindsOut by its place whether the item was taken.
+func TestTakeFindsOut(t *testing.T) {
+	d := aboutToTake(t, "")
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet, OpGet)
+	d.step(d.answer(Result{}, none, none))
+	d.ends(Succeeded)
+
+	d = aboutToTake(t, "")
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet, OpGet)
+	d.step(d.answer(Result{}, Result{}, Result{}), OpMulti) // it was not
+	d.step(d.answer(Result{}))
+	d.ends(Succeeded)
+}
+
+// TestTakeWhosePlaceWasDeleted and whose answer was lost takes nothing for granted.
+func TestTakeWhosePlaceWasDeleted(t *testing.T) {
+	d := aboutToTake(t, "")
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet, OpGet)
+	d.step(d.answer(Result{}, none, Result{}), OpCreate) // the item is there: stand in the line again
+}
+
+// TestHandInLeavesAnothersClaimAlone: it was given back, its answer lost, and
+// somebody else has taken it since.
+func TestHandInLeavesAnothersClaimAlone(t *testing.T) {
+	mine, others := Result{Stat: wire.Stat{EphemeralOwner: 1}}, Result{Stat: wire.Stat{EphemeralOwner: 2}}
+	d := &dialogue{t: t, m: NewHandIn(HandInConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, Release: true})}
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, mine), OpMulti)
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, others))
+	d.ends(Succeeded)
+}
+
+// TestPutThatWasTakenAtOnce is known by its mark, and not put again.
+func TestPutThatWasTakenAtOnce(t *testing.T) {
+	d := &dialogue{t: t, m: NewPut(PutConfig{Items: modelQueue, Mark: modelQLine + "/m", Prefix: "x-entry-100-", Unique: true})}
+	d.step(Attached{Session: 1}, OpMulti)
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, Result{}), OpDelete)
+	d.step(d.answer(Result{}))
+	d.ends(Succeeded)
+}
+
+// TestChangeWhoseMarkIsGone guesses by the value what it can, and no more.
+func TestChangeWhoseMarkIsGone(t *testing.T) {
+	for _, c := range []struct {
+		now  Result
+		want Outcome
+	}{
+		{Result{Data: []byte("6"), Stat: wire.Stat{Version: 8}}, Unclear},  // by this change, or another that added as much
+		{Result{Data: []byte("9"), Stat: wire.Stat{Version: 8}}, Underway}, // by another
+		{Result{Data: []byte("5"), Stat: wire.Stat{Version: 7}}, Underway}, // by none
+		{Result{Data: []byte("6"), Stat: wire.Stat{Version: 10}}, Unclear}, // by many
+	} {
+		m := NewChange(ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, Mark{Session: 1})
+		d := &dialogue{t: t, m: m}
+		d.step(Attached{Session: 1}, OpGet)
+		d.step(d.answer(Result{Data: []byte("5"), Stat: wire.Stat{Version: 7}}))
+		d.step(Propose{[]byte("6")}, OpMulti)
+		d.step(d.lost())
+		d.step(Attached{Session: 2}, OpSync, OpGet)
+		if c.want == Unclear {
+			d.step(d.answer(Result{}, c.now))
+		} else {
+			d.step(d.answer(Result{}, c.now), OpGet)
+		}
+		if m.Outcome() != c.want {
+			t.Errorf("%+v: %v, want %v", c.now, m.Outcome(), c.want)
+		}
+	}
+}

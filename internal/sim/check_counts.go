@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// counts: a number grows by each change that was counted, and by nothing else.
+// No two who count are told the same sum, no id is given out twice, and who is
+// told that nothing was counted has not counted.
+type counts struct {
+	sums map[string]map[int64]bool // true: somebody was told, by path; all that were there
+	last map[string]int64
+	did  map[wire.SessionID][]string // paths that were changed, by whose operation does not know yet
+	ids  map[int64]bool
+}
+
+func newCounts() *counts {
+	return &counts{
+		sums: map[string]map[int64]bool{countPath: {}, idsPath: {}}, last: map[string]int64{},
+		did: map[wire.SessionID][]string{}, ids: map[int64]bool{},
+	}
+}
+
+func (*counts) name() string { return "Counts" }
+
+func (c *counts) see(o any) string {
+	switch e := o.(type) {
+	case committed:
+		for _, body := range changesOf(e.txn) {
+			set, ok := body.(*wire.SetDataTxn)
+			if !ok || c.sums[set.Path] == nil {
+				continue
+			}
+			if wrong := c.set(e.txn.Session, set); wrong != "" {
+				return wrong
+			}
+		}
+	case workEnded:
+		if m, ok := e.m.(*claim.Change); ok {
+			return c.ended(e, m)
+		}
+	case idGiven:
+		if c.ids[e.id] {
+			return fmt.Sprintf("id %d is given out twice", e.id)
+		}
+		c.ids[e.id] = true
+	}
+	return ""
+}
+
+// set: the number grows by one step.
+func (c *counts) set(session wire.SessionID, set *wire.SetDataTxn) string {
+	sum, err := claim.DecimalCounter.Parse(set.Data)
+	step := int64(1)
+	if set.Path == idsPath {
+		step = idBlock
+	}
+	if err != nil || sum != c.last[set.Path]+step {
+		return fmt.Sprintf("%s goes from %d to %q", set.Path, c.last[set.Path], set.Data)
+	}
+	c.last[set.Path], c.sums[set.Path][sum] = sum, false
+	c.did[session] = append(c.did[session], set.Path)
+	return ""
+}
+
+// ended compares what a change says with what it did.
+func (c *counts) ended(e workEnded, m *claim.Change) string {
+	var did []string
+	for _, s := range e.w.sessions {
+		did = append(did, c.did[s]...)
+		delete(c.did, s)
+	}
+	switch {
+	case len(did) > 1:
+		return fmt.Sprintf("worker %d has counted %v, by one change", e.w.c.id, did)
+	case e.crashed || m.Outcome() == claim.Unclear:
+		return ""
+	case (m.Outcome() == claim.Succeeded) != (len(did) == 1):
+		return fmt.Sprintf("worker %d has counted %v, and says that it has %v", e.w.c.id, did, m.Outcome())
+	case len(did) == 0:
+		return ""
+	}
+	sum, err := claim.DecimalCounter.Parse(m.Value())
+	told, there := c.sums[m.Path()][sum]
+	if err != nil || told || !there {
+		return fmt.Sprintf("worker %d is told the sum %q of %s, as another is, or it never was", e.w.c.id, m.Value(), m.Path())
+	}
+	c.sums[m.Path()][sum] = true
+	return ""
+}

@@ -1,0 +1,224 @@
+package sim
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// items: an item that was put is there once. It is taken, or acknowledged, by
+// one consumer, who is told so; where it is only claimed, nobody but the session
+// that holds the claim ends it. Of the items that a consumer has found it takes
+// the most urgent, and of those the oldest. What a producer or a consumer says
+// of itself is what it did.
+type items struct {
+	put     map[string]bool                        // ever, by data
+	refused map[string]bool                        // said not to be put
+	there   map[string]string                      // data, by name
+	told    map[string]bool                        // by data: a consumer has it
+	claims  map[string]wire.SessionID              // that stand, by name
+	claimed bool                                   // items are claimed, not removed
+	found   map[wire.SessionID]map[string][]string // last listed, by parent
+	did     map[wire.SessionID][]string            // items removed or handed in, by whose operation does not know yet
+}
+
+func newItems() *items {
+	return &items{
+		put: map[string]bool{}, refused: map[string]bool{}, there: map[string]string{}, told: map[string]bool{},
+		claims: map[string]wire.SessionID{}, found: map[wire.SessionID]map[string][]string{}, did: map[wire.SessionID][]string{},
+	}
+}
+
+func (*items) name() string { return "Items" }
+
+func (c *items) see(o any) string {
+	switch e := o.(type) {
+	case answered:
+		c.listed(e)
+	case committed:
+		return c.committed(e.txn)
+	case workEnded:
+		return c.ended(e)
+	}
+	return ""
+}
+
+// listed takes down what a consumer has found.
+func (c *items) listed(e answered) {
+	r, ok := e.response.record.(*wire.ChildrenStatResponse)
+	if !ok || e.call.path != queueItems && e.call.path != queueClaims {
+		return
+	}
+	if c.found[e.call.session] == nil {
+		c.found[e.call.session] = map[string][]string{}
+	}
+	c.found[e.call.session][e.call.path] = r.Children
+}
+
+func (c *items) committed(t *wire.Txn) string {
+	if t.Type == wire.OpCloseSession {
+		for name, session := range c.claims {
+			if session == t.Session {
+				delete(c.claims, name)
+			}
+		}
+		return ""
+	}
+	for _, body := range changesOf(t) {
+		if wrong := c.changed(t.Session, body); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// changesOf are what a transaction changes.
+func changesOf(t *wire.Txn) []wire.TxnBody {
+	m, ok := t.Body.(*wire.MultiTxn)
+	switch {
+	case !ok:
+		return []wire.TxnBody{t.Body}
+	case m.Failed():
+		return nil
+	}
+	var all []wire.TxnBody
+	for _, part := range m.Ops {
+		all = append(all, part.Body)
+	}
+	return all
+}
+
+func (c *items) changed(session wire.SessionID, body wire.TxnBody) string {
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		switch name := path.Base(b.Path); path.Dir(b.Path) {
+		case queueItems:
+			return c.made(name, string(b.Data))
+		case queueClaims:
+			return c.claim(session, name)
+		}
+	case *wire.DeleteTxn:
+		switch name := path.Base(b.Path); path.Dir(b.Path) {
+		case queueItems:
+			return c.removed(session, name)
+		case queueClaims:
+			return c.released(session, name)
+		}
+	}
+	return ""
+}
+
+func (c *items) made(name, data string) string {
+	switch {
+	case c.put[data]:
+		return fmt.Sprintf("item %s is put again", data)
+	case c.refused[data]:
+		return fmt.Sprintf("item %s is put, and was said not to be", data)
+	}
+	c.put[data], c.there[name] = true, data
+	return ""
+}
+
+func (c *items) claim(session wire.SessionID, name string) string {
+	owner, taken := c.claims[name]
+	switch _, ok := c.there[name]; {
+	case taken:
+		return fmt.Sprintf("%s is claimed by session %v, and by %v", name, owner, session)
+	case !ok:
+		return fmt.Sprintf("%s is claimed, and is not there", name)
+	}
+	c.claims[name], c.claimed = session, true
+	return c.inOrder(session, name)
+}
+
+func (c *items) released(session wire.SessionID, name string) string {
+	if owner := c.claims[name]; owner != session {
+		return fmt.Sprintf("session %v ends the claim of %v on %s", session, owner, name)
+	}
+	delete(c.claims, name)
+	c.did[session] = append(c.did[session], name)
+	return ""
+}
+
+// removed: an item goes, behind its claim where it had one.
+func (c *items) removed(session wire.SessionID, name string) string {
+	owner, taken := c.claims[name]
+	switch did := c.did[session]; {
+	case taken:
+		return fmt.Sprintf("%s goes while session %v claims it", name, owner)
+	case c.claimed && !slices.Contains(did, name):
+		return fmt.Sprintf("%s goes, and nobody had claimed it", name)
+	}
+	delete(c.there, name)
+	if c.claimed {
+		return ""
+	}
+	c.did[session] = append(c.did[session], name)
+	return c.inOrder(session, name)
+}
+
+// inOrder: nothing that a consumer has found stands before what it takes.
+func (c *items) inOrder(session wire.SessionID, name string) string {
+	turn := func(n string) string { return n[max(strings.Index(n, "entry-"), 0):] } // priority and number have a fixed width
+	found := c.found[session]
+	for _, n := range found[queueItems] {
+		if turn(n) < turn(name) && !slices.Contains(found[queueClaims], n) {
+			return fmt.Sprintf("session %v takes %s, and has found %s", session, name, n)
+		}
+	}
+	return ""
+}
+
+// ended compares what an operation says with what it did.
+func (c *items) ended(e workEnded) string {
+	var did []string
+	for _, s := range e.w.sessions {
+		did = append(did, c.did[s]...)
+		delete(c.did, s)
+	}
+	if e.crashed || e.m.Outcome() == claim.Unclear {
+		return ""
+	}
+	done := e.m.Outcome() == claim.Succeeded
+	switch m := e.m.(type) {
+	case *claim.Put:
+		c.refused[e.w.data] = !done
+		if done != c.put[e.w.data] {
+			return fmt.Sprintf("item %s: the producer says that it has %v", e.w.data, m.Outcome())
+		}
+	case *claim.Take:
+		return c.took(e, m, did)
+	case *claim.HandIn:
+		if done != (len(did) == 1) {
+			return fmt.Sprintf("worker %d has handed in %v, and says that it has %v (%v)", e.w.c.id, did, m.Outcome(), m.Err())
+		}
+	}
+	return ""
+}
+
+func (c *items) took(e workEnded, m *claim.Take, did []string) string {
+	item, data, _ := m.Taken()
+	switch name := path.Base(item); {
+	case m.Outcome() != claim.Succeeded:
+		for n, s := range c.claims {
+			if slices.Contains(e.w.sessions, s) {
+				did = append(did, n)
+			}
+		}
+		if len(did) > 0 {
+			return fmt.Sprintf("worker %d has taken %v, and says that it has not", e.w.c.id, did)
+		}
+	case c.claimed: // who has it is who can hand it in
+	case !slices.Equal(did, []string{name}):
+		return fmt.Sprintf("worker %d has taken %v, and says that it is %s", e.w.c.id, did, name)
+	case c.told[string(data)]:
+		return fmt.Sprintf("item %s is taken by two", data)
+	default:
+		c.told[string(data)] = true
+	}
+	return ""
+}

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// brokenWork are ways to break a queue and a counter.
+var brokenWork = []broken{
+	{"an item that is put twice", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{putItem(a, "entry-100-0000000001", "x"), putItem(a, "entry-100-0000000002", "x")}
+	}},
+	{"an item that was said not to be put", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{workEnded{&worker{data: "x"}, withdrawn(claim.NewPut(claim.PutConfig{})), false}, putItem(a, "entry-100-0000000001", "x")}
+	}},
+	{"a put that was said to be, and is not", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{workEnded{&worker{data: "x"}, done(claim.NewPut(claim.PutConfig{})), false}}
+	}},
+	{"an item taken out of turn", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{
+			putItem(a, "entry-100-0000000001", "x"), putItem(a, "entry-050-0000000002", "y"),
+			lists(1, queueItems, "entry-100-0000000001", "entry-050-0000000002"), removes(a, 1, "entry-100-0000000001"),
+		}
+	}},
+	{"an item claimed by two", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), takesClaim(a, 2)}
+	}},
+	{"an item removed under another's claim", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), removes(a, 2, "entry-100-0000000001")}
+	}},
+	{"another's claim ended", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), wrote(a, 2, &wire.DeleteTxn{Path: queueClaims + "/entry-100-0000000001"})}
+	}},
+	{"an item taken by who says that it has none", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{putItem(a, "entry-100-0000000001", "x"), removes(a, 1, "entry-100-0000000001"),
+			workEnded{someWorker(), withdrawn(claim.NewTake(claim.TakeConfig{})), false}}
+	}},
+	{"an acknowledgement of nothing", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{workEnded{someWorker(), done(claim.NewHandIn(claim.HandInConfig{Session: 1})), false}}
+	}},
+	{"a number that jumps", countRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{counted(a, 1, "1"), counted(a, 1, "3")}
+	}},
+	{"a number counted twice by one", countRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{counted(a, 1, "1"), counted(a, 1, "2"), workEnded{someWorker(), claim.NewChange(claim.ChangeConfig{Path: countPath}, claim.Mark{}), true}}
+	}},
+	{"a number counted by who says that it was not", countRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{counted(a, 1, "1"), workEnded{someWorker(), withdrawn(claim.NewChange(claim.ChangeConfig{Path: countPath}, claim.Mark{})), false}}
+	}},
+	{"an id given out twice", countRule, func(_ *history, _ *Sim, _, _ *server) []any {
+		return []any{idGiven{nil, 1}, idGiven{nil, 2}, idGiven{nil, 1}}
+	}},
+}
+
+func itemRule(*history, *Sim) checker  { return newItems() }
+func countRule(*history, *Sim) checker { return newCounts() }
+
+func someWorker() *worker {
+	return &worker{hands: hands{c: &client{}}, sessions: []wire.SessionID{1}}
+}
+
+// wrote is a transaction of a session.
+func wrote(v *server, session wire.SessionID, body wire.TxnBody) committed {
+	return committed{v, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Session: session}, Body: body}}
+}
+
+func putItem(v *server, name, data string) committed {
+	return wrote(v, 9, &wire.CreateTxn{Path: queueItems + "/" + name, Data: []byte(data)})
+}
+
+func takesClaim(v *server, session wire.SessionID) committed {
+	return wrote(v, session, &wire.CreateTxn{Path: queueClaims + "/entry-100-0000000001"})
+}
+
+func removes(v *server, session wire.SessionID, name string) committed {
+	return wrote(v, session, &wire.DeleteTxn{Path: queueItems + "/" + name})
+}
+
+func counted(v *server, session wire.SessionID, sum string) committed {
+	return wrote(v, session, &wire.SetDataTxn{Path: countPath, Data: []byte(sum)})
+}
+
+// lists is what a session has found.
+func lists(session wire.SessionID, path string, names ...string) answered {
+	return answered{&call{session: session, path: path}, response{record: &wire.ChildrenStatResponse{Children: names}}}
+}
+
+// withdrawn is an operation that was given up before it began.
+func withdrawn(m operation) operation {
+	m.Step(claim.Moment{}, claim.Resign{})
+	return m
+}
+
+// done is an operation to whose every request the server says yes.
+func done(m operation) operation {
+	m.Step(claim.Moment{}, claim.Attached{Session: 1})
+	for rd := m.Ready(); rd.Request != nil; rd = m.Ready() {
+		res := make([]claim.Result, len(rd.Request.Ops))
+		for i := range res {
+			res[i].Stat.EphemeralOwner = 1
+		}
+		m.Step(claim.Moment{}, claim.Reply{N: rd.Request.N, Results: res})
+	}
+	return m
+}

@@ -1,0 +1,351 @@
+package sim
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// Where the queue and the numbers stand.
+const (
+	queueItems  = "/queue/entries"
+	queueClaims = "/queue/taken"
+	queueLine   = "/queue.line"
+	countPath   = "/count"
+	idsPath     = "/ids"
+	idBlock     = 5
+)
+
+// backlogMax is how many items producers leave waiting.
+const backlogMax = 20
+
+// worker carries out one operation after another: it puts items into a queue,
+// takes them, or counts.
+type worker struct {
+	hands
+	job      job
+	m        operation
+	data     string           // of the item that is put
+	sessions []wire.SessionID // in which the operation was under way
+	hand     *claim.Take      // whose item is to be handed in
+	puts     int
+	lives    int                   // of the process
+	marks    map[string]claim.Mark // by the number that is counted
+	left     claim.Numbers         // ids
+	waiting  bool
+	home     bool // it begins nothing any more
+	points   int  // at which it could crash, so far
+	crashAt  int  // at which of them it does; 0: none
+}
+
+// job is what a worker does.
+type job uint8
+
+const (
+	produce job = iota
+	consume
+	count
+)
+
+// operation is a state machine that ends.
+type operation interface {
+	Step(now claim.Moment, ev claim.Event)
+	Ready() claim.Ready
+	Over() bool
+	Outcome() claim.Outcome
+	Err() error
+}
+
+// What workers do, for the checkers.
+type (
+	// workEnded: an operation is over, or its process is.
+	workEnded struct {
+		w       *worker
+		m       operation
+		crashed bool
+	}
+	// idGiven: a number was given out.
+	idGiven struct {
+		w  *worker
+		id int64
+	}
+)
+
+func newWorker(c *client, j job) *worker {
+	w := &worker{job: j, marks: map[string]claim.Mark{}}
+	w.hands = hands{c: c, step: w.step}
+	return w
+}
+
+func (w *worker) proven(claim.Moment) {}
+func (w *worker) eager() bool         { return false }
+func (w *worker) disconnected()       { w.step(claim.Disconnected{}) }
+func (w *worker) expired()            { w.step(claim.Expired{}) }
+
+func (w *worker) attached() {
+	if w.m == nil {
+		w.begin()
+		return
+	}
+	w.sessions = append(w.sessions, w.c.session)
+	w.step(claim.Attached{Session: w.c.session})
+}
+
+// crashed: the process that is started next knows nothing.
+func (w *worker) crashed() {
+	if w.m != nil {
+		w.c.sim.see(workEnded{w, w.m, true})
+	}
+	w.drop()
+	w.lives++
+	w.m, w.hand, w.waiting = nil, nil, false
+	w.marks, w.left = map[string]claim.Mark{}, claim.Numbers{}
+}
+
+// begin begins the next operation.
+func (w *worker) begin() {
+	s := w.c.sim
+	if w.waiting || w.home || s.quiet && w.job != consume {
+		return
+	}
+	switch {
+	case w.job == produce && len(s.names(queueItems)) >= backlogMax:
+		w.beginLater(second)
+		return
+	case w.job == produce:
+		w.m = w.newPut()
+	case w.job == consume && w.hand != nil:
+		item, _, session := w.hand.Taken()
+		w.m = claim.NewHandIn(claim.HandInConfig{Item: item, Claim: claim.Join(queueClaims, path.Base(item)), Session: session, Release: w.c.dice.chance(10)})
+	case w.job == consume:
+		cfg := claim.TakeConfig{Items: queueItems, Line: queueLine, Nonce: w.c.dice.nonce()}
+		if s.opt.Recipe == WorkQueue {
+			cfg.Claims = queueClaims
+		}
+		w.m = claim.NewTake(cfg)
+	default:
+		w.m = w.newChange()
+	}
+	w.sessions = append(w.sessions[:0], w.c.session)
+	w.giveUpLater()
+	w.step(claim.Attached{Session: w.c.session})
+}
+
+// newPut is an item that no other is like, under one of two namings.
+func (w *worker) newPut() operation {
+	d := w.c.dice
+	w.puts++
+	w.data = fmt.Sprintf("%d.%d", w.c.id, w.puts)
+	n := d.nonce()
+	cfg := claim.PutConfig{
+		Items: queueItems, Mark: claim.Join(queueLine, hex.EncodeToString(n[:])+"-put"),
+		Prefix: fmt.Sprintf("entry-%03d-", 50*d.below(3)), Data: []byte(w.data),
+	}
+	if cfg.Unique = d.chance(50); cfg.Unique {
+		cfg.Prefix = hex.EncodeToString(n[:]) + "-" + cfg.Prefix
+	}
+	return claim.NewPut(cfg)
+}
+
+// newChange counts, or reserves a block of ids.
+func (w *worker) newChange() operation {
+	at := countPath
+	if w.c.dice.chance(50) {
+		at = idsPath
+	}
+	mark, known := w.marks[at]
+	cfg := claim.ChangeConfig{Path: at, Initial: []byte("0"), Mark: fmt.Sprintf("%s/_m_%d.%d", at, w.c.id, w.lives)}
+	if !known {
+		mark = claim.Mark{}
+	}
+	return claim.NewChange(cfg, mark)
+}
+
+// giveUpLater has a worker give up now and then.
+func (w *worker) giveUpLater() {
+	if !w.c.dice.chance(4) {
+		return
+	}
+	m := w.m
+	w.c.sim.after(w.c.dice.below(second), func() {
+		if w.m == m && !w.c.silent {
+			w.step(claim.Resign{})
+		}
+	})
+}
+
+// beginLater begins the next operation after a while.
+func (w *worker) beginLater(within int64) {
+	w.waiting = true
+	life := w.life
+	w.c.sim.after(w.c.dice.below(within), func() {
+		if w.life != life {
+			return
+		}
+		w.waiting = false
+		if w.m == nil && w.c.attached && !w.c.silent {
+			w.begin()
+		}
+	})
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (w *worker) step(ev claim.Event) {
+	m := w.m
+	if m == nil {
+		return
+	}
+	m.Step(w.now(), ev)
+	rd := m.Ready()
+	w.ask(rd.Request)
+	if w.m != m || w.crashesHere() {
+		return
+	}
+	if c, ok := m.(*claim.Change); ok && w.propose(c) {
+		return
+	}
+	if m.Over() {
+		w.ended(m)
+	} else {
+		w.wake(rd.Wake)
+	}
+}
+
+// crashesHere crashes the worker where a scenario wants it.
+func (w *worker) crashesHere() bool {
+	if w.points++; w.points == w.crashAt {
+		w.c.sim.Do(Act{Kind: Kill, A: -w.c.id})
+	}
+	return w.points == w.crashAt
+}
+
+// propose adds to a number that was read.
+func (w *worker) propose(c *claim.Change) bool {
+	old, awaited := c.Old()
+	if !awaited {
+		return false
+	}
+	delta := int64(1)
+	if c.Path() == idsPath {
+		delta = idBlock
+	}
+	_, data, err := claim.DecimalCounter.Add(old, delta)
+	if err != nil {
+		w.c.sim.fail("Counts", "%s holds %q: %v", c.Path(), old, err)
+		return true
+	}
+	w.step(claim.Propose{Data: data})
+	return true
+}
+
+// ended: the operation is over. What was taken is held for a while.
+func (w *worker) ended(m operation) {
+	s := w.c.sim
+	s.tell("worker %d: %T %v %v", w.c.id, m, m.Outcome(), m.Err())
+	if err := m.Err(); err != nil && !errors.Is(err, claim.ErrTaken) {
+		s.fail("Work", "worker %d: %T fails: %v", w.c.id, m, err)
+		return
+	}
+	s.see(workEnded{w, m, false})
+	within := 50 * millisecond
+	switch m := m.(type) {
+	case *claim.Take:
+		if s.opt.Recipe == WorkQueue && m.Outcome() == claim.Succeeded {
+			w.hand = m
+			within = 300 * millisecond
+		}
+	case *claim.HandIn:
+		if m.Outcome() != claim.Withdrawn { // which is tried again
+			w.hand = nil
+		}
+	case *claim.Change:
+		w.marks[m.Path()] = m.Mark()
+		w.giveOut(m)
+	}
+	w.drop()
+	w.m = nil
+	w.beginLater(within)
+}
+
+// giveOut gives out the ids of a block that was reserved.
+func (w *worker) giveOut(m *claim.Change) {
+	if m.Path() != idsPath || m.Outcome() != claim.Succeeded {
+		return
+	}
+	sum, err := claim.DecimalCounter.Parse(m.Value())
+	if err != nil {
+		w.c.sim.fail("Counts", "a block ends with %q", m.Value())
+		return
+	}
+	w.left.Reserved(sum, idBlock)
+	for id, ok := w.left.Next(); ok; id, ok = w.left.Next() {
+		w.c.sim.see(idGiven{w, id})
+	}
+}
+
+// workers are all of a run.
+func (s *Sim) workers() (all []*worker) {
+	for _, c := range s.clients {
+		if w, ok := c.player.(*worker); ok {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// allHandedIn says what is missing until every item is taken and done with.
+func (s *Sim) allHandedIn() string {
+	for _, w := range s.workers() {
+		if w.job != consume && w.m != nil {
+			return fmt.Sprintf("worker %d is at its %T", w.c.id, w.m)
+		}
+		if w.hand != nil {
+			return fmt.Sprintf("worker %d has an item", w.c.id)
+		}
+	}
+	if items := s.names(queueItems); len(items) > 0 {
+		return fmt.Sprintf("there are items: %v", items)
+	}
+	return ""
+}
+
+// sendHome ends what workers wait for.
+func (s *Sim) sendHome() {
+	for _, w := range s.workers() {
+		w.home = true
+		w.step(claim.Resign{})
+	}
+}
+
+// allHome says what is missing until nobody waits, and nothing is left.
+func (s *Sim) allHome() string {
+	for _, w := range s.workers() {
+		if w.m != nil {
+			return fmt.Sprintf("worker %d is at its %T", w.c.id, w.m)
+		}
+	}
+	for _, parent := range []string{queueItems, queueClaims, queueLine} {
+		if left := s.names(parent); len(left) > 0 {
+			return fmt.Sprintf("%s has %v", parent, left)
+		}
+	}
+	for _, number := range []string{countPath, idsPath} {
+		if marks := s.names(number); len(marks) > len(s.workers()) {
+			return fmt.Sprintf("%s has %v", number, marks)
+		}
+	}
+	return ""
+}
+
+// names are the children of a znode in the committed tree.
+func (s *Sim) names(parent string) []string {
+	var r wire.ChildrenStatResponse
+	if s.history.tree.Children2(&conn{}, parent, false, &r) != wire.OK {
+		return nil
+	}
+	return r.Children
+}

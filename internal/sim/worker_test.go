@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/claim"
+)
+
+// workOptions make for many operations: workers are killed, stopped and cut
+// off, now and then a server is.
+func workOptions(r Recipe, seed uint64) Options {
+	return Options{
+		Seed: seed, Events: 60_000, Recipe: r, TermMS: 10,
+		Voters: 3, Observers: -1, Clients: -1, Candidates: 6, TickMS: 200,
+	}
+}
+
+// tally counts operations by their kinds and outcomes.
+type tally map[string]int
+
+func (tally) name() string { return "Tally" }
+
+func (c tally) see(o any) string {
+	if e, ok := o.(workEnded); ok && !e.crashed {
+		switch e.m.(type) {
+		case *claim.Put:
+			c["put "+e.m.Outcome().String()]++
+		case *claim.Take:
+			c["take "+e.m.Outcome().String()]++
+		case *claim.HandIn:
+			c["hand in "+e.m.Outcome().String()]++
+		case *claim.Change:
+			c["change "+e.m.Outcome().String()]++
+		}
+	}
+	return ""
+}
+
+// Many items go through queues, and many are counted, under all faults: nothing
+// is lost or there twice, all is in order, and in the end nothing is left.
+func TestWork(t *testing.T) {
+	for _, x := range []struct {
+		recipe Recipe
+		want   map[string]int
+	}{
+		{Queue, map[string]int{"put succeeded": 1000, "take succeeded": 1000}},
+		{WorkQueue, map[string]int{"put succeeded": 500, "hand in succeeded": 500, "hand in failed": 1}},
+		{Count, map[string]int{"change succeeded": 2000}},
+	} {
+		t.Run(string(x.recipe), func(t *testing.T) {
+			all := tally{}
+			for seed := range uint64(2) {
+				o := workOptions(x.recipe, seed+1)
+				o.rule = func() checker { return all }
+				s := New(o)
+				s.finish()
+				if s.failed != nil {
+					t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+				}
+			}
+			t.Log(all)
+			for what, least := range x.want {
+				if all[what] < least {
+					t.Errorf("%s: %d, want %d", what, all[what], least)
+				}
+			}
+		})
+	}
+}
+
+// crashSteps is at how many steps a worker crashes.
+const crashSteps = 20
+
+// A producer, and a consumer, crash at every step of what they do: each item is
+// there once, taken or acknowledged once, and nobody is kept waiting.
+func TestQueueCrashAtEveryStep(t *testing.T) {
+	for i := range 4 {
+		recipe, who := []Recipe{Queue, WorkQueue}[i&1], i>>1
+		for at := 1; at <= crashSteps; at++ {
+			s := newScene(t, Options{Seed: uint64(at)})
+			s.opt.Recipe = recipe
+			for n := range 3 {
+				s.cast(s.scripted(nil), n)
+			}
+			victim := s.workers()[who]
+			victim.crashAt = at
+			s.until("the victim crashes", 60*second, func() bool { return victim.lives > 0 })
+			s.RunFor(second)
+			s.quiet = true
+			s.until("every item is taken and done with", 60*second, func() bool { return s.allHandedIn() == "" })
+			s.sendHome()
+			s.until("nothing is left", 60*second, func() bool { return s.allHome() == "" })
+			if puts := s.workers()[0].puts; puts < 2 {
+				t.Errorf("%s, step %d: %d items were put", recipe, at, puts)
+			}
+		}
+	}
+}
+
+// An item whose consumer dies comes back to another once, and is acknowledged
+// once; who was dead and acknowledges it is told so.
+func TestItemOfADeadConsumerComesBack(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	s.opt.Recipe = WorkQueue
+	all := tally{}
+	s.checkers = append(s.checkers, all)
+	for n := range 3 {
+		s.cast(s.scripted(nil), n)
+	}
+	dead, other := s.workers()[1], s.workers()[2]
+	s.until("it has an item", 20*second, func() bool { return dead.hand != nil })
+	item, _, _ := dead.hand.Taken()
+	s.Do(Act{Kind: Hang, A: -dead.c.id})
+	s.quiet = true
+	s.until("another has it", 60*second, func() bool {
+		if other.hand == nil {
+			return false
+		}
+		again, _, _ := other.hand.Taken()
+		return again == item
+	})
+	s.Do(Act{Kind: Return, A: -dead.c.id})
+	s.until("every item is done with", 60*second, func() bool { return s.allHandedIn() == "" })
+	if all["hand in failed"] != 1 {
+		t.Errorf("%v", all)
+	}
+}
