@@ -102,7 +102,7 @@ func (s *simulation) one(out io.Writer) error {
 		return s.failed(out, f)
 	}
 	fmt.Fprintf(out, "seed %d: %d voters, %d observers: %d events in %.1f simulated seconds; %d leaders, %d transactions, %d answers\n",
-		r.Options.Seed, r.Options.Voters, r.Options.Observers, r.Events, float64(r.Simulated)/1e6, r.Leaders, r.Committed, r.Answered)
+		r.Options.Seed, r.Options.Voters, max(r.Options.Observers, 0), r.Events, float64(r.Simulated)/1e6, r.Leaders, r.Committed, r.Answered)
 	if s.during == 0 {
 		for _, name := range slices.Sorted(maps.Keys(r.Reached)) {
 			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)
@@ -119,7 +119,7 @@ func (s *simulation) failed(out io.Writer, f *sim.Failure) error {
 	}
 	o := f.Options
 	fmt.Fprintf(out, "seed %d, %d events, %d voters, %d observers, %d clients, %d candidates, tick %d ms\n",
-		o.Seed, f.Events, o.Voters, o.Observers, max(o.Clients, 0), max(o.Candidates, 0), o.TickMS)
+		o.Seed, f.Events, o.Voters, max(o.Observers, 0), max(o.Clients, 0), max(o.Candidates, 0), o.TickMS)
 	fmt.Fprintf(out, "faults:\n")
 	for _, a := range f.Acts {
 		fmt.Fprintf(out, "  %v\n", a)

@@ -85,7 +85,7 @@ func (k *candidate) step(ev claim.Event) {
 	if st.Phase == claim.Done {
 		k.line = nil
 		k.bid()
-		k.c.sim.after(k.c.dice.below(k.pauseMax()), func() {
+		k.c.after(k.c.dice.below(k.pauseMax()), func() {
 			if k.c.attached && !k.c.silent && k.line.State().Phase == claim.Joining {
 				k.step(claim.Attached{Session: k.c.session, Lease: k.lease})
 			}

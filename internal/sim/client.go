@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -35,6 +36,10 @@ type client struct {
 	candidate  *candidate // of checkers, and nobody else
 	player     player     // the same, or another; nil: it reads and writes
 	silent     bool       // it has hung: it neither reads nor sends
+	stopped    bool       // its process is, or its machine is suspended
+	backlog    []func()   // what came while it was
+	slept      bool       // its machine was once suspended
+	setBack    bool       // its wall clock was once set back
 	script     bool       // a scenario says what it asks for, and where
 	only       *server
 	reader     bool // it takes a server without a quorum, and keeps no session
@@ -79,7 +84,7 @@ func (c *client) mono() int64 { return c.clock.mono(c.sim.now) / millisecond }
 // later does something unless the connection of now has ended by then.
 func (c *client) later(d int64, do func()) {
 	tries := c.tries
-	c.sim.after(d, func() {
+	c.after(d, func() {
 		if c.tries == tries && !c.silent {
 			do()
 		}
@@ -106,18 +111,25 @@ func (c *client) connect() {
 			again()
 			return
 		}
+		if v.paused {
+			s.reach(situationStoppedAccepts)
+		}
 		c.at = v
 		k := s.net.newCord(&c.host, &v.host)
 		c.cord = k
 		k.ends[0].take = func(load any) {
-			if c.cord == k && !c.silent {
-				c.take(load)
-			}
+			c.arrive(func() {
+				if c.cord == k && !c.silent {
+					c.take(load)
+				}
+			})
 		}
 		k.ends[0].gone = func(string) {
-			if c.cord == k && !c.silent {
-				c.drop()
-			}
+			c.arrive(func() {
+				if c.cord == k && !c.silent {
+					c.drop()
+				}
+			})
 		}
 		v.accept(k)
 		c.hello()
@@ -470,7 +482,16 @@ func get(path string, watched bool) *call {
 }
 
 // mark is a value that nobody else writes.
-func (c *client) mark() string { return fmt.Sprintf("%d.%d", c.id, c.xid+1) }
+func (c *client) mark() string {
+	v := fmt.Sprintf("%d.%d", c.id, c.xid+1)
+	if c.xid%32 == 0 {
+		v += longTail
+	}
+	return v
+}
+
+// longTail makes some values longer than what a disk writes whole.
+var longTail = strings.Repeat(" ", 3000)
 
 func (c *client) set(path string) {
 	v := c.mark()

@@ -21,7 +21,8 @@ type conn struct {
 	heard       int64 // Mono
 	reported    int64
 	outstanding int
-	zxid        wire.Zxid // of the reply being built
+	epoch       wire.Epoch // in which its server last began to serve
+	zxid        wire.Zxid  // of the reply being built
 }
 
 // What a client sends.
@@ -118,6 +119,8 @@ func (c *conn) direct(q request) bool {
 		return false
 	case c.readOnly:
 		return !replica.ReadOnlyRefuses(q.op) && !c.v.stepped
+	case q.op == wire.OpPing && c.v.plain:
+		return c.v.standing.Serving && !c.v.replica.Ending(c.session) && !c.v.stepped
 	case q.op == wire.OpPing:
 		return c.now() <= c.v.lease && !c.v.replica.Ending(c.session) && !c.v.stepped
 	}
@@ -177,7 +180,9 @@ func (v *server) effect(o *replica.Output) {
 	switch o.Kind {
 	case replica.Attached:
 		c.session, c.readOnly = o.Session, o.ReadOnly
+		c.epoch = v.standing.Epoch
 		v.sim.see(attached{v, c, o.Session})
+		v.sim.left(o.Session, c)
 		c.cord.send(1, welcome{o.Session, o.TimeoutMS, o.Password, o.ReadOnly})
 	case replica.Reply:
 		if o.Request.Op != wire.OpPing {
@@ -191,6 +196,9 @@ func (v *server) effect(o *replica.Output) {
 		c.read(o.Request.Xid, o.Request.Op, o.Request.Body)
 	case replica.Close:
 		c.ended = true
+		if v.plain && !v.standing.Serving {
+			v.sim.reach(situationPlainCloses)
+		}
 		c.cord.close(1)
 		v.push(replica.Disconnected{Conn: c.id})
 	}

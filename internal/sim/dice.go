@@ -23,6 +23,16 @@ func (d *dice) below(n int64) int64 {
 	return int64(d.next() % uint64(n))
 }
 
+// shuffled are the numbers below n in any order.
+func (d *dice) shuffled(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		j := int(d.below(int64(i) + 1))
+		out[i], out[j] = out[j], i
+	}
+	return out
+}
+
 // between is a number from lo to hi, both included.
 func (d *dice) between(lo, hi int64) int64 { return lo + d.below(hi-lo+1) }
 

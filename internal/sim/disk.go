@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"bellwether/internal/replica"
@@ -92,6 +93,9 @@ func (w *writer) next() {
 }
 
 func (w *writer) perform(t task) {
+	if w.v.slowDisk > 0 {
+		w.v.sim.reach(situationSlowDisk)
+	}
 	events, err := w.carryOut(&t.duty, t.spool)
 	if err != nil {
 		events = w.mishap(t.duty.Generation, err)
@@ -137,6 +141,7 @@ func (w *writer) mishap(generation uint64, err error) []replica.Event {
 	}
 	v.sim.tell("%d ends: %v", v.id, err)
 	v.sim.reach(situationDiskError)
+	v.syncFailed = strings.Contains(err.Error(), "sync")
 	v.kill()
 	return nil
 }

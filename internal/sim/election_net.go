@@ -51,6 +51,9 @@ func (v *server) notify(m election.Message) {
 		return
 	}
 	n := m.Notification
+	if v.voice(o).slot != nil {
+		v.sim.reach(situationSlotReplaced)
+	}
 	v.voice(o).slot = &n
 	v.speak(o)
 }
@@ -125,8 +128,9 @@ func (v *server) meet(o *server) {
 		if !self.plain { // one that plays ZooKeeper waits 200 ms for a better vote
 			self.push(replica.Vote{Event: election.RoundTrip{Server: other.id, Took: time.Millisecond}})
 		}
-		if c.slot == nil {
+		if c.slot == nil && c.last != nil {
 			c.slot = c.last
+			v.sim.reach(situationSentAgain)
 		}
 		self.later(0, func() { self.speak(other) })
 	}
@@ -135,7 +139,7 @@ func (v *server) meet(o *server) {
 // hear takes a notification.
 func (v *server) hear(from *server, f flown) {
 	v.sim.trace("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
-	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first, Notification: f.n}})
+	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first || v.plain, Notification: f.n}})
 }
 
 // What a dial came to.
@@ -164,6 +168,9 @@ func (v *server) dial(o *server, done func(outcome string)) {
 		case !o.up:
 			v.later(back, func() { done(refused) })
 		default:
+			if o.paused {
+				v.sim.reach(situationStoppedAccepts)
+			}
 			done(connected)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -23,7 +24,7 @@ type Kind string
 // The faults. Where two machines are named, B 0 stands for all others.
 const (
 	Kill      Kind = "kill"      // the process ends, a client's is started again; A
-	PowerOff  Kind = "power off" // and what was not synced is lost; A
+	PowerOff  Kind = "power off" // and what was not synced is lost, nobody is told; A
 	CrashIn   Kind = "crash in"  // the power fails in the midst of the Value-th change of the disk; A
 	Start     Kind = "start"     // A
 	Pause     Kind = "pause"     // the process is stopped; A
@@ -35,7 +36,7 @@ const (
 	Join      Kind = "join"      // they do again
 	Heal      Kind = "heal"      // all do
 	Slow      Kind = "slow"      // packets from A to B take Value µs more
-	Reset     Kind = "reset"     // connections between A and B break
+	Reset     Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
 	SlowDisk  Kind = "slow disk" // each thing takes Value µs more; A
 	FullDisk  Kind = "full disk" // Value bytes are left, -1: plenty; A
 	FailSync  Kind = "fail sync" // the Value-th sync from now fails, the next succeeds; A
@@ -45,6 +46,8 @@ const (
 	Hang      Kind = "hang"      // a client neither reads nor sends any more, its connection stays; A
 	Return    Kind = "return"    // it comes back with its session; A
 	HandOver  Kind = "hand over" // A, if it leads, passes that on to B, 0: to the fittest; Value 1: it is about to stop
+	Enrol     Kind = "enrol"     // a new list gives A, who may be new, the place Value
+	MoveOver  Kind = "move over" // the process ends, and goes by the newest list from its next start on; A
 )
 
 func (a Act) String() string {
@@ -67,11 +70,23 @@ func (s *Sim) Do(a Act) {
 	s.nemesis.done = append(s.nemesis.done, a)
 	s.tell("- %v", a)
 	if a.A < 0 {
-		s.clients[-a.A-1].suffer(a.Kind)
+		if -a.A > len(s.clients) {
+			return
+		}
+		s.clients[-a.A-1].suffer(a)
+		return
+	}
+	if a.Kind == Enrol {
+		s.enrol(a.A, place(a.Value))
 		return
 	}
 	v := s.server(wire.ServerID(a.A))
+	if v == nil { // one that has not come, for want of what came before
+		return
+	}
 	switch a.Kind {
+	case MoveOver:
+		v.moveOver()
 	case Kill:
 		v.kill()
 	case PowerOff:
@@ -109,6 +124,9 @@ func (s *Sim) Do(a Act) {
 	case Wipe:
 		v.wipe()
 	case SetClock:
+		if a.Value < 0 {
+			s.reach(situationClockBack)
+		}
 		v.clock.offset += a.Value
 	case HandOver:
 		v.handOver(a)
@@ -129,13 +147,21 @@ func (v *server) handOver(a Act) {
 func (v *server) wakeUp() {
 	if v.clock.slept >= 0 {
 		v.clock.resume(v.sim.now)
+		v.sim.reach(situationSlept)
 		v.resume()
 	}
 }
 
-// wipe replaces the disk.
+// wipe replaces the disk, if the others can do without it: an election takes a
+// quorum of servers that know their history. The server stays away until a
+// leader that it had promised to follow would have given up.
 func (v *server) wipe() {
-	if !v.up {
+	s := v.sim
+	if !v.up && s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
+		o := s.server(wire.ServerID(id))
+		return o != v && o.has && o.members == s.roster.newest
+	}) {
+		v.away = s.now + 10*s.opt.TickMS*millisecond
 		v.fs = store.NewMem(v.sim.dice.next())
 		v.restore()
 		v.unknown, v.has, v.installed, v.knows = true, false, false, nil
@@ -150,9 +176,12 @@ func (s *Sim) doNet(a Act) {
 		n.heal()
 		return
 	}
+	if -a.B > len(s.clients) {
+		return
+	}
 	x := &s.server(wire.ServerID(a.A)).host
 	for _, o := range n.hosts {
-		if o == x || a.B > 0 && o != &s.server(wire.ServerID(a.B)).host || a.B < 0 && o != &s.clients[-a.B-1].host {
+		if o == x || a.B > 0 && !s.isServer(a.B, o) || a.B < 0 && o != &s.clients[-a.B-1].host {
 			continue
 		}
 		switch a.Kind {
@@ -167,13 +196,19 @@ func (s *Sim) doNet(a Act) {
 		case Slow:
 			n.lag[[2]int{x.place, o.place}] = a.Value
 		case Reset:
-			s.resetBetween(x, o)
+			s.resetBetween(x, o, a.Value)
 		}
 	}
 }
 
-// resetBetween breaks all connections between two machines.
-func (s *Sim) resetBetween(x, o *host) {
+func (s *Sim) isServer(id int, h *host) bool {
+	v := s.server(wire.ServerID(id))
+	return v != nil && h == &v.host
+}
+
+// resetBetween breaks all connections between two machines, of which the first
+// hears late.
+func (s *Sim) resetBetween(x, o *host, late int64) {
 	between := func(c *cord) bool {
 		a, b := c.ends[0].host, c.ends[1].host
 		return a == x && b == o || a == o && b == x
@@ -184,27 +219,39 @@ func (s *Sim) resetBetween(x, o *host) {
 		}
 		for _, l := range v.links {
 			if between(l.cord) {
-				l.cord.sever()
+				l.cord.sever(x, late)
 			}
 		}
 		for _, p := range s.servers {
 			if c := v.voice(p); c.cord != nil && between(c.cord) {
-				c.cord.sever()
+				c.cord.sever(x, late)
 			}
 		}
 		for _, c := range v.conns {
 			if between(c.cord) {
-				c.cord.sever()
+				c.cord.sever(x, late)
 			}
 		}
 	}
 }
 
 // suffer is what befalls a client.
-func (c *client) suffer(k Kind) {
-	switch k {
+func (c *client) suffer(a Act) {
+	switch a.Kind {
 	case Kill:
+		if c.stopped {
+			c.backlog = nil
+			c.resume()
+		}
 		c.crash()
+	case PowerOff:
+		c.powerOff()
+	case Pause, Suspend:
+		c.stop(a.Kind == Suspend)
+	case Resume, Awake:
+		c.resume()
+	case SetClock:
+		c.setWall(a.Value)
 	case Hang:
 		c.silent = true
 	case Return:

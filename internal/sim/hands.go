@@ -53,7 +53,7 @@ func (h *hands) wake(in time.Duration) {
 		return
 	}
 	h.alarm = at
-	h.c.sim.at(at, func() {
+	h.c.after(at-h.c.sim.now, func() {
 		if h.alarm == at && !h.c.silent {
 			h.alarm = 0
 			h.step(claim.Tick{})

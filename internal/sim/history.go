@@ -91,7 +91,8 @@ func (v *server) observe() {
 		if st.Role == wire.Leading && z > v.sim.history.last().zxid {
 			v.sim.reach(situationTailKept)
 		}
-		v.has, v.rejoined = true, st.Epoch
+		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
+		v.sim.arrived(v)
 		v.sim.see(established{v, st.Role, st.Epoch, z})
 	}
 	if z != v.seen.zxid {

@@ -115,7 +115,7 @@ func (k *candidate) resignLater() {
 	} else if !d.chance(50) {
 		return
 	}
-	k.c.sim.after(d.below(within), func() {
+	k.c.after(d.below(within), func() {
 		if k.line == line && !k.c.silent {
 			k.step(claim.Resign{})
 		}

@@ -90,6 +90,12 @@ func (v *server) receive(l *link, p packet) {
 		v.sim.fail("Wire", "%d sent %v, which cannot be read: %v", l.ends[0].id, p.packet.Type, err)
 		return
 	}
+	for _, o := range v.links {
+		if o.id > l.id && o.ends == l.ends {
+			v.sim.reach(situationOldLink)
+			break
+		}
+	}
 	if v.sim.traces && q.Type != wire.PacketPing {
 		v.sim.trace("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
 	}

@@ -3,7 +3,6 @@ package sim
 import (
 	"slices"
 
-	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
 
@@ -19,6 +18,9 @@ func (n *nemesis) begin(s *Sim) {
 	n.sim, n.dice = s, s.dice.fork()
 	if s.opt.Acts == nil {
 		n.next()
+		if s.opt.Moves > 0 {
+			n.migrate()
+		}
 		if s.opt.TermMS > 0 || !slices.Contains(Claims, s.opt.Recipe) {
 			n.haunt()
 		}
@@ -40,11 +42,44 @@ func (n *nemesis) next() {
 		wait *= 10 // handovers take servers that serve
 	}
 	n.sim.after(wait, func() {
-		if n.sim.calm {
+		switch {
+		case n.sim.calm:
 			return
+		case n.late():
+			n.depose()
+		default:
+			n.act()
 		}
-		n.act()
 		n.next()
+	})
+}
+
+// late reports whether fewer leaders have been seen than there should be by now.
+func (n *nemesis) late() bool {
+	s := n.sim
+	return s.reached[situationLeader] < leadersMin && s.steps*(leadersMin+1) > s.opt.Events*(s.reached[situationLeader]+1)
+}
+
+// depose ends the leader; if there is none, what keeps one from coming.
+func (n *nemesis) depose() {
+	if l := n.sim.leader(); l != nil && l.up {
+		n.do(Act{Kind: Kill, A: int(l.id)}, n.dice.between(100*millisecond, second), Start)
+		return
+	}
+	n.sim.Do(Act{Kind: Heal, A: 1})
+	for _, v := range n.sim.servers {
+		n.sim.Do(Act{Kind: Start, A: int(v.id)})
+		n.sim.Do(Act{Kind: Resume, A: int(v.id)})
+	}
+}
+
+// migrate changes the list of servers, again and again.
+func (n *nemesis) migrate() {
+	n.sim.after(n.dice.between(500*millisecond, 5*second), func() {
+		if !n.sim.calm {
+			n.move()
+			n.migrate()
+		}
 	})
 }
 
@@ -82,10 +117,10 @@ func (n *nemesis) haunted() *client {
 			return nil
 		}
 		return s.holder.c
-	case s.opt.Candidates == 0:
+	case s.opt.Candidates <= 0:
 		return nil
 	}
-	return s.clients[s.opt.Clients+int(n.dice.below(int64(s.opt.Candidates)))]
+	return s.clients[max(s.opt.Clients, 0)+int(n.dice.below(int64(s.opt.Candidates)))]
 }
 
 // do carries out an act, and its end some time later.
@@ -118,7 +153,7 @@ func (n *nemesis) act() {
 	a := Act{A: int(v.id)}
 	other := 1 + int(d.below(int64(len(n.sim.servers))))
 	short, long := d.between(10*millisecond, second), d.between(100*millisecond, 6*second)
-	switch d.below(23) {
+	switch d.below(27) {
 	case 0, 1:
 		a.Kind = Kill
 		n.do(a, long, Start)
@@ -137,6 +172,10 @@ func (n *nemesis) act() {
 		a.Kind = Suspend
 		n.do(a, long, Awake)
 	case 8:
+		if l := n.sim.leader(); l != nil && l != v && d.chance(60) {
+			n.do(Act{Kind: Cut, A: int(l.id), B: a.A}, d.between(600*millisecond, 1200*millisecond), Join)
+			return
+		}
 		a.Kind, a.B = Block, other
 		n.do(a, long, Join)
 	case 9:
@@ -145,9 +184,9 @@ func (n *nemesis) act() {
 	case 10:
 		a.Kind = Cut
 		n.do(a, long, Join)
-	case 11:
-		if d.chance(50) {
-			n.isolate(v, d.between(700*millisecond, 3*second))
+	case 11, 23:
+		if d.chance(70) {
+			n.isolate(v, d.between(700*millisecond, 5*second))
 		} else {
 			n.split()
 		}
@@ -172,11 +211,23 @@ func (n *nemesis) act() {
 		n.do(a, long, Start)
 	case 17:
 		a.Kind, a.Value = SetClock, d.between(-3600*second, 60*second)
+		if d.chance(50) {
+			a.A = n.someClient()
+		}
 		n.do(a, 0, "")
 	case 18:
 		n.wipe(v, long)
 	case 19:
-		n.do(Act{Kind: Hang, A: -1 - int(d.below(int64(len(n.sim.clients))))}, long, Return)
+		n.do(Act{Kind: Hang, A: n.someClient()}, long, Return)
+	case 20:
+		n.befallClient(long)
+	case 21:
+		a.B = n.someClient()
+		a.Kind = []Kind{Cut, Block}[d.below(2)]
+		n.do(a, long, Join)
+	case 22:
+		a.Kind, a.B = Reset, n.someClient()
+		n.do(a, 0, "")
 	default:
 		n.handOver(long)
 	}
@@ -272,8 +323,18 @@ func (n *nemesis) split() {
 }
 
 // isolate cuts a server off all others, but not off its clients: a leader goes
-// on to log what nobody else will have.
+// on to log what nobody else will have. Some clients leave it for others.
 func (n *nemesis) isolate(v *server, until int64) {
+	for _, c := range n.sim.clients {
+		if n.dice.chance(50) {
+			continue
+		}
+		n.sim.after(n.dice.between(900*millisecond, 3*n.sim.opt.TickMS*millisecond), func() {
+			if !n.sim.calm && c.at == v && c.attached {
+				n.sim.Do(Act{Kind: Reset, A: int(v.id), B: -c.id, Value: n.dice.between(second, 8*second)})
+			}
+		})
+	}
 	for _, o := range n.sim.servers {
 		if o != v {
 			n.do(Act{Kind: Cut, A: int(v.id), B: int(o.id)}, until, Join)
@@ -281,20 +342,53 @@ func (n *nemesis) isolate(v *server, until int64) {
 	}
 }
 
-// wipe replaces a server's disk, if the others can do without it: an election
-// takes a quorum of servers that know their history. It stays away until a
-// leader that it had promised to follow would have given up.
+// wipe replaces a server's disk, if that may be.
 func (n *nemesis) wipe(v *server, until int64) {
-	knows := func(id ensemble.ServerID) bool {
-		o := n.sim.server(wire.ServerID(id))
-		return o != v && o.has
+	n.sim.Do(Act{Kind: Kill, A: int(v.id)})
+	n.do(Act{Kind: Wipe, A: int(v.id)}, until, Start)
+}
+
+// someClient is any client, as an act names it.
+func (n *nemesis) someClient() int { return -1 - int(n.dice.below(int64(len(n.sim.clients)))) }
+
+// befallClient stops a client, has its machine sleep or lose its power.
+func (n *nemesis) befallClient(until int64) {
+	a := Act{A: n.someClient()}
+	if k := n.sim.holder; k != nil && n.dice.chance(50) {
+		a.A = -k.c.id
 	}
-	if !n.sim.members.HasQuorum(knows) {
+	switch n.dice.below(4) {
+	case 0:
+		a.Kind = Pause
+		n.do(a, until, Resume)
+	case 1, 2:
+		a.Kind = Suspend
+		n.do(a, until, Awake)
+	case 3:
+		a.Kind = PowerOff
+		n.do(a, 0, "")
+	}
+}
+
+// move gives one server another place, and then has each go over to the new
+// list, one after the other in any order.
+func (n *nemesis) move() {
+	s, d := n.sim, n.dice
+	id, p := int(d.between(1, int64(len(s.servers))+1)), place(d.below(3))
+	before := s.roster.newest
+	if s.Do(Act{Kind: Enrol, A: id, Value: int64(p)}); s.roster.newest == before {
 		return
 	}
-	n.sim.Do(Act{Kind: Kill, A: int(v.id)})
-	n.sim.Do(Act{Kind: Wipe, A: int(v.id)})
-	n.sim.after(until+10*n.sim.opt.TickMS*millisecond, func() { n.sim.Do(Act{Kind: Start, A: int(v.id)}) })
+	when := int64(0)
+	for _, i := range d.shuffled(len(s.servers)) {
+		a := Act{Kind: MoveOver, A: i + 1}
+		s.after(when, func() {
+			if !s.calm {
+				n.do(a, d.between(10*millisecond, second), Start)
+			}
+		})
+		when += d.between(50*millisecond, 2*second)
+	}
 }
 
 // leads reports whether a server is an established leader.

@@ -31,6 +31,10 @@ func (n *network) open(from, to *host) bool { return !n.blocked[[2]int{from.plac
 // through reports whether packets pass both ways.
 func (n *network) through(a, b *host) bool { return n.open(a, b) && n.open(b, a) }
 
+// resendRate: one packet in 64 times this is lost again and again and sent anew
+// ever later, while other connections go on.
+const resendRate = 24
+
 // latency is how long the next packet takes.
 func (n *network) latency(from, to *host) int64 {
 	d := n.sim.dice.between(100, 800)
@@ -39,6 +43,10 @@ func (n *network) latency(from, to *host) int64 {
 		d += n.sim.dice.below(20 * millisecond)
 	case 1:
 		d += n.sim.dice.below(3 * millisecond)
+	case 2:
+		if n.sim.dice.below(resendRate) == 0 && n.sim.nemesis.sim != nil && !n.sim.calm {
+			d += n.sim.dice.between(200*millisecond, 4*second)
+		}
 	}
 	return d + n.lag[[2]int{from.place, to.place}]
 }
@@ -64,10 +72,10 @@ func (n *network) restart() {
 	stalled := n.stalled
 	n.stalled = nil
 	for _, p := range stalled {
-		p.stalled = false
+		p.stalled = false // the longer it has waited, the longer are the pauses of TCP
 		if n.open(p.from, p.to) {
 			p.moving = true
-			n.sim.after(n.sim.dice.below(200*millisecond), p.pump)
+			n.sim.after(n.sim.dice.below(200*millisecond+n.sim.now-p.since), p.pump)
 		} else {
 			n.stall(p)
 		}
@@ -76,7 +84,7 @@ func (n *network) restart() {
 
 func (n *network) stall(p *pipe) {
 	if !p.stalled {
-		p.stalled = true
+		p.stalled, p.since = true, n.sim.now
 		n.stalled = append(n.stalled, p)
 	}
 }
@@ -89,6 +97,7 @@ type pipe struct {
 	deliver  func(load any, last bool)
 	moving   bool // a pump is under way
 	stalled  bool
+	since    int64 // when that began
 }
 
 // parcel is something on its way. The last one is the end of the connection.
@@ -121,6 +130,9 @@ func (p *pipe) pump() {
 	case len(p.queue) == 0:
 		return
 	case !p.net.open(p.from, p.to):
+		if p.net.open(p.to, p.from) {
+			p.net.sim.reach(situationOneWay)
+		}
 		p.net.stall(p)
 		return
 	}
@@ -134,6 +146,9 @@ func (p *pipe) pump() {
 // lose drops what is on its way but for a beginning of it.
 func (p *pipe) lose() {
 	keep := p.net.sim.dice.below(int64(len(p.queue)) + 1)
+	if int(keep) < len(p.queue) {
+		p.net.sim.reach(situationResetLoses)
+	}
 	p.queue = slices.Delete(p.queue, int(keep), len(p.queue))
 }
 
@@ -191,15 +206,18 @@ func (c *cord) abort(i int) {
 }
 
 // sever ends the connection from the middle. The ends hear of it when they
-// do, perhaps much later than each other.
-func (c *cord) sever() {
+// do, perhaps much later than each other; that of x not before so many µs.
+func (c *cord) sever(x *host, late int64) {
 	for i := range c.ends {
 		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // also where one has vanished
 			e.out.lose()
 			e.cut = true
 			delay := c.net.sim.dice.below(20 * millisecond)
-			if c.net.sim.dice.chance(20) {
+			if c.net.sim.dice.chance(35) {
 				delay = c.net.sim.dice.below(2 * second)
+			}
+			if c.ends[1-i].host == x { // what is sent from this end arrives at the other
+				delay = max(delay, late)
 			}
 			c.net.sim.after(delay, func() { e.out.send("connection reset", true) })
 		}
@@ -218,6 +236,7 @@ func (c *cord) arrive(i int, load any, last bool) {
 	e, other := &c.ends[i], &c.ends[1-i]
 	switch {
 	case !e.open:
+		c.net.sim.reach(situationOneSide)
 		if e.host.on && !last && other.open && len(e.out.queue) == 0 {
 			e.out.send("connection reset by peer", true)
 		}

@@ -30,7 +30,11 @@ func (s *Sim) recover() {
 		v.resume()
 	}
 	for _, c := range s.clients {
-		c.suffer(Return)
+		c.resume()
+		c.suffer(Act{Kind: Return})
+	}
+	for _, v := range s.servers {
+		v.moveOver() // what was begun is finished
 	}
 	s.supervise()
 	s.await("one leader, whom all follow, and every client connected", s.allServe)
@@ -84,6 +88,7 @@ func (s *Sim) allServe() string {
 	}
 	for _, v := range s.servers {
 		switch {
+		case v.absent:
 		case !v.up:
 			missing = append(missing, fmt.Sprintf("server %d is down", v.id))
 		case !v.standing.Serving || v.standing.Epoch != epoch:

@@ -29,6 +29,9 @@ func newScene(t *testing.T, o Options) *scene {
 	if o.Observers == 0 {
 		o.Observers = -1
 	}
+	if o.Groups == 0 {
+		o.Groups = -1
+	}
 	o.TickMS = 500
 	if o.CounterMax == 0 {
 		o.CounterMax = 1 << 30

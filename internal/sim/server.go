@@ -19,18 +19,23 @@ type server struct {
 	host
 	sim     *Sim
 	id      wire.ServerID
-	plain   bool // it plays ZooKeeper
-	members *ensemble.Membership
+	plain   bool                 // it plays ZooKeeper
+	members *ensemble.Membership // its list
+	absent  bool                 // the newest list has it no more
+	served  int                  // steps when it last began to serve
 
-	fs        *store.Mem
-	unknown   bool // its disk was wiped: what it once had it does not know
-	slowDisk  int64
-	space     int64 // that the disk has, -1: endless
-	snapEvery int
-	rejoined  wire.Epoch  // in which it served last
-	installed bool        // its snapshot is a leader's, which may have been ahead of its zxid
-	has       bool        // it was once synchronised since its disk is new
-	knows     []*wire.Txn // its history, as far as it was not observed yet
+	fs      *store.Mem
+	unknown bool  // its disk was wiped: what it once had it does not know
+	away    int64 // until when it is not started
+	// syncFailed: its last process ended by that, and nothing was lost since.
+	syncFailed bool
+	slowDisk   int64
+	space      int64 // that the disk has, -1: endless
+	snapEvery  int
+	rejoined   wire.Epoch  // in which it served last
+	installed  bool        // its snapshot is a leader's, which may have been ahead of its zxid
+	has        bool        // it was once synchronised since its disk is new
+	knows      []*wire.Txn // its history, as far as it was not observed yet
 
 	// What follows belongs to one life of the process.
 	up       bool
@@ -86,11 +91,26 @@ func (v *server) arrive(do func()) {
 
 // start loads the disk and begins a new life.
 func (v *server) start() {
-	if v.up {
+	switch {
+	case v.up || v.absent:
+		return
+	case v.members == nil: // nobody has told it whose it is
+		return
+	case v.sim.now < v.away:
+		life := v.life
+		v.sim.at(v.away, func() {
+			if v.life == life {
+				v.start()
+			}
+		})
 		return
 	}
 	v.on = true
 	v.life++
+	if v.syncFailed {
+		v.syncFailed = false
+		v.sim.reach(situationSyncFailed)
+	}
 	st, err := store.Open(v.fs, storeOptions())
 	if err != nil {
 		v.unloadable(err)
@@ -157,8 +177,7 @@ func (v *server) unloadable(err error) {
 	var full *store.FullError
 	switch {
 	case errors.Is(err, store.ErrCrashed):
-		v.fs.Crash(v.crashKeeps())
-		v.restore()
+		v.losePower()
 	case errors.As(err, &full) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDisk):
 		v.fs.Crash(store.KeepAll)
 		v.restore()
@@ -172,6 +191,20 @@ func (v *server) unloadable(err error) {
 			v.start()
 		}
 	})
+}
+
+// losePower loses what was not synced, or a part of that.
+func (v *server) losePower() {
+	before := v.fs.Lost()
+	v.fs.Crash(v.crashKeeps())
+	v.restore()
+	after := v.fs.Lost()
+	if after.Torn > before.Torn {
+		v.sim.reach(situationTorn)
+	}
+	if after.Names > before.Names {
+		v.sim.reach(situationNamesLost)
+	}
 }
 
 // restore gives the disk what its faults were before a crash.
@@ -204,9 +237,8 @@ func (v *server) kill() {
 // powerOff ends the machine: nobody is told, and what was not synced is lost.
 func (v *server) powerOff() {
 	v.end(func(c *cord, i int) { c.vanish(i) })
-	v.on = false
-	v.fs.Crash(v.crashKeeps())
-	v.restore()
+	v.on, v.syncFailed = false, false
+	v.losePower()
 }
 
 // end ends the process and its connections.
@@ -225,6 +257,9 @@ func (v *server) end(hangUp func(c *cord, i int)) {
 		if c.cord.ends[1].open {
 			hangUp(c.cord, 1)
 		}
+	}
+	if v.clock.slept >= 0 { // who starts it again wakes it up
+		v.clock.resume(v.sim.now)
 	}
 	v.up, v.paused = false, false
 	v.life++
@@ -284,7 +319,9 @@ func (v *server) batch() {
 	now := v.clock.time(v.sim.now)
 	n := len(v.inbox)
 	if n > 1 && v.sim.dice.below(8) == 0 {
-		n = int(v.sim.dice.between(1, int64(n)))
+		if n = int(v.sim.dice.between(1, int64(n))); n < len(v.inbox) {
+			v.sim.reach(situationBatchCut)
+		}
 	}
 	for i, e := range v.inbox[:n] {
 		if isRefused(e) && i > 0 {
@@ -310,7 +347,13 @@ func (v *server) batch() {
 	}
 	v.stepped = true
 	if v.sim.dice.below(64) == 0 {
-		v.later(v.sim.dice.below(10*millisecond), v.finish)
+		left := len(v.inbox)
+		v.later(v.sim.dice.below(10*millisecond), func() {
+			if len(v.inbox) > left {
+				v.sim.reach(situationPause)
+			}
+			v.finish()
+		})
 	} else {
 		v.finish()
 	}
@@ -413,6 +456,9 @@ func (v *server) carryOut(rd replica.Ready) {
 	}
 	for _, m := range rd.Votes {
 		v.notify(m)
+	}
+	if v.plain {
+		accent(rd.Send)
 	}
 	for _, m := range rd.Send {
 		v.sendPacket(m)

@@ -15,7 +15,7 @@ func Shrink(f *Failure, runs int) *Failure {
 		return f // without its dice it goes another way
 	}
 	for smaller := true; smaller && s.runs > 0; {
-		smaller = s.dropActs() || s.dropMachines()
+		smaller = s.dropMachines() || s.dropActs()
 	}
 	return s.best
 }
@@ -67,11 +67,17 @@ func (s *shrinker) dropMachines() bool {
 		func(o *Options) bool { return fewer(&o.Clients, 1) },
 		func(o *Options) bool { return fewer(&o.Observers, 0) },
 	} {
-		if o := s.best.Options; less(&o) && s.try(o) {
+		before := s.best.Options
+		if o := before; less(&o) && s.try(o) && s.best.Options.machines() < before.machines() {
 			return true
 		}
 	}
 	return false
+}
+
+// machines is how many there are that can be left out.
+func (o *Options) machines() int {
+	return max(o.Candidates, 0) + max(o.Clients, 0) + max(o.Observers, 0)
 }
 
 // fewer takes one off, -1 standing for none.

@@ -20,7 +20,7 @@ func (c *threeStarts) see(o any) string {
 // that has nothing to do with it.
 func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	for seed := uint64(1); ; seed++ {
-		_, err := Run(Options{Seed: seed, rule: func() checker { return new(threeStarts) }})
+		_, err := Run(Options{Seed: seed, Moves: -1, rule: func() checker { return new(threeStarts) }})
 		f, failed := err.(*Failure)
 		if !failed || len(f.Acts) < 20 {
 			continue

@@ -1,14 +1,11 @@
 package sim
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
 	"bellwether/internal/election"
-	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
-	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -42,6 +39,10 @@ type Options struct {
 	// TickMS is tickTime. ThinkMS is how long a client waits between requests
 	// (mean).
 	TickMS, ThinkMS int64
+	// Groups has five voters or more stand in three groups, not all with the same
+	// weight: 1 yes, -1 no. Moves lets servers come, go and change their places,
+	// where there are no groups: 1 yes, -1 no.
+	Groups, Moves int
 	// CounterMax is the last zxid counter of an epoch.
 	CounterMax uint32
 	// Keep is how many transactions a server remembers; 0: as few as it can.
@@ -62,7 +63,7 @@ type Sim struct {
 	queue   queue
 	steps   int
 	net     network
-	members *ensemble.Membership
+	roster  roster
 	servers []*server
 	clients []*client
 
@@ -128,18 +129,32 @@ func New(o Options) *Sim {
 	return s
 }
 
-// draw fills in what the options leave to the seed.
+// draw fills in what the options leave to the seed. What it returns it leaves
+// as it is, so that a run can be repeated from its result.
 func draw(o Options, d *dice) Options {
 	set := func(v *int, lo, hi int64) {
-		n := int(d.between(lo, hi))
-		if *v == 0 {
+		if n := int(d.between(lo, hi)); *v == 0 {
 			*v = n
 		}
-		*v = max(*v, 0)
+		if *v == 0 {
+			*v = -1
+		}
 	}
-	set(&o.Voters, 3, 7)
-	if o.Voters > 3 && d.chance(50) {
-		o.Voters = min(o.Voters, 5)
+	choose := func(v *int, percent float64) {
+		yes := d.chance(percent)
+		if *v == 0 {
+			*v = -1
+			if yes {
+				*v = 1
+			}
+		}
+	}
+	voters := int(d.between(votersMin, votersMax))
+	if d.chance(50) {
+		voters = min(voters, 5)
+	}
+	if o.Voters == 0 {
+		o.Voters = voters
 	}
 	set(&o.Observers, 0, 2)
 	set(&o.Clients, 1, 6)
@@ -148,21 +163,21 @@ func draw(o Options, d *dice) Options {
 		o.Plain = -1
 	}
 	set(&o.Plain, 1, int64(o.Voters))
-	if keep := d.chance(50); o.KeepClients == 0 {
-		o.KeepClients = -1
-		if keep {
-			o.KeepClients = 1
-		}
-	}
+	choose(&o.KeepClients, 50)
 	if ticks := []int64{200, 500, 500, 1000}[d.below(4)]; o.TickMS == 0 {
 		o.TickMS = ticks
 	}
 	if think := []int64{20, 100, 100, 100, 1000}[d.below(5)]; o.ThinkMS == 0 {
 		o.ThinkMS = think
 	}
-	if rolls := d.chance(20); o.CounterMax == 0 && rolls {
-		o.CounterMax = uint32(d.between(20, 400))
+	if rolls, last := d.chance(20), d.between(20, 400); o.CounterMax == 0 && rolls {
+		o.CounterMax = uint32(last)
 	}
+	choose(&o.Groups, 20)
+	if o.Voters < groupsVoters {
+		o.Groups = -1
+	}
+	choose(&o.Moves, 30)
 	if o.Events == 0 {
 		o.Events = 20_000
 	}
@@ -177,38 +192,41 @@ func draw(o Options, d *dice) Options {
 	return o
 }
 
+// groupsVoters is how many voters there are at least where they stand in groups.
+const groupsVoters = 5
+
+// driftMax is how far the rate of a clock is off, in millionths: two of them
+// differ by less than the hundredth that holders of claims allow for.
+const driftMax = 4500
+
 // populate makes the machines.
 func (s *Sim) populate() {
-	var text bytes.Buffer
-	for i := 1; i <= s.opt.Voters+s.opt.Observers; i++ {
-		role := "participant"
-		if i > s.opt.Voters {
-			role = "observer"
+	r := &s.roster
+	if s.opt.Groups > 0 {
+		r.groups = 3
+	}
+	if r.groups > 0 && s.dice.chance(50) {
+		r.light = wire.ServerID(s.dice.between(1, int64(s.opt.Voters)-3))
+	}
+	for i := range s.opt.Voters + max(s.opt.Observers, 0) {
+		p := votes
+		if i >= s.opt.Voters {
+			p = observes
 		}
-		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:%s\n", i, 1000+i, 2000+i, role)
+		r.places = append(r.places, p)
 	}
-	m, err := ensemble.Parse(text.String())
-	if err != nil {
-		panic("sim: " + err.Error())
+	r.newest = r.list()
+	for range r.places {
+		s.newServer()
 	}
-	s.members = m
-	for i := 1; i <= s.opt.Voters+s.opt.Observers; i++ {
-		v := &server{
-			sim: s, id: wire.ServerID(i), members: m, plain: i <= s.opt.Plain, space: -1,
-			fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)), voices: map[wire.ServerID]*voice{},
-		}
-		v.host = host{name: fmt.Sprint("server ", i), on: true, clock: newClock(s.dice.between(-2000, 2000))}
-		s.net.add(&v.host)
-		s.servers = append(s.servers, v)
-	}
-	for i := range s.opt.Clients + s.opt.Candidates {
+	for i := range max(s.opt.Clients, 0) + max(s.opt.Candidates, 0) {
 		c := &client{sim: s, id: i + 1, dice: s.dice.fork()}
-		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.dice.between(-2000, 2000))}
+		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.dice.between(-driftMax, driftMax))}
 		s.net.add(&c.host)
 		s.clients = append(s.clients, c)
 		c.reader = s.opt.ReadOnly > 0 && i < s.opt.Clients && i%2 == 0
-		if i >= s.opt.Clients {
-			s.cast(c, i-s.opt.Clients)
+		if first := max(s.opt.Clients, 0); i >= first {
+			s.cast(c, i-first)
 		}
 	}
 }

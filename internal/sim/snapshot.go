@@ -40,7 +40,9 @@ func (w *writer) endSnapshot(s *snapshotting) {
 	if err == nil {
 		v.installed = false
 		_, err = v.store.Purge(3)
-		v.sim.reach(situationSnapshot)
+		if v.tree.LastZxid() > s.Zxid() {
+			v.sim.reach(situationSnapshot)
+		}
 	}
 	if errors.Is(err, store.ErrCrashed) {
 		v.sim.tell("%d loses power while it writes a snapshot", v.id)

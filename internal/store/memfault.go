@@ -90,6 +90,19 @@ const (
 	// Every larger number: each sector, length and name by a coin of the seed.
 )
 
+// Losses counts what power failures have taken.
+type Losses struct {
+	Torn  int // files of which a sector was lost, and a later one was not
+	Names int // changes of names
+}
+
+// Lost returns what the crashes so far have taken.
+func (m *Mem) Lost() Losses {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
+}
+
 // Crash ends all handles and locks and brings the machine up again, with
 // what the disk has kept. Planned faults are dropped.
 func (m *Mem) Crash(keeping int) {
@@ -98,7 +111,7 @@ func (m *Mem) Crash(keeping int) {
 	keep := func(r *rand.Rand) bool { return keeping != LoseAll && r.IntN(2) == 0 }
 	if keeping != KeepAll {
 		for _, name := range slices.Sorted(maps.Keys(m.dirs)) {
-			m.dirs[name].crash(m.rng, keep)
+			m.dirs[name].crash(m.rng, keep, &m.lost)
 		}
 	}
 	m.life++
@@ -107,15 +120,17 @@ func (m *Mem) Crash(keeping int) {
 	m.faults = faults{steps: m.faults.steps, space: -1}
 }
 
-func (d *memDir) crash(rng *rand.Rand, keep func(*rand.Rand) bool) {
+func (d *memDir) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Losses) {
 	for _, names := range d.pending {
 		if keep(rng) {
 			applyNames(d.disk, names)
+		} else {
+			lost.Names++
 		}
 	}
 	d.live, d.pending = maps.Clone(d.disk), nil
 	for _, name := range slices.Sorted(maps.Keys(d.disk)) {
-		d.disk[name].crash(rng, keep)
+		d.disk[name].crash(rng, keep, lost)
 	}
 }
 

@@ -99,7 +99,7 @@ func (ino *memInode) forget() {
 }
 
 // crash decides what of the file reached the disk.
-func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool) {
+func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Losses) {
 	c := ino.disk
 	cut := int64(-1)
 	if ino.cut >= 0 && keep(rng) {
@@ -110,14 +110,20 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool) {
 	if (ino.cut < 0 || cut >= 0) && keep(rng) {
 		size = ino.live.size
 	}
+	missing, torn := false, false
 	for _, i := range slices.Sorted(maps.Keys(ino.dirty)) {
 		if ino.cut >= 0 && cut < 0 && (i+1)*sectorLen > ino.cut {
 			continue // the cut is lost, and with it what was written behind
 		}
 		if !keep(rng) {
+			missing = true
 			continue
 		}
+		torn = torn || missing
 		c.put(i, ino.live.sectors[i])
+	}
+	if torn {
+		lost.Torn++
 	}
 	c.cut(size)
 	ino.disk = c

@@ -23,6 +23,7 @@ type Mem struct {
 	locks map[string]bool
 	life  int  // raised by each crash: handles of an earlier life are dead
 	down  bool // a planned crash came
+	lost  Losses
 
 	faults faults
 }

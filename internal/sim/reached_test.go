@@ -1,0 +1,81 @@
+package sim
+
+import "testing"
+
+// byScenario are the situations that the dice bring about so seldom that a
+// scenario does, again and again until it is there.
+var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
+	situationOldLink:   relinked,
+	situationMovedHeld: movedHeld,
+}
+
+// scenariosMax is how often a scenario is played at most.
+const scenariosMax = 300
+
+func TestSituationsOfScenarios(t *testing.T) {
+	for x, play := range byScenario {
+		t.Run(situationNames[x], func(t *testing.T) {
+			for seed := uint64(1); ; seed++ {
+				s := play(t, seed)
+				if s.failed != nil {
+					t.Fatal(s.failed)
+				}
+				if s.reached[x] > 0 {
+					t.Logf("at seed %d", seed)
+					return
+				}
+				if seed == scenariosMax {
+					t.Fatalf("%d seeds have not reached it", seed)
+				}
+			}
+		})
+	}
+}
+
+// relinked: a follower with writes under way is cut off for almost as long as
+// it has patience. TCP goes on later than the follower, which has given up and
+// is linked anew when its leader, which was stopped for a moment, reads what is
+// left of the old link.
+func relinked(t *testing.T, seed uint64) *scene {
+	s := newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
+	f, l := s.other(), s.leader()
+	c := s.client(f)
+	s.carried(c.ask(c.making("/a")))
+	s.Do(Act{Kind: Cut, A: int(f.id), B: int(l.id)})
+	for range 3 {
+		c.ask(c.setting("/a"))
+	}
+	s.RunFor(s.dice.between(700*millisecond, 1000*millisecond))
+	s.Do(Act{Kind: Join, A: int(f.id), B: int(l.id)})
+	if last := s.lastLink; s.RunUntil(func() bool { return s.lastLink > last }, 2*second) {
+		s.Do(Act{Kind: Pause, A: int(l.id)}) // both links wait for it to go on
+		s.RunFor(s.dice.below(second))
+		s.Do(Act{Kind: Resume, A: int(l.id)})
+	}
+	s.RunFor(3 * second)
+	s.until("all serve again", 20*second, func() bool { return s.allServe() == "" })
+	return s
+}
+
+// movedHeld: a follower is cut off and holds a write; its client, whose
+// connection has ended, goes elsewhere, and the follower does not hear of that.
+// The write is the client's no more when the follower is back.
+func movedHeld(t *testing.T, seed uint64) *scene {
+	s := newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
+	f := s.other()
+	c := s.client(f)
+	s.carried(c.ask(c.making("/a")))
+	s.cut(f)
+	s.until("the follower has no leader", 5*second, func() bool { return !f.standing.Serving })
+	if c.attached {
+		c.ask(c.setting("/a"))
+	}
+	s.RunFor(20 * millisecond)
+	c.only = s.leader()
+	s.Do(Act{Kind: Reset, A: int(f.id), B: -c.id, Value: 3 * second})
+	s.RunFor(s.dice.between(100*millisecond, 400*millisecond))
+	s.Do(Act{Kind: Heal, A: 1})
+	s.until("all serve again", 20*second, func() bool { return s.allServe() == "" })
+	s.carried(c.ask(c.setting("/a")))
+	return s
+}
