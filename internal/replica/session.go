@@ -136,15 +136,15 @@ func (r *Replica) create(c *conn) {
 		r.openLocal(c)
 		return
 	}
-	id := c.made
-	if id == 0 {
-		id = r.newID()
-	} else if _, ok := r.tree.Session(id); ok {
-		pw := id.Password() // a leader before this one has made it
-		c.ask.Session, c.ask.Password = id, pw[:]
+	if _, ok := r.tree.Session(c.made); ok && c.made != 0 {
+		pw := c.made.Password() // a leader before this one has made it
+		c.ask.Session, c.ask.Password = c.made, pw[:]
 		r.ask(c)
 		return
 	}
+	// One that was asked for in an earlier term may still be made, if the epoch
+	// is the same; nobody knows of it.
+	id := r.newID()
 	c.made = id
 	r.creating[id] = c
 	if r.proposeSession(id, c.timeout) != wire.OK {

@@ -311,3 +311,34 @@ func TestKeeper116690AnUnknownSessionIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A session is asked for, and before it is made its server loses the leader and
+// finds it again in the same epoch. What was asked for before may still come
+// to be: no session is made twice.
+func TestASessionIsMadeOnce(t *testing.T) {
+	s := newScene(t, Options{Voters: 3, LocalSessions: -1})
+	f, l := s.other(), s.leader()
+	for _, v := range s.servers {
+		if v != f {
+			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 1800 * millisecond})
+		}
+	}
+	end := l.log.Last()
+	c := s.scripted(f)
+	s.until("the leader has proposed the session", second, func() bool { return l.log.Last() > end })
+	s.Do(Act{Kind: Block, A: int(l.id), B: int(f.id)})
+	s.until("the follower has lost its leader", 2*second, func() bool { return !f.standing.Serving })
+	s.Do(Act{Kind: Join, A: int(l.id), B: int(f.id)})
+	s.until("it serves again", 10*second, func() bool { return f.standing.Serving })
+	if f.standing.Epoch != 1 || s.leader() != l {
+		t.Fatalf("it serves in epoch %d", f.standing.Epoch)
+	}
+	for _, v := range s.servers {
+		s.Do(Act{Kind: SlowDisk, A: int(v.id)})
+	}
+	s.until("the client has a session", 20*second, func() bool { return c.attached })
+	s.RunFor(5 * second)
+	if s.failed != nil {
+		t.Fatal(s.failed)
+	}
+}
