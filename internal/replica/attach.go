@@ -37,6 +37,9 @@ func (r *Replica) hold(c *conn) bool {
 		return true
 	}
 	r.member.held = append(r.member.held, c)
+	if r.refusal(&c.ask) == "" {
+		r.locals.touch(c.ask.Session, r.now.Mono)
+	}
 	return true
 }
 

@@ -171,6 +171,29 @@ func TestALocalSessionOutlivesALeader(t *testing.T) {
 	}
 }
 
+// A local session whose client asks for it again and again does not expire for
+// want of a leader; one that is forgotten does.
+func TestALocalSessionOutlivesTheQuorum(t *testing.T) {
+	h, s := locally(t, true)
+	c, _ := h.connect(s[1], 0)
+	silent, _ := h.connect(s[1], 0)
+	h.kill(s[0])
+	h.kill(s[2])
+	for range 8 {
+		h.run(1500)
+		h.connect(s[1], c.session)
+	}
+	h.start(s[0])
+	s[0].r.member.opt.LocalSessions = true
+	h.run(2000)
+	if again, _ := h.connect(s[1], c.session); again.session != c.session {
+		t.Errorf("taken up: %v", again.session)
+	}
+	if again, _ := h.connect(s[1], silent.session); again.session != 0 {
+		t.Errorf("the silent one lives: %v", again.session)
+	}
+}
+
 // An upgrade in flight when the leader dies: whether the history has it or
 // not, the create behind it is answered once, and the session is everybody's.
 func TestAnUpgradeOutlivesALeader(t *testing.T) {
