@@ -209,3 +209,46 @@ func TestReadOnlyWithoutRoom(t *testing.T) {
 		t.Errorf("it does not come back: %+v", st)
 	}
 }
+
+// A local session that was made with a quorum is taken up without one, on its
+// own server, and goes on with the next quorum; one made without does not.
+func TestReadOnlyLocalSessions(t *testing.T) {
+	h, servers := locally(t, true)
+	s := servers[1]
+	s.r.member.opt.ReadOnly = true
+	before, _ := h.connect(s, 0)
+	others := []*server{servers[0], servers[2]}
+	for _, o := range others {
+		h.kill(o)
+	}
+	h.run(3000)
+	own := reader
+	pw := before.session.Password()
+	own.Session, own.Password = before.session, pw[:]
+	c, conn := h.ask(s, own)
+	if c.session != before.session || !c.answer.ReadOnly {
+		t.Fatalf("not taken up: %+v", c.answer)
+	}
+	if o := h.do(s, c, conn, wire.OpCreate, nil); o.Header.Err != wire.ErrNotReadOnly {
+		t.Errorf("a write: %+v", o)
+	}
+	made, _ := h.ask(s, reader)
+	if made.session == 0 || s.r.Locals() != 2 {
+		t.Fatalf("%d sessions", s.r.Locals())
+	}
+	for _, o := range others {
+		h.start(o)
+		o.r.member.opt.LocalSessions = true
+	}
+	h.run(3000)
+	if !c.closed || !made.closed || s.r.Locals() != 1 {
+		t.Errorf("closed: %v and %v, %d sessions", c.closed, made.closed, s.r.Locals())
+	}
+	again, conn := h.connect(s, before.session)
+	if again.session != before.session || again.answer.ReadOnly {
+		t.Fatalf("not taken up with a quorum: %+v", again.answer)
+	}
+	if o := h.persistent(s, again, conn, "/a"); o.Header.Err != wire.OK {
+		t.Errorf("a write with a quorum: %+v", o)
+	}
+}
