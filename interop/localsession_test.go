@@ -32,12 +32,13 @@ type local struct {
 	leader int
 }
 
-// eachLocal runs a body at a follower and at the leader of each ensemble.
-func eachLocal(t *testing.T, upgrading string, body func(l *local, at *target.Server, dir string)) {
+// inEachLocal runs a body with each ensemble.
+func inEachLocal(t *testing.T, upgrading string, body func(l *local)) {
 	for name, kinds := range localEnsembles {
 		t.Run(name, func(t *testing.T) {
 			l := &local{t: t, e: target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: map[string]string{
 				"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": upgrading, "initLimit": "50", "syncLimit": "20",
+				"maxSessionTimeout": "60000",
 			}})}
 			var err error
 			if l.leader, err = l.e.AwaitWhole(localPatience); err != nil {
@@ -46,10 +47,17 @@ func eachLocal(t *testing.T, upgrading string, body func(l *local, at *target.Se
 			if l.leader == 0 {
 				t.Fatal("the first server leads")
 			}
-			body(l, l.e.Servers[0], "/follower")
-			body(l, l.e.Servers[l.leader], "/leader")
+			body(l)
 		})
 	}
+}
+
+// eachLocal runs a body at a follower and at the leader of each ensemble.
+func eachLocal(t *testing.T, upgrading string, body func(l *local, at *target.Server, dir string)) {
+	inEachLocal(t, upgrading, func(l *local) {
+		body(l, l.e.Servers[0], "/follower")
+		body(l, l.e.Servers[l.leader], "/leader")
+	})
 }
 
 // other is a server beside one: the leader, or a follower of it.
@@ -296,5 +304,45 @@ func TestLocalSessionsWithoutUpgrading(t *testing.T) {
 		}
 		c.must(wire.OpCloseSession, nil)
 		l.sessions(at, "0", "0")
+	})
+}
+
+// TestLocalSessionsBehindALeader: the leader dies. A follower of ours still has
+// its local session, and with a leader of ours before and after its connection;
+// one of Apache's has forgotten it. A server that was started again knows none.
+func TestLocalSessionsBehindALeader(t *testing.T) {
+	inEachLocal(t, "true", func(l *local) {
+		at := l.e.Servers[0]
+		c := l.connect(at, 0, nil, time.Minute)
+		c.must(wire.OpCreate, localCreate("/a", wire.FlagPersistent))
+		l.e.Servers[l.leader].Kill()
+		next, err := l.e.AwaitLeader(localPatience, l.leader)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		ours := at.Kind == target.Bellwether
+		if ours && l.e.Servers[l.leader].Kind == target.Bellwether && l.e.Servers[next].Kind == target.Bellwether {
+			c.must(wire.OpCreate, localCreate("/b", wire.FlagPersistent))
+		}
+		for end := time.Now().Add(localPatience); at.Role() == "" && time.Now().Before(end); {
+			<-time.After(20 * time.Millisecond)
+		}
+		if r := l.resume(at, c); (r != nil) != ours {
+			l.t.Errorf("taken up behind the leader: %v", r != nil)
+		}
+		if err := l.e.Begin(); err != nil {
+			l.t.Fatal(err)
+		}
+		d := l.open(at)
+		at.Kill()
+		if err := at.Begin(); err != nil {
+			l.t.Fatal(err)
+		}
+		if _, err := l.e.AwaitWhole(localPatience); err != nil {
+			l.t.Fatal(err)
+		}
+		if l.resume(at, d) != nil {
+			l.t.Error("taken up behind a start")
+		}
 	})
 }
