@@ -64,6 +64,7 @@ func TestMixedHandOver(t *testing.T) {
 		s.restart(0)
 		s.awaitWhole()
 	}
+	handed := 0
 	for range 4 {
 		s.load.awaitWrites(10)
 		text, err := s.e.Servers[leader].Word(handTo)
@@ -75,16 +76,26 @@ func TestMixedHandOver(t *testing.T) {
 			TookMS   int64 `json:"took_ms"`
 			Error    string
 		}
-		if err := json.Unmarshal([]byte(text), &h); err != nil || h.Error != "" || h.From != leader+1 || h.To != 4-leader {
+		if err := json.Unmarshal([]byte(text), &h); err != nil || h.From != leader+1 || h.To != 4-leader {
 			t.Fatalf("%s (%v)", strings.TrimSpace(text), err)
 		}
 		now := s.awaitWhole()
-		if now != h.To-1 {
+		if h.Error != "" { // the machine was too busy, and an election came of it
+			t.Log(h.Error)
+			if leader = now; leader == 0 {
+				break
+			}
+			continue
+		}
+		if handed++; now != h.To-1 {
 			t.Fatalf("server %d leads, %+v", now+1, h)
 		}
 		t.Logf("%+v", h)
 		leader = now
 		s.load.awaitWrites(10)
+	}
+	if handed == 0 {
+		t.Error("nothing was handed over")
 	}
 	s.finish()
 }
