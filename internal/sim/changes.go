@@ -10,15 +10,15 @@ import (
 func (h *history) note(z wire.Zxid, op wire.OpCode, body wire.TxnBody) {
 	switch b := body.(type) {
 	case *wire.CreateTxn:
-		h.noteKid(b.Path, z)
+		h.noteKid(b.Path, z, true)
 	case *wire.CreateContainerTxn:
-		h.noteKid(b.Path, z)
+		h.noteKid(b.Path, z, true)
 	case *wire.CreateTTLTxn:
-		h.noteKid(b.Path, z)
+		h.noteKid(b.Path, z, true)
 	case *wire.DeleteTxn:
 		h.noteDeleted(b.Path, z)
 	case *wire.SetDataTxn:
-		h.at(b.Path).data = append(h.at(b.Path).data, z)
+		h.at(b.Path).change(z, true)
 	case *wire.CloseSessionTxn:
 		for _, p := range b.Paths {
 			h.noteDeleted(p, z)
@@ -42,14 +42,20 @@ func (h *history) at(path string) *changed {
 	return c
 }
 
-func (h *history) noteKid(path string, z wire.Zxid) {
-	h.at(path).data = append(h.at(path).data, z)
+// change notes that the znode was changed, and whether it is there since.
+func (c *changed) change(z wire.Zxid, lives bool) {
+	c.data = append(c.data, z)
+	c.lives = append(c.lives, lives)
+}
+
+func (h *history) noteKid(path string, z wire.Zxid, lives bool) {
+	h.at(path).change(z, lives)
 	up := h.at(parentOf(path))
 	up.kids = append(up.kids, z)
 }
 
 func (h *history) noteDeleted(path string, z wire.Zxid) {
-	h.noteKid(path, z)
+	h.noteKid(path, z, false)
 	h.at(path).kids = append(h.at(path).kids, z)
 }
 

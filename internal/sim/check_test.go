@@ -231,6 +231,58 @@ var brokenRules = []broken{
 		s.clients = []*client{one.c, two.c}
 		return []any{began, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
 	}},
+	{"a read of what is gone", func(h *history, _ *Sim) checker { return shown{h} }, func(h *history, _ *Sim, _, _ *server) []any {
+		create := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z(1, 1), Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/a", ACL: wire.OpenACL()}}
+		h.add(create)
+		h.add(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z(1, 2), Type: wire.OpDelete}, Body: &wire.DeleteTxn{Path: "/a"}})
+		read := func(at wire.Zxid, err wire.Code) answered {
+			return answered{&call{client: &client{}, op: wire.OpExists, path: "/a"},
+				response{header: wire.ReplyHeader{Zxid: at, Err: err}, record: &wire.StatResponse{Stat: wire.Stat{Mzxid: z(1, 1)}}}}
+		}
+		return []any{read(z(1, 1), wire.OK), read(z(1, 2), wire.ErrNoNode), read(z(1, 2), wire.OK)}
+	}},
+	{"an answer from behind the history", func(h *history, _ *Sim) checker { return shown{h} }, func(h *history, _ *Sim, _, _ *server) []any {
+		return []any{answered{&call{client: &client{}, op: wire.OpSync}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}}}
+	}},
+	{"a write that nobody has issued", func(*history, *Sim) checker { return newAsIssued() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		asked := func(xid int32) issued {
+			return issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}}
+		}
+		return []any{asked(1), committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 2, setTxn(z(1, 2), "x")}}
+	}},
+	{"writes in another order than issued", func(*history, *Sim) checker { return newAsIssued() }, func(_ *history, _ *Sim, a, _ *server) []any {
+		asked := func(xid int32) issued {
+			return issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}}
+		}
+		return []any{asked(1), asked(2), committed{a, 1, setTxn(z(1, 2), "x")}, committed{a, 2, setTxn(z(2, 1), "x")}}
+	}},
+	{"an event of nothing", func(h *history, _ *Sim) checker { return newRealEvents(h) }, func(h *history, _ *Sim, _, _ *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		event := func(at wire.Zxid) notified {
+			return notified{&client{}, tree.Event{Type: wire.EventNodeDataChanged, Path: "/zookeeper", Zxid: at}}
+		}
+		return []any{event(z(1, 1)), event(z(1, 2))}
+	}},
+	{"events in another order than the changes", func(h *history, _ *Sim) checker { return newRealEvents(h) }, func(h *history, _ *Sim, _, _ *server) []any {
+		h.add(setTxn(z(1, 1), "x"))
+		h.add(setTxn(z(1, 2), "x"))
+		c := &client{}
+		event := func(at wire.Zxid) notified {
+			return notified{c, tree.Event{Type: wire.EventNodeDataChanged, Path: "/zookeeper", Zxid: at}}
+		}
+		return []any{event(z(1, 2)), event(z(1, 1))}
+	}},
+	{"an end of a holder's session in the log of who could lead", func(_ *history, s *Sim) checker { return possibleLeaders{s} }, func(_ *history, s *Sim, a, b *server) []any {
+		holder(s, 9)
+		end := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}
+		r := roster{places: []place{votes, votes}}
+		s.servers = []*server{a, b}
+		for _, v := range s.servers {
+			v.members, v.log = r.list(), zab.NewLog(0, 0)
+		}
+		b.saved.Current = 1 // a could not be elected, b could
+		return []any{ordered{a, &replica.Duty{Append: []*wire.Txn{end}}}, ordered{b, &replica.Duty{Append: []*wire.Txn{end}}}}
+	}},
 	{"a token that is older than the last", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
 		return []any{termBegan{one, 2}, termBegan{one, 3}, termBegan{one, 2}}

@@ -29,8 +29,9 @@ type entry struct {
 
 // changed are the last zxids at which something happened to a path.
 type changed struct {
-	data []wire.Zxid // created, changed or deleted
-	kids []wire.Zxid // the same of its children; its own deletion too
+	data  []wire.Zxid // created, changed or deleted
+	lives []bool      // whether it is there since then
+	kids  []wire.Zxid // the same of its children; its own deletion too
 }
 
 func newHistory() history {

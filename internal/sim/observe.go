@@ -100,7 +100,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLeadership(&s.history), newPrefixConsistency(&s.history), newIntegrity(), newAgreement(), newTotalOrder(),
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
-		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{},
+		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{}, shown{&s.history}, newAsIssued(), newRealEvents(&s.history), possibleLeaders{s},
 		newHandOvers(), newCommits(), newItems(), newCounts(), onlyCommitted{&s.history}, newLocalSessions(s),
 	}
 }

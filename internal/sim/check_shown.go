@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"fmt"
+	"sort"
+
+	"bellwether/wire"
+)
+
+// shown: what a client reads is what the history has at the zxid of the answer,
+// and that zxid is one of the history: nothing is shown that is not to stay.
+type shown struct{ history *history }
+
+func (shown) name() string { return "Shown" }
+
+func (c shown) see(o any) string {
+	e, ok := o.(answered)
+	if !ok || e.response.header.Zxid <= 0 {
+		return ""
+	}
+	k, h := e.call, e.response.header
+	if last := c.history.last().zxid; h.Zxid > last && h.Zxid.Counter() > 0 {
+		return fmt.Sprintf("client %d is shown %v, the history ends at %v", k.client.id, h.Zxid, last)
+	}
+	ch := c.history.changes[k.path]
+	if ch == nil || k.op != wire.OpGetData && k.op != wire.OpExists && k.op != wire.OpGetChildren2 {
+		return ""
+	}
+	mzxid, lives := ch.asOf(h.Zxid)
+	switch {
+	case mzxid == 0:
+	case h.Err == wire.ErrNoNode && lives:
+		return fmt.Sprintf("client %d is shown no %s at %v, it is there since %v", k.client.id, k.path, h.Zxid, mzxid)
+	case h.Err == wire.OK && !lives:
+		return fmt.Sprintf("client %d is shown %s at %v, it is gone since %v", k.client.id, k.path, h.Zxid, mzxid)
+	case h.Err == wire.OK:
+		if s := statOf(e.response.record); s != nil && s.Mzxid != mzxid {
+			return fmt.Sprintf("client %d is shown %s of %v at %v, it was changed at %v", k.client.id, k.path, s.Mzxid, h.Zxid, mzxid)
+		}
+	}
+	return ""
+}
+
+// asOf is when the znode was changed last until z, and whether it was there then.
+func (c *changed) asOf(z wire.Zxid) (at wire.Zxid, lives bool) {
+	i := sort.Search(len(c.data), func(i int) bool { return c.data[i] > z })
+	if i == 0 {
+		return 0, false
+	}
+	return c.data[i-1], c.lives[i-1]
+}
+
+func statOf(r wire.Record) *wire.Stat {
+	switch r := r.(type) {
+	case *wire.DataResponse:
+		return &r.Stat
+	case *wire.StatResponse:
+		return &r.Stat
+	case *wire.ChildrenStatResponse:
+		return &r.Stat
+	}
+	return nil
+}
+
+// asIssued: what is carried out for a session its client has asked for, in that
+// order.
+type asIssued struct {
+	asked map[attempt]wire.OpCode
+	last  map[wire.SessionID]int32
+}
+
+func newAsIssued() *asIssued {
+	return &asIssued{map[attempt]wire.OpCode{}, map[wire.SessionID]int32{}}
+}
+
+func (*asIssued) name() string { return "AsIssued" }
+
+func (c *asIssued) see(o any) string {
+	switch e := o.(type) {
+	case issued:
+		if e.call.op.IsWrite() || e.call.op == wire.OpCloseSession {
+			c.asked[attempt{e.call.session, e.call.xid}] = e.call.op
+		}
+	case committed:
+		t := e.txn
+		if t.Cxid <= 0 {
+			return ""
+		}
+		op, ok := c.asked[attempt{t.Session, t.Cxid}]
+		switch {
+		case !ok, t.Type != wire.OpError && op != t.Type:
+			return fmt.Sprintf("%v, a %v, is request %d of session %v, which nobody has issued", t.Zxid, t.Type, t.Cxid, t.Session)
+		case t.Cxid < c.last[t.Session]:
+			return fmt.Sprintf("%v is request %d of session %v, behind request %d", t.Zxid, t.Cxid, t.Session, c.last[t.Session])
+		}
+		c.last[t.Session] = t.Cxid
+	}
+	return ""
+}
+
+// realEvents: an event tells of a change that the history has, behind the watch,
+// and the events of a connection come in the order of the changes.
+type realEvents struct {
+	history *history
+	last    map[*client]told
+}
+
+// told is the last event of a connection.
+type told struct {
+	tries int
+	zxid  wire.Zxid
+}
+
+func newRealEvents(h *history) *realEvents { return &realEvents{h, map[*client]told{}} }
+
+func (*realEvents) name() string { return "RealEvents" }
+
+func (c *realEvents) see(o any) string {
+	e, ok := o.(notified)
+	if !ok || e.event.Zxid <= 0 { // found by setWatches: no change in particular
+		return ""
+	}
+	z, before := e.event.Zxid, c.last[e.client]
+	if before.tries == e.client.tries && z < before.zxid {
+		return fmt.Sprintf("client %d is told of %v behind %v", e.client.id, z, before.zxid)
+	}
+	c.last[e.client] = told{e.client.tries, z}
+	ch := c.history.changes[e.event.Path]
+	if ch == nil || !contains(ch.data, z) && !contains(ch.kids, z) {
+		return fmt.Sprintf("client %d is told %v of %s at %v, where nothing happened to it", e.client.id, e.event.Type, e.event.Path, z)
+	}
+	return ""
+}
+
+func contains(sorted []wire.Zxid, z wire.Zxid) bool {
+	i := sort.Search(len(sorted), func(i int) bool { return sorted[i] >= z })
+	return i < len(sorted) && sorted[i] == z
+}
