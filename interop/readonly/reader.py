@@ -1,9 +1,10 @@
 """A kazoo client that takes a server without a quorum.
 
-Run as `reader.py HOSTS`. It asks the test for @alone, after which one server of
-HOSTS is left, and for @whole.
+Run as `reader.py HOSTS`. It asks the test for @alone, after which the first server
+of HOSTS is left, and for @whole.
 """
 
+import socket
 import sys
 import time
 
@@ -39,6 +40,14 @@ def ask(command):
     print(command, flush=True)
 
 
+def is_alone():
+    """Asks the server that is left whether it is read-only."""
+    host, port = HOSTS.split(",")[0].split(":")
+    with socket.create_connection((host, int(port)), TIMEOUT) as s:
+        s.sendall(b"isro")
+        return s.recv(8).strip() == b"ro"
+
+
 def refused(call, *args):
     try:
         call(*args)
@@ -54,6 +63,7 @@ writer.stop()
 writer.close()
 
 ask("@alone")
+until(is_alone, "one server is left")
 reader = connect()
 assert reader.client_state == KeeperState.CONNECTED_RO, reader.client_state
 value, stat = reader.get("/kazoo-reads")
