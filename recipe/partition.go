@@ -55,7 +55,7 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 // error of own ends Run with it. Where own returns nil before that, nobody stands
 // for the part until it is meant for another member. A member whose id is taken waits until it is free.
 func (p *Partitioner) Run(ctx context.Context, own func(ctx context.Context, part string, h *Handle) error) error {
-	s := &sharing{c: p.c, parent: p.parent, id: p.id, opt: p.opt, own: own, owners: map[string]*owner{}}
+	s := &sharing{c: p.c, parent: p.parent, id: p.id, opt: p.opt, own: own, part: claim.NewSharing(p.id, p.opt.Parallel), owners: map[string]*owner{}}
 	return s.run(ctx, p.follow)
 }
 
@@ -78,7 +78,8 @@ type sharing struct {
 	own    func(ctx context.Context, part string, h *Handle) error
 	tidy   bool // the znode of a part's election goes with its last candidate
 
-	owners map[string]*owner
+	part   *claim.Sharing
+	owners map[string]*owner // also those that have yet to let go
 }
 
 // owner stands in the election of one part.
@@ -144,52 +145,31 @@ func (s *sharing) loop(ctx context.Context, fail context.CancelCauseFunc, member
 		case <-ctx.Done():
 			return
 		}
-		s.settle(ctx, fail, claim.Share(who, what))
+		s.settle(ctx, fail, who, what)
 	}
 }
 
 // settle lets go of what is not meant for this member any more, and stands for what is.
-func (s *sharing) settle(ctx context.Context, fail context.CancelCauseFunc, shares map[string]string) {
-	mine := s.mine(shares)
-	for part, o := range s.owners {
-		if !slices.Contains(mine, part) {
-			o.cancel()
-			o.stopped = true
-		}
-		select {
-		case <-o.done:
-			if o.stopped {
-				delete(s.owners, part)
-			}
-		default:
-		}
+func (s *sharing) settle(ctx context.Context, fail context.CancelCauseFunc, members, parts []string) {
+	letGo, stand := s.part.Settle(members, parts)
+	for _, part := range letGo {
+		s.owners[part].cancel()
+		s.owners[part].stopped = true
 	}
-	for _, part := range mine {
-		if last := s.owners[part]; last == nil || last.stopped {
-			s.owners[part] = s.stand(ctx, fail, part, last)
-		}
+	maps.DeleteFunc(s.owners, func(_ string, o *owner) bool { return o.stopped && o.over() })
+	for _, part := range stand {
+		s.owners[part] = s.stand(ctx, fail, part, s.owners[part])
 	}
 }
 
-// mine are the parts meant for this member, those that it stands for first,
-// and no more than it may have.
-func (s *sharing) mine(shares map[string]string) []string {
-	var old, fresh []string
-	for _, part := range slices.Sorted(maps.Keys(shares)) {
-		o := s.owners[part]
-		switch {
-		case shares[part] != s.id:
-		case o != nil && !o.stopped:
-			old = append(old, part)
-		default:
-			fresh = append(fresh, part)
-		}
+// over reports whether it has let go.
+func (o *owner) over() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
 	}
-	all := append(old, fresh...)
-	if s.opt.Parallel > 0 {
-		all = all[:min(len(all), s.opt.Parallel)]
-	}
-	return all
 }
 
 // stand campaigns for a part, once the last owner here has let go.

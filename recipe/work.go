@@ -70,7 +70,8 @@ func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, 
 	}
 	defer k.Close()
 	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
-	s := &sharing{c: w.c, parent: w.parent, id: id, opt: w.opt, own: own, tidy: true, owners: map[string]*owner{}}
+	s := &sharing{c: w.c, parent: w.parent, id: id, opt: w.opt, own: own, tidy: true,
+		part: claim.NewSharing(id, w.opt.Parallel), owners: map[string]*owner{}}
 	return s.run(ctx, func(ctx context.Context, parts chan<- []string) error { return w.follow(ctx, k, parts) })
 }
 
@@ -93,29 +94,42 @@ func (w *Work) follow(ctx context.Context, k *Cache, to chan<- []string) error {
 	return ctx.Err()
 }
 
-// do does one task and ends it. What is there is read now, since the task may
-// have been done by an owner before.
+// do does one task and ends it, also where it is meant for somebody else by
+// the time that it is done.
 func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Context, Task, *Handle) error) error {
+	if h.t.cfg.Naming == PlainNames {
+		return ErrNoGuard
+	}
 	t := Task{ID: id, Path: claim.Join(w.tasks(), id)}
-	err := persist(ctx, func() (err error) {
-		t.Data, _, err = w.c.Get(ctx, t.Path)
-		return err
-	})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil // done
+	b := h.t.b
+	m := claim.NewTask(claim.TaskConfig{Path: t.Path, Bid: h.bid, Session: h.t.session})
+	d := b.newDrive(m, m.Over)
+	inner, cancel := context.WithCancel(h.Context())
+	defer cancel()
+	stop := context.AfterFunc(ctx, cancel) // until it is being done
+	defer stop()
+	var failed error
+	d.stepped = func(driven context.Context, _ claim.Event) {
+		data, due := m.Due()
+		if !due || failed != nil || !stop() {
+			return
+		}
+		t.Data = data
+		if failed = do(ctx, t, h); failed == nil {
+			d.step(driven, claim.Finish{})
+		} else {
+			cancel()
+		}
 	}
-	if err == nil {
-		err = do(ctx, t, h)
-	}
-	if err == nil {
-		// Also where the task is meant for somebody else by now: it is done.
-		err = persist(h.Context(), func() error {
-			_, err := h.Do(h.Context(), zk.DeleteOp(t.Path, zk.AnyVersion))
-			return absent(err)
-		})
+	err := d.run(inner)
+	switch {
+	case failed != nil:
+		err = failed
+	case err == nil:
+		err = b.verdict(ctx, "work", t.Path, m)
 	}
 	var lost *LostError
-	if h.Lost() != nil || errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent {
+	if h.Lost() != nil || errors.Is(err, claim.ErrTaskLost) || errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent {
 		<-ctx.Done() // at once, or as soon as the handle knows too
 		return ctx.Err()
 	}

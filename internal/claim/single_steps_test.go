@@ -155,3 +155,41 @@ func TestChangeWhoseMarkIsGone(t *testing.T) {
 		}
 	}
 }
+
+// TestTaskIsEndedOnce: a lost answer is asked for again, and finds it gone.
+func TestTaskIsEndedOnce(t *testing.T) {
+	d := &dialogue{t: t, m: NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+	d.step(Attached{Session: 1}, OpGet)
+	d.step(d.answer(Result{Data: []byte("job")}))
+	d.step(Finish{}, OpMulti)
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpMulti)
+	d.step(d.answer(Result{Err: wire.ErrNoNode, Failed: 1}))
+	d.ends(Succeeded)
+}
+
+// TestTaskOfALostBid is not ended, neither in its own session nor in the next.
+func TestTaskOfALostBid(t *testing.T) {
+	for _, ev := range []func(d *dialogue) Event{
+		func(d *dialogue) Event { return d.answer(Result{Err: wire.ErrNoNode, Failed: 0}) },
+		func(d *dialogue) Event { d.step(d.lost()); return Attached{Session: 2} },
+	} {
+		m := NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})
+		d := &dialogue{t: t, m: m}
+		d.step(Attached{Session: 1}, OpGet)
+		d.step(d.answer(Result{}))
+		d.step(Finish{}, OpMulti)
+		d.step(ev(d))
+		if d.ends(Failed); m.Err() != ErrTaskLost {
+			t.Errorf("%v", m.Err())
+		}
+	}
+}
+
+// TestTaskThatIsGone was done before.
+func TestTaskThatIsGone(t *testing.T) {
+	d := &dialogue{t: t, m: NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+	d.step(Attached{Session: 1}, OpGet)
+	d.step(d.answer(none))
+	d.ends(Succeeded)
+}

@@ -1,0 +1,94 @@
+package claim
+
+import (
+	"errors"
+
+	"bellwether/wire"
+)
+
+// ErrTaskLost: the bid is gone by which the task was owned, so it is not ended.
+var ErrTaskLost = errors.New("the task is not this member's any more")
+
+// TaskConfig is what a Task is about.
+type TaskConfig struct {
+	Path    string         // of the task
+	Bid     string         // path of the bid by which it is owned
+	Session wire.SessionID // of the bid
+}
+
+// Finish ends a Task that has been done.
+type Finish struct{}
+
+func (Finish) event() {}
+
+// Task does one task that is owned, and ends it by removing it, in one
+// transaction with the check that it is still owned. What is there is read
+// first, as it may have been done by an owner before.
+//
+//	read ▸ gone: nothing to do
+//	     ▸ the caller does it ▸ check the bid, delete the task ▸ answer lost: again, it can be deleted once
+type Task struct {
+	asker
+	cfg  TaskConfig
+	read bool
+	data []byte
+	done bool
+}
+
+// NewTask makes the state machine, which waits for Attached.
+func NewTask(cfg TaskConfig) *Task { return &Task{cfg: cfg} }
+
+// Due is the data of a task for which a Finish is awaited, if one is.
+func (k *Task) Due() (data []byte, awaited bool) { return k.data, k.read && !k.done && !k.Over() }
+
+// Step takes one event, which happened at now.
+func (k *Task) Step(now Moment, ev Event) {
+	if _, ok := ev.(Finish); ok {
+		k.done = k.read
+	}
+	k.step(now, ev, k.plan)
+	switch {
+	case k.Over() || k.asked != 0:
+	case k.session != 0 && k.session != k.cfg.Session:
+		k.end(Failed, ErrTaskLost)
+	case k.leaving:
+		k.end(Withdrawn, nil)
+	}
+}
+
+// Ready hands out what has come of the steps since the last call.
+func (k *Task) Ready() Ready { return k.ready() }
+
+func (k *Task) plan() {
+	switch {
+	case k.session != k.cfg.Session || k.leaving:
+	case !k.read:
+		k.ask(k.tookTask, Op{Kind: OpGet, Path: k.cfg.Path})
+	case k.done:
+		k.ask(k.tookEnd, Op{Kind: OpMulti, Path: k.cfg.Path, Ops: []Op{
+			{Kind: OpCheck, Path: k.cfg.Bid, Version: AnyVersion}, {Kind: OpDelete, Path: k.cfg.Path, Version: AnyVersion},
+		}})
+	}
+}
+
+func (k *Task) tookTask(res []Result) {
+	switch r := res[0]; {
+	case r.Err == nil:
+		k.read, k.data = true, r.Data
+	case errors.Is(r.Err, wire.ErrNoNode):
+		k.end(Succeeded, nil)
+	default:
+		k.end(Failed, r.Err)
+	}
+}
+
+func (k *Task) tookEnd(res []Result) {
+	switch r := res[0]; {
+	case r.Err == nil, r.Failed == 1 && errors.Is(r.Err, wire.ErrNoNode):
+		k.end(Succeeded, nil)
+	case r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
+		k.end(Failed, ErrTaskLost)
+	default:
+		k.end(Failed, r.Err)
+	}
+}
