@@ -294,10 +294,14 @@ func (r *remote) await(c net.Conn) error {
 	return err
 }
 
+// knockedAt notes a knock, unless it is answered already: the other server may
+// be faster than this goroutine.
 func (r *remote) knockedAt(t time.Time) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	r.knocked = t
+	if r.conn == nil {
+		r.knocked = t
+	}
 }
 
 // use makes a dialled connection the one to this server.
