@@ -105,3 +105,15 @@ func TestLocalSessionsExpire(t *testing.T) {
 		t.Errorf("their ends are transactions: %v behind %v", now, zxid)
 	}
 }
+
+// A server that is alone makes global sessions whatever the configuration
+// says, as ZooKeeper's does.
+func TestAloneNoSessionIsLocal(t *testing.T) {
+	c := testConfig()
+	c.Ensemble.LocalSessions = true
+	s := start(t, Options{Config: c})
+	s.connect()
+	if local, global, z := s.figure("local_sessions"), s.figure("global_sessions"), s.Tree().LastZxid(); local != 0 || global != 1 || z != 1 {
+		t.Errorf("%v local and %v global sessions, at %v", local, global, z)
+	}
+}

@@ -33,6 +33,9 @@ func newScene(t *testing.T, o Options) *scene {
 		o.Groups = -1
 	}
 	o.TickMS = 500
+	if o.LocalSessions == 0 {
+		o.LocalSessions = -1
+	}
 	if o.CounterMax == 0 {
 		o.CounterMax = 1 << 30
 	}
