@@ -87,6 +87,7 @@ func TestNothingBehindTheEndOfAnUpgradedSession(t *testing.T) {
 		d.session, d.timeoutMS, d.xid = c.session, c.timeoutMS, 1000
 		s.until("the session has moved", 10*second, func() bool { return d.attached })
 		s.carried(d.ask(&call{op: wire.OpCloseSession}))
+		c.xid = 2000 // two clients play one that has numbered anew
 		c.ask(c.setting("/a"))
 		s.RunFor(2 * second)
 		if s.Failed() != nil {
