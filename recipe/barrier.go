@@ -28,6 +28,7 @@ type BarrierOptions struct {
 // NewBarrier prepares a barrier. It is closed while Close has made its znode.
 func NewBarrier(c *zk.Client, path string, o *BarrierOptions) (*Barrier, error) {
 	b := barrierBidder(c, path, o)
+	b.opt.CleanUp = unwatchTime // for who waits no more
 	return &Barrier{b, path}, b.validate()
 }
 

@@ -30,7 +30,7 @@ func (m *Member) planLeave() {
 		m.ask(m.tookRound, Op{Kind: OpGet, Path: m.readyPath()}, Op{Kind: OpGet, Path: m.own()}, Op{Kind: OpList, Path: m.cfg.Path})
 	case m.there == nil:
 		m.ask(m.tookThere, Op{Kind: OpList, Path: m.cfg.Path})
-	case m.waits == "":
+	default:
 		m.goOut()
 	}
 }
@@ -95,10 +95,10 @@ func (m *Member) goOut() {
 		m.quit()
 	case here && m.stays() && m.cfg.Name < in[0]:
 		m.await(in[len(in)-1])
+	case m.waits == "":
+		m.await(in[0]) // before the own znode goes, which may turn out to be the last
 	case here:
-		m.await(in[0], m.remove(m.own()))
-	default:
-		m.await(in[0])
+		m.ask(m.tookOut, m.remove(m.own()))
 	}
 }
 
@@ -123,18 +123,14 @@ func (m *Member) tookLast(res []Result) {
 	}
 }
 
-// await watches one that is in, behind what else is to be done.
-func (m *Member) await(name string, first ...Op) {
+// await watches one that is in, unless it is watched already.
+func (m *Member) await(name string) {
+	if m.waits == name {
+		return
+	}
 	m.ask(func(res []Result) {
-		for _, r := range res {
-			if m.refused(r.Err, wire.ErrNoNode) {
-				return
-			}
-		}
-		if len(first) > 0 {
-			delete(m.there, m.cfg.Name)
-		}
-		switch r := res[len(first)]; {
+		switch r := res[0]; {
+		case m.refused(r.Err, wire.ErrNoNode):
 		case r.Err != nil:
 			m.there = nil
 		case m.since != 0 && r.Stat.Czxid > m.since: // of no round yet, or let in late
@@ -142,5 +138,5 @@ func (m *Member) await(name string, first ...Op) {
 		default:
 			m.waits = name
 		}
-	}, append(first, Op{Kind: OpWatch, Path: m.path(name)})...)
+	}, Op{Kind: OpWatch, Path: m.path(name)})
 }

@@ -21,16 +21,17 @@ const (
 	Queue         Recipe = "queue"
 	WorkQueue     Recipe = "queue with acknowledgement"
 	Count         Recipe = "counter and ids"
+	DoubleBarrier Recipe = "double barrier"
 )
 
 // Claims are those that hand something over from one to the next.
 var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
 // Recipes are all of them.
-var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count}
+var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier}
 
 // leastOf is how many it takes at least.
-var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2}
+var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"

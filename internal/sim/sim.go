@@ -80,6 +80,7 @@ type Sim struct {
 	resource resource
 	holder   *candidate // who was the last to get a claim
 	deals    []*deal    // all transactions of two phases
+	entered  int        // how often a guest was let in
 
 	handovers int
 
@@ -245,6 +246,8 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newWorker(c, []job{produce, consume, consume}[n%3])
 	case Count:
 		c.player = newWorker(c, count)
+	case DoubleBarrier:
+		c.player = newGuest(c)
 	default:
 		c.candidate = newCandidate(c)
 		c.player = c.candidate

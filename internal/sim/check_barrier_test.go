@@ -1,0 +1,50 @@
+package sim
+
+import (
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// brokenBarriers are ways to break a double barrier for two.
+var brokenBarriers = []broken{
+	{"ready for one alone", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+		return []any{stood(a, 1, "a"), gone(a, 2, "a"), stood(a, 3, "b"), stood(a, 4, "ready")}
+	}},
+	{"ready made anew for who is left", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), gone(a, 4, "a"), gone(a, 5, "ready"), stood(a, 6, "ready")}
+	}},
+	{"let in without ready", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+		return []any{stood(a, 1, "a"), stood(a, 2, "ready of others"), guestIn{someGuest("a"), false}}
+	}},
+	{"let in by what the dead have left", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+		return []any{
+			stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), stood(a, 4, "c"), guestIn{someGuest("c"), true},
+			gone(a, 5, "a"), gone(a, 6, "b"), stood(a, 7, "d"), guestIn{someGuest("d"), true},
+		}
+	}},
+	{"let out before the others", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+		g := someGuest("a")
+		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), guestIn{g, false}, gone(a, 4, "a"), guestOut{g}}
+	}},
+}
+
+func barrierRule(_ *history, s *Sim) checker {
+	s.opt.Leases = 1
+	return newBarriers(s)
+}
+
+// someGuest is one with this znode.
+func someGuest(name string) *guest {
+	g := newGuest(&client{})
+	g.name, g.m = name, claim.NewMember(claim.MemberConfig{})
+	return g
+}
+
+// stood and gone are what a server shows where a znode of the gate comes and goes.
+func stood(v *server, z wire.Zxid, name string) committed {
+	return committed{v, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z}, Body: &wire.CreateTxn{Path: gatePath + "/" + name}}}
+}
+
+func gone(v *server, z wire.Zxid, name string) committed {
+	return committed{v, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z}, Body: &wire.DeleteTxn{Path: gatePath + "/" + name}}}
+}

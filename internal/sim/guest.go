@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// gatePath is the double barrier of a run.
+const gatePath = "/gate"
+
+// guest enters the double barrier and leaves it, again and again.
+type guest struct {
+	hands
+	m       *claim.Member
+	name    string // of its znode
+	inside  bool
+	rounds  int  // that it has ended
+	began   bool // the present one, after somebody asked for that
+	waiting bool // to enter anew
+	points  int  // at which it could crash, so far
+	crashAt int  // at which of them it does; 0: none
+}
+
+// What guests do, for the checkers.
+type (
+	// guestIn: a guest is let in.
+	guestIn struct {
+		g    *guest
+		late bool // by a ready that was there before
+	}
+	// guestOut: it is let out.
+	guestOut struct{ g *guest }
+)
+
+func newGuest(c *client) *guest {
+	g := &guest{}
+	g.hands = hands{c: c, step: g.step}
+	return g
+}
+
+// gateSize is how many have to be there.
+func (s *Sim) gateSize() int { return min(s.opt.Leases+1, max(len(s.guests()), 2)) }
+
+func (s *Sim) guests() (all []*guest) {
+	for _, c := range s.clients {
+		if g, ok := c.player.(*guest); ok {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func (g *guest) proven(claim.Moment) {}
+func (g *guest) eager() bool         { return false }
+func (g *guest) disconnected()       { g.step(claim.Disconnected{}) }
+func (g *guest) expired()            { g.step(claim.Expired{}) }
+
+func (g *guest) attached() {
+	if g.m == nil && !g.waiting {
+		g.enter()
+	}
+	g.step(claim.Attached{Session: g.c.session})
+}
+
+// crashed: another process enters some time.
+func (g *guest) crashed() {
+	g.drop()
+	g.m, g.waiting = nil, false
+}
+
+// enter begins a round.
+func (g *guest) enter() {
+	s := g.c.sim
+	if s.calm && s.quiet {
+		g.enterLater()
+		return
+	}
+	id := g.c.dice.nonce()
+	g.name, g.inside, g.began = hex.EncodeToString(id[:]), false, true
+	g.m = claim.NewMember(claim.MemberConfig{Path: gatePath, Name: g.name, N: s.gateSize()})
+}
+
+func (g *guest) enterLater() {
+	g.waiting = true
+	g.soon(100*millisecond, func() {
+		g.waiting = false
+		if g.m == nil && g.c.attached {
+			g.enter()
+			g.step(claim.Attached{Session: g.c.session})
+		}
+	})
+}
+
+// soon does something after a while, unless the process ends before.
+func (g *guest) soon(within int64, do func()) {
+	life := g.life
+	g.c.sim.after(g.c.dice.below(within), func() {
+		switch {
+		case g.life != life:
+		case g.c.silent: // it stands still
+			g.soon(within, do)
+		default:
+			do()
+		}
+	})
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (g *guest) step(ev claim.Event) {
+	m := g.m
+	if m == nil {
+		return
+	}
+	m.Step(g.now(), ev)
+	rd := m.Ready()
+	if m.Phase() == claim.Inside && !g.inside {
+		g.letIn()
+	}
+	g.ask(rd.Request)
+	if g.m != m || g.crashesHere() {
+		return
+	}
+	if m.Over() {
+		g.over()
+		return
+	}
+	g.wake(rd.Wake)
+}
+
+// letIn: the guest does what it has come for, and leaves.
+func (g *guest) letIn() {
+	g.inside = true
+	g.c.sim.tell("guest %d is let in as %s", g.c.id, g.name)
+	g.c.sim.see(guestIn{g, g.m.Late()})
+	g.c.sim.entered++
+	g.soon(50*millisecond, g.leave)
+}
+
+func (g *guest) leave() {
+	if g.m == nil || !g.m.Settled() {
+		g.soon(20*millisecond, g.leave) // what is under way ends first
+		return
+	}
+	g.c.sim.tell("guest %d leaves", g.c.id)
+	g.step(claim.Depart{})
+}
+
+// over: the guest is out, or its session was.
+func (g *guest) over() {
+	m := g.m
+	switch err := m.Err(); {
+	case m.Outcome() == claim.Succeeded:
+		g.c.sim.tell("guest %d is let out", g.c.id)
+		g.c.sim.see(guestOut{g})
+		if g.began {
+			g.rounds++
+		}
+	case m.Outcome() == claim.Failed && !errors.Is(err, wire.ErrSessionExpired):
+		g.c.sim.fail("Barriers", "guest %d gives up: %v", g.c.id, err)
+	}
+	g.drop()
+	g.m, g.began = nil, false
+	g.enterLater()
+}
+
+// crashesHere crashes the guest where a scenario wants it.
+func (g *guest) crashesHere() bool {
+	if g.points++; g.points != g.crashAt {
+		return false
+	}
+	g.c.sim.Do(Act{Kind: Kill, A: -g.c.id})
+	return true
+}
+
+// atGate are the znodes of the double barrier.
+func (s *Sim) atGate() []string {
+	var names wire.ChildrenStatResponse
+	s.history.tree.Children2(&conn{}, gatePath, false, &names)
+	return names.Children
+}
+
+// strangers says whether znodes of the dead are at the gate yet.
+func (s *Sim) strangers() string {
+	all := s.guests()
+	for _, name := range s.atGate() {
+		if name != "ready" && !slices.ContainsFunc(all, func(g *guest) bool { return g.m != nil && g.name == name }) {
+			return name + " is of nobody who lives"
+		}
+	}
+	return ""
+}
+
+// goRound has every guest that begins from now on be counted.
+func (s *Sim) goRound() {
+	for _, g := range s.guests() {
+		g.rounds, g.began = 0, false
+	}
+}
+
+// wentRound says who has not entered and left since.
+func (s *Sim) wentRound() string {
+	for _, g := range s.guests() {
+		if g.rounds == 0 {
+			return fmt.Sprintf("guest %d has not been in and out", g.c.id)
+		}
+	}
+	return ""
+}
+
+// emptyGate says what is left at the gate when nobody enters any more. Those
+// who are too few to be let in give up, one after the other. Where more come
+// than are needed, one who was let in late may have been counted once more
+// while it left: then ready stays, for who comes next to remove.
+func (s *Sim) emptyGate() string {
+	var stuck []*guest
+	missing := ""
+	for _, g := range s.guests() {
+		if g.m != nil {
+			missing += fmt.Sprintf("guest %d is not out ", g.c.id)
+			stuck = append(stuck, g)
+		}
+	}
+	waits := func(g *guest) bool { return g.m.Phase() == claim.Entering }
+	if len(stuck) > 0 && len(stuck) < s.gateSize() && !slices.ContainsFunc(stuck, func(g *guest) bool { return !waits(g) }) {
+		stuck[0].step(claim.Resign{})
+	}
+	if names := s.atGate(); missing == "" && len(names) > 0 && (s.gateSize() == len(s.guests()) || !slices.Equal(names, []string{"ready"})) {
+		return fmt.Sprintf("%v is left at the gate", names)
+	}
+	return missing
+}
+
+// endRounds lets a double barrier come to its end: nobody who lives waits for
+// the dead, everybody comes in and out, and nothing stays.
+func (s *Sim) endRounds(within int64) {
+	if len(s.guests()) == 0 {
+		return
+	}
+	s.await("nobody dead at the gate", within, s.strangers)
+	s.goRound()
+	s.await("every guest in and out", within, s.wentRound)
+	s.quiet = true
+	s.await("an empty gate", within, s.emptyGate)
+}

@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// entriesMin is how often guests are let in, each time.
+const entriesMin = 10_000
+
+// gateOptions make for many rounds of a double barrier: guests are killed,
+// stopped and cut off, now and then a server is.
+func gateOptions(seed uint64) Options {
+	return Options{
+		Seed: seed, Events: 60_000, Recipe: DoubleBarrier, TermMS: 10,
+		Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
+	}
+}
+
+// Guests enter a double barrier and leave it, many times, and crash: nobody is
+// let in before there were enough, nobody out before the round is, and in the
+// end nothing stays.
+func TestDoubleBarriers(t *testing.T) {
+	n, sizes := 0, map[int]int{}
+	for seed := uint64(0); n < entriesMin; seed++ {
+		s := New(gateOptions(seed + 1))
+		s.finish()
+		if s.failed != nil {
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		}
+		n += s.entered
+		sizes[s.gateSize()] += s.entered
+	}
+	t.Logf("%d entries, by size: %v", n, sizes)
+	for size := 2; size <= 4; size++ {
+		if sizes[size] == 0 {
+			t.Errorf("no barrier for %d", size)
+		}
+	}
+}
+
+// atTheGate are guests of a barrier for two.
+func (s *scene) atTheGate(n int) (all []*guest) {
+	s.opt.Recipe, s.opt.Leases = DoubleBarrier, 1
+	for i := range n {
+		c := s.scripted(nil)
+		s.cast(c, i)
+		all = append(all, c.player.(*guest))
+	}
+	return all
+}
+
+// A guest crashes at every step of its way in and out: the others come in and
+// out, and so does who comes back.
+func TestDoubleBarrierCrashAtEveryStep(t *testing.T) {
+	const most = 40
+	for guests := 2; guests <= 3; guests++ {
+		for at := 1; at <= most; at++ {
+			s := newScene(t, Options{Seed: uint64(at)})
+			all := s.atTheGate(guests)
+			all[0].crashAt = at
+			s.until(fmt.Sprintf("step %d", at), 60*second, func() bool { return all[0].points > at })
+			s.calm = true
+			s.endRounds(recipeBound)
+			if err := s.Failed(); err != nil {
+				t.Fatalf("%d guests, a crash at step %d: %v\n%s", guests, at, err, strings.Join(s.story.lines(), "\n"))
+			}
+		}
+	}
+}
+
+// All who were in have died: what they left lets nobody in.
+func TestDoubleBarrierRemnant(t *testing.T) {
+	s := newScene(t, Options{Seed: 1})
+	all := s.atTheGate(2)
+	s.until("both are in", 60*second, func() bool { return all[0].inside && all[1].inside })
+	for _, g := range all {
+		g.c.only = s.servers[0]
+		g.c.crash()
+	}
+	all[1].c.silent = true
+	s.until("their sessions have ended, and the first comes back", 20*second, func() bool {
+		return all[0].m != nil && len(s.atGate()) == 1 && s.atGate()[0] == all[0].name
+	})
+	s.RunFor(5 * second)
+	if all[0].inside {
+		t.Error("the first is let in alone")
+	}
+	all[1].c.silent = false
+	all[1].c.connect()
+	s.until("both are in again", 20*second, func() bool { return all[0].inside && all[1].inside })
+}
