@@ -14,4 +14,9 @@ var recipes = []bug{
 	{"another's claim ended", []scenario{{"claim", "TestHandInLeavesAnothersClaimAlone", "queue-owner"}}, ""},
 	{"a number counted twice", []scenario{{"sim", "TestWork", "count-mark"}}, ""},
 	{"a number lost", []scenario{{"sim", "TestWork", "count-version"}}, ""},
+	{"what the dead have left at a barrier", []scenario{{"sim", "TestDoubleBarrierRemnant", "gate-remnant"}}, ""},
+	{"a barrier that opens too early", []scenario{{"sim", "TestDoubleBarriers", "gate-count"}}, ""},
+	{"Curator GH-1290", []scenario{{"sim", "TestDoubleBarriers", "gate-woken"}}, ""},
+	{"a barrier that is left too early", []scenario{{"sim", "TestDoubleBarriers", "gate-out"}}, ""},
+	{"a barrier that nobody clears", []scenario{{"sim", "TestDoubleBarriers", "gate-trust"}}, ""},
 }

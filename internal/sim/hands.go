@@ -25,6 +25,10 @@ type hands struct {
 	alarm int64
 	round int // of requests: an answer to an earlier one means nothing
 	life  int // of state machines: a watch of an earlier one tells nothing
+	// answered is the last round whose answer was stepped. What the watches of
+	// a later one have to tell is held back until it is.
+	answered int
+	held     []claim.Fired
 }
 
 func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
@@ -33,6 +37,7 @@ func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
 func (h *hands) ask(req *claim.Request) {
 	if req != nil {
 		h.round++
+		h.held = nil
 		h.carryOut(h.round, *req, nil)
 	}
 }
@@ -64,9 +69,7 @@ func (h *hands) wake(in time.Duration) {
 // carryOut carries out the operations of a request, one after the other.
 func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 	if len(done) == len(req.Ops) {
-		if h.round == round {
-			h.step(claim.Reply{N: req.N, Results: done})
-		}
+		h.answer(round, claim.Reply{N: req.N, Results: done})
 		return
 	}
 	next := func(r claim.Result) { h.carryOut(round, req, append(done, r)) }
@@ -88,6 +91,21 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 		h.makeParents(op, next)
 	default:
 		h.carryOne(op, next)
+	}
+}
+
+// answer steps the answer to a request, and then what its watches had to tell.
+func (h *hands) answer(round int, r claim.Reply) {
+	if h.round != round {
+		return
+	}
+	fired, life := h.held, h.life
+	h.answered, h.held = round, nil
+	h.step(r)
+	for _, f := range fired {
+		if h.life == life {
+			h.step(f)
+		}
 	}
 }
 
@@ -115,10 +133,15 @@ func (h *hands) carryOne(op *claim.Op, next func(claim.Result)) {
 
 // watch is one that tells the state machine.
 func (h *hands) watch(path string, kids bool) *watch {
-	life := h.life
+	life, round := h.life, h.round
 	return &watch{path: path, kids: kids, tell: func(t wire.EventType) {
-		if h.life == life && !h.c.silent {
-			h.step(claim.Fired{Path: path, Type: t})
+		f := claim.Fired{Path: path, Type: t}
+		switch {
+		case h.life != life || h.c.silent:
+		case h.round == round && h.answered != round:
+			h.held = append(h.held, f)
+		default:
+			h.step(f)
 		}
 	}}
 }

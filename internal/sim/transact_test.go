@@ -109,7 +109,7 @@ func TestTransactionNobodyIsBlocked(t *testing.T) {
 		victim.vanish = true
 		what := fmt.Sprintf("%s vanishes at step %d", victim.who(), victim.crashAt)
 		bound := int64(s.patience().Microseconds()) + 20*second // a session ends, or patience does
-		s.RunFor(2 * second)
+		s.until(what, 30*second, func() bool { return victim.c.silent || s.allSettled() == "" })
 		s.until(what+": nobody waits", bound, func() bool {
 			for _, p := range parties {
 				if n := p.note(s.deals[0]); p != victim && n.prepared && n.done == claim.Undecided {
