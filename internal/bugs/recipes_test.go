@@ -18,5 +18,4 @@ var recipes = []bug{
 	{"a barrier that opens too early", []scenario{{"sim", "TestDoubleBarriers", "gate-count"}}, ""},
 	{"Curator GH-1290", []scenario{{"sim", "TestDoubleBarriers", "gate-woken"}}, ""},
 	{"a barrier that is left too early", []scenario{{"sim", "TestDoubleBarriers", "gate-out"}}, ""},
-	{"a barrier that nobody clears", []scenario{{"sim", "TestDoubleBarriers", "gate-trust"}}, ""},
 }

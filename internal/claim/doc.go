@@ -19,6 +19,8 @@
 // are driven in the same way; commit.go is what they have in common. They need
 // no lease: all they act on is a znode that is created once.
 //
+// [Barrier] and [Member] are the parts in a barrier and in a double barrier.
+//
 // What a client can prove about its session is a [Lease]; its deadline is
 // when a term ends, whatever else the Line knows.
 //

@@ -14,8 +14,9 @@
 // of clients (conn.go). A server (server.go) drives its replica as
 // internal/server does, batch by batch; its log writer (disk.go, snapshot.go)
 // does one duty after the other. Clients are in client.go; candidate.go drives
-// the bids that lines.go makes, for what resource.go protects. What goes wrong
-// is in faults.go.
+// the bids that lines.go makes, for what resource.go protects; transact.go the
+// parts in transactions of two phases, guest.go the members of a double barrier.
+// What goes wrong is in faults.go.
 //
 // Checkers (observe.go, check_….go) stand outside and see every step; those of
 // the history bear the names of ZooKeeper's TLA+ specification. The first rule
