@@ -161,7 +161,8 @@ func (e *Election) start(ctx context.Context) *term {
 
 // Resign gives up the bid or leadership and waits until the bid is gone. A
 // leading function of Lead is told by its context and is waited for first.
-// The error is the context's; the removal then goes on in the background.
+// The error is the context's, and the removal then goes on in the background; or it is
+// that of a server that refuses to remove the bid, which then stands until the session ends.
 // Without a bid nothing happens.
 func (e *Election) Resign(ctx context.Context) error {
 	e.mu.Lock()
@@ -173,7 +174,7 @@ func (e *Election) Resign(ctx context.Context) error {
 	t.stepDown()
 	select {
 	case <-t.done:
-		return nil
+		return t.stays()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

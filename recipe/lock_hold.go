@@ -100,7 +100,8 @@ func (h *Hold) Again() (*Hold, error) {
 
 // Release ends the hold. With the last of a bid it removes the bid and waits
 // until it is gone: what was done under the lock must have ended. The error
-// is the context's; the removal then goes on in the background.
+// is the context's, and the removal then goes on in the background; or it is that of
+// a server that refuses to remove the bid, which then stands until the session ends.
 func (h *Hold) Release(ctx context.Context) error {
 	if !h.drop() {
 		return nil
@@ -108,7 +109,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	t := h.g.h.t
 	select {
 	case <-t.done:
-		return nil
+		return t.stays()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

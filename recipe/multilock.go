@@ -168,10 +168,9 @@ func (h *MultiHold) Release(ctx context.Context) error {
 	for _, one := range h.holds {
 		one.drop()
 	}
+	var errs []error
 	for _, one := range h.holds {
-		if err := one.Release(ctx); err != nil {
-			return err
-		}
+		errs = append(errs, one.Release(ctx))
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -113,7 +114,10 @@ func (s *sharing) run(ctx context.Context, follow func(context.Context, chan<- [
 	}
 	bye, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanUpDefault)
 	defer stop()
-	_ = me.Close(bye) // what is left goes on in the background
+	err = me.Close(bye) // cut short it goes on in the background
+	if code := wire.OK; errors.As(err, &code) {
+		return errors.Join(context.Cause(ctx), err)
+	}
 	return context.Cause(ctx)
 }
 

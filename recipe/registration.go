@@ -113,6 +113,10 @@ func (r *Registration) first(ctx context.Context) error {
 	}
 }
 
+// ErrNoParent: the parent of a registration cannot be made, or was deleted as soon
+// as it was.
+var ErrNoParent = errors.New("there is no parent")
+
 // Path is where it stands.
 func (r *Registration) Path() string { return r.path }
 

@@ -89,7 +89,7 @@ func (r *Registration) create(ctx context.Context, data []byte, want int) error 
 	case err == nil:
 		r.holding(want)
 	case errors.Is(err, zk.ErrNoNode): // not even the parent can be made: the chroot is missing
-		return fmt.Errorf("parent of %s: %v", r.path, err)
+		return fmt.Errorf("%s: %w: %v", r.path, ErrNoParent, err)
 	case isLook(err):
 		r.holding(unknownData)
 		return nil

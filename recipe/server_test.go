@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -37,18 +38,20 @@ type fakeServer struct {
 	poor bool // has no quorum: it takes clients that accept that, and no writes
 	old  bool // knows what 3.4 knows, and cuts the connection at anything else
 	// before sees each request; what it returns decides what becomes of it.
-	before func(p *peer, op wire.OpCode, path string) fate
+	before  func(p *peer, op wire.OpCode, path string) fate
+	refusal wire.Code // what deny answers with, ErrNoAuth by default
 }
 
 // fate is what becomes of a request.
 type fate int
 
 const (
-	normal    fate = iota
-	dropReply      // carried out, then the connection ends without a reply
-	dropAll        // the connection ends before it is carried out
-	swallow        // never answered
-	deny           // answered with ErrNoAuth
+	normal      fate = iota
+	dropReply        // carried out, then the connection ends without a reply
+	dropAll          // the connection ends before it is carried out
+	swallow          // never answered
+	answerTwice      // with the same answer
+	deny             // answered with an error, see refusal
 )
 
 type fakeNode struct {
@@ -293,7 +296,7 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 		return true
 	}
 	x.timer.Reset(x.timeout)
-	code, resp := wire.ErrNoAuth, wire.Record(nil)
+	code, resp := cmp.Or(s.refusal, wire.ErrNoAuth), wire.Record(nil)
 	switch {
 	case s.poor && (h.Op.IsWrite() || h.Op == wire.OpSync):
 		code = wire.ErrNotReadOnly
@@ -308,6 +311,9 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 		recs = append(recs, resp)
 	}
 	p.send(recs...)
+	if f == answerTwice {
+		p.send(recs...)
+	}
 	return true
 }
 

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -330,6 +331,14 @@ func (t *term) awaitOverrun(h *Handle, returned <-chan struct{}) {
 	case <-timer.C:
 		t.b.opt.Overrun(h)
 	}
+}
+
+// stays is why the bid was not removed, if it was not.
+func (t *term) stays() error {
+	if err := t.state().Stays; err != nil {
+		return fmt.Errorf("%s %s: the bid stays: %w", t.b.recipe, t.b.cfg.Parent, err)
+	}
+	return nil
 }
 
 // waitAtMost waits for the bid's removal.

@@ -150,6 +150,9 @@ func (v *Value) Close(ctx context.Context) error {
 	}
 	v.mark.Session = 0
 	err := v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
+	for errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil {
+		err = v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
+	}
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) {
 		return nil
 	}

@@ -128,4 +128,7 @@ type State struct {
 	Led        bool // there was a term, which may be over
 	Reason     Reason
 	Err        error // details of Refused
+	// Stays is why the bid could not be removed, once Phase is Done: it stands
+	// until its session ends.
+	Stays error
 }

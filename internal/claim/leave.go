@@ -56,5 +56,5 @@ func (l *Line) finish(err error) {
 	if l.own.Name != "" || err != nil {
 		l.tell(Left{l.own.Name, err})
 	}
-	l.phase, l.out, l.asked, l.watched = Done, nil, nothing, ""
+	l.phase, l.out, l.asked, l.watched, l.stays = Done, nil, nothing, "", err
 }

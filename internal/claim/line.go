@@ -74,6 +74,7 @@ type Line struct {
 	led    bool
 	reason Reason
 	err    error
+	stays  error // why the bid could not be removed
 
 	session  wire.SessionID // 0 before the first attachment
 	attached bool
@@ -176,7 +177,7 @@ func (l *Line) State() State {
 	s := State{
 		Phase: l.phase, Bid: l.own.Name, For: l.watched, Ahead: l.ahead, Token: l.token,
 		Published: l.phase == Leading && l.pub.stage == published, PublishErr: l.pub.err,
-		Led: l.led, Reason: l.reason, Err: l.err,
+		Led: l.led, Reason: l.reason, Err: l.err, Stays: l.stays,
 	}
 	switch s.For {
 	case "":

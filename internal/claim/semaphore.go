@@ -128,6 +128,9 @@ func (s *Semaphore) State() State {
 	case st.Phase == Done && s.gate.phase != Done:
 		st.Phase = Leaving
 	}
+	if st.Stays == nil {
+		st.Stays = s.gate.stays
+	}
 	return st
 }
 

@@ -1,0 +1,372 @@
+package recipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// These tests do the same harm to every recipe (transactions have tests of their own), at each of its steps. What must
+// come of it is always the same: it succeeds, or says in a typed error why not, or
+// waits until its context ends; and nothing ephemeral of it is left behind.
+
+// uses is one use of each recipe, from its constructor to the end.
+var uses = []struct {
+	name string
+	use  func(ctx context.Context, c *zk.Client) error
+}{
+	{"election", useElection},
+	{"lock", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewLock(c, "/app/lock", nil)
+		return holdOnce(ctx, l.Lock)
+	}},
+	{"read lock", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewReadWriteLock(c, "/app/rw", nil)
+		return holdOnce(ctx, l.RLock)
+	}},
+	{"write lock", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewReadWriteLock(c, "/app/rw", nil)
+		return holdOnce(ctx, l.Lock)
+	}},
+	{"semaphore", func(ctx context.Context, c *zk.Client) error {
+		m, _ := NewSemaphore(c, "/app/semaphore", 2, nil)
+		return holdOnce(ctx, m.Acquire)
+	}},
+	{"several locks", useMultiLock},
+	{"barrier", func(ctx context.Context, c *zk.Client) error {
+		b, _ := NewBarrier(c, "/app/barrier", nil)
+		return errors.Join(b.Close(ctx), b.Open(ctx), b.Wait(ctx))
+	}},
+	{"double barrier", func(ctx context.Context, c *zk.Client) error {
+		b, _ := NewDoubleBarrier(c, "/app/double", 1, nil)
+		if err := b.Enter(ctx); err != nil {
+			return err
+		}
+		return b.Leave(ctx)
+	}},
+	{"queue", func(ctx context.Context, c *zk.Client) error {
+		q, _ := NewQueue(c, "/app/queue", nil)
+		if err := q.Put(ctx, nil); err != nil {
+			return err
+		}
+		_, err := q.Take(ctx)
+		return err
+	}},
+	{"work queue", useWorkQueue},
+	{"registration", func(ctx context.Context, c *zk.Client) error {
+		r, err := Register(ctx, c, "/app/registration", nil, nil)
+		return closed(r, err)
+	}},
+	{"group", func(ctx context.Context, c *zk.Client) error {
+		g, _ := NewGroup(c, "/app/group", nil)
+		r, err := g.Join(ctx, "a", nil)
+		return closed(r, err)
+	}},
+	{"discovery", func(ctx context.Context, c *zk.Client) error {
+		d, _ := NewDiscovery(c, "/app/services", nil)
+		r, err := d.Register(ctx, Instance{Name: "web", ID: "a"})
+		return closed(r, err)
+	}},
+	{"cache", func(ctx context.Context, c *zk.Client) error {
+		k, err := OpenCache(ctx, c, "/app", nil)
+		if err == nil {
+			k.Close()
+		}
+		return err
+	}},
+	{"value", func(ctx context.Context, c *zk.Client) error {
+		v, _ := NewValue(c, "/app/value", nil)
+		_, err := v.Update(ctx, func([]byte) ([]byte, error) { return []byte("x"), nil })
+		return errors.Join(err, v.Close(context.WithoutCancel(ctx)))
+	}},
+	{"counter", func(ctx context.Context, c *zk.Client) error {
+		n, _ := NewCounter(c, "/app/counter", nil)
+		_, err := n.Add(ctx, 1)
+		return errors.Join(err, n.Close(context.WithoutCancel(ctx)))
+	}},
+	{"ids", func(ctx context.Context, c *zk.Client) error {
+		d, _ := NewIDs(c, "/app/ids", nil)
+		_, err := d.Next(ctx)
+		return errors.Join(err, d.Close(context.WithoutCancel(ctx)))
+	}},
+	{"partitioner", usePartitioner},
+	{"work", useWork},
+	{"configuration", useConfig},
+}
+
+func holdOnce(ctx context.Context, acquire func(context.Context) (*Hold, error)) error {
+	h, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = h.Do(ctx, zk.CheckOp("/", zk.AnyVersion))
+	return errors.Join(err, h.Release(ctx))
+}
+
+func closed(r *Registration, err error) error {
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return r.Close(ctx)
+}
+
+func useElection(ctx context.Context, c *zk.Client) error {
+	e, _ := NewElection(c, "/app/election", "a", nil)
+	h, err := e.Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = h.Do(ctx, zk.CheckOp("/", zk.AnyVersion))
+	return errors.Join(err, e.Resign(ctx))
+}
+
+func useMultiLock(ctx context.Context, c *zk.Client) error {
+	a, _ := NewLock(c, "/app/lock-a", nil)
+	b, _ := NewLock(c, "/app/lock-b", nil)
+	m, _ := NewMultiLock(a, b)
+	h, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = h.Do(ctx, zk.CheckOp("/", zk.AnyVersion))
+	return errors.Join(err, h.Release(ctx))
+}
+
+func useWorkQueue(ctx context.Context, c *zk.Client) error {
+	q, _ := NewWorkQueue(c, "/app/jobs", nil)
+	if err := q.Put(ctx, nil); err != nil {
+		return err
+	}
+	item, err := q.Take(ctx)
+	if err != nil {
+		return err
+	}
+	if err = item.Ack(ctx); err != nil {
+		_ = item.Release(context.WithoutCancel(ctx)) // whoever cannot acknowledge gives back
+	}
+	return err
+}
+
+func usePartitioner(ctx context.Context, c *zk.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p, _ := NewPartitioner(c, "/app/parts", "a", []string{"one"}, nil)
+	return unlessDone(p.Run(ctx, func(context.Context, string, *Handle) error { return errDone }))
+}
+
+// errDone ends a Run that has done what it was to do.
+var errDone = errors.New("done")
+
+func unlessDone(err error) error {
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}
+
+func useWork(ctx context.Context, c *zk.Client) error {
+	w, _ := NewWork(c, "/app/work", nil)
+	if err := w.Submit(ctx, "task", nil); err != nil {
+		return err
+	}
+	return unlessDone(w.Run(ctx, "a", func(context.Context, Task, *Handle) error { return errDone }))
+}
+
+func useConfig(ctx context.Context, c *zk.Client) error {
+	e, _ := NewElection(c, "/app/election", "a", nil)
+	h, err := e.Campaign(ctx)
+	if err != nil {
+		return err
+	}
+	err = PublishConfig(ctx, h, "/app/config", []byte("x"), nil)
+	if err == nil {
+		for _, err = range WatchConfig(ctx, c, "/app/config") {
+			break
+		}
+	}
+	return errors.Join(err, e.Resign(ctx))
+}
+
+// typed: a caller can tell what happened.
+func typed(err error) bool {
+	var code wire.Code
+	var lost *zk.LostError
+	var ended *LostError
+	var owned *OwnedError
+	return errors.As(err, &code) || errors.As(err, &lost) || errors.As(err, &ended) || errors.As(err, &owned) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotLeader) ||
+		errors.Is(err, ErrTaken) || errors.Is(err, ErrNoParent) || errors.Is(err, ErrOutcome)
+}
+
+// suffers runs a use with harm being done to it, and fails unless it ends in one of
+// the ways that it may, with nothing left of it once the harm is over; unless the error is the one given,
+// which is the server's refusal to remove it.
+func suffers(t *testing.T, s *fakeServer, name string, use func(context.Context, *zk.Client) error, stays error) {
+	t.Helper()
+	c := s.connect(zk.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out := make(chan error, 1)
+	go func() { out <- use(ctx, c) }()
+	var err error
+	select {
+	case err = <-out:
+	case <-time.After(3 * time.Minute):
+		t.Errorf("%s: has not returned two minutes after its context ended", name)
+		s.hook(nil)
+		<-out
+	}
+	if err != nil && !typed(err) {
+		t.Errorf("%s: %T is not typed: %v", name, err, err)
+	}
+	s.hook(nil)
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, n := range s.nodes {
+		if n.stat.EphemeralOwner != 0 && (stays == nil || !errors.Is(err, stays)) {
+			t.Errorf("%s: %s is left over of session %v after: %v", name, path, n.stat.EphemeralOwner, err)
+		}
+	}
+}
+
+// harmfulOps are what a recipe may be refused; servers ask no ACL for others.
+var harmfulOps = []wire.OpCode{wire.OpCreate2, wire.OpMulti, wire.OpMultiRead, wire.OpGetData, wire.OpGetChildren2, wire.OpSetData,
+	wire.OpAddWatch}
+
+// TestEveryRecipeMayBeRefused: by ACLs that forbid one kind of request after
+// the other, and by quotas that are reached.
+func TestEveryRecipeMayBeRefused(t *testing.T) {
+	for _, u := range uses {
+		t.Run(u.name, func(t *testing.T) {
+			for _, code := range []wire.Code{wire.ErrNoAuth, wire.ErrQuotaExceeded} {
+				for _, op := range harmfulOps {
+					bubble(t, func(t *testing.T, s *fakeServer) {
+						s.put("/app", "")
+						s.refusal = code
+						s.hook(func(_ *peer, did wire.OpCode, _ string) fate {
+							if did == op {
+								return deny
+							}
+							return normal
+						})
+						var stays error
+						if op == wire.OpMulti || op == wire.OpMultiRead && u.name == "double barrier" {
+							stays = code // what is needed to remove is refused too
+						}
+						suffers(t, s, fmt.Sprintf("%v answered with %v", op, code), u.use, stays)
+					})
+				}
+			}
+		})
+	}
+}
+
+// TestRefusedRemovalIsTold by who gives up what it cannot remove.
+func TestRefusedRemovalIsTold(t *testing.T) {
+	told := map[string]bool{"lock": true, "read lock": true, "write lock": true, "semaphore": true, "several locks": true,
+		"registration": true, "group": true, "discovery": true, "value": true, "counter": true, "ids": true}
+	for _, u := range uses {
+		if !told[u.name] {
+			continue // takes more than a delete
+		}
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			s.put("/app", "")
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				if op == wire.OpDelete {
+					return deny
+				}
+				return normal
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := u.use(ctx, s.connect(zk.Options{})); !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("%s: %v", u.name, err)
+			}
+		})
+	}
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		campaign(t, e)
+		synctest.Wait()
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpMulti {
+				return deny
+			}
+			return normal
+		})
+		if err := e.Resign(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("election: %v", err)
+		}
+	})
+}
+
+// harms are done in place of a request, or right before it.
+var harms = []struct {
+	name string
+	do   func(s *fakeServer, p *peer) fate
+}{
+	{"its parents are deleted", func(s *fakeServer, _ *peer) fate { s.clear("/app"); return normal }},
+	{"its session is over", func(s *fakeServer, p *peer) fate { s.expire(p.session); return dropAll }},
+	{"the answer is lost", func(*fakeServer, *peer) fate { return dropReply }},
+	{"the request is lost", func(*fakeServer, *peer) fate { return dropAll }},
+	{"the answer comes late", func(*fakeServer, *peer) fate { time.Sleep(4 * time.Second); return normal }},
+	{"the answer comes too late", func(*fakeServer, *peer) fate { time.Sleep(20 * time.Second); return dropAll }},
+	{"the answer comes twice", func(*fakeServer, *peer) fate { return answerTwice }},
+}
+
+// stepsMax is more requests than any use makes.
+const stepsMax = 40
+
+// TestEveryRecipeAtEachStep of it something happens, once.
+func TestEveryRecipeAtEachStep(t *testing.T) {
+	for _, u := range uses {
+		for _, h := range harms {
+			t.Run(u.name+"/"+h.name, func(t *testing.T) {
+				for step, reached := int32(1), true; reached && step < stepsMax; step++ {
+					bubble(t, func(t *testing.T, s *fakeServer) {
+						s.put("/app", "")
+						var n atomic.Int32
+						s.hook(func(p *peer, op wire.OpCode, _ string) fate {
+							if op == wire.OpPing || op == wire.OpCloseSession || n.Add(1) != step {
+								return normal
+							}
+							return h.do(s, p)
+						})
+						suffers(t, s, fmt.Sprint("step ", step), u.use, nil)
+						reached = n.Load() >= step
+					})
+				}
+			})
+		}
+	}
+}
+
+// clear removes a znode and all below it, as an operator would.
+func (s *fakeServer) clear(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.zxid++
+	s.removeAll(path)
+}
+
+func (s *fakeServer) removeAll(path string) {
+	for name := range s.nodes {
+		if len(name) > len(path) && name[:len(path)+1] == path+"/" {
+			s.removeAll(name)
+		}
+	}
+	if s.nodes[path] != nil {
+		s.remove(path)
+	}
+}
