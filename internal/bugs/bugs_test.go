@@ -42,6 +42,9 @@ func TestScenariosExist(t *testing.T) {
 			used[s.patch] = true
 		}
 	}
+	for _, f := range firing {
+		used[f.patch] = true
+	}
 	files, err := filepath.Glob("testdata/*.patch")
 	if err != nil {
 		t.Fatal(err)

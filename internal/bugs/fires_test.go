@@ -1,0 +1,29 @@
+package bugs
+
+import (
+	"strings"
+	"testing"
+)
+
+// firing are faults in the code, and the rules of the simulator that have to
+// see them, each by itself: without the others seeds are found that break it.
+var firing = []struct{ patch, rules string }{
+	{"fires-quorum", "PrefixConsistency,Leadership"},
+	{"fires-expiry", "PossibleLeaders"},
+}
+
+// TestRulesFire: the rules of the simulator can fail by what the code does, not
+// only by what a test tells them (sim TestEachRuleCanBeBroken has all of them).
+func TestRulesFire(t *testing.T) {
+	for _, f := range firing {
+		t.Run(f.patch, func(t *testing.T) {
+			t.Parallel()
+			out, _ := runWith(t, scenario{"sim", "TestRuleFires", f.patch}, "-run=^TestRuleFires$", "-timeout=120s", "-args", "-fires", f.rules)
+			for _, rule := range strings.Split(f.rules, ",") {
+				if !strings.Contains(out, " breaks "+rule) {
+					t.Errorf("%s: no seed breaks %s\n%s", load(t, f.patch).what, rule, tail(out))
+				}
+			}
+		})
+	}
+}
