@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/metrics"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -62,7 +63,13 @@ func (l *loop) batch(ticked bool) {
 	l.arrived, l.asked = 0, 0
 	for _, e := range events {
 		l.arrived += e.size()
+		if !refuses(e) {
+			l.step(e)
+			continue
+		}
+		l.settle() // what was asked of the disk before it refused is void, what comes of that is not
 		l.step(e)
+		l.settle()
 	}
 	if l.asked > 0 {
 		s.stats.stepped(l.asked, s.clock()-l.clock, l.decides())
@@ -71,11 +78,26 @@ func (l *loop) batch(ticked bool) {
 		l.tick()
 	}
 	l.wakeUp()
+	l.settle()
+	s.dirty.flush()
+	l.endBatch()
+}
+
+// settle carries out everything that has come of the steps so far.
+func (l *loop) settle() {
 	for again := true; again; again = l.replica.Unsettled() {
 		l.carryOut(l.replica.Ready())
 	}
-	s.dirty.flush()
-	l.endBatch()
+}
+
+// refuses reports whether an event says that the disk has not done a duty.
+func refuses(e event) bool {
+	z, ok := e.event.(replica.Zab)
+	if !ok {
+		return false
+	}
+	_, ok = z.Event.(zab.Refused)
+	return ok
 }
 
 // carryOut does what the replica asks for, in the order in which it may be
