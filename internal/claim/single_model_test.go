@@ -38,7 +38,7 @@ type actor struct {
 	fires   []Event // of the request under way: after its reply
 	req     *Request
 	results []Result
-	watches map[string]bool // paths, those of children with a slash at their end
+	watches map[string]uint64 // the requests that set them, by path; those of children with a slash at its end
 	wake    time.Duration
 	listed  map[string][]string // what it has last listed, by parent
 }
@@ -86,7 +86,7 @@ func (w *singleWorld) tree() map[string]*node { return w.log[len(w.log)-1] }
 
 // add gives the world another actor.
 func (w *singleWorld) add(name string, begin func() single, ended func(single)) *actor {
-	a := &actor{name: name, begin: begin, ended: ended, watches: map[string]bool{}, listed: map[string][]string{}}
+	a := &actor{name: name, begin: begin, ended: ended, watches: map[string]uint64{}, listed: map[string][]string{}}
 	w.actors = append(w.actors, a)
 	w.enter(a)
 	w.next(a)
@@ -96,7 +96,7 @@ func (w *singleWorld) add(name string, begin func() single, ended func(single)) 
 // enter gives an actor a session.
 func (w *singleWorld) enter(a *actor) {
 	w.nextID++
-	a.session, a.watches, a.known = w.nextID, map[string]bool{}, 0
+	a.session, a.watches, a.known = w.nextID, map[string]uint64{}, 0
 }
 
 // next begins the actor's next operation.
@@ -163,8 +163,9 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 			if kids && slices.Equal(children(before, parent), children(after, parent)) || !kids && before[p] == after[p] {
 				continue
 			}
+			by := a.watches[p]
 			delete(a.watches, p)
-			if fired := (Fired{Path: parent}); a.req != nil {
+			if fired := (Fired{Path: parent}); a.req != nil && by == a.req.N {
 				a.fires = append(a.fires, fired)
 			} else {
 				a.inbox = append(a.inbox, fired)
@@ -246,7 +247,7 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 			return Result{Err: wire.ErrNoNode}
 		}
 		if op.Kind == OpWatchAll {
-			a.watches[op.Path+"/"] = true
+			a.watches[op.Path+"/"] = a.req.N
 		}
 		a.listed[op.Path] = children(view, op.Path)
 		return Result{Names: a.listed[op.Path]}
@@ -256,7 +257,7 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 			return Result{Err: wire.ErrNoNode}
 		}
 		if op.Kind == OpWatch {
-			a.watches[op.Path] = true
+			a.watches[op.Path] = a.req.N
 		}
 		return Result{Data: []byte(n.data), Stat: wire.Stat{EphemeralOwner: n.owner, Version: n.version}}
 	default:

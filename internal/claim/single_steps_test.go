@@ -79,6 +79,28 @@ func TestClaimInDoubtIsTriedAgain(t *testing.T) {
 	d.step(Attached{Session: 2}, OpCreate)
 }
 
+// TestTakeIsNotDisturbed by a watch that fires while it reads what it has found.
+func TestTakeIsNotDisturbed(t *testing.T) {
+	d := &dialogue{t: t, m: NewTake(TakeConfig{Items: modelQueue, Line: modelQLine, Claims: modelClaims})}
+	own := Nonce{}.String() + "-n_0000000000"
+	item, free := "entry-100-0000000003", "entry-100-0000000004"
+	d.step(Attached{Session: 1}, OpCreate)
+	d.step(d.answer(Result{Path: Join(modelQLine, own)}), OpList)
+	d.step(d.answer(Result{Names: []string{own}}), OpList, OpList)
+	taken := Result{Names: []string{item}}
+	d.step(d.answer(taken, taken), OpWatchAll, OpWatchAll)
+	d.step(d.answer(taken, taken))
+	d.step(Fired{Path: modelQueue}, OpList, OpList)
+	d.step(d.answer(taken, Result{Names: []string{item, free}}), OpGet)
+	d.step(Fired{Path: modelClaims})
+	d.step(d.answer(Result{Data: []byte("job")}), OpMulti)
+	d.step(d.answer(Result{}))
+	d.ends(Succeeded)
+	if path, data, _ := d.m.(*Take).Taken(); path != Join(modelQueue, free) || string(data) != "job" {
+		t.Errorf("took %s, %q", path, data)
+	}
+}
+
 // TestTakeFindsOut by its place whether the item was taken.
 func TestTakeFindsOut(t *testing.T) {
 	d := aboutToTake(t, "")

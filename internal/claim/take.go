@@ -95,8 +95,9 @@ func (t *Take) lookAgain() {
 
 func (t *Take) fired(path string) {
 	if t.watched[path] {
-		delete(t.watched, path)
-		t.lookAgain()
+		if delete(t.watched, path); t.waits { // otherwise there is something already
+			t.lookAgain()
+		}
 	}
 	t.place.fired(path, t.cfg.Line)
 }
