@@ -10,6 +10,8 @@ import (
 var firing = []struct{ patch, rules string }{
 	{"fires-quorum", "PrefixConsistency,Leadership"},
 	{"fires-expiry", "PossibleLeaders"},
+	{"2845", "PrimaryIntegrity"},
+	{"4785", "Durability"},
 }
 
 // TestRulesFire: the rules of the simulator can fail by what the code does, not
