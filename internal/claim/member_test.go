@@ -1,0 +1,149 @@
+package claim
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// walk steps one state machine by hand.
+type walk struct {
+	*testing.T
+	m *Member
+}
+
+// entering is a member "b" of a barrier for two whose znode stands at 10, and
+// the look that it asks for.
+func entering(t *testing.T) (walk, *Request) {
+	w := walk{t, NewMember(MemberConfig{Path: "/g", Name: "b", N: 2})}
+	r := w.step(Attached{Session: 7})
+	return w, w.answer(r, Result{Path: "/g/b", Stat: wire.Stat{Czxid: 10}})
+}
+
+func (w walk) step(ev Event) *Request {
+	w.m.Step(Moment{}, ev)
+	return w.m.Ready().Request
+}
+
+func (w walk) answer(r *Request, res ...Result) *Request {
+	w.Helper()
+	if r == nil || len(r.Ops) != len(res) {
+		w.Fatalf("asks for %+v, not for %d operations", r, len(res))
+	}
+	return w.step(Reply{r.N, res})
+}
+
+var noNode = Result{Err: wire.ErrNoNode}
+
+func listing(in ...string) Result  { return Result{Names: in} }
+func since(zxid wire.Zxid) Result  { return Result{Stat: wire.Stat{Czxid: zxid}} }
+func (w walk) phase(p MemberPhase) { w.Helper(); w.is(w.m.Phase() == p, "phase") }
+func (w walk) is(ok bool, what string) {
+	w.Helper()
+	if !ok {
+		w.Fatalf("%s: phase %d, over %v, %v", what, w.m.Phase(), w.m.Over(), w.m.Err())
+	}
+}
+
+// TestMemberWaitsForReady: only that ready was made lets in who is not enough;
+// any other event of it means to look again (Curator GH-1290).
+func TestMemberWaitsForReady(t *testing.T) {
+	w, look := entering(t)
+	w.is(w.answer(look, noNode, listing("b")) == nil, "waits")
+	look = w.step(Fired{Path: "/g/ready", Type: wire.EventNodeDeleted})
+	w.phase(Entering)
+	w.is(w.answer(look, noNode, listing("b")) == nil, "waits again")
+	w.step(Fired{Path: "/g/ready", Type: wire.EventNodeCreated})
+	w.phase(Inside)
+	w.is(w.m.Settled(), "settled")
+}
+
+// TestMemberMakesReady: who sees enough makes ready, and is in where another
+// was faster.
+func TestMemberMakesReady(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, noNode, listing("a", "b"))
+	w.is(r != nil && r.Ops[1].Path == "/g/ready", "makes ready")
+	w.answer(r, Result{}, Result{Err: wire.ErrNodeExists})
+	w.phase(Inside)
+}
+
+// TestMemberRemnant: a ready of which nobody is left is removed by the oldest
+// member, under its own znode, and lets nobody in.
+func TestMemberRemnant(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, since(5), listing("b", "c", "ready"))
+	r = w.answer(r, since(10), since(12), since(5))
+	w.is(r != nil && r.Ops[0].Kind == OpMulti && r.Ops[0].Ops[0].Path == "/g/b", "removes it")
+	look = w.answer(r, Result{})
+	w.phase(Entering)
+	w.answer(look, noNode, listing("b", "c"))
+}
+
+// TestMemberComesLate: it is let in by an older ready while somebody of that
+// round is there; where another is the oldest it waits for that one.
+func TestMemberComesLate(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, since(5), listing("a", "b", "ready"))
+	w.answer(r, since(3), since(10), since(5))
+	w.phase(Inside)
+	w.is(w.m.Late(), "late")
+
+	w, look = entering(t)
+	r = w.answer(look, since(5), listing("a", "b", "ready"))
+	r = w.answer(r, since(8), since(10), since(5))
+	w.is(r != nil && r.Ops[0].Kind == OpWatch && r.Ops[0].Path == "/g/a", "watches the oldest")
+}
+
+// TestMemberLeavesWithItsRound: it waits for who is older than ready, and for
+// nobody else, and the last takes ready along.
+func TestMemberLeavesWithItsRound(t *testing.T) {
+	w, look := entering(t)
+	w.answer(look, noNode, listing("b"))
+	w.step(Fired{Path: "/g/ready", Type: wire.EventNodeCreated})
+	r := w.step(Depart{})
+	r = w.answer(r, since(20), since(10), listing("a", "b", "ready"))
+	w.is(r != nil && r.Ops[0].Kind == OpWatch && r.Ops[0].Path == "/g/a", "looks at a")
+	r = w.answer(r, since(30)) // which is younger
+	w.is(r != nil && r.Ops[0].Kind == OpMulti && len(r.Ops[0].Ops) == 2, "takes ready along")
+	w.answer(r, Result{})
+	w.is(w.m.Outcome() == Succeeded, "out")
+}
+
+// TestMemberEndsWithItsSession, and gives up as wanted: its znode goes first.
+func TestMemberEndsWithItsSession(t *testing.T) {
+	w, _ := entering(t)
+	w.step(Expired{})
+	w.is(errors.Is(w.m.Err(), wire.ErrSessionExpired), "expired")
+
+	w, look := entering(t)
+	w.answer(look, noNode, listing("b"))
+	r := w.step(Resign{})
+	r = w.answer(r, noNode, since(10), listing("b"))
+	w.is(r != nil && r.Ops[0].Kind == OpDelete && r.Ops[0].Path == "/g/b", "removes its znode")
+	w.answer(r, Result{})
+	w.is(w.m.Outcome() == Withdrawn, "withdrawn")
+}
+
+// TestBarrierLooksAgain: an event is a reason to look, and a lost answer too.
+func TestBarrierLooksAgain(t *testing.T) {
+	b := NewBarrier("/g", PassBarrier)
+	next := func(at time.Duration, ev Event) *Request {
+		b.Step(Moment{Mono: at}, ev)
+		return b.Ready().Request
+	}
+	r := next(0, Attached{Session: 7})
+	if r = next(0, Reply{r.N, []Result{{}, {}}}); r != nil || b.Over() {
+		t.Fatalf("asks for %+v while it is closed", r)
+	}
+	r = next(0, Fired{Path: "/g"})
+	if r = next(0, Reply{r.N, []Result{{Err: wire.ErrConnectionLoss}, {Err: wire.ErrConnectionLoss}}}); r != nil {
+		t.Fatalf("asks for %+v at once", r)
+	}
+	r = next(pauseMin, Tick{})
+	if next(pauseMin, Reply{r.N, []Result{{}, noNode}}); b.Outcome() != Succeeded {
+		t.Errorf("%v, %v", b.Outcome(), b.Err())
+	}
+}
