@@ -376,3 +376,28 @@ func isReceived(e Event) bool {
 	_, ok = z.Event.(zab.Received)
 	return ok
 }
+
+// A session that becomes everybody's before its end, behind a sync that held
+// both, ends for everybody.
+func TestAnUpgradeHeldBySyncEnds(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+		c, conn := h.connect(at, 0)
+		ask := func(xid int32, op wire.OpCode, body wire.Record) {
+			q := &Request{Conn: conn, Xid: xid, Op: op}
+			if body != nil {
+				q.Body = wire.Append(nil, body)
+			}
+			at.inbox = append(at.inbox, q)
+		}
+		ask(1, wire.OpSync, &wire.PathRequest{Path: "/"})
+		ask(2, wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+		ask(3, wire.OpCloseSession, nil)
+		h.run(300)
+		if len(c.replies) != 3 || c.replies[1].Header.Err != wire.OK || c.replies[2].Header.Err != wire.OK || !c.closed {
+			h.t.Fatalf("closed %v, %+v", c.closed, c.replies)
+		}
+		if h.exists("/e") || h.known(c.session) != 0 || at.r.Locals() != 0 {
+			h.t.Errorf("its end is answered, but %d trees know it, and its ephemeral is there: %v", h.known(c.session), h.exists("/e"))
+		}
+	})
+}

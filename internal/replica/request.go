@@ -42,8 +42,8 @@ func (r *Replica) request(q *Request) {
 // this server hands over it is held for the next leader.
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
-	case q.Op == wire.OpCloseSession && r.locals.has(c.session):
-		c.closing = true // in its turn, and nobody else need know
+	case q.Op == wire.OpCloseSession && r.locals.has(c.session) && !syncing:
+		c.closing = true // in its turn, and nobody else need know; behind a sync may be an upgrade
 	case changes(q.Op) && (syncing || r.handsOver()):
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
