@@ -83,7 +83,7 @@ func (c *asIssued) see(o any) string {
 		}
 	case committed:
 		t := e.txn
-		if t.Cxid <= 0 {
+		if t.Cxid <= 0 || turnsAway(t) {
 			return ""
 		}
 		op, ok := c.asked[attempt{t.Session, t.Cxid}]
@@ -98,6 +98,13 @@ func (c *asIssued) see(o any) string {
 		c.last[t.Session] = t.Cxid
 	}
 	return ""
+}
+
+// turnsAway reports whether a transaction is the answer to what comes late, for
+// a session that has ended or is another server's: nothing was carried out.
+func turnsAway(t *wire.Txn) bool {
+	e, ok := t.Body.(*wire.ErrorTxn)
+	return ok && (e.Err == wire.ErrSessionMoved || e.Err == wire.ErrSessionExpired)
 }
 
 // realEvents: an event tells of a change that the history has, behind the watch,

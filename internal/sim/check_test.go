@@ -385,3 +385,23 @@ func TestARegisterCanBeBroken(t *testing.T) {
 		}
 	}
 }
+
+// What comes late for a session that is another server's by now, or has ended,
+// is refused; that is not carried out, in whatever order.
+func TestWhatIsTurnedAwayIsNotCarriedOut(t *testing.T) {
+	c := newAsIssued()
+	for xid := range int32(3) {
+		c.see(issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}})
+	}
+	late := func(counter uint32, err wire.Code) committed {
+		return committed{txn: &wire.Txn{TxnHeader: wire.TxnHeader{Session: 1, Cxid: 1, Zxid: z(1, counter), Type: wire.OpError}, Body: &wire.ErrorTxn{Err: err}}}
+	}
+	for _, o := range []committed{{txn: setTxn(z(1, 2), "x")}, late(3, wire.ErrSessionMoved), late(4, wire.ErrSessionExpired)} {
+		if wrong := c.see(o); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	if c.see(late(5, wire.ErrNoNode)) == "" {
+		t.Error("a write behind a later one is not seen")
+	}
+}
