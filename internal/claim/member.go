@@ -298,13 +298,14 @@ func (m *Member) tookProbe(part []string, res []Result) {
 	}
 }
 
-// remnant: nobody of ready's round is left.
+// remnant: nobody of ready's round is left. Who watches the oldest looks again
+// where ready has fired meanwhile: it is not watched any more.
 func (m *Member) remnant() {
 	m.look = true // unless it is known that another removes it
 	if m.oldest != m.cfg.Name {
 		m.ask(func(res []Result) {
 			if !m.refused(res[0].Err, wire.ErrNoNode) {
-				m.look = res[0].Err != nil
+				m.look = res[0].Err != nil || !m.watched
 			}
 		}, Op{Kind: OpWatch, Path: m.path(m.oldest)})
 		return

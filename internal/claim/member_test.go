@@ -97,6 +97,19 @@ func TestMemberComesLate(t *testing.T) {
 	w.is(r != nil && r.Ops[0].Kind == OpWatch && r.Ops[0].Path == "/g/a", "watches the oldest")
 }
 
+// TestMemberIsWokenWhileItWatches the oldest: what became of ready meanwhile is
+// looked at, lest ready come again without an event.
+func TestMemberIsWokenWhileItWatches(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, since(5), listing("a", "b", "ready"))
+	r = w.answer(r, since(8), since(10), since(5))
+	w.is(w.step(Fired{Path: "/g/ready", Type: wire.EventNodeDeleted}) == nil, "one request at a time")
+	look = w.answer(r, since(8))
+	w.is(look != nil && look.Ops[0].Kind == OpExists, "looks again")
+	w.answer(look, since(20), listing("a", "b", "ready"))
+	w.phase(Inside)
+}
+
 // TestMemberLeavesWithItsRound: it waits for who is older than ready, and for
 // nobody else, and the last takes ready along.
 func TestMemberLeavesWithItsRound(t *testing.T) {
