@@ -415,12 +415,12 @@ const callsMax = 4
 
 // work issues the next request after a while.
 func (c *client) work() {
-	if c.player != nil || c.script || c.sim.calm && c.sim.quiet {
+	if c.player != nil || c.script || c.sim.calm && (c.sim.quiet || c.sim.idle) {
 		return
 	}
 	c.later(c.dice.below(2*c.sim.opt.ThinkMS*millisecond), func() {
 		switch {
-		case !c.attached || c.sim.calm && c.sim.quiet:
+		case !c.attached || c.sim.calm && (c.sim.quiet || c.sim.idle):
 			return
 		case len(c.calls) >= callsMax:
 			c.busy = true

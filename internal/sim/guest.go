@@ -241,6 +241,7 @@ func (s *Sim) endRounds(within int64) {
 	if len(s.guests()) == 0 {
 		return
 	}
+	s.idle = true
 	s.await("nobody dead at the gate", within, s.strangers)
 	s.goRound()
 	s.await("every guest in and out", within, s.wentRound)

@@ -72,6 +72,7 @@ type Sim struct {
 	calls    int64
 	calm     bool // no more faults
 	quiet    bool // clients ask for nothing more
+	idle     bool // but for those with a part in something, whose sessions expire only if terms last
 
 	history  history
 	checkers []checker
