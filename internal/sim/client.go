@@ -459,6 +459,10 @@ func (c *client) act() {
 		c.multi(fmt.Sprintf("/r%d", 1+d.below(registerCount-1)), node)
 	default:
 		if d.below(40) == 0 {
+			if c.xid%2 == 0 { // with something of its own that a sync holds back
+				c.sync(reg)
+				c.create(fmt.Sprintf("/n0/e%d-0", c.id), wire.FlagEphemeral)
+			}
 			c.send(&call{op: wire.OpCloseSession})
 			return
 		}
