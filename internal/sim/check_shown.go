@@ -90,8 +90,6 @@ func (c *asIssued) see(o any) string {
 		switch {
 		case !ok, t.Type != wire.OpError && op != t.Type:
 			return fmt.Sprintf("%v, a %v, is request %d of session %v, which nobody has issued", t.Zxid, t.Type, t.Cxid, t.Session)
-		case t.Type == wire.OpError: // of a connection that was left: nothing is done
-			return ""
 		case t.Cxid < c.last[t.Session]:
 			return fmt.Sprintf("%v is request %d of session %v, behind request %d", t.Zxid, t.Cxid, t.Session, c.last[t.Session])
 		}
