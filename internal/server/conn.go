@@ -191,9 +191,9 @@ func (c *conn) requests() error {
 	}
 }
 
-// note hands what is pending to the loop, and counts.
+// note counts, and hands what is pending to the loop.
 func (c *conn) note(b *batch) {
-	c.submit()
+	defer c.submit()
 	if b.packets == 0 {
 		return
 	}

@@ -241,8 +241,8 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		s.fail(err)
 	} else {
+		s.serving.Store(true) // first: who leads at once says that it is ready
 		stop = s.work()
-		s.serving.Store(true)
 		if s.member == nil {
 			s.firstServes.Do(func() { close(s.ready) })
 		}
