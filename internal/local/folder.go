@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -131,17 +132,27 @@ func (e *Ensemble) configure(s *server, members []string) error {
 	return os.WriteFile(filepath.Join(s.dir, "myid"), []byte(strconv.Itoa(s.id)+"\n"), 0o644)
 }
 
-// freePorts asks the system for ports that nobody uses. They are free when
-// this returns; all are held until the last is found, so that they differ.
+// Ports lie below those that systems hand out for outgoing connections and for
+// port 0, so that nobody takes one before its server is up, or while it is down.
+const (
+	portMin   = 20000
+	portMax   = 32000
+	portTries = 1000 // ports looked at before giving up
+)
+
+// freePorts finds ports that nobody uses. They are free when this returns; all
+// are held until the last is found, so that they differ.
 func freePorts(host string, n int) ([]int, error) {
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
+	for tries := 0; len(ports) < n; tries++ {
+		port := portMin + rand.IntN(portMax-portMin)
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if err == nil {
+			defer l.Close()
+			ports = append(ports, port)
+		} else if tries >= portTries {
 			return nil, fmt.Errorf("no free port at %s: %w", host, err)
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
 }
