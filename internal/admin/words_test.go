@@ -272,13 +272,31 @@ func TestTraceMask(t *testing.T) {
 	}
 }
 
+// counted waits until the server and its connections have counted so much.
+// What is sent is counted when it is on its way.
+func counted(t *testing.T, s *server.Server, received, sent, ofConnections int64) {
+	t.Helper()
+	within(t, "all is counted", func() bool {
+		n := int64(0)
+		for _, c := range s.Connections() {
+			n += c.Received + c.Sent
+		}
+		st := s.Status()
+		return st.Received == received && st.Sent == sent && n == ofConnections
+	})
+}
+
 // srst and crst begin the counting anew.
 func TestStatsReset(t *testing.T) {
 	s := serve(t, "*")
 	populate(t, s)
+	counted(t, s, 11, 12, 7+8) // one event
 	ask(t, s, "crst")
+	connections(t, s, 2)
+	counted(t, s, 12, 13, 0)
 	ask(t, s, "srst")
 	connections(t, s, 2)
+	counted(t, s, 0, 1, 0)
 	if got := ask(t, s, "srvr"); !strings.Contains(got, "Received: 1\nSent: 1\n") {
 		t.Errorf("srvr behind srst:\n%s", got)
 	}
