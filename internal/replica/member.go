@@ -267,6 +267,8 @@ type Standing struct {
 	Resting string // why it takes no part, empty if it does
 	// ReadOnly: without a quorum, clients that accept that are served.
 	ReadOnly bool
+	// Handed: the role came from the leader before, without a vote.
+	Handed bool
 }
 
 // Standing returns how this server stands in its ensemble; nil if it is alone.
@@ -277,9 +279,16 @@ func (r *Replica) Standing() *Standing {
 	}
 	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, ReadOnly: m.readers.serves}
 	if m.role != wire.Looking {
-		s.Leader = m.decision.Vote.Leader
+		s.Leader, s.Handed = m.decision.Vote.Leader, m.decision.Ending == election.Handed
 	}
 	return s
+}
+
+// Stranded reports whether no write can be answered before something changes
+// among the servers: there is no leader, or this server leads and too few follow.
+func (r *Replica) Stranded() bool {
+	m := r.member
+	return m != nil && (!m.serving || m.leader != nil && m.leader.Deserted())
 }
 
 // Elections returns the last elections of this server, oldest first, the

@@ -50,7 +50,7 @@ func (s *Server) handOver(ctx context.Context, to wire.ServerID, leaving bool) (
 		return h, err
 	}
 	st := s.await(ctx, func(st *replica.Standing) bool {
-		return st.Serving && st.Epoch > epoch || leaving && st.Role == wire.Looking
+		return st.Serving && st.Epoch > epoch || leaving && !st.Serving && !st.Handed // it has come to nothing
 	})
 	h.Took = time.Since(began)
 	if st == nil || !st.Serving {

@@ -142,6 +142,31 @@ func TestStopWithoutLeader(t *testing.T) {
 	c.closed()
 }
 
+// A leader that is stopped when all have left it ends at once, with a write in
+// process that no quorum is there for, though it would lead on until its next
+// look at who is connected, a tick later.
+func TestStopOfADesertedLeader(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	g.change = func(c *config.Config) {
+		c.TickTime, c.MaxSessionTimeout = 4*shutdownMax, 10*shutdownMax
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	l := g.settled()
+	c := l.dial()
+	c.handshake(wire.ConnectRequest{TimeoutMS: int32(4 * shutdownMax.Milliseconds()), Password: make([]byte, 16)})
+	for _, other := range g.servers {
+		if other != l {
+			g.kill(other)
+		}
+	}
+	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})
+	eventually(t, "a write is in process", func() bool { return l.inProcess.Load() == 1 })
+	g.stopped(l)
+	c.closed()
+}
+
 func TestStopTogetherUnderWrites(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()

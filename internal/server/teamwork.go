@@ -212,10 +212,10 @@ func (l *loop) publish() {
 	}
 }
 
-// dismiss ends, when the server is to end and has no leader, all connections:
-// nobody would answer what waits on them.
+// dismiss ends, when the server is to end and has no leader, or leads and all
+// have left it, all connections: nobody would answer what waits on them.
 func (l *loop) dismiss() {
-	if !l.srv.stopping.Load() || l.replica.Standing().Serving {
+	if !l.srv.stopping.Load() || !l.replica.Stranded() {
 		return
 	}
 	for _, c := range l.conns {

@@ -368,13 +368,22 @@ func (l *Leader) checkQuorum() {
 		return
 	}
 	silent := l.opt.SyncLimit * l.opt.TickMS
-	heard := func(id wire.ServerID) bool {
-		k := l.linkOf(id)
-		return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
-	}
-	if !l.quorum(heard) {
+	if !l.quorum(func(id wire.ServerID) bool { return l.with(id, silent) }) {
 		l.giveUp(fmt.Sprintf("no quorum is connected and was heard from in the last %d ms", silent))
 	}
+}
+
+// Deserted reports whether those that are connected are no quorum any more, so
+// that nothing can be committed. The term goes on until that is found in turn.
+func (l *Leader) Deserted() bool {
+	return l.phase == serving && !l.quorum(func(id wire.ServerID) bool { return l.with(id, Never) })
+}
+
+// with reports whether a server has this term's history and is connected, and
+// has not been silent for longer, or is this one.
+func (l *Leader) with(id wire.ServerID, silent int64) bool {
+	k := l.linkOf(id)
+	return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
 }
 
 // linkOf is the link of a server, nil if there is none.
