@@ -237,6 +237,10 @@ func (s *Sim) emptyGate() string {
 
 // endRounds lets a double barrier come to its end: nobody who lives waits for
 // the dead, everybody comes in and out, and nothing stays.
+//
+// Others ask for nothing meanwhile: a new leader gives every session its time
+// anew, so none ends while traffic uses up the counter of an epoch in less than
+// a session's timeout.
 func (s *Sim) endRounds(within int64) {
 	if len(s.guests()) == 0 {
 		return

@@ -91,3 +91,22 @@ func TestDoubleBarrierRemnant(t *testing.T) {
 	all[1].c.connect()
 	s.until("both are in again", 20*second, func() bool { return all[0].inside && all[1].inside })
 }
+
+// A guest dies while the others' traffic uses up one epoch after the other,
+// each in less than its session's timeout: its znode goes all the same, once
+// they ask for nothing, and a round begins and ends.
+func TestDoubleBarrierOverRollOvers(t *testing.T) {
+	s := New(Options{Seed: 1, Recipe: DoubleBarrier, Voters: 3, Observers: -1, Plain: -1, KeepClients: 1, Moves: -1,
+		Clients: 6, Candidates: 3, Leases: 3, TickMS: 1000, ThinkMS: 20, CounterMax: 55})
+	g := s.guests()[0]
+	for !g.inside && s.step() {
+	}
+	g.c.crash()
+	s.recover()
+	if s.failed != nil {
+		t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+	}
+	if s.reached[situationRollOver] == 0 {
+		t.Error("no epoch was used up")
+	}
+}
