@@ -140,6 +140,15 @@ func (v *server) learn(d *replica.Duty) {
 	v.knows = append(v.knows, d.Append...)
 }
 
+// recall takes down what the disk has at a start, although it was to be cut off
+// when the process before ended.
+func (v *server) recall(txns []*wire.Txn) {
+	if n := len(v.knows); n > 0 {
+		txns = txns[len(upTo(txns, v.knows[n-1].Zxid)):]
+	}
+	v.knows = append(v.knows, txns...)
+}
+
 // upTo is the part of sorted transactions that is not above z.
 func upTo(txns []*wire.Txn, z wire.Zxid) []*wire.Txn {
 	i := sort.Search(len(txns), func(i int) bool { return txns[i].Zxid > z })
