@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 //	                     addresses are then $NAME, one by one $NAME1, $NAME2, $NAME3
 //	leader NAME [ID]     wait until one of them leads, not ID; then $leader is its number and
 //	                     $pid its process's id
+//	handover NAME [ID] FLAG…
+//	                     have the leader hand over, again while time runs out; then $leader and
+//	                     $pid are those of the next one, $was is the number of the one before
 //	call NAME METHOD PATH
 //	                     ask what serve --faults takes calls for; the answer is the standard output
 //	refused NAME METHOD PATH STATUS REGEX
@@ -61,7 +64,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
+			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": handOver, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
 			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold,
 		},
