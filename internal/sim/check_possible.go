@@ -66,8 +66,18 @@ func (v *server) electable() bool {
 		case o.saved.Current != v.saved.Current:
 			return o.saved.Current < v.saved.Current
 		}
-		return o.log.Last() <= v.log.Last()
+		return o.reaches() <= v.reaches()
 	})
+}
+
+// reaches is the end of the history which a server has applied or ordered to be logged;
+// what it has only been told is neither.
+func (v *server) reaches() wire.Zxid {
+	z := v.tree.LastZxid()
+	if n := len(v.knows); n > 0 {
+		z = max(z, v.knows[n-1].Zxid)
+	}
+	return z
 }
 
 // wouldHave reports whether a server would have a session if it led with its log.
