@@ -27,7 +27,7 @@ type party struct {
 	fires   []Event // of the request under way: after its reply
 	req     *Request
 	results []Result
-	watches map[string]bool
+	watches map[string]uint64 // the requests that set them, by path
 	wake    time.Duration
 	vote    Decision // what prepare says
 	dead    bool
@@ -91,7 +91,7 @@ func (w *txWorld) start(p *party) {
 		s := NewSite(cfg)
 		p.m = &s.commit
 	}
-	p.dead, p.inbox, p.fires, p.req, p.results, p.wake, p.watches = false, nil, nil, nil, nil, 0, map[string]bool{}
+	p.dead, p.inbox, p.fires, p.req, p.results, p.wake, p.watches = false, nil, nil, nil, nil, 0, map[string]uint64{}
 	w.nextID++
 	p.session, p.seen = w.nextID, w.choose(len(w.log))
 	w.live[p.session] = true
@@ -141,7 +141,7 @@ func (w *txWorld) expire(id wire.SessionID) {
 			w.nextID++
 			p.session = w.nextID
 			w.live[p.session] = true
-			p.req, p.results, p.fires, p.watches = nil, nil, nil, map[string]bool{}
+			p.req, p.results, p.fires, p.watches = nil, nil, nil, map[string]uint64{}
 			p.inbox = []Event{Expired{}, Attached{Session: p.session}}
 		}
 	}
@@ -165,9 +165,10 @@ func (w *txWorld) catchUp(p *party, to int) {
 			if before[name] == after[name] {
 				continue
 			}
+			by := p.watches[name]
 			delete(p.watches, name)
 			w.events++
-			if p.req != nil {
+			if p.req != nil && p.req.N == by {
 				p.fires = append(p.fires, Fired{Path: name})
 			} else {
 				p.inbox = append(p.inbox, Fired{Path: name})
@@ -252,7 +253,7 @@ func (w *txWorld) carryOut(p *party, op Op) Result {
 	default:
 		n := w.log[p.seen][op.Path]
 		if op.Kind == OpAwait || op.Kind == OpWatch && n != nil {
-			p.watches[op.Path] = true
+			p.watches[op.Path] = p.req.N
 		}
 		if n == nil {
 			return Result{Err: wire.ErrNoNode}

@@ -15,7 +15,7 @@ func (w *txWorld) busy(p *party) bool {
 		return false
 	}
 	switch s := p.m.State(); {
-	case p.req != nil:
+	case p.req != nil && (len(p.inbox) == 0 || w.choose(2) == 0):
 		w.serve(p)
 	case len(p.inbox) > 0:
 		w.deliver(p)
