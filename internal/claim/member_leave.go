@@ -27,12 +27,27 @@ func (m *Member) planLeave() {
 	case m.cfg.Kazoo && !m.opened:
 		m.ask(func(res []Result) { m.opened = !m.refused(res[0].Err, wire.ErrNoNode) }, m.remove(m.readyPath()))
 	case m.round == nil:
-		m.ask(m.tookRound, Op{Kind: OpGet, Path: m.readyPath()}, Op{Kind: OpGet, Path: m.own()}, Op{Kind: OpList, Path: m.cfg.Path})
+		m.planRound()
 	case m.there == nil:
 		m.ask(m.tookThere, Op{Kind: OpList, Path: m.cfg.Path})
 	default:
 		m.goOut()
 	}
+}
+
+// planRound looks who is there. Where the own znode was asked for and no answer
+// came, the server may not know of it yet.
+func (m *Member) planRound() {
+	ops := []Op{{Kind: OpGet, Path: m.readyPath()}, {Kind: OpGet, Path: m.own()}, {Kind: OpList, Path: m.cfg.Path}}
+	if m.made {
+		m.ask(m.tookRound, ops...)
+		return
+	}
+	m.ask(func(res []Result) {
+		if !m.refused(res[0].Err) {
+			m.tookRound(res[1:])
+		}
+	}, append([]Op{{Kind: OpSync, Path: m.cfg.Path}}, ops...)...)
 }
 
 func (m *Member) remove(path string) Op {

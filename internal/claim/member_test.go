@@ -140,6 +140,19 @@ func TestMemberEndsWithItsSession(t *testing.T) {
 	w.is(w.m.Outcome() == Withdrawn, "withdrawn")
 }
 
+// TestMemberGivesUpInDoubt: the server that it is connected to now may not know
+// of its znode yet.
+func TestMemberGivesUpInDoubt(t *testing.T) {
+	w := walk{t, NewMember(MemberConfig{Path: "/g", Name: "b", N: 2})}
+	r := w.step(Attached{Session: 7})
+	w.answer(r, Result{Err: wire.ErrConnectionLoss})
+	w.step(Resign{})
+	r = w.step(Attached{Session: 7})
+	w.is(r != nil && r.Ops[0].Kind == OpSync, "brings it up to date")
+	r = w.answer(r, Result{}, noNode, since(10), listing("b"))
+	w.is(r != nil && r.Ops[0].Kind == OpDelete && r.Ops[0].Path == "/g/b", "removes its znode")
+}
+
 // TestBarrierLooksAgain: an event is a reason to look, and a lost answer too.
 func TestBarrierLooksAgain(t *testing.T) {
 	b := NewBarrier("/g", PassBarrier)

@@ -165,13 +165,26 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 			}
 			by := a.watches[p]
 			delete(a.watches, p)
-			if fired := (Fired{Path: parent}); a.req != nil && by == a.req.N {
+			if fired := (Fired{parent, changeOf(before[p], after[p], kids)}); a.req != nil && by == a.req.N {
 				a.fires = append(a.fires, fired)
 			} else {
 				a.inbox = append(a.inbox, fired)
 			}
 		}
 	}
+}
+
+// changeOf is the type of an event.
+func changeOf(before, after *node, kids bool) wire.EventType {
+	switch {
+	case kids:
+		return wire.EventNodeChildrenChanged
+	case before == nil:
+		return wire.EventNodeCreated
+	case after == nil:
+		return wire.EventNodeDeleted
+	}
+	return wire.EventNodeDataChanged
 }
 
 func children(view map[string]*node, parent string) []string {
@@ -219,7 +232,7 @@ func (w *singleWorld) lose(a *actor) {
 	a.results = a.results[:w.choose(len(a.results)+1)]
 	for len(a.results) < len(a.req.Ops) {
 		switch op := a.req.Ops[len(a.results)]; op.Kind {
-		case OpWatch:
+		case OpWatch, OpExists:
 			delete(a.watches, op.Path)
 		case OpWatchAll:
 			delete(a.watches, op.Path+"/")
@@ -251,15 +264,15 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 		}
 		a.listed[op.Path] = children(view, op.Path)
 		return Result{Names: a.listed[op.Path]}
-	case op.Kind == OpGet || op.Kind == OpWatch:
+	case op.Kind == OpGet || op.Kind == OpWatch || op.Kind == OpExists:
 		n := view[op.Path]
+		if op.Kind == OpExists || op.Kind == OpWatch && n != nil {
+			a.watches[op.Path] = a.req.N
+		}
 		if n == nil {
 			return Result{Err: wire.ErrNoNode}
 		}
-		if op.Kind == OpWatch {
-			a.watches[op.Path] = a.req.N
-		}
-		return Result{Data: []byte(n.data), Stat: wire.Stat{EphemeralOwner: n.owner, Version: n.version}}
+		return Result{Data: []byte(n.data), Stat: wire.Stat{EphemeralOwner: n.owner, Version: n.version, Czxid: n.czxid}}
 	default:
 		return w.write(a, op)
 	}
@@ -287,6 +300,7 @@ func (w *singleWorld) write(a *actor, op Op) Result {
 	for i, o := range ops {
 		name, err := w.writeOne(a, view, counts, o)
 		if err != nil {
+			w.catchUp(a, len(w.log)-1) // a refusal is a transaction too
 			return Result{Err: err, Failed: i}
 		}
 		res.Path = name
@@ -312,7 +326,7 @@ func (w *singleWorld) writeOne(a *actor, view map[string]*node, counts map[strin
 	}
 	switch name := o.Path; o.Kind {
 	case OpCreate:
-		made := &node{data: string(o.Data)}
+		made := &node{data: string(o.Data), czxid: wire.Zxid(len(w.log))}
 		if !o.Persistent {
 			made.owner = a.session
 		}
@@ -402,8 +416,9 @@ func (w *singleWorld) ended(a *actor, crashed bool) {
 	if take, ok := a.m.(*Take); ok && take.cfg.Claims != "" {
 		most = 1000 // what was claimed comes back, and is claimed again
 	}
+	_, member := a.m.(*Member) // which its own world looks at
 	switch {
-	case crashed || o == Unclear:
+	case crashed || o == Unclear || member:
 	case o == Succeeded:
 		least = 1
 	default:
