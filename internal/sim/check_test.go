@@ -278,7 +278,7 @@ var brokenRules = []broken{
 		r := roster{places: []place{votes, votes}}
 		s.servers = []*server{a, b}
 		for _, v := range s.servers {
-			v.members, v.log = r.list(), zab.NewLog(0, 0)
+			v.members, v.log, v.tree = r.list(), zab.NewLog(0, 0), newTree()
 		}
 		b.saved.Current = 1 // a could not be elected, b could
 		return []any{ordered{a, &replica.Duty{Append: []*wire.Txn{end}}}, ordered{b, &replica.Duty{Append: []*wire.Txn{end}}}}
