@@ -95,7 +95,7 @@ func (c *Change) plan() {
 		c.planGuess()
 	case c.leaving:
 	case c.spoilt:
-		c.ask(func([]Result) { c.spoilt = false }, Op{Kind: OpDelete, Path: c.cfg.Mark, Version: AnyVersion})
+		c.ask(c.tookMarkAway, Op{Kind: OpDelete, Path: c.cfg.Mark, Version: AnyVersion})
 	case !c.read:
 		c.ask(c.tookValue, Op{Kind: OpGet, Path: c.cfg.Path})
 	case c.proposed:
@@ -177,6 +177,14 @@ func (c *Change) tookMark(res []Result) {
 	default:
 		c.planGuess()
 	}
+}
+
+// tookMarkAway: a mark that must not be deleted would be in the way for ever.
+func (c *Change) tookMarkAway(res []Result) {
+	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+		c.end(Failed, err)
+	}
+	c.spoilt = false
 }
 
 // planGuess draws what can be drawn from the value.

@@ -178,15 +178,38 @@ func TestChangeWhoseMarkIsGone(t *testing.T) {
 	}
 }
 
-// TestTaskIsEndedOnce: a lost answer is asked for again, and finds it gone.
-func TestTaskIsEndedOnce(t *testing.T) {
-	d := &dialogue{t: t, m: NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+// TestChangeWhoseMarkIsInTheWay, and must not be deleted, fails at once.
+func TestChangeWhoseMarkIsInTheWay(t *testing.T) {
+	d := &dialogue{t: t, m: NewChange(ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, Mark{})}
 	d.step(Attached{Session: 1}, OpGet)
-	d.step(d.answer(Result{Data: []byte("job")}))
-	d.step(Finish{}, OpMulti)
-	d.step(d.lost())
-	d.step(Attached{Session: 1}, OpMulti)
-	d.step(d.answer(Result{Err: wire.ErrNoNode, Failed: 1}))
+	d.step(d.answer(Result{Data: []byte("5")}))
+	d.step(Propose{[]byte("6")}, OpMulti)
+	d.step(d.answer(Result{Err: wire.ErrNodeExists, Failed: 1}), OpDelete)
+	d.step(d.answer(Result{Err: wire.ErrNoAuth}))
+	d.ends(Failed)
+}
+
+// TestTaskIsEndedOnce: after a lost answer it is ended again if it is there, and
+// another of its name is left alone.
+func TestTaskIsEndedOnce(t *testing.T) {
+	stood := func(z wire.Zxid) Result { return Result{Data: []byte("job"), Stat: wire.Stat{Czxid: z}} }
+	inDoubt := func() *dialogue {
+		d := &dialogue{t: t, m: NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+		d.step(Attached{Session: 1}, OpGet)
+		d.step(d.answer(stood(5)))
+		d.step(Finish{}, OpMulti)
+		d.step(d.lost())
+		d.step(Attached{Session: 1}, OpSync, OpGet)
+		return d
+	}
+	for _, now := range []Result{none, stood(6)} {
+		d := inDoubt()
+		d.step(d.answer(Result{}, now))
+		d.ends(Succeeded)
+	}
+	d := inDoubt()
+	d.step(d.answer(Result{}, stood(5)), OpMulti)
+	d.step(d.answer(Result{}))
 	d.ends(Succeeded)
 }
 

@@ -26,13 +26,14 @@ func (Finish) event() {}
 // first, as it may have been done by an owner before.
 //
 //	read ▸ gone: nothing to do
-//	     ▸ the caller does it ▸ check the bid, delete the task ▸ answer lost: again, it can be deleted once
+//	     ▸ the caller does it ▸ check the bid, delete the task ▸ answer lost: is it this task that is there?
 type Task struct {
 	asker
-	cfg  TaskConfig
-	read bool
-	data []byte
-	done bool
+	cfg   TaskConfig
+	read  bool
+	data  []byte
+	czxid wire.Zxid // tells it from one of the same name that was submitted since
+	done  bool
 }
 
 // NewTask makes the state machine, which waits for Attached.
@@ -50,8 +51,9 @@ func (k *Task) Step(now Moment, ev Event) {
 	switch {
 	case k.Over() || k.asked != 0:
 	case k.session != 0 && k.session != k.cfg.Session:
+		k.doubt = 0
 		k.end(Failed, ErrTaskLost)
-	case k.leaving:
+	case k.leaving && k.doubt == 0:
 		k.end(Withdrawn, nil)
 	}
 }
@@ -61,11 +63,13 @@ func (k *Task) Ready() Ready { return k.ready() }
 
 func (k *Task) plan() {
 	switch {
-	case k.session != k.cfg.Session || k.leaving:
+	case k.session != k.cfg.Session || k.leaving && k.doubt == 0:
 	case !k.read:
 		k.ask(k.tookTask, Op{Kind: OpGet, Path: k.cfg.Path})
+	case k.doubt != 0:
+		k.ask(k.tookAgain, Op{Kind: OpSync, Path: k.cfg.Path}, Op{Kind: OpGet, Path: k.cfg.Path})
 	case k.done:
-		k.ask(k.tookEnd, Op{Kind: OpMulti, Path: k.cfg.Path, Ops: []Op{
+		k.attempt(k.tookEnd, Op{Kind: OpMulti, Path: k.cfg.Path, Ops: []Op{
 			{Kind: OpCheck, Path: k.cfg.Bid, Version: AnyVersion}, {Kind: OpDelete, Path: k.cfg.Path, Version: AnyVersion},
 		}})
 	}
@@ -74,10 +78,23 @@ func (k *Task) plan() {
 func (k *Task) tookTask(res []Result) {
 	switch r := res[0]; {
 	case r.Err == nil:
-		k.read, k.data = true, r.Data
+		k.read, k.data, k.czxid = true, r.Data, r.Stat.Czxid
 	case errors.Is(r.Err, wire.ErrNoNode):
 		k.end(Succeeded, nil)
 	default:
+		k.end(Failed, r.Err)
+	}
+}
+
+// tookAgain: whose end was in doubt.
+func (k *Task) tookAgain(res []Result) {
+	k.doubt = 0
+	switch err, r := res[0].Err, res[1]; {
+	case err != nil:
+		k.end(Failed, err)
+	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.Czxid != k.czxid:
+		k.end(Succeeded, nil)
+	case r.Err != nil:
 		k.end(Failed, r.Err)
 	}
 }
