@@ -94,14 +94,15 @@ func (e *Election) heardInRole(h Heard) {
 func (e *Election) heardCandidate(h Heard) {
 	n := &h.Notification
 	round, itself := e.current.round, n.Leader == e.current.Leader
-	_, heard := e.votes[h.From] // in this round, so it was in it
+	b, heard := e.votes[h.From] // in this round, so it was in it
+	ran := heard && b.state == wire.Looking && b.agrees(e.current)
 	switch {
 	case n.State == wire.Leading && itself && e.dialBy != Never && !e.handed:
 		e.dialBy = e.now + dialMax // it may lead no more when it is dialled, and an observer is not told
 	case n.State == wire.Leading && itself:
 	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
-	case h.First, e.bygone(n): // may be older than its candidacy
+	case h.First && !ran, e.bygone(n): // may be older than its candidacy
 	case !itself && (n.ElectionEpoch == round || n.State != wire.Looking && n.ElectionEpoch > round):
 		e.giveUp("it is for another server now")
 	case n.State != wire.Looking || e.named() || !heard:
