@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,38 +45,26 @@ func newSim() *cobra.Command {
 	}
 	f := c.Flags()
 	f.Uint64Var(&s.options.Seed, "seed", 0, "the seed; 0 takes a new one")
-	f.IntVar(&s.options.Events, "events", 20_000, "how many events until the faults end")
-	f.IntVar(&s.options.Voters, "servers", 0, "how many servers vote; 0 lets the seed decide")
-	f.IntVar(&s.options.Observers, "observers", 0, "how many observe; -1 for none")
-	f.IntVar(&s.options.Clients, "clients", 0, "how many clients read and write; -1 for none")
-	f.IntVar(&s.options.Candidates, "candidates", 0, "how many clients stand for election or in another line; -1 for none")
+	for _, x := range sim.Fields {
+		f.Var(&simField{x, &s.options}, x.Name, x.Use)
+	}
 	f.DurationVar(&s.during, "for", 0, "run seed after seed for so long")
 	f.BoolVar(&s.shrink, "shrink", false, "leave out of a failing run what it does not need")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "print every packet and event")
 	return c
 }
 
-// simulatedMax and simulatedEventsMax bound what can be asked for.
-const (
-	simulatedMax       = 31
-	simulatedEventsMax = 1_000_000_000
-)
-
-func (s *simulation) check() error {
-	o := &s.options
-	switch {
-	case o.Voters < 0 || max(o.Voters, o.Observers, o.Clients, o.Candidates) > simulatedMax:
-		return usage(fmt.Errorf("at most %d servers, observers, clients or candidates can be simulated", simulatedMax))
-	case o.Events < 1 || o.Events > simulatedEventsMax:
-		return usage(fmt.Errorf("--events is a number from 1 to %d", simulatedEventsMax))
-	}
-	return nil
+// simField is an option as a flag.
+type simField struct {
+	field   sim.Field
+	options *sim.Options
 }
 
+func (f *simField) String() string        { return f.field.Get(f.options) }
+func (f *simField) Set(text string) error { return f.field.Set(f.options, text) }
+func (f *simField) Type() string          { return "" }
+
 func (s *simulation) run(out io.Writer) error {
-	if err := s.check(); err != nil {
-		return err
-	}
 	if s.options.Seed == 0 {
 		s.options.Seed = uint64(time.Now().UnixNano())
 	}
@@ -101,8 +88,8 @@ func (s *simulation) one(out io.Writer) error {
 	if errors.As(err, &f) {
 		return s.failed(out, f)
 	}
-	fmt.Fprintf(out, "seed %d: %d voters, %d observers: %d events in %.1f simulated seconds; %d leaders, %d transactions, %d answers\n",
-		r.Options.Seed, r.Options.Voters, max(r.Options.Observers, 0), r.Events, float64(r.Simulated)/1e6, r.Leaders, r.Committed, r.Answered)
+	fmt.Fprintf(out, "seed %d: %d voters, %d observers: %d events in %.1f simulated seconds; %d leaders, %d transactions, %d answers; digest %016x\n",
+		r.Options.Seed, r.Options.Voters, max(r.Options.Observers, 0), r.Events, float64(r.Simulated)/1e6, r.Leaders, r.Committed, r.Answered, r.Digest)
 	if s.during == 0 {
 		for _, name := range slices.Sorted(maps.Keys(r.Reached)) {
 			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)
@@ -111,19 +98,15 @@ func (s *simulation) one(out io.Writer) error {
 	return nil
 }
 
+// storyLines is how much is printed of the faults and of the story.
+const storyLines = 60
+
 // failed prints a failing run.
 func (s *simulation) failed(out io.Writer, f *sim.Failure) error {
 	if s.shrink {
 		f.Options.Trace = nil
 		f = sim.Shrink(f, shrinkRuns)
 	}
-	o := f.Options
-	fmt.Fprintf(out, "seed %d, %d events, %d voters, %d observers, %d clients, %d candidates, tick %d ms\n",
-		o.Seed, f.Events, o.Voters, max(o.Observers, 0), max(o.Clients, 0), max(o.Candidates, 0), o.TickMS)
-	fmt.Fprintf(out, "faults:\n")
-	for _, a := range f.Acts {
-		fmt.Fprintf(out, "  %v\n", a)
-	}
-	fmt.Fprintf(out, "story:\n%s\n", strings.Join(f.Story, "\n"))
+	fmt.Fprint(out, f.Report(storyLines))
 	return f
 }

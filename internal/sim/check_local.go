@@ -130,11 +130,11 @@ func (c *localSessions) early(e turnedAway) string {
 }
 
 // drawLocalSessions lets the seed decide, beside the dice of all else.
-func (s *Sim) drawLocalSessions() {
-	if yes := (&dice{s.opt.Seed ^ 0x10ca1}).chance(30); s.opt.LocalSessions == 0 {
-		s.opt.LocalSessions = -1
+func (o *Options) drawLocalSessions() {
+	if yes := (&dice{o.Seed ^ 0x10ca1}).chance(30); o.LocalSessions == 0 {
+		o.LocalSessions = -1
 		if yes {
-			s.opt.LocalSessions = 1
+			o.LocalSessions = 1
 		}
 	}
 }

@@ -37,11 +37,11 @@ func (c onlyCommitted) see(o any) string {
 }
 
 // drawReadOnly lets the seed decide, beside the dice of all else.
-func (s *Sim) drawReadOnly() {
-	if yes := (&dice{s.opt.Seed ^ 0x5ead}).chance(35); s.opt.ReadOnly == 0 {
-		s.opt.ReadOnly = -1
+func (o *Options) drawReadOnly() {
+	if yes := (&dice{o.Seed ^ 0x5ead}).chance(35); o.ReadOnly == 0 {
+		o.ReadOnly = -1
 		if yes {
-			s.opt.ReadOnly = 1
+			o.ReadOnly = 1
 		}
 	}
 }

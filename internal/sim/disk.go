@@ -120,7 +120,7 @@ func (w *writer) mishap(generation uint64, err error) []replica.Event {
 	z := v.store.LastZxid()
 	switch {
 	case errors.Is(err, store.ErrCrashed):
-		v.sim.tell("%d loses power while it writes", v.id)
+		v.sim.tell("server %d loses power while it writes", v.id)
 		v.powerOff()
 		return nil
 	case errors.As(err, &poisoned):
@@ -139,7 +139,7 @@ func (w *writer) mishap(generation uint64, err error) []replica.Event {
 		w.tasks, w.refusing = nil, true
 		return []replica.Event{replica.Zab{Event: zab.Refused{Zxid: z, Generation: generation, Why: err.Error()}}}
 	}
-	v.sim.tell("%d ends: %v", v.id, err)
+	v.sim.tell("server %d ends: %v", v.id, err)
 	v.sim.reach(situationDiskError)
 	v.syncFailed = strings.Contains(err.Error(), "sync")
 	v.kill()

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"fmt"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
@@ -48,18 +47,12 @@ const (
 	HandOver  Kind = "hand over" // A, if it leads, passes that on to B, 0: to the fittest; Value 1: it is about to stop
 	Enrol     Kind = "enrol"     // a new list gives A, who may be new, the place Value
 	MoveOver  Kind = "move over" // the process ends, and goes by the newest list from its next start on; A
+	Calm      Kind = "calm"      // there are no more faults; A is 0
 )
 
-func (a Act) String() string {
-	s := fmt.Sprintf("%.6f %s %d", float64(a.At)/float64(second), a.Kind, a.A)
-	if a.B != 0 || a.Kind == Cut || a.Kind == Block || a.Kind == Join {
-		s += fmt.Sprintf(" %d", a.B)
-	}
-	if a.Value != 0 {
-		s += fmt.Sprintf(" %d", a.Value)
-	}
-	return s
-}
+// kinds are all of them.
+var kinds = []Kind{Kill, PowerOff, CrashIn, Start, Pause, Resume, Suspend, Awake, Block, Cut, Join, Heal, Slow, Reset, SlowDisk,
+	FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, HandOver, Enrol, MoveOver, Calm}
 
 // errDisk is what a failing disk says.
 var errDisk = errors.New("input/output error")
@@ -68,12 +61,15 @@ var errDisk = errors.New("input/output error")
 func (s *Sim) Do(a Act) {
 	a.At = s.now
 	s.nemesis.done = append(s.nemesis.done, a)
-	s.tell("- %v", a)
+	s.tell("fault: %s", a.what())
 	if a.A < 0 {
 		if -a.A > len(s.clients) {
 			return
 		}
 		s.clients[-a.A-1].suffer(a)
+		return
+	}
+	if a.Kind == Calm {
 		return
 	}
 	if a.Kind == Enrol {

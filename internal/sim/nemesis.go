@@ -27,6 +27,10 @@ func (n *nemesis) begin(s *Sim) {
 		return
 	}
 	for _, a := range s.opt.Acts {
+		if a.Kind == Calm {
+			s.until = a.At
+			continue
+		}
 		s.at(a.At, func() {
 			if !s.calm {
 				s.Do(a)

@@ -25,7 +25,7 @@ func (s *Sim) recover() {
 		return
 	}
 	s.calm = true
-	s.tell("no more faults")
+	s.Do(Act{Kind: Calm}) // so that a run without the dice has its end at the same time
 	s.net.heal()
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0

@@ -142,7 +142,7 @@ func (v *server) start() {
 	log.MarkApplied(log.Last())
 	v.begin(st, t, log, epochs)
 	v.recall(txns)
-	v.sim.tell("%d starts with %v, epochs %d and %d", v.id, log.Last(), epochs.Accepted, epochs.Current)
+	v.sim.tell("server %d starts with %v, epochs %d and %d", v.id, log.Last(), epochs.Accepted, epochs.Current)
 }
 
 // begin makes the process.

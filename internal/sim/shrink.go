@@ -9,13 +9,13 @@ import "slices"
 func Shrink(f *Failure, runs int) *Failure {
 	s := shrinker{best: f, runs: runs}
 	o := f.Options
-	o.Acts = f.Acts
+	o.Acts = append([]Act{}, f.Acts...)
 	o.Events = min(o.Events, f.Events)
 	if !s.try(o) {
 		return f // without its dice it goes another way
 	}
 	for smaller := true; smaller && s.runs > 0; {
-		smaller = s.dropMachines() || s.dropActs()
+		smaller = s.dropMachines() || s.dropKinds() || s.dropActs()
 	}
 	return s.best
 }
@@ -37,6 +37,7 @@ func (s *shrinker) try(o Options) bool {
 		return false
 	}
 	f.Options.Acts = o.Acts
+	f.Options.Events = min(o.Events, f.Events)
 	s.best = f
 	return true
 }
@@ -60,12 +61,31 @@ func (s *shrinker) dropActs() (smaller bool) {
 	return smaller
 }
 
-// dropMachines leaves out candidates, clients and observers.
+// dropKinds leaves out what makes an ensemble more than a plain one.
+func (s *shrinker) dropKinds() (smaller bool) {
+	for _, kind := range []func(o *Options) *int{
+		func(o *Options) *int { return &o.Plain },
+		func(o *Options) *int { return &o.Groups },
+		func(o *Options) *int { return &o.Moves },
+		func(o *Options) *int { return &o.LocalSessions },
+		func(o *Options) *int { return &o.ReadOnly },
+	} {
+		o := s.best.Options
+		if n := kind(&o); *n > 0 {
+			*n = -1
+			smaller = s.try(o) || smaller
+		}
+	}
+	return smaller
+}
+
+// dropMachines leaves out candidates, clients, observers and voters.
 func (s *shrinker) dropMachines() bool {
 	for _, less := range []func(o *Options) bool{
 		func(o *Options) bool { return fewer(&o.Candidates, 0) },
 		func(o *Options) bool { return fewer(&o.Clients, 1) },
 		func(o *Options) bool { return fewer(&o.Observers, 0) },
+		func(o *Options) bool { return o.Plain <= 0 && fewer(&o.Voters, votersMin) },
 	} {
 		before := s.best.Options
 		if o := before; less(&o) && s.try(o) && s.best.Options.machines() < before.machines() {
@@ -77,7 +97,7 @@ func (s *shrinker) dropMachines() bool {
 
 // machines is how many there are that can be left out.
 func (o *Options) machines() int {
-	return max(o.Candidates, 0) + max(o.Clients, 0) + max(o.Observers, 0)
+	return max(o.Candidates, 0) + max(o.Clients, 0) + max(o.Observers, 0) + o.Voters
 }
 
 // fewer takes one off, -1 standing for none.

@@ -32,8 +32,11 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 		if o := small.Options; o.Clients > 1 || o.Candidates > 0 || o.Observers > 0 {
 			t.Errorf("%d clients, %d candidates and %d observers are left", o.Clients, o.Candidates, o.Observers)
 		}
-		if _, err := Run(small.Options); err == nil {
-			t.Error("what is left does not fail again")
+		o := commanded(t, small.Options.Command())
+		o.rule = small.Options.rule
+		_, err = Run(o)
+		if again, failed := err.(*Failure); !failed || again.Report(storyMax) != small.Report(storyMax) {
+			t.Errorf("%s: what is left does not fail again: %v", small.Options.Command(), err)
 		}
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 )
@@ -23,11 +22,7 @@ func play(t *testing.T, o Options) Result {
 	r, err := Run(o)
 	var f *Failure
 	if errors.As(err, &f) {
-		again := "bellwether sim --seed"
-		if o.TermMS > 0 {
-			again = "go test ./internal/sim -run TestHandovers -seed"
-		}
-		t.Errorf("%v\nagain: %s %d\n%s", err, again, o.Seed, strings.Join(f.Story[max(0, len(f.Story)-100):], "\n"))
+		t.Error(f.Report(100))
 	}
 	return r
 }

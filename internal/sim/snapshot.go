@@ -45,7 +45,7 @@ func (w *writer) endSnapshot(s *snapshotting) {
 		}
 	}
 	if errors.Is(err, store.ErrCrashed) {
-		v.sim.tell("%d loses power while it writes a snapshot", v.id)
+		v.sim.tell("server %d loses power while it writes a snapshot", v.id)
 		v.powerOff()
 	}
 }

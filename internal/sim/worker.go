@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -242,10 +243,18 @@ func (w *worker) propose(c *claim.Change) bool {
 	return true
 }
 
+// because is what a story says of an error.
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
 // ended: the operation is over. What was taken is held for a while.
 func (w *worker) ended(m operation) {
 	s := w.c.sim
-	s.tell("worker %d: %T %v %v", w.c.id, m, m.Outcome(), m.Err())
+	s.tell("worker %d: %s %v%s", w.c.id, strings.TrimPrefix(fmt.Sprintf("%T", m), "*claim."), m.Outcome(), because(m.Err()))
 	if err := m.Err(); err != nil && !errors.Is(err, claim.ErrTaken) {
 		s.fail("Work", "worker %d: %T fails: %v", w.c.id, m, err)
 		return

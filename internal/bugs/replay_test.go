@@ -1,0 +1,67 @@
+package bugs
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// broken builds the program with a patch.
+func broken(t *testing.T, name string) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "bellwether")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay="+overlay(t, load(t, name)), "-gcflags=-N -l", "-ldflags=-s -w",
+		"-o", program, "./cmd/bellwether")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
+
+// simulate runs a command as a shell would, which must fail by the rule.
+func simulate(t *testing.T, program, command, rule string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "bellwether", `"$0"`, 1), program)
+	out, err := run.Output()
+	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), " breaks "+rule+": ") {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// printed is the command that a report prints behind a word.
+func printed(t *testing.T, report, word string) string {
+	t.Helper()
+	for line := range strings.Lines(report) {
+		if rest, ok := strings.CutPrefix(line, word+":"); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	t.Fatalf("no line begins with %s:\n%s", word, report)
+	return ""
+}
+
+// TestReplay: whom a broken program gives a failing seed, he can run what it
+// prints and see the same again, in another process and byte for byte, the run
+// that is shrunk as well as the whole one.
+func TestReplay(t *testing.T) {
+	for _, c := range []struct{ patch, rule string }{{"fires-quorum", "Leadership"}, {"readonly-start", "OnlyCommitted"}} {
+		t.Run(c.patch, func(t *testing.T) {
+			program := broken(t, c.patch)
+			out := simulate(t, program, "bellwether sim --seed 1 --for 60s", c.rule)
+			whole := out[strings.LastIndex(out[:strings.Index(out, " breaks ")], "seed "):]
+			if again := simulate(t, program, printed(t, whole, "again"), c.rule); again != whole {
+				t.Errorf("first\n%s\nthen\n%s", whole, again)
+			}
+			small := simulate(t, program, printed(t, whole, "smaller"), c.rule)
+			if again := simulate(t, program, printed(t, small, "again"), c.rule); again != small {
+				t.Errorf("shrunk\n%s\nthen\n%s", small, again)
+			}
+			if strings.Count(small, "\n") > strings.Count(whole, "\n") || strings.Count(whole, "\n") > 140 {
+				t.Errorf("the story is long:\n%s\nshrunk\n%s", whole, small)
+			}
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String is the act as a story tells it and [ParseActs] reads it: when, what,
+// who, against whom, and = what else there is to it.
+func (a Act) String() string {
+	return fmt.Sprintf("%.6f %s", float64(a.At)/float64(second), a.what())
+}
+
+// what is the act without its time.
+func (a Act) what() string {
+	s := fmt.Sprintf("%s %d", a.Kind, a.A)
+	if a.B != 0 {
+		s += fmt.Sprintf(" %d", a.B)
+	}
+	if a.Value != 0 {
+		s += fmt.Sprintf(" =%d", a.Value)
+	}
+	return s
+}
+
+// noActs stands for no fault at all, nothing being what the seed draws.
+const noActs = "none"
+
+// formatActs is a list of acts as [ParseActs] reads it.
+func formatActs(acts []Act) string {
+	if acts != nil && len(acts) == 0 {
+		return noActs
+	}
+	texts := make([]string, len(acts))
+	for i, a := range acts {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// actsMax is how many acts are read.
+const actsMax = 10_000
+
+// ParseActs reads faults as a failure prints them, by semicolons.
+func ParseActs(text string) ([]Act, error) {
+	if text == "" {
+		return nil, nil
+	}
+	acts := []Act{}
+	if text == noActs {
+		return acts, nil
+	}
+	for part := range strings.SplitSeq(text, ";") {
+		a, err := parseAct(part)
+		if err != nil || len(acts) == actsMax {
+			return nil, fmt.Errorf("%q is no fault, or one too many", strings.TrimSpace(part))
+		}
+		acts = append(acts, a)
+	}
+	return acts, nil
+}
+
+func parseAct(text string) (a Act, err error) {
+	when, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	at, err := strconv.ParseFloat(when, 64)
+	if err != nil || !(at >= 0 && at < 1e6) {
+		return a, strconv.ErrSyntax
+	}
+	a.At = int64(math.Round(at * float64(second)))
+	rest, value, given := strings.Cut(rest, " =")
+	if given {
+		if a.Value, err = strconv.ParseInt(value, 10, 64); err != nil {
+			return a, err
+		}
+	}
+	words := strings.Fields(rest)
+	who := len(words)
+	for who > 0 && strings.ContainsAny(words[who-1], "0123456789") {
+		who--
+	}
+	a.Kind = Kind(strings.Join(words[:who], " "))
+	if n := len(words) - who; !slices.Contains(kinds, a.Kind) || n < 1 || n > 2 {
+		return a, strconv.ErrSyntax
+	}
+	for i, word := range words[who:] {
+		if *[]*int{&a.A, &a.B}[i], err = strconv.Atoi(word); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}

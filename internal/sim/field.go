@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Field is one of the options, by its name on a command line.
+type Field struct {
+	Name, Use string
+	Get       func(*Options) string
+	Set       func(*Options, string) error
+	copy      func(to, from *Options)
+}
+
+// machinesMax and eventsMax bound what can be asked for by name.
+const (
+	machinesMax = 31
+	eventsMax   = 1_000_000_000
+	hourMS      = 3_600_000
+)
+
+// Fields are all options but the seed and the trace.
+var Fields = []Field{
+	number("events", "how many events until the faults end; 0: 20,000", 0, eventsMax, func(o *Options) *int { return &o.Events }),
+	number("servers", "how many servers vote; 0 lets the seed decide, here and below", 0, machinesMax, func(o *Options) *int { return &o.Voters }),
+	number("observers", "how many observe; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Observers }),
+	number("clients", "how many clients read and write; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Clients }),
+	number("candidates", "how many clients have a part in the recipe; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Candidates }),
+	{"recipe", "what the candidates are out for: " + recipeNames(), getRecipe, setRecipe, func(to, from *Options) { to.Recipe = from.Recipe }},
+	number("leases", "how many a semaphore has", 0, machinesMax, func(o *Options) *int { return &o.Leases }),
+	number("term-ms", "how long a holder keeps its claim; 0: seconds, or until it loses it", 0, hourMS, func(o *Options) *int64 { return &o.TermMS }),
+	number("plain", "how many servers speak and wait as ZooKeeper's do; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Plain }),
+	number("keep-clients", "connections outlive a change of leaders: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.KeepClients }),
+	number("read-only", "servers without a leader answer reads: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.ReadOnly }),
+	number("local-sessions", "sessions live on one server: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.LocalSessions }),
+	number("tick-ms", "tickTime", 0, hourMS, func(o *Options) *int64 { return &o.TickMS }),
+	number("think-ms", "how long a client waits between requests", 0, hourMS, func(o *Options) *int64 { return &o.ThinkMS }),
+	number("groups", "five voters or more stand in groups: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Groups }),
+	number("moves", "servers come, go and change places: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Moves }),
+	number("counter-max", "the last counter of an epoch", 0, 1<<32-1, func(o *Options) *uint32 { return &o.CounterMax }),
+	number("keep", "how many transactions a server remembers; 0: few", 0, eventsMax, func(o *Options) *int { return &o.Keep }),
+	{"faults", "the faults, as a failure prints them, by semicolons; none: none",
+		func(o *Options) string { return formatActs(o.Acts) },
+		func(o *Options, text string) (err error) { o.Acts, err = ParseActs(text); return err },
+		func(to, from *Options) { to.Acts = from.Acts }},
+}
+
+// number is a field that holds a number from least to most.
+func number[N int | int64 | uint32](name, use string, least, most int64, at func(*Options) *N) Field {
+	return Field{name, use,
+		func(o *Options) string { return fmt.Sprint(*at(o)) },
+		func(o *Options, text string) error {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || n < least || n > most {
+				return fmt.Errorf("it is a number from %d to %d", least, most)
+			}
+			*at(o) = N(n)
+			return nil
+		},
+		func(to, from *Options) { *at(to) = *at(from) },
+	}
+}
+
+func getRecipe(o *Options) string { return string(o.Recipe) }
+
+func setRecipe(o *Options, text string) error {
+	for _, r := range Recipes {
+		if string(r) == text {
+			o.Recipe = r
+			return nil
+		}
+	}
+	return fmt.Errorf("the recipes are: %s", recipeNames())
+}
+
+func recipeNames() string {
+	names := make([]string, len(Recipes))
+	for i, r := range Recipes {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Command is the command that plays a run again: its seed, and all options that
+// the seed alone would not have drawn.
+func (o Options) Command() string {
+	o = drawn(o, (&dice{o.Seed}).fork())
+	said := Options{Seed: o.Seed}
+	for again := true; again; { // what is said may change what is drawn of the rest
+		again = false
+		d := drawn(said, (&dice{o.Seed}).fork())
+		for _, f := range Fields {
+			if f.Get(&d) != f.Get(&o) {
+				f.copy(&said, &o)
+				again = true
+			}
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "bellwether sim --seed %d", o.Seed)
+	for _, f := range Fields {
+		if text, unsaid := f.Get(&said), f.Get(&Options{}); text != unsaid {
+			fmt.Fprintf(&b, " --%s %s", f.Name, quoted(text))
+		}
+	}
+	return b.String()
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsAny(word, " ;=") {
+		return "'" + word + "'"
+	}
+	return word
+}

@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// commanded are the options that a command says.
+func commanded(t *testing.T, command string) (o Options) {
+	t.Helper()
+	rest, ok := strings.CutPrefix(command, "bellwether sim --seed ")
+	if _, err := fmt.Sscan(rest, &o.Seed); !ok || err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+	said := map[string]string{}
+	for _, m := range regexp.MustCompile(`--(\S+) ('[^']*'|\S+)`).FindAllStringSubmatch(rest, -1) {
+		said[m[1]] = strings.Trim(m[2], "'")
+	}
+	for _, f := range Fields {
+		if text, ok := said[f.Name]; ok {
+			if err := f.Set(&o, text); err != nil {
+				t.Fatalf("%s: %s: %v", command, f.Name, err)
+			}
+			delete(said, f.Name)
+		}
+	}
+	if len(said) > 0 {
+		t.Fatalf("%s: nobody knows %v", command, said)
+	}
+	return o
+}
+
+// Each option can be said, and what can be said is an option.
+func TestEachOptionHasAName(t *testing.T) {
+	options := reflect.TypeFor[Options]()
+	for i := range options.NumField() {
+		f := options.Field(i)
+		if !f.IsExported() || f.Name == "Seed" || f.Name == "Trace" {
+			continue
+		}
+		var o Options
+		switch v := reflect.ValueOf(&o).Elem().Field(i); f.Type.Kind() {
+		case reflect.String:
+			v.SetString(string(DoubleBarrier))
+		case reflect.Uint32:
+			v.SetUint(1)
+		case reflect.Slice:
+			v.Set(reflect.ValueOf([]Act{{At: 1, Kind: Kill, A: 2}}))
+		default:
+			v.SetInt(1)
+		}
+		names := 0
+		for _, x := range Fields {
+			var read Options
+			if text := x.Get(&o); text != x.Get(&Options{}) {
+				names++
+				if err := x.Set(&read, text); err != nil || !reflect.DeepEqual(read, o) {
+					t.Errorf("%s %q gives %+v, %v", x.Name, text, read, err)
+				}
+			}
+		}
+		if names != 1 {
+			t.Errorf("%s has %d names", f.Name, names)
+		}
+	}
+}
+
+// A command says what its seed would not draw, and nothing else.
+func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
+	all := func(o Options) Options { return drawn(o, (&dice{o.Seed}).fork()) }
+	for seed := range uint64(500) {
+		o := Options{Seed: seed + 1}
+		if c := all(o).Command(); c != fmt.Sprint("bellwether sim --seed ", seed+1) {
+			t.Errorf("drawn: %s", c)
+		}
+		other := all(Options{Seed: seed + 1000}) // all that another seed draws
+		other.Seed, other.Events, other.Keep, other.TermMS = seed+1, int(seed)+1, int(seed%3), int64(seed%2)
+		other.Acts = [][]Act{nil, {}, {{At: int64(seed), Kind: SetClock, A: -1, Value: -5}, {At: 7_000_001, Kind: Block, A: 1, B: 2}}}[seed%3]
+		if got, want := all(commanded(t, other.Command())), all(other); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s\ngives %+v\nnot   %+v", other.Command(), got, want)
+		}
+	}
+}
+
+// Each kind of fault is read as it is printed; what is none is refused.
+func TestFaultsAreReadAsPrinted(t *testing.T) {
+	var acts []Act
+	for i, k := range kinds {
+		acts = append(acts, Act{At: int64(i) * 1_234_567, Kind: k, A: i - 3, B: i%3 - 1, Value: int64(i%4) - 2})
+	}
+	if got, err := ParseActs(formatActs(acts)); err != nil || !reflect.DeepEqual(got, acts) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"kill 1", "1 kill", "1 explode 1", "1 kill 1 2 3", "-1 kill 1", "NaN kill 1", "1 kill x1", "1 kill 1 =x", ";", "1 kill 1;"} {
+		if got, err := ParseActs(bad); err == nil {
+			t.Errorf("%q gives %v", bad, got)
+		}
+	}
+}
+
+// A run whose faults are said goes the way of the one that drew them; seldom
+// it does not, where something else happens in the same microsecond.
+func TestFaultsCanBeSaid(t *testing.T) {
+	const seeds = 8
+	same := 0
+	for seed := range uint64(seeds) {
+		s := New(Options{Seed: seed + 1, Events: 4000})
+		s.finish()
+		o := s.opt
+		o.Acts = s.nemesis.done
+		r, err := Run(o)
+		if err != nil {
+			t.Errorf("%s: %v", o.Command(), err)
+		}
+		if r.Digest == s.result().Digest {
+			same++
+		}
+	}
+	if same < seeds*3/4 {
+		t.Errorf("of %d runs, %d go the same way when their faults are said", seeds, same)
+	}
+}
+
+// panics is a rule with a fault of its own.
+type panics struct{ n int }
+
+func (*panics) name() string { return "Panics" }
+
+func (p *panics) see(any) string {
+	if p.n++; p.n == 500 {
+		panic("out of order")
+	}
+	return ""
+}
+
+// A panic is told as a broken rule is: with its seed, where it was, and the
+// same the next time.
+func TestAPanicTellsItsSeed(t *testing.T) {
+	var reports [2]string
+	for i := range reports {
+		_, err := Run(Options{Seed: 77, Voters: 3, rule: func() checker { return new(panics) }})
+		f, ok := err.(*Failure)
+		if !ok {
+			t.Fatal(err)
+		}
+		reports[i] = f.Report(20)
+	}
+	for _, want := range []string{"seed 77 breaks NoPanic: out of order", "panic in bellwether/internal/sim.(*panics).see", "sim --seed 77 --servers 3"} {
+		if !strings.Contains(reports[0], want) {
+			t.Errorf("%q is missing in\n%s", want, reports[0])
+		}
+	}
+	if reports[0] != reports[1] || strings.Count(reports[0], "\n") > 50 {
+		t.Errorf("%s\nand\n%s", reports[0], reports[1])
+	}
+}
