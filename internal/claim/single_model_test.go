@@ -52,8 +52,11 @@ type singleWorld struct {
 	nextID wire.SessionID
 	actors []*actor
 	dead   []wire.SessionID // of crashed actors, not expired yet
-	// effect says whether a transaction is what an operation is for.
+	// effect says whether a transaction is what an operation is for; nil: what
+	// operations are for is looked at elsewhere.
 	effect  func(a *actor, ops []Op) bool
+	stepped func(a *actor) // after each step; may be nil
+	changed func()         // after each transaction; may be nil
 	crashes int
 	wrong   string
 	story   []string
@@ -65,6 +68,7 @@ type singleBroken struct {
 	blind  bool // a lost answer leaves no doubt
 	torn   bool // a transaction does its first operation alone
 	keep   bool // nothing is removed of who has gone
+	vague  bool // every event says that a znode was made
 }
 
 func newSingleWorld(choose func(int) int, b singleBroken) *singleWorld {
@@ -146,6 +150,9 @@ func (w *singleWorld) expire(a *actor) {
 
 func (w *singleWorld) commit(view map[string]*node) {
 	w.log = append(w.log, view)
+	if w.changed != nil {
+		w.changed()
+	}
 	for _, a := range w.actors {
 		if w.choose(2) == 0 {
 			w.catchUp(a, len(w.log)-1)
@@ -164,8 +171,9 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 				continue
 			}
 			by := a.watches[p]
+			a.known = a.seen // an event tells it
 			delete(a.watches, p)
-			if fired := (Fired{parent, changeOf(before[p], after[p], kids)}); a.req != nil && by == a.req.N {
+			if fired := (Fired{parent, w.event(before[p], after[p], kids)}); a.req != nil && by == a.req.N {
 				a.fires = append(a.fires, fired)
 			} else {
 				a.inbox = append(a.inbox, fired)
@@ -174,12 +182,12 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 	}
 }
 
-// changeOf is the type of an event.
-func changeOf(before, after *node, kids bool) wire.EventType {
+// event is the type of what has become of a znode.
+func (w *singleWorld) event(before, after *node, kids bool) wire.EventType {
 	switch {
 	case kids:
 		return wire.EventNodeChildrenChanged
-	case before == nil:
+	case before == nil || w.broken.vague:
 		return wire.EventNodeCreated
 	case after == nil:
 		return wire.EventNodeDeleted
@@ -229,7 +237,9 @@ func (w *singleWorld) lose(a *actor) {
 		a.results = append(a.results, w.carryOut(a, a.req.Ops[len(a.results)]))
 	}
 	w.tellf("%s loses replies after %d operations", a.name, len(a.results))
-	a.results = a.results[:w.choose(len(a.results)+1)]
+	if a.results = a.results[:w.choose(len(a.results)+1)]; len(a.results) > 0 {
+		a.known = a.seen // the first of them tells it
+	}
 	for len(a.results) < len(a.req.Ops) {
 		switch op := a.req.Ops[len(a.results)]; op.Kind {
 		case OpWatch, OpExists:
@@ -272,7 +282,7 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 		if n == nil {
 			return Result{Err: wire.ErrNoNode}
 		}
-		return Result{Data: []byte(n.data), Stat: wire.Stat{EphemeralOwner: n.owner, Version: n.version, Czxid: n.czxid}}
+		return Result{Data: []byte(n.data), Stat: wire.Stat{Czxid: n.czxid, EphemeralOwner: n.owner, Version: n.version}}
 	default:
 		return w.write(a, op)
 	}
@@ -300,12 +310,15 @@ func (w *singleWorld) write(a *actor, op Op) Result {
 	for i, o := range ops {
 		name, err := w.writeOne(a, view, counts, o)
 		if err != nil {
-			w.catchUp(a, len(w.log)-1) // a refusal is a transaction too
+			w.catchUp(a, len(w.log)-1) // an error has its place in the log too
 			return Result{Err: err, Failed: i}
 		}
 		res.Path = name
+		if n := view[name]; n != nil {
+			res.Stat.Czxid = n.czxid
+		}
 	}
-	if w.effect(a, ops) {
+	if w.effect != nil && w.effect(a, ops) {
 		a.done++
 	}
 	w.counts = counts
@@ -384,6 +397,9 @@ func (w *singleWorld) step(a *actor, ev Event) {
 			return
 		}
 	}
+	if w.stepped != nil {
+		w.stepped(a)
+	}
 	if a.m.Over() {
 		w.ended(a, false)
 		w.next(a)
@@ -427,7 +443,7 @@ func (w *singleWorld) ended(a *actor, crashed bool) {
 			most = 1000
 		}
 	}
-	if a.done < least || a.done > most {
+	if w.effect != nil && (a.done < least || a.done > most) {
 		w.violated("%s: %T has %v, and did it %d times", a.name, a.m, o, a.done)
 	}
 	if a.ended != nil && !crashed {
