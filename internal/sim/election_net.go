@@ -136,10 +136,12 @@ func (v *server) meet(o *server) {
 	}
 }
 
-// hear takes a notification.
+// hear takes a notification. A server that plays ZooKeeper takes none for a proof
+// that it need not wait, but it is one of ours, and an empty one has to find out
+// that all are empty.
 func (v *server) hear(from *server, f flown) {
 	v.sim.trace("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
-	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first || v.plain, Notification: f.n}})
+	v.push(replica.Vote{Event: election.Heard{From: from.id, First: f.first || v.plain && f.n.Zxid > 0, Notification: f.n}})
 }
 
 // What a dial came to.
