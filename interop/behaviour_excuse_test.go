@@ -11,6 +11,6 @@ var excused = []excuse{
 		`(sync "/😀": xid [0-9]+ zxid base\+[0-9]+ err ok) .*😀"`),
 	excuseOf("null-watch-path", "raw requests", `(addWatch with a null path: xid 134 zxid base\+[0-9]+) err ok .*`,
 		`(addWatch with a null path: xid 134 zxid base\+[0-9]+) err request could not be decoded .*`),
-	excuseOf("read-only-unknown-session", "read-only", `(a session that this server does not know): ok 37 bytes, timeout 0, .*`,
+	excuseOf("read-only-unknown-session", readOnlyBody, `(a session that this server does not know): ok 37 bytes, timeout 0, .*`,
 		`(a session that this server does not know): closed`),
 }

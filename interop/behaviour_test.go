@@ -158,7 +158,7 @@ func TestBehaviourIsTheSame(t *testing.T) {
 		})
 	}
 	for _, d := range excused {
-		if len(target.Kinds()) == 2 && !t.Failed() && !used[d.tag] {
+		if len(target.Kinds()) == 2 && !t.Failed() && !used[d.tag] && d.body != readOnlyBody {
 			t.Errorf("difference %q was not met: is it still one?", d.tag)
 		}
 	}
