@@ -241,7 +241,8 @@ func TestEnsembleFigures(t *testing.T) {
 	if got := f.figure("learners"); got != -1 {
 		t.Errorf("a follower has %v learners", got)
 	}
-	if e := f.Elections(); len(e) != 1 || e[0].Epoch != 1 {
+	// A server that starts last may still win a vote that others had settled.
+	if e := f.Elections(); len(e) == 0 || e[len(e)-1].Epoch != 1 {
 		t.Errorf("elections %v", e)
 	}
 	if n := len(l.Learners()); n != 3 || f.Learners() != nil {
