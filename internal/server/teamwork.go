@@ -2,7 +2,6 @@ package server
 
 import (
 	"log/slog"
-	"net"
 	"time"
 
 	"bellwether/internal/election"
@@ -18,26 +17,9 @@ type teamwork struct {
 	alarm    *time.Timer
 	listens  bool
 	dials    wire.ServerID
-	snapLink zab.LinkID      // over which the last SNAP came
-	ended    []zab.LinkID    // links that have closed in this batch
-	refused  map[string]bool // learners that were refused, by machine and reason
-}
-
-// refusedMax bounds what is remembered as told; beyond it all is forgotten.
-const refusedMax = 1024
-
-// refusedBefore reports whether a machine was refused for this reason before.
-func (w *teamwork) refusedBefore(address, why string) bool {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		address = host
-	}
-	if w.refused == nil || len(w.refused) >= refusedMax {
-		w.refused = map[string]bool{}
-	}
-	key := address + " " + why
-	before := w.refused[key]
-	w.refused[key] = true
-	return before
+	snapLink zab.LinkID   // over which the last SNAP came
+	ended    []zab.LinkID // links that have closed in this batch
+	refused  peer.Told    // learners that were refused, and why
 }
 
 // tellTeam is how a happening among servers is logged: at which level, and with
@@ -49,7 +31,7 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 	case zab.LearnerLost:
 		address := m.address(e.Link)
 		log = log.With("peer", address)
-		if e.Refused && l.team.refusedBefore(address, e.Why) || e.Nobody && !e.Refused {
+		if e.Refused && l.team.refused.Before(address, e.Why) || e.Nobody && !e.Refused {
 			level = slog.LevelDebug
 		}
 	case election.Refused:
