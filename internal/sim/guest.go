@@ -55,11 +55,6 @@ func (s *Sim) guests() (all []*guest) {
 	return all
 }
 
-func (g *guest) proven(claim.Moment) {}
-func (g *guest) eager() bool         { return false }
-func (g *guest) disconnected()       { g.step(claim.Disconnected{}) }
-func (g *guest) expired()            { g.step(claim.Expired{}) }
-
 func (g *guest) attached() {
 	if g.m == nil && !g.waiting {
 		g.enter()
@@ -92,20 +87,6 @@ func (g *guest) enterLater() {
 		if g.m == nil && g.c.attached {
 			g.enter()
 			g.step(claim.Attached{Session: g.c.session})
-		}
-	})
-}
-
-// soon does something after a while, unless the process ends before.
-func (g *guest) soon(within int64, do func()) {
-	life := g.life
-	g.c.sim.after(g.c.dice.below(within), func() {
-		switch {
-		case g.life != life:
-		case g.c.silent: // it stands still
-			g.soon(within, do)
-		default:
-			do()
 		}
 	})
 }

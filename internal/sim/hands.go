@@ -33,6 +33,27 @@ type hands struct {
 
 func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
 
+// proven, eager, disconnected and expired are those of a player that counts on
+// no deadline.
+func (h *hands) proven(claim.Moment) {}
+func (h *hands) eager() bool         { return false }
+func (h *hands) disconnected()       { h.step(claim.Disconnected{}) }
+func (h *hands) expired()            { h.step(claim.Expired{}) }
+
+// soon does something after a while, unless the process ends before.
+func (h *hands) soon(within int64, do func()) {
+	life := h.life
+	h.c.sim.after(h.c.dice.below(within), func() {
+		switch {
+		case h.life != life:
+		case h.c.silent: // it stands still
+			h.soon(within, do)
+		default:
+			do()
+		}
+	})
+}
+
 // ask carries out a request, if there is one.
 func (h *hands) ask(req *claim.Request) {
 	if req != nil {

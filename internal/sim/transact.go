@@ -86,11 +86,6 @@ func (p *party) who() string {
 	return "site " + p.name
 }
 
-func (p *party) proven(claim.Moment) {}
-func (p *party) eager() bool         { return false }
-func (p *party) disconnected()       { p.step(claim.Disconnected{}) }
-func (p *party) expired()            { p.step(claim.Expired{}) }
-
 func (p *party) attached() {
 	if p.m == nil {
 		p.begin()
@@ -181,7 +176,7 @@ func (p *party) take(d *deal) {
 			return
 		}
 		p.waiting = true
-		p.soon(func() {
+		p.soon(20*millisecond, func() {
 			p.waiting = false
 			p.drive(claim.NewCoordinator(p.config(false)))
 		})
@@ -220,20 +215,6 @@ func (p *party) drive(m txMachine) {
 	}
 	p.m = m
 	p.step(claim.Attached{Session: p.c.session})
-}
-
-// soon does something after a while, unless the process ends before.
-func (p *party) soon(do func()) {
-	life := p.life
-	p.c.sim.after(p.c.dice.below(20*millisecond), func() {
-		switch {
-		case p.life != life:
-		case p.c.silent: // it stands still
-			p.soon(do)
-		default:
-			do()
-		}
-	})
 }
 
 // step hands an event to the state machine and does what comes of it.
@@ -280,7 +261,7 @@ func (p *party) ended(s claim.CommitState) {
 
 // perform is what the application does, which takes it a while.
 func (p *party) perform(s claim.CommitState) {
-	p.soon(func() {
+	p.soon(20*millisecond, func() {
 		if s.Phase == claim.TxPrepare {
 			p.prepare()
 			return

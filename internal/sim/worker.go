@@ -82,11 +82,6 @@ func newWorker(c *client, j job) *worker {
 	return w
 }
 
-func (w *worker) proven(claim.Moment) {}
-func (w *worker) eager() bool         { return false }
-func (w *worker) disconnected()       { w.step(claim.Disconnected{}) }
-func (w *worker) expired()            { w.step(claim.Expired{}) }
-
 func (w *worker) attached() {
 	if w.m == nil {
 		w.begin()
