@@ -44,8 +44,13 @@ func (c *conn) request(frame []byte, now *batch) error {
 // something, everything behind that as long as it is unanswered, and
 // everything while there is no leader but what a read-only session reads.
 func (c *conn) mustWait(op wire.OpCode) bool {
-	return op.IsWrite() || !c.readOnly && !c.srv.led.Load() || c.readOnly && replica.ReadOnlyRefuses(op) || op == wire.OpSync || op == wire.OpCloseSession ||
-		c.outstanding.Load() > 0 || c.heard.Load() == sealed
+	switch {
+	case op.IsWrite(), op == wire.OpSync, op == wire.OpCloseSession, c.outstanding.Load() > 0, c.heard.Load() == sealed:
+		return true
+	case c.readOnly:
+		return replica.ReadOnlyRefuses(op)
+	}
+	return !c.srv.led.Load()
 }
 
 // leased reports whether a ping may be answered here and now: it is known that

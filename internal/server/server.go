@@ -227,8 +227,9 @@ func (s *Server) replicaOptions() replica.Options {
 }
 
 // Run serves until ctx is cancelled, then ends cleanly: a leader hands over to
-// another server first, if that can be done soon; requests in process are answered, the log is synced, sessions stay alive for the next start. Any
-// other end is an error. It returns when all goroutines have ended.
+// another server first, if that can be done soon; requests in process are
+// answered, the log is synced, sessions stay alive for the next start. Any other
+// end is an error. It returns when all goroutines have ended.
 func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
 		s.readers.Go(func() { s.accept(s.client) })
