@@ -40,6 +40,7 @@ var plan = map[string]room{
 	"wire":                {floor: 1},
 	"internal/ensemble":   {floor: 1, pure: true},
 	"internal/transcript": {floor: 1}, // for tests
+	"internal/testports":  {floor: 1}, // for tests
 	"internal/bugs":       {floor: 1}, // tests alone: known bugs, brought back
 	"internal/metrics":    {floor: 1, libraries: prometheus},
 	"internal/local":      {floor: 1},

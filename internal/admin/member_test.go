@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,32 +12,17 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
 	"bellwether/internal/store"
+	"bellwether/internal/testports"
 )
-
-// freePort is a port that nobody listened on a moment ago, below those that
-// the system hands out.
-func freePort(t *testing.T) int {
-	t.Helper()
-	const low, high = 20000, 32000
-	for tries := 0; ; tries++ {
-		port := low + rand.IntN(high-low)
-		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			ln.Close()
-			return port
-		}
-		if tries > 1000 {
-			t.Fatal(err)
-		}
-	}
-}
 
 // member5 runs server 5, which is all of its ensemble, on this disk.
 func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, election int) {
 	t.Helper()
-	for quorum = freePort(t); election == 0 || election == quorum; {
-		election = freePort(t)
+	ports, err := testports.Free("127.0.0.1", 2)
+	if err != nil {
+		t.Fatal(err)
 	}
+	quorum, election = ports[0], ports[1]
 	line = fmt.Sprintf("server.5=127.0.0.1:%d:%d:participant", quorum, election)
 	m, err := ensemble.Parse(line)
 	if err != nil {

@@ -135,8 +135,8 @@ func (e *Ensemble) configure(s *server, members []string) error {
 // Ports lie below those that systems hand out for outgoing connections and for
 // port 0, so that nobody takes one before its server is up, or while it is down.
 const (
-	portMin   = 20000
-	portMax   = 32000
+	portMin   = 12000
+	portMax   = 20000
 	portTries = 1000 // ports looked at before giving up
 )
 

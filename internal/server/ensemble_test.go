@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
-	"net"
-	"strconv"
 	"testing"
 	"time"
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/store"
+	"bellwether/internal/testports"
 	"bellwether/wire"
 )
 
@@ -38,25 +36,14 @@ type teammate struct {
 	down bool
 }
 
-// Ports of servers lie below those that the system hands out: nobody takes one
-// while its server is down, or does not lead.
-const portMin, portMax = 20000, 32000
-
 // freePorts are ports that nobody listened on a moment ago.
 func freePorts(t testing.TB, n int) []int { return freePortsOf(t, "127.0.0.1", n) }
 
 func freePortsOf(t testing.TB, host string, n int) []int {
 	t.Helper()
-	var ports []int
-	for tries := 0; len(ports) < n; tries++ {
-		port := portMin + rand.IntN(portMax-portMin)
-		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		if err == nil {
-			defer ln.Close()
-			ports = append(ports, port)
-		} else if tries > 1000 {
-			t.Fatal(err)
-		}
+	ports, err := testports.Free(host, n)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return ports
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bellwether/internal/testports"
 )
 
 // Kind names a server implementation.
@@ -257,27 +258,13 @@ func (s *Server) Word(word string) (string, error) {
 	return answer.String(), err
 }
 
-// Ports that servers are started on. They lie below those that systems hand out
-// for outgoing connections and for port 0, so that nobody takes one between the
-// look and the start of a Java process, which can be seconds later.
-const (
-	portMin = 20000
-	portMax = 32000
-	tries   = 100 // ports looked at before giving up
-)
-
 // freeAddr returns a loopback address that nobody listens on just now.
 func freeAddr() (string, error) { return freeAddrOf("127.0.0.1") }
 
 func freeAddrOf(host string) (string, error) {
-	var last error
-	for range tries {
-		addr := net.JoinHostPort(host, strconv.Itoa(portMin+rand.IntN(portMax-portMin)))
-		l, err := net.Listen("tcp", addr)
-		if err == nil {
-			return addr, l.Close()
-		}
-		last = err
+	ports, err := testports.Free(host, 1)
+	if err != nil {
+		return "", err
 	}
-	return "", fmt.Errorf("no free port among %d: %w", tries, last)
+	return net.JoinHostPort(host, strconv.Itoa(ports[0])), nil
 }

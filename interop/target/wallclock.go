@@ -46,7 +46,10 @@ var skewed = []byte{
 	0, 0, 0, 0, 0, 0, 0, 0,
 }
 
-const skewCell = 24 // of skewed
+const (
+	skewCell = 24  // of skewed
+	stopsMax = 100 // tries to stop a process outside of its clock
+)
 
 // WallClockOf takes hold of the wall clock of a child process, which it stops
 // for a moment. A process that was started anew has
@@ -133,7 +136,7 @@ func findVDSO(pid int) (begin, end int64, err error) {
 // replaceClock writes the other function over the one that is there, at a
 // moment when no thread is in it.
 func replaceClock(pid int, mem *os.File, at, size int64) error {
-	for range tries {
+	for range stopsMax {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			return err
 		}
