@@ -208,19 +208,21 @@ func TestDoubleBarrierUnderFaults(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierSeeds goes through longer histories.
+// TestDoubleBarrierSeeds goes through longer histories. In every other one events
+// carry no zxid: the next server of who was let in by one may not know of it yet.
 func TestDoubleBarrierSeeds(t *testing.T) {
 	for _, g := range gates {
 		rounds := 0
-		for seed := range uint64(seeds / 4) {
-			w := newRoundsWorld(seededChoice(seed), singleBroken{}, g[0], g[1])
+		for seed := range uint64(seeds / 2) {
+			w := newRoundsWorld(seededChoice(seed/2), singleBroken{}, g[0], g[1])
+			w.mute = seed%2 == 1
 			if w.run(1500); w.wrong != "" {
-				t.Logf("seed %d, %d of %d", seed, g[1], g[0])
+				t.Logf("seed %d, %d of %d, mute %v", seed, g[1], g[0], w.mute)
 				w.fail(t)
 			}
 			rounds += w.rounds
 		}
-		if rounds < seeds/4 {
+		if rounds < seeds/2 {
 			t.Errorf("%d of %d: no more than %d came out", g[1], g[0], rounds)
 		}
 	}

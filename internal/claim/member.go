@@ -58,6 +58,7 @@ type Member struct {
 	look    bool // how things stand must be looked at
 	enough  bool // and ready is to be made
 	late    bool // let in by a ready that is older
+	told    bool // let in by an event: the next server may not know of it yet
 
 	// Of ready, where it is there.
 	since  wire.Zxid // when it was made
@@ -127,6 +128,7 @@ func (m *Member) fired(ev Fired) {
 	case ev.Path == m.readyPath() && m.phase == Entering:
 		m.watched, m.look = false, true
 		if ev.Type == wire.EventNodeCreated && m.made {
+			m.told = true
 			m.letIn()
 		}
 	case ev.Path == m.readyPath():

@@ -36,10 +36,12 @@ func (m *Member) planLeave() {
 }
 
 // planRound looks who is there. Where the own znode was asked for and no answer
-// came, the server may not know of it yet.
+// came, the server may not know of it yet. Nor need it know of ready where an
+// event let the member in: those of Apache's servers before 3.9 carry no zxid, by
+// which a client that connects anew could refuse a server that is behind.
 func (m *Member) planRound() {
 	ops := []Op{{Kind: OpGet, Path: m.readyPath()}, {Kind: OpGet, Path: m.own()}, {Kind: OpList, Path: m.cfg.Path}}
-	if m.made {
+	if m.made && !m.told {
 		m.ask(m.tookRound, ops...)
 		return
 	}
