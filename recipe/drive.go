@@ -29,6 +29,8 @@ type drive struct {
 	// ending, if set, is stepped when the context ends, and what is under way
 	// goes on; otherwise run returns the context's error.
 	ending claim.Event
+	// tidy: watches are given up in the end, as what is watched stays.
+	tidy bool
 
 	status  zk.Status
 	events  chan heard // of the other goroutines, unbuffered
@@ -135,6 +137,18 @@ func (d *drive) hand(ctx context.Context, h heard) {
 	select {
 	case d.events <- h:
 	case <-ctx.Done():
+		for _, w := range h.watches {
+			d.leave(ctx, w)
+		}
+	}
+}
+
+// leave is for a watch when nobody listens any more. One of a znode is left to
+// fire: what recipes watch goes soon, and to remove the watch would cost as
+// much. What never was never goes.
+func (d *drive) leave(ctx context.Context, w setWatch) {
+	if w.absent || d.tidy {
+		unwatch(ctx, w.Watch)
 	}
 }
 
@@ -170,10 +184,6 @@ func (d *drive) await(ctx context.Context, w setWatch) {
 		ev, _ := w.Wait(ctx) // an error is an event of no type
 		d.tell(ctx, claim.Fired{Path: w.path, Type: ev.Type})
 	case <-ctx.Done():
-		// One of a znode is left to fire: what recipes watch goes soon, and to
-		// remove the watch would cost as much. What never was never goes.
-		if w.absent {
-			unwatch(ctx, w.Watch)
-		}
+		d.leave(ctx, w)
 	}
 }

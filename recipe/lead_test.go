@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -296,8 +297,9 @@ func TestObserversIgnoreOlderTokens(t *testing.T) {
 			token string
 			ok    bool
 		}{{"0x5", true}, {"0x7", true}, {"0x6", false}, {"0x7", true}} {
-			if _, ok := o.read([]byte(`{"id":"x","bid":"b","token":"`+c.token+`"}`), stat); ok != c.ok {
-				t.Errorf("token %s taken: %v", c.token, ok)
+			n := claim.NoticeOf([]byte(`{"id":"x","bid":"b","token":"`+c.token+`"}`), stat)
+			if l := o.know(n); l.Vacant() == c.ok {
+				t.Errorf("token %s taken: %+v", c.token, l)
 			}
 		}
 	})

@@ -46,10 +46,11 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, err
 	}
-	if l, ok := e.read(data, stat); ok {
-		return l, nil
+	l := e.know(claim.NoticeOf(data, stat))
+	if l.Vacant() {
+		return l, ErrNoLeader
 	}
-	return Leader{}, ErrNoLeader
+	return l, nil
 }
 
 func (e *Election) firstCandidate(ctx context.Context) (Leader, error) {
@@ -63,20 +64,15 @@ func (e *Election) firstCandidate(ctx context.Context) (Leader, error) {
 	return Leader{ID: all[0].ID, Bid: all[0].Bid, Token: all[0].Token}, nil
 }
 
-// read takes LEADER's content. What others wrote, and a leader older than one
-// seen before, is no news.
-func (e *Election) read(data []byte, stat wire.Stat) (Leader, bool) {
-	n, err := claim.ParseNotice(data)
-	if err != nil || stat.EphemeralOwner == 0 {
-		return Leader{}, false
-	}
+// know takes what LEADER says. A leader older than one seen before is none.
+func (e *Election) know(n claim.Notice) Leader {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n.Token < e.seen {
-		return Leader{}, false
+		return Leader{}
 	}
 	e.seen = n.Token
-	return Leader{ID: n.ID, Bid: n.Bid, Token: n.Token}, true
+	return Leader{ID: n.ID, Bid: n.Bid, Token: n.Token}
 }
 
 // Observe yields who leads now and then each change, a vacancy included, until the
@@ -93,49 +89,24 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			return
 		}
 		var last Leader
-		for first := true; ; {
-			l, w, err := e.look(ctx)
-			if isPassing(e.c, err) && ctx.Err() == nil {
-				continue // the client opens another connection, or session
+		first := true
+		m := claim.NewLeaders(e.opt.Leader)
+		err := e.follow(ctx, "observe", e.opt.Leader, m, func() bool {
+			n, ok := m.Next()
+			if !ok {
+				return true
 			}
-			if err != nil {
-				yield(Leader{}, err)
-				return
-			}
-			if (first || l != last) && !yield(l, nil) {
-				unwatch(ctx, w)
-				return
+			l := e.know(n)
+			if !first && l == last {
+				return true
 			}
 			first, last = false, l
-			if _, err := w.Wait(ctx); ctx.Err() != nil {
-				unwatch(ctx, w)
-				yield(Leader{}, ctx.Err())
-				return
-			} else if err != nil && !isPassing(e.c, err) {
-				yield(Leader{}, err)
-				return
-			}
+			return yield(l, nil)
+		})
+		if err != nil {
+			yield(Leader{}, err)
 		}
 	}
-}
-
-// look reads LEADER and watches it, whether it exists or not.
-func (e *Election) look(ctx context.Context) (Leader, *zk.Watch, error) {
-	data, stat, w, err := e.c.GetW(ctx, e.opt.Leader)
-	if errors.Is(err, zk.ErrNoNode) {
-		var ok bool
-		if _, ok, w, err = e.c.ExistsW(ctx, e.opt.Leader); err == nil && ok {
-			data, stat, err = e.c.Get(ctx, e.opt.Leader) // created in between, and watched
-		}
-		if errors.Is(err, zk.ErrNoNode) {
-			err = nil // gone again: the watch tells
-		}
-	}
-	if err != nil {
-		return Leader{}, nil, err
-	}
-	l, _ := e.read(data, stat)
-	return l, w, nil
 }
 
 // Candidates returns all bids in the order in which they will lead. Whoever

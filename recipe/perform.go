@@ -77,3 +77,17 @@ func unclear(ctx context.Context, op, path string, session wire.SessionID) error
 	why := cmp.Or(ctx.Err(), error(zk.ErrSessionExpired))
 	return &zk.OpError{Op: op, Path: path, Err: &zk.LostError{Session: session, Err: why}}
 }
+
+// follow drives an operation that goes on until the context ends, or it is not
+// to. It calls next, on the caller's goroutine, whenever there may be news.
+func (b *bidder) follow(ctx context.Context, op, path string, m operation, next func() (more bool)) error {
+	enough := false
+	d := b.newDrive(m, func() bool { return enough || m.Over() })
+	d.tidy = true
+	d.stepped = func(context.Context, claim.Event) { enough = enough || !next() }
+	err := d.run(ctx)
+	if err == nil && !enough {
+		err = b.verdict(ctx, op, path, m)
+	}
+	return err
+}

@@ -25,6 +25,7 @@ type node struct {
 	data    string
 	owner   wire.SessionID
 	czxid   wire.Zxid
+	mzxid   wire.Zxid // in the model of single operations
 	version int32
 }
 

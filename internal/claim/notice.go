@@ -56,3 +56,13 @@ func ParseNotice(data []byte) (Notice, error) {
 	}
 	return Notice{ID: n.ID, Bid: n.Bid, Token: wire.Zxid(token)}, nil
 }
+
+// NoticeOf is what a LEADER znode says; empty where no leader of ours made it,
+// as its session's own.
+func NoticeOf(data []byte, stat wire.Stat) Notice {
+	n, err := ParseNotice(data)
+	if err != nil || stat.EphemeralOwner == 0 {
+		return Notice{}
+	}
+	return n
+}

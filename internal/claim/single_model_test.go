@@ -245,7 +245,7 @@ func (w *singleWorld) lose(a *actor) {
 	}
 	for len(a.results) < len(a.req.Ops) {
 		switch op := a.req.Ops[len(a.results)]; op.Kind {
-		case OpWatch, OpExists:
+		case OpWatch, OpExists, OpAwait:
 			delete(a.watches, op.Path)
 		case OpWatchAll:
 			delete(a.watches, op.Path+"/")
@@ -277,15 +277,15 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 		}
 		a.listed[op.Path] = children(view, op.Path)
 		return Result{Names: a.listed[op.Path]}
-	case op.Kind == OpGet || op.Kind == OpWatch || op.Kind == OpExists:
+	case op.Kind == OpGet || op.Kind == OpWatch || op.Kind == OpExists || op.Kind == OpAwait:
 		n := view[op.Path]
-		if op.Kind == OpExists || op.Kind == OpWatch && n != nil {
+		if op.Kind == OpExists || op.Kind == OpAwait || op.Kind == OpWatch && n != nil {
 			a.watches[op.Path] = a.req.N
 		}
 		if n == nil {
 			return Result{Err: wire.ErrNoNode}
 		}
-		return Result{Data: []byte(n.data), Stat: wire.Stat{Czxid: n.czxid, EphemeralOwner: n.owner, Version: n.version}}
+		return Result{Data: []byte(n.data), Stat: wire.Stat{Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner, Version: n.version}}
 	default:
 		return w.write(a, op)
 	}
@@ -342,7 +342,7 @@ func (w *singleWorld) writeOne(a *actor, view map[string]*node, counts map[strin
 	}
 	switch name := o.Path; o.Kind {
 	case OpCreate:
-		made := &node{data: string(o.Data), czxid: wire.Zxid(len(w.log))}
+		made := &node{data: string(o.Data), czxid: wire.Zxid(len(w.log)), mzxid: wire.Zxid(len(w.log))}
 		if !o.Persistent {
 			made.owner = a.session
 		}
@@ -353,7 +353,7 @@ func (w *singleWorld) writeOne(a *actor, view map[string]*node, counts map[strin
 		view[name] = made
 		return name, nil
 	case OpSet:
-		view[name] = &node{data: string(o.Data), owner: n.owner, version: n.version + 1}
+		view[name] = &node{data: string(o.Data), owner: n.owner, czxid: n.czxid, mzxid: wire.Zxid(len(w.log)), version: n.version + 1}
 	case OpDelete:
 		delete(view, name)
 	}
@@ -421,6 +421,10 @@ func forgetDoubt(m single) {
 		a = &m.asker
 	case *Change:
 		a = &m.asker
+	case *Announce:
+		a = &m.asker
+	default:
+		return
 	}
 	if a.asked == 0 {
 		a.doubt = 0
