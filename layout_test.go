@@ -40,11 +40,11 @@ var plan = map[string]room{
 	"wire":                {floor: 1},
 	"internal/ensemble":   {floor: 1, pure: true},
 	"internal/transcript": {floor: 1}, // for tests
-	"internal/testports":  {floor: 1}, // for tests
+	"internal/portblock":  {floor: 1},
 	"internal/bugs":       {floor: 1}, // tests alone: known bugs, brought back
 	"internal/metrics":    {floor: 1, libraries: prometheus},
-	"internal/local":      {floor: 1},
 	"internal/guard":      {floor: 1, libraries: sys},
+	"internal/local":      {floor: 2, rooms: "internal/portblock"},
 	"internal/config":     {floor: 2, rooms: "internal/ensemble"},
 	"internal/election":   {floor: 2, rooms: "wire internal/ensemble", pure: true},
 	"internal/zab":        {floor: 2, rooms: "wire internal/ensemble", pure: true},
@@ -64,7 +64,7 @@ var plan = map[string]room{
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},
 	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline},
-	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble internal/portblock zk wire"},
 	"cmd/bellwether": {floor: 7, rooms: "*", libraries: cobra + " " + sys},
 }
 

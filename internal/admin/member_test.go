@@ -10,19 +10,19 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/portblock"
 	"bellwether/internal/server"
 	"bellwether/internal/store"
-	"bellwether/internal/testports"
 )
 
 // member5 runs server 5, which is all of its ensemble, on this disk.
 func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, election int) {
 	t.Helper()
-	ports, err := testports.Free("127.0.0.1", 2)
+	free, err := portblock.Free("127.0.0.1", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	quorum, election = ports[0], ports[1]
+	quorum, election = free[0], free[1]
 	line = fmt.Sprintf("server.5=127.0.0.1:%d:%d:participant", quorum, election)
 	m, err := ensemble.Parse(line)
 	if err != nil {

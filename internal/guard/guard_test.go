@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,10 +39,13 @@ func startGrace(t *testing.T, script, grace string) *Child {
 	return c
 }
 
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
 // waitFor polls a condition; real processes have no other way to tell.
 func waitFor(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); {
+	for deadline := time.Now().Add(patience); !cond(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -128,7 +132,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 func TestGroupDiesAtTheDeadline(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	c := start(t, `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > `+pid+`.new; mv `+pid+`.new `+pid+`; wait; while :; do sleep 1; done`)
-	renew(t, c, 10*time.Second)
+	renew(t, c, time.Minute)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	renew(t, c, 200*time.Millisecond)
 	wantLost(t, c)
@@ -149,19 +153,38 @@ func waitDead(t *testing.T, pid string) {
 }
 
 func TestRenewalsKeepTheCommand(t *testing.T) {
+	t.Parallel()
+	for deadline := time.Second; ; deadline *= 2 {
+		status, gap := keptBy(t, deadline)
+		if status == 5 {
+			return
+		}
+		if gap < deadline/2 || deadline > patience {
+			t.Fatalf("status %d, want the command's 5; %v passed between two renewals by %v", status, gap, deadline)
+		}
+		t.Logf("the machine stood still for %v: again, with longer deadlines", gap)
+	}
+}
+
+// keptBy keeps a command beyond its first deadlines, and returns its status and
+// the longest time between two renewals.
+func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration) {
+	t.Helper()
 	dir := t.TempDir()
 	c := start(t, "until [ -e "+dir+"/end ]; do sleep 0.01; done; exit 5")
-	renew(t, c, 1500*time.Millisecond)
+	renew(t, c, deadline)
 	begin := time.Now()
+	last := begin
 	waitFor(t, "several deadlines to pass", func() bool {
-		renew(t, c, 1500*time.Millisecond)
-		return time.Since(begin) > 2*time.Second
+		c.Renew(func() time.Duration { return deadline }) // the guardian may be gone
+		now := time.Now()
+		gap, last = max(gap, now.Sub(last)), now
+		return now.Sub(begin) > 2*deadline
 	})
-	renew(t, c, time.Minute)
+	c.Renew(func() time.Duration { return time.Minute })
 	os.WriteFile(dir+"/end", nil, 0o644)
-	if got, _ := c.Wait(); got != 5 {
-		t.Errorf("status %d, want the command's 5", got)
-	}
+	status, _ = c.Wait()
+	return status, gap
 }
 
 // A parent that dies takes the command with it, politely first.
@@ -178,13 +201,18 @@ func TestPipeEndStops(t *testing.T) {
 }
 
 func TestSignalsAreForwarded(t *testing.T) {
-	dir := t.TempDir()
-	c := start(t, "trap 'exit 9' HUP; touch "+dir+"/up; while :; do sleep 0.01; done")
-	renew(t, c, time.Minute)
-	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
-	c.Signal(syscall.SIGHUP)
-	if got, _ := c.Wait(); got != 9 {
-		t.Errorf("status %d, want 9", got)
+	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1} {
+		if signal.Ignored(sig) { // as under nohup: then nobody passes it on, and no shell can catch it
+			continue
+		}
+		dir := t.TempDir()
+		c := start(t, "trap 'exit 9' "+name+"; touch "+dir+"/up; while :; do sleep 0.01; done")
+		renew(t, c, time.Minute)
+		waitFor(t, "the command", func() bool { return exists(dir + "/up") })
+		c.Signal(sig)
+		if got, _ := c.Wait(); got != 9 {
+			t.Errorf("%s: status %d, want 9", name, got)
+		}
 	}
 }
 
@@ -227,13 +255,14 @@ func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 // a deadline that comes first counts.
 func TestStopHasAGrace(t *testing.T) {
 	for name, c := range map[string]struct{ deadline, grace time.Duration }{
-		"grace first":    {time.Hour, 100 * time.Millisecond},
-		"deadline first": {2 * time.Second, time.Hour},
+		"grace first":    {time.Hour, 3 * time.Second},
+		"deadline first": {3 * time.Second, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			child := start(t, stubborn(dir))
-			renew(t, child, max(c.deadline, 20*time.Second))
+			renew(t, child, max(c.deadline, patience))
 			waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 			renew(t, child, c.deadline)
 			child.Stop(c.grace)
@@ -247,11 +276,12 @@ func TestStopHasAGrace(t *testing.T) {
 
 // A command that was asked to end is not kept by a renewal that comes late.
 func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	c := startGrace(t, stubborn(dir), "3s")
+	c := startGrace(t, stubborn(dir), "5s")
 	renew(t, c, time.Minute)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
-	renew(t, c, 2*time.Second) // less than the grace
+	renew(t, c, 4*time.Second) // less than the grace
 	waitFor(t, "the question", func() bool { return exists(dir + "/asked") })
 	c.Renew(func() time.Duration { return time.Hour }) // the guardian may be gone
 	wantLost(t, c)

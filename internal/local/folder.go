@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"bellwether/internal/portblock"
 )
 
 // Options say what an ensemble is made of.
@@ -57,8 +59,12 @@ func Make(o Options) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range e.servers {
-		if err := e.configure(s, lines); err != nil {
+	clients, err := e.clientPorts(lines)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range e.servers {
+		if err := e.configure(s, clients[i], lines); err != nil {
 			return nil, err
 		}
 	}
@@ -87,13 +93,13 @@ func (e *Ensemble) members() ([]string, error) {
 
 // found begins a new ensemble.
 func (e *Ensemble) found(file string) ([]string, error) {
-	ports, err := freePorts(e.opt.Host, 2*len(e.servers))
+	free, err := portblock.Free(e.opt.Host, 2*len(e.servers))
 	if err != nil {
 		return nil, err
 	}
 	var lines []string
 	for i, s := range e.servers {
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", s.id, bracketed(e.opt.Host), ports[2*i], ports[2*i+1]))
+		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", s.id, bracketed(e.opt.Host), free[2*i], free[2*i+1]))
 	}
 	if err := os.MkdirAll(e.opt.Dir, 0o755); err != nil {
 		return nil, err
@@ -101,16 +107,29 @@ func (e *Ensemble) found(file string) ([]string, error) {
 	return lines, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
-// configure writes a server's zoo.cfg and myid.
-func (e *Ensemble) configure(s *server, members []string) error {
-	port := e.opt.Port + s.id - 1
-	if e.opt.Port == 0 {
-		free, err := freePorts(e.opt.Host, 1)
-		if err != nil {
-			return err
+// clientPorts are those of the servers for clients: as asked for, or any that
+// are free and that the servers do not have for each other.
+func (e *Ensemble) clientPorts(members []string) ([]int, error) {
+	n := len(e.servers)
+	if e.opt.Port > 0 {
+		var behind []int
+		for i := range n {
+			behind = append(behind, e.opt.Port+i)
 		}
-		port = free[0]
+		return behind, nil
 	}
+	free, err := portblock.Free(e.opt.Host, 3*n) // the servers have 2*n at most of them
+	if err != nil {
+		return nil, err
+	}
+	taken := strings.Join(members, "\n") + "\n"
+	return slices.DeleteFunc(free, func(port int) bool {
+		return strings.Contains(taken, fmt.Sprintf(":%d:", port)) || strings.Contains(taken, fmt.Sprintf(":%d\n", port))
+	})[:n], nil
+}
+
+// configure writes a server's zoo.cfg and myid.
+func (e *Ensemble) configure(s *server, port int, members []string) error {
 	s.client = net.JoinHostPort(e.opt.Host, strconv.Itoa(port))
 	s.config = filepath.Join(s.dir, "zoo.cfg")
 	lines := append([]string{
@@ -130,31 +149,6 @@ func (e *Ensemble) configure(s *server, members []string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.dir, "myid"), []byte(strconv.Itoa(s.id)+"\n"), 0o644)
-}
-
-// Ports lie below those that systems hand out for outgoing connections and for
-// port 0, so that nobody takes one before its server is up, or while it is down.
-const (
-	portMin   = 12000
-	portMax   = 20000
-	portTries = 1000 // ports looked at before giving up
-)
-
-// freePorts finds ports that nobody uses. They are free when this returns; all
-// are held until the last is found, so that they differ.
-func freePorts(host string, n int) ([]int, error) {
-	var ports []int
-	for tries := 0; len(ports) < n; tries++ {
-		port := portMin + rand.IntN(portMax-portMin)
-		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		if err == nil {
-			defer l.Close()
-			ports = append(ports, port)
-		} else if tries >= portTries {
-			return nil, fmt.Errorf("no free port at %s: %w", host, err)
-		}
-	}
-	return ports, nil
 }
 
 // bracketed is a host as a server line has it.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -90,6 +91,31 @@ func TestAnEnsembleIsTakenUpAgain(t *testing.T) {
 		o.Servers = n
 		if _, err := Make(o); err == nil {
 			t.Errorf("%d servers in a folder of 3", n)
+		}
+	}
+}
+
+// However often a folder is taken up, its servers never get a port twice.
+func TestPortsDiffer(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Servers: 99, Host: "127.0.0.1"}
+	for range 10 {
+		e, err := Make(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(o.Dir, membersFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, port := range regexp.MustCompile(`:\d+`).FindAllString(string(text)+e.Clients(), -1) {
+			if seen[port] {
+				t.Fatalf("two of the ensemble have port %s", port)
+			}
+			seen[port] = true
+		}
+		if len(seen) != 3*o.Servers {
+			t.Fatalf("%d ports for %d servers", len(seen), o.Servers)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/portblock"
 	"bellwether/wire"
 )
 
@@ -119,12 +120,16 @@ func (l *lan) membership(d ensemble.Definition) *ensemble.Membership {
 
 // port holds a free port.
 func (l *lan) port() int {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := portblock.Free("127.0.0.1", 1)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(free[0])))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.ready[ln.Addr().String()] = ln
-	return ln.Addr().(*net.TCPAddr).Port
+	return free[0]
 }
 
 // free lets go of a port that nobody listens on yet, so that it refuses.

@@ -11,8 +11,8 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/portblock"
 	"bellwether/internal/store"
-	"bellwether/internal/testports"
 	"bellwether/wire"
 )
 
@@ -41,11 +41,11 @@ func freePorts(t testing.TB, n int) []int { return freePortsOf(t, "127.0.0.1", n
 
 func freePortsOf(t testing.TB, host string, n int) []int {
 	t.Helper()
-	ports, err := testports.Free(host, n)
+	free, err := portblock.Free(host, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ports
+	return free
 }
 
 // newTeam makes voters and observers with empty disks, in memory or, with

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"bellwether/internal/testports"
+	"bellwether/internal/portblock"
 )
 
 // Kind names a server implementation.
@@ -262,9 +262,9 @@ func (s *Server) Word(word string) (string, error) {
 func freeAddr() (string, error) { return freeAddrOf("127.0.0.1") }
 
 func freeAddrOf(host string) (string, error) {
-	ports, err := testports.Free(host, 1)
+	free, err := portblock.Free(host, 1)
 	if err != nil {
 		return "", err
 	}
-	return net.JoinHostPort(host, strconv.Itoa(ports[0])), nil
+	return net.JoinHostPort(host, strconv.Itoa(free[0])), nil
 }
