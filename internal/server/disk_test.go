@@ -31,7 +31,7 @@ func diskOptions(fs store.FS) Options {
 func workload(r *running, n int) (acked int) {
 	const together = 4
 	c := r.dial()
-	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16)}))
+	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16)}))
 	if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err != nil {
 		return 0
 	}
@@ -191,7 +191,7 @@ func TestFullDiskIsReadOnly(t *testing.T) {
 		t.Error("status does not say read-only")
 	}
 	fresh := r.dial()
-	fresh.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000}))
+	fresh.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS}))
 	fresh.closed()
 	disk.SetSpace(-1)
 	eventually(t, "writes are accepted again", func() bool {

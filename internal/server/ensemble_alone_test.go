@@ -78,7 +78,7 @@ func TestServerAloneBecomesMember(t *testing.T) {
 				t.Errorf("the ensemble writes %v", z)
 			}
 			c := g.follower().dial()
-			c.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: session.Session, Password: session.Password})
+			c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: session.Session, Password: session.Password})
 			if c.session.Session != session.Session {
 				t.Error("its session is gone")
 			}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,12 +22,12 @@ func TestSessionMovesToAnotherServer(t *testing.T) {
 			c := from.connect()
 			s := c.session
 			d := to.dial()
-			d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: s.Session, Password: make([]byte, 16)})
+			d.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: s.Session, Password: make([]byte, 16)})
 			if d.session.Session != 0 {
 				t.Fatal("a wrong password was accepted")
 			}
 			d = to.dial()
-			d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: s.Session, Password: s.Password, LastZxidSeen: to.Tree().LastZxid()})
+			d.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: s.Session, Password: s.Password, LastZxidSeen: to.Tree().LastZxid()})
 			if d.session.Session != s.Session {
 				t.Fatalf("from %d to %d: session %v, answered %v", from.id, to.id, s.Session, d.session.Session)
 			}
@@ -35,7 +36,7 @@ func TestSessionMovesToAnotherServer(t *testing.T) {
 			d.must(wire.OpCloseSession, nil, nil)
 			d.closed()
 			again := from.dial()
-			again.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: s.Session, Password: s.Password})
+			again.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: s.Session, Password: s.Password})
 			if again.session.Session != 0 {
 				t.Fatal("a closed session was taken up")
 			}
@@ -52,7 +53,7 @@ func TestClientAheadIsRefused(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	for _, m := range g.servers {
 		c := m.dial()
-		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16), LastZxidSeen: 1 << 40}))
+		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), LastZxidSeen: 1 << 40}))
 		c.closed()
 	}
 }
@@ -61,43 +62,55 @@ func TestClientAheadIsRefused(t *testing.T) {
 // follower, and expires when it is silent.
 func TestPingsKeepSessionsAlive(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
+	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.pingSome(timeout) })
+	g.equal()
+}
+
+// pingSome has a pinging and a silent session on each server, until the silent
+// ones have expired; it fails if one that pings has too.
+func (g *team) pingSome(timeout time.Duration) error {
+	g.t.Helper()
 	var pinging, silent []*client
 	for _, m := range g.servers {
-		for i := range 2 {
-			c := m.dial()
-			c.handshake(wire.ConnectRequest{TimeoutMS: 1000, Password: make([]byte, 16)})
-			c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 3}, &wire.PathResponse{})
-			if i == 0 {
-				pinging = append(pinging, c)
-			} else {
-				silent = append(silent, c)
+		for _, list := range []*[]*client{&pinging, &silent} {
+			c := m.connectFor(timeout)
+			*list = append(*list, c)
+			if err := c.try(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 3}, &wire.PathResponse{}); err != nil {
+				return err
 			}
 		}
 	}
-	eventually(t, "the silent ones are closed", func() bool {
+	live := func(c *client) bool {
+		l := g.leader()
+		if l == nil {
+			return true // nobody expires sessions
+		}
+		_, ok := l.Tree().Session(c.session.Session)
+		return ok
+	}
+	tick := time.NewTicker(20 * time.Millisecond) // the pace of a client
+	defer tick.Stop()
+	for slices.ContainsFunc(silent, live) {
 		for _, c := range pinging {
-			if h := c.call(wire.OpPing, nil, nil); h.Xid != wire.XidPing || h.Err != wire.OK {
-				t.Fatalf("ping: %+v", h)
+			if err := c.try(wire.OpPing, nil, nil); err != nil {
+				return err
 			}
 		}
-		time.Sleep(20 * time.Millisecond) // the pace of a client
-		for _, c := range silent {
-			if _, ok := g.leader().Tree().Session(c.session.Session); ok {
-				return false
-			}
-		}
-		return true
-	})
+		<-tick.C
+	}
 	for _, c := range silent {
 		c.closed()
 	}
 	for _, c := range pinging {
-		if _, ok := g.leader().Tree().Session(c.session.Session); !ok {
-			t.Errorf("session %v has expired", c.session.Session)
+		if err := c.try(wire.OpSync, &wire.PathRequest{Path: "/"}, &wire.PathResponse{}); err != nil {
+			return err
 		}
-		c.must(wire.OpSync, &wire.PathRequest{Path: "/"}, &wire.PathResponse{})
+		if !live(c) {
+			g.t.Errorf("session %v has expired and goes on", c.session.Session)
+		}
+		c.must(wire.OpCloseSession, nil, nil)
 	}
-	g.equal()
+	return nil
 }
 
 // What one client writes another sees after a sync, whichever their servers.
@@ -183,7 +196,7 @@ func TestStoppedLeaderIsReplaced(t *testing.T) {
 	l := g.settled()
 	t.Logf("another one led %v after the stop began", time.Since(began))
 	d := l.dial()
-	d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: c.session.Session, Password: c.session.Password})
+	d.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: c.session.Session, Password: c.session.Password})
 	if d.session.Session != c.session.Session {
 		t.Fatal("the session was lost")
 	}

@@ -92,7 +92,7 @@ func TestLeaderKeepsClientsAway(t *testing.T) {
 	}
 	hello := func(m *teammate) *client {
 		c := m.dial()
-		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16)}))
+		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16)}))
 		return c
 	}
 	l := g.settled()

@@ -131,7 +131,7 @@ func TestStoppedLeaderHandsOver(t *testing.T) {
 		all := now.Elections()
 		how := all[len(all)-1]
 		d := now.dial()
-		d.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: mine.session.Session, Password: mine.session.Password})
+		d.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: mine.session.Session, Password: mine.session.Password})
 		if d.session.Session != mine.session.Session {
 			t.Error("the session was lost")
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"bellwether/internal/config"
 	"bellwether/wire"
@@ -75,35 +76,41 @@ func TestLocalSessionsOnEachRole(t *testing.T) {
 // pings does not.
 func TestLocalSessionsExpire(t *testing.T) {
 	g := localTeam(t)
-	var pinging, silent []*client
-	for _, m := range g.servers {
-		for _, list := range []*[]*client{&pinging, &silent} {
-			c := m.dial()
-			c.handshake(wire.ConnectRequest{TimeoutMS: 1000, Password: make([]byte, 16)})
-			*list = append(*list, c)
-		}
-		m.locals(2, 0)
-	}
 	zxid := g.leader().Tree().LastZxid()
-	eventually(t, "the silent ones are gone", func() bool {
-		left := 0.0
-		for i, m := range g.servers {
-			pinging[i].must(wire.OpPing, nil, nil)
-			left += m.figure("local_sessions")
-		}
-		return left == 4
-	})
-	for i, m := range g.servers {
-		silent[i].closed()
-		if got := m.resume(silent[i].session.Session, silent[i].session.Password); got.TimeoutMS != 0 {
-			t.Errorf("expired and taken up: %+v", got)
-		}
-		pinging[i].must(wire.OpCloseSession, nil, nil)
-		m.locals(0, 0)
-	}
+	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.expireLocal(timeout) })
 	if now := g.leader().Tree().LastZxid(); now != zxid {
 		t.Errorf("their ends are transactions: %v behind %v", now, zxid)
 	}
+}
+
+// expireLocal has a pinging and a silent session on each server, until the
+// silent ones have ended; it fails if one that pings has too.
+func (g *team) expireLocal(timeout time.Duration) error {
+	g.t.Helper()
+	var pinging, silent []*client
+	for _, m := range g.servers {
+		pinging, silent = append(pinging, m.connectFor(timeout)), append(silent, m.connectFor(timeout))
+	}
+	for left := 0.0; left != float64(len(g.servers)); {
+		left = 0
+		for i, m := range g.servers {
+			if err := pinging[i].try(wire.OpPing, nil, nil); err != nil {
+				return err
+			}
+			left += m.figure("local_sessions")
+		}
+	}
+	for i, m := range g.servers {
+		silent[i].closed()
+		if got := m.resume(silent[i].session.Session, silent[i].session.Password); got.TimeoutMS != 0 {
+			g.t.Errorf("expired and taken up: %+v", got)
+		}
+		if err := pinging[i].try(wire.OpCloseSession, nil, nil); err != nil {
+			return err
+		}
+		m.locals(0, 0)
+	}
+	return nil
 }
 
 // A server that is alone makes global sessions whatever the configuration

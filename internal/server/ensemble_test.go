@@ -90,10 +90,10 @@ func startTeam(t *testing.T, voters, observers int, onDisk bool) *team {
 func (g *team) start(m *teammate) {
 	g.t.Helper()
 	c := testConfig()
-	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = 500*time.Millisecond, time.Second, 20*time.Second
+	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = 500*time.Millisecond, time.Second, time.Minute
 	c.DataDir, c.DataLogDir = m.dir, m.dir
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = g.members, m.id, true
-	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 20, 10
+	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 120, 60 // who stands still for less is not left
 	if s, _ := g.members.Server(m.id); s.Role == ensemble.Observer {
 		c.Ensemble.PeerType = ensemble.Observer
 	}
@@ -163,8 +163,9 @@ func (g *team) follower() *teammate {
 // settled waits until all that run serve, under one leader.
 func (g *team) settled() *teammate {
 	g.t.Helper()
+	var l *teammate
 	eventually(g.t, "all serve", func() bool {
-		l := g.leader()
+		l = g.leader()
 		if l == nil {
 			return false
 		}
@@ -179,7 +180,7 @@ func (g *team) settled() *teammate {
 		}
 		return true
 	})
-	return g.leader()
+	return l
 }
 
 // equal waits until all that run have the same tree.

@@ -29,7 +29,7 @@ func converse(t *testing.T, name, lines string) {
 	prepare(setup, name)
 	c := s.dial()
 	if name != "connect" && name != "refused session" {
-		c.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16), HasReadOnly: true})
+		c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), HasReadOnly: true})
 	}
 	for line := range strings.Lines(lines) {
 		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")

@@ -19,7 +19,6 @@ func (r *running) dialFrom(ip string) *client {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(patience))
 	return &client{t: r.t, nc: nc}
 }
 
@@ -47,7 +46,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "127.0.0.2", "127.77.0.3"} {
 		for range 2 {
 			c := s.dialFrom(ip)
-			c.handshake(wire.ConnectRequest{TimeoutMS: 5000})
+			c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 			kept = append(kept, c)
 		}
 		s.dialFrom(ip).closed()
@@ -58,7 +57,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	kept[0].nc.Close()
 	eventually(t, "room for another", func() bool { return s.crowd.len() == 5 })
 	c := s.dialFrom("127.0.0.1")
-	c.handshake(wire.ConnectRequest{TimeoutMS: 5000})
+	c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 }
 
 // maxCnxns counts all.
@@ -67,7 +66,7 @@ func TestConnectionsInAll(t *testing.T) {
 	o.Config.Limits.Cnxns = 3
 	s := start(t, o)
 	for i := range 3 {
-		s.dialFrom(fmt.Sprintf("127.0.0.%d", i+1)).handshake(wire.ConnectRequest{TimeoutMS: 5000})
+		s.dialFrom(fmt.Sprintf("127.0.0.%d", i+1)).handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 	}
 	s.dialFrom("127.0.0.9").closed()
 }

@@ -43,7 +43,7 @@ func TestOrphanedEphemeralIsRemovedForGood(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := start(t, Options{FS: disk}).dial()
-	again.handshake(wire.ConnectRequest{TimeoutMS: 5000, Session: c.session.Session, Password: c.session.Password})
+	again.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: c.session.Session, Password: c.session.Password})
 	if got := again.data("/leader"); got != "new" {
 		t.Errorf("data is %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 func (r *running) connectReader() *client {
 	r.t.Helper()
 	c := r.dial()
-	c.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Password: make([]byte, 16), ReadOnly: true, HasReadOnly: true})
+	c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), ReadOnly: true, HasReadOnly: true})
 	if c.session.Session == 0 || !c.session.ReadOnly {
 		r.t.Fatalf("not a read-only session: %+v", c.session)
 	}
@@ -71,7 +71,7 @@ func TestReadOnlyServes(t *testing.T) {
 	c.closed()
 	eventually(t, "there is a quorum", func() bool { return !last.Status().ReadOnly && last.Serving() })
 	again := last.dial()
-	again.handshake(wire.ConnectRequest{TimeoutMS: 10_000, Session: before.session.Session, Password: before.session.Password, HasReadOnly: true})
+	again.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: before.session.Session, Password: before.session.Password, HasReadOnly: true})
 	if again.session.Session != before.session.Session {
 		t.Errorf("the session of before: %+v", again.session)
 	}

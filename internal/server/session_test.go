@@ -13,7 +13,7 @@ import (
 func quick() Options {
 	c := testConfig()
 	c.TickTime = 20 * time.Millisecond
-	c.MinSessionTimeout, c.MaxSessionTimeout = 100*time.Millisecond, 10*time.Second
+	c.MinSessionTimeout, c.MaxSessionTimeout = 100*time.Millisecond, lastingMS*time.Millisecond
 	return Options{Config: c}
 }
 
@@ -22,19 +22,25 @@ func quick() Options {
 func TestSilentSessionExpires(t *testing.T) {
 	s := start(t, quick())
 	watcher := s.connect()
-	c := s.dial()
-	c.handshake(wire.ConnectRequest{TimeoutMS: 100, Password: make([]byte, 16)})
-	e := create("/e", "x")
-	e.Flags = wire.FlagEphemeral
-	c.must(wire.OpCreate, e, nil)
-	watcher.must(wire.OpExists, &wire.PathWatchRequest{Path: "/e", Watch: true}, &wire.StatResponse{})
-	begin := time.Now()
+	var c *client
+	var begin time.Time
+	var timeout time.Duration
+	withTimeouts(t, 100*time.Millisecond, func(d time.Duration) error {
+		c, timeout = s.connectFor(d), d
+		e := create("/e", "x")
+		e.Flags = wire.FlagEphemeral
+		begin = time.Now()
+		if err := c.try(wire.OpCreate, e, nil); err != nil {
+			return err
+		}
+		return watcher.try(wire.OpExists, &wire.PathWatchRequest{Path: "/e", Watch: true}, &wire.StatResponse{})
+	})
 	var event wire.WatcherEvent
 	if h := watcher.reply(&event); h.Xid != wire.XidEvent || event.Type != wire.EventNodeDeleted {
 		t.Fatalf("%+v %+v", h, event)
 	}
-	if took := time.Since(begin); took < 50*time.Millisecond {
-		t.Errorf("expired after %v, timeout is 100ms", took)
+	if took := time.Since(begin); took < timeout {
+		t.Errorf("expired after %v, timeout is %v", took, timeout)
 	}
 	c.closed()
 	if got := s.resume(c.session.Session, c.session.Password); got.TimeoutMS != 0 {
@@ -199,7 +205,7 @@ func TestLastReplyIsNotLost(t *testing.T) {
 // A connection that makes no session is closed after a while.
 func TestSessionlessConnectionIsClosed(t *testing.T) {
 	o := quick()
-	o.Config.Limits.Sessionless = 50 * time.Millisecond
+	o.Config.Limits.Sessionless = time.Second
 	s := start(t, o)
 	c := s.dial()
 	half := s.dial()
@@ -228,7 +234,7 @@ func TestSessionsOutliveARestart(t *testing.T) {
 	}
 	again := start(t, o)
 	got := again.dial()
-	got.handshake(wire.ConnectRequest{TimeoutMS: 5000, Session: c.session.Session, Password: c.session.Password})
+	got.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: c.session.Session, Password: c.session.Password})
 	if got.session.Session != c.session.Session {
 		t.Fatalf("resumed: %+v", got.session)
 	}

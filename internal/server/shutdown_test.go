@@ -105,7 +105,7 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 		c.write(full[:n])
 		c.nc.Close()
 	}
-	hello := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, 16)})
+	hello := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16)})
 	for n := range hello {
 		c := s.dial()
 		c.write(hello[:n])

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -67,6 +69,12 @@ func (f *stallFS) count() int {
 // write of its own; sessions live on; and all writes that gathered meanwhile
 // take one more sync.
 func TestStalledDiskHoldsUpWritesAlone(t *testing.T) {
+	withTimeouts(t, 300*time.Millisecond, func(timeout time.Duration) error { return stallWriters(t, timeout) })
+}
+
+// stallWriters is the test for sessions of this timeout; it fails if one ends.
+func stallWriters(t *testing.T, timeout time.Duration) error {
+	t.Helper()
 	fs := &stallFS{FS: store.NewMem(1)}
 	o := quick()
 	o.FS = fs
@@ -74,9 +82,7 @@ func TestStalledDiskHoldsUpWritesAlone(t *testing.T) {
 	reader := s.connect()
 	var writers []*client
 	for range 10 {
-		c := s.dial()
-		c.handshake(wire.ConnectRequest{TimeoutMS: 200, Password: make([]byte, 16)})
-		writers = append(writers, c)
+		writers = append(writers, s.connectFor(timeout))
 	}
 	reader.create("/a", "old")
 	release := fs.stall()
@@ -84,26 +90,28 @@ func TestStalledDiskHoldsUpWritesAlone(t *testing.T) {
 	writers[0].send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1})
 	eventually(t, "the first write is at the disk", func() bool { return fs.count() > before })
 	for _, c := range writers[1:] {
-		for range 10 {
-			c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})
+		for xid := range int32(10) {
+			c.nc.Write(request(xid+1, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})) // that a session has ended is seen below
 		}
-		c.send(wire.OpPing, nil)
 	}
-	eventually(t, "all writes wait", func() bool { return s.stats.proposals.Value() == 1+10+1+1+90 })
+	expired := func() bool { return s.stats.expired.Value() > 0 }
+	eventually(t, "all writes wait", func() bool { return s.stats.proposals.Value() == 1+10+1+1+90 || expired() })
 	// The writers go on pinging for three times their timeout; nothing is
 	// answered, and nothing expires.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range 30 {
-		<-tick.C
+	for end := time.Now().Add(3 * timeout); time.Now().Before(end) && !expired(); <-tick.C {
 		for _, c := range writers {
-			c.send(wire.OpPing, nil)
+			c.nc.Write(request(wire.XidPing, wire.OpPing, nil))
 		}
 		if got := reader.data("/a"); got != "old" {
 			t.Fatalf("a reader sees %q, which is not durable", got)
 		}
 	}
 	release()
+	if expired() {
+		return errors.New("a session has expired")
+	}
 	for _, c := range writers {
 		for xid := int32(0); xid != wire.XidPing; {
 			h := c.reply(nil)
@@ -116,6 +124,7 @@ func TestStalledDiskHoldsUpWritesAlone(t *testing.T) {
 	if n := fs.count() - before; n != 2 {
 		t.Errorf("%d syncs, want one for the first write and one for the rest", n)
 	}
+	return nil
 }
 
 // A request that waited too long is answered with ThrottledOp in its turn
@@ -143,6 +152,12 @@ func TestThrottledOps(t *testing.T) {
 // With the request throttler full, a request that has waited for longer than
 // its session's timeout is dropped with its connection.
 func TestStaleRequestsAreDropped(t *testing.T) {
+	withTimeouts(t, 100*time.Millisecond, func(timeout time.Duration) error { return dropStale(t, timeout) })
+}
+
+// dropStale lets a request grow stale; it fails if its session ends before.
+func dropStale(t *testing.T, timeout time.Duration) error {
+	t.Helper()
 	fs := &stallFS{FS: store.NewMem(1)}
 	o := quick()
 	o.FS = fs
@@ -150,16 +165,17 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	l.MaxRequests, l.Stall, l.DropStale, l.StaleLatency = 1, time.Millisecond, true, true
 	s := start(t, o)
 	c, late := s.connect(), s.dial()
-	late.handshake(wire.ConnectRequest{TimeoutMS: 100, Password: make([]byte, 16)})
+	late.handshake(wire.ConnectRequest{TimeoutMS: int32(timeout.Milliseconds()), Password: make([]byte, 16)})
 	release := fs.stall()
 	defer release()
 	c.send(wire.OpCreate, create("/a", ""))
 	eventually(t, "the throttler is full", func() bool { return s.inProcess.Load() == 1 })
-	late.send(wire.OpCreate, create("/b", ""))
+	late.nc.Write(request(1, wire.OpCreate, create("/b", ""))) // an error is seen below
 	late.closed()
 	if n := s.stats.staleDropped.Value(); n != 1 {
-		t.Errorf("%d dropped", n)
+		return fmt.Errorf("%d dropped", n)
 	}
+	return nil
 }
 
 // An expiry that could not be logged because the disk is full is taken back:
@@ -170,8 +186,9 @@ func TestExpiryTakenBack(t *testing.T) {
 	o := quick()
 	o.FS = fs
 	s := start(t, o)
-	c, other := s.dial(), s.connect()
-	c.handshake(wire.ConnectRequest{TimeoutMS: 100, Password: make([]byte, 16)})
+	other := s.connect()
+	const timeout = 1500 * time.Millisecond // a machine that stands still for longer ends the session too early
+	c := s.connectFor(timeout)
 	before := fs.count()
 	release := fs.stall()
 	other.send(wire.OpCreate, create("/a", ""))
@@ -187,7 +204,7 @@ func TestExpiryTakenBack(t *testing.T) {
 	}
 	disk.SetSpace(-1)
 	eventually(t, "writes are accepted", func() bool { return !s.Status().ReadOnly })
-	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); {
+	for end := time.Now().Add(2 * timeout); time.Now().Before(end); {
 		c.must(wire.OpPing, nil, nil)
 	}
 	c.create("/b", "")

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -134,11 +133,13 @@ func TestMultiOnOnePath(t *testing.T) {
 // A session that only reads is heard of (ClickHouse/ClickHouse#121361).
 func TestReadsKeepASession(t *testing.T) {
 	s := start(t, quick())
-	c := s.dial()
-	c.handshake(wire.ConnectRequest{TimeoutMS: 1000, Password: make([]byte, 16)})
-	n := 0
-	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); n++ {
-		c.data("/")
-	}
-	c.must(wire.OpCreate, create("/a", fmt.Sprint(n)), nil)
+	withTimeouts(t, 500*time.Millisecond, func(timeout time.Duration) error {
+		c := s.connectFor(timeout)
+		for end := time.Now().Add(timeout * 5 / 2); time.Now().Before(end); {
+			if err := c.try(wire.OpGetData, &wire.PathWatchRequest{Path: "/"}, &wire.DataResponse{}); err != nil {
+				return err
+			}
+		}
+		return c.try(wire.OpCreate, create("/a", ""), nil)
+	})
 }
