@@ -18,4 +18,7 @@ var recipes = []bug{
 	{"a barrier that opens too early", []scenario{{"sim", "TestDoubleBarriers", "gate-count"}}, ""},
 	{"Curator GH-1290", []scenario{{"sim", "TestDoubleBarriers", "gate-woken"}}, ""},
 	{"a barrier that is left too early", []scenario{{"sim", "TestDoubleBarriers", "gate-out"}}, ""},
+	{"a configuration that goes back", []scenario{{"sim", "TestConfigurations", "config-back"}}, ""},
+	{"a configuration of a former leader", []scenario{{"sim", "TestADeposedLeaderAnnouncesNothing", "config-guard"}}, ""},
+	{"a configuration announced twice", []scenario{{"sim", "TestConfigurations", "config-doubt"}}, ""},
 }

@@ -24,6 +24,15 @@ type announcementHead struct {
 	Bid   string `json:"bid"`
 }
 
+// Text is what the znode of an announcement holds, by whose bid, a path.
+func (a Announcement) Text(bid string) []byte {
+	head, err := json.Marshal(announcementHead{Token: fmt.Sprintf("%#x", int64(a.Token)), Bid: bid})
+	if err != nil {
+		panic(fmt.Sprintf("claim: encoding %q: %v", bid, err)) // two strings always encode
+	}
+	return append(append(head, '\n'), a.Data...)
+}
+
 // ParseAnnouncement takes a znode apart. It is false for what no leader
 // announced.
 func ParseAnnouncement(text []byte, stat wire.Stat) (Announcement, bool) {
@@ -54,15 +63,6 @@ type AnnounceConfig struct {
 	Data    []byte
 }
 
-// text is the znode's data.
-func (c AnnounceConfig) text() []byte {
-	head, err := json.Marshal(announcementHead{Token: fmt.Sprintf("%#x", int64(c.Token)), Bid: c.Bid})
-	if err != nil {
-		panic(fmt.Sprintf("claim: encoding %q: %v", c.Bid, err)) // two strings always encode
-	}
-	return append(append(head, '\n'), c.Data...)
-}
-
 // Announce announces a leader's configuration, in one transaction with the
 // check that its bid still stands, and never over one of a later leader.
 //
@@ -80,7 +80,7 @@ type Announce struct {
 
 // NewAnnounce makes the state machine, which waits for Attached.
 func NewAnnounce(cfg AnnounceConfig) *Announce {
-	a := &Announce{cfg: cfg, text: cfg.text()}
+	a := &Announce{cfg: cfg, text: Announcement{Token: cfg.Token, Data: cfg.Data}.Text(cfg.Bid)}
 	a.forget = func() { a.gone = true }
 	return a
 }

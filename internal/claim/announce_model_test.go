@@ -118,7 +118,7 @@ func (w *configWorld) look(a *actor) {
 	switch {
 	case !news:
 		return
-	case !w.said[string(AnnounceConfig{Token: now.Token, Bid: fmt.Sprintf("%s/n_%d", modelBids, now.Token), Data: now.Data}.text())]:
+	case !w.said[string(now.Text(fmt.Sprintf("%s/n_%d", modelBids, now.Token)))]:
 		w.violated("%s sees %+v, which nobody announced", a.name, now)
 	case was.m == a.m && (now.Token < was.seen.Token || now.Token == was.seen.Token && now.Version <= was.seen.Version):
 		w.violated("%s sees %+v after %+v", a.name, now, was.seen)
@@ -231,7 +231,7 @@ func aboutToAnnounce(t *testing.T, old Result) *dialogue {
 
 // TestAnnounceFindsOut whether what it has sent was carried out.
 func TestAnnounceFindsOut(t *testing.T) {
-	text := AnnounceConfig{Bid: "/b", Token: 5, Data: []byte("x")}.text()
+	text := Announcement{Token: 5, Data: []byte("x")}.Text("/b")
 	same := Result{Data: text, Stat: wire.Stat{Mzxid: 3}}
 	d := aboutToAnnounce(t, same) // which has announced the same before
 	d.step(d.lost())
@@ -251,7 +251,7 @@ func TestAnnounceFindsOut(t *testing.T) {
 // TestAnnounceKnowsItsPlace: a later leader's word stays, and so does any when
 // the bid is gone.
 func TestAnnounceKnowsItsPlace(t *testing.T) {
-	later := Result{Data: AnnounceConfig{Token: 6}.text()}
+	later := Result{Data: Announcement{Token: 6}.Text("/c")}
 	d := aboutToAnnounce(t, none)
 	d.step(d.answer(Result{Err: wire.ErrNodeExists, Failed: 1}), OpGet)
 	d.step(d.answer(later))

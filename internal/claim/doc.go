@@ -20,6 +20,8 @@
 // no lease: all they act on is a znode that is created once.
 //
 // [Barrier] and [Member] are the parts in a barrier and in a double barrier.
+// [Announce] announces a leader's configuration, [Announcements] follows it,
+// [Leaders] who leads.
 //
 // What a client can prove about its session is a [Lease]; its deadline is
 // when a term ends, whatever else the Line knows.

@@ -18,7 +18,8 @@ type candidate struct {
 	parent string // of the bid
 	shared bool   // it is a reader's
 	lease  claim.Lease
-	often  bool // pings every tenth of the timeout
+	often  bool        // pings every tenth of the timeout
+	led    func(*term) // called when a term begins; may be nil
 }
 
 func newCandidate(c *client) *candidate {

@@ -15,7 +15,8 @@
 // internal/server does, batch by batch; its log writer (disk.go, snapshot.go)
 // does one duty after the other. Clients are in client.go; candidate.go drives
 // the bids that lines.go makes, for what resource.go protects; transact.go the
-// parts in transactions of two phases, guest.go the members of a double barrier.
+// parts in transactions of two phases, guest.go the members of a double barrier,
+// speaker.go leaders that announce configurations, and who follows them.
 // What goes wrong is in faults.go.
 //
 // Checkers (observe.go, check_….go) stand outside and see every step; those of

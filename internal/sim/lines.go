@@ -22,16 +22,18 @@ const (
 	WorkQueue     Recipe = "queue with acknowledgement"
 	Count         Recipe = "counter and ids"
 	DoubleBarrier Recipe = "double barrier"
+	Configuration Recipe = "configuration of a leader"
 )
 
 // Claims are those that hand something over from one to the next.
 var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
 // Recipes are all of them.
-var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier}
+var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
+	Configuration}
 
 // leastOf is how many it takes at least.
-var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3}
+var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, Configuration: 2}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"
@@ -104,6 +106,9 @@ func (k *candidate) began(h claim.Leads) {
 		s.handovers++
 	}
 	k.resignLater()
+	if k.led != nil {
+		k.led(t)
+	}
 	s.see(termBegan{k, h.Token})
 }
 
@@ -117,7 +122,7 @@ func (k *candidate) resignLater() {
 		return
 	}
 	k.c.after(d.below(within), func() {
-		if k.line == line && !k.c.silent {
+		if k.line == line && !k.c.silent && !(k.c.sim.quiet && k.led != nil) { // at last somebody leads for good
 			k.step(claim.Resign{})
 		}
 	})

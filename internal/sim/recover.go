@@ -52,6 +52,7 @@ func (s *Sim) recover() {
 	s.await("every item taken and done with", recipes, s.allHandedIn)
 	s.sendHome()
 	s.await("nobody waits for an item, and nothing is left of queue and counter", recipes, s.allHome)
+	s.await("everybody knows the last configuration and who leads", recipes, s.allInformed)
 	asked, written := s.now, s.history.last().zxid
 	s.await("every request answered and all trees equal", finish, func() string { return s.allDone(asked, written) })
 	if s.failed == nil {

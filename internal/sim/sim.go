@@ -127,6 +127,8 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newWorker(c, count)
 	case DoubleBarrier:
 		c.player = newGuest(c)
+	case Configuration:
+		newSpeaker(c)
 	default:
 		c.candidate = newCandidate(c)
 		c.player = c.candidate

@@ -345,6 +345,15 @@ func (s *Sim) allHome() string {
 	return ""
 }
 
+// content is a znode's in the committed tree; nothing if there is none.
+func (s *Sim) content(path string) ([]byte, wire.Stat) {
+	var r wire.DataResponse
+	if s.history.tree.GetData(&conn{}, path, false, &r) != wire.OK {
+		return nil, wire.Stat{}
+	}
+	return r.Data, r.Stat
+}
+
 // names are the children of a znode in the committed tree.
 func (s *Sim) names(parent string) []string {
 	var r wire.ChildrenStatResponse

@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// announcements: none stands in the place of a later leader's. Each stands
+// once, or not at all, as its leader says. What followers see was announced, and never goes
+// back, in the life of a process; so with who leads.
+type announcements struct {
+	last    wire.Zxid       // token of what stands
+	stood   map[string]bool // data of all that ever did
+	refused map[string]bool // data of those said not to
+	leaders map[wire.Zxid]bool
+	configs map[*speaker]seenConfig
+	notices map[*speaker]seenLeader
+}
+
+type (
+	seenConfig struct {
+		life   operation
+		config claim.Announcement
+	}
+	seenLeader struct {
+		life  operation
+		token wire.Zxid
+	}
+)
+
+func newAnnouncements() *announcements {
+	return &announcements{stood: map[string]bool{}, refused: map[string]bool{}, leaders: map[wire.Zxid]bool{},
+		configs: map[*speaker]seenConfig{}, notices: map[*speaker]seenLeader{}}
+}
+
+func (*announcements) name() string { return "Announcements" }
+
+func (c *announcements) see(o any) string {
+	switch e := o.(type) {
+	case committed:
+		for _, body := range changesOf(e.txn) {
+			if wrong := c.changed(body); wrong != "" {
+				return wrong
+			}
+		}
+	case announced:
+		return c.over(e)
+	case configSeen:
+		return c.config(e)
+	case leaderSeen:
+		return c.leader(e)
+	}
+	return ""
+}
+
+// changed looks at what is written where leaders announce something.
+func (c *announcements) changed(body wire.TxnBody) string {
+	path, data := "", []byte(nil)
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		path, data = b.Path, b.Data
+	case *wire.SetDataTxn:
+		path, data = b.Path, b.Data
+	}
+	switch path {
+	case configPath:
+		return c.stands(data)
+	case electionPath + "/LEADER":
+		if n, err := claim.ParseNotice(data); err == nil {
+			c.leaders[n.Token] = true
+		}
+	}
+	return ""
+}
+
+func (c *announcements) stands(text []byte) string {
+	a, ok := claim.ParseAnnouncement(text, wire.Stat{})
+	data := string(a.Data)
+	switch {
+	case !ok:
+		return fmt.Sprintf("%q is announced", text)
+	case a.Token < c.last:
+		return fmt.Sprintf("%s of leader %v is announced after one of leader %v", data, a.Token, c.last)
+	case c.stood[data]:
+		return fmt.Sprintf("%s is announced again", data)
+	case c.refused[data]:
+		return fmt.Sprintf("%s is announced, and was said not to be", data)
+	}
+	c.last, c.stood[data] = a.Token, true
+	return ""
+}
+
+// over compares what a leader says of an announcement with what it did.
+func (c *announcements) over(e announced) string {
+	if e.crashed || e.m.Outcome() == claim.Unclear {
+		return ""
+	}
+	done := e.m.Outcome() == claim.Succeeded
+	c.refused[e.data] = !done
+	if done != c.stood[e.data] {
+		return fmt.Sprintf("%s: its leader says that it has %v", e.data, e.m.Outcome())
+	}
+	return ""
+}
+
+func (c *announcements) config(e configSeen) string {
+	was, now, life := c.configs[e.by], e.config, e.by.configs.m
+	goesOn := was.config.Token > 0 && was.life == life
+	c.configs[e.by] = seenConfig{life, now}
+	switch {
+	case !c.stood[string(now.Data)]:
+		return fmt.Sprintf("client %d sees %s, which nobody has announced", e.by.c.id, now.Data)
+	case goesOn && now.Token < was.config.Token:
+		return fmt.Sprintf("client %d sees %s of leader %v, and has seen one of leader %v", e.by.c.id, now.Data, now.Token, was.config.Token)
+	case goesOn && now.Version <= was.config.Version:
+		return fmt.Sprintf("client %d sees version %d, and has seen version %d", e.by.c.id, now.Version, was.config.Version)
+	}
+	return ""
+}
+
+func (c *announcements) leader(e leaderSeen) string {
+	was, now, life := c.notices[e.by], e.leader.Token, e.by.leaders.m
+	switch {
+	case now == 0: // nobody
+	case !c.leaders[now]:
+		return fmt.Sprintf("client %d sees leader %v, and there was none", e.by.c.id, now)
+	case was.life == life && now < was.token:
+		return fmt.Sprintf("client %d sees leader %v, and has seen leader %v", e.by.c.id, now, was.token)
+	default:
+		c.notices[e.by] = seenLeader{life, now}
+	}
+	return ""
+}

@@ -1,0 +1,179 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"bellwether/internal/claim"
+)
+
+// configPath is where leaders announce configurations.
+const configPath = "/configuration"
+
+// speaker stands for election, and announces configurations while it leads. All
+// the while it follows what is announced, and who leads.
+type speaker struct {
+	hands // of what it announces
+	k     *candidate
+	m     *claim.Announce // under way
+	data  string          // of that
+	n     int             // announcements, to tell them apart
+
+	configs, leaders *follower
+	config           claim.Announcement // seen last
+	leader           claim.Notice
+}
+
+// What speakers do and see, for the checkers.
+type (
+	// announced: an announcement is over, or its process is.
+	announced struct {
+		by      *speaker
+		m       *claim.Announce
+		data    string
+		crashed bool
+	}
+	// configSeen and leaderSeen: a follower has news.
+	configSeen struct {
+		by     *speaker
+		config claim.Announcement
+	}
+	leaderSeen struct {
+		by     *speaker
+		leader claim.Notice
+	}
+)
+
+// newSpeaker gives a client a speaker's parts.
+func newSpeaker(c *client) *speaker {
+	sp := &speaker{k: newCandidate(c), configs: newFollower(c), leaders: newFollower(c)}
+	sp.hands = hands{c: c, step: sp.step}
+	sp.k.led = sp.speakLater
+	sp.configs.begin = func() operation { return claim.NewAnnouncements(configPath) }
+	sp.configs.look = sp.lookAtConfig
+	sp.leaders.begin = func() operation { return claim.NewLeaders(electionPath + "/LEADER") }
+	sp.leaders.look = sp.lookAtLeader
+	c.candidate, c.player = sp.k, parts{sp.k, sp.configs, sp.leaders, sp}
+	return sp
+}
+
+func (sp *speaker) attached() { sp.step(claim.Attached{Session: sp.c.session}) }
+
+func (sp *speaker) crashed() {
+	if sp.m != nil {
+		sp.c.sim.see(announced{sp, sp.m, sp.data, true})
+	}
+	sp.drop()
+	sp.m, sp.config, sp.leader = nil, claim.Announcement{}, claim.Notice{}
+}
+
+func (sp *speaker) lookAtConfig() {
+	if a, news := sp.configs.m.(*claim.Announcements).Next(); news {
+		sp.c.sim.see(configSeen{sp, a})
+		sp.config = a
+	}
+}
+
+func (sp *speaker) lookAtLeader() {
+	if n, news := sp.leaders.m.(*claim.Leaders).Next(); news {
+		sp.c.sim.see(leaderSeen{sp, n})
+		sp.leader = n
+	}
+}
+
+// speakLater announces something after a while, if nothing is under way then.
+// Who has been deposed by then may not know: its bid does.
+func (sp *speaker) speakLater(t *term) {
+	within := 300 * millisecond
+	if sp.c.dice.chance(10) {
+		within = 5 * second
+	}
+	session := sp.c.session
+	sp.soon(within, func() {
+		if sp.m == nil && sp.c.attached && !sp.c.sim.quiet {
+			sp.n++
+			sp.data = fmt.Sprintf("%d.%d", sp.c.id, sp.n)
+			sp.m = claim.NewAnnounce(claim.AnnounceConfig{Path: configPath, Bid: t.bid, Session: session, Token: t.token, Data: []byte(sp.data)})
+			sp.giveUpLater(sp.m)
+			sp.step(claim.Attached{Session: sp.c.session})
+		}
+		if sp.c.dice.chance(70) {
+			sp.speakLater(t)
+		}
+	})
+}
+
+// giveUpLater has a leader give up what it announces now and then.
+func (sp *speaker) giveUpLater(m *claim.Announce) {
+	if sp.c.dice.chance(4) {
+		sp.soon(second, func() {
+			if sp.m == m {
+				sp.step(claim.Resign{})
+			}
+		})
+	}
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (sp *speaker) step(ev claim.Event) {
+	m := sp.m
+	if m == nil {
+		return
+	}
+	m.Step(sp.now(), ev)
+	rd := m.Ready()
+	sp.ask(rd.Request)
+	if sp.m != m {
+		return
+	}
+	if !m.Over() {
+		sp.wake(rd.Wake)
+		return
+	}
+	s, err := sp.c.sim, m.Err()
+	s.tell("speaker %d: %s has %v%s", sp.c.id, sp.data, m.Outcome(), because(err))
+	if err != nil && !errors.Is(err, claim.ErrBidGone) && !errors.Is(err, claim.ErrNewer) {
+		s.fail("Announcements", "speaker %d cannot announce: %v", sp.c.id, err)
+		return
+	}
+	s.see(announced{sp, m, sp.data, false})
+	sp.m = nil
+}
+
+// speakers are all of a run.
+func (s *Sim) speakers() (all []*speaker) {
+	for _, c := range s.clients {
+		if p, ok := c.player.(parts); ok {
+			if sp, ok := p[len(p)-1].(*speaker); ok {
+				all = append(all, sp)
+			}
+		}
+	}
+	return all
+}
+
+// allInformed says who has not seen the last configuration, or who leads.
+func (s *Sim) allInformed() string {
+	all := s.speakers()
+	if len(all) == 0 {
+		return ""
+	}
+	text, stat := s.content(configPath)
+	config, _ := claim.ParseAnnouncement(text, stat)
+	notice, stat := s.content(electionPath + "/LEADER")
+	leader := claim.NoticeOf(notice, stat)
+	if leader.Token == 0 {
+		return "nobody has made himself known as the leader"
+	}
+	for _, sp := range all {
+		switch {
+		case sp.m != nil:
+			return fmt.Sprintf("speaker %d announces", sp.c.id)
+		case string(sp.config.Data) != string(config.Data) || sp.config.Version != config.Version:
+			return fmt.Sprintf("speaker %d knows %q, and %q stands there", sp.c.id, sp.config.Data, config.Data)
+		case sp.leader != leader:
+			return fmt.Sprintf("speaker %d knows %+v, and %+v leads", sp.c.id, sp.leader, leader)
+		}
+	}
+	return ""
+}

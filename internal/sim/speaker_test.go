@@ -1,0 +1,144 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// words counts what was announced, and seen.
+type words map[string]int
+
+func (words) name() string { return "Words" }
+
+func (w words) see(o any) string {
+	switch e := o.(type) {
+	case announced:
+		if !e.crashed {
+			w[e.m.Outcome().String()]++
+		}
+		if e.m.Err() == claim.ErrBidGone {
+			w["too late"]++
+		}
+	case configSeen:
+		w["seen"]++
+	case leaderSeen:
+		w["leaders seen"]++
+	}
+	return ""
+}
+
+// Leaders announce configurations under all faults, some when they lead no
+// more: none stands in the place of a later leader's, no follower goes back,
+// and in the end all know the last one and who leads.
+func TestConfigurations(t *testing.T) {
+	all := words{}
+	for seed := range uint64(3) {
+		s := New(Options{
+			Seed: seed + 1, Events: 60_000, Recipe: Configuration, TermMS: 400,
+			Voters: 3, Observers: -1, Clients: -1, Candidates: 5, TickMS: 200,
+			rule: func() checker { return all },
+		})
+		s.finish()
+		if s.failed != nil {
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		}
+	}
+	t.Log(all)
+	for what, least := range map[string]int{"succeeded": 100, "too late": 20, "seen": 500, "leaders seen": 500} {
+		if all[what] < least {
+			t.Errorf("%s: %d, want %d", what, all[what], least)
+		}
+	}
+}
+
+// A leader is deposed while its word is on its way: the word does not stand
+// after that of the next, and who follows has seen the next alone.
+func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
+	s := newScene(t, Options{Seed: 1, Voters: 3})
+	s.opt.Recipe = Configuration
+	for i := range 2 {
+		s.cast(s.scripted(nil), i)
+	}
+	s.quiet = true // nobody speaks by himself, and who leads goes on to
+	all := s.speakers()
+	s.until("somebody leads", 20*second, func() bool { return s.holder != nil })
+	old, next := all[0], all[1]
+	if s.holder != old.k {
+		old, next = next, old
+	}
+	speaks := func(sp *speaker, token wire.Zxid, bid string, session wire.SessionID) {
+		sp.n++
+		sp.data = "word"
+		sp.m = claim.NewAnnounce(claim.AnnounceConfig{Path: configPath, Bid: bid, Session: session, Token: token, Data: []byte(sp.data)})
+		sp.step(claim.Attached{Session: sp.c.session})
+	}
+	st, session := old.k.line.State(), old.c.session
+	old.k.step(claim.Resign{})
+	s.until("the other leads", 20*second, func() bool { return s.holder == next.k })
+	speaks(old, st.Token, claim.Join(electionPath, st.Bid), session)
+	over := old.m
+	s.until("it is over", 20*second, func() bool { return over.Over() })
+	if over.Err() != claim.ErrBidGone {
+		t.Errorf("%v: %v", over.Outcome(), over.Err())
+	}
+	if data, _ := s.content(configPath); len(data) > 0 {
+		t.Errorf("%q stands there", data)
+	}
+}
+
+// brokenWords are ways to break announcements.
+var brokenWords = []broken{
+	{"an older leader's word in the place of a later one's", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{says(a, 5, "x"), says(a, 4, "y")}
+	}},
+	{"a word announced twice", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{says(a, 5, "x"), says(a, 5, "x")}
+	}},
+	{"a word that was said not to be announced", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{announced{someSpeaker(), withdrawn(announcing()).(*claim.Announce), "x", false}, says(a, 5, "x")}
+	}},
+	{"a word that was said to be, and is not", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
+		return []any{announced{someSpeaker(), done(announcing()).(*claim.Announce), "x", false}}
+	}},
+	{"a word that nobody said", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
+		return []any{configSeen{someSpeaker(), claim.Announcement{Token: 5, Data: []byte("x")}}}
+	}},
+	{"a follower that goes back to an older leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		sp := someSpeaker()
+		return []any{says(a, 4, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
+			configSeen{someSpeaker(), claim.Announcement{Token: 4, Data: []byte("x")}}, configSeen{sp, claim.Announcement{Token: 4, Data: []byte("x")}}}
+	}},
+	{"a follower that goes back to an older word", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		sp := someSpeaker()
+		return []any{says(a, 5, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
+			configSeen{sp, claim.Announcement{Token: 5, Data: []byte("x")}}}
+	}},
+	{"a leader that never was", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
+		return []any{leaderSeen{someSpeaker(), claim.Notice{}}, leaderSeen{someSpeaker(), claim.Notice{Token: 5}}}
+	}},
+	{"a follower that goes back to a former leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		leads := func(token wire.Zxid) committed {
+			return wrote(a, 1, &wire.CreateTxn{Path: electionPath + "/LEADER", Data: claim.Notice{Bid: "b", Token: token}.Encode()})
+		}
+		sp := someSpeaker()
+		return []any{leads(4), leads(5), leaderSeen{sp, claim.Notice{Token: 5}}, leaderSeen{sp, claim.Notice{}}, leaderSeen{sp, claim.Notice{Token: 4}}}
+	}},
+}
+
+func wordRule(*history, *Sim) checker { return newAnnouncements() }
+
+func someSpeaker() *speaker {
+	c := &client{}
+	return &speaker{hands: hands{c: c}, configs: newFollower(c), leaders: newFollower(c)}
+}
+
+func announcing() operation { return claim.NewAnnounce(claim.AnnounceConfig{Session: 1}) }
+
+// says is a word of a leader that is written.
+func says(v *server, token wire.Zxid, data string) committed {
+	text := claim.Announcement{Token: token, Data: []byte(data)}.Text("/bid")
+	return wrote(v, 1, &wire.SetDataTxn{Path: configPath, Data: text})
+}
