@@ -64,7 +64,7 @@ var plan = map[string]room{
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},
 	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline},
-	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble internal/portblock zk wire"},
+	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	"cmd/bellwether": {floor: 7, rooms: "*", libraries: cobra + " " + sys},
 }
 

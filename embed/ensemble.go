@@ -17,7 +17,6 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
-	"bellwether/internal/portblock"
 	"bellwether/zk"
 )
 
@@ -153,12 +152,12 @@ func (e *Ensemble) ports() (opened []net.Listener, err error) {
 	if err != nil || perr != nil || host == "" {
 		return nil, fmt.Errorf("listen at %q: want host:port", e.opt.Listen)
 	}
-	free, err := portsOf(host, first, len(e.servers))
-	if err != nil {
-		return nil, err
-	}
 	for i, s := range e.servers {
-		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(free[i])))
+		port := 0
+		if first > 0 {
+			port = first + i
+		}
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
 			return opened, err
 		}
@@ -167,19 +166,6 @@ func (e *Ensemble) ports() (opened []net.Listener, err error) {
 		s.address = reachable(s.bound)
 	}
 	return opened, nil
-}
-
-// portsOf are n ports from the first one on; for 0, any that stay theirs while
-// their servers are down.
-func portsOf(host string, first, n int) ([]int, error) {
-	if first == 0 {
-		return portblock.Free(host, n)
-	}
-	var all []int
-	for i := range n {
-		all = append(all, first+i)
-	}
-	return all, nil
 }
 
 // reachable is where clients on this machine find what listens at an address:
