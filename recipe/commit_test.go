@@ -439,3 +439,75 @@ func TestCommitNeedsNoPatience(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedCoordinatorLeavesNothing: one that may not read what it has begun
+// says so, and a site takes its place at once.
+func TestRefusedCoordinatorLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p := s.parties(2, &CommitOptions{Patience: time.Hour})
+		s.hook(func(by *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpMultiRead && by.session == p.clients[0].Session().ID {
+				return deny
+			}
+			return normal
+		})
+		if d, err := p.c.Commit(t.Context(), p.c.Path(), p.names, nil, nil); d != Undecided || !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("decision %v, %v", d, err)
+		}
+		time.Sleep(time.Second)
+		p.want(t, Commit, 0, 1)
+	})
+}
+
+// TestRefusedSiteLeavesNothing: one that may not vote takes its znode away, so
+// that nobody waits for it.
+func TestRefusedSiteLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p := s.parties(1, &CommitOptions{Patience: time.Hour})
+		c := s.connect(zk.Options{})
+		site, err := NewSite(c, txRoot, "mute", &ledger{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.hook(func(by *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpSetData && by.session == c.Session().ID {
+				return deny
+			}
+			return normal
+		})
+		tx := p.c.Path()
+		joined := after(func() error {
+			_, err := site.Join(context.Background(), tx)
+			return err
+		})
+		if err := <-joined; err != nil {
+			t.Fatalf("of a transaction that is not there: %v", err)
+		}
+		out := make(chan Decision, 1)
+		go func() {
+			d, _ := p.c.Commit(context.Background(), tx, []string{"s0", "mute"}, nil, nil)
+			out <- d
+		}()
+		synctest.Wait()
+		if _, err := site.Join(t.Context(), tx); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("joined: %v", err)
+		}
+		start := time.Now()
+		if d := <-out; d != Abort || time.Since(start) > time.Second {
+			t.Errorf("decision %v after %v", d, time.Since(start))
+		}
+	})
+}
+
+// TestServeLeavesNoWatch behind when it ends.
+func TestServeLeavesNoWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p := s.parties(1, nil)
+		p.stop[0]()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := len(s.nodes[txRoot].child); n > 0 {
+			t.Errorf("%d watches on the children of the root", n)
+		}
+	})
+}

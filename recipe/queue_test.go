@@ -389,3 +389,28 @@ func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 		}
 	})
 }
+
+// TestAckOfAnItemThatIsGone says so, carries out nothing of what was to go with
+// it, and gives up the claim.
+func TestAckOfAnItemThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		q := s.work(nil)
+		if err := q.Put(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		item, err := q.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.delete(item.Path())
+		if err := item.Ack(t.Context(), zk.CreateOp("/app/result", nil)); !errors.Is(err, zk.ErrNoNode) {
+			t.Errorf("acknowledged: %v", err)
+		}
+		if _, _, done := s.node("/app/result"); done {
+			t.Error("what was to go with it was done")
+		}
+		if left := s.bids(q.taken); len(left) > 0 {
+			t.Errorf("claims left: %v", left)
+		}
+	})
+}

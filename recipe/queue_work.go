@@ -57,7 +57,8 @@ func (w *Item) Path() string { return w.item }
 
 // Ack removes the item, and carries out ops in the same transaction: all of
 // it, or nothing because the item is not this consumer's any more (ErrTaken)
-// or one of ops failed. A zk.LostError leaves open which; Ack may be called again.
+// or one of ops failed. Where somebody has deleted the item it is zk.ErrNoNode, and
+// the claim is given up. A zk.LostError leaves open which; Ack may be called again.
 func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error { return w.handIn(ctx, "ack", false, ops) }
 
 // Release gives the item back, to be taken by anybody.

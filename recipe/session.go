@@ -42,6 +42,9 @@ func inBackground(f func(), most time.Duration) {
 
 // unwatch gives a watch up, so that it costs no event later.
 func unwatch(ctx context.Context, w *zk.Watch) {
+	if w == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
 	defer cancel()
 	_ = w.Remove(ctx) // the server forgets it with the connection at the latest

@@ -85,6 +85,7 @@ func (s *Site) Serve(ctx context.Context) error {
 		names, changed, err := s.list(ctx)
 		switch {
 		case ctx.Err() != nil:
+			unwatch(ctx, changed)
 			return context.Cause(ctx)
 		case isPassing(s.b.c, err):
 			continue // the next connection, or session, goes on
@@ -120,6 +121,7 @@ func (s *Site) Serve(ctx context.Context) error {
 				running--
 				again = running == serveMax-1 // there may be more to take
 			case <-ctx.Done():
+				unwatch(ctx, changed)
 				return context.Cause(ctx)
 			}
 		}

@@ -129,13 +129,16 @@ type commit struct {
 	patience timer
 	waits    bool // patience has begun
 
-	begun    bool // the transaction's znode was there
-	doubt    bool // the transaction may have been there
-	tomb     bool // it never begins, which stands in its place
-	looked   bool // what is known of coordinator and decision is up to date
-	watched  bool // the coordinator's znode, or a plain decision, is watched
-	chaired  bool // there is a coordinator's znode
-	chair    bool // and it is ours
+	begun    bool  // the transaction's znode was there
+	doubt    bool  // the transaction may have been there
+	tomb     bool  // it never begins, which stands in its place
+	looked   bool  // what is known of coordinator and decision is up to date
+	watched  bool  // the coordinator's znode, or a plain decision, is watched
+	chaired  bool  // there is a coordinator's znode
+	chair    bool  // and it is ours
+	stands   bool  // or may be, as it was asked for in this session
+	present  bool  // the same of the own ballot, without a vote
+	refusal  error // why the part ends, when nothing of it stands any more
 	ballots  map[string]*ballot
 	reading  []string // whose are being read
 	vote     Decision // of this site
@@ -166,6 +169,7 @@ const (
 	txMark
 	txList
 	txSweep
+	txQuit // take away what stands of who is refused
 )
 
 func newCommit(cfg CommitConfig) commit {
@@ -195,12 +199,13 @@ func (c *commit) Step(now Moment, ev Event) {
 		c.attached = false
 	case Expired:
 		c.forget()
+		c.quit()
 	case Closed:
 		c.over(wire.ErrClosing)
 	case Reply:
 		c.reply(ev)
 	case Fired:
-		c.fired(ev.Path)
+		c.fired(ev)
 	case Prepared:
 		if c.phase == TxPrepare {
 			c.vote, c.phase, c.looked = ev.Vote, TxOpen, false
@@ -208,7 +213,11 @@ func (c *commit) Step(now Moment, ev Event) {
 	case Carried:
 		c.carried = c.phase == TxDecided
 	}
-	if c.phase != TxOver && c.asked == txNothing && c.attached && c.pause.over(now) {
+	switch {
+	case c.phase == TxOver || c.asked != txNothing || !c.attached || !c.pause.over(now):
+	case c.refusal != nil:
+		c.quit()
+	default:
 		c.plan()
 	}
 }
@@ -253,20 +262,21 @@ func (c *commit) attach(s wire.SessionID) {
 // forget drops what a session's end has made untrue.
 func (c *commit) forget() {
 	c.attached, c.asked, c.out = false, txNothing, nil
-	c.looked, c.watched, c.chaired, c.chair = false, false, false, false
+	c.looked, c.watched, c.chaired, c.chair, c.stands, c.present = false, false, false, false, false, false
 	for _, b := range c.ballots {
 		b.watched = false
 	}
 }
 
-func (c *commit) fired(path string) {
-	switch path {
+// fired: a site whose znode was made has come, even if it is gone again.
+func (c *commit) fired(ev Fired) {
+	switch ev.Path {
 	case c.chairPath(), c.decisionPath():
 		c.looked, c.watched = false, false
 	}
 	for site, b := range c.ballots {
-		if path == c.ballotPath(site) {
-			b.watched, b.peeked = false, false
+		if ev.Path == c.ballotPath(site) {
+			b.watched, b.peeked, b.seen = false, false, b.seen || ev.Type == wire.EventNodeCreated
 		}
 	}
 }
@@ -317,11 +327,14 @@ func (c *commit) take(s commitStep, res []Result) {
 		c.marked = c.expected(res[0].Err, wire.ErrNodeExists, wire.ErrNoNode)
 	case txBegin, txFence:
 		c.tookBegin(res[0])
+	case txQuit: // whatever became of it
+		c.over(c.refusal)
 	case txAwait:
 		c.watched, c.looked = true, res[0].Err != nil
 		c.expected(res[0].Err, wire.ErrNoNode)
 	default: // whose outcome the next look tells
 		c.looked = false
+		c.stands = c.stands && (s != txChair || res[0].Err == nil)
 		for _, r := range res {
 			c.expected(r.Err, wire.ErrNodeExists, wire.ErrNoNode, wire.ErrBadVersion)
 		}
@@ -333,7 +346,7 @@ func (c *commit) expected(err error, reasons ...error) bool {
 	if err == nil || slices.ContainsFunc(reasons, func(r error) bool { return errors.Is(err, r) }) {
 		return true
 	}
-	c.over(err)
+	c.refuse(err)
 	return false
 }
 

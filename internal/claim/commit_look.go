@@ -32,6 +32,8 @@ func (c *commit) tookLook(res []Result) {
 	c.looked = true
 	c.chaired, c.watched = chair.Err == nil, chair.Err == nil
 	c.chair = c.chaired && chair.Stat.EphemeralOwner == c.session
+	c.stands = c.chair
+	c.present = own.Err == nil && own.Stat.EphemeralOwner == c.session && parseDecision(own.Data) == Undecided
 	switch {
 	case tx.Err != nil:
 		c.absent()
@@ -41,7 +43,7 @@ func (c *commit) tookLook(res []Result) {
 	}
 	t, err := ParseTransaction(tx.Data)
 	if err != nil {
-		c.over(err)
+		c.refuse(err)
 		return
 	}
 	if c.cfg.Site != "" && !c.cfg.Doubt && !slices.Contains(t.Sites, c.cfg.Site) {

@@ -108,5 +108,6 @@ func (c *commit) planDecision(d Decision) {
 // planChair takes the place of a coordinator that is gone.
 func (c *commit) planChair() {
 	c.tell("%s takes the coordinator's place", c.who())
+	c.stands = true
 	c.ask(txChair, Op{Kind: OpCreate, Path: c.chairPath()})
 }

@@ -54,6 +54,7 @@ func (c *Coordinator) begin() {
 	ops := []Op{{Kind: OpCreate, Path: c.cfg.Path, Data: c.cfg.Transaction.Encode(), Persistent: true}}
 	if !c.cfg.Plain {
 		ops = append(ops, Op{Kind: OpCreate, Path: c.chairPath()})
+		c.stands = true
 	} else {
 		for _, site := range c.cfg.Sites {
 			ops = append(ops, Op{Kind: OpCreate, Path: c.ballotPath(site), Persistent: true})
@@ -70,6 +71,6 @@ func (c *commit) tookBegin(r Result) {
 	case errors.Is(r.Err, wire.ErrNoNode):
 		c.ask(txParents, Op{Kind: OpParents, Path: parentOf(c.cfg.Path)})
 	default:
-		c.over(r.Err)
+		c.refuse(r.Err)
 	}
 }

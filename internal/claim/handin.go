@@ -24,12 +24,15 @@ type HandInConfig struct {
 //	is the claim there, and ours? ▸ delete it, and the item ▸ answer lost: look again
 //
 // A claim that is not there, or is another's, means after a lost answer that
-// the transaction was carried out, and without one that the item was lost.
+// the transaction was carried out, and without one that the item was lost. Where
+// somebody has deleted the item the claim goes alone, and wire.ErrNoNode is the
+// outcome.
 type HandIn struct {
 	asker
 	cfg  HandInConfig
 	mine bool // the claim was there, and is this session's
 	past bool // the session of the claim is over
+	none bool // there is no such item
 }
 
 // NewHandIn makes the state machine, which waits for Attached.
@@ -76,7 +79,7 @@ func (h *HandIn) tookLook(res []Result) {
 		h.doubt = 0
 	case h.doubt != 0: // it was
 		h.doubt = 0
-		h.end(Succeeded, nil)
+		h.done()
 	default:
 		h.end(Failed, ErrTaken)
 	}
@@ -84,20 +87,31 @@ func (h *HandIn) tookLook(res []Result) {
 
 func (h *HandIn) planHandIn() {
 	ops := []Op{{Kind: OpDelete, Path: h.cfg.Claim, Version: AnyVersion}}
-	if !h.cfg.Release {
+	if !h.cfg.Release && !h.none {
 		ops = append(ops, Op{Kind: OpDelete, Path: h.cfg.Item, Version: AnyVersion})
 	}
-	if h.cfg.More {
+	if h.cfg.More && !h.none {
 		ops = append(ops, Op{Kind: OpMore})
 	}
 	h.attempt(func(res []Result) {
 		switch r := res[0]; {
 		case r.Err == nil:
-			h.end(Succeeded, nil)
+			h.done()
+		case r.Failed == 1 && !h.cfg.Release && errors.Is(r.Err, wire.ErrNoNode):
+			h.none = true
 		case r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
 			h.end(Failed, ErrTaken)
 		default:
 			h.end(Failed, r.Err)
 		}
 	}, Op{Kind: OpMulti, Path: h.cfg.Claim, Ops: ops})
+}
+
+// done is the end where the transaction was carried out.
+func (h *HandIn) done() {
+	if h.none {
+		h.end(Failed, wire.ErrNoNode)
+		return
+	}
+	h.end(Succeeded, nil)
 }

@@ -238,3 +238,38 @@ func TestTaskThatIsGone(t *testing.T) {
 	d.step(d.answer(none))
 	d.ends(Succeeded)
 }
+
+// TestHandInOfAnItemThatIsGone gives up the claim, says that there is no item,
+// and does nothing of what was to go with it.
+func TestHandInOfAnItemThatIsGone(t *testing.T) {
+	mine := Result{Stat: wire.Stat{EphemeralOwner: 1}}
+	d := &dialogue{t: t, m: NewHandIn(HandInConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, More: true})}
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, mine), OpMulti)
+	d.step(d.answer(Result{Err: wire.ErrNoNode, Failed: 1}), OpMulti)
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, mine), OpMulti)
+	d.step(d.answer(Result{}))
+	if d.ends(Failed); d.m.(*HandIn).Err() != wire.ErrNoNode {
+		t.Error(d.m.(*HandIn).Err())
+	}
+}
+
+// TestTakeMayNotLook for a place whose answer was lost: it stands in the line no
+// second time. Where the line is gone the place is.
+func TestTakeMayNotLook(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		then []OpKind
+	}{{wire.ErrNoAuth, nil}, {wire.ErrNoNode, []OpKind{OpCreate}}} {
+		d := &dialogue{t: t, m: NewTake(TakeConfig{Items: modelQueue, Line: modelQLine})}
+		d.step(Attached{Session: 1}, OpCreate)
+		d.step(d.lost())
+		d.step(Attached{Session: 1}, OpSync, OpList)
+		d.step(d.answer(Result{}, Result{Err: c.err}), c.then...)
+		if m := d.m.(*Take); m.Over() != (c.then == nil) || m.Over() && m.Err() != c.err {
+			t.Errorf("%v: over %v, %v", c.err, m.Over(), m.Err())
+		}
+	}
+}

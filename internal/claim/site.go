@@ -51,6 +51,7 @@ func (s *Site) next() {
 func (s *Site) planPresence(own *ballot) {
 	path := s.ballotPath(s.cfg.Site)
 	create := Op{Kind: OpCreate, Path: path}
+	s.present = true
 	if own.there {
 		s.ask(txPresent, Op{Kind: OpMulti, Path: path, Ops: []Op{{Kind: OpDelete, Path: path, Version: own.version}, create}})
 		return

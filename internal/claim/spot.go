@@ -64,9 +64,14 @@ func (t *Take) made(res []Result) {
 	}
 }
 
-// tookFind looks for a place whose answer was lost.
+// tookFind looks for a place whose answer was lost. Whoever may not look does not
+// stand in the line a second time.
 func (t *Take) tookFind(res []Result) {
 	t.place.sent = false
+	if err := res[1].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+		t.refuse(err)
+		return
+	}
 	for _, name := range res[1].Names {
 		if strings.HasPrefix(name, t.place.prefix()) {
 			t.place.own = name
