@@ -1,7 +1,9 @@
 package interop
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,17 +14,23 @@ import (
 	"bellwether/interop/target"
 )
 
-// shown is what the command recipes prints, as far as it is looked at.
+// shown is what the command recipes prints for programs.
 type shown struct {
 	Recipes []struct {
-		Path, Recipe string
-		Clients      []struct {
-			State, Bid, Naming, Address string
-			Behind                      []string
+		Path, Recipe  string
+		Items, Leases int
+		Clients       []struct {
+			State, ID, Bid, Naming, Token, Since, Session, Address string
+			Behind                                                 []string
+			AnyOf                                                  bool `json:"any_of"`
 		}
 	}
-	Orphans, Deadlocks []json.RawMessage
-	Complete           bool
+	Orphans   []struct{ Path, Why, Clear string }
+	Deadlocks []struct {
+		Circle []struct{ Session, ID, Holds, Waits string }
+		Clear  string
+	}
+	Complete bool
 }
 
 // TestRecipesCommand: the locks of go-zookeeper are recognised on either
@@ -56,7 +64,7 @@ func TestRecipesCommand(t *testing.T) {
 			}
 		}
 		if len(got.Orphans)+len(got.Deadlocks) != 0 {
-			t.Errorf("orphans %s, deadlocks %s", got.Orphans, got.Deadlocks)
+			t.Errorf("orphans %+v, deadlocks %+v", got.Orphans, got.Deadlocks)
 		}
 		bellwether(t, "kick", "--yes", "--server", s.Addr, all[0].Bid)
 		select {
@@ -70,24 +78,44 @@ func TestRecipesCommand(t *testing.T) {
 	})
 }
 
-func recipesAt(t *testing.T, s *target.Server, path string) (got shown) {
+func recipesAt(t *testing.T, s *target.Server, path string) shown {
 	t.Helper()
-	if err := json.Unmarshal(bellwether(t, "recipes", "--server", s.Addr, "-o", "json", path), &got); err != nil {
+	got, err := recipesOf(s.Addr, path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
+// recipesOf is recipesAt for any goroutine. docs/recipes.md has all fields.
+func recipesOf(server, path string) (got shown, err error) {
+	out, err := execute("recipes", "--server", server, "-o", "json", path)
+	if err != nil {
+		return got, err
+	}
+	strict := json.NewDecoder(bytes.NewReader(out))
+	strict.DisallowUnknownFields()
+	return got, strict.Decode(&got)
+}
+
 // bellwether runs the program and returns what it prints.
 func bellwether(t *testing.T, args ...string) []byte {
 	t.Helper()
-	binary, err := target.Binary()
+	out, err := execute(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return out
+}
+
+func execute(args ...string) ([]byte, error) {
+	binary, err := target.Binary()
+	if err != nil {
+		return nil, err
+	}
 	out, err := exec.Command(binary, args...).Output()
 	if err != nil {
-		t.Fatalf("%q: %v", args, err)
+		err = fmt.Errorf("%q: %w", args, err)
 	}
-	return out
+	return out, err
 }

@@ -16,16 +16,20 @@ type Link struct {
 // Deadlocks are the circles of sessions each of which holds, or stands
 // before others, where the one before it waits, and so waits for itself.
 // The tree does not tell whether it is one thread of a client that does both.
+//
+// Locks and semaphores alone: who stands in several elections leads some and
+// waits in others, who waits in a group or a queue holds up nobody, and of a
+// line whose naming nobody knows it is not known whether it is a lock.
 func Deadlocks(scenes []Scene) [][]Link {
 	stands := map[string]Stand{}
 	waits := map[wire.SessionID][]Stand{}
 	for _, s := range scenes {
-		if s.Kind == KindDoubleBarrier || s.Kind == KindGroup {
+		if s.Kind != KindLock && s.Kind != KindReadWriteLock && s.Kind != KindSemaphore {
 			continue
 		}
 		for _, st := range s.Stands {
 			stands[st.Path] = st
-			if len(st.Behind) > 0 {
+			if len(st.Behind) > 0 && st.Naming != Foreign {
 				waits[st.Session] = append(waits[st.Session], st)
 			}
 		}

@@ -30,8 +30,24 @@ const (
 	KazooLease                 // <32 hex digits>, of kazoo's Semaphore
 )
 
+// Namings of what is no bid, as far as they can be told apart; never made by
+// way of a Naming.
+const (
+	MemberName      Naming = iota + KazooLease + 1 // <id>, of our groups and Curator's GroupMember
+	CuratorNode                                    // _c_<uuid>-<id>, of Curator's PersistentNode
+	CuratorInstance                                // <id>, of Curator's service discovery and ours
+	CuratorBarrier                                 // <uuid>, of Curator's DistributedDoubleBarrier
+	CuratorItem                                    // queue-…<seq>, at work, of Curator's DistributedQueue
+	KazooParty                                     // <32 hex digits>__party__, of kazoo's Party
+	KazooShallow                                   // <32 hex digits>-<id>, of kazoo's ShallowParty
+	HexBarrier                                     // <32 hex digits>, of our double barriers and kazoo's
+	KazooItem                                      // entry-<priority>-<seq>, taken, of kazoo's LockingQueue
+)
+
 var namingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign",
-	"own-read", "curator-read", "curator-write", "kazoo-read", "curator-lease", "kazoo-lease"}
+	"own-read", "curator-read", "curator-write", "kazoo-read", "curator-lease", "kazoo-lease",
+	"member", "curator-node", "curator-instance", "curator-barrier", "curator-item",
+	"kazoo-party", "kazoo-shallow", "barrier", "kazoo-item"}
 
 func (n Naming) String() string {
 	if int(n) < len(namingNames) {

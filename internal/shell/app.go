@@ -25,6 +25,7 @@ const (
 // app is what a command of the client side was asked.
 type app struct {
 	servers string
+	named   bool          // by --server
 	timeout time.Duration // how long to try to connect
 	session time.Duration
 	auth    []string
@@ -95,7 +96,10 @@ func (a *app) serverFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
 	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
-	c.PreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		a.named = c.Flags().Changed("server")
+		return a.checkFlags()
+	}
 }
 
 // sessionFlags gives a command the flags of whoever opens a session.

@@ -1,11 +1,161 @@
 package shell
 
 import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"bellwether/wire"
 )
+
+// tellMax is how long one server may take to say who its clients are.
+const tellMax = 3 * time.Second
+
+// told is what the servers say of clients.
+type told struct {
+	mu        sync.Mutex
+	addresses map[wire.SessionID]string
+	known     map[wire.SessionID]bool
+}
+
+// clients asks all servers, at the same time, who is connected from where, and
+// for the sessions. A server that does not answer is left out.
+func (s *surveyor) clients(ctx context.Context) (map[wire.SessionID]string, map[wire.SessionID]bool) {
+	t := &told{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
+	var asking sync.WaitGroup
+	for _, server := range s.everyServer(ctx) {
+		asking.Go(func() { t.ask(ctx, server, min(s.timeout, tellMax), s.adminPort) })
+	}
+	asking.Wait()
+	return t.addresses, t.known
+}
+
+// everyServer is those of --server, and those that the ensemble's
+// configuration names.
+func (s *surveyor) everyServer(ctx context.Context) []string {
+	hosts, _, _ := strings.Cut(s.servers, "/")
+	var all []string
+	for h := range strings.SplitSeq(hosts, ",") {
+		all = append(all, withPort(h))
+	}
+	text, _, err := s.zc.Config(ctx)
+	if err != nil {
+		return all // hidden, or older than 3.5
+	}
+	_, port, _ := net.SplitHostPort(all[0]) // withPort has seen to it that there is one
+	for _, server := range clientAddresses(string(text), port) {
+		if !slices.Contains(all, server) {
+			all = append(all, server)
+		}
+	}
+	return all
+}
+
+// clientAddresses are where the servers of a dynamic configuration take
+// clients: server.ID=HOST:PORT:PORT[:ROLE][|…][;[HOST:]PORT]. One that listens on all
+// addresses is found where the others find it; one that names no port, at usual.
+func clientAddresses(config, usual string) []string {
+	var all []string
+	for line := range strings.Lines(config) {
+		_, value, isServer := strings.Cut(strings.TrimSpace(line), "=")
+		quorum, client, named := strings.Cut(value, ";")
+		if !isServer || !strings.HasPrefix(strings.TrimSpace(line), "server.") {
+			continue
+		}
+		if !named {
+			client = usual
+		}
+		host, port, err := net.SplitHostPort(client)
+		if err != nil {
+			host, port = "", client
+		}
+		if host == "" || net.ParseIP(host).IsUnspecified() {
+			host = quorumHost(quorum)
+		}
+		if n, err := strconv.Atoi(port); err == nil && n > 0 && host != "" {
+			all = append(all, net.JoinHostPort(host, port))
+		}
+	}
+	return all
+}
+
+// quorumHost is the host in HOST:PORT:PORT[:ROLE] or [HOST]:PORT:PORT[:ROLE].
+func quorumHost(address string) string {
+	if rest, ok := strings.CutPrefix(address, "["); ok {
+		host, _, _ := strings.Cut(rest, "]")
+		return host
+	}
+	host, _, _ := strings.Cut(address, ":")
+	return host
+}
+
+// ask asks one server with words, and where it does not answer them its
+// AdminServer.
+func (t *told) ask(ctx context.Context, server string, timeout time.Duration, adminPort int) {
+	cons, consErr := word(ctx, server, "cons", timeout)
+	dump, dumpErr := word(ctx, server, "dump", timeout)
+	refused := func(text string, err error) bool { return err != nil || strings.Contains(text, "not in the whitelist") }
+	var admin adminAnswer
+	if host, _, err := net.SplitHostPort(server); err == nil && adminPort != 0 && (refused(cons, consErr) || refused(dump, dumpErr)) {
+		for _, command := range []string{"connections", "dump"} {
+			askAdmin(ctx, "http://"+net.JoinHostPort(host, strconv.Itoa(adminPort))+"/commands/"+command, timeout, &admin)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	parseCons(cons, t.addresses)
+	parseDump(dump, t.known)
+	for _, c := range slices.Concat(admin.Connections, admin.Secure) {
+		if c.Session != 0 {
+			t.addresses[c.Session] = strings.TrimPrefix(c.Address, "/")
+		}
+	}
+	for _, sessions := range admin.Expiries {
+		for _, id := range sessions {
+			t.known[id] = true
+		}
+	}
+}
+
+// adminAnswer is what ZooKeeper's AdminServer says of its clients.
+type adminAnswer struct {
+	Connections []adminClient               `json:"connections"`
+	Secure      []adminClient               `json:"secure_connections"`
+	Expiries    map[string][]wire.SessionID `json:"expiry_time_to_session_ids"`
+}
+
+type adminClient struct {
+	Address string         `json:"remote_socket_address"`
+	Session wire.SessionID `json:"session_id"`
+}
+
+// directly asks a server itself: no proxy, and no connection is kept.
+var directly = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// askAdmin adds what an AdminServer answers, if there is one.
+func askAdmin(ctx context.Context, url string, timeout time.Duration, into *adminAnswer) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return
+	}
+	r, err := directly.Do(q)
+	if err != nil {
+		return
+	}
+	defer r.Body.Close()
+	if r.StatusCode == http.StatusOK {
+		_ = json.NewDecoder(io.LimitReader(r.Body, wordMax)).Decode(into) // somebody else's page says nothing
+	}
+}
 
 // parseSession reads a session as servers print it.
 func parseSession(text string) (wire.SessionID, bool) {

@@ -1,8 +1,15 @@
 package shell
 
 import (
+	"io"
 	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	"bellwether/wire"
 )
@@ -27,4 +34,72 @@ func TestParseClients(t *testing.T) {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
+}
+
+// The servers of a configuration, and where clients find them.
+func TestClientAddresses(t *testing.T) {
+	got := clientAddresses("server.1=zk1:2888:3888:participant;2181\n"+
+		"server.2=zk2:2888:3888:participant;0.0.0.0:2182\n"+
+		"server.3=[fd00::3]:2888:3888|[fd00::4]:2888:3888:observer;[::]:2183\n"+
+		"server.4=zk4:2888:3888:participant;clients.zk4:2184\n"+
+		"server.5=zk5:2888:3888:participant\n"+
+		"server.6=zk6:2888:3888;0\n"+
+		"version=100000000\n", "2190")
+	want := []string{"zk1:2181", "zk2:2182", "[fd00::3]:2183", "clients.zk4:2184", "zk5:2190"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A server that does not answer the words is asked through its AdminServer; the
+// answers are as ZooKeeper 3.8 writes them. Another page at that port says nothing.
+func TestAskAdmin(t *testing.T) {
+	refusing := listen(t, func(c net.Conn) { io.WriteString(c, "cons is not executed because it is not in the whitelist.\n") })
+	pages := map[string]string{
+		"/commands/connections": `{"connections":[{"remote_socket_address":"127.0.0.1:48552","session_id":72059267852730369,"last_operation":"ADDW"},{"remote_socket_address":"127.0.0.1:1"}],
+			"secure_connections":[{"remote_socket_address":"10.0.0.7:9","session_id":7}],"command":"connections","error":null}`,
+		"/commands/dump": `{"expiry_time_to_session_ids":{"25551000":[72059267852730368,7]},"session_id_to_ephemeral_paths":{},"command":"dump","error":null}`,
+	}
+	admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, pages[r.URL.Path]) }))
+	defer admin.Close()
+	_, text, _ := net.SplitHostPort(admin.Listener.Addr().String())
+	port, _ := strconv.Atoi(text)
+	for _, tc := range []struct {
+		port             int
+		addresses, known int
+	}{{port, 2, 2}, {0, 0, 0}} {
+		told := &told{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
+		told.ask(t.Context(), refusing, 10*time.Second, tc.port)
+		if len(told.addresses) != tc.addresses || len(told.known) != tc.known || tc.addresses > 0 && told.addresses[7] != "10.0.0.7:9" {
+			t.Errorf("port %d: %v, %v", tc.port, told.addresses, told.known)
+		}
+	}
+	pages["/commands/connections"], pages["/commands/dump"] = "<html>", `{"expiry_time_to_session_ids":[]}`
+	told := &told{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
+	if told.ask(t.Context(), refusing, 10*time.Second, port); len(told.addresses)+len(told.known) > 0 {
+		t.Errorf("%v", told)
+	}
+}
+
+// listen answers each connection to an address by a function, until the test ends.
+func listen(t *testing.T, answer func(net.Conn)) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			io.ReadFull(c, make([]byte, 4))
+			answer(c)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { ln.Close(); <-ended })
+	return ln.Addr().String()
 }

@@ -47,7 +47,11 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 	if err != nil && st.EphemeralOwner == 0 && path.Base(target) != "LEADER" {
 		return fmt.Errorf("%s is neither a bid nor ephemeral: bellwether delete deletes what you want gone", target)
 	}
-	whose := owner(claim.BidID(bid.Naming, data), st)
+	id := claim.BidID(bid.Naming, data)
+	if n, err := claim.ParseNotice(data); err == nil {
+		id = n.ID
+	}
+	whose := owner(id, st)
 	if !yes && !a.agreed(target, whose) {
 		return errors.New("nothing was deleted")
 	}
@@ -68,7 +72,7 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 			ID      string `json:"id,omitempty"`
 			Session string `json:"session"`
 			Token   string `json:"token"`
-		}{target, printable(claim.BidID(bid.Naming, data)), st.EphemeralOwner.String(), st.Czxid.String()})
+		}{target, printable(id), st.EphemeralOwner.String(), st.Czxid.String()})
 	}
 	fmt.Fprintf(a.out, "Kicked %s: %s\n", target, whose)
 	if st.EphemeralOwner != 0 {
