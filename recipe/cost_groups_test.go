@@ -39,10 +39,10 @@ func TestMultiLockWakesOne(t *testing.T) {
 		for range n {
 			line = append(line, lockAllLater(t.Context(), s.several(paths...)))
 		}
-		// Three deletes; sync and read of who woke; its bids for the other two
-		// locks, each with a sync and a read; where it waits, a watch, sync and read.
+		// Three deletes; a read of who woke; its bids for the other two locks, each
+		// with a read; where it waits, a watch and a read.
 		for i, next := range line {
-			s.costsAtMost(fmt.Sprint("release ", i), 3, 3+2+2*(3+3), func() {
+			s.costsAtMost(fmt.Sprint("release ", i), 3, 3+1+2*(2+2), func() {
 				if err := h.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -233,6 +233,6 @@ func TestWorkCosts(t *testing.T) {
 		}
 		submit() // which makes what is missing above it
 		synctest.Wait()
-		s.costs("a task", 2*n, n+12, submit)
+		s.costs("a task", 2*n, n+11, submit)
 	})
 }

@@ -43,9 +43,9 @@ func (s *fakeServer) costs(what string, events, requests int, do func()) {
 	}
 }
 
-// TestElectionWakesOne for each departure. Of a leader it is four requests: the
-// delete of bid and LEADER, sync and read of who woke, and LEADER made anew; of
-// one in the middle five: its watch and its bid, sync, read and the next watch.
+// TestElectionWakesOne for each departure. Of a leader it is three requests: the
+// delete of bid and LEADER, the read of who woke, and LEADER made anew; of one
+// in the middle four: its watch and its bid, read and the next watch.
 func TestElectionWakesOne(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		leader := s.elect("0", nil)
@@ -56,12 +56,12 @@ func TestElectionWakesOne(t *testing.T) {
 			line = append(line, s.elect(fmt.Sprint(i+1), nil))
 			waiting = append(waiting, campaignLater(t.Context(), line[i]))
 		}
-		s.costs("one in the middle resigns", 1, 5, func() { _ = line[n/2].Resign(t.Context()) })
+		s.costs("one in the middle resigns", 1, 4, func() { _ = line[n/2].Resign(t.Context()) })
 		for i, next := range line {
 			if i == n/2 {
 				continue
 			}
-			s.costs(fmt.Sprint("departure ", i), 1, 4, func() {
+			s.costs(fmt.Sprint("departure ", i), 1, 3, func() {
 				_ = leader.Resign(t.Context())
 				won(t, waiting[i])
 			})
@@ -82,14 +82,14 @@ func TestReadersAndWritersCost(t *testing.T) {
 			readers = append(readers, acquireLater(t.Context(), s.readWrite(nil).RLock))
 		}
 		behind := acquireLater(t.Context(), s.readWrite(nil).Lock)
-		s.costs("the writer leaves, for readers", n, 1+2*n, func() { release(t, writer) })
+		s.costs("the writer leaves, for readers", n, 1+n, func() { release(t, writer) })
 		s.costs("the others of the readers leave", 0, n-1, func() {
 			for _, r := range readers[:n-1] {
 				h := <-r
 				release(t, h.h)
 			}
 		})
-		s.costs("the reader before a writer leaves", 1, 3, func() { release(t, got(t, readers[n-1])) })
+		s.costs("the reader before a writer leaves", 1, 2, func() { release(t, got(t, readers[n-1])) })
 		got(t, behind)
 	})
 }

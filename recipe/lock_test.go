@@ -178,7 +178,7 @@ func TestLockWakesOne(t *testing.T) {
 					if e := s.eventCount() - events; e != 1 {
 						t.Fatalf("release %d: %d events", i, e)
 					}
-					if r := requests.Load() - before; r != 3 { // delete; sync, multiRead
+					if r := requests.Load() - before; r != 2 { // delete; multiRead
 						t.Fatalf("release %d: %d requests", i, r)
 					}
 				}

@@ -79,11 +79,11 @@ func TestSemaphoreWakesOne(t *testing.T) {
 					events, before := s.eventCount(), requests.Load()
 					release(t, holds[i])
 					holds = append(holds, got(t, next))
-					wantEvents, wantRequests := 2, 10
+					wantEvents, wantRequests := 2, 7
 					if i+1 < n {
 						waits(t, line[i+1])
 					} else {
-						wantEvents, wantRequests = 1, 4
+						wantEvents, wantRequests = 1, 3
 					}
 					if e := s.eventCount() - events; e != wantEvents {
 						t.Fatalf("release %d: %d events", i, e)

@@ -12,8 +12,8 @@
 // step next at the latest, and happenings for the log. [Line.State] says how
 // things stand.
 //
-//	create bid ▸ sync, list, look at own bid ▸ watch the nearest bid in the way ▸ its event ▸ sync, list, …
-//	                                         ▸ none in the way, session proven alive: lead ▸ publish at LEADER
+//	create bid ▸ list, look at own bid ▸ watch the nearest bid in the way ▸ its event ▸ list, look …
+//	                                   ▸ none in the way, session proven alive: lead ▸ publish at LEADER
 //
 // [Site] and [Coordinator] are the parts in one transaction of two phases, and
 // are driven in the same way; commit.go is what they have in common. They need

@@ -63,9 +63,10 @@ func NewElection(cfg Config) *Election { return NewLine(cfg) }
 // removed, and who wants another makes a new Line.
 //
 // A term is safe to begin when: no bid of an earlier czxid that is in the way
-// was left on a server that was up to date, the own bid belongs to the live
-// session, and the lease has not lapsed. Bids are only ever added behind it,
-// so that its place is kept as long as its session lives.
+// was left on a server that knew the own bid, that one belongs to the live
+// session, and the lease has not lapsed since. Bids are only ever added behind
+// it, so that its place is kept as long as its session lives, and what a server
+// does not know yet is of no matter.
 type Line struct {
 	cfg Config
 	now Moment
@@ -91,6 +92,7 @@ type Line struct {
 	token    wire.Zxid
 
 	look    bool // the children must be looked at
+	stale   bool // and behind a sync, see planLook
 	exact   bool // and ordered by czxid, see wornOut
 	others  []Bid
 	ahead   int
@@ -121,7 +123,8 @@ const (
 	stepFind  // after a lost reply: is there a bid of ours?
 	stepProbe // which of these is it?
 	stepLook
-	stepStat // the czxid of every bid
+	stepLookSure // the same behind a sync
+	stepStat     // the czxid of every bid
 	stepWatch
 	stepWatchAll // of leases
 	stepUnwatch
@@ -246,8 +249,12 @@ func (l *Line) left() time.Duration { return l.lease.Left(l.now) - l.cfg.Margin 
 // proven reports whether the session is known to live, as far as that is asked for.
 func (l *Line) proven() bool { return l.cfg.Loose || l.left() > 0 }
 
-// lapse ends a term whose deadline has passed.
+// lapse ends a term whose deadline has passed. What was read before is then
+// too old to begin one.
 func (l *Line) lapse() {
+	if l.session != 0 && l.left() <= 0 {
+		l.stale = true
+	}
 	if l.phase == Leading && !l.proven() {
 		l.end(LeaseLapsed, nil)
 	}
@@ -256,6 +263,10 @@ func (l *Line) lapse() {
 // tryLead begins the term when the bid is first and the session proven alive.
 func (l *Line) tryLead() {
 	if !l.first || l.phase != Standing || !l.proven() {
+		return
+	}
+	if l.stale && !l.cfg.Loose {
+		l.look, l.first = true, false
 		return
 	}
 	l.phase, l.led, l.first = Leading, true, false
@@ -340,6 +351,8 @@ func (l *Line) lost(s step) {
 	switch s {
 	case stepCreate:
 		l.doubtful = true
+	case stepLookSure:
+		l.stale = true
 	case stepPublish, stepReplace:
 		l.pub.stage = doubted
 	}
@@ -348,7 +361,7 @@ func (l *Line) lost(s step) {
 // take goes on from the results of one request.
 func (l *Line) take(s step, res []Result) {
 	switch s {
-	case stepFind, stepLook:
+	case stepFind, stepLookSure:
 		if l.refusedBy(res[0]) { // the sync that the others rest on
 			return
 		}
@@ -363,6 +376,10 @@ func (l *Line) take(s step, res []Result) {
 	case stepProbe:
 		l.tookProbe(res)
 	case stepLook:
+		if l.stale = l.stale || l.misses(res[0], res[1]); !l.stale {
+			l.tookLook(res[0], res[1])
+		}
+	case stepLookSure:
 		l.tookLook(res[1], res[2])
 	case stepStat:
 		l.tookStat(res)

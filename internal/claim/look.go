@@ -7,14 +7,25 @@ import (
 	"bellwether/wire"
 )
 
-// planLook looks who is ahead and watches the nearest one. The sync, and the
-// look at the own bid's owner, keep a new session from believing in a bid of
-// the one before it (CURATOR-604).
+// planLook looks who is ahead and watches the nearest one. The look at the own
+// bid's owner keeps a new session from believing in a bid of the one before it
+// (CURATOR-604).
+//
+// A server that knows the own bid knows all that were made before it. So a sync
+// is needed only where the bid is not there, which may be because the server is
+// behind, and where the session was without proof for a while, during which
+// everything may have changed without the server's knowledge.
 func (l *Line) planLook() {
 	switch {
 	case l.look:
 		parent := l.cfg.Parent
-		l.ask(stepLook, Op{Kind: OpSync, Path: parent}, Op{Kind: OpList, Path: parent}, Op{Kind: OpGet, Path: l.path(l.own.Name)})
+		list, own := Op{Kind: OpList, Path: parent}, Op{Kind: OpGet, Path: l.path(l.own.Name)}
+		if !l.stale {
+			l.ask(stepLook, list, own)
+			return
+		}
+		l.stale = false
+		l.ask(stepLookSure, Op{Kind: OpSync, Path: parent}, list, own)
 	case l.exact:
 		names := make([]string, len(l.others))
 		for i, b := range l.others {
@@ -58,6 +69,17 @@ func (l *Line) planUnwatch() {
 	l.ask(stepUnwatch, Op{Kind: OpUnwatch, Path: l.watchPath(l.watched)})
 }
 
+// misses reports whether a look does not show the own bid as it should be.
+func (l *Line) misses(list, own Result) bool {
+	switch {
+	case list.Err != nil || own.Err != nil:
+		return errors.Is(list.Err, wire.ErrNoNode) || errors.Is(own.Err, wire.ErrNoNode)
+	case own.Stat.EphemeralOwner != l.session:
+		return true
+	}
+	return !slices.Contains(list.Names, l.own.Name)
+}
+
 func (l *Line) tookLook(list, own Result) {
 	if l.phase != Standing || !l.stands(own) || l.refusedBy(list) {
 		return
@@ -65,6 +87,7 @@ func (l *Line) tookLook(list, own Result) {
 	l.token = own.Stat.Czxid
 	l.look = !l.compare(list.Names)
 	if l.look {
+		l.stale = true
 		l.pause.extend(l.now) // a server that is behind in spite of the sync
 	}
 }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,24 +38,117 @@ func own(owner wire.SessionID) Result {
 // leading is an Election that leads, and the publication it asks for.
 func leading(t *testing.T) (*Election, Request) {
 	e, r := standing(t)
-	r = ask(t, e, Reply{r.N, []Result{{}, {Names: []string{e.State().Bid}}, own(7)}})
+	r = ask(t, e, Reply{r.N, alone(e)})
 	if e.State().Phase != Leading {
 		t.Fatalf("%+v", e.State())
 	}
 	return e, r
 }
 
+// alone is what a look shows when no other bid stands.
+func alone(e *Election) []Result { return []Result{{Names: []string{e.State().Bid}}, own(7)} }
+
+// kinds are those of a request's operations.
+func kinds(r Request) []OpKind {
+	var all []OpKind
+	for _, op := range r.Ops {
+		all = append(all, op.Kind)
+	}
+	return all
+}
+
+// wantSync fails unless a request is a look behind a sync.
+func wantSync(t *testing.T, r Request) {
+	t.Helper()
+	if got := kinds(r); !slices.Equal(got, []OpKind{OpSync, OpList, OpGet}) {
+		t.Fatalf("asks for %v, not to look behind a sync", got)
+	}
+}
+
 // TestListWithoutOwnBidProvesNothing: nobody ahead in a list that is too old
-// to show the own bid is no reason to lead.
+// to show the own bid is no reason to lead, behind a sync neither.
 func TestListWithoutOwnBidProvesNothing(t *testing.T) {
 	e, r := standing(t)
+	r = ask(t, e, Reply{r.N, []Result{{}, own(7)}})
+	wantSync(t, r)
 	e.Step(Moment{}, Reply{r.N, []Result{{}, {}, own(7)}})
 	if s := e.State(); s.Phase != Standing {
 		t.Fatalf("%+v", s)
 	}
 	e.Step(Moment{Mono: pauseMin}, Tick{})
-	if again := e.Ready().Request; again == nil || again.Ops[1].Kind != OpList {
-		t.Fatalf("asks for %+v, not to look again", again)
+	again := e.Ready().Request
+	if again == nil {
+		t.Fatal("does not look again")
+	}
+	wantSync(t, *again)
+}
+
+// TestBidThatIsNotThereIsLookedForBehindASync: the server may be behind. Once it
+// is not, the bid is gone.
+func TestBidThatIsNotThereIsLookedForBehindASync(t *testing.T) {
+	gone := Result{Err: wire.ErrNoNode}
+	for name, look := range map[string][]Result{
+		"no bid":            {{}, gone},
+		"no parent":         {gone, gone},
+		"another session's": {{}, own(8)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, r := standing(t)
+			r = ask(t, e, Reply{r.N, look})
+			wantSync(t, r)
+			e.Step(Moment{}, Reply{r.N, append([]Result{{}}, look...)})
+			if s := e.State(); s.Phase != Done || s.Reason != BidGone {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestSyncThatIsLostIsAskedForAgain, since nothing was proven by it.
+func TestSyncThatIsLostIsAskedForAgain(t *testing.T) {
+	e, r := standing(t)
+	r = ask(t, e, Reply{r.N, []Result{{}, own(7)}})
+	lost := Result{Err: wire.ErrConnectionLoss}
+	e.Step(Moment{}, Reply{r.N, []Result{lost, lost, lost}})
+	wantSync(t, ask(t, e, Attached{7, Lease{Timeout: 10 * time.Second}}))
+}
+
+// TestLookFromBeforeALapseIsTooOld: a process that was stopped for longer than its
+// session is proven to live does not lead by what it read before, even if its
+// next ping is answered first.
+func TestLookFromBeforeALapseIsTooOld(t *testing.T) {
+	e, r := standing(t)
+	later := Moment{Mono: 11 * time.Second, Wall: 11 * time.Second}
+	e.Step(later, Confirmed{Lease{Sent: later, Timeout: 10 * time.Second}})
+	e.Step(later, Reply{r.N, alone(e)})
+	again := e.Ready().Request
+	if s := e.State(); s.Phase != Standing || again == nil {
+		t.Fatalf("%+v", s)
+	}
+	wantSync(t, *again)
+	e.Step(later, Reply{again.N, append([]Result{{}}, alone(e)...)})
+	if s := e.State(); s.Phase != Leading {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestFirstWithoutProofLooksAgain once there is one.
+func TestFirstWithoutProofLooksAgain(t *testing.T) {
+	e, r := standing(t)
+	later := Moment{Mono: 11 * time.Second, Wall: 11 * time.Second}
+	e.Step(later, Reply{r.N, alone(e)})
+	r = *e.Ready().Request
+	wantSync(t, r)
+	e.Step(later, Reply{r.N, append([]Result{{}}, alone(e)...)})
+	if s := e.State(); s.Phase != Standing {
+		t.Fatalf("leads without proof: %+v", s)
+	}
+	e.Step(later, Confirmed{Lease{Sent: later, Timeout: 10 * time.Second}})
+	r = *e.Ready().Request
+	wantSync(t, r)
+	e.Step(later, Reply{r.N, append([]Result{{}}, alone(e)...)})
+	if s := e.State(); s.Phase != Leading {
+		t.Errorf("%+v", s)
 	}
 }
 
