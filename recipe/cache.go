@@ -2,12 +2,10 @@ package recipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -60,43 +58,39 @@ func (e *CacheFullError) Error() string {
 // may be called from any goroutine.
 type Cache struct {
 	c      *zk.Client
-	root   string
 	opt    CacheOptions
 	cancel context.CancelFunc
 	ready  chan struct{} // closed when everything was read once
 	done   chan struct{} // closed when run has returned
 
 	mu    sync.Mutex
-	nodes map[string]*cached
-	bytes int
-	told  int // how many events there were
-	stale bool
-	err   error // why it has ended
+	m     *claim.Cache // which holds the znodes
+	told  int          // how many events there were
+	err   error        // why it has ended
 	feeds map[*cacheFeed]bool
 
 	// Of run alone.
-	todo   worklist
-	since  wire.Zxid // all up to here is known, when behind
-	behind bool      // what came after since may not be
-}
-
-// cached is a znode and the names of its children.
-type cached struct {
-	Node
-	children map[string]bool
+	clock  clock
+	status zk.Status
+	stream *zk.Stream // nil: none
+	root   string
+	asked  *claim.Request
+	wake   <-chan time.Time
 }
 
 // OpenCache makes a Cache of the subtree at root, which need not exist, and
 // returns when all of it was read. The client stays the caller's.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
-	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}),
-		nodes: map[string]*cached{}, stale: true, feeds: map[*cacheFeed]bool{}}
+	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, clock: newClock()}
 	if o != nil {
 		k.opt = *o
 	}
 	k.opt.NodesMax = orDefault(k.opt.NodesMax, cacheNodesMax)
 	k.opt.BytesMax = orDefault(k.opt.BytesMax, cacheBytesMax)
 	k.opt.EventsMax = orDefault(k.opt.EventsMax, cacheEventsMax)
+	k.m = claim.NewCache(claim.CacheConfig{
+		Root: root, ChildrenOnly: k.opt.ChildrenOnly, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax,
+	})
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.cancel = cancel
 	go k.run(run)
@@ -140,14 +134,14 @@ func (k *Cache) Err() error {
 func (k *Cache) Stale() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.stale || k.err != nil || k.c.State().State != zk.Connected
+	return k.m.Stale() || k.err != nil || k.c.State().State != zk.Connected
 }
 
 // Len is the number of znodes held.
 func (k *Cache) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.nodes)
+	return k.m.Len()
 }
 
 // revision grows with each change.
@@ -161,68 +155,35 @@ func (k *Cache) revision() int {
 func (k *Cache) Get(path string) (Node, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := k.nodes[path]
+	n := k.m.Get(path)
+	return nodeOf(n), n != nil
+}
+
+// nodeOf is a znode as the state machine has it; nil is none.
+func nodeOf(n *claim.Node) Node {
 	if n == nil {
-		return Node{}, false
+		return Node{}
 	}
-	return n.Node, true
+	return Node(*n)
 }
 
 // Children returns the names of a znode's children in order.
 func (k *Cache) Children(path string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := k.nodes[path]
-	if n == nil {
-		return nil
-	}
-	return n.names()
-}
-
-func (n *cached) names() []string {
-	names := make([]string, 0, len(n.children))
-	for name := range n.children {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return k.m.Children(path)
 }
 
 // All yields every znode as it is now, parents before children, in the order of names.
 func (k *Cache) All() iter.Seq[Node] {
 	k.mu.Lock()
-	all := k.below(k.root)
+	all := k.m.All()
 	k.mu.Unlock()
-	return slices.Values(all)
-}
-
-// below are the znode and all below it, parents first. Cache.mu is held.
-func (k *Cache) below(path string) []Node {
-	n := k.nodes[path]
-	if n == nil {
-		return nil
+	return func(yield func(Node) bool) {
+		for _, n := range all {
+			if !yield(Node(*n)) {
+				return
+			}
+		}
 	}
-	out := []Node{n.Node}
-	for _, name := range n.names() {
-		out = append(out, k.below(claim.Join(path, name))...)
-	}
-	return out
-}
-
-// inScope: the Cache keeps znodes at this path, which is the root or below it.
-func (k *Cache) inScope(path string) bool {
-	if path == k.root {
-		return true
-	}
-	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(k.root, "/")+"/")
-	return ok && (!k.opt.ChildrenOnly || !strings.Contains(rest, "/"))
-}
-
-// lists: the Cache keeps the children of the znode at this path.
-func (k *Cache) lists(path string) bool { return path == k.root || !k.opt.ChildrenOnly }
-
-// isGap: the error ends a stream, and another one can go on.
-func (k *Cache) isGap(err error) bool {
-	var full *zk.OverflowError
-	return isPassing(k.c, err) || k.c.Err() == nil && (errors.Is(err, zk.ErrUnsupported) || errors.As(err, &full))
 }

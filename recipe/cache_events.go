@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"bellwether/internal/claim"
 	"bellwether/zk"
 )
 
@@ -72,8 +73,8 @@ func (k *Cache) subscribe() *cacheFeed {
 	f := &cacheFeed{more: make(chan struct{}, 1)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, n := range k.below(k.root) {
-		f.events = append(f.events, CacheEvent{Type: NodeAdded, Node: n})
+	for _, n := range k.m.All() {
+		f.events = append(f.events, CacheEvent{Type: NodeAdded, Node: Node(*n)})
 	}
 	f.events = append(f.events, CacheEvent{Type: CacheCurrent})
 	f.err = k.err
@@ -100,16 +101,16 @@ func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 }
 
 // tell gives an event to all feeds. Cache.mu is held.
-func (k *Cache) tell(e CacheEvent) {
+func (k *Cache) tell(e claim.CacheEvent) {
 	k.told++
 	for f := range k.feeds {
 		switch {
 		case f.err != nil:
 			continue
-		case len(f.events) >= k.opt.EventsMax+len(k.nodes): // the first ones are what was there
+		case len(f.events) >= k.opt.EventsMax+k.m.Len(): // the first ones are what was there
 			f.err = &zk.OverflowError{Max: k.opt.EventsMax}
 		default:
-			f.events = append(f.events, e)
+			f.events = append(f.events, CacheEvent{Type: CacheEventType(e.Type), Node: nodeOf(e.Node), Old: nodeOf(e.Old)})
 		}
 		f.signal()
 	}

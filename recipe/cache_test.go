@@ -47,7 +47,7 @@ func agree(t *testing.T, s *fakeServer, k *Cache) {
 	want := map[string]string{}
 	s.mu.Lock()
 	for name, n := range s.nodes {
-		if k.inScope(name) {
+		if k.m.Covers(name) {
 			want[name] = string(n.data)
 		}
 	}
@@ -398,4 +398,17 @@ func TestCacheMissesNothingWhileItLoads(t *testing.T) {
 			agree(t, s, k)
 		})
 	}
+}
+
+// awaitConnected waits for a connection.
+func awaitConnected(ctx context.Context, c *zk.Client) error {
+	for s := range c.States(ctx) {
+		if err := c.Err(); err != nil {
+			return err
+		}
+		if s.State == zk.Connected || s.State == zk.ReadOnly {
+			return nil
+		}
+	}
+	return ctx.Err()
 }

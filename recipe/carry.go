@@ -114,6 +114,11 @@ func (b *bidder) carryPlain(ctx context.Context, op claim.Op) (r claim.Result) {
 		r.Names, r.Stat, err = b.c.Children(ctx, op.Path)
 	case claim.OpGet:
 		r.Data, r.Stat, err = b.c.Get(ctx, op.Path)
+	case claim.OpStat:
+		var there bool
+		if r.Stat, there, err = b.c.Exists(ctx, op.Path); err == nil && !there {
+			err = zk.ErrNoNode
+		}
 	case claim.OpSet:
 		r.Stat, err = b.c.Set(ctx, op.Path, op.Data, op.Version)
 	case claim.OpDelete:

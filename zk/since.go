@@ -159,10 +159,14 @@ func pathSet(paths []string) map[string]bool {
 }
 
 // assume notes the one-shot watches that a request has set, so that they are
-// set again after a reconnect. Those that have fired by it do no harm.
+// set again after a reconnect. Those that have fired by it do no harm. Where one
+// stands already it does for both.
 func (t *watches) assume(c *Client, b *wire.SetWatchesRequest) {
 	for kind, paths := range map[watchKind][]string{dataWatch: b.Data, childWatch: b.Child} {
 		for _, path := range paths {
+			if len(t.once[kind][path]) > 0 {
+				continue
+			}
 			w := c.newWatch(kind)
 			w.path = path
 			t.once[kind][path] = append(t.once[kind][path], w)

@@ -44,6 +44,21 @@ type Fired struct {
 	Type wire.EventType
 }
 
+// TreeEvent is one event of a watch of a tree. One of no type says that the
+// connection was lost and is back: what happened after Zxid may be missing.
+type TreeEvent struct {
+	Type wire.EventType
+	Path string
+	Zxid wire.Zxid // -1: not known
+}
+
+// Told: what a watch of a tree tells, in order. Each is stepped before the
+// Reply to whatever the server has answered after it.
+type Told struct{ Events []TreeEvent }
+
+// WatchOver: the watch of a tree is over. What happened after Zxid was not told.
+type WatchOver struct{ Zxid wire.Zxid }
+
 // Resign: give up the bid, or leadership.
 type Resign struct{}
 
@@ -57,6 +72,8 @@ func (Closed) event()       {}
 func (Confirmed) event()    {}
 func (Reply) event()        {}
 func (Fired) event()        {}
+func (Told) event()         {}
+func (WatchOver) event()    {}
 func (Resign) event()       {}
 func (Tick) event()         {}
 

@@ -26,10 +26,16 @@ const (
 	OpAwait                      // data and stat, and a watch for any change, which stands where there is no znode too
 	OpExists                     // the stat, and a watch as that of OpAwait
 	OpMore                       // in a multi alone: whatever the caller adds to it
+
+	// Of trees, whose events come as Told until WatchOver.
+	OpWatchTree // a watch for every change at Path and below, that stays; wire.ErrUnimplemented where the server has none
+	OpListen    // the same of what one-shot watches there tell; it cannot be refused
+	OpSince     // what has changed since then, without reading it
+	OpStat      // the stat alone
 )
 
 var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi",
-	"list and watch", "set", "await", "exists", "more"}
+	"list and watch", "set", "await", "exists", "more", "watch tree", "listen", "since", "stat"}
 
 func (k OpKind) String() string { return opNames[k] }
 
@@ -46,6 +52,17 @@ type Op struct {
 	Version    int32  // delete, set
 	Strict     bool   // watch: fail where reading is not allowed, instead of watching all the same
 	Ops        []Op   // multi
+	// Alone: a get or a list that is not to be answered together with those
+	// beside it, which else may be one request to the server.
+	Alone bool
+	Since *Since // since
+}
+
+// Since is what an OpSince asks for: whether the data of Paths was set after
+// Zxid, and the children of Parents came or went.
+type Since struct {
+	Zxid           wire.Zxid
+	Paths, Parents []string
 }
 
 // Request is a batch of operations. They are sent in order over the session's
@@ -72,6 +89,7 @@ type Result struct {
 	Data   []byte
 	Stat   wire.Stat
 	Names  []string
+	Told   []TreeEvent // since
 }
 
 // fate is what an error means for what to do next.
@@ -87,11 +105,11 @@ const (
 
 // fateOf sorts an error.
 func fateOf(err error) fate {
-	var code wire.Code
-	switch {
-	case err == nil:
+	if err == nil {
 		return fine
-	case !errors.As(err, &code):
+	}
+	var code wire.Code
+	if !errors.As(err, &code) {
 		return denied
 	}
 	switch code {
