@@ -19,7 +19,8 @@ type answer struct {
 type setWatch struct {
 	*zk.Watch
 	path   string
-	absent bool // there was no znode
+	absent bool   // there was no znode
+	n      uint64 // of the request that set it
 }
 
 // carryOut carries out one request within its session. Operations that were
@@ -42,7 +43,7 @@ func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watc
 			res, w := b.carryOne(ctx, ops[0])
 			a.Results = append(a.Results, res)
 			if w != nil {
-				a.watches = append(a.watches, setWatch{w, ops[0].Path, errors.Is(res.Err, zk.ErrNoNode)})
+				a.watches = append(a.watches, setWatch{w, ops[0].Path, errors.Is(res.Err, zk.ErrNoNode), req.N})
 			}
 		}
 		ops = ops[n:]

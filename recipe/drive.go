@@ -182,7 +182,7 @@ func (d *drive) await(ctx context.Context, w setWatch) {
 	select {
 	case <-w.Done():
 		ev, _ := w.Wait(ctx) // an error is an event of no type
-		d.tell(ctx, claim.Fired{Path: w.path, Type: ev.Type})
+		d.tell(ctx, claim.Fired{Path: w.path, Type: ev.Type, N: w.n})
 	case <-ctx.Done():
 		d.leave(ctx, w)
 	}

@@ -20,6 +20,7 @@
 // no lease: all they act on is a znode that is created once.
 //
 // [Barrier] and [Member] are the parts in a barrier and in a double barrier.
+// [Registrant] keeps an ephemeral znode, from one session to the next.
 // [Announce] announces a leader's configuration, [Announcements] follows it,
 // [Leaders] who leads.
 //

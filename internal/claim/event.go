@@ -38,10 +38,11 @@ type Reply struct {
 
 // Fired: the watch at Path is over, by an event of that type or, where it is
 // none, otherwise. It is stepped after the Reply of the request that set the
-// watch.
+// watch, which was number N.
 type Fired struct {
 	Path string
 	Type wire.EventType
+	N    uint64
 }
 
 // TreeEvent is one event of a watch of a tree. One of no type says that the

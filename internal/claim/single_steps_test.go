@@ -3,24 +3,29 @@ package claim
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"bellwether/wire"
 )
 
 // dialogue drives a single operation by hand.
 type dialogue struct {
-	t *testing.T
-	m single
-	n uint64
+	t    *testing.T
+	m    single
+	at   time.Duration
+	n    uint64 // of the request that was asked last
+	ops  []Op   // its operations
+	wake time.Duration
 }
 
 // step takes an event; what is asked then must be these operations.
 func (d *dialogue) step(ev Event, want ...OpKind) {
 	d.t.Helper()
-	d.m.Step(Moment{}, ev)
+	d.m.Step(Moment{Mono: d.at, Wall: d.at}, ev)
 	var got []OpKind
-	if rd := d.m.Ready(); rd.Request != nil {
-		d.n = rd.Request.N
+	rd := d.m.Ready()
+	if d.wake = rd.Wake; rd.Request != nil {
+		d.n, d.ops = rd.Request.N, rd.Request.Ops
 		for _, op := range rd.Request.Ops {
 			got = append(got, op.Kind)
 		}

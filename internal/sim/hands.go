@@ -23,8 +23,9 @@ type hands struct {
 	c     *client
 	step  func(claim.Event)
 	alarm int64
-	round int // of requests: an answer to an earlier one means nothing
-	life  int // of state machines: a watch of an earlier one tells nothing
+	n     uint64 // of the request under way, as its state machine counts
+	round int    // of requests: an answer to an earlier one means nothing
+	life  int    // of state machines: a watch of an earlier one tells nothing
 	// answered is the last round whose answer was stepped. What the watches of
 	// a later one have to tell is held back until it is.
 	answered int
@@ -58,7 +59,7 @@ func (h *hands) soon(within int64, do func()) {
 func (h *hands) ask(req *claim.Request) {
 	if req != nil {
 		h.round++
-		h.held = nil
+		h.held, h.n = nil, req.N
 		h.carryOut(h.round, *req, nil)
 	}
 }
@@ -154,9 +155,9 @@ func (h *hands) carryOne(op *claim.Op, next func(claim.Result)) {
 
 // watch is one that tells the state machine.
 func (h *hands) watch(path string, kids bool) *watch {
-	life, round := h.life, h.round
+	life, round, n := h.life, h.round, h.n
 	return &watch{path: path, kids: kids, tell: func(t wire.EventType) {
-		f := claim.Fired{Path: path, Type: t}
+		f := claim.Fired{Path: path, Type: t, N: n}
 		switch {
 		case h.life != life || h.c.silent:
 		case h.round == round && h.answered != round:
@@ -218,8 +219,8 @@ func requestOf(op *claim.Op) *call {
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path}
 	case claim.OpWatch, claim.OpAwait:
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path, Watch: true}
-	case claim.OpExists:
-		q.op, body = wire.OpExists, &wire.PathWatchRequest{Path: op.Path, Watch: true}
+	case claim.OpExists, claim.OpStat:
+		q.op, body = wire.OpExists, &wire.PathWatchRequest{Path: op.Path, Watch: op.Kind == claim.OpExists}
 	case claim.OpSet:
 		q.op, body = wire.OpSetData, &wire.SetDataRequest{Path: op.Path, Data: op.Data, Version: op.Version}
 	case claim.OpDelete:

@@ -1,0 +1,80 @@
+package recipe
+
+import (
+	"context"
+
+	"bellwether/wire"
+)
+
+// Standing says whether a Registration's znode stands.
+type Standing int
+
+// The standings.
+const (
+	Absent   Standing = iota // it does not, or its session is over
+	Stands                   // it stood when last looked at, and its session lives
+	Doubtful                 // the connection is lost: it stands as long as the session does
+)
+
+func (s Standing) String() string {
+	return [...]string{"absent", "stands", "doubtful"}[s]
+}
+
+// RegistrationStatus is how a Registration stands from one change to the
+// next. Each knows its successor, so whoever holds one misses none.
+type RegistrationStatus struct {
+	Standing Standing
+	Session  wire.SessionID
+	Token    wire.Zxid // czxid of the znode: it grows with each one made
+	// Err is why it does not stand, an *OwnedError or what the server refuses.
+	Err error
+
+	have  int // the data that the znode holds
+	final bool
+	link  *standingLink
+}
+
+// standingLink leads from one status to the next, which is set before changed is closed.
+type standingLink struct {
+	changed chan struct{}
+	next    RegistrationStatus
+}
+
+func newStandingLink() *standingLink { return &standingLink{changed: make(chan struct{})} }
+
+// Final reports whether no other status can follow: it was closed, or its client was.
+func (s RegistrationStatus) Final() bool { return s.final }
+
+// Changed is closed when another status has followed this one.
+func (s RegistrationStatus) Changed() <-chan struct{} { return s.link.changed }
+
+// Next waits for the status that follows this one. Its error is the context's.
+func (s RegistrationStatus) Next(ctx context.Context) (RegistrationStatus, error) {
+	select {
+	case <-s.link.changed:
+		return s.link.next, nil
+	case <-ctx.Done():
+		return s, ctx.Err()
+	}
+}
+
+// Status is how it stands now.
+func (r *Registration) Status() RegistrationStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// follow makes the next status, unless it would say the same.
+func (r *Registration) follow(s Standing, err error, final bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.status.link
+	next := RegistrationStatus{Standing: s, Session: r.known.Session, Token: r.known.Token, Err: err, have: r.known.Have, final: final, link: last}
+	if next == r.status {
+		return
+	}
+	next.link = newStandingLink()
+	r.status, last.next = next, next
+	close(last.changed)
+}
