@@ -33,6 +33,9 @@ func NewBarrier(path string, act BarrierAct) *Barrier {
 	return b
 }
 
+// Act is what is done.
+func (b *Barrier) Act() BarrierAct { return b.act }
+
 // Step takes one event, which happened at now.
 func (b *Barrier) Step(now Moment, ev Event) {
 	switch ev := ev.(type) {

@@ -38,6 +38,14 @@ var brokenWork = []broken{
 	{"an acknowledgement of nothing", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{workEnded{someWorker(), done(claim.NewHandIn(claim.HandInConfig{Session: 1})), false}}
 	}},
+	{"a barrier passed while it is closed", passageRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		w, m := someWorker(), done(claim.NewBarrier(barrierPath, claim.OpenBarrier))
+		return []any{workBegan{w, m}, workEnded{w, m, false}, shuts(a), workEnded{w, m, false}, workBegan{w, m}, workEnded{w, m, false}}
+	}},
+	{"a barrier closed by who has not", passageRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		w, m := someWorker(), done(claim.NewBarrier(barrierPath, claim.CloseBarrier))
+		return []any{shuts(a), workBegan{w, m}, wrote(a, 1, &wire.DeleteTxn{Path: barrierPath}), workEnded{w, m, false}, workBegan{w, m}, workEnded{w, m, false}}
+	}},
 	{"a number that jumps", countRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{counted(a, 1, "1"), counted(a, 1, "3")}
 	}},
@@ -54,6 +62,10 @@ var brokenWork = []broken{
 
 func itemRule(*history, *Sim) checker  { return newItems() }
 func countRule(*history, *Sim) checker { return newCounts() }
+
+func passageRule(*history, *Sim) checker { return newPassages() }
+
+func shuts(v *server) committed { return wrote(v, 1, &wire.CreateTxn{Path: barrierPath}) }
 
 func someWorker() *worker {
 	return &worker{hands: hands{c: &client{}}, sessions: []wire.SessionID{1}}

@@ -71,13 +71,38 @@ func (g *guest) crashed() {
 // enter begins a round.
 func (g *guest) enter() {
 	s := g.c.sim
-	if s.calm && s.quiet {
+	kazoo := s.opt.Recipe == KazooBarrier
+	if s.calm && s.quiet || kazoo && s.underWay() {
 		g.enterLater()
 		return
 	}
 	id := g.c.dice.nonce()
 	g.name, g.inside, g.began = hex.EncodeToString(id[:]), false, true
-	g.m = claim.NewMember(claim.MemberConfig{Path: gatePath, Name: g.name, N: s.gateSize()})
+	g.m = claim.NewMember(claim.MemberConfig{Path: gatePath, Name: g.name, N: s.gateSize(), Kazoo: kazoo})
+	if kazoo {
+		g.loseHope()
+	}
+}
+
+// underWay reports whether somebody is in or on the way out. As kazoo has it, a
+// round must be over before the next begins: who leaves waits for all that it finds.
+func (s *Sim) underWay() bool {
+	return slices.ContainsFunc(s.guests(), func(g *guest) bool { return g.m != nil && g.m.Phase() != claim.Entering })
+}
+
+// loseHope has a guest give up that is not let in for seconds: it may have come
+// when the others were about to leave, who wait for it to go.
+func (g *guest) loseHope() {
+	m := g.m
+	g.c.after(g.c.dice.between(2*second, 5*second), func() {
+		switch {
+		case g.m != m || m.Over() || m.Phase() != claim.Entering:
+		case g.c.silent:
+			g.loseHope()
+		default:
+			g.step(claim.Resign{})
+		}
+	})
 }
 
 func (g *guest) enterLater() {

@@ -11,9 +11,9 @@ const entriesMin = 10_000
 
 // gateOptions make for many rounds of a double barrier: guests are killed,
 // stopped and cut off, now and then a server is.
-func gateOptions(seed uint64) Options {
+func gateOptions(r Recipe, seed uint64) Options {
 	return Options{
-		Seed: seed, Events: 60_000, Recipe: DoubleBarrier, TermMS: 10,
+		Seed: seed, Events: 60_000, Recipe: r, TermMS: 10,
 		Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
 	}
 }
@@ -21,10 +21,18 @@ func gateOptions(seed uint64) Options {
 // Guests enter a double barrier and leave it, many times, and crash: nobody is
 // let in before there were enough, nobody out before the round is, and in the
 // end nothing stays.
-func TestDoubleBarriers(t *testing.T) {
+func TestDoubleBarriers(t *testing.T) { throughTheGate(t, DoubleBarrier, entriesMin) }
+
+// The same as kazoo has it, where who leaves takes ready away first, and a
+// round begins when the one before is over.
+func TestDoubleBarriersOfKazoo(t *testing.T) { throughTheGate(t, KazooBarrier, entriesMin/10) }
+
+func throughTheGate(t *testing.T, r Recipe, least int) {
 	n, sizes := 0, map[int]int{}
-	for seed := uint64(0); n < entriesMin; seed++ {
-		s := New(gateOptions(seed + 1))
+	for seed := uint64(0); n < least; seed++ {
+		o := gateOptions(r, seed+1)
+		o.Leases = 1 + int(seed%3)
+		s := New(o)
 		s.finish()
 		if s.failed != nil {
 			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))

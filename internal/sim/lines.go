@@ -22,6 +22,8 @@ const (
 	WorkQueue     Recipe = "queue with acknowledgement"
 	Count         Recipe = "counter and ids"
 	DoubleBarrier Recipe = "double barrier"
+	KazooBarrier  Recipe = "double barrier as kazoo's"
+	Barrier       Recipe = "barrier"
 	Configuration Recipe = "configuration of a leader"
 )
 
@@ -30,10 +32,10 @@ var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
 // Recipes are all of them.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
-	Configuration}
+	KazooBarrier, Barrier, Configuration}
 
 // leastOf is how many it takes at least.
-var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, Configuration: 2}
+var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"

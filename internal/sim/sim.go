@@ -125,8 +125,10 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newWorker(c, []job{produce, consume, consume}[n%3])
 	case Count:
 		c.player = newWorker(c, count)
-	case DoubleBarrier:
+	case DoubleBarrier, KazooBarrier:
 		c.player = newGuest(c)
+	case Barrier:
+		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
 	case Configuration:
 		newSpeaker(c)
 	default:

@@ -19,13 +19,14 @@ const (
 	countPath   = "/count"
 	idsPath     = "/ids"
 	idBlock     = 5
+	barrierPath = "/barrier"
 )
 
 // backlogMax is how many items producers leave waiting.
 const backlogMax = 20
 
 // worker carries out one operation after another: it puts items into a queue,
-// takes them, or counts.
+// takes them, counts, closes and opens a barrier, or passes it.
 type worker struct {
 	hands
 	job      job
@@ -38,6 +39,7 @@ type worker struct {
 	marks    map[string]claim.Mark // by the number that is counted
 	left     claim.Numbers         // ids
 	waiting  bool
+	closes   bool // the last thing was to close a barrier
 	home     bool // it begins nothing any more
 	points   int  // at which it could crash, so far
 	crashAt  int  // at which of them it does; 0: none
@@ -50,6 +52,8 @@ const (
 	produce job = iota
 	consume
 	count
+	guard
+	pass
 )
 
 // operation is a state machine that ends.
@@ -63,6 +67,11 @@ type operation interface {
 
 // What workers do, for the checkers.
 type (
+	// workBegan: an operation begins.
+	workBegan struct {
+		w *worker
+		m operation
+	}
 	// workEnded: an operation is over, or its process is.
 	workEnded struct {
 		w       *worker
@@ -105,10 +114,12 @@ func (w *worker) crashed() {
 // begin begins the next operation.
 func (w *worker) begin() {
 	s := w.c.sim
-	if w.waiting || w.home || s.quiet && w.job != consume {
+	if w.waiting || w.home || s.quiet && w.job != consume && w.job != guard {
 		return
 	}
 	switch {
+	case w.job == guard || w.job == pass:
+		w.m = w.newBarrier()
 	case w.job == produce && len(s.names(queueItems)) >= backlogMax:
 		w.beginLater(second)
 		return
@@ -127,6 +138,7 @@ func (w *worker) begin() {
 		w.m = w.newChange()
 	}
 	w.sessions = append(w.sessions[:0], w.c.session)
+	s.see(workBegan{w, w.m})
 	w.giveUpLater()
 	w.step(claim.Attached{Session: w.c.session})
 }
@@ -145,6 +157,19 @@ func (w *worker) newPut() operation {
 		cfg.Prefix = hex.EncodeToString(n[:]) + "-" + cfg.Prefix
 	}
 	return claim.NewPut(cfg)
+}
+
+// newBarrier closes and opens in turn, or waits to pass. In the end it stays open.
+func (w *worker) newBarrier() operation {
+	act := claim.PassBarrier
+	if w.job == guard {
+		if w.closes = !w.closes && !w.c.sim.quiet; w.closes {
+			act = claim.CloseBarrier
+		} else {
+			act = claim.OpenBarrier
+		}
+	}
+	return claim.NewBarrier(barrierPath, act)
 }
 
 // newChange counts, or reserves a block of ids.
@@ -269,6 +294,11 @@ func (w *worker) ended(m operation) {
 	case *claim.Change:
 		w.marks[m.Path()] = m.Mark()
 		w.giveOut(m)
+	case *claim.Barrier:
+		w.home = s.quiet && m.Act() == claim.OpenBarrier && m.Outcome() == claim.Succeeded
+		if m.Act() == claim.CloseBarrier && w.c.dice.chance(5) {
+			within = 8 * second // which some who wait do not live to see the end of
+		}
 	}
 	w.drop()
 	w.m = nil

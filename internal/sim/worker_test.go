@@ -32,6 +32,8 @@ func (c tally) see(o any) string {
 			c["hand in "+e.m.Outcome().String()]++
 		case *claim.Change:
 			c["change "+e.m.Outcome().String()]++
+		case *claim.Barrier:
+			c[[]string{"close ", "open ", "pass "}[e.m.(*claim.Barrier).Act()]+e.m.Outcome().String()]++
 		}
 	}
 	return ""
@@ -47,6 +49,7 @@ func TestWork(t *testing.T) {
 		{Queue, map[string]int{"put succeeded": 1000, "take succeeded": 1000}},
 		{WorkQueue, map[string]int{"put succeeded": 500, "hand in succeeded": 500, "hand in failed": 1}},
 		{Count, map[string]int{"change succeeded": 2000}},
+		{Barrier, map[string]int{"close succeeded": 200, "open succeeded": 200, "pass succeeded": 1000}},
 	} {
 		t.Run(string(x.recipe), func(t *testing.T) {
 			all := tally{}

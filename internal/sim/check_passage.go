@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// passages: who passes a barrier, or has opened it, does so only if it was open
+// at some moment since he began; who has closed it, if it was closed at one.
+type passages struct {
+	n                int // transactions so far
+	closed           bool
+	wasOpen, wasShut int // the last one after which it was so
+	began            map[*worker]int
+}
+
+func newPassages() *passages { return &passages{wasShut: -1, began: map[*worker]int{}} }
+
+func (*passages) name() string { return "Passages" }
+
+func (c *passages) see(o any) string {
+	switch e := o.(type) {
+	case committed:
+		c.n++
+		for _, body := range changesOf(e.txn) {
+			c.change(body)
+		}
+		if c.closed {
+			c.wasShut = c.n
+		} else {
+			c.wasOpen = c.n
+		}
+	case workBegan:
+		c.began[e.w] = c.n
+	case workEnded:
+		if m, ok := e.m.(*claim.Barrier); ok && !e.crashed && m.Outcome() == claim.Succeeded {
+			return c.ended(e.w, m.Act())
+		}
+	}
+	return ""
+}
+
+func (c *passages) change(body wire.TxnBody) {
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		c.closed = c.closed || b.Path == barrierPath
+	case *wire.DeleteTxn:
+		c.closed = c.closed && b.Path != barrierPath
+	}
+}
+
+func (c *passages) ended(w *worker, act claim.BarrierAct) string {
+	was, want := c.wasOpen, "open"
+	if act == claim.CloseBarrier {
+		was, want = c.wasShut, "closed"
+	}
+	if was < c.began[w] {
+		return fmt.Sprintf("worker %d has done %d, and the barrier was not %s since transaction %d", w.c.id, act, want, c.began[w])
+	}
+	return ""
+}
