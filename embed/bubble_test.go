@@ -99,6 +99,57 @@ func TestBubbleElection(t *testing.T) {
 	})
 }
 
+// A lock passes on when its holder is cut off: the holder's context has ended
+// by then, to the millisecond of the bubble, and the tokens grow.
+func TestBubbleLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := started(t, Options{Servers: 3, InMemory: true})
+		timeout := &zk.Options{SessionTimeout: 6 * time.Second}
+		a, b := connected(t, e, timeout), connected(t, e, timeout)
+		first, err := recipe.NewLock(a, "/lock", &recipe.LockOptions{ID: "a"})
+		must(t, err)
+		second, err := recipe.NewLock(b, "/lock", &recipe.LockOptions{ID: "b"})
+		must(t, err)
+		held, err := first.Lock(t.Context())
+		must(t, err)
+
+		e.Cut(Session(a.Session().ID), Everyone)
+		began := time.Now()
+		next, err := second.Lock(t.Context())
+		must(t, err)
+		if took := time.Since(began); took < 4*time.Second || took > 10*time.Second {
+			t.Errorf("the next holder came after %v", took)
+		}
+		if held.Context().Err() == nil || held.Left() > 0 {
+			t.Errorf("two hold the lock: the first for %v more", held.Left())
+		}
+		if next.Token() <= held.Token() {
+			t.Errorf("token %v after %v", next.Token(), held.Token())
+		}
+		e.Heal()
+		must(t, next.Release(t.Context()))
+	})
+}
+
+// A client that is cut off for an hour finds another session, and what it wrote.
+func TestBubbleCutForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := started(t, Options{Servers: 3, InMemory: true})
+		c := connected(t, e, nil)
+		create(t, c, "/x", "before")
+		before := c.Session().ID
+		e.Cut(Session(before), Everyone)
+		time.Sleep(time.Hour)
+		e.Heal()
+		err := c.Sync(patient(t), "/") // it is told first
+		wants(t, err, zk.ErrSessionExpired)
+		holds(t, c, "/x", "before")
+		if after := c.Session().ID; after == before {
+			t.Errorf("session %v has outlived an hour", after)
+		}
+	})
+}
+
 // An hour passes at once, and nothing is lost in it.
 func TestBubbleSkipsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

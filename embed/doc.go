@@ -14,15 +14,31 @@
 // where time passes only while everybody waits: a session of ten seconds
 // expires at once, after exactly ten seconds.
 //
+//	synctest.Test(t, func(t *testing.T) {
+//		e, err := embed.Start(t.Context(), embed.Options{Servers: 3, InMemory: true})
+//		if err != nil { … }
+//		defer e.Close()
+//		c, err := e.Client(t.Context(), nil)
+//		if err != nil { … }
+//		defer c.Detach()                // clients end before the ensemble
+//		e.Cut(embed.Session(c.Session().ID), embed.Everyone)
+//		time.Sleep(time.Hour)           // takes a second or two
+//		e.Heal()
+//	})
+//
+// Recipes of package recipe work in a bubble as well, with all that they
+// promise about time.
+//
 // Faults are calls:
 //
 //   - [Ensemble.Expire] ends a session as its server does.
 //   - [Ensemble.Cut] and [Ensemble.Delay] are for links, one way, between servers
-//     or with clients; [Ensemble.Heal] takes them back.
+//     or with clients; [Ensemble.Mend] and [Ensemble.Heal] take them back.
 //   - [Ensemble.LoseNextReply] has a request carried out whose answer is lost.
 //   - [Ensemble.DelayWatches] makes watch events late.
 //   - [Server.Pause], [Server.Stop], [Server.Kill], [Server.Crash] and
-//     [Server.Start] are for a server; a crash loses what was not synced.
+//     [Server.Start] are for a server; a crash loses what was not synced, which
+//     with [Options].NoSync is some of what was acknowledged.
 //   - [Server.SkewClock] makes a server's clock wrong.
 //
 // For programs in other languages `bellwether serve --ensemble 3 --faults` offers

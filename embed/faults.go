@@ -92,6 +92,18 @@ func (e *Ensemble) LoseNextReply(op wire.OpCode) (lost <-chan struct{}) {
 	return l.done
 }
 
+// RepliesToLose are those that LoseNextReply was called for and that are not
+// lost yet, by the operation it was given, in order.
+func (e *Ensemble) RepliesToLose() []wire.OpCode {
+	e.net.mu.Lock()
+	defer e.net.mu.Unlock()
+	var out []wire.OpCode
+	for _, l := range e.net.losses {
+		out = append(out, l.ops[0])
+	}
+	return out
+}
+
 // creates are the operations that create a znode.
 var creates = []wire.OpCode{wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL}
 
@@ -101,6 +113,13 @@ func (e *Ensemble) DelayWatches(d time.Duration) {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	e.net.watches = max(d, 0)
+}
+
+// WatchDelay is by how much watch events are late.
+func (e *Ensemble) WatchDelay() time.Duration {
+	e.net.mu.Lock()
+	defer e.net.mu.Unlock()
+	return e.net.watches
 }
 
 // ErrNoSession: no such session is open.

@@ -195,10 +195,16 @@ func TestLoseNextReply(t *testing.T) {
 		c := connected(t, e, nil)
 		for path, mode := range map[string]zk.CreateOption{"/a": zk.Persistent, "/b": zk.Container} {
 			lost := e.LoseNextReply(wire.OpCreate)
+			if got := e.RepliesToLose(); !slices.Equal(got, []wire.OpCode{wire.OpCreate}) {
+				t.Errorf("to be lost: %v", got)
+			}
 			must(t, c.Sync(patient(t), "/")) // another operation passes
 			_, _, err := c.Create(patient(t), path, nil, mode)
 			wants(t, err, zk.ErrConnectionLoss)
 			<-lost
+			if got := e.RepliesToLose(); len(got) > 0 {
+				t.Errorf("still to be lost: %v", got)
+			}
 			if _, found, err := c.Exists(patient(t), path); err != nil || !found {
 				t.Errorf("%s: found %v, %v", path, found, err)
 			}
@@ -226,6 +232,9 @@ func TestDelayWatches(t *testing.T) {
 		_, _, w, err := b.GetW(patient(t), "/x")
 		must(t, err)
 		e.DelayWatches(late)
+		if got := e.WatchDelay(); got != late {
+			t.Errorf("events are late by %v", got)
+		}
 		began := time.Now()
 		_, err = a.Set(patient(t), "/x", []byte("two"), -1)
 		must(t, err)

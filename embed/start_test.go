@@ -39,13 +39,17 @@ func TestStartServes(t *testing.T) {
 	}
 }
 
+// What a test waits for its servers: from the call of Start until all serve. docs/faults.md has the figures.
 func BenchmarkStart(b *testing.B) {
 	for _, c := range []struct {
 		name    string
 		memory  bool
 		servers int
 		disk    bool
-	}{{"memory", true, 1, false}, {"sockets", false, 1, false}, {"disk", false, 1, true}, {"three", false, 3, false}} {
+	}{
+		{"one/memory", true, 1, false}, {"one/sockets", false, 1, false}, {"one/disk", false, 1, true},
+		{"three/memory", true, 3, false}, {"three/sockets", false, 3, false}, {"three/disk", false, 3, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
 				o := Options{InMemory: c.memory, Servers: c.servers}

@@ -31,6 +31,7 @@ survey() {
     need_command ip iproute2
     need_command tc iproute2
     need_command gcc gcc
+    need_command curl curl
     need_command java default-jdk-headless
     need_command javac default-jdk-headless
     need_command node nodejs

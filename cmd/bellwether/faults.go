@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,11 +34,15 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	if err != nil {
 		return usage(err)
 	}
-	folder, err := holdFolder(f.data)
-	if err != nil {
-		return err
+	if f.memory {
+		f.data = ""
+	} else {
+		folder, err := holdFolder(f.data)
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
 	}
-	defer folder.Close()
 	control, err := net.Listen("tcp", f.faults)
 	if err != nil {
 		return err
@@ -47,12 +52,12 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop() // a second signal ends this process at once
 	e, err := embed.Start(ctx, embed.Options{
-		Servers: f.servers, Dir: f.data, Listen: net.JoinHostPort(host, strconv.Itoa(port)), Logger: log,
+		Servers: f.servers, Dir: f.data, NoSync: f.noSync, Listen: net.JoinHostPort(host, strconv.Itoa(port)), Logger: log,
 	})
 	if err != nil {
 		return ended(ctx, err)
 	}
-	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Len(), e.Servers(), f.data)
+	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Len(), e.Servers(), cmp.Or(f.data, "memory"))
 	fmt.Fprintf(stdout, "faults at http://%s/\n", control.Addr())
 	fmt.Fprintf(stdout, "try: curl -X POST http://%s/servers/1/pause\n", control.Addr())
 	return errors.Join(serveFaults(ctx, control, faultsHandler(e, log)), e.Close())

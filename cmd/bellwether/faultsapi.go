@@ -51,6 +51,9 @@ func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 			answer(w, err)
 		})
 	}
+	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusNotFound, fmt.Errorf("no call %s %s: calls are POST, but for GET /; docs/faults.md has them all", r.Method, r.URL.Path))
+	})
 	return onlyLocal(m)
 }
 
@@ -103,6 +106,8 @@ type (
 	faultsList struct {
 		Servers []faultsServer `json:"servers"`
 		Links   []faultsLink   `json:"links"`
+		Watches string         `json:"watches,omitempty"` // by how much their events are late
+		Replies []string       `json:"replies,omitempty"` // still to be lost, by their operations
 	}
 	faultsServer struct {
 		ID      int    `json:"id"`
@@ -121,7 +126,10 @@ type (
 
 // list says how the servers stand and what is wrong.
 func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
-	out := faultsList{Links: []faultsLink{}}
+	out := faultsList{Links: []faultsLink{}, Watches: text(a.e.WatchDelay())}
+	for _, op := range a.e.RepliesToLose() {
+		out.Replies = append(out.Replies, op.String())
+	}
 	for id := 1; id <= a.e.Len(); id++ {
 		s := a.e.Server(id)
 		it := faultsServer{ID: id, Address: s.Address(), Role: s.Role(), Skew: text(s.Skew())}

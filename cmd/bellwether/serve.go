@@ -25,6 +25,7 @@ type serveFlags struct {
 	check                bool
 	faults               string // of --faults: where calls are taken; empty: not
 	servers              int    // of --ensemble; 0: one server
+	memory, noSync       bool   // with --faults: nothing on a disk, or not at once
 	whileStdin           bool   // end with the standard input
 }
 
@@ -42,7 +43,8 @@ fails within a minute of its first start ends them all. They end together.
 With --ensemble N --faults the servers run within this one process, and do what tests of other programs need: HTTP
 calls on a loopback port, which is printed at the start, expire a session, cut or delay a link one way, pause, kill or
 crash a server, lose a reply, delay watches, skew a clock. GET / lists the servers and what is wrong; docs/faults.md has
-all calls. Sessions are of 1 s to 60 s. The data in --data is the same with and without --faults. For example:
+all calls. Sessions are of 1 s to 60 s. The data in --data is the same with and without --faults; --memory keeps none,
+and with --no-sync a crash loses what was acknowledged last. For example:
 
   POST /servers/2/pause                       POST /servers/2/resume
   POST /servers/1/crash                       POST /servers/1/start, then POST /await
@@ -64,9 +66,12 @@ func newServe() *cobra.Command {
 		Use:     "serve",
 		Short:   "run a server",
 		Long:    serveLong,
-		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check\n  bellwether serve --ensemble 3",
+		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check\n  bellwether serve --ensemble 3\n  bellwether serve --ensemble 3 --faults=127.0.0.1:7000 --memory",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.faults == "" && (f.memory || f.noSync) {
+				return usage(errors.New("--memory and --no-sync need --faults"))
+			}
 			if cmd.Flags().Changed("ensemble") {
 				if f.data == "" {
 					f.data = "bellwether-ensemble"
@@ -92,6 +97,8 @@ func newServe() *cobra.Command {
 	fl.IntVar(&f.servers, "ensemble", 0, "run so many servers on this machine")
 	fl.StringVar(&f.faults, "faults", "", "with --ensemble: take calls for faults, on any loopback port or --faults=host:port")
 	fl.Lookup("faults").NoOptDefVal = faultsAnywhere
+	fl.BoolVar(&f.memory, "memory", false, "with --faults: keep the data in memory instead of --data")
+	fl.BoolVar(&f.noSync, "no-sync", false, "with --faults: acknowledge before data is on disk, so that a crash loses some")
 	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends")
 	fl.Lookup("while-stdin").Hidden = true
 	fl.BoolVar(&f.check, "check", false, "only check the configuration, say what was found, and exit")
@@ -101,6 +108,7 @@ func newServe() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("config", "listen")
 	c.MarkFlagsMutuallyExclusive("config", "ensemble")
 	c.MarkFlagsMutuallyExclusive("check", "ensemble")
+	c.MarkFlagsMutuallyExclusive("memory", "data")
 	return c
 }
 

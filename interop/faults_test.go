@@ -1,0 +1,110 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+// TestFaultsFromPython: each fault on demand by its effect on kazoo's client.
+func TestFaultsFromPython(t *testing.T) {
+	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
+	servers, url := faulty(t)
+	target.Script{Args: []string{debianPython, "-B", "faults/faults.py", servers, url}}.Pass(t)
+}
+
+// TestFaultsFromJava: the same on Apache's client.
+func TestFaultsFromJava(t *testing.T) {
+	javac := target.Tool(t, "javac", "default-jdk-headless")
+	java := target.Tool(t, "java", "default-jdk-headless")
+	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
+	const path = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
+	classes := t.TempDir()
+	target.Script{
+		Args: []string{javac, "-Xlint:unchecked,deprecation,rawtypes", "-Werror", "-proc:none", "-cp", path, "-d", classes, "faults/Faults.java"},
+	}.Pass(t)
+	servers, url := faulty(t)
+	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", classes+":"+path, "Faults", servers, url)}.Pass(t)
+}
+
+// TestFaultsByCurl types the lines for curl of docs/faults.md as they stand there,
+// with another address and the session of a client that is there.
+func TestFaultsByCurl(t *testing.T) {
+	target.Tool(t, "curl", "curl")
+	page, err := os.ReadFile("../docs/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers, url := faulty(t)
+	ctx, cancel := context.WithTimeout(t.Context(), registryWait)
+	defer cancel()
+	c, err := zk.Connect(ctx, servers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Detach()
+	var script strings.Builder
+	for line := range strings.Lines(string(page)) {
+		if command, ok := strings.CutPrefix(line, "$ "); ok && !strings.HasPrefix(command, "bellwether") {
+			script.WriteString(strings.NewReplacer("http://127.0.0.1:7000", url, "0x300000000000001", c.Session().ID.String()).Replace(command))
+		}
+	}
+	if n := strings.Count(script.String(), "post /") + strings.Count(script.String(), "post '/"); n < 20 {
+		t.Fatalf("only %d calls were found", n)
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-ec", script.String())
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), `{"servers":[{"id":1,`) || strings.Contains(string(out), "error") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What serve --faults prints before it says what to try.
+var (
+	faultyServers = regexp.MustCompile(`^3 servers for clients at (\S+),`)
+	faultyCalls   = regexp.MustCompile(`^faults at (http://\S+)/$`)
+)
+
+// faulty runs an ensemble with faults until the end of the test, and returns
+// where its servers are and where it takes calls.
+func faulty(t *testing.T) (servers, url string) {
+	t.Helper()
+	binary, err := target.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary, "serve", "--ensemble", "3", "--faults", "--memory", "--listen", "127.0.0.1:0", "--log-level", "warn")
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("serve --faults: %v", err)
+		}
+	})
+	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
+		if found := faultyServers.FindStringSubmatch(lines.Text()); found != nil {
+			servers = found[1]
+		}
+		if found := faultyCalls.FindStringSubmatch(lines.Text()); found != nil {
+			url = found[1]
+		}
+	}
+	if servers == "" || url == "" {
+		t.Fatalf("servers %q, calls at %q", servers, url)
+	}
+	return servers, url
+}
