@@ -56,8 +56,19 @@ func dataCommand(command func(*app) *cobra.Command) *cobra.Command {
 	a.serverFlags(c)
 	a.sessionFlags(c)
 	a.outputFlag(c)
+	sayStatuses(c)
 	c.Flags().BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
 	return c
+}
+
+// sayStatuses puts the exit statuses that all commands have into the help of one that has no others.
+func sayStatuses(c *cobra.Command) {
+	if c.Long == "" {
+		c.Long = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
+	}
+	if !strings.Contains(c.Long, "Exit status") {
+		c.Long += "\n\nExit status: 0 done, 1 failed, 2 usage, 4 no connection."
+	}
 }
 
 func newApp() *app {

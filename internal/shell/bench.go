@@ -34,6 +34,7 @@ func benchCommand(c *cobra.Command, run func(ctx context.Context, a *app, root s
 	a.serverFlags(c)
 	a.sessionFlags(c)
 	a.outputFlag(c)
+	sayStatuses(c)
 	return c
 }
 

@@ -225,10 +225,11 @@ func join(parent, name string) string { return strings.TrimSuffix(parent, "/") +
 
 func newCount(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "getAllChildrenNumber PATH",
-		Short: "count all descendants of a znode",
-		Long:  "Count all descendants of a znode, the znode itself not among them.",
-		Args:  argCount(1, 1),
+		Use:     "getAllChildrenNumber PATH",
+		Short:   "count all descendants of a znode",
+		Long:    "Count all descendants of a znode, the znode itself not among them.",
+		Example: "  bellwether getAllChildrenNumber /app",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				n, err := zc.CountDescendants(ctx, args[0])
@@ -254,7 +255,8 @@ func newSync(a *app) *cobra.Command {
 		Short: "wait until the connected server has caught up with the leader",
 		Long: "Wait until the connected server has caught up with the leader, as it was when the command came. The\n" +
 			"path is there for compatibility and need not exist.",
-		Args: argCount(1, 1),
+		Example: "  bellwether sync / && bellwether get /app/config",
+		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				if err := zc.Sync(ctx, args[0]); err != nil {
@@ -274,9 +276,10 @@ func newSync(a *app) *cobra.Command {
 
 func newWhoAmI(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "whoami",
-		Short: "show the identities of the connection",
-		Args:  argCount(0, 0),
+		Use:     "whoami",
+		Short:   "show the identities of the connection",
+		Example: "  bellwether whoami --auth digest:ann:secret",
+		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				list, err := zc.WhoAmI(ctx)
@@ -306,9 +309,10 @@ func newWhoAmI(a *app) *cobra.Command {
 
 func newConfig(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "config",
-		Short: "show the ensemble's configuration as its servers agreed on it",
-		Args:  argCount(0, 0),
+		Use:     "config",
+		Short:   "show the ensemble's configuration as its servers agreed on it",
+		Example: "  bellwether config | grep ^server",
+		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				text, _, err := zc.Config(ctx)
