@@ -298,7 +298,7 @@ func TestRefusedRemovalIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
 		campaign(t, e)
-		synctest.Wait()
+		published()
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
 			if op == wire.OpMulti {
 				return deny

@@ -90,7 +90,7 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 	if opt.Leader == "" && !strict(opt.Naming) {
 		opt.Leader = claim.Join(parent, "LEADER")
 	}
-	cfg := claim.Config{Parent: parent, ID: id, Naming: opt.Naming, Leader: opt.Leader}
+	cfg := claim.Config{Parent: parent, ID: id, Naming: opt.Naming, Leader: opt.Leader, Quiet: time.Millisecond}
 	e := &Election{bidder: newBidder(c, cfg, opt, "election", ErrNotLeader)}
 	return e, e.validate()
 }

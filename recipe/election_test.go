@@ -88,6 +88,39 @@ func lostBy(t *testing.T, h *Handle, r Reason) {
 	}
 }
 
+// published lets a term last long enough to be published.
+func published() {
+	time.Sleep(2 * time.Millisecond)
+	synctest.Wait()
+}
+
+// TestBriefTermIsNotPublished, and whoever leads next is.
+func TestBriefTermIsNotPublished(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		made := 0
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpMulti {
+				made++
+			}
+			return normal
+		})
+		a, b := s.elect("a", nil), s.elect("b", nil)
+		campaign(t, a)
+		later := campaignLater(t.Context(), b)
+		if err := a.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		won(t, later)
+		if made != 0 {
+			t.Error("a term that was over at once was published")
+		}
+		published()
+		if data, _, _ := s.node(parent + "/LEADER"); !strings.Contains(data, `"id":"b"`) || made != 1 {
+			t.Errorf("LEADER is %s, written %d times", data, made)
+		}
+	})
+}
+
 // TestOneLeadsOthersWait: the line, in its order, with one event for each departure.
 func TestOneLeadsOthersWait(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
@@ -100,7 +133,7 @@ func TestOneLeadsOthersWait(t *testing.T) {
 		lc := campaignLater(t.Context(), c)
 		pending(t, lb)
 		pending(t, lc)
-		synctest.Wait()
+		published()
 		if ok, err := ha.Published(); !ok || err != nil {
 			t.Errorf("published %v, %v", ok, err)
 		}
@@ -125,7 +158,7 @@ func TestOneLeadsOthersWait(t *testing.T) {
 		if hc.Token() <= hb.Token() {
 			t.Errorf("token %v after %v", hc.Token(), hb.Token())
 		}
-		synctest.Wait()
+		published()
 		data, owner, _ := s.node(parent + "/LEADER")
 		if !strings.Contains(data, `"id":"c"`) || owner != c.c.Session().ID {
 			t.Errorf("LEADER is %s of %v", data, owner)
@@ -363,7 +396,7 @@ func TestPersistentLeaderIsTyped(t *testing.T) {
 		s.put(parent, "")
 		s.put(parent+"/LEADER", "since 1999")
 		h := campaign(t, s.elect("a", nil))
-		synctest.Wait()
+		published()
 		ok, err := h.Published()
 		var taken *LeaderTaken
 		if ok || !errors.As(err, &taken) || !taken.Persistent {

@@ -44,7 +44,7 @@ func TestOldSessionProvesNoMoreThanANewOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := campaign(t, e)
-			synctest.Wait() // a ping may just have been answered: the handle learns of it
+			published() // a ping may just have been answered: the handle learns of it
 			if left, most := h.Left(), c.Lease().Left(); left > most || left < most-time.Millisecond {
 				t.Errorf("%v left of a handle, %v of its session", left, most)
 			}

@@ -271,7 +271,7 @@ func TestObserverOutlivesItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		o, a := s.elect("o", nil), s.elect("a", nil)
 		campaign(t, a)
-		synctest.Wait() // until it is published
+		published()
 		ctx, cancel := context.WithCancel(t.Context())
 		seen, end := observe(ctx, o)
 		<-seen
@@ -336,6 +336,7 @@ func TestCandidatesInTheirOrder(t *testing.T) {
 			last = e
 		}
 		s.put(parent+"/task-0000000099", "no bid")
+		published()
 		all, err := last.Candidates(t.Context())
 		if err != nil {
 			t.Fatal(err)

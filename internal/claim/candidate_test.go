@@ -101,6 +101,7 @@ func (w *world) bid(c *candidate, try bool) {
 	default:
 		cfg.Leader = modelParent + "/LEADER"
 	}
+	cfg.Quiet = time.Duration(w.choose(2)) * time.Millisecond
 	c.e, c.req, c.results, c.wake, c.keep = machine(NewLine(cfg)), nil, nil, 0, false
 	if c.rule == Leases && (!try || c.naming == KazooLease) { // as package recipe does
 		gate := Config{Parent: modelGate, ID: cfg.ID, Nonce: w.newNonce(), Rule: Exclusive, Try: try}

@@ -286,6 +286,10 @@ func (w *world) checkDepartures() {
 		if events = w.events - events; events != want || woken != want {
 			w.violated("departure %d of %d: %d events, %d woken", gone, len(bids), events, woken)
 		}
+		for range 3 { // LEADER may come a little later
+			w.nextMoment()
+			w.settle()
+		}
 		if next := w.bids(); len(next) > 0 && w.wrong == "" {
 			w.checkProgress()
 		}

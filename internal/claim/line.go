@@ -41,8 +41,9 @@ type Config struct {
 	Parent string // absolute path below which the bids stand
 	ID     string // who the candidate is, for others to read
 	Naming Naming
-	Nonce  Nonce  // random, never used before
-	Leader string // path of the LEADER znode; empty publishes nothing
+	Nonce  Nonce         // random, never used before
+	Leader string        // path of the LEADER znode; empty publishes nothing
+	Quiet  time.Duration // a term that is over sooner is not published
 	Rule   Rule
 	Leases int  // under the rule of that name: how many may hold at once
 	Try    bool // give up, as Occupied, instead of waiting for others
@@ -271,6 +272,7 @@ func (l *Line) tryLead() {
 	}
 	l.phase, l.led, l.first = Leading, true, false
 	l.verify = timer{l.now, l.verifyEvery()}
+	l.pub.wait = timer{l.now, l.cfg.Quiet}
 	l.tell(Leads{l.own.Name, l.token, l.left(), l.lease.Proof(), l.cfg.Rule})
 }
 

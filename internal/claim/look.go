@@ -1,6 +1,7 @@
 package claim
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -121,7 +122,7 @@ func (l *Line) tookStat(res []Result) {
 		return
 	}
 	var ahead []Bid
-	var nearest wire.Zxid
+	czxids := map[string]wire.Zxid{}
 	for i, r := range res {
 		if errors.Is(r.Err, wire.ErrNoNode) {
 			continue
@@ -133,12 +134,9 @@ func (l *Line) tookStat(res []Result) {
 			continue
 		}
 		ahead = append(ahead, l.others[i])
-		if last := len(ahead) - 1; r.Stat.Czxid > nearest {
-			nearest = r.Stat.Czxid
-		} else {
-			ahead[last], ahead[last-1] = ahead[last-1], ahead[last]
-		}
+		czxids[l.others[i].Name] = r.Stat.Czxid
 	}
+	slices.SortFunc(ahead, func(a, b Bid) int { return cmp.Compare(czxids[a.Name], czxids[b.Name]) })
 	l.settle(ahead)
 }
 

@@ -78,6 +78,7 @@ func (k *candidate) bid() {
 		k.line = claim.NewSemaphore(gate, cfg)
 	default:
 		cfg.Parent, cfg.Rule, cfg.Leader = electionPath, claim.Leadership, electionPath+"/LEADER"
+		cfg.Quiet = time.Duration(d.below(3)) * time.Millisecond
 		k.line = claim.NewElection(cfg)
 	}
 	k.parent = cfg.Parent
