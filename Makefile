@@ -21,6 +21,9 @@ RACE := ./zk ./recipe ./embed ./cmd/... $(addprefix ./internal/,admin bench guar
 # Client tests wait for sessions and events more than they compute.
 PARALLEL := 6
 
+# The longest that one package's tests may take, on a machine that does much else.
+LIMIT := 40m
+
 FUZZTIME ?= 200000x
 SOAK     ?= 10
 COMPARE  ?=
@@ -53,10 +56,10 @@ layout:
 	go test -count=1 .
 
 unit:
-	go test -timeout 10m ./...
+	go test -timeout $(LIMIT) ./...
 
 race:
-	go test -race -timeout 10m $(RACE)
+	go test -race -timeout $(LIMIT) $(RACE)
 
 # The whole program for the servers' systems, the libraries for Windows too.
 cross:
@@ -68,7 +71,7 @@ cross:
 
 # Results are not cached: go test does not see what the started programs read.
 interop:
-	cd interop && go test -count=1 -timeout 12m -parallel $(PARALLEL) ./...
+	cd interop && go test -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) ./...
 
 # Each fuzz target for FUZZTIME inputs. A time works too, but go test may report
 # its end as a failure: context deadline exceeded.

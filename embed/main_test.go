@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a condition is waited for.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // patient is a context that ends with patience.
 func patient(t testing.TB) context.Context {

@@ -25,7 +25,7 @@ import (
 // session ids as differences from the body's start, so they can be compared.
 
 // behaviourTimeout bounds one call; it is never waited for when all is well.
-const behaviourTimeout = 20 * time.Second
+const behaviourTimeout = 3 * time.Minute
 
 // seen is one body's view of one server: it writes the transcript.
 type seen struct {

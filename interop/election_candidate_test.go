@@ -23,9 +23,9 @@ import (
 
 const (
 	electionTick    = 500 * time.Millisecond // of the servers under test, which is D of a standalone one
-	electionTimeout = 10 * time.Second       // session timeout of who is not to expire
+	electionTimeout = 40 * time.Second       // session timeout of who is not to expire
 	briefTimeout    = 3 * time.Second        // of who is
-	electionWait    = 60 * time.Second       // for anything that must happen
+	electionWait    = 3 * time.Minute        // for anything that must happen
 )
 
 // candidate is one that campaigns over a client of its own and tells what

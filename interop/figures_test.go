@@ -20,7 +20,7 @@ import (
 // lines of the other words.
 
 // figuresTimeout bounds an ensemble's start, and what is asked of it.
-const figuresTimeout = time.Minute
+const figuresTimeout = 4 * time.Minute
 
 // said is what a server of each role says to each word.
 type said map[string]map[string]string
@@ -32,7 +32,7 @@ var operatorWords = []string{"mntr", "srvr", "stat", "conf", "cons", "dump", "wc
 func ensembleAnswers(t *testing.T, kind target.Kind) said {
 	t.Helper()
 	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: slices.Repeat([]target.Kind{kind}, 4), Observers: 1,
-		Extra: map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5"}})
+		Extra: map[string]string{"tickTime": "2000", "initLimit": "60", "syncLimit": "30"}})
 	roles := awaitRoles(t, e)
 	ctx, cancel := context.WithTimeout(t.Context(), figuresTimeout)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	sessionTimeout = 5 * time.Second  // asked for; within the bounds of both servers
-	eventTimeout   = 20 * time.Second // for a watch event or a session state
+	sessionTimeout = 10 * time.Second // asked for; within the bounds of both servers
+	eventTimeout   = 3 * time.Minute  // for a watch event or a session state
 	statesMax      = 10_000           // events of a session that nobody waits for
 )
 

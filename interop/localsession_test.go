@@ -14,7 +14,7 @@ import (
 )
 
 // localPatience bounds each wait of these tests, on a loaded machine.
-const localPatience = 60 * time.Second
+const localPatience = 3 * time.Minute
 
 // localEnsembles are who serves local sessions beside whom. The first server
 // follows: of those that can elect without it, as with it, a later one leads.

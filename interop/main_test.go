@@ -36,10 +36,10 @@ func run(m *testing.M) int {
 	shared.errs = map[target.Kind]error{}
 	code := m.Run()
 	for kind, s := range shared.servers {
-		s.Kill()
 		if code != 0 {
-			fmt.Printf("end of the shared %s server's log:\n%s\n", kind, s.Log())
+			fmt.Printf("the server that tests share, %s: %s\n", kind, target.Report(s))
 		}
+		s.Kill()
 	}
 	if err := target.RemoveBinary(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

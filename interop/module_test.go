@@ -18,7 +18,7 @@ func TestModuleTakesAnotherPath(t *testing.T) {
 	copied, before := copySources(t)
 	run := func(dir string, args ...string) string {
 		t.Helper()
-		return target.Script{Args: args, Dir: dir, Timeout: 5 * time.Minute}.Pass(t).Stdout
+		return target.Script{Args: args, Dir: dir, Timeout: 20 * time.Minute}.Pass(t).Stdout
 	}
 	old := strings.TrimSpace(run(copied, "go", "list", "-m"))
 	run(copied, "git", "init", "-q")

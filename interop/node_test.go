@@ -36,6 +36,6 @@ func installPackages(t *testing.T) {
 	target.Script{
 		Args:    []string{target.Tool(t, "npm", "npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"},
 		Dir:     "node",
-		Timeout: 3 * time.Minute,
+		Timeout: 10 * time.Minute,
 	}.Pass(t)
 }

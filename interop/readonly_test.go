@@ -14,7 +14,7 @@ import (
 )
 
 // readOnlyPatience bounds each wait for a server to change its mode.
-const readOnlyPatience = 60 * time.Second
+const readOnlyPatience = 3 * time.Minute
 
 // readOnlyPair starts two servers, so that one alone has no quorum, in
 // read-only mode. Apache opens sessions in that mode only where local sessions

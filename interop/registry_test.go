@@ -16,7 +16,7 @@ import (
 const registryPath = curatorPath + ":/usr/share/java/curator-x-discovery.jar"
 
 // registryWait bounds what a test of this file waits for.
-const registryWait = 60 * time.Second
+const registryWait = 3 * time.Minute
 
 // TestRegistryWithCurator: our Group and Discovery, and Curator's GroupMember
 // and ServiceDiscovery, see each other's members and instances.

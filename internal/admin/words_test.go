@@ -57,7 +57,7 @@ func ask(t *testing.T, s *server.Server, word string) string {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	nc.SetDeadline(time.Now().Add(time.Minute))
 	// In two segments: a word is one wherever the network cuts it.
 	nc.Write([]byte(word[:2]))
 	nc.Write([]byte(word[2:]))
@@ -76,7 +76,7 @@ func session(t *testing.T, s *server.Server, timeout int32, requests ...func(xid
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(10 * time.Second))
+	nc.SetDeadline(time.Now().Add(time.Minute))
 	nc.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: timeout, Password: make([]byte, 16)}))
 	for i := range len(requests) + 1 {
 		if i > 0 {
@@ -94,7 +94,7 @@ func connections(t *testing.T, s *server.Server, n int) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); len(s.Connections()) != n; <-tick.C {
+	for end := time.Now().Add(time.Minute); len(s.Connections()) != n; <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("%d connections, want %d", len(s.Connections()), n)
 		}

@@ -61,7 +61,7 @@ var register = porcupine.Model{
 }
 
 // checkTimeout bounds the search for an order of the history.
-const checkTimeout = 20 * time.Second
+const checkTimeout = 5 * time.Minute
 
 // linearizable checks the history of all registers.
 func linearizable(history []porcupine.Operation) error {

@@ -22,7 +22,7 @@ const (
 	// pause is the longest time between two operations of one client.
 	pause = 8 * time.Millisecond
 	// patience bounds every wait of a scene.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 // load is clients that work through different servers, and what they were told.

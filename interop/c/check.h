@@ -15,8 +15,8 @@
 #include <time.h>
 #include <zookeeper/zookeeper.h>
 
-#define WAIT 30         /* seconds that any condition may take */
-#define TIMEOUT 5000    /* milliseconds of session timeout asked for */
+#define WAIT 180        /* seconds that any condition may take */
+#define TIMEOUT 10000   /* milliseconds of session timeout asked for */
 #define EVENTS 64       /* watch events that one program can cause */
 #define PATH 256        /* bytes of a path, with the final zero */
 

@@ -18,7 +18,7 @@ import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
  */
 public final class Candidate {
     private static final int SESSION_MS = 10_000;
-    private static final long WAIT_MS = 60_000;
+    private static final long WAIT_MS = 180_000;
 
     public static void main(String[] args) throws Exception {
         String address = args[1], parent = args[2];

@@ -17,8 +17,8 @@ import org.apache.curator.retry.RetryForever;
  * with 1 and a stack trace when an expectation does not hold.
  */
 final class Check {
-    static final long WAIT_MS = 30_000;
-    static final int SESSION_MS = 5_000;
+    static final long WAIT_MS = 180_000;
+    static final int SESSION_MS = 10_000;
     static String direct;
     static String proxy;
 

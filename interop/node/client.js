@@ -9,7 +9,7 @@ const assert = require('assert').strict;
 const zookeeper = require('node-zookeeper-client');
 const {ACL, CreateMode, Event, Exception, Id, Permission, State} = zookeeper;
 
-const WAIT = 30000; // milliseconds that any condition may take
+const WAIT = 180000; // milliseconds that any condition may take
 const [direct, proxy, prefix] = process.argv.slice(2);
 
 // within fails when a promise takes too long, and says which one.
@@ -61,7 +61,7 @@ async function fired(watch, type, path) {
 }
 
 async function dial(address, chroot = prefix) {
-  const client = zookeeper.createClient(address + chroot, {sessionTimeout: 5000, spinDelay: 50});
+  const client = zookeeper.createClient(address + chroot, {sessionTimeout: 10000, spinDelay: 50});
   const connected = becomes(client, State.SYNC_CONNECTED);
   client.connect();
   await connected;

@@ -15,8 +15,8 @@ import traceback
 from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
 
-TIMEOUT = 30  # seconds that any condition may take
-SESSION = 5.0  # seconds of session timeout asked for
+TIMEOUT = 180  # seconds that any condition may take
+SESSION = 10.0  # seconds of session timeout asked for
 
 DIRECT, PROXY, PREFIX = sys.argv[1:4]
 

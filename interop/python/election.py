@@ -18,7 +18,7 @@ def in_turn(clients):
     release, elections, threads = threading.Event(), [], []
 
     def first():
-        release.wait(30)
+        release.wait(180)
         lead("0")
 
     for i, client in enumerate(clients):
@@ -40,10 +40,10 @@ def cancelled(clients):
 
     def hold():
         leading.set()
-        release.wait(30)
+        release.wait(180)
 
     holder = start(a.Election("/cancel", "a").run, hold)
-    check(leading.wait(30), "the only candidate does not lead")
+    check(leading.wait(180), "the only candidate does not lead")
     election = b.Election("/cancel", "b")
     waiter = start(election.run, led.append, "b")
     until(lambda: len(election.contenders()) == 2, "both candidates in the list")
@@ -58,12 +58,12 @@ def session_closed(clients):
     """When the leader's session is closed, the next candidate leads."""
     with sessions(1) as (gone,):
         leading, next_leads = threading.Event(), threading.Event()
-        gone.Election("/closed", "gone").lock.acquire(timeout=30)
+        gone.Election("/closed", "gone").lock.acquire(timeout=180)
         leading.set()
         waiter = start(clients[0].Election("/closed", "next").run, next_leads.set)
         until(lambda: len(clients[1].get_children("/closed")) == 2, "two candidates")
         check(not next_leads.is_set(), "two leaders")
-    check(next_leads.wait(30), "nobody leads after the leader's session was closed")
+    check(next_leads.wait(180), "nobody leads after the leader's session was closed")
     finish([waiter])
 
 
@@ -71,11 +71,11 @@ def session_lost(clients):
     """When the leader is cut off for longer than its session lasts, too."""
     with sessions(1, PROXY) as (gone,):
         next_leads = threading.Event()
-        gone.Election("/lost", "gone").lock.acquire(timeout=30)
+        gone.Election("/lost", "gone").lock.acquire(timeout=180)
         waiter = start(clients[0].Election("/lost", "next").run, next_leads.set)
         until(lambda: len(clients[1].get_children("/lost")) == 2, "two candidates")
         ask("@down")
-        check(next_leads.wait(30), "nobody leads after the leader's session was lost")
+        check(next_leads.wait(180), "nobody leads after the leader's session was lost")
         ask("@up")
         finish([waiter])
         until(lambda: gone.connected, "the old leader is back with a new session")

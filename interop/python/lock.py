@@ -30,7 +30,7 @@ def refuses(clients):
     raises(LockTimeout, b.acquire, timeout=0.2)
     equal(b.contenders(), ["a"], "contenders after a time-out")
     a.release()
-    check(b.acquire(timeout=30), "a released lock was not given")
+    check(b.acquire(timeout=180), "a released lock was not given")
     b.release()
 
 
@@ -41,15 +41,15 @@ def reads_and_writes(clients):
         clients[1].ReadLock("/rw"),
         clients[2].WriteLock("/rw"),
     )
-    check(one.acquire(timeout=30) and two.acquire(timeout=30), "readers do not share")
+    check(one.acquire(timeout=180) and two.acquire(timeout=180), "readers do not share")
     equal(writer.acquire(blocking=False), False, "writer beside readers")
     got = threading.Event()
-    waiter = start(lambda: writer.acquire(timeout=30) and got.set())
+    waiter = start(lambda: writer.acquire(timeout=180) and got.set())
     until(lambda: len(clients[0].get_children("/rw")) == 3, "the writer's bid")
     one.release()
     check(not got.is_set(), "writer beside a reader")
     two.release()
-    check(got.wait(30), "no turn for the writer")
+    check(got.wait(180), "no turn for the writer")
     equal(one.acquire(blocking=False), False, "reader beside a writer")
     writer.release()
     finish([waiter])
@@ -72,7 +72,7 @@ def survives_cut(client):
     """A lock outlives its connection, as its session does."""
     with sessions(1, PROXY) as (away,):
         lock = away.Lock("/cut", "away")
-        check(lock.acquire(timeout=30), "a free lock was not given")
+        check(lock.acquire(timeout=180), "a free lock was not given")
         session = away.client_id
         states = []
         away.add_listener(states.append)
@@ -81,7 +81,7 @@ def survives_cut(client):
         equal(away.client_id, session, "session after the cut")
         equal(client.Lock("/cut", "b").acquire(blocking=False), False, "lock of a session that was cut")
         lock.release()
-        check(client.Lock("/cut", "b").acquire(timeout=30), "a released lock was not given")
+        check(client.Lock("/cut", "b").acquire(timeout=180), "a released lock was not given")
 
 
 with sessions(3) as three:

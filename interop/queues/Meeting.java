@@ -10,7 +10,7 @@ import org.apache.curator.retry.RetryOneTime;
  */
 public final class Meeting {
     private static final int SESSION_MS = 10_000;
-    private static final long WAIT_MS = 60_000;
+    private static final long WAIT_MS = 180_000;
 
     public static void main(String[] args) throws Exception {
         String path = args[1];

@@ -16,7 +16,7 @@ def equal(got, want, what):
 
 address, path = sys.argv[1:3]
 client = KazooClient(hosts=address, timeout=10)
-client.start(timeout=60)
+client.start(timeout=180)
 
 queue = client.Queue(path)
 equal([queue.get() for _ in range(4)], [b"urgent", b"first", b"second", None], "items of ours")

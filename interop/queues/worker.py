@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 
 address, path = sys.argv[1:3]
 client = KazooClient(hosts=address, timeout=3)
-client.start(timeout=60)
+client.start(timeout=180)
 queue = client.LockingQueue(path)
 while True:
     item = queue.get(60)

@@ -16,8 +16,8 @@ import org.apache.zookeeper.ZooKeeper;
  * is left, and for @whole. It ends with 1 and a stack trace when an expectation does not hold.
  */
 public final class Reader {
-    private static final int SESSION_MS = 5_000;
-    private static final long WAIT_MS = 60_000;
+    private static final int SESSION_MS = 10_000;
+    private static final long WAIT_MS = 180_000;
     private static String hosts;
 
     private final BlockingQueue<KeeperState> states = new LinkedBlockingQueue<>();

@@ -14,13 +14,13 @@ from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
 HOSTS = sys.argv[1]
-TIMEOUT = 60  # seconds that any condition may take
+TIMEOUT = 180  # seconds that any condition may take
 
 
 def connect():
     client = KazooClient(
         hosts=HOSTS,
-        timeout=5.0,
+        timeout=10.0,
         read_only=True,
         connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5),
     )

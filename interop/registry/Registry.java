@@ -13,7 +13,7 @@ import org.apache.curator.x.discovery.ServiceInstance;
  * SERVER PREFIX}; it says @seen when it sees the others and ends once PREFIX/release exists.
  */
 public final class Registry {
-    private static final long WAIT_MS = 30_000;
+    private static final long WAIT_MS = 180_000;
 
     private Registry() {}
 
@@ -28,7 +28,7 @@ public final class Registry {
     }
 
     private static void run(String server, String prefix) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.newClient(server, 5_000, 5_000, new RetryForever(50));
+        CuratorFramework client = CuratorFrameworkFactory.newClient(server, 10_000, 10_000, new RetryForever(50));
         client.start();
         GroupMember member = new GroupMember(client, prefix + "/group", "java", new byte[] {'j'});
         member.start();

@@ -10,8 +10,8 @@ import time
 from kazoo.client import KazooClient
 
 server, prefix = sys.argv[1:3]
-client = KazooClient(hosts=server, timeout=5.0)
-client.start(timeout=30)
+client = KazooClient(hosts=server, timeout=10.0)
+client.start(timeout=180)
 parties = [client.Party(prefix + "/party", "python"), client.ShallowParty(prefix + "/shallow", "python")]
 for party in parties:
     party.join()

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 server, prefix, me = sys.argv[1:4]
 client = KazooClient(hosts=server, timeout=3.0)
-client.start(timeout=30)
+client.start(timeout=180)
 parties = [client.Party(prefix + "/party", me), client.ShallowParty(prefix + "/shallow", me)]
 for party in parties:
     party.join()

@@ -151,12 +151,10 @@ func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		e.Kill()
-		for i, s := range e.Servers {
-			if t.Failed() {
-				t.Logf("end of the log of server %d (%s):\n%s", i+1, s.Kind, s.story())
-			}
+		if t.Failed() {
+			t.Log(Report(e.Servers...))
 		}
+		e.Kill()
 	})
 	if err := e.Begin(); err != nil {
 		t.Fatal(err)
@@ -239,6 +237,11 @@ func (e *Ensemble) AwaitWhole(patience time.Duration) (int, error) {
 		if leader >= 0 && followers == len(roles)-1 {
 			return leader, nil
 		}
+		for i, s := range e.Servers {
+			if s.leftByItself() {
+				return -1, fmt.Errorf("server %d ended by itself: %v", i+1, s.cmd.ProcessState)
+			}
+		}
 		if time.Now().After(end) {
 			return -1, fmt.Errorf("not whole within %v: %q", patience, roles)
 		}
@@ -252,7 +255,7 @@ func (s *Server) Role() string {
 	if !s.Running() {
 		return ""
 	}
-	text, err := s.Word("srvr")
+	text, err := s.word("srvr", pollTimeout)
 	if err != nil {
 		return ""
 	}
@@ -262,40 +265,12 @@ func (s *Server) Role() string {
 }
 
 // Running reports whether the process has not ended.
-func (s *Server) Running() bool {
-	if s.done == nil {
-		return false
-	}
-	select {
-	case <-s.done:
-		return false
-	default:
-		return true
-	}
-}
+func (s *Server) Running() bool { return s.running() }
 
 // Signal sends a signal to the process.
 func (s *Server) Signal(sig syscall.Signal) error {
-	if s.cmd == nil || s.cmd.Process == nil {
+	if s.process == nil {
 		return errors.New("the server does not run")
 	}
-	return s.cmd.Process.Signal(sig)
-}
-
-// storyTail is how many lines of a member's log a failure shows.
-const storyTail = 60
-
-// story is the end of the log without the questions of AwaitLeader and others.
-func (s *Server) story() string {
-	text, err := os.ReadFile(s.logPath())
-	if err != nil {
-		return err.Error()
-	}
-	var lines []string
-	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, "Processing srvr command") {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines[max(0, len(lines)-storyTail):], "")
+	return s.signal(sig)
 }

@@ -41,6 +41,7 @@ func (s *Server) writeConfig(extra map[string]string) error {
 		"clientPort":             port,
 		"clientPortAddress":      host,
 		"maxClientCnxns":         "0",
+		"maxSessionTimeout":      "60000",
 		"admin.enableServer":     "false",
 		"4lw.commands.whitelist": "*",
 		"extendedTypesEnabled":   "true",

@@ -15,7 +15,7 @@ import (
 )
 
 // ScriptTimeout bounds one client program unless the Script says otherwise.
-const ScriptTimeout = 90 * time.Second
+const ScriptTimeout = 6 * time.Minute
 
 // Script is one run of a client program.
 type Script struct {

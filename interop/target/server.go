@@ -3,7 +3,6 @@ package target
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,11 +27,12 @@ const (
 )
 
 const (
-	startTimeout = 30 * time.Second     // from exec to the first answer, on a loaded machine
-	stopTimeout  = 15 * time.Second     // from SIGTERM to the end of the process
+	startTimeout = 3 * time.Minute      // from exec to the first answer, on a loaded machine
+	stopTimeout  = time.Minute          // from SIGTERM to the end of the process
 	pollInterval = 5 * time.Millisecond // between two readiness questions
-	wordTimeout  = 5 * time.Second      // one four-letter word, connect to close
-	logTail      = 4 << 10              // bytes of a server's log shown on failure
+	wordTimeout  = time.Minute          // one four-letter word, connect to close
+	pollTimeout  = 5 * time.Second      // the same, where it is asked again
+	logTail      = 60                   // lines of a server's log shown on failure
 )
 
 // Password is the password of the user "super", who may do anything, on every
@@ -62,11 +62,11 @@ type Server struct {
 	dir        string // zoo.cfg and the log
 	jvm        []string
 	reapMS     int
-	properties []string // further ones, as name=value
-	place      Place    // of a server of an ensemble
-	lines      []string // of zoo.cfg behind the keys: the members
-	cmd        *exec.Cmd
-	done       chan struct{} // closed when the process has ended
+	properties []string   // further ones, as name=value
+	place      Place      // of a server of an ensemble
+	lines      []string   // of zoo.cfg behind the keys: the members
+	*process              // that runs now, or was the last to; nil: none yet
+	left       []*process // those before it that ended by themselves
 }
 
 // Options vary a server's configuration.
@@ -113,10 +113,10 @@ func StartFor(t testing.TB, kind Kind, opt Options) *Server {
 	s, err := Start(kind, t.TempDir(), opt)
 	if s != nil {
 		t.Cleanup(func() {
-			s.Kill()
 			if t.Failed() {
-				t.Logf("end of the %s server's log:\n%s", kind, s.Log())
+				t.Log(Report(s))
 			}
+			s.Kill()
 		})
 	}
 	if err != nil {
@@ -127,7 +127,7 @@ func StartFor(t testing.TB, kind Kind, opt Options) *Server {
 
 // Stop asks the process to end and waits for it.
 func (s *Server) Stop() error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	select {
@@ -142,10 +142,10 @@ func (s *Server) Stop() error {
 // Kill ends the process without warning and waits for it. Killing a server that
 // has ended already does nothing.
 func (s *Server) Kill() {
-	if s.cmd == nil || s.cmd.Process == nil {
+	if s.process == nil {
 		return
 	}
-	_ = s.cmd.Process.Kill() // already ended: nothing to do
+	_ = s.signal(syscall.SIGKILL) // already ended: nothing to do
 	<-s.done
 }
 
@@ -159,16 +159,20 @@ func (s *Server) Restart() error {
 // PID is the process that runs now.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log returns the end of what the server wrote.
+// Log returns the end of what the server wrote, without the questions of
+// AwaitLeader and others.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.logPath())
 	if err != nil {
 		return err.Error()
 	}
-	if len(text) > logTail {
-		text = text[len(text)-logTail:]
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, "Processing srvr command") {
+			lines = append(lines, line)
+		}
 	}
-	return string(text)
+	return strings.Join(lines[max(0, len(lines)-logTail):], "")
 }
 
 func (s *Server) logPath() string    { return filepath.Join(s.dir, "server.log") }
@@ -203,13 +207,14 @@ func (s *Server) Begin() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start of the %s server: %w", s.Kind, err)
 	}
-	done := make(chan struct{})
-	s.cmd, s.done = cmd, done
-	go func() {
-		_ = cmd.Wait() // how it ended does not matter here, that it ended does
-		close(done)
-	}()
+	s.follow(cmd)
 	return nil
+}
+
+// follow makes a process the one that runs now.
+func (s *Server) follow(cmd *exec.Cmd) {
+	s.left = s.byItself()
+	s.process = watched(cmd)
 }
 
 // awaitServing polls srvr until the server says that it serves.
@@ -219,12 +224,12 @@ func (s *Server) awaitServing() error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		if text, err := s.Word("srvr"); err == nil && strings.HasPrefix(text, "Zookeeper version:") {
+		if text, err := s.word("srvr", pollTimeout); err == nil && strings.HasPrefix(text, "Zookeeper version:") {
 			return nil
 		}
 		select {
 		case <-s.done:
-			return errors.New("the process ended before it served")
+			return fmt.Errorf("the process ended before it served: %v", s.cmd.ProcessState)
 		case <-ctx.Done():
 			return fmt.Errorf("not serving on %s within %v", s.Addr, startTimeout)
 		case <-tick.C:
@@ -239,15 +244,17 @@ func Word(addr, word string) (string, error) {
 
 // Word sends a four-letter word from where the server runs and returns the
 // answer.
-func (s *Server) Word(word string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), wordTimeout)
+func (s *Server) Word(word string) (string, error) { return s.word(word, wordTimeout) }
+
+func (s *Server) word(word string, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := s.place.dial(ctx, "tcp", s.Addr)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(wordTimeout)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return "", err
 	}
 	if _, err := conn.Write([]byte(word)); err != nil {
