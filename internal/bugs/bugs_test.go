@@ -91,7 +91,7 @@ func TestBugsAreFound(t *testing.T) {
 			}
 			t.Run(s.patch, func(t *testing.T) {
 				t.Parallel()
-				out, failed := runWith(t, s, "-run=^"+s.test+"$", "-timeout=60s")
+				out, failed := runWith(t, s, "-run=^"+s.test+"$", "-timeout=10m")
 				if why := notFound(out, failed, s.test); why != "" {
 					t.Fatalf("%s: %s\n%s", load(t, s.patch).what, why, tail(out))
 				}
@@ -139,7 +139,7 @@ func TestNotFoundIsTold(t *testing.T) {
 func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool) {
 	t.Helper()
 	args = append([]string{"test", "-overlay=" + overlay(t, load(t, s.patch)), "-vet=off", "-count=1",
-		"-gcflags=-N -l", "-ldflags=-s -w", "./internal/" + s.room}, args...) // quick to build
+		"-gcflags=-N -l", "-ldflags=-s -w", "-failfast", "./internal/" + s.room}, args...) // quick to build
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
 	b, err := cmd.CombinedOutput()

@@ -50,8 +50,9 @@ func printed(t *testing.T, report, word string) string {
 func TestReplay(t *testing.T) {
 	for _, patch := range []string{"fires-quorum", "readonly-start"} {
 		t.Run(patch, func(t *testing.T) {
+			t.Parallel()
 			program := broken(t, patch)
-			out := simulate(t, program, "bellwether sim --seed 1 --for 60s", "")
+			out := simulate(t, program, "bellwether sim --seed 1 --for 10m", "")
 			at := strings.Index(out, " breaks ")
 			whole := out[strings.LastIndex(out[:at], "seed "):]
 			rule, _, _ := strings.Cut(out[at+len(" breaks "):], ":")

@@ -111,7 +111,7 @@ func crashEverywhere(t *testing.T, o Options) {
 	if step := runScript(t, whole); step != "" {
 		t.Fatalf("crashed at %s", step)
 	}
-	for n := 1; n <= whole.m.Steps(); n++ {
+	for n := 1; n <= whole.m.Steps(); n += apart {
 		d := newDriver(NewMem(uint64(n)), o)
 		d.m.CrashAt(n)
 		step := runScript(t, d)

@@ -2,6 +2,10 @@
 
 package store
 
-// variants are the ways in which one crash is tried: nothing unsynced kept,
-// everything kept (the process alone died), and chances.
-const variants = 8
+const (
+	// variants are the ways in which one crash is tried: nothing unsynced kept,
+	// everything kept (the process alone died), and chances.
+	variants = 8
+	// apart is how far a place of damage is from the next.
+	apart = 1
+)

@@ -43,41 +43,6 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestMemoryPerZnode: what a znode of 100 bytes with a name of 15 keeps
-// alive, many or few of them in one directory.
-func TestMemoryPerZnode(t *testing.T) {
-	const n, limit = 200_000, 300
-	for _, perDirectory := range []int{10, 1000, n} {
-		before := liveHeap()
-		tree := New(Options{Seed: 1})
-		fill(t, tree, n, perDirectory)
-		perNode := float64(liveHeap()-before) / float64(tree.nodes)
-		runtime.KeepAlive(tree)
-		t.Logf("%d per directory: %.0f bytes", perDirectory, perNode)
-		if perNode > limit {
-			t.Errorf("%d per directory: a znode takes %.0f bytes, at most %d are wanted", perDirectory, perNode, limit)
-		}
-	}
-}
-
-// TestMemoryPerWatch: one-shot watches on paths of 26 bytes, each by one of
-// 1000 connections.
-func TestMemoryPerWatch(t *testing.T) {
-	const n, limit = 200_000, 250
-	tree := New(Options{Seed: 1})
-	conns := make([]conn, 1000)
-	before := liveHeap()
-	for i := range n {
-		tree.watches.add(&conns[i%len(conns)], fmt.Sprintf("/directory/node-%010d", i), dataOnce)
-	}
-	perWatch := float64(liveHeap()-before) / n
-	runtime.KeepAlive(tree)
-	t.Logf("%.0f bytes", perWatch)
-	if perWatch > limit {
-		t.Errorf("a watch takes %.0f bytes, at most %d are wanted", perWatch, limit)
-	}
-}
-
 // BenchmarkMillion reports what a million znodes of 100 bytes keep alive.
 func BenchmarkMillion(b *testing.B) {
 	for b.Loop() {
