@@ -165,3 +165,41 @@ func TestSituationsAreWhatTheySay(t *testing.T) {
 		}
 	}
 }
+
+// TestEpochThatItsLeaderForgets: a leader tells an epoch while it saves it. It
+// crashes after each single step, and leads again with the other server, which
+// has not heard of that epoch, in the same one where its disk does not know of
+// it. Whoever promised the first of the two joins the second.
+func TestEpochThatItsLeaderForgets(t *testing.T) {
+	forgotten, again := 0, 0
+	for after := 0; ; after++ {
+		w := newWorld(1, 3, 0)
+		one, two, three := w.nodes[0], w.nodes[1], w.nodes[2]
+		w.lead(three)
+		w.join(one, three)
+		if w.actions(after) < after {
+			break
+		}
+		promised := one.disk.accepted
+		if promised > three.disk.accepted {
+			forgotten++
+		}
+		w.crash(three, 0)
+		w.settle()
+		w.start(three)
+		w.lead(three)
+		w.join(two, three)
+		w.settle()
+		if promised > 0 && three.leader.Epoch() == promised {
+			again++
+		}
+		w.join(one, three)
+		w.settle()
+		if w.wrong != "" || !one.serving || !two.serving || !three.serving {
+			t.Fatalf("after %d steps: %s\n%v", after, w.wrong, w.story)
+		}
+	}
+	if forgotten == 0 || again != forgotten {
+		t.Errorf("forgotten %d times, led again %d times", forgotten, again)
+	}
+}
