@@ -19,6 +19,9 @@ type conn struct {
 	to   *remote
 	more chan struct{} // one: something is in the slot
 	made time.Time
+	// doubtful: it was dialled because the other side had ended the one before,
+	// so that it may be the system's alone.
+	doubtful bool
 
 	once sync.Once
 	gone chan struct{} // closed when the connection is to end
@@ -119,7 +122,9 @@ func (c *conn) read(r *bufio.Reader) {
 	} else if errors.Is(c.why, io.ErrUnexpectedEOF) {
 		c.m.notices.warn(c.RemoteAddr().String(), "a notification was cut off", "sid", c.to.id)
 	}
-	c.to.parted(c, heard || time.Since(c.made) > settled, c.why)
+	if c.to.parted(c, heard || time.Since(c.made) > settled, c.why) {
+		c.m.o.Handle(Down{c.to.id})
+	}
 }
 
 // connectionReset reports an end that the other side, or its kernel, has brought.

@@ -27,8 +27,8 @@ type Heard struct {
 type Up struct{ Server wire.ServerID }
 
 // Down: a dial was refused, or a server closed its connection and cannot be
-// reached any more. It comes again with each dial that ends so. Time-outs and
-// connections that are replaced do not bring it.
+// reached any more, or resets what is dialled then. It comes again with each dial
+// that ends so. Time-outs and connections that are replaced do not bring it.
 type Down struct{ Server wire.ServerID }
 
 // RoundTrip is the newest measured time to a server and back.

@@ -63,10 +63,10 @@ func (k *link) run(first Event) {
 		<-k.written // what was queued is still to go out
 	}
 	k.end(reason(err))
-	<-k.written
-	k.conn.Close()
 	k.l.forget(k)
 	k.l.o.Handle(Closed{k.id, k.why})
+	<-k.written
+	k.conn.Close()
 }
 
 // end stops both goroutines, of which the reader closes the connection.

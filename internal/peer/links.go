@@ -18,9 +18,11 @@ import (
 const (
 	// linksMax bounds the learners that are connected at a time.
 	linksMax = 1024
-	// learnerRetry is the pause between two dials of a leader, which begins to
-	// listen only when it knows that it leads: short at first, as that is a
-	// matter of a round trip where all goes well.
+	// learnerEager is how many refused dials of a leader are repeated without a
+	// pause: it begins to listen only when it knows that it leads, which where
+	// all goes well is a matter of less than any timer can wait.
+	learnerEager = 8
+	// learnerRetry is the pause between two further dials.
 	learnerRetryMin = time.Millisecond
 	learnerRetry    = 10 * time.Millisecond
 	// learnerDial bounds each of those dials: another one may do better.
@@ -166,20 +168,25 @@ func (l *Links) Hang() {
 }
 
 func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
-	for again := learnerRetryMin; ctx.Err() == nil; again = min(2*again, learnerRetry) {
+	again := learnerRetryMin
+	for tries := 1; ctx.Err() == nil; tries++ {
 		err := l.try(ctx, leader)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		l.figures.DialFailures.Add(1)
 		wait := again
-		if !refused(err) && !timedOut(err) {
+		switch {
+		case refused(err) && tries <= learnerEager:
+			continue
+		case !refused(err) && !timedOut(err):
 			wait = resolveRetry
 			l.o.Log.Debug("the leader cannot be reached", "sid", leader, "err", err)
 		}
 		if !pause(ctx, wait) {
 			return
 		}
+		again = min(2*again, learnerRetry)
 	}
 }
 

@@ -312,7 +312,9 @@ func (r *remote) use(c net.Conn) error {
 		c.Close()
 		return errClosed
 	}
+	ended := r.ended
 	start := r.attach(c)
+	r.conn.doubtful = ended
 	r.m.mu.Unlock()
 	start()
 	return nil
@@ -335,12 +337,12 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 }
 
 // parted is called when a connection has ended. A dial follows, at once if
-// the connection was a good one.
-func (r *remote) parted(c *conn, good bool, err error) {
+// the connection was a good one. It reports whether the server is down.
+func (r *remote) parted(c *conn, good bool, err error) (down bool) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if r.conn != c { // it was replaced, or the remote dropped
-		return
+		return false
 	}
 	r.conn = nil
 	r.ended = endedThere(err)
@@ -356,6 +358,7 @@ func (r *remote) parted(c *conn, good bool, err error) {
 		r.later()
 	}
 	r.rouse()
+	return c.doubtful && !good && connectionReset(err)
 }
 
 // endedThere reports whether an error of reading or writing says that the

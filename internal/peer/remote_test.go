@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bellwether/wire"
 )
 
 // A knock that the system took for a server that has ended was not heard: it
@@ -31,6 +33,38 @@ func TestKnockThatIsResetIsNoKnock(t *testing.T) {
 	if r := m.remotes[2]; !r.knocked.IsZero() {
 		t.Error("an answer is still waited for")
 	}
+}
+
+// The same for a server with a smaller id, whose connection is kept: one that is
+// dialled because it has ended the last, and is reset, was the system's.
+func TestResetBehindAnEndIsDown(t *testing.T) {
+	l := newLAN(t, 2, 0)
+	ln, err := l.listen(l.election(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, s := l.mesh(2)
+	var dialled []net.Conn
+	for range 2 {
+		c, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		dialled = append(dialled, c)
+		if len(dialled) == 1 {
+			frame := wire.AppendFrame(nil, new(vote(1)))
+			if _, err := c.Write(frame); err != nil {
+				t.Fatal(err)
+			}
+			await(t, s, heard(1, 1))
+			c.Close()
+		}
+	}
+	dialled[1].(*net.TCPConn).SetLinger(0)
+	dialled[1].Close()
+	await(t, s, down(1)) // whoever dials again is accepted by nobody, and refused by nobody
 }
 
 // Once a knock is answered, nothing is waited for when that connection ends.
