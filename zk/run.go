@@ -15,7 +15,7 @@ const (
 	batchMax = 64 << 10
 	// pauseFirst and pauseMax bound the pause between two attempts to
 	// connect; the last counts once the session may have expired anyway.
-	pauseFirst   = 20 * time.Millisecond
+	pauseFirst   = 5 * time.Millisecond
 	pauseMax     = time.Second
 	pauseLateMax = 10 * time.Second
 	// pingMax is the longest time between two pings.
