@@ -13,7 +13,7 @@ import (
 	"bellwether/zk"
 )
 
-// These tests do the same harm to every recipe (transactions have tests of their own), at each of its steps. What must
+// These tests do the same harm to every recipe, at each of its steps. What must
 // come of it is always the same: it succeeds, or says in a typed error why not, or
 // waits until its context ends; and nothing ephemeral of it is left behind.
 
@@ -99,6 +99,113 @@ var uses = []struct {
 	{"partitioner", usePartitioner},
 	{"work", useWork},
 	{"configuration", useConfig},
+	{"transaction", func(ctx context.Context, c *zk.Client) error { return useCommit(ctx, c, false) }},
+	{"transaction, plain", func(ctx context.Context, c *zk.Client) error { return useCommit(ctx, c, true) }},
+	{"election, in line", useElections},
+	{"lock, in line", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewLock(c, "/app/lock", nil)
+		return inTurn(ctx, l.Lock)
+	}},
+	{"write lock, in line", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewReadWriteLock(c, "/app/rw", nil)
+		return inTurn(ctx, l.Lock)
+	}},
+	{"semaphore, in line", func(ctx context.Context, c *zk.Client) error {
+		m, _ := NewSemaphore(c, "/app/semaphore", 1, nil)
+		return inTurn(ctx, m.Acquire)
+	}},
+	{"barrier, closed", func(ctx context.Context, c *zk.Client) error {
+		b, _ := NewBarrier(c, "/app/barrier", nil)
+		if err := b.Close(ctx); err != nil {
+			return err
+		}
+		return meanwhile(func() error { return b.Wait(ctx) }, func() error { return b.Open(ctx) })
+	}},
+	{"double barrier, of two", useDoubleBarriers},
+	{"queue, empty", func(ctx context.Context, c *zk.Client) error {
+		q, _ := NewQueue(c, "/app/queue", nil)
+		take := func() error { _, err := q.Take(ctx); return err }
+		return meanwhile(take, func() error { return q.Put(ctx, nil) })
+	}},
+	{"work queue, empty", useEmptyWorkQueue},
+}
+
+// meanwhile does something while something else waits for it, a second later.
+func meanwhile(waits, does func() error) error {
+	out := make(chan error, 1)
+	go func() { out <- waits() }()
+	time.Sleep(time.Second)
+	return errors.Join(does(), <-out)
+}
+
+// inTurn has one wait for another.
+func inTurn(ctx context.Context, acquire func(context.Context) (*Hold, error)) error {
+	first, err := acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return meanwhile(func() error { return holdOnce(ctx, acquire) }, func() error { return first.Release(ctx) })
+}
+
+func useElections(ctx context.Context, c *zk.Client) error {
+	a, _ := NewElection(c, "/app/election", "a", nil)
+	b, _ := NewElection(c, "/app/election", "b", nil)
+	if _, err := a.Campaign(ctx); err != nil {
+		return err
+	}
+	second := func() error {
+		_, err := b.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		return b.Resign(ctx)
+	}
+	return meanwhile(second, func() error { return a.Resign(ctx) })
+}
+
+func useDoubleBarriers(ctx context.Context, c *zk.Client) error {
+	pass := func() error {
+		b, _ := NewDoubleBarrier(c, "/app/double", 2, nil)
+		if err := b.Enter(ctx); err != nil {
+			return err
+		}
+		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return b.Leave(later)
+	}
+	return meanwhile(pass, pass)
+}
+
+func useEmptyWorkQueue(ctx context.Context, c *zk.Client) error {
+	q, _ := NewWorkQueue(c, "/app/jobs", nil)
+	take := func() error {
+		item, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if err = item.Ack(ctx); err != nil {
+			_ = item.Release(context.WithoutCancel(ctx))
+		}
+		return err
+	}
+	return meanwhile(take, func() error { return q.Put(ctx, nil) })
+}
+
+// useCommit is a site and a coordinator of one client.
+func useCommit(ctx context.Context, c *zk.Client, plain bool) error {
+	o := &CommitOptions{Plain: plain, Patience: 10 * time.Second}
+	site, _ := NewSite(c, txRoot, "s", &ledger{}, o)
+	co, _ := NewCoordinator(c, txRoot, o)
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- site.Serve(serving) }()
+	_, err := co.Commit(ctx, co.Path(), []string{"s"}, nil, nil)
+	time.Sleep(time.Minute) // whatever became of the coordinator, the site ends it
+	cancel()
+	if serr := <-served; !errors.Is(serr, context.Canceled) {
+		err = errors.Join(err, serr)
+	}
+	return err
 }
 
 func holdOnce(ctx context.Context, acquire func(context.Context) (*Hold, error)) error {
@@ -202,7 +309,8 @@ func typed(err error) bool {
 	var lost *zk.LostError
 	var ended *LostError
 	var owned *OwnedError
-	return errors.As(err, &code) || errors.As(err, &lost) || errors.As(err, &ended) || errors.As(err, &owned) ||
+	var foreign *DataError
+	return errors.As(err, &code) || errors.As(err, &lost) || errors.As(err, &ended) || errors.As(err, &owned) || errors.As(err, &foreign) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotLeader) ||
 		errors.Is(err, ErrTaken) || errors.Is(err, ErrNoParent) || errors.Is(err, ErrOutcome)
 }
@@ -261,8 +369,11 @@ func TestEveryRecipeMayBeRefused(t *testing.T) {
 							return normal
 						})
 						var stays error
-						if op == wire.OpMulti || op == wire.OpMultiRead && u.name == "double barrier" {
+						if op == wire.OpMulti {
 							stays = code // what is needed to remove is refused too
+						}
+						if op == wire.OpGetData && u.name == "transaction" {
+							stays = code // a vote is a promise, and stays
 						}
 						suffers(t, s, fmt.Sprintf("%v answered with %v", op, code), u.use, stays)
 					})
@@ -322,11 +433,12 @@ var harms = []struct {
 	{"the request is lost", func(*fakeServer, *peer) fate { return dropAll }},
 	{"the answer comes late", func(*fakeServer, *peer) fate { time.Sleep(4 * time.Second); return normal }},
 	{"the answer comes too late", func(*fakeServer, *peer) fate { time.Sleep(20 * time.Second); return dropAll }},
+	{"the request is throttled", func(s *fakeServer, _ *peer) fate { return throttle }},
 	{"the answer comes twice", func(*fakeServer, *peer) fate { return answerTwice }},
 }
 
 // stepsMax is more requests than any use makes.
-const stepsMax = 40
+const stepsMax = 100
 
 // TestEveryRecipeAtEachStep of it something happens, once.
 func TestEveryRecipeAtEachStep(t *testing.T) {

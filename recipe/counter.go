@@ -3,7 +3,6 @@ package recipe
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -49,7 +48,7 @@ func NewCounter(c *zk.Client, path string, o *CounterOptions) (*Counter, error) 
 	return n, err
 }
 
-// Get reads the number.
+// Get reads the number. What is no number gives a *DataError.
 func (n *Counter) Get(ctx context.Context) (int64, error) {
 	data, err := n.v.Get(ctx)
 	if err != nil {
@@ -59,7 +58,8 @@ func (n *Counter) Get(ctx context.Context) (int64, error) {
 	return i, n.named(err)
 }
 
-// Add adds, and returns the sum. See Value.Update for its errors.
+// Add adds, and returns the sum. See Value.Update for its errors; what is no number
+// gives a *DataError, and stays.
 func (n *Counter) Add(ctx context.Context, delta int64) (sum int64, err error) {
 	_, err = n.v.Update(ctx, func(old []byte) (data []byte, err error) {
 		sum, data, err = n.format.Add(old, delta)
@@ -74,7 +74,7 @@ func (n *Counter) Add(ctx context.Context, delta int64) (sum int64, err error) {
 // named says whose data is no number.
 func (n *Counter) named(err error) error {
 	if err != nil {
-		err = fmt.Errorf("counter %s: %w", n.v.cfg.Path, err)
+		err = &DataError{Path: n.v.cfg.Path, Err: err}
 	}
 	return err
 }

@@ -85,6 +85,10 @@ func (e *LostError) Unwrap() error {
 	return ErrReleased
 }
 
+// DataError: a znode holds what is not its recipe's, no number or no transaction.
+// Nothing was done with it.
+type DataError = claim.DataError
+
 // LeaderTaken is why a term is not published: LEADER is in the way.
 type LeaderTaken = claim.LeaderTaken
 

@@ -52,6 +52,7 @@ const (
 	swallow          // never answered
 	answerTwice      // with the same answer
 	deny             // answered with an error, see refusal
+	throttle         // not carried out, the server has too much to do
 )
 
 type fakeNode struct {
@@ -300,6 +301,8 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 	switch {
 	case s.poor && (h.Op.IsWrite() || h.Op == wire.OpSync):
 		code = wire.ErrNotReadOnly
+	case f == throttle:
+		code = wire.ErrThrottledOp
 	case f != deny:
 		code, resp = s.do(p, h.Op, body)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -15,6 +16,25 @@ const unwatchTime = time.Second
 // was lost, and the client goes on, so that trying again makes sense.
 func isPassing(c *zk.Client, err error) bool {
 	return (errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired)) && c.Err() == nil
+}
+
+// throttledPause is how long a request waits that the server had no time for.
+const throttledPause = 100 * time.Millisecond
+
+// isLater: the request was not carried out, and may be sent again after a while,
+// which has passed when isLater returns.
+func isLater(ctx context.Context, err error) bool {
+	if !errors.Is(err, wire.ErrThrottledOp) && !errors.Is(err, zk.ErrQueueFull) {
+		return false
+	}
+	pause := time.NewTimer(throttledPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // absent takes a missing znode as deleted.

@@ -69,7 +69,8 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 const serveMax = 256
 
 // Serve takes part in all transactions below the root until the context ends
-// or one of them fails. After a crash Recover those in doubt first.
+// or one of them fails. Other znodes are left alone, also such as only have a
+// transaction's name. After a crash Recover those in doubt first.
 func (s *Site) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	joined := make(chan string, serveMax) // room for all, so that none waits for who has left
@@ -87,7 +88,7 @@ func (s *Site) Serve(ctx context.Context) error {
 		case ctx.Err() != nil:
 			unwatch(ctx, changed)
 			return context.Cause(ctx)
-		case isPassing(s.b.c, err):
+		case isPassing(s.b.c, err), isLater(ctx, err):
 			continue // the next connection, or session, goes on
 		case err != nil:
 			return err
@@ -101,7 +102,12 @@ func (s *Site) Serve(ctx context.Context) error {
 			taken[name] = true
 			running++
 			go func() {
-				if _, err := s.Join(ctx, claim.Join(s.root, name)); err != nil {
+				_, err := s.Join(ctx, claim.Join(s.root, name))
+				var foreign *DataError
+				switch {
+				case errors.As(err, &foreign):
+					s.b.opt.Logger.Warn("no transaction", "path", foreign.Path, "err", foreign.Err)
+				case err != nil:
 					cancel(fmt.Errorf("site %s: %w", s.name, err))
 				}
 				joined <- name

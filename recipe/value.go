@@ -150,7 +150,7 @@ func (v *Value) Close(ctx context.Context) error {
 	}
 	v.mark.Session = 0
 	err := v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
-	for errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil {
+	for errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil || isLater(ctx, err) {
 		err = v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
 	}
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) {

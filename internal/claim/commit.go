@@ -144,7 +144,9 @@ type commit struct {
 	vote     Decision // of this site
 	decision Decision
 	carried  bool
-	marked   bool // that it was carried out stands in the tree
+	marked   bool     // that it was carried out stands in the tree
+	swept    []string // what was to be removed last
+	stuck    bool     // and has children of its own
 
 	happenings []Happening
 }

@@ -43,7 +43,7 @@ func (c *commit) tookLook(res []Result) {
 	}
 	t, err := ParseTransaction(tx.Data)
 	if err != nil {
-		c.refuse(err)
+		c.refuse(&DataError{c.cfg.Path, err})
 		return
 	}
 	if c.cfg.Site != "" && !c.cfg.Doubt && !slices.Contains(t.Sites, c.cfg.Site) {
@@ -138,10 +138,12 @@ func (c *commit) tookList(list Result) {
 	for _, site := range c.cfg.Sites {
 		needed = needed && (c.decision == Abort || there["done_"+site])
 	}
-	if !needed {
+	names := slices.Sorted(slices.Values(list.Names))
+	if !needed || c.stuck && slices.Equal(names, c.swept) {
 		c.over(nil)
 		return
 	}
+	c.swept, c.stuck = names, false
 	var ops []Op
 	for _, name := range list.Names {
 		ops = append(ops, Op{Kind: OpDelete, Path: Join(c.cfg.Path, name), Version: AnyVersion})
@@ -150,8 +152,10 @@ func (c *commit) tookList(list Result) {
 	c.ask(txSweep, Op{Kind: OpMulti, Path: c.cfg.Path, Ops: ops})
 }
 
-// tookSweep lists again where somebody else came or went meanwhile.
+// tookSweep lists again where somebody else came or went meanwhile. Where nobody
+// did there are znodes of strangers below, and the transaction stays.
 func (c *commit) tookSweep(r Result) {
+	c.stuck = errors.Is(r.Err, wire.ErrNotEmpty)
 	if r.Err == nil || !errors.Is(r.Err, wire.ErrNoNode) && !errors.Is(r.Err, wire.ErrNotEmpty) {
 		c.over(r.Err)
 	}

@@ -69,6 +69,7 @@ type Member struct {
 
 	// Of the end.
 	hurry  bool            // nobody is waited for
+	blind  bool            // it may not do what leaving takes: the own znode goes all the same
 	opened bool            // kazoo: ready was removed
 	round  map[string]bool // who is waited for; nil: not known yet
 	there  map[string]bool // who was there at the last look; nil: look
@@ -192,7 +193,8 @@ func (m *Member) quit() {
 }
 
 // refused reports whether the server does not allow what the member needs,
-// which then gives up. Where a znode was or was not does not count.
+// which then gives up, and takes its own znode away if it may do that. Where a
+// znode was or was not does not count.
 func (m *Member) refused(err error, expected ...error) bool {
 	if err == nil || slices.ContainsFunc(expected, func(e error) bool { return errors.Is(err, e) }) {
 		return false
@@ -200,8 +202,11 @@ func (m *Member) refused(err error, expected ...error) bool {
 	if m.failed == nil {
 		m.failed = err
 	}
-	if m.phase == Departing {
+	switch {
+	case m.phase == Departing && m.blind:
 		m.quit()
+	case m.phase == Departing:
+		m.blind = true
 	}
 	return true
 }

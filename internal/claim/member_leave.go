@@ -16,7 +16,7 @@ func (m *Member) depart() {
 	}
 	m.phase, m.outcome, m.err, m.failed, m.leaving = Departing, Underway, nil, nil, false
 	m.asked, m.out, m.pause = 0, nil, pause{}
-	m.there, m.waits = nil, ""
+	m.there, m.waits, m.blind = nil, "", false
 }
 
 // planLeave removes the own znode and waits until the others of the round are
@@ -24,6 +24,12 @@ func (m *Member) depart() {
 // ready along.
 func (m *Member) planLeave() {
 	switch {
+	case m.blind:
+		m.ask(func(res []Result) {
+			if !m.refused(res[0].Err, wire.ErrNoNode) {
+				m.quit()
+			}
+		}, m.remove(m.own()))
 	case m.cfg.Kazoo && !m.opened:
 		m.ask(func(res []Result) { m.opened = !m.refused(res[0].Err, wire.ErrNoNode) }, m.remove(m.readyPath()))
 	case m.round == nil:

@@ -36,6 +36,19 @@ func (n Notice) Encode() []byte {
 	return b
 }
 
+// DataError: a znode holds what is not its recipe's. Nothing was done with it.
+type DataError struct {
+	Path string
+	Err  error // what is wrong with it
+}
+
+func (e *DataError) Error() string {
+	return fmt.Sprintf("%s holds what is not this recipe's: %v", e.Path, e.Err)
+}
+
+// Unwrap is what is wrong with the data.
+func (e *DataError) Unwrap() error { return e.Err }
+
 // errForeign is for data that no leader of ours wrote.
 var errForeign = errors.New("not written by a leader of this recipe")
 

@@ -11,11 +11,13 @@ import (
 // session; the next one has another nonce, lest it be taken for the same.
 type spot struct {
 	nonce Nonce
-	own   string // its name; empty while there is none, or it is not known
-	sent  bool   // it may have been made, its name is not known
-	ahead string // the place right before it
-	watch bool   // which is watched
-	first bool   // nobody is before it
+	own   string          // its name; empty while there is none, or it is not known
+	sent  bool            // it may have been made, its name is not known
+	ahead string          // the place right before it
+	watch bool            // which is watched
+	first bool            // nobody is before it
+	alien bool            // the place ahead is watched, and nobody's
+	aside map[string]bool // places that no session holds
 }
 
 // renew is the place of the next session.
@@ -37,6 +39,8 @@ func (t *Take) planPlace() {
 		t.ask(t.tookPlace, Op{Kind: OpCreate, Path: Join(line, p.prefix()), Sequential: true})
 	case p.ahead == "":
 		t.ask(t.tookLine, Op{Kind: OpList, Path: line})
+	case p.alien:
+		t.ask(func([]Result) { p.watch, p.alien, p.ahead = false, false, "" }, Op{Kind: OpUnwatch, Path: Join(line, p.ahead)})
 	case !p.watch:
 		t.ask(t.tookAhead, Op{Kind: OpWatch, Path: Join(line, p.ahead)})
 	}
@@ -89,18 +93,26 @@ func (t *Take) tookLine(res []Result) {
 		t.refuse(err)
 		return
 	}
-	ahead := preceding(ParseBids(res[0].Names), own, nil)
+	ahead := preceding(ParseBids(res[0].Names), own, t.place.aside)
 	if t.place.first = len(ahead) == 0; !t.place.first {
 		t.place.ahead = ahead[len(ahead)-1].Name
 		t.tell(Waiting{Bid: t.place.own, For: t.place.ahead, Ahead: len(ahead)})
 	}
 }
 
-// tookAhead: one that is gone means to look again.
+// tookAhead: one that is gone means to look again, and one that goes with no
+// session is nobody's place.
 func (t *Take) tookAhead(res []Result) {
+	p := &t.place
 	switch err := res[0].Err; {
 	case err == nil:
-		t.place.watch = true
+		p.watch = true
+		if p.alien = res[0].Stat.EphemeralOwner == 0; p.alien {
+			if p.aside == nil {
+				p.aside = map[string]bool{}
+			}
+			p.aside[p.ahead] = true
+		}
 	case errors.Is(err, wire.ErrNoNode):
 		t.place.ahead = ""
 	default:
@@ -110,6 +122,6 @@ func (t *Take) tookAhead(res []Result) {
 
 func (p *spot) fired(path, line string) {
 	if p.watch && path == Join(line, p.ahead) {
-		p.watch, p.ahead = false, ""
+		p.watch, p.alien, p.ahead = false, false, ""
 	}
 }

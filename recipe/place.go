@@ -1,0 +1,41 @@
+package recipe
+
+import (
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// Place is a candidate's place in the line, as far as it knows by itself: no server is
+// asked.
+type Place struct {
+	Stands bool // its bid stands, and leads as soon as none is before it
+	Leads  bool // its handle has not ended
+	// Ahead is how many bids were before it when it last looked. It looks when the
+	// one right before it goes, so there may be fewer now; Candidates asks.
+	Ahead int
+	Bid   string    // name below the parent; empty while it is not known
+	Token wire.Zxid // it has if it leads; 0 while it is not known
+	// Published: it leads, and LEADER says so.
+	Published bool
+}
+
+// Place says how this candidate stands now: for a page that shows it, or for who
+// asks whether this process is ready to take over.
+func (e *Election) Place() Place {
+	e.mu.Lock()
+	t := e.present
+	e.mu.Unlock()
+	if t == nil {
+		return Place{}
+	}
+	s, over := t.state(), t.over()
+	leads := s.Phase == claim.Leading && !over
+	now := Place{Stands: leads || s.Phase == claim.Standing, Leads: leads, Bid: s.Bid, Token: s.Token, Published: leads && s.Published}
+	if now.Stands && !leads {
+		now.Ahead = s.Ahead
+	}
+	if s.Phase == claim.Done {
+		now.Bid, now.Token = "", 0
+	}
+	return now
+}
