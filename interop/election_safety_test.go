@@ -124,7 +124,8 @@ func (k *candidate) wins(t *testing.T) *recipe.Handle {
 
 const (
 	stormTime    = 12 * time.Second
-	stormTerms   = 5               // it goes on until there were that many
+	stormTerms   = 5               // it goes on until there were that many,
+	stormWrites  = 50              // and that many guarded writes
 	stormTimeout = 2 * time.Second // session timeout of who stands in it
 )
 
@@ -282,7 +283,7 @@ func (st *storm) rage() {
 	var freed sync.WaitGroup
 	defer freed.Wait()
 	began := time.Now()
-	for took := time.Duration(0); took < stormTime || st.terms() < stormTerms && took < electionWait; took = time.Since(began) {
+	for took := time.Duration(0); took < stormTime || !st.enough() && took < electionWait; took = time.Since(began) {
 		k := st.all[rand.IntN(len(st.all))]
 		id := k.c.Session().ID
 		switch rand.IntN(4) {
@@ -310,6 +311,13 @@ func (st *storm) terms() int {
 	return len(st.held)
 }
 
+// enough reports whether the storm has shown something.
+func (st *storm) enough() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.held) >= stormTerms && len(st.writes) >= stormWrites
+}
+
 // leads reports whether somebody has led since the faults ended and still does.
 func (st *storm) leads() bool {
 	st.mu.Lock()
@@ -325,7 +333,7 @@ func (st *storm) check() {
 			st.t.Errorf("a write of token %v follows one of %v", st.writes[i].token, st.writes[i-1].token)
 		}
 	}
-	if len(st.held) < stormTerms || len(st.writes) < 50 {
+	if !st.enough() {
 		st.t.Errorf("only %d terms and %d writes: the storm shows little", len(st.held), len(st.writes))
 	}
 	st.t.Log(len(st.held), "terms,", len(st.writes), "guarded writes")
