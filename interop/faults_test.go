@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -26,13 +27,57 @@ func TestFaultsFromJava(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
 	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
-	const path = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
 	classes := t.TempDir()
 	target.Script{
-		Args: []string{javac, "-Xlint:unchecked,deprecation,rawtypes", "-Werror", "-proc:none", "-cp", path, "-d", classes, "faults/Faults.java"},
+		Args: []string{javac, "-Xlint:unchecked,deprecation,rawtypes", "-Werror", "-proc:none", "-cp", javaPath, "-d", classes, "faults/Faults.java"},
 	}.Pass(t)
 	servers, url := faulty(t)
-	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", classes+":"+path, "Faults", servers, url)}.Pass(t)
+	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", classes+":"+javaPath, "Faults", servers, url)}.Pass(t)
+}
+
+// TestFaultsPagePython runs the program of docs/faults.md as it stands there.
+func TestFaultsPagePython(t *testing.T) {
+	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
+	script := filepath.Join(t.TempDir(), "page.py")
+	onPage(t, "python", script)
+	inPath(t)
+	target.Script{Args: []string{debianPython, "-B", script}}.Pass(t)
+}
+
+// TestFaultsPageJava does so with the one in Java.
+func TestFaultsPageJava(t *testing.T) {
+	java := target.Tool(t, "java", "default-jdk-headless")
+	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
+	source := filepath.Join(t.TempDir(), "Ensemble.java")
+	onPage(t, "java", source)
+	inPath(t)
+	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", javaPath, source)}.Pass(t)
+}
+
+// javaPath is Apache's client and a logger that says nothing.
+const javaPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
+
+// onPage writes the one program of docs/faults.md in a language into a file.
+func onPage(t *testing.T, language, file string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, found := strings.Cut(string(page), "```"+language+"\n")
+	program, _, ended := strings.Cut(program, "```\n")
+	if !found || !ended {
+		t.Fatalf("there is no program in %s", language)
+	}
+	if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inPath puts the program bellwether into the PATH, until the end of the test.
+func inPath(t *testing.T) {
+	t.Helper()
+	t.Setenv("PATH", filepath.Dir(binaryOf(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
 // TestFaultsByCurl types the lines for curl of docs/faults.md as they stand there,

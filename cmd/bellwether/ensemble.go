@@ -52,6 +52,9 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	if f.whileStdin {
+		go endWithStdin(stop)
+	}
 	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Servers(), e.Clients(), f.data)
 	fmt.Fprintf(stdout, "try: bellwether status --server %s\n", e.Clients())
 	fmt.Fprintf(stdout, "     bellwether election explain --server %s\n", e.Clients())

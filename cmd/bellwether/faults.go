@@ -51,6 +51,9 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	tuneMemory()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop() // a second signal ends this process at once
+	if f.whileStdin {
+		go endWithStdin(stop)
+	}
 	e, err := embed.Start(ctx, embed.Options{
 		Servers: f.servers, Dir: f.data, NoSync: f.noSync, Listen: net.JoinHostPort(host, strconv.Itoa(port)), Logger: log,
 	})

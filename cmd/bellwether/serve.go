@@ -99,8 +99,7 @@ func newServe() *cobra.Command {
 	fl.Lookup("faults").NoOptDefVal = faultsAnywhere
 	fl.BoolVar(&f.memory, "memory", false, "with --faults: keep the data in memory instead of --data")
 	fl.BoolVar(&f.noSync, "no-sync", false, "with --faults: acknowledge before data is on disk, so that a crash loses some")
-	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends")
-	fl.Lookup("while-stdin").Hidden = true
+	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends, as it does with the process at its other end")
 	fl.BoolVar(&f.check, "check", false, "only check the configuration, say what was found, and exit")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text, json, or brief, to stderr; brief is the default of --ensemble")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
