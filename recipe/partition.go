@@ -103,7 +103,7 @@ func (s *sharing) run(ctx context.Context, follow func(context.Context, chan<- [
 	ctx, cancel := context.WithCancelCause(ctx)
 	members, parts := make(chan []string), make(chan []string) // unbuffered: the loop takes the latest
 	ended := make(chan struct{}, 2)
-	go func() { cancel(s.members(ctx, g, members)); ended <- struct{}{} }()
+	go func() { cancel(s.members(ctx, members)); ended <- struct{}{} }()
 	go func() { cancel(follow(ctx, parts)); ended <- struct{}{} }()
 	s.loop(ctx, cancel, members, parts)
 	<-ended
@@ -121,23 +121,51 @@ func (s *sharing) run(ctx context.Context, follow func(context.Context, chan<- [
 	return context.Cause(ctx)
 }
 
-// members sends who is there.
-func (s *sharing) members(ctx context.Context, g *Group, to chan<- []string) error {
-	for members, err := range g.Watch(ctx) {
+// members sends who is there, all of them at once at first. It keeps the names
+// in order itself: to ask the cache for all of them after each change would
+// cost as much as all members together.
+func (s *sharing) members(ctx context.Context, to chan<- []string) error {
+	dir := claim.Join(s.parent, "members")
+	k, err := OpenCache(ctx, s.c, dir, &CacheOptions{ChildrenOnly: true})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	var names []string
+	started := false
+	for e, err := range k.Events(ctx) {
 		if err != nil {
 			return err
 		}
-		names := make([]string, len(members))
-		for i, m := range members {
-			names[i] = m.ID
+		first := e.Type == CacheCurrent && !started
+		if !first && !change(&names, dir, e) || !(started || first) {
+			continue
 		}
+		started = true
 		select {
-		case to <- names:
+		case to <- slices.Clone(names):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	return ctx.Err()
+}
+
+// change takes an event of a cache to the names of those who are there. It reports
+// whether they are others now.
+func change(names *[]string, dir string, e CacheEvent) bool {
+	if e.Type != NodeAdded && e.Type != NodeRemoved || e.Node.Path == dir || e.Node.Stat.EphemeralOwner == 0 {
+		return false
+	}
+	name := e.Node.Path[len(dir)+1:]
+	i, there := slices.BinarySearch(*names, name)
+	switch {
+	case e.Type == NodeAdded && !there:
+		*names = slices.Insert(*names, i, name)
+	case e.Type == NodeRemoved && there:
+		*names = slices.Delete(*names, i, i+1)
+	}
+	return there == (e.Type == NodeRemoved)
 }
 
 func (s *sharing) loop(ctx context.Context, fail context.CancelCauseFunc, members, parts <-chan []string) {

@@ -68,7 +68,12 @@ type runningMember struct {
 
 func partition(t *testing.T, s *fakeServer, o *owners, id string, parts []string) runningMember {
 	t.Helper()
-	m := runningMember{c: s.connect(zk.Options{}), done: make(chan error, 1)}
+	return partitionBy(t, s.connect(zk.Options{}), o, id, parts)
+}
+
+func partitionBy(t *testing.T, c *zk.Client, o *owners, id string, parts []string) runningMember {
+	t.Helper()
+	m := runningMember{c: c, done: make(chan error, 1)}
 	p, err := NewPartitioner(m.c, "/app/shares", id, parts, nil)
 	if err != nil {
 		t.Fatal(err)

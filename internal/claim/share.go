@@ -2,7 +2,6 @@ package claim
 
 import (
 	"cmp"
-	"hash/fnv"
 	"slices"
 )
 
@@ -18,30 +17,44 @@ func Share(members, parts []string) map[string]string {
 		return out
 	}
 	most := (len(parts) + len(members) - 1) / len(members)
-	load := make(map[string]int, len(members))
+	load := make([]int, len(members))
+	heads := make([]uint64, len(members)) // each name, hashed once
+	for i, m := range members {
+		heads[i] = fnv64a(fnv64a(fnvBasis, m), "\x00")
+	}
 	for _, part := range parts {
-		best, score := "", uint64(0)
-		for _, m := range members {
-			if load[m] >= most {
+		best, score := -1, uint64(0)
+		for i := range members {
+			if load[i] >= most {
 				continue
 			}
-			if s := rank(m, part); best == "" || s > score {
-				best, score = m, s
+			if s := spread(fnv64a(heads[i], part)); best < 0 || s > score {
+				best, score = i, s
 			}
 		}
-		out[part] = best
+		out[part] = members[best]
 		load[best]++
 	}
 	return out
 }
 
-// rank is how high a member stands for a part.
-func rank(member, part string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(member))
-	h.Write([]byte{0})
-	h.Write([]byte(part))
-	s := h.Sum64() // FNV alone leaves names that differ at their end close together
+// fnvBasis and fnvPrime are those of FNV-1a with 64 bits.
+const (
+	fnvBasis = 14695981039346656037
+	fnvPrime = 1099511628211
+)
+
+// fnv64a goes on with a hash.
+func fnv64a(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnvPrime
+	}
+	return h
+}
+
+// spread moves hashes apart: FNV alone leaves names that differ at their end
+// close together.
+func spread(s uint64) uint64 {
 	s ^= s >> 33
 	s *= 0xff51afd7ed558ccd
 	s ^= s >> 33

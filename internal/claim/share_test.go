@@ -60,3 +60,12 @@ func TestShareMovesLittle(t *testing.T) {
 		t.Errorf("%d of 1,000 parts moved when one of ten left", moved)
 	}
 }
+
+// TestShareStaysTheSame: members of different versions share the same parts.
+func TestShareStaysTheSame(t *testing.T) {
+	got := Share([]string{"host-a", "host-b", "host-c"}, []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6"})
+	want := map[string]string{"p0": "host-b", "p1": "host-c", "p2": "host-a", "p3": "host-b", "p4": "host-b", "p5": "host-a", "p6": "host-c"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
