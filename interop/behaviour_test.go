@@ -169,7 +169,7 @@ func observe(t *testing.T, server *target.Server, name string, body func(*seen))
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*behaviourTimeout)
 	defer cancel()
-	zc, err := zk.Connect(ctx, server.Addr, nil)
+	zc, err := zk.Connect(ctx, server.Addr, &zk.Options{SessionTimeout: electionTimeout})
 	if err != nil {
 		t.Fatalf("%s: %v", server.Kind, err)
 	}

@@ -68,15 +68,18 @@ func (b *bookkeeper) Abort(_ context.Context, tx recipe.Tx) error {
 func TestTwoPhaseCommit(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		for _, plain := range []bool{false, true} {
-			t.Run(fmt.Sprint("plain ", plain), func(t *testing.T) { twoPhases(t, s, plain) })
+			t.Run(fmt.Sprint("plain ", plain), func(t *testing.T) {
+				t.Parallel()
+				twoPhases(t, s, plain)
+			})
 		}
 	})
 }
 
 func twoPhases(t *testing.T, s *target.Server, plain bool) {
-	o := &recipe.CommitOptions{Plain: plain, Patience: electionWait}
+	o := &recipe.CommitOptions{Plain: plain, Patience: time.Minute}
 	if plain { // nothing else tells there that a site was killed
-		o.Patience = 15 * time.Second
+		o.Patience = 20 * time.Second
 	}
 	root := fresh("commit")
 	var names []string
@@ -86,10 +89,11 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	for i := range 5 {
 		name := fmt.Sprint("site", i)
 		b := &bookkeeper{held: make(chan struct{}), asked: make(chan string, 9), outcomes: make(chan string, 9)}
-		c := attach(t, s.Addr, electionTimeout)
-		if b.holds = "orphaned"; i == 4 {
-			b.holds = "hard"
+		timeout := electionTimeout
+		if b.holds = "orphaned"; i == 4 { // which is killed
+			b.holds, timeout = "hard", sessionTimeout
 		}
+		c := attach(t, s.Addr, timeout)
 		site, err := recipe.NewSite(c, root, name, b, o)
 		if err != nil {
 			t.Fatal(err)
