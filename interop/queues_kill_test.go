@@ -185,14 +185,7 @@ func workerMain(addr, path string) error {
 // and Curator's, one is killed while it waits, and one when all are in. The
 // others wait for who comes in place of the first, and leave without the second.
 func TestDoubleBarrierMembersKilled(t *testing.T) {
-	javac := target.Tool(t, "javac", "default-jdk-headless")
-	java := target.Tool(t, "java", "default-jdk-headless")
-	target.File(t, "/usr/share/java/curator-recipes.jar", "libcurator-recipes-java")
-	classes := t.TempDir()
-	target.Script{
-		Args: []string{javac, "-Xlint:unchecked,deprecation,rawtypes", "-Werror", "-proc:none", "-cp", curatorPath, "-d", classes, "queues/Member.java"},
-	}.Pass(t)
-	program := append(append([]string{java}, target.JVM...), "-cp", classes+":"+curatorPath, "Member")
+	program := curatorMember(t)
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
 		for _, oursDies := range []bool{false, true} {

@@ -1,0 +1,21 @@
+"""kazoo's Queue as one consumer of many, until it is killed.
+
+Run as `popper.py ADDRESS PATH`. Again and again it takes an item, prints @took
+and the item. This queue does not wait: an empty one is asked again.
+"""
+
+import random
+import sys
+import time
+
+from kazoo.client import KazooClient
+
+address, path = sys.argv[1:3]
+client = KazooClient(hosts=address, timeout=3)
+client.start(timeout=180)
+queue = client.Queue(path)
+while True:
+    item = queue.get()
+    if item is not None:
+        print("@took", item.decode(), flush=True)
+    time.sleep(random.uniform(0.001, 0.02))

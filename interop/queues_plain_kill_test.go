@@ -1,0 +1,164 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+const (
+	popItems = 300
+	popKills = 6
+	popAhead = 20 // items at a time
+
+	popperAddr = "POPPER_ADDR"
+	popperPath = "POPPER_PATH"
+)
+
+func init() {
+	if addr := os.Getenv(popperAddr); addr != "" {
+		fmt.Println("failed:", popperMain(addr, os.Getenv(popperPath)))
+		os.Exit(1)
+	}
+}
+
+// TestPoppersKilledWithKazoo: consumers of ours and of kazoo's Queue, whose items are
+// gone when they are taken, are killed at random. No item is taken twice, and who is
+// killed takes one along at most.
+func TestPoppersKilledWithKazoo(t *testing.T) {
+	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		s := target.StartFor(t, kind, target.Options{})
+		path := fresh("poppers")
+		q, err := recipe.NewQueue(attach(t, s.Addr, electionTimeout), path, &recipe.QueueOptions{Naming: recipe.KazooItems})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &popping{t: t, addr: s.Addr, path: path, q: q, took: map[string]bool{}}
+		for i := range 4 {
+			p.poppers = append(p.poppers, p.start(i%2 == 0))
+		}
+		p.run()
+	})
+}
+
+// popping follows what consumers of a plain queue say.
+type popping struct {
+	t          *testing.T
+	addr, path string
+	q          *recipe.Queue
+	poppers    []*popper
+	took       map[string]bool
+	by         [2]int // kazoo's, ours
+	put, kills int
+}
+
+type popper struct {
+	*remote
+	ours bool
+}
+
+func (p *popping) start(ours bool) *popper {
+	if ours {
+		return &popper{startRemote(p.t, popperAddr+"="+p.addr, popperPath+"="+p.path), true}
+	}
+	return &popper{begin(p.t, exec.Command(debianPython, "-B", "queues/popper.py", p.addr, p.path)), false}
+}
+
+// run puts, hears and kills until nothing is left but what the dead may have.
+func (p *popping) run() {
+	for end := time.Now().Add(2 * electionWait); p.put < popItems || p.kills < popKills || p.left() > 0 || len(p.took) < popItems-p.kills; {
+		if time.Now().After(end) {
+			p.t.Fatalf("%d of %d items were taken, %d kills", len(p.took), p.put, p.kills)
+		}
+		if p.put < popItems && p.put-len(p.took)-p.kills < popAhead {
+			if err := p.q.Put(p.t.Context(), fmt.Appendf(nil, "item%d", p.put)); err != nil {
+				p.t.Fatal(err)
+			}
+			p.put++
+		}
+		for i, one := range p.poppers {
+			p.hear(one)
+			if due := (p.kills + 1) * popItems / (popKills + 1); len(p.took) > due-popAhead && p.kills < popKills && rand.IntN(20) == 0 {
+				p.kill(i)
+			}
+		}
+		<-time.After(time.Millisecond)
+	}
+	for _, one := range p.poppers { // what they say to the last is heard
+		one.kill()
+		p.hear(one)
+	}
+	p.t.Logf("%d of %d items were taken, %d kills", len(p.took), p.put, p.kills)
+	if p.by[0] == 0 || p.by[1] == 0 {
+		p.t.Errorf("kazoo's took %d, ours %d", p.by[0], p.by[1])
+	}
+}
+
+// left is how many items stand.
+func (p *popping) left() int {
+	n, err := p.q.Len(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return n
+}
+
+// hear takes what a consumer has said so far.
+func (p *popping) hear(one *popper) {
+	for len(one.lines) > 0 {
+		line := <-one.lines
+		word, item, _ := strings.Cut(line, " ")
+		switch {
+		case word != "@took":
+			p.t.Fatalf("ours %v: %s", one.ours, line)
+		case p.took[item]:
+			p.t.Fatalf("%s was taken twice", item)
+		}
+		p.took[item] = true
+		if one.ours {
+			p.by[1]++
+		} else {
+			p.by[0]++
+		}
+	}
+}
+
+// kill ends a consumer, and begins another.
+func (p *popping) kill(i int) {
+	one := p.poppers[i]
+	one.kill()
+	p.hear(one)
+	p.kills++
+	p.poppers[i] = p.start(one.ours)
+}
+
+// popperMain is the process of one of ours.
+func popperMain(addr, path string) error {
+	ctx := context.Background()
+	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
+	if err != nil {
+		return err
+	}
+	q, err := recipe.NewQueue(c, path, &recipe.QueueOptions{Naming: recipe.KazooItems})
+	if err != nil {
+		return err
+	}
+	for {
+		item, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Println("@took", string(item))
+		<-time.After(time.Duration(1+rand.IntN(20)) * time.Millisecond)
+	}
+}
