@@ -105,7 +105,9 @@ type RegistrantState struct {
 func (r *Registrant) State() RegistrantState {
 	s := RegistrantState{Session: r.last, Leaving: r.leaving || r.Over()}
 	switch {
+	case s.Leaving && r.session != 0:
 	case s.Leaving:
+		s.Err = r.why // its session has taken the znode along
 	case r.stands:
 		s.Stands, s.Doubtful, s.Token, s.Have = true, !r.attached, r.token, r.held
 	case r.owned:

@@ -25,6 +25,7 @@ const (
 	KazooBarrier  Recipe = "double barrier as kazoo's"
 	Barrier       Recipe = "barrier"
 	Configuration Recipe = "configuration of a leader"
+	Registration  Recipe = "registration"
 )
 
 // Claims are those that hand something over from one to the next.
@@ -32,10 +33,10 @@ var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
 // Recipes are all of them.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
-	KazooBarrier, Barrier, Configuration}
+	KazooBarrier, Barrier, Configuration, Registration}
 
 // leastOf is how many it takes at least.
-var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2}
+var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"

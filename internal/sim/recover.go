@@ -45,6 +45,7 @@ func (s *Sim) recover() {
 	s.await("one leader, whom all follow, and every client connected", recoverBound+recoverTicks*tick, s.allServe)
 	finish, recipes := finishBound+finishTicks*tick, recipeBound+recipeTicks*tick
 	s.endRounds(recipes)
+	s.endTenancies(recipes)
 	s.quiet = true
 	last := map[*client]*call{}
 	s.await("every client has a write done", finish, func() string { return s.lastWrites(last) })

@@ -131,6 +131,8 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
 	case Configuration:
 		newSpeaker(c)
+	case Registration:
+		c.player = newTenant(c, places[n%len(places)])
 	default:
 		c.candidate = newCandidate(c)
 		c.player = c.candidate

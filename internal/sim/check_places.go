@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// registrations: who takes its registration for standing has made the znode,
+// and written what it holds; as long as its session lives nobody else at the
+// place does, but for who has not heard yet of what an operator has deleted.
+// Nobody touches another's znode, and nothing is left of who has left.
+type registrations struct {
+	sim     *Sim
+	at      map[string]lodging
+	makers  map[wire.Zxid]wire.SessionID  // of the znodes, by their czxids
+	written map[wire.Zxid]map[string]bool // into them
+	lost    map[wire.Zxid]bool            // somebody else has deleted it and may
+	ended   map[wire.SessionID]bool       // sessions
+	saw     map[*client]wire.Stat         // when it last looked
+	now     map[*tenant]claim.RegistrantState
+}
+
+// lodging is a znode at a place.
+type lodging struct {
+	czxid   wire.Zxid
+	owner   wire.SessionID
+	version int32
+}
+
+func newRegistrations(s *Sim) *registrations {
+	return &registrations{
+		sim: s, at: map[string]lodging{}, makers: map[wire.Zxid]wire.SessionID{}, written: map[wire.Zxid]map[string]bool{},
+		lost: map[wire.Zxid]bool{}, ended: map[wire.SessionID]bool{}, saw: map[*client]wire.Stat{}, now: map[*tenant]claim.RegistrantState{},
+	}
+}
+
+func (*registrations) name() string { return "Registrations" }
+
+func (r *registrations) see(o any) string {
+	switch e := o.(type) {
+	case committed:
+		for _, body := range changesOf(e.txn) {
+			if wrong := r.changed(e.txn, body); wrong != "" {
+				return wrong
+			}
+		}
+	case answered:
+		r.look(e.call)
+	case tenure:
+		r.now[e.t] = e.RegistrantState
+		return r.stands(e.t)
+	case tenantLeft:
+		if n, ok := r.at[e.t.place]; ok && n.owner == e.Session && e.Err == nil {
+			return fmt.Sprintf("tenant %d has left, and its znode of %v is at %s", e.t.c.id, n.czxid, e.t.place)
+		}
+	}
+	return ""
+}
+
+// changed looks at what a transaction does at the places.
+func (r *registrations) changed(txn *wire.Txn, body wire.TxnBody) (wrong string) {
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		if slices.Contains(places, b.Path) {
+			r.at[b.Path] = lodging{txn.Zxid, txn.Session, 0}
+			r.makers[txn.Zxid] = txn.Session
+			r.written[txn.Zxid] = map[string]bool{string(b.Data): true}
+		}
+	case *wire.SetDataTxn:
+		if n, ok := r.at[b.Path]; ok {
+			wrong = r.touched(txn.Session, b.Path, n)
+			r.written[n.czxid][string(b.Data)] = true
+			n.version = b.Version
+			r.at[b.Path] = n
+		}
+	case *wire.DeleteTxn:
+		if n, ok := r.at[b.Path]; ok {
+			wrong = r.touched(txn.Session, b.Path, n)
+			delete(r.at, b.Path)
+		}
+	case *wire.CloseSessionTxn:
+		r.ended[txn.Session] = true
+		for _, p := range b.Paths {
+			delete(r.at, p)
+		}
+	}
+	return wrong
+}
+
+// touched: a session has written over what stands at a place, or deleted it. A
+// tenant there may have taken the znode for its own, if that had the same
+// version when it looked.
+func (r *registrations) touched(session wire.SessionID, place string, n lodging) string {
+	i := slices.IndexFunc(r.sim.tenants(), func(t *tenant) bool { return t.place == place && slices.Contains(t.mine, session) })
+	if i < 0 { // an operator
+		r.lost[n.czxid] = true
+		return ""
+	}
+	t := r.sim.tenants()[i]
+	saw := r.saw[t.c]
+	switch {
+	case slices.Contains(t.mine, n.owner):
+		return ""
+	case slices.Contains(t.mine, saw.EphemeralOwner) && saw.Version == n.version:
+		r.lost[n.czxid] = true
+		return ""
+	}
+	return fmt.Sprintf("tenant %d touches the znode of session %v at %s, when it had seen that of session %v",
+		t.c.id, n.owner, place, saw.EphemeralOwner)
+}
+
+// look notes what a tenant is told of the znode at its place.
+func (r *registrations) look(k *call) {
+	if t, ok := k.client.player.(*tenant); ok && k.path == t.place {
+		if s, ok := k.record.(*wire.StatResponse); ok {
+			r.saw[k.client] = s.Stat
+		}
+	}
+}
+
+// stands looks at who takes its registration for standing.
+func (r *registrations) stands(t *tenant) string {
+	s := r.now[t]
+	switch {
+	case !s.Stands || s.Doubtful:
+		return ""
+	case r.makers[s.Token] != s.Session:
+		return fmt.Sprintf("tenant %d stands in session %v by the znode of %v, which session %v has made", t.c.id, s.Session, s.Token, r.makers[s.Token])
+	case !r.written[s.Token][t.data(s.Have)]:
+		return fmt.Sprintf("tenant %d stands with %s, which was never written", t.c.id, t.data(s.Have))
+	case !r.rightly(s):
+		return ""
+	}
+	for _, o := range r.sim.tenants() {
+		if s := r.now[o]; o != t && o.place == t.place && s.Stands && !s.Doubtful && r.rightly(s) {
+			return fmt.Sprintf("tenants %d and %d stand at %s", t.c.id, o.c.id, t.place)
+		}
+	}
+	return ""
+}
+
+// rightly: its session lives, and nobody else has deleted its znode.
+func (r *registrations) rightly(s claim.RegistrantState) bool {
+	return !r.ended[s.Session] && !r.lost[s.Token]
+}

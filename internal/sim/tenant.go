@@ -1,0 +1,269 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// places are where tenants register.
+var places = []string{"/places/a", "/places/b"}
+
+// tenant keeps a registration at a place, ends it now and then, and begins anew.
+// At the other place it deletes what stands there, as an operator would.
+type tenant struct {
+	hands
+	place   string
+	m       *claim.Registrant
+	mine    []wire.SessionID // of its process, and those that it has named
+	shown   claim.RegistrantState
+	lives   int  // registrations, to tell their data apart
+	want    int  // the number of the data
+	waiting bool // to begin anew
+	home    bool // it does not
+	points  int  // at which it could crash, so far
+	crashAt int  // at which of them it does; 0: none
+}
+
+// What tenants do, for the checkers.
+type (
+	// tenure: how a tenant's registration stands from here on.
+	tenure struct {
+		t *tenant
+		claim.RegistrantState
+	}
+	// tenantLeft: its registration is over, and nothing is left of it but what
+	// goes with its session.
+	tenantLeft struct {
+		t *tenant
+		claim.RegistrantState
+	}
+)
+
+func newTenant(c *client, place string) *tenant {
+	t := &tenant{place: place}
+	t.hands = hands{c: c, step: t.step}
+	return t
+}
+
+// tenants are all of a run.
+func (s *Sim) tenants() (all []*tenant) {
+	for _, c := range s.clients {
+		if t, ok := c.player.(*tenant); ok {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+func (t *tenant) attached() {
+	if t.m == nil && !t.waiting {
+		t.begin()
+	}
+	if !slices.Contains(t.mine, t.c.session) {
+		t.mine = append(t.mine, t.c.session)
+	}
+	t.step(claim.Attached{Session: t.c.session})
+}
+
+// crashed: another process begins some time.
+func (t *tenant) crashed() {
+	t.drop()
+	t.m, t.waiting = nil, false
+	t.show(claim.RegistrantState{})
+}
+
+// begin registers. A new process may know the sessions of those before it; what
+// they have left is foreign otherwise.
+func (t *tenant) begin() {
+	if t.home {
+		return
+	}
+	if t.c.dice.chance(50) {
+		t.mine = nil
+	}
+	t.lives, t.want = t.lives+1, 1
+	t.m = claim.NewRegistrant(claim.RegistrantConfig{Path: t.place, Data: []byte(t.data(1)), Own: t.mine})
+	t.actLater()
+}
+
+func (t *tenant) beginLater() {
+	t.waiting = true
+	t.soon(200*millisecond, func() {
+		if t.waiting = false; t.c.attached {
+			t.attached()
+		}
+	})
+}
+
+// data is what no other znode holds.
+func (t *tenant) data(n int) string { return fmt.Sprintf("%d.%d.%d", t.c.id, t.lives, n) }
+
+// actLater has a tenant want other data, leave, or meddle, again and again.
+func (t *tenant) actLater() {
+	within := 4 * second
+	if brief := t.c.sim.opt.TermMS; brief > 0 {
+		within = 2 * brief * millisecond
+	}
+	t.soon(within, func() {
+		if t.c.sim.calm {
+			return
+		}
+		switch t.c.dice.below(10) {
+		case 0, 1:
+			t.step(claim.Resign{})
+		case 2:
+			t.meddle()
+		default:
+			t.keep()
+		}
+		if t.m != nil {
+			t.actLater()
+		}
+	})
+}
+
+// keep has the znode hold other data.
+func (t *tenant) keep() {
+	t.want++
+	t.step(claim.Keep{Data: []byte(t.data(t.want)), N: t.want})
+}
+
+// meddle deletes what stands at another place.
+func (t *tenant) meddle() {
+	for _, at := range places {
+		if at != t.place && t.c.attached {
+			t.c.send(&call{op: wire.OpDelete, path: at, body: wire.Append(nil, &wire.PathVersionRequest{Path: at, Version: -1})})
+		}
+	}
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (t *tenant) step(ev claim.Event) {
+	m := t.m
+	if m == nil {
+		return
+	}
+	m.Step(t.now(), ev)
+	rd := m.Ready()
+	t.show(m.State())
+	t.ask(rd.Request)
+	if t.m != m || t.crashesHere() {
+		return
+	}
+	if m.Over() {
+		t.over()
+		return
+	}
+	t.wake(rd.Wake)
+}
+
+// show tells how the registration stands, if that is news.
+func (t *tenant) show(st claim.RegistrantState) {
+	if st == t.shown {
+		return
+	}
+	t.shown = st
+	s := t.c.sim
+	if st.Err != nil && !errors.Is(st.Err, wire.ErrSessionExpired) {
+		s.fail("Registrations", "tenant %d is refused: %v", t.c.id, st.Err)
+	}
+	if st.Stands && !st.Doubtful {
+		s.tell("tenant %d stands at %s since %v", t.c.id, t.place, st.Token)
+	}
+	s.see(tenure{t, st})
+}
+
+// over: the registration has been ended.
+func (t *tenant) over() {
+	if t.m.Outcome() != claim.Succeeded {
+		t.c.sim.fail("Registrations", "tenant %d has %v: %v", t.c.id, t.m.Outcome(), t.m.Err())
+		return
+	}
+	t.c.sim.tell("tenant %d has left %s", t.c.id, t.place)
+	t.c.sim.see(tenantLeft{t, t.shown})
+	t.drop()
+	t.m = nil
+	t.show(claim.RegistrantState{})
+	t.beginLater()
+}
+
+// crashesHere crashes the tenant where a scenario wants it.
+func (t *tenant) crashesHere() bool {
+	if t.points++; t.points != t.crashAt {
+		return false
+	}
+	t.c.sim.Do(Act{Kind: Kill, A: -t.c.id})
+	return true
+}
+
+// endTenancies lets registrations come to their end: at each place one stands
+// with the data that it was to have last; when it leaves the next does, and
+// nothing stays. Others ask for nothing meanwhile, so that sessions end.
+func (s *Sim) endTenancies(within int64) {
+	all := s.tenants()
+	if len(all) == 0 {
+		return
+	}
+	s.idle = true
+	taken := func() string {
+		for _, place := range places {
+			if _, missing := s.lodged(place, false); missing != "" {
+				return missing
+			}
+		}
+		return ""
+	}
+	s.await("every place taken", within, taken)
+	for _, t := range all {
+		t.keep() // now that nobody meddles
+	}
+	s.await("every place taken by one tenant after the other, and then empty", within, s.vacate)
+}
+
+// vacate sends those home who stand, once all is as it should be.
+func (s *Sim) vacate() string {
+	var stand []*tenant
+	for _, place := range places {
+		t, missing := s.lodged(place, true)
+		if missing != "" {
+			return missing
+		}
+		if t != nil {
+			stand = append(stand, t)
+		}
+	}
+	for _, t := range stand {
+		t.home = true
+		t.step(claim.Resign{})
+	}
+	if len(stand) > 0 {
+		return fmt.Sprintf("%d tenants are about to leave", len(stand))
+	}
+	return ""
+}
+
+// lodged is who stands at a place, with its data if that is asked for; nil:
+// nobody wants to. Otherwise it says what is missing.
+func (s *Sim) lodged(place string, whole bool) (stands *tenant, missing string) {
+	data, stat := s.content(place)
+	waits := false
+	for _, t := range s.tenants() {
+		switch st := t.shown; {
+		case t.place != place || t.m == nil && t.home:
+		case st.Stands && !st.Doubtful && stat.EphemeralOwner == st.Session && (!whole || string(data) == t.data(t.want)):
+			stands = t
+		case st.Owned && st.Owner == stat.EphemeralOwner:
+			waits = true
+		default:
+			return nil, fmt.Sprintf("tenant %d of %s is %+v, and session %v is there with %q", t.c.id, place, st, stat.EphemeralOwner, data)
+		}
+	}
+	if stands == nil && (waits || stat.Czxid != 0) {
+		return nil, fmt.Sprintf("session %v is at %s with %q", stat.EphemeralOwner, place, data)
+	}
+	return stands, ""
+}

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// tenancies counts what became of registrations.
+type tenancies map[string]int
+
+func (tenancies) name() string { return "Tenancies" }
+
+func (n tenancies) see(o any) string {
+	switch e := o.(type) {
+	case tenure:
+		switch {
+		case e.Doubtful:
+			n["doubts"]++
+		case e.Stands:
+			n["stands"]++
+		case e.Owned:
+			n["waits"]++
+		case e.Err != nil:
+			n["expires"]++
+		}
+	case tenantLeft:
+		n["leaves"]++
+	case committed:
+		if m, ok := e.txn.Body.(*wire.MultiTxn); ok && !m.Failed() {
+			n["takes over"]++
+		}
+	}
+	return ""
+}
+
+// Tenants keep registrations under all faults, and operators delete them: one
+// stands at a time, with what it was to have, nobody touches another's znode,
+// and in the end nothing is left of who has left.
+func TestRegistrations(t *testing.T) {
+	all := tenancies{}
+	for seed := range uint64(6) {
+		s := New(Options{
+			Seed: seed + 1, Events: 60_000, Recipe: Registration, TermMS: 300,
+			Voters: 3, Observers: -1, Clients: -1, Candidates: 4 + int(seed%2), TickMS: 200,
+			rule: func() checker { return all },
+		})
+		s.finish()
+		if s.failed != nil {
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		}
+	}
+	t.Log(all)
+	for what, least := range map[string]int{"stands": 1000, "waits": 400, "doubts": 60, "expires": 20, "leaves": 300, "takes over": 10} {
+		if all[what] < least {
+			t.Errorf("%s: %d, want %d", what, all[what], least)
+		}
+	}
+}
+
+// A tenant crashes at every step of its way in, about and out, with another
+// waiting for its place: the next of its processes, or the other, stands there.
+func TestRegistrationCrashAtEveryStep(t *testing.T) {
+	const most = 40
+	for at := 1; at <= most; at++ {
+		s := newScene(t, Options{Seed: uint64(at)})
+		s.opt.Recipe, s.opt.TermMS = Registration, 300
+		for _, n := range []int{0, 2} { // at one place
+			s.cast(s.scripted(nil), n)
+		}
+		first := s.tenants()[0]
+		first.crashAt = at
+		s.until(fmt.Sprintf("step %d", at), 120*second, func() bool { return first.points > at })
+		s.calm = true
+		s.endTenancies(recipeBound)
+		if err := s.Failed(); err != nil {
+			t.Fatalf("a crash at step %d: %v\n%s", at, err, strings.Join(s.story.lines(), "\n"))
+		}
+	}
+}
