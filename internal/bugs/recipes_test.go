@@ -24,4 +24,8 @@ var recipes = []bug{
 	{"a configuration that goes back", []scenario{{"sim", "TestConfigurations", "config-back"}}, ""},
 	{"a configuration of a former leader", []scenario{{"sim", "TestADeposedLeaderAnnouncesNothing", "config-guard"}}, ""},
 	{"a configuration announced twice", []scenario{{"sim", "TestConfigurations", "config-doubt"}}, ""},
+	{"another's znode replaced", []scenario{{"sim", "TestRegistrations", "place-foreign"}}, ""},
+	{"data that was never set", []scenario{{"sim", "TestRegistrations", "place-set"}}, ""},
+	{"a registration left behind", []scenario{{"sim", "TestRegistrations", "place-left"}}, ""},
+	{"a place that nobody takes", []scenario{{"sim", "TestRegistrations", "place-woken"}}, ""},
 }
