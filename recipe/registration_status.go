@@ -65,13 +65,13 @@ func (r *Registration) Status() RegistrationStatus {
 	return r.status
 }
 
-// follow makes the next status, unless it would say the same.
+// follow makes the next status, unless it would say the same, or none can follow.
 func (r *Registration) follow(s Standing, err error, final bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.status.link
 	next := RegistrationStatus{Standing: s, Session: r.known.Session, Token: r.known.Token, Err: err, have: r.known.Have, final: final, link: last}
-	if next == r.status {
+	if next == r.status || r.status.final {
 		return
 	}
 	next.link = newStandingLink()

@@ -357,6 +357,32 @@ func TestCancelledRegisterLeavesNothing(t *testing.T) {
 	})
 }
 
+// TestFinalStatusIsTheLast, whatever becomes of the session while the znode is
+// to be removed.
+func TestFinalStatusIsTheLast(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{OneSession: true})
+		r := register(t, c, "data", nil)
+		s.setAway(true)
+		s.cut(c)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = r.Close(ctx)
+		last := r.Status()
+		s.expire(c.Session().ID)
+		s.setAway(false)
+		<-r.done
+		select {
+		case <-last.Changed():
+			t.Errorf("%+v follows %+v", r.Status(), last)
+		default:
+		}
+		if !last.Final() || !errors.Is(last.Err, zk.ErrClosed) {
+			t.Errorf("status: %+v", last)
+		}
+	})
+}
+
 // TestCancelledRegisterLooksForWhatItMayHaveMade, with a sync: the server it
 // has moved to may not know yet.
 func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
