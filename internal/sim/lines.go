@@ -22,7 +22,7 @@ const (
 	WorkQueue     Recipe = "queue with acknowledgement"
 	Count         Recipe = "counter and ids"
 	DoubleBarrier Recipe = "double barrier"
-	KazooBarrier  Recipe = "double barrier as kazoo's"
+	KazooBarrier  Recipe = "double barrier of kazoo"
 	Barrier       Recipe = "barrier"
 	Configuration Recipe = "configuration of a leader"
 	Registration  Recipe = "registration"
