@@ -128,6 +128,105 @@ var uses = []struct {
 		return meanwhile(take, func() error { return q.Put(ctx, nil) })
 	}},
 	{"work queue, empty", useEmptyWorkQueue},
+	{"read lock, in line", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewReadWriteLock(c, "/app/rw", nil)
+		w, err := l.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		return meanwhile(func() error { return holdOnce(ctx, l.RLock) }, func() error { return w.Release(ctx) })
+	}},
+	{"several locks, in line", useLockedMultiLock},
+	{"election, observed", useObservers},
+	{"group, watched", useGroupWatch},
+	{"discovery, looked up", useProvider},
+	{"transaction, recovered", useRecovery},
+}
+
+func useLockedMultiLock(ctx context.Context, c *zk.Client) error {
+	l, _ := NewLock(c, "/app/lock-b", nil)
+	h, err := l.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return meanwhile(func() error { return useMultiLock(ctx, c) }, func() error { return h.Release(ctx) })
+}
+
+// useObservers observes from a vacancy to a leader.
+func useObservers(ctx context.Context, c *zk.Client) error {
+	e, _ := NewElection(c, "/app/election", "a", nil)
+	observed := func() error {
+		for l, err := range e.Observe(ctx) {
+			if err != nil {
+				return err
+			}
+			if !l.Vacant() {
+				break
+			}
+		}
+		_, err := e.Candidates(ctx)
+		return err
+	}
+	return meanwhile(observed, func() error {
+		_, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		time.Sleep(time.Second)
+		return e.Resign(context.WithoutCancel(ctx))
+	})
+}
+
+func useGroupWatch(ctx context.Context, c *zk.Client) error {
+	g, _ := NewGroup(c, "/app/group", nil)
+	watched := func() error {
+		for in, err := range g.Watch(ctx) {
+			if err != nil || len(in) > 0 {
+				return err
+			}
+		}
+		return ctx.Err()
+	}
+	return meanwhile(watched, func() error {
+		r, err := g.Join(ctx, "a", nil)
+		if err == nil {
+			_, err = g.Members(ctx)
+			time.Sleep(time.Second)
+			err = errors.Join(err, closed(r, nil))
+		}
+		return err
+	})
+}
+
+func useProvider(ctx context.Context, c *zk.Client) error {
+	d, _ := NewDiscovery(c, "/app/services", nil)
+	p, err := d.Provider(ctx, "web", nil)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	r, err := d.Register(ctx, Instance{Name: "web", ID: "a"})
+	if err != nil {
+		return err
+	}
+	for _, any := p.Pick(); !any && ctx.Err() == nil; _, any = p.Pick() {
+		time.Sleep(time.Second)
+	}
+	_, err = d.Names(ctx)
+	return errors.Join(err, closed(r, nil))
+}
+
+// useRecovery finds out what became of a transaction that never began.
+func useRecovery(ctx context.Context, c *zk.Client) error {
+	co, _ := NewCoordinator(c, txRoot, nil)
+	site, _ := NewSite(c, txRoot, "s", &ledger{}, nil)
+	tx := co.Path()
+	d, err := co.Recover(ctx, tx, nil)
+	if err == nil && d != Abort {
+		return fmt.Errorf("recovered as %v", d)
+	}
+	_, serr := site.Recover(ctx, tx)
+	return errors.Join(err, serr, co.Forget(ctx, tx))
 }
 
 // meanwhile does something while something else waits for it, a second later.

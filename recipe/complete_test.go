@@ -1,0 +1,70 @@
+package recipe
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryRecipeIsShownAndHarmed: whatever begins a recipe stands in an example, and
+// among the uses to which harm is done.
+func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begins []string
+	shown, harmed := map[string]bool{}, map[string]bool{}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, isFunc := d.(*ast.FuncDecl)
+			switch {
+			case name == "adversity_test.go":
+				mentions(d, harmed)
+			case isFunc && strings.HasPrefix(f.Name.Name, "Example"):
+				mentions(f, shown)
+			case isFunc && f.Recv == nil && takesClient(f):
+				begins = append(begins, f.Name.Name)
+			}
+		}
+	}
+	if len(begins) < 20 {
+		t.Errorf("only %v", begins)
+	}
+	for _, name := range begins {
+		if !shown[name] || !harmed[name] {
+			t.Errorf("%s: stands in an example: %v, is harmed: %v", name, shown[name], harmed[name])
+		}
+	}
+}
+
+// takesClient: an exported function that is given a client.
+func takesClient(f *ast.FuncDecl) bool {
+	for _, p := range f.Type.Params.List {
+		star, _ := p.Type.(*ast.StarExpr)
+		if star == nil || !f.Name.IsExported() {
+			continue
+		}
+		if s, ok := star.X.(*ast.SelectorExpr); ok && s.Sel.Name == "Client" {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions notes all names that stand in a declaration.
+func mentions(d ast.Node, names map[string]bool) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+		return true
+	})
+}
