@@ -23,6 +23,7 @@ survey() {
     need /usr/share/zookeeper/bin/zkServer.sh zookeeper
     need /usr/share/java/zookeeper.jar libzookeeper-java
     need /usr/share/java/slf4j-nop.jar libslf4j-java
+    need /usr/share/java/servlet-api.jar libservlet-api-java
     need /usr/share/java/curator-recipes.jar libcurator-recipes-java
     need /usr/share/java/curator-x-discovery.jar libcurator-discovery-java
     need /usr/lib/python3/dist-packages/kazoo/client.py python3-kazoo

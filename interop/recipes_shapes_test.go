@@ -62,8 +62,8 @@ var ownShapes = []string{
 	"/lock lock: ann holds (own), bob waits for ann (own)",
 	"/rw read-write lock: ann holds (own-read), bob waits for ann (own)",
 	"/semaphore semaphore: ann holds (own), bob waits for any of ann (own)",
-	"/queue queue of 1 item:",
-	"/work work queue of 1 item: - works (own)",
+	"/queue queue of 1 items:",
+	"/work work queue of 1 items: - works (own)",
 	"/barrier double barrier: - waits (barrier)",
 	"/group group: ann is in (member)",
 	"/services/web service: ann is in (curator-instance)",
@@ -242,7 +242,7 @@ func shapes(got shown, prefix string, want []string) error {
 			line += fmt.Sprintf(" of %d", r.Leases)
 		}
 		if r.Items > 0 {
-			line += fmt.Sprintf(" of %d item%s", r.Items, map[bool]string{true: "", false: "s"}[r.Items == 1])
+			line += fmt.Sprintf(" of %d items", r.Items)
 		}
 		who := map[string]string{}
 		var clients []string
@@ -253,7 +253,10 @@ func shapes(got shown, prefix string, want []string) error {
 			who[c.Bid] = c.ID
 			text := c.ID + " " + c.State
 			if len(c.Behind) > 0 {
-				text += map[bool]string{true: " for any of", false: " for"}[c.AnyOf]
+				text += " for"
+			}
+			if c.AnyOf {
+				text += " any of"
 			}
 			for _, b := range c.Behind {
 				text += " " + who[b]

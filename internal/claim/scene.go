@@ -74,6 +74,7 @@ type Orphan struct {
 	Path, Why string
 	Token     wire.Zxid // of the znode, lest another one be meant
 	Missing   string    // path of a znode that is not there; empty for none
+	Plain     bool      // it is nobody's bid: it is deleted, not kicked
 }
 
 // dir and base part a path.

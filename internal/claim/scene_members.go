@@ -86,12 +86,7 @@ func (p Place) members(s *Scene) {
 		p.transaction(s)
 		return
 	case every(HexBarrier, CuratorBarrier):
-		s.Kind = KindDoubleBarrier
-		if !slices.Contains(p.Names, "ready") {
-			for i := range s.Stands {
-				s.Stands[i].Role = "waits"
-			}
-		}
+		p.barrier(s)
 		return // their ids are their data
 	case every(CuratorInstance):
 		s.Kind = KindService
@@ -111,6 +106,23 @@ func (p Place) members(s *Scene) {
 		if n, err := ParseNotice(c.Data); err == nil && c.Name == "LEADER" {
 			s.Kind = KindElection
 			s.Orphans = append(s.Orphans, p.nameless(c, n))
+		}
+	}
+}
+
+// barrier is the scene of a double barrier. The znode ready lets its members
+// in, and is of their round where one of them is older.
+func (p Place) barrier(s *Scene) {
+	s.Kind = KindDoubleBarrier
+	if !slices.Contains(p.Names, "ready") {
+		for i := range s.Stands {
+			s.Stands[i].Role = "waits"
+		}
+	}
+	for _, c := range p.Children {
+		if c.Name == "ready" && c.Stat.EphemeralOwner == 0 && c.Stat.Czxid < s.Stands[0].Token {
+			s.Orphans = append(s.Orphans, Orphan{Path: Join(p.Path, c.Name), Token: c.Stat.Czxid, Plain: true,
+				Why: "is older than everybody who is in: it may be left over from a round whose members have died, and keeps the next from beginning together"})
 		}
 	}
 }

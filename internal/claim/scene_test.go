@@ -97,6 +97,8 @@ func TestRecognise(t *testing.T) {
 			placeOf("/w.line", "w w.line", a+"-n_0000000000 session 9")}},
 		{"/b double barrier; 1 waits; 2 waits", []Place{placeOf("/b", "", a, b)}},
 		{"/b double barrier; 1 is in", []Place{placeOf("/b", "", uuidOf("a"), "ready persistent")}},
+		{"/b double barrier; 2 is in; 3 is in; orphan r", []Place{placeOf("/b", "", "ready persistent", a, b)}},
+		{"/b double barrier; 1 is in; 3 is in", []Place{placeOf("/b", "", a, "ready persistent", b)}},
 		{"/g group; 1 is in; 2 is in", []Place{placeOf("/g", "", "host-a", "host-b")}},
 		{"/g group; 1 is in", []Place{placeOf("/g", "", a+"__party__")}},
 		{"/p lock; 2 holds; orphan a", []Place{placeOf("/p", "", a+"-n_0000000000 persistent", b+"-n_0000000001")}},

@@ -77,7 +77,7 @@ func (s *surveyor) report(ctx context.Context) error {
 			if is, err := s.orphaned(ctx, o); err != nil {
 				return err
 			} else if is {
-				out.Orphans = append(out.Orphans, orphanJSON{o.Path, o.Why, s.kickCommand(o.Path)})
+				out.Orphans = append(out.Orphans, orphanJSON{o.Path, o.Why, s.clear(o)})
 			}
 		}
 	}
@@ -152,13 +152,21 @@ func (s *surveyor) stands(ctx context.Context, path string, czxid wire.Zxid) (bo
 	return ok && st.Czxid == czxid, err
 }
 
-// kickCommand is what to type, where this command was typed, to delete a znode.
-// Credentials are not repeated.
-func (s *surveyor) kickCommand(path string) string {
-	if s.named {
-		return "bellwether kick --server " + quoted(s.servers) + " " + quoted(path)
+// clear is what to type to be rid of an orphan.
+func (s *surveyor) clear(o claim.Orphan) string {
+	if o.Plain {
+		return s.command("delete", o.Path)
 	}
-	return "bellwether kick " + quoted(path)
+	return s.command("kick", o.Path)
+}
+
+// command is what to type, where this one was typed, to be rid of a znode.
+// Credentials are not repeated.
+func (s *surveyor) command(name, path string) string {
+	if s.named {
+		name += " --server " + quoted(s.servers)
+	}
+	return "bellwether " + name + " " + quoted(path)
 }
 
 // deadlockOf names the circle; it is cleared by taking from the one who holds
@@ -172,7 +180,7 @@ func (s *surveyor) deadlockOf(d []claim.Link) deadlockJSON {
 			last = l.Holds
 		}
 	}
-	out.Clear = s.kickCommand(last.Path)
+	out.Clear = s.command("kick", last.Path)
 	return out
 }
 

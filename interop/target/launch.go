@@ -18,10 +18,10 @@ import (
 )
 
 // Class paths of Debian's packages. The manifest of zookeeper.jar names what it
-// needs, except for a logger.
+// needs, except for a logger, and for what its AdminServer needs.
 const (
 	jarDir     = "/usr/share/java/"
-	apachePath = jarDir + "zookeeper.jar:" + jarDir + "slf4j-simple.jar"
+	apachePath = jarDir + "zookeeper.jar:" + jarDir + "slf4j-simple.jar:" + jarDir + "servlet-api.jar"
 	apacheMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
 

@@ -1,0 +1,105 @@
+package interop
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/internal/portblock"
+	"bellwether/interop/target"
+	"bellwether/recipe"
+	"bellwether/zk"
+)
+
+// TestRecipesOfAnEnsemble: three clients wait in a line, each at another server of an
+// ensemble of both kinds, and all have their addresses; the session of who went away
+// is gone with its bid.
+func TestRecipesOfAnEnsemble(t *testing.T) {
+	e := target.EnsembleFor(t, target.EnsembleOptions{
+		Kinds: []target.Kind{target.Apache, target.Bellwether, target.Apache}, Extra: map[string]string{"initLimit": "10", "syncLimit": "5"},
+	})
+	if _, err := e.AwaitWhole(registryWait); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), registryWait)
+	defer cancel()
+	var clients []*zk.Client
+	ended := make(chan struct{}, len(e.Servers))
+	for _, s := range e.Servers {
+		c, err := zk.Connect(ctx, s.Addr, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Detach()
+		l, err := recipe.NewLock(c, "/lock", &recipe.LockOptions{ID: s.Addr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			_, _ = l.Lock(ctx) // the end of ctx ends it
+		}()
+		clients = append(clients, c)
+		inLine(t, e.Addrs(), len(clients))
+	}
+	got := inLine(t, e.Addrs(), 3)
+	for i, c := range got {
+		if !strings.HasPrefix(c, "127.0.0.1:") {
+			t.Errorf("client %d has the address %q", i, c)
+		}
+	}
+	if slices.Sort(got); len(slices.Compact(got)) != 3 {
+		t.Errorf("addresses %q", got)
+	}
+	cancel()
+	for range clients {
+		<-ended
+	}
+}
+
+// inLine waits until so many stand at /lock, nothing is wrong with them, and returns their addresses.
+func inLine(t *testing.T, servers string, count int) []string {
+	t.Helper()
+	for end := time.Now().Add(registryWait); ; {
+		got, err := recipesOf(servers, "/lock")
+		if err == nil && len(got.Recipes) == 1 && len(got.Recipes[0].Clients) == count {
+			if err := clean(got); err != nil {
+				t.Error(err)
+			}
+			var all []string
+			for _, c := range got.Recipes[0].Clients {
+				all = append(all, c.Address)
+			}
+			return all
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not %d in line: %+v, %v", count, got, err)
+		}
+	}
+}
+
+// TestRecipesThroughAdminServer: a server of ZooKeeper that does not answer cons
+// and dump tells through its AdminServer.
+func TestRecipesThroughAdminServer(t *testing.T) {
+	free, err := portblock.Free("127.0.0.1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(free[0])
+	s := target.StartFor(t, target.Apache, target.Options{Extra: map[string]string{
+		"4lw.commands.whitelist": "srvr,ruok",
+		"admin.enableServer":     "true", "admin.serverAddress": "127.0.0.1", "admin.serverPort": port,
+	}})
+	r := newRegistry(t, s, "admin")
+	r.join("group", recipe.MemberNames)
+	for _, tc := range []struct{ port, address string }{{port, "127.0.0.1:"}, {"0", ""}} {
+		out := string(bellwether(t, "recipes", "--server", s.Addr, "--admin-port", tc.port, "-o", "json", r.prefix))
+		_, address, _ := strings.Cut(out, `"address":"`)
+		if !strings.HasPrefix(address, tc.address) || tc.address == "" && address != "" || !strings.Contains(out, `"orphans":[]`) {
+			t.Errorf("port %s: %s", tc.port, out)
+		}
+	}
+}
