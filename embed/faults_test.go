@@ -115,7 +115,7 @@ func TestCutClientMoves(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		o.Servers = 3
 		e := started(t, o)
-		c := connected(t, e, &zk.Options{SessionTimeout: 2 * time.Second})
+		c := connected(t, e, &zk.Options{SessionTimeout: 5 * time.Second})
 		create(t, c, "/mine", "", zk.Ephemeral)
 		session := c.Session().ID
 		at := func() *Server {

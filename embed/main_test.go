@@ -56,6 +56,9 @@ func connectedTo(t testing.TB, e *Ensemble, s *Server, o *zk.Options) *zk.Client
 
 func dialled(t testing.TB, e *Ensemble, servers string, o *zk.Options) *zk.Client {
 	t.Helper()
+	if o == nil { // a session that a machine which stands still does not end
+		o = &zk.Options{SessionTimeout: 40 * time.Second}
+	}
 	c, err := zk.Connect(patient(t), servers, e.wired(o))
 	if err != nil {
 		t.Fatal(err)

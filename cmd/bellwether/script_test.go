@@ -89,7 +89,7 @@ func condition(name string) (bool, error) {
 }
 
 // patience is how long a script waits for a condition.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // waitFor polls a condition; processes and files have no other way to tell.
 func waitFor(ts *testscript.TestScript, what string, cond func() bool) {
