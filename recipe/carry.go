@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -30,10 +31,10 @@ func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watc
 	ctx = zk.InSession(ctx, req.Session)
 	a := answer{Reply: claim.Reply{N: req.N}}
 	for ops := req.Ops; len(ops) > 0; {
-		n := max(reads(ops), 1)
+		n := claim.Batch(ops)
 		switch {
 		case n > 1:
-			a.Results = append(a.Results, b.readAll(ctx, ops[:n])...)
+			a.Results = append(a.Results, b.batch(ctx, ops[:n])...)
 		case ops[0].Kind == claim.OpUnwatch:
 			if watch != nil {
 				_ = watch.Remove(ctx) // here it is gone at once; on the server at the latest with the connection
@@ -57,17 +58,36 @@ func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watc
 	return a
 }
 
-// reads counts the plain reads that the operations begin with.
-func reads(ops []claim.Op) int {
-	n := 0
-	for n < len(ops) && (ops[n].Kind == claim.OpList || ops[n].Kind == claim.OpGet) {
-		n++
+// batch carries out a claim.Batch in one round trip. Where its first operation is
+// lost, what the reads behind it found means nothing.
+func (b *bidder) batch(ctx context.Context, ops []claim.Op) []claim.Result {
+	if k := ops[0].Kind; k == claim.OpList || k == claim.OpGet {
+		return b.readAll(ctx, ops)
 	}
-	return n
+	var first claim.Result
+	queued, answered := make(chan struct{}), make(chan struct{})
+	behind := sync.OnceFunc(func() { close(queued) })
+	go func() {
+		defer close(answered)
+		defer behind() // if it was not sent
+		first = b.carryPlain(zk.Queued(ctx, behind), ops[0])
+	}()
+	<-queued
+	rest := b.readAll(ctx, ops[1:])
+	<-answered
+	if errors.Is(first.Err, wire.ErrConnectionLoss) {
+		for i := range rest {
+			rest[i] = claim.Result{Err: first.Err}
+		}
+	}
+	return append([]claim.Result{first}, rest...)
 }
 
-// readAll carries out reads in one round trip.
+// readAll carries out reads in one request.
 func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
+	if len(ops) == 1 {
+		return []claim.Result{b.carryPlain(ctx, ops[0])}
+	}
 	list := make([]zk.Op, len(ops))
 	for i, op := range ops {
 		if list[i] = zk.GetOp(op.Path); op.Kind == claim.OpList {

@@ -247,6 +247,7 @@ func (c *Client) wait(ctx context.Context, k *call) error {
 		k.free()
 		return err
 	}
+	tellQueued(ctx)
 	select {
 	case <-k.answered:
 		return nil

@@ -65,9 +65,9 @@ type Since struct {
 	Paths, Parents []string
 }
 
-// Request is a batch of operations. They are sent in order over the session's
-// connection, without need to wait in between, and answered together by one
-// [Reply] with the same N.
+// Request is a number of operations. They are sent in order over the session's
+// connection, without waiting in between where [Batch] says so, and answered
+// together by one [Reply] with the same N.
 //
 // None may be carried out by another session: a bid made by a session that
 // follows an expired one would be nobody's. Such an operation is answered
@@ -76,6 +76,20 @@ type Request struct {
 	N       uint64
 	Session wire.SessionID
 	Ops     []Op
+}
+
+// Batch is how many of the operations that are left of a request are sent without
+// waiting for an answer: plain reads, and what may stand before them. A sync or a
+// create changes what they find, not whether they are worth sending.
+func Batch(ops []Op) int {
+	n := 0
+	if k := ops[0].Kind; k == OpSync || k == OpCreate {
+		n = 1
+	}
+	for n < len(ops) && (ops[n].Kind == OpList || ops[n].Kind == OpGet) {
+		n++
+	}
+	return max(n, 1)
 }
 
 // Result is what one operation gave.

@@ -88,7 +88,8 @@ func (h *hands) wake(in time.Duration) {
 	})
 }
 
-// carryOut carries out the operations of a request, one after the other.
+// carryOut carries out the operations of a request, one after the other or, in a
+// claim.Batch, one behind the other.
 func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 	if len(done) == len(req.Ops) {
 		h.answer(round, claim.Reply{N: req.N, Results: done})
@@ -112,7 +113,21 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 	case op.Kind == claim.OpParents:
 		h.makeParents(op, next)
 	default:
-		h.carryOne(op, next)
+		left := req.Ops[len(done):]
+		h.batch(left[:claim.Batch(left)], func(r []claim.Result) { h.carryOut(round, req, append(done, r...)) })
+	}
+}
+
+// batch sends operations without waiting in between.
+func (h *hands) batch(ops []claim.Op, next func([]claim.Result)) {
+	results, open := make([]claim.Result, len(ops)), len(ops)
+	for i := range ops {
+		h.carryOne(&ops[i], func(r claim.Result) {
+			results[i] = r
+			if open--; open == 0 {
+				next(results)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,81 @@
+package recipe
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// carries has a request carried out, whose answer comes later.
+func (s *fakeServer) carries(c *zk.Client, ops ...claim.Op) <-chan []claim.Result {
+	b := newBidder(c, claim.Config{Parent: "/app"}, ElectionOptions{}, "test", nil)
+	got := make(chan []claim.Result, 1)
+	go func() {
+		got <- b.carryOut(s.t.Context(), claim.Request{N: 1, Session: c.Session().ID, Ops: ops}, nil).Results
+	}()
+	synctest.Wait()
+	return got
+}
+
+// TestReadsBehindASyncAreSentWithIt: they reach a server that has not answered it.
+func TestReadsBehindASyncAreSentWithIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "x")
+		c := s.connect(zk.Options{})
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpSync {
+				return swallow
+			}
+			return normal
+		})
+		got := s.carries(c, claim.Op{Kind: claim.OpSync, Path: "/app"}, claim.Op{Kind: claim.OpList, Path: "/app"}, claim.Op{Kind: claim.OpGet, Path: "/app"})
+		s.mu.Lock()
+		reads := s.requests[wire.OpMultiRead]
+		s.mu.Unlock()
+		if reads != 1 || len(got) != 0 {
+			t.Errorf("%d reads have arrived before the sync was answered", reads)
+		}
+		s.hook(nil)
+		s.cut(c) // both are asked again
+		if res := <-got; res[0].Err != nil || res[1].Err != nil || string(res[2].Data) != "x" {
+			t.Errorf("%+v", res)
+		}
+	})
+}
+
+// TestWhatIsReadBehindALostCreateIsLostToo, although it was read.
+func TestWhatIsReadBehindALostCreateIsLostToo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "")
+		c := s.connect(zk.Options{})
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpCreate2 {
+				return dropReply
+			}
+			return normal
+		})
+		res := <-s.carries(c, claim.Op{Kind: claim.OpCreate, Path: "/app/a"}, claim.Op{Kind: claim.OpList, Path: "/app"})
+		for i, r := range res {
+			if !errors.Is(r.Err, wire.ErrConnectionLoss) {
+				t.Errorf("operation %d: %v", i, r.Err)
+			}
+		}
+	})
+}
+
+// TestRefusedCreateDoesNotHinderTheReadBehindIt.
+func TestRefusedCreateDoesNotHinderTheReadBehindIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "")
+		s.put("/app/a", "")
+		c := s.connect(zk.Options{})
+		res := <-s.carries(c, claim.Op{Kind: claim.OpCreate, Path: "/app/a"}, claim.Op{Kind: claim.OpList, Path: "/app"})
+		if !errors.Is(res[0].Err, wire.ErrNodeExists) || res[1].Err != nil || len(res[1].Names) != 1 {
+			t.Errorf("%+v", res)
+		}
+	})
+}
