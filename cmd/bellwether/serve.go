@@ -85,7 +85,7 @@ func newServe() *cobra.Command {
 				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			if f.faults != "" {
-				return usage(errors.New("--faults needs --ensemble"))
+				return usage(errors.New("--faults needs --ensemble N; 1 is a server alone"))
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
