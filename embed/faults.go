@@ -129,7 +129,7 @@ var ErrNoSession = errors.New("no such session is open")
 // client for too long: its ephemerals go, and the client is told when it asks.
 // It returns when the session has ended on the server that leads.
 func (e *Ensemble) Expire(ctx context.Context, id wire.SessionID) error {
-	for asked := (*life)(nil); ; {
+	for asked := false; ; {
 		leader, err := e.Leader(ctx)
 		if err != nil {
 			return err
@@ -137,13 +137,13 @@ func (e *Ensemble) Expire(ctx context.Context, id wire.SessionID) error {
 		l := leader.life.Load()
 		switch {
 		case l == nil: // it has just ended
-		case !l.knows(id) && asked != nil:
+		case !l.knows(id) && asked:
 			return nil
 		case !l.knows(id):
 			return fmt.Errorf("session %v: %w", id, ErrNoSession)
-		case l != asked:
+		default: // each time: it may have been asked while it handed over, or have lost its role since
 			l.srv.Expire(id)
-			asked = l
+			asked = true
 		}
 		if err := sleep(ctx, lookAgain); err != nil {
 			return fmt.Errorf("session %v has not ended yet: %w", id, err)

@@ -85,10 +85,10 @@ func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool
 }
 
 func isro(_ *texts, s *server.Server) string {
-	switch {
-	case !s.Serving():
+	switch serves, readOnly := s.Service(); {
+	case !serves:
 		return "null"
-	case s.Status().ReadOnly:
+	case readOnly:
 		return "ro"
 	}
 	return "rw"

@@ -114,6 +114,33 @@ func TestHandOverEndsInAnElection(t *testing.T) {
 	}
 }
 
+// A session that an operator ends during a hand-over does not end in silence:
+// nothing is said of it, and the next leader ends it when it is asked again.
+func TestExpireDuringAHandOver(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	c, id := h.connect(s[0], 0)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
+	h.create(s[0], id, 1, "/a")
+	h.run(5)
+	s[0].inbox = append(s[0].inbox, HandOver{To: s[1].id})
+	h.run(5)
+	s[0].inbox = append(s[0].inbox, Expire{Session: c.session})
+	h.run(5)
+	if !s[0].r.handsOver() || s[0].r.Ending(c.session) {
+		t.Errorf("hands over: %v; the session is to end: %v", s[0].r.handsOver(), s[0].r.Ending(c.session))
+	}
+	h.release()
+	h.run(100)
+	if _, lives := s[1].r.tree.Session(c.session); !lives || c.closed || h.leader() != s[1] {
+		t.Fatalf("the session lives: %v; closed: %v", lives, c.closed)
+	}
+	s[1].inbox = append(s[1].inbox, Expire{Session: c.session})
+	h.run(100)
+	if _, lives := s[1].r.tree.Session(c.session); lives || !c.closed {
+		t.Errorf("the session lives: %v; closed: %v", lives, c.closed)
+	}
+}
+
 // Who does not lead says so, and takes no notice of the event.
 func TestHandOverOfAFollower(t *testing.T) {
 	h, s := leaderFirst(t, false)

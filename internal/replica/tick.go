@@ -70,7 +70,7 @@ func (r *Replica) expireNow(id wire.SessionID) {
 		r.closeLocal(id)
 		return
 	}
-	if r.decides() && r.lives(id) && (r.alone == nil || !r.alone.full) {
+	if r.decides() && !r.handsOver() && r.lives(id) && (r.alone == nil || !r.alone.full) {
 		r.expiry.Remove(id)
 		r.expire([]wire.SessionID{id})
 	}

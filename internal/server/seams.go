@@ -71,7 +71,8 @@ func (s *Server) Freeze() (thaw func()) {
 }
 
 // Expire ends a session as if nothing had been heard of it for too long. Only
-// the server that leads, or is alone, does so.
+// the server that leads, or is alone, does so, and not while it hands over: who
+// wants the session to end asks again until it has.
 func (s *Server) Expire(id wire.SessionID) {
 	s.ask(func(l *loop) { l.replica.Step(l.now, replica.Expire{Session: id}) })
 }

@@ -143,8 +143,7 @@ func TestStopWithoutLeader(t *testing.T) {
 }
 
 // A leader that is stopped when all have left it ends at once, with a write in
-// process that no quorum is there for, though it would lead on until its next
-// look at who is connected, a tick later.
+// process that no quorum is there for.
 func TestStopOfADesertedLeader(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) {

@@ -66,12 +66,21 @@ type ProposalSizes struct{ Last, Min, Max int64 }
 // Serving reports whether clients are served, be it only those that accept a
 // read-only server: the data is loaded, and the server is not about to stop.
 func (s *Server) Serving() bool {
-	if s.member != nil {
-		if st := s.Standing(); st == nil || !st.Serving && !st.ReadOnly {
-			return false
-		}
+	serves, _ := s.Service()
+	return serves
+}
+
+// Service is Serving, and whether only reads are answered, as of one moment: a
+// server that ceases to be read-only may serve nobody for a while.
+func (s *Server) Service() (serves, readOnly bool) {
+	if s.member == nil {
+		return s.serving.Load(), s.readOnly.Load()
 	}
-	return s.serving.Load()
+	st := s.Standing()
+	if st == nil || !st.Serving && !st.ReadOnly {
+		return false, false
+	}
+	return s.serving.Load(), st.ReadOnly
 }
 
 // Config is the configuration in force. It must not be changed.

@@ -328,9 +328,17 @@ func (l *Leader) opened(id LinkID) {
 	l.order = append(l.order, k)
 }
 
+// closed: a link has ended. A leader that is left by so many that the rest is no
+// quorum ends its term at once: who left looks for a leader, and would be told
+// of this one.
 func (l *Leader) closed(id LinkID, why string) {
-	if k := l.links[id]; k != nil {
-		l.forget(k, why)
+	k := l.links[id]
+	if k == nil {
+		return
+	}
+	l.forget(k, why)
+	if l.Deserted() {
+		l.giveUp("no quorum is connected any more")
 	}
 }
 
@@ -374,7 +382,8 @@ func (l *Leader) checkQuorum() {
 }
 
 // Deserted reports whether those that are connected are no quorum any more, so
-// that nothing can be committed. The term goes on until that is found in turn.
+// that nothing can be committed. Where this server has ended their links itself
+// the term goes on until that is found in turn.
 func (l *Leader) Deserted() bool {
 	return l.phase == serving && !l.quorum(func(id wire.ServerID) bool { return l.with(id, Never) })
 }

@@ -139,8 +139,9 @@ func TestDeposedLeaderAnswersNoSync(t *testing.T) {
 	w := servingWorld(false)
 	old := w.nodes[2]
 	for _, n := range w.nodes[:2] {
-		w.leave(n) // the old leader has not noticed
+		w.leave(n)
 	}
+	w.links = nil // the old leader has not noticed
 	w.grow(1, 2, 1)
 	old.syncs = nil
 	if old.leader != nil {
@@ -287,5 +288,29 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	want := []wire.PacketType{wire.PacketSync, wire.PacketProposal, wire.PacketProposal, wire.PacketCommit, wire.PacketSync, wire.PacketCommit}
 	if !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
+	}
+}
+
+// TestLeaderThatAllHaveLeftEndsAtOnce: the ends of links tell it, as soon as the
+// rest is no quorum; the end of an observer's or of a stranger's does not.
+func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		leave []int
+		ends  bool
+	}{
+		{[]int{1}, false}, {[]int{2}, false}, {[]int{4}, false}, {[]int{1, 4}, false}, {[]int{1, 2}, true}, {[]int{4, 2, 1}, true},
+	} {
+		w := servingWorld(false)
+		l := w.nodes[2]
+		for i, id := range c.leave {
+			if l.leader == nil {
+				t.Errorf("%v: it ended when %v had left", c.leave, c.leave[:i])
+			}
+			w.leave(w.nodes[id-1])
+			w.settle()
+		}
+		if ended := strings.Contains(l.gaveUp, "no quorum is connected any more"); ended != c.ends || ended != (l.leader == nil) {
+			t.Errorf("%v have left: it gave up %q", c.leave, l.gaveUp)
+		}
 	}
 }

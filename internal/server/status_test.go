@@ -1,0 +1,34 @@
+package server
+
+import (
+	"testing"
+
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// What clients are served with follows from one standing: a server that ceases
+// to answer reads alone serves nobody until it has a leader.
+func TestServiceFollowsTheStanding(t *testing.T) {
+	for _, c := range []struct {
+		stands           *replica.Standing
+		serves, readOnly bool
+	}{
+		{nil, false, false},
+		{&replica.Standing{Role: wire.Looking}, false, false},
+		{&replica.Standing{Role: wire.Looking, ReadOnly: true}, true, true},
+		{&replica.Standing{Role: wire.Following}, false, false},
+		{&replica.Standing{Role: wire.Following, Serving: true}, true, false},
+	} {
+		s := &Server{member: &member{}}
+		s.member.standing.Store(c.stands)
+		if serves, _ := s.Service(); serves {
+			t.Errorf("%+v: served before the server serves", c.stands)
+		}
+		s.serving.Store(true)
+		serves, readOnly := s.Service()
+		if serves != c.serves || readOnly != c.readOnly || s.Serving() != serves {
+			t.Errorf("%+v: serves %v, reads only %v", c.stands, serves, readOnly)
+		}
+	}
+}
