@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,10 +98,10 @@ func published() {
 // TestBriefTermIsNotPublished, and whoever leads next is.
 func TestBriefTermIsNotPublished(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		made := 0
+		var made atomic.Int64
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
 			if op == wire.OpMulti {
-				made++
+				made.Add(1)
 			}
 			return normal
 		})
@@ -111,12 +112,12 @@ func TestBriefTermIsNotPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 		won(t, later)
-		if made != 0 {
+		if made.Load() != 0 {
 			t.Error("a term that was over at once was published")
 		}
 		published()
-		if data, _, _ := s.node(parent + "/LEADER"); !strings.Contains(data, `"id":"b"`) || made != 1 {
-			t.Errorf("LEADER is %s, written %d times", data, made)
+		if data, _, _ := s.node(parent + "/LEADER"); !strings.Contains(data, `"id":"b"`) || made.Load() != 1 {
+			t.Errorf("LEADER is %s, written %d times", data, made.Load())
 		}
 	})
 }
