@@ -100,6 +100,7 @@ func (r *Registration) first(ctx context.Context) error {
 		switch {
 		case s.Standing == Stands:
 			return nil
+		case s.Standing == Doubtful: // whose error is that of a connection, after which it goes on
 		case errors.As(s.Err, &owned) && r.opt.Wait, errors.Is(s.Err, zk.ErrSessionExpired) && !s.Final():
 		case s.Err != nil:
 			return s.Err
