@@ -59,8 +59,8 @@ type CacheEvent struct {
 //	               ▸ the watch is over: another, then as behind a gap
 //	               ▸ refused as unknown: one-shot watches with each read
 //
-// What a server shows may be older in another session, so a Cache begins that
-// with a sync.
+// What a server shows, and tells, may be older in another session, so a Cache
+// begins that with a sync.
 //
 // An event comes before every answer that knows of what it tells. So a znode of
 // which a deletion is told is gone, unless it is being read at that moment: then
@@ -193,10 +193,10 @@ func (c *Cache) plan() {
 	case c.leaving && c.watched:
 		c.ask(func([]Result) { c.watched = false }, Op{Kind: OpUnwatch, Path: c.cfg.Root})
 	case c.leaving:
-	case !c.watched:
-		c.planWatch()
 	case c.renewed:
 		c.ask(c.tookSync, Op{Kind: OpSync, Path: c.cfg.Root})
+	case !c.watched:
+		c.planWatch()
 	case c.behind:
 		c.planSince()
 	case c.missing:

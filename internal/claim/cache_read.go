@@ -145,11 +145,11 @@ func (c *Cache) put(d chore, n *Node) bool {
 		}
 		old.Node = n
 	default:
-		if c.drop(n.Path); old != nil && d.what&readChildren == 0 {
-			c.todo.add(n.Path, readChildren|d.what&owed)
-		}
-		if !c.join(n.Path) {
+		if c.drop(n.Path); !c.join(n.Path) {
 			return false
+		}
+		if d.what&readChildren == 0 && c.lists(n.Path) {
+			c.todo.add(n.Path, readChildren|d.what&owed)
 		}
 		c.nodes[n.Path] = &cached{Node: n}
 		c.bytes += len(n.Data)

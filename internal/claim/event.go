@@ -45,7 +45,7 @@ type Fired struct {
 	N    uint64
 }
 
-// TreeEvent is one event of a watch of a tree. One of no type says that the
+// TreeEvent is one event of a watch of a tree. wire.EventNone says that the
 // connection was lost and is back: what happened after Zxid may be missing.
 type TreeEvent struct {
 	Type wire.EventType
