@@ -95,6 +95,9 @@ func (c watchOrder) see(o any) string {
 		if e.event.Zxid == -1 {
 			return "" // found by setWatches, for each watch of a path by itself
 		}
+		if e.client.stream.means(e.event) {
+			return ""
+		}
 		for i := range e.client.watches {
 			if e.client.watches[i].meets(e.event) {
 				return ""

@@ -32,6 +32,8 @@ type client struct {
 	sent       int64   // Mono ms
 	calls      []*call // under way, in order
 	watches    []watch
+	stream     *stream    // of a cache
+	told       wire.Zxid  // by events: its next server has that too
 	busy       bool       // at its limit of calls
 	candidate  *candidate // of checkers, and nobody else
 	player     player     // the same, or another; nil: it reads and writes
@@ -74,6 +76,8 @@ type watch struct {
 	none bool // there was no such znode
 	zxid wire.Zxid
 	tell func(wire.EventType) // nil: nobody waits for it
+	// passing: it is of one connection alone, and not set again.
+	passing bool
 }
 
 // retryAfter is the pause before another server is tried, in µs.
@@ -148,7 +152,7 @@ func (c *client) hello() {
 	if c.reader {
 		c.renew()
 	}
-	h := hello{readOnly: c.reader, session: c.session, timeoutMS: int32(c.sim.opt.TickMS * 8), seen: c.seen}
+	h := hello{readOnly: c.reader, session: c.session, timeoutMS: int32(c.sim.opt.TickMS * 8), seen: max(c.seen, c.told)}
 	if c.session != 0 {
 		p := c.session.Password()
 		h.password = p[:]
@@ -192,6 +196,7 @@ func (c *client) drop() {
 	c.calls = nil
 	c.cord, c.attached = nil, false
 	c.tries++
+	c.forgetPassing()
 	for _, k := range calls {
 		if k.op != wire.OpPing {
 			c.sim.see(lost{k})
@@ -228,10 +233,11 @@ func (c *client) welcomed(w welcome) {
 		}
 		c.sim.tell("client %d: session %v has expired", c.id, c.session)
 		c.sim.see(turnedAway{c.at, c.session, c.timeout()})
+		c.streamOver()
 		if c.player != nil {
 			c.player.expired()
 		}
-		c.session, c.timeoutMS, c.seen, c.watches = 0, 0, 0, nil
+		c.session, c.timeoutMS, c.seen, c.told, c.watches = 0, 0, 0, 0, nil
 		c.drop()
 		return
 	case c.session != 0 && w.session != c.session:
@@ -256,6 +262,7 @@ func (c *client) welcomed(w welcome) {
 	}
 	c.home = c.at
 	c.setAgain()
+	c.streamAgain()
 	if c.player != nil {
 		c.player.attached()
 	}
@@ -270,7 +277,7 @@ func (c *client) send(k *call) {
 	switch k.op {
 	case wire.OpPing:
 		k.xid = wire.XidPing
-	case wire.OpSetWatches:
+	case wire.OpSetWatches, wire.OpSetWatches2:
 		k.xid = wire.XidSetWatches
 	}
 	c.calls = append(c.calls, k)
@@ -393,10 +400,11 @@ func (c *client) event(e tree.Event) {
 			tells = append(tells, w.tell)
 		}
 	}
-	c.watches = kept
+	c.watches, c.told = kept, max(c.told, e.Zxid)
 	for _, tell := range tells {
 		tell(e.Type)
 	}
+	c.stream.hear(e)
 }
 
 // meets reports whether an event ends a watch.

@@ -133,10 +133,12 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 	var q wire.PathWatchRequest
 	var code wire.Code
 	var record wire.Record
-	if op != wire.OpPing && op != wire.OpSetWatches && wire.Decode(body, &q) != nil {
+	if op != wire.OpPing && !isRare(op) && wire.Decode(body, &q) != nil {
 		panic("sim: a client sent " + op.String())
 	}
 	switch op {
+	default:
+		code, record = c.readRare(op, body)
 	case wire.OpPing:
 		t.Reserve(c)
 		xid = wire.XidPing
@@ -149,12 +151,8 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 	case wire.OpGetChildren2:
 		r := new(wire.ChildrenStatResponse)
 		code, record = t.Children2(c, q.Path, q.Watch, r), r
-	case wire.OpSetWatches:
-		var w wire.SetWatchesRequest
-		if wire.Decode(body, &w) != nil {
-			panic("sim: a client sent bad watches")
-		}
-		code = t.SetWatches(c, &w)
+	}
+	if op == wire.OpSetWatches || op == wire.OpSetWatches2 {
 		xid = wire.XidSetWatches
 	}
 	if c.readOnly {
@@ -162,6 +160,42 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 		c.v.sim.see(readAlone{c.v, c.zxid, digest})
 	}
 	c.reply(wire.ReplyHeader{Xid: xid, Zxid: c.zxid, Err: code}, record)
+}
+
+// isRare: the request is not about one znode.
+func isRare(op wire.OpCode) bool {
+	return op == wire.OpSetWatches || op == wire.OpSetWatches2 || op == wire.OpAddWatch || op == wire.OpRemoveWatches || op == wire.OpMultiRead
+}
+
+// readRare carries out a request about watches, or one of many reads.
+func (c *conn) readRare(op wire.OpCode, body []byte) (wire.Code, wire.Record) {
+	decode := func(r wire.Record) {
+		if wire.Decode(body, r) != nil {
+			panic("sim: a client sent a bad " + op.String())
+		}
+	}
+	switch t := c.v.tree; op {
+	case wire.OpSetWatches:
+		var q wire.SetWatchesRequest
+		decode(&q)
+		return t.SetWatches(c, &q), nil
+	case wire.OpSetWatches2:
+		var q wire.SetWatches2Request
+		decode(&q)
+		return t.SetWatches2(c, &q), nil
+	case wire.OpAddWatch:
+		var q wire.AddWatchRequest
+		decode(&q)
+		return t.AddWatch(c, q.Path, q.Mode), nil
+	case wire.OpRemoveWatches:
+		var q wire.WatchesRequest
+		decode(&q)
+		return t.RemoveWatches(c, q.Path, q.Type), nil
+	}
+	var q wire.MultiRequest
+	decode(&q)
+	r := new(wire.MultiResponse)
+	return c.v.tree.MultiRead(c, q.Ops, r), r
 }
 
 func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {

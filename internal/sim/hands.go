@@ -30,6 +30,9 @@ type hands struct {
 	// a later one have to tell is held back until it is.
 	answered int
 	held     []claim.Fired
+	// Of a cache: its reads are one request, and maybe its servers know no
+	// watches of trees.
+	together, oneShot bool
 }
 
 func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
@@ -95,7 +98,8 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 		h.answer(round, claim.Reply{N: req.N, Results: done})
 		return
 	}
-	next := func(r claim.Result) { h.carryOut(round, req, append(done, r)) }
+	all := func(r ...claim.Result) { h.carryOut(round, req, append(done, r...)) }
+	next := func(r claim.Result) { all(r) }
 	op := &req.Ops[len(done)]
 	switch {
 	case h.round != round: // nobody asks any more
@@ -103,6 +107,10 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 		next(claim.Result{Err: wire.ErrSessionExpired})
 	case !h.c.attached:
 		next(claim.Result{Err: wire.ErrConnectionLoss})
+	case h.together && plainReads(req.Ops[len(done):]) > 0:
+		h.readTogether(req.Ops[len(done):][:plainReads(req.Ops[len(done):])], all)
+	case op.Kind == claim.OpWatchTree, op.Kind == claim.OpListen, op.Kind == claim.OpSince, h.together && op.Kind == claim.OpUnwatch:
+		h.carryTree(op, next)
 	case op.Kind == claim.OpUnwatch:
 		for i := range h.c.watches {
 			if h.c.watches[i].path == op.Path {

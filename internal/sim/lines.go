@@ -26,6 +26,7 @@ const (
 	Barrier       Recipe = "barrier"
 	Configuration Recipe = "configuration of a leader"
 	Registration  Recipe = "registration"
+	Caches        Recipe = "caches"
 )
 
 // Claims are those that hand something over from one to the next.
@@ -33,7 +34,7 @@ var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
 // Recipes are all of them.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
-	KazooBarrier, Barrier, Configuration, Registration}
+	KazooBarrier, Barrier, Configuration, Registration, Caches}
 
 // leastOf is how many it takes at least.
 var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3}
@@ -153,8 +154,8 @@ func (c *client) crash() {
 		}
 	}
 	c.tries++
-	c.calls, c.watches, c.cord, c.attached, c.busy, c.silent = nil, nil, nil, false, false, false
-	c.session, c.timeoutMS, c.seen = 0, 0, 0
+	c.calls, c.watches, c.stream, c.cord, c.attached, c.busy, c.silent = nil, nil, nil, nil, false, false, false
+	c.session, c.timeoutMS, c.seen, c.told = 0, 0, 0, 0
 	if c.player != nil {
 		c.player.crashed()
 	}

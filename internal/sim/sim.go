@@ -127,6 +127,8 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newWorker(c, count)
 	case DoubleBarrier, KazooBarrier:
 		c.player = newGuest(c)
+	case Caches:
+		c.player = newMirror(c)
 	case Barrier:
 		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
 	case Configuration:

@@ -70,6 +70,8 @@ const (
 	situationReadOnly        // a client reads from a server without a quorum
 	situationLocalUpgraded   // a local session becomes everybody's
 	situationLocalResumed    // one is taken up again where it lives
+	situationTreeAgain       // the watch of a tree is set again on another connection
+	situationSince           // a cache asks what has changed since
 	situations
 )
 
@@ -87,7 +89,7 @@ var situationNames = [situations]string{
 	"voter without weight", "ours under ZooKeeper's", "ZooKeeper's under ours", "ZooKeeper's closes its clients",
 	"3 voters", "4 voters", "5 voters", "6 voters", "7 voters",
 	"hand-over", "handed over", "handed over among Plain servers", "handed over in vain", "nobody to hand over to",
-	"read without a quorum", "local session upgraded", "local session resumed",
+	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// caches: what a cache shows was there, at some moment, and never goes back. Each
+// change is told once, in the order of its znode's history, parents before
+// children when they come and behind them when they go; and what was told is what
+// is shown.
+type caches struct {
+	history *history
+	shown   map[*mirror]*shows
+}
+
+// shows is what one cache has told.
+type shows struct {
+	nodes map[string]*claim.Node
+	last  map[string]wire.Zxid // of the newest change told, by path
+}
+
+func newCaches(h *history) *caches { return &caches{h, map[*mirror]*shows{}} }
+
+func (*caches) name() string { return "Caches" }
+
+func (c *caches) see(o any) string {
+	switch e := o.(type) {
+	case mirrorBegan:
+		c.shown[e.k] = &shows{map[string]*claim.Node{}, map[string]wire.Zxid{}}
+	case mirrored:
+		if wrong := c.told(c.shown[e.k], e.e); wrong != "" {
+			return fmt.Sprintf("client %d: %s", e.k.c.id, wrong)
+		}
+	case mirrorShows:
+		if wrong := c.shown[e.k].differ(e.k.m); wrong != "" {
+			return fmt.Sprintf("client %d: %s", e.k.c.id, wrong)
+		}
+	}
+	return ""
+}
+
+// told takes an event.
+func (c *caches) told(s *shows, e claim.CacheEvent) string {
+	n := e.Node
+	if n == nil {
+		return ""
+	}
+	had, last := s.nodes[n.Path], s.last[n.Path]
+	switch e.Type {
+	case claim.NodeAdded, claim.NodeChanged:
+		if wrong := c.wasThere(n); wrong != "" {
+			return wrong
+		}
+		switch above := s.nodes[parentOf(n.Path)]; {
+		case e.Type == claim.NodeChanged && n.Stat.Mzxid <= last, e.Type == claim.NodeAdded && had == nil && n.Stat.Czxid < last:
+			return fmt.Sprintf("%s of %v is told behind %v", n.Path, n.Stat.Mzxid, last)
+		case e.Type == claim.NodeChanged && (!same(had, e.Old) || had.Stat.Czxid != n.Stat.Czxid):
+			return fmt.Sprintf("%s is said to have changed, and had another one before", n.Path)
+		case e.Type == claim.NodeAdded && had != nil:
+			return fmt.Sprintf("%s is told to have come, and is there", n.Path)
+		case e.Type == claim.NodeAdded && above == nil && len(s.nodes) > 0:
+			return fmt.Sprintf("%s comes without its parent", n.Path)
+		}
+		s.nodes[n.Path], s.last[n.Path] = n, n.Stat.Mzxid
+	case claim.NodeRemoved:
+		gone := c.goneAt(n)
+		switch {
+		case !same(had, n):
+			return fmt.Sprintf("%s is told to be gone, and was not there", n.Path)
+		case gone == 0:
+			return fmt.Sprintf("%s of %v is told to be gone, and nobody has deleted it", n.Path, n.Stat.Mzxid)
+		case s.hasBelow(n.Path):
+			return fmt.Sprintf("%s goes before what is below it", n.Path)
+		}
+		delete(s.nodes, n.Path)
+		s.last[n.Path] = gone
+	}
+	return ""
+}
+
+// same: both are the same znode with the same data. What they say of children may
+// differ.
+func same(a, b *claim.Node) bool {
+	return a != nil && b != nil && a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && string(a.Data) == string(b.Data)
+}
+
+func (s *shows) hasBelow(path string) bool {
+	for p := range s.nodes {
+		if p != path && parentOf(p) == path {
+			return true
+		}
+	}
+	return false
+}
+
+// differ: what is shown is what was told.
+func (s *shows) differ(m *claim.Cache) string {
+	if m.Len() != len(s.nodes) {
+		return fmt.Sprintf("%d znodes are shown, %d were told", m.Len(), len(s.nodes))
+	}
+	for p, n := range s.nodes {
+		if !same(m.Get(p), n) {
+			return "what is shown is not what was told" // of which path depends on the map
+		}
+	}
+	return ""
+}
+
+// wasThere: the history has a znode like this.
+func (c *caches) wasThere(n *claim.Node) string {
+	ch := c.history.changes[n.Path]
+	if ch == nil || len(ch.data) == 0 { // of the beginning
+		if n.Stat.Mzxid > 0 {
+			return fmt.Sprintf("%s of %v is shown, and never was", n.Path, n.Stat.Mzxid)
+		}
+		return ""
+	}
+	for i := len(ch.data) - 1; i >= 0; i-- {
+		if ch.data[i] != n.Stat.Mzxid || !ch.lives[i] {
+			continue
+		}
+		made := i
+		for made > 0 && ch.lives[made-1] {
+			made--
+		}
+		if data, ok := c.dataAt(n); ch.data[made] == n.Stat.Czxid && ok && string(data) == string(n.Data) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s of %v, made at %v, is shown with %q, and never was", n.Path, n.Stat.Mzxid, n.Stat.Czxid, n.Data)
+}
+
+// dataAt is the data that was written to a znode by its last change.
+func (c *caches) dataAt(n *claim.Node) (data []byte, ok bool) {
+	i, known := c.history.index[n.Stat.Mzxid]
+	if !known {
+		return nil, false
+	}
+	for _, body := range changesOf(c.history.entries[i].txn) {
+		switch b := body.(type) {
+		case *wire.CreateTxn:
+			if b.Path == n.Path {
+				data, ok = b.Data, true
+			}
+		case *wire.SetDataTxn:
+			if b.Path == n.Path {
+				data, ok = b.Data, true
+			}
+		}
+	}
+	return data, ok
+}
+
+// goneAt is when a znode was deleted; 0: it was not.
+func (c *caches) goneAt(n *claim.Node) wire.Zxid {
+	ch := c.history.changes[n.Path]
+	if ch == nil {
+		return 0
+	}
+	gone := wire.Zxid(0)
+	for i := len(ch.data) - 1; i >= 0 && (ch.data[i] != n.Stat.Mzxid || !ch.lives[i]); i-- {
+		if !ch.lives[i] {
+			gone = ch.data[i]
+		}
+	}
+	return gone
+}

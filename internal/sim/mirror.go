@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"fmt"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// mirror keeps a cache of what it and the others change; now and then it begins
+// with another one.
+type mirror struct {
+	hands
+	m   *claim.Cache
+	cfg claim.CacheConfig
+}
+
+// What mirrors show, for the checkers.
+type (
+	// mirrorBegan: it holds nothing.
+	mirrorBegan struct{ k *mirror }
+	// mirrored: its cache tells something.
+	mirrored struct {
+		k *mirror
+		e claim.CacheEvent
+	}
+	// mirrorShows: its cache has told all that it has to.
+	mirrorShows struct{ k *mirror }
+)
+
+func newMirror(c *client) *mirror {
+	k := &mirror{}
+	k.hands = hands{c: c, step: k.step, together: true}
+	return k
+}
+
+// mirrorRoots are what is kept: everything, or what comes and goes.
+var mirrorRoots = []string{"/", "/n0", "/n0", "/n1", "/r0"}
+
+func (k *mirror) begin() {
+	d := k.c.dice
+	k.cfg = claim.CacheConfig{Root: mirrorRoots[d.below(int64(len(mirrorRoots)))], ChildrenOnly: d.chance(25), NodesMax: 100_000, BytesMax: 1 << 30}
+	k.oneShot = d.chance(25)
+	k.m = claim.NewCache(k.cfg)
+	k.c.sim.see(mirrorBegan{k})
+	k.soon(60*second, func() { k.step(claim.Resign{}) })
+	k.soon(second, k.stir)
+}
+
+// twigs are what mirrors make, set and remove besides.
+var twigs = []string{"/n0", "/n0/k", "/n0/k/a", "/n0/k/b", "/n1", "/n1/k"}
+
+// stir changes something, again and again.
+func (k *mirror) stir() {
+	c, d := k.c, k.c.dice
+	k.soon(4*c.sim.opt.ThinkMS*millisecond, k.stir)
+	if !c.attached || c.sim.calm || len(c.calls) >= callsMax {
+		return
+	}
+	switch path := twigs[d.below(int64(len(twigs)))]; d.below(5) {
+	case 0, 1:
+		c.create(path, wire.FlagPersistent)
+	case 2:
+		c.set(path)
+	case 3:
+		c.send(&call{op: wire.OpDelete, path: path, body: wire.Append(nil, &wire.PathVersionRequest{Path: path, Version: -1})})
+	default: // another in its place
+		v := c.mark()
+		c.send(&call{op: wire.OpMulti, path: path, value: v, body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
+			{Type: wire.OpDelete, Request: &wire.PathVersionRequest{Path: path, Version: -1}},
+			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: []byte(v), ACL: wire.OpenACL()}},
+		}})})
+	}
+}
+
+func (k *mirror) attached() {
+	if k.m == nil {
+		k.begin()
+	}
+	k.step(claim.Attached{Session: k.c.session})
+}
+
+// crashed: the process that is started next holds nothing.
+func (k *mirror) crashed() {
+	k.drop()
+	k.m = nil
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (k *mirror) step(ev claim.Event) {
+	m := k.m
+	if m == nil {
+		return
+	}
+	m.Step(k.now(), ev)
+	rd := m.Ready()
+	for _, e := range m.Events() {
+		k.c.sim.see(mirrored{k, e})
+	}
+	k.c.sim.see(mirrorShows{k})
+	k.ask(rd.Request)
+	switch {
+	case k.m != m:
+	case m.Over():
+		k.over(m)
+	default:
+		k.wake(rd.Wake)
+	}
+}
+
+// over: it was given up, and begins anew.
+func (k *mirror) over(m *claim.Cache) {
+	if m.Outcome() != claim.Withdrawn {
+		k.c.sim.fail("Caches", "the cache of client %d ends: %v %v", k.c.id, m.Outcome(), m.Err())
+		return
+	}
+	k.drop()
+	k.m, k.c.stream = nil, nil // a watch that was not given up goes with the connection that is lost
+	k.soon(second, func() {
+		if k.m == nil && k.c.attached {
+			k.attached()
+		}
+	})
+}
+
+// mirrors are all of a run.
+func (s *Sim) mirrors() (all []*mirror) {
+	for _, c := range s.clients {
+		if k, ok := c.player.(*mirror); ok {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// allMirrored says what is missing until every cache is the tree.
+func (s *Sim) allMirrored() string {
+	for _, k := range s.mirrors() {
+		if k.m == nil || k.m.Stale() {
+			return fmt.Sprintf("the cache of client %d is not current", k.c.id)
+		}
+		n := 0
+		wrong := ""
+		s.walk(k.cfg.Root, func(path string, stat wire.Stat, data []byte) {
+			if !k.m.Covers(path) {
+				return
+			}
+			n++
+			if got := k.m.Get(path); got == nil || got.Stat.Mzxid != stat.Mzxid || got.Stat.Czxid != stat.Czxid || string(got.Data) != string(data) {
+				wrong = fmt.Sprintf("the cache of client %d does not show %s of %v", k.c.id, path, stat.Mzxid)
+			}
+		})
+		if wrong == "" && k.m.Len() != n {
+			wrong = fmt.Sprintf("the cache of client %d shows %d znodes, there are %d", k.c.id, k.m.Len(), n)
+		}
+		if wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// walk goes through the committed tree from a path on.
+func (s *Sim) walk(path string, see func(string, wire.Stat, []byte)) {
+	var r wire.DataResponse
+	if s.history.tree.GetData(&conn{}, path, false, &r) != wire.OK {
+		return
+	}
+	see(path, r.Stat, r.Data)
+	for _, name := range s.names(path) {
+		s.walk(claim.Join(path, name), see)
+	}
+}

@@ -1,0 +1,56 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/claim"
+)
+
+// cacheOptions make for much that caches have to follow: their clients are
+// killed, stopped and cut off, and so are servers.
+func cacheOptions(seed uint64) Options {
+	return Options{Seed: seed, Events: 60_000, Recipe: Caches, Observers: -1, Clients: 4, Candidates: 4, TickMS: 200, ThinkMS: 20}
+}
+
+// cacheTally counts what caches tell.
+type cacheTally map[claim.CacheEventType]int
+
+func (cacheTally) name() string { return "Tally" }
+
+func (c cacheTally) see(o any) string {
+	if e, ok := o.(mirrored); ok {
+		c[e.e.Type]++
+	}
+	return ""
+}
+
+// Caches of clients that are killed, stopped and cut off follow a tree that
+// changes, over servers that fail: what they show was there at each moment, never
+// goes back, and is the tree in the end.
+func TestCaches(t *testing.T) {
+	all, reached := cacheTally{}, map[string]int{}
+	for seed := range uint64(6) {
+		o := cacheOptions(seed + 1)
+		o.rule = func() checker { return all }
+		s := New(o)
+		s.finish()
+		if s.failed != nil {
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		}
+		for name, n := range s.result().Reached {
+			reached[name] += n
+		}
+	}
+	t.Log(all, reached[situationNames[situationTreeAgain]], reached[situationNames[situationSince]])
+	for what, n := range map[claim.CacheEventType]int{claim.NodeAdded: 500, claim.NodeChanged: 1000, claim.NodeRemoved: 100, claim.CacheCurrent: 100} {
+		if all[what] < n {
+			t.Errorf("%d events %v, want %d", all[what], what, n)
+		}
+	}
+	for _, x := range []situation{situationTreeAgain, situationSince} {
+		if reached[situationNames[x]] < 20 {
+			t.Errorf("%s: %d times", situationNames[x], reached[situationNames[x]])
+		}
+	}
+}
