@@ -28,4 +28,10 @@ var recipes = []bug{
 	{"data that was never set", []scenario{{"sim", "TestRegistrations", "place-set"}}, ""},
 	{"a registration left behind", []scenario{{"sim", "TestRegistrations", "place-left"}}, ""},
 	{"a place that nobody takes", []scenario{{"sim", "TestRegistrations", "place-woken"}}, ""},
+	{"a change told twice", []scenario{{"sim", "TestCaches", "cache-twice"}}, ""},
+	{"a deletion while it is read", []scenario{{"claim", "TestCacheSeeds", "cache-void"}}, ""},
+	{"an older server in another session", []scenario{{"claim", "TestCacheInAnotherSession", "cache-session"}}, ""},
+	{"a gap that is not looked into", []scenario{{"sim", "TestCaches", "cache-gap"}}, ""},
+	{"a gap while a cache asks", []scenario{{"claim", "TestCacheGapWhileItAsks", "cache-gaps"}}, ""},
+	{"a parent that was made anew", []scenario{{"claim", "TestCacheMadeAnewWhileAway", "cache-parents"}}, ""},
 }
