@@ -61,8 +61,8 @@
 // removed by one goroutine, which ends when that is done or with the session.
 //
 // A Registration runs one goroutine until Close, with one for the request under way and
-// one for its watch; so does a Cache, with some more for its reads while those are under
-// way. Both have one mutex, not held across I/O. Run of a Partitioner or of Work has one that follows the members, one the
+// one for its watch; so does a Cache, which carries out its requests itself, with some
+// more for reads that are not one request. Both have one mutex, not held across I/O. Run of a Partitioner or of Work has one that follows the members, one the
 // tasks, and for each part one that leads; all end before it returns.
 //
 // Read election.go first, then term.go and bidder.go, which locks share.

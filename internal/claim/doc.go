@@ -31,6 +31,11 @@
 // Curator, kazoo, go-zookeeper and Apache's own recipe. [Notice] is the
 // content of the LEADER znode.
 //
+// [Cache] is a copy of a tree that follows it. What the watch of a tree tells is
+// stepped as [Told], as much at a time as has come, and before the Reply to
+// what was answered later; its end as [WatchOver]. The reads of a Cache are
+// one Request, which may be one to the server, in whichever session there is.
+//
 // [Recognise] and [Assemble] go the other way: from znodes as they were read
 // to the recipe that they are a part of, and who waits for whom; [Deadlocks]
 // finds those who wait for themselves.

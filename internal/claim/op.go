@@ -71,7 +71,7 @@ type Since struct {
 //
 // None may be carried out by another session: a bid made by a session that
 // follows an expired one would be nobody's. Such an operation is answered
-// with wire.ErrSessionExpired instead.
+// with wire.ErrSessionExpired instead. Those of a Cache make nothing, and may.
 type Request struct {
 	N       uint64
 	Session wire.SessionID
