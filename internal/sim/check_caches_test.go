@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/claim"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -56,6 +57,28 @@ var brokenCaches = []broken{
 		return []any{mirrorBegan{k}, came(k, leafNode(4, 4, "c")), mirrorShows{k}}
 	}},
 }
+
+// brokenStreams are ways to break the watch of a tree.
+var brokenStreams = []broken{
+	{"an answer that knows of more than was told", streamRule, func(h *history, _ *Sim, _, _ *server) []any {
+		c := grown(h).c
+		c.stream = &stream{root: "/", since: z(1, 1), told: map[string]wire.Zxid{"/leaf": z(1, 4)}}
+		answer := func(n uint32) answered {
+			return answered{&call{client: c}, response{header: wire.ReplyHeader{Zxid: z(1, n)}}}
+		}
+		return []any{answer(1), answer(4), answer(5)}
+	}},
+	{"an event from elsewhere", streamRule, func(h *history, _ *Sim, _, _ *server) []any {
+		c := grown(h).c
+		c.stream = &stream{root: "/leaf"}
+		event := func(path string) notified {
+			return notified{c, tree.Event{Type: wire.EventNodeDataChanged, Path: path, Zxid: z(1, 2)}}
+		}
+		return []any{event("/leaf"), event("/leaf/x"), event("/leafy")}
+	}},
+}
+
+func streamRule(h *history, _ *Sim) checker { return newWatchOrder(h) }
 
 func cacheRule(h *history, _ *Sim) checker { return newCaches(h) }
 

@@ -91,6 +91,7 @@ func (c watchOrder) see(o any) string {
 				return wrong
 			}
 		}
+		return c.missedBelow(e.call.client, e.response.header.Zxid)
 	case notified:
 		if e.event.Zxid == -1 {
 			return "" // found by setWatches, for each watch of a path by itself
@@ -122,6 +123,27 @@ func (c watchOrder) missed(k *client, w *watch, z wire.Zxid) string {
 		return ""
 	}
 	return fmt.Sprintf("client %d watches %s since %v and is shown %v, but not told of the change at %v", k.id, w.path, w.zxid, z, at)
+}
+
+// missedBelow says the same of the watch of a tree.
+func (c watchOrder) missedBelow(k *client, z wire.Zxid) string {
+	w := k.stream
+	if w == nil || w.local || w.since == 0 {
+		return ""
+	}
+	first, where := wire.Zxid(0), ""
+	for path, ch := range c.history.changes {
+		if !w.covers(path) {
+			continue
+		}
+		if at := within(ch.data, max(w.since, w.told[path]), z); at > 0 && (first == 0 || at < first || at == first && path < where) {
+			first, where = at, path
+		}
+	}
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprintf("client %d watches all of %s since %v and is shown %v, but not told of %s at %v", k.id, w.root, w.since, z, where, first)
 }
 
 // realTime: what is answered before something is asked for comes before it: a

@@ -42,6 +42,9 @@ func (w *stream) hear(e tree.Event) {
 	if w == nil || !w.covers(e.Path) {
 		return
 	}
+	if w.since > 0 {
+		w.told[e.Path] = max(w.told[e.Path], e.Zxid)
+	}
 	event := claim.TreeEvent{Type: e.Type, Path: e.Path, Zxid: e.Zxid}
 	if w.local {
 		event.Zxid = -1 // servers of that kind do not say it
