@@ -101,7 +101,7 @@ func (w *cacheWorld) write() {
 
 // apply lets the server take the next transaction, and tell of it.
 func (w *cacheWorld) apply() {
-	if w.seen == len(w.log)-1 {
+	if !w.linked || w.seen == len(w.log)-1 {
 		return
 	}
 	before, after := w.log[w.seen], w.log[w.seen+1]
@@ -271,6 +271,11 @@ func (w *cacheWorld) lose() {
 		w.deliver()
 	}
 	w.tellf("the connection is lost")
+	for _, p := range w.inbox {
+		if t, ok := p.ev.(Told); ok {
+			w.stands(t.Events[0])
+		}
+	}
 	w.linked, w.asked, w.inbox, w.results = false, nil, nil, nil
 	w.step(Disconnected{})
 	if w.req != nil {
@@ -281,6 +286,16 @@ func (w *cacheWorld) lose() {
 		n := w.req.N
 		w.req = nil
 		w.step(Reply{n, lost})
+	}
+}
+
+// stands: the client still counts on the watches whose event it has not got.
+func (w *cacheWorld) stands(e TreeEvent) {
+	if e.Type != wire.EventNodeChildrenChanged {
+		w.once[e.Path] = true
+	}
+	if e.Type == wire.EventNodeChildrenChanged || e.Type == wire.EventNodeDeleted {
+		w.once[e.Path+"/"] = true
 	}
 }
 
