@@ -412,3 +412,20 @@ func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 		}
 	})
 }
+
+// TestRegistrationDoubtfulAtOnce: a connection that is lost as soon as the znode
+// stands, before anybody has looked, is no refusal.
+func TestRegistrationDoubtfulAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Registration{status: RegistrationStatus{link: newStandingLink()}}
+		r.follow(Stands, nil, false)
+		r.follow(Doubtful, wire.ErrConnectionLoss, false)
+		out := make(chan error, 1)
+		go func() { out <- r.first(t.Context()) }()
+		synctest.Wait()
+		r.follow(Stands, nil, false)
+		if err := <-out; err != nil {
+			t.Error(err)
+		}
+	})
+}
