@@ -56,8 +56,8 @@ func (durability) see(o any) string {
 	}
 	z, disk := e.packet.Zxid, e.v.saved
 	switch {
-	case !e.byLearner && e.packet.Type == wire.PacketNewLeader && disk.Accepted < z.Epoch():
-		return fmt.Sprintf("leader %d gives out the history of epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Accepted)
+	case !e.byLearner && e.packet.Type == wire.PacketLeaderInfo && disk.Accepted < z.Epoch():
+		return fmt.Sprintf("leader %d tells epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Accepted)
 	case !e.byLearner:
 	case e.packet.Type == wire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
 		return fmt.Sprintf("server %d acknowledges epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Current)

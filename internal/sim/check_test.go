@@ -103,7 +103,7 @@ var brokenRules = []broken{
 	{"an epoch promised before it is saved", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
 		a.saved = store.Epochs{Current: 1, Accepted: 2}
 		return []any{
-			promised{a, b, false, &wire.QuorumPacket{Type: wire.PacketNewLeader, Zxid: z(2, 0)}},
+			promised{a, b, false, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: z(2, 0)}},
 			promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(1, 0)}},
 			promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(2, 0)}},
 		}

@@ -45,7 +45,7 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 			l.connecting[k.server] = true
 		}
 		l.discover()
-	} else {
+	} else if l.accepted {
 		l.invite(k)
 	}
 	return ""
@@ -62,22 +62,13 @@ func (l *Leader) replace(old *link) {
 	l.drop(old, why)
 }
 
-// discover fixes the epoch once a quorum has said which ones it accepted. The
-// learners are told while this server saves it: to tell it promises nothing. Its
-// own promise counts once it is durable, and no history is sent before that; an
-// epoch that was told by a leader whose disk does not know of it was used by
-// nobody, and may be told again.
+// discover fixes the epoch once a quorum has said which ones it accepted.
 func (l *Leader) discover() {
 	if l.phase != discovering || !l.committedQuorum(l.connecting) {
 		return
 	}
 	l.ready.SaveAccepted = l.epoch
 	l.enter(promising)
-	for _, k := range l.order {
-		if k.state == linkNamed {
-			l.invite(k)
-		}
-	}
 }
 
 // saved: an epoch is durable.
@@ -88,6 +79,11 @@ func (l *Leader) saved(e Saved) {
 	if e.Accepted == l.epoch && l.phase == promising && !l.accepted {
 		l.accepted = true
 		l.electing[l.opt.ID] = true
+		for _, k := range l.order {
+			if k.state == linkNamed {
+				l.invite(k)
+			}
+		}
 		l.promise()
 	}
 	if e.Current == l.epoch && !l.current {

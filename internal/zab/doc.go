@@ -10,9 +10,9 @@
 // over; the next one gets a new machine.
 //
 //	learner                                    leader
-//	FOLLOWERINFO ▸                             a quorum of accepted epochs
-//	      ◂ LEADERINFO                         SaveAccepted meanwhile
-//	SaveAccepted ▸ ACKEPOCH ▸                  a quorum of promises, its own among them
+//	FOLLOWERINFO ▸                             a quorum of accepted epochs ▸ SaveAccepted
+//	      ◂ LEADERINFO
+//	SaveAccepted ▸ ACKEPOCH ▸                  a quorum of promises
 //	      ◂ DIFF | TRUNC | SNAP, committed transactions, NEWLEADER, outstanding ones
 //	Append, Sync | Install ▸ SaveCurrent ▸ ACK ▸        a quorum of ACKs
 //	      ◂ UPTODATE                           both serve

@@ -400,8 +400,8 @@ func (w *world) send(n *node, m Message) {
 		c.up = append(c.up, p)
 		return
 	}
-	if m.Packet.Type == wire.PacketNewLeader && n.disk.accepted != m.Packet.Zxid.Epoch() && !w.faults.acceptedLost {
-		w.fail("leader %d gives out the history of epoch %v before it is saved", n.id, m.Packet.Zxid)
+	if m.Packet.Type == wire.PacketLeaderInfo && n.disk.accepted != m.Packet.Zxid.Epoch() && !w.faults.acceptedLost {
+		w.fail("leader %d tells epoch %v before it is saved", n.id, m.Packet.Zxid)
 	}
 	c.down = append(c.down, p)
 }
