@@ -163,3 +163,15 @@ func TestStreamSaysWhereItEnded(t *testing.T) {
 		}
 	})
 }
+
+// TestSinceKeepsOneWatch of its own for each path, however often it is asked.
+func TestSinceKeepsOneWatch(t *testing.T) {
+	var w watches
+	w.init()
+	for range 3 {
+		w.assume(&Client{}, &wire.SetWatchesRequest{Data: []string{"/a"}, Child: []string{"/a"}})
+	}
+	if d, k := len(w.once[dataWatch]["/a"]), len(w.once[childWatch]["/a"]); d != 1 || k != 1 {
+		t.Errorf("%d and %d watches at one path", d, k)
+	}
+}
