@@ -32,24 +32,28 @@ func newCandidate(c *client) *candidate {
 // attached begins with what the connection itself proves; how long a server
 // may be mistaken about a session it has to be asked.
 func (k *candidate) attached() {
-	c := k.c
+	k.c.prove(&k.lease, func() { k.step(claim.Attached{Session: k.c.session, Lease: k.lease}) })
+}
+
+// prove notes what the connection itself proves, and then asks the server.
+func (c *client) prove(l *claim.Lease, then func()) {
 	timeout := time.Duration(c.timeoutMS) * time.Millisecond
 	tick := time.Duration(c.sim.opt.TickMS) * time.Millisecond
-	sent := k.now()
+	sent := c.clock.moment(c.sim.now)
 	back := time.Duration(c.mono()-c.helloAt+1) * time.Millisecond
 	sent.Mono -= back
 	sent.Wall -= back
-	k.lease = claim.Lease{Sent: sent, Timeout: timeout, Delay: 7 * tick}
+	*l = claim.Lease{Sent: sent, Timeout: timeout, Delay: 7 * tick}
 	c.send(&call{op: wire.OpSync, body: wire.Append(nil, &wire.PathRequest{Path: wire.LeaseQuestion}), then: func(r *response) {
 		if r == nil || r.header.Err != wire.OK {
 			return
 		}
 		if p, ok := r.record.(*wire.NullPathResponse); ok {
 			if ms, ok := wire.ParseLeaseAnswer(p.Path.String); ok {
-				k.lease.Delay = time.Duration(ms) * time.Millisecond
+				l.Delay = time.Duration(ms) * time.Millisecond
 			}
 		}
-		k.step(claim.Attached{Session: c.session, Lease: k.lease})
+		then()
 	}})
 }
 

@@ -62,7 +62,7 @@ var brokenCaches = []broken{
 var brokenStreams = []broken{
 	{"an answer that knows of more than was told", streamRule, func(h *history, _ *Sim, _, _ *server) []any {
 		c := grown(h).c
-		c.stream = &stream{root: "/", since: z(1, 1), told: map[string]wire.Zxid{"/leaf": z(1, 4)}}
+		c.streams = []*stream{{root: "/", since: z(1, 1), told: map[string]wire.Zxid{"/leaf": z(1, 4)}}}
 		answer := func(n uint32) answered {
 			return answered{&call{client: c}, response{header: wire.ReplyHeader{Zxid: z(1, n)}}}
 		}
@@ -70,7 +70,7 @@ var brokenStreams = []broken{
 	}},
 	{"an event from elsewhere", streamRule, func(h *history, _ *Sim, _, _ *server) []any {
 		c := grown(h).c
-		c.stream = &stream{root: "/leaf"}
+		c.streams = []*stream{{root: "/leaf"}}
 		event := func(path string) notified {
 			return notified{c, tree.Event{Type: wire.EventNodeDataChanged, Path: path, Zxid: z(1, 2)}}
 		}

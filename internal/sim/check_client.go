@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/wire"
 )
@@ -91,12 +92,16 @@ func (c watchOrder) see(o any) string {
 				return wrong
 			}
 		}
-		return c.missedBelow(e.call.client, e.response.header.Zxid)
+		for _, w := range e.call.client.streams {
+			if wrong := c.missedBelow(e.call.client, w, e.response.header.Zxid); wrong != "" {
+				return wrong
+			}
+		}
 	case notified:
 		if e.event.Zxid == -1 {
 			return "" // found by setWatches, for each watch of a path by itself
 		}
-		if e.client.stream.means(e.event) {
+		if slices.ContainsFunc(e.client.streams, func(w *stream) bool { return w.means(e.event) }) {
 			return ""
 		}
 		for i := range e.client.watches {
@@ -126,9 +131,8 @@ func (c watchOrder) missed(k *client, w *watch, z wire.Zxid) string {
 }
 
 // missedBelow says the same of the watch of a tree.
-func (c watchOrder) missedBelow(k *client, z wire.Zxid) string {
-	w := k.stream
-	if w == nil || w.local || w.since == 0 {
+func (c watchOrder) missedBelow(k *client, w *stream, z wire.Zxid) string {
+	if w.local || w.since == 0 {
 		return ""
 	}
 	first, where := wire.Zxid(0), ""

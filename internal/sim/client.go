@@ -32,7 +32,7 @@ type client struct {
 	sent       int64   // Mono ms
 	calls      []*call // under way, in order
 	watches    []watch
-	stream     *stream    // of a cache
+	streams    []*stream  // of caches
 	told       wire.Zxid  // by events: its next server has that too
 	busy       bool       // at its limit of calls
 	candidate  *candidate // of checkers, and nobody else
@@ -404,7 +404,9 @@ func (c *client) event(e tree.Event) {
 	for _, tell := range tells {
 		tell(e.Type)
 	}
-	c.stream.hear(e)
+	for _, w := range c.streams {
+		w.hear(e)
+	}
 }
 
 // meets reports whether an event ends a watch.

@@ -16,8 +16,9 @@
 // does one duty after the other. Clients are in client.go; candidate.go drives
 // the bids that lines.go makes, for what resource.go protects; transact.go the
 // parts in transactions of two phases, guest.go the members of a double barrier,
-// speaker.go leaders that announce configurations, and who follows them,
-// tenant.go those who keep registrations.
+// sharer.go and owner.go members that share parts, speaker.go leaders that
+// announce configurations, and who follows them, tenant.go those who keep
+// registrations.
 // What goes wrong is in faults.go.
 //
 // Checkers (observe.go, check_….go) stand outside and see every step; those of

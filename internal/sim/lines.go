@@ -27,6 +27,8 @@ const (
 	Configuration Recipe = "configuration of a leader"
 	Registration  Recipe = "registration"
 	Caches        Recipe = "caches"
+	Partitioner   Recipe = "partitioner"
+	Work          Recipe = "work"
 )
 
 // Claims are those that hand something over from one to the next.
@@ -34,10 +36,10 @@ var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
 // Recipes are all of them.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
-	KazooBarrier, Barrier, Configuration, Registration, Caches}
+	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work}
 
 // leastOf is how many it takes at least.
-var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3}
+var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"
@@ -154,7 +156,7 @@ func (c *client) crash() {
 		}
 	}
 	c.tries++
-	c.calls, c.watches, c.stream, c.cord, c.attached, c.busy, c.silent = nil, nil, nil, nil, false, false, false
+	c.calls, c.watches, c.streams, c.cord, c.attached, c.busy, c.silent = nil, nil, nil, nil, false, false, false
 	c.session, c.timeoutMS, c.seen, c.told = 0, 0, 0, 0
 	if c.player != nil {
 		c.player.crashed()

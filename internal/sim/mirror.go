@@ -115,7 +115,7 @@ func (k *mirror) over(m *claim.Cache) {
 		return
 	}
 	k.drop()
-	k.m, k.c.stream = nil, nil // a watch that was not given up goes with the connection that is lost
+	k.m, k.c.streams = nil, nil // a watch that was not given up goes with the connection that is lost
 	k.soon(second, func() {
 		if k.m == nil && k.c.attached {
 			k.attached()

@@ -131,6 +131,8 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newMirror(c)
 	case Barrier:
 		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
+	case Partitioner, Work:
+		c.player = newSharer(c, n)
 	case Configuration:
 		newSpeaker(c)
 	case Registration:

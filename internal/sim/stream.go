@@ -71,10 +71,12 @@ func (r *recheck) asked(e tree.Event) bool {
 // streamAgain sets the watch of a tree on another connection, which may have
 // missed something.
 func (c *client) streamAgain() {
-	w := c.stream
-	if w == nil {
-		return
+	for _, w := range c.streams {
+		c.setStreamAgain(w)
 	}
+}
+
+func (c *client) setStreamAgain(w *stream) {
 	if !w.local {
 		w.since = 0
 		c.sim.reach(situationTreeAgain)
@@ -94,10 +96,31 @@ func (w *stream) stands(r *response) {
 
 // streamOver ends it with its session.
 func (c *client) streamOver() {
-	if w := c.stream; w != nil {
-		c.stream = nil
+	over := c.streams
+	c.streams = nil
+	for _, w := range over {
 		w.tell(claim.WatchOver{Zxid: c.seen})
 	}
+}
+
+// streamAt is the watch of a tree, nil: there is none.
+func (c *client) streamAt(root string) *stream {
+	for _, w := range c.streams {
+		if w.root == root {
+			return w
+		}
+	}
+	return nil
+}
+
+// addStream puts a watch in the place of one of the same tree.
+func (c *client) addStream(w *stream) {
+	c.dropStream(c.streamAt(w.root))
+	c.streams = append(c.streams, w)
+}
+
+func (c *client) dropStream(w *stream) {
+	c.streams = slices.DeleteFunc(c.streams, func(o *stream) bool { return o == w })
 }
 
 // forgetPassing forgets the watches that go with a connection.
@@ -111,7 +134,7 @@ func (h *hands) carryTree(op *claim.Op, next func(claim.Result)) {
 	case claim.OpWatchTree:
 		h.watchTree(op.Path, next)
 	case claim.OpListen:
-		h.c.stream = h.stream(op.Path, true)
+		h.c.addStream(h.stream(op.Path, true))
 		next(claim.Result{})
 	case claim.OpUnwatch:
 		h.unwatchTree(op.Path, next)
@@ -142,18 +165,16 @@ func (h *hands) watchTree(root string, next func(claim.Result)) {
 				return
 			}
 			w.stands(r)
-			h.c.stream = w
+			h.c.addStream(w)
 			next(claim.Result{})
 		}})
 }
 
 // unwatchTree gives the watch up. Events are on their way until the answer comes.
 func (h *hands) unwatchTree(root string, next func(claim.Result)) {
-	w := h.c.stream
+	w := h.c.streamAt(root)
 	gone := func(*response) {
-		if h.c.stream == w {
-			h.c.stream = nil
-		}
+		h.c.dropStream(w)
 		next(claim.Result{})
 	}
 	if w == nil || w.local {
@@ -165,7 +186,7 @@ func (h *hands) unwatchTree(root string, next func(claim.Result)) {
 
 // since asks what has changed: the server tells it as events.
 func (h *hands) since(op *claim.Op, next func(claim.Result)) {
-	w := h.c.stream
+	w := h.c.streamAt(op.Path)
 	if w == nil {
 		next(claim.Result{Err: wire.ErrConnectionLoss})
 		return

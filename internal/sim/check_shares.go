@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// shares: no part has two owners at once, and each owner's token is larger than
+// those before; as long as an owner's deadline has not passed its session lives.
+// A task goes by the hand of its owner, who has begun it, and is not begun again
+// then.
+type shares struct {
+	sim    *Sim
+	tokens map[string]wire.Zxid // of the last owner, by part
+	tasks  map[string]bool      // that were submitted; true: are not over
+	begun  map[string]bool      // somebody has begun to do it
+}
+
+func newShares(s *Sim) *shares {
+	return &shares{sim: s, tokens: map[string]wire.Zxid{}, tasks: map[string]bool{}, begun: map[string]bool{}}
+}
+
+func (*shares) name() string { return "Shares" }
+
+func (c *shares) see(o any) string {
+	switch e := o.(type) {
+	case partOwned:
+		if last := c.tokens[e.o.part]; e.token <= last {
+			return fmt.Sprintf("%s is owned by %v after %v", e.o.part, e.token, last)
+		}
+		c.tokens[e.o.part] = e.token
+		return c.beside(e.o)
+	case partProven:
+		return c.beside(e.o)
+	case taskBegan:
+		if c.begun[e.o.part] = true; !c.tasks[e.o.part] {
+			return fmt.Sprintf("member %s begins %s, which is over", e.o.s.id, e.o.part)
+		}
+	case taskDone:
+		if c.tasks[e.o.part] {
+			return fmt.Sprintf("member %s says that %s is over", e.o.s.id, e.o.part)
+		}
+	case committed:
+		return c.committed(e.txn)
+	}
+	return ""
+}
+
+// beside says who owns a part beside an owner and must not.
+func (c *shares) beside(o *owner) string {
+	for _, s := range c.sim.sharers() {
+		for _, other := range s.owners {
+			if other != o && other.part == o.part && other.holds() && !other.kicked {
+				return fmt.Sprintf("members %s and %s own %s at the same time", o.s.id, s.id, o.part)
+			}
+		}
+	}
+	return ""
+}
+
+func (c *shares) committed(t *wire.Txn) string {
+	if t.Type == wire.OpCloseSession {
+		for _, s := range c.sim.sharers() {
+			for _, o := range s.owners {
+				if s.c.session == t.Session && o.holds() {
+					return fmt.Sprintf("session %v of member %s is ended by %v, and it owns %s yet", t.Session, s.id, t.Zxid, o.part)
+				}
+			}
+		}
+	}
+	for _, body := range changesOf(t) {
+		if wrong := c.changed(t.Session, body); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+func (c *shares) changed(session wire.SessionID, body wire.TxnBody) string {
+	switch b := body.(type) {
+	case *wire.CreateTxn:
+		if path.Dir(b.Path) == shareTasks {
+			c.tasks[path.Base(b.Path)] = true
+		}
+	case *wire.DeleteTxn:
+		name := path.Base(b.Path)
+		if path.Dir(b.Path) != shareTasks {
+			return ""
+		}
+		owner := c.sim.first(claim.Join(shareParts, name))
+		switch c.tasks[name] = false; {
+		case !c.begun[name]:
+			return fmt.Sprintf("%s goes, and nobody has begun it", name)
+		case owner != session:
+			return fmt.Sprintf("session %v ends %s, which is owned by session %v", session, name, owner)
+		}
+	}
+	return ""
+}
+
+// first is the session of the first bid, 0 where there is none.
+func (s *Sim) first(parent string) (owner wire.SessionID) {
+	bids := claim.ParseBids(s.names(parent))
+	slices.SortFunc(bids, func(a, b claim.Bid) int { return int(a.Seq - b.Seq) })
+	for _, b := range bids {
+		if _, stat := s.content(claim.Join(parent, b.Name)); stat.EphemeralOwner != 0 {
+			return stat.EphemeralOwner
+		}
+	}
+	return 0
+}

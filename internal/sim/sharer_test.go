@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// shared counts what members own and do.
+type shared map[string]int
+
+func (shared) name() string { return "Shared" }
+
+func (c shared) see(o any) string {
+	switch o.(type) {
+	case partOwned:
+		c["owned"]++
+	case taskBegan:
+		c["begun"]++
+	case taskDone:
+		c["done"]++
+	}
+	return ""
+}
+
+// Members share parts and do tasks under all faults, come and go: no part has
+// two owners, no task is done once it is over, and in the end every part has one
+// owner and no task is left.
+func TestSharing(t *testing.T) {
+	for _, x := range []struct {
+		recipe Recipe
+		want   map[string]int
+	}{
+		{Partitioner, map[string]int{"owned": 200}},
+		{Work, map[string]int{"owned": 200, "begun": 200, "done": 150}},
+	} {
+		t.Run(string(x.recipe), func(t *testing.T) {
+			all := shared{}
+			for seed := range uint64(3) {
+				s := New(Options{
+					Seed: seed + 1, Events: 60_000, Recipe: x.recipe,
+					Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
+					rule: func() checker { return all },
+				})
+				s.finish()
+				if s.failed != nil {
+					t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+				}
+			}
+			t.Log(all)
+			for what, least := range x.want {
+				if all[what] < least {
+					t.Errorf("%s: %d, want %d", what, all[what], least)
+				}
+			}
+		})
+	}
+}
+
+// someTask waits until one member of two is doing a task, and has no more
+// submitted.
+func (s *scene) someTask() (all []*sharer, o *owner) {
+	s.opt.Recipe = Work
+	for n := range 2 {
+		s.cast(s.scripted(nil), n)
+	}
+	all = s.sharers()
+	s.until("a task is begun", 30*second, func() bool { o = all[1].doing(); return o != nil })
+	s.quiet = true
+	return all, o
+}
+
+// doing is the owner whose task is being done, nil: none is.
+func (s *sharer) doing() *owner {
+	for _, o := range s.owners {
+		if o.task.due && !o.task.did {
+			return o
+		}
+	}
+	return nil
+}
+
+// A member hangs with a task in hand until its session is over: another does
+// the task, and the first ends nothing when it goes on.
+func TestTaskOfADeadMemberIsTakenOver(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		all, o := s.someTask()
+		s.Do(Act{Kind: Hang, A: -all[1].c.id})
+		s.until("another does it", 60*second, func() bool { other := all[0].doing(); return other != nil && other.part == o.part })
+		s.Do(Act{Kind: Return, A: -all[1].c.id})
+		s.until("all tasks are done", 60*second, func() bool { return s.allShared() == "" })
+	}
+}
+
+// Somebody deletes the bid by which a task is owned: its owner does not end it
+// before it owns it again.
+func TestTaskOfAKickedOwnerStays(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		_, o := s.someTask()
+		bid := claim.Join(o.parent(), o.line.State().Bid)
+		k := s.client(nil)
+		o.kicked = true
+		s.carried(k.ask(requestOf(&claim.Op{Kind: claim.OpDelete, Path: bid, Version: claim.AnyVersion})))
+		s.until("all tasks are done", 60*second, func() bool { return s.allShared() == "" })
+	}
+}
+
+// brokenShares are ways to break what is shared.
+var brokenShares = []broken{
+	{"a part with two owners", shareRule, func(_ *history, s *Sim, _, _ *server) []any {
+		all := someOwners(s, "p", "q")
+		other := newOwner(all[1].s, "p")
+		other.line = all[1].line
+		return []any{partOwned{all[0], 2}, partOwned{all[1], 3}, partProven{all[1]}, partOwned{other, 4}}
+	}},
+	{"an owner's token that is older than the last", shareRule, func(_ *history, s *Sim, _, _ *server) []any {
+		all := someOwners(s, "p", "q")
+		return []any{partOwned{all[0], 3}, partOwned{all[1], 2}, partOwned{all[0], 2}}
+	}},
+	{"an owner's session ends before its term", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+		all := someOwners(s, "p")
+		end := func(session wire.SessionID) committed {
+			return committed{a, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}}
+		}
+		return []any{partOwned{all[0], 3}, end(99), end(1)}
+	}},
+	{"a task begun that is over", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+		all := someOwners(s, "t", "u")
+		return []any{submits(a, "t"), taskBegan{all[0]}, taskBegan{all[1]}}
+	}},
+	{"a task said to be over that is not", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+		all := someOwners(s, "t")
+		return []any{submits(a, "t"), taskBegan{all[0]}, taskDone{all[0]}}
+	}},
+	{"a task that goes, and nobody has begun it", shareRule, func(_ *history, _ *Sim, a, _ *server) []any {
+		return []any{submits(a, "t"), wrote(a, 1, &wire.DeleteTxn{Path: shareTasks + "/t"})}
+	}},
+	{"a task ended by who does not own it", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+		all := someOwners(s, "t")
+		return []any{submits(a, "t"), taskBegan{all[0]}, wrote(a, 1, &wire.DeleteTxn{Path: shareTasks + "/t"})}
+	}},
+}
+
+func shareRule(_ *history, s *Sim) checker { return newShares(s) }
+
+func submits(v *server, task string) committed {
+	return wrote(v, 9, &wire.CreateTxn{Path: shareTasks + "/" + task})
+}
+
+// someOwners are members of sessions 1, 2 and so on, each of which owns a part.
+func someOwners(s *Sim, parts ...string) (all []*owner) {
+	var clients []*client
+	for i, part := range parts {
+		k := holder(s, wire.SessionID(i+1))
+		m := &sharer{c: k.c}
+		o := newOwner(m, part)
+		o.line = k.line.(*claim.Election)
+		m.owners, k.c.player = []*owner{o}, m
+		clients, all = append(clients, k.c), append(all, o)
+	}
+	s.clients = slices.Clone(clients)
+	return all
+}
