@@ -122,11 +122,17 @@ func (a *Announce) tookOld(r Result) {
 		a.end(Failed, r.Err)
 		return
 	}
-	if old, ok := ParseAnnouncement(r.Data, r.Stat); r.Err == nil && ok && old.Token > a.cfg.Token {
+	if r.Err == nil && a.isNewer(r) {
 		a.end(Failed, ErrNewer)
 		return
 	}
 	a.read, a.there, a.before = true, r.Err == nil, r.Stat
+}
+
+// isNewer reports whether a znode is of a later leader.
+func (a *Announce) isNewer(r Result) bool {
+	old, ok := ParseAnnouncement(r.Data, r.Stat)
+	return ok && old.Token > a.cfg.Token
 }
 
 // tookWrite: where somebody else was faster it is read again.
@@ -153,6 +159,8 @@ func (a *Announce) tookAgain(res []Result) {
 	case r.Err == nil && r.Stat.Mzxid != a.before.Mzxid && bytes.Equal(r.Data, a.text):
 		a.doubt = 0
 		a.end(Succeeded, nil)
+	case r.Err == nil && a.isNewer(r): // in whose place this may have stood
+		a.end(Failed, ErrNewer)
 	default:
 		a.doubt = 0
 		a.tookOld(r)

@@ -246,6 +246,12 @@ func TestAnnounceFindsOut(t *testing.T) {
 	d.step(d.lost())
 	d.step(Attached{Session: 2})
 	d.ends(Unclear)
+
+	d = aboutToAnnounce(t, none)
+	d.step(d.lost())
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, Result{Data: Announcement{Token: 6}.Text("/c"), Stat: wire.Stat{Mzxid: 9}})) // perhaps after this one
+	d.ends(Unclear)
 }
 
 // TestAnnounceKnowsItsPlace: a later leader's word stays, and so does any when
