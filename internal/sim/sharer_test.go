@@ -101,11 +101,12 @@ func TestTaskOfADeadMemberIsTakenOver(t *testing.T) {
 func TestTaskOfAKickedOwnerStays(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		k := s.client(nil)
 		_, o := s.someTask()
 		bid := claim.Join(o.parent(), o.line.State().Bid)
-		k := s.client(nil)
 		o.kicked = true
-		s.carried(k.ask(requestOf(&claim.Op{Kind: claim.OpDelete, Path: bid, Version: claim.AnyVersion})))
+		kick := k.ask(requestOf(&claim.Op{Kind: claim.OpDelete, Path: bid, Version: claim.AnyVersion}))
+		s.until("the bid is gone", 20*second, func() bool { return kick.done != 0 })
 		s.until("all tasks are done", 60*second, func() bool { return s.allShared() == "" })
 	}
 }
