@@ -18,7 +18,7 @@ const readersMax = 32
 // carryOut carries out a request and steps its answer, behind whatever the
 // client has got to know before it.
 func (k *Cache) carryOut(ctx context.Context, req claim.Request) {
-	res := k.results(ctx, req.Ops)
+	res := k.results(ctx, req)
 	if isLost(res) {
 		k.nextStatus() // which says so too
 	}
@@ -31,10 +31,11 @@ func isLost(res []claim.Result) bool {
 	return slices.ContainsFunc(res, func(r claim.Result) bool { return errors.Is(r.Err, wire.ErrConnectionLoss) })
 }
 
-// results carries out operations in whatever session there is: they make
-// nothing but watches, whose end the stream tells.
-func (k *Cache) results(ctx context.Context, ops []claim.Op) (res []claim.Result) {
-	b := bidder{c: k.c}
+// results carries out operations within their session, as what another's server
+// shows may be older than what is held.
+func (k *Cache) results(ctx context.Context, req claim.Request) (res []claim.Result) {
+	ctx = zk.InSession(ctx, req.Session)
+	b, ops := bidder{c: k.c}, req.Ops
 	if counts(ops, isPlain) == len(ops) {
 		return together(ctx, &b, ops)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -411,4 +412,20 @@ func awaitConnected(ctx context.Context, c *zk.Client) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// TestCacheReadsInTheSessionItKnows: the one that has followed may be served by a
+// server that is behind, and is synced first.
+func TestCacheReadsInTheSessionItKnows(t *testing.T) {
+	eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
+		s.plant(1, false)
+		k := openCache(t, c, o)
+		over := c.Session().ID + 1000 // is not the client's
+		for _, kind := range []claim.OpKind{claim.OpGet, claim.OpWatch, claim.OpWatchAll, claim.OpStat, claim.OpSync} {
+			res := k.results(t.Context(), claim.Request{Session: over, Ops: []claim.Op{{Kind: kind, Path: grove}}})
+			if !errors.Is(res[0].Err, wire.ErrSessionExpired) {
+				t.Errorf("%v in another session: %v", kind, res[0].Err)
+			}
+		}
+	})
 }

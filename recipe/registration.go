@@ -78,6 +78,7 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 	r.status = RegistrationStatus{link: newStandingLink()}
 	r.drive = b.newDrive(r.m, r.m.Over)
 	r.drive.ending, r.drive.stepped = claim.Resign{}, r.stepped
+	r.drive.tidy = true // a foreign znode may stay; the own goes before its watch is given up
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	go func() {

@@ -429,3 +429,23 @@ func TestRegistrationDoubtfulAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestRegistrationLeavesNoWatch on a foreign znode, which may stay for good.
+func TestRegistrationLeavesNoWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		for _, dir := range []string{"/app", "/app/workers", place} {
+			s.put(dir, "")
+		}
+		c := s.connect(zk.Options{})
+		var owned *OwnedError
+		if _, err := Register(t.Context(), c, place, nil, nil); !errors.As(err, &owned) {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := len(s.nodes[place].watch); n != 0 {
+			t.Errorf("%d watches are left", n)
+		}
+	})
+}
