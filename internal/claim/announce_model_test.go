@@ -211,7 +211,7 @@ func TestLeadersShowNobodyOlder(t *testing.T) {
 			t.Errorf("%d: %+v, news %v", i, n, news)
 		}
 		if i%2 == 0 {
-			d.step(Fired{Path: "/e/LEADER"}, OpAwait)
+			d.step(Fired{Path: "/e/LEADER", N: d.n}, OpAwait)
 		} else {
 			d.step(Expired{})
 			d.step(Attached{Session: wire.SessionID(i)}, OpAwait)
@@ -274,4 +274,18 @@ func TestAnnounceKnowsItsPlace(t *testing.T) {
 	d = aboutToAnnounce(t, none)
 	d.step(d.answer(Result{Err: wire.ErrNoNode, Failed: 1})) // no parent
 	d.ends(Failed)
+}
+
+// TestFollowersHearTheWatchThatStands: the end of one of an older session, which
+// comes late, is no news.
+func TestFollowersHearTheWatchThatStands(t *testing.T) {
+	d := &dialogue{t: t, m: NewLeaders("/e/LEADER")}
+	d.step(Attached{Session: 1}, OpAwait)
+	late := Fired{Path: "/e/LEADER", N: d.n}
+	d.step(d.answer(none))
+	d.step(Expired{})
+	d.step(Attached{Session: 2}, OpAwait)
+	d.step(d.answer(none))
+	d.step(late)
+	d.step(Fired{Path: "/e/LEADER", N: d.n}, OpAwait)
 }

@@ -12,21 +12,21 @@ import (
 // session.
 type follower struct {
 	asker
-	path    string
-	watched bool
-	look    func(Result) // takes what was read; its error is ErrNoNode or none
+	path  string
+	watch uint64       // the request that set the watch; 0: there is none
+	look  func(Result) // takes what was read; its error is ErrNoNode or none
 }
 
 func (f *follower) follow(path string, look func(Result)) {
 	f.path, f.look = path, look
-	f.forget = func() { f.watched = false }
+	f.forget = func() { f.watch = 0 }
 }
 
 // Step takes one event, which happened at now. Who gives up by Resign leaves
 // the watch to its driver.
 func (f *follower) Step(now Moment, ev Event) {
-	if ev, ok := ev.(Fired); ok && ev.Path == f.path {
-		f.watched = false
+	if ev, ok := ev.(Fired); ok && ev.N == f.watch {
+		f.watch = 0
 	}
 	f.step(now, ev, f.plan)
 	if f.leaving && !f.Over() {
@@ -38,7 +38,7 @@ func (f *follower) Step(now Moment, ev Event) {
 func (f *follower) Ready() Ready { return f.ready() }
 
 func (f *follower) plan() {
-	if !f.watched && !f.leaving {
+	if f.watch == 0 && !f.leaving {
 		f.ask(f.took, Op{Kind: OpAwait, Path: f.path})
 	}
 }
@@ -49,7 +49,7 @@ func (f *follower) took(res []Result) {
 		f.end(Failed, r.Err)
 		return
 	}
-	f.watched = true
+	f.watch = f.n
 	f.look(r)
 }
 
