@@ -6,13 +6,16 @@ import (
 	"iter"
 
 	"bellwether/internal/claim"
+	"bellwether/wire"
 	"bellwether/zk"
 )
 
-// Config is a configuration that a leader has announced. Its Token is that of
-// the leader: pass it on with what is done by the configuration. Version is
-// that of the znode, 0 for the first one.
-type Config = claim.Announcement
+// Config is a configuration that a leader has announced.
+type Config struct {
+	Token   wire.Zxid // of the leader: pass it on with what is done by the configuration
+	Version int32     // of the znode, 0 for the first one
+	Data    []byte
+}
 
 // ConfigOptions are the settings of PublishConfig; nil is all defaults.
 type ConfigOptions struct {
@@ -62,7 +65,7 @@ func WatchConfig(ctx context.Context, c *zk.Client, path string) iter.Seq2[Confi
 		m := claim.NewAnnouncements(path)
 		err := b.follow(ctx, "watch", path, m, func() bool {
 			now, ok := m.Next()
-			return !ok || yield(now, nil)
+			return !ok || yield(Config(now), nil)
 		})
 		if err != nil {
 			yield(Config{}, err)

@@ -85,12 +85,15 @@ func (e *LostError) Unwrap() error {
 	return ErrReleased
 }
 
-// DataError: a znode holds what is not its recipe's, no number or no transaction.
-// Nothing was done with it.
+// DataError: the znode at Path holds what is not its recipe's, no number or no
+// transaction; Err says what is wrong. Nothing was done with it.
 type DataError = claim.DataError
 
-// LeaderTaken is why a term is not published: LEADER is in the way.
+// LeaderTaken is why a term is not published: the znode at Path is in the way. Where
+// it is Persistent it does not go by itself; Bid is the standing bid that it
+// names, and empty where others wrote it.
 type LeaderTaken = claim.LeaderTaken
 
-// NoProof is why the end of a handle's context is no proof.
+// NoProof is why the end of a handle's context is no proof: the session's Timeout is
+// not longer than Delay, for which the server may not know of a ping.
 type NoProof = claim.NoProof
