@@ -45,10 +45,9 @@ type cacheFeed struct {
 // unread; Events may then be called again.
 func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	return func(yield func(CacheEvent, error) bool) {
-		f := k.subscribe()
+		f, events := k.subscribe()
 		defer k.unsubscribe(f)
-		for {
-			events, err := k.take(f)
+		for err := error(nil); ; events, err = k.take(f) {
 			for _, e := range events {
 				if !yield(e, nil) {
 					return
@@ -69,17 +68,18 @@ func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	}
 }
 
-func (k *Cache) subscribe() *cacheFeed {
-	f := &cacheFeed{more: make(chan struct{}, 1)}
+// subscribe makes a feed, and the events of what is there now.
+func (k *Cache) subscribe() (*cacheFeed, []CacheEvent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, n := range k.m.All() {
-		f.events = append(f.events, CacheEvent{Type: NodeAdded, Node: Node(*n)})
-	}
-	f.events = append(f.events, CacheEvent{Type: CacheCurrent})
-	f.err = k.err
+	f := &cacheFeed{more: make(chan struct{}, 1), err: k.err}
 	k.feeds[f] = true
-	return f
+	all := k.m.All()
+	first := make([]CacheEvent, 0, len(all)+1)
+	for _, n := range all {
+		first = append(first, CacheEvent{Type: NodeAdded, Node: Node(*n)})
+	}
+	return f, append(first, CacheEvent{Type: CacheCurrent})
 }
 
 func (k *Cache) unsubscribe(f *cacheFeed) {
@@ -107,7 +107,7 @@ func (k *Cache) tell(e claim.CacheEvent) {
 		switch {
 		case f.err != nil:
 			continue
-		case len(f.events) >= k.opt.EventsMax+k.m.Len(): // the first ones are what was there
+		case len(f.events) >= k.opt.EventsMax:
 			f.err = &zk.OverflowError{Max: k.opt.EventsMax}
 		default:
 			f.events = append(f.events, CacheEvent{Type: CacheEventType(e.Type), Node: nodeOf(e.Node), Old: nodeOf(e.Old)})

@@ -272,7 +272,8 @@ func TestCacheEventsInOrder(t *testing.T) {
 // one has everything.
 func TestCacheEventsOverflow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		s.plant(1, false)
+		const nodes = 200 // what was there does not count, nor lend its place
+		s.plant(nodes, false)
 		k := openCache(t, s.connect(zk.Options{}), &CacheOptions{EventsMax: 10})
 		var full *zk.OverflowError
 		for e, err := range k.Events(t.Context()) {
@@ -293,7 +294,7 @@ func TestCacheEventsOverflow(t *testing.T) {
 			t.Errorf("overflow: %v", full)
 		}
 		agree(t, s, k)
-		if got := readEvents(t, k, 1, nil); len(got) != 2 {
+		if got := readEvents(t, k, 1, nil); len(got) != 1+nodes {
 			t.Errorf("events afterwards: %q", got)
 		}
 	})
