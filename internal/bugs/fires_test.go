@@ -20,7 +20,7 @@ func TestRulesFire(t *testing.T) {
 	for _, f := range firing {
 		t.Run(f.patch, func(t *testing.T) {
 			t.Parallel()
-			out, _ := runWith(t, scenario{"sim", "TestRuleFires", f.patch}, "-run=^TestRuleFires$", "-timeout=10m", "-args", "-fires", f.rules)
+			out, _ := runWith(t, scenario{"sim", "TestRuleFires", f.patch}, "-run=^TestRuleFires$", "-timeout=10m", "-failfast=false", "-args", "-fires", f.rules)
 			for _, rule := range strings.Split(f.rules, ",") {
 				if !strings.Contains(out, " breaks "+rule) {
 					t.Errorf("%s: no seed breaks %s\n%s", load(t, f.patch).what, rule, tail(out))

@@ -63,8 +63,9 @@ type member struct {
 	link     zab.LinkID // of the learner
 	redial   redial
 	epoch    wire.Epoch
-	term     uint64 // counts the terms, lived or tried
-	resting  string // why it takes no part, empty if it does
+	above    wire.Epoch // the next epoch that this server brings about is later
+	term     uint64     // counts the terms, lived or tried
+	resting  string     // why it takes no part, empty if it does
 	readers  readOnly
 
 	wakeElection, wakeZab int64

@@ -52,7 +52,7 @@ func (r *Replica) take(d election.Decision) {
 	if d.State == wire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			Terms: r.terms(), Plain: m.opt.Plain, BeatMS: m.opt.BeatMS, LeaseMS: m.opt.LeaseMS,
-			DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
+			Above: m.above, DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
 		}, m.log)
 	}
 }
@@ -128,6 +128,7 @@ func (r *Replica) zabReady() bool {
 		r.input(in)
 	}
 	r.release()
+	m.above = max(m.above, rd.Above)
 	if rd.GiveUp != "" {
 		r.ended(rd.GiveUp, rd.Successor)
 		return true

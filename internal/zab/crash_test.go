@@ -3,6 +3,7 @@ package zab
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -163,5 +164,38 @@ func TestSituationsAreWhatTheySay(t *testing.T) {
 		if n := w.nodes[0]; !n.serving || n.learner.how != how || w.wrong != "" {
 			t.Errorf("%v: %+v, %s\n%v", how, n.learner, w.wrong, w.story)
 		}
+	}
+}
+
+// TestMemberThatHasAcceptedALaterEpoch: a member that promised an epoch to a
+// leader that came to nothing cannot join one of an earlier epoch. That one ends
+// its term, and the next takes it in, whether or not it is heard in time.
+func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
+	w := newWorld(1, 5, 0)
+	one, two, three, four, five := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3], w.nodes[4]
+	w.lead(three)
+	w.join(one, three)
+	w.join(two, three)
+	w.settle()
+	four.acc, four.disk.accepted = 5, 5
+	w.join(four, three)
+	w.settle()
+	if three.leader != nil || !strings.Contains(three.gaveUp, "server 4 has accepted epoch 5") {
+		t.Fatalf("the leader goes on: %q\n%v", three.gaveUp, w.story)
+	}
+	w.lead(three)
+	w.join(one, three)
+	w.join(two, three)
+	w.settle()
+	w.join(four, three)
+	w.join(five, three)
+	w.settle()
+	for _, n := range w.nodes {
+		if !n.serving || w.wrong != "" {
+			t.Fatalf("server %d does not serve: %s\n%v", n.id, w.wrong, w.story)
+		}
+	}
+	if e := three.leader.Epoch(); e != 6 {
+		t.Errorf("leads epoch %d, want 6", e)
 	}
 }

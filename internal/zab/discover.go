@@ -37,15 +37,23 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	ext, offered := wire.FindExtension(p.Data, wire.LearnerInfoLen)
 	k.ours = offered && !l.opt.Plain
 	k.hands = k.ours && ext.Version >= wire.ExtensionHandOver
-	if l.phase == discovering {
-		if _, member := l.committed.Server(ensemble.ServerID(k.server)); member {
+	_, member := l.committed.Server(ensemble.ServerID(k.server))
+	switch {
+	case member && accepted > l.epoch && l.phase == serving:
+		// A leader that came to nothing had its promise. It could join no sooner
+		// than this term ends, so it does: the next epoch is later than both.
+		l.ready.Above = accepted
+		l.giveUp(fmt.Sprintf("server %d has accepted epoch %d, and cannot join epoch %d", k.server, accepted, l.epoch))
+		return ""
+	case l.phase == discovering:
+		if member {
 			l.epoch = max(l.epoch, accepted+1)
 		}
 		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {
 			l.connecting[k.server] = true
 		}
 		l.discover()
-	} else if l.accepted {
+	case l.accepted:
 		l.invite(k)
 	}
 	return ""

@@ -55,6 +55,8 @@ type LeaderOptions struct {
 	// SnapMax and DiffMax are how many learners are synchronised at a time, in
 	// either way (0: 10 and 100). Observers beyond that are turned away.
 	SnapMax, DiffMax int
+	// Above is an epoch that a member is known to have accepted: the new one is later.
+	Above wire.Epoch
 	// CounterMax is the last counter that is given out in an epoch
 	// (0: 0xfffffffe); behind it the term ends.
 	CounterMax uint32
@@ -146,7 +148,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 	o.defaults()
 	l := &Leader{
 		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
-		epoch: o.Accepted + 1, summary: summary{o.Current, log.Last()}, generation: o.Generation + 1,
+		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, log.Last()}, generation: o.Generation + 1,
 		connecting: serverSet{o.ID: true}, electing: serverSet{}, adopted: serverSet{},
 		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, nextHB: now + o.BeatMS, nextTC: now + o.TickMS,
 	}

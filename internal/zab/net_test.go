@@ -67,6 +67,7 @@ type node struct {
 	confirmed uint64
 	inputs    []Input
 	gaveUp    string
+	above     wire.Epoch
 }
 
 // disk is what survives a crash, and what may.
@@ -196,7 +197,7 @@ func (w *world) terms(n *node) Terms {
 
 // lead makes a server the leader.
 func (w *world) lead(n *node) {
-	o := LeaderOptions{Terms: w.terms(n), Plain: w.plain}
+	o := LeaderOptions{Terms: w.terms(n), Plain: w.plain, Above: n.above}
 	if w.keep != nil {
 		w.keep(&o)
 	}
@@ -280,7 +281,7 @@ func (w *world) ready(n *node) {
 		w.rebuild(n)
 	}
 	if r.GiveUp != "" {
-		n.gaveUp = r.GiveUp
+		n.gaveUp, n.above = r.GiveUp, r.Above
 		w.leave(n)
 	}
 }
