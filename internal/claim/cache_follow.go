@@ -23,6 +23,9 @@ type chore struct {
 	void bool // the znode has been deleted since it was asked for
 }
 
+// orderSlack is how many paths that are done stay in the order of few chores.
+const orderSlack = 1024
+
 // worklist is the chores in the order in which they came up.
 type worklist struct {
 	what  map[string]what
@@ -36,12 +39,25 @@ func (w *worklist) add(path string, c what) {
 	}
 	before := w.what[path]
 	if before == 0 {
+		if len(w.order) > 2*len(w.what)+orderSlack {
+			w.tidy()
+		}
 		w.order = append(w.order, path)
 	}
 	if c&^before&owed != 0 {
 		w.owed++
 	}
 	w.what[path] = before | c
+}
+
+// tidy leaves the paths that have something to be done, each once.
+func (w *worklist) tidy() {
+	seen := make(map[string]bool, len(w.what))
+	w.order = slices.DeleteFunc(w.order, func(path string) bool {
+		done := w.what[path] == 0 || seen[path]
+		seen[path] = true
+		return done
+	})
 }
 
 // drop forgets what was to be done about a znode.

@@ -79,11 +79,11 @@ type Request struct {
 }
 
 // Batch is how many of the operations that are left of a request are sent without
-// waiting for an answer: plain reads, and what may stand before them. A sync or a
-// create changes what they find, not whether they are worth sending.
+// waiting for an answer: plain reads, and a sync before them, which changes what
+// they find, not whether they are worth sending.
 func Batch(ops []Op) int {
 	n := 0
-	if k := ops[0].Kind; k == OpSync || k == OpCreate {
+	if ops[0].Kind == OpSync {
 		n = 1
 	}
 	for n < len(ops) && (ops[n].Kind == OpList || ops[n].Kind == OpGet) {

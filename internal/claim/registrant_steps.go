@@ -112,13 +112,14 @@ func (r *Registrant) planReplace() {
 	if !r.ours(r.stat.EphemeralOwner) {
 		return
 	}
-	r.watch = 0
 	n := r.want
 	r.write(func(res Result) {
 		switch err := res.Err; {
 		case err == nil:
-			r.have = n
-		case !isLook(err):
+			r.watch, r.have = 0, n
+		case isLook(err):
+			r.watch = 0
+		default:
 			r.refuse(err)
 		}
 	}, Op{Kind: OpMulti, Path: r.cfg.Path, Ops: []Op{

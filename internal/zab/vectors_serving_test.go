@@ -37,6 +37,12 @@ func until(all []recorded, name string) []recorded {
 	return all[:i]
 }
 
+// from cuts it at a packet, which is the first.
+func from(all []recorded, name string) []recorded {
+	i := slices.IndexFunc(all, func(r recorded) bool { return r.Name == name })
+	return all[i:]
+}
+
 // conversation is a recorded one of a server, with where it begins. attached
 // are the connections that have been there before.
 type conversation struct {
@@ -82,6 +88,10 @@ func TestLeaderGoesOnAsRecorded(t *testing.T) {
 		"the counter ends": {
 			all: of(rollover, "49220>23223", "49234>23223"), id: 3, epoch: 1, members: three, log: "1.4294967291",
 			attached: map[string]wire.ServerID{"49220>23223": 1, "49234>23223": 2}, ends: true,
+		},
+		"the counter of the next epoch, set by hand": {
+			all: from(of(rollover, "38758>23222", "38762>23222"), "s9-rollover/039-request"), id: 2, epoch: 2, members: three, log: "2.4294967291",
+			attached: map[string]wire.ServerID{"38758>23222": 1, "38762>23222": 3},
 		},
 		"a session becomes global": {
 			all: local, id: 3, epoch: 1, members: three, log: "0",
@@ -195,6 +205,7 @@ func TestLearnerGoesOnAsRecorded(t *testing.T) {
 		"the one that is designated":  {all: of(removed, "51582>23223"), id: 1, epoch: 1, members: three, log: "0", ends: true},
 		"the other one":               {all: of(removed, "51572>23223"), id: 2, epoch: 1, members: three, log: "0", ends: true},
 		"the end of the counter":      {all: of(rollover, "49220>23223"), id: 1, epoch: 1, members: three, log: "1.4294967291"},
+		"the next, set by hand":       {all: from(of(rollover, "38758>23222"), "s9-rollover/041-proposal"), id: 1, epoch: 2, members: three, log: "2.4294967291"},
 		"where the session is global": {all: of(local, "34746>23223"), id: 1, epoch: 1, members: three, log: "0"},
 		"where it is not":             {all: of(local, "34742>23223"), id: 2, epoch: 1, members: three, log: "0"},
 	} {
