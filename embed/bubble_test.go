@@ -140,9 +140,11 @@ func TestBubbleCutForAnHour(t *testing.T) {
 		before := c.Session().ID
 		e.Cut(Session(before), Everyone)
 		time.Sleep(time.Hour)
+		told, ctx := make(chan error, 1), patient(t)
+		go func() { told <- c.Sync(ctx, "/") }()
+		synctest.Wait() // it waits for the connection, so it hears what becomes of the session
 		e.Heal()
-		err := c.Sync(patient(t), "/") // it is told first
-		wants(t, err, zk.ErrSessionExpired)
+		wants(t, <-told, zk.ErrSessionExpired)
 		holds(t, c, "/x", "before")
 		if after := c.Session().ID; after == before {
 			t.Errorf("session %v has outlived an hour", after)
