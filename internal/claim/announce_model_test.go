@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"bellwether/wire"
 )
 
@@ -153,41 +151,7 @@ func (w *configWorld) run(steps int) {
 // TestAnnouncementsUnderFaults: each is announced once, or not, as its leader
 // says; none stands in the place of a later leader's; followers see none that
 // is older than what they have seen, and in the end the last.
-func TestAnnouncementsUnderFaults(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newConfigWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{})
-		w.run(rapid.IntRange(0, 300).Draw(t, "steps"))
-		w.fail(t)
-	})
-}
-
-// TestAnnouncementSeeds goes through longer histories.
-func TestAnnouncementSeeds(t *testing.T) {
-	for seed := range uint64(seeds / 4) {
-		w := newConfigWorld(seededChoice(seed), singleBroken{})
-		if w.run(1500); w.wrong != "" {
-			t.Logf("seed %d", seed)
-			w.fail(t)
-		}
-	}
-}
-
-// TestAnnouncementChecksNotice breaks one rule at a time and expects some history to show it.
-func TestAnnouncementChecksNotice(t *testing.T) {
-	for name, b := range map[string]singleBroken{
-		"sync does nothing":                 {noSync: true},
-		"a lost answer counts as a refusal": {blind: true},
-		"transactions are not whole":        {torn: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			noticed(t, func(seed uint64) *singleWorld {
-				w := newConfigWorld(seededChoice(seed), b)
-				w.run(1500)
-				return w.singleWorld
-			})
-		})
-	}
-}
+func TestAnnouncementsUnderFaults(t *testing.T) { underFaults(t, newConfigWorld) }
 
 // TestLeadersShowNobodyOlder: what LEADER says of an older leader, and what
 // none wrote, is a vacancy, and told once.

@@ -287,28 +287,30 @@ func (w *counterWorld) run(steps int) {
 	}
 }
 
-// TestCounterUnderFaults: nothing is counted twice and nothing lost.
-func TestCounterUnderFaults(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newCounterWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{})
-		w.run(rapid.IntRange(0, 300).Draw(t, "steps"))
-		w.fail(t)
-	})
+// runner is a model that makes histories of its own.
+type runner interface {
+	run(steps int)
+	world() *singleWorld
 }
 
-// TestCounterSeeds goes through longer histories.
-func TestCounterSeeds(t *testing.T) {
+func (w *singleWorld) world() *singleWorld { return w }
+
+// underFaults goes through short histories at random, which shrink, then through
+// longer ones, and then breaks one rule at a time and expects some history to show it.
+func underFaults[W runner](t *testing.T, made func(choose func(n int) int, b singleBroken) W) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		w := made(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{})
+		w.run(rapid.IntRange(0, 300).Draw(t, "steps"))
+		w.world().fail(t)
+	})
 	for seed := range uint64(seeds / 4) {
-		w := newCounterWorld(seededChoice(seed), singleBroken{})
-		if w.run(1500); w.wrong != "" {
+		w := made(seededChoice(seed), singleBroken{})
+		if w.run(1500); w.world().wrong != "" {
 			t.Logf("seed %d", seed)
-			w.fail(t)
+			w.world().fail(t)
 		}
 	}
-}
-
-// TestCounterChecksNotice breaks one rule at a time and expects some history to show it.
-func TestCounterChecksNotice(t *testing.T) {
 	for name, b := range map[string]singleBroken{
 		"sync does nothing":                 {noSync: true},
 		"a lost answer counts as a refusal": {blind: true},
@@ -316,10 +318,13 @@ func TestCounterChecksNotice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			noticed(t, func(seed uint64) *singleWorld {
-				w := newCounterWorld(seededChoice(seed), b)
+				w := made(seededChoice(seed), b)
 				w.run(1500)
-				return w.singleWorld
+				return w.world()
 			})
 		})
 	}
 }
+
+// TestCounterUnderFaults: nothing is counted twice and nothing lost.
+func TestCounterUnderFaults(t *testing.T) { underFaults(t, newCounterWorld) }
