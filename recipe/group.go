@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
 	"strings"
 
@@ -162,7 +163,7 @@ func (g *Group) members(nodes []Node) []Member {
 }
 
 func (g *Group) memberID(n Node) (string, bool) {
-	name := n.Path[len(claim.Join(dirOf(n.Path), "")):]
+	name := path.Base(n.Path)
 	switch g.opt.Layout {
 	case PartyNames:
 		return string(n.Data), strings.HasSuffix(name, partySuffix)

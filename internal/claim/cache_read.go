@@ -3,8 +3,8 @@ package claim
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 
 	"bellwether/wire"
 )
@@ -197,7 +197,4 @@ func (c *Cache) drop(path string) {
 }
 
 // split is the path of the parent and the name below it.
-func split(path string) (above, name string) {
-	i := strings.LastIndexByte(path, '/')
-	return path[:max(i, 1)], path[i+1:]
-}
+func split(p string) (above, name string) { return path.Dir(p), path.Base(p) }

@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"path"
 
 	"bellwether/wire"
 )
@@ -69,7 +70,7 @@ func (c *commit) tookBegin(r Result) {
 	case r.Err == nil, errors.Is(r.Err, wire.ErrNodeExists):
 		c.begun, c.looked = true, false
 	case errors.Is(r.Err, wire.ErrNoNode):
-		c.ask(txParents, Op{Kind: OpParents, Path: parentOf(c.cfg.Path)})
+		c.ask(txParents, Op{Kind: OpParents, Path: path.Dir(c.cfg.Path)})
 	default:
 		c.refuse(r.Err)
 	}

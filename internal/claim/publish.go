@@ -3,7 +3,7 @@ package claim
 import (
 	"errors"
 	"fmt"
-	"strings"
+	"path"
 	"time"
 
 	"bellwether/wire"
@@ -105,19 +105,11 @@ func (l *Line) tookPublish(r Result) {
 		l.pub.stage = unpublished
 	case errors.Is(r.Err, wire.ErrNoNode): // LEADER lies elsewhere, and nothing is there yet
 		if l.phase == Leading {
-			l.ask(stepLeaderParents, Op{Kind: OpParents, Path: parentOf(l.cfg.Leader)})
+			l.ask(stepLeaderParents, Op{Kind: OpParents, Path: path.Dir(l.cfg.Leader)})
 		}
 	default:
 		l.postpone(r.Err)
 	}
-}
-
-// parentOf is the path above a znode that is not the root.
-func parentOf(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }
 
 // tookRead tells whose LEADER is.
