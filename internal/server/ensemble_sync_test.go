@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,6 +75,57 @@ func TestServerThatWasAwayJoins(t *testing.T) {
 			g.settled()
 			g.equal()
 		})
+	}
+}
+
+// A server that has lost its snapshots and logs, and kept its epochs, elects
+// nobody with one that is behind: what it acknowledged would be gone.
+func TestEpochsWithoutHistory(t *testing.T) {
+	g := startTeam(t, 3, 0, false)
+	l := g.leader()
+	l.connect().create("/a", "")
+	g.equal()
+	behind := g.follower()
+	g.kill(behind)
+	l.connect().create("/b", "")
+	g.equal()
+	for _, m := range g.servers {
+		if m != behind {
+			g.kill(m)
+		}
+	}
+	l.loseHistory(t)
+	g.start(behind)
+	g.start(l)
+	eventually(t, "the one that lost its history votes no more", func() bool {
+		all := l.Elections()
+		return len(all) > 0 && all[len(all)-1].Barred
+	})
+	for _, m := range g.servers {
+		if m.down {
+			g.start(m)
+		}
+	}
+	g.settled()
+	l.connect().data("/b")
+	g.equal()
+}
+
+// loseHistory removes all that a server has, but for its epochs.
+func (m *teammate) loseHistory(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(m.dir, "version-2")
+	files, err := m.fs.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasSuffix(f.Name, "Epoch") {
+			continue
+		}
+		if err := m.fs.Remove(filepath.Join(dir, f.Name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -50,6 +50,11 @@ func (s *Server) load() error {
 	if res.LastZxid < 0 && s.member == nil {
 		return errEmptyNotAllowed
 	}
+	if s.member != nil && res.Empty {
+		if err := s.member.withoutHistory(s.store); err != nil {
+			return err
+		}
+	}
 	// An empty directory, logs alone with snapshot.trust.empty, or a tree that
 	// is no longer what snapshot and log make of it.
 	if res.LastZxid >= 0 && (res.Snapshot < 0 || len(removed) > 0) {

@@ -75,6 +75,19 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 	return nil
 }
 
+// withoutHistory takes back the epoch of a history that is not there any more:
+// a vote would put it above what others have kept. What was promised to leaders
+// stands. It comes before the snapshot of the empty tree, which would hide that
+// anything was lost.
+func (m *member) withoutHistory(st *store.Store) error {
+	epochs, err := st.Epochs()
+	if err != nil || epochs.Current == 0 {
+		return err
+	}
+	m.srv.log.Warn("there is neither a snapshot nor a log, though there was a history: it counts as lost", "currentEpoch", epochs.Current)
+	return st.SetCurrentEpoch(0)
+}
+
 // open opens the election port. Learner links follow when there is a leader.
 func (m *member) open() error {
 	c := m.srv.config()
