@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"sync"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -22,18 +23,71 @@ type actor struct {
 	path   string
 	m      txMachine
 	acting bool
+	calls  sync.WaitGroup // of the application
+
+	mu    sync.Mutex // guards what follows, and that no call begins when it is over
+	over  bool
+	known Decision
 }
 
-// drive runs the state machine until it is over, or the context is.
-func (b *bidder) drive(ctx context.Context, path string, m txMachine, act actor) (Decision, error) {
+// outcome is what became of driving a state machine.
+type outcome struct {
+	decision Decision
+	err      error
+}
+
+// drive runs the state machine until it is over. When the context ends it is
+// given up: what others would wait for is taken away, which is waited for for a
+// while, and goes on in the background after that. No call of the application
+// outlasts it.
+func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor) (Decision, error) {
+	calls, stop := context.WithCancel(ctx)
+	defer act.end(stop)
 	act.d, act.path, act.m = b.newDrive(m, func() bool { return m.State().Phase == claim.TxOver }), path, m
-	act.d.stepped = act.stepped
-	err := act.d.run(ctx)
-	s := m.State()
-	if err == nil && s.Err != nil {
-		err = &zk.OpError{Op: "commit", Path: path, Err: s.Err}
+	act.d.ending = claim.Resign{}
+	act.d.stepped = func(_ context.Context, ev claim.Event) { act.stepped(calls, ev) }
+	ended := make(chan outcome, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := act.d.run(ctx)
+		ended <- act.outcome(ctx, err)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		inBackground(func() { <-done }, b.opt.CleanUp)
 	}
-	return s.Decision, err
+	select {
+	case o := <-ended:
+		return o.decision, o.err
+	default:
+		act.mu.Lock()
+		defer act.mu.Unlock()
+		return act.known, ctx.Err()
+	}
+}
+
+// outcome is what became of it when run has returned err.
+func (a *actor) outcome(ctx context.Context, err error) outcome {
+	s := a.m.State()
+	switch {
+	case err != nil:
+	case s.Err != nil:
+		err = &zk.OpError{Op: "commit", Path: a.path, Err: s.Err}
+	case s.Withdrawn:
+		err = ctx.Err()
+	}
+	return outcome{s.Decision, err}
+}
+
+// end waits for the application.
+func (a *actor) end(stop context.CancelFunc) {
+	stop()
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.calls.Wait()
 }
 
 // stepped has the application do what is its turn now.
@@ -42,10 +96,13 @@ func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 	case claim.Prepared, claim.Carried:
 		a.acting = false
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	s := a.m.State()
-	if !a.acting && (s.Phase == claim.TxPrepare || s.Phase == claim.TxDecided && !s.Carried) {
+	a.known = s.Decision
+	if !a.acting && !a.over && (s.Phase == claim.TxPrepare || s.Phase == claim.TxDecided && !s.Carried) {
 		a.acting = true
-		a.d.threads.Go(func() { a.perform(ctx, s) })
+		a.calls.Go(func() { a.perform(ctx, s) })
 	}
 }
 

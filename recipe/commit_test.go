@@ -108,6 +108,18 @@ func (s *fakeServer) serveSite(p *parties, i int, o *CommitOptions) {
 	s.t.Cleanup(p.stop[i])
 }
 
+// mute keeps from the server what a client's session asks from now on, as if its
+// process had died.
+func (s *fakeServer) mute(c *zk.Client) {
+	id := c.Session().ID
+	s.hook(func(by *peer, _ wire.OpCode, _ string) fate {
+		if by.session == id {
+			return swallow
+		}
+		return normal
+	})
+}
+
 // transact commits and waits until all have done.
 func (p *parties) transact(t *testing.T) Decision {
 	t.Helper()
@@ -202,6 +214,7 @@ func TestChecklist14SiteVanishes(t *testing.T) {
 			out <- d
 		}()
 		synctest.Wait()
+		s.mute(p.clients[3])
 		p.stop[2]()
 		s.expire(p.clients[3].Session().ID)
 		if d := <-out; d != Abort {
@@ -233,6 +246,7 @@ func TestChecklist14CoordinatorVanishes(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
+		s.mute(p.clients[0])
 		crash()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
@@ -495,6 +509,90 @@ func TestRefusedSiteLeavesNothing(t *testing.T) {
 		start := time.Now()
 		if d := <-out; d != Abort || time.Since(start) > time.Second {
 			t.Errorf("decision %v after %v", d, time.Since(start))
+		}
+	})
+}
+
+// TestCancelledCommitIsTakenOver: a site takes the place of a coordinator that is
+// cancelled at once, though its session lives on.
+func TestCancelledCommitIsTakenOver(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p := s.parties(2, &CommitOptions{Patience: time.Hour})
+		hang := make(chan struct{})
+		p.sites[1].hang = hang
+		ctx, cancel := context.WithCancel(t.Context())
+		tx := p.c.Path()
+		ended := after(func() error {
+			_, err := p.c.Commit(ctx, tx, p.names, nil, nil)
+			return err
+		})
+		synctest.Wait()
+		start := time.Now()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		synctest.Wait()
+		close(hang)
+		synctest.Wait()
+		p.want(t, Commit, 0, 1)
+		if d, err := p.c.Recover(t.Context(), tx, nil); d != Commit || err != nil {
+			t.Errorf("recovered %v, %v", d, err)
+		}
+		if waited := time.Since(start); waited > 0 {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
+// TestCancelledJoinIsAnAbort, at once, though the site's session lives on. Join
+// does not return before Prepare has.
+func TestCancelledJoinIsAnAbort(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p := s.parties(2, &CommitOptions{Patience: time.Hour})
+		p.sites[1].hang = make(chan struct{})
+		out := make(chan Decision, 1)
+		start := time.Now()
+		go func() {
+			d, _ := p.c.Commit(context.Background(), p.c.Path(), p.names, nil, nil)
+			out <- d
+		}()
+		synctest.Wait()
+		p.stop[1]()
+		if d := <-out; d != Abort || time.Since(start) > 0 {
+			t.Errorf("decision %v after %v", d, time.Since(start))
+		}
+		synctest.Wait()
+		p.want(t, Abort, 0)
+	})
+}
+
+// TestCancelledWithoutConnection: what could not be taken away in time is when there
+// is a connection again.
+func TestCancelledWithoutConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		p := s.parties(0, &CommitOptions{Patience: time.Hour})
+		ctx, cancel := context.WithCancel(t.Context())
+		tx := p.c.Path()
+		ended := after(func() error {
+			_, err := p.c.Commit(ctx, tx, []string{"nobody"}, nil, nil)
+			return err
+		})
+		synctest.Wait()
+		s.setAway(true)
+		s.cut(p.clients[0])
+		start := time.Now()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(start) != cleanUpDefault {
+			t.Errorf("cancelled: %v after %v", err, time.Since(start))
+		}
+		if left := s.bids(tx); !slices.Equal(left, []string{"coordinator"}) {
+			t.Errorf("below the transaction: %v", left)
+		}
+		s.setAway(false)
+		time.Sleep(3 * time.Second)
+		if left := s.bids(tx); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
 		}
 	})
 }

@@ -34,7 +34,8 @@ type Decided func(ctx context.Context, tx Tx, d Decision) error
 // before the decision, or did not vote in time.
 //
 // It returns an error without a decision when the context ends, decided fails
-// or the server refuses; what became of the transaction then Recover tells.
+// or the server refuses; a site takes its place then, and what became of the
+// transaction Recover tells.
 // It survives lost replies, and sessions that expire.
 func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, data []byte, decided Decided) (Decision, error) {
 	for i, s := range sites {
@@ -72,5 +73,5 @@ func (c *Coordinator) drive(ctx context.Context, cfg claim.CommitConfig, decided
 	if decided == nil {
 		decided = func(context.Context, Tx, Decision) error { return nil }
 	}
-	return c.b.drive(ctx, cfg.Path, claim.NewCoordinator(cfg), actor{decided: decided})
+	return c.b.drive(ctx, cfg.Path, claim.NewCoordinator(cfg), &actor{decided: decided})
 }

@@ -41,7 +41,8 @@ func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (
 }
 
 // Join takes part in one transaction until its decision is carried out. A
-// transaction that is not there, or not this site's, gives Undecided.
+// transaction that is not there, or not this site's, gives Undecided. When the
+// context ends before the site has voted, the transaction is aborted.
 func (s *Site) Join(ctx context.Context, path string) (Decision, error) {
 	return s.join(ctx, s.config(path, s.name))
 }
@@ -62,7 +63,7 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 		}
 		return s.p.Abort(ctx, tx)
 	}
-	return s.b.drive(ctx, cfg.Path, claim.NewSite(cfg), actor{prepare: s.p.Prepare, decided: decided})
+	return s.b.drive(ctx, cfg.Path, claim.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
 }
 
 // serveMax bounds the transactions that Serve takes part in at a time.

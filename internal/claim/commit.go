@@ -93,9 +93,11 @@ type CommitState struct {
 	Phase    CommitPhase
 	Tx       Transaction // as far as it was read
 	Decision Decision
-	Carried  bool  // and carried out, perhaps in an earlier life
-	Chair    bool  // holds the coordinator's znode
-	Err      error // why it is over, where that was not by plan
+	Carried  bool // and carried out, perhaps in an earlier life
+	Chair    bool // holds the coordinator's znode
+	// Withdrawn: it was given up before it was over.
+	Withdrawn bool
+	Err       error // why it is over, where that was not by plan
 }
 
 // ballot is what is known of one site's znode.
@@ -139,6 +141,7 @@ type commit struct {
 	stands   bool  // or may be, as it was asked for in this session
 	present  bool  // the same of the own ballot, without a vote
 	refusal  error // why the part ends, when nothing of it stands any more
+	leaving  bool  // it is given up
 	ballots  map[string]*ballot
 	reading  []string // whose are being read
 	vote     Decision // of this site
@@ -171,7 +174,8 @@ const (
 	txMark
 	txList
 	txSweep
-	txQuit // take away what stands of who is refused
+	txRemains // what stands of who is refused, or gives up
+	txQuit    // take it away
 )
 
 func newCommit(cfg CommitConfig) commit {
@@ -201,24 +205,28 @@ func (c *commit) Step(now Moment, ev Event) {
 		c.attached = false
 	case Expired:
 		c.forget()
-		c.quit()
 	case Closed:
 		c.over(wire.ErrClosing)
+	case Resign:
+		c.leaving = true
 	case Reply:
 		c.reply(ev)
 	case Fired:
 		c.fired(ev)
 	case Prepared:
-		if c.phase == TxPrepare {
+		if c.phase == TxPrepare && !c.leaving {
 			c.vote, c.phase, c.looked = ev.Vote, TxOpen, false
 		}
 	case Carried:
 		c.carried = c.phase == TxDecided
 	}
 	switch {
-	case c.phase == TxOver || c.asked != txNothing || !c.attached || !c.pause.over(now):
-	case c.refusal != nil:
-		c.quit()
+	case c.phase == TxOver || c.asked != txNothing:
+	case c.quits() && !c.stands && !c.present:
+		c.over(c.refusal)
+	case !c.attached || !c.pause.over(now):
+	case c.quits():
+		c.planRemains()
 	default:
 		c.plan()
 	}
@@ -233,7 +241,7 @@ func (c *commit) Ready() Ready {
 
 // State is how things stand after the last Step.
 func (c *commit) State() CommitState {
-	return CommitState{Phase: c.phase, Tx: c.cfg.Transaction, Decision: c.decision, Carried: c.carried, Chair: c.chair, Err: c.err}
+	return CommitState{Phase: c.phase, Tx: c.cfg.Transaction, Decision: c.decision, Carried: c.carried, Chair: c.chair, Withdrawn: c.leaving, Err: c.err}
 }
 
 // wake is how soon something is due by itself.
@@ -329,6 +337,8 @@ func (c *commit) take(s commitStep, res []Result) {
 		c.marked = c.expected(res[0].Err, wire.ErrNodeExists, wire.ErrNoNode)
 	case txBegin, txFence:
 		c.tookBegin(res[0])
+	case txRemains:
+		c.tookRemains(res[1], res[2])
 	case txQuit: // whatever became of it
 		c.over(c.refusal)
 	case txAwait:

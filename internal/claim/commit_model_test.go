@@ -59,6 +59,7 @@ type txBroken struct {
 	noSync     bool // sync does nothing
 	sweepEarly bool // everybody seems to have done
 	actOnVotes bool // a site acts on the votes it sees
+	staysOn    bool // who gives up leaves all that stands
 }
 
 func newTxWorld(sites int, plain bool, choose func(int) int, b txBroken) *txWorld {
@@ -338,6 +339,9 @@ func (w *txWorld) step(p *party, ev Event) {
 	if rd.Request != nil {
 		p.req, p.results = rd.Request, nil
 	}
+	if _, gaveUp := ev.(Resign); gaveUp && w.broken.staysOn {
+		p.m.over(nil)
+	}
 	if w.broken.actOnVotes && p.m.phase == TxOpen {
 		if d := p.m.count(); p.m.begun && d != Undecided {
 			p.m.decision, p.m.phase = d, TxDecided
@@ -367,8 +371,23 @@ func (w *txWorld) act(p *party) {
 	w.check()
 }
 
+// checkGone: of who has given up nothing stands that others would wait for.
+func (w *txWorld) checkGone(p *party) {
+	if s := p.m.State(); p.dead || s.Phase != TxOver || !s.Withdrawn {
+		return
+	}
+	for name, n := range w.tree() {
+		if n.owner == p.session && n.data == "" {
+			w.violated("%q has given up, and %s stands", p.site, name)
+		}
+	}
+}
+
 // check looks for what must never be.
 func (w *txWorld) check() {
+	for _, p := range w.parties {
+		w.checkGone(p)
+	}
 	outcome := Undecided
 	for _, p := range w.parties {
 		if p.done == Undecided {

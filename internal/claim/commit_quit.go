@@ -1,8 +1,6 @@
 package claim
 
-// refuse ends the part of who may not do what it has to. Others would wait for
-// what stands of it in this session, so that goes first: the coordinator's znode,
-// and a site's that has not voted. A vote is a promise, and stays.
+// refuse ends the part of who may not do what it has to.
 func (c *commit) refuse(err error) {
 	if c.refusal == nil {
 		c.refusal = err
@@ -10,21 +8,40 @@ func (c *commit) refuse(err error) {
 	}
 }
 
-// quit takes away what stands, once: whoever may not do that either leaves it to
-// the end of the session.
-func (c *commit) quit() {
+// quits: the part ends before its time, as it is refused or given up. Others would
+// wait for what stands of it in this session, so that goes first: the coordinator's
+// znode, whose place a site takes then, and a site's that has not voted, which is
+// an abort. A vote is a promise, and stays.
+func (c *commit) quits() bool { return c.refusal != nil || c.leaving }
+
+// planRemains looks what stands, as others may have taken the place. A stat needs
+// no permission.
+func (c *commit) planRemains() {
+	c.ask(txRemains,
+		Op{Kind: OpSync, Path: c.cfg.Path},
+		Op{Kind: OpStat, Path: c.chairPath()},
+		Op{Kind: OpStat, Path: c.ballotPath(c.cfg.Site)})
+}
+
+// tookRemains takes away what is this session's, once: whoever may not do that
+// either leaves it to the end of the session.
+func (c *commit) tookRemains(chair, own Result) {
 	var ops []Op
-	if c.stands {
-		ops = append(ops, Op{Kind: OpDelete, Path: c.chairPath(), Version: AnyVersion})
+	if c.ours(chair) {
+		ops = append(ops, Op{Kind: OpDelete, Path: c.chairPath(), Version: chair.Stat.Version})
 	}
-	if c.present {
-		ops = append(ops, Op{Kind: OpDelete, Path: c.ballotPath(c.cfg.Site)}) // as it was made
+	if c.ours(own) {
+		ops = append(ops, Op{Kind: OpDelete, Path: c.ballotPath(c.cfg.Site)}) // as it was made: without a vote
 	}
-	switch {
-	case c.refusal == nil:
-	case len(ops) == 0:
+	if len(ops) == 0 {
 		c.over(c.refusal)
-	default:
-		c.ask(txQuit, ops...)
+		return
 	}
+	c.tell("%s withdraws", c.who())
+	c.ask(txQuit, ops...)
+}
+
+// ours: it is there, and this session's.
+func (c *commit) ours(r Result) bool {
+	return r.Err == nil && r.Stat.EphemeralOwner == c.session
 }

@@ -79,7 +79,7 @@ func (w *txWorld) conclude(minutes int) {
 // revive starts all who crashed; then everything must end and be swept.
 func (w *txWorld) revive() {
 	for _, p := range w.parties {
-		if p.dead {
+		if p.dead || p.m.State().Withdrawn && p.done == Undecided {
 			w.start(p)
 		}
 	}
@@ -200,6 +200,8 @@ func (w *txWorld) faults(steps int) {
 			if p.dead || p.m.State().Phase == TxOver && p.done == Undecided {
 				w.start(p)
 			}
+		case n < 97:
+			w.step(p, Resign{})
 		default:
 			w.now += time.Duration(w.choose(4)) * time.Second
 			w.step(p, Tick{})
@@ -231,7 +233,7 @@ func TestChecklist14CommitUnderFaults(t *testing.T) {
 // TestChecklist14ChecksNotice: the checks fail when a rule is broken.
 func TestChecklist14ChecksNotice(t *testing.T) {
 	for name, b := range map[string]txBroken{
-		"no sync": {noSync: true}, "sweep early": {sweepEarly: true}, "act on votes": {actOnVotes: true},
+		"no sync": {noSync: true}, "sweep early": {sweepEarly: true}, "act on votes": {actOnVotes: true}, "stays on": {staysOn: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(20000) {
@@ -277,4 +279,48 @@ func TestCommitNeedsNoPatience(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCommitIsGivenUp: coordinator or site gives up after each operation there is,
+// and comes back later or never; its session lives on. Nothing of it stands that the
+// others would wait for, and they end without anybody's patience, but for a site
+// that nobody has seen yet.
+func TestCommitIsGivenUp(t *testing.T) {
+	points := 0
+	for who := range modelSites + 1 {
+		for at := 1; ; at++ {
+			w := begunTx(false, patient, txBroken{})
+			more := true
+			for end := w.ops + at; w.ops < end && more; {
+				more = false
+				for _, p := range w.parties {
+					if w.ops < end && w.busy(p) {
+						more = true
+					}
+				}
+			}
+			if !more {
+				break // there are no more operations
+			}
+			points++
+			if left := w.parties[who]; who == 0 || w.parties[0].m.ballot(left.site).seen {
+				for _, p := range w.parties {
+					p.m.cfg.Patience, p.m.patience.wait = 24*time.Hour, 24*time.Hour
+				}
+			}
+			w.step(w.parties[who], Resign{})
+			w.conclude(1)
+			for _, p := range w.parties {
+				if s := p.m.State(); s.Phase != TxOver {
+					w.violated("%q waits: %+v", p.site, s)
+				}
+			}
+			w.check()
+			w.revive()
+			w.fail(t)
+		}
+	}
+	if points < 80 {
+		t.Errorf("only %d points to give up at", points)
+	}
 }
