@@ -76,6 +76,7 @@ type Election struct {
 	resendAt int64 // Never outside an election
 	settleAt int64 // end of the wait, Never if none runs
 	settleBy int64 // bound of all waits of the round, Never before the first
+	vainBy   int64 // when a leader joined in vain may be joined again, Never if there is none
 
 	current     ballot // what is told while not looking
 	established bool
@@ -102,7 +103,7 @@ func New(o Options) *Election {
 		votes: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{},
 		down: map[wire.ServerID]bool{}, trips: map[wire.ServerID]time.Duration{},
 		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
-		resendAt: Never, settleAt: Never, settleBy: Never, dialBy: Never,
+		resendAt: Never, settleAt: Never, settleBy: Never, vainBy: Never, dialBy: Never,
 	}
 	if e.intervalMin <= 0 {
 		e.intervalMin = 200
@@ -154,7 +155,7 @@ func (e *Election) Step(now int64, ev Event) {
 // Ready hands out what has come of the steps since the last call.
 func (e *Election) Ready() Ready {
 	r := e.ready
-	r.Wake = min(e.resendAt, e.settleAt, e.dialBy)
+	r.Wake = min(e.resendAt, e.settleAt, e.vainBy, e.dialBy)
 	e.ready = Ready{}
 	return r
 }
@@ -185,6 +186,9 @@ func (e *Election) tick() {
 	switch {
 	case e.settleAt <= e.now:
 		e.decide(e.standing(), Agreed)
+	case e.vainBy <= e.now:
+		e.vainBy, e.interval = Never, e.intervalMin
+		e.broadcast()
 	case e.resendAt <= e.now:
 		e.interval = min(2*e.interval, e.intervalMax)
 		e.broadcast()

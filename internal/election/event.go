@@ -23,8 +23,19 @@ type Look struct {
 	// Initialized: an operator's marker says that this server never had a
 	// history, so that an empty log is the truth whatever others have.
 	Initialized bool
+	// Vain is a leader that has not taken this server in.
+	Vain Vain
 	// Why is told to operators: "started", "the leader's connection ended".
 	Why string
+}
+
+// Vain is a leader that was joined in vain. It is not joined again before
+// Until, when all are asked anew; any other is at once, and so is the same one
+// in a later round or epoch. The vote of who waits so counts as any other's.
+type Vain struct {
+	Leader       wire.ServerID
+	Round, Epoch wire.Epoch
+	Until        int64 // 0: there is none
 }
 
 // Heard is a notification from another server.

@@ -13,7 +13,10 @@ func (e *Election) look(ev Look) {
 	e.began, e.state, e.asked = true, wire.Looking, ev
 	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
 	e.restated, e.established, e.handed, e.supporters = false, false, false, nil
-	e.dialBy = Never
+	e.dialBy, e.vainBy = Never, Never
+	if ev.Vain.Until > e.now {
+		e.vainBy = ev.Vain.Until
+	}
 	e.ready.Decision, e.ready.GiveUp = nil, "" // of the election before
 	clear(e.outside)
 	clear(e.empties)
@@ -282,13 +285,13 @@ func (e *Election) heardSettled(h Heard) {
 	}
 	if n.ElectionEpoch == e.round && !e.barred {
 		e.keep(h)
-		if e.followed(e.votes, b) {
+		if e.followed(e.votes, b) && !e.vain(b) {
 			e.decide(b, Follows)
 			return
 		}
 	}
 	e.outside[h.From] = b
-	if e.followed(e.outside, b) {
+	if e.followed(e.outside, b) && !e.vain(b) {
 		e.round = b.round
 		e.decide(b, Follows)
 		return
@@ -304,6 +307,12 @@ func (e *Election) followed(votes map[wire.ServerID]ballot, b ballot) bool {
 		return ok && o.agrees(b)
 	}
 	return e.leads(votes, b) && e.quorum(has)
+}
+
+// vain reports whether the leader of b has just been joined in vain.
+func (e *Election) vain(b ballot) bool {
+	v := &e.asked.Vain
+	return e.vainBy != Never && b.Leader == v.Leader && b.round <= v.Round && b.PeerEpoch <= v.Epoch
 }
 
 // leads reports whether the leader of b is one: it says so itself. This server

@@ -11,7 +11,7 @@ import (
 func (e *Election) takeRole(d Decision) {
 	e.state = d.State
 	e.current = ballot{Vote: d.Vote, round: d.Round, state: d.State}
-	e.resendAt, e.settleAt, e.settleBy = Never, Never, Never
+	e.resendAt, e.settleAt, e.settleBy, e.vainBy = Never, Never, Never, Never
 	e.established, e.gaveUp, e.handed = false, false, false
 	e.supporters = nil
 	e.dialBy = Never

@@ -43,10 +43,11 @@ type Opened struct {
 	Address string
 }
 
-// Linked: the leader that Dial named has accepted a link.
+// Linked: the leader that Dial named has accepted a link, at Address.
 type Linked struct {
-	Leader wire.ServerID
-	Link   LinkID
+	Leader  wire.ServerID
+	Link    LinkID
+	Address string
 }
 
 // Received are packets of a link in order, at least one. They belong to the

@@ -213,7 +213,7 @@ func (l *Links) try(ctx context.Context, leader wire.ServerID) error {
 	}
 	c.SetDeadline(time.Time{})
 	in := &input{Conn: c}
-	if !l.open(ctx, in, bufio.NewReaderSize(in, readChunk), func(id LinkID) Event { return Linked{leader, id} }, true) {
+	if !l.open(ctx, in, bufio.NewReaderSize(in, readChunk), func(id LinkID) Event { return Linked{leader, id, c.RemoteAddr().String()} }, true) {
 		d.Close()
 	}
 	return nil

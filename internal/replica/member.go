@@ -62,6 +62,7 @@ type member struct {
 	decided  int64      // Mono of the decision
 	link     zab.LinkID // of the learner
 	redial   redial
+	vain     vain
 	epoch    wire.Epoch
 	above    wire.Epoch // the next epoch that this server brings about is later
 	term     uint64     // counts the terms, lived or tried

@@ -15,7 +15,7 @@ func (r *Replica) look(why string) {
 	if m.resting != "" {
 		return
 	}
-	e := election.Look{Zxid: m.log.Last(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why}
+	e := election.Look{Zxid: m.log.Last(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why, Vain: m.vain.until(r.now.Mono)}
 	if m.opt.Unknown && m.log.Last() == 0 && m.current == 0 {
 		e.Zxid = election.NoHistory
 	}
@@ -94,6 +94,9 @@ func (r *Replica) leave(why string) {
 
 // ended: the term is over. Who has it handed over has named the next leader.
 func (r *Replica) ended(why string, next *zab.Successor) {
+	if m := r.member; !m.serving && (m.role == wire.Following || m.role == wire.Observing) {
+		m.vain.note(m.decision)
+	}
 	r.suspend()
 	r.reset()
 	r.tree.Discard()
@@ -202,6 +205,7 @@ func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
+	m.vain = vain{}
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.stay(r.now.Mono)
 	r.track()

@@ -42,8 +42,8 @@ type member struct {
 	// or their links end. A learner has one link, so there is hardly ever more
 	// than one.
 	received map[peer.LinkID]*tree.Tree
-	// from is where learners come from, until their links end.
-	from map[peer.LinkID]string
+	// ends are where links go to, until they end.
+	ends map[peer.LinkID]string
 	// voices is where notifications come from.
 	voices map[wire.ServerID]string
 }
@@ -55,7 +55,7 @@ func newMember(s *Server) *member {
 		return nil
 	}
 	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{},
-		from: map[peer.LinkID]string{}, voices: map[wire.ServerID]string{}}
+		ends: map[peer.LinkID]string{}, voices: map[wire.ServerID]string{}}
 }
 
 // loaded notes what was found on the disk.
@@ -168,11 +168,10 @@ func (m *member) handle(e peer.Event) {
 	case peer.RoundTrip:
 		b.push(replica.Vote{Event: election.RoundTrip{Server: e.Server, Took: e.Took}}, nil)
 	case peer.Opened:
-		m.mu.Lock()
-		m.from[e.Link] = e.Address
-		m.mu.Unlock()
+		m.goesTo(e.Link, e.Address)
 		b.push(replica.Zab{Event: zab.Opened{Link: zab.LinkID(e.Link)}}, nil)
 	case peer.Linked:
+		m.goesTo(e.Link, e.Address)
 		b.push(replica.Linked{Leader: e.Leader, Link: zab.LinkID(e.Link)}, nil)
 	case peer.Received:
 		b.pushPackets(zab.LinkID(e.Link), e.Packets)
@@ -235,14 +234,21 @@ func (m *member) forget(link zab.LinkID) {
 	m.takeReceived(link)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.from, peer.LinkID(link))
+	delete(m.ends, peer.LinkID(link))
 }
 
-// address is where a learner comes from.
+// goesTo notes where a link goes to.
+func (m *member) goesTo(link peer.LinkID, address string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ends[link] = address
+}
+
+// address is where a link goes to.
 func (m *member) address(link zab.LinkID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.from[peer.LinkID(link)]
+	return m.ends[peer.LinkID(link)]
 }
 
 // takeReceived gives the tree that came over a link away, nil if there is none.

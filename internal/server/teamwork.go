@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -19,7 +20,7 @@ type teamwork struct {
 	dials    wire.ServerID
 	snapLink zab.LinkID   // over which the last SNAP came
 	ended    []zab.LinkID // links that have closed in this batch
-	refused  peer.Told    // learners that were refused, and why
+	refused  peer.Told    // who was refused, and why
 }
 
 // tellTeam is how a happening among servers is logged: at which level, and with
@@ -32,6 +33,16 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 		address := m.address(e.Link)
 		log = log.With("peer", address)
 		if e.Refused && l.team.refused.Before(address, e.Why) || e.Nobody && !e.Refused {
+			level = slog.LevelDebug
+		}
+	case zab.OldEpoch:
+		address := m.address(e.Link)
+		log = log.With("peer", address)
+		if l.team.refused.Before(address, e.String()) {
+			level = slog.LevelDebug
+		}
+	case election.Began, election.Decided, zab.GaveUp:
+		if l.replica.Vain() {
 			level = slog.LevelDebug
 		}
 	case election.Refused:
@@ -187,7 +198,11 @@ func (l *loop) publish() {
 	}
 	s.member.stats.stands(before, now, s.clock())
 	if before == nil || before.Role != now.Role || before.Serving != now.Serving {
-		s.log.Info("Peer state changed: "+peerState(now), "epoch", now.Epoch)
+		level := slog.LevelInfo
+		if l.replica.Vain() {
+			level = slog.LevelDebug
+		}
+		s.log.Log(context.Background(), level, "Peer state changed: "+peerState(now), "epoch", now.Epoch)
 	}
 	if now.Serving {
 		s.firstServes.Do(func() { close(s.ready) })

@@ -47,6 +47,15 @@ type LearnerLost struct {
 	Nobody, Refused bool
 }
 
+// OldEpoch: a leader leads in an epoch older than one that this server has
+// promised. One of our kind would end its term for that; Apache ZooKeeper's
+// leads on, and its followers look for another in vain until it ends.
+type OldEpoch struct {
+	Leader          wire.ServerID
+	Link            LinkID
+	Epoch, Accepted wire.Epoch
+}
+
 // Unexpected: a packet nobody waited for. Told once for a connection.
 type Unexpected struct {
 	From   string
@@ -109,6 +118,11 @@ func (h LearnerServes) String() string {
 }
 
 func (h LearnerLost) String() string { return fmt.Sprintf("%s is gone: %s", h.Learner, h.Why) }
+
+func (h OldEpoch) String() string {
+	return fmt.Sprintf("server %d leads epoch %d, but this server has promised epoch %d and follows no earlier one: "+
+		"it takes part again from the next election on; to bring that about, restart server %[1]d", h.Leader, h.Epoch, h.Accepted)
+}
 
 func (h Unexpected) String() string {
 	return fmt.Sprintf("%s sent %v, which is ignored", h.From, h.Packet)

@@ -1,0 +1,102 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// deaf has every leader take no notice of the epochs that others have
+// promised, as Apache ZooKeeper's do once they serve. It returns when each link
+// to a leader came.
+func (h *herd) deaf() *[]int64 {
+	var came []int64
+	h.delay = func(_ *server, e Event) bool {
+		if z, ok := e.(Zab); ok {
+			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == wire.PacketFollowerInfo {
+				in.Packet.Zxid = 0
+				came = append(came, h.now.Mono)
+			}
+		}
+		return false
+	}
+	return &came
+}
+
+// promised is an ensemble of three in which a follower comes back with the
+// promise of a later epoch than the one led.
+func promised(t *testing.T, epoch wire.Epoch) (h *herd, s *server, came *[]int64) {
+	h = newHerd(t, 3, true)
+	h.run(100)
+	_, c := h.connect(h.servers[2], 0)
+	h.run(1)
+	h.create(h.servers[2], c, 1, "/x")
+	h.run(100)
+	s = h.servers[0]
+	h.kill(s)
+	h.run(10)
+	came = h.deaf()
+	s.acc = epoch
+	h.start(s)
+	return h, s, came
+}
+
+// TestPromisedALaterEpoch: a server that has promised a later epoch than a
+// leader that does not mind tries again at once, and then ever more seldom. It
+// takes no other server's time: nobody looks for a leader but it.
+func TestPromisedALaterEpoch(t *testing.T) {
+	h, s, came := promised(t, 9)
+	h.run(30_000)
+	n := len(*came)
+	if n < 30 || n > 45 {
+		t.Fatalf("tried %d times in 30 s", n)
+	}
+	if gap := (*came)[1] - (*came)[0]; gap > 1 {
+		t.Errorf("the second attempt came %d ms behind the first", gap)
+	}
+	for i := 2; i < n; i++ {
+		gap, want := (*came)[i]-(*came)[i-1], min(vainMinMS<<(i-2), int64(vainMaxMS))
+		if gap < want || gap > want+100 {
+			t.Errorf("attempt %d came %d ms behind the one before, want %d", i+1, gap, want)
+		}
+	}
+	if s.r.Standing().Serving || !s.r.Vain() {
+		t.Error("it serves under a leader of an earlier epoch than it has promised")
+	}
+	for _, o := range h.servers[1:] {
+		if n := len(o.r.Elections()); n != 1 || !o.r.Standing().Serving {
+			t.Errorf("server %d has had %d elections", o.id, n)
+		}
+	}
+}
+
+// TestPauseSlowsNoElection: when the leader dies while a server keeps away from
+// it, the rest elect with that server as soon as with any other, and the next
+// epoch is later than the one promised.
+func TestPauseSlowsNoElection(t *testing.T) {
+	took := map[wire.Epoch]int64{}
+	for _, epoch := range []wire.Epoch{0, 9} {
+		h, s, came := promised(t, epoch)
+		h.run(15_000)
+		if epoch != 0 && h.now.Mono-(*came)[len(*came)-1] > vainMaxMS/2 {
+			h.run(vainMaxMS) // into the pause, not to its end
+		}
+		h.delay = nil
+		h.kill(h.servers[2])
+		began := h.now.Mono
+		serves := func(o *server) bool { st := o.r.Standing(); return st.Serving && st.Leader != 3 }
+		for !serves(s) || !serves(h.servers[1]) {
+			if h.run(1); h.now.Mono > began+vainMaxMS {
+				t.Fatalf("no leader %d ms behind the last one's end", h.now.Mono-began)
+			}
+		}
+		took[epoch] = h.now.Mono - began
+		if now := s.r.Standing().Epoch; now <= epoch || s.r.Vain() {
+			t.Errorf("serves epoch %d, %d was promised", now, epoch)
+		}
+	}
+	if took[9] > took[0]+1 {
+		t.Errorf("%d ms without a leader, %d where nobody was kept away", took[9], took[0])
+	}
+}

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"bufio"
+	"net"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// stoics are servers 1 and 2 of three: 2 leads, 1 follows it. They speak as
+// Apache ZooKeeper's do, whose leader goes on to lead its epoch whatever a
+// learner has promised.
+type stoics struct {
+	t    *testing.T
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	epoch wire.Epoch // that is led
+	round wire.Epoch
+	elect bool // they look for a leader, in the next round
+	conns []net.Conn
+	lines map[wire.ServerID]net.Conn // election connections of server 3
+	asked []time.Time                // when it came to join
+	joins chan wire.Epoch            // epochs that it promised
+}
+
+// newStoics has the two listen where their addresses are.
+func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
+	s := &stoics{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[wire.ServerID]net.Conn{}}
+	var ports []net.Listener
+	listen := func(address string, serve func(net.Conn)) {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, ln)
+		s.done.Go(func() {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				s.mu.Lock()
+				s.conns = append(s.conns, c)
+				s.mu.Unlock()
+				s.done.Go(func() {
+					defer c.Close()
+					serve(c)
+				})
+			}
+		})
+	}
+	for id := wire.ServerID(1); id <= 2; id++ {
+		own, _ := m.Server(ensemble.ServerID(id))
+		listen(own.Addresses[0].Election(), func(c net.Conn) { s.vote(id, c) })
+		if id == 2 {
+			listen(own.Addresses[0].Quorum(), s.lead)
+		}
+	}
+	t.Cleanup(func() {
+		for _, ln := range ports {
+			ln.Close()
+		}
+		s.mu.Lock()
+		for _, c := range s.conns {
+			c.Close()
+		}
+		s.mu.Unlock()
+		s.done.Wait()
+	})
+	return s
+}
+
+// says is what a server tells server 3. The lock is held.
+func (s *stoics) says(id wire.ServerID) []byte {
+	n := &wire.Notification{Leader: 2, Zxid: 7, ElectionEpoch: s.round, PeerEpoch: 5, Version: wire.NotificationPlain}
+	n.State = map[wire.ServerID]wire.ServerState{1: wire.Following, 2: wire.Leading}[id]
+	if s.elect {
+		n.State, n.ElectionEpoch = wire.Looking, s.round+1
+	}
+	return wire.AppendFrame(nil, n)
+}
+
+// vote answers whoever looks for a leader.
+func (s *stoics) vote(id wire.ServerID, c net.Conn) {
+	r := bufio.NewReader(c)
+	if err := wire.ReadRecord(r, new(wire.InitialMessage), wire.InitialMax); err != nil {
+		return
+	}
+	for {
+		b, err := wire.ReadElectionFrame(r, nil)
+		if err != nil {
+			return
+		}
+		var n wire.Notification
+		if err := wire.Decode(b, &n); err != nil {
+			s.t.Error(err)
+			return
+		}
+		s.mu.Lock()
+		s.lines[id] = c
+		if n.State == wire.Looking {
+			c.Write(s.says(id))
+		}
+		s.mu.Unlock()
+	}
+}
+
+// lead tells a learner the epoch, and takes its promise.
+func (s *stoics) lead(c net.Conn) {
+	r := bufio.NewReader(c)
+	var p wire.QuorumPacket
+	if wire.ReadPacket(r, &p, wire.PacketMax) != nil || p.Type != wire.PacketFollowerInfo {
+		return
+	}
+	s.mu.Lock()
+	s.asked = append(s.asked, time.Now())
+	epoch := wire.MakeZxid(s.epoch, 0)
+	s.mu.Unlock()
+	c.Write(wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: epoch, Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})}))
+	if wire.ReadPacket(r, &p, wire.PacketMax) == nil && p.Type == wire.PacketAckEpoch {
+		s.joins <- epoch.Epoch()
+	}
+}
+
+// times are those at which server 3 has come to join.
+func (s *stoics) times() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.asked...)
+}
+
+// A server that has promised a later epoch than the one that is led says so once,
+// with the leader's address, and comes to ask ever more seldom. As soon as the
+// others look for a leader it takes part, and joins the next one.
+func TestLeaderOfAnEarlierEpoch(t *testing.T) {
+	book := new(logBook)
+	g := newTeam(t, 3, 0, false)
+	g.book = book
+	us := g.servers[2]
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	us.fs = seededDisk(t, wire.MakeZxid(4, 1))
+	disk, err := store.Open(us.fs, storeOptions(testConfig()))
+	must(err)
+	_, err = disk.Load(tree.New(tree.Options{}).Loader())
+	must(err)
+	must(disk.SetCurrentEpoch(4))
+	must(disk.SetAcceptedEpoch(9))
+	must(disk.Close())
+	s := newStoics(t, g.members)
+	g.start(us)
+
+	eventually(t, "it comes nine times", func() bool { return len(s.times()) >= 9 })
+	came := s.times()
+	for i := 2; i < 9; i++ { // pauses of 10, 20, 40 ... ms on its clock, which counts whole ones
+		if gap, least := came[i].Sub(came[i-1]), 10*time.Millisecond<<(i-2)-2*time.Millisecond; gap < least {
+			t.Errorf("attempt %d came %v behind the one before, want %v", i+1, gap, least)
+		}
+	}
+	leader, _ := g.members.Server(2)
+	line := regexp.MustCompile(`level=WARN msg="server 2 leads epoch 5, but this server has promised epoch 9 [^"]*" server=3 peer=` + leader.Addresses[0].Quorum())
+	if n := len(line.FindAllString(book.String(), -1)); n != 1 {
+		t.Errorf("told %d times, want once", n)
+	}
+	if n := strings.Count(book.String(), "looks for a leader"); n > 2 {
+		t.Errorf("%d attempts are told", n)
+	}
+
+	s.mu.Lock()
+	s.elect = true
+	for id, c := range s.lines {
+		c.Write(s.says(id))
+	}
+	s.epoch = 10
+	s.mu.Unlock()
+	for end := time.After(patience); ; {
+		select {
+		case e := <-s.joins:
+			if e != 10 {
+				t.Errorf("promised epoch %d", e)
+			}
+			return
+		case <-end:
+			t.Fatal("it does not join the next leader")
+		}
+	}
+}
