@@ -18,10 +18,10 @@ import (
 const (
 	// linksMax bounds the learners that are connected at a time.
 	linksMax = 1024
-	// learnerEager is how many refused dials of a leader are repeated without a
-	// pause: it begins to listen only when it knows that it leads, which where
+	// learnerEager is for how long refused dials of a leader are repeated without
+	// a pause: it begins to listen only when it knows that it leads, which where
 	// all goes well is a matter of less than any timer can wait.
-	learnerEager = 8
+	learnerEager = 2 * time.Millisecond
 	// learnerRetry is the pause between two further dials.
 	learnerRetryMin = time.Millisecond
 	learnerRetry    = 10 * time.Millisecond
@@ -168,8 +168,8 @@ func (l *Links) Hang() {
 }
 
 func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
-	again := learnerRetryMin
-	for tries := 1; ctx.Err() == nil; tries++ {
+	began, again := time.Now(), learnerRetryMin
+	for ctx.Err() == nil {
 		err := l.try(ctx, leader)
 		if err == nil || ctx.Err() != nil {
 			return
@@ -177,7 +177,7 @@ func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
 		l.figures.DialFailures.Add(1)
 		wait := again
 		switch {
-		case refused(err) && tries <= learnerEager:
+		case refused(err) && time.Since(began) < learnerEager:
 			continue
 		case !refused(err) && !timedOut(err):
 			wait = resolveRetry

@@ -129,10 +129,14 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	l1, s1 := l.links(1)
 	l2, s2 := l.links(2)
 	l1.Dial(3)
-	eventually(t, "refusals", func() bool { return l1.Figures().DialFailures.Value() > learnerEager+3 })
-	l1.Dial(2)
-	before := l1.Figures().DialFailures.Value()
-	eventually(t, "more refusals", func() bool { return l1.Figures().DialFailures.Value() > before+learnerEager+3 })
+	refused := func() int64 { return l1.Figures().DialFailures.Value() }
+	for _, leader := range []wire.ServerID{3, 2} {
+		began, before := time.Now(), refused()
+		l1.Dial(leader)
+		eventually(t, "eager refusals", func() bool { return time.Since(began) > learnerEager && refused() > before })
+		before = refused()
+		eventually(t, "patient refusals", func() bool { return refused() > before+3 })
+	}
 	if err := l2.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +154,7 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 
 	l3, s3 := l.links(3)
 	l3.Dial(2)
-	eventually(t, "refusals", func() bool { return l3.Figures().DialFailures.Value() > learnerEager+3 })
+	eventually(t, "refusals", func() bool { return l3.Figures().DialFailures.Value() > 3 })
 	l3.Hang()
 	if err := l2.Listen(); err != nil { // again, on the same port
 		t.Fatal(err)

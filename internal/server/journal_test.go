@@ -26,7 +26,7 @@ func memberAlone(t *testing.T) (*Server, *logWriter) {
 	if err := s.load(); err != nil {
 		t.Fatal(err)
 	}
-	return s, &logWriter{srv: s, snaps: newSnapshots(s, 1, make(chan struct{}, 1))}
+	return s, newLogWriter(s, newSnapshots(s, 1, make(chan struct{}, 1)))
 }
 
 // logged is a transaction that creates a session.

@@ -23,17 +23,30 @@ type logWriter struct {
 	full  bool
 	said  string // what last kept a full disk from being asked for room
 	snaps *snapshots
+	// ahead is due some time after an epoch was saved: there may be a next one.
+	ahead *time.Timer
+}
+
+// aheadAfter is how long after an epoch was adopted the files of the next one
+// are written ahead: those who wait for the new leader come first.
+const aheadAfter = 20 * time.Millisecond
+
+func newLogWriter(s *Server, snaps *snapshots) *logWriter {
+	return &logWriter{srv: s, snaps: snaps, ahead: time.NewTimer(aheadAfter)}
 }
 
 func (w *logWriter) run(quit <-chan struct{}) {
 	probe := time.NewTicker(roomProbe)
 	defer probe.Stop()
+	defer w.ahead.Stop()
 	for {
 		select {
 		case <-w.srv.journal.wake:
 			w.write()
 		case <-probe.C:
 			w.probe()
+		case <-w.ahead.C:
+			w.writeAhead()
 		case <-quit:
 			w.write()
 			return
@@ -93,8 +106,20 @@ func (w *logWriter) do(tasks []task, since int64) error {
 			return err
 		}
 		w.answer(replica.Zab{Event: zab.Saved{Current: epoch, Generation: tasks[0].Generation}})
+		w.ahead.Reset(aheadAfter)
 	}
 	return nil
+}
+
+// writeAhead makes the next change of leaders shorter. Where the disk has no
+// room, or worse, that is found by who needs it.
+func (w *logWriter) writeAhead() {
+	if w.srv.member == nil || w.full {
+		return
+	}
+	if err := w.srv.store.WriteEpochsAhead(); err != nil {
+		w.srv.log.Debug("the next epoch is not written ahead", "err", err)
+	}
 }
 
 // answer tells the loop.

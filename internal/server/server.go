@@ -273,7 +273,7 @@ func (s *Server) work() (stop func()) {
 	}
 	l := &loop{srv: s, conns: map[replica.ConnID]*conn{},
 		replica: replica.New(s.Tree(), s.replicaOptions(), s.times())}
-	w := &logWriter{srv: s, snaps: snaps}
+	w := newLogWriter(s, snaps)
 	var workers sync.WaitGroup
 	quit := make(chan struct{})
 	for _, run := range []func(<-chan struct{}){l.run, w.run, k.run} {

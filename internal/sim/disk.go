@@ -159,6 +159,15 @@ func (w *writer) probe() {
 	}
 }
 
+// aheadAfter is how long after an epoch was adopted the next is written ahead.
+const aheadAfter = 20 * millisecond
+
+func (w *writer) writeAhead() {
+	if errors.Is(w.v.store.WriteEpochsAhead(), store.ErrCrashed) {
+		w.v.powerOff()
+	}
+}
+
 // carryOut does a task and returns its answers.
 func (w *writer) carryOut(d *replica.Duty, sent spool) ([]replica.Event, error) {
 	st := w.v.store
@@ -170,6 +179,9 @@ func (w *writer) carryOut(d *replica.Duty, sent spool) ([]replica.Event, error) 
 	case d.SaveCurrent != 0:
 		err := st.SetCurrentEpoch(d.SaveCurrent)
 		w.v.saved.Current = max(w.v.saved.Current, d.SaveCurrent)
+		if err == nil {
+			w.v.later(aheadAfter, w.writeAhead)
+		}
 		return []replica.Event{replica.Zab{Event: zab.Saved{Current: d.SaveCurrent, Generation: d.Generation}}}, err
 	case d.Truncate != nil || d.Rebuild:
 		return w.rebuild(d)

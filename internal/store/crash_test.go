@@ -55,9 +55,11 @@ var script = []struct {
 	{"the same zxids again, other content", func(d *driver) error { return d.commit(20, 21, 22) }},
 	{"truncate inside one log", func(d *driver) error { return d.truncate(21) }},
 	{"and again", func(d *driver) error { return d.commit(22, 23, 24, 25) }},
+	{"the next epoch written ahead", func(d *driver) error { return d.s.WriteEpochsAhead() }},
 	{"a leader's epoch", func(d *driver) error { return d.setEpochs(1, 3) }},
 	{"a leader's snapshot", func(d *driver) error { return d.install(3<<32 + 9) }},
 	{"its epoch adopted", func(d *driver) error { return d.setEpochs(3, 3) }},
+	{"the one after it written ahead", func(d *driver) error { return d.s.WriteEpochsAhead() }},
 	{"behind the leader's snapshot", func(d *driver) error { return d.commit(3<<32+10, 3<<32+11) }},
 	{"snapshot there", func(d *driver) error { return d.snapshot(3<<32 + 10) }},
 	{"a leader's snapshot that goes back", func(d *driver) error { return d.install(3<<32 + 5) }},
@@ -74,6 +76,8 @@ var script = []struct {
 		_, err := d.s.Purge(3)
 		return err
 	}},
+	{"the epoch that was written ahead", func(d *driver) error { return d.setEpochs(4, 4) }},
+	{"and again one ahead", func(d *driver) error { return d.s.WriteEpochsAhead() }},
 	{"stop", func(d *driver) error { return d.s.Close() }},
 }
 

@@ -41,6 +41,7 @@ func (s *Store) Epochs() (Epochs, error) {
 	if err != nil {
 		return Epochs{}, err
 	}
+	s.epochs = e
 	// A killed process may have renamed a file without the name being durable;
 	// what is told from now on must be.
 	if err := s.fs.SyncDir(s.snapDir); err != nil {
@@ -115,17 +116,37 @@ func (s *Store) epochDamage(name, what string) error {
 
 // SetCurrentEpoch saves the current epoch, durably. A [*FullError] if there is
 // no room: the old one stands.
-func (s *Store) SetCurrentEpoch(e wire.Epoch) error { return s.setEpoch(currentEpochName, e) }
+func (s *Store) SetCurrentEpoch(e wire.Epoch) error {
+	err := s.setEpoch(currentEpochName, &s.ahead.current, e)
+	if err == nil {
+		s.epochs.Current = e
+	}
+	return err
+}
 
 // SetAcceptedEpoch saves the accepted epoch, durably. Errors as SetCurrentEpoch.
-func (s *Store) SetAcceptedEpoch(e wire.Epoch) error { return s.setEpoch(acceptedEpochName, e) }
+func (s *Store) SetAcceptedEpoch(e wire.Epoch) error {
+	err := s.setEpoch(acceptedEpochName, &s.ahead.accepted, e)
+	if err == nil {
+		s.epochs.Accepted = e
+	}
+	return err
+}
 
-func (s *Store) setEpoch(name string, e wire.Epoch) error {
+// setEpoch replaces a file, by the one that was written ahead where it fits.
+func (s *Store) setEpoch(name string, ahead *wire.Epoch, e wire.Epoch) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	path := filepath.Join(s.snapDir, name)
-	err := writeAtomic(s.fs, path, strconv.FormatInt(int64(e), 10))
+	err := fs.ErrNotExist
+	if *ahead == e && e != 0 {
+		err = replaceBy(s.fs, s.aheadPath(name), path)
+		*ahead = 0
+	}
+	if errors.Is(err, fs.ErrNotExist) { // not written, or taken away by somebody
+		err = writeAtomic(s.fs, path, strconv.FormatInt(int64(e), 10))
+	}
 	if isFull(err) {
 		return &FullError{File: path, Zxid: s.Synced(), Err: err}
 	}
@@ -152,7 +173,15 @@ func (s *Store) readEpoch(name string) (e wire.Epoch, ok bool, err error) {
 // writeAtomic replaces a small file, durably and whole.
 func writeAtomic(fs FS, path, text string) error {
 	temp := path + ".tmp"
-	f, err := fs.Create(temp)
+	if err := writeSynced(fs, temp, text); err != nil {
+		return err
+	}
+	return replaceBy(fs, temp, path)
+}
+
+// writeSynced makes a file of which the content is durable, its name not yet.
+func writeSynced(fs FS, path, text string) error {
+	f, err := fs.Create(path)
 	if err != nil {
 		return err
 	}
@@ -160,8 +189,13 @@ func writeAtomic(fs FS, path, text string) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", temp, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
+	return nil
+}
+
+// replaceBy puts a file that is durable in the place of another, durably.
+func replaceBy(fs FS, temp, path string) error {
 	if err := fs.Rename(temp, path); err != nil {
 		return err
 	}

@@ -61,7 +61,9 @@ type Store struct {
 	locks   []io.Closer
 	opened  []string // what Open mended
 
-	log logWriter
+	log    logWriter
+	epochs Epochs // as they were saved last
+	ahead  ahead
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	failed  error      // what poisoned the store
@@ -210,7 +212,7 @@ func (s *Store) Close() error {
 	if s.log.f != nil {
 		err = errors.Join(err, s.log.close())
 	}
-	return errors.Join(err, s.unlock())
+	return errors.Join(err, s.removeAhead(), s.unlock())
 }
 
 func (s *Store) unlock() error {
