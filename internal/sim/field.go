@@ -21,10 +21,19 @@ const (
 	hourMS      = 3_600_000
 )
 
+// Below these an ensemble has nothing to agree on, a tick is shorter than the
+// network's delays, and an epoch ends before its clients are connected: a run
+// would fail without anything being wrong.
+const (
+	voteLeast    = 2
+	tickLeastMS  = 20
+	counterLeast = 20
+)
+
 // Fields are all options but the seed and the trace.
 var Fields = []Field{
 	number("events", "how many events until the faults end; 0: 20,000", 0, eventsMax, func(o *Options) *int { return &o.Events }),
-	number("servers", "how many servers vote; 0 lets the seed decide, here and below", 0, machinesMax, func(o *Options) *int { return &o.Voters }),
+	orDrawn("servers", "how many servers vote; 0 lets the seed decide, here and below", voteLeast, machinesMax, func(o *Options) *int { return &o.Voters }),
 	number("observers", "how many observe; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Observers }),
 	number("clients", "how many clients read and write; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Clients }),
 	number("candidates", "how many clients have a part in the recipe; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Candidates }),
@@ -35,11 +44,11 @@ var Fields = []Field{
 	number("keep-clients", "connections outlive a change of leaders: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.KeepClients }),
 	number("read-only", "servers without a leader answer reads: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.ReadOnly }),
 	number("local-sessions", "sessions live on one server: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.LocalSessions }),
-	number("tick-ms", "tickTime", 0, hourMS, func(o *Options) *int64 { return &o.TickMS }),
+	orDrawn("tick-ms", "tickTime", tickLeastMS, hourMS, func(o *Options) *int64 { return &o.TickMS }),
 	number("think-ms", "how long a client waits between requests", 0, hourMS, func(o *Options) *int64 { return &o.ThinkMS }),
 	number("groups", "five voters or more stand in groups: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Groups }),
 	number("moves", "servers come, go and change places: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Moves }),
-	number("counter-max", "the last counter of an epoch", 0, 1<<32-1, func(o *Options) *uint32 { return &o.CounterMax }),
+	orDrawn("counter-max", "the last counter of an epoch", counterLeast, 1<<32-1, func(o *Options) *uint32 { return &o.CounterMax }),
 	number("keep", "how many transactions a server remembers; 0: few", 0, eventsMax, func(o *Options) *int { return &o.Keep }),
 	{"faults", "the faults, as a failure prints them, by semicolons; none: none",
 		func(o *Options) string { return formatActs(o.Acts) },
@@ -61,6 +70,20 @@ func number[N int | int64 | uint32](name, use string, least, most int64, at func
 		},
 		func(to, from *Options) { *at(to) = *at(from) },
 	}
+}
+
+// orDrawn is a number that is also 0, where the seed decides.
+func orDrawn[N int | int64 | uint32](name, use string, least, most int64, at func(*Options) *N) Field {
+	f := number(name, use, 0, most, at)
+	set := f.Set
+	f.Set = func(o *Options, text string) error {
+		var said Options
+		if err := set(&said, text); err != nil || *at(&said) != 0 && int64(*at(&said)) < least {
+			return fmt.Errorf("it is 0 or a number from %d to %d", least, most)
+		}
+		return set(o, text)
+	}
+	return f
 }
 
 func getRecipe(o *Options) string { return string(o.Recipe) }

@@ -46,11 +46,11 @@ func TestEachOptionHasAName(t *testing.T) {
 		case reflect.String:
 			v.SetString(string(DoubleBarrier))
 		case reflect.Uint32:
-			v.SetUint(1)
+			v.SetUint(counterLeast)
 		case reflect.Slice:
 			v.Set(reflect.ValueOf([]Act{{At: 1, Kind: Kill, A: 2}}))
 		default:
-			v.SetInt(1)
+			v.SetInt(max(1, map[string]int64{"Voters": voteLeast, "TickMS": tickLeastMS}[f.Name]))
 		}
 		names := 0
 		for _, x := range Fields {
@@ -64,6 +64,22 @@ func TestEachOptionHasAName(t *testing.T) {
 		}
 		if names != 1 {
 			t.Errorf("%s has %d names", f.Name, names)
+		}
+	}
+}
+
+// What cannot be simulated is refused, and does not count as a failure.
+func TestFieldsRefuse(t *testing.T) {
+	refused := map[string][]string{
+		"servers": {"-1", "1", "32", "three"}, "tick-ms": {"1", "19", "3600001"}, "counter-max": {"1", "19", "-1", "4294967296"},
+		"events": {"-1"}, "observers": {"-2"}, "groups": {"2"}, "recipe": {"nothing"}, "faults": {"nothing"},
+	}
+	for _, f := range Fields {
+		for _, text := range refused[f.Name] {
+			var o Options
+			if err := f.Set(&o, text); err == nil || !reflect.DeepEqual(o, Options{}) {
+				t.Errorf("%s %s gives %+v, %v", f.Name, text, o, err)
+			}
 		}
 	}
 }
