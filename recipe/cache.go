@@ -14,9 +14,8 @@ import (
 
 // The defaults of CacheOptions.
 const (
-	cacheNodesMax  = 100_000
-	cacheBytesMax  = 256 << 20
-	cacheEventsMax = 65_536
+	cacheNodesMax = 100_000
+	cacheBytesMax = 256 << 20
 )
 
 // CacheOptions are the settings of a Cache; nil is all defaults.
@@ -27,9 +26,6 @@ type CacheOptions struct {
 	// it with a *CacheFullError. Default 100,000 and 256 MiB.
 	NodesMax int
 	BytesMax int
-	// EventsMax is how many events one reader of Events may leave unread.
-	// Default 65,536.
-	EventsMax int
 }
 
 // Node is a znode as it was last read. The data is shared: nobody changes it.
@@ -87,7 +83,6 @@ func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) 
 	}
 	k.opt.NodesMax = orDefault(k.opt.NodesMax, cacheNodesMax)
 	k.opt.BytesMax = orDefault(k.opt.BytesMax, cacheBytesMax)
-	k.opt.EventsMax = orDefault(k.opt.EventsMax, cacheEventsMax)
 	k.m = claim.NewCache(claim.CacheConfig{
 		Root: root, ChildrenOnly: k.opt.ChildrenOnly, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax,
 	})

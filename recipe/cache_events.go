@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"bellwether/internal/claim"
-	"bellwether/zk"
 )
 
 // CacheEventType says what a CacheEvent tells.
@@ -16,7 +15,7 @@ const (
 	NodeAdded    CacheEventType = iota // also one that was deleted and made anew, after its NodeRemoved
 	NodeChanged                        // its data was set
 	NodeRemoved                        // children before parents
-	CacheCurrent                       // all that was there when Events was called has been told, or a gap is closed
+	CacheCurrent                       // all that there is has been told: what was there when Events was called, or what a gap had hidden
 )
 
 func (t CacheEventType) String() string {
@@ -32,17 +31,17 @@ type CacheEvent struct {
 
 // cacheFeed is what one reader of Events has not read. Cache.mu guards it.
 type cacheFeed struct {
-	events []CacheEvent
-	err    error // comes after the events
-	more   chan struct{}
+	news cacheNews
+	err  error // comes after the news
+	more chan struct{}
 }
 
-// Events yields every znode as NodeAdded, then CacheCurrent, and then each
-// change, in the order in which the Cache saw them: when an event has
-// come, Get knows of it. Changes of one znode in quick succession may come as one. The
-// second value is an error that ends it: the context's, that of an ended
-// Cache, or a *zk.OverflowError when more than CacheOptions.EventsMax were
-// unread; Events may then be called again.
+// Events yields every znode as NodeAdded, then CacheCurrent, and then the
+// changes, in the order in which the Cache saw them: when an event has
+// come, Get knows of it. A reader may take its time: changes of one znode that are
+// unread come as one, and one that came and went meanwhile not at all, so that no
+// more is kept for a reader than what it was told and what there is. The second value
+// is an error that ends it: the context's, or that of an ended Cache.
 func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	return func(yield func(CacheEvent, error) bool) {
 		f, events := k.subscribe()
@@ -88,13 +87,11 @@ func (k *Cache) unsubscribe(f *cacheFeed) {
 	delete(k.feeds, f)
 }
 
-// take empties a feed. An error comes when all before it were taken.
+// take empties a feed. An error comes when all before it was taken.
 func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	events := f.events
-	f.events = nil
-	if len(events) > 0 {
+	if events := f.news.take(k.m.Stale()); len(events) > 0 {
 		return events, nil
 	}
 	return nil, f.err
@@ -104,15 +101,10 @@ func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 func (k *Cache) tell(e claim.CacheEvent) {
 	k.told++
 	for f := range k.feeds {
-		switch {
-		case f.err != nil:
-			continue
-		case len(f.events) >= k.opt.EventsMax:
-			f.err = &zk.OverflowError{Max: k.opt.EventsMax}
-		default:
-			f.events = append(f.events, CacheEvent{Type: CacheEventType(e.Type), Node: nodeOf(e.Node), Old: nodeOf(e.Old)})
+		if f.err == nil {
+			f.news.add(e)
+			f.signal()
 		}
-		f.signal()
 	}
 }
 

@@ -268,35 +268,52 @@ func TestCacheEventsInOrder(t *testing.T) {
 	})
 }
 
-// TestCacheEventsOverflow: a reader that does not read is told so; the next
-// one has everything.
-func TestCacheEventsOverflow(t *testing.T) {
+// TestCacheReadersTakeTheirTime: what a reader has not read yet comes as one event for
+// each znode, whatever has happened to it, also when all of it goes at once.
+func TestCacheReadersTakeTheirTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		const nodes = 200 // what was there does not count, nor lend its place
-		s.plant(nodes, false)
-		k := openCache(t, s.connect(zk.Options{}), &CacheOptions{EventsMax: 10})
-		var full *zk.OverflowError
-		for e, err := range k.Events(t.Context()) {
-			if err != nil {
-				if !errors.As(err, &full) {
-					t.Errorf("ended by %v", err)
+		const nodes = 200
+		s.plant(nodes, true)
+		k := openCache(t, s.connect(zk.Options{}), nil)
+		unread := func(do func(), last string) (got []string) {
+			current := false
+			for e, err := range k.Events(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
 				}
-				break
-			}
-			if e.Type == CacheCurrent {
-				for i := range 100 {
-					s.change(grove+"/n0000", fmt.Sprint(i))
-					synctest.Wait()
+				what := fmt.Sprint(e.Type, " ", strings.TrimPrefix(e.Node.Path, grove))
+				if current {
+					got = append(got, what)
+				}
+				if what == last {
+					break
+				}
+				if e.Type == CacheCurrent {
+					current = true
+					do()
 				}
 			}
+			return got
 		}
-		if full == nil || full.Max != 10 {
-			t.Errorf("overflow: %v", full)
+		got := unread(func() {
+			for i := range 100 {
+				s.change(grove+"/n0000", fmt.Sprint(i))
+				s.put(grove+"/passing", "")
+				synctest.Wait()
+				s.delete(grove + "/passing")
+				synctest.Wait()
+			}
+			s.put(grove+"/last", "")
+			synctest.Wait()
+		}, "added /last")
+		if !slices.Equal(got, []string{"changed /n0000", "added /last"}) {
+			t.Errorf("after 301 changes: %q", got)
+		}
+		got = unread(func() { s.clear(grove); synctest.Wait() }, "removed ")
+		if len(got) != 2+2*nodes {
+			t.Errorf("after the end of all: %d events, %q", len(got), got[:min(len(got), 12)])
 		}
 		agree(t, s, k)
-		if got := readEvents(t, k, 1, nil); len(got) != 1+nodes {
-			t.Errorf("events afterwards: %q", got)
-		}
 	})
 }
 

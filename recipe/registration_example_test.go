@@ -65,7 +65,7 @@ func ExampleOpenCache() {
 	}
 	for e, err := range k.Events(ctx) {
 		if err != nil {
-			log.Fatal(err) // a *zk.OverflowError: call Events again
+			log.Fatal(err)
 		}
 		fmt.Println(e.Type, e.Node.Path)
 	}

@@ -1,0 +1,116 @@
+package recipe
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// copied is a tree of znodes, "" being its root, as somebody knows it.
+type copied map[string]*claim.Node
+
+// apply takes an event, which must fit: parents before children when they come, after
+// them when they go.
+func (c copied) apply(typ CacheEventType, n, old *claim.Node) error {
+	was := c[n.Path]
+	switch {
+	case typ == NodeAdded && (was != nil || n.Path != "/" && c[path.Dir(n.Path)] == nil):
+		return fmt.Errorf("%s comes, which is there or has no parent", n.Path)
+	case typ == NodeChanged && (was == nil || was.Stat.Mzxid != old.Stat.Mzxid):
+		return fmt.Errorf("%s is set, which was another", n.Path)
+	case typ == NodeRemoved && (was == nil || was.Stat.Mzxid != n.Stat.Mzxid):
+		return fmt.Errorf("%s goes, which was another", n.Path)
+	case typ == NodeRemoved:
+		delete(c, n.Path)
+		for name := range c {
+			if path.Dir(name) == n.Path {
+				return fmt.Errorf("%s goes before %s", n.Path, name)
+			}
+		}
+	default:
+		c[n.Path] = n
+	}
+	return nil
+}
+
+// TestCacheNewsAreTheDifference: whatever has happened and whenever a reader takes its
+// news, it knows the tree then, in events that fit, none of which is superfluous.
+func TestCacheNewsAreTheDifference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var news cacheNews
+		tree, known := copied{}, copied{}
+		zxid := wire.Zxid(0)
+		tell := func(e claim.CacheEvent) {
+			if err := tree.apply(CacheEventType(e.Type), e.Node, e.Old); err != nil {
+				t.Fatalf("the test's own: %v", err)
+			}
+			news.add(e)
+		}
+		paths := []string{"/", "/a", "/a/b", "/a/b/c", "/a/d", "/e"}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			zxid++
+			p := rapid.SampledFrom(paths).Draw(t, "path")
+			n := &claim.Node{Path: p, Stat: wire.Stat{Czxid: zxid, Mzxid: zxid}}
+			switch was := tree[p]; {
+			case rapid.IntRange(0, 5).Draw(t, "take") == 0:
+				difference(t, &news, tree, known)
+			case was == nil && (p == "/" || tree[path.Dir(p)] != nil):
+				tell(claim.CacheEvent{Type: claim.NodeAdded, Node: n})
+			case was != nil && rapid.Bool().Draw(t, "set"):
+				n.Stat.Czxid = was.Stat.Czxid
+				tell(claim.CacheEvent{Type: claim.NodeChanged, Node: n, Old: was})
+			case was != nil:
+				for _, name := range slices.Backward(slices.Sorted(maps.Keys(tree))) {
+					if name == p || p == "/" || strings.HasPrefix(name, p+"/") {
+						tell(claim.CacheEvent{Type: claim.NodeRemoved, Node: tree[name]})
+					}
+				}
+			}
+		}
+		difference(t, &news, tree, known)
+	})
+}
+
+// difference takes the news and compares.
+func difference(t *rapid.T, news *cacheNews, tree, known copied) {
+	seen := map[string]int{}
+	for _, e := range news.take(false) {
+		n, old := claim.Node(e.Node), claim.Node(e.Old)
+		if err := known.apply(e.Type, &n, &old); err != nil {
+			t.Fatal(err)
+		}
+		if seen[n.Path]++; seen[n.Path] > 2 || seen[n.Path] == 2 && e.Type != NodeAdded {
+			t.Fatalf("%s is told of too often", n.Path)
+		}
+	}
+	same := func(a, b *claim.Node) bool { return a.Stat.Mzxid == b.Stat.Mzxid }
+	if !maps.EqualFunc(known, tree, same) {
+		t.Fatalf("known are %v, there are %v", known, tree)
+	}
+}
+
+// TestCacheNewsAreCurrentLast: and not while the Cache is stale again.
+func TestCacheNewsAreCurrentLast(t *testing.T) {
+	var news cacheNews
+	n := &claim.Node{Path: "/"}
+	for _, stale := range []bool{false, true} {
+		news.add(claim.CacheEvent{Type: claim.CacheCurrent})
+		news.add(claim.CacheEvent{Type: claim.NodeAdded, Node: n})
+		want := []CacheEvent{{Type: NodeAdded, Node: Node(*n)}, {Type: CacheCurrent}}
+		if stale {
+			want = want[:1]
+		}
+		got := news.take(stale)
+		if !slices.EqualFunc(got, want, func(a, b CacheEvent) bool { return a.Type == b.Type && a.Node.Path == b.Node.Path }) {
+			t.Errorf("stale %v: %v, want %v", stale, got, want)
+		}
+	}
+}
