@@ -13,6 +13,7 @@ import (
 // together with Apache ZooKeeper's: they elect, lose their leader, elect again,
 // and a client of another server sees what was written before.
 func TestEnsembleAddresses(t *testing.T) {
+	t.Parallel()
 	ours, theirs := target.Bellwether, target.Apache
 	for name, opt := range map[string]target.EnsembleOptions{
 		"IPv6":                        {Loopback: "::1", Kinds: []target.Kind{ours, ours, ours}},

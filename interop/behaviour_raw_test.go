@@ -31,7 +31,7 @@ func dialRaw(s *seen, req *wire.ConnectRequest) *rawConn {
 	s.t.Helper()
 	r := dialOnly(s)
 	if req == nil {
-		req = &wire.ConnectRequest{TimeoutMS: 10000, Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
+		req = &wire.ConnectRequest{TimeoutMS: behaviourSession, Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
 	}
 	r.write(wire.AppendFrame(nil, req))
 	b, err := wire.ReadFrame(r.in, nil, wire.FrameMax)
@@ -258,7 +258,7 @@ func seeRawHandshake(s *seen) {
 		r.session = resp.Session
 		return r
 	}
-	base := wire.ConnectRequest{TimeoutMS: 10000, Password: make([]byte, 16), HasReadOnly: true}
+	base := wire.ConnectRequest{TimeoutMS: behaviourSession, Password: make([]byte, 16), HasReadOnly: true}
 	vary := func(f func(*wire.ConnectRequest)) *wire.ConnectRequest { r := base; f(&r); return &r }
 	shake("plain", &base)
 	shake("without the flag", vary(func(r *wire.ConnectRequest) { r.HasReadOnly = false }))
@@ -395,7 +395,7 @@ func seeResume(s *seen) {
 	_, ok, err := s.zc.Exists(s.ctx, s.at("/e"))
 	s.say("detached: %s %v", result(err), ok)
 	password := session.ID.Password()
-	r := dialRaw(s, &wire.ConnectRequest{TimeoutMS: 10000, Session: session.ID, Password: password[:], HasReadOnly: true})
+	r := dialRaw(s, &wire.ConnectRequest{TimeoutMS: behaviourSession, Session: session.ID, Password: password[:], HasReadOnly: true})
 	s.say("resumed: %v", r.session == session.ID)
 	r.send(1, wire.OpCloseSession, nil)
 	r.sayFrame("close")

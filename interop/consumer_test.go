@@ -28,6 +28,7 @@ func TestConsumerModule(t *testing.T) {
 // A test in a module of its own has servers in its process, over sockets and in
 // a bubble of synctest; it needs what the servers need, and nothing of the network.
 func TestConsumerModuleEmbeds(t *testing.T) {
+	t.Parallel()
 	root, dir := layOut(t, "embedded")
 	need, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
@@ -88,5 +89,5 @@ func add(t *testing.T, name string, text []byte) {
 func offline(t *testing.T, dir string, env []string, args ...string) {
 	t.Helper()
 	with := append([]string{"env", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0"}, env...)
-	target.Script{Args: append(append(with, "go"), args...), Dir: dir}.Pass(t)
+	target.Script{Args: append(append(with, "go"), args...), Dir: dir, Timeout: buildTimeout}.Pass(t)
 }

@@ -17,6 +17,7 @@ import (
 
 // TestFaultsFromPython: each fault on demand by its effect on kazoo's client.
 func TestFaultsFromPython(t *testing.T) {
+	t.Parallel()
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	servers, url := faulty(t)
 	target.Script{Args: []string{debianPython, "-B", "faults/faults.py", servers, url}}.Pass(t)
@@ -24,6 +25,7 @@ func TestFaultsFromPython(t *testing.T) {
 
 // TestFaultsFromJava: the same on Apache's client.
 func TestFaultsFromJava(t *testing.T) {
+	t.Parallel()
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
 	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
@@ -37,21 +39,21 @@ func TestFaultsFromJava(t *testing.T) {
 
 // TestFaultsPagePython runs the program of docs/faults.md as it stands there.
 func TestFaultsPagePython(t *testing.T) {
+	t.Parallel()
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	script := filepath.Join(t.TempDir(), "page.py")
 	onPage(t, "python", script)
-	inPath(t)
-	target.Script{Args: []string{debianPython, "-B", script}}.Pass(t)
+	target.Script{Args: []string{debianPython, "-B", script}, Env: inPath(t)}.Pass(t)
 }
 
 // TestFaultsPageJava does so with the one in Java.
 func TestFaultsPageJava(t *testing.T) {
+	t.Parallel()
 	java := target.Tool(t, "java", "default-jdk-headless")
 	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
 	source := filepath.Join(t.TempDir(), "Ensemble.java")
 	onPage(t, "java", source)
-	inPath(t)
-	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", javaPath, source)}.Pass(t)
+	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", javaPath, source), Env: inPath(t)}.Pass(t)
 }
 
 // javaPath is Apache's client and a logger that says nothing.
@@ -74,15 +76,16 @@ func onPage(t *testing.T, language, file string) {
 	}
 }
 
-// inPath puts the program bellwether into the PATH, until the end of the test.
-func inPath(t *testing.T) {
+// inPath is a PATH with the program bellwether in it.
+func inPath(t *testing.T) []string {
 	t.Helper()
-	t.Setenv("PATH", filepath.Dir(binaryOf(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return []string{"PATH=" + filepath.Dir(binaryOf(t)) + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
 // TestFaultsByCurl types the lines for curl of docs/faults.md as they stand there,
 // with another address and the session of a client that is there.
 func TestFaultsByCurl(t *testing.T) {
+	t.Parallel()
 	target.Tool(t, "curl", "curl")
 	page, err := os.ReadFile("../docs/faults.md")
 	if err != nil {

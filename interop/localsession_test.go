@@ -16,6 +16,9 @@ import (
 // localPatience bounds each wait of these tests, on a loaded machine.
 const localPatience = 3 * time.Minute
 
+// localSession is a timeout that no session reaches while its test goes on.
+const localSession = time.Minute
+
 // localEnsembles are who serves local sessions beside whom. The first server
 // follows: of those that can elect without it, as with it, a later one leads.
 var localEnsembles = map[string][]target.Kind{
@@ -36,6 +39,7 @@ type local struct {
 func inEachLocal(t *testing.T, upgrading string, body func(l *local)) {
 	for name, kinds := range localEnsembles {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := &local{t: t, e: target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: map[string]string{
 				"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": upgrading, "initLimit": "50", "syncLimit": "20",
 				"maxSessionTimeout": "60000",
@@ -128,7 +132,7 @@ func (l *local) connect(s *target.Server, session wire.SessionID, password []byt
 // open is connect for a new session.
 func (l *local) open(s *target.Server) *localConn {
 	l.t.Helper()
-	c := l.connect(s, 0, nil, 10*time.Second)
+	c := l.connect(s, 0, nil, localSession)
 	if c.Session == 0 {
 		l.t.Fatal("no session")
 	}
@@ -138,7 +142,7 @@ func (l *local) open(s *target.Server) *localConn {
 // resume takes a session up again; nil: it is refused.
 func (l *local) resume(s *target.Server, of *localConn) *localConn {
 	l.t.Helper()
-	c := l.connect(s, of.Session, of.Password, 10*time.Second)
+	c := l.connect(s, of.Session, of.Password, localSession)
 	if c.TimeoutMS <= 0 {
 		return nil
 	}
@@ -199,6 +203,7 @@ func localCreate(path string, flags int32) *wire.CreateRequest {
 // ephemerals, is refused at every other server, and lives at its own until it
 // is closed or expires.
 func TestLocalSessions(t *testing.T) {
+	t.Parallel()
 	eachLocal(t, "true", func(l *local, at *target.Server, dir string) {
 		c := l.open(at)
 		l.sessions(at, "1", "0")
@@ -231,13 +236,27 @@ func TestLocalSessions(t *testing.T) {
 		if l.resume(at, c) != nil {
 			l.t.Error("taken up behind its end")
 		}
-		short := l.connect(at, 0, nil, time.Second)
-		short.ends("expired")
-		if l.resume(at, short) != nil {
-			l.t.Error("taken up when it has expired")
-		}
+		l.expires(at)
 		l.upgrades(at, dir)
 	})
+}
+
+// expires sees a short session end, which is refused from then on. Apache's server
+// closes silent connections by another clock than its sessions', which may still
+// live then: such a session is left to expire again.
+func (l *local) expires(at *target.Server) {
+	l.t.Helper()
+	c := l.connect(at, 0, nil, time.Second)
+	for end := time.Now().Add(localPatience); ; {
+		c.ends("expired")
+		c = l.connect(at, c.Session, c.Password, time.Second)
+		if c.TimeoutMS <= 0 {
+			return
+		}
+		if at.Kind == target.Bellwether || time.Now().After(end) {
+			l.t.Fatal("taken up when it has expired")
+		}
+	}
 }
 
 // upgrades: the first ephemeral makes a local session global, by one
@@ -276,6 +295,7 @@ func (l *local) upgrades(at *target.Server, dir string) {
 // in a multi a leader of ours says the same, one of Apache's to its followers'
 // clients that the session has expired.
 func TestLocalSessionsWithoutUpgrading(t *testing.T) {
+	t.Parallel()
 	eachLocal(t, "false", func(l *local, at *target.Server, dir string) {
 		c := l.open(at)
 		c.must(wire.OpCreate, localCreate(dir, wire.FlagPersistent))
@@ -311,9 +331,10 @@ func TestLocalSessionsWithoutUpgrading(t *testing.T) {
 // its local session, and with a leader of ours before and after its connection;
 // one of Apache's has forgotten it. A server that was started again knows none.
 func TestLocalSessionsBehindALeader(t *testing.T) {
+	t.Parallel()
 	inEachLocal(t, "true", func(l *local) {
 		at := l.e.Servers[0]
-		c := l.connect(at, 0, nil, time.Minute)
+		c := l.open(at)
 		c.must(wire.OpCreate, localCreate("/a", wire.FlagPersistent))
 		l.e.Servers[l.leader].Kill()
 		next, err := l.e.AwaitLeader(localPatience, l.leader)

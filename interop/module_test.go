@@ -10,6 +10,9 @@ import (
 	"bellwether/interop/target"
 )
 
+// buildTimeout bounds one call of the go command, which may have everything to build.
+const buildTimeout = 20 * time.Minute
+
 // make module gives the module another path: everything still builds, and going
 // back leaves every file as it was.
 func TestModuleTakesAnotherPath(t *testing.T) {
@@ -18,7 +21,7 @@ func TestModuleTakesAnotherPath(t *testing.T) {
 	copied, before := copySources(t)
 	run := func(dir string, args ...string) string {
 		t.Helper()
-		return target.Script{Args: args, Dir: dir, Timeout: 20 * time.Minute}.Pass(t).Stdout
+		return target.Script{Args: args, Dir: dir, Timeout: buildTimeout}.Pass(t).Stdout
 	}
 	old := strings.TrimSpace(run(copied, "go", "list", "-m"))
 	run(copied, "git", "init", "-q")

@@ -16,11 +16,14 @@ import (
 // readOnlyPatience bounds each wait for a server to change its mode.
 const readOnlyPatience = 3 * time.Minute
 
+// readOnlySession is a timeout in milliseconds that no session reaches meanwhile.
+const readOnlySession = 60000
+
 // readOnlyPair starts two servers, so that one alone has no quorum, in
 // read-only mode. Apache opens sessions in that mode only where local sessions
 // are on.
 func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
-	extra := map[string]string{"initLimit": "10", "syncLimit": "5"}
+	extra := map[string]string{"tickTime": "5000", "initLimit": "10", "syncLimit": "5"} // no session ends meanwhile
 	if kind == target.Apache {
 		extra["localSessionsEnabled"] = "true"
 		extra["localSessionsUpgradingEnabled"] = "true"
@@ -62,6 +65,7 @@ const readOnlyBody = "read-only"
 
 // TestReadOnlyIsTheSame: what a server without a quorum answers, byte for byte.
 func TestReadOnlyIsTheSame(t *testing.T) {
+	t.Parallel()
 	saw := map[target.Kind][]string{}
 	for _, kind := range target.Kinds() {
 		saw[kind] = seeReadOnly(t, readOnlyPair(t, kind))
@@ -112,7 +116,7 @@ func seeReadOnly(t *testing.T, e *target.Ensemble) []string {
 	}
 	r.sayFrame("a read-only session when there is a quorum again")
 	awaitWord(t, stays, "isro", "rw")
-	again := wire.ConnectRequest{TimeoutMS: 5000, HasReadOnly: true}
+	again := wire.ConnectRequest{TimeoutMS: readOnlySession, HasReadOnly: true}
 	again.Session, again.Password = standing.ID, standing.Password
 	shakeRaw(s, "the session of before", again)
 	password := r.session.Password()
@@ -139,7 +143,7 @@ func shakeRaw(s *seen, what string, req wire.ConnectRequest) *rawConn {
 }
 
 func shakeReadOnly(s *seen, standing zk.Session) {
-	fresh := wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true}
+	fresh := wire.ConnectRequest{TimeoutMS: readOnlySession, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true}
 	q := fresh
 	q.ReadOnly = false
 	shakeRaw(s, "a client that cannot be read-only", q)
@@ -165,7 +169,7 @@ func shakeReadOnly(s *seen, standing zk.Session) {
 }
 
 func useReadOnly(s *seen) *rawConn {
-	r := shakeRaw(s, "to be used", wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
+	r := shakeRaw(s, "to be used", wire.ConnectRequest{TimeoutMS: readOnlySession, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
 	xid := int32(0)
 	try := func(what string, op wire.OpCode, req wire.Record) {
 		xid++
@@ -235,7 +239,7 @@ func wordsReadOnly(s *seen) {
 func resumeReadOnly(s *seen, r *rawConn) *rawConn {
 	password := r.session.Password()
 	r.conn.Close()
-	again := wire.ConnectRequest{TimeoutMS: 5000, Session: r.session, Password: password[:], ReadOnly: true, HasReadOnly: true}
+	again := wire.ConnectRequest{TimeoutMS: readOnlySession, Session: r.session, Password: password[:], ReadOnly: true, HasReadOnly: true}
 	q := again
 	q.Password = make([]byte, wire.PasswordLen)
 	shakeRaw(s, "its own session, wrong password", q)

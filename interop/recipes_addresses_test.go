@@ -18,6 +18,7 @@ import (
 // ensemble of both kinds, and all have their addresses; the session of who went away
 // is gone with its bid.
 func TestRecipesOfAnEnsemble(t *testing.T) {
+	t.Parallel()
 	e := target.EnsembleFor(t, target.EnsembleOptions{
 		Kinds: []target.Kind{target.Apache, target.Bellwether, target.Apache}, Extra: map[string]string{"initLimit": "10", "syncLimit": "5"},
 	})
@@ -46,11 +47,6 @@ func TestRecipesOfAnEnsemble(t *testing.T) {
 		inLine(t, e.Addrs(), len(clients))
 	}
 	got := inLine(t, e.Addrs(), 3)
-	for i, c := range got {
-		if !strings.HasPrefix(c, "127.0.0.1:") {
-			t.Errorf("client %d has the address %q", i, c)
-		}
-	}
 	if slices.Sort(got); len(slices.Compact(got)) != 3 {
 		t.Errorf("addresses %q", got)
 	}
@@ -60,7 +56,8 @@ func TestRecipesOfAnEnsemble(t *testing.T) {
 	}
 }
 
-// inLine waits until so many stand at /lock, nothing is wrong with them, and returns their addresses.
+// inLine waits until so many stand at /lock whose addresses are known, nothing is wrong with them, and returns
+// the addresses. A server that is slow to answer is left out by the command.
 func inLine(t *testing.T, servers string, count int) []string {
 	t.Helper()
 	for end := time.Now().Add(registryWait); ; {
@@ -71,9 +68,13 @@ func inLine(t *testing.T, servers string, count int) []string {
 			}
 			var all []string
 			for _, c := range got.Recipes[0].Clients {
-				all = append(all, c.Address)
+				if strings.HasPrefix(c.Address, "127.0.0.1:") {
+					all = append(all, c.Address)
+				}
 			}
-			return all
+			if len(all) == count {
+				return all
+			}
 		}
 		if time.Now().After(end) {
 			t.Fatalf("not %d in line: %+v, %v", count, got, err)
@@ -84,6 +85,7 @@ func inLine(t *testing.T, servers string, count int) []string {
 // TestRecipesThroughAdminServer: a server of ZooKeeper that does not answer cons
 // and dump tells through its AdminServer.
 func TestRecipesThroughAdminServer(t *testing.T) {
+	t.Parallel()
 	free, err := portblock.Free("127.0.0.1", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -95,10 +97,18 @@ func TestRecipesThroughAdminServer(t *testing.T) {
 	}})
 	r := newRegistry(t, s, "admin")
 	r.join("group", recipe.MemberNames)
-	for _, tc := range []struct{ port, address string }{{port, "127.0.0.1:"}, {"0", ""}} {
-		out := string(bellwether(t, "recipes", "--server", s.Addr, "--admin-port", tc.port, "-o", "json", r.prefix))
-		_, address, _ := strings.Cut(out, `"address":"`)
-		if !strings.HasPrefix(address, tc.address) || tc.address == "" && address != "" || !strings.Contains(out, `"orphans":[]`) {
+	for _, tc := range []struct {
+		port string
+		says bool
+	}{{port, true}, {"0", false}} {
+		says, out := false, ""
+		for end := time.Now().Add(registryWait); ; { // at first it may take longer than the command waits
+			out = string(bellwether(t, "recipes", "--server", s.Addr, "--admin-port", tc.port, "-o", "json", r.prefix))
+			if says = strings.Contains(out, `"address":"127.0.0.1:`); says || !tc.says || time.Now().After(end) {
+				break
+			}
+		}
+		if says != tc.says || !says && strings.Contains(out, `"address"`) || !strings.Contains(out, `"orphans":[]`) {
 			t.Errorf("port %s: %s", tc.port, out)
 		}
 	}

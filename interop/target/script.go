@@ -21,6 +21,7 @@ const ScriptTimeout = 6 * time.Minute
 type Script struct {
 	Args    []string      // the program and its arguments
 	Dir     string        // where it runs; empty means here
+	Env     []string      // what its environment has besides ours
 	Stdin   string        // what it reads
 	Timeout time.Duration // 0 means ScriptTimeout
 
@@ -82,6 +83,7 @@ func (s Script) Run(t testing.TB) Result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Args[0], s.Args[1:]...)
 	cmd.Dir = s.Dir
+	cmd.Env = append(os.Environ(), s.Env...)
 	cmd.Stdin = strings.NewReader(s.Stdin)
 	cmd.SysProcAttr = childAttr()
 	cmd.WaitDelay = time.Second
