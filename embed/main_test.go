@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a condition is waited for.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // patient is a context that ends with patience.
 func patient(t testing.TB) context.Context {

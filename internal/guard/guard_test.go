@@ -40,7 +40,7 @@ func startGrace(t *testing.T, script, grace string) *Child {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // waitFor polls a condition; real processes have no other way to tell.
 func waitFor(t *testing.T, what string, cond func() bool) {
@@ -76,7 +76,7 @@ func wantLost(t *testing.T, c *Child) {
 func TestStatusIsTheCommands(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 120": 120, "kill -9 $$": 137, "kill -TERM $$": 143} {
 		c := start(t, script)
-		renew(t, c, time.Minute)
+		renew(t, c, patience)
 		if got, lost := c.Wait(); got != want || lost {
 			t.Errorf("%q: status %d, lost %v; want %d", script, got, lost, want)
 		}
@@ -120,7 +120,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		renew(t, c, time.Minute)
+		renew(t, c, patience)
 		if got, _ := c.Wait(); got != want {
 			t.Errorf("%s: status %d, want %d", cmd, got, want)
 		}
@@ -132,7 +132,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 func TestGroupDiesAtTheDeadline(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	c := start(t, `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > `+pid+`.new; mv `+pid+`.new `+pid+`; wait; while :; do sleep 1; done`)
-	renew(t, c, time.Minute)
+	renew(t, c, patience)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	renew(t, c, 200*time.Millisecond)
 	wantLost(t, c)
@@ -191,7 +191,7 @@ func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration
 func TestPipeEndStops(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, "trap 'touch "+dir+"/asked; exit 0' TERM; touch "+dir+"/up; while :; do sleep 0.01; done")
-	renew(t, c, time.Minute)
+	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
 	c.orders.Close()
 	wantLost(t, c)
@@ -207,7 +207,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 		}
 		dir := t.TempDir()
 		c := start(t, "trap 'exit 9' "+name+"; touch "+dir+"/up; while :; do sleep 0.01; done")
-		renew(t, c, time.Minute)
+		renew(t, c, patience)
 		waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 		c.Signal(sig)
 		if got, _ := c.Wait(); got != 9 {
@@ -223,7 +223,7 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 	}
 	pid := filepath.Join(t.TempDir(), "pid")
 	c := start(t, "echo $$ > "+pid+".new; mv "+pid+".new "+pid+"; while :; do sleep 1; done")
-	renew(t, c, time.Minute)
+	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
 	c.cmd.Process.Kill()
 	if got, _ := c.Wait(); got != 137 {
@@ -234,10 +234,14 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 
 // What the command has started dies with the guardian too, by the parent.
 func TestGroupDiesWithItsGuardian(t *testing.T) {
-	pid := filepath.Join(t.TempDir(), "pid")
-	c := start(t, `sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > `+pid+`.new; mv `+pid+`.new `+pid+`; wait`)
-	renew(t, c, time.Minute)
+	dir := t.TempDir()
+	pid := filepath.Join(dir, "pid")
+	c := start(t, "trap 'touch "+dir+"/asked' USR1; "+
+		`sh -c 'trap "" TERM USR1; echo $$ > `+pid+`.new; mv `+pid+`.new `+pid+`; while :; do sleep 1; done' & until wait; do :; done`)
+	renew(t, c, patience)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
+	c.Signal(syscall.SIGUSR1) // which the guardian passes on when it has reported the command
+	waitFor(t, "the report", func() bool { return exists(dir + "/asked") })
 	c.cmd.Process.Kill()
 	c.Wait()
 	waitDead(t, readFile(pid))
@@ -279,7 +283,7 @@ func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := startGrace(t, stubborn(dir), "5s")
-	renew(t, c, time.Minute)
+	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	renew(t, c, 4*time.Second) // less than the grace
 	waitFor(t, "the question", func() bool { return exists(dir + "/asked") })

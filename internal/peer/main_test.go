@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a condition is waited for.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // sink gathers events.
 type sink struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // lastingMS is the timeout, in milliseconds, of a session that is not to expire.
 const lastingMS = 40_000
