@@ -5,11 +5,13 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/store"
 	"bellwether/wire"
 )
 
@@ -32,6 +34,15 @@ func throw(t *testing.T, address string, b []byte, closes bool) {
 	}
 	nc.(*net.TCPConn).CloseWrite()
 	io.Copy(io.Discard, nc)
+}
+
+// packet is one between leader and learner.
+func packet(kind wire.PacketType, z wire.Zxid, data wire.Record) []byte {
+	p := &wire.QuorumPacket{Type: kind, Zxid: z}
+	if data != nil {
+		p.Data = wire.Append(nil, data)
+	}
+	return wire.Append(nil, p)
 }
 
 // What strangers and faulty servers send to the ports of an ensemble is logged
@@ -59,9 +70,11 @@ func TestBadInputFromServers(t *testing.T) {
 	vote := wire.AppendFrame(nil, &wire.Notification{Leader: 77, Zxid: 1 << 40, ElectionEpoch: 1, PeerEpoch: 200, Version: wire.NotificationConfig})
 	unknown := wire.AppendFrame(nil, &wire.Notification{State: 9, Leader: 77, Version: wire.NotificationConfig})
 	hello := func(id wire.ServerID, accepted wire.Zxid) []byte {
-		return wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: accepted,
-			Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})})
+		return packet(wire.PacketFollowerInfo, accepted, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})
 	}
+	epoch := l.Standing().Epoch
+	zero := wire.MakeZxid(epoch, 0)
+	promise := func(last wire.Zxid) []byte { return packet(wire.PacketAckEpoch, last, &wire.EpochAck{CurrentEpoch: 1}) }
 	oversize := wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketFollowerInfo})[:12]
 	oversize = append(oversize, 0x40, 0, 0, 0)
 	for range 3 {
@@ -79,12 +92,16 @@ func TestBadInputFromServers(t *testing.T) {
 			{election, append(greeting(79), 0x40, 0, 0, 0), true},
 			{election, append(greeting(80), 0xff, 0xff, 0xff, 0xff), true},
 			{election, append(greeting(81), unknown...), false},
+			{election, wire.Append(nil, &wire.InitialMessage{Version: -65530, Server: 82, Addresses: []string{"127.0.0.1:9"}}), true},
 			{quorum, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
 			{quorum, oversize, true},
 			{quorum, hello(wire.ServerID(l.id), 0), true},
 			{quorum, hello(other, wire.MakeZxid(1<<30, 0)), true},
 			{quorum, hello(other, 0)[:9], false},
 			{quorum, wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: 5}), true},
+			{quorum, packet(wire.PacketFollowerInfo, 0, &wire.LearnerInfo{Server: other, Version: 0x999}), true},
+			{quorum, append(hello(90, 0), promise(wire.MakeZxid(epoch+5, 1))...), true},
+			{quorum, slices.Concat(hello(91, 0), promise(0), packet(wire.PacketAck, zero, nil), packet(wire.PacketAck, zero+1<<20, nil)), true},
 		} {
 			throw(t, c.to, c.bytes, c.closes)
 		}
@@ -103,6 +120,7 @@ func TestBadInputFromServers(t *testing.T) {
 		"takes part without a vote": 5, "refuses server 77": 1, "a notification was cut off": 1,
 		"sent something else than notifications": 1, "a notification was not understood": 1,
 		"sent something else than packets": 1, "claims this server's id": 1, "too far from": 1, "before it was sent anything": 1,
+		"speaks version 0x999": 1, fmt.Sprintf("which epoch %d cannot follow", epoch): 1, "which was never proposed": 1,
 	} {
 		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=` + fmt.Sprint(l.id) + ` peer=127\.0\.0\.1:\d+`)
 		if n := len(line.FindAllString(book.String(), -1)); n != times && times == 1 || n == 0 {
@@ -155,5 +173,54 @@ func TestTwoServersWithOneID(t *testing.T) {
 	g.equal()
 	if !l.serves(wire.Leading) {
 		t.Error("the leader was lost")
+	}
+	told = regexp.MustCompile(`msg="([^"]*do two (servers have it|have the same id)\?[^"]*)" server=(\d) peer=127\.0\.0\.1:\d+`)
+	lines = lines[:0]
+	for _, m := range told.FindAllStringSubmatch(book.String(), -1) {
+		if said := m[3] + " says: " + m[1]; slices.Contains(lines, said) {
+			t.Errorf("it is told twice that %s", said)
+		} else {
+			lines = append(lines, said)
+		}
+	}
+	if len(lines) == 0 {
+		t.Error("nobody says it with the address of the other")
+	}
+}
+
+// A server whose disk was lost votes for nobody, though its id is the highest,
+// until it has been synchronised: the others elect one of themselves, nothing is
+// lost, and it joins. It says once whom it has heard of a history from.
+func TestEmptyDiskElectsNobody(t *testing.T) {
+	book := new(logBook)
+	g := startTeam(t, 3, 0, false)
+	g.settled().connect().create("/kept", "x")
+	g.equal()
+	want, _ := g.leader().Tree().Digest()
+	for _, m := range g.servers {
+		g.kill(m)
+	}
+	g.book = book
+	lost := g.servers[2]
+	lost.fs = store.NewMem(77)
+	g.start(lost)
+	for _, m := range g.servers[:2] {
+		g.start(m)
+	}
+	if l := g.settled(); l == lost {
+		t.Error("the empty server leads")
+	}
+	g.equal()
+	for _, m := range g.servers {
+		if z, _ := m.Tree().Digest(); z < want {
+			t.Errorf("server %d is at %v, %v was acknowledged", m.id, z, want)
+		}
+		if m.connect().data("/kept") != "x" {
+			t.Errorf("server %d has lost what was acknowledged", m.id)
+		}
+	}
+	said := regexp.MustCompile(`level=WARN msg="is empty, but server \d votes for [^"]*" server=3 peer=127\.0\.0\.1:\d+`)
+	if n := len(said.FindAllString(book.String(), -1)); n != 1 {
+		t.Errorf("it is told %d times that the disk is empty", n)
 	}
 }

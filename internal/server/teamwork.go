@@ -30,25 +30,42 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 	log, level = l.srv.log, m.stats.level(h)
 	switch e := h.(type) {
 	case zab.LearnerLost:
-		address := m.address(e.Link)
-		log = log.With("peer", address)
-		if e.Refused && l.team.refused.Before(address, e.Why) || e.Nobody && !e.Refused {
+		log = log.With("peer", m.address(e.Link))
+		switch {
+		case e.Refused:
+			log, level = l.once(m.address(e.Link), e.Why, level)
+		case e.Nobody:
 			level = slog.LevelDebug
 		}
 	case zab.OldEpoch:
-		address := m.address(e.Link)
-		log = log.With("peer", address)
-		if l.team.refused.Before(address, e.String()) {
-			level = slog.LevelDebug
+		log, level = l.once(m.address(e.Link), e.String(), level)
+	case zab.GaveUp:
+		if e.Link == 0 {
+			break
 		}
-	case election.Began, election.Decided, zab.GaveUp:
+		told, once := l.once(m.address(e.Link), e.Why, level)
+		if log = told; l.replica.Vain() {
+			level = once
+		}
+	case election.Began, election.Decided, election.Abandoned:
 		if l.replica.Vain() {
 			level = slog.LevelDebug
 		}
 	case election.Refused:
+		log, level = l.once(m.voice(e.From), e.String(), level)
+	case election.Barred:
 		log = log.With("peer", m.voice(e.From))
 	}
 	return log, level
+}
+
+// once is the log of what is told about an address, and the level: debug where
+// the same was told before.
+func (l *loop) once(address, what string, level slog.Level) (*slog.Logger, slog.Level) {
+	if l.team.refused.Before(address, what) {
+		level = slog.LevelDebug
+	}
+	return l.srv.log.With("peer", address), level
 }
 
 // heed looks at an event of the ensemble before the replica gets it.

@@ -75,7 +75,8 @@ type GaveUp struct {
 	Epoch   wire.Epoch
 	Why     string
 	AfterMS int64
-	Handed  bool // over to another leader, by design
+	Handed  bool   // over to another leader, by design
+	Link    LinkID // of a learner, to the leader
 }
 
 // Synchronising: the leader's history begins to arrive.

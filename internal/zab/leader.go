@@ -257,7 +257,7 @@ func (l *Leader) giveUp(why string) {
 	}
 	l.links, l.servers, l.order = nil, nil, nil
 	l.ready.GiveUp = why
-	l.tell(GaveUp{wire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil})
+	l.tell(GaveUp{wire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil, 0})
 }
 
 func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }

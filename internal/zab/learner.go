@@ -184,7 +184,7 @@ func (r *Learner) giveUp(why string) {
 	r.step, r.pending = ended, nil
 	r.ready.Close = append(r.ready.Close, r.opt.Link)
 	r.ready.GiveUp = why
-	r.tell(GaveUp{role, r.epoch, why, r.now - r.began, r.ready.Successor != nil})
+	r.tell(GaveUp{role, r.epoch, why, r.now - r.began, r.ready.Successor != nil, r.opt.Link})
 }
 
 // refused: the disk could not do what was asked, by this role or an earlier one.
