@@ -2,8 +2,10 @@ package server
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -30,6 +33,9 @@ type stoics struct {
 	lines map[wire.ServerID]net.Conn // election connections of server 3
 	asked []time.Time                // when it came to join
 	joins chan wire.Epoch            // epochs that it promised
+
+	votes    [][]byte // said first in place of votes
+	openings [][]byte // said first in place of the epoch that is led
 }
 
 // newStoics has the two listen where their addresses are.
@@ -107,6 +113,11 @@ func (s *stoics) vote(id wire.ServerID, c net.Conn) {
 		}
 		s.mu.Lock()
 		s.lines[id] = c
+		if n.State == wire.Looking && id == 1 {
+			for _, v := range s.votes {
+				c.Write(v)
+			}
+		}
 		if n.State == wire.Looking {
 			c.Write(s.says(id))
 		}
@@ -124,8 +135,14 @@ func (s *stoics) lead(c net.Conn) {
 	s.mu.Lock()
 	s.asked = append(s.asked, time.Now())
 	epoch := wire.MakeZxid(s.epoch, 0)
+	if n := len(s.asked); n <= len(s.openings) {
+		c.Write(s.openings[n-1])
+		s.mu.Unlock()
+		io.Copy(io.Discard, r)
+		return
+	}
 	s.mu.Unlock()
-	c.Write(wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: epoch, Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})}))
+	c.Write(packet(wire.PacketLeaderInfo, epoch, &wire.LeaderInfo{Version: wire.QuorumVersion}))
 	if wire.ReadPacket(r, &p, wire.PacketMax) == nil && p.Type == wire.PacketAckEpoch {
 		s.joins <- epoch.Epoch()
 	}
@@ -195,6 +212,70 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 			return
 		case <-end:
 			t.Fatal("it does not join the next leader")
+		}
+	}
+}
+
+// What a leader and a voter of the ensemble must not send is refused, and told
+// once with their address; the server goes on to look for a leader, and joins
+// as soon as the leader speaks properly.
+func TestBadInputFromMembers(t *testing.T) {
+	book := new(logBook)
+	g := newTeam(t, 3, 0, false)
+	g.book = book
+	s := newStoics(t, g.members)
+	hello := &wire.LeaderInfo{Version: wire.QuorumVersion}
+	zero := packet(wire.PacketLeaderInfo, wire.MakeZxid(5, 0), hello)
+	then := func(kind wire.PacketType, z wire.Zxid) []byte {
+		return slices.Concat(zero, packet(kind, z, nil))
+	}
+	s.openings = [][]byte{
+		[]byte("HTTP/1.1 400 Bad Request\r\n\r\n" + strings.Repeat("x", 400)),
+		packet(wire.PacketLeaderInfo, wire.MakeZxid(5, 0), &wire.LeaderInfo{Version: 7}),
+		packet(wire.PacketLeaderInfo, wire.MakeZxid(zab.EpochMax+2, 0), hello),
+		packet(wire.PacketUpToDate, -1, nil),
+		then(wire.PacketPing, 0),
+		then(wire.PacketDiff, wire.MakeZxid(6, 1)),
+		then(wire.PacketTrunc, 77),
+		packet(wire.PacketLeaderInfo, 0, nil),
+	}
+	s.openings = append(s.openings, s.openings[1]) // again: not told again
+	vote := wire.Notification{State: wire.Following, Leader: 2, ElectionEpoch: 1, Version: wire.NotificationPlain}
+	for _, wrong := range []func(*wire.Notification){
+		func(n *wire.Notification) { n.PeerEpoch = 1 << 40 },
+		func(n *wire.Notification) { n.ElectionEpoch = 1 << 60 },
+		func(n *wire.Notification) { n.Zxid = -9 },
+		func(n *wire.Notification) { n.Leader = 88 },
+	} {
+		n := vote
+		wrong(&n)
+		s.votes = append(s.votes, wire.AppendFrame(nil, &n))
+	}
+	g.start(g.servers[2])
+	select {
+	case <-s.joins:
+	case <-time.After(patience):
+		t.Fatal("it does not join")
+	}
+	leader, _ := g.members.Server(2)
+	voter, _ := g.members.Server(1)
+	for what, from := range map[string]string{
+		"a server sent something else than packets":             leader.Addresses[0].Quorum(),
+		"the leader offers epoch 5 in version 0x7":              leader.Addresses[0].Quorum(),
+		"the leader offers epoch 2147483648 in version 0x10000": leader.Addresses[0].Quorum(),
+		"the leader sent UPTODATE instead of its epoch":         leader.Addresses[0].Quorum(),
+		`the leader began the history with DIFF\(0x600000001\)`: leader.Addresses[0].Quorum(),
+		"a truncation to 0x4d, which is not in the log":         leader.Addresses[0].Quorum(),
+		`the leader (began the history with|sent) PING`:         leader.Addresses[0].Quorum(),
+		"the leader's epoch cannot be read":                     leader.Addresses[0].Quorum(),
+		"no zxid has this epoch":                                voter.Addresses[0].Election(),
+		"no election reaches this round":                        voter.Addresses[0].Election(),
+		"the zxid is negative":                                  voter.Addresses[0].Election(),
+		"it follows a server that has no vote here":             voter.Addresses[0].Election(),
+	} {
+		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=3 peer=` + from)
+		if n := len(line.FindAllString(book.String(), -1)); n != 1 {
+			t.Errorf("%q is told %d times with the address %s, want once", what, n, from)
 		}
 	}
 }
