@@ -55,12 +55,12 @@ func TestCacheNewsAreTheDifference(t *testing.T) {
 			news.add(e)
 		}
 		paths := []string{"/", "/a", "/a/b", "/a/b/c", "/a/d", "/e"}
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			zxid++
 			p := rapid.SampledFrom(paths).Draw(t, "path")
 			n := &claim.Node{Path: p, Stat: wire.Stat{Czxid: zxid, Mzxid: zxid}}
 			switch was := tree[p]; {
-			case rapid.IntRange(0, 5).Draw(t, "take") == 0:
+			case rapid.IntRange(0, 19).Draw(t, "take") == 0:
 				difference(t, &news, tree, known)
 			case was == nil && (p == "/" || tree[path.Dir(p)] != nil):
 				tell(claim.CacheEvent{Type: claim.NodeAdded, Node: n})
