@@ -72,12 +72,14 @@ type Cache struct {
 	root   string
 	asked  *claim.Request
 	wake   <-chan time.Time
+	// watches are those at each znode, where the server has none for a tree.
+	watches map[watchAt]*zk.Watch
 }
 
 // OpenCache makes a Cache of the subtree at root, which need not exist, and
 // returns when all of it was read. The client stays the caller's.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
-	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, clock: newClock()}
+	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, watches: map[watchAt]*zk.Watch{}, clock: newClock()}
 	if o != nil {
 		k.opt = *o
 	}

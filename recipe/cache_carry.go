@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -11,6 +12,9 @@ import (
 	"bellwether/wire"
 	"bellwether/zk"
 )
+
+// watchesSlack is how many one-shot watches that have fired are kept with few znodes.
+const watchesSlack = 1024
 
 // readersMax is how many single reads are under way at once.
 const readersMax = 32
@@ -43,7 +47,7 @@ func (k *Cache) results(ctx context.Context, req claim.Request) (res []claim.Res
 		if n = counts(ops, isPlain); n > 0 {
 			res = slices.Concat(res, together(ctx, &b, ops[:n]))
 		} else if n = counts(ops, isSingle); n > 0 {
-			res = append(res, each(ctx, &b, ops[:n])...)
+			res = append(res, k.each(ctx, &b, ops[:n])...)
 		} else {
 			n = 1
 			res = append(res, k.carryOne(ctx, &b, ops[0]))
@@ -89,14 +93,14 @@ func together(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
 
 // each reads each znode by itself, some at a time. The stream hears the watches
 // that are set.
-func each(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
-	res := make([]claim.Result, len(ops))
+func (k *Cache) each(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
+	res, watches := make([]claim.Result, len(ops)), make([]*zk.Watch, len(ops))
 	next := make(chan int) // unbuffered: readers take what they can do
 	var readers sync.WaitGroup
 	for range min(readersMax, len(ops)) {
 		readers.Go(func() {
 			for i := range next {
-				res[i], _ = b.carryOne(ctx, ops[i])
+				res[i], watches[i] = b.carryOne(ctx, ops[i])
 			}
 		})
 	}
@@ -105,7 +109,41 @@ func each(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
 	}
 	close(next)
 	readers.Wait()
+	for i, w := range watches {
+		k.keep(ops[i], w)
+	}
 	return res
+}
+
+// watchAt is where a one-shot watch stands, and for what.
+type watchAt struct {
+	path     string
+	children bool
+}
+
+// keep notes a one-shot watch, to be given up in the end. Those that have fired are
+// forgotten when there are many.
+func (k *Cache) keep(op claim.Op, w *zk.Watch) {
+	if w == nil {
+		return
+	}
+	if len(k.watches) > 4*k.Len()+watchesSlack {
+		maps.DeleteFunc(k.watches, func(_ watchAt, w *zk.Watch) bool { return isDone(w) })
+	}
+	at := watchAt{op.Path, op.Kind == claim.OpWatchAll}
+	if old := k.watches[at]; old != nil && !isDone(old) {
+		unwatch(context.Background(), old) // here: the server's is the new one's now
+	}
+	k.watches[at] = w
+}
+
+func isDone(w *zk.Watch) bool {
+	select {
+	case <-w.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // carryOne carries out what is no read.
@@ -121,7 +159,8 @@ func (k *Cache) carryOne(ctx context.Context, b *bidder, op claim.Op) (r claim.R
 	case claim.OpSince:
 		r.Told, err = k.since(ctx, op)
 	default:
-		r, _ = b.carryOne(ctx, op)
+		r, w := b.carryOne(ctx, op)
+		k.keep(op, w)
 		return r
 	}
 	r.Err = sorted(ctx, err)
@@ -145,7 +184,7 @@ func (k *Cache) since(ctx context.Context, op claim.Op) ([]claim.TreeEvent, erro
 	return told, err
 }
 
-// closeStream gives the watch up.
+// closeStream gives the watch up, or all those that stand for it.
 func (k *Cache) closeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
 	defer cancel()
@@ -153,5 +192,7 @@ func (k *Cache) closeStream(ctx context.Context) error {
 		_ = k.stream.Close(ctx) // the server forgets it with the connection at the latest
 	}
 	k.stream = nil
+	_ = zk.RemoveWatches(ctx, slices.Collect(maps.Values(k.watches))...)
+	clear(k.watches)
 	return nil
 }

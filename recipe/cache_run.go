@@ -38,7 +38,7 @@ func (k *Cache) run(ctx context.Context) {
 			k.step(claim.Resign{})
 		}
 	}
-	if k.stream != nil { // its watch goes with the client, or it was not to be given up
+	if k.stream != nil || len(k.watches) > 0 { // its watch goes with the client, or it was not to be given up
 		_ = k.closeStream(ctx)
 	}
 }

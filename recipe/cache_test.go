@@ -380,6 +380,50 @@ func TestCacheEnds(t *testing.T) {
 	})
 }
 
+// TestCacheLeavesNoOneShotWatch where the server has none that stay: neither those of
+// its reads nor those that were set again in another session. Others' stay.
+func TestCacheLeavesNoOneShotWatch(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				if op == wire.OpAddWatch || op == wire.OpSetWatches2 {
+					return dropAll
+				}
+				return normal
+			})
+			s.plant(200, true)
+			c := s.connect(zk.Options{})
+			k := openCache(t, c, nil)
+			none, err := OpenCache(t.Context(), c, "/none", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if expired {
+				s.expire(c.Session().ID)
+				time.Sleep(time.Second)
+			}
+			_, _, other, err := c.GetW(t.Context(), grove+"/n0001")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.change(grove+"/n0002", "1")
+			agree(t, s, k)
+			if n := s.oneShots(); n < 800 {
+				t.Errorf("%d watches of 401 znodes", n)
+			}
+			k.Close()
+			none.Close()
+			if n := s.oneShots(); n != 1 {
+				t.Errorf("expired %v: %d watches are left, want the other one", expired, n)
+			}
+			s.change(grove+"/n0001", "1")
+			if _, err := other.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestCacheMissesNothingWhileItLoads: what changes while the connection, or
 // the session, is lost in the middle of the first load.
 func TestCacheMissesNothingWhileItLoads(t *testing.T) {

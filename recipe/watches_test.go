@@ -105,6 +105,19 @@ func (s *fakeServer) setWatches(p *peer, r wire.SetWatchesRequest) {
 	}
 }
 
+// oneShots is how many one-shot watches there are.
+func (s *fakeServer) oneShots() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		n += len(p.exists)
+	}
+	for _, z := range s.nodes {
+		n += len(z.watch) + len(z.child)
+	}
+	return n
+}
+
 func (s *fakeServer) removeWatches(p *peer, r wire.WatchesRequest) {
 	n := s.nodes[r.Path]
 	if r.Type != wire.WatcherChildren {

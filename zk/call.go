@@ -43,7 +43,7 @@ type call struct {
 	watch  *Watch
 	stream *Stream
 	// assumes are watches to note then, of a Stream.Since.
-	assumes *wire.SetWatchesRequest
+	assumes *assumption
 	// removes is the kind of watches that a removeWatches is about.
 	removes wire.WatcherType
 	// cred is kept for later connections once it is accepted.

@@ -215,7 +215,7 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 		c.watches.registerAnswered(k, h.Err)
 	}
 	if k.assumes != nil && err == nil && h.Err == wire.OK {
-		c.watches.assume(c, k.assumes)
+		c.watches.assume(k.assumes)
 	}
 	added := k.stream != nil
 	if added {

@@ -81,7 +81,7 @@ func (s *Stream) Since(ctx context.Context, zxid wire.Zxid, data, children []str
 		c.mu.Unlock()
 		k := c.newCall(wire.OpSetWatches)
 		if s.local {
-			k.assumes = b
+			k.assumes = &assumption{b, s}
 		}
 		err := c.do(ctx, k, s.shown, b, nil)
 		c.mu.Lock()
@@ -158,20 +158,43 @@ func pathSet(paths []string) map[string]bool {
 	return set
 }
 
+// assumption is the one-shot watches that a request of a Listen has set.
+type assumption struct {
+	*wire.SetWatchesRequest
+	by *Stream
+}
+
 // assume notes the one-shot watches that a request has set, so that they are
 // set again after a reconnect. Those that have fired by it do no harm. Where one
 // stands already it does for both.
-func (t *watches) assume(c *Client, b *wire.SetWatchesRequest) {
-	for kind, paths := range map[watchKind][]string{dataWatch: b.Data, childWatch: b.Child} {
+func (t *watches) assume(a *assumption) {
+	for kind, paths := range map[watchKind][]string{dataWatch: a.Data, childWatch: a.Child} {
 		for _, path := range paths {
-			if len(t.once[kind][path]) > 0 {
+			if all := t.once[kind][path]; len(all) > 0 {
+				if all[0].by != nil {
+					all[0].by = a.by
+				}
 				continue
 			}
-			w := c.newWatch(kind)
-			w.path = path
+			w := a.by.c.newWatch(kind)
+			w.path, w.by = path, a.by
 			t.once[kind][path] = append(t.once[kind][path], w)
 		}
 	}
+}
+
+// assumed are the one-shot watches that stand by a stream's Since alone.
+func (t *watches) assumed(s *Stream) (out []*Watch) {
+	for kind := range t.once {
+		for _, all := range t.once[kind] {
+			for _, w := range all {
+				if w.by == s {
+					out = append(out, w)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // Zxid is set once Next has returned an error that is final: all events up to

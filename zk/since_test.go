@@ -164,14 +164,20 @@ func TestStreamSaysWhereItEnded(t *testing.T) {
 	})
 }
 
-// TestSinceKeepsOneWatch of its own for each path, however often it is asked.
+// TestSinceKeepsOneWatch of its own for each path, however often it is asked, which
+// is the last stream's to remove.
 func TestSinceKeepsOneWatch(t *testing.T) {
 	var w watches
 	w.init()
+	var last *Stream
 	for range 3 {
-		w.assume(&Client{}, &wire.SetWatchesRequest{Data: []string{"/a"}, Child: []string{"/a"}})
+		last = &Stream{c: &Client{}}
+		w.assume(&assumption{&wire.SetWatchesRequest{Data: []string{"/a"}, Child: []string{"/a"}}, last})
 	}
 	if d, k := len(w.once[dataWatch]["/a"]), len(w.once[childWatch]["/a"]); d != 1 || k != 1 {
 		t.Errorf("%d and %d watches at one path", d, k)
+	}
+	if n := len(w.assumed(last)); n != 2 {
+		t.Errorf("%d of them are the last one's", n)
 	}
 }

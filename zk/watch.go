@@ -25,6 +25,7 @@ type Watch struct {
 	c    *Client
 	path string // as the server knows it
 	kind watchKind
+	by   *Stream // guarded by Client.mu; whose Since has set it, of Listen
 	done chan struct{}
 	// Set before done is closed.
 	event Event
@@ -81,6 +82,42 @@ func (w *Watch) Remove(ctx context.Context) error {
 		typ = wire.WatcherChildren
 	}
 	return c.removeWatches(ctx, w.path, typ)
+}
+
+// removersMax is how many watches are removed at once.
+const removersMax = 32
+
+// RemoveWatches removes many watches, some at a time, as Remove does each. The first
+// goes alone: servers before 3.5 do not know how, and are not asked again.
+func RemoveWatches(ctx context.Context, watches ...*Watch) error {
+	if len(watches) == 0 {
+		return nil
+	}
+	if err := watches[0].Remove(ctx); err != nil {
+		return err
+	}
+	next := make(chan *Watch) // unbuffered: removers take what they can do
+	errs := make(chan error, removersMax)
+	for range removersMax {
+		go func() {
+			var err error
+			for w := range next {
+				if err == nil {
+					err = w.Remove(ctx)
+				}
+			}
+			errs <- err
+		}()
+	}
+	for _, w := range watches[1:] {
+		next <- w
+	}
+	close(next)
+	var all []error
+	for range removersMax {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
 }
 
 // Stream is a watch that stays: every event from the moment of AddWatch to
@@ -208,15 +245,22 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 func (s *Stream) Ready() <-chan struct{} { return s.more }
 
 // Close ends the stream, here at once and then on the server if no other
-// watch of this client needs it there.
+// watch of this client needs it there. Of Listen, those go that its Since has set.
 func (s *Stream) Close(ctx context.Context) error {
 	c := s.c
 	c.mu.Lock()
 	stood := c.watches.dropStream(s)
 	s.end(ErrClosed)
 	linked := c.link != nil
+	var assumed []*Watch
+	if s.local {
+		assumed = c.watches.assumed(s)
+	}
 	c.mu.Unlock()
-	if !stood || !linked || s.local {
+	switch {
+	case s.local:
+		return RemoveWatches(ctx, assumed...)
+	case !stood || !linked:
 		return nil
 	}
 	return c.removeWatches(ctx, s.path, wire.WatcherAny)

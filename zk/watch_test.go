@@ -539,3 +539,43 @@ func TestEventBeforeTheAnswerIsNotTheWatchs(t *testing.T) {
 		}
 	})
 }
+
+// Many watches are removed at once, and a server that does not know how is asked once.
+func TestRemoveWatchesAsksOnce(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			e := newWatching(t)
+			c := e.connect(Options{})
+			var all []*Watch
+			for i := range 100 {
+				_, _, w, err := c.ChildrenW(t.Context(), fmt.Sprint("/a", i))
+				all = append(all, fine(t, w, err))
+			}
+			serve := e.serve
+			e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+				if h.Op != wire.OpRemoveWatches || known {
+					return serve(p, h, body)
+				}
+				p.conn.Write(wire.AppendFrame(nil, &wire.ReplyHeader{Xid: h.Xid, Zxid: -1, Err: wire.ErrUnimplemented}))
+				return true
+			}
+			if err := RemoveWatches(t.Context(), all...); err != nil {
+				t.Error(err)
+			}
+			for _, w := range all {
+				if _, err := w.Wait(t.Context()); err != wire.ErrNoWatcher {
+					t.Errorf("a removed watch ends with %v", err)
+				}
+			}
+			asked := 0
+			for _, line := range e.log() {
+				if strings.HasPrefix(line, "removeWatches") {
+					asked++
+				}
+			}
+			if want := map[bool]int{true: 100, false: 1}[known]; asked != want {
+				t.Errorf("known %v: asked %d times, want %d", known, asked, want)
+			}
+		})
+	}
+}
