@@ -69,10 +69,10 @@ func (c *conversation) attach(l *Leader) map[string]LinkID {
 	return links
 }
 
-// TestLeaderGoesOnAsRecorded: a leader that serves does what the recorded one
+// leaderGoesOn: a leader that serves does what the recorded one
 // did: with reconfigurations that leave it in its place or not, at the end of
 // the counter, with sessions that become global late.
-func TestLeaderGoesOnAsRecorded(t *testing.T) {
+func leaderGoesOn(t *testing.T, seen *ledger) {
 	reconfig, removed := recordings(t, "s7-reconfig"), recordings(t, "s8-reconfig-leader")
 	rollover, local := recordings(t, "s9-rollover"), recordings(t, "s12-localsession")
 	three := recordedConfiguration(t, "s9-rollover", "1.0")
@@ -86,7 +86,7 @@ func TestLeaderGoesOnAsRecorded(t *testing.T) {
 			attached: map[string]wire.ServerID{"51582>23223": 1, "51572>23223": 2}, ends: true,
 		},
 		"the counter ends": {
-			all: of(rollover, "49220>23223", "49234>23223"), id: 3, epoch: 1, members: three, log: "1.4294967291",
+			all: from(of(rollover, "49220>23223", "49234>23223"), "s9-rollover/003-proposal"), id: 3, epoch: 1, members: three, log: "1.4294967291",
 			attached: map[string]wire.ServerID{"49220>23223": 1, "49234>23223": 2}, ends: true,
 		},
 		"the counter of the next epoch, set by hand": {
@@ -97,11 +97,36 @@ func TestLeaderGoesOnAsRecorded(t *testing.T) {
 			all: local, id: 3, epoch: 1, members: three, log: "0",
 			attached: map[string]wire.ServerID{"34746>23223": 1, "34742>23223": 2},
 		},
+		// Before that was set by hand, the leader had proposed nothing.
+		"the counter at its beginning": {
+			all: until(of(rollover, "49234>23223"), "s9-rollover/003-proposal"), id: 3, epoch: 1, members: three, log: "0",
+			attached: map[string]wire.ServerID{"49234>23223": 2},
+		},
+		"pings of a leader that is about to die": {
+			all: of(recordings(t, "s3-failover"), "35012>23223", "35018>23223"), id: 3, epoch: 1, members: three, log: "1.9",
+			attached: map[string]wire.ServerID{"35012>23223": 1, "35018>23223": 2},
+		},
+		"pings while another comes back": {
+			all: of(recordings(t, "s4-diff"), "49436>23222"), id: 2, epoch: 2, members: recordedMembers(t, recordings(t, "s4-diff")), log: "2.5",
+			attached: map[string]wire.ServerID{"49436>23222": 1},
+		},
+		"pings while another comes back empty": {
+			all: of(recordings(t, "s5-snap"), "49442>23222", "41722>23222"), id: 2, epoch: 2, members: recordedMembers(t, recordings(t, "s5-snap")), log: "2.5",
+			attached: map[string]wire.ServerID{"49442>23222": 4, "41722>23222": 3}, observer: "49442>23222",
+		},
+		"pings while another is cut back": {
+			all: of(recordings(t, "s6-trunc"), "57340>23223", "57348>23223"), id: 3, epoch: 3, members: recordedMembers(t, recordings(t, "s6-trunc")), log: "2.7",
+			attached: map[string]wire.ServerID{"57340>23223": 4, "57348>23223": 1}, observer: "57340>23223",
+		},
+		"pings while the log on disk is read": {
+			all: of(recordings(t, "s11-disklog"), "39028>23223"), id: 3, epoch: 2, members: three, log: "2.625",
+			attached: map[string]wire.ServerID{"39028>23223": 2},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := establishedLeader(t, c.id, c.epoch, c.members, NewLog(zx(c.log), 0))
 			l.proposed = max(l.proposed, l.log.last)
-			replayToLeader(t, l, c.all, c.attach(l))
+			replayToLeader(t, seen, l, c.all, c.attach(l))
 			if l.Serving() == c.ends {
 				t.Errorf("serves: %v", l.Serving())
 			}
@@ -109,9 +134,9 @@ func TestLeaderGoesOnAsRecorded(t *testing.T) {
 	}
 }
 
-// TestLeaderAnswersRecordedLearnersAnew: the terms behind a hand-over and
+// leaderAnew: the terms behind a hand-over and
 // behind the end of a counter, and one whose observers follow a follower.
-func TestLeaderAnswersRecordedLearnersAnew(t *testing.T) {
+func leaderAnew(t *testing.T, seen *ledger) {
 	for name, c := range map[string]conversation{
 		"designated": {
 			all: of(recordings(t, "s8-reconfig-leader"), "48910>23221", "48926>23221"), id: 1, epoch: 1,
@@ -130,14 +155,14 @@ func TestLeaderAnswersRecordedLearnersAnew(t *testing.T) {
 			l := NewLeader(0, LeaderOptions{Terms: Terms{
 				ID: c.id, Accepted: c.epoch, Current: c.epoch, Committed: c.members, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 			}}, NewLog(zx(c.log), 0))
-			replayToLeader(t, l, c.all, nil)
+			replayToLeader(t, seen, l, c.all, nil)
 		})
 	}
 }
 
-// TestLeaderReadsItsDiskAsRecorded: the recorded learner was 622 transactions
+// leaderReadsItsDisk: the recorded learner was 622 transactions
 // behind, more than are remembered; the first of them come from the disk.
-func TestLeaderReadsItsDiskAsRecorded(t *testing.T) {
+func leaderReadsItsDisk(t *testing.T, seen *ledger) {
 	all := recordings(t, "s11-disklog")
 	known := map[wire.Zxid]*wire.Txn{}
 	for _, r := range all {
@@ -163,7 +188,7 @@ func TestLeaderReadsItsDiskAsRecorded(t *testing.T) {
 	var sent []string
 	take := func(out Ready) {
 		for _, m := range out.Send {
-			sent = append(sent, show(m.Packet))
+			sent = append(sent, encoded(m.Packet))
 		}
 		for _, q := range out.ReadLog {
 			if q.After != zx("2.3") || q.Through < zx("2.100") {
@@ -174,7 +199,8 @@ func TestLeaderReadsItsDiskAsRecorded(t *testing.T) {
 	}
 	l.Step(0, Opened{1})
 	for _, r := range all {
-		if *r.To == 3 && r.packet.Type != wire.PacketPing && r.Conn == "39048>23223" {
+		if *r.To == 3 && r.Conn == "39048>23223" {
+			seen.heard[r.Name] = true
 			l.Step(0, Received{1, r.packet})
 			take(l.Ready())
 			take(l.Ready())
@@ -183,7 +209,8 @@ func TestLeaderReadsItsDiskAsRecorded(t *testing.T) {
 	var want []string
 	for _, r := range of(all, "39048>23223") {
 		if *r.From == 3 {
-			want = append(want, show(r.packet))
+			seen.said[r.Name] = true
+			want = append(want, encoded(r.packet))
 		}
 	}
 	if len(want) < 20 || !slices.Equal(sent[:len(want)], want) || len(sent) != 1+1+2*622+1 {
@@ -191,9 +218,9 @@ func TestLeaderReadsItsDiskAsRecorded(t *testing.T) {
 	}
 }
 
-// TestLearnerGoesOnAsRecorded is the other side of the same recordings, from
+// learnerGoesOn is the other side of the same recordings, from
 // the middle of a term.
-func TestLearnerGoesOnAsRecorded(t *testing.T) {
+func learnerGoesOn(t *testing.T, seen *ledger) {
 	reconfig, removed := recordings(t, "s7-reconfig"), recordings(t, "s8-reconfig-leader")
 	rollover, local := recordings(t, "s9-rollover"), recordings(t, "s12-localsession")
 	three := recordedConfiguration(t, "s9-rollover", "1.0")
@@ -202,15 +229,25 @@ func TestLearnerGoesOnAsRecorded(t *testing.T) {
 		"the observer that is removed": {
 			all: of(reconfig, "57340>23223"), id: 4, epoch: 3, members: recordedConfiguration(t, "s7-reconfig", "1.0"), log: "3.1", ends: true,
 		},
-		"the one that is designated":  {all: of(removed, "51582>23223"), id: 1, epoch: 1, members: three, log: "0", ends: true},
-		"the other one":               {all: of(removed, "51572>23223"), id: 2, epoch: 1, members: three, log: "0", ends: true},
-		"the end of the counter":      {all: of(rollover, "49220>23223"), id: 1, epoch: 1, members: three, log: "1.4294967291"},
-		"the next, set by hand":       {all: from(of(rollover, "38758>23222"), "s9-rollover/041-proposal"), id: 1, epoch: 2, members: three, log: "2.4294967291"},
-		"where the session is global": {all: of(local, "34746>23223"), id: 1, epoch: 1, members: three, log: "0"},
-		"where it is not":             {all: of(local, "34742>23223"), id: 2, epoch: 1, members: three, log: "0"},
+		"the one that is designated":   {all: of(removed, "51582>23223"), id: 1, epoch: 1, members: three, log: "0", ends: true},
+		"the other one":                {all: of(removed, "51572>23223"), id: 2, epoch: 1, members: three, log: "0", ends: true},
+		"the end of the counter":       {all: of(rollover, "49220>23223"), id: 1, epoch: 1, members: three, log: "1.4294967291"},
+		"the next, set by hand":        {all: from(of(rollover, "38758>23222"), "s9-rollover/041-proposal"), id: 1, epoch: 2, members: three, log: "2.4294967291"},
+		"the same by another":          {all: from(of(rollover, "49234>23223"), "s9-rollover/003-proposal"), id: 2, epoch: 1, members: three, log: "1.4294967291"},
+		"the counter at its beginning": {all: until(of(rollover, "49234>23223"), "s9-rollover/003-proposal"), id: 2, epoch: 1, members: three, log: "0"},
+		"pings of s3":                  {all: of(recordings(t, "s3-failover"), "35012>23223"), id: 1, epoch: 1, members: three, log: "1.9"},
+		"more of them":                 {all: of(recordings(t, "s3-failover"), "35018>23223"), id: 2, epoch: 1, members: three, log: "1.9"},
+		"pings of s4":                  {all: of(recordings(t, "s4-diff"), "49436>23222"), id: 1, epoch: 2, members: three, log: "2.5"},
+		"pings of s5":                  {all: of(recordings(t, "s5-snap"), "41722>23222"), id: 3, epoch: 2, members: three, log: "2.5"},
+		"pings of s5 to an observer":   {all: of(recordings(t, "s5-snap"), "49442>23222"), id: 4, epoch: 2, members: recordedMembers(t, recordings(t, "s5-snap")), log: "2.5"},
+		"pings of s6":                  {all: of(recordings(t, "s6-trunc"), "57348>23223"), id: 1, epoch: 3, members: three, log: "2.7"},
+		"pings of s6 to an observer":   {all: of(recordings(t, "s6-trunc"), "57340>23223"), id: 4, epoch: 3, members: recordedMembers(t, recordings(t, "s6-trunc")), log: "2.7"},
+		"pings of s11":                 {all: of(recordings(t, "s11-disklog"), "39028>23223"), id: 2, epoch: 2, members: three, log: "2.625"},
+		"where the session is global":  {all: of(local, "34746>23223"), id: 1, epoch: 1, members: three, log: "0"},
+		"where it is not":              {all: of(local, "34742>23223"), id: 2, epoch: 1, members: three, log: "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := wireLearner(t, c.members, c.id, c.epoch-1, c.epoch-1, NewLog(zx(c.log), 0))
+			w := wireLearner(t, seen, c.members, c.id, c.epoch-1, c.epoch-1, NewLog(zx(c.log), 0))
 			w.opt.Leader = 3
 			w.designated = 3
 			zero := dotted(wire.MakeZxid(c.epoch, 0))
@@ -221,23 +258,21 @@ func TestLearnerGoesOnAsRecorded(t *testing.T) {
 				w.Step(0, Received{1, p})
 				w.carry()
 			}
-			w.got = nil
-			for _, r := range c.all {
-				w.play(r)
-			}
+			w.got = nil // what leads to a term that is under way
+			w.playAll(c.all)
 			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want {
 				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
 			}
-			if w.Serving() == c.ends || len(w.got) == 0 && c.id != 4 {
+			if w.Serving() == c.ends || len(w.got)+w.pings == 0 && c.id != 4 {
 				t.Errorf("serves: %v, sent %d", w.Serving(), len(w.got))
 			}
 		})
 	}
 }
 
-// TestLearnerAnswersRecordedLeadersAnew: learners of the terms that begin in
+// learnerAnew: learners of the terms that begin in
 // these recordings.
-func TestLearnerAnswersRecordedLeadersAnew(t *testing.T) {
+func learnerAnew(t *testing.T, seen *ledger) {
 	for name, c := range map[string]conversation{
 		"removed, a learner all the same": {
 			all: of(recordings(t, "s7-reconfig"), "51012>23223"), id: 4, epoch: 3,
@@ -268,12 +303,10 @@ func TestLearnerAnswersRecordedLeadersAnew(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := wireLearner(t, c.members, c.id, c.epoch, c.epoch, NewLog(zx(c.log), 0))
+			w := wireLearner(t, seen, c.members, c.id, c.epoch, c.epoch, NewLog(zx(c.log), 0))
 			w.opt.Leader = *c.all[0].To
 			w.designated = w.opt.Leader
-			for _, r := range c.all {
-				w.play(r)
-			}
+			w.playAll(c.all)
 			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want || want == "" {
 				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
 			}

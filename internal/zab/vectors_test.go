@@ -20,7 +20,8 @@ type recorded struct {
 	packet                          *wire.QuorumPacket // nil: snapshot bytes
 }
 
-func recordings(t *testing.T, scenario string) []recorded {
+// allRecorded are the packets of all scenarios, each with who is at its ends.
+func allRecorded(t *testing.T) []recorded {
 	t.Helper()
 	b, err := os.ReadFile("../../wire/testdata/zab.json")
 	if err != nil {
@@ -30,13 +31,10 @@ func recordings(t *testing.T, scenario string) []recorded {
 	if err := json.Unmarshal(b, &file); err != nil {
 		t.Fatal(err)
 	}
-	var out []recorded
-	for _, r := range file.Vectors {
-		if r.Scenario != scenario {
-			continue
-		}
-		if name(&r); r.From == nil || r.To == nil {
-			continue
+	for i := range file.Vectors {
+		r := &file.Vectors[i]
+		if name(r); r.From == nil || r.To == nil {
+			t.Fatal(r.Name, "is nobody's")
 		}
 		raw, err := hex.DecodeString(r.Hex)
 		if err != nil {
@@ -48,8 +46,13 @@ func recordings(t *testing.T, scenario string) []recorded {
 				t.Fatal(r.Name, err)
 			}
 		}
-		out = append(out, r)
 	}
+	return file.Vectors
+}
+
+func recordings(t *testing.T, scenario string) []recorded {
+	t.Helper()
+	out := slices.DeleteFunc(allRecorded(t), func(r recorded) bool { return r.Scenario != scenario })
 	if len(out) == 0 {
 		t.Fatal("no packets of", scenario)
 	}
@@ -62,6 +65,7 @@ func name(r *recorded) {
 	id, ok := map[string]wire.ServerID{
 		"s8-reconfig-leader/51582>23223": 1, "s8-reconfig-leader/51572>23223": 2,
 		"s9-rollover/49220>23223": 1, "s9-rollover/49234>23223": 2,
+		"s11-disklog/39028>23223": 2,
 	}[r.Scenario+"/"+r.Conn]
 	if r.From == nil && ok {
 		r.From = &id
@@ -69,11 +73,6 @@ func name(r *recorded) {
 	if r.To == nil && ok {
 		r.To = &id
 	}
-}
-
-// show prints a packet with all that counts.
-func show(p *wire.QuorumPacket) string {
-	return fmt.Sprintf("%v %x %x %v", p.Type, uint64(p.Zxid), p.Data, p.Auth)
 }
 
 // recordedMembers is the configuration that the recorded leader sent.
@@ -88,13 +87,14 @@ func recordedMembers(t *testing.T, all []recorded) *ensemble.Membership {
 }
 
 // A recorded learner's packets, in their order, are answered by our leader
-// byte for byte as the recorded leader answered. What differs on purpose:
-// pings are not looked at, and a SYNC or REVALIDATE waits for an answered
-// ping, which the recorded learners are made to give.
-func TestLeaderAnswersRecordedLearners(t *testing.T) {
+// byte for byte as the recorded leader answered. What differs on purpose: a SYNC
+// or REVALIDATE waits for an answered ping, which the recorded learners are made
+// to give.
+func leaderAnswers(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
 		scenario   string
-		next       string // goes on in the same connections
+		next       string   // goes on in the same connections
+		conns      []string // those of this leader, where there are others
 		id         wire.ServerID
 		epochs     wire.Epoch // accepted and current before
 		base       string     // of the leader's snapshot
@@ -102,7 +102,7 @@ func TestLeaderAnswersRecordedLearners(t *testing.T) {
 	}{
 		{scenario: "s1-start", id: 3, configZero: true},
 		{scenario: "s1-start", next: "s2-write", id: 3, configZero: true},
-		{scenario: "s3-failover", id: 2, epochs: 1, base: "1.9"},
+		{scenario: "s3-failover", conns: []string{"49436>23222", "49442>23222"}, id: 2, epochs: 1, base: "1.9"},
 	} {
 		t.Run(c.scenario+c.next, func(t *testing.T) {
 			all := recordings(t, c.scenario)
@@ -113,10 +113,13 @@ func TestLeaderAnswersRecordedLearners(t *testing.T) {
 			if c.next != "" {
 				all = append(all, recordings(t, c.next)...)
 			}
+			if c.conns != nil {
+				all = of(all, c.conns...)
+			}
 			l := NewLeader(0, LeaderOptions{Terms: Terms{
 				ID: c.id, Accepted: c.epochs, Current: c.epochs, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 			}}, NewLog(zx(orZero(c.base)), 0))
-			replayToLeader(t, l, all, nil)
+			replayToLeader(t, seen, l, all, nil)
 		})
 	}
 }
@@ -128,60 +131,98 @@ func orZero(s string) string {
 	return s
 }
 
-// replayToLeader feeds what learners sent and compares, for each connection,
-// what the leader sends. What it proposed for its own clients is proposed when
-// it turns up. links are the connections that there are already.
-func replayToLeader(t *testing.T, l *Leader, all []recorded, links map[string]LinkID) {
+// toLeader feeds what learners sent and compares, for each connection, what the
+// leader sends. What it proposed for its own clients is proposed when it turns up.
+type toLeader struct {
+	t         *testing.T
+	seen      *ledger
+	l         *Leader
+	all       []recorded
+	now       int64
+	links     map[string]LinkID
+	got, want map[LinkID][]string
+	pings     map[LinkID]*wire.QuorumPacket // the last one sent
+	owed      map[LinkID]bool               // that is not answered yet
+}
+
+// replayToLeader plays packets. links are the connections that there are already.
+func replayToLeader(t *testing.T, seen *ledger, l *Leader, all []recorded, links map[string]LinkID) {
 	if links == nil {
 		links = map[string]LinkID{}
 	}
-	got, want := map[LinkID][]string{}, map[LinkID][]string{}
-	carry := func() {
-		for range 6 { // disk and pings are answered at once
-			r := l.Ready()
-			for _, m := range r.Send {
-				if m.Packet.Type != wire.PacketPing {
-					got[m.Link] = append(got[m.Link], show(m.Packet))
-				} else if l.links[m.Link].state == linkServing {
-					l.Step(0, Received{m.Link, &wire.QuorumPacket{Type: wire.PacketPing, Zxid: m.Packet.Zxid}})
-				}
-			}
-			l.Step(0, Synced{l.log.Last(), r.Generation})
-			if r.SaveAccepted+r.SaveCurrent != 0 {
-				l.Step(0, Saved{r.SaveAccepted, r.SaveCurrent, r.Generation})
-			}
-			for _, in := range r.Inputs {
-				carryOutInput(t, l, in, all)
-			}
-		}
+	p := &toLeader{t: t, seen: seen, l: l, all: all, links: links, got: map[LinkID][]string{}, want: map[LinkID][]string{},
+		pings: map[LinkID]*wire.QuorumPacket{}, owed: map[LinkID]bool{}}
+	compared := len(seen.said)
+	for i, r := range all {
+		p.play(r, all[i+1:])
 	}
-	for _, r := range all {
-		id, ok := links[r.Conn]
-		if !ok {
-			id = LinkID(len(links) + 1)
-			links[r.Conn] = id
-			l.Step(0, Opened{id})
-		}
-		carry()
-		switch {
-		case r.packet == nil, r.packet.Type == wire.PacketPing:
-		case *r.To == l.opt.ID:
-			l.Step(0, Received{id, r.packet})
-		default:
-			if next, ok := l.NextZxid(); ok && r.packet.Type == wire.PacketProposal && r.packet.Zxid == next {
-				l.Step(0, Propose{recordedTxn(t, r)})
-			}
-			want[id] = append(want[id], show(r.packet))
-		}
-		carry()
-	}
-	if len(want) == 0 {
+	if len(p.want) == 0 && len(seen.said) == compared {
 		t.Fatal("nothing was compared")
 	}
-	for id := range want {
-		if g, w := strings.Join(got[id], "\n"), strings.Join(want[id], "\n"); g != w {
+	for id := range p.want {
+		if g, w := strings.Join(p.got[id], "\n"), strings.Join(p.want[id], "\n"); g != w {
 			t.Errorf("connection %d: sent\n%s\nrecorded\n%s", id, g, w)
 		}
+	}
+}
+
+// play takes the next packet.
+func (p *toLeader) play(r recorded, rest []recorded) {
+	id, ok := p.links[r.Conn]
+	if !ok {
+		id = LinkID(len(p.links) + 1)
+		p.links[r.Conn] = id
+		p.l.Step(p.now, Opened{id})
+	}
+	p.carry(0)
+	switch to := *r.To == p.l.opt.ID; {
+	case r.ping() && to:
+		p.answeredBy(r)
+	case r.ping():
+		p.pingedBy(r, rest)
+	case to:
+		p.seen.heard[r.Name] = true
+		p.l.Step(p.now, Received{id, r.packet})
+	default:
+		if next, ok := p.l.NextZxid(); ok && r.packet != nil && r.packet.Type == wire.PacketProposal && r.packet.Zxid == next {
+			p.l.Step(p.now, Propose{recordedTxn(p.t, r)})
+		}
+		p.want[id] = append(p.want[id], r.expected())
+		p.seen.said[r.Name] = true
+	}
+	p.carry(0)
+}
+
+// carry answers for the disk, and for pings but those of spare, at once.
+func (p *toLeader) carry(spare LinkID) {
+	for range 6 {
+		p.collect(p.l.Ready(), spare)
+	}
+}
+
+func (p *toLeader) collect(r Ready, spare LinkID) {
+	for _, m := range r.Send {
+		switch {
+		case m.Packet.Type != wire.PacketPing:
+			p.got[m.Link] = append(p.got[m.Link], encoded(m.Packet))
+			if m.Snapshot {
+				p.got[m.Link] = append(p.got[m.Link], "SNAPSHOT")
+			}
+		case m.Link == spare:
+			p.pings[m.Link], p.owed[m.Link] = m.Packet, true
+		default:
+			p.pings[m.Link] = m.Packet
+			if p.l.links[m.Link] != nil && p.l.links[m.Link].state == linkServing {
+				p.l.Step(p.now, Received{m.Link, &wire.QuorumPacket{Type: wire.PacketPing, Zxid: m.Packet.Zxid}})
+			}
+		}
+	}
+	p.l.Step(p.now, Synced{p.l.log.Last(), r.Generation})
+	if r.SaveAccepted+r.SaveCurrent != 0 {
+		p.l.Step(p.now, Saved{r.SaveAccepted, r.SaveCurrent, r.Generation})
+	}
+	for _, in := range r.Inputs {
+		carryOutInput(p.t, p.l, in, p.all)
 	}
 }
 
@@ -199,9 +240,9 @@ func recordedTxn(t *testing.T, r recorded) *wire.Txn {
 func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 	switch {
 	case in.Revalidation != nil:
-		l.Step(0, Revalidated{in.Link, wire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
+		l.Step(l.now, Revalidated{in.Link, wire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
 	case in.Request != nil && in.Request.Op == wire.OpSync:
-		l.Step(0, Sync{Link: in.Link})
+		l.Step(l.now, Sync{Link: in.Link})
 	case in.Request != nil:
 		for _, r := range all {
 			if r.packet == nil || r.packet.Type != wire.PacketProposal {
@@ -209,7 +250,7 @@ func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 			}
 			x := recordedTxn(t, r)
 			if next, _ := l.NextZxid(); x.Zxid == next && x.Session == in.Request.Session && x.Cxid == in.Request.Cxid {
-				l.Step(0, Propose{x})
+				l.Step(l.now, Propose{x})
 				return
 			}
 		}
@@ -219,19 +260,19 @@ func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 // Recorded leaders' histories (DIFF of proposals, TRUNC, SNAP) are sent by our
 // leader in the same packets, where the recording began after it was
 // established.
-func TestLeaderSynchronisesAsRecorded(t *testing.T) {
+func leaderSynchronises(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
-		scenario, base, last string
+		scenario, conn, base string
 		id                   wire.ServerID
 		epoch                wire.Epoch
 		reads                []string // entries known besides the recorded proposals
 	}{
-		{scenario: "s4-diff", id: 2, epoch: 2, base: "1.8", reads: []string{"1.9"}},
-		{scenario: "s5-snap", id: 2, epoch: 2, base: "2.5"},
-		{scenario: "s6-trunc", id: 3, epoch: 3, base: "2.6", reads: []string{"2.7"}},
+		{scenario: "s4-diff", conn: "41722>23222", id: 2, epoch: 2, base: "1.8", reads: []string{"1.9"}},
+		{scenario: "s5-snap", conn: "41736>23222", id: 2, epoch: 2, base: "2.5"},
+		{scenario: "s6-trunc", conn: "57364>23223", id: 3, epoch: 3, base: "2.6", reads: []string{"2.7"}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
-			all := recordings(t, c.scenario)
+			all := of(recordings(t, c.scenario), c.conn)
 			g := NewLog(zx(c.base), 0)
 			for _, x := range txns(strings.Join(c.reads, " ")) {
 				if err := g.Append(x); err != nil {
@@ -248,7 +289,7 @@ func TestLeaderSynchronisesAsRecorded(t *testing.T) {
 			}
 			l.log.MarkApplied(l.log.last)
 			l.Ready()
-			replayToLeader(t, l, slices.DeleteFunc(all, func(r recorded) bool { return r.packet != nil && r.packet.Type == wire.PacketRevalidate }), nil)
+			replayToLeader(t, seen, l, all, nil)
 		})
 	}
 }
@@ -279,8 +320,8 @@ func establishedLeader(t *testing.T, id wire.ServerID, epoch wire.Epoch, m *ense
 
 // A recorded leader's packets are answered by our learner as the recorded
 // learner answered them. What differs on purpose: the log of 3.8.0 also
-// acknowledged what it was synchronised with, and pings carry other sessions.
-func TestLearnerAnswersRecordedLeaders(t *testing.T) {
+// acknowledged what it was synchronised with.
+func learnerAnswers(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
 		scenario string
 		next     string
@@ -312,12 +353,8 @@ func TestLearnerAnswersRecordedLeaders(t *testing.T) {
 			if c.next != "" {
 				all = append(all, recordings(t, c.next)...)
 			}
-			w := wireLearner(t, m, c.id, c.accepted, c.current, logOf(t, c.base, c.entries))
-			for _, r := range all {
-				if r.Conn == c.conn {
-					w.play(r)
-				}
-			}
+			w := wireLearner(t, seen, m, c.id, c.accepted, c.current, logOf(t, c.base, c.entries))
+			w.playAll(of(all, c.conn))
 			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want || want == "" {
 				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
 			}
@@ -331,32 +368,81 @@ func TestLearnerAnswersRecordedLeaders(t *testing.T) {
 // playedLearner is a learner whose disk answers at once.
 type playedLearner struct {
 	*Learner
+	t         *testing.T
+	seen      *ledger
 	got, want []string
+	snap      *wire.QuorumPacket // whose snapshot is still to come
+	ping      *wire.QuorumPacket // that is still to be given to it
+	pings     int                // answered
+	token     uint64             // of touches
 }
 
-func wireLearner(t *testing.T, m *ensemble.Membership, id wire.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
+func wireLearner(t *testing.T, seen *ledger, m *ensemble.Membership, id wire.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
 	t.Helper()
 	s, _ := m.Server(ensemble.ServerID(id)) // one that is not named is a follower without a vote
-	return &playedLearner{Learner: NewLearner(0, LearnerOptions{
+	return &playedLearner{t: t, seen: seen, Learner: NewLearner(0, LearnerOptions{
 		Terms: Terms{ID: id, Accepted: accepted, Current: current, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5},
 		Link:  1, Leader: 9, Observer: s.Role == ensemble.Observer, Reconfig: true, Plain: true,
 	}, g)}
 }
 
+// playAll takes all packets of a connection.
+func (w *playedLearner) playAll(all []recorded) {
+	for _, r := range all {
+		w.carry()
+		w.play(r)
+		w.carry()
+	}
+	w.unanswered()
+}
+
 // play takes a recorded packet: gives it to the learner, or expects it of it.
 func (w *playedLearner) play(r recorded) {
-	w.carry()
+	to := *r.To == w.opt.ID
 	switch {
-	case r.packet == nil, r.packet.Type == wire.PacketPing:
-	case *r.To == w.opt.ID:
+	case r.ping() && to:
+		w.unanswered()
+		w.pingedHere(r)
+		return
+	case r.ping():
+		w.echoed(r)
+		return
+	}
+	w.unanswered()
+	if to {
+		w.hear(r)
+	} else {
+		w.expect(r)
+	}
+}
+
+// hear gives the learner a packet; a SNAP when its snapshot has been read.
+func (w *playedLearner) hear(r recorded) {
+	w.seen.heard[r.Name] = true
+	switch {
+	case r.packet == nil:
+		w.Step(0, Progress{1})
+		w.Step(0, Received{1, w.snap})
+	case r.packet.Type == wire.PacketSnap:
+		w.snap = r.packet
+	default:
 		w.Step(0, Received{1, r.packet})
-	case r.packet.Type == wire.PacketAck && r.packet.Zxid.Counter() != 0 && r.Scenario == "s4-diff":
-	case r.packet.Type == wire.PacketRevalidate:
+	}
+}
+
+// expect does what brings a packet about. The log of 3.8.0 has acknowledged
+// what it was synchronised with; ours has the whole history acknowledged by then.
+func (w *playedLearner) expect(r recorded) {
+	switch r.packet.Type {
+	case wire.PacketAck:
+		if r.packet.Zxid.Counter() != 0 && r.Scenario == "s4-diff" {
+			return
+		}
+	case wire.PacketRevalidate:
 		var q wire.Revalidation
 		_ = wire.Decode(r.packet.Data, &q)
 		w.Step(0, Revalidate{q})
-		w.want = append(w.want, show(r.packet))
-	case r.packet.Type == wire.PacketRequest:
+	case wire.PacketRequest:
 		var q wire.ForwardedRequest
 		_ = wire.Decode(r.packet.Data, &q)
 		if f := (Forward{q, r.packet.Auth}); q.Op == wire.OpSync {
@@ -364,18 +450,16 @@ func (w *playedLearner) play(r recorded) {
 		} else {
 			w.Step(0, f)
 		}
-		w.want = append(w.want, show(r.packet))
-	default:
-		w.want = append(w.want, show(r.packet))
 	}
-	w.carry()
+	w.want = append(w.want, encoded(r.packet))
+	w.seen.said[r.Name] = true
 }
 
 func (w *playedLearner) carry() {
 	for range 4 {
 		r := w.Ready()
 		for _, m := range r.Send {
-			w.got = append(w.got, show(m.Packet))
+			w.got = append(w.got, encoded(m.Packet))
 		}
 		if r.Install != nil {
 			w.Step(0, Installed{r.Install.Zxid, r.Generation})

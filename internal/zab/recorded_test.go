@@ -1,0 +1,167 @@
+package zab
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// ledger is which of the recorded packets were given to a machine of ours, and
+// which were compared with what one said, by their names.
+type ledger struct{ heard, said map[string]bool }
+
+// TestEveryRecordedPacket plays the recordings, as the leader and as the
+// learners, and then looks whether any packet was left out: each was either
+// given to a machine, or is byte for byte what one has answered, or, mostly,
+// the one and the other.
+func TestEveryRecordedPacket(t *testing.T) {
+	seen := &ledger{map[string]bool{}, map[string]bool{}}
+	for name, play := range map[string]func(*testing.T, *ledger){
+		"leader/answers": leaderAnswers, "leader/synchronises": leaderSynchronises, "leader/goes on": leaderGoesOn,
+		"leader/anew": leaderAnew, "leader/reads its disk": leaderReadsItsDisk,
+		"learner/answers": learnerAnswers, "learner/goes on": learnerGoesOn, "learner/anew": learnerAnew,
+	} {
+		t.Run(name, func(t *testing.T) { play(t, seen) })
+	}
+	all, both := allRecorded(t), 0
+	for _, r := range all {
+		heard, said := seen.heard[r.Name], seen.said[r.Name]
+		if !heard && !said {
+			t.Errorf("%s (%s, connection %s) was left out", r.Name, r.Kind, r.Conn)
+		}
+		if heard && said {
+			both++
+		}
+	}
+	if len(all) != 425 {
+		t.Errorf("%d packets, want 425", len(all))
+	}
+	t.Logf("%d packets: %d were given to a machine, %d compared with what one said, %d both", len(all), len(seen.heard), len(seen.said), both)
+}
+
+// encoded is a packet with its kind, to the byte.
+func encoded(p *wire.QuorumPacket) string { return fmt.Sprintf("%v %x", p.Type, wire.Append(nil, p)) }
+
+// expected is what a machine is to say where this was recorded.
+func (r *recorded) expected() string {
+	if r.packet == nil {
+		return r.Kind
+	}
+	return encoded(r.packet)
+}
+
+func (r *recorded) ping() bool { return r.packet != nil && r.packet.Type == wire.PacketPing }
+
+// touchedIn are the sessions in an answer to a ping.
+func touchedIn(t *testing.T, p *wire.QuorumPacket) []wire.TouchedSession {
+	t.Helper()
+	var touched wire.TouchedSessions
+	if err := wire.Decode(p.Data, &touched); err != nil {
+		t.Fatal(err)
+	}
+	return touched.Sessions
+}
+
+// pingedBy takes a recorded ping of the leader. The recordings hold only the
+// first ping and the first answer of a kind on a connection, so that an answer may
+// stand there without its ping, and the reverse. Half a tick passes, and the
+// leader pings. It is answered by what was recorded behind it, or at once.
+func (p *toLeader) pingedBy(r recorded, rest []recorded) {
+	id := p.links[r.Conn]
+	next := slices.IndexFunc(rest, func(o recorded) bool { return o.Conn == r.Conn })
+	spare := LinkID(0)
+	if next >= 0 && rest[next].ping() && *rest[next].To == p.l.opt.ID {
+		spare = id
+	}
+	p.beat(spare)
+	if got := p.pings[id]; got == nil || encoded(got) != encoded(r.packet) {
+		p.t.Errorf("%s: pinged by %v", r.Name, got)
+	}
+	p.seen.said[r.Name] = true
+}
+
+// answeredBy takes a recorded answer to a ping, whose sessions come out.
+func (p *toLeader) answeredBy(r recorded) {
+	id := p.links[r.Conn]
+	if !p.owed[id] {
+		p.beat(id)
+	}
+	if got := p.pings[id]; got == nil || got.Zxid != r.packet.Zxid {
+		p.t.Errorf("%s answers %v", r.Name, got)
+	}
+	p.owed[id] = false
+	p.l.Step(p.now, Received{id, r.packet})
+	out := p.l.Ready()
+	var touched []wire.TouchedSession
+	for _, in := range out.Inputs {
+		touched = append(touched, in.Touched...)
+	}
+	if p.l.links[id] == nil || !slices.Equal(touched, touchedIn(p.t, r.packet)) {
+		p.t.Errorf("%s: touched %v, closed %v", r.Name, touched, out.Close)
+	}
+	p.collect(out, 0)
+	p.seen.heard[r.Name] = true
+}
+
+// beat lets half a tick pass, so that learners are pinged; one of them keeps
+// its answer.
+func (p *toLeader) beat(spare LinkID) {
+	p.now += p.l.opt.TickMS / 2
+	p.l.Step(p.now, Tick{})
+	p.carry(spare)
+}
+
+// pingedHere takes a recorded ping of the leader to this learner, which waits
+// for what was recorded next: an answer to it says which sessions were touched.
+func (w *playedLearner) pingedHere(r recorded) {
+	w.ping = r.packet
+	w.seen.heard[r.Name] = true
+}
+
+// unanswered gives the learner a ping whose answer was not recorded.
+func (w *playedLearner) unanswered() {
+	if p := w.ping; p != nil {
+		w.ping = nil
+		w.echo(p, "")
+	}
+}
+
+// echoed takes a recorded answer to a ping, which the recording may not hold.
+func (w *playedLearner) echoed(r recorded) {
+	if w.ping == nil || w.ping.Zxid != r.packet.Zxid {
+		w.unanswered()
+		w.ping = &wire.QuorumPacket{Type: wire.PacketPing, Zxid: r.packet.Zxid}
+	}
+	p := w.ping
+	w.ping = nil
+	if touched := touchedIn(w.t, r.packet); len(touched) > 0 {
+		w.token++
+		w.Step(0, Touched{Sessions: touched, Token: w.token})
+	}
+	w.echo(p, encoded(r.packet))
+	w.seen.said[r.Name] = true
+}
+
+// echo gives the learner a ping and compares its answer. Behind one with
+// sessions our learner asks a leader of ZooKeeper's for a sync, which shows
+// that they were read; ZooKeeper's does not.
+func (w *playedLearner) echo(p *wire.QuorumPacket, want string) {
+	w.Step(0, Received{1, p})
+	out := w.Ready()
+	if want == "" {
+		want = encoded(&wire.QuorumPacket{Type: wire.PacketPing, Zxid: p.Zxid, Data: []byte{}})
+	}
+	if len(out.Send) == 0 || encoded(out.Send[0].Packet) != want {
+		w.t.Errorf("answered a ping by %v, recorded was %s", out.Send, want)
+		return
+	}
+	w.pings++
+	if len(out.Send) == 2 && out.Send[1].Packet.Type == wire.PacketRequest {
+		w.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketSync}})
+		if got := w.Ready().Confirmed; got != w.token {
+			w.t.Errorf("the touches up to %d are confirmed, want %d", got, w.token)
+		}
+	}
+}
