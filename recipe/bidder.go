@@ -73,22 +73,27 @@ func checkPath(recipe, path string) error {
 // campaign makes bids until one has its term. Each is started by start.
 func (b *bidder) campaign(ctx context.Context, start func(context.Context) *term) (*Handle, error) {
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		if h, end := b.bid(ctx, start); h != nil || !end.Again() {
+			return h, end.Err
 		}
-		t := start(ctx)
-		select {
-		case <-t.led:
-			return t.handle, nil
-		case <-t.done:
-		case <-ctx.Done():
-			t.giveUp()
-			t.waitAtMost(b.opt.CleanUp)
-			return nil, ctx.Err()
-		}
-		if err := t.verdict(); err != nil {
-			return nil, err
-		}
+	}
+}
+
+// bid makes one bid and waits until it has its term, or is over.
+func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (*Handle, claim.TermEnd) {
+	if err := ctx.Err(); err != nil {
+		return nil, claim.TermEnd{Err: err}
+	}
+	t := start(ctx)
+	select {
+	case <-t.led:
+		return t.handle, claim.TermEnd{}
+	case <-t.done:
+		return nil, claim.TermEnd{Err: t.verdict()}
+	case <-ctx.Done():
+		t.giveUp()
+		t.waitAtMost(b.opt.CleanUp)
+		return nil, claim.TermEnd{Err: ctx.Err()}
 	}
 }
 

@@ -44,25 +44,42 @@ type cacheFeed struct {
 // is an error that ends it: the context's, or that of an ended Cache.
 func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	return func(yield func(CacheEvent, error) bool) {
-		f, events := k.subscribe()
-		defer k.unsubscribe(f)
-		for err := error(nil); ; events, err = k.take(f) {
+		for events, err := range k.batches(ctx) {
 			for _, e := range events {
 				if !yield(e, nil) {
 					return
-				}
-			}
-			if err == nil && len(events) == 0 {
-				select {
-				case <-f.more:
-				case <-ctx.Done():
-					err = ctx.Err()
 				}
 			}
 			if err != nil {
 				yield(CacheEvent{}, err)
 				return
 			}
+		}
+	}
+}
+
+// batches is Events, as many at a time as there are. An error comes by itself.
+func (k *Cache) batches(ctx context.Context) iter.Seq2[[]CacheEvent, error] {
+	return func(yield func([]CacheEvent, error) bool) {
+		f, events := k.subscribe()
+		defer k.unsubscribe(f)
+		for err := error(nil); ; events, err = k.take(f) {
+			switch {
+			case len(events) > 0:
+				if !yield(events, nil) {
+					return
+				}
+				continue
+			case err == nil:
+				select {
+				case <-f.more:
+					continue
+				case <-ctx.Done():
+					err = ctx.Err()
+				}
+			}
+			yield(nil, err)
+			return
 		}
 	}
 }

@@ -62,8 +62,9 @@
 //
 // A Registration runs one goroutine until Close, with one for the request under way and
 // one for its watch; so does a Cache, which carries out its requests itself, with some
-// more for reads that are not one request. Both have one mutex, not held across I/O. Run of a Partitioner or of Work has one that follows the members, one the
-// tasks, and for each part one that leads; all end before it returns.
+// more for reads that are not one request. Both have one mutex, not held across I/O. Run of a
+// Partitioner or of Work steps its machine on the caller's goroutine, with one for each cache that
+// it follows, and for each part one that leads; all end before it returns.
 //
 // Read election.go first, then term.go and bidder.go, which locks share.
 package recipe

@@ -194,37 +194,38 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Han
 		if err != nil {
 			return err
 		}
-		if again, err := e.supervise(ctx, h, fn); !again {
-			return err
+		if end := e.supervise(ctx, h, fn); !end.Again() {
+			return end.Err
 		}
 	}
 }
 
-// supervise runs fn for one term. It reports whether to campaign again.
-func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Context, *Handle) error) (again bool, err error) {
+// supervise runs fn for one term. Unless another bid is to follow it waits a while
+// until the bid is gone.
+func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Context, *Handle) error) claim.TermEnd {
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
 	defer stop()
 	h.t.superviseBy(func() { cancel(ErrResigned) })
 	defer h.t.giveUp() // also when fn panics
-	err = h.t.watchOver(h, func() error { return fn(work, h) })
+	err := h.t.watchOver(h, func() error { return fn(work, h) })
 	resigned := errors.Is(context.Cause(work), ErrResigned)
 	lost := h.Lost() != nil
 	h.t.giveUp()
-	if mine := err != nil && !isEnd(err, work); mine || !lost || ctx.Err() != nil || resigned {
-		h.t.waitAtMost(e.opt.CleanUp)
-		switch {
-		case mine:
-			return false, err
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		case resigned:
-			return false, ErrResigned
-		}
-		return false, err
+	mine := err != nil && !isEnd(err, work)
+	end := claim.TermEnd{Returned: true, Err: err}
+	switch {
+	case mine:
+	case ctx.Err() != nil:
+		end = claim.TermEnd{Err: ctx.Err()}
+	case resigned:
+		end = claim.TermEnd{Err: ErrResigned}
+	case lost:
+		return claim.TermEnd{}
 	}
-	return true, nil
+	h.t.waitAtMost(e.opt.CleanUp)
+	return end
 }
 
 // isEnd reports whether an error says no more than that the context ended.

@@ -239,21 +239,24 @@ func TestTaskIsDoneOnlyWithoutError(t *testing.T) {
 	}
 }
 
-// TestPartitionerIsStoppedBeforeItBegins to share: nobody takes its parts.
+// TestPartitionerIsStoppedBeforeItBegins to share: it ends, and leaves nothing behind.
 func TestPartitionerIsStoppedBeforeItBegins(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p, err := NewPartitioner(s.connect(zk.Options{}), "/app/shares", "a", []string{"p"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		out := after(func() error { return p.follow(ctx, make(chan []string)) })
-		synctest.Wait()
-		select {
-		case <-out:
-		default:
-			t.Fatal("waits for a loop that has ended")
+		for _, early := range []time.Duration{0, time.Millisecond} { // before its first request, and after
+			ctx, cancel := context.WithTimeout(t.Context(), early)
+			defer cancel()
+			err := p.Run(ctx, func(ctx context.Context, _ string, _ *Handle) error { <-ctx.Done(); return ctx.Err() })
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Run: %v", err)
+			}
+			time.Sleep(time.Minute)
+			if left := s.bids("/app/shares/members"); len(left) != 0 {
+				t.Errorf("members left over: %v", left)
+			}
 		}
 	})
 }

@@ -262,14 +262,14 @@ func (t *term) left() time.Duration {
 // verdict is what a campaign ends with whose bid ended before it led; nil to
 // try again.
 func (t *term) verdict() error {
-	switch s := t.state(); s.Reason {
-	case claim.SessionExpired, claim.BidGone, claim.LeaseLapsed:
+	switch s := t.state(); {
+	case s.Reason.Passing():
 		return t.b.c.Err() // with OneSession
-	case claim.Resigned:
+	case s.Reason == claim.Resigned:
 		return ErrResigned
-	case claim.Occupied:
+	case s.Reason == claim.Occupied:
 		return ErrHeld
-	case claim.SessionClosed:
+	case s.Reason == claim.SessionClosed:
 		if err := t.b.c.Err(); err != nil {
 			return err
 		}

@@ -39,7 +39,12 @@ func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) 
 	return w, checkPath("work", parent)
 }
 
-func (w *Work) tasks() string { return claim.Join(w.parent, "tasks") }
+// cfg is what a member of this id is about.
+func (w *Work) cfg(id string) claim.SharingConfig {
+	return claim.SharingConfig{Parent: w.parent, ID: id, Tasks: true, Most: w.opt.Parallel}
+}
+
+func (w *Work) tasks() string { return w.cfg("").TasksAt() }
 
 // Submit adds a task. Its id makes it known again: one that is there already
 // gives zk.ErrNodeExists, and one whose answer was lost can be submitted again.
@@ -64,34 +69,8 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
 // this member loses it at that very moment. An error of do ends Run with it, and
 // leaves the task to others.
 func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, t Task, h *Handle) error) error {
-	k, err := OpenCache(ctx, w.c, w.tasks(), &CacheOptions{ChildrenOnly: true})
-	if err != nil {
-		return err
-	}
-	defer k.Close()
 	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
-	s := &sharing{c: w.c, parent: w.parent, id: id, opt: w.opt, own: own, tidy: true,
-		part: claim.NewSharing(id, w.opt.Parallel), owners: map[string]*owner{}}
-	return s.run(ctx, func(ctx context.Context, parts chan<- []string) error { return w.follow(ctx, k, parts) })
-}
-
-// follow sends what tasks there are, all of them at once at first.
-func (w *Work) follow(ctx context.Context, k *Cache, to chan<- []string) error {
-	started := false
-	for e, err := range k.Events(ctx) {
-		if err != nil {
-			return err
-		}
-		if started = started || e.Type == CacheCurrent; !started || e.Type == NodeChanged {
-			continue
-		}
-		select {
-		case to <- k.Children(w.tasks()):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return ctx.Err()
+	return newSharing(w.c, w.cfg(id), w.opt.Election, own).run(ctx)
 }
 
 // do does one task and ends it, also where it is meant for somebody else by
@@ -106,14 +85,15 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	d := b.newDrive(m, m.Over)
 	inner, cancel := context.WithCancel(h.Context())
 	defer cancel()
-	stop := context.AfterFunc(ctx, cancel) // until it is being done
+	stop := context.AfterFunc(ctx, func() { d.tell(inner, claim.Resign{}) })
 	defer stop()
 	var failed error
 	d.stepped = func(driven context.Context, _ claim.Event) {
 		data, due := m.Due()
-		if !due || failed != nil || !stop() {
+		if !due || ctx.Err() != nil {
 			return
 		}
+		d.step(driven, claim.Begin{})
 		t.Data = data
 		if failed = do(ctx, t, h); failed == nil {
 			d.step(driven, claim.Finish{})

@@ -27,6 +27,8 @@ var recipes = []bug{
 	{"a task ended by who does not own it", []scenario{{"sim", "TestTaskOfAKickedOwnerStays", "work-guard"}}, ""},
 	{"a part that is not let go", []scenario{{"sim", "TestSharing", "share-keeps"}}, ""},
 	{"a part that is meant for nobody", []scenario{{"sim", "TestSharing", "share-alone"}}, ""},
+	{"a part that is lost for good", []scenario{{"sim", "TestTaskOfAKickedOwnerStays", "share-again"}}, ""},
+	{"a part that is bid for twice", []scenario{{"claim", "TestSharingLetsGoFirst", "share-first"}}, ""},
 	{"another's znode replaced", []scenario{{"sim", "TestRegistrations", "place-foreign"}}, ""},
 	{"data that was never set", []scenario{{"sim", "TestRegistrations", "place-set"}}, ""},
 	{"a registration left behind", []scenario{{"sim", "TestRegistrations", "place-left"}}, ""},

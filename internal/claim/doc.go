@@ -21,6 +21,8 @@
 //
 // [Barrier] and [Member] are the parts in a barrier and in a double barrier.
 // [Registrant] keeps an ephemeral znode, from one session to the next.
+// [Sharing] is a member of those who share parts, or do tasks: it asks nothing of
+// a server itself, but has its driver register, follow and bid; [Task] is one task.
 // [Announce] announces a leader's configuration, [Announcements] follows it,
 // [Leaders] who leads.
 //

@@ -1,84 +1,195 @@
 package claim
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
-// TestSharingUnderChanges: whatever order members and parts come and go in, and
-// whoever hears of it late, a member stands for what is meant for it and for
-// nothing else; and when all have heard, each part has one who stands for it.
-func TestSharingUnderChanges(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		names := []string{"a", "b", "c", "d"}
-		all := map[string]*Sharing{}
-		stood := map[string]map[string]bool{} // as the caller has it
-		for _, n := range names {
-			all[n], stood[n] = NewSharing(n, 0), map[string]bool{}
-		}
-		var members, parts []string
-		settle := func(n string) {
-			letGo, stand := all[n].Settle(members, parts)
-			for _, p := range letGo {
-				if !stood[n][p] {
-					t.Fatalf("%s lets %s go, and did not stand for it", n, p)
-				}
-				delete(stood[n], p)
-			}
-			shares := Share(members, parts)
-			for _, p := range stand {
-				if stood[n][p] || shares[p] != n {
-					t.Fatalf("%s is to stand for %s, which is %s's, and it stands for %v", n, p, shares[p], stood[n])
-				}
-				stood[n][p] = true
-			}
-		}
-		for range rapid.IntRange(1, 20).Draw(t, "rounds") {
-			members, parts = nil, nil
-			for _, n := range names {
-				if rapid.Bool().Draw(t, n) {
-					members = append(members, n)
-				}
-			}
-			for i := range rapid.IntRange(0, 9).Draw(t, "parts") {
-				parts = append(parts, fmt.Sprint("p", i))
-			}
-			for _, n := range names {
-				if rapid.Bool().Draw(t, "hears") {
-					settle(n)
-				}
-			}
-		}
-		for _, n := range names {
-			settle(n)
-		}
-		for _, p := range parts {
-			owners := 0
-			for _, n := range names {
-				if stood[n][p] {
-					owners++
-				}
-			}
-			if len(members) > 0 && owners != 1 {
-				t.Fatalf("%d stand for %s", owners, p)
-			}
-		}
-	})
+// talk is a dialogue with a Sharing of parts below /s.
+type talk struct {
+	t *testing.T
+	m *Sharing
 }
 
-// TestSharingKeepsWhatItStandsFor where it may have no more.
-func TestSharingKeepsWhatItStandsFor(t *testing.T) {
-	s := NewSharing("a", 1)
-	if _, stand := s.Settle([]string{"a"}, []string{"q"}); !slices.Equal(stand, []string{"q"}) {
-		t.Errorf("stands for %v", stand)
+func share(t *testing.T, cfg SharingConfig) *talk {
+	cfg.Parent = "/s"
+	d := &talk{t, NewSharing(cfg)}
+	d.wants("register /s/members/" + cfg.ID)
+	return d
+}
+
+// step steps an event and fails unless these are the duties that come of it.
+func (d *talk) step(ev Event, duties ...string) {
+	d.t.Helper()
+	d.m.Step(ev)
+	d.wants(duties...)
+}
+
+func (d *talk) wants(duties ...string) {
+	d.t.Helper()
+	var got []string
+	for _, duty := range d.m.Duties() {
+		got = append(got, duty.String())
 	}
-	if letGo, stand := s.Settle([]string{"a"}, []string{"p", "q"}); len(letGo)+len(stand) > 0 {
-		t.Errorf("lets %v go, and stands for %v", letGo, stand)
+	if !slices.Equal(got, duties) {
+		d.t.Fatalf("it wants %q, not %q", got, duties)
 	}
-	if letGo, stand := s.Settle([]string{"a"}, []string{"p"}); !slices.Equal(letGo, []string{"q"}) || !slices.Equal(stand, []string{"p"}) {
-		t.Errorf("lets %v go, and stands for %v", letGo, stand)
+}
+
+// ends fails unless it is over by this error.
+func (d *talk) ends(err error) {
+	d.t.Helper()
+	if !d.m.Over() || !errors.Is(d.m.Err(), err) || err == nil && d.m.Err() != nil {
+		d.t.Errorf("over: %v, by %v, not %v", d.m.Over(), d.m.Err(), err)
+	}
+}
+
+// seen is what a cache tells: names, those that have gone with a minus before
+// them; a dot is CacheCurrent.
+func seen(root, names string) Seen {
+	ev := Seen{Path: root}
+	for _, name := range strings.Fields(names) {
+		e := CacheEvent{Node: &Node{}}
+		switch gone, is := strings.CutPrefix(name, "-"); {
+		case name == ".":
+			e.Type, e.Node = CacheCurrent, nil
+		case is:
+			e.Type, name = NodeRemoved, gone
+		}
+		if e.Node != nil {
+			e.Node.Path = Join(root, name)
+			e.Node.Stat.EphemeralOwner = 1
+		}
+		ev.Events = append(ev.Events, e)
+	}
+	return ev
+}
+
+const theMembers, theTasks = "/s/members", "/s/tasks"
+
+// sole is a member that is alone, and bids for both parts.
+func sole(t *testing.T) *talk {
+	t.Helper()
+	d := share(t, SharingConfig{ID: "a", Parts: []string{"q", "p"}})
+	d.step(Registered{}, "follow /s/members")
+	d.step(Registered{})
+	d.step(seen(theMembers, "a"))
+	d.step(seen(theMembers, "."), "bid p", "bid q")
+	return d
+}
+
+// TestSharingFromBeginToEnd: it leaves when it has let go, and follows nothing any more.
+func TestSharingFromBeginToEnd(t *testing.T) {
+	d := sole(t)
+	d.step(BidOver{Part: "p"}, "bid p") // its session was lost
+	d.step(Leave{}, "unfollow /s/members", "let go p", "let go q")
+	d.step(Leave{errors.New("too late")})
+	d.step(BidOver{Part: "p", Told: true, TermEnd: TermEnd{Err: errors.New("told")}})
+	d.step(CacheOver{Path: theMembers, Err: errors.New("closed")})
+	d.step(seen(theMembers, "b"))
+	d.step(BidOver{Part: "q", Told: true}, "deregister /s/members/a")
+	d.step(RegistrationOver{})
+	d.ends(nil)
+}
+
+// TestSharingLetsGoFirst: a part that is meant for it again is bid for when the
+// last bid is gone; one whose owner has returned only then.
+func TestSharingLetsGoFirst(t *testing.T) {
+	members := []string{"a", "b", "c", "d"}
+	given := Share(members, []string{"p", "q"})
+	other := slices.IndexFunc(members, func(m string) bool { return given["p"] != m && given["q"] != m })
+	d := share(t, SharingConfig{ID: given["p"], Parts: []string{"p"}})
+	d.step(Registered{}, "follow /s/members")
+	d.step(seen(theMembers, given["p"]+" ."), "bid p")
+	if Share([]string{given["p"], members[other]}, []string{"p"})["p"] != given["p"] {
+		t.Fatal("it would be the other's")
+	}
+	d.step(seen(theMembers, members[other]))
+	d.step(seen(theMembers, "-"+given["p"]), "let go p") // its registration is lost
+	d.step(seen(theMembers, given["p"]))
+	d.step(seen(theMembers, "-"+given["p"]))
+	d.step(seen(theMembers, given["p"]))
+	d.step(BidOver{Part: "p", Told: true}, "bid p")
+	d.step(BidOver{Part: "p", TermEnd: TermEnd{Returned: true}})
+	d.step(seen(theMembers, "-"+members[other]))
+	d.step(seen(theMembers, members[other]+" -"+given["p"]))
+	d.step(seen(theMembers, given["p"]), "bid p")
+}
+
+// TestSharingOfTasks: what a task leaves is tidied up before its name is bid for again,
+// and a member does as many as it may, those that it has begun first.
+func TestSharingOfTasks(t *testing.T) {
+	d := share(t, SharingConfig{ID: "a", Tasks: true, Most: 1})
+	d.step(Registered{}, "follow /s/members", "follow /s/tasks")
+	d.step(seen(theTasks, "q ."))
+	d.step(seen(theMembers, "a ."), "bid q")
+	d.step(seen(theTasks, "p"))
+	d.step(BidOver{Part: "q", TermEnd: TermEnd{Returned: true}}, "tidy q")
+	d.step(seen(theTasks, "-q"), "bid p")
+	d.step(seen(theTasks, "q -p"), "let go p")
+	d.step(BidOver{Part: "p", Told: true}, "tidy p")
+	d.step(Tidied{"q"}, "bid q")
+	d.step(CacheOver{Path: theTasks, Err: errDeaf}, "unfollow /s/members", "let go q")
+	d.step(CacheOver{Path: theMembers})
+	d.step(Tidied{"p"})
+	d.step(BidOver{Part: "q", Told: true}, "tidy q")
+	d.step(Tidied{"q"}, "deregister /s/members/a")
+	d.step(RegistrationOver{Err: errRefused})
+	d.ends(errDeaf)
+	d.ends(errRefused)
+}
+
+var errDeaf, errRefused = errors.New("deaf"), errors.New("refused")
+
+// TestSharingFails with its registration, its caches and its owners.
+func TestSharingFails(t *testing.T) {
+	d := share(t, SharingConfig{ID: "a"})
+	d.step(RegistrationOver{Err: errRefused})
+	d.ends(errRefused)
+
+	d = sole(t)
+	d.step(BidOver{Part: "q", TermEnd: TermEnd{Returned: true, Err: errDeaf}}, "unfollow /s/members", "let go p")
+	d.step(RegistrationOver{})
+	d.step(CacheOver{Path: theMembers})
+	d.step(BidOver{Part: "p", Told: true})
+	d.ends(errDeaf)
+
+	d = share(t, SharingConfig{ID: "a", Parts: []string{"p"}}) // it leaves before it is there
+	d.step(Leave{}, "deregister /s/members/a")
+	d.step(Registered{})
+	d.step(RegistrationOver{})
+	d.ends(nil)
+}
+
+// TestSharingCountsMembers alone: neither what stays nor what was only set.
+func TestSharingCountsMembers(t *testing.T) {
+	d := share(t, SharingConfig{ID: "b", Parts: []string{"p", "q"}})
+	d.step(Registered{}, "follow /s/members")
+	all := seen(theMembers, "a b c x .")
+	all.Events[0].Type = NodeChanged
+	all.Events[2].Node.Stat.EphemeralOwner = 0
+	all.Events[3].Node.Path = theMembers
+	d.step(all, "bid p", "bid q")
+	d.step(seen(theMembers, "b ."))
+}
+
+// TestTermEnd: who has lost a claim bids again; who has done, or was refused, does not.
+func TestTermEnd(t *testing.T) {
+	for end, again := range map[TermEnd]bool{{}: true, {Returned: true}: false, {Err: errRefused}: false} {
+		if end.Again() != again {
+			t.Errorf("%+v: again %v", end, end.Again())
+		}
+	}
+	var passing []string
+	for r := Resigned; r <= Occupied; r++ {
+		if r.Passing() {
+			passing = append(passing, r.String())
+		}
+	}
+	if got := fmt.Sprint(passing); got != "[no proof in time that the session lives session expired bid deleted by somebody else]" {
+		t.Error(got)
 	}
 }

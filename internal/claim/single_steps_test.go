@@ -202,6 +202,7 @@ func TestTaskIsEndedOnce(t *testing.T) {
 		d := &dialogue{t: t, m: NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
 		d.step(Attached{Session: 1}, OpGet)
 		d.step(d.answer(stood(5)))
+		d.step(Begin{})
 		d.step(Finish{}, OpMulti)
 		d.step(d.lost())
 		d.step(Attached{Session: 1}, OpSync, OpGet)
@@ -228,12 +229,37 @@ func TestTaskOfALostBid(t *testing.T) {
 		d := &dialogue{t: t, m: m}
 		d.step(Attached{Session: 1}, OpGet)
 		d.step(d.answer(Result{}))
+		d.step(Begin{})
 		d.step(Finish{}, OpMulti)
 		d.step(ev(d))
 		if d.ends(Failed); m.Err() != ErrTaskLost {
 			t.Errorf("%v", m.Err())
 		}
 	}
+}
+
+// TestTaskIsBroughtToItsEnd once it is begun; before it can be left alone, at once.
+func TestTaskIsBroughtToItsEnd(t *testing.T) {
+	read := func() *dialogue {
+		d := &dialogue{t: t, m: NewTask(TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+		d.step(Attached{Session: 1}, OpGet)
+		return d
+	}
+	d := read()
+	d.step(Resign{})
+	d.ends(Withdrawn)
+	d = read()
+	d.step(d.answer(Result{}))
+	d.step(Finish{}) // of what is not begun
+	d.step(Resign{})
+	d.ends(Withdrawn)
+	d = read()
+	d.step(d.answer(Result{}))
+	d.step(Begin{})
+	d.step(Resign{})
+	d.step(Finish{}, OpMulti)
+	d.step(d.answer(Result{}))
+	d.ends(Succeeded)
 }
 
 // TestTaskThatIsGone was done before.

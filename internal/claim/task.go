@@ -16,9 +16,13 @@ type TaskConfig struct {
 	Session wire.SessionID // of the bid
 }
 
+// Begin: a task that is due is being done from here on, and a Resign comes too late.
+type Begin struct{}
+
 // Finish ends a Task that has been done.
 type Finish struct{}
 
+func (Begin) event()  {}
 func (Finish) event() {}
 
 // Task does one task that is owned, and ends it by removing it, in one
@@ -26,35 +30,43 @@ func (Finish) event() {}
 // first, as it may have been done by an owner before.
 //
 //	read ▸ gone: nothing to do
-//	     ▸ the caller does it ▸ check the bid, delete the task ▸ answer lost: is it this task that is there?
+//	     ▸ due: the caller does it ▸ check the bid, delete the task ▸ answer lost: is it this task that is there?
 type Task struct {
 	asker
 	cfg   TaskConfig
 	read  bool
 	data  []byte
 	czxid wire.Zxid // tells it from one of the same name that was submitted since
+	begun bool
 	done  bool
 }
 
 // NewTask makes the state machine, which waits for Attached.
 func NewTask(cfg TaskConfig) *Task { return &Task{cfg: cfg} }
 
-// Due is the data of a task for which a Finish is awaited, if one is.
-func (k *Task) Due() (data []byte, awaited bool) { return k.data, k.read && !k.done && !k.Over() }
+// Due is the data of a task that is to be done, if it is: a Begin is awaited, and then a Finish.
+func (k *Task) Due() (data []byte, awaited bool) { return k.data, k.read && !k.begun && !k.Over() }
 
 // Step takes one event, which happened at now.
 func (k *Task) Step(now Moment, ev Event) {
-	if _, ok := ev.(Finish); ok {
-		k.done = k.read
+	switch ev.(type) {
+	case Begin:
+		k.begun = k.read
+	case Finish:
+		k.done = k.begun
+	case Resign:
+		if k.begun { // what is begun is brought to its end
+			return
+		}
 	}
 	k.step(now, ev, k.plan)
 	switch {
-	case k.Over() || k.asked != 0:
-	case k.session != 0 && k.session != k.cfg.Session:
+	case k.Over():
+	case k.leaving:
+		k.end(Withdrawn, nil)
+	case k.asked == 0 && k.session != 0 && k.session != k.cfg.Session:
 		k.doubt = 0
 		k.end(Failed, ErrTaskLost)
-	case k.leaving && k.doubt == 0:
-		k.end(Withdrawn, nil)
 	}
 }
 
@@ -63,7 +75,7 @@ func (k *Task) Ready() Ready { return k.ready() }
 
 func (k *Task) plan() {
 	switch {
-	case k.session != k.cfg.Session || k.leaving && k.doubt == 0:
+	case k.session != k.cfg.Session || k.leaving:
 	case !k.read:
 		k.ask(k.tookTask, Op{Kind: OpGet, Path: k.cfg.Path})
 	case k.doubt != 0:

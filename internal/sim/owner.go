@@ -2,24 +2,25 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
 )
 
-// owner stands in the election of one part, bid after bid, until the part is to
-// be let go; or until its task is done.
+// owner is one bid in the election of a part, whose term lasts until the part is
+// lost, to be let go, or its task done.
 type owner struct {
 	hands
-	s       *sharer
-	part    string
-	line    *claim.Election // nil: it is over, or has not begun
-	often   bool            // pings every tenth of the timeout
-	stopped bool            // it is to let go
-	done    bool            // its task is: it does not stand again
-	kicked  bool            // a scenario has deleted its bid, of which it may not know yet
-	task    *doer
+	s      *sharer
+	part   string
+	line   *claim.Election // nil: it is over
+	often  bool            // pings every tenth of the timeout
+	told   bool            // it is to let go
+	done   bool            // its task is
+	kicked bool            // a scenario has deleted its bid, of which it may not know yet
+	task   *doer
 }
 
 // doer does the task of an owner, in one of its terms.
@@ -58,59 +59,27 @@ func (o *owner) parent() string { return claim.Join(shareParts, o.part) }
 // holds reports whether it may take itself for the owner now.
 func (o *owner) holds() bool { return o.line != nil && o.line.Left(o.now()) > 0 }
 
-// stand makes a bid, once whoever stood for the part before has let go.
+// stand makes the bid.
 func (o *owner) stand() {
-	for _, other := range o.s.owners {
-		if other == o {
-			break
-		}
-		if other.part == o.part {
-			return // which sees to it when it is over
-		}
-	}
-	if o.stopped {
-		o.over()
-		return
-	}
 	o.line = claim.NewElection(claim.Config{Parent: o.parent(), ID: o.s.id, Nonce: o.c.dice.nonce(), Rule: claim.Leadership, Leader: o.parent() + "/LEADER"})
 	if o.s.session != 0 {
 		o.step(claim.Attached{Session: o.s.session, Lease: o.s.lease})
 	}
 }
 
-// stop has the owner let go: at once, or when its function has returned.
-func (o *owner) stop() {
-	if o.stopped {
-		return
-	}
-	o.stopped = true
-	switch {
-	case o.line == nil:
-		return // it has not begun: its turn will come, and it lets go
-	case o.task.due: // a task that is begun is ended first
-	default:
-		o.task.end()
-		o.soon(30*millisecond, func() { o.step(claim.Resign{}) })
+// letGo resigns, once what was done in the term has returned.
+func (o *owner) letGo() {
+	o.told = true
+	if o.task.m != nil {
+		o.task.step(claim.Resign{})
+	} else {
+		o.resign()
 	}
 }
 
-// over: it has let go. The next one here may stand.
-func (o *owner) over() {
-	s := o.s
-	o.drop()
-	o.task.end()
-	o.line, o.often = nil, false
-	s.owners = slices.DeleteFunc(s.owners, func(other *owner) bool { return other == o })
-	if s.tasks && s.c.attached {
-		s.c.send(requestOf(&claim.Op{Kind: claim.OpDelete, Path: o.parent(), Version: claim.AnyVersion}))
-	}
-	for _, next := range s.owners {
-		if next.part == o.part {
-			next.stand()
-			break
-		}
-	}
-	s.leaveIfFree()
+// resign gives the bid up, after a while.
+func (o *owner) resign() {
+	o.soon(30*millisecond, func() { o.step(claim.Resign{}) })
 }
 
 // step hands an event to the bid and does what comes of it.
@@ -125,7 +94,7 @@ func (o *owner) step(ev claim.Event) {
 		if h, leads := h.(claim.Leads); leads {
 			o.c.sim.tell("member %s owns %s by %v", o.s.id, o.part, h.Token)
 			o.c.sim.see(partOwned{o, h.Token})
-			if o.s.tasks && !o.stopped {
+			if o.s.tasks && !o.told {
 				o.task.begin(claim.Join(o.parent(), h.Bid))
 			}
 		}
@@ -134,24 +103,28 @@ func (o *owner) step(ev claim.Event) {
 	o.ask(rd.Request)
 	switch {
 	case o.line != line:
-		return
 	case st.Phase != claim.Done:
 		if st.Phase > claim.Leading {
 			o.task.end()
 		}
 		o.wake(rd.Wake)
-		return
+	default:
+		o.over(st)
 	}
+}
+
+// over: the bid is gone, and what was done in its term forgotten.
+func (o *owner) over(st claim.State) {
 	o.line = nil
 	o.task.end()
-	if o.stopped || o.done {
-		o.over()
-		return
-	}
 	o.soon(20*millisecond, func() {
-		if o.line == nil {
-			o.stand()
+		end := claim.BidOver{Part: o.part, Told: o.told, TermEnd: claim.TermEnd{Returned: o.done}}
+		if !o.told && !o.done && !st.Reason.Passing() {
+			end.Err = fmt.Errorf("%s: %v: %w", o.parent(), st.Reason, st.Err)
 		}
+		o.drop()
+		o.s.owners = slices.DeleteFunc(o.s.owners, func(other *owner) bool { return other == o })
+		o.s.step(end)
 	})
 }
 
@@ -179,9 +152,10 @@ func (k *doer) step(ev claim.Event) {
 	if k.m != m {
 		return
 	}
-	if _, due := m.Due(); due && !k.due {
+	if _, due := m.Due(); due {
 		k.due = true
 		o.c.sim.see(taskBegan{o})
+		k.step(claim.Begin{})
 		k.soon(200*millisecond, func() {
 			k.did = true
 			k.step(claim.Finish{})
@@ -191,19 +165,16 @@ func (k *doer) step(ev claim.Event) {
 		k.wake(rd.Wake)
 		return
 	}
+	k.end()
 	switch err := m.Err(); {
 	case m.Outcome() == claim.Succeeded:
 		o.c.sim.tell("member %s: %s is done", o.s.id, o.part)
 		o.done = true
 		o.c.sim.see(taskDone{o})
-		k.end()
-		o.soon(10*millisecond, func() { o.step(claim.Resign{}) })
-	case errors.Is(err, claim.ErrTaskLost): // the term is about to end
-		k.end()
-		if o.stopped {
-			o.step(claim.Resign{})
-		}
-	default:
+	case err != nil && !errors.Is(err, claim.ErrTaskLost): // after which the term is about to end
 		o.c.sim.fail("Shares", "member %s cannot end %s: %v", o.s.id, o.part, err)
+	}
+	if o.told || o.done {
+		o.resign()
 	}
 }

@@ -10,9 +10,10 @@ import (
 
 // Where members, parts and tasks stand.
 const (
-	shareMembers = "/share/members"
-	shareParts   = "/share/parts"
-	shareTasks   = "/share/tasks"
+	shareParent  = "/share"
+	shareMembers = shareParent + "/members"
+	shareParts   = shareParent + "/parts"
+	shareTasks   = shareParent + "/tasks"
 )
 
 // shareCount is how many parts are shared, and tasksMax how many tasks wait.
@@ -21,9 +22,9 @@ const (
 	tasksMax   = 6
 )
 
-// sharer is a member of those who share parts, or do tasks. It is there by a
-// registration, knows of the others and of the tasks by caches, and stands in
-// the election of each part that is meant for it.
+// sharer is a member of those who share parts, or do tasks. It carries out what
+// its state machine wants: a registration by which it is there, caches by which
+// it knows of the others and of the tasks, bids in the elections of parts.
 type sharer struct {
 	c       *client
 	id      string
@@ -36,9 +37,9 @@ type sharer struct {
 	here    *hand          // its registration
 	there   *roll          // the members
 	todo    *roll          // the tasks
-	part    *claim.Sharing
-	owners  []*owner // also those that have yet to let go
-	leaving bool
+	m       *claim.Sharing
+	owners  []*owner // who have not let go yet
+	busy    bool     // with its duties: others wait until those before are carried out
 }
 
 // hand drives one registration.
@@ -50,9 +51,8 @@ type hand struct {
 // roll drives a cache of a znode's children.
 type roll struct {
 	hands
-	m     *claim.Cache
-	root  string
-	known bool // it was current
+	m    *claim.Cache
+	root string
 }
 
 func newSharer(c *client, n int) *sharer {
@@ -64,25 +64,93 @@ func newSharer(c *client, n int) *sharer {
 
 // begin is a new process, or a new Run of the same.
 func (s *sharer) begin() {
-	s.here, s.there, s.todo = &hand{}, &roll{}, &roll{}
+	s.here, s.there, s.todo = &hand{}, &roll{root: shareMembers}, &roll{root: shareTasks}
 	s.here.hands = hands{c: s.c, step: s.stepHere}
 	s.there.hands = hands{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.there, ev) }, together: true}
 	s.todo.hands = hands{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.todo, ev) }, together: true}
-	s.here.m = claim.NewRegistrant(claim.RegistrantConfig{Path: claim.Join(shareMembers, s.id)})
-	most := 0
+	cfg := claim.SharingConfig{Parent: shareParent, ID: s.id, Parts: s.c.sim.parts()}
 	if s.tasks {
-		most = 1
+		cfg.Tasks, cfg.Most = true, 1
 	}
-	s.part, s.leaving, s.session = claim.NewSharing(s.id, most), false, 0
+	s.m, s.session = claim.NewSharing(cfg), 0
 	here := s.here
 	s.here.soon(20*second, func() {
 		if s.here == here && !s.c.sim.calm && s.c.dice.chance(50) {
-			s.leave()
+			s.c.sim.tell("member %s leaves", s.id)
+			s.step(claim.Leave{})
 		}
 	})
 	if s.submits {
 		s.submitLater()
 	}
+	s.carryOut()
+}
+
+// step hands an event to the state machine and does what comes of it.
+func (s *sharer) step(ev claim.Event) {
+	if !s.m.Over() {
+		s.m.Step(ev)
+		s.carryOut()
+	}
+}
+
+// carryOut does what is to be done, in order, and what comes of that behind it.
+func (s *sharer) carryOut() {
+	if s.busy {
+		return
+	}
+	s.busy = true
+	for duties := s.m.Duties(); len(duties) > 0; duties = s.m.Duties() {
+		for _, d := range duties {
+			s.do(d)
+		}
+	}
+	if s.busy = false; s.m.Over() {
+		s.left()
+	}
+}
+
+func (s *sharer) do(d claim.Duty) {
+	switch d.Do {
+	case claim.DoRegister:
+		s.here.m = claim.NewRegistrant(claim.RegistrantConfig{Path: d.Path})
+	case claim.DoFollow:
+		s.follow(s.roll(d.Path))
+	case claim.DoBid:
+		o := newOwner(s, d.Part)
+		s.owners = append(s.owners, o)
+		o.stand()
+	case claim.DoLetGo:
+		s.owner(d.Part).letGo()
+	case claim.DoTidy:
+		s.here.soon(10*millisecond, func() {
+			if s.c.attached {
+				s.c.send(requestOf(&claim.Op{Kind: claim.OpDelete, Path: d.Path, Version: claim.AnyVersion}))
+			}
+			s.step(claim.Tidied{Part: d.Part})
+		})
+	case claim.DoUnfollow:
+		s.stepRoll(s.roll(d.Path), claim.Resign{})
+	case claim.DoDeregister:
+		s.stepHere(claim.Resign{})
+	}
+}
+
+func (s *sharer) roll(root string) *roll {
+	if root == s.there.root {
+		return s.there
+	}
+	return s.todo
+}
+
+// owner is who stands for a part; nil: nobody.
+func (s *sharer) owner(part string) *owner {
+	for _, o := range s.owners {
+		if o.part == part {
+			return o
+		}
+	}
+	return nil
 }
 
 // each steps an event in all that it drives.
@@ -148,8 +216,7 @@ func (s *sharer) dropAll() {
 	s.owners = nil
 }
 
-// stepHere drives the registration. When it stands for the first time the member
-// looks who else is there.
+// stepHere drives the registration.
 func (s *sharer) stepHere(ev claim.Event) {
 	h := s.here
 	if h.m == nil {
@@ -159,31 +226,28 @@ func (s *sharer) stepHere(ev claim.Event) {
 	rd, st := h.m.Ready(), h.m.State()
 	h.ask(rd.Request)
 	switch {
-	case s.here != h:
-		return
+	case s.here != h || h.m == nil:
 	case h.m.Over():
-		s.left()
-		return
-	case st.Stands && s.there.m == nil && !s.leaving:
-		s.c.sim.tell("member %s is there", s.id)
-		s.follow(s.there, shareMembers)
-		if s.tasks {
-			s.follow(s.todo, shareTasks)
+		err := h.m.Err()
+		h.m = nil
+		s.step(claim.RegistrationOver{Err: err})
+	default:
+		h.wake(rd.Wake)
+		if st.Stands {
+			s.step(claim.Registered{})
 		}
 	}
-	h.wake(rd.Wake)
 }
 
-func (s *sharer) follow(r *roll, root string) {
-	r.root = root
+func (s *sharer) follow(r *roll) {
 	r.oneShot = s.c.dice.chance(25)
-	r.m = claim.NewCache(claim.CacheConfig{Root: root, ChildrenOnly: true, NodesMax: 1000, BytesMax: 1 << 20})
+	r.m = claim.NewCache(claim.CacheConfig{Root: r.root, ChildrenOnly: true, NodesMax: 1000, BytesMax: 1 << 20})
 	if s.c.attached {
 		s.stepRoll(r, claim.Attached{Session: s.c.session})
 	}
 }
 
-// stepRoll drives a cache, and settles after each change that it tells.
+// stepRoll drives a cache.
 func (s *sharer) stepRoll(r *roll, ev claim.Event) {
 	m := r.m
 	if m == nil {
@@ -191,53 +255,19 @@ func (s *sharer) stepRoll(r *roll, ev claim.Event) {
 	}
 	m.Step(r.now(), ev)
 	rd := m.Ready()
-	news := false
-	for _, e := range m.Events() {
-		r.known = r.known || e.Type == claim.CacheCurrent
-		news = news || e.Type != claim.NodeChanged
+	if events := m.Events(); len(events) > 0 {
+		s.step(claim.Seen{Path: r.root, Events: events})
 	}
 	r.ask(rd.Request)
 	switch {
 	case r.m != m:
-		return
-	case m.Over() && m.Outcome() == claim.Withdrawn:
+	case m.Over():
 		r.drop()
 		r.m = nil
 		s.c.dropStream(s.c.streamAt(r.root)) // which goes with the connection, where that is lost
-		s.leaveIfFree()
-		return
-	case m.Over():
-		s.c.sim.fail("Shares", "the cache of member %s ends: %v %v", s.id, m.Outcome(), m.Err())
-		return
-	}
-	r.wake(rd.Wake)
-	if news {
-		s.settle()
-	}
-}
-
-// settle lets go of what is not meant for this member any more, and stands for
-// what is, once the last owner here has let go.
-func (s *sharer) settle() {
-	if s.leaving || !s.there.known || s.tasks && !s.todo.known {
-		return
-	}
-	parts := s.c.sim.parts()
-	if s.tasks {
-		parts = s.todo.m.Children(shareTasks)
-	}
-	letGo, stand := s.part.Settle(s.there.m.Children(shareMembers), parts)
-	for _, part := range letGo {
-		for _, o := range s.owners {
-			if o.part == part {
-				o.stop()
-			}
-		}
-	}
-	for _, part := range stand {
-		o := newOwner(s, part)
-		s.owners = append(s.owners, o)
-		o.stand()
+		s.step(claim.CacheOver{Path: r.root, Err: m.Err()})
+	default:
+		r.wake(rd.Wake)
 	}
 }
 
@@ -249,28 +279,13 @@ func (s *Sim) parts() (all []string) {
 	return all
 }
 
-// leave ends a Run: all parts are let go, then the registration.
-func (s *sharer) leave() {
-	s.c.sim.tell("member %s leaves", s.id)
-	s.leaving = true
-	s.stepRoll(s.there, claim.Resign{})
-	s.stepRoll(s.todo, claim.Resign{})
-	for _, o := range slices.Clone(s.owners) {
-		o.stop()
-	}
-	s.leaveIfFree()
-}
-
-func (s *sharer) leaveIfFree() {
-	if s.leaving && len(s.owners) == 0 && s.there.m == nil && s.todo.m == nil {
-		s.stepHere(claim.Resign{})
-	}
-}
-
 // left: it is not there any more, and comes back some time.
 func (s *sharer) left() {
+	if err := s.m.Err(); err != nil {
+		s.c.sim.fail("Shares", "member %s ends: %v", s.id, err)
+		return
+	}
 	s.c.sim.tell("member %s has left", s.id)
-	s.here.m = nil
 	here := s.here
 	s.here.soon(second, func() {
 		if s.here != here {
@@ -328,7 +343,7 @@ func (s *Sim) allShared() string {
 	owners := map[string][]string{}
 	for _, m := range all {
 		for _, o := range m.owners {
-			if o.holds() && !o.stopped {
+			if o.holds() && !o.told {
 				owners[o.part] = append(owners[o.part], m.id)
 			}
 		}

@@ -1,0 +1,127 @@
+package claim
+
+import "slices"
+
+// Deed is what a [Duty] is.
+type Deed uint8
+
+// The deeds.
+const (
+	DoRegister   Deed = iota // keep an ephemeral at Path: Registered when it stands, RegistrationOver when it is refused
+	DoFollow                 // keep a Cache of Path and its children: Seen, and CacheOver in the end
+	DoBid                    // make a bid in the election at Path, and own the part in its term: BidOver
+	DoLetGo                  // end that: its owner is told, and resigns when it has returned
+	DoTidy                   // delete the election at Path, where nobody stands in it: Tidied, also where it stays
+	DoUnfollow               // end the Cache of Path: CacheOver
+	DoDeregister             // end the registration: RegistrationOver
+)
+
+var deedNames = [...]string{"register", "follow", "bid", "let go", "tidy", "unfollow", "deregister"}
+
+func (d Deed) String() string { return deedNames[d] }
+
+// Duty is something that is to be done for a [Sharing].
+type Duty struct {
+	Do   Deed
+	Part string // of DoBid, DoLetGo and DoTidy
+	Path string
+}
+
+func (d Duty) String() string {
+	if d.Part != "" {
+		return d.Do.String() + " " + d.Part
+	}
+	return d.Do.String() + " " + d.Path
+}
+
+// Registered: the registration of a member stands.
+type Registered struct{}
+
+// RegistrationOver: it is over, as it was to be; Err says why, where not.
+type RegistrationOver struct{ Err error }
+
+// Seen: what a Cache tells, in order.
+type Seen struct {
+	Path   string // of its root
+	Events []CacheEvent
+}
+
+// CacheOver: a Cache is over, as it was to be; Err says why, where not.
+type CacheOver struct {
+	Path string // of its root
+	Err  error
+}
+
+// BidOver: a bid for a part, and its term if it had one, is over, and gone.
+type BidOver struct {
+	Part string
+	Told bool // that it is to let go, when it ended
+	TermEnd
+}
+
+// Tidied: an election is deleted, unless others stand in it.
+type Tidied struct{ Part string }
+
+// Leave: end everything, for this reason; nil: as is wished.
+type Leave struct{ Err error }
+
+func (Registered) event()       {}
+func (RegistrationOver) event() {}
+func (Seen) event()             {}
+func (CacheOver) event()        {}
+func (BidOver) event()          {}
+func (Tidied) event()           {}
+func (Leave) event()            {}
+
+// TermEnd is how a bid, or the term that it led to, has ended for who bids
+// again and again.
+type TermEnd struct {
+	Returned bool  // what was done in the term has returned by itself
+	Err      error // what it returned, or why no other bid would do better
+}
+
+// Again reports whether another bid follows: the claim was lost, no more.
+func (e TermEnd) Again() bool { return !e.Returned && e.Err == nil }
+
+// Passing reports whether a bid that ended for this reason says nothing against
+// another one.
+func (r Reason) Passing() bool { return r == LeaseLapsed || r == SessionExpired || r == BidGone }
+
+// roll is the names of a znode's children, as its Cache tells of them. To ask
+// the Cache for all of them after each change would cost as much as all together.
+type roll struct {
+	root   string // empty: they never change
+	mortal bool   // those of ephemeral znodes alone
+	open   bool   // its Cache is followed
+	known  bool   // all of them have been told
+	names  []string
+}
+
+// hear takes what the Cache tells, and reports whether that makes a difference.
+func (r *roll) hear(events []CacheEvent) (news bool) {
+	for _, e := range events {
+		switch {
+		case e.Type == CacheCurrent:
+			news = news || !r.known
+			r.known = true
+		case e.Type == NodeChanged || e.Node.Path == r.root || r.mortal && e.Node.Stat.EphemeralOwner == 0:
+		default:
+			news = r.change(e.Node.Path[len(r.root)+1:], e.Type == NodeAdded) || news
+		}
+	}
+	return news
+}
+
+// change adds a name, or removes it.
+func (r *roll) change(name string, added bool) bool {
+	i, there := slices.BinarySearch(r.names, name)
+	switch {
+	case added == there:
+		return false
+	case added:
+		r.names = slices.Insert(r.names, i, name)
+	default:
+		r.names = slices.Delete(r.names, i, i+1)
+	}
+	return true
+}
