@@ -132,11 +132,26 @@ func (c *Client) supportNow(ctx context.Context, op wire.OpCode) (*link, knowled
 	}
 }
 
-// probe asks a server, with a session of its own and a request that changes
-// nothing, whether it knows an operation. Untried: no answer was to be had.
+// probe asks a server whether it knows an operation. One that cuts the
+// connection in place of an answer does not, if it answers a question that every
+// server knows on another one: else it may just be going down. Untried: no
+// answer was to be had.
 func (c *Client) probe(ctx context.Context, a address, op wire.OpCode) knowledge {
 	ctx, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	defer cancel()
+	state := c.ask(ctx, a, op)
+	if state != doubtful {
+		return state
+	}
+	if c.ask(ctx, a, wire.OpExists) != known {
+		return untried
+	}
+	return unknown
+}
+
+// ask asks on a connection of its own, with a session of its own and a request
+// that changes nothing. Doubtful: the connection ended before the answer.
+func (c *Client) ask(ctx context.Context, a address, op wire.OpCode) knowledge {
 	conn, stop, err := c.dialUntil(ctx, a)
 	if err != nil {
 		return untried
@@ -153,15 +168,18 @@ func (c *Client) probe(ctx context.Context, a address, op wire.OpCode) knowledge
 	if req := harmless(op); req != nil {
 		out = wire.Append(out, req)
 	}
-	if _, err = conn.Write(wire.EndFrame(out, mark)); err != nil {
-		return unknown
+	var frame []byte
+	if _, err = conn.Write(wire.EndFrame(out, mark)); err == nil {
+		frame, err = wire.ReadFrame(r, nil, smallFrameMax)
 	}
-	frame, err := wire.ReadFrame(r, nil, smallFrameMax)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return untried
+	case err != nil:
+		return doubtful
 	}
 	var h wire.ReplyHeader
-	if err != nil || wire.Decode(frame, &h) != nil || h.Err == wire.ErrUnimplemented && h.Zxid == -1 {
+	if wire.Decode(frame, &h) != nil || h.Err == wire.ErrUnimplemented && h.Zxid == -1 {
 		return unknown
 	}
 	hangUp(conn)
@@ -190,6 +208,8 @@ func harmless(op wire.OpCode) wire.Record {
 		return &wire.NullPathRequest{Path: wire.Text(path)}
 	case wire.OpGetAllChildrenNumber:
 		return &wire.PathRequest{Path: path}
+	case wire.OpExists:
+		return &wire.PathWatchRequest{Path: path}
 	case wire.OpSetWatches2:
 		return &wire.SetWatches2Request{}
 	case wire.OpAddWatch:
