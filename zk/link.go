@@ -221,7 +221,11 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	if added {
 		l.adding--
 	}
-	if added && err == nil && !k.left && h.Err == wire.OK {
+	switch {
+	case !added || err != nil || h.Err != wire.OK:
+	case k.left: // nobody will ever close it
+		c.queue.push(c.removal(k.path, wire.WatcherAny))
+	default:
 		c.watches.addStream(k.stream)
 	}
 	if h.Err == wire.ErrSessionClosedRequireAuth {

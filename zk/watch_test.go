@@ -497,6 +497,43 @@ func TestOverflowTellsTheServer(t *testing.T) {
 	})
 }
 
+// Who stops waiting for a stream leaves no watch on the server that nobody
+// could ever remove, unless another relies on it.
+func TestAbandonedAddWatchIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		answer := make(chan struct{})
+		e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpAddWatch {
+				<-answer
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		abandon := func(path string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.AddWatch(ctx, path, wire.WatchPersistentRecursive); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("error is %v", err)
+			}
+			answer <- struct{}{}
+			synctest.Wait()
+		}
+		abandon("/a")
+		if got := count(e.log(), "removeWatches /a"); got != 1 {
+			t.Errorf("%d removals at /a, want 1", got)
+		}
+		go func() { answer <- struct{}{} }()
+		if _, err := c.AddWatch(t.Context(), "/b", wire.WatchPersistentRecursive); err != nil {
+			t.Fatal(err)
+		}
+		abandon("/b")
+		if got := count(e.log(), "removeWatches /b"); got != 0 {
+			t.Errorf("%d removals at /b, where a stream stands", got)
+		}
+	})
+}
+
 // An answer that nobody gets registers no watch.
 func TestNoWatchWithoutItsAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
