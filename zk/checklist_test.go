@@ -250,6 +250,31 @@ func TestChecklist03ServerListChangesAtRunTime(t *testing.T) {
 	})
 }
 
+// A list that changes during a handshake counts for the server at the other end too.
+func TestChecklist03ServerListChangesDuringAHandshake(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		greeted := make(chan struct{})
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if p.n == 0 {
+				<-greeted
+			}
+			return e.accept(req)
+		}
+		c := e.open(Options{}, "10.0.0.1")
+		synctest.Wait()
+		if err := c.SetServers("10.0.0.2"); err != nil {
+			t.Fatal(err)
+		}
+		close(greeted)
+		waitFor(t, c, Connected)
+		time.Sleep(time.Second)
+		if s := c.State(); s.State != Connected || s.Server != "10.0.0.2:2181" || s.Session != 1 {
+			t.Errorf("status is %+v, want the server of the new list, with the session", s)
+		}
+	})
+}
+
 // names is a Resolver.
 type names struct {
 	mu    sync.Mutex

@@ -247,6 +247,7 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	}
 	l.session, l.timeout, l.readOnly = resp.Session, timeout, resp.ReadOnly
 	l.support = c.supportOf(l.address)
+	l.leaving = !slices.Contains(c.servers, l.server) // SetServers came meanwhile
 	l.delay = c.opt.LeaseDelay
 	c.link, c.lastLink, c.lastErr = l, time.Now(), nil
 	c.failures++ // until the first ping is answered
