@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -23,16 +23,16 @@ type DoubleBarrier struct {
 	n     int
 	kazoo bool
 
-	mu sync.Mutex    // held by Enter and Leave
-	m  *claim.Member // nil while this member is out
-	in wire.SessionID
+	turn turn          // of Enter and Leave, which one does at a time; guards m
+	m    *claim.Member // nil while this member is out
+	in   atomic.Int64  // the session in which it is in, 0 while it is out
 }
 
 // NewDoubleBarrier prepares a member of a barrier for n.
 func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*DoubleBarrier, error) {
-	d := &DoubleBarrier{b: barrierBidder(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo}
+	d := &DoubleBarrier{b: barrierBidder(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo, turn: newTurn()}
 	if n < 1 {
-		return d, fmt.Errorf("barrier %s: for %d members", path, n)
+		return d, fmt.Errorf("barrier %s: for %d members, want 1 or more", path, n)
 	}
 	return d, d.b.validate()
 }
@@ -47,8 +47,10 @@ var (
 // the context ended at the last moment, the others may have begun without it.
 // When the session expires the member is out: ErrSessionExpired.
 func (d *DoubleBarrier) Enter(ctx context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if err := d.turn.take(ctx); err != nil {
+		return err
+	}
+	defer d.turn.give()
 	if d.m != nil {
 		return ErrEntered
 	}
@@ -56,25 +58,21 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	if err := d.b.performUntil(ctx, "enter", d.path, m, func() bool { return m.Over() || m.Settled() }); err != nil {
 		return err
 	}
-	d.m, d.in = m, m.Session()
+	d.m = m
+	d.in.Store(int64(m.Session()))
 	return nil
 }
 
 // Session is the session in which the member is in, 0 while it is out.
-func (d *DoubleBarrier) Session() wire.SessionID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.m == nil {
-		return 0
-	}
-	return d.in
-}
+func (d *DoubleBarrier) Session() wire.SessionID { return wire.SessionID(d.in.Load()) }
 
 // Leave waits until all members are out. After an error it may be called
 // again; a session that expired has taken this member out: ErrSessionExpired.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if err := d.turn.take(ctx); err != nil {
+		return err
+	}
+	defer d.turn.give()
 	if d.m == nil {
 		return ErrNotEntered
 	}
@@ -86,6 +84,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	}
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
 		d.m = nil
+		d.in.Store(0)
 	}
 	return err
 }

@@ -64,8 +64,16 @@ func (b *bidder) validate() error {
 
 // checkPath looks at the path that a recipe is given.
 func checkPath(recipe, path string) error {
-	if !strings.HasPrefix(path, "/") || len(path) > 1 && strings.HasSuffix(path, "/") {
-		return fmt.Errorf("%s: %q is not the path of a parent", recipe, path)
+	if !wire.ValidPath(path) {
+		return fmt.Errorf("%s: %q is not the path of a znode, as /app/x is, without an empty, . or .. part: %w", recipe, path, zk.ErrBadArguments)
+	}
+	return nil
+}
+
+// checkName looks at what is to be the name of a znode, or a part of it.
+func checkName(recipe, name string) error {
+	if name == "" || strings.Contains(name, "/") || !wire.ValidPath("/"+name) {
+		return fmt.Errorf("%s: %q cannot be the name of a znode: %w", recipe, name, zk.ErrBadArguments)
 	}
 	return nil
 }

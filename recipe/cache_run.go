@@ -122,7 +122,7 @@ func (k *Cache) end() {
 	case errors.Is(k.err, claim.ErrCacheFull):
 		k.err = &CacheFullError{Root: k.root, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax}
 	case k.err == nil || errors.Is(k.err, zk.ErrClosed):
-		k.err = cmp.Or(k.c.Err(), error(zk.ErrClosed))
+		k.err = cmp.Or(k.c.Err(), error(&closedError{"cache", k.root}))
 	}
 	for f := range k.feeds {
 		if f.err == nil {

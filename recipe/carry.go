@@ -101,9 +101,21 @@ func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 			out[i].Err = sorted(ctx, err)
 			continue
 		}
-		out[i] = claim.Result{Err: got[i].Err, Data: got[i].Data, Stat: got[i].Stat, Names: got[i].Children}
+		out[i] = claim.Result{Err: named(ops[i], got[i].Err), Data: got[i].Data, Stat: got[i].Stat, Names: got[i].Children}
 	}
 	return out
+}
+
+// named says which of several reads an error is of.
+func named(op claim.Op, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := wire.OpGetData
+	if op.Kind == claim.OpList {
+		code = wire.OpGetChildren
+	}
+	return &zk.OpError{Op: code.String(), Path: op.Path, Err: err}
 }
 
 // carryOne carries out one operation; a watch that it sets comes with it.

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"bellwether/internal/claim"
@@ -84,8 +82,5 @@ func freshTx() string {
 
 // checkSite looks at the name of a site, which becomes part of a znode's.
 func checkSite(name string) error {
-	if name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("commit: %q is not the name of a site", name)
-	}
-	return nil
+	return checkName("commit", name)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,8 +112,8 @@ func (d *Discovery) Register(ctx context.Context, i Instance) (*Registration, er
 	if i.ID == "" {
 		i.ID = nonce()
 	}
-	if i.Name == "" || strings.Contains(i.Name+i.ID, "/") {
-		return nil, fmt.Errorf("discovery %s: %q of %q cannot be registered", d.base, i.ID, i.Name)
+	if err := errors.Join(checkName("discovery "+d.base, i.Name), checkName("discovery "+d.base, i.ID)); err != nil {
+		return nil, err
 	}
 	if i.Registered.IsZero() {
 		i.Registered = time.Now()
@@ -162,6 +160,9 @@ type Provider struct {
 // Provider opens a Provider of the service of this name, which need not be
 // there yet. A nil strategy is RoundRobin.
 func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*Provider, error) {
+	if err := checkName("discovery "+d.base, name); err != nil {
+		return nil, err
+	}
 	k, err := OpenCache(ctx, d.c, claim.Join(d.base, name), &CacheOptions{ChildrenOnly: true})
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@
 // request under way, one for each watch and one for the call of the
 // application; all end before Commit or Join returns. Site.Serve has one for each
 // transaction. A queue's wait has one for each of its watches, two at most.
-// DoubleBarrier.mu is held by Enter and Leave throughout: it is one member.
+// Enter and Leave of a DoubleBarrier take turns: it is one member.
 //
 // What a cancelled wait of a queue, a DoubleBarrier or a Registration has left is
 // removed by one goroutine, which ends when that is done or with the session.

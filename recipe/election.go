@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -102,8 +101,8 @@ func (e *Election) validate() error {
 	if err := e.bidder.validate(); err != nil {
 		return err
 	}
-	if l := e.cfg.Leader; l != "" && (!strings.HasPrefix(l, "/") || strings.HasSuffix(l, "/")) {
-		return fmt.Errorf("election %s: %q is not a path for LEADER", e.cfg.Parent, l)
+	if l := e.cfg.Leader; l == "/" || l != "" && !wire.ValidPath(l) {
+		return fmt.Errorf("election %s: %q is not a path for LEADER: %w", e.cfg.Parent, l, zk.ErrBadArguments)
 	}
 	return nil
 }

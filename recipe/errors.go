@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/zk"
 )
 
 // What a campaign, or the question who leads, can end with.
@@ -84,6 +85,13 @@ func (e *LostError) Unwrap() error {
 	}
 	return ErrReleased
 }
+
+// closedError: Close was called, of what has it; the client lives on. It is a zk.ErrClosed.
+type closedError struct{ recipe, path string }
+
+func (e *closedError) Error() string { return fmt.Sprintf("%s %s was closed", e.recipe, e.path) }
+
+func (e *closedError) Unwrap() error { return zk.ErrClosed }
 
 // DataError: the znode at Path holds what is not its recipe's, no number or no
 // transaction; Err says what is wrong. Nothing was done with it.

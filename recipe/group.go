@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
 	"path"
 	"slices"
@@ -67,9 +66,6 @@ func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
 // Join makes the client a member by this id until the Registration is closed,
 // across sessions. With PartyNames the data of a member is its id, and data is ignored.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration, error) {
-	if id == "" && g.opt.Layout == MemberNames || strings.ContainsAny(id, "/\x00") && g.opt.Layout != PartyNames {
-		return nil, fmt.Errorf("group %s: %q cannot be a member's id", g.parent, id)
-	}
 	name := id
 	if data == nil {
 		data = []byte{} // Curator's GroupMember fails on a member without any
@@ -79,6 +75,9 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration
 		name, data = nonce()+partySuffix, []byte(id)
 	case ShallowNames:
 		name = nonce() + "-" + id
+	}
+	if err := checkName("group "+g.parent, name); err != nil {
+		return nil, err
 	}
 	return Register(ctx, g.c, claim.Join(g.parent, name), data,
 		&RegistrationOptions{ACL: g.opt.ACL, Predecessors: g.opt.Predecessors, Wait: g.opt.Wait})

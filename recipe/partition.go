@@ -2,9 +2,7 @@ package recipe
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -40,8 +38,8 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 		p.opt = *o
 	}
 	for _, name := range append(slices.Clone(parts), id) {
-		if name == "" || strings.Contains(name, "/") {
-			return p, fmt.Errorf("partitioner %s: %q is not a name", parent, name)
+		if err := checkName("partitioner "+parent, name); err != nil {
+			return p, err
 		}
 	}
 	return p, checkPath("partitioner", parent)

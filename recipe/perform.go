@@ -22,7 +22,7 @@ type operation interface {
 
 // perform drives an operation to its end. When the context ends it is given
 // up, which is waited for for a while; what is left goes on in the background
-// until it is done or the session ends.
+// until it is done or the session ends. With a context that has ended nothing is done.
 func (b *bidder) perform(ctx context.Context, op, path string, m operation) error {
 	return b.performUntil(ctx, op, path, m, m.Over)
 }
@@ -30,6 +30,9 @@ func (b *bidder) perform(ctx context.Context, op, path string, m operation) erro
 // performUntil is perform for a state machine that has got far enough before
 // its end.
 func (b *bidder) performUntil(ctx context.Context, op, path string, m operation, enough func() bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	d := b.newDrive(m, enough)
 	d.ending = claim.Resign{}
 	var doubt atomic.Int64

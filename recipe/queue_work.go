@@ -58,11 +58,23 @@ func (w *Item) Path() string { return w.item }
 // Ack removes the item, and carries out ops in the same transaction: all of
 // it, or nothing because the item is not this consumer's any more (ErrTaken)
 // or one of ops failed. Where somebody has deleted the item it is zk.ErrNoNode, and
-// the claim is given up. A zk.LostError leaves open which; Ack may be called again.
+// the claim is given up. A zk.LostError leaves open which; Ack may be called again, as
+// it may after the error of a context that ended.
 func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error { return w.handIn(ctx, "ack", false, ops) }
 
-// Release gives the item back, to be taken by anybody.
-func (w *Item) Release(ctx context.Context) error { return w.handIn(ctx, "release", true, nil) }
+// Release gives the item back, to be taken by anybody. The error may be the
+// context's, which may have ended before: Release then goes on in the background, until the
+// item is given back or the session ends.
+func (w *Item) Release(ctx context.Context) error {
+	done := make(chan error, 1) // room, for nobody may wait
+	go func() { done <- w.handIn(context.WithoutCancel(ctx), "release", true, nil) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Guard is an operation that fails a Multi of this client's session unless
 // the item is claimed.

@@ -169,7 +169,7 @@ func (r *Registration) stepped(context.Context, claim.Event) {
 	r.known = s
 	switch {
 	case s.Leaving:
-		r.follow(Absent, cmp.Or(r.b.c.Err(), error(zk.ErrClosed)), true)
+		r.follow(Absent, cmp.Or(r.b.c.Err(), error(&closedError{"registration", r.path})), true)
 	case s.Doubtful:
 		r.follow(Doubtful, r.drive.status.Err, false)
 	case s.Stands:

@@ -33,8 +33,11 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 	}
 	s := &Semaphore{leases: newLock(c, leases, o, "semaphore")}
 	s.leases.gate = gate
+	if err := checkPath("semaphore", parent); err != nil {
+		return s, err
+	}
 	if n < 1 {
-		return s, fmt.Errorf("semaphore %s: %d leases", parent, n)
+		return s, fmt.Errorf("semaphore %s: %d leases, want 1 or more", parent, n)
 	}
 	return s, s.leases.validate(OwnNames, CuratorLockNames, KazooNames)
 }

@@ -3,8 +3,6 @@ package recipe
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -49,8 +47,8 @@ func (w *Work) tasks() string { return w.cfg("").TasksAt() }
 // Submit adds a task. Its id makes it known again: one that is there already
 // gives zk.ErrNodeExists, and one whose answer was lost can be submitted again.
 func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
-	if id == "" || strings.Contains(id, "/") {
-		return fmt.Errorf("work %s: %q is not a name", w.parent, id)
+	if err := checkName("work "+w.parent, id); err != nil {
+		return err
 	}
 	if err := makeDirs(ctx, w.c, w.tasks(), w.opt.Election.ACL); err != nil {
 		return err

@@ -132,6 +132,9 @@ func (a *app) checkFlags() error {
 	if a.timeout <= 0 {
 		return usagef("--connect-timeout %v: want more than 0", a.timeout)
 	}
+	if a.session < time.Millisecond {
+		return usagef("--session-timeout %v: want 1ms or more", a.session)
+	}
 	if a.servers == "" {
 		a.servers = os.Getenv(envServer)
 	}

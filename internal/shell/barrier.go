@@ -27,10 +27,13 @@ func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context
 			Example: "  bellwether barrier " + name + " /gate",
 			Args:    argCount(1, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
+				if _, err := recipe.NewBarrier(nil, args[0], nil); err != nil {
+					return usagef("%w", err)
+				}
 				return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 					b, err := recipe.NewBarrier(zc, args[0], nil)
 					if err != nil {
-						return usagef("%w", err)
+						return err
 					}
 					return do(b, ctx)
 				})

@@ -67,10 +67,13 @@ func newQueuePush(a *app) *cobra.Command {
 			"  find . -name '*.wav' | bellwether queue push --ack /encode",
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := f.producer(nil, args[0]); err != nil {
+				return usagef("%w", err)
+			}
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				q, err := f.producer(zc, args[0])
 				if err != nil {
-					return usagef("%w", err)
+					return err
 				}
 				put := func(data []byte) error { return q.PutPriority(ctx, data, priority) }
 				if len(args) == 2 {
@@ -94,14 +97,18 @@ func newQueuePush(a *app) *cobra.Command {
 // lineMax is the longest line of standard input: no server takes more.
 const lineMax = 1 << 20
 
-// eachLine calls f with each line of standard input.
+// eachLine calls f with each line of standard input, and says at which one it
+// ends that cannot be put.
 func (a *app) eachLine(f func([]byte) error) error {
-	lines := bufio.NewScanner(a.in)
+	lines, n := bufio.NewScanner(a.in), 1
 	lines.Buffer(nil, lineMax)
-	for lines.Scan() {
+	for ; lines.Scan(); n++ {
 		if err := f(lines.Bytes()); err != nil {
-			return err
+			return fmt.Errorf("line %d: %w", n, inWords(err))
 		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d: longer than the %d bytes that a znode can have", n, lineMax)
 	}
 	return lines.Err()
 }

@@ -164,7 +164,12 @@ func (s *surveyor) children(ctx context.Context, at string, names []string) ([]c
 		}
 		var failed error
 		for range some {
-			failed = errors.Join(failed, <-errs)
+			switch err := <-errs; {
+			case errors.Is(err, zk.ErrNoAuth): // since 3.9.5 a stat is hidden too
+				s.short = true
+			case failed == nil:
+				failed = err
+			}
 		}
 		if failed != nil {
 			return nil, failed

@@ -129,12 +129,20 @@ func ends(s os.Signal) bool {
 }
 
 // open connects, with prepare sets obtain, and runs f. With the session ends
-// what was claimed in it.
+// what was claimed in it. Prepare is called without a client first, so that who has
+// typed nonsense is told so whether or not there is a server.
 func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f func(*zk.Client) error) error {
 	r.signals = make(chan os.Signal, 16) // more than a person sends while one is handled
 	signal.Notify(r.signals, guard.Forwarded()...)
 	defer signal.Stop(r.signals)
-	zc, err := r.connect(ctx)
+	if err := prepare(nil); err != nil {
+		return usagef("%w", err)
+	}
+	var zc *zk.Client
+	err := r.interruptible(ctx, func(ctx context.Context) (err error) {
+		zc, err = r.connect(ctx)
+		return err
+	})
 	if err != nil && len(r.argv) > 0 {
 		return noServer(err)
 	}
@@ -226,18 +234,21 @@ func (r *runner) await(ctx context.Context, f func(context.Context) error) error
 	return err
 }
 
-// interruptible runs f with a context that a signal ends.
+// interruptible runs f with a context that a signal ends. One that came too
+// late for f is left to what follows.
 func (r *runner) interruptible(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	over, heard := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(heard)
-		r.heed(over, cancel)
-	}()
+	over, heard := make(chan struct{}), make(chan os.Signal, 1)
+	go func() { heard <- r.heed(over, cancel) }()
 	err := f(ctx)
 	close(over)
-	<-heard
+	if signal := <-heard; err == nil && signal != nil {
+		select {
+		case r.signals <- signal:
+		default: // others wait there
+		}
+	}
 	var s *StatusError
 	if err != nil && errors.As(context.Cause(ctx), &s) {
 		return s
@@ -245,16 +256,17 @@ func (r *runner) interruptible(ctx context.Context, f func(context.Context) erro
 	return err
 }
 
-// heed ends a wait at a signal.
-func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) {
+// heed ends a wait at a signal, and returns the one that did.
+func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) (by os.Signal) {
 	for {
 		select {
 		case s := <-r.signals:
 			if ends(s) {
 				cancel(&StatusError{Status: 128 + int(s.(syscall.Signal))})
+				by = s
 			}
 		case <-over:
-			return
+			return by
 		}
 	}
 }
@@ -263,6 +275,9 @@ func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) {
 // not run short before the next, even if the servers do not say how soon they
 // confirm.
 func (r *runner) pace(zc *zk.Client) time.Duration {
+	if zc == nil { // what was typed is looked at
+		return 0
+	}
 	l := r.lease(zc)
 	pace := l.Timeout / 10
 	if w := l.Term(); w > 0 {

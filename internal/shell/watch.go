@@ -49,7 +49,7 @@ func newWatch() *cobra.Command {
 			if w.path = args[0]; w.count < 0 || w.timeout < 0 {
 				return usagef("--count and --timeout take 0 or more")
 			}
-			return w.open(cmd.Context(), func(*zk.Client) error { return nil }, func(zc *zk.Client) error { return w.timed(cmd.Context(), zc) })
+			return w.open(cmd.Context(), w.prepare, func(zc *zk.Client) error { return w.timed(cmd.Context(), zc) })
 		},
 	}
 	w.serverFlags(c)
@@ -59,6 +59,13 @@ func newWatch() *cobra.Command {
 	f.IntVar(&w.count, "count", 0, "end after so many events; 0: never")
 	f.DurationVar(&w.timeout, "timeout", 0, "end after so long; 0: never")
 	return c
+}
+
+func (w *watcher) prepare(*zk.Client) error {
+	if !wire.ValidPath(w.path) {
+		return inWords(&zk.OpError{Op: "addWatch", Path: w.path, Err: zk.ErrBadArguments})
+	}
+	return nil
 }
 
 // errEnough ends a watch that has done what it was to do.
