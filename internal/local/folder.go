@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"bellwether/internal/portblock"
 )
@@ -33,7 +34,9 @@ type Options struct {
 type Ensemble struct {
 	opt     Options
 	servers []*server
-	manager
+
+	mu      sync.Mutex // guards which processes run, and how they ended
+	stopped bool
 }
 
 // Make makes the folders of an ensemble that do not exist yet, and finds

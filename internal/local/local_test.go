@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -162,6 +163,11 @@ func TestProcessesStartAndEnd(t *testing.T) {
 	}
 	if how := e.HowEnded(2); how == nil || how.Error() != "signal: terminated" {
 		t.Errorf("it ended: %v", how)
+	}
+	// Who was about to start one again must not leave it behind.
+	if err := e.Start(1, program, l.add); !errors.Is(err, ErrStopped) {
+		t.Errorf("started after the end: %v", err)
+		e.Stop(time.Minute)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -32,18 +31,19 @@ type process struct {
 	ended chan struct{} // closed when it has ended
 }
 
-// manager starts and ends the processes.
-type manager struct {
-	mu sync.Mutex
-}
+// ErrStopped: Stop was called, so that no server is started any more.
+var ErrStopped = errors.New("the ensemble is stopped")
 
 // Start starts the process of a server. Each line of its log goes to line, one
-// call at a time for each server. An error if it runs already.
+// call at a time for each server. An error if it runs already, or after Stop.
 func (e *Ensemble) Start(id int, program Program, line func(id int, text string)) error {
 	s := e.servers[id-1]
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s.proc != nil {
+	switch {
+	case e.stopped:
+		return ErrStopped
+	case s.proc != nil:
 		return fmt.Errorf("server %d runs already", id)
 	}
 	cmd := program(s.config)
@@ -137,13 +137,11 @@ func (e *Ensemble) Kill(id int) error {
 }
 
 // Stop ends all servers, cleanly, and kills what has not ended within patience.
+// None is started any more.
 func (e *Ensemble) Stop(patience time.Duration) {
-	var all []*process
-	for id := range e.servers {
-		if p := e.process(id + 1); p != nil {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-			all = append(all, p)
-		}
+	all := e.stop()
+	for _, p := range all {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	}
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -160,4 +158,17 @@ func (e *Ensemble) Stop(patience time.Duration) {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
+}
+
+// stop sees to it that the processes that run now are the last, and returns them.
+func (e *Ensemble) stop() (all []*process) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	for _, s := range e.servers {
+		if s.proc != nil {
+			all = append(all, s.proc)
+		}
+	}
+	return all
 }
