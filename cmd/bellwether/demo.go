@@ -310,7 +310,7 @@ func (w *writer) start(ctx context.Context, servers string, all *sync.WaitGroup)
 	}
 	all.Go(func() {
 		defer zc.Close(context.Background())
-		defer context.AfterFunc(ctx, w.done.Broadcast)()
+		defer context.AfterFunc(ctx, w.wake)()
 		for ctx.Err() == nil {
 			begin := time.Now()
 			_, err := zc.Set(ctx, "/beat", []byte("x"), zk.AnyVersion)
@@ -321,11 +321,18 @@ func (w *writer) start(ctx context.Context, servers string, all *sync.WaitGroup)
 			w.count++
 			w.worst = max(w.worst, time.Since(begin))
 			w.mu.Unlock()
-			w.done.Broadcast()
+			w.wake()
 			_ = sleep(ctx, time.Millisecond) // the end of ctx ends the loop
 		}
 	})
 	return nil
+}
+
+// wake has waited look again; under the lock, so that it cannot miss it.
+func (w *writer) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done.Broadcast()
 }
 
 // begin forgets how long writes have taken.
