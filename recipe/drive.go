@@ -120,13 +120,13 @@ func (d *drive) step(ctx context.Context, ev claim.Event) {
 	if rd.Request != nil {
 		d.send(ctx, *rd.Request)
 	}
-	if d.stepped != nil {
-		d.stepped(ctx, ev)
-	}
 	if rd.Wake > 0 {
 		d.timer.Reset(rd.Wake)
 	} else {
 		d.timer.Stop()
+	}
+	if d.stepped != nil {
+		d.stepped(ctx, ev) // which may step, so it comes last
 	}
 }
 
