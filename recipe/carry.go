@@ -134,8 +134,14 @@ func (b *bidder) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.W
 }
 
 // carryPlain carries out one operation that sets no watch.
-func (b *bidder) carryPlain(ctx context.Context, op claim.Op) (r claim.Result) {
-	var err error
+func (b *bidder) carryPlain(ctx context.Context, op claim.Op) claim.Result {
+	r, err := b.plain(ctx, op)
+	r.Err = sorted(ctx, err)
+	return r
+}
+
+// plain is carryPlain with the client's own error.
+func (b *bidder) plain(ctx context.Context, op claim.Op) (r claim.Result, err error) {
 	switch op.Kind {
 	case claim.OpSync:
 		err = b.c.Sync(ctx, op.Path)
@@ -161,8 +167,7 @@ func (b *bidder) carryPlain(ctx context.Context, op claim.Op) (r claim.Result) {
 	default:
 		panic("recipe: no such operation: " + op.Kind.String())
 	}
-	r.Err = sorted(ctx, err)
-	return r
+	return r, err
 }
 
 func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {

@@ -100,7 +100,7 @@ func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 	defer a.mu.Unlock()
 	s := a.m.State()
 	a.known = s.Decision
-	if !a.acting && !a.over && (s.Phase == claim.TxPrepare || s.Phase == claim.TxDecided && !s.Carried) {
+	if !a.acting && !a.over && s.Due() {
 		a.acting = true
 		a.calls.Go(func() { a.perform(ctx, s) })
 	}

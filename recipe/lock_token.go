@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"bellwether/internal/claim"
 	"bellwether/wire"
 )
 
@@ -16,9 +17,8 @@ import (
 // It is for what one holds at a time, and for readers and writers. The leases of a
 // semaphore are held together, so that an older token is as good as a newer.
 type TokenGate struct {
-	mu     sync.Mutex
-	alone  wire.Zxid // newest of a holder that was alone
-	shared wire.Zxid // newest of a reader
+	mu    sync.Mutex
+	fence claim.Fence
 }
 
 // StaleToken is why a TokenGate refuses: a newer holder was there already.
@@ -34,10 +34,9 @@ func (e *StaleToken) Error() string {
 func (g *TokenGate) Admit(token wire.Zxid) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if newest := max(g.alone, g.shared); token < newest {
+	if newest, ok := g.fence.Admit(token); !ok {
 		return &StaleToken{token, newest}
 	}
-	g.alone = token
 	return nil
 }
 
@@ -46,10 +45,9 @@ func (g *TokenGate) Admit(token wire.Zxid) error {
 func (g *TokenGate) AdmitShared(token wire.Zxid) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if token < g.alone {
-		return &StaleToken{token, g.alone}
+	if newest, ok := g.fence.AdmitShared(token); !ok {
+		return &StaleToken{token, newest}
 	}
-	g.shared = max(g.shared, token)
 	return nil
 }
 
@@ -58,5 +56,5 @@ func (g *TokenGate) AdmitShared(token wire.Zxid) error {
 func (g *TokenGate) Seen() wire.Zxid {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(g.alone, g.shared)
+	return g.fence.Seen()
 }

@@ -50,15 +50,13 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
 	if err := checkName("work "+w.parent, id); err != nil {
 		return err
 	}
-	if err := makeDirs(ctx, w.c, w.tasks(), w.opt.Election.ACL); err != nil {
-		return err
+	b := bidder{c: w.c, opt: w.opt.Election}
+	for _, op := range w.cfg("").Submission(id, data) {
+		if _, err := b.plain(ctx, op); err != nil {
+			return err
+		}
 	}
-	var opts []zk.CreateOption
-	if w.opt.Election.ACL != nil {
-		opts = append(opts, w.opt.Election.ACL)
-	}
-	_, _, err := w.c.Create(ctx, claim.Join(w.tasks(), id), data, opts...)
-	return err
+	return nil
 }
 
 // Run does tasks as a member, by its id, until the context ends. Do is called

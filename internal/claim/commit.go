@@ -100,6 +100,9 @@ type CommitState struct {
 	Err       error // why it is over, where that was not by plan
 }
 
+// Due: it is the application's turn, which is to prepare or to carry out.
+func (s CommitState) Due() bool { return s.Phase == TxPrepare || s.Phase == TxDecided && !s.Carried }
+
 // ballot is what is known of one site's znode.
 type ballot struct {
 	watched bool // what follows is up to date until its watch fires

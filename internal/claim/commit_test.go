@@ -19,7 +19,7 @@ func (w *txWorld) busy(p *party) bool {
 		w.serve(p)
 	case len(p.inbox) > 0:
 		w.deliver(p)
-	case s.Phase == TxPrepare, s.Phase == TxDecided && !s.Carried:
+	case s.Due():
 		w.act(p)
 	default:
 		return false

@@ -24,6 +24,15 @@ func (c SharingConfig) TasksAt() string { return Join(c.Parent, "tasks") }
 // PartAt is where the election of a part, or of a task, is.
 func (c SharingConfig) PartAt(part string) string { return Join(Join(c.Parent, "parts"), part) }
 
+// Submission adds a task, one operation after the other: its own znode must not
+// be there yet.
+func (c SharingConfig) Submission(id string, data []byte) []Op {
+	return []Op{
+		{Kind: OpParents, Path: c.TasksAt()},
+		{Kind: OpCreate, Path: Join(c.TasksAt(), id), Data: data, Persistent: true},
+	}
+}
+
 // Sharing is one of those who share parts, or do tasks, from its registration to
 // its end. It knows of the others no more than that they are there: that no part
 // has two owners rests on the part's own [Election], in which each stands for

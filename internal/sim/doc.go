@@ -14,7 +14,7 @@
 // of clients (conn.go). A server (server.go) drives its replica as
 // internal/server does, batch by batch; its log writer (disk.go, snapshot.go)
 // does one duty after the other. Clients are in client.go; candidate.go drives
-// the bids that lines.go makes, for what resource.go protects; transact.go the
+// the bids that lines.go makes, for what a fence protects (resource.go); transact.go the
 // parts in transactions of two phases, guest.go the members of a double barrier,
 // sharer.go and owner.go members that share parts, speaker.go leaders that
 // announce configurations, and who follows them, tenant.go those who keep

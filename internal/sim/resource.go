@@ -11,18 +11,6 @@ import (
 // transactions that look whether their bid still stands.
 const guardedPath = "/guarded"
 
-// resource is something outside the ensemble that a claim protects. It knows
-// nothing but tokens: one that is older than the newest it has seen it refuses.
-type resource struct{ newest wire.Zxid }
-
-func (r *resource) admit(token wire.Zxid) bool {
-	if token < r.newest {
-		return false
-	}
-	r.newest = token
-	return true
-}
-
 // term is one holder's time.
 type term struct {
 	k     *candidate
@@ -47,7 +35,10 @@ func (t *term) work() {
 	if !t.lasts() {
 		return
 	}
-	s.after(late(), func() { s.see(used{t, s.resource.admit(t.token)}) })
+	s.after(late(), func() {
+		_, admitted := s.fence.Admit(t.token)
+		s.see(used{t, admitted})
+	})
 	if d.chance(25) {
 		s.after(late(), t.write)
 	}

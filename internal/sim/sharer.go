@@ -28,9 +28,10 @@ const (
 type sharer struct {
 	c       *client
 	id      string
-	tasks   bool // it does tasks; else it owns parts
-	submits bool // tasks, besides
-	n       int  // of them so far
+	tasks   bool   // it does tasks; else it owns parts
+	submits bool   // tasks, besides
+	n       int    // of them so far
+	post    *hands // by which it does
 
 	lease   claim.Lease
 	session wire.SessionID // of the lease
@@ -68,11 +69,8 @@ func (s *sharer) begin() {
 	s.here.hands = hands{c: s.c, step: s.stepHere}
 	s.there.hands = hands{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.there, ev) }, together: true}
 	s.todo.hands = hands{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.todo, ev) }, together: true}
-	cfg := claim.SharingConfig{Parent: shareParent, ID: s.id, Parts: s.c.sim.parts()}
-	if s.tasks {
-		cfg.Tasks, cfg.Most = true, 1
-	}
-	s.m, s.session = claim.NewSharing(cfg), 0
+	s.post = &hands{c: s.c, step: func(claim.Event) {}} // one of them that is lost stays lost
+	s.m, s.session = claim.NewSharing(s.cfg()), 0
 	here := s.here
 	s.here.soon(20*second, func() {
 		if s.here == here && !s.c.sim.calm && s.c.dice.chance(50) {
@@ -84,6 +82,14 @@ func (s *sharer) begin() {
 		s.submitLater()
 	}
 	s.carryOut()
+}
+
+func (s *sharer) cfg() claim.SharingConfig {
+	cfg := claim.SharingConfig{Parent: shareParent, ID: s.id, Parts: s.c.sim.parts()}
+	if s.tasks {
+		cfg.Tasks, cfg.Most = true, 1
+	}
+	return cfg
 }
 
 // step hands an event to the state machine and does what comes of it.
@@ -208,6 +214,7 @@ func (s *sharer) dropAll() {
 	s.here.drop()
 	s.there.drop()
 	s.todo.drop()
+	s.post.drop()
 	for _, o := range s.owners {
 		o.drop()
 		o.task.drop()
@@ -304,9 +311,8 @@ func (s *sharer) submitLater() {
 	s.here.soon(200*millisecond, func() {
 		if s.c.attached && !s.c.sim.quiet && len(s.c.sim.names(shareTasks)) < tasksMax {
 			s.n++
-			for _, path := range []string{"/share", shareTasks, fmt.Sprintf("%s/t%d-%d", shareTasks, s.c.id, s.n)} {
-				s.c.send(requestOf(&claim.Op{Kind: claim.OpParents, Path: path, Data: []byte(path)}))
-			}
+			id := fmt.Sprintf("t%d-%d", s.c.id, s.n)
+			s.post.ask(&claim.Request{Session: s.c.session, Ops: s.cfg().Submission(id, []byte(id))})
 		}
 		s.submitLater()
 	})

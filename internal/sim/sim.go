@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bellwether/internal/claim"
 	"bellwether/internal/election"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
@@ -35,10 +36,10 @@ type Sim struct {
 	checkers []checker
 	reached  [situations]int
 	register registers
-	resource resource
-	holder   *candidate // who was the last to get a claim
-	deals    []*deal    // all transactions of two phases
-	entered  int        // how often a guest was let in
+	fence    claim.Fence // of what claims protect
+	holder   *candidate  // who was the last to get a claim
+	deals    []*deal     // all transactions of two phases
+	entered  int         // how often a guest was let in
 
 	handovers int
 

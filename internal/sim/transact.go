@@ -238,7 +238,7 @@ func (p *party) step(ev claim.Event) {
 	switch s := m.State(); {
 	case s.Phase == claim.TxOver:
 		p.ended(s)
-	case !p.acting && (s.Phase == claim.TxPrepare || s.Phase == claim.TxDecided && !s.Carried):
+	case !p.acting && s.Due():
 		p.acting = true
 		p.perform(s)
 	default:
