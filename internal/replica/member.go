@@ -57,7 +57,6 @@ type member struct {
 	decision election.Decision
 	leader   *zab.Leader
 	learner  *zab.Learner
-	joined   bool       // the term's epoch is agreed on
 	serving  bool       // clients are served
 	decided  int64      // Mono of the decision
 	link     zab.LinkID // of the learner
@@ -115,7 +114,7 @@ func (r *Replica) join() {
 func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
-	m.joined, m.redial = false, redial{}
+	m.redial = redial{}
 	m.term++
 	m.homes, m.gone = map[wire.SessionID]wire.ServerID{}, gone{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}

@@ -21,7 +21,7 @@ type redial struct {
 // and goes back to dialling.
 func (r *Replica) early(e zab.Closed) bool {
 	m := r.member
-	if m.learner == nil || m.joined || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS {
+	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS {
 		return false
 	}
 	r.collect(m.machineReady())

@@ -155,7 +155,6 @@ func (r *Replica) collect(rd zab.Ready) {
 		m.ready.Committed = append(m.ready.Committed, rd.Commit...)
 	}
 	if rd.Joined {
-		m.joined = true
 		m.election.Step(r.now.Mono, election.Joined{})
 	}
 	if rd.Established != nil {

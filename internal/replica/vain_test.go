@@ -71,6 +71,28 @@ func TestPromisedALaterEpoch(t *testing.T) {
 	}
 }
 
+// TestAnsweredAndEnded: where the end of the connection comes together with what
+// the leader has said, that counts. The leader is not dialled as one that has
+// said nothing.
+func TestAnsweredAndEnded(t *testing.T) {
+	h, s, came := promised(t, 9)
+	deaf := h.delay
+	h.delay = func(to *server, e Event) bool {
+		if z, ok := e.(Zab); ok && to == s {
+			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == wire.PacketLeaderInfo {
+				s.r.Step(h.now, e)
+				s.r.Step(h.now, Zab{zab.Closed{Link: in.Link, Why: "end of file"}})
+				return true
+			}
+		}
+		return deaf(to, e)
+	}
+	h.run(vainMinMS - 1)
+	if len(*came) != 2 || !s.r.Vain() {
+		t.Errorf("%d attempts, the leader's word counts: %v", len(*came), s.r.Vain())
+	}
+}
+
 // TestPauseSlowsNoElection: when the leader dies while a server keeps away from
 // it, the rest elect with that server as soon as with any other, and the next
 // epoch is later than the one promised.

@@ -14,13 +14,12 @@ import (
 
 // teamwork is what the loop of a server of an ensemble keeps beside.
 type teamwork struct {
-	wake     int64 // Mono at which the replica wants a Wake
-	alarm    *time.Timer
-	listens  bool
-	dials    wire.ServerID
-	snapLink zab.LinkID   // over which the last SNAP came
-	ended    []zab.LinkID // links that have closed in this batch
-	refused  peer.Told    // who was refused, and why
+	wake    int64 // Mono at which the replica wants a Wake
+	alarm   *time.Timer
+	listens bool
+	dials   wire.ServerID
+	ended   []zab.LinkID // links that have closed in this batch
+	refused peer.Told    // who was refused, and why
 }
 
 // tellTeam is how a happening among servers is logged: at which level, and with
@@ -96,8 +95,6 @@ func (l *loop) heed(e replica.Event) {
 func (l *loop) heard(link zab.LinkID, p *wire.QuorumPacket) {
 	m := l.srv.member
 	switch p.Type {
-	case wire.PacketSnap:
-		l.team.snapLink = link
 	case wire.PacketRequest:
 		l.asked++
 	case wire.PacketFollowerInfo, wire.PacketObserverInfo:
@@ -110,7 +107,7 @@ func (l *loop) heard(link zab.LinkID, p *wire.QuorumPacket) {
 func (l *loop) task(d replica.Duty) task {
 	t := task{Duty: d}
 	if d.Install != nil {
-		t.received = l.srv.member.takeReceived(l.team.snapLink)
+		t.received = l.srv.member.takeReceived(d.Install.Link)
 	}
 	return t
 }

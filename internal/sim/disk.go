@@ -65,7 +65,7 @@ func (w *writer) take(d replica.Duty) {
 	}
 	if d.Install != nil {
 		put(replica.Duty{Install: d.Install})
-		w.tasks[len(w.tasks)-1].spool = w.v.spools[w.v.linked]
+		w.tasks[len(w.tasks)-1].spool = w.v.spools[d.Install.Link]
 	}
 	if len(d.Append) > 0 || d.Sync {
 		put(replica.Duty{Append: d.Append, Sync: true})
@@ -244,10 +244,10 @@ func (w *writer) install(d *replica.Duty, sent spool) ([]replica.Event, error) {
 		w.v.sim.fail("Snapshot", "%d cannot read what it was sent: %v", w.v.id, err)
 		return nil, nil
 	}
+	l.CloseFuzzy()
 	for _, txn := range d.Install.Txns {
 		t.Apply(txn)
 	}
-	l.CloseFuzzy()
 	if _, err := w.v.store.InstallSnapshot(d.Install.Zxid, t.Snapshot()); err != nil {
 		return nil, err
 	}

@@ -135,7 +135,7 @@ func (v *server) learn(d *replica.Duty) {
 		v.knows = upTo(v.knows, d.Truncate.Zxid)
 	}
 	if d.Install != nil {
-		v.knows = slices.Concat(v.spools[v.linked].knows, d.Install.Txns)
+		v.knows = slices.Concat(v.spools[d.Install.Link].knows, d.Install.Txns)
 	}
 	v.knows = append(v.knows, d.Append...)
 }

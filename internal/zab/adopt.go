@@ -199,7 +199,7 @@ func (r *Learner) configure(text []byte) bool {
 
 // install puts the snapshot in the place of the whole history.
 func (r *Learner) install(done []*wire.Txn) {
-	r.ready.Install = &Install{Zxid: r.decided, Txns: done}
+	r.ready.Install = &Install{Link: r.opt.Link, Zxid: r.decided, Txns: done}
 	r.generation++
 	r.log.install(r.opened, done, r.generation)
 }

@@ -203,12 +203,13 @@ type Truncate struct {
 	Rebuild bool
 }
 
-// Install makes the snapshot that was read, with Txns applied to it, the whole
-// history up to Zxid, and sets aside everything the log holds above it.
+// Install makes the snapshot that was read from Link, with Txns applied to it, the
+// whole history up to Zxid, and sets aside everything the log holds above it.
 // Applying must bear transactions that the snapshot knows already. From here on
 // this is the server's tree, whatever becomes of the term; clients see it only
 // from the next Established on, which may be that of a later term.
 type Install struct {
+	Link LinkID
 	Zxid wire.Zxid
 	Txns []*wire.Txn
 }

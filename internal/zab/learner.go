@@ -148,6 +148,9 @@ func (r *Learner) Ready() Ready {
 // Generation is that of the log; the next role is given it.
 func (r *Learner) Generation() uint64 { return r.generation }
 
+// Answered reports whether the leader has said anything, or the term is over.
+func (r *Learner) Answered() bool { return r.step != joining }
+
 // Serving reports whether clients may be served and requests forwarded.
 func (r *Learner) Serving() bool { return r.step == following }
 
