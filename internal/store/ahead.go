@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 
@@ -44,15 +45,18 @@ func (s *Store) writeAhead(name string, written *wire.Epoch, next wire.Epoch) er
 
 // removeAhead leaves nothing behind that was written in vain.
 func (s *Store) removeAhead() error {
-	var err error
-	if s.ahead.accepted != 0 {
-		err = s.fs.Remove(s.aheadPath(acceptedEpochName))
+	return errors.Join(s.forgetAhead(acceptedEpochName, &s.ahead.accepted), s.forgetAhead(currentEpochName, &s.ahead.current))
+}
+
+func (s *Store) forgetAhead(name string, written *wire.Epoch) error {
+	if *written == 0 {
+		return nil
 	}
-	if s.ahead.current != 0 {
-		err = errors.Join(err, s.fs.Remove(s.aheadPath(currentEpochName)))
+	*written = 0
+	if err := s.fs.Remove(s.aheadPath(name)); !errors.Is(err, fs.ErrNotExist) { // taken away by somebody
+		return err
 	}
-	s.ahead = ahead{}
-	return err
+	return nil
 }
 
 // aheadPath is of a kind that the next Open removes.
