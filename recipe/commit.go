@@ -11,14 +11,15 @@ import (
 	"bellwether/zk"
 )
 
-// Decision is the outcome of a transaction.
+// Decision is the outcome of a transaction: [Commit], [Abort] or, while there is none,
+// [Undecided]. As a string it is the word that stands in the znode.
 type Decision = claim.Decision
 
 // The decisions.
 const (
-	Undecided = claim.Undecided
-	Commit    = claim.Commit
-	Abort     = claim.Abort
+	Undecided Decision = claim.Undecided // not known, or not made yet
+	Commit    Decision = claim.Commit    // each site has voted for it
+	Abort     Decision = claim.Abort
 )
 
 // Tx is a transaction as a site sees it.

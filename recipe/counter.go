@@ -8,13 +8,14 @@ import (
 	"bellwether/zk"
 )
 
-// CounterFormat is how a Counter's znode holds the number.
+// CounterFormat is how a Counter's znode holds the number: as [DecimalCounter], the
+// zero value, or [BinaryCounter].
 type CounterFormat = claim.CounterFormat
 
 // The formats.
 const (
-	DecimalCounter = claim.DecimalCounter // digits, as kazoo's Counter
-	BinaryCounter  = claim.BinaryCounter  // 8 bytes, as Curator's DistributedAtomicLong
+	DecimalCounter CounterFormat = claim.DecimalCounter // digits, as kazoo's Counter
+	BinaryCounter  CounterFormat = claim.BinaryCounter  // 8 bytes, as Curator's DistributedAtomicLong
 )
 
 // ErrCounterRange: the sum does not fit into 64 bits. Nothing was changed.

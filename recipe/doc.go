@@ -51,9 +51,10 @@
 // machine and the handle; the first is never taken with the second held.
 // Neither is held across I/O.
 //
-// A transaction runs its machine on the caller's goroutine, with one for the
-// request under way, one for each watch and one for the call of the
-// application; all end before Commit or Join returns. Site.Serve has one for each
+// A transaction runs its machine on one goroutine, with one for the request under
+// way, one for each watch and one for the call of the application, which all end
+// before Commit or Join returns, unless a cancelled one has something to take away
+// and no connection: the application's does then too. Site.Serve has one for each
 // transaction. A queue's wait has one for each of its watches, two at most.
 // Enter and Leave of a DoubleBarrier take turns: it is one member.
 //

@@ -18,17 +18,17 @@ const cleanUpDefault = 2 * time.Second
 
 // Naming is how a candidate names its bid, and so with whose candidates it
 // can share a parent. All see the bids of all others; but other libraries see
-// only their own pattern.
+// only their own pattern. The zero value is [OwnNames], which stands with the others.
 type Naming = claim.Naming
 
 // The namings. All but PlainNames make a path that never comes again.
 const (
-	OwnNames          = claim.Own          // <32 hex digits>-n_<seq>
-	PlainNames        = claim.Plain        // n_<seq>, of Apache's LeaderElectionSupport: no guard, no LEADER by itself
-	CuratorLatchNames = claim.CuratorLatch // _c_<uuid>-latch-<seq>, of Curator's LeaderLatch
-	CuratorLockNames  = claim.CuratorLock  // _c_<uuid>-lock-<seq>, of Curator's LeaderSelector and InterProcessMutex
-	KazooNames        = claim.KazooLock    // <32 hex digits>__lock__<seq>, of kazoo's Election and Lock
-	GoZKNames         = claim.GoZKLock     // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock: no LEADER by itself
+	OwnNames          Naming = claim.Own          // <32 hex digits>-n_<seq>, where no other library takes part
+	PlainNames        Naming = claim.Plain        // n_<seq>, of Apache's LeaderElectionSupport: no guard, no LEADER by itself
+	CuratorLatchNames Naming = claim.CuratorLatch // _c_<uuid>-latch-<seq>, of Curator's LeaderLatch
+	CuratorLockNames  Naming = claim.CuratorLock  // _c_<uuid>-lock-<seq>, of Curator's LeaderSelector and InterProcessMutex
+	KazooNames        Naming = claim.KazooLock    // <32 hex digits>__lock__<seq>, of kazoo's Election and Lock
+	GoZKNames         Naming = claim.GoZKLock     // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock: no LEADER by itself
 )
 
 // ElectionOptions are the settings of an Election; nil is all defaults.

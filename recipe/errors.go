@@ -41,17 +41,18 @@ var (
 	ErrReleased = errors.New("released")
 )
 
-// Reason says why a term or a campaign ended.
+// Reason says why a term or a campaign ended: [Resigned] and the others. As a string it
+// is a sentence for the log.
 type Reason = claim.Reason
 
 // The reasons.
 const (
-	Resigned       = claim.Resigned
-	LeaseLapsed    = claim.LeaseLapsed    // no proof in time that the session lives
-	SessionExpired = claim.SessionExpired // a server said so
-	SessionClosed  = claim.SessionClosed  // the client was closed
-	BidGone        = claim.BidGone        // somebody else deleted the bid
-	Refused        = claim.Refused        // the server does not allow what the recipe needs
+	Resigned       Reason = claim.Resigned       // by Resign, Release or the end of the work
+	LeaseLapsed    Reason = claim.LeaseLapsed    // no proof in time that the session lives
+	SessionExpired Reason = claim.SessionExpired // a server said so
+	SessionClosed  Reason = claim.SessionClosed  // the client was closed
+	BidGone        Reason = claim.BidGone        // somebody else deleted the bid
+	Refused        Reason = claim.Refused        // the server does not allow what the recipe needs
 )
 
 // LostError is the end of a term, or of a campaign that cannot go on.
@@ -94,14 +95,17 @@ func (e *closedError) Error() string { return fmt.Sprintf("%s %s was closed", e.
 func (e *closedError) Unwrap() error { return zk.ErrClosed }
 
 // DataError: the znode at Path holds what is not its recipe's, no number or no
-// transaction; Err says what is wrong. Nothing was done with it.
+// transaction; Err says what is wrong, and is wrapped. Nothing was done with it. Its
+// fields are Path string and Err error.
 type DataError = claim.DataError
 
 // LeaderTaken is why a term is not published: the znode at Path is in the way. Where
 // it is Persistent it does not go by itself; Bid is the standing bid that it
-// names, and empty where others wrote it.
+// names, and empty where others wrote it. Its fields are Path string, Persistent bool
+// and Bid string.
 type LeaderTaken = claim.LeaderTaken
 
 // NoProof is why the end of a handle's context is no proof: the session's Timeout is
-// not longer than Delay, for which the server may not know of a ping.
+// not longer than Delay, for which the server may not know of a ping. Its fields are
+// Timeout and Delay time.Duration.
 type NoProof = claim.NoProof
