@@ -26,7 +26,8 @@ type RegistrationStatus struct {
 	Standing Standing
 	Session  wire.SessionID
 	Token    wire.Zxid // czxid of the znode: it grows with each one made
-	// Err is why it does not stand, an *OwnedError or what the server refuses.
+	// Err is why it does not stand, an *OwnedError or what the server refuses; nil
+	// while it is made, also again, after somebody has deleted it.
 	Err error
 
 	have  int // the data that the znode holds

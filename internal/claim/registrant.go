@@ -128,6 +128,7 @@ func (r *Registrant) Step(now Moment, ev Event) {
 	case Fired:
 		if ev.N == r.watch {
 			r.watch, r.gap, r.retry = 0, false, timer{}
+			r.stands = r.stands && ev.Type != wire.EventNodeDeleted
 		}
 	case Attached:
 		r.retry = timer{}

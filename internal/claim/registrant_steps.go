@@ -80,6 +80,7 @@ func (r *Registrant) tookLook(res []Result) {
 	switch err := res[0].Err; {
 	case errors.Is(err, wire.ErrNoNode):
 		r.watch, r.gap, r.have = r.n, true, 0
+		r.stands, r.owned = false, false
 	case err != nil:
 		r.refuse(err)
 		return

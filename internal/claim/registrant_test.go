@@ -102,17 +102,33 @@ func TestRegistrantLooksAfterALostAnswer(t *testing.T) {
 	d.is(RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1})
 }
 
-// TestRegistrantIsMadeAgain when somebody deletes it; the watch on nothing is
-// given up first.
+// TestRegistrantIsMadeAgain when somebody deletes it, and does not stand before; the
+// watch on nothing is given up first.
 func TestRegistrantIsMadeAgain(t *testing.T) {
 	d := register(t)
 	n := d.standing()
 	d.step(fired(n, wire.EventNodeDeleted), OpExists)
+	d.is(RegistrantState{Session: 1})
 	d.step(d.answer(none), OpUnwatch, OpCreate)
-	d.is(RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1}) // as was last seen
+	d.step(d.answer(Result{}, Result{Err: wire.ErrThrottledOp}))
+	d.is(RegistrantState{Session: 1})
+	d.at += time.Minute
+	d.step(Tick{}, OpExists)
+	d.step(d.answer(none), OpUnwatch, OpCreate)
 	d.step(d.answer(Result{}, Result{}), OpExists)
+	d.is(RegistrantState{Session: 1})
 	d.step(d.answer(of(1, 9, 0)))
 	d.is(RegistrantState{Stands: true, Session: 1, Token: 9, Have: 1})
+}
+
+// TestRegistrantFindsItsZnodeGone where the event was of something else.
+func TestRegistrantFindsItsZnodeGone(t *testing.T) {
+	d := register(t)
+	n := d.standing()
+	d.step(fired(n, wire.EventNodeDataChanged), OpExists)
+	d.is(RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1}) // as was last seen
+	d.step(d.answer(none), OpUnwatch, OpCreate)
+	d.is(RegistrantState{Session: 1})
 }
 
 // TestRegistrantDoubtsWhileDisconnected, and asks for nothing when it is back.
