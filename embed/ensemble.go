@@ -77,7 +77,7 @@ func (o Options) withDefaults() (Options, error) {
 	// Servers that are left out would miss what the others decide, and might
 	// lead again one day.
 	if _, err := os.Stat(filepath.Join(o.Dir, strconv.Itoa(o.Servers+1))); err == nil {
-		return o, fmt.Errorf("%s holds more than %d servers", o.Dir, o.Servers)
+		return o, fmt.Errorf("%s holds more servers than %d", o.Dir, o.Servers)
 	}
 	return o, nil
 }

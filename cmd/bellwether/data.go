@@ -116,14 +116,14 @@ func printReport(w io.Writer, r *store.Report) error {
 		if !s.Sound {
 			sound = "not sound"
 		}
-		fmt.Fprintf(w, "%s: %d znodes, %s\n", s.Path, s.Nodes, sound)
+		fmt.Fprintf(w, "%s: %s, %s\n", s.Path, shell.Count(s.Nodes, "znode"), sound)
 	}
 	for _, l := range r.Logs {
 		if l.Records == 0 {
 			fmt.Fprintf(w, "%s: no transactions\n", l.Path)
 			continue
 		}
-		fmt.Fprintf(w, "%s: %d transactions, %v to %v\n", l.Path, l.Records, l.First, l.Last)
+		fmt.Fprintf(w, "%s: %s, %v to %v\n", l.Path, shell.Count(l.Records, "transaction"), l.First, l.Last)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)
@@ -135,7 +135,7 @@ func printReport(w io.Writer, r *store.Report) error {
 	if len(r.Damage) == 0 {
 		_, err = fmt.Fprintf(w, "sound; a start arrives at %v\n", r.LastZxid)
 	} else {
-		_, err = fmt.Fprintf(w, "damaged in %d places; a start is not advised\n", len(r.Damage))
+		_, err = fmt.Fprintf(w, "damaged in %s; a start is not advised\n", shell.Count(len(r.Damage), "place"))
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 	if f.whileStdin {
 		go endWithStdin(stop)
 	}
-	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Servers(), e.Clients(), f.data)
+	fmt.Fprintln(stdout, greeting(e.Servers(), e.Clients(), f.data))
 	fmt.Fprintf(stdout, "try: bellwether status --server %s\n", e.Clients())
 	fmt.Fprintf(stdout, "     bellwether election explain --server %s\n", e.Clients())
 	t := &terminal{w: stderr}
@@ -77,6 +77,15 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 	e.Stop(stopPatience)
 	running.Wait()
 	return err
+}
+
+// greeting says what serves now, and how it ends.
+func greeting(servers int, clients, data string) string {
+	end := "them"
+	if servers == 1 {
+		end = "it"
+	}
+	return fmt.Sprintf("%s for clients at %s, data in %s; Ctrl-C or SIGTERM ends %s", shell.Count(servers, "server"), clients, data, end)
 }
 
 // checkEnsemble looks at the flags, and gives the address of the first server.

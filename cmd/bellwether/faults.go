@@ -60,7 +60,7 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	if err != nil {
 		return ended(ctx, err)
 	}
-	fmt.Fprintf(stdout, "%d servers for clients at %s, data in %s; Ctrl-C or SIGTERM ends them\n", e.Len(), e.Servers(), cmp.Or(f.data, "memory"))
+	fmt.Fprintln(stdout, greeting(e.Len(), e.Servers(), cmp.Or(f.data, "memory")))
 	fmt.Fprintf(stdout, "faults at http://%s/\n", control.Addr())
 	fmt.Fprintf(stdout, "try: curl -X POST http://%s/servers/1/pause\n", control.Addr())
 	return errors.Join(serveFaults(ctx, control, faultsHandler(e, log)), e.Close())

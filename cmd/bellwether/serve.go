@@ -16,6 +16,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/shell"
 )
 
 // serveFlags are what serve was asked.
@@ -149,7 +150,7 @@ func printCheck(w io.Writer, c *config.Config) error {
 	}
 	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, sessions of %v to %v\n",
 		client, c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
-	_, err := fmt.Fprintf(w, "the configuration is good, with %d remarks\n", len(remarks(c)))
+	_, err := fmt.Fprintf(w, "the configuration is good, with %s\n", shell.Count(len(remarks(c)), "remark"))
 	return err
 }
 

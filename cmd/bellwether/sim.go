@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/shell"
 	"bellwether/internal/sim"
 )
 
@@ -88,8 +89,9 @@ func (s *simulation) one(out io.Writer) error {
 	if errors.As(err, &f) {
 		return s.failed(out, f)
 	}
-	fmt.Fprintf(out, "seed %d: %d voters, %d observers: %d events in %.1f simulated seconds; %d leaders, %d transactions, %d answers; digest %016x\n",
-		r.Options.Seed, r.Options.Voters, max(r.Options.Observers, 0), r.Events, float64(r.Simulated)/1e6, r.Leaders, r.Committed, r.Answered, r.Digest)
+	fmt.Fprintf(out, "seed %d: %s, %s: %s in %.1f simulated seconds; %s, %s, %s; digest %016x\n",
+		r.Options.Seed, shell.Count(r.Options.Voters, "voter"), shell.Count(max(r.Options.Observers, 0), "observer"), shell.Count(r.Events, "event"),
+		float64(r.Simulated)/1e6, shell.Count(r.Leaders, "leader"), shell.Count(r.Committed, "transaction"), shell.Count(int(r.Answered), "answer"), r.Digest)
 	if s.during == 0 {
 		for _, name := range slices.Sorted(maps.Keys(r.Reached)) {
 			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)

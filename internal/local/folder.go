@@ -56,7 +56,7 @@ func Make(o Options) (*Ensemble, error) {
 	}
 	extra := filepath.Join(o.Dir, strconv.Itoa(o.Servers+1))
 	if _, err := os.Stat(extra); err == nil {
-		return nil, fmt.Errorf("%s holds more than %d servers: ask for as many, or name another folder", o.Dir, o.Servers)
+		return nil, fmt.Errorf("%s holds more servers than %d: ask for as many, or name another folder", o.Dir, o.Servers)
 	}
 	lines, err := e.members()
 	if err != nil {
@@ -89,7 +89,7 @@ func (e *Ensemble) members() ([]string, error) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if len(lines) != len(e.servers) {
-		return nil, fmt.Errorf("%s names %d servers, not %d: ask for as many, or name another folder", file, len(lines), len(e.servers))
+		return nil, fmt.Errorf("%s names another number of servers, %d and not %d: ask for as many, or name another folder", file, len(lines), len(e.servers))
 	}
 	return lines, nil
 }

@@ -254,7 +254,7 @@ func inWords(err error) error {
 func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%d arguments, want %s", len(args), cmd.UseLine())
+			return fmt.Errorf("%s, want %s", Count(len(args), "argument"), cmd.UseLine())
 		}
 		return nil
 	}

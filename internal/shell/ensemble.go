@@ -212,7 +212,7 @@ func glance(all []serverStatus) string {
 	}
 	for _, s := range all {
 		if s.Behind != nil && *s.Behind > 0 {
-			fmt.Fprintf(&b, "%s is %d transactions behind\n", s.Server, *s.Behind)
+			fmt.Fprintf(&b, "%s is %s behind\n", s.Server, Count(int(*s.Behind), "transaction"))
 		}
 	}
 	return b.String()

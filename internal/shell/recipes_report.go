@@ -89,7 +89,7 @@ func (s *surveyor) report(ctx context.Context) error {
 		}
 	}
 	if n := addressless(out.Recipes); n > 0 {
-		fmt.Fprintf(s.err, "bellwether: no address of %s: name all servers in --server; they tell where 4lw.commands.whitelist has cons and dump, or --admin-port is right\n", count(n, "client"))
+		fmt.Fprintf(s.err, "bellwether: no address of %s: name all servers in --server; they tell where 4lw.commands.whitelist has cons and dump, or --admin-port is right\n", Count(n, "client"))
 	}
 	if s.json() {
 		return printJSON(s.out, out)
@@ -216,10 +216,10 @@ func (s *surveyor) table(all surveyJSON) error {
 	}
 	for _, r := range all.Recipes {
 		if r.Items > 0 {
-			fmt.Fprintf(w, "%s\t%s\t%s%s\n", r.Path, r.Recipe, count(r.Items, "item"), strings.Repeat("\t-", 8))
+			fmt.Fprintf(w, "%s\t%s\t%s%s\n", r.Path, r.Recipe, Count(r.Items, "item"), strings.Repeat("\t-", 8))
 		}
 		if r.Leases > 0 {
-			fmt.Fprintf(w, "%s\t%s\t%s%s\n", r.Path, r.Recipe, count(r.Leases, "lease"), strings.Repeat("\t-", 8))
+			fmt.Fprintf(w, "%s\t%s\t%s%s\n", r.Path, r.Recipe, Count(r.Leases, "lease"), strings.Repeat("\t-", 8))
 		}
 		who := map[string]string{}
 		for _, c := range r.Clients {
@@ -273,10 +273,3 @@ func dash(s string) string {
 	return s
 }
 
-// count is how many there are of something.
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}

@@ -87,7 +87,7 @@ func (w *watcher) timed(ctx context.Context, zc *zk.Client) error {
 
 // late is what the end of --timeout means.
 func (w *watcher) late() error {
-	return &StatusError{ExitNotObtained, fmt.Errorf("fewer than %d events within %v", w.count, w.timeout)}
+	return &StatusError{ExitNotObtained, fmt.Errorf("fewer than %s within %v", Count(w.count, "event"), w.timeout)}
 }
 
 // follow prints until an error, errEnough in the end.
