@@ -13,13 +13,21 @@ SEARCH := $(shell /usr/bin/tr '\0' '\n' </proc/$$PPID/environ | /bin/sed -n 's/^
 override PATH := $(or $(SEARCH),/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin)
 endif
 
+# Without cgo, as the program is built that is shipped: nothing is built in two
+# ways but for the race detector, which needs it.
+export CGO_ENABLED := 0
+
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Packages with goroutines or locks: these run under the race detector too.
-RACE := ./zk ./recipe ./embed ./cmd/... $(addprefix ./internal/,admin bench guard local metrics peer server shell store tree)
+# Packages with goroutines or locks: these run under the race detector too, those
+# that take longest first.
+RACE := $(addprefix ./internal/,store server tree) ./cmd/... ./embed ./recipe ./zk \
+	$(addprefix ./internal/,admin bench guard local metrics peer shell)
 
-# Client tests wait for sessions and events more than they compute.
-PARALLEL := 6
+# So many packages, and in interop tests, at the same time: they wait for
+# sessions and events more than they compute.
+PACKAGES := 4
+PARALLEL := 8
 
 # The longest that one package's tests may take, on a machine that does much else.
 LIMIT := 40m
@@ -29,7 +37,7 @@ SOAK     ?= 10
 COMPARE  ?=
 
 build:
-	CGO_ENABLED=0 go build -trimpath -o bellwether ./cmd/bellwether
+	go build -trimpath -o bellwether ./cmd/bellwether
 
 test: tools format vet lint layout unit race cross interop
 
@@ -53,25 +61,27 @@ lint:
 	cd interop && go run $(STATICCHECK) ./...
 
 layout:
-	go test -count=1 .
+	go test -vet=off -count=1 .
 
+# Tests are built without a look of vet, which has seen everything before.
 unit:
-	go test -timeout $(LIMIT) ./...
+	go test -vet=off -p $(PACKAGES) -timeout $(LIMIT) ./...
 
+race: export CGO_ENABLED := 1
 race:
-	go test -race -timeout $(LIMIT) $(RACE)
+	go test -race -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(RACE)
 
 # The whole program for the servers' systems, the libraries for Windows too.
 cross:
 	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
 		echo "build for $$target"; \
-		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go build ./...; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} go build ./...; \
 	done
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build ./wire ./zk ./recipe
+	GOOS=windows GOARCH=amd64 go build ./wire ./zk ./recipe
 
 # Results are not cached: go test does not see what the started programs read.
 interop:
-	cd interop && go test -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) ./...
+	cd interop && go test -vet=off -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) ./...
 
 # Each fuzz target for FUZZTIME inputs. A time works too, but go test may report
 # its end as a failure: context deadline exceeded.
@@ -87,7 +97,7 @@ fuzz:
 # go-zookeeper it finds races that are not ours), the simulator's hour, a million
 # simulated handovers, and the fuzz targets. SOAK=50 FUZZTIME=100000000x is a night.
 soak: tools
-	go test -race -count=$(SOAK) -timeout 4h ./...
+	CGO_ENABLED=1 go test -race -count=$(SOAK) -timeout 4h ./...
 	cd interop && go test -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
 	go test ./internal/sim -run TestFreshSeeds -for 1h -timeout 90m
 	go test ./internal/sim -run TestHandovers -handovers 1000000 -timeout 4h

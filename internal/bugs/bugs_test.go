@@ -139,7 +139,7 @@ func TestNotFoundIsTold(t *testing.T) {
 func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool) {
 	t.Helper()
 	args = append([]string{"test", "-overlay=" + overlay(t, load(t, s.patch)), "-vet=off", "-count=1",
-		"-gcflags=-N -l", "-ldflags=-s -w", "-failfast", "./internal/" + s.room}, args...) // quick to build
+		"-gcflags=./...=-N -l -dwarf=false", "-ldflags=-s -w", "-failfast", "./internal/" + s.room}, args...) // quick to build
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
 	b, err := cmd.CombinedOutput()
