@@ -150,7 +150,7 @@ func (r *Replica) stepMember(e Event) {
 	m := r.member
 	switch e := e.(type) {
 	case Vote:
-		m.election.Step(r.now.Mono, e.Event)
+		r.stepVote(e.Event)
 	case Zab:
 		r.stepZab(e.Event)
 	case Synced:

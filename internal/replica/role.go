@@ -22,6 +22,19 @@ func (r *Replica) look(why string) {
 	m.election.Step(r.now.Mono, e)
 }
 
+// stepVote takes what the election hears. A leader learns from it how far the
+// history of a server that looks reaches: its own vote says so, and a vote that
+// it took from another is no worse.
+func (r *Replica) stepVote(e election.Event) {
+	m := r.member
+	m.election.Step(r.now.Mono, e)
+	h, heard := e.(election.Heard)
+	if n := &h.Notification; heard && m.leader != nil && n.State == wire.Looking &&
+		(n.Leader == h.From || n.PeerEpoch <= m.leader.Epoch()) {
+		m.step(r.now.Mono, zab.Looks{Server: h.From, Current: max(n.PeerEpoch, 0)})
+	}
+}
+
 // electionReady takes what the election hands out; false if that was nothing.
 func (r *Replica) electionReady() bool {
 	m := r.member

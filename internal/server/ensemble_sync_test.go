@@ -246,3 +246,35 @@ func TestPowerFailureOfAll(t *testing.T) {
 	g.equal()
 	g.follower().connect().data("/many/99")
 }
+
+// A member that comes with another ensemble's directory, of more epochs than
+// this ensemble has had, is kept out, and the others go on as they were.
+func TestForeignDirectoryIsKeptOut(t *testing.T) {
+	other := startTeam(t, 3, 0, false)
+	other.leader().connect().create("/theirs", "")
+	for range 2 {
+		l := other.leader()
+		other.kill(l)
+		other.settled()
+		other.start(l)
+		other.settled()
+	}
+	foreign := other.leader()
+	other.kill(foreign)
+
+	g := startTeam(t, 3, 0, false)
+	l, f := g.leader(), g.follower()
+	c := l.connect()
+	c.create("/ours", "")
+	g.equal()
+	epoch := l.Standing().Epoch
+	g.kill(f)
+	f.fs = foreign.fs
+	g.start(f)
+	eventually(t, "it has tried to join again and again", func() bool { return len(f.Elections()) > 4 })
+	c.data("/ours")
+	c.create("/more", "")
+	if now := l.Standing(); !now.Serving || now.Epoch != epoch || len(l.Elections()) != 1 || f.Standing().Serving {
+		t.Errorf("the leader is at %+v after %d elections, the foreign one at %+v", now, len(l.Elections()), f.Standing())
+	}
+}

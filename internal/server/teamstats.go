@@ -210,7 +210,7 @@ func (t *teamStats) level(h replica.Happening) slog.Level {
 		}
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
-	case election.Refused, election.Barred, election.Restated, election.Abandoned, replica.Undone, zab.OldEpoch:
+	case election.Refused, election.Barred, election.Restated, election.Abandoned, replica.Undone, zab.OldEpoch, zab.Foreign:
 		return slog.LevelWarn
 	case zab.SyncBegan:
 		t.synchronises(e)

@@ -36,6 +36,8 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 		case e.Nobody:
 			level = slog.LevelDebug
 		}
+	case zab.Foreign:
+		log, level = l.once(m.address(e.Link), e.String(), level)
 	case zab.OldEpoch:
 		log, level = l.once(m.address(e.Link), e.String(), level)
 	case zab.GaveUp:

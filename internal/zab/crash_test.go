@@ -178,8 +178,14 @@ func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	w.join(two, three)
 	w.settle()
 	four.acc, four.disk.accepted = 5, 5
-	w.join(four, three)
-	w.settle()
+	for range knocksMin {
+		if three.leader == nil {
+			t.Fatalf("the leader has ended its term before it had to: %q\n%v", three.gaveUp, w.story)
+		}
+		w.step(three, Looks{Server: four.id})
+		w.join(four, three)
+		w.settle()
+	}
 	if three.leader != nil || !strings.Contains(three.gaveUp, "server 4 has accepted epoch 5") {
 		t.Fatalf("the leader goes on: %q\n%v", three.gaveUp, w.story)
 	}
@@ -197,5 +203,35 @@ func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	}
 	if e := three.leader.Epoch(); e != 6 {
 		t.Errorf("leads epoch %d, want 6", e)
+	}
+}
+
+// TestPromiseThatEndsNoTerm: who says that it has accepted a later epoch, and
+// does not look for a leader, or has history of a later epoch as only another
+// ensemble's directory can have it, ends nobody's term.
+func TestPromiseThatEndsNoTerm(t *testing.T) {
+	for name, looks := range map[string]*Looks{
+		"does not look":             nil,
+		"a stranger looks":          {Server: 9},
+		"history of a later epoch":  {Server: 4, Current: 5},
+		"history of the next epoch": {Server: 4, Current: 2},
+	} {
+		w := newWorld(1, 5, 0)
+		three, four := w.nodes[2], w.nodes[3]
+		w.lead(three)
+		w.join(w.nodes[0], three)
+		w.join(w.nodes[1], three)
+		w.settle()
+		four.acc, four.disk.accepted = 5, 5
+		for range 3 * knocksMin {
+			if looks != nil {
+				w.step(three, *looks)
+			}
+			w.join(four, three)
+			w.settle()
+		}
+		if three.leader == nil || !three.leader.Serving() || w.nodes[0].learner == nil || four.serving {
+			t.Errorf("%s: the leader has ended its term: %q\n%v", name, three.gaveUp, w.story)
+		}
 	}
 }

@@ -40,11 +40,7 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	_, member := l.committed.Server(ensemble.ServerID(k.server))
 	switch {
 	case member && accepted > l.epoch && l.phase == serving:
-		// A leader that came to nothing had its promise. It could join no sooner
-		// than this term ends, so it does: the next epoch is later than both.
-		l.ready.Above = accepted
-		l.giveUp(fmt.Sprintf("server %d has accepted epoch %d, and cannot join epoch %d", k.server, accepted, l.epoch))
-		return ""
+		l.makeRoom(k, accepted)
 	case l.phase == discovering:
 		if member {
 			l.epoch = max(l.epoch, accepted+1)

@@ -16,6 +16,13 @@ type Event interface{ event() }
 // Opened (leader): a learner has connected.
 type Opened struct{ Link LinkID }
 
+// Looks (leader): a server looks for a leader. Its history is of the epoch
+// Current or of an earlier one.
+type Looks struct {
+	Server  wire.ServerID
+	Current wire.Epoch
+}
+
 // Closed: a connection has ended, by whichever side. A learner has one only.
 type Closed struct {
 	Link LinkID
@@ -113,6 +120,7 @@ type Leave struct{ Why string }
 type Tick struct{}
 
 func (Opened) event()      {}
+func (Looks) event()       {}
 func (Closed) event()      {}
 func (Received) event()    {}
 func (Progress) event()    {}

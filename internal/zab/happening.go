@@ -51,9 +51,17 @@ type LearnerLost struct {
 // promised. One of our kind would end its term for that; Apache ZooKeeper's
 // leads on, and its followers look for another in vain until it ends.
 type OldEpoch struct {
-	Leader          wire.ServerID
-	Link            LinkID
-	Epoch, Accepted wire.Epoch
+	Leader                   wire.ServerID
+	Link                     LinkID
+	Epoch, Current, Accepted wire.Epoch
+}
+
+// Foreign: a member cannot join, as its history is of a later epoch than that of
+// this term, which no quorum would follow then.
+type Foreign struct {
+	Learner        string
+	Link           LinkID
+	Epoch, Current wire.Epoch
 }
 
 // Unexpected: a packet nobody waited for. Told once for a connection.
@@ -121,8 +129,17 @@ func (h LearnerServes) String() string {
 func (h LearnerLost) String() string { return fmt.Sprintf("%s is gone: %s", h.Learner, h.Why) }
 
 func (h OldEpoch) String() string {
+	if h.Current > h.Epoch {
+		return fmt.Sprintf("server %d leads epoch %d, but this server has history of epoch %d, of which a quorum would know: "+
+			"check that its data directory is of this ensemble", h.Leader, h.Epoch, h.Current)
+	}
 	return fmt.Sprintf("server %d leads epoch %d, but this server has promised epoch %d and follows no earlier one: "+
 		"it takes part again from the next election on; to bring that about, restart server %[1]d", h.Leader, h.Epoch, h.Accepted)
+}
+
+func (h Foreign) String() string {
+	return fmt.Sprintf("%s has history of epoch %d and cannot join epoch %d: check that its data directory is of this ensemble",
+		h.Learner, h.Current, h.Epoch)
 }
 
 func (h Unexpected) String() string {

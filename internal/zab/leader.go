@@ -122,7 +122,8 @@ type Leader struct {
 
 	links   map[LinkID]*link
 	servers map[wire.ServerID]*link // those that have said who they are
-	order   []*link                 // by arrival
+	seekers map[wire.ServerID]seeker
+	order   []*link // by arrival
 	beat    beats
 	nextHB  int64 // when to ping
 	nextTC  int64 // when to check the quorum
@@ -150,7 +151,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
 		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, log.Last()}, generation: o.Generation + 1,
 		connecting: serverSet{o.ID: true}, electing: serverSet{}, adopted: serverSet{},
-		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, nextHB: now + o.BeatMS, nextTC: now + o.TickMS,
+		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, seekers: map[wire.ServerID]seeker{}, nextHB: now + o.BeatMS, nextTC: now + o.TickMS,
 	}
 	l.ready.Sync = true // before currentEpoch is saved the log must be durable
 	l.enter(discovering)
@@ -182,6 +183,8 @@ func (l *Leader) Step(now int64, e Event) {
 		l.saved(e)
 	case Opened:
 		l.opened(e.Link)
+	case Looks:
+		l.looks(e)
 	case Closed:
 		l.closed(e.Link, e.Why)
 	case LogRead:

@@ -227,7 +227,7 @@ func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
 		r.giveUp(fmt.Sprintf("the leader offers epoch %d in version %#x of the protocol", e, info.Version))
 		return
 	case e < r.opt.Accepted:
-		r.tell(OldEpoch{r.opt.Leader, r.opt.Link, e, r.opt.Accepted})
+		r.tell(OldEpoch{r.opt.Leader, r.opt.Link, e, r.opt.Current, r.opt.Accepted})
 		r.giveUp(fmt.Sprintf("the leader's epoch %d is older than %d, which was accepted", e, r.opt.Accepted))
 		return
 	}
