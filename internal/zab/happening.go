@@ -43,7 +43,8 @@ type LearnerServes struct {
 type LearnerLost struct {
 	Learner, Why string
 	Link         LinkID
-	// Nobody: it ended before it had said who it is. Refused: for what it sent.
+	// Nobody: it ended before it had said who it is, or could not have joined.
+	// Refused: for what it sent.
 	Nobody, Refused bool
 }
 

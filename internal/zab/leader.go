@@ -312,7 +312,7 @@ func (l *Leader) refuse(k *link, why string) {
 // forget tells of the end of a link.
 func (l *Leader) forget(k *link, why string) {
 	l.remove(k)
-	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew})
+	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew || k.vain})
 }
 
 // remove takes a link out of everything.

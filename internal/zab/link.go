@@ -28,6 +28,7 @@ type link struct {
 	observer bool
 	ours     bool // extensions are agreed on
 	hands    bool // hand-overs among them
+	vain     bool // it has accepted a later epoch
 	began    int64
 	heard    int64 // when the last packet came
 

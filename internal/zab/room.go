@@ -43,6 +43,7 @@ func (l *Leader) makeRoom(k *link, accepted wire.Epoch) {
 		l.seekers[k.server] = s
 	}
 	if foreign || s.knocks < knocksMin {
+		k.vain = true
 		l.invite(k) // which it does not accept
 		return
 	}
