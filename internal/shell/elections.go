@@ -105,7 +105,8 @@ func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded,
 		told++
 	}
 	slices.SortStableFunc(all, func(x, y recorded) int { return x.Began.Compare(y.Began) })
-	for _, r := range choose(all) {
+	chosen := choose(all)
+	for _, r := range chosen {
 		out := text(r)
 		if a.json() {
 			out = string(r.raw) + "\n"
@@ -115,10 +116,12 @@ func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded,
 		}
 	}
 	switch {
-	case told == asked:
-		return nil
 	case answered == 0:
 		return &StatusError{Status: ExitNoConnection}
+	case len(chosen) == 0 && len(all) > 0:
+		fmt.Fprintln(a.err, "no server keeps an election so far back")
+	case told == asked:
+		return nil
 	}
 	return &StatusError{Status: ExitFailed}
 }

@@ -128,10 +128,13 @@ func TestElectionsOfSeveralServers(t *testing.T) {
 	if want := "line 1 of 1\nline 1 of 2\nline 2 of 1\n"; out != want || errs != "" || status != 0 {
 		t.Errorf("log: status %d %q %q", status, out, errs)
 	}
-	for back, want := range []string{"story 1 of 2\nstory 2 of 1\n", "story 1 of 1\n", ""} {
+	for back, want := range []string{"story 1 of 2\nstory 2 of 1\n", "story 1 of 1\n"} {
 		if out, _, status := ask(explain(back), "text", a, b); out != want || status != 0 {
 			t.Errorf("explain --back %d: status %d %q, want %q", back, status, out, want)
 		}
+	}
+	if out, errs, status := ask(explain(2), "text", a, b); out != "" || status != ExitFailed || errs != "no server keeps an election so far back\n" {
+		t.Errorf("explain --back 2: status %d %q %q", status, out, errs)
 	}
 	if out, _, _ := ask(explain(0), "json", b); out != elogEntry(2, "2026-01-02T03:04:07Z", "LEADING", "serve", 1)+"\n" {
 		t.Errorf("JSON is not passed on as it came: %s", out)
