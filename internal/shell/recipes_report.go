@@ -272,4 +272,3 @@ func dash(s string) string {
 	}
 	return s
 }
-
