@@ -32,10 +32,9 @@ type term struct {
 	status  zk.Status
 	replies chan answer // room for the one request under way
 	asking  bool
-	held    *claim.Request // not before the deadline or giveUp
-	watch   *zk.Watch      // on the bid ahead
-	path    string         // of that bid
-	calm    func()         // ends the frequent pings
+	watch   *zk.Watch // on the bid ahead
+	path    string    // of that bid
+	calm    func()    // ends the frequent pings
 	timer   *time.Timer
 }
 
@@ -149,10 +148,6 @@ func (t *term) step(ctx context.Context, ev claim.Event) {
 	t.m.Step(now, ev)
 	t.confirm(now)
 	rd, s := t.m.Ready(), t.m.State()
-	var deadline time.Duration
-	if s.Phase == claim.Leaving && s.Led && !t.over() {
-		deadline = t.m.Deadline(now)
-	}
 	t.mu.Unlock()
 
 	for _, h := range rd.Happenings {
@@ -161,13 +156,13 @@ func (t *term) step(ctx context.Context, ev claim.Event) {
 	t.ping(rd.KeepAlive)
 	t.present(ctx, s)
 	if rd.Request != nil {
-		t.held = rd.Request
+		t.send(ctx, *rd.Request)
 	}
-	if t.held != nil && deadline <= 0 {
-		t.send(ctx, *t.held)
-		t.held = nil
+	if rd.Wake > 0 {
+		t.timer.Reset(rd.Wake)
+	} else {
+		t.timer.Stop()
 	}
-	t.wake(rd.Wake, deadline)
 }
 
 // confirm brings the latest proof, or the news that there will be none.
@@ -225,18 +220,6 @@ func (t *term) send(ctx context.Context, req claim.Request) {
 		t.watch = nil
 	}
 	go func() { t.replies <- t.b.carryOut(ctx, req, watch) }()
-}
-
-// wake sets the timer.
-func (t *term) wake(after, deadline time.Duration) {
-	if t.held != nil && (after == 0 || deadline < after) {
-		after = deadline
-	}
-	if after > 0 {
-		t.timer.Reset(after)
-	} else {
-		t.timer.Stop()
-	}
 }
 
 // state is how the state machine stands.

@@ -2,6 +2,7 @@ package bugs
 
 // recipes are bugs of the recipes' state machines, which the simulator finds.
 var recipes = []bug{
+	{"a bid that goes before its work", []scenario{{"claim", "TestBidStaysWhileItsWorkGoesOn", "claim-lingers"}}, ""},
 	{"a begin that comes too late", []scenario{{"sim", "TestTransactionBegunTooLate", "tx-tombstone"}}, ""},
 	{"a decision that is forgotten too early", []scenario{{"sim", "TestTransactions", "tx-sweep"}}, ""},
 	{"acting on votes", []scenario{{"sim", "TestTransactions", "tx-votes"}}, ""},

@@ -60,7 +60,8 @@ type Told struct{ Events []TreeEvent }
 // WatchOver: the watch of a tree is over. What happened after Zxid was not told.
 type WatchOver struct{ Zxid wire.Zxid }
 
-// Resign: give up the bid, or leadership.
+// Resign: give up the bid, or leadership: what was done in the term is over. Where
+// the term has ended by itself the bid stays until then, or until its deadline.
 type Resign struct{}
 
 // Tick: time has passed.

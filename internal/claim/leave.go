@@ -16,6 +16,7 @@ func (l *Line) planLeave() {
 		l.planJoin()
 	case l.own.Name == "":
 		l.finish(nil)
+	case l.lingers():
 	case l.pub.stage == doubted:
 		l.ask(stepRead, Op{Kind: OpGet, Path: l.cfg.Leader})
 	case l.pub.stage == published:
@@ -28,6 +29,12 @@ func (l *Line) planLeave() {
 	default:
 		l.ask(stepDelete, Op{Kind: OpDelete, Path: l.path(l.own.Name), Version: AnyVersion})
 	}
+}
+
+// lingers: the term is over, and what was done in it may go on until the deadline
+// of the lease; so long the bid keeps others out.
+func (l *Line) lingers() bool {
+	return l.phase == Leaving && l.led && !l.freed && !l.cfg.Loose && l.lease.Left(l.now) > 0
 }
 
 // tookResign reads the outcome of the multi: a missing bid means that it, or

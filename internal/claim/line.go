@@ -74,6 +74,7 @@ type Line struct {
 
 	phase  Phase
 	led    bool
+	freed  bool // what was done in the term is over, if there was one
 	reason Reason
 	err    error
 	stays  error // why the bid could not be removed
@@ -163,6 +164,7 @@ func (l *Line) Step(now Moment, ev Event) {
 	case Fired:
 		l.fired(ev.Path)
 	case Resign:
+		l.freed = true
 		l.end(Resigned, nil)
 	}
 	l.tryLead()
@@ -426,6 +428,9 @@ func (l *Line) wake() time.Duration {
 	}
 	if l.first {
 		due(l.lease.Timeout / 20)
+	}
+	if l.lingers() {
+		due(l.lease.Left(l.now))
 	}
 	if l.phase == Leading {
 		if !l.cfg.Loose {

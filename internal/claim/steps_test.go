@@ -65,6 +65,31 @@ func wantSync(t *testing.T, r Request) {
 	}
 }
 
+// TestBidStaysWhileItsWorkGoesOn: a term that ends before its deadline, as work takes
+// time to stop, leaves its bid until that is done, or the deadline has passed.
+func TestBidStaysWhileItsWorkGoesOn(t *testing.T) {
+	for _, stops := range []bool{true, false} {
+		e := NewElection(Config{Parent: "/p", ID: "me", Margin: 3 * time.Second})
+		r := ask(t, e, Attached{7, Lease{Timeout: 10 * time.Second}})
+		r = ask(t, e, Reply{r.N, []Result{{Path: "/p/" + Own.Prefix(Nonce{}) + "0000000003"}}})
+		e.Step(Moment{}, Reply{r.N, alone(e)})
+		deadline := e.Deadline(Moment{})
+		at := Moment{deadline - 3*time.Second, deadline - 3*time.Second}
+		e.Step(at, Tick{})
+		if rd, s := e.Ready(), e.State(); s.Phase != Leaving || s.Reason != LeaseLapsed || rd.Request != nil || rd.Wake != 3*time.Second {
+			t.Fatalf("%+v, and %+v to do", s, rd)
+		}
+		var ev Event = Resign{}
+		if !stops {
+			at, ev = Moment{deadline, deadline}, Tick{}
+		}
+		e.Step(at, ev)
+		if r := e.Ready().Request; r == nil || r.Ops[0].Kind != OpDelete {
+			t.Errorf("asks for %+v, not to delete its bid; its work has stopped: %v", r, stops)
+		}
+	}
+}
+
 // TestListWithoutOwnBidProvesNothing: nobody ahead in a list that is too old
 // to show the own bid is no reason to lead, behind a sync neither.
 func TestListWithoutOwnBidProvesNothing(t *testing.T) {
