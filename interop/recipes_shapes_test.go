@@ -40,6 +40,7 @@ var curatorShapes = []string{
 	"/threads lock: ann holds (curator-lock), ann waits for ann (curator-lock)",
 	"/rw read-write lock: ann holds (curator-read), bob holds (curator-read), cat waits for ann bob (curator-write)",
 	"/downgrade read-write lock: ann holds (curator-write), ann waits for ann (curator-read)",
+	"/oldsemaphore lock: ann holds (curator-lock), bob waits for ann (curator-lock)", // both hold, which no tree tells
 	"/semaphore semaphore: ann holds (curator-lease), bob holds (curator-lease), cat waits for any of ann bob (curator-lease)",
 	"/semaphoremutex semaphore: ann holds (curator-lease)",
 	"/latch election: ann leads (curator-latch), bob waits for ann (curator-latch)",

@@ -13,6 +13,7 @@ import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphore;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.nodes.GroupMember;
@@ -102,7 +103,11 @@ public final class Shapes {
         down.readLock().acquire();
     }
 
+    @SuppressWarnings("deprecation")
     private static void semaphores() throws Exception {
+        // The first version's bids are those of a mutex, in name and data: both hold.
+        new InterProcessSemaphore(ann, path("oldsemaphore"), 2).acquire();
+        new InterProcessSemaphore(bob, path("oldsemaphore"), 2).acquire();
         new InterProcessSemaphoreV2(ann, path("semaphore"), 2).acquire();
         new InterProcessSemaphoreV2(bob, path("semaphore"), 2).acquire();
         start(() -> new InterProcessSemaphoreV2(cat, path("semaphore"), 2).acquire());
