@@ -202,6 +202,28 @@ func commitCosts(t *testing.T, s *fakeServer, n int, plain bool, eventsMax, requ
 	}
 }
 
+// TestCommitDeparturesCost: a coordinator that vanishes before n sites costs each of
+// them one event; one takes its place. A site that gives up costs the decision, which
+// each learns by one event.
+func TestCommitDeparturesCost(t *testing.T) {
+	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
+		p := s.parties(n, &CommitOptions{Patience: time.Hour})
+		hang := make(chan struct{})
+		for _, l := range []*ledger{p.sites[0], p.sites[1]} {
+			l.hang = hang
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := after(func() error {
+			_, err := p.c.Commit(ctx, p.c.Path(), p.names, nil, nil)
+			return err
+		})
+		synctest.Wait()
+		s.costsAtMost("the coordinator departs", n+1, 8*n, func() { cancel(); <-ended })
+		s.costsAtMost("a site departs", n+1, 8*n, p.stop[1])
+		p.want(t, Abort, 2, 3)
+	})
+}
+
 // TestChecklist14SiteVanishes: who came and went before the decision has not
 // voted; who waits for it learns the outcome without it.
 func TestChecklist14SiteVanishes(t *testing.T) {
