@@ -38,10 +38,11 @@ func TestQuickstart(t *testing.T) {
 			}
 			want = append(want, strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*"))
 		}
-		cmd := exec.Command("sh", "-c", line)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "BELLWETHER_SERVER="+address, raceOptions)
-		out, err := cmd.CombinedOutput()
+		out, err := enter(dir, line, "BELLWETHER_SERVER="+address)
+		for try := 0; try < 5 && strings.Contains(string(out), "this process did not run for too long"); try++ {
+			t.Logf("%s: %s: again", line, out) // a machine that stands still takes what a line held
+			out, err = enter(dir, line, "BELLWETHER_SERVER="+address)
+		}
 		if err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
@@ -53,6 +54,14 @@ func TestQuickstart(t *testing.T) {
 	if typed < 5 {
 		t.Errorf("only %d lines were found", typed)
 	}
+}
+
+// enter runs a line in a shell and returns what it prints.
+func enter(dir, line, server string) ([]byte, error) {
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), server, raceOptions)
+	return cmd.CombinedOutput()
 }
 
 // serveForTest runs a server in a directory until the test ends.
