@@ -186,7 +186,8 @@ func (e *Election) Resign(ctx context.Context) error {
 // The context given to fn ends with the term, with ctx and with Resign; its
 // cause says why. fn must return then: nobody can stop it, see
 // ElectionOptions.Overrun. An error of fn ends Lead, unless it is that of the
-// context. Leadership is resigned after fn has returned, not before.
+// context, or that of an operation of h that found leadership lost (ErrNotLeader).
+// Leadership is resigned after fn has returned, not before.
 func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Handle) error) error {
 	for {
 		h, err := e.Campaign(ctx)
@@ -209,10 +210,11 @@ func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Con
 	h.t.superviseBy(func() { cancel(ErrResigned) })
 	defer h.t.giveUp() // also when fn panics
 	err := h.t.watchOver(h, func() error { return fn(work, h) })
-	resigned := errors.Is(context.Cause(work), ErrResigned)
-	lost := h.Lost() != nil
+	over := saysOver(err, h)
+	resigned := errors.Is(context.Cause(work), ErrResigned) || over && errors.Is(err, ErrResigned)
+	lost := over || h.Lost() != nil
 	h.t.giveUp()
-	mine := err != nil && !isEnd(err, work)
+	mine := err != nil && !over && !isEnd(err, work)
 	end := claim.TermEnd{Returned: true, Err: err}
 	switch {
 	case mine:
@@ -230,4 +232,11 @@ func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Con
 // isEnd reports whether an error says no more than that the context ended.
 func isEnd(err error, ctx context.Context) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
+// saysOver reports whether an error says no more than that the term is over, which
+// an operation of its handle may find out first.
+func saysOver(err error, h *Handle) bool {
+	var lost *LostError
+	return errors.Is(err, ErrNotLeader) && errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent
 }

@@ -79,11 +79,20 @@ func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 		return nil, h.t.b.isOver(lost)
 	}
 	res, err := h.t.b.c.Multi(ctx, append([]zk.Op{h.Guard()}, ops...)...)
-	if len(res) > 0 {
-		if errors.Is(res[0].Err, zk.ErrNoNode) {
-			return nil, h.t.b.isOver(h.t.b.lost(BidGone, nil))
-		}
-		res = res[1:]
+	switch {
+	case isUnsent(err):
+		return nil, h.t.b.isOver(h.t.b.lost(SessionExpired, nil))
+	case len(res) == 0:
+		return nil, err
+	case errors.Is(res[0].Err, zk.ErrNoNode):
+		return nil, h.t.b.isOver(h.t.b.lost(BidGone, nil))
 	}
-	return res, err
+	return res[1:], err
+}
+
+// isUnsent: the session had expired, so that an operation of it was not carried
+// out, and what was claimed in it is gone.
+func isUnsent(err error) bool {
+	var unclear *zk.LostError
+	return errors.Is(err, zk.ErrSessionExpired) && !errors.As(err, &unclear)
 }

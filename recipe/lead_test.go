@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -57,9 +58,49 @@ func TestChecklist12LeadContendsAgain(t *testing.T) {
 	})
 }
 
+// TestLeadGoesOnAfterAnOperationFoundTheEnd: a function that returns what Do said
+// of the end of its term stays a candidate, whether the handle knew it or not.
+func TestLeadGoesOnAfterAnOperationFoundTheEnd(t *testing.T) {
+	for name, end := range map[string]func(s *fakeServer, h *Handle){
+		"the bid was deleted": func(s *fakeServer, h *Handle) { s.delete(h.Bid()) },
+		"the session expired unnoticed": func(s *fakeServer, h *Handle) {
+			s.setAway(true)
+			s.cut(h.t.b.c)
+			synctest.Wait() // what is asked from here on is not sent
+			time.AfterFunc(time.Second, func() {
+				s.expire(h.t.session)
+				s.setAway(false)
+			})
+		},
+	} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			e := s.elect("a", nil)
+			terms := 0
+			err := e.Lead(t.Context(), func(ctx context.Context, h *Handle) error {
+				if terms++; terms == 2 {
+					return nil
+				}
+				end(s, h)
+				_, err := h.Do(t.Context(), zk.CreateOp("/late", nil))
+				if !errors.Is(err, ErrNotLeader) {
+					t.Errorf("%s: Do gives %v", name, err)
+				}
+				return fmt.Errorf("the work: %w", err)
+			})
+			if err != nil || terms != 2 {
+				t.Errorf("%s: Lead: %v after %d terms", name, err, terms)
+			}
+			if _, _, ok := s.node("/late"); ok {
+				t.Errorf("%s: the write went through", name)
+			}
+		})
+	}
+}
+
 // TestLeadReturnsWhatTheFunctionReturns and resigns.
 func TestLeadReturnsWhatTheFunctionReturns(t *testing.T) {
-	for _, want := range []error{nil, errors.New("out of paper")} {
+	other := &LostError{Parent: "/other", Reason: BidGone, recipe: "election"}
+	for _, want := range []error{nil, errors.New("out of paper"), ErrNotLeader, fmt.Errorf("%w: %w", ErrNotLeader, other)} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			var h *Handle
 			err := s.elect("a", nil).Lead(t.Context(), func(_ context.Context, mine *Handle) error {

@@ -154,6 +154,9 @@ func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 		guards[i] = one.Guard()
 	}
 	res, err := b.c.Multi(ctx, append(guards, ops...)...)
+	if isUnsent(err) {
+		return nil, b.isOver(b.lost(SessionExpired, nil))
+	}
 	for i := range min(len(guards), len(res)) {
 		if errors.Is(res[i].Err, zk.ErrNoNode) {
 			return nil, b.isOver(h.holds[i].g.h.t.b.lost(BidGone, nil))
