@@ -8,8 +8,13 @@ import (
 // firing are faults in the code, and the rules of the simulator that have to
 // see them, each by itself: without the others seeds are found that break it.
 var firing = []struct{ patch, rules string }{
-	{"fires-quorum", "PrefixConsistency,Leadership"},
-	{"fires-expiry", "PossibleLeaders"},
+	{"fires-quorum", "PrefixConsistency,Leadership,Agreement,EqualDigest,AtMostOnce,AsIssued,Shown"},
+	{"fires-expiry", "PossibleLeaders,Claims"},
+	{"fires-hole", "NoHole,NothingUndone"},
+	{"fires-content", "Integrity"},
+	{"fires-ephemeral", "EphemeralsOfSessions"},
+	{"fires-client", "AckedWrites,SessionOrder,WatchOrder,RealEvents"},
+	{"fires-token", "Fence"},
 	{"2845", "PrimaryIntegrity"},
 	{"4785", "Durability"},
 }
