@@ -15,6 +15,7 @@ var firing = []struct{ patch, rules string }{
 	{"fires-ephemeral", "EphemeralsOfSessions"},
 	{"fires-client", "AckedWrites,SessionOrder,WatchOrder,RealEvents"},
 	{"fires-token", "Fence"},
+	{"fires-sync", "RealTime"},
 	{"2845", "PrimaryIntegrity"},
 	{"4785", "Durability"},
 }
