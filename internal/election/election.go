@@ -26,6 +26,7 @@ const (
 	// strangersMax bounds the servers without a vote that are remembered.
 	strangersMax = 1024
 	// roundMax bounds rounds, so that they cannot be driven to where they wrap.
+	// Who has come there begins no later one, for the others would refuse it.
 	roundMax wire.Epoch = 1 << 48
 	// epochMax bounds epochs: they are the upper half of a zxid.
 	epochMax wire.Epoch = math.MaxInt32

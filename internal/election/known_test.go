@@ -298,6 +298,25 @@ func TestCandidateDiesWhileItIsWaitedFor(t *testing.T) {
 	}
 }
 
+// TestHighestRound: who tells the highest round there can be does not keep the
+// others from electing ever after.
+func TestHighestRound(t *testing.T) {
+	w := worldOf(3)
+	w.startAll()
+	e := w.servers[1].e.(*Election)
+	e.Step(0, Heard{From: 2, Notification: says(e, wire.Looking, Vote{2, 0x100000001, 1}, roundMax)})
+	for range 3 {
+		w.mustConverge(t, 10_000)
+		id := w.leader()
+		if r := w.servers[id].e.State().Round; r != roundMax {
+			t.Fatalf("round %d, want %d", r, roundMax)
+		}
+		w.crash(id)
+		w.mustConverge(t, 10_000)
+		w.start(id)
+	}
+}
+
 // TestBabblingServer: one that repeats a worse vote without end delays nothing.
 func TestBabblingServer(t *testing.T) {
 	e := alone(3, 3)

@@ -25,8 +25,8 @@ func (e *Election) look(ev Look) {
 	clear(e.asking)
 	e.initial = e.ownVote()
 	e.openRecord(ev.Why)
-	e.tell(Began{Round: e.round + 1, Vote: e.initial, Why: ev.Why})
 	e.beginRound(e.round+1, e.initial)
+	e.tell(Began{Round: e.round, Vote: e.initial, Why: ev.Why})
 	e.count()
 }
 
@@ -55,6 +55,7 @@ func (e *Election) ownVote() Vote {
 // beginRound enters a round with a vote and tells it. Votes of other rounds
 // are forgotten.
 func (e *Election) beginRound(r wire.Epoch, v Vote) {
+	r = min(r, roundMax)
 	e.round, e.proposal = r, v
 	clear(e.votes)
 	clear(e.down)
