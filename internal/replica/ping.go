@@ -15,8 +15,9 @@ type heldPing struct {
 
 // Lease is the last Mono time at which a driver may answer a ping by itself,
 // as one more that its session was heard with; Never on a standalone server. It
-// is to be asked anew after each Ready. What comes later, or on a learner,
-// comes here as a Request.
+// is to be asked anew after each Ready, and ends as early by Wall, which goes on
+// while the machine is suspended. What comes later, or on a learner, comes here
+// as a Request.
 func (r *Replica) Lease() int64 {
 	switch m := r.member; {
 	case m == nil:
@@ -25,6 +26,20 @@ func (r *Replica) Lease() int64 {
 		return m.leader.Lease()
 	}
 	return -1
+}
+
+// sleptMin is by how many ms the clock on the wall runs ahead of the other
+// between two events where the machine was suspended; less is a correction.
+const sleptMin = 10
+
+// wakesUp notices that the machine was suspended: Mono stood meanwhile, and
+// Wall did not. Clocks on the wall that are set forward look the same; that costs
+// the lease until the next pings are answered.
+func (r *Replica) wakesUp(now Time) {
+	ms := now.Wall - r.now.Wall - (now.Mono - r.now.Mono)
+	if r.member != nil && ms >= sleptMin {
+		r.member.step(now.Mono, zab.Slept{MS: ms})
+	}
 }
 
 // ping answers a ping, or holds it until the touch is confirmed: an answered

@@ -122,6 +122,7 @@ func (r *Replica) track() {
 
 // Step takes one event. Times must not go backwards.
 func (r *Replica) Step(now Time, e Event) {
+	r.wakesUp(now)
 	r.now = now
 	switch e := e.(type) {
 	case *Request:

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
@@ -54,10 +53,15 @@ func (c *conn) mustWait(op wire.OpCode) bool {
 }
 
 // leased reports whether a ping may be answered here and now: it is known that
-// the session is being kept alive.
+// the session is being kept alive. Both clocks have to say so: one stands while
+// the machine is suspended.
 func (s *Server) leased() bool {
 	lease := s.lease.Load()
-	return lease == replica.Never || s.clock()/int64(time.Millisecond) <= lease
+	if lease == replica.Never {
+		return true
+	}
+	now := s.times()
+	return now.Mono <= lease && now.Wall <= s.leaseWall.Load()
 }
 
 // hand gives a request to the loop, with a body of its own.

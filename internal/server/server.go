@@ -65,6 +65,7 @@ type Server struct {
 	large          atomic.Int64 // bytes of the large ones among them
 	led            atomic.Bool  // there is a leader: readers carry out reads
 	lease          atomic.Int64 // the last Mono at which readers answer pings
+	leaseWall      atomic.Int64 // the last Wall at which they do
 	serving        atomic.Bool  // loaded, and not stopping
 	stopping       atomic.Bool
 	readOnly       atomic.Bool // alone: the log has no room

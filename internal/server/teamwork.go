@@ -189,7 +189,9 @@ func (l *loop) endBatch() {
 		m.forget(link)
 	}
 	l.team.ended = l.team.ended[:0]
-	l.srv.lease.Store(l.replica.Lease())
+	lease := l.replica.Lease()
+	l.srv.lease.Store(lease)
+	l.srv.leaseWall.Store(l.now.Wall + lease - l.now.Mono)
 	l.srv.stats.locals.Store(int64(l.replica.Locals()))
 	l.publish()
 	l.dismiss()

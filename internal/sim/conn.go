@@ -122,9 +122,16 @@ func (c *conn) direct(q request) bool {
 	case q.op == wire.OpPing && c.v.plain:
 		return c.v.standing.Serving && !c.v.replica.Ending(c.session) && !c.v.stepped
 	case q.op == wire.OpPing:
-		return c.now() <= c.v.lease && !c.v.replica.Ending(c.session) && !c.v.stepped
+		return c.leased() && !c.v.replica.Ending(c.session) && !c.v.stepped
 	}
 	return true
+}
+
+// leased reports whether it is certain, by both clocks, that the server leads.
+func (c *conn) leased() bool {
+	v := c.v
+	now := v.clock.time(v.sim.now)
+	return now.Mono <= v.lease && (v.lease == replica.Never || now.Wall-v.at.Wall <= v.lease-v.at.Mono)
 }
 
 // read carries out a request that changes nothing.

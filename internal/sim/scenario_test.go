@@ -345,3 +345,32 @@ func TestASessionIsMadeOnce(t *testing.T) {
 		t.Fatal(s.failed)
 	}
 }
+
+// A leader whose machine was suspended, so that its clock stood, does not take
+// what a quorum has answered before for news: it answers no ping until it knows
+// more.
+func TestSuspendedLeaderAnswersNoPing(t *testing.T) {
+	asked := 0
+	for seed := range uint64(10) {
+		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
+		l := s.leader()
+		c := s.client(l)
+		s.Do(Act{Kind: Suspend, A: int(l.id)})
+		s.cut(l) // the ends of its links do not tell it
+		s.until("another leads", 10*second, func() bool { return s.leader() != l })
+		s.Do(Act{Kind: Awake, A: int(l.id)})
+		if !c.attached {
+			continue
+		}
+		asked++
+		c.send(&call{op: wire.OpPing, then: func(r *response) {
+			if r != nil && l.leads() {
+				t.Errorf("seed %d: a leader of the past has answered a ping", s.opt.Seed)
+			}
+		}})
+		s.RunFor(second)
+	}
+	if asked < 5 {
+		t.Errorf("%d leaders were asked", asked)
+	}
+}

@@ -47,13 +47,14 @@ type server struct {
 	store    *store.Store
 	saved    store.Epochs // what the disk has
 	inbox    []replica.Event
-	backlog  []func() // what came while the process was stopped
-	due      bool     // a batch is to come
-	stepped  bool     // a batch is between its steps and its Ready
-	ticked   bool     // a tick belongs into the next batch
-	wake     int64    // Mono
-	alarm    int64    // µs: the next alarm that is set, 0: none
-	lease    int64    // as Replica.Lease said last
+	backlog  []func()     // what came while the process was stopped
+	due      bool         // a batch is to come
+	stepped  bool         // a batch is between its steps and its Ready
+	ticked   bool         // a tick belongs into the next batch
+	wake     int64        // Mono
+	alarm    int64        // µs: the next alarm that is set, 0: none
+	lease    int64        // as Replica.Lease said last
+	at       replica.Time // of the last batch
 	writer   writer
 	voices   map[wire.ServerID]*voice
 	dials    wire.ServerID
@@ -318,6 +319,7 @@ func (v *server) tick() {
 func (v *server) batch() {
 	v.due = false
 	now := v.clock.time(v.sim.now)
+	v.at = now
 	n := len(v.inbox)
 	if n > 1 && v.sim.dice.below(8) == 0 {
 		if n = int(v.sim.dice.between(1, int64(n))); n < len(v.inbox) {

@@ -152,6 +152,19 @@ func (l *Leader) Heard() int64 {
 	return l.beat.confirmed.at
 }
 
+// slept: the pings that were sent before are so much older than the clock says.
+// Others may have had a leader of their own meanwhile.
+func (l *Leader) slept(ms int64) {
+	l.beat.last.at -= ms
+	l.beat.confirmed.at -= ms
+	for _, k := range l.order {
+		k.answered.at -= ms
+		for i := range k.unanswered {
+			k.unanswered[i].at -= ms
+		}
+	}
+}
+
 // LeaseMS is how old the last ping answered by a quorum may be for Lease to
 // hold.
 func (l *Leader) LeaseMS() int64 { return l.opt.LeaseMS }

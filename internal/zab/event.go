@@ -116,6 +116,10 @@ type Touched struct {
 // nothing, or the server stops.
 type Leave struct{ Why string }
 
+// Slept (leader): the machine was suspended for so long, and the clock of the
+// events stood meanwhile.
+type Slept struct{ MS int64 }
+
 // Tick: time has passed. The driver steps all that has arrived before it.
 type Tick struct{}
 
@@ -136,6 +140,7 @@ func (Revalidate) event()  {}
 func (Revalidated) event() {}
 func (Touched) event()     {}
 func (Leave) event()       {}
+func (Slept) event()       {}
 func (Tick) event()        {}
 
 // Never is the Wake of a machine that waits for nothing.

@@ -199,6 +199,8 @@ func (l *Leader) Step(now int64, e Event) {
 		l.giveUp(e.Why)
 	case HandOver:
 		l.handOver(e)
+	case Slept:
+		l.slept(e.MS)
 	case Tick:
 		l.tick()
 	}

@@ -50,6 +50,26 @@ func TestLeaseNeedsAnAnsweredPing(t *testing.T) {
 	}
 }
 
+// TestLeaseEndsWithASleep: what was answered before the machine was suspended,
+// and what answers a ping from before that, is no news.
+func TestLeaseEndsWithASleep(t *testing.T) {
+	w := servingWorld(false)
+	n := w.nodes[2]
+	w.pass(100) // pings are on their way
+	w.step(n, Slept{5000})
+	for range 2 {
+		if l := n.leader.Lease(); w.now <= l {
+			t.Errorf("lease until %d, now %d", l, w.now)
+		}
+		w.settle()
+	}
+	w.pass(100)
+	w.settle()
+	if l := n.leader.Lease(); w.now > l {
+		t.Errorf("lease until %d, now %d, and a quorum has answered since", l, w.now)
+	}
+}
+
 // TestTouchesAreConfirmed: a touch is confirmed to a learner once the leader
 // has it and holds the lease; under a leader of another kind once a sync that
 // was sent behind it is answered.
