@@ -51,7 +51,9 @@ type Options struct {
 	// SessionMax is the longest session that is granted. Default a minute.
 	SessionMax time.Duration
 	// NoSync acknowledges writes before they are synced (forceSync=no), so that
-	// a crash loses some of them. For tests of what a program does then.
+	// a crash loses some of them. For tests of what a program does then. A client that has
+	// seen what is lost connects to no server that has not got it, as with ZooKeeper: if
+	// all have lost it, that takes another client.
 	NoSync bool
 	// Logger is told what the servers log, each with its number as sid; nil is none.
 	Logger *slog.Logger
@@ -90,9 +92,14 @@ type Ensemble struct {
 	servers []*Server
 	members *ensemble.Membership // nil: one server, alone
 
+	life    context.Context // ends with Close, for who waits
+	end     context.CancelFunc
 	closing sync.Once
 	err     error
 }
+
+// ErrClosed: the ensemble was closed.
+var ErrClosed = errors.New("the ensemble is closed")
 
 // Start makes an ensemble and waits until all its servers serve. Close ends it.
 func Start(ctx context.Context, o Options) (*Ensemble, error) {
@@ -100,7 +107,11 @@ func Start(ctx context.Context, o Options) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	e := &Ensemble{opt: o, net: newNetwork()}
+	e.life, e.end = context.WithCancel(context.Background())
 	for id := 1; id <= o.Servers; id++ {
 		e.servers = append(e.servers, newServer(e, id))
 	}
@@ -238,7 +249,14 @@ func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn,
 // Client connects a client to all servers, and waits until its session stands. The
 // options may be nil; Dial is the ensemble's unless they have one.
 func (e *Ensemble) Client(ctx context.Context, o *zk.Options) (*zk.Client, error) {
-	return zk.Connect(ctx, e.Servers(), e.wired(o))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.life, cancel)()
+	c, err := zk.Connect(ctx, e.Servers(), e.wired(o))
+	if err != nil && e.life.Err() != nil {
+		err = ErrClosed
+	}
+	return c, err
 }
 
 // wired are options with the way to the servers.
@@ -266,8 +284,11 @@ func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 				leader = s
 			}
 		}
-		if leader != nil {
+		switch {
+		case leader != nil:
 			return leader, nil
+		case e.life.Err() != nil:
+			return nil, ErrClosed
 		}
 		if err := sleep(ctx, lookAgain); err != nil {
 			return nil, fmt.Errorf("no server leads: %w", err)
@@ -278,6 +299,9 @@ func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 // AwaitServing waits until all servers that run and are not paused serve
 // clients. One that has failed is an error.
 func (e *Ensemble) AwaitServing(ctx context.Context) error {
+	if e.life.Err() != nil {
+		return ErrClosed
+	}
 	for _, s := range e.servers {
 		if !s.Running() || s.Paused() {
 			if err := s.Err(); err != nil {
@@ -294,9 +318,10 @@ func (e *Ensemble) AwaitServing(ctx context.Context) error {
 
 // Close ends all servers, at once and whatever faults there are, and everything
 // else that Start began; nothing acknowledged is lost in Dir. Clients should be
-// closed before.
+// closed before. What waits for a server then ends with ErrClosed.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
+		e.end()
 		ended := make(chan error, len(e.servers)) // one each
 		for _, s := range e.servers {
 			go func() { ended <- s.Kill() }()

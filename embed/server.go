@@ -209,7 +209,10 @@ func (s *Server) start(port net.Listener) error {
 
 // begin opens the ports and the disk.
 func (s *Server) begin(port net.Listener) (*life, error) {
-	if s.life.Load() != nil {
+	switch {
+	case s.e.life.Err() != nil:
+		return nil, ErrClosed
+	case s.life.Load() != nil:
 		return nil, ErrRunning
 	}
 	l := &life{host: newHost(s.id), ended: make(chan struct{})}

@@ -44,7 +44,10 @@ func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 		"/await":                     a.await,
 	} {
 		m.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
-			err := do(r)
+			err := arguments(r)
+			if err == nil {
+				err = do(r)
+			}
 			if err == nil {
 				log.Info("fault on demand", "call", r.URL.RequestURI())
 			}
@@ -195,6 +198,32 @@ func (a faultsAPI) skew(r *http.Request) error {
 	return err
 }
 
+// arguments refuses those that no call has: a call that means less than its
+// caller thinks would spoil a test.
+func arguments(r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return badCall{err}
+	}
+	for name := range r.Form {
+		if name != "by" && name != "oneway" {
+			return badCallf("argument %q: want by=DURATION or oneway", name)
+		}
+	}
+	return nil
+}
+
+// oneway is the argument of that name: it may stand alone.
+func oneway(r *http.Request) (bool, error) {
+	if !r.Form.Has("oneway") || r.Form.Get("oneway") == "" {
+		return r.Form.Has("oneway"), nil
+	}
+	on, err := strconv.ParseBool(r.Form.Get("oneway"))
+	if err != nil {
+		err = badCallf("oneway=%q: want oneway, or oneway=false", r.Form.Get("oneway"))
+	}
+	return on, err
+}
+
 // duration is the argument by.
 func duration(r *http.Request) (time.Duration, error) {
 	text := r.FormValue("by")
@@ -225,8 +254,12 @@ func (a faultsAPI) link(do func(from, to embed.Endpoint, r *http.Request) error)
 		if err != nil {
 			return err
 		}
+		one, err := oneway(r)
+		if err != nil {
+			return err
+		}
 		err = do(from, to, r)
-		if err == nil && !r.Form.Has("oneway") && !r.URL.Query().Has("oneway") {
+		if err == nil && !one {
 			err = do(to, from, r)
 		}
 		return err
