@@ -93,6 +93,7 @@ func (o *owner) step(ev claim.Event) {
 	for _, h := range rd.Happenings {
 		if h, leads := h.(claim.Leads); leads {
 			o.c.sim.tell("member %s owns %s by %v", o.s.id, o.part, h.Token)
+			o.c.sim.owned[o.part] = o.s.id
 			o.c.sim.see(partOwned{o, h.Token})
 			if o.s.tasks && !o.told {
 				o.task.begin(claim.Join(o.parent(), h.Bid))

@@ -55,7 +55,7 @@ func (s *Sim) recover() {
 	s.await("nobody waits for an item, and nothing is left of queue and counter", recipes, s.allHome)
 	s.await("everybody knows the last configuration and who leads", recipes, s.allInformed)
 	s.await("every cache shows the tree", finish, s.allMirrored)
-	s.await("every part with one owner, and every task done", recipes, s.allShared)
+	s.await("every part owned by whom it is meant for, and every task done", recipes, s.allShared)
 	asked, written := s.now, s.history.last().zxid
 	s.await("every request answered and all trees equal", finish, func() string { return s.allDone(asked, written) })
 	if s.failed == nil {

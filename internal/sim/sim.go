@@ -36,10 +36,11 @@ type Sim struct {
 	checkers []checker
 	reached  [situations]int
 	register registers
-	fence    claim.Fence // of what claims protect
-	holder   *candidate  // who was the last to get a claim
-	deals    []*deal     // all transactions of two phases
-	entered  int         // how often a guest was let in
+	fence    claim.Fence       // of what claims protect
+	holder   *candidate        // who was the last to get a claim
+	deals    []*deal           // all transactions of two phases
+	entered  int               // how often a guest was let in
+	owned    map[string]string // by whom each part was owned last
 
 	handovers int
 
@@ -51,7 +52,7 @@ type Sim struct {
 
 // New makes an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
-	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil}
+	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil, owned: map[string]string{}}
 	s.opt = drawn(o, s.dice.fork())
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}}
 	s.history = newHistory()
