@@ -22,6 +22,9 @@ const (
 	// a pause: it begins to listen only when it knows that it leads, which where
 	// all goes well is a matter of less than any timer can wait.
 	learnerEager = 2 * time.Millisecond
+	// learnerEagerTries is how many those are at most: where dials take no time, as in
+	// a synctest bubble, whose clock stands while somebody is busy, they would have no end.
+	learnerEagerTries = 64
 	// learnerRetry is the pause between two further dials.
 	learnerRetryMin = time.Millisecond
 	learnerRetry    = 10 * time.Millisecond
@@ -169,7 +172,7 @@ func (l *Links) Hang() {
 
 func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
 	began, again := time.Now(), learnerRetryMin
-	for ctx.Err() == nil {
+	for tries := 1; ctx.Err() == nil; tries++ {
 		err := l.try(ctx, leader)
 		if err == nil || ctx.Err() != nil {
 			return
@@ -177,7 +180,7 @@ func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
 		l.figures.DialFailures.Add(1)
 		wait := again
 		switch {
-		case refused(err) && time.Since(began) < learnerEager:
+		case refused(err) && tries < learnerEagerTries && time.Since(began) < learnerEager:
 			continue
 		case !refused(err) && !timedOut(err):
 			wait = resolveRetry
