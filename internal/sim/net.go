@@ -224,10 +224,14 @@ func (c *cord) sever(x *host, late int64) {
 	}
 }
 
-// vanish ends one end without a word, as when a machine loses power.
+// vanish ends one end without a word, as when a machine loses power. What was
+// severed before is no longer that machine's to end.
 func (c *cord) vanish(i int) {
-	c.ends[i].open = false
-	c.ends[i].out.queue = nil
+	e := &c.ends[i]
+	e.open = false
+	if !e.cut {
+		e.out.queue = nil
+	}
 }
 
 // arrive brings a load to an end. What comes to an end that is no more is
