@@ -118,7 +118,7 @@ func (w *logWriter) writeAhead() {
 		return
 	}
 	if err := w.srv.store.WriteEpochsAhead(); err != nil {
-		w.srv.log.Debug("the next epoch is not written ahead", "err", err)
+		w.srv.log.Warn("the files of the next epoch could not be written ahead, so the next change of leaders will take longer", "err", err)
 	}
 }
 

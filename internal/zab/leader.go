@@ -344,9 +344,7 @@ func (l *Leader) closed(id LinkID, why string) {
 		return
 	}
 	l.forget(k, why)
-	if l.Deserted() {
-		l.giveUp("no quorum is connected any more")
-	}
+	l.checkLinked()
 }
 
 // tick does what is due.
@@ -359,6 +357,7 @@ func (l *Leader) tick() {
 		l.nextHB = l.now + l.opt.BeatMS
 		l.checkLinks()
 		l.heartbeat(false)
+		l.checkLinked()
 	}
 	if l.nextTC <= l.now {
 		l.nextTC = l.now + l.opt.TickMS
@@ -386,6 +385,29 @@ func (l *Leader) checkQuorum() {
 	if !l.quorum(func(id wire.ServerID) bool { return l.with(id, silent) }) {
 		l.giveUp(fmt.Sprintf("no quorum is connected and was heard from in the last %d ms", silent))
 	}
+}
+
+// checkLinked gives up when those that are connected are no quorum any more. A
+// server that comes back looks for a leader that a quorum follows, so it could
+// not join one that waits for it. Before the term serves what has ended the links
+// may end them again: then it lasts a while.
+func (l *Leader) checkLinked() {
+	begun := l.phase == promising || l.phase == synchronising
+	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committedQuorum(l.linked()) {
+		l.giveUp("no quorum is connected any more")
+	}
+}
+
+// leftMinMS is how long a term lasts at least that has not served.
+const leftMinMS = 1000
+
+// linked are the servers that are connected, and this one.
+func (l *Leader) linked() serverSet {
+	set := serverSet{l.opt.ID: true}
+	for id := range l.servers {
+		set[id] = true
+	}
+	return set
 }
 
 // Deserted reports whether those that are connected are no quorum any more, so

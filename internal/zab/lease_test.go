@@ -334,3 +334,45 @@ func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestLeaderThatAllHaveLeftBeforeItServes: it waits a moment, not initLimit, for
+// who has left it in the midst of the beginning could not join it again.
+func TestLeaderThatAllHaveLeftBeforeItServes(t *testing.T) {
+	for _, promised := range []bool{false, true} {
+		for _, back := range []bool{false, true} {
+			l := NewLeader(0, LeaderOptions{Terms: Terms{
+				ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
+			}}, logOf(t, "1.1", ""))
+			step := func(now int64, e Event) string {
+				l.Step(now, e)
+				return l.Ready().GiveUp
+			}
+			follow := func(now int64, link LinkID) {
+				info := wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})
+				step(now, Opened{link})
+				step(now, Received{link, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: info}})
+			}
+			follow(0, 1)
+			step(0, Saved{Accepted: 2, Generation: l.Generation()})
+			if promised {
+				step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx("1.1"), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1})}})
+			}
+			if want := map[bool]phase{false: promising, true: synchronising}[promised]; l.phase != want {
+				t.Fatalf("phase %v, want %v", l.phase, want)
+			}
+			if why := step(10, Closed{Link: 1}); why != "" {
+				t.Errorf("it ended at once: %s", why)
+			}
+			if back {
+				follow(20, 2)
+			}
+			var why string
+			for now := int64(100); now <= 1500 && why == ""; now += 100 {
+				why = step(now, Tick{})
+			}
+			if ended := why != ""; ended == back {
+				t.Errorf("promised %v, back %v: gave up %q", promised, back, why)
+			}
+		}
+	}
+}
