@@ -150,7 +150,7 @@ func (b *bidder) tell(h claim.Happening) {
 		if h.Led {
 			level = slog.LevelInfo
 		}
-	case claim.Unpublished:
+	case claim.Unpublished, claim.Passed:
 		level = slog.LevelWarn
 	case claim.Left:
 		if h.Err != nil {

@@ -71,14 +71,11 @@ func (c *committer) config(path, site string) claim.CommitConfig {
 	return claim.CommitConfig{Path: path, Site: site, Patience: c.opt.Patience}
 }
 
-// txPrefix begins the names of transactions below their root.
-const txPrefix = "tx-"
-
 // freshTx is a name that never was and never comes again.
 func freshTx() string {
 	var id [16]byte
 	rand.Read(id[:])
-	return txPrefix + hex.EncodeToString(id[:])
+	return claim.TxPrefix + hex.EncodeToString(id[:])
 }
 
 // checkSite looks at the name of a site, which becomes part of a znode's.

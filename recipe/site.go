@@ -2,9 +2,8 @@ package recipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
+	"sync"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -73,79 +72,29 @@ const serveMax = 256
 // or one of them fails. Other znodes are left alone, also such as only have a
 // transaction's name. After a crash Recover those in doubt first.
 func (s *Site) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	joined := make(chan string, serveMax) // room for all, so that none waits for who has left
-	taken := map[string]bool{}            // true while Join runs
-	running := 0
-	defer func() {
-		cancel(nil)
-		for ; running > 0; running-- {
-			<-joined
+	parts, cancel := context.WithCancel(ctx)
+	var threads sync.WaitGroup
+	defer threads.Wait()
+	defer cancel()
+	m := claim.NewServing(claim.ServingConfig{Root: s.root, Most: serveMax})
+	d := s.b.newDrive(m, m.Over)
+	d.tidy = true
+	d.stepped = func(ctx context.Context, _ claim.Event) {
+		for _, path := range m.Joins() {
+			threads.Go(func() { d.tell(ctx, claim.SiteOver{Path: path, Err: s.part(parts, path)}) })
 		}
-	}()
-	for {
-		names, changed, err := s.list(ctx)
-		switch {
-		case ctx.Err() != nil:
-			unwatch(ctx, changed)
-			return context.Cause(ctx)
-		case isPassing(s.b.c, err), isLater(ctx, err):
-			continue // the next connection, or session, goes on
-		case err != nil:
-			return err
-		}
-		there := map[string]bool{}
-		for _, name := range names {
-			there[name] = true
-			if _, known := taken[name]; known || !strings.HasPrefix(name, txPrefix) || running == serveMax {
-				continue
-			}
-			taken[name] = true
-			running++
-			go func() {
-				_, err := s.Join(ctx, claim.Join(s.root, name))
-				var foreign *DataError
-				switch {
-				case errors.As(err, &foreign):
-					s.b.opt.Logger.Warn("no transaction", "path", foreign.Path, "err", foreign.Err)
-				case err != nil:
-					cancel(fmt.Errorf("site %s: %w", s.name, err))
-				}
-				joined <- name
-			}()
-		}
-		for name, runs := range taken {
-			if !runs && !there[name] {
-				delete(taken, name)
-			}
-		}
-		for again := false; !again; {
-			select {
-			case <-changed.Done():
-				again = true
-			case name := <-joined:
-				taken[name] = false
-				running--
-				again = running == serveMax-1 // there may be more to take
-			case <-ctx.Done():
-				unwatch(ctx, changed)
-				return context.Cause(ctx)
-			}
-		}
-		unwatch(ctx, changed)
 	}
+	if err := d.run(ctx); err == nil && ctx.Err() == nil {
+		return s.b.verdict(ctx, "commit", s.root, m)
+	}
+	return context.Cause(ctx)
 }
 
-// list is what is below the root now, which is made where it is missing.
-func (s *Site) list(ctx context.Context) ([]string, *zk.Watch, error) {
-	if err := s.b.c.Sync(ctx, s.root); err != nil {
-		return nil, nil, err
+// part is Join, with the site's name in the error.
+func (s *Site) part(ctx context.Context, path string) error {
+	_, err := s.Join(ctx, path)
+	if err != nil {
+		err = fmt.Errorf("site %s: %w", s.name, err)
 	}
-	names, _, changed, err := s.b.c.ChildrenW(ctx, s.root)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err = s.b.makeParents(ctx, s.root); err == nil {
-			names, _, changed, err = s.b.c.ChildrenW(ctx, s.root)
-		}
-	}
-	return names, changed, err
+	return err
 }

@@ -17,7 +17,8 @@
 //
 // [Site] and [Coordinator] are the parts in one transaction of two phases, and
 // are driven in the same way; commit.go is what they have in common. They need
-// no lease: all they act on is a znode that is created once.
+// no lease: all they act on is a znode that is created once. [Serving] says in
+// which transactions a site takes part, and when.
 //
 // [Barrier] and [Member] are the parts in a barrier and in a double barrier.
 // [Registrant] keeps an ephemeral znode, from one session to the next.

@@ -82,7 +82,7 @@ func (p Place) members(s *Scene) {
 		return len(s.Stands) > 0 && !slices.ContainsFunc(s.Stands, func(st Stand) bool { return !slices.Contains(namings, st.Naming) })
 	}
 	switch {
-	case strings.HasPrefix(p.base(), "tx-") && isHex32(p.base()[3:]):
+	case strings.HasPrefix(p.base(), TxPrefix) && isHex32(p.base()[len(TxPrefix):]):
 		p.transaction(s)
 		return
 	case every(HexBarrier, CuratorBarrier):
