@@ -30,7 +30,9 @@ func (SiteOver) event() {}
 // Passed: what stands at a transaction's place is none.
 type Passed struct{ Err *DataError }
 
-func (h Passed) String() string { return fmt.Sprintf("no transaction at %s: %v", h.Err.Path, h.Err.Err) }
+func (h Passed) String() string {
+	return fmt.Sprintf("no transaction at %s: %v", h.Err.Path, h.Err.Err)
+}
 
 // Serving is a site that takes part in all transactions below a root, in each
 // once, by a [Site] of its own. It goes on in the next session, and ends when

@@ -40,7 +40,7 @@ func commitRule(*history, *Sim) checker { return newCommits() }
 
 // twoSites are a transaction and its sites.
 func twoSites() (d *deal, one, two *party) {
-	return &deal{path: txRoot + "/t1", sites: []string{"s1", "s2"}}, &party{name: "s1"}, &party{name: "s2"}
+	return &deal{path: txRoot + "/tx-1", sites: []string{"s1", "s2"}}, &party{name: "s1"}, &party{name: "s2"}
 }
 
 // written is what a server shows that has the decision.

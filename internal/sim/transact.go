@@ -20,13 +20,17 @@ type deal struct {
 }
 
 // party is the coordinator of all transactions, or a site of them. It takes
-// one after the other.
+// one after the other: a site first those it is in doubt of, then those that
+// its claim.Serving says.
 type party struct {
 	hands
 	name  string // empty: the coordinator
 	m     txMachine
 	deal  *deal
 	notes map[*deal]*note
+
+	serving *claim.Serving
+	looks   hands // of serving
 
 	acting  bool
 	waiting bool    // to look for something to do
@@ -41,7 +45,7 @@ type note struct {
 	begun    bool // coordinator: the transaction may be there
 	prepared bool // site: it has promised to commit
 	done     claim.Decision
-	over     bool // nothing is left to do
+	over     bool // coordinator: nothing is left to do
 }
 
 // txMachine is a claim.Site or a claim.Coordinator.
@@ -75,6 +79,7 @@ type (
 func newParty(c *client, name string) *party {
 	p := &party{name: name, notes: map[*deal]*note{}, refuses: 10}
 	p.hands = hands{c: c, step: p.step}
+	p.looks = hands{c: c, step: p.stepServing}
 	return p
 }
 
@@ -87,6 +92,7 @@ func (p *party) who() string {
 }
 
 func (p *party) attached() {
+	p.stepServing(claim.Attached{Session: p.c.session})
 	if p.m == nil {
 		p.begin()
 		return
@@ -94,10 +100,14 @@ func (p *party) attached() {
 	p.step(claim.Attached{Session: p.c.session})
 }
 
+func (p *party) disconnected() { p.stepServing(claim.Disconnected{}); p.hands.disconnected() }
+func (p *party) expired()      { p.stepServing(claim.Expired{}); p.hands.expired() }
+
 // crashed: what it had not written down is forgotten.
 func (p *party) crashed() {
 	p.drop()
-	p.m, p.deal, p.acting, p.waiting = nil, nil, false, false
+	p.looks.drop()
+	p.m, p.deal, p.serving, p.acting, p.waiting = nil, nil, nil, false, false
 }
 
 // note is what the party has written down about a transaction.
@@ -110,16 +120,17 @@ func (p *party) note(d *deal) *note {
 	return n
 }
 
-// begin takes the oldest transaction that is not over for this party; the
-// coordinator makes a new one where there is none.
+// begin takes the oldest transaction that is the coordinator's to end, which
+// is a new one where there is none, or that the site is in doubt of. A site that
+// has none begins to serve.
 func (p *party) begin() {
-	if p.waiting {
+	if p.waiting || p.serving != nil {
 		return
 	}
 	s := p.c.sim
 	var next *deal
 	for _, d := range s.deals {
-		if !p.note(d).over {
+		if p.owes(d) {
 			next = d
 			break
 		}
@@ -127,11 +138,31 @@ func (p *party) begin() {
 	if next == nil && p.name == "" && !(s.calm && s.quiet) {
 		next = s.newDeal()
 	}
-	if next == nil {
+	switch {
+	case next != nil:
+		p.take(next)
+	case p.name != "":
+		p.serve()
+	default:
 		p.beginLater()
-		return
 	}
-	p.take(next)
+}
+
+// owes: a party that begins anew has to see to this transaction first.
+func (p *party) owes(d *deal) bool {
+	n := p.note(d)
+	if p.name == "" {
+		return !n.over
+	}
+	return n.prepared && n.done == claim.Undecided
+}
+
+// settled: nothing of this transaction is left to a party.
+func (p *party) settled(d *deal) bool {
+	if p.name == "" {
+		return !p.owes(d)
+	}
+	return p.deal != d && (p.note(d).done != claim.Undecided || !p.owes(d) && p.c.sim.coordinator().settled(d))
 }
 
 // beginLater looks again after a while.
@@ -156,7 +187,7 @@ func (s *Sim) patience() time.Duration {
 
 // newDeal is the next transaction: of either kind, with all sites.
 func (s *Sim) newDeal() *deal {
-	d := &deal{path: fmt.Sprintf("%s/t%d", txRoot, len(s.deals)+1), plain: s.dice.chance(50)}
+	d := &deal{path: fmt.Sprintf("%s/%s%d", txRoot, claim.TxPrefix, len(s.deals)+1), plain: s.dice.chance(50)}
 	for _, c := range s.clients {
 		if p, ok := c.player.(*party); ok && p.name != "" {
 			d.sites = append(d.sites, p.name)
@@ -206,15 +237,17 @@ func (p *party) config(doubt bool) claim.CommitConfig {
 	return cfg
 }
 
-// drive begins to drive a state machine, if there is a connection: otherwise
-// the next one begins.
+// drive begins to drive a state machine. The coordinator's needs a connection:
+// otherwise the next one begins.
 func (p *party) drive(m txMachine) {
-	if !p.c.attached {
+	if !p.c.attached && p.name == "" {
 		p.deal = nil
 		return
 	}
 	p.m = m
-	p.step(claim.Attached{Session: p.c.session})
+	if p.c.attached {
+		p.step(claim.Attached{Session: p.c.session})
+	}
 }
 
 // step hands an event to the state machine and does what comes of it.
@@ -246,17 +279,21 @@ func (p *party) step(ev claim.Event) {
 	}
 }
 
-// ended: the state machine has nothing left to do. A transaction that a site
-// did not find may be still to come.
+// ended: the state machine has nothing left to do.
 func (p *party) ended(s claim.CommitState) {
 	if s.Err != nil {
 		p.c.sim.fail("Commits", "%s gives up %s: %v", p.who(), p.deal.path, s.Err)
 	}
-	n := p.note(p.deal)
-	n.over = n.done != claim.Undecided || p.name != "" && !n.prepared && p.c.sim.coordinator().note(p.deal).over
+	d := p.deal
+	n := p.note(d)
+	n.over = n.done != claim.Undecided
 	p.drop()
 	p.m, p.deal, p.acting, p.waiting = nil, nil, false, false
-	p.beginLater()
+	if p.serving == nil {
+		p.beginLater()
+		return
+	}
+	p.stepServing(claim.SiteOver{Path: d.path})
 }
 
 // perform is what the application does, which takes it a while.
@@ -325,7 +362,7 @@ func (s *Sim) coordinator() *party {
 func (s *Sim) allSettled() string {
 	for _, d := range s.deals {
 		for _, c := range s.clients {
-			if p, ok := c.player.(*party); ok && !p.note(d).over {
+			if p, ok := c.player.(*party); ok && !p.settled(d) {
 				return fmt.Sprintf("%s has not done with %s", p.who(), d.path)
 			}
 		}

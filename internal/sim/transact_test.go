@@ -59,7 +59,7 @@ func (s *scene) deal(plain, refuses bool, only *server) (parties []*party) {
 	if refuses {
 		parties[2].refuses = 100
 	}
-	s.deals = []*deal{{path: txRoot + "/t1", plain: plain, sites: []string{"s1", "s2"}}}
+	s.deals = []*deal{{path: txRoot + "/tx-1", plain: plain, sites: []string{"s1", "s2"}}}
 	s.calm, s.quiet = true, true // there is no other
 	return parties
 }
