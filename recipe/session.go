@@ -12,12 +12,6 @@ import (
 // unwatchTime is how long who leaves tries to tell the server of it.
 const unwatchTime = time.Second
 
-// isPassing: the error says no more than that the connection or the session
-// was lost, and the client goes on, so that trying again makes sense.
-func isPassing(c *zk.Client, err error) bool {
-	return (errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired)) && c.Err() == nil
-}
-
 // throttledPause is how long a request waits that the server had no time for.
 const throttledPause = 100 * time.Millisecond
 

@@ -8,6 +8,7 @@ var recipes = []bug{
 	{"acting on votes", []scenario{{"sim", "TestTransactions", "tx-votes"}}, ""},
 	{"an abort that is not presumed", []scenario{{"sim", "TestTransactionCrashAtEveryStep", "tx-presumed"}}, ""},
 	{"a coordinator that is not replaced", []scenario{{"sim", "TestTransactionNobodyIsBlocked", "tx-chair"}}, ""},
+	{"transactions that a site hears nothing of", []scenario{{"sim", "TestTransactionOfTheNextSession", "tx-session"}}, ""},
 	{"an item that is put again", []scenario{{"claim", "TestPutThatWasTakenAtOnce", "queue-put"}}, ""},
 	{"an acknowledgement sent twice", []scenario{{"sim", "TestWork", "queue-over"}}, ""},
 	{"items out of order", []scenario{{"sim", "TestWork", "queue-order"}}, ""},

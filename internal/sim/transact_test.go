@@ -145,3 +145,33 @@ func TestTransactionBegunTooLate(t *testing.T) {
 		s.settled("too late")
 	}
 }
+
+// A site whose session has ended takes part in what begins in its next one.
+func TestTransactionOfTheNextSession(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		s := newScene(t, Options{Seed: 1})
+		parties := s.deal(plain, false, nil)
+		later := s.deals
+		s.deals = nil
+		serves := func() bool {
+			for _, p := range parties[1:] {
+				if !p.c.attached || p.serving == nil || p.looks.answered != p.looks.round {
+					return false
+				}
+			}
+			return true
+		}
+		s.until("all sites serve", 10*second, serves)
+		site := parties[1]
+		before := site.c.session
+		s.Do(Act{Kind: Hang, A: -site.c.id})
+		s.RunFor(20 * second)
+		s.Do(Act{Kind: Return, A: -site.c.id})
+		s.until("the site has another session", 20*second, func() bool { return site.c.session != before && serves() })
+		s.deals = later
+		s.settled("the next session")
+		if d := site.note(later[0]).done; d != claim.Commit {
+			t.Errorf("plain %v: %v", plain, d)
+		}
+	}
+}
