@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/zk"
 )
 
@@ -47,58 +49,12 @@ func (m *MultiLock) Lock(ctx context.Context) (*MultiHold, error) { return m.acq
 // before at one of the locks.
 func (m *MultiLock) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
 
-// errAgain: a hold was lost on the way.
-var errAgain = errors.New("a lock was lost while waiting for the next")
-
-func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
-	for {
-		h := &MultiHold{}
-		err := m.takeAll(ctx, try, h)
-		if err == nil {
-			h.join()
-			return h, nil
-		}
-		m.giveBack(ctx, h)
-		if !errors.Is(err, errAgain) {
-			return nil, err
-		}
-	}
-}
-
-// takeAll takes one lock after the other. It fails with errAgain when one
-// that it holds is lost.
-func (m *MultiLock) takeAll(ctx context.Context, try bool, h *MultiHold) error {
-	wait, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	for _, l := range m.locks {
-		next, err := l.acquire(wait, try)
-		if err != nil {
-			if ctx.Err() == nil && wait.Err() != nil {
-				return errAgain
-			}
-			return err
-		}
-		h.holds = append(h.holds, next)
-		stop := context.AfterFunc(next.ctx, func() { cancel(errAgain) })
-		defer stop()
-	}
-	if h.Lost() != nil {
-		return errAgain
-	}
-	return nil
-}
-
-// giveBack releases what was taken in vain.
-func (m *MultiLock) giveBack(ctx context.Context, h *MultiHold) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.locks[0].opt.CleanUp)
-	defer cancel()
-	_ = h.Release(ctx) // what is left goes on in the background
-}
-
 // MultiHold is several locks that are held. It is over as soon as one is
 // lost; Release gives up the others.
 type MultiHold struct {
 	holds []*Hold // in the order of their paths
+	m     *claim.Several
+	mu    sync.Mutex // guards m
 	ctx   context.Context
 	end   context.CancelCauseFunc
 }
@@ -165,12 +121,20 @@ func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	return res[min(len(guards), len(res)):], err
 }
 
+// at is the hold of the lock at a path.
+func (h *MultiHold) at(path string) *Hold {
+	return h.holds[slices.IndexFunc(h.holds, func(one *Hold) bool { return one.g.h.t.b.cfg.Parent == path })]
+}
+
 // Release ends all holds, and then waits until their bids are gone, as
 // [Hold.Release] does.
 func (h *MultiHold) Release(ctx context.Context) error {
-	for _, one := range h.holds {
-		one.drop()
+	h.mu.Lock()
+	h.m.Step(claim.Leave{})
+	for _, d := range h.m.Duties() {
+		h.at(d.Path).drop()
 	}
+	h.mu.Unlock()
 	var errs []error
 	for _, one := range h.holds {
 		errs = append(errs, one.Release(ctx))

@@ -24,6 +24,7 @@
 // [Registrant] keeps an ephemeral znode, from one session to the next.
 // [Sharing] is a member of those who share parts, or do tasks: it asks nothing of
 // a server itself, but has its driver register, follow and bid; [Task] is one task.
+// In the same way [Several] takes several locks, and holds all or none.
 // [Announce] announces a leader's configuration, [Announcements] follows it,
 // [Leaders] who leads.
 //

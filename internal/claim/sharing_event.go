@@ -14,13 +14,18 @@ const (
 	DoTidy                   // delete the election at Path, where nobody stands in it: Tidied, also where it stays
 	DoUnfollow               // end the Cache of Path: CacheOver
 	DoDeregister             // end the registration: RegistrationOver
+
+	DoTake       // take the lock at Path: LockTaken, or LockRefused; and LockLost
+	DoStopTaking // end that: LockRefused, or LockTaken where it had come to that
+	DoGiveBack   // give back the lock at Path, whether it is lost or not: LockGone
 )
 
-var deedNames = [...]string{"register", "follow", "bid", "let go", "tidy", "unfollow", "deregister"}
+var deedNames = [...]string{"register", "follow", "bid", "let go", "tidy", "unfollow", "deregister",
+	"take", "stop taking", "give back"}
 
 func (d Deed) String() string { return deedNames[d] }
 
-// Duty is something that is to be done for a [Sharing].
+// Duty is something that is to be done for a [Sharing] or a [Several].
 type Duty struct {
 	Do   Deed
 	Part string // of DoBid, DoLetGo and DoTidy

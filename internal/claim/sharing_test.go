@@ -30,12 +30,17 @@ func (d *talk) step(ev Event, duties ...string) {
 
 func (d *talk) wants(duties ...string) {
 	d.t.Helper()
+	wantDuties(d.t, d.m.Duties(), duties)
+}
+
+func wantDuties(t *testing.T, duties []Duty, want []string) {
+	t.Helper()
 	var got []string
-	for _, duty := range d.m.Duties() {
+	for _, duty := range duties {
 		got = append(got, duty.String())
 	}
-	if !slices.Equal(got, duties) {
-		d.t.Fatalf("it wants %q, not %q", got, duties)
+	if !slices.Equal(got, want) {
+		t.Fatalf("it wants %q, not %q", got, want)
 	}
 }
 
