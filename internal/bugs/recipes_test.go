@@ -31,6 +31,8 @@ var recipes = []bug{
 	{"a part that is meant for nobody", []scenario{{"sim", "TestSharing", "share-alone"}}, ""},
 	{"a part that is lost for good", []scenario{{"sim", "TestTaskOfAKickedOwnerStays", "share-again"}}, ""},
 	{"a part that is bid for twice", []scenario{{"claim", "TestSharingLetsGoFirst", "share-first"}}, ""},
+	{"several locks in any order", []scenario{{"sim", "TestSeveralLocks", "several-order"}}, ""},
+	{"several locks without one that is lost", []scenario{{"sim", "TestSeveralLocks", "several-lost"}}, ""},
 	{"another's znode replaced", []scenario{{"sim", "TestRegistrations", "place-foreign"}}, ""},
 	{"data that was never set", []scenario{{"sim", "TestRegistrations", "place-set"}}, ""},
 	{"a registration left behind", []scenario{{"sim", "TestRegistrations", "place-left"}}, ""},

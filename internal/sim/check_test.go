@@ -338,7 +338,7 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 }
 
 func TestEachRuleCanBeBroken(t *testing.T) {
-	for _, b := range slices.Concat(brokenRules, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenStreams, brokenWords, brokenShares, brokenPlaces, brokenLocals) {
+	for _, b := range slices.Concat(brokenRules, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenStreams, brokenWords, brokenShares, brokenSeveral, brokenPlaces, brokenLocals) {
 		t.Run(b.rule, func(t *testing.T) {
 			s := &Sim{dice: &dice{1}, history: newHistory()}
 			s.opt.TickMS = 500

@@ -16,7 +16,8 @@
 // does one duty after the other. Clients are in client.go; candidate.go drives
 // the bids that lines.go makes, for what a fence protects (resource.go); transact.go the
 // parts in transactions of two phases, guest.go the members of a double barrier,
-// sharer.go and owner.go members that share parts, speaker.go leaders that
+// sharer.go and owner.go members that share parts, gatherer.go those who take
+// several locks, speaker.go leaders that
 // announce configurations, and who follows them, tenant.go those who keep
 // registrations.
 // What goes wrong is in faults.go.

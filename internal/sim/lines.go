@@ -29,17 +29,18 @@ const (
 	Caches        Recipe = "caches"
 	Partitioner   Recipe = "partitioner"
 	Work          Recipe = "work"
+	SeveralLocks  Recipe = "several locks"
 )
 
 // Claims are those that hand something over from one to the next.
 var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
-// Recipes are all of them.
+// Recipes are all of them. The seeds draw the last one in the place of a lock.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
-	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work}
+	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work, SeveralLocks}
 
 // leastOf is how many it takes at least.
-var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2}
+var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2, SeveralLocks: 2}
 
 // linePath is the znode below which the bids stand that are not for election.
 const linePath = "/line"

@@ -101,7 +101,7 @@ func (s *Sim) makeCheckers() []checker {
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
 		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
 		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{}, shown{&s.history}, newAsIssued(), newRealEvents(&s.history), possibleLeaders{s},
-		newHandOvers(), newCommits(), newBarriers(s), newItems(), newCaches(&s.history), newCounts(), newPassages(), newShares(s), newAnnouncements(), newRegistrations(s), onlyCommitted{&s.history}, newLocalSessions(s),
+		newHandOvers(), newCommits(), newBarriers(s), newItems(), newCaches(&s.history), newCounts(), newPassages(), newShares(s), newSeveral(s), newAnnouncements(), newRegistrations(s), onlyCommitted{&s.history}, newLocalSessions(s),
 	}
 }
 

@@ -97,13 +97,17 @@ func drawn(o Options, d *dice) Options {
 		o.Events = 20_000
 	}
 	// Half of all runs are elections.
-	if r := d.below(2 * int64(len(Recipes))); o.Recipe == "" {
-		o.Recipe = Recipes[max(r-int64(len(Recipes)), 0)]
+	n, said := int64(len(Recipes)-1), o.Recipe
+	if r := d.below(2 * n); said == "" {
+		o.Recipe = Recipes[max(r-n, 0)]
+	}
+	set(&o.Leases, 1, 3)
+	if several := d.chance(50); said == "" && o.Recipe == Lock && several {
+		o.Recipe = SeveralLocks
 	}
 	if least := leastOf[o.Recipe]; o.Candidates > 0 {
 		o.Candidates = max(o.Candidates, least)
 	}
-	set(&o.Leases, 1, 3)
 	o.drawReadOnly()
 	o.drawLocalSessions()
 	return o

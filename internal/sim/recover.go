@@ -46,6 +46,7 @@ func (s *Sim) recover() {
 	finish, recipes := finishBound+finishTicks*tick, recipeBound+recipeTicks*tick
 	s.endRounds(recipes)
 	s.endTenancies(recipes)
+	s.awaitGatherers(recipes)
 	s.quiet = true
 	last := map[*client]*call{}
 	s.await("every client has a write done", finish, func() string { return s.lastWrites(last) })

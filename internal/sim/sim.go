@@ -135,6 +135,8 @@ func (s *Sim) cast(c *client, n int) {
 		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
 	case Partitioner, Work:
 		c.player = newSharer(c, n)
+	case SeveralLocks:
+		c.player = newGatherer(c)
 	case Configuration:
 		newSpeaker(c)
 	case Registration:

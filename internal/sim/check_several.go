@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/wire"
+)
+
+// several: no lock of those that are taken together has two holders at once, and
+// each holder's token is larger than those before; as long as a holder's
+// deadline has not passed its session lives; who has all holds each of them.
+type several struct {
+	sim    *Sim
+	tokens map[string]wire.Zxid // of the last holder, by path
+}
+
+func newSeveral(s *Sim) *several { return &several{s, map[string]wire.Zxid{}} }
+
+func (*several) name() string { return "Several" }
+
+func (c *several) see(o any) string {
+	switch e := o.(type) {
+	case lockTaken:
+		if last := c.tokens[e.k.path]; e.token <= last {
+			return fmt.Sprintf("%s is held by %v after %v", e.k.path, e.token, last)
+		}
+		c.tokens[e.k.path] = e.token
+		return c.beside(e.k)
+	case lockProven:
+		return c.beside(e.k)
+	case allTaken:
+		for _, path := range e.g.paths {
+			if !slices.ContainsFunc(e.g.grabs, func(k *grab) bool { return k.path == path && k.holds() }) {
+				return fmt.Sprintf("gatherer %d has all, and does not hold %s", e.g.c.id, path)
+			}
+		}
+	case committed:
+		if e.txn.Type == wire.OpCloseSession {
+			return c.ended(e.txn)
+		}
+	}
+	return ""
+}
+
+// beside says who holds a lock beside a holder.
+func (c *several) beside(k *grab) string {
+	for _, g := range c.sim.gatherers() {
+		for _, other := range g.grabs {
+			if other != k && other.path == k.path && other.holds() {
+				return fmt.Sprintf("gatherers %d and %d hold %s at the same time", k.c.id, g.c.id, k.path)
+			}
+		}
+	}
+	return ""
+}
+
+// ended says who holds a lock by a session that is over.
+func (c *several) ended(t *wire.Txn) string {
+	for _, g := range c.sim.gatherers() {
+		for _, k := range g.grabs {
+			if g.c.session == t.Session && k.holds() {
+				return fmt.Sprintf("session %v of gatherer %d is ended by %v, and it holds %s yet", t.Session, g.c.id, t.Zxid, k.path)
+			}
+		}
+	}
+	return ""
+}

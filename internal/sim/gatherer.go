@@ -1,0 +1,291 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// locksPath is the znode below which the locks are that are taken together,
+// lockCount how many there are.
+const (
+	locksPath = "/locks"
+	lockCount = 3
+)
+
+// gatherer takes some locks together, again and again. It carries out what its
+// state machine wants.
+type gatherer struct {
+	c     *client
+	lease claim.Lease
+	// session is that of the lease; 0: there is none.
+	session wire.SessionID
+	m       *claim.Several
+	paths   []string // of the locks, in the order in which it names them
+	grabs   []*grab  // in the order in which they were begun
+	timer   hands
+	had     bool // it had all of them
+	busy    bool // with its duties: others wait until those before are carried out
+	rounds  int  // how often it had all of them
+	mark    int  // and how often when faults ended
+}
+
+// grab is what it does about one lock: bid after bid until it has it.
+type grab struct {
+	hands
+	g     *gatherer
+	path  string
+	line  *claim.Line // nil: its bid is gone
+	often bool        // pings every tenth of the timeout
+	taken bool
+	lost  bool // and lost
+	told  bool // it is to end
+}
+
+// What gatherers do, for the checkers.
+type (
+	// lockTaken: a lock's term begins.
+	lockTaken struct {
+		k     *grab
+		token wire.Zxid
+	}
+	// lockProven: its session is proven alive, so that it goes on.
+	lockProven struct{ k *grab }
+	// allTaken: its state machine says that it has all.
+	allTaken struct{ g *gatherer }
+)
+
+func newGatherer(c *client) *gatherer {
+	g := &gatherer{c: c}
+	g.timer = hands{c: c, step: g.step}
+	g.begin()
+	return g
+}
+
+// begin takes two of the locks, or all.
+func (g *gatherer) begin() {
+	g.paths, g.had = nil, false
+	for _, i := range g.c.dice.shuffled(lockCount)[:g.c.dice.between(2, lockCount)] {
+		g.paths = append(g.paths, fmt.Sprint(locksPath, "/", i))
+	}
+	g.m = claim.NewSeveral(g.paths)
+	g.carryOut()
+}
+
+// step hands an event to the state machine and does what comes of it; that a
+// lock is lost before, which the clock may know alone so far.
+func (g *gatherer) step(ev claim.Event) {
+	for _, k := range g.grabs {
+		if k.taken && !k.lost && !k.told && !k.holds() {
+			k.lost = true
+			g.m.Step(claim.LockLost{Path: k.path})
+		}
+	}
+	g.m.Step(ev)
+	g.carryOut()
+}
+
+// carryOut does what is to be done, in order, and what comes of that behind it.
+func (g *gatherer) carryOut() {
+	if g.busy {
+		return
+	}
+	g.busy = true
+	for duties := g.m.Duties(); len(duties) > 0; duties = g.m.Duties() {
+		for _, d := range duties {
+			g.do(d)
+		}
+	}
+	g.busy = false
+	switch {
+	case g.m.Over():
+		g.timer.soon(500*millisecond, g.begin)
+	case g.m.Held() && !g.had:
+		g.had = true
+		g.rounds++
+		g.c.sim.tell("gatherer %d has %v", g.c.id, g.paths)
+		g.c.sim.see(allTaken{g})
+		g.leave(2 * second)
+	case g.had && !g.m.Held():
+		g.leave(100 * millisecond)
+	}
+}
+
+// leave gives all up, after a while.
+func (g *gatherer) leave(within int64) {
+	m := g.m
+	g.timer.soon(within, func() {
+		if g.m == m && !m.Over() {
+			g.step(claim.Leave{})
+		}
+	})
+}
+
+func (g *gatherer) do(d claim.Duty) {
+	if d.Do == claim.DoTake {
+		k := &grab{g: g, path: d.Path}
+		k.hands = hands{c: g.c, step: k.step}
+		g.grabs = append(g.grabs, k)
+		k.stand()
+		return
+	}
+	for _, k := range g.grabs {
+		if k.path == d.Path {
+			k.end()
+		}
+	}
+}
+
+// each steps an event in all bids.
+func (g *gatherer) each(ev claim.Event) {
+	for _, k := range slices.Clone(g.grabs) {
+		k.step(ev)
+	}
+}
+
+func (g *gatherer) attached() {
+	g.c.prove(&g.lease, func() {
+		g.session = g.c.session
+		g.each(claim.Attached{Session: g.session, Lease: g.lease})
+	})
+}
+
+func (g *gatherer) disconnected() { g.session = 0; g.each(claim.Disconnected{}) }
+func (g *gatherer) expired()      { g.session = 0; g.each(claim.Expired{}) }
+
+func (g *gatherer) proven(at claim.Moment) {
+	g.lease.Sent = at
+	for _, k := range slices.Clone(g.grabs) {
+		k.step(claim.Confirmed{Lease: g.lease})
+		if k.holds() {
+			g.c.sim.see(lockProven{k})
+		}
+	}
+}
+
+func (g *gatherer) eager() bool {
+	return slices.ContainsFunc(g.grabs, func(k *grab) bool { return k.often })
+}
+
+// crashed: the process that is started next takes locks of its own.
+func (g *gatherer) crashed() {
+	for _, k := range g.grabs {
+		k.drop()
+		k.line = nil
+	}
+	g.timer.drop()
+	g.grabs, g.session, g.busy = nil, 0, false
+	g.begin()
+}
+
+// holds reports whether it may take the lock for its own now.
+func (k *grab) holds() bool { return k.line != nil && k.line.Left(k.now()) > 0 }
+
+// stand makes a bid.
+func (k *grab) stand() {
+	k.line = claim.NewLine(claim.Config{Parent: k.path, ID: fmt.Sprint("gatherer ", k.c.id), Nonce: k.c.dice.nonce(),
+		Rule: claim.Exclusive, Try: k.c.dice.chance(5)})
+	if k.g.session != 0 {
+		k.step(claim.Attached{Session: k.g.session, Lease: k.g.lease})
+	}
+}
+
+// end gives the lock back, or the attempt up, after a while.
+func (k *grab) end() {
+	k.told = true
+	k.soon(30*millisecond, func() {
+		if k.line == nil {
+			k.gone()
+		} else {
+			k.step(claim.Resign{})
+		}
+	})
+}
+
+// step hands an event to the bid and does what comes of it.
+func (k *grab) step(ev claim.Event) {
+	line := k.line
+	if line == nil {
+		return
+	}
+	line.Step(k.now(), ev)
+	rd, st := line.Ready(), line.State()
+	k.often = rd.KeepAlive
+	for _, h := range rd.Happenings {
+		if h, leads := h.(claim.Leads); leads {
+			k.taken = true
+			k.c.sim.see(lockTaken{k, h.Token})
+			k.g.step(claim.LockTaken{Path: k.path})
+		}
+	}
+	if k.taken && !k.lost && !k.told && st.Phase > claim.Leading {
+		k.lost = true
+		k.g.step(claim.LockLost{Path: k.path})
+	}
+	k.ask(rd.Request)
+	switch {
+	case k.line != line:
+	case st.Phase != claim.Done:
+		k.wake(rd.Wake)
+	default:
+		k.over(st)
+	}
+}
+
+// over: the bid is gone. Who had the lock waits until it is to give it back.
+func (k *grab) over(st claim.State) {
+	k.line = nil
+	k.soon(20*millisecond, func() {
+		switch {
+		case k.told, !k.taken && st.Reason == claim.Occupied:
+			k.gone()
+		case k.taken:
+		case st.Reason.Passing():
+			k.stand()
+		default:
+			k.c.sim.fail("Several", "gatherer %d cannot have %s: %v: %v", k.c.id, k.path, st.Reason, st.Err)
+		}
+	})
+}
+
+// gone: nothing is left.
+func (k *grab) gone() {
+	i := slices.Index(k.g.grabs, k)
+	if i < 0 {
+		return
+	}
+	k.drop()
+	k.g.grabs = slices.Delete(k.g.grabs, i, i+1)
+	if k.taken {
+		k.g.step(claim.LockGone{Path: k.path})
+	} else {
+		k.g.step(claim.LockRefused{Path: k.path})
+	}
+}
+
+// gatherers are all of a run.
+func (s *Sim) gatherers() (all []*gatherer) {
+	for _, c := range s.clients {
+		if g, ok := c.player.(*gatherer); ok {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// awaitGatherers waits until each has had all its locks once more.
+func (s *Sim) awaitGatherers(within int64) {
+	for _, g := range s.gatherers() {
+		g.mark = g.rounds
+	}
+	s.await("everybody has all the locks that it takes together", within, func() (missing string) {
+		for _, g := range s.gatherers() {
+			if g.rounds == g.mark {
+				missing += fmt.Sprintf(" gatherer %d waits for %v", g.c.id, g.paths)
+			}
+		}
+		return missing
+	})
+}

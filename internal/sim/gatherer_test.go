@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// gathered counts what gatherers get.
+type gathered map[string]int
+
+func (gathered) name() string { return "Gathered" }
+
+func (c gathered) see(o any) string {
+	switch o.(type) {
+	case lockTaken:
+		c["one"]++
+	case allTaken:
+		c["all"]++
+	}
+	return ""
+}
+
+// Clients take two or three of three locks together under all faults, and name
+// them in any order: no lock has two holders, who has all holds each, and in the
+// end nobody waits for ever.
+func TestSeveralLocks(t *testing.T) {
+	all := gathered{}
+	for seed := range uint64(3) {
+		s := New(Options{
+			Seed: seed + 1, Events: 100_000, Recipe: SeveralLocks,
+			Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
+			rule: func() checker { return all },
+		})
+		s.finish()
+		if s.failed != nil {
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		}
+	}
+	t.Log(all)
+	if all["all"] < 100 || all["one"] < 300 {
+		t.Errorf("%v", all)
+	}
+}
+
+// brokenSeveral are ways to break what is taken together.
+var brokenSeveral = []broken{
+	{"a lock with two holders", severalRule, func(_ *history, s *Sim, _, _ *server) []any {
+		all := someGrabs(s, "p", "q", "p")
+		return []any{lockTaken{all[1], 2}, lockProven{all[1]}, lockTaken{all[2], 3}}
+	}},
+	{"a holder's token that is older than the last", severalRule, func(_ *history, s *Sim, _, _ *server) []any {
+		all := someGrabs(s, "p", "q")
+		return []any{lockTaken{all[0], 3}, lockTaken{all[1], 2}, lockTaken{all[0], 3}}
+	}},
+	{"a holder of all that lacks one", severalRule, func(_ *history, s *Sim, _, _ *server) []any {
+		g := someGrabs(s, "p")[0].g
+		other := *g
+		g.paths, other.paths = []string{"p"}, []string{"p", "q"}
+		return []any{allTaken{g}, allTaken{&other}}
+	}},
+	{"a holder's session ends before its term", severalRule, func(_ *history, s *Sim, a, _ *server) []any {
+		someGrabs(s, "p")
+		end := func(session wire.SessionID) committed {
+			return committed{a, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}}
+		}
+		return []any{end(99), end(1)}
+	}},
+}
+
+func severalRule(_ *history, s *Sim) checker { return newSeveral(s) }
+
+// someGrabs are those of gatherers of sessions 1, 2 and so on, each of which
+// holds a lock.
+func someGrabs(s *Sim, paths ...string) (all []*grab) {
+	var clients []*client
+	for i, path := range paths {
+		k := holder(s, wire.SessionID(i+1))
+		g := &gatherer{c: k.c}
+		one := &grab{hands: hands{c: k.c}, g: g, path: path, line: k.line.(*claim.Line), taken: true}
+		g.grabs, k.c.player = []*grab{one}, g
+		clients, all = append(clients, k.c), append(all, one)
+	}
+	s.clients = clients
+	return all
+}
