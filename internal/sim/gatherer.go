@@ -275,9 +275,11 @@ func (s *Sim) gatherers() (all []*gatherer) {
 	return all
 }
 
-// awaitGatherers waits until each has had all its locks once more.
+// awaitGatherers waits until each has had all its locks once more. Others ask for
+// nothing meanwhile, so that sessions end.
 func (s *Sim) awaitGatherers(within int64) {
 	for _, g := range s.gatherers() {
+		s.idle = true
 		g.mark = g.rounds
 	}
 	s.await("everybody has all the locks that it takes together", within, func() (missing string) {
