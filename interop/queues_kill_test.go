@@ -19,6 +19,7 @@ import (
 const (
 	workItems = 60
 	workKills = 4 // of consumers with an item in hand
+	workAhead = 8 // items that wait while there are kills to come
 
 	workerAddr  = "WORKER_ADDR"
 	workerPath  = "WORKER_PATH"
@@ -50,12 +51,11 @@ func TestWorkersKilledWithKazoo(t *testing.T) {
 		for i := range 4 {
 			f.workers = append(f.workers, f.start(i%2 == 0))
 		}
-		for i := range workItems {
+		f.run(func(i int) {
 			if err := w.Put(t.Context(), fmt.Appendf(nil, "item%d", i)); err != nil {
 				t.Fatal(err)
 			}
-		}
-		f.run()
+		})
 		if n, err := w.Len(t.Context()); n != 0 || err != nil {
 			t.Errorf("%d left, %v", n, err)
 		}
@@ -85,11 +85,17 @@ func (f *factory) start(ours bool) *worker {
 	return &worker{remote: begin(f.t, exec.Command(debianPython, "-B", "queues/worker.py", f.addr, f.path))}
 }
 
-// run hears and kills until all is done.
-func (f *factory) run() {
-	for end := time.Now().Add(2 * electionWait); len(f.done) < workItems || f.kills < workKills; {
+// run hears and kills until all is done. There are more items as long as there
+// are kills to come.
+func (f *factory) run(put func(i int)) {
+	items := 0
+	for end := time.Now().Add(2 * electionWait); items < workItems || len(f.done) < items || f.kills < workKills; {
 		if time.Now().After(end) {
-			f.t.Fatalf("%d of %d items are done, %d kills", len(f.done), workItems, f.kills)
+			f.t.Fatalf("%d of %d items are done, %d kills", len(f.done), items, f.kills)
+		}
+		if items < workItems || f.kills < workKills && items-len(f.done) < workAhead {
+			put(items)
+			items++
 		}
 		for i, w := range f.workers {
 			select {
