@@ -119,15 +119,19 @@ func findClock(pid int, mem *os.File) (at, size int64, err error) {
 	return 0, 0, errors.New("its vDSO has no fit clock_gettime")
 }
 
+// findVDSO looks more than once: the list is not read in one piece, and a
+// process that maps memory meanwhile can have a line of it missed.
 func findVDSO(pid int) (begin, end int64, err error) {
-	maps, err := os.ReadFile(procFile(pid, "maps"))
-	if err != nil {
-		return 0, 0, err
-	}
-	for line := range strings.Lines(string(maps)) {
-		if strings.HasSuffix(line, "[vdso]\n") {
-			_, err := fmt.Sscanf(line, "%x-%x ", &begin, &end)
-			return begin, end, err
+	for stop := time.Now().Add(stopTimeout); time.Now().Before(stop); <-time.After(pollInterval) {
+		maps, err := os.ReadFile(procFile(pid, "maps"))
+		if err != nil {
+			return 0, 0, err
+		}
+		for line := range strings.Lines(string(maps)) {
+			if strings.HasSuffix(line, "[vdso]\n") {
+				_, err := fmt.Sscanf(line, "%x-%x ", &begin, &end)
+				return begin, end, err
+			}
 		}
 	}
 	return 0, 0, errors.New("it has no vDSO")
