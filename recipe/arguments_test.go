@@ -121,13 +121,7 @@ func TestEndedContextDoesNothing(t *testing.T) {
 func TestReleaseGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(nil)
-		if err := q.Put(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		item, err := q.Take(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		item := takeOne(t, q)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := item.Release(ctx); err != nil && err != context.Canceled {

@@ -368,13 +368,7 @@ func TestTakeWhosePlaceIsDeleted(t *testing.T) {
 func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(nil)
-		if err := q.Put(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		w, err := q.Take(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := takeOne(t, q)
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
 			if op == wire.OpMulti {
 				go s.expire(w.session)
@@ -382,7 +376,7 @@ func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 			}
 			return normal
 		})
-		err = w.Ack(t.Context())
+		err := w.Ack(t.Context())
 		var lost *zk.LostError
 		if errors.Is(err, ErrTaken) || !errors.As(err, &lost) {
 			t.Errorf("it was acknowledged, and Ack says %v", err)
@@ -413,4 +407,17 @@ func TestAckOfAnItemThatIsGone(t *testing.T) {
 			t.Errorf("claims left: %v", left)
 		}
 	})
+}
+
+// takeOne puts an item into a queue and takes it.
+func takeOne(t *testing.T, q *WorkQueue) *Item {
+	t.Helper()
+	if err := q.Put(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	item, err := q.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item
 }

@@ -111,8 +111,8 @@ func (w *logWriter) do(tasks []task, since int64) error {
 	return nil
 }
 
-// writeAhead makes the next change of leaders shorter. Where the disk has no
-// room, or worse, that is found by who needs it.
+// writeAhead makes the next change of leaders shorter. A disk that does not let
+// it is told of, and no more: nothing was promised.
 func (w *logWriter) writeAhead() {
 	if w.srv.member == nil || w.full {
 		return
