@@ -141,7 +141,8 @@ var errNoBid = errors.New("no sequence number at the end of the name")
 
 // ParseBid takes a child's name apart. A name that does not end in a sequence
 // number as servers write it is no bid: LEADER, lock tables, anything else
-// that lies beside the bids.
+// that lies beside the bids. Nor is one that is an id as a whole, of which one
+// in 500 ends in ten digits by chance.
 func ParseBid(name string) (Bid, error) {
 	for _, p := range patterns {
 		i := strings.LastIndex(name, p.mark)
@@ -151,6 +152,9 @@ func ParseBid(name string) (Bid, error) {
 		if seq, ok := parseSeq(name[i+len(p.mark):]); ok {
 			return Bid{Name: name, Naming: p.naming, Seq: seq}, nil
 		}
+	}
+	if isHex32(name) || isUUID(name) {
+		return Bid{}, errNoBid
 	}
 	for _, width := range [...]int{10, 11} {
 		if i := len(name) - width; i >= 0 {
@@ -193,6 +197,11 @@ func isHex32(s string) bool {
 		}
 	}
 	return true
+}
+
+// isUUID reports whether s is 32 lower-case hex digits as 8-4-4-4-12.
+func isUUID(s string) bool {
+	return len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' && isHex32(strings.ReplaceAll(s, "-", ""))
 }
 
 // isProtected reports whether s is Curator's protection prefix with an id of

@@ -58,7 +58,7 @@ func (p Place) naming(c Child) Naming {
 		return HexBarrier
 	case p.isInstance(c):
 		return CuratorInstance
-	case len(c.Name) == 36 && isHex32(strings.ReplaceAll(c.Name, "-", "")):
+	case isUUID(c.Name):
 		return CuratorBarrier
 	case len(c.Name) > 39 && isProtected(c.Name[:40], 36):
 		return CuratorNode

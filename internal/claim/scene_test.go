@@ -135,6 +135,7 @@ func TestRecognise(t *testing.T) {
 // Members are known by their names and by what they say of themselves.
 func TestRecogniseMembers(t *testing.T) {
 	uuid, hex := uuidOf("a"), nonceOf("b")
+	counted := uuid[:26] + "0000000007" // an id that ends like a sequence number
 	for _, tc := range []struct {
 		name, data string
 		kind       Kind
@@ -145,7 +146,9 @@ func TestRecogniseMembers(t *testing.T) {
 		{hex + "-host-a", "", KindGroup, "kazoo-shallow", "host-a"},
 		{hex + "__party__", "host-a", KindGroup, "kazoo-party", "host-a"},
 		{uuid, "10.0.0.1", KindDoubleBarrier, "curator-barrier", "10.0.0.1"},
+		{counted, "10.0.0.1", KindDoubleBarrier, "curator-barrier", "10.0.0.1"},
 		{hex, "host-a", KindDoubleBarrier, "barrier", "host-a"},
+		{hex[:22] + "0000000007", "host-a", KindDoubleBarrier, "barrier", "host-a"},
 		{uuid, `{"name":"web","id":"` + uuid + `","address":"h","port":81}`, KindService, "curator-instance", uuid},
 		{"one", `{"name":"web","id":"one"}`, KindService, "curator-instance", "one"},
 		{"one", `{"name":"other","id":"one"}`, KindGroup, "member", "one"},
