@@ -141,8 +141,8 @@ var errNoBid = errors.New("no sequence number at the end of the name")
 
 // ParseBid takes a child's name apart. A name that does not end in a sequence
 // number as servers write it is no bid: LEADER, lock tables, anything else
-// that lies beside the bids. Nor is one that is an id as a whole, of which one
-// in 500 ends in ten digits by chance.
+// that lies beside the bids. Nor is one that is an id as a whole, or the mark of
+// a change, of which one in 500 ends in ten digits by chance.
 func ParseBid(name string) (Bid, error) {
 	for _, p := range patterns {
 		i := strings.LastIndex(name, p.mark)
@@ -153,7 +153,7 @@ func ParseBid(name string) (Bid, error) {
 			return Bid{Name: name, Naming: p.naming, Seq: seq}, nil
 		}
 	}
-	if isHex32(name) || isUUID(name) {
+	if isHex32(name) || isUUID(name) || isMark(name) {
 		return Bid{}, errNoBid
 	}
 	for _, width := range [...]int{10, 11} {

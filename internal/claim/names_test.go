@@ -54,7 +54,7 @@ func TestParseBid(t *testing.T) {
 func TestChecklist11ParseBidSkipsOthers(t *testing.T) {
 	for _, name := range []string{"", "LEADER", "locks", "leases", "n_", "n_12",
 		"n_4294967296", "n_+000000001", hex32 + "-n_", "lease_holder", "latch-", "-", "0x00000001", "n_ 000000001",
-		"0123456789abcdef012345" + "0000000007", "01234567-89ab-cdef-0123-45" + "0000000007"} {
+		"0123456789abcdef012345" + "0000000007", "01234567-89ab-cdef-0123-45" + "0000000007", "_m_0123456789abcdef012345" + "0000000007"} {
 		if got, err := ParseBid(name); err == nil {
 			t.Errorf("ParseBid(%q) = %+v, want an error", name, got)
 		}

@@ -113,6 +113,7 @@ func TestRecognise(t *testing.T) {
 		{"/l work queue; 1 works; 2 works", []Place{placeOf("/l", "", "queue-0000000000", "queue-|id|0000000001")}},
 		// A mark is nobody's place.
 		{"", []Place{placeOf("/v", "", "_m_"+a)}},
+		{"", []Place{placeOf("/v", "", "_m_"+a[:22]+"0000000007")}},
 		{"/t transaction; 1 coordinates; 2 is in", []Place{placeOf("/t/tx-"+a, "", "coordinator", "site_berlin", "decision persistent")}},
 		{"", []Place{placeOf("/app", "", "config persistent", "a-0000000001 persistent")}},
 	} {
