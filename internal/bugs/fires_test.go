@@ -15,7 +15,8 @@ var firing = []struct{ patch, rules string }{
 	{"fires-ephemeral", "EphemeralsOfSessions"},
 	{"fires-client", "AckedWrites,SessionOrder,WatchOrder,RealEvents"},
 	{"fires-token", "Fence"},
-	{"fires-sync", "RealTime"},
+	{"fires-sync", "RealTime,Linearizability"},
+	{"fires-order", "TotalOrder,LocalPrimaryOrder,GlobalPrimaryOrder"},
 	{"2845", "PrimaryIntegrity"},
 	{"4785", "Durability"},
 }

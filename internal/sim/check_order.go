@@ -17,7 +17,9 @@ func (c *totalOrder) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
 		delete(c.last, e.v.id)
-	case delivered:
+	case rebuilt:
+		delete(c.last, e.v.id)
+	case handed:
 		if last, ok := c.last[e.v.id]; ok && e.txn.Zxid <= last {
 			return fmt.Sprintf("server %d delivers %v behind %v", e.v.id, e.txn.Zxid, last)
 		}
@@ -43,8 +45,8 @@ func (c *localPrimaryOrder) see(o any) string {
 	case rebuilt:
 		delete(c.last, e.v.id)
 	case stands:
-		c.last[e.v.id] = e.zxid
-	case delivered:
+		c.last[e.v.id] = max(c.last[e.v.id], e.zxid)
+	case handed:
 		last, ok := c.last[e.v.id]
 		if z := e.txn.Zxid; ok && last.Epoch() == z.Epoch() && z != last+1 || ok && last.Epoch() != z.Epoch() && z.Counter() != 1 {
 			return fmt.Sprintf("server %d delivers %v behind %v", e.v.id, z, last)
@@ -68,7 +70,9 @@ func (c *globalPrimaryOrder) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
 		delete(c.epoch, e.v.id)
-	case delivered:
+	case rebuilt:
+		delete(c.epoch, e.v.id)
+	case handed:
 		if now := e.txn.Zxid.Epoch(); now < c.epoch[e.v.id] {
 			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.v.id, e.txn.Zxid, c.epoch[e.v.id])
 		}

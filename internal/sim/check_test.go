@@ -76,16 +76,16 @@ var brokenRules = []broken{
 		return []any{delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(2, 1), "x"), 0}, delivered{b, setTxn(z(1, 2), "x"), 0}}
 	}},
 	{"delivered out of order", func(*history, *Sim) checker { return newTotalOrder() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{delivered{a, setTxn(z(1, 2), "x"), 0}, delivered{b, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(1, 1), "x"), 0}}
+		return []any{handed{a, setTxn(z(1, 2), "x")}, handed{b, setTxn(z(1, 1), "x")}, handed{a, setTxn(z(1, 1), "x")}}
 	}},
 	{"a gap in an epoch", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(1, 3), "x"), 0}}
+		return []any{handed{a, setTxn(z(1, 1), "x")}, handed{a, setTxn(z(1, 3), "x")}}
 	}},
 	{"an epoch without its beginning", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{stands{a, z(1, 1), 0}, delivered{a, setTxn(z(2, 2), "x"), 0}}
+		return []any{stands{a, z(1, 1), 0}, handed{a, setTxn(z(2, 2), "x")}}
 	}},
 	{"an earlier epoch behind a later one", func(*history, *Sim) checker { return newGlobalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{delivered{a, setTxn(z(2, 1), "x"), 0}, delivered{a, setTxn(z(1, 2), "x"), 0}}
+		return []any{handed{a, setTxn(z(2, 1), "x")}, handed{a, setTxn(z(1, 2), "x")}}
 	}},
 	{"a leader that did not deliver first", func(*history, *Sim) checker { return newPrimaryIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{

@@ -43,6 +43,11 @@ type (
 		index int
 		txn   *wire.Txn
 	}
+	// handed: a server applies a transaction next.
+	handed struct {
+		v   *server
+		txn *wire.Txn
+	}
 	// delivered: a server has applied a transaction.
 	delivered struct {
 		v   *server

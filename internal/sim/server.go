@@ -449,6 +449,9 @@ func (v *server) carryOut(rd replica.Ready) {
 	for _, h := range rd.Happenings {
 		v.happened(h)
 	}
+	for _, txn := range rd.Committed {
+		v.sim.see(handed{v, txn})
+	}
 	for {
 		o, ok := v.replica.Next()
 		v.observe()
