@@ -96,8 +96,11 @@ func (s Script) Run(t testing.TB) Result {
 	err := cmd.Run()
 	in.Close()
 	r := Result{Stdout: <-lines, Stderr: stderr.String(), Exit: cmd.ProcessState.ExitCode()}
-	if ctx.Err() != nil {
+	switch ctx.Err() {
+	case context.DeadlineExceeded:
 		t.Fatalf("%s: stopped after %v: %s", strings.Join(s.Args, " "), timeout, r.Output())
+	case context.Canceled:
+		t.Fatalf("%s: stopped, as what it asked for failed: %s", strings.Join(s.Args, " "), r.Output())
 	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v", strings.Join(s.Args, " "), err)
