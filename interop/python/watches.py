@@ -1,5 +1,7 @@
 """kazoo's DataWatch, ChildrenWatch and plain watches, also across a lost connection."""
 
+import threading
+
 from common import PROXY, ask, equal, sessions, until
 
 
@@ -11,13 +13,28 @@ def data_watch(client, writer):
     until(lambda: seen[1:] == [(b"1", "CREATED")], "call at the creation, after " + str(seen))
     writer.set("/data", b"2")
     until(lambda: seen[2:] == [(b"2", "CHANGED")], "call at the change")
+    threads = threading.active_count()
     ask("@down")
     until(lambda: not client.connected, "disconnect")
     writer.set("/data", b"3")
     ask("@up")
     until(lambda: seen[-1][0] == b"3", "call with what changed during the cut")
+    read(client, writer, threads)
     writer.delete("/data")
     until(lambda: seen[-1] == (None, "DELETED"), "call at the deletion")
+
+
+def read(client, writer, threads):
+    """Waits until both reads that follow a cut are over: the one that the end of
+    the watches causes, before any later callback, and the one of a new
+    connection, in a thread of its own. A read that is late takes the place of
+    an event.
+    """
+    called = []
+    client.exists("/read", watch=called.append)
+    writer.create("/read")
+    until(lambda: called, "callback behind the read")
+    until(lambda: threading.active_count() <= threads, "end of the thread that reads")
 
 
 def stopped(client, writer):
