@@ -39,6 +39,7 @@ type conn struct {
 	large       atomic.Int64 // of the large ones among them
 	reported    int64        // the loop's: what the replica knows of heard
 	known       bool         // the reader's: the loop knows the connection
+	closing     bool         // the reader's: closeSession was handed to the loop
 	// idleBelow asks the loop to ring gate once outstanding is not above it;
 	// negative: nobody waits.
 	idleBelow atomic.Int32

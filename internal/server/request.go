@@ -40,11 +40,12 @@ func (c *conn) request(frame []byte, now *batch) error {
 }
 
 // mustWait reports whether a request goes to the loop: what changes
-// something, everything behind that as long as it is unanswered, and
-// everything while there is no leader but what a read-only session reads.
+// something, everything behind that as long as it is unanswered, everything
+// behind a closeSession, and everything while there is no leader but what a
+// read-only session reads.
 func (c *conn) mustWait(op wire.OpCode) bool {
 	switch {
-	case op.IsWrite(), op == wire.OpSync, op == wire.OpCloseSession, c.outstanding.Load() > 0, c.heard.Load() == sealed:
+	case op.IsWrite(), op == wire.OpSync, op == wire.OpCloseSession, c.closing, c.outstanding.Load() > 0, c.heard.Load() == sealed:
 		return true
 	case c.readOnly:
 		return replica.ReadOnlyRefuses(op)
@@ -72,6 +73,7 @@ func (c *conn) hand(xid int32, op wire.OpCode, body []byte, started int64) error
 		return err
 	}
 	q.Body = append(make([]byte, 0, len(body)), body...)
+	c.closing = c.closing || op == wire.OpCloseSession
 	c.outstanding.Add(1)
 	c.held.Add(q.Size)
 	c.large.Add(q.Large)

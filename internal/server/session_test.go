@@ -183,6 +183,24 @@ func TestCloseSession(t *testing.T) {
 	}
 }
 
+// What stands behind a closeSession goes to the loop, which answers none of it, also in the
+// moment between the reply and the end of the connection.
+func TestNothingIsReadBehindClose(t *testing.T) {
+	s := start(t, Options{})
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+	c := newConn(s.Server, 1, ours)
+	exists := request(2, wire.OpExists, &wire.PathWatchRequest{Path: "/"})[frameHead:]
+	for i, frame := range [][]byte{request(1, wire.OpCloseSession, nil)[frameHead:], exists} {
+		if err := c.request(frame, new(batch)); err != nil || len(c.pending) != i+1 {
+			t.Fatalf("request %d: %d are handed to the loop, %v", i+1, len(c.pending), err)
+		}
+		c.outstanding.Store(0) // they are answered
+	}
+	s.inProcess.Store(0)
+}
+
 // The last reply reaches a client that has sent more than the server reads:
 // the connection is closed in an orderly way.
 func TestLastReplyIsNotLost(t *testing.T) {
