@@ -46,22 +46,24 @@ func TestRecipesCommand(t *testing.T) {
 		second := zk.NewLock(dial(t, s.Addr).Conn, parent, world)
 		had := make(chan error, 1)
 		go func() { had <- second.Lock() }()
-		var got shown
-		for end := time.Now().Add(eventTimeout); len(got.Recipes) == 0 || len(got.Recipes[0].Clients) < 2; {
-			if time.Now().After(end) {
-				t.Fatalf("the second does not wait: %+v", got)
+		got, err := showsSoon(s.Addr, parent, func(got shown) error {
+			if len(got.Recipes) == 0 || len(got.Recipes[0].Clients) < 2 {
+				return fmt.Errorf("the second does not wait: %+v", got)
 			}
-			got = recipesAt(t, s, parent)
+			for _, c := range got.Recipes[0].Clients {
+				if c.Naming != "go-zk" || !strings.HasPrefix(c.Address, "127.0.0.1:") {
+					return fmt.Errorf("%+v", c)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		all := got.Recipes[0].Clients
 		if got.Recipes[0].Recipe != "lock" || all[0].State != "holds" || all[1].State != "waits" ||
 			len(all[1].Behind) != 1 || all[1].Behind[0] != all[0].Bid || !got.Complete {
 			t.Errorf("%+v", got)
-		}
-		for _, c := range all {
-			if c.Naming != "go-zk" || !strings.HasPrefix(c.Address, "127.0.0.1:") {
-				t.Errorf("%+v", c)
-			}
 		}
 		if len(got.Orphans)+len(got.Deadlocks) != 0 {
 			t.Errorf("orphans %+v, deadlocks %+v", got.Orphans, got.Deadlocks)

@@ -21,7 +21,7 @@ import org.apache.zookeeper.data.Stat;
  * Faults SERVERS URL}, of {@code bellwether serve --ensemble 3 --faults}.
  */
 public final class Faults {
-    private static final long WAIT_MS = 30_000;
+    private static final long WAIT_MS = 180_000;
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static String servers;
     private static String url;

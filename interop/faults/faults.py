@@ -14,7 +14,7 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import ConnectionLoss
 
 servers, url = sys.argv[1:3]
-TIMEOUT = 30  # seconds that any condition may take
+TIMEOUT = 180  # seconds that any condition may take
 
 
 def fault(path):

@@ -18,7 +18,7 @@ for party in parties:
 
 
 def until(condition, what):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while not condition():
         if time.monotonic() > end:
             sys.exit("not in time: " + what)

@@ -37,7 +37,7 @@ import org.apache.zookeeper.CreateMode;
  * exists.
  */
 public final class Shapes {
-    private static final long WAIT_MS = 30_000;
+    private static final long WAIT_MS = 180_000;
     private static String prefix;
     private static CuratorFramework ann;
     private static CuratorFramework bob;

@@ -18,7 +18,7 @@ server, prefix = sys.argv[1:3]
 
 def connect():
     client = KazooClient(hosts=server, timeout=10.0)
-    client.start(timeout=30)
+    client.start(timeout=180)
     return client
 
 
@@ -42,7 +42,7 @@ def start(work, *args):
 
 
 def until(condition, what):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while not condition():
         if time.monotonic() > end:
             print("not in time:", what, file=sys.stderr, flush=True)
@@ -84,7 +84,7 @@ def election():
         threading.Event().wait()
 
     start(ann.Election(path("election"), "ann").run, lead)
-    assert leads.wait(30)
+    assert leads.wait(180)
     start(bob.Election(path("election"), "bob").run, lead)
     children("election", 2)
 
@@ -100,7 +100,7 @@ def queues():
     for item in b"one", b"two":
         ann.Queue(path("queue")).put(item)
         ann.LockingQueue(path("locking")).put(item)
-    assert bob.LockingQueue(path("locking")).get(30) == b"one"
+    assert bob.LockingQueue(path("locking")).get(180) == b"one"
 
 
 def barriers():
