@@ -154,6 +154,31 @@ func TestPartitionerEndsWithItsFunction(t *testing.T) {
 	})
 }
 
+// TestPartitionerWhoseOwnersFailTogether, without a connection, ends too.
+func TestPartitionerWhoseOwnersFailTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		var parts []string
+		for i := range 50 {
+			parts = append(parts, fmt.Sprint("p", i))
+		}
+		p := made(NewPartitioner(c, "/app/shares", "a", parts, nil))
+		broken := errors.New("broken")
+		go func() {
+			time.Sleep(time.Minute)
+			s.setAway(true)
+			s.cut(c)
+		}()
+		err := p.Run(t.Context(), func(context.Context, string, *Handle) error {
+			time.Sleep(time.Minute + time.Second)
+			return broken
+		})
+		if !errors.Is(err, broken) {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
 // TestWorkIsDoneOnce: three members do 30 tasks; one dies in the middle of its own,
 // which another begins again. Each task is finished once.
 func TestWorkIsDoneOnce(t *testing.T) {
@@ -213,6 +238,41 @@ func TestWorkIsDoneOnce(t *testing.T) {
 			if n != 1 {
 				t.Errorf("%s was finished %d times", id, n)
 			}
+		}
+	})
+}
+
+// TestTaskThatIsReplaced while it is being done, and its doer hears of both at once: it
+// stops, and the new one is done.
+func TestTaskThatIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		w := made(NewWork(c, "/app/work", nil))
+		if err := w.Submit(t.Context(), "job", []byte("old")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		var done []string
+		go func() {
+			ended <- w.Run(ctx, "a", func(ctx context.Context, task Task, _ *Handle) error {
+				if done = append(done, string(task.Data)); string(task.Data) == "old" {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		s.setAway(true)
+		s.cut(c)
+		s.delete("/app/work/tasks/job")
+		s.put("/app/work/tasks/job", "new")
+		s.setAway(false)
+		time.Sleep(time.Minute)
+		cancel()
+		<-ended
+		if left := s.bids("/app/work/tasks"); len(left) > 0 || !slices.Equal(done, []string{"old", "new"}) {
+			t.Errorf("done: %q, left: %v", done, left)
 		}
 	})
 }

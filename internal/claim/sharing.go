@@ -106,9 +106,7 @@ func (s *Sharing) Step(ev Event) {
 	case Registered:
 		s.follow()
 	case Seen:
-		if s.roll(ev.Path).hear(ev.Events) {
-			s.settle()
-		}
+		s.hear(s.roll(ev.Path), ev.Events)
 	case BidOver:
 		s.bidOver(ev)
 	case Tidied:
@@ -134,6 +132,19 @@ func (s *Sharing) roll(root string) *roll {
 		return &s.members
 	}
 	return &s.parts
+}
+
+// hear: a part that has gone is let go, as one of its name that is back is another one.
+func (s *Sharing) hear(r *roll, events []CacheEvent) {
+	gone, news := r.hear(events)
+	for _, name := range gone {
+		if r == &s.parts && s.stakes[name] != nil {
+			s.letGo(name)
+		}
+	}
+	if news {
+		s.settle()
+	}
 }
 
 // free: no bid is left, and nothing is followed.
@@ -226,7 +237,8 @@ func (s *Sharing) bidOver(ev BidOver) {
 	}
 	if ev.Err != nil && !ev.Told {
 		s.leave(ev.Err)
-	} else {
+	}
+	if s.stakes[ev.Part] != nil { // leave has not gone on with it
 		s.next(ev.Part)
 	}
 }

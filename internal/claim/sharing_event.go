@@ -102,8 +102,9 @@ type roll struct {
 	names  []string
 }
 
-// hear takes what the Cache tells, and reports whether that makes a difference.
-func (r *roll) hear(events []CacheEvent) (news bool) {
+// hear takes what the Cache tells, and reports which names have gone, also where they
+// are back, and whether all of it makes a difference.
+func (r *roll) hear(events []CacheEvent) (gone []string, news bool) {
 	for _, e := range events {
 		switch {
 		case e.Type == CacheCurrent:
@@ -111,10 +112,14 @@ func (r *roll) hear(events []CacheEvent) (news bool) {
 			r.known = true
 		case e.Type == NodeChanged || e.Node.Path == r.root || r.mortal && e.Node.Stat.EphemeralOwner == 0:
 		default:
-			news = r.change(e.Node.Path[len(r.root)+1:], e.Type == NodeAdded) || news
+			name := e.Node.Path[len(r.root)+1:]
+			if e.Type == NodeRemoved {
+				gone = append(gone, name)
+			}
+			news = r.change(name, e.Type == NodeAdded) || news
 		}
 	}
-	return news
+	return gone, news
 }
 
 // change adds a name, or removes it.

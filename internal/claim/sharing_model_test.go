@@ -25,10 +25,15 @@ type partner struct {
 	tidy map[string]bool  // parts of which something is being tidied up
 	left bool             // and was told to
 	done map[string]bool  // parts whose owner has returned, until they have been meant for another
+	knew map[string]int   // of parts, when it was last told of them: which of their name they were
 }
 
 // plea is a bid.
-type plea struct{ told bool }
+type plea struct {
+	told   bool
+	ended  *TermEnd // it is over, which its member has yet to hear
+	before bool     // and was so before it was told
+}
 
 type shareWorld struct {
 	*rapid.T
@@ -37,6 +42,7 @@ type shareWorld struct {
 	partners []*partner
 	members  map[string]bool
 	parts    map[string]bool
+	made     map[string]int // how often they were made
 }
 
 func (w *shareWorld) cfg(id string) SharingConfig {
@@ -50,7 +56,7 @@ func (w *shareWorld) cfg(id string) SharingConfig {
 // begin is a new Run of a member.
 func (p *partner) begin() {
 	p.m, p.here, p.left, p.shut = NewSharing(p.w.cfg(p.id)), false, false, nil
-	p.told, p.bids, p.tidy, p.done = map[string]roll{}, map[string]*plea{}, map[string]bool{}, map[string]bool{}
+	p.told, p.bids, p.tidy, p.done, p.knew = map[string]roll{}, map[string]*plea{}, map[string]bool{}, map[string]bool{}, map[string]int{}
 	p.carryOut()
 }
 
@@ -125,9 +131,16 @@ func (p *partner) hear(root string, there map[string]bool) {
 	}
 	var text string
 	for _, name := range r.names {
-		if !there[name] {
+		if anew := root == "/s/tasks" && p.knew[name] != p.w.made[name]; anew || !there[name] {
 			text += " -" + name
+			if anew && there[name] {
+				text += " " + name
+			}
+			delete(p.done, name)
 		}
+	}
+	if root == "/s/tasks" {
+		p.knew = maps.Clone(p.w.made)
 	}
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if !slices.Contains(r.names, name) {
@@ -155,17 +168,27 @@ func (p *partner) forget() {
 	}
 }
 
-// end ends a bid, in whatever way.
+// end ends a bid, in whatever way, of which the member hears later.
 func (p *partner) end(part string, e TermEnd) {
-	told := p.bids[part].told
+	if b := p.bids[part]; b.ended == nil {
+		b.ended, b.before = &e, !b.told
+	}
+}
+
+// over tells of a bid that has ended.
+func (p *partner) over(part string) {
+	b := p.bids[part]
+	if b.ended == nil {
+		return
+	}
 	delete(p.bids, part)
-	if !told && !e.Again() {
+	if !b.told && !b.ended.Again() {
 		p.done[part] = true
 	}
-	if e.Err != nil && !told {
+	if b.ended.Err != nil && b.before {
 		p.left = true
 	}
-	p.step(BidOver{Part: part, Told: told, TermEnd: e})
+	p.step(BidOver{Part: part, Told: !b.before, TermEnd: *b.ended})
 }
 
 func (p *partner) leave(err error) {
@@ -177,7 +200,7 @@ func (p *partner) leave(err error) {
 func (w *shareWorld) act() {
 	p := rapid.SampledFrom(w.partners).Draw(w.T, "who")
 	some := func(of []string) string { return rapid.SampledFrom(of).Draw(w.T, "which") }
-	switch rapid.IntRange(0, 12).Draw(w.T, "act") {
+	switch rapid.IntRange(0, 14).Draw(w.T, "act") {
 	case 0:
 		if p.m.Over() {
 			p.begin()
@@ -206,6 +229,15 @@ func (w *shareWorld) act() {
 			delete(w.parts, name)
 		} else if w.tasks {
 			w.parts[name] = true
+			w.made[name]++
+		}
+	case 13:
+		if name := some([]string{"p0", "p1", "p2", "p3", "p4"}); w.tasks && w.parts[name] { // it is done, and submitted again
+			w.made[name]++
+		}
+	case 14:
+		if len(p.bids) > 0 {
+			p.over(some(slices.Sorted(maps.Keys(p.bids))))
 		}
 	}
 }
@@ -227,6 +259,7 @@ func (w *shareWorld) rest() {
 				if p.bids[part].told {
 					p.end(part, TermEnd{})
 				}
+				p.over(part)
 			}
 			for _, part := range slices.Sorted(maps.Keys(p.tidy)) {
 				p.tidied(part)
@@ -262,7 +295,7 @@ func (w *shareWorld) check() {
 func TestSharingUnderChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &shareWorld{T: t, tasks: rapid.Bool().Draw(t, "tasks"), most: rapid.IntRange(0, 2).Draw(t, "most"),
-			members: map[string]bool{}, parts: map[string]bool{"p0": true, "p1": true, "p2": true}}
+			members: map[string]bool{}, parts: map[string]bool{"p0": true, "p1": true, "p2": true}, made: map[string]int{}}
 		for _, id := range []string{"a", "b", "c"} {
 			p := &partner{w: w, id: id}
 			w.partners = append(w.partners, p)

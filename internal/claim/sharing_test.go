@@ -147,6 +147,24 @@ func TestSharingOfTasks(t *testing.T) {
 	d.ends(errRefused)
 }
 
+// TestSharingOfATaskMadeAnew: one of the name of a task that was done is another task,
+// also where the cache tells of its coming together with the other's going.
+func TestSharingOfATaskMadeAnew(t *testing.T) {
+	d := share(t, SharingConfig{ID: "a", Tasks: true, Most: 1})
+	d.step(Registered{}, "follow /s/members", "follow /s/tasks")
+	d.step(seen(theTasks, "p ."))
+	d.step(seen(theMembers, "a ."), "bid p")
+	d.step(seen(theTasks, "-p p"), "let go p") // done, and not gone yet
+	d.step(BidOver{Part: "p", Told: true, TermEnd: TermEnd{Returned: true}}, "tidy p")
+	d.step(Tidied{"p"}, "bid p")
+	d.step(BidOver{Part: "p", TermEnd: TermEnd{Returned: true}}, "tidy p")
+	d.step(seen(theTasks, "-p p"))
+	d.step(Tidied{"p"}, "bid p")
+	d.step(BidOver{Part: "p", TermEnd: TermEnd{Returned: true}}, "tidy p")
+	d.step(Tidied{"p"})
+	d.step(seen(theTasks, "-p p"), "bid p")
+}
+
 var errDeaf, errRefused = errors.New("deaf"), errors.New("refused")
 
 // TestSharingFails with its registration, its caches and its owners.
@@ -160,6 +178,13 @@ func TestSharingFails(t *testing.T) {
 	d.step(RegistrationOver{})
 	d.step(CacheOver{Path: theMembers})
 	d.step(BidOver{Part: "p", Told: true})
+	d.ends(errDeaf)
+
+	d = sole(t) // two owners fail before either is told of the other
+	d.step(BidOver{Part: "q", TermEnd: TermEnd{Returned: true, Err: errDeaf}}, "unfollow /s/members", "let go p")
+	d.step(BidOver{Part: "p", TermEnd: TermEnd{Returned: true, Err: errRefused}})
+	d.step(CacheOver{Path: theMembers}, "deregister /s/members/a")
+	d.step(RegistrationOver{})
 	d.ends(errDeaf)
 
 	d = share(t, SharingConfig{ID: "a", Parts: []string{"p"}}) // it leaves before it is there
