@@ -424,6 +424,33 @@ func TestCacheLeavesNoOneShotWatch(t *testing.T) {
 	}
 }
 
+// TestCachesShareNoOneShotWatch: where one that uses them is closed, another of the same
+// client goes on, whichever came first and however the watches were set.
+func TestCachesShareNoOneShotWatch(t *testing.T) {
+	for _, expired := range []bool{false, true} {
+		for _, closed := range []int{0, 1} {
+			bubble(t, func(t *testing.T, s *fakeServer) {
+				s.old = true
+				s.plant(5, true)
+				c := s.connect(zk.Options{})
+				both := []*Cache{openCache(t, c, nil), openCache(t, c, nil)}
+				if expired {
+					s.expire(c.Session().ID)
+					time.Sleep(time.Second)
+				}
+				both[closed].Close()
+				s.change(grove+"/n0001", "1")
+				s.put(grove+"/n0002/twig", "")
+				agree(t, s, both[1-closed])
+				both[1-closed].Close()
+				if n := s.oneShots(); n != 0 {
+					t.Errorf("%d watches are left", n)
+				}
+			})
+		}
+	}
+}
+
 // TestCacheMissesNothingWhileItLoads: what changes while the connection, or
 // the session, is lost in the middle of the first load.
 func TestCacheMissesNothingWhileItLoads(t *testing.T) {

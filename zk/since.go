@@ -165,15 +165,15 @@ type assumption struct {
 }
 
 // assume notes the one-shot watches that a request has set, so that they are
-// set again after a reconnect. Those that have fired by it do no harm. Where one
-// stands already it does for both.
+// set again after a reconnect, until the stream is over. Those that have fired by it
+// do no harm. Each stream has its own, so that another's end does not take them away.
 func (t *watches) assume(a *assumption) {
+	if !slices.Contains(t.streams[a.by.path], a.by) {
+		return // what stands on the server fires, or goes with the connection
+	}
 	for kind, paths := range map[watchKind][]string{dataWatch: a.Data, childWatch: a.Child} {
 		for _, path := range paths {
-			if all := t.once[kind][path]; len(all) > 0 {
-				if all[0].by != nil {
-					all[0].by = a.by
-				}
+			if slices.ContainsFunc(t.once[kind][path], func(w *Watch) bool { return w.by == a.by }) {
 				continue
 			}
 			w := a.by.c.newWatch(kind)
@@ -183,8 +183,11 @@ func (t *watches) assume(a *assumption) {
 	}
 }
 
-// assumed are the one-shot watches that stand by a stream's Since alone.
+// assumed are the one-shot watches of a stream's Since.
 func (t *watches) assumed(s *Stream) (out []*Watch) {
+	if !s.local {
+		return nil
+	}
 	for kind := range t.once {
 		for _, all := range t.once[kind] {
 			for _, w := range all {

@@ -164,20 +164,27 @@ func TestStreamSaysWhereItEnded(t *testing.T) {
 	})
 }
 
-// TestSinceKeepsOneWatch of its own for each path, however often it is asked, which
-// is the last stream's to remove.
+// TestSinceKeepsOneWatch for each path and stream, however often it is asked, and none
+// for a stream that is over.
 func TestSinceKeepsOneWatch(t *testing.T) {
 	var w watches
 	w.init()
-	var last *Stream
+	var c Client
+	streams := []*Stream{{c: &c, path: "/", local: true}, {c: &c, path: "/", local: true}, {c: &c, path: "/", local: true}}
+	for _, s := range streams[:2] {
+		w.addStream(s)
+	}
 	for range 3 {
-		last = &Stream{c: &Client{}}
-		w.assume(&assumption{&wire.SetWatchesRequest{Data: []string{"/a"}, Child: []string{"/a"}}, last})
+		for _, s := range streams {
+			w.assume(&assumption{&wire.SetWatchesRequest{Data: []string{"/a"}, Child: []string{"/a"}}, s})
+		}
 	}
-	if d, k := len(w.once[dataWatch]["/a"]), len(w.once[childWatch]["/a"]); d != 1 || k != 1 {
+	for i, want := range []int{2, 2, 0} {
+		if n := len(w.assumed(streams[i])); n != want {
+			t.Errorf("stream %d has %d watches, want %d", i, n, want)
+		}
+	}
+	if d, k := len(w.once[dataWatch]["/a"]), len(w.once[childWatch]["/a"]); d != 2 || k != 2 {
 		t.Errorf("%d and %d watches at one path", d, k)
-	}
-	if n := len(w.assumed(last)); n != 2 {
-		t.Errorf("%d of them are the last one's", n)
 	}
 }

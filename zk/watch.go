@@ -66,34 +66,50 @@ func (w *Watch) Wait(ctx context.Context) (Event, error) {
 // watch of this client needs it there. Wait then returns wire.ErrNoWatcher.
 // Without a connection nothing is left to remove on a server.
 func (w *Watch) Remove(ctx context.Context) error {
+	if !w.drop() {
+		return nil
+	}
+	return w.tell(ctx)
+}
+
+// drop ends the watch here. It reports whether one may be left on the server.
+func (w *Watch) drop() bool {
 	c := w.c
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	stood := c.watches.dropWatch(w)
 	if stood {
 		w.end(Event{}, wire.ErrNoWatcher)
 	}
-	linked := c.link != nil
-	c.mu.Unlock()
-	if !stood || !linked {
-		return nil
-	}
+	return stood && c.link != nil
+}
+
+// tell has the server end it too.
+func (w *Watch) tell(ctx context.Context) error {
 	typ := wire.WatcherData
 	if w.kind == childWatch {
 		typ = wire.WatcherChildren
 	}
-	return c.removeWatches(ctx, w.path, typ)
+	return w.c.removeWatches(ctx, w.path, typ)
 }
 
 // removersMax is how many watches are removed at once.
 const removersMax = 32
 
-// RemoveWatches removes many watches, some at a time, as Remove does each. The first
-// goes alone: servers before 3.5 do not know how, and are not asked again.
+// RemoveWatches removes many watches as Remove does each: here all of them at once, and
+// then on the server, some at a time, until one cannot be removed there. The first goes
+// alone: servers before 3.5 do not know how, and are not asked again.
 func RemoveWatches(ctx context.Context, watches ...*Watch) error {
-	if len(watches) == 0 {
+	var left []*Watch
+	for _, w := range watches {
+		if w.drop() {
+			left = append(left, w)
+		}
+	}
+	if len(left) == 0 {
 		return nil
 	}
-	if err := watches[0].Remove(ctx); err != nil {
+	if err := left[0].tell(ctx); err != nil {
 		return err
 	}
 	next := make(chan *Watch) // unbuffered: removers take what they can do
@@ -103,13 +119,13 @@ func RemoveWatches(ctx context.Context, watches ...*Watch) error {
 			var err error
 			for w := range next {
 				if err == nil {
-					err = w.Remove(ctx)
+					err = w.tell(ctx)
 				}
 			}
 			errs <- err
 		}()
 	}
-	for _, w := range watches[1:] {
+	for _, w := range left[1:] {
 		next <- w
 	}
 	close(next)
@@ -252,10 +268,7 @@ func (s *Stream) Close(ctx context.Context) error {
 	stood := c.watches.dropStream(s)
 	s.end(ErrClosed)
 	linked := c.link != nil
-	var assumed []*Watch
-	if s.local {
-		assumed = c.watches.assumed(s)
-	}
+	assumed := c.watches.assumed(s)
 	c.mu.Unlock()
 	switch {
 	case s.local:

@@ -616,3 +616,72 @@ func TestRemoveWatchesAsksOnce(t *testing.T) {
 		})
 	}
 }
+
+// Many watches end here at once, though the server cannot be told of any: they would be
+// set again with each connection.
+func TestRemoveWatchesWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newWatching(t)
+		c := e.connect(Options{})
+		var all []*Watch
+		for i := range 100 {
+			_, _, w, err := c.ChildrenW(t.Context(), fmt.Sprint("/a", i))
+			all = append(all, fine(t, w, err))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := RemoveWatches(ctx, all...); !errors.Is(err, context.Canceled) {
+			t.Errorf("error is %v", err)
+		}
+		for i, w := range all {
+			if _, err := w.Wait(ctx); err != wire.ErrNoWatcher {
+				t.Fatalf("watch %d ends with %v", i, err)
+			}
+		}
+	})
+}
+
+// A Listen that overflows, or is closed while it asks, leaves no watch that would be set
+// again for ever.
+func TestListenLeavesNoWatch(t *testing.T) {
+	for _, overflows := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			e := newEnsemble(t)
+			answer := make(chan struct{}, 1)
+			e.serve = func(_ *peer, h wire.RequestHeader, _ []byte) bool {
+				if h.Op == wire.OpSetWatches {
+					<-answer
+				}
+				return false
+			}
+			c := e.connect(Options{StreamMax: 1})
+			s, err := c.Listen("/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if overflows {
+				answer <- struct{}{}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.Since(ctx, 1, []string{"/a/b"}, []string{"/a"}); overflows != (err == nil) {
+				t.Errorf("overflows %v: Since says %v", overflows, err)
+			}
+			if overflows {
+				e.peer().event(101, wire.EventNodeDataChanged, "/a/c")
+				e.peer().event(102, wire.EventNodeDataChanged, "/a/c")
+			} else {
+				s.Close(t.Context())
+				answer <- struct{}{}
+			}
+			synctest.Wait()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for kind, paths := range c.watches.once {
+				if len(paths) > 0 {
+					t.Errorf("overflows %v: %d: %v", overflows, kind, paths)
+				}
+			}
+		})
+	}
+}

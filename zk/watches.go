@@ -123,9 +123,18 @@ func (t *watches) feed(e wire.WatcherEvent, event Event) (full []*Stream) {
 		}
 	}
 	for _, s := range full {
-		t.dropStream(s)
+		t.forsake(s)
 	}
 	return full
+}
+
+// forsake drops a stream that has overflowed, and what its Since has set.
+func (t *watches) forsake(s *Stream) {
+	t.dropStream(s)
+	for _, w := range t.assumed(s) {
+		t.dropWatch(w)
+		w.end(Event{}, wire.ErrNoWatcher)
+	}
 }
 
 // dropStream takes a stream out of the table. It reports whether it stood there.
@@ -214,7 +223,7 @@ func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Rec
 		var plain, recursive bool
 		for _, s := range slices.Clone(streams) {
 			if !s.push(Event{Type: wire.EventNone, Path: s.shown, Zxid: zxid}) {
-				t.dropStream(s)
+				t.forsake(s)
 				continue
 			}
 			plain = plain || s.mode == wire.WatchPersistent && !s.local
