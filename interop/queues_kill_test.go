@@ -47,7 +47,7 @@ func TestWorkersKilledWithKazoo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &factory{t: t, addr: s.Addr, path: path, hands: map[string]*worker{}, done: map[string]int{}}
+		f := &factory{t: t, c: c, addr: s.Addr, path: path, hands: map[string]*worker{}, done: map[string]int{}, doubt: map[string]bool{}}
 		for i := range 4 {
 			f.workers = append(f.workers, f.start(i%2 == 0))
 		}
@@ -65,10 +65,12 @@ func TestWorkersKilledWithKazoo(t *testing.T) {
 // factory follows what workers say.
 type factory struct {
 	t          *testing.T
+	c          *zk.Client
 	addr, path string
 	workers    []*worker
 	hands      map[string]*worker // who has an item
 	done       map[string]int
+	doubt      map[string]bool // whose consumer was killed: it comes back, or was acknowledged without a word
 	kills      int
 }
 
@@ -89,7 +91,7 @@ func (f *factory) start(ours bool) *worker {
 // are kills to come.
 func (f *factory) run(put func(i int)) {
 	items := 0
-	for end := time.Now().Add(2 * electionWait); items < workItems || len(f.done) < items || f.kills < workKills; {
+	for end := time.Now().Add(2 * electionWait); items < workItems || f.kills < workKills || len(f.done)+len(f.doubt) < items || f.stands(); {
 		if time.Now().After(end) {
 			f.t.Fatalf("%d of %d items are done, %d kills", len(f.done), items, f.kills)
 		}
@@ -122,6 +124,7 @@ func (f *factory) hear(w *worker, line string) {
 			f.t.Fatalf("%s was done before", item)
 		}
 		w.item, f.hands[item] = item, w
+		delete(f.doubt, item)
 	case "@done":
 		w.item = ""
 		delete(f.hands, item)
@@ -131,8 +134,7 @@ func (f *factory) hear(w *worker, line string) {
 	}
 }
 
-// kill ends a worker. What it said to the last counts, and an item that it had
-// may have been acknowledged without a word.
+// kill ends a worker. What it said to the last counts.
 func (f *factory) kill(i int) {
 	w := f.workers[i]
 	w.kill()
@@ -142,24 +144,26 @@ func (f *factory) kill(i int) {
 	if w.item != "" {
 		delete(f.hands, w.item)
 		f.kills++
-		f.returns(w.item)
+		f.doubt[w.item] = true
 	}
 	f.workers[i] = f.start(w.ours)
 }
 
-// returns counts an item as done that is not there any more.
-func (f *factory) returns(item string) {
-	c := attach(f.t, f.addr, electionTimeout)
-	names, _, err := c.Children(f.t.Context(), f.path+"/entries")
+// stands reports whether an item in doubt is there.
+func (f *factory) stands() bool {
+	if len(f.doubt) == 0 {
+		return false
+	}
+	names, _, err := f.c.Children(f.t.Context(), f.path+"/entries")
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	for _, name := range names {
-		if data, _, err := c.Get(f.t.Context(), f.path+"/entries/"+name); err == nil && string(data) == item {
-			return
+		if data, _, err := f.c.Get(f.t.Context(), f.path+"/entries/"+name); err == nil && f.doubt[string(data)] {
+			return true
 		}
 	}
-	f.done[item]++
+	return false
 }
 
 // workerMain is the process of one of ours.
