@@ -98,6 +98,28 @@ func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 	}
 }
 
+// TestEpochsLast: a member is believed an epoch that is as far ahead as a week
+// of vain attempts to lead can bring it; who wants to use up the epochs there
+// are, in the name of one, has to be believed in tens of thousands of terms.
+func TestEpochsLast(t *testing.T) {
+	const week = 7 * 24 * 3600 / 10
+	raises := func(ahead wire.Epoch) bool {
+		l := NewLeader(0, LeaderOptions{Terms: Terms{
+			ID: 3, Accepted: 7, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+		}}, logOf(t, "1.1", ""))
+		l.Step(0, Opened{1})
+		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(7+ahead, 0),
+			Data: wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})}})
+		return l.Ready().SaveAccepted == 8+ahead
+	}
+	if !raises(week) {
+		t.Errorf("a member that is %d epochs ahead is not believed", week)
+	}
+	if ahead := EpochMax / 30_000; raises(ahead) {
+		t.Errorf("a member that is %d epochs ahead is believed", ahead)
+	}
+}
+
 // TestTooManyObservers: beyond the limit they are turned away; voters are not.
 func TestTooManyObservers(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))

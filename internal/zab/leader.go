@@ -15,8 +15,9 @@ const (
 	// later ones would be negative.
 	EpochMax wire.Epoch = math.MaxInt32 - 1
 	// epochAhead is by how much the epoch that a learner has accepted may be
-	// ahead: a thousand vain attempts to lead in each hour of two years are less.
-	epochAhead = 1 << 24
+	// ahead of what a leader has accepted itself: a vain attempt to lead every
+	// ten seconds, of which it knew nothing for a week, is less.
+	epochAhead = 1 << 16
 	// beatsMax is how many pings a learner may leave unanswered before it gets
 	// no further ones.
 	beatsMax = 256
