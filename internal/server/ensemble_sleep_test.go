@@ -4,6 +4,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
 )
 
 // A machine that was suspended has a monotonic clock that stood, and one on the
@@ -27,5 +30,30 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 		}
 		thaw()
 		eventually(t, "the others have answered again", func() bool { return l.lease.Load() > before && l.leased() })
+	}
+}
+
+// What comes after a batch has looked at the clock is not of that batch: a server
+// that was stopped just then would take it for something of before.
+func TestTimeIsThatBehindTheBatch(t *testing.T) {
+	s, err := New(Options{Config: testConfig(), FS: store.NewMem(1), Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	var looked, asked int
+	s.opt.Seams.Skew = func() time.Duration {
+		looked++
+		s.inbox.ask(func(*loop) { asked = looked })
+		return 0
+	}
+	l := &loop{srv: s, replica: replica.New(s.Tree(), s.replicaOptions(), replica.Time{})}
+	l.batch(false)
+	if looked == 0 || asked != 0 {
+		t.Fatalf("the clock was looked at %d times, and what came at time %d is carried out", looked, asked)
+	}
+	l.batch(false)
+	if asked == 0 {
+		t.Error("what came is not carried out")
 	}
 }

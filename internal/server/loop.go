@@ -54,12 +54,13 @@ func (l *loop) run(quit <-chan struct{}) {
 	}
 }
 
-// batch carries out what has gathered.
+// batch carries out what has gathered. The time is that behind it: were a ping
+// later than the time by which it is answered, the lease could have ended between.
 func (l *loop) batch(ticked bool) {
 	s := l.srv
-	l.now, l.clock = s.times(), s.clock()
 	events := s.inbox.take(l.room)
 	l.room = events
+	l.now, l.clock = s.times(), s.clock()
 	l.arrived, l.asked = 0, 0
 	for _, e := range events {
 		l.arrived += e.size()
