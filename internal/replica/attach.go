@@ -25,54 +25,61 @@ type attaching struct {
 // hold keeps a new connection until there is a leader; false if there is one. A
 // leader that serves no clients ends it.
 func (r *Replica) hold(c *conn) bool {
+	m := r.member
 	c.since = r.now.Mono
 	switch {
-	case r.member.aloof():
+	case m.aloof():
 		r.end(c)
 		return true
-	case r.member.serving:
+	case m.serving:
 		return false
-	case r.member.readers.serves:
+	case m.readers.serves:
 		r.admitReader(c)
 		return true
 	}
-	r.member.held = append(r.member.held, c)
+	if m.held = append(m.held, c); len(m.held) > 2*len(r.conns) {
+		m.dropHeld() // many have come and gone
+	}
+	m.holdBy = min(m.holdBy, c.holdBy())
 	if r.refusal(&c.ask) == "" {
 		r.locals.touch(c.ask.Session, r.now.Mono)
 	}
 	return true
 }
 
-// holdMax is how long a connection waits for a leader: a third of its
-// timeout, so that its client can still try another server.
-func (c *conn) holdMax() int64 { return int64(c.timeout / 3) }
+// holdBy is how long a connection waits for a leader: a third of its timeout,
+// so that its client can still try another server.
+func (c *conn) holdBy() int64 { return c.since + int64(c.timeout/3) }
 
-// holdUntil is when the first of the connections that wait is to be closed.
+// holdUntil is when releaseHeld is due.
 func (r *Replica) holdUntil() int64 {
-	at := Never
 	if r.member.serving {
-		return at
+		return Never
 	}
-	for _, c := range r.conns {
-		if c.readOnly {
-			continue
-		}
-		at = min(at, c.since+c.holdMax())
-	}
-	return at
+	return r.member.holdBy
 }
 
 // releaseHeld closes connections that have waited too long for a leader.
 func (r *Replica) releaseHeld() {
 	m := r.member
-	if m.serving {
+	if m.serving || r.now.Mono < m.holdBy {
 		return
 	}
+	m.holdBy = Never
 	for _, c := range r.connections() {
-		if !c.readOnly && r.now.Mono-c.since >= c.holdMax() {
+		switch {
+		case c.readOnly:
+		case r.now.Mono >= c.holdBy():
 			r.end(c)
+		default:
+			m.holdBy = min(m.holdBy, c.holdBy())
 		}
 	}
+	m.dropHeld()
+}
+
+// dropHeld forgets those that wait no more.
+func (m *member) dropHeld() {
 	m.held = slices.DeleteFunc(m.held, func(c *conn) bool { return c.gone })
 }
 
@@ -101,7 +108,7 @@ func (r *Replica) connections() []*conn {
 // next term.
 func (r *Replica) suspend() {
 	m := r.member
-	m.held = nil
+	m.held, m.holdBy = nil, Never
 	for _, c := range r.connections() {
 		switch {
 		case c.session == 0:
@@ -109,7 +116,9 @@ func (r *Replica) suspend() {
 			m.held = append(m.held, c)
 		case !r.keep(c):
 			r.end(c)
+			continue
 		}
+		m.holdBy = min(m.holdBy, c.holdBy())
 	}
 }
 

@@ -71,7 +71,8 @@ type member struct {
 	wakeElection, wakeZab int64
 
 	effects   queue[effect]
-	held      []*conn // that wait for a leader
+	held      []*conn // that wait for a leader, or did
+	holdBy    int64   // Mono until which no connection has waited too long for one
 	homes     map[wire.SessionID]wire.ServerID
 	gone      gone
 	asking    map[wire.SessionID][]*conn // that wait for the leader's word
@@ -102,7 +103,7 @@ func (r *Replica) join() {
 	}
 	set(&o.InitLimit, 10)
 	set(&o.SyncLimit, 5)
-	m := &member{opt: o, log: o.Log, accepted: o.Accepted, current: o.Current}
+	m := &member{opt: o, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never}
 	m.saved.accepted, m.saved.current = o.Accepted, o.Current
 	m.election = election.New(election.Options{ID: r.opt.ServerID, Committed: o.Members})
 	r.member = m

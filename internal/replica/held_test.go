@@ -1,0 +1,86 @@
+package replica
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// leaderless is an ensemble of which one server is up.
+func leaderless(t *testing.T) (h *herd, s *server) {
+	h = newHerd(t, 3, true)
+	h.kill(h.servers[0])
+	h.kill(h.servers[1])
+	h.run(10)
+	return h, h.servers[2]
+}
+
+// come opens a client connection at once.
+func (h *herd) come(s *server, timeoutMS int32) (*client, ConnID) {
+	h.conns++
+	c := &client{at: s}
+	h.clients[h.conns] = c
+	s.inbox = append(s.inbox, Connect{Conn: h.conns, TimeoutMS: timeoutMS})
+	h.run(0)
+	return c, h.conns
+}
+
+// TestHeldConnectionsEndInTime: each connection that waits for a leader is closed
+// when a third of its timeout has passed, whoever else waits or has gone.
+func TestHeldConnectionsEndInTime(t *testing.T) {
+	h, s := leaderless(t)
+	type waiter struct {
+		*client
+		conn ConnID
+		due  int64
+		left bool
+	}
+	var all []*waiter
+	dice := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		timeout := int32(4000 + 1000*dice.IntN(30))
+		c, id := h.come(s, timeout)
+		all = append(all, &waiter{client: c, conn: id, due: h.now.Mono + int64(timeout/3)})
+		if w := all[dice.IntN(len(all))]; dice.IntN(3) == 0 && !w.closed && !w.left {
+			w.left = true
+			s.inbox = append(s.inbox, Disconnected{w.conn})
+		}
+		h.run(int64(dice.IntN(500)))
+	}
+	for range 16_000 {
+		h.run(1)
+		for _, w := range all {
+			if !w.left && w.closed != (h.now.Mono >= w.due) {
+				t.Fatalf("at %d one that is to be closed at %d is closed: %v", h.now.Mono, w.due, w.closed)
+			}
+		}
+	}
+}
+
+// TestHeldConnectionsCostNothing: a server that looks for a leader wakes up often,
+// and does not look through everybody who waits each time, nor remembers those
+// who wait no more.
+func TestHeldConnectionsCostNothing(t *testing.T) {
+	h, s := leaderless(t)
+	wake := func() float64 {
+		return testing.AllocsPerRun(100, func() {
+			s.r.Step(h.now, Wake{})
+			s.r.Ready()
+		})
+	}
+	alone := wake()
+	for range 1000 {
+		h.come(s, 20_000)
+	}
+	h.run(10)
+	if n := wake(); n > alone {
+		t.Errorf("%v allocations to wake up beside a thousand connections, %v alone", n, alone)
+	}
+	for range 5000 {
+		_, id := h.come(s, 20_000)
+		s.inbox = append(s.inbox, Disconnected{id})
+		h.run(0)
+	}
+	if n := len(s.r.member.held); n > 2001 {
+		t.Errorf("%d are remembered, of whom 1000 wait", n)
+	}
+}
