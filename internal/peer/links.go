@@ -82,6 +82,16 @@ func (l *Links) addresses(id wire.ServerID) []string {
 	return addresses(id, ensemble.Address.Quorum, l.memberships)
 }
 
+// quorumPort is what zoo.cfg calls it.
+const quorumPort = "quorum"
+
+// quorum is where to listen.
+func (l *Links) quorum() []string { return local(l.addresses(l.o.ID), l.o.ListenOnAll) }
+
+// Try reports whether Listen would succeed, which who could lead has to know
+// before it is elected. Not while Listen is called.
+func (l *Links) Try() error { return tryPorts(l.o, quorumPort, l.quorum()) }
+
 // Listen opens the quorum port, as a leader does. Nothing happens if it is
 // open already. Listen and Unlisten are called by one goroutine.
 func (l *Links) Listen() error {
@@ -91,7 +101,7 @@ func (l *Links) Listen() error {
 	if open {
 		return nil
 	}
-	opened, err := openPorts(l.o, "quorum", local(l.addresses(l.o.ID), l.o.ListenOnAll), l.accept)
+	opened, err := openPorts(l.o, quorumPort, l.quorum(), l.accept)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,20 @@ func openPortsLater(o *Options, name string, addresses []string, handle func(net
 	return p
 }
 
+// tryPorts opens all addresses and closes them again. Errors as of openPorts.
+func tryPorts(o *Options, name string, addresses []string) error {
+	p := &ports{o: o, name: name}
+	for _, address := range addresses {
+		switch ln, err := p.listen(address); {
+		case err == nil:
+			p.forget(ln)
+		case lasting(err):
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *ports) start(ctx context.Context, addresses []string, opened []net.Listener) {
 	for i, address := range addresses {
 		p.done.Go(func() { p.serve(ctx, address, opened[i]) })

@@ -88,7 +88,9 @@ func (m *member) withoutHistory(st *store.Store) error {
 	return st.SetCurrentEpoch(0)
 }
 
-// open opens the election port. Learner links follow when there is a leader.
+// open opens the election port, and sees whether the quorum port can be opened:
+// that happens when this server leads, too late for an operator to hear that
+// somebody else has it. Learner links follow when there is a leader.
 func (m *member) open() error {
 	c := m.srv.config()
 	// A connection between servers gets syncLimit ticks for its first message.
@@ -102,12 +104,18 @@ func (m *member) open() error {
 		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: first, ReadSnapshot: m.readSnapshot,
 		Dial: m.srv.opt.Seams.Dial, Listen: m.srv.opt.Seams.Listen,
 	}
-	var err error
-	if m.mesh, err = peer.NewMesh(o); err != nil {
-		return err
-	}
 	m.links = peer.NewLinks(o)
-	return nil
+	var err error
+	if c.Ensemble.Members.IsVoter(c.Ensemble.ID) {
+		err = m.links.Try()
+	}
+	if err == nil {
+		m.mesh, err = peer.NewMesh(o)
+	}
+	if err != nil {
+		m.links.CloseAll()
+	}
+	return err
 }
 
 // openPort opens or closes the quorum port, on a goroutine of its own: its

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -32,6 +34,42 @@ func TestPortInUse(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A server that could not open its quorum port if it were elected does not
+// start, and says why, as with its election port. An observer needs none.
+func TestQuorumPortInUse(t *testing.T) {
+	g := newTeam(t, 3, 1, false)
+	port := func(m *teammate, of func(ensemble.Address) string) net.Listener {
+		s, _ := g.members.Server(m.id)
+		ln, err := net.Listen("tcp", of(s.Addresses[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ln
+	}
+	for name, of := range map[string]func(ensemble.Address) string{"quorum": ensemble.Address.Quorum, "election": ensemble.Address.Election} {
+		taken := port(g.servers[0], of)
+		c := testConfig()
+		c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = g.members, g.servers[0].id, true
+		s, err := New(Options{Config: c, FS: store.NewMem(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("%s port %s is in use by another process", name, taken.Addr())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if err := s.Run(ctx); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		taken.Close()
+	}
+	taken := port(g.servers[3], ensemble.Address.Quorum)
+	defer taken.Close()
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
 }
 
 // Two servers on one directory: the second one is refused, by name. One that
