@@ -144,7 +144,6 @@ func (r *Replica) zabReady() bool {
 		r.input(in)
 	}
 	r.release()
-	m.above = max(m.above, rd.Above)
 	if rd.GiveUp != "" {
 		r.ended(rd.GiveUp, rd.Successor)
 		return true
@@ -156,6 +155,7 @@ func (r *Replica) zabReady() bool {
 func (r *Replica) collect(rd zab.Ready) {
 	m := r.member
 	r.duties(&rd)
+	m.above = max(m.above, rd.Above)
 	m.ready.Send = append(m.ready.Send, rd.Send...)
 	m.ready.Close = append(m.ready.Close, rd.Close...)
 	m.ready.ReadLog = append(m.ready.ReadLog, rd.ReadLog...)

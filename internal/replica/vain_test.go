@@ -122,3 +122,23 @@ func TestPauseSlowsNoElection(t *testing.T) {
 		t.Errorf("%d ms without a leader, %d where nobody was kept away", took[9], took[0])
 	}
 }
+
+// TestPromiseFarAhead: where those who could follow a server have promised much
+// later epochs than it, as after ever so many vain attempts while it was away, it
+// leads them after some attempts, not in the end nobody.
+func TestPromiseFarAhead(t *testing.T) {
+	h := newHerd(t, 3, true)
+	for _, s := range h.servers {
+		h.kill(s)
+	}
+	h.servers[0].acc, h.servers[1].acc = 200_000, 200_001
+	for _, s := range h.servers {
+		h.start(s)
+	}
+	h.run(10_000)
+	for _, s := range h.servers {
+		if now := s.r.Standing(); !now.Serving || now.Leader != 3 || now.Epoch <= 200_001 {
+			t.Errorf("server %d: %+v", s.id, now)
+		}
+	}
+}

@@ -9,11 +9,15 @@ import (
 
 // named takes a learner's first packet: who it is and which epoch it has
 // accepted. Every member can raise the epoch to come; voters bring it about. A
-// stranger cannot, and nobody by so much that there would soon be no epochs left.
+// stranger cannot, and nobody by so much that there would soon be no epochs left:
+// a member that is farther ahead is let in by a later term, each of which comes
+// nearer to it.
 func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	var info wire.LearnerInfo
-	accepted := p.Zxid.Epoch()
-	switch err := wire.Decode(p.Data, &info); {
+	accepted, most := p.Zxid.Epoch(), max(l.opt.Accepted, l.opt.Above)+epochAhead
+	err := wire.Decode(p.Data, &info)
+	_, member := l.committed.Server(ensemble.ServerID(info.Server))
+	switch {
 	case k.state != linkNew:
 		return fmt.Sprintf("sent %v twice", p.Type)
 	case err != nil:
@@ -24,7 +28,10 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 		return fmt.Sprintf("claims this server's id %d", info.Server)
 	case accepted > EpochMax || p.Zxid < 0:
 		return fmt.Sprintf("has accepted epoch %d, which cannot be", accepted)
-	case accepted > l.opt.Accepted+epochAhead:
+	case accepted > most:
+		if member && l.phase == discovering {
+			l.ready.Above = most
+		}
 		return fmt.Sprintf("has accepted epoch %d, too far from %d here", accepted, l.opt.Accepted)
 	case info.ConfigVersion > l.committed.Version():
 		return fmt.Sprintf("has configuration %x, newer than %x here", info.ConfigVersion, l.committed.Version())
@@ -37,7 +44,6 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	ext, offered := wire.FindExtension(p.Data, wire.LearnerInfoLen)
 	k.ours = offered && !l.opt.Plain
 	k.hands = k.ours && ext.Version >= wire.ExtensionHandOver
-	_, member := l.committed.Server(ensemble.ServerID(k.server))
 	switch {
 	case member && accepted > l.epoch && l.phase == serving:
 		l.makeRoom(k, accepted)

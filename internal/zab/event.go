@@ -196,7 +196,7 @@ type Ready struct {
 	// Rebuild: the tree holds what the log on disk has lost, and must be made
 	// anew from disk; all clients are closed.
 	Rebuild bool
-	// Above comes with GiveUp: an epoch that a member has accepted, for LeaderOptions.
+	// Above is for the LeaderOptions of the next term; 0: as before.
 	Above wire.Epoch
 	// GiveUp ends the term and says why; empty while it goes on. Successor is
 	// set with it where the leader has named who is to lead next.

@@ -100,23 +100,32 @@ func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 
 // TestEpochsLast: a member is believed an epoch that is as far ahead as a week
 // of vain attempts to lead can bring it; who wants to use up the epochs there
-// are, in the name of one, has to be believed in tens of thousands of terms.
+// are, in the name of one, has to be believed in tens of thousands of terms. One
+// that is farther ahead is believed in a later term.
 func TestEpochsLast(t *testing.T) {
-	const week = 7 * 24 * 3600 / 10
-	raises := func(ahead wire.Epoch) bool {
-		l := NewLeader(0, LeaderOptions{Terms: Terms{
+	const week, step = 7 * 24 * 3600 / 10, EpochMax / 30_000
+	above := map[wire.ServerID]wire.Epoch{}
+	raises := func(id wire.ServerID, accepted wire.Epoch) bool {
+		l := NewLeader(0, LeaderOptions{Above: above[id], Terms: Terms{
 			ID: 3, Accepted: 7, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.1", ""))
 		l.Step(0, Opened{1})
-		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(7+ahead, 0),
-			Data: wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})}})
-		return l.Ready().SaveAccepted == 8+ahead
+		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(accepted, 0),
+			Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})}})
+		out := l.Ready()
+		above[id] = max(above[id], out.Above)
+		return out.SaveAccepted == accepted+1
 	}
-	if !raises(week) {
+	if !raises(1, 7+week) {
 		t.Errorf("a member that is %d epochs ahead is not believed", week)
 	}
-	if ahead := EpochMax / 30_000; raises(ahead) {
-		t.Errorf("a member that is %d epochs ahead is believed", ahead)
+	for terms := wire.Epoch(1); !raises(1, EpochMax/100); terms++ {
+		if above[1] > 7+terms*step || above[1] < 7+terms*week {
+			t.Fatalf("after %d terms the next is above %d", terms, above[1])
+		}
+	}
+	if raises(9, EpochMax/100) || above[9] != 0 {
+		t.Error("a stranger is believed")
 	}
 }
 

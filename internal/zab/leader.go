@@ -56,7 +56,8 @@ type LeaderOptions struct {
 	// SnapMax and DiffMax are how many learners are synchronised at a time, in
 	// either way (0: 10 and 100). Observers beyond that are turned away.
 	SnapMax, DiffMax int
-	// Above is an epoch that a member is known to have accepted: the new one is later.
+	// Above is an epoch that a member is known to have accepted, or an earlier
+	// one than that: the new one is later.
 	Above wire.Epoch
 	// CounterMax is the last counter that is given out in an epoch
 	// (0: 0xfffffffe); behind it the term ends.
