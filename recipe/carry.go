@@ -36,10 +36,8 @@ func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watc
 		case n > 1:
 			a.Results = append(a.Results, b.batch(ctx, ops[:n])...)
 		case ops[0].Kind == claim.OpUnwatch:
-			if watch != nil {
-				_ = watch.Remove(ctx) // here it is gone at once; on the server at the latest with the connection
-			}
-			a.Results = append(a.Results, claim.Result{})
+			res, _ := b.request(ctx, ops[0], watch)
+			a.Results = append(a.Results, res)
 		default:
 			res, w := b.carryOne(ctx, ops[0])
 			a.Results = append(a.Results, res)
@@ -120,54 +118,84 @@ func named(op claim.Op, err error) error {
 
 // carryOne carries out one operation; a watch that it sets comes with it.
 func (b *bidder) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
-	switch op.Kind {
-	case claim.OpWatch:
-		return b.getWatched(ctx, op)
-	case claim.OpAwait:
-		return b.awaitWatched(ctx, op.Path)
-	case claim.OpExists:
-		return b.existsWatched(ctx, op.Path)
-	case claim.OpWatchAll:
-		return b.listWatched(ctx, op.Path)
-	}
-	return b.carryPlain(ctx, op), nil
+	r, w := b.course(ctx, op)
+	r.Err = sorted(ctx, r.Err)
+	return r, w
 }
 
-// carryPlain carries out one operation that sets no watch.
+// carryPlain is carryOne for an operation that sets no watch.
 func (b *bidder) carryPlain(ctx context.Context, op claim.Op) claim.Result {
-	r, err := b.plain(ctx, op)
-	r.Err = sorted(ctx, err)
+	r, _ := b.carryOne(ctx, op)
 	return r
 }
 
-// plain is carryPlain with the client's own error.
-func (b *bidder) plain(ctx context.Context, op claim.Op) (r claim.Result, err error) {
+// course makes the requests that an operation takes. The error is the client's own.
+func (b *bidder) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
+	var watch *zk.Watch
+	c := claim.NewCourse(op)
+	for next, more := c.Next(); more; next, more = c.Next() {
+		var r claim.Result
+		r, watch = b.request(ctx, next, watch)
+		c.Took(r)
+	}
+	return c.Result(), watch
+}
+
+// request makes one request. The watch is the one that stands, before and after.
+func (b *bidder) request(ctx context.Context, op claim.Op, watch *zk.Watch) (r claim.Result, _ *zk.Watch) {
+	switch op.Kind {
+	case claim.OpWatch:
+		r.Data, r.Stat, watch, r.Err = b.c.GetW(ctx, op.Path)
+	case claim.OpWatchAll:
+		r.Names, r.Stat, watch, r.Err = b.c.ChildrenW(ctx, op.Path)
+	case claim.OpExists:
+		var there bool
+		r.Stat, there, watch, r.Err = b.c.ExistsW(ctx, op.Path)
+		r.Err = missing(there, r.Err)
+	case claim.OpUnwatch:
+		if watch != nil {
+			_ = watch.Remove(ctx) // here it is gone at once; on the server at the latest with the connection
+		}
+		watch = nil
+	default:
+		r = b.plain(ctx, op)
+	}
+	return r, watch
+}
+
+// plain makes a request that concerns no watch.
+func (b *bidder) plain(ctx context.Context, op claim.Op) (r claim.Result) {
 	switch op.Kind {
 	case claim.OpSync:
-		err = b.c.Sync(ctx, op.Path)
-	case claim.OpParents:
-		err = makeDir(ctx, b.c, op.Path, op.Data, b.opt.ACL)
+		r.Err = b.c.Sync(ctx, op.Path)
 	case claim.OpCreate:
-		r.Path, r.Stat, err = b.c.Create(ctx, op.Path, op.Data, b.createOptions(op)...)
+		r.Path, r.Stat, r.Err = b.c.Create(ctx, op.Path, op.Data, b.createOptions(op)...)
 	case claim.OpList:
-		r.Names, r.Stat, err = b.c.Children(ctx, op.Path)
+		r.Names, r.Stat, r.Err = b.c.Children(ctx, op.Path)
 	case claim.OpGet:
-		r.Data, r.Stat, err = b.c.Get(ctx, op.Path)
+		r.Data, r.Stat, r.Err = b.c.Get(ctx, op.Path)
 	case claim.OpStat:
 		var there bool
-		if r.Stat, there, err = b.c.Exists(ctx, op.Path); err == nil && !there {
-			err = zk.ErrNoNode
-		}
+		r.Stat, there, r.Err = b.c.Exists(ctx, op.Path)
+		r.Err = missing(there, r.Err)
 	case claim.OpSet:
-		r.Stat, err = b.c.Set(ctx, op.Path, op.Data, op.Version)
+		r.Stat, r.Err = b.c.Set(ctx, op.Path, op.Data, op.Version)
 	case claim.OpDelete:
-		err = b.c.Delete(ctx, op.Path, op.Version)
+		r.Err = b.c.Delete(ctx, op.Path, op.Version)
 	case claim.OpMulti:
-		r.Failed, err = b.multi(ctx, op.Ops)
+		r.Failed, r.Err = b.multi(ctx, op.Ops)
 	default:
 		panic("recipe: no such operation: " + op.Kind.String())
 	}
-	return r, err
+	return r
+}
+
+// missing takes a znode that is not there for an error.
+func missing(there bool, err error) error {
+	if err == nil && !there {
+		return zk.ErrNoNode
+	}
+	return err
 }
 
 func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
@@ -182,50 +210,6 @@ func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
 		opts = append(opts, b.opt.ACL)
 	}
 	return opts
-}
-
-// getWatched sets a watch that leaves nothing behind where there is no znode,
-// which one set by exists would. Where reading is not allowed that one must do.
-func (b *bidder) getWatched(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
-	data, stat, w, err := b.c.GetW(ctx, op.Path)
-	if errors.Is(err, zk.ErrNoAuth) && !op.Strict {
-		var ok bool
-		if stat, ok, w, err = b.c.ExistsW(ctx, op.Path); err == nil && !ok {
-			_ = w.Remove(ctx) // nobody will create it again
-			w, err = nil, zk.ErrNoNode
-		}
-	}
-	return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
-}
-
-// existsWatched sets a watch that stands where there is no znode too, and does
-// not read.
-func (b *bidder) existsWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
-	stat, ok, w, err := b.c.ExistsW(ctx, path)
-	if err == nil && !ok {
-		err = zk.ErrNoNode
-	}
-	return claim.Result{Stat: stat, Err: sorted(ctx, err)}, w
-}
-
-// awaitWatched sets a watch that stands where there is no znode too.
-func (b *bidder) awaitWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
-	data, stat, w, err := b.c.GetW(ctx, path)
-	if errors.Is(err, zk.ErrNoNode) {
-		var ok bool
-		if _, ok, w, err = b.c.ExistsW(ctx, path); err == nil && ok {
-			data, stat, err = b.c.Get(ctx, path) // came in between, and is watched
-		} else if err == nil {
-			err = zk.ErrNoNode
-		}
-	}
-	return claim.Result{Data: data, Stat: stat, Err: sorted(ctx, err)}, w
-}
-
-// listWatched lists the children and watches for changes among them.
-func (b *bidder) listWatched(ctx context.Context, path string) (claim.Result, *zk.Watch) {
-	names, stat, w, err := b.c.ChildrenW(ctx, path)
-	return claim.Result{Names: names, Stat: stat, Err: sorted(ctx, err)}, w
 }
 
 // multi carries out a multi and says which operation failed.
@@ -254,11 +238,6 @@ func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err err
 		}
 	}
 	return -1, err
-}
-
-// makeParents creates what is missing of a path.
-func (b *bidder) makeParents(ctx context.Context, path string) error {
-	return makeDirs(ctx, b.c, path, b.opt.ACL)
 }
 
 // sorted brings errors that are not the server's into the terms of the state machine.

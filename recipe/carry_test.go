@@ -79,3 +79,71 @@ func TestRefusedCreateDoesNotHinderTheReadBehindIt(t *testing.T) {
 		}
 	})
 }
+
+// TestParentsCostOneRequestWhereTheyAreThere, and otherwise as many as it takes to find out.
+func TestParentsCostOneRequestWhereTheyAreThere(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		for _, x := range []struct {
+			path string
+			want int
+		}{{"/a/b/c", 5}, {"/a/b/c", 1}, {"/a/b/d", 1}, {"/a/e/f", 3}, {"/", 0}} {
+			before := s.asked()
+			if res := <-s.carries(c, claim.Op{Kind: claim.OpParents, Path: x.path, Data: []byte("x")}); res[0].Err != nil {
+				t.Errorf("%s: %v", x.path, res[0].Err)
+			}
+			if got := s.asked() - before; got != x.want {
+				t.Errorf("%s: %d requests, want %d", x.path, got, x.want)
+			}
+		}
+		for name, want := range map[string]string{"/a": "", "/a/b": "", "/a/b/c": "x", "/a/e/f": "x"} {
+			if data, owner, ok := s.node(name); !ok || data != want || owner != 0 {
+				t.Errorf("%s: %q of %v (%v)", name, data, owner, ok)
+			}
+		}
+	})
+}
+
+// TestWhatCannotBeReadIsWatched all the same, unless that is not wanted; where there
+// is nothing no watch is left.
+func TestWhatCannotBeReadIsWatched(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.put("/app", "")
+		c := s.connect(zk.Options{})
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpGetData {
+				return deny
+			}
+			return normal
+		})
+		for _, x := range []struct {
+			op      claim.Op
+			want    error
+			watches int
+		}{
+			{claim.Op{Kind: claim.OpWatch, Path: "/app/a"}, zk.ErrNoNode, 0},
+			{claim.Op{Kind: claim.OpWatch, Path: "/app", Strict: true}, zk.ErrNoAuth, 0},
+			{claim.Op{Kind: claim.OpWatch, Path: "/app"}, nil, 1},
+		} {
+			if res := <-s.carries(c, x.op); !errors.Is(res[0].Err, x.want) {
+				t.Errorf("%+v: %v, want %v", x.op, res[0].Err, x.want)
+			}
+			if got := s.watchCount(); got != x.watches {
+				t.Errorf("%+v: %d watches, want %d", x.op, got, x.watches)
+			}
+		}
+	})
+}
+
+// watchCount is how many one-shot watches the server keeps.
+func (s *fakeServer) watchCount() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.peers {
+		n += len(p.exists)
+	}
+	for _, node := range s.nodes {
+		n += len(node.watch) + len(node.child)
+	}
+	return n
+}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -142,8 +143,8 @@ func TestQueueLosesReplies(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				q, w := s.queue(&QueueOptions{Naming: naming}), s.work(&QueueOptions{Naming: naming})
 				for _, path := range []string{q.items, q.line, w.items, w.taken, w.line} {
-					if err := q.b.makeParents(t.Context(), path); err != nil {
-						t.Fatal(err)
+					if r := q.b.carryPlain(t.Context(), claim.Op{Kind: claim.OpParents, Path: path}); r.Err != nil {
+						t.Fatal(r.Err)
 					}
 				}
 				n := 0

@@ -52,8 +52,8 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
 	}
 	b := bidder{c: w.c, opt: w.opt.Election}
 	for _, op := range w.cfg("").Submission(id, data) {
-		if _, err := b.plain(ctx, op); err != nil {
-			return err
+		if r, _ := b.course(ctx, op); r.Err != nil {
+			return r.Err
 		}
 	}
 	return nil

@@ -218,11 +218,14 @@ func (w *world) serve(c *candidate) {
 	if c.at == nil || c.req == nil || w.sessions[c.session] == nil {
 		return
 	}
-	op := c.req.Ops[len(c.results)]
-	if c.req.Session == c.session || w.broken.anySession {
-		c.results = append(c.results, w.carryOut(c, op))
-	} else {
-		c.results = append(c.results, Result{Err: wire.ErrSessionExpired})
+	before := len(c.results)
+	for course := (*Course)(nil); len(c.results) == before; {
+		c.results = proceed(&course, c.results, c.req.Ops, func(op Op) Result {
+			if c.req.Session == c.session || w.broken.anySession {
+				return w.carryOut(c, op)
+			}
+			return Result{Err: wire.ErrSessionExpired}
+		})
 	}
 	if len(c.results) == len(c.req.Ops) {
 		c.inbox = append(c.inbox, Reply{c.req.N, c.results})
@@ -241,12 +244,12 @@ func (w *world) carryOut(c *candidate, op Op) Result {
 		if !w.broken.noSync {
 			w.catchUp(r, w.zxid)
 		}
-	case OpParents:
-		res := w.parents(op.Path)
-		w.catchUp(r, w.zxid)
-		return res
 	case OpCreate, OpDelete, OpMulti:
-		res := w.write(c.session, op)
+		owner := c.session
+		if op.Persistent {
+			owner = 0
+		}
+		res := w.write(owner, op)
 		if res.Err == nil {
 			w.noteLeader(op)
 			w.catchUp(r, w.zxid)

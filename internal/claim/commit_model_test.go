@@ -27,6 +27,7 @@ type party struct {
 	fires   []Event // of the request under way: after its reply
 	req     *Request
 	results []Result
+	course  *Course           // of the operation that has no result yet; nil: it is not begun
 	watches map[string]uint64 // the requests that set them, by path
 	wake    time.Duration
 	vote    Decision // what prepare says
@@ -92,7 +93,7 @@ func (w *txWorld) start(p *party) {
 		s := NewSite(cfg)
 		p.m = &s.commit
 	}
-	p.dead, p.inbox, p.fires, p.req, p.results, p.wake, p.watches = false, nil, nil, nil, nil, 0, map[string]uint64{}
+	p.dead, p.inbox, p.fires, p.req, p.results, p.course, p.wake, p.watches = false, nil, nil, nil, nil, nil, 0, map[string]uint64{}
 	w.nextID++
 	p.session, p.seen = w.nextID, w.choose(len(w.log))
 	w.live[p.session] = true
@@ -120,7 +121,7 @@ func (w *txWorld) tree() map[string]*node { return w.log[len(w.log)-1] }
 // crash ends a party's process; its session lives on for a while.
 func (w *txWorld) crash(p *party) {
 	w.tellf("%q crashes", p.site)
-	p.dead, p.inbox, p.req, p.fires = true, nil, nil, nil
+	p.dead, p.inbox, p.req, p.course, p.fires = true, nil, nil, nil, nil
 }
 
 // expire ends a session.
@@ -142,7 +143,7 @@ func (w *txWorld) expire(id wire.SessionID) {
 			w.nextID++
 			p.session = w.nextID
 			w.live[p.session] = true
-			p.req, p.results, p.fires, p.watches = nil, nil, nil, map[string]uint64{}
+			p.req, p.results, p.course, p.fires, p.watches = nil, nil, nil, nil, map[string]uint64{}
 			p.inbox = []Event{Expired{}, Attached{Session: p.session}}
 		}
 	}
@@ -178,23 +179,26 @@ func (w *txWorld) catchUp(p *party, to int) {
 	}
 }
 
-// serve carries out the next operation of a party's request.
+// serve carries out what comes next of a party's request.
 func (w *txWorld) serve(p *party) {
 	if p.req == nil || p.dead {
 		return
 	}
-	op := p.req.Ops[len(p.results)]
-	p.results = append(p.results, w.carryOut(p, op))
+	w.proceed(p)
 	w.ops++
 	if len(p.results) == len(p.req.Ops) {
 		w.answer(p)
 	}
 }
 
+func (w *txWorld) proceed(p *party) {
+	p.results = proceed(&p.course, p.results, p.req.Ops, func(op Op) Result { return w.carryOut(p, op) })
+}
+
 func (w *txWorld) answer(p *party) {
 	p.inbox = append(p.inbox, Reply{p.req.N, p.results})
 	p.inbox = append(p.inbox, p.fires...)
-	p.req, p.results, p.fires = nil, nil, nil
+	p.req, p.results, p.course, p.fires = nil, nil, nil, nil
 }
 
 // lose ends the connection: some operations are carried out, the replies of
@@ -203,8 +207,8 @@ func (w *txWorld) lose(p *party) {
 	if p.req == nil || p.dead {
 		return
 	}
-	for n := w.choose(len(p.req.Ops) - len(p.results) + 1); n > 0; n-- {
-		p.results = append(p.results, w.carryOut(p, p.req.Ops[len(p.results)]))
+	for n := w.choose(len(p.req.Ops) - len(p.results) + 1); n > 0 && len(p.results) < len(p.req.Ops); n-- {
+		w.proceed(p)
 	}
 	w.tellf("%q loses replies after %d operations", p.site, len(p.results))
 	p.results = p.results[:w.choose(len(p.results)+1)]
@@ -226,15 +230,6 @@ func (w *txWorld) carryOut(p *party, op Op) Result {
 		if !w.broken.noSync {
 			w.catchUp(p, len(w.log)-1)
 		}
-	case OpParents:
-		view := maps.Clone(w.tree())
-		for name := op.Path; name != "/"; name = path.Dir(name) {
-			if view[name] == nil {
-				view[name] = &node{}
-			}
-		}
-		w.commitView(view)
-		w.catchUp(p, len(w.log)-1)
 	case OpCreate, OpSet, OpDelete, OpMulti:
 		return w.write(p, op)
 	case OpList:
@@ -253,7 +248,7 @@ func (w *txWorld) carryOut(p *party, op Op) Result {
 		return Result{Names: names}
 	default:
 		n := w.log[p.seen][op.Path]
-		if op.Kind == OpAwait || op.Kind == OpWatch && n != nil {
+		if op.Kind == OpExists || op.Kind == OpWatch && n != nil {
 			p.watches[op.Path] = p.req.N
 		}
 		if n == nil {
@@ -337,7 +332,7 @@ func (w *txWorld) step(p *party, ev Event) {
 		w.tellf("%v", h)
 	}
 	if rd.Request != nil {
-		p.req, p.results = rd.Request, nil
+		p.req, p.results, p.course = rd.Request, nil, nil
 	}
 	if _, gaveUp := ev.(Resign); gaveUp && w.broken.staysOn {
 		p.m.over(nil)

@@ -28,6 +28,8 @@
 // [Announce] announces a leader's configuration, [Announcements] follows it,
 // [Leaders] who leads.
 //
+// [Course] says by which requests of the protocol a driver carries out an operation.
+//
 // What a client can prove about its session is a [Lease]; its deadline is
 // when a term ends, whatever else the Line knows.
 //

@@ -219,7 +219,7 @@ func (w *world) noteLeader(op Op) {
 }
 
 // parents makes the persistent znodes of a path.
-func (w *world) parents(p string) Result {
+func (w *world) parents(p string) {
 	var made string
 	for _, part := range strings.Split(strings.Trim(p, "/"), "/") {
 		made += "/" + part
@@ -227,7 +227,6 @@ func (w *world) parents(p string) Result {
 			w.write(0, Op{Kind: OpCreate, Path: made})
 		}
 	}
-	return Result{}
 }
 
 // apply lets a replica take the next transaction; its watches fire.

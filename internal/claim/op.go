@@ -9,7 +9,8 @@ import (
 // OpKind is what an [Op] asks of the server.
 type OpKind uint8
 
-// The kinds. Watch and Unwatch concern the client's session as well.
+// The kinds. Watch and Unwatch concern the client's session as well. Parents,
+// Await and a Watch may take several requests: [Course] says which.
 const (
 	OpSync     OpKind = iota + 1 // bring the connected server up to date
 	OpParents                    // create Path, with Data, and what is missing above it as persistent znodes; it may exist

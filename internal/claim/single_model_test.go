@@ -38,6 +38,7 @@ type actor struct {
 	fires   []Event // of the request under way: after its reply
 	req     *Request
 	results []Result
+	course  *Course           // of the operation that has no result yet; nil: it is not begun
 	watches map[string]uint64 // the requests that set them, by path; those of children with a slash at its end
 	wake    time.Duration
 	listed  map[string][]string // what it has last listed, by parent
@@ -109,7 +110,7 @@ func (w *singleWorld) enter(a *actor) {
 
 // next begins the actor's next operation.
 func (w *singleWorld) next(a *actor) {
-	a.m, a.done, a.req, a.results, a.fires, a.inbox, a.wake = a.begin(), 0, nil, nil, nil, nil, 0
+	a.m, a.done, a.req, a.results, a.course, a.fires, a.inbox, a.wake = a.begin(), 0, nil, nil, nil, nil, nil, 0
 	if a.m != nil {
 		a.inbox = append(a.inbox, Attached{Session: a.session})
 	}
@@ -215,15 +216,19 @@ func children(view map[string]*node, parent string) []string {
 	return names
 }
 
-// serve carries out the next operation of an actor's request.
+// serve carries out what comes next of an actor's request.
 func (w *singleWorld) serve(a *actor) {
 	if a.req == nil {
 		return
 	}
-	a.results = append(a.results, w.carryOut(a, a.req.Ops[len(a.results)]))
+	w.proceed(a)
 	if len(a.results) == len(a.req.Ops) {
 		w.answer(a)
 	}
+}
+
+func (w *singleWorld) proceed(a *actor) {
+	a.results = proceed(&a.course, a.results, a.req.Ops, func(op Op) Result { return w.carryOut(a, op) })
 }
 
 func (w *singleWorld) answer(a *actor) {
@@ -232,7 +237,7 @@ func (w *singleWorld) answer(a *actor) {
 	if !slices.ContainsFunc(a.results, func(r Result) bool { return r.Err == wire.ErrConnectionLoss }) {
 		a.known = a.seen
 	}
-	a.req, a.results, a.fires = nil, nil, nil
+	a.req, a.results, a.course, a.fires = nil, nil, nil, nil
 }
 
 // lose ends the connection: some operations are carried out, the replies of
@@ -242,8 +247,8 @@ func (w *singleWorld) lose(a *actor) {
 	if a.req == nil {
 		return
 	}
-	for n := w.choose(len(a.req.Ops) - len(a.results) + 1); n > 0; n-- {
-		a.results = append(a.results, w.carryOut(a, a.req.Ops[len(a.results)]))
+	for n := w.choose(len(a.req.Ops) - len(a.results) + 1); n > 0 && len(a.results) < len(a.req.Ops); n-- {
+		w.proceed(a)
 	}
 	w.tellf("%s loses replies after %d operations", a.name, len(a.results))
 	if a.results = a.results[:w.choose(len(a.results)+1)]; len(a.results) > 0 {
@@ -283,9 +288,9 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 		}
 		a.listed[op.Path] = children(view, op.Path)
 		return Result{Names: a.listed[op.Path]}
-	case op.Kind == OpGet || op.Kind == OpWatch || op.Kind == OpExists || op.Kind == OpAwait || op.Kind == OpStat:
+	case op.Kind == OpGet || op.Kind == OpWatch || op.Kind == OpExists || op.Kind == OpStat:
 		n := view[op.Path]
-		if op.Kind == OpExists || op.Kind == OpAwait || op.Kind == OpWatch && n != nil {
+		if op.Kind == OpExists || op.Kind == OpWatch && n != nil {
 			a.watches[op.Path] = a.req.N
 		}
 		if n == nil {
@@ -305,15 +310,7 @@ func (n *node) stat() wire.Stat {
 // write is carried out at the leader, all of it or nothing.
 func (w *singleWorld) write(a *actor, op Op) Result {
 	ops := []Op{op}
-	switch {
-	case op.Kind == OpParents:
-		ops = nil
-		for p := op.Path; p != "/"; p = path.Dir(p) {
-			if w.tree()[p] == nil {
-				ops = append([]Op{{Kind: OpCreate, Path: p, Persistent: true}}, ops...)
-			}
-		}
-	case op.Kind == OpMulti:
+	if op.Kind == OpMulti {
 		ops = op.Ops
 	}
 	if w.broken.torn && w.choose(3) == 0 {
@@ -402,7 +399,7 @@ func (w *singleWorld) step(a *actor, ev Event) {
 		w.tellf("%s: %v", a.name, h)
 	}
 	if rd.Request != nil {
-		if a.req, a.results = rd.Request, nil; a.m.Over() {
+		if a.req, a.results, a.course = rd.Request, nil, nil; a.m.Over() {
 			w.violated("%s: %T is over, and asks for more", a.name, a.m)
 		}
 	}

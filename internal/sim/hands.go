@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"time"
 
 	"bellwether/internal/claim"
@@ -98,31 +97,66 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 		h.answer(round, claim.Reply{N: req.N, Results: done})
 		return
 	}
+	left := req.Ops[len(done):]
 	all := func(r ...claim.Result) { h.carryOut(round, req, append(done, r...)) }
 	next := func(r claim.Result) { all(r) }
-	op := &req.Ops[len(done)]
-	switch {
+	op := &left[0]
+	switch err := h.hindrance(req.Session); {
 	case h.round != round: // nobody asks any more
-	case h.c.session != req.Session && h.c.attached:
-		next(claim.Result{Err: wire.ErrSessionExpired})
-	case !h.c.attached:
-		next(claim.Result{Err: wire.ErrConnectionLoss})
-	case h.together && plainReads(req.Ops[len(done):]) > 0:
-		h.readTogether(req.Ops[len(done):][:plainReads(req.Ops[len(done):])], all)
+	case err != nil:
+		next(claim.Result{Err: err})
+	case h.together && plainReads(left) > 0:
+		h.readTogether(left[:plainReads(left)], all)
 	case op.Kind == claim.OpWatchTree, op.Kind == claim.OpListen, op.Kind == claim.OpSince, h.together && op.Kind == claim.OpUnwatch:
 		h.carryTree(op, next)
-	case op.Kind == claim.OpUnwatch:
-		for i := range h.c.watches {
-			if h.c.watches[i].path == op.Path {
-				h.c.watches[i].tell = nil
-			}
-		}
-		next(claim.Result{})
-	case op.Kind == claim.OpParents:
-		h.makeParents(op, next)
+	case claim.Batch(left) > 1:
+		h.batch(left[:claim.Batch(left)], func(r []claim.Result) { all(r...) })
 	default:
-		left := req.Ops[len(done):]
-		h.batch(left[:claim.Batch(left)], func(r []claim.Result) { h.carryOut(round, req, append(done, r...)) })
+		c := claim.NewCourse(*op)
+		h.carryOne(round, req.Session, &c, next)
+	}
+}
+
+// hindrance is why nothing can be asked for within a session; nil: it can.
+func (h *hands) hindrance(session wire.SessionID) error {
+	switch {
+	case !h.c.attached:
+		return wire.ErrConnectionLoss
+	case h.c.session != session:
+		return wire.ErrSessionExpired
+	}
+	return nil
+}
+
+// carryOne makes the requests that one operation takes, as long as somebody asks.
+func (h *hands) carryOne(round int, session wire.SessionID, c *claim.Course, next func(claim.Result)) {
+	op, more := c.Next()
+	if !more {
+		next(c.Result())
+		return
+	}
+	took := func(r claim.Result) {
+		c.Took(r)
+		h.carryOne(round, session, c, next)
+	}
+	switch err := h.hindrance(session); {
+	case h.round != round:
+	case err != nil:
+		took(claim.Result{Err: err})
+	case op.Kind == claim.OpUnwatch:
+		h.unwatch(op.Path)
+		took(claim.Result{})
+	default:
+		h.request(&op, took)
+	}
+}
+
+// unwatch has the watches of a znode tell nothing.
+func (h *hands) unwatch(path string) {
+	for i := range h.c.watches {
+		if h.c.watches[i].path == path {
+			h.c.watches[i].tell = nil
+		}
 	}
 }
 
@@ -130,7 +164,7 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 func (h *hands) batch(ops []claim.Op, next func([]claim.Result)) {
 	results, open := make([]claim.Result, len(ops)), len(ops)
 	for i := range ops {
-		h.carryOne(&ops[i], func(r claim.Result) {
+		h.request(&ops[i], func(r claim.Result) {
 			results[i] = r
 			if open--; open == 0 {
 				next(results)
@@ -154,23 +188,20 @@ func (h *hands) answer(round int, r claim.Reply) {
 	}
 }
 
-// carryOne sends one operation.
-func (h *hands) carryOne(op *claim.Op, next func(claim.Result)) {
+// request makes one request.
+func (h *hands) request(op *claim.Op, next func(claim.Result)) {
 	q := requestOf(op)
 	switch op.Kind {
-	case claim.OpWatch, claim.OpAwait, claim.OpExists:
+	case claim.OpWatch, claim.OpExists:
 		q.watch = h.watch(op.Path, false)
 	case claim.OpWatchAll:
 		q.watch = h.watch(op.Path, true)
 	}
 	q.then = func(r *response) {
-		switch {
-		case r == nil:
+		if r == nil {
 			next(claim.Result{Err: wire.ErrConnectionLoss})
-		case op.Kind == claim.OpAwait && r.header.Err == wire.ErrNoNode && h.c.attached:
-			h.awaitMissing(op, next)
-		default:
-			next(resultOf(op, r))
+		} else {
+			next(resultOf(r))
 		}
 	}
 	h.c.send(q)
@@ -191,38 +222,6 @@ func (h *hands) watch(path string, kids bool) *watch {
 	}}
 }
 
-// awaitMissing sets the watch where there is no znode.
-func (h *hands) awaitMissing(op *claim.Op, next func(claim.Result)) {
-	h.c.send(&call{op: wire.OpExists, path: op.Path, body: pathWatch(op.Path, true), watch: h.watch(op.Path, false), then: func(r *response) {
-		switch {
-		case r == nil:
-			next(claim.Result{Err: wire.ErrConnectionLoss})
-		case r.header.Err == wire.OK && h.c.attached: // came in between, and is watched
-			h.carryOne(&claim.Op{Kind: claim.OpGet, Path: op.Path}, next)
-		default:
-			next(resultOf(op, r))
-		}
-	}})
-}
-
-// makeParents creates the znodes of a path from the top, and answers for the last one.
-func (h *hands) makeParents(op *claim.Op, next func(claim.Result)) {
-	for i := 1; i < len(op.Path); i++ {
-		if op.Path[i] == '/' {
-			h.c.send(requestOf(&claim.Op{Kind: claim.OpParents, Path: op.Path[:i]}))
-		}
-	}
-	q := requestOf(op)
-	q.then = func(r *response) {
-		if r == nil {
-			next(claim.Result{Err: wire.ErrConnectionLoss})
-			return
-		}
-		next(resultOf(op, r))
-	}
-	h.c.send(q)
-}
-
 // requestOf is an operation as the protocol has it.
 func requestOf(op *claim.Op) *call {
 	q := &call{path: op.Path}
@@ -230,8 +229,6 @@ func requestOf(op *claim.Op) *call {
 	switch op.Kind {
 	case claim.OpSync:
 		q.op, body = wire.OpSync, &wire.PathRequest{Path: op.Path}
-	case claim.OpParents:
-		q.op, body = wire.OpCreate2, &wire.CreateRequest{Path: op.Path, Data: op.Data, ACL: wire.OpenACL()}
 	case claim.OpCreate:
 		q.op, body = wire.OpCreate2, creation(op)
 	case claim.OpList:
@@ -240,7 +237,7 @@ func requestOf(op *claim.Op) *call {
 		q.op, body = wire.OpGetChildren2, &wire.PathWatchRequest{Path: op.Path, Watch: true}
 	case claim.OpGet:
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path}
-	case claim.OpWatch, claim.OpAwait:
+	case claim.OpWatch:
 		q.op, body = wire.OpGetData, &wire.PathWatchRequest{Path: op.Path, Watch: true}
 	case claim.OpExists, claim.OpStat:
 		q.op, body = wire.OpExists, &wire.PathWatchRequest{Path: op.Path, Watch: op.Kind == claim.OpExists}
@@ -288,13 +285,10 @@ func partOf(op *claim.Op) wire.Op {
 }
 
 // resultOf is an answer as a state machine wants it.
-func resultOf(op *claim.Op, r *response) claim.Result {
+func resultOf(r *response) claim.Result {
 	res := claim.Result{Failed: -1}
 	if r.header.Err != wire.OK {
 		res.Err = r.header.Err
-	}
-	if op.Kind == claim.OpParents && errors.Is(res.Err, wire.ErrNodeExists) {
-		res.Err = nil
 	}
 	switch m := r.record.(type) {
 	case *wire.PathStatResponse:
