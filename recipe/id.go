@@ -2,7 +2,6 @@ package recipe
 
 import (
 	"context"
-	"errors"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -37,6 +36,7 @@ func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
 		opt = *o
 	}
 	counter, err := NewCounter(c, path, &CounterOptions{ACL: opt.ACL})
+	counter.v.cfg.Anew = true
 	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn()}, err
 }
 
@@ -47,19 +47,16 @@ func (d *IDs) Next(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer d.turn.give()
-	for {
-		if id, ok := d.left.Next(); ok {
-			return id, nil
-		}
-		sum, err := d.counter.Add(ctx, d.block)
-		if errors.Is(err, ErrOutcome) && ctx.Err() == nil && d.counter.v.b.c.Err() == nil {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		d.left.Reserved(sum, d.block)
+	if id, ok := d.left.Next(); ok {
+		return id, nil
 	}
+	sum, err := d.counter.Add(ctx, d.block)
+	if err != nil {
+		return 0, err
+	}
+	d.left.Reserved(sum, d.block)
+	id, _ := d.left.Next() // a block has one at least
+	return id, nil
 }
 
 // Close removes what the IDs have left beside their counter.

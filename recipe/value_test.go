@@ -235,3 +235,30 @@ func TestIDsAreGivenOutOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestIDsPassOverABlock of which it cannot be known whether it was reserved: the
+// answer is lost, and the session is over.
+func TestIDsPassOverABlock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		d := made(NewIDs(c, "/ids", &IDsOptions{Block: 10}))
+		once := true
+		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+			if op == wire.OpMulti && once {
+				once = false
+				s.setAway(true)
+				time.AfterFunc(time.Second, func() { s.expire(c.Session().ID); s.setAway(false) })
+				return dropReply
+			}
+			return normal
+		})
+		for _, want := range []int64{11, 12} {
+			if id, err := d.Next(t.Context()); err != nil || id != want {
+				t.Errorf("id %d, %v, want %d", id, err, want)
+			}
+		}
+		if data, _, _ := s.node("/ids"); data != "20" {
+			t.Errorf("reserved up to %s", data)
+		}
+	})
+}

@@ -23,6 +23,10 @@ type ChangeConfig struct {
 	// Mark is the path of an ephemeral znode that nobody else makes. It tells
 	// whether a change was carried out, and stays for the next one.
 	Mark string
+	// Anew: a change too many does no harm, as where a number is passed over: one of
+	// which it cannot be told whether it was carried out is tried once more, unless
+	// nobody wants it any more.
+	Anew bool
 }
 
 // Mark is what is known of a mark between two changes.
@@ -106,6 +110,15 @@ func (c *Change) plan() {
 // again begins once more, with what is there now.
 func (c *Change) again() { c.read, c.proposed, c.doubt = false, false, 0 }
 
+// untold: what would have told whether it was carried out is gone, or not to be read.
+func (c *Change) untold() {
+	if c.cfg.Anew && !c.leaving {
+		c.again()
+	} else {
+		c.end(Unclear, nil)
+	}
+}
+
 func (c *Change) tookValue(res []Result) {
 	switch r := res[0]; {
 	case errors.Is(r.Err, wire.ErrNoNode):
@@ -163,7 +176,7 @@ func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N)
 func (c *Change) tookMark(res []Result) {
 	switch r := res[1]; {
 	case res[0].Err != nil:
-		c.end(Failed, res[0].Err)
+		c.untold()
 	case r.Err == nil && bytes.Equal(r.Data, c.number()):
 		c.mark.Session, c.doubt = c.session, 0
 		c.end(Succeeded, nil)
@@ -171,7 +184,7 @@ func (c *Change) tookMark(res []Result) {
 		c.mark.Session = c.session
 		c.again()
 	case !errors.Is(r.Err, wire.ErrNoNode):
-		c.end(Failed, r.Err)
+		c.untold()
 	case c.mark.Session != c.session: // it would have been made
 		c.again()
 	default:
@@ -194,11 +207,11 @@ func (c *Change) planGuess() {
 		now := res[1]
 		switch {
 		case res[0].Err != nil || now.Err != nil:
-			c.end(Unclear, nil)
+			c.untold()
 		case now.Stat.Version == c.version, now.Stat.Version == c.version+1 && !bytes.Equal(now.Data, c.data):
 			c.again()
 		default:
-			c.end(Unclear, nil)
+			c.untold()
 		}
 	}, Op{Kind: OpSync, Path: c.cfg.Path}, Op{Kind: OpGet, Path: c.cfg.Path})
 }

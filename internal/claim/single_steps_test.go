@@ -183,6 +183,45 @@ func TestChangeWhoseMarkIsGone(t *testing.T) {
 	}
 }
 
+// TestChangeThatMayBePassedOver is tried once more where it cannot be told whether it
+// was carried out, as long as somebody wants it.
+func TestChangeThatMayBePassedOver(t *testing.T) {
+	now := func(data string, version int32) Result {
+		return Result{Data: []byte(data), Stat: wire.Stat{Version: version}}
+	}
+	inDoubt := func() *dialogue {
+		d := &dialogue{t: t, m: NewChange(ChangeConfig{Path: modelValue, Mark: modelValue + "/m", Anew: true}, Mark{Session: 1})}
+		d.step(Attached{Session: 1}, OpGet)
+		d.step(d.answer(now("5", 7)))
+		d.step(Propose{[]byte("6")}, OpMulti)
+		d.step(d.lost())
+		return d
+	}
+	d := inDoubt()
+	d.step(Attached{Session: 2}, OpSync, OpGet)
+	d.step(d.answer(Result{}, now("6", 8)), OpGet) // by this one, or another that added as much
+	d.step(d.answer(now("6", 8)))
+	d.step(Propose{[]byte("7")}, OpMulti)
+	d.step(d.answer(Result{}))
+	d.ends(Succeeded)
+
+	d = inDoubt()
+	d.step(Attached{Session: 1}, OpSync, OpGet)
+	d.step(d.answer(Result{}, Result{Err: wire.ErrNoAuth}), OpGet) // the mark cannot be read
+	d.step(d.answer(Result{Err: wire.ErrNoAuth}))
+	d.ends(Failed)
+
+	d = inDoubt()
+	d.step(Attached{Session: 2}, OpSync, OpGet)
+	d.step(Resign{})
+	d.step(d.answer(Result{}, now("6", 8)))
+	d.ends(Unclear)
+
+	d = inDoubt()
+	d.step(Closed{})
+	d.ends(Unclear)
+}
+
 // TestChangeWhoseMarkIsInTheWay, and must not be deleted, fails at once.
 func TestChangeWhoseMarkIsInTheWay(t *testing.T) {
 	d := &dialogue{t: t, m: NewChange(ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, Mark{})}

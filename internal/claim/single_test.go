@@ -328,3 +328,56 @@ func underFaults[W runner](t *testing.T, made func(choose func(n int) int, b sin
 
 // TestCounterUnderFaults: nothing is counted twice and nothing lost.
 func TestCounterUnderFaults(t *testing.T) { underFaults(t, newCounterWorld) }
+
+// newNumbersWorld has clients that reserve numbers of one counter, of which some may
+// be passed over.
+func newNumbersWorld(choose func(int) int, b singleBroken) *singleWorld {
+	w := newSingleWorld(choose, b)
+	reserves, given := 20, map[string]bool{}
+	for i := range 4 {
+		var mark Mark
+		w.add(fmt.Sprint("client ", i), func() single {
+			if reserves == 0 {
+				return nil
+			}
+			reserves--
+			return NewChange(ChangeConfig{Path: modelValue, Initial: []byte("0"), Mark: Join(modelValue, fmt.Sprint("_m_", i)), Anew: true}, mark)
+		}, func(m single) {
+			c := m.(*Change)
+			mark = c.Mark()
+			switch sum := string(c.Value()); {
+			case c.Outcome() == Unclear && !c.leaving:
+				w.violated("%s may have been reserved or not", sum)
+			case c.Outcome() != Succeeded:
+			case given[sum]:
+				w.violated("%s was reserved twice", sum)
+			default:
+				given[sum] = true
+			}
+		})
+	}
+	return w
+}
+
+// TestNumbersUnderFaults: none is given out twice, and it is always known which one is.
+func TestNumbersUnderFaults(t *testing.T) {
+	history := func(b singleBroken) func(uint64) *singleWorld {
+		return func(seed uint64) *singleWorld {
+			w := newNumbersWorld(seededChoice(seed), b)
+			for n := 0; n < 1500 && w.wrong == ""; n++ {
+				w.act()
+			}
+			if w.wrong == "" {
+				w.settle()
+			}
+			return w
+		}
+	}
+	for seed := range uint64(seeds / 4) {
+		if w := history(singleBroken{})(seed); w.wrong != "" {
+			t.Logf("seed %d", seed)
+			w.fail(t)
+		}
+	}
+	noticed(t, history(singleBroken{loose: true}))
+}

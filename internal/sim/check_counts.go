@@ -66,19 +66,21 @@ func (c *counts) set(session wire.SessionID, set *wire.SetDataTxn) string {
 	return ""
 }
 
-// ended compares what a change says with what it did.
+// ended compares what a change says with what it did. More ids may be reserved than
+// are given out.
 func (c *counts) ended(e workEnded, m *claim.Change) string {
 	var did []string
 	for _, s := range e.w.sessions {
 		did = append(did, c.did[s]...)
 		delete(c.did, s)
 	}
+	ids := m.Path() == idsPath
 	switch {
-	case len(did) > 1:
+	case len(did) > 1 && !ids:
 		return fmt.Sprintf("worker %d has counted %v, by one change", e.w.c.id, did)
-	case e.crashed || m.Outcome() == claim.Unclear:
+	case e.crashed, m.Outcome() == claim.Unclear, ids && m.Outcome() != claim.Succeeded:
 		return ""
-	case (m.Outcome() == claim.Succeeded) != (len(did) == 1):
+	case (m.Outcome() == claim.Succeeded) != (len(did) > 0):
 		return fmt.Sprintf("worker %d has counted %v, and says that it has %v", e.w.c.id, did, m.Outcome())
 	case len(did) == 0:
 		return ""

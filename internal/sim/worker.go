@@ -179,7 +179,7 @@ func (w *worker) newChange() operation {
 		at = idsPath
 	}
 	mark, known := w.marks[at]
-	cfg := claim.ChangeConfig{Path: at, Initial: []byte("0"), Mark: fmt.Sprintf("%s/_m_%d.%d", at, w.c.id, w.lives)}
+	cfg := claim.ChangeConfig{Path: at, Initial: []byte("0"), Mark: fmt.Sprintf("%s/_m_%d.%d", at, w.c.id, w.lives), Anew: at == idsPath}
 	if !known {
 		mark = claim.Mark{}
 	}
