@@ -75,39 +75,56 @@ func TestCutClient(t *testing.T) {
 		must(t, err)
 		session := Session(a.Session().ID)
 
+		set := func(data string) <-chan error {
+			answered := make(chan error, 1)
+			go func() {
+				_, err := a.Set(patient(t), "/x", []byte(data), -1)
+				answered <- err
+			}()
+			return answered
+		}
+
 		// Nothing from the server: no answer, and no event, though the write is carried out.
 		e.Cut(e.Server(1), session)
-		stays(t, "a write", func(ctx context.Context) error {
-			_, err := a.Set(ctx, "/x", []byte("two"), -1)
-			return err
-		})
-		holds(t, b, "/x", "two")
+		answered := set("two")
+		eventually(t, "the write is carried out", func() bool { return reads(t, b, "/x") == "two" })
 		select {
+		case err := <-answered:
+			t.Errorf("an answer came over a link that is cut: %v", err)
 		case <-w.Done():
 			t.Error("an event came over a link that is cut")
-		default:
+		case <-soon(t).Done():
 		}
 		e.Mend(e.Server(1), session)
 		if _, err := w.Wait(patient(t)); err != nil {
 			t.Errorf("the event after the cut: %v", err)
 		}
+		must(t, <-answered)
 
 		// Nothing from the client: the write comes when it is healed.
 		e.Cut(session, e.Server(1))
-		stays(t, "a write", func(ctx context.Context) error {
-			_, err := a.Set(ctx, "/x", []byte("three"), -1)
-			return err
-		})
+		answered = set("three")
+		select {
+		case err := <-answered:
+			t.Errorf("an answer to what cannot have come: %v", err)
+		case <-soon(t).Done():
+		}
 		holds(t, b, "/x", "two")
 		e.Heal()
-		eventually(t, "the write arrives", func() bool {
-			data, _, err := b.Get(patient(t), "/x")
-			return err == nil && string(data) == "three"
-		})
+		must(t, <-answered)
+		holds(t, b, "/x", "three")
 		if n := len(e.Faults()); n != 0 {
 			t.Errorf("%d faults are left", n)
 		}
 	})
+}
+
+// reads is the data of a znode.
+func reads(t *testing.T, c *zk.Client, path string) string {
+	t.Helper()
+	data, _, err := c.Get(patient(t), path)
+	must(t, err)
+	return string(data)
 }
 
 // A client that is cut off from one server goes on with its session at another.
