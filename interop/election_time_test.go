@@ -153,7 +153,8 @@ func (j *jumps) finish(t *testing.T) {
 	t.Helper()
 	j.await(t, "exactly one leads, all stand", func() bool {
 		bids, err := j.watch.e.Candidates(t.Context())
-		return err == nil && len(bids) == len(j.all) && len(j.unexpired()) == 1 && bids[0].Token == j.unexpired()[0]
+		leads := j.unexpired()
+		return err == nil && len(bids) == len(j.all) && len(leads) == 1 && bids[0].Token == leads[0]
 	})
 	for _, k := range j.all {
 		k.in.Close()
