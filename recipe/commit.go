@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
+	"path"
+	"strings"
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -76,6 +80,16 @@ func freshTx() string {
 	var id [16]byte
 	rand.Read(id[:])
 	return claim.TxPrefix + hex.EncodeToString(id[:])
+}
+
+// checkTx looks at the path of a transaction: no other is found by sites that serve the
+// root, and what stands elsewhere is not to be taken for one.
+func (c *committer) checkTx(tx string) error {
+	if name := path.Base(tx); tx != claim.Join(c.root, name) || !wire.ValidPath(tx) || !strings.HasPrefix(name, claim.TxPrefix) {
+		return fmt.Errorf("commit: %q is not the path of a transaction, as Coordinator.Path makes them: %s…: %w",
+			tx, claim.Join(c.root, claim.TxPrefix), zk.ErrBadArguments)
+	}
+	return nil
 }
 
 // checkSite looks at the name of a site, which becomes part of a znode's.

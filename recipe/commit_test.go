@@ -429,6 +429,32 @@ func TestCommitRefusesDoubleSites(t *testing.T) {
 	})
 }
 
+// TestCommitRefusesForeignPaths: what is not below the root, or not named as a
+// transaction is, would be heard of by no site; and nothing is made there.
+func TestCommitRefusesForeignPaths(t *testing.T) {
+	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
+		p := s.parties(1, o)
+		site, err := NewSite(p.clients[0], txRoot, "s0", nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"", txRoot, txRoot + "/", txRoot + "/x", "/elsewhere/tx-1", txRoot + "/tx-1/tx-2", txRoot + "/../tx-1"} {
+			_, commits := p.c.Commit(t.Context(), path, p.names, nil, nil)
+			_, recovers := p.c.Recover(t.Context(), path, nil)
+			_, joins := site.Join(t.Context(), path)
+			_, again := site.Recover(t.Context(), path)
+			for _, err := range []error{commits, recovers, p.c.Forget(t.Context(), path), joins, again} {
+				if !errors.Is(err, zk.ErrBadArguments) {
+					t.Errorf("%q: %v", path, err)
+				}
+			}
+		}
+		if _, _, ok := s.node("/elsewhere"); ok {
+			t.Error("/elsewhere was made")
+		}
+	})
+}
+
 // TestCommitNeedsNoPatience: while nobody is gone for good no wake-up is lost,
 // whatever replies, connections and sessions are.
 func TestCommitNeedsNoPatience(t *testing.T) {

@@ -29,7 +29,8 @@ func (c *Coordinator) Path() string { return claim.Join(c.root, freshTx()) }
 // a crash, as it may be forgotten by all others.
 type Decided func(ctx context.Context, tx Tx, d Decision) error
 
-// Commit hands a transaction to the sites and returns its decision: Commit
+// Commit hands a transaction to the sites, at a fresh path of [Coordinator.Path] below
+// the root, and returns its decision: Commit
 // when each has voted so, Abort when one has voted against it, came and went
 // before the decision, or did not vote in time.
 //
@@ -72,6 +73,9 @@ func (c *Coordinator) Forget(ctx context.Context, path string) error {
 func (c *Coordinator) drive(ctx context.Context, cfg claim.CommitConfig, decided Decided) (Decision, error) {
 	if decided == nil {
 		decided = func(context.Context, Tx, Decision) error { return nil }
+	}
+	if err := c.checkTx(cfg.Path); err != nil {
+		return Undecided, err
 	}
 	return c.b.drive(ctx, cfg.Path, claim.NewCoordinator(cfg), &actor{decided: decided})
 }

@@ -56,6 +56,9 @@ func (s *Site) Recover(ctx context.Context, path string) (Decision, error) {
 }
 
 func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, error) {
+	if err := s.checkTx(cfg.Path); err != nil {
+		return Undecided, err
+	}
 	decided := func(ctx context.Context, tx Tx, d Decision) error {
 		if d == Commit {
 			return s.p.Commit(ctx, tx)
