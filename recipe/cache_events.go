@@ -63,23 +63,24 @@ func (k *Cache) batches(ctx context.Context) iter.Seq2[[]CacheEvent, error] {
 	return func(yield func([]CacheEvent, error) bool) {
 		f, events := k.subscribe()
 		defer k.unsubscribe(f)
-		for err := error(nil); ; events, err = k.take(f) {
-			switch {
-			case len(events) > 0:
-				if !yield(events, nil) {
-					return
-				}
-				continue
-			case err == nil:
+		for {
+			if len(events) > 0 && !yield(events, nil) {
+				return
+			}
+			err := ctx.Err()
+			if err == nil {
+				events, err = k.take(f)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(events) == 0 {
 				select {
 				case <-f.more:
-					continue
 				case <-ctx.Done():
-					err = ctx.Err()
 				}
 			}
-			yield(nil, err)
-			return
 		}
 	}
 }

@@ -317,6 +317,30 @@ func TestCacheReadersTakeTheirTime(t *testing.T) {
 	})
 }
 
+// TestCacheEventsEndWithTheirContext, also where there is always something to tell.
+func TestCacheEventsEndWithTheirContext(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		s.plant(3, false)
+		k := openCache(t, s.connect(zk.Options{}), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		for _, err := range k.Events(ctx) {
+			if err != nil {
+				if err != context.Canceled {
+					t.Error(err)
+				}
+				break
+			}
+			if n++; n > 100 {
+				t.Fatal("it goes on and on")
+			}
+			cancel()
+			s.change(grove+"/n0001", fmt.Sprint(n)) // there is always one more
+			synctest.Wait()
+		}
+	})
+}
+
 // TestCacheSurvivesAStormThatOverflowsItsWatch: it asks what it has missed.
 func TestCacheSurvivesAStormThatOverflowsItsWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
