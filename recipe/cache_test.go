@@ -323,6 +323,7 @@ func TestCacheEventsEndWithTheirContext(t *testing.T) {
 		s.plant(3, false)
 		k := openCache(t, s.connect(zk.Options{}), nil)
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		n := 0
 		for _, err := range k.Events(ctx) {
 			if err != nil {

@@ -115,8 +115,8 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	return g.members(nodes), nil
 }
 
-// Watch yields the members, and again after each change, until the context
-// ends. A change costs a watcher one event and, where a member has come, one
+// Watch yields the members, and again after each change, or several at once, until
+// the context ends. A change costs a watcher one event and, where a member has come, one
 // read of that one. The second value is an error that ends it, as for Cache.Events.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
@@ -126,19 +126,19 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 			return
 		}
 		defer k.Close()
-		started := false
-		for e, err := range k.Events(ctx) {
+		news := true // at first
+		for events, err := range k.batches(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			first := e.Type == CacheCurrent && !started
-			if started = started || first; !first && (!started || e.Type == CacheCurrent || e.Node.Path == g.parent) {
-				continue
-			}
-			if !yield(g.members(slices.Collect(k.All())), nil) {
+			news = news || slices.ContainsFunc(events, func(e CacheEvent) bool {
+				return e.Type != CacheCurrent && e.Node.Path != g.parent
+			})
+			if news && !yield(g.members(slices.Collect(k.All())), nil) {
 				return
 			}
+			news = false
 		}
 	}
 }

@@ -1,10 +1,13 @@
 package recipe
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"bellwether/zk"
 )
@@ -109,6 +112,31 @@ func TestGroupWatchHasNoHerd(t *testing.T) {
 			if len(seen[i]) != 0 {
 				t.Errorf("watcher %d sees %v", i, seen[i])
 			}
+		}
+	})
+}
+
+// TestGroupWatchOfABurst: who reads slowly is told of many changes at once.
+func TestGroupWatchOfABurst(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		var seen []int
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for members, err := range made(NewGroup(s.connect(zk.Options{}), crowd, nil)).Watch(ctx) {
+			if err != nil {
+				break // the minute is over
+			}
+			if seen = append(seen, len(members)); len(seen) > 1 {
+				continue
+			}
+			for i := range 100 {
+				join(t, s, fmt.Sprint("m", i), nil)
+			}
+			s.put(crowd+"/persistent", "no member")
+			synctest.Wait()
+		}
+		if !slices.Equal(seen, []int{0, 100}) {
+			t.Errorf("members as seen: %v, want all 100 at once", seen)
 		}
 	})
 }
