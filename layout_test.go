@@ -63,7 +63,7 @@ var plan = map[string]room{
 	"internal/sim": {floor: 4, rooms: "internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},
-	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline},
+	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
 	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	"cmd/bellwether": {floor: 7, rooms: "*", libraries: cobra + " " + sys},
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +25,7 @@ const watchLong = `Print each event at PATH as a line of JSON, from the line wit
 Behind a gap, or anew, read what you need to know. Servers before 3.6 do not know such watches.
 
 Exit status: 0 done, 1 and 2 as always, 4 no connection, 121 fewer than --count events within --timeout, 128+n ended by
-a signal.`
+a signal, or 141 when nobody reads the output any more.`
 
 // watcher is the command watch.
 type watcher struct {
@@ -71,15 +73,21 @@ func (w *watcher) prepare(*zk.Client) error {
 // errEnough ends a watch that has done what it was to do.
 var errEnough = errors.New("enough")
 
-// timed prints for --timeout, or until a signal.
+// timed prints for --timeout, until a signal, or until nobody reads it.
 func (w *watcher) timed(ctx context.Context, zc *zk.Client) error {
+	late := w.late()
 	if w.timeout > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, w.timeout, w.late())
+		ctx, stop = context.WithTimeoutCause(ctx, w.timeout, late)
 		defer stop()
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if f, ok := w.out.(*os.File); ok {
+		defer whenUnread(f, func() { end(&StatusError{Status: 128 + int(syscall.SIGPIPE)}) })()
+	}
 	err := w.interruptible(ctx, func(ctx context.Context) error { return w.follow(ctx, zc) })
-	if errors.Is(err, errEnough) || ctx.Err() != nil && w.count == 0 {
+	if errors.Is(err, errEnough) || w.count == 0 && errors.Is(err, late) {
 		return nil
 	}
 	return inWords(err)
