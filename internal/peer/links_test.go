@@ -238,7 +238,7 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 
 // Close sends what is queued first; both ends hear of the end once.
 func TestCloseFlushes(t *testing.T) {
-	l2, _, s2, s1, at2, _ := pair(t, plain, plain)
+	l2, _, s2, s1, at2, _ := pair(t, func(o *Options) { o.FlushTimeout = patience }, plain)
 	for i := range 1000 {
 		l2.Send(at2, packet(wire.PacketCommit, wire.Zxid(i), make([]byte, 1000)))
 	}

@@ -282,9 +282,11 @@ func TestDownIsARefusedDialOnly(t *testing.T) {
 	silent := l.election(3)
 	m, s := l.mesh(1, func(o *Options) {
 		o.RetryMax = time.Hour
-		o.ConnectTimeout = 30 * time.Millisecond
+		o.ConnectTimeout = time.Hour
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			if address == silent {
+				ctx, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+				defer cancel()
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"net"
 	"syscall"
 	"testing"
@@ -17,7 +18,15 @@ func TestKnockThatIsResetIsNoKnock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, s := l.mesh(1)
+	m, s := l.mesh(1, func(o *Options) {
+		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+			if err != nil {
+				return nil, err
+			}
+			return unhurried{c.(*net.TCPConn)}, nil
+		}
+	})
 	m.Send(2, vote(1))
 	c, err := ln.Accept()
 	if err != nil {
@@ -34,6 +43,11 @@ func TestKnockThatIsResetIsNoKnock(t *testing.T) {
 		t.Error("an answer is still waited for")
 	}
 }
+
+// unhurried is a connection on which an answer may take longer than it should.
+type unhurried struct{ *net.TCPConn }
+
+func (unhurried) SetReadDeadline(time.Time) error { return nil }
 
 // The same for a server with a smaller id, whose connection is kept: one that is
 // dialled because it has ended the last, and is reset, was the system's.
