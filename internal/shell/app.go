@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -191,9 +192,27 @@ func (a *app) connect(ctx context.Context) (*zk.Client, error) {
 	return nil, usagef("--server: %w", err)
 }
 
-// with runs f with a session that is closed behind it. What the server said
-// is put into the words of ZooKeeper's CLI.
+// with runs f with a session that is closed behind it. It ends when there has been no
+// connection for as long as one is tried for: what f asks for next would wait for ever.
 func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
+	return a.patient(cmd, func(ctx context.Context, c *zk.Client) error {
+		ctx, end := context.WithCancelCause(ctx)
+		var watcher sync.WaitGroup
+		defer watcher.Wait()
+		defer end(nil)
+		watcher.Go(func() { a.endWithoutConnection(ctx, c, end) })
+		err := f(ctx, c)
+		var lost *StatusError
+		if err != nil && errors.As(context.Cause(ctx), &lost) {
+			return lost
+		}
+		return err
+	})
+}
+
+// patient is with for who waits, however long that takes. What the server said is put
+// into the words of ZooKeeper's CLI.
+func (a *app) patient(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
 	ctx := cmd.Context()
 	c, err := a.connect(ctx)
 	if err != nil {
@@ -205,6 +224,28 @@ func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error
 		return &StatusError{ExitNoConnection, err}
 	}
 	return inWords(err)
+}
+
+// endWithoutConnection ends a context when the client has had no connection for too long.
+func (a *app) endWithoutConnection(ctx context.Context, c *zk.Client, end context.CancelCauseFunc) {
+	late := time.NewTimer(a.timeout)
+	defer late.Stop()
+	for s := c.State(); ctx.Err() == nil; {
+		if s.State == zk.Connected || s.State == zk.ReadOnly {
+			late.Stop()
+			if s, _ = s.Next(ctx); ctx.Err() == nil {
+				late.Reset(a.timeout)
+			}
+			continue
+		}
+		select {
+		case <-s.Changed():
+			s, _ = s.Next(ctx)
+		case <-late.C:
+			end(&StatusError{ExitNoConnection, fmt.Errorf("the connection was lost, and there is no other within %v: %w", a.timeout, zk.ErrConnectionLoss)})
+		case <-ctx.Done():
+		}
+	}
 }
 
 // closeTime is how long a command waits for its session to be closed.

@@ -30,7 +30,7 @@ func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context
 				if _, err := recipe.NewBarrier(nil, args[0], nil); err != nil {
 					return usagef("%w", err)
 				}
-				return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+				return a.patient(cmd, func(ctx context.Context, zc *zk.Client) error {
 					b, err := recipe.NewBarrier(zc, args[0], nil)
 					if err != nil {
 						return err

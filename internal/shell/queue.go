@@ -70,7 +70,7 @@ func newQueuePush(a *app) *cobra.Command {
 			if _, err := f.producer(nil, args[0]); err != nil {
 				return usagef("%w", err)
 			}
-			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
+			return a.patient(cmd, func(ctx context.Context, zc *zk.Client) error {
 				q, err := f.producer(zc, args[0])
 				if err != nil {
 					return err
