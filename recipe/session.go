@@ -5,31 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
 // unwatchTime is how long who leaves tries to tell the server of it.
 const unwatchTime = time.Second
-
-// throttledPause is how long a request waits that the server had no time for.
-const throttledPause = 100 * time.Millisecond
-
-// isLater: the request was not carried out, and may be sent again after a while,
-// which has passed when isLater returns.
-func isLater(ctx context.Context, err error) bool {
-	if !errors.Is(err, wire.ErrThrottledOp) && !errors.Is(err, zk.ErrQueueFull) {
-		return false
-	}
-	pause := time.NewTimer(throttledPause)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // absent takes a missing znode as deleted.
 func absent(err error) error {

@@ -138,23 +138,24 @@ func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, erro
 
 var errOther = errors.New("the value is another")
 
-// Close removes the mark, which else goes with the session.
+// Close removes the mark, which else goes with the session. The error is the
+// context's, that of an ended client, or what the server refuses; Close may then be
+// called again.
 func (v *Value) Close(ctx context.Context) error {
 	if err := v.turn.take(ctx); err != nil {
 		return err
 	}
 	defer v.turn.give()
-	session := v.mark.Session
-	if session == 0 {
+	if v.mark.Session == 0 {
 		return nil
 	}
-	v.mark.Session = 0
-	err := v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
-	for errors.Is(err, zk.ErrConnectionLoss) && ctx.Err() == nil || isLater(ctx, err) {
-		err = v.b.c.Delete(zk.InSession(ctx, session), v.cfg.Mark, zk.AnyVersion)
+	m := claim.NewRemoval(v.cfg.Mark, v.mark.Session)
+	err := v.b.newDrive(m, m.Over).run(ctx)
+	if err == nil {
+		err = v.b.verdict(ctx, "close", v.cfg.Path, m)
 	}
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) {
-		return nil
+	if err == nil {
+		v.mark.Session = 0
 	}
 	return err
 }

@@ -21,7 +21,8 @@
 // which transactions a site takes part, and when.
 //
 // [Barrier] and [Member] are the parts in a barrier and in a double barrier.
-// [Registrant] keeps an ephemeral znode, from one session to the next.
+// [Registrant] keeps an ephemeral znode, from one session to the next; [Removal]
+// removes one.
 // [Sharing] is a member of those who share parts, or do tasks: it asks nothing of
 // a server itself, but has its driver register, follow and bid; [Task] is one task.
 // In the same way [Several] takes several locks, and holds all or none.

@@ -451,7 +451,7 @@ func (w *singleWorld) ended(a *actor, crashed bool) {
 	}
 	elsewhere := false
 	switch a.m.(type) {
-	case *Member, *Registrant: // which their own worlds look at
+	case *Member, *Registrant, *Removal: // which their own worlds look at
 		elsewhere = true
 	}
 	switch {

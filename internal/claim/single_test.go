@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/wire"
 	"pgregory.net/rapid"
 )
 
@@ -246,18 +247,37 @@ func newCounterWorld(choose func(int) int, b singleBroken) *counterWorld {
 	}
 	for i := range 4 {
 		var mark Mark
+		at := Join(modelValue, fmt.Sprint("_m_", i))
 		w.add(fmt.Sprint("client ", i), func() single {
+			if dead := slices.Contains(w.dead, mark.Session); mark.Session != 0 && !dead && w.choose(4) == 0 {
+				return NewRemoval(at, mark.Session)
+			}
 			if w.adds == 0 {
 				return nil
 			}
 			w.adds--
-			return NewChange(ChangeConfig{Path: modelValue, Initial: []byte("0"), Mark: Join(modelValue, fmt.Sprint("_m_", i))}, mark)
+			return NewChange(ChangeConfig{Path: modelValue, Initial: []byte("0"), Mark: at}, mark)
 		}, func(m single) {
-			mark = m.(*Change).Mark()
-			w.count(m)
+			switch m := m.(type) {
+			case *Change:
+				mark = m.Mark()
+				w.count(m)
+			case *Removal:
+				if m.Outcome() == Succeeded {
+					w.checkRemoved(at, mark.Session)
+					mark.Session = 0
+				}
+			}
 		})
 	}
 	return w
+}
+
+// checkRemoved: what a session had at a path is gone.
+func (w *counterWorld) checkRemoved(at string, owner wire.SessionID) {
+	if n := w.tree()[at]; n != nil && n.owner == owner {
+		w.violated("%s of session %v is left", at, owner)
+	}
 }
 
 func (w *counterWorld) count(m single) {

@@ -26,7 +26,7 @@ const (
 const backlogMax = 20
 
 // worker carries out one operation after another: it puts items into a queue,
-// takes them, counts, closes and opens a barrier, or passes it.
+// takes them, counts and tidies up behind it, closes and opens a barrier, or passes it.
 type worker struct {
 	hands
 	job      job
@@ -114,7 +114,7 @@ func (w *worker) crashed() {
 // begin begins the next operation.
 func (w *worker) begin() {
 	s := w.c.sim
-	if w.waiting || w.home || s.quiet && w.job != consume && w.job != guard {
+	if w.waiting || w.home || s.quiet && (w.job == produce || w.job == pass || w.job == count && w.marked() == "") {
 		return
 	}
 	switch {
@@ -134,6 +134,8 @@ func (w *worker) begin() {
 			cfg.Claims = queueClaims
 		}
 		w.m = claim.NewTake(cfg)
+	case w.marked() != "" && (s.quiet || w.c.dice.chance(5)):
+		w.m = w.newRemoval(w.marked())
 	default:
 		w.m = w.newChange()
 	}
@@ -179,11 +181,30 @@ func (w *worker) newChange() operation {
 		at = idsPath
 	}
 	mark, known := w.marks[at]
-	cfg := claim.ChangeConfig{Path: at, Initial: []byte("0"), Mark: fmt.Sprintf("%s/_m_%d.%d", at, w.c.id, w.lives), Anew: at == idsPath}
+	cfg := claim.ChangeConfig{Path: at, Initial: []byte("0"), Mark: w.markAt(at), Anew: at == idsPath}
 	if !known {
 		mark = claim.Mark{}
 	}
 	return claim.NewChange(cfg, mark)
+}
+
+func (w *worker) markAt(number string) string {
+	return fmt.Sprintf("%s/_m_%d.%d", number, w.c.id, w.lives)
+}
+
+// marked is a number that it has left a mark at; empty: there is none.
+func (w *worker) marked() string {
+	for _, number := range []string{countPath, idsPath} {
+		if w.marks[number].Session != 0 {
+			return number
+		}
+	}
+	return ""
+}
+
+// newRemoval closes the value of a number.
+func (w *worker) newRemoval(number string) operation {
+	return claim.NewRemoval(w.markAt(number), w.marks[number].Session)
 }
 
 // giveUpLater has a worker give up now and then.
@@ -294,6 +315,10 @@ func (w *worker) ended(m operation) {
 	case *claim.Change:
 		w.marks[m.Path()] = m.Mark()
 		w.giveOut(m)
+	case *claim.Removal:
+		if number := path.Dir(m.Path()); m.Outcome() == claim.Succeeded {
+			w.marks[number] = claim.Mark{N: w.marks[number].N}
+		}
 	case *claim.Barrier:
 		w.home = s.quiet && m.Act() == claim.OpenBarrier && m.Outcome() == claim.Succeeded
 		if m.Act() == claim.CloseBarrier && w.c.dice.chance(5) {
@@ -337,8 +362,8 @@ func (s *Sim) allHandedIn() string {
 		if w.job != consume && w.m != nil {
 			return fmt.Sprintf("worker %d is at its %T", w.c.id, w.m)
 		}
-		if w.hand != nil {
-			return fmt.Sprintf("worker %d has an item", w.c.id)
+		if w.hand != nil || w.marked() != "" {
+			return fmt.Sprintf("worker %d has an item, or a mark", w.c.id)
 		}
 	}
 	if items := s.names(queueItems); len(items) > 0 {
@@ -362,14 +387,9 @@ func (s *Sim) allHome() string {
 			return fmt.Sprintf("worker %d is at its %T", w.c.id, w.m)
 		}
 	}
-	for _, parent := range []string{queueItems, queueClaims, queueLine} {
+	for _, parent := range []string{queueItems, queueClaims, queueLine, countPath, idsPath} {
 		if left := s.names(parent); len(left) > 0 {
 			return fmt.Sprintf("%s has %v", parent, left)
-		}
-	}
-	for _, number := range []string{countPath, idsPath} {
-		if marks := s.names(number); len(marks) > len(s.workers()) {
-			return fmt.Sprintf("%s has %v", number, marks)
 		}
 	}
 	return ""

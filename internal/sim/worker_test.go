@@ -32,6 +32,8 @@ func (c tally) see(o any) string {
 			c["hand in "+e.m.Outcome().String()]++
 		case *claim.Change:
 			c["change "+e.m.Outcome().String()]++
+		case *claim.Removal:
+			c["removal "+e.m.Outcome().String()]++
 		case *claim.Barrier:
 			c[[]string{"close ", "open ", "pass "}[e.m.(*claim.Barrier).Act()]+e.m.Outcome().String()]++
 		}
@@ -48,7 +50,7 @@ func TestWork(t *testing.T) {
 	}{
 		{Queue, map[string]int{"put succeeded": 850, "take succeeded": 850}},
 		{WorkQueue, map[string]int{"put succeeded": 500, "hand in succeeded": 500, "hand in failed": 1}},
-		{Count, map[string]int{"change succeeded": 2000}},
+		{Count, map[string]int{"change succeeded": 2000, "removal succeeded": 50}},
 		{Barrier, map[string]int{"close succeeded": 200, "open succeeded": 200, "pass succeeded": 1000}},
 	} {
 		t.Run(string(x.recipe), func(t *testing.T) {
