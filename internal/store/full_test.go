@@ -284,6 +284,42 @@ func TestInstallFailsAnywhere(t *testing.T) {
 	}
 }
 
+// Cutting the history back fails anywhere: either nothing has changed and it goes
+// on, or the store is poisoned. What is logged behind a cut that the next start
+// goes on with would be lost.
+func TestTruncateFailsAnywhere(t *testing.T) {
+	for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
+		goes, poisoned := 0, 0
+		for n, steps := 1, 1; n <= steps; n++ {
+			d := newDriver(NewMem(uint64(n)), dataOptions)
+			must(t, d.start())
+			must(t, d.commit(1, 2, 3))
+			before := d.m.Steps()
+			d.m.Fail(OpAny, n, cause)
+			err := d.truncate(2)
+			steps = max(steps, d.m.Steps()-before)
+			switch {
+			case err == nil:
+				continue // it was a truncation of zeros
+			case d.s.Sync() != nil:
+				poisoned++
+			case d.s.loaded:
+				goes++
+				d.cut, d.acked = false, 3
+				must(t, d.commit(4))
+			}
+			for v := range variants {
+				m := d.m.Clone(uint64(v))
+				m.Crash(v)
+				must(t, d.verify(t, m).s.Close())
+			}
+		}
+		if goes == 0 || poisoned == 0 {
+			t.Errorf("%v: %d failures changed nothing, %d poisoned", cause, goes, poisoned)
+		}
+	}
+}
+
 // A snapshot that could not be read while a history was cut back is out of
 // use afterwards: it may know of what was cut off.
 func TestCutTakesUnreadableSnapshots(t *testing.T) {

@@ -33,6 +33,9 @@ func (s *Store) Truncate(zxid wire.Zxid) error {
 		return fmt.Errorf("truncate to %v: %w", zxid, err)
 	}
 	if err := s.beginCut(zxid); err != nil {
+		if _, begun, unknown := s.pendingCut(); begun || unknown != nil {
+			return s.poison(fmt.Errorf("truncate to %v: %w", zxid, err)) // the next start may go on with it
+		}
 		if isFull(err) {
 			err = &FullError{File: filepath.Join(s.logDir, cutName), Zxid: s.Synced(), Err: err}
 		}
@@ -130,7 +133,8 @@ func (ignore) Node(string, *wire.DataNode) error             { return nil }
 func (ignore) SnapshotDone(wire.Zxid, *SnapshotDigest) error { return nil }
 func (ignore) Txn(*wire.Txn) error                           { return nil }
 
-// beginCut writes down what cut will do. If that fails nothing has changed.
+// beginCut writes down what cut will do. Where that fails pendingCut says whether
+// it is written nevertheless, if not durably.
 func (s *Store) beginCut(zxid wire.Zxid) error {
 	return writeAtomic(s.fs, filepath.Join(s.logDir, cutName), strconv.FormatInt(int64(zxid), 16))
 }
