@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"bellwether/internal/config"
 	"bellwether/wire"
@@ -134,11 +133,7 @@ func TestStopWithoutLeader(t *testing.T) {
 	eventually(t, "it has no leader", func() bool { return !m.Serving() })
 	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})
 	eventually(t, "a request is held", func() bool { return m.inProcess.Load() == 1 })
-	began := time.Now()
-	g.stopped(m)
-	if took := time.Since(began); took >= shutdownMax {
-		t.Errorf("it took %v", took)
-	}
+	g.stopped(m) // what is not answered within shutdownMax is an error
 	c.closed()
 }
 
