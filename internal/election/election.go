@@ -80,6 +80,7 @@ type Election struct {
 	vainBy   int64 // when a leader joined in vain may be joined again, Never if there is none
 
 	current     ballot // what is told while not looking
+	agreed      bool   // the epoch is
 	established bool
 	gaveUp      bool
 	handed      bool                   // the role came from the leader before

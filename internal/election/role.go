@@ -12,7 +12,7 @@ func (e *Election) takeRole(d Decision) {
 	e.state = d.State
 	e.current = ballot{Vote: d.Vote, round: d.Round, state: d.State}
 	e.resendAt, e.settleAt, e.settleBy, e.vainBy = Never, Never, Never, Never
-	e.established, e.gaveUp, e.handed = false, false, false
+	e.agreed, e.established, e.gaveUp, e.handed = false, false, false, false
 	e.supporters = nil
 	e.dialBy = Never
 	if d.State == wire.Leading {
@@ -123,15 +123,15 @@ func (e *Election) bygone(n *wire.Notification) bool {
 func (e *Election) named() bool { return e.current.round < 0 }
 
 // heardSupporter: one of those that made this server leader may have changed
-// its mind (ZOOKEEPER-3109). When the rest is no quorum, waiting for it would
-// be in vain.
+// its mind (ZOOKEEPER-3109), or have begun anew before it could join. When the
+// rest is no quorum, waiting for it would be in vain.
 func (e *Election) heardSupporter(h Heard) {
 	n := &h.Notification
 	if h.First || !e.supporters[h.From] || e.named() || e.bygone(n) {
 		return
 	}
-	left := n.ElectionEpoch > e.current.round && n.State == wire.Looking ||
-		n.ElectionEpoch >= e.current.round && n.Leader != e.id
+	later, earlier := n.ElectionEpoch > e.current.round, n.ElectionEpoch < e.current.round
+	left := n.State == wire.Looking && (later || earlier && !e.agreed) || !earlier && n.Leader != e.id
 	if !left {
 		return
 	}
@@ -164,6 +164,7 @@ func (e *Election) joined() {
 	if e.state == wire.Looking {
 		return
 	}
+	e.agreed = true
 	if !e.handed || e.state != wire.Leading {
 		e.dialBy = Never
 	}
