@@ -27,6 +27,7 @@ type conn struct {
 	addr netip.AddrPort
 
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
+	seen        wire.Zxid    // what the client had seen before; set before Connect
 	readOnly    bool         // its session is one of a server without a quorum; set before attached is closed
 	session     atomic.Int64 // set by the loop before attached is closed
 	timeout     atomic.Int32 // ms
@@ -110,7 +111,12 @@ func (c *conn) Overflow() {
 }
 
 // Reserve keeps the place of the reply being built.
-func (c *conn) Reserve(z wire.Zxid) { c.out.reserve(z) }
+func (c *conn) Reserve(z wire.Zxid) { c.out.reserve(c.shown(z)) }
+
+// shown is the zxid of a reply. Who has seen the beginning of an epoch, which
+// some servers are at and others, whose trees are the same, are not, is shown
+// nothing earlier.
+func (c *conn) shown(z wire.Zxid) wire.Zxid { return max(z, c.seen) }
 
 // push queues an item; the loop flushes the connection at the end of its batch.
 func (c *conn) push(it item) {

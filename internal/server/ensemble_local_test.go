@@ -30,6 +30,30 @@ func (m *teammate) locals(local, global float64) {
 	})
 }
 
+// A client that has seen the beginning of an epoch, at a server that was sent a
+// snapshot then, is shown nothing earlier by one whose tree ends before it. A
+// session that is global is a transaction of the epoch already.
+func TestShownZxidDoesNotGoBack(t *testing.T) {
+	g := localTeam(t)
+	began := wire.MakeZxid(g.leader().Standing().Epoch, 0)
+	for _, m := range g.servers {
+		c := m.dial()
+		c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), LastZxidSeen: began})
+		for _, ask := range []struct {
+			op wire.OpCode
+			q  wire.Record
+		}{{wire.OpExists, &wire.PathWatchRequest{Path: "/"}}, {wire.OpSync, &wire.PathRequest{Path: "/"}}, {wire.OpPing, nil}} {
+			if h := c.call(ask.op, ask.q, nil); h.Err != wire.OK || h.Zxid != began {
+				t.Errorf("server %d: %v shows %v (%v), %v was seen", m.id, ask.op, h.Zxid, h.Err, began)
+			}
+		}
+	}
+	c := g.follower().connect()
+	if h := c.call(wire.OpCreate, &wire.CreateRequest{Path: "/x", ACL: wire.OpenACL()}, nil); h.Err != wire.OK || h.Zxid != began+1 {
+		t.Errorf("a write shows %v (%v)", h.Zxid, h.Err)
+	}
+}
+
 // On servers of each role a local session is counted where it lives, outlives
 // its connection and the leader, and becomes global by its first ephemeral.
 func TestLocalSessionsOnEachRole(t *testing.T) {

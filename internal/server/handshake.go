@@ -28,7 +28,7 @@ func (c *conn) handshake() bool {
 	if !c.srv.admits() {
 		return false
 	}
-	c.hasReadOnly, c.known = q.HasReadOnly, true
+	c.hasReadOnly, c.seen, c.known = q.HasReadOnly, q.LastZxidSeen, true
 	if q.Session == 0 {
 		c.asked = c.srv.clock()
 	}

@@ -211,6 +211,7 @@ func (l *loop) deliver() {
 		case replica.Attached:
 			l.srv.attach(c, o, l.replica.Applied())
 		case replica.Reply:
+			o.Header.Zxid = c.shown(o.Header.Zxid)
 			c.push(item{header: o.Header, record: o.Response})
 			l.done(c, o.Request, o.Header.Zxid, end)
 		case replica.Turn:

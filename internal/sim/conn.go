@@ -23,6 +23,7 @@ type conn struct {
 	outstanding int
 	epoch       wire.Epoch // in which its server last began to serve
 	zxid        wire.Zxid  // of the reply being built
+	seen        wire.Zxid  // what its client had seen before: nothing earlier is shown
 }
 
 // What a client sends.
@@ -95,6 +96,7 @@ func (c *conn) take(load any) {
 	c.heard = c.now()
 	switch q := load.(type) {
 	case hello:
+		c.seen = q.seen
 		c.v.push(replica.Connect{Conn: c.id, Session: q.session, Password: q.password, TimeoutMS: q.timeoutMS, Seen: q.seen, ReadOnly: q.readOnly})
 	case request:
 		if c.ended {
@@ -209,6 +211,7 @@ func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {
 	if h.Err != wire.OK {
 		record = nil
 	}
+	h.Zxid = max(h.Zxid, c.seen)
 	c.cord.send(1, response{h, record})
 }
 
