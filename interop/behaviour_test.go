@@ -145,7 +145,7 @@ func TestBehaviourIsTheSame(t *testing.T) {
 	listed := listedDifferences(t)
 	servers := map[target.Kind]*target.Server{}
 	for _, kind := range target.Kinds() {
-		servers[kind] = target.StartFor(t, kind, target.Options{Extra: map[string]string{
+		servers[kind] = target.StartFor(t, kind, target.Options{Reap: noReap, Extra: map[string]string{
 			"enforceQuota": "true", "tickTime": "5000", "maxSessionTimeout": strconv.Itoa(behaviourSession), // the shortest: two ticks
 		}})
 	}
