@@ -75,7 +75,7 @@ type Election struct {
 	mu      sync.Mutex
 	busy    bool  // a Campaign is under way
 	present *term // the last one started
-	seen    wire.Zxid
+	seen    claim.Succession
 }
 
 // NewElection prepares a candidate of the election at parent, which is

@@ -339,7 +339,7 @@ func TestObserversIgnoreOlderTokens(t *testing.T) {
 			ok    bool
 		}{{"0x5", true}, {"0x7", true}, {"0x6", false}, {"0x7", true}} {
 			n := claim.NoticeOf([]byte(`{"id":"x","bid":"b","token":"`+c.token+`"}`), stat)
-			if l := o.know(n); l.Vacant() == c.ok {
+			if l := Leader(o.know(n)); l.Vacant() == c.ok {
 				t.Errorf("token %s taken: %+v", c.token, l)
 			}
 		}

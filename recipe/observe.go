@@ -46,7 +46,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, err
 	}
-	l := e.know(claim.NoticeOf(data, stat))
+	l := Leader(e.know(claim.NoticeOf(data, stat)))
 	if l.Vacant() {
 		return l, ErrNoLeader
 	}
@@ -64,15 +64,11 @@ func (e *Election) firstCandidate(ctx context.Context) (Leader, error) {
 	return Leader{ID: all[0].ID, Bid: all[0].Bid, Token: all[0].Token}, nil
 }
 
-// know takes what LEADER says. A leader older than one seen before is none.
-func (e *Election) know(n claim.Notice) Leader {
+// know takes what LEADER says.
+func (e *Election) know(n claim.Notice) claim.Notice {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n.Token < e.seen {
-		return Leader{}
-	}
-	e.seen = n.Token
-	return Leader{ID: n.ID, Bid: n.Bid, Token: n.Token}
+	return e.seen.Know(n)
 }
 
 // Observe yields who leads now and then each change, a vacancy included, until the
@@ -88,20 +84,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, ErrNoLeader)
 			return
 		}
-		var last Leader
-		first := true
-		m := claim.NewLeaders(e.opt.Leader)
+		m := claim.NewLeaders(e.opt.Leader, e.know)
 		err := e.follow(ctx, "observe", e.opt.Leader, m, func() bool {
-			n, ok := m.Next()
-			if !ok {
-				return true
-			}
-			l := e.know(n)
-			if !first && l == last {
-				return true
-			}
-			first, last = false, l
-			return yield(l, nil)
+			now, ok := m.Next()
+			return !ok || yield(Leader(now), nil)
 		})
 		if err != nil {
 			yield(Leader{}, err)

@@ -156,7 +156,7 @@ func TestAnnouncementsUnderFaults(t *testing.T) { underFaults(t, newConfigWorld)
 // TestLeadersShowNobodyOlder: what LEADER says of an older leader, and what
 // none wrote, is a vacancy, and told once.
 func TestLeadersShowNobodyOlder(t *testing.T) {
-	l := NewLeaders("/e/LEADER")
+	l := NewLeaders("/e/LEADER", new(Succession).Know)
 	d := &dialogue{t: t, m: l}
 	says := func(token wire.Zxid, owner wire.SessionID) Result {
 		return Result{Data: Notice{ID: "a", Bid: "b", Token: token}.Encode(), Stat: wire.Stat{EphemeralOwner: owner}}
@@ -243,7 +243,7 @@ func TestAnnounceKnowsItsPlace(t *testing.T) {
 // TestFollowersHearTheWatchThatStands: the end of one of an older session, which
 // comes late, is no news.
 func TestFollowersHearTheWatchThatStands(t *testing.T) {
-	d := &dialogue{t: t, m: NewLeaders("/e/LEADER")}
+	d := &dialogue{t: t, m: NewLeaders("/e/LEADER", new(Succession).Know)}
 	d.step(Attached{Session: 1}, OpAwait)
 	late := Fired{Path: "/e/LEADER", N: d.n}
 	d.step(d.answer(none))
@@ -252,4 +252,21 @@ func TestFollowersHearTheWatchThatStands(t *testing.T) {
 	d.step(d.answer(none))
 	d.step(late)
 	d.step(Fired{Path: "/e/LEADER", N: d.n}, OpAwait)
+}
+
+// TestLeadersShareASuccession: whoever knows of the later leader tells the others.
+func TestLeadersShareASuccession(t *testing.T) {
+	var all Succession
+	for _, c := range []struct {
+		token wire.Zxid
+		ok    bool
+	}{{5, true}, {7, true}, {6, false}, {0, false}, {7, true}} {
+		l := NewLeaders("/e/LEADER", all.Know)
+		d := &dialogue{t: t, m: l}
+		d.step(Attached{Session: 1}, OpAwait)
+		d.step(d.answer(Result{Data: Notice{ID: "a", Bid: "b", Token: c.token}.Encode(), Stat: wire.Stat{EphemeralOwner: 1}}))
+		if n, fresh := l.Next(); !fresh || (n.Token != 0) != c.ok {
+			t.Errorf("token %v: %+v (%v)", c.token, n, fresh)
+		}
+	}
 }

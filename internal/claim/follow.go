@@ -85,19 +85,32 @@ func (f *Announcements) saw(r Result) {
 	f.last, f.mzxid, f.news = a, r.Stat.Mzxid, true
 }
 
-// Leaders follows who leads, by LEADER. What others wrote there, and a leader
-// that is older than one seen before, count as a vacancy.
+// Succession is who has been seen to lead, at any time. A leader that is older than one
+// seen before counts as a vacancy, and so does what others wrote.
+type Succession struct{ seen wire.Zxid } // the largest token
+
+// Know takes what LEADER says, and returns who leads by that.
+func (s *Succession) Know(n Notice) Notice {
+	if n.Token < s.seen {
+		return Notice{}
+	}
+	s.seen = n.Token
+	return n
+}
+
+// Leaders follows who leads, by LEADER.
 type Leaders struct {
 	follower
-	seen  wire.Zxid // the largest token
-	last  Notice    // empty: nobody has made itself known
-	told  bool      // there is a last
+	know  func(Notice) Notice
+	last  Notice // empty: nobody has made itself known
+	told  bool   // there is a last
 	fresh bool
 }
 
-// NewLeaders makes the state machine, which waits for Attached.
-func NewLeaders(path string) *Leaders {
-	l := &Leaders{}
+// NewLeaders makes the state machine, which waits for Attached. What it reads goes
+// through the Know of a Succession, which others may know of too.
+func NewLeaders(path string, know func(Notice) Notice) *Leaders {
+	l := &Leaders{know: know}
 	l.follow(path, l.saw)
 	return l
 }
@@ -114,11 +127,7 @@ func (l *Leaders) saw(r Result) {
 	if r.Err == nil {
 		n = NoticeOf(r.Data, r.Stat)
 	}
-	if n.Token < l.seen {
-		n = Notice{}
-	}
-	l.seen = max(l.seen, n.Token)
-	if !l.told || n != l.last {
+	if n = l.know(n); !l.told || n != l.last {
 		l.last, l.told, l.fresh = n, true, true
 	}
 }

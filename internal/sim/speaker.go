@@ -51,7 +51,7 @@ func newSpeaker(c *client) *speaker {
 	sp.k.led = sp.speakLater
 	sp.configs.begin = func() operation { return claim.NewAnnouncements(configPath) }
 	sp.configs.look = sp.lookAtConfig
-	sp.leaders.begin = func() operation { return claim.NewLeaders(electionPath + "/LEADER") }
+	sp.leaders.begin = func() operation { return claim.NewLeaders(electionPath+"/LEADER", new(claim.Succession).Know) }
 	sp.leaders.look = sp.lookAtLeader
 	c.candidate, c.player = sp.k, parts{sp.k, sp.configs, sp.leaders, sp}
 	return sp
