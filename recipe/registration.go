@@ -97,13 +97,10 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 // first waits until it stands, or is refused.
 func (r *Registration) first(ctx context.Context) error {
 	for s := r.Status(); ; {
-		var owned *OwnedError
 		switch {
 		case s.Standing == Stands:
 			return nil
-		case s.Standing == Doubtful: // whose error is that of a connection, after which it goes on
-		case errors.As(s.Err, &owned) && r.opt.Wait, errors.Is(s.Err, zk.ErrSessionExpired) && !s.Final():
-		case s.Err != nil:
+		case s.refused:
 			return s.Err
 		}
 		var err error

@@ -30,9 +30,10 @@ type RegistrationStatus struct {
 	// while it is made, also again, after somebody has deleted it.
 	Err error
 
-	have  int // the data that the znode holds
-	final bool
-	link  *standingLink
+	have    int  // the data that the znode holds
+	refused bool // so that Register returns Err
+	final   bool
+	link    *standingLink
 }
 
 // standingLink leads from one status to the next, which is set before changed is closed.
@@ -71,7 +72,8 @@ func (r *Registration) follow(s Standing, err error, final bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.status.link
-	next := RegistrationStatus{Standing: s, Session: r.known.Session, Token: r.known.Token, Err: err, have: r.known.Have, final: final, link: last}
+	next := RegistrationStatus{Standing: s, Session: r.known.Session, Token: r.known.Token, Err: err,
+		have: r.known.Have, refused: r.known.Refused(r.opt.Wait), final: final, link: last}
 	if next == r.status || r.status.final {
 		return
 	}

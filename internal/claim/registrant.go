@@ -118,6 +118,19 @@ func (r *Registrant) State() RegistrantState {
 	return s
 }
 
+// Refused reports whether who has asked for the znode is told that it will not stand: it
+// is foreign, and that is not waited for to end, or the server does not allow it. It
+// is not, for the session alone that is over: the next one follows.
+func (s RegistrantState) Refused(wait bool) bool {
+	switch {
+	case s.Leaving:
+		return true
+	case s.Owned:
+		return !wait
+	}
+	return s.Err != nil && !errors.Is(s.Err, wire.ErrSessionExpired)
+}
+
 // Step takes one event, which happened at now.
 func (r *Registrant) Step(now Moment, ev Event) {
 	switch ev := ev.(type) {

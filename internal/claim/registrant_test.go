@@ -220,6 +220,27 @@ func TestRegistrantIsRefused(t *testing.T) {
 	d.ends(Succeeded)
 }
 
+// TestWhoIsRefused, who waits for a foreign znode to go, and who does not.
+func TestWhoIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		s               RegistrantState
+		refused, waiter bool // and who waits
+	}{
+		{RegistrantState{}, false, false}, // nothing is known yet
+		{RegistrantState{Stands: true}, false, false},
+		{RegistrantState{Stands: true, Doubtful: true}, false, false},
+		{RegistrantState{Owned: true, Owner: 8}, true, false},
+		{RegistrantState{Err: wire.ErrSessionExpired}, false, false},
+		{RegistrantState{Err: wire.ErrNoAuth}, true, true},
+		{RegistrantState{Leaving: true}, true, true},
+		{RegistrantState{Leaving: true, Err: wire.ErrSessionExpired}, true, true},
+	} {
+		if c.s.Refused(false) != c.refused || c.s.Refused(true) != c.waiter {
+			t.Errorf("%+v: %v, and who waits %v", c.s, c.s.Refused(false), c.s.Refused(true))
+		}
+	}
+}
+
 // TestRegistrantResignsInDoubt: what a create with a lost answer has made is
 // found behind a sync, and not where its session has ended.
 func TestRegistrantResignsInDoubt(t *testing.T) {

@@ -22,6 +22,8 @@ type tenant struct {
 	shown   claim.RegistrantState
 	lives   int  // registrations, to tell their data apart
 	want    int  // the number of the data
+	waits   bool // until a foreign znode has gone
+	asks    bool // whether it can have the place; it has no answer yet
 	waiting bool // to begin anew
 	home    bool // it does not
 	points  int  // at which it could crash, so far
@@ -35,6 +37,8 @@ type (
 		t *tenant
 		claim.RegistrantState
 	}
+	// tenantRefused: the place is another's, for whose end it does not wait.
+	tenantRefused struct{ t *tenant }
 	// tenantLeft: its registration is over, and nothing is left of it but what
 	// goes with its session.
 	tenantLeft struct {
@@ -86,6 +90,7 @@ func (t *tenant) begin() {
 		t.mine = nil
 	}
 	t.lives, t.want = t.lives+1, 1
+	t.waits, t.asks = t.c.sim.idle || t.c.dice.chance(90), true
 	t.m = claim.NewRegistrant(claim.RegistrantConfig{Path: t.place, Data: []byte(t.data(1)), Own: t.mine})
 	t.actLater()
 }
@@ -154,11 +159,23 @@ func (t *tenant) step(ev claim.Event) {
 	if t.m != m || t.crashesHere() {
 		return
 	}
-	if m.Over() {
+	switch {
+	case m.Over():
 		t.over()
-		return
+	case t.refused():
+		t.step(claim.Resign{})
+	default:
+		t.wake(rd.Wake)
 	}
-	t.wake(rd.Wake)
+}
+
+// refused: it cannot have the place, and goes. Who has got it stays.
+func (t *tenant) refused() bool {
+	refused := t.asks && !t.shown.Leaving && t.shown.Refused(t.waits)
+	if t.asks = t.asks && !refused && !(t.shown.Stands && !t.shown.Doubtful); refused {
+		t.c.sim.see(tenantRefused{t})
+	}
+	return refused
 }
 
 // show tells how the registration stands, if that is news.

@@ -26,6 +26,8 @@ func (n tenancies) see(o any) string {
 		case e.Err != nil:
 			n["expires"]++
 		}
+	case tenantRefused:
+		n["refused"]++
 	case tenantLeft:
 		n["leaves"]++
 	case committed:
@@ -53,7 +55,7 @@ func TestRegistrations(t *testing.T) {
 		}
 	}
 	t.Log(all)
-	for what, least := range map[string]int{"stands": 1000, "waits": 400, "doubts": 60, "expires": 20, "leaves": 300, "takes over": 10} {
+	for what, least := range map[string]int{"stands": 1000, "waits": 400, "doubts": 60, "expires": 20, "leaves": 300, "refused": 30, "takes over": 10} {
 		if all[what] < least {
 			t.Errorf("%s: %d, want %d", what, all[what], least)
 		}
