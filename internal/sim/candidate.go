@@ -88,6 +88,7 @@ func (k *candidate) step(ev claim.Event) {
 	k.often = rd.KeepAlive
 	k.ask(rd.Request)
 	if st.Phase == claim.Done {
+		k.over(st)
 		k.line = nil
 		k.bid()
 		k.c.after(k.c.dice.below(k.pauseMax()), func() {
@@ -98,4 +99,12 @@ func (k *candidate) step(ev claim.Event) {
 		return
 	}
 	k.wake(rd.Wake)
+}
+
+// over: the bid is gone. Another one follows, of who campaigns again or tries again;
+// nothing else may have ended it.
+func (k *candidate) over(st claim.State) {
+	if r := st.Reason; !r.Passing() && r != claim.Resigned && r != claim.Occupied {
+		k.c.sim.fail("Claims", "candidate %d cannot bid: %v: %v", k.c.id, r, st.Err)
+	}
 }
