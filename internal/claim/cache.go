@@ -78,6 +78,7 @@ type Cache struct {
 	apart   bool // what is read next is read one by one
 	missing bool // one-shot: there is no root to watch, await it
 	awaited bool // and that is watched
+	lapses  int  // watches that are over, so far
 
 	stale  bool
 	behind bool      // what came after since may not be known
@@ -113,6 +114,7 @@ func (c *Cache) Step(now Moment, ev Event) {
 		}
 	case WatchOver:
 		c.watched, c.awaited = false, false
+		c.lapses++
 		c.gap(ev.Zxid)
 	}
 	c.step(now, ev, c.plan)
@@ -215,14 +217,16 @@ func (c *Cache) owes() bool {
 	return c.todo.owed > 0 || slices.ContainsFunc(c.doing, func(d chore) bool { return d.what&owed != 0 && !d.void })
 }
 
-// planWatch watches the tree, in whatever way the server knows.
+// planWatch watches the tree, in whatever way the server knows. A watch of which much
+// is told may be over before it is known to stand.
 func (c *Cache) planWatch() {
+	lapses := c.lapses
 	c.ask(func(res []Result) {
 		switch err := res[0].Err; {
 		case err == nil:
-			c.watched, c.oneShot = true, false
+			c.watched, c.oneShot = c.lapses == lapses, false
 		case errors.Is(err, wire.ErrUnimplemented):
-			c.ask(func([]Result) { c.watched, c.oneShot = true, true }, Op{Kind: OpListen, Path: c.cfg.Root})
+			c.ask(func([]Result) { c.watched, c.oneShot = c.lapses == lapses, true }, Op{Kind: OpListen, Path: c.cfg.Root})
 		default:
 			c.end(Failed, err)
 		}

@@ -218,6 +218,20 @@ func TestCacheOfAnOldServer(t *testing.T) {
 	d.tells("added /r")
 }
 
+// TestCacheWhoseWatchIsOverAtOnce, before it is known to stand, sets another one.
+func TestCacheWhoseWatchIsOverAtOnce(t *testing.T) {
+	d := newCacheDialogue(t)
+	d.step(Attached{Session: 1}, OpWatchTree)
+	d.step(WatchOver{Zxid: 3})
+	d.step(d.answer(Result{}), OpWatchTree)
+	d.step(d.answer(Result{Err: wire.ErrUnimplemented}), OpListen)
+	d.step(WatchOver{Zxid: 4})
+	d.step(d.answer(Result{}), OpWatchTree)
+	d.step(d.answer(Result{}), OpGet, OpList)
+	d.step(d.answer(at(5, 5), kids()))
+	d.tells("added /r", "current")
+}
+
 // TestCacheHidden: what may not be read is not there; any other refusal ends it.
 func TestCacheHidden(t *testing.T) {
 	d := loaded(t)
