@@ -10,7 +10,6 @@ func Shrink(f *Failure, runs int) *Failure {
 	s := shrinker{best: f, runs: runs}
 	o := f.Options
 	o.Acts = append([]Act{}, f.Acts...)
-	o.Events = min(o.Events, f.Events)
 	if !s.try(o) {
 		return f // without its dice it goes another way
 	}

@@ -1,6 +1,9 @@
 package sim
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // threeStarts is broken when server 1 starts for the third time.
 type threeStarts struct{ n int }
@@ -41,3 +44,36 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 		return
 	}
 }
+
+// manyStarts is broken by the fifteenth server that starts.
+type manyStarts struct{ n int }
+
+func (*manyStarts) name() string { return "ManyStarts" }
+
+func (c *manyStarts) see(o any) string {
+	if _, ok := o.(restarted); ok {
+		c.n++
+	}
+	if c.n == 15 {
+		return "fifteen starts"
+	}
+	return ""
+}
+
+// TestShrinkGoesTheSameWay: a run whose faults are given fails as the one whose
+// dice drew them. It may take some events more for that: faults that came
+// together are one event each.
+func TestShrinkGoesTheSameWay(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		_, err := Run(Options{Seed: seed, rule: func() checker { return new(manyStarts) }})
+		f, failed := err.(*Failure)
+		if !failed || slices.ContainsFunc(f.Acts, isCalm) {
+			continue
+		}
+		if again := Shrink(f, 1); again.Options.Acts == nil || slices.ContainsFunc(again.Acts, isCalm) {
+			t.Errorf("seed %d fails after %d events, and not so with its %d faults given", seed, f.Events, len(f.Acts))
+		}
+	}
+}
+
+func isCalm(a Act) bool { return a.Kind == Calm }
