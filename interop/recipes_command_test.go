@@ -80,16 +80,7 @@ func TestRecipesCommand(t *testing.T) {
 	})
 }
 
-func recipesAt(t *testing.T, s *target.Server, path string) shown {
-	t.Helper()
-	got, err := recipesOf(s.Addr, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-// recipesOf is recipesAt for any goroutine. docs/recipes.md has all fields.
+// recipesOf asks the program what stands below a path. docs/recipes.md has all fields.
 func recipesOf(server, path string) (got shown, err error) {
 	out, err := execute("recipes", "--server", server, "-o", "json", path)
 	if err != nil {

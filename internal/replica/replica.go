@@ -266,6 +266,9 @@ func (r *Replica) answer(c *conn, txn *wire.Txn, res tree.Result) {
 	}
 	if q := *c.waiting.first(); q.awaits(txn) {
 		c.waiting.pop()
+		if m, ok := res.Response.(*wire.MultiResponse); ok {
+			tree.AsAsked(m, q.Body)
+		}
 		r.outputs.push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
 			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: res.Zxid, Err: res.Err}})
 		r.proceed(c)

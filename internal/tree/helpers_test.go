@@ -121,7 +121,11 @@ func (w *world) do(req *Request) Result {
 	if txn == nil {
 		return Result{Err: code}
 	}
-	return w.apply(txn)
+	res := w.apply(txn)
+	if m, ok := res.Response.(*wire.MultiResponse); ok {
+		AsAsked(m, req.Body)
+	}
+	return res
 }
 
 func (w *world) ok(req *Request) Result {

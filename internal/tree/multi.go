@@ -5,6 +5,9 @@ import "bellwether/wire"
 // prepareMulti prepares the operations one after the other, each over the
 // earlier ones. The first that fails ends it: what the earlier ones changed
 // is taken back, and the transaction, which is logged all the same, says so.
+//
+// A create2 is in it as a create, which it is to a tree: servers of ZooKeeper
+// 3.8.0 and 3.8.1 leave out a create2 of a multi without a word.
 func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Code) {
 	var r wire.MultiRequest
 	if decode(wire.OpMulti, body, &r) != wire.OK || !allWrites(r.Ops) {
@@ -22,6 +25,9 @@ func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Co
 			p.rollback(start)
 			fail(txn.Ops[i:], code)
 			break
+		}
+		if sub == wire.OpCreate2 {
+			sub = wire.OpCreate
 		}
 		txn.Ops[i] = wire.SubTxn{Type: sub, Body: body}
 	}
@@ -66,14 +72,17 @@ func multiType(op wire.Op) wire.OpCode {
 }
 
 // applyMulti applies the operations in their order under one zxid, or none.
+// Each create is answered as a create2, see AsAsked.
 func (t *Tree) applyMulti(m *wire.MultiTxn, h *wire.TxnHeader) Result {
 	response := &wire.MultiResponse{Results: make([]wire.OpResult, 0, len(m.Ops))}
 	failed := m.Failed()
 	for _, op := range m.Ops {
 		if !failed {
 			sub := *h
-			sub.Type = op.Type
-			response.Results = append(response.Results, subResult(op.Type, t.applyBody(op.Body, &sub)))
+			if sub.Type = op.Type; op.Type == wire.OpCreate {
+				sub.Type = wire.OpCreate2
+			}
+			response.Results = append(response.Results, subResult(sub.Type, t.applyBody(op.Body, &sub)))
 			continue
 		}
 		result := wire.OpResult{Type: wire.OpError}
@@ -94,4 +103,19 @@ func subResult(op wire.OpCode, r Result) wire.OpResult {
 		op = wire.OpCreate2
 	}
 	return wire.OpResult{Type: op, Response: r.Response}
+}
+
+// AsAsked gives the results of a multi the types of its request, of which body is
+// the encoding: a create is answered without a stat, a create2 with one, and the
+// transaction says the same of both.
+func AsAsked(m *wire.MultiResponse, body []byte) {
+	var asked wire.MultiRequest
+	if decode(wire.OpMulti, body, &asked) != wire.OK {
+		return
+	}
+	for i := range min(len(m.Results), len(asked.Ops)) {
+		if r, ok := m.Results[i].Response.(*wire.PathStatResponse); ok && multiType(asked.Ops[i]) == wire.OpCreate {
+			m.Results[i] = wire.OpResult{Type: wire.OpCreate, Response: &wire.PathResponse{Path: r.Path}}
+		}
+	}
 }

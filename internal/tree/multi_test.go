@@ -67,6 +67,9 @@ func TestMultiSuccess(t *testing.T) {
 	if s := rs[3].Response.(*wire.StatResponse).Stat; s.Version != 2 || s.DataLength != 5 || s.NumChildren != 0 {
 		t.Errorf("stat of the second setData %+v", s)
 	}
+	if r := rs[5].Response.(*wire.PathStatResponse); r.Path != "/n/two" || r.Stat.Czxid != w.z {
+		t.Errorf("create2 %+v", r)
+	}
 	if r := rs[6].Response.(*wire.PathResponse); r.Path != "/n/e-0000000001" {
 		t.Errorf("sequential create %+v", r)
 	}
@@ -83,6 +86,10 @@ func TestMultiSuccess(t *testing.T) {
 	m := w.txns[len(w.txns)-2].Body.(*wire.MultiTxn)
 	if c := m.Ops[4].Body.(*wire.CheckTxn); c.Version != 3 {
 		t.Errorf("check is stored with version %d", c.Version)
+	}
+	// So is a create2 as a create, which all servers know.
+	if sub := m.Ops[5]; sub.Type != wire.OpCreate {
+		t.Errorf("create2 is stored as %v", sub.Type)
 	}
 }
 

@@ -143,7 +143,8 @@ func (s *Server) join(id int, links [][2]string, opt EnsembleOptions) error {
 }
 
 // EnsembleFor is NewEnsemble for one test, with every server begun: the
-// processes end with the test; a failing one prints the ends of their logs.
+// processes end with the test; a failing one prints the ends of their logs. A
+// server of Apache's whose tree is another than its leader's fails the test.
 func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 	t.Helper()
 	e, err := NewEnsemble(t.TempDir(), opt)
@@ -155,11 +156,26 @@ func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 			t.Log(Report(e.Servers...))
 		}
 		e.Kill()
+		e.agree(t)
 	})
 	if err := e.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// agree fails the test where a server has noticed that what a transaction made
+// of its tree has another digest than its leader says.
+func (e *Ensemble) agree(t testing.TB) {
+	for i, s := range e.Servers {
+		text, err := os.ReadFile(s.logPath())
+		if err != nil {
+			t.Error(err)
+		}
+		if _, what, differs := strings.Cut(string(text), "First digest mismatch"); differs {
+			t.Errorf("server %d (%s) has another tree than its leader: mismatch%s", i+1, s.Kind, what[:min(len(what), 1000)])
+		}
+	}
 }
 
 // Begin starts every server that does not run.
