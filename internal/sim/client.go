@@ -101,7 +101,9 @@ func (c *client) connect() {
 	c.attached, c.cord = false, nil
 	s := c.sim
 	v := s.servers[c.dice.below(int64(len(s.servers)))]
-	v = c.prefers(v)
+	for v = c.prefers(v); s.calm && v.absent; { // it is on nobody's list any more
+		v = s.servers[int(v.id)%len(s.servers)]
+	}
 	if c.only != nil {
 		v = c.only
 	}
