@@ -27,7 +27,7 @@ type conn struct {
 	addr netip.AddrPort
 
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
-	seen        wire.Zxid    // what the client had seen before; set before Connect
+	seen        wire.Zxid    // the beginning of an epoch, if the client has seen that last; set before Connect
 	readOnly    bool         // its session is one of a server without a quorum; set before attached is closed
 	session     atomic.Int64 // set by the loop before attached is closed
 	timeout     atomic.Int32 // ms

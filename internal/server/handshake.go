@@ -28,7 +28,10 @@ func (c *conn) handshake() bool {
 	if !c.srv.admits() {
 		return false
 	}
-	c.hasReadOnly, c.seen, c.known = q.HasReadOnly, q.LastZxidSeen, true
+	c.hasReadOnly, c.known = q.HasReadOnly, true
+	if q.LastZxidSeen.Counter() == 0 {
+		c.seen = q.LastZxidSeen
+	}
 	if q.Session == 0 {
 		c.asked = c.srv.clock()
 	}

@@ -23,7 +23,7 @@ type conn struct {
 	outstanding int
 	epoch       wire.Epoch // in which its server last began to serve
 	zxid        wire.Zxid  // of the reply being built
-	seen        wire.Zxid  // what its client had seen before: nothing earlier is shown
+	seen        wire.Zxid  // the beginning of an epoch, if its client has seen that last: nothing earlier is shown
 }
 
 // What a client sends.
@@ -96,7 +96,9 @@ func (c *conn) take(load any) {
 	c.heard = c.now()
 	switch q := load.(type) {
 	case hello:
-		c.seen = q.seen
+		if q.seen.Counter() == 0 {
+			c.seen = q.seen
+		}
 		c.v.push(replica.Connect{Conn: c.id, Session: q.session, Password: q.password, TimeoutMS: q.timeoutMS, Seen: q.seen, ReadOnly: q.readOnly})
 	case request:
 		if c.ended {
