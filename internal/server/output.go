@@ -179,7 +179,10 @@ func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 	o.items = append(o.items, item{header: h, record: r})
 	o.budget.items.Add(1)
 	o.release()
-	flush, o.dirty = !o.dirty && !o.writing, true
+	if o.writing {
+		return false
+	}
+	flush, o.dirty = !o.dirty, true
 	return flush
 }
 

@@ -101,6 +101,19 @@ func taken(t *rapid.T, o *output) (xids []int32) {
 	return xids
 }
 
+// What comes while somebody is at the socket is written by him; what comes later
+// has to be flushed again.
+func TestReplyBesideAWriterIsNoFlush(t *testing.T) {
+	o := &output{budget: &budget{each: outputMax, total: outputTotal}, writing: true}
+	if o.fillLater(wire.ReplyHeader{Xid: 1}, nil) || o.push(item{header: wire.ReplyHeader{Xid: 2}}) {
+		t.Error("whoever is at the socket looks for more before he leaves")
+	}
+	o.writing = false
+	if !o.push(item{header: wire.ReplyHeader{Xid: 3}}) {
+		t.Error("nobody is told to write what comes behind that")
+	}
+}
+
 // A long reply is encoded before the output is locked, and keeps its place
 // between what came before it and behind it.
 func TestLongReplyKeepsItsPlace(t *testing.T) {
