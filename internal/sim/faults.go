@@ -160,7 +160,7 @@ func (v *server) wipe() {
 		v.away = s.now + 10*s.opt.TickMS*millisecond
 		v.fs = store.NewMem(v.sim.dice.next())
 		v.restore()
-		v.unknown, v.has, v.installed, v.knows = true, false, false, nil
+		v.unknown, v.has, v.installed, v.knows, v.installs = true, false, false, nil, 0
 		v.sim.reach(situationWiped)
 	}
 }

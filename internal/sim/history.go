@@ -125,6 +125,15 @@ func (v *server) deliver(z wire.Zxid) {
 	v.seen.shown = max(v.seen.shown, z)
 }
 
+// endsAt takes down that the history of a server ends here: before a snapshot that
+// its disk has refused, or lost, there is what was before.
+func (v *server) endsAt(z wire.Zxid) {
+	if z < v.installs {
+		v.knows, v.installs = v.shed, 0
+	}
+	v.knows = upTo(v.knows, z)
+}
+
 // learn takes down what a duty does to the history of a server.
 func (v *server) learn(d *replica.Duty) {
 	if v.writer.refusing { // in memory alone; a quorum may commit it nevertheless
@@ -132,9 +141,10 @@ func (v *server) learn(d *replica.Duty) {
 		return
 	}
 	if d.Truncate != nil {
-		v.knows = upTo(v.knows, d.Truncate.Zxid)
+		v.knows, v.installs = upTo(v.knows, d.Truncate.Zxid), 0
 	}
 	if d.Install != nil {
+		v.shed, v.installs = v.knows, d.Install.Zxid
 		v.knows = slices.Concat(v.spools[d.Install.Link].knows, d.Install.Txns)
 	}
 	v.knows = append(v.knows, d.Append...)

@@ -36,6 +36,8 @@ type server struct {
 	installed  bool        // its snapshot is a leader's, which may have been ahead of its zxid
 	has        bool        // it was once synchronised since its disk is new
 	knows      []*wire.Txn // its history, as far as it was not observed yet
+	shed       []*wire.Txn // the same, before the snapshot that was installed last
+	installs   wire.Zxid   // and the end of that
 
 	// What follows belongs to one life of the process.
 	up       bool
@@ -167,7 +169,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 		},
 	}, now)
 	v.seen = position{zxid: -1, shown: v.seen.shown}
-	v.knows = upTo(v.knows, log.Last())
+	v.endsAt(log.Last())
 	v.sim.see(restarted{v})
 	v.tick()
 	v.rouse()
@@ -387,7 +389,7 @@ func (v *server) step(now replica.Time, e replica.Event) {
 		switch z := ev.Event.(type) {
 		case zab.Refused:
 			v.writer.refusing = false
-			v.knows = upTo(v.knows, z.Zxid)
+			v.endsAt(z.Zxid)
 			v.sim.see(undone{v, z.Zxid})
 		case zab.Opened:
 			if !v.listens {
