@@ -86,6 +86,9 @@ func drawn(o Options, d *dice) Options {
 		o.ThinkMS = think
 	}
 	if rolls, last := d.chance(20), d.between(20, 400); o.CounterMax == 0 && rolls {
+		if o.Plain > 0 {
+			last = max(last, 250) // an epoch outlasts an election of theirs, which takes 200 ms
+		}
 		o.CounterMax = uint32(last)
 	}
 	choose(&o.Groups, 20)
