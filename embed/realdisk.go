@@ -11,8 +11,9 @@ import (
 )
 
 // realDisk is the operating system's file system, with a note of how to take
-// back each change that was not synced. A loss of power takes all of them back:
-// what the system might have written by itself is lost as well.
+// back each change that was not synced. A loss of power takes them back. Where
+// there are too many the oldest is kept: as a system does, this one writes by
+// itself what waits for long.
 type realDisk struct {
 	store.FS
 
@@ -21,7 +22,15 @@ type realDisk struct {
 	life  int
 	files map[string]*inode
 	notes []note // oldest first
+	size  int    // of the notes, in bytes
 }
+
+// notesMax is how many bytes of notes there may be; noteLen is about what one
+// takes beside the content that it keeps.
+const (
+	notesMax = 4 << 20
+	noteLen  = 128
+)
 
 // inode is a file under whichever name it has.
 type inode struct{ name string }
@@ -30,6 +39,7 @@ type inode struct{ name string }
 type note struct {
 	file *inode // nil: of a name
 	dir  string // of that name
+	size int
 	undo func() error
 }
 
@@ -50,7 +60,7 @@ func (d *realDisk) lose() error {
 	for _, n := range slices.Backward(d.notes) {
 		errs = append(errs, n.undo())
 	}
-	d.notes, d.down = nil, false
+	d.notes, d.size, d.down = nil, 0, false
 	d.life++
 	return errors.Join(errs...)
 }
@@ -66,17 +76,36 @@ func (d *realDisk) inode(name string) *inode {
 	return d.files[name]
 }
 
-// note remembers how to take back a change. The lock is held.
-func (d *realDisk) note(file *inode, undo func() error) {
-	d.notes = append(d.notes, note{file: file, undo: undo})
+// note remembers how to take back a change, for which it keeps what was before.
+// The lock is held.
+func (d *realDisk) note(file *inode, before []byte, undo func() error) {
+	d.remember(note{file: file, size: noteLen + len(before), undo: undo})
 }
 
-func (d *realDisk) noteName(name string, undo func() error) {
-	d.notes = append(d.notes, note{dir: filepath.Dir(name), undo: undo})
+func (d *realDisk) noteName(name string, before []byte, undo func() error) {
+	d.remember(note{dir: filepath.Dir(name), size: noteLen + len(before), undo: undo})
+}
+
+func (d *realDisk) remember(n note) {
+	d.notes = append(d.notes, n)
+	d.size += n.size
+	for d.size > notesMax {
+		d.size -= d.notes[0].size
+		d.notes[0] = note{} // the array lives on
+		d.notes = d.notes[1:]
+	}
 }
 
 // settle forgets what has become durable. The lock is held.
-func (d *realDisk) settle(durable func(n note) bool) { d.notes = slices.DeleteFunc(d.notes, durable) }
+func (d *realDisk) settle(durable func(n note) bool) {
+	d.notes = slices.DeleteFunc(d.notes, func(n note) bool {
+		if !durable(n) {
+			return false
+		}
+		d.size -= n.size
+		return true
+	})
+}
 
 // enter takes the lock for a change; an error: there is no power.
 func (d *realDisk) enter(life int) error {
@@ -138,9 +167,9 @@ func (d *realDisk) Create(name string) (store.File, error) {
 	defer d.mu.Unlock()
 	if _, err := d.FS.Stat(name); err == nil {
 		before, ino := d.content(name), d.inode(name)
-		d.note(ino, func() error { return d.restore(ino.name, before) })
+		d.note(ino, before, func() error { return d.restore(ino.name, before) })
 	} else {
-		d.noteName(name, func() error { return d.FS.Remove(name) })
+		d.noteName(name, nil, func() error { return d.FS.Remove(name) })
 	}
 	f, err := d.FS.Create(name)
 	return d.wrap(f, name, err)
@@ -172,7 +201,7 @@ func (d *realDisk) Rename(from, to string) error {
 	}
 	delete(d.files, from)
 	d.files[to], moved.name = moved, to
-	d.noteName(to, func() error {
+	d.noteName(to, before, func() error {
 		err := d.FS.Rename(to, from)
 		d.files[from], moved.name = moved, from
 		delete(d.files, to)
@@ -197,7 +226,7 @@ func (d *realDisk) Remove(name string) error {
 		return err
 	}
 	delete(d.files, name)
-	d.noteName(name, func() error {
+	d.noteName(name, before, func() error {
 		if gone != nil {
 			d.files[name] = gone
 		}
@@ -243,7 +272,7 @@ func (f *realFile) change(off, n int64, do func() error) error {
 	if _, err := f.seen.ReadAt(old, off); err != nil && err != io.EOF {
 		return err
 	}
-	f.d.note(f.ino, func() error {
+	f.d.note(f.ino, old, func() error {
 		w, err := f.d.FS.Append(f.ino.name)
 		if err != nil {
 			return err

@@ -1,10 +1,12 @@
 package embed
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"bellwether/internal/store"
@@ -68,4 +70,47 @@ func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
 		must(t, f.Close())
 	}
 	file("after", "x").Close()
+}
+
+// Where nobody ever syncs, the oldest changes become durable without it: what is
+// remembered of them would grow for ever.
+func TestRealDiskRemembersSoMuch(t *testing.T) {
+	for _, length := range []int{8, 64 << 10} {
+		d := newRealDisk()
+		name := filepath.Join(t.TempDir(), "log")
+		f, err := d.Create(name)
+		must(t, err)
+		last, p := uint64(0), make([]byte, length)
+		write := func(bytes int) {
+			for range bytes / (length + noteLen) {
+				last++
+				binary.BigEndian.PutUint64(p, last)
+				_, err := f.WriteAt(p, 0)
+				must(t, err)
+			}
+		}
+		write(notesMax)
+		before := heap()
+		write(4 * notesMax)
+		if after := heap(); after > before+notesMax {
+			t.Errorf("writes of %d bytes: %d bytes in use, then %d", length, before, after)
+		}
+
+		d.fail()
+		must(t, d.lose())
+		got, err := os.ReadFile(name)
+		must(t, err)
+		if n := binary.BigEndian.Uint64(got); n == 0 || n >= last {
+			t.Errorf("writes of %d bytes: of %d the first %d are left", length, last, n)
+		}
+		must(t, f.Close())
+	}
+}
+
+// heap is how many bytes are in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
