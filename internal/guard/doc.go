@@ -5,9 +5,11 @@
 // kills that group when the deadline has passed. The parent renews the
 // deadline through a pipe. So the command ends in time even if the parent is
 // stopped, starved or killed; if the guardian itself is killed, Linux ends
-// the command with it, and the parent the rest of its group. Only a guardian
-// that is stopped cannot act, which no process can cure for itself (then the
-// fencing token still holds), and what leaves the group is out of its reach.
+// the command with it, and the parent the rest of its group, unless that came
+// before the parent was told of the group, right after the command's start.
+// Only a guardian that is stopped cannot act, which no process can cure for
+// itself (then the fencing token still holds), and what leaves the group is out
+// of its reach.
 //
 // A deadline is an absolute reading of two clocks, one that never jumps and,
 // on Linux, counts suspended time too, and the wall clock; it has passed when

@@ -26,16 +26,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs a shell script under a guardian with a grace of 50 ms.
-func start(t *testing.T, script string) *Child { return startGrace(t, script, "50ms") }
+// start runs a shell script in dir under a guardian with a grace of 50 ms.
+func start(t *testing.T, dir, script string) *Child { return startGrace(t, dir, script, "50ms") }
 
-func startGrace(t *testing.T, script, grace string) *Child {
+func startGrace(t *testing.T, dir, script, grace string) *Child {
 	t.Helper()
-	c, err := Start([]string{guardianArg, grace, "/bin/sh", "-c", script}, os.Environ(), nil)
+	c, err := Start([]string{guardianArg, grace, "/bin/sh", "-c", `cd "$0" && ` + script, dir}, os.Environ(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		c.cmd.Process.Kill()
+		c.Wait() // what a test that failed has left
+	})
 	return c
 }
 
@@ -75,7 +78,7 @@ func wantLost(t *testing.T, c *Child) {
 
 func TestStatusIsTheCommands(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 120": 120, "kill -9 $$": 137, "kill -TERM $$": 143} {
-		c := start(t, script)
+		c := start(t, t.TempDir(), script)
 		renew(t, c, patience)
 		if got, lost := c.Wait(); got != want || lost {
 			t.Errorf("%q: status %d, lost %v; want %d", script, got, lost, want)
@@ -84,7 +87,7 @@ func TestStatusIsTheCommands(t *testing.T) {
 }
 
 func TestNothingRunsWithoutADeadline(t *testing.T) {
-	mark := filepath.Join(t.TempDir(), "mark")
+	dir := t.TempDir()
 	for name, act := range map[string]func(*Child){
 		"stop":              func(c *Child) { c.Stop(time.Minute) },
 		"parent gone":       func(c *Child) { c.orders.Close() },
@@ -100,13 +103,13 @@ func TestNothingRunsWithoutADeadline(t *testing.T) {
 			})
 		},
 	} {
-		c := start(t, "touch "+mark)
+		c := start(t, dir, "touch mark")
 		act(c)
 		if got, lost := c.Wait(); got != ExitLost || !lost {
 			t.Errorf("%s: status %d, lost %v; want %d, true", name, got, lost, ExitLost)
 		}
 	}
-	if _, err := os.Stat(mark); err == nil {
+	if exists(dir + "/mark") {
 		t.Error("the command ran")
 	}
 }
@@ -131,7 +134,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 // SIGTERM included, is gone when the deadline has passed.
 func TestGroupDiesAtTheDeadline(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
-	c := start(t, `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > `+pid+`.new; mv `+pid+`.new `+pid+`; wait; while :; do sleep 1; done`)
+	c := start(t, filepath.Dir(pid), `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > new; mv new pid; wait; while :; do sleep 1; done`)
 	renew(t, c, patience)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	renew(t, c, 200*time.Millisecond)
@@ -171,7 +174,7 @@ func TestRenewalsKeepTheCommand(t *testing.T) {
 func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration) {
 	t.Helper()
 	dir := t.TempDir()
-	c := start(t, "until [ -e "+dir+"/end ]; do sleep 0.01; done; exit 5")
+	c := start(t, dir, "until [ -e end ]; do sleep 0.01; done; exit 5")
 	renew(t, c, deadline)
 	begin := time.Now()
 	last := begin
@@ -190,7 +193,7 @@ func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration
 // A parent that dies takes the command with it, politely first.
 func TestPipeEndStops(t *testing.T) {
 	dir := t.TempDir()
-	c := start(t, "trap 'touch "+dir+"/asked; exit 0' TERM; touch "+dir+"/up; while :; do sleep 0.01; done")
+	c := start(t, dir, "trap 'touch asked; exit 0' TERM; touch up; while :; do sleep 0.01; done")
 	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
 	c.orders.Close()
@@ -206,7 +209,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 			continue
 		}
 		dir := t.TempDir()
-		c := start(t, "trap 'exit 9' "+name+"; touch "+dir+"/up; while :; do sleep 0.01; done")
+		c := start(t, dir, "trap 'exit 9' "+name+"; touch up; while :; do sleep 0.01; done")
 		renew(t, c, patience)
 		waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 		c.Signal(sig)
@@ -222,7 +225,7 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 		return
 	}
 	pid := filepath.Join(t.TempDir(), "pid")
-	c := start(t, "echo $$ > "+pid+".new; mv "+pid+".new "+pid+"; while :; do sleep 1; done")
+	c := start(t, filepath.Dir(pid), "echo $$ > new; mv new pid; while :; do sleep 1; done")
 	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
 	c.cmd.Process.Kill()
@@ -236,8 +239,8 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 func TestGroupDiesWithItsGuardian(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
-	c := start(t, "trap 'touch "+dir+"/asked' USR1; "+
-		`sh -c 'trap "" TERM USR1; echo $$ > `+pid+`.new; mv `+pid+`.new `+pid+`; while :; do sleep 1; done' & until wait; do :; done`)
+	c := start(t, dir, "trap 'touch asked' USR1; "+
+		`sh -c 'trap "" TERM USR1; echo $$ > new; mv new pid; while :; do sleep 1; done' & until wait; do :; done`)
 	renew(t, c, patience)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	c.Signal(syscall.SIGUSR1) // which the guardian passes on when it has reported the command
@@ -249,9 +252,7 @@ func TestGroupDiesWithItsGuardian(t *testing.T) {
 
 // stubborn is a command that does not end when asked; it makes the files up
 // and asked.
-func stubborn(dir string) string {
-	return "trap 'touch " + dir + "/asked' TERM; touch " + dir + "/up; while :; do sleep 0.01; done"
-}
+const stubborn = "trap 'touch asked' TERM; touch up; while :; do sleep 0.01; done"
 
 func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 
@@ -265,7 +266,7 @@ func TestStopHasAGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			child := start(t, stubborn(dir))
+			child := start(t, dir, stubborn)
 			renew(t, child, max(c.deadline, patience))
 			waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 			renew(t, child, c.deadline)
@@ -282,7 +283,7 @@ func TestStopHasAGrace(t *testing.T) {
 func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := startGrace(t, stubborn(dir), "5s")
+	c := startGrace(t, dir, stubborn, "5s")
 	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	renew(t, c, 4*time.Second) // less than the grace
