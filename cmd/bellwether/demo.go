@@ -28,7 +28,7 @@ type demoFlags struct {
 
 const demoLong = `Run three servers and five candidates on this machine, and kill who leads, again and again.
 
-Each server is a process of its own, with ports that the system hands out and a folder that is removed at the end.
+Each server is a process of its own, with free ports of its own and a folder that is removed at the end.
 The candidates stand in one election, /demo. In turn the server that leads the ensemble is killed as by kill -9 and
 started again, and the candidate that leads /demo leaves and stands again. Each election is told in a line; behind a
 killed server also how long a client that writes all the time had to wait.`

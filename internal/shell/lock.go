@@ -14,8 +14,9 @@ import (
 // holder is a runner whose claim is a lock or a lease.
 type holder struct {
 	*runner
-	try    bool
-	naming string
+	try     bool
+	naming  string
+	namings string // whose programs can share PATH, for people
 }
 
 const holdLong = `
@@ -31,17 +32,17 @@ passed on. %[2]s is given up when the command ends. Its environment has
 
 `
 
-func newHolder(variable, claim string) *holder {
+func newHolder(variable, claim, namings string) *holder {
 	r := newRunner()
 	r.variable, r.claim, r.obtained = variable, claim, "obtained"
-	return &holder{runner: r}
+	return &holder{runner: r, namings: namings}
 }
 
 func (h *holder) flags(c *cobra.Command) {
 	h.runner.flags(c)
 	h.claimFlags(c, "holder")
 	c.Flags().BoolVar(&h.try, "try", false, "do not wait for others: end with 121 if somebody holds it or stands before")
-	c.Flags().StringVar(&h.naming, "naming", "own", "whose programs share PATH: own, curator, kazoo or go-zk")
+	c.Flags().StringVar(&h.naming, "naming", "own", "whose programs share PATH: "+h.namings)
 }
 
 // options are those of the recipe.
@@ -50,7 +51,7 @@ func (h *holder) options(zc *zk.Client) (*recipe.LockOptions, error) {
 		"own": recipe.OwnNames, "curator": recipe.CuratorLockNames, "kazoo": recipe.KazooNames, "go-zk": recipe.GoZKNames,
 	}[h.naming]
 	if !ok {
-		return nil, fmt.Errorf("--naming %q: want own, curator, kazoo or go-zk", h.naming)
+		return nil, fmt.Errorf("--naming %q: want %s", h.naming, h.namings)
 	}
 	if h.try && h.wait > 0 {
 		return nil, errors.New("--try does not wait, so --wait does not go with it")
@@ -67,14 +68,14 @@ func (h *holder) obtainBy(wait, try func(context.Context) (*recipe.Hold, error))
 }
 
 func newLock() *cobra.Command {
-	h := newHolder("LOCK", "the lock")
+	h := newHolder("LOCK", "the lock", "own, curator, kazoo or, without --read and --write, go-zk")
 	h.others = "nobody else holds the lock"
 	var read, write bool
 	c := &cobra.Command{
 		Use:   "lock [flags] PATH -- COMMAND [ARGUMENT]...",
 		Short: "run a command while holding a lock",
 		Long: "Wait for the lock of PATH, in the order of arrival, and run a command while holding it. With --read it is held together\n" +
-			"with other readers, with --write alone; a plain lock of the same PATH is one more writer." +
+			"with other readers, whose tokens are in no order, with --write alone; a plain lock of the same PATH is one more writer." +
 			fmt.Sprintf(holdLong, "its hold", "The lock", "LOCK") + fmt.Sprintf(holdStatus, "the lock", "obtained"),
 		Example: "  bellwether lock /backup -- ./backup\n" +
 			"  bellwether lock --try /nightly -- ./report; [ $? = 121 ] && echo it runs elsewhere\n" +
@@ -112,7 +113,7 @@ func (h *holder) prepareLock(zc *zk.Client, read, write bool) error {
 }
 
 func newSemaphore() *cobra.Command {
-	h := newHolder("SEMAPHORE", "the lease")
+	h := newHolder("SEMAPHORE", "the lease", "own, curator or kazoo")
 	h.others = "no more than so many hold a lease"
 	n := 0
 	c := &cobra.Command{
