@@ -1,6 +1,6 @@
 // Package config reads what an operator wrote: zoo.cfg as ZooKeeper reads it,
-// the dynamic configuration file, myid, the Java properties given as JVM flags,
-// and the environment of the usual container images.
+// the dynamic configuration file, myid, and the Java properties given as JVM
+// flags.
 //
 // [Load] returns a [Config] with every setting typed, in units of Go, and
 // checked; or an error whose parts are of type [Error] and say file, line, key,
