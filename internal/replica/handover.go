@@ -59,9 +59,11 @@ func (r *Replica) handsOver() bool {
 	return r.member != nil && r.member.leader != nil && r.member.leader.HandingOver()
 }
 
-// succeed takes the role that a hand-over has given to this server.
+// succeed takes the role that a hand-over has given to this server. One that is
+// about to stop learns from the next leader as an observer: were it part of the
+// quorum by which that one is established, that one would have none soon.
 func (r *Replica) succeed(s *zab.Successor) {
 	m := r.member
-	m.role = wire.Looking
+	m.role, m.leaving = wire.Looking, s.Leaving
 	m.election.Step(r.now.Mono, election.HandedOver{From: s.From, Leader: s.Leader, Zxid: s.Zxid, Epoch: s.Epoch, HeldMS: s.HeldMS})
 }

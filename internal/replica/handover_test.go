@@ -157,3 +157,35 @@ func TestHandOverOfAFollower(t *testing.T) {
 		t.Error("one that is alone names a successor")
 	}
 }
+
+// A leader that stops is no part of the quorum by which the next one is
+// established: that one would have none when it is gone. Here the third server
+// is late; the first waits for it, and no client of the others is closed.
+func TestWhoLeavesIsNotCountedOn(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	c, _ := h.connect(s[2], 0)
+	epoch := s[0].r.Standing().Epoch
+	h.delay = func(to *server, e Event) bool {
+		z, ok := e.(Zab)
+		if !ok || to != s[1] {
+			return false
+		}
+		p, ok := z.Event.(zab.Received)
+		return ok && h.links[p.Link] != nil && h.links[p.Link].from == s[2]
+	}
+	s[0].inbox = append(s[0].inbox, HandOver{To: s[1].id, Leaving: true})
+	h.run(50)
+	if st := s[0].r.Standing(); st.Serving {
+		t.Errorf("it would end now: %+v", st)
+	}
+	h.release()
+	h.run(50)
+	if st := s[0].r.Standing(); !st.Serving || st.Leader != s[1].id || st.Epoch != epoch+1 {
+		t.Errorf("it cannot end: %+v", st)
+	}
+	h.kill(s[0])
+	h.run(300)
+	if st := h.leader().r.Standing(); st.Leader != s[1].id || st.Epoch != epoch+1 || c.closed {
+		t.Errorf("%+v, closed %v", st, c.closed)
+	}
+}

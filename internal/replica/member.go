@@ -58,6 +58,7 @@ type member struct {
 	leader   *zab.Leader
 	learner  *zab.Learner
 	serving  bool       // clients are served
+	leaving  bool       // it has handed over, and is about to stop
 	decided  int64      // Mono of the decision
 	link     zab.LinkID // of the learner
 	redial   redial

@@ -11,7 +11,7 @@ import (
 // look begins an election, unless the disk has no room.
 func (r *Replica) look(why string) {
 	m := r.member
-	m.role, m.readers.since = wire.Looking, r.now.Mono
+	m.role, m.leaving, m.readers.since = wire.Looking, false, r.now.Mono
 	if m.resting != "" {
 		return
 	}
@@ -90,7 +90,7 @@ func (r *Replica) linked(e Linked) {
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == wire.Observing, Plain: m.opt.Plain,
+		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == wire.Observing || m.leaving, Plain: m.opt.Plain,
 	}, m.log)
 }
 

@@ -33,6 +33,7 @@ type Successor struct {
 	Zxid         wire.Zxid  // the end of the history, all of it committed
 	Epoch        wire.Epoch // of From
 	HeldMS       int64      // how long nothing was proposed before, where that is known
+	Leaving      bool       // this server is From, and about to stop
 }
 
 // handing is a hand-over under way.
@@ -164,7 +165,7 @@ func (l *Leader) name(to wire.ServerID, heldMS int64) {
 			l.send(k, p)
 		}
 	}
-	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS}
+	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS, l.handing.leaving}
 	l.giveUp(fmt.Sprintf("it hands over to server %d", to))
 }
 
