@@ -59,7 +59,6 @@ type Limits struct {
 	Backlog        int           // as configured; for the word conf only
 	Outstanding    int           // requests in process before clients are no longer read
 	FrameBytes     int           // largest request, its four bytes of length not counted
-	FrameExtra     int           // what records on disk may be larger than FrameBytes
 	LargeBytes     int           // large requests in process, in all
 	LargeThreshold int           // a request above this is large; 0 or less: none is
 	Sessionless    time.Duration // until a connection without session is closed
@@ -69,12 +68,11 @@ type Limits struct {
 
 // Throttle is the request throttler.
 type Throttle struct {
-	MaxRequests     int           // requests past the throttler at a time; 0 or less: off
-	Stall           time.Duration // wait before it looks again
-	DropStale       bool          // stale requests are dropped and their connection closed
-	StaleConnection bool          // stale if the connection is closed
-	StaleLatency    bool          // stale if older than its session's timeout
-	OpWait          time.Duration // longer in the queue: error Throttledop; 0: off
+	MaxRequests  int           // requests past the throttler at a time; 0 or less: off
+	Stall        time.Duration // wait before it looks again
+	DropStale    bool          // stale requests are dropped and their connection closed
+	StaleLatency bool          // stale if older than its session's timeout
+	OpWait       time.Duration // longer in the queue: error Throttledop; 0: off
 }
 
 // Storage is how transactions and snapshots are kept.
@@ -197,17 +195,12 @@ func (c *Config) derive() {
 	if c.MaxSessionTimeout < 0 {
 		c.MaxSessionTimeout = 20 * c.TickTime
 	}
-	if c.Limits.FrameExtra < 0 {
-		c.Limits.FrameExtra = c.Limits.FrameBytes
-	}
-	c.Limits.FrameExtra = max(c.Limits.FrameExtra, frameExtraMin)
 	c.Storage.SnapCount = max(c.Storage.SnapCount, snapCountMin)
 	c.Autopurge.Retain = max(c.Autopurge.Retain, retainMin)
 }
 
 // The least values that ZooKeeper raises smaller ones to.
 const (
-	frameExtraMin = 1024
-	snapCountMin  = 2
-	retainMin     = 3
+	snapCountMin = 2
+	retainMin    = 3
 )

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
 	"sort"
 	"strings"
 	"testing"
@@ -171,6 +174,55 @@ func TestTable(t *testing.T) {
 			t.Errorf("misnamed %s for %s: the first must not, the second must be a key", wrong, right)
 		}
 	}
+}
+
+// TestHonouredKeysAreRead fails for a key that is said to have an effect, and
+// whose field is read neither by the rooms above nor for the membership.
+func TestHonouredKeysAreRead(t *testing.T) {
+	var code []byte
+	for _, pattern := range []string{"members.go", "../server/*.go", "../admin/*.go", "../../cmd/bellwether/*.go"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || names == nil {
+			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(name, "_test.go") {
+				code = append(code, text...)
+			}
+		}
+	}
+	c := defaults()
+	for _, s := range table {
+		for _, k := range s.keys {
+			if k.into == nil || k.status != honoured && k.status != inEnsemble {
+				continue
+			}
+			name := fieldAt(reflect.ValueOf(c).Elem(), k.into(c))
+			if !regexp.MustCompile(`\.` + name + `\b`).Match(code) {
+				t.Errorf("%s: nobody reads %s", k.name, name)
+			}
+		}
+	}
+}
+
+// fieldAt is the name of the field of v, or of a struct in it, that p points to.
+func fieldAt(v reflect.Value, p any) string {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Addr().Interface() == p {
+			return v.Type().Field(i).Name
+		}
+		if f.Kind() == reflect.Struct {
+			if name := fieldAt(f, p); name != "" {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // TestEveryKeyOfZooKeeperIsInTheTable reads the list of ZooKeeper's keys, each

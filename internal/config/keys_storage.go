@@ -19,7 +19,7 @@ var storageKeys = []key{
 		effect: "Committed transactions kept in memory to synchronise learners.",
 		into:   func(c *Config) any { return &c.Ensemble.CommitLogCount }},
 	{name: "snapshotSizeFactor", kind: system, form: fraction, def: "0.33", status: inEnsemble,
-		effect: "Learners are synchronised from logs up to this share of the snapshot's size; negative is never.",
+		effect: "Learners are synchronised from logs on disk, up to 64 MiB whatever the share; negative is never.",
 		into:   func(c *Config) any { return &c.Ensemble.SnapshotFactor }},
 	{name: "forceSync", kind: system, form: yesNo, exact: "no", def: "yes",
 		effect: "Exactly no acknowledges writes before they are on disk: a power failure then loses them.",

@@ -81,7 +81,6 @@ func TestSample(t *testing.T) {
 	want.DataDir, want.DataLogDir = "/nonexistent/zookeeper", "/nonexistent/zookeeper"
 	want.Client = ensemble.HostPort{Host: "0.0.0.0", Port: 2181}
 	want.TickTime, want.MinSessionTimeout, want.MaxSessionTimeout = 2*time.Second, 4*time.Second, 40*time.Second
-	want.Limits.FrameExtra = 1048575
 	want.Ensemble.InitLimit, want.Ensemble.SyncLimit = 10, 5
 	want.Warnings = c.Warnings
 	equal(t, c, want)
@@ -110,7 +109,7 @@ func TestDefaults(t *testing.T) {
 		{"largeRequestMaxBytes", c.Limits.LargeBytes, 100 << 20},
 		{"largeRequestThreshold", c.Limits.LargeThreshold, -1},
 		{"nio.sessionlessCnxnTimeout", c.Limits.Sessionless, 10 * time.Second},
-		{"request_throttle", c.Limits.Throttle, Throttle{Stall: 100 * time.Millisecond, DropStale: true, StaleConnection: true}},
+		{"request_throttle", c.Limits.Throttle, Throttle{Stall: 100 * time.Millisecond, DropStale: true}},
 		{"storage", c.Storage, Storage{PreAllocBytes: 64 << 20, SnapCount: 100000, SnapSizeBytes: 4 << 30, LogSizeBytes: -1024,
 			ForceSync: true, SyncWarning: time.Second, Digest: true, LastProcessedZxid: true, AutocreateDir: true, AutocreateDB: true}},
 		{"autopurge", c.Autopurge, Autopurge{Retain: 3}},
@@ -136,7 +135,7 @@ func TestDefaults(t *testing.T) {
 func TestDefaultServer(t *testing.T) {
 	c := Default()
 	if c.Client.String() != "127.0.0.1:2181" || c.DataLogDir != "bellwether-data" || c.MaxSessionTimeout != 40*time.Second ||
-		!c.Standalone() || c.Admin.Enabled || c.Limits.FrameExtra != 1048575 {
+		!c.Standalone() || c.Admin.Enabled {
 		t.Errorf("%+v", c)
 	}
 }
@@ -159,8 +158,6 @@ func TestSettings(t *testing.T) {
 		{"maxCnxns=#1f", func(c *Config) any { return c.Limits.Cnxns }, 31},
 		{"maxCnxns=010", func(c *Config) any { return c.Limits.Cnxns }, 8},
 		{"maxCnxns=-0X10", func(c *Config) any { return c.Limits.Cnxns }, -16},
-		{"jute.maxbuffer.extrasize=1", func(c *Config) any { return c.Limits.FrameExtra }, 1024},
-		{"jute.maxbuffer.extrasize=5000", func(c *Config) any { return c.Limits.FrameExtra }, 5000},
 		{"clientTcpKeepAlive=TRUE", func(c *Config) any { return c.Limits.KeepAlive }, true},
 		{"throttled_op_wait_time=20", func(c *Config) any { return c.Limits.Throttle.OpWait }, 20 * time.Millisecond},
 		{"preAllocSize=100", func(c *Config) any { return c.Storage.PreAllocBytes }, int64(102400)},
@@ -195,7 +192,7 @@ func TestJavaProperties(t *testing.T) {
 	c := load(t, "-Djute.maxbuffer=8388608 -Dzookeeper.snapCount=7 -Dzookeeper.snapCount=0x9 -Dzookeeper.maxCnxns=5\t-Dreadonlymode.enabled=true"+
 		" -Dfsync.warningthresholdms=20 -Dznode.container.maxNeverUsedIntervalMs=30 -Dzookeeper.skipACL=yes -Dzookeeper.multiAddress.enabled=true",
 		"dataDir=/nonexistent\nmaxCnxns=6\nclientPort=1")
-	if c.Limits.FrameBytes != 8388608 || c.Limits.FrameExtra != 8388608 || c.Storage.SnapCount != 9 || c.Limits.Cnxns != 6 || !c.ReadOnlyMode ||
+	if c.Limits.FrameBytes != 8388608 || c.Storage.SnapCount != 9 || c.Limits.Cnxns != 6 || !c.ReadOnlyMode ||
 		c.Storage.SyncWarning != 20*time.Millisecond || c.Tree.ContainerNeverUsed != 30*time.Millisecond || !c.Access.SkipACL || !c.Ensemble.MultiAddress {
 		t.Errorf("%+v", c)
 	}
@@ -214,6 +211,8 @@ func TestNotices(t *testing.T) {
 		{"", "serverCnxnFactory=x", "zoo.cfg:2: serverCnxnFactory is ignored: there is one kind of client connection"},
 		{"", "netty.server.x=1", "zoo.cfg:2: netty.server.x is ignored: there is no Netty"},
 		{"", "flushDelay=0", ""},
+		{"", "jute.maxbuffer.extrasize=5000", "zoo.cfg:2: jute.maxbuffer.extrasize is ignored: a record of the log may be 64 MiB in any case"},
+		{"", "request_stale_connection_check=true", ""},
 		{"", "flushDelay=5", "zoo.cfg:2: flushDelay is ignored: while one sync runs the next writes gather; no timer or size is needed"},
 		{"", "admin.enableServer=false", ""},
 		{"", "admin.serverPort=9090", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
