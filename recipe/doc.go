@@ -31,9 +31,10 @@
 // What is held is a [Hold], of which the same is true as of a Handle; a
 // [TokenGate] stands before what a lock protects.
 //
-// A [Coordinator] and [Site]s commit a transaction together or not at all. A
-// [Barrier] holds back, a [DoubleBarrier] lets many begin and end together. A
-// [Queue] hands out items, a [WorkQueue] those that come back from the dead.
+// A [Coordinator] and its sites, each a [Site], commit a transaction together or
+// not at all. A [Barrier] holds back, a [DoubleBarrier] lets many begin and end
+// together. A [Queue] hands out items, a [WorkQueue] those that come back from the
+// dead.
 //
 // A [Registration] keeps an ephemeral znode across sessions; the members of a
 // [Group] and the instances of a [Discovery] are such. A [Cache] is a copy of a subtree

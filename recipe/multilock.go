@@ -19,7 +19,9 @@ import (
 // The locks are taken in the order of their paths, so that two who want some
 // of the same locks do not wait for each other; who takes others beside them
 // must see to that order.
-type MultiLock struct{ locks []*Lock } // in that order
+type MultiLock struct {
+	locks []*Lock // in that order
+}
 
 // NewMultiLock puts locks of one client together, each of another parent:
 // those of NewLock, or sides of a [ReadWriteLock].

@@ -46,7 +46,7 @@ const (
 	ErrAuthFailed               Code = -115 // the server closes the connection behind it
 	ErrClosing                  Code = -116 // made by clients alone
 	ErrNothing                  Code = -117 // made by the C client alone: no answer to process
-	ErrSessionMoved             Code = -118 // never on the wire: the connection is closed
+	ErrSessionMoved             Code = -118 // never in a reply: the connection is closed
 	ErrNotReadOnly              Code = -119 // a write on a read-only server
 	ErrEphemeralOnLocalSession  Code = -120
 	ErrRequestTimeout           Code = -122 // made by clients alone

@@ -14,8 +14,8 @@ import "slices"
 // Once they are held, the loss of one ends that, and no more: what was done under
 // them has to stop before the others are given back, which Leave is for.
 //
-// It asks nothing of a server: what it wants done are [Duty]s, and their ends
-// are stepped as events.
+// It asks nothing of a server: what it wants done comes as values of [Duty], and
+// their ends are stepped as events.
 type Several struct {
 	paths  []string // in the order in which they are taken
 	taken  []string

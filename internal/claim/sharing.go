@@ -43,8 +43,8 @@ func (c SharingConfig) Submission(id string, data []byte) []Op {
 //	              ▸ its owner has returned, or had to let go: tidy up, bid when it is meant for it anew
 //	leave, or a failure ▸ let all go, follow nothing any more ▸ all is over: deregister ▸ over
 //
-// It asks nothing of a server: what it wants done are [Duty]s, and their ends
-// are stepped as events.
+// It asks nothing of a server: what it wants done comes as values of [Duty], and
+// their ends are stepped as events.
 type Sharing struct {
 	cfg     SharingConfig
 	members roll

@@ -1,8 +1,8 @@
 // Package ensemble knows who belongs to an ensemble and when a set of its
 // servers is a quorum.
 //
-// A [Membership] is an immutable value: the [Server]s with their addresses and
-// roles, their groups and weights, and the version of the configuration. It is
+// A [Membership] is an immutable value: each [Server] with its addresses and
+// role, the groups and weights, and the version of the configuration. It is
 // made by [New], by [Parse] (the text that servers exchange and that stands in
 // /zookeeper/config) or by [FromProperties] (the lines of a file), and it
 // prints itself in the canonical form, which other servers compare.

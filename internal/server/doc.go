@@ -28,7 +28,7 @@
 // What a client may see, and in which order, is decided in two places alone:
 // replica.Next gives the effects of writes and the turns of the reads behind
 // them, and output keeps one queue a connection, in which Client.Reserve
-// keeps a read's place among the events (leader-change rules: the queue is
+// keeps a read's place among the events (the queue is
 // extended under the tree's lock). A read that came behind a write is carried
 // out by the loop, between that write and whatever is applied next, so that
 // a pipeline takes effect in the order it was sent; only its encoding is left
@@ -52,8 +52,8 @@
 //
 // A process that serves should let the collector run more often than Go's
 // default, since a tree is mostly long-lived (cmd/bellwether: at half of it,
-// with a ballast that leaves a small server room). A million znodes of 100
-// bytes, loaded over the wire, then take about 400 bytes each in all.
+// with a ballast that leaves a small server room). What a znode then costs:
+// docs/performance.md.
 //
 // Locks: archive.mu, which alone is held while files are written, by the
 // goroutines that do nothing else; member.port, while that is opened;
