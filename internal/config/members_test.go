@@ -139,7 +139,7 @@ func TestDynamicFile(t *testing.T) {
 	text := "dataDir=DIR/data\ninitLimit=1\nsyncLimit=1\ndynamicConfigFile=DIR/zoo.cfg.dynamic.100000005"
 	file := "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant;0.0.0.0:2181"
 	c := load(t, "", text, "zoo.cfg.dynamic.100000005", file, "data/myid", "1")
-	if c.Ensemble.Members.Version() != 0x100000005 || c.Ensemble.Members.FileText() != file || c.Client.Port != 2181 {
+	if c.Ensemble.Members.String() != file+"\nversion=100000005" || c.Client.Port != 2181 {
 		t.Errorf("%s", c.Ensemble.Members)
 	}
 	for _, x := range []struct{ name, text, dynamic, want string }{

@@ -195,15 +195,6 @@ func (m *Membership) String() string {
 	return strings.Join(append(m.lines(), "version="+strconv.FormatUint(uint64(m.version), 16)), "\n")
 }
 
-// FileText returns the text of a dynamic configuration file: all lines sorted as
-// text, without the version, which is the suffix of the file's name, and
-// without a newline at the end.
-func (m *Membership) FileText() string {
-	lines := m.lines()
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
 // lines returns all lines but the version.
 func (m *Membership) lines() []string {
 	lines := make([]string, 0, len(m.servers)+len(m.groups)+len(m.weights)+1)

@@ -30,16 +30,11 @@ func TestGoldenTexts(t *testing.T) {
 	}
 }
 
-// TestFileTextIsSortedAsText shows the order of a dynamic configuration file,
-// where server 10 stands before server 1 as '0' is below '=', and that it has no
-// version.
-func TestFileTextIsSortedAsText(t *testing.T) {
+// TestTextIsSortedByNumber shows the order of the canonical form, in which the
+// version comes last.
+func TestTextIsSortedByNumber(t *testing.T) {
 	m := parse(t, "version=1f\nserver.10=c:1:2\nserver.2=b:1:2;2181\nserver.1=a:1:2")
-	want := "server.10=c:1:2:participant\nserver.1=a:1:2:participant\nserver.2=b:1:2:participant;0.0.0.0:2181"
-	if got := m.FileText(); got != want {
-		t.Errorf("got %q", got)
-	}
-	want = "server.1=a:1:2:participant\nserver.2=b:1:2:participant;0.0.0.0:2181\nserver.10=c:1:2:participant\nversion=1f"
+	want := "server.1=a:1:2:participant\nserver.2=b:1:2:participant;0.0.0.0:2181\nserver.10=c:1:2:participant\nversion=1f"
 	if got := m.String(); got != want {
 		t.Errorf("got %q", got)
 	}
@@ -126,7 +121,7 @@ func TestMembers(t *testing.T) {
 // TestLastDuplicateCounts shows that a repeated key replaces the earlier line.
 func TestLastDuplicateCounts(t *testing.T) {
 	m := parse(t, "server.1=broken\nserver.1=a:1:2\n")
-	if got := m.FileText(); got != "server.1=a:1:2:participant" {
+	if got := m.String(); got != "server.1=a:1:2:participant\nversion=0" {
 		t.Errorf("got %s", got)
 	}
 }

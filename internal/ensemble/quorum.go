@@ -1,23 +1,5 @@
 package ensemble
 
-// Set is a set of servers. Its method Has fits [Membership.HasQuorum].
-type Set map[ServerID]struct{}
-
-// SetOf returns the set of these servers.
-func SetOf(ids ...ServerID) Set {
-	s := make(Set, len(ids))
-	for _, id := range ids {
-		s[id] = struct{}{}
-	}
-	return s
-}
-
-// Has reports whether id is in the set.
-func (s Set) Has(id ServerID) bool {
-	_, ok := s[id]
-	return ok
-}
-
 // HasQuorum reports whether the servers for which has is true are a quorum.
 // Servers that are no voters of m never count. Any two quorums of one
 // membership share a voter. It allocates nothing.
@@ -64,49 +46,4 @@ func (m *Membership) Weight(id ServerID) int64 {
 		return 1
 	}
 	return m.weights[id]
-}
-
-// sharedMax bounds the search of Overlap, which is exponential in the voters
-// that both memberships share.
-const sharedMax = 20
-
-// Overlap reports whether every quorum of m shares a voter with every quorum of
-// o, so that no decision of one can pass the other by. It searches all ways to
-// part the shared voters; with more than 20 of them it answers by the count of
-// voters if both are majorities, and false, not proven, otherwise.
-func (m *Membership) Overlap(o *Membership) bool {
-	var shared []ServerID
-	for _, id := range m.voters {
-		if o.IsVoter(id) {
-			shared = append(shared, id)
-		}
-	}
-	if !m.Hierarchical() && !o.Hierarchical() {
-		return majoritiesOverlap(len(m.voters), len(o.voters), len(shared))
-	}
-	if len(shared) > sharedMax {
-		return false
-	}
-	for mask := range uint32(1) << len(shared) {
-		// A shared voter goes to m where its bit is set, to o elsewhere; all
-		// others go to the side that has them. Disjoint quorums exist exactly
-		// if some split gives each side one.
-		at := make(map[ServerID]bool, len(shared))
-		for i, id := range shared {
-			at[id] = mask&(1<<i) != 0
-		}
-		mine := func(id ServerID) bool { own, both := at[id]; return own || !both }
-		theirs := func(id ServerID) bool { return !at[id] }
-		if m.HasQuorum(mine) && o.HasQuorum(theirs) {
-			return false
-		}
-	}
-	return true
-}
-
-// majoritiesOverlap decides by counting: each side takes its own voters first
-// and needs the rest of its majority from the shared ones.
-func majoritiesOverlap(a, b, shared int) bool {
-	need := func(n int) int { return max(0, n/2+1-(n-shared)) }
-	return a == 0 || b == 0 || need(a)+need(b) > shared
 }

@@ -176,6 +176,3 @@ func (e *Ensemble) Servers() int { return len(e.servers) }
 
 // Client is the client address of a server.
 func (e *Ensemble) Client(id int) string { return e.servers[id-1].client }
-
-// Dir is the folder of a server.
-func (e *Ensemble) Dir(id int) string { return e.servers[id-1].dir }

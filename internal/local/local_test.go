@@ -76,7 +76,7 @@ func TestAnEnsembleIsTakenUpAgain(t *testing.T) {
 	}
 	for id := 1; id <= 3; id++ {
 		text := read(fmt.Sprintf("%d/zoo.cfg", id))
-		for _, want := range []string{members, "maxClientCnxns=7", "dataDir=" + e.Dir(id)} {
+		for _, want := range []string{members, "maxClientCnxns=7", "dataDir=" + e.servers[id-1].dir} {
 			if !strings.Contains(text, want) {
 				t.Errorf("zoo.cfg of %d lacks %q:\n%s", id, want, text)
 			}
@@ -142,8 +142,8 @@ func TestProcessesStartAndEnd(t *testing.T) {
 		}
 	}
 	pid := e.PID(1)
-	if err := e.Kill(1); err != nil || e.Running(1) {
-		t.Errorf("killed: %v, runs %v", err, e.Running(1))
+	if err := e.Kill(1); err != nil || e.PID(1) != 0 {
+		t.Errorf("killed: %v, its process is %d", err, e.PID(1))
 	}
 	if err := syscall.Kill(pid, 0); err == nil {
 		t.Error("the process is still there")
@@ -158,7 +158,7 @@ func TestProcessesStartAndEnd(t *testing.T) {
 		t.Error(err)
 	}
 	e.Stop(time.Minute)
-	if e.Running(1) || e.Running(2) {
+	if e.PID(1) != 0 || e.PID(2) != 0 {
 		t.Error("a server runs on")
 	}
 	if how := e.HowEnded(2); how == nil || how.Error() != "signal: terminated" {

@@ -86,9 +86,6 @@ func (e *Ensemble) process(id int) *process {
 	return e.servers[id-1].proc
 }
 
-// Running reports whether a server's process runs.
-func (e *Ensemble) Running(id int) bool { return e.process(id) != nil }
-
 // PID is the number of a server's process, 0 if it does not run.
 func (e *Ensemble) PID(id int) int {
 	if p := e.process(id); p != nil {
@@ -112,15 +109,6 @@ func (e *Ensemble) HowEnded(id int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.servers[id-1].how
-}
-
-// Signal sends a signal to a server's process.
-func (e *Ensemble) Signal(id int, sig os.Signal) error {
-	p := e.process(id)
-	if p == nil {
-		return fmt.Errorf("server %d does not run", id)
-	}
-	return p.cmd.Process.Signal(sig)
 }
 
 // Kill ends a server as kill -9 does, and waits for its end.

@@ -134,9 +134,6 @@ func (s *Sim) allServe() string {
 	return strings.Join(missing, ", ")
 }
 
-// allEqual says what is missing until nothing is under way.
-func (s *Sim) allEqual() string { return s.allDone(s.now, s.history.last().zxid) }
-
 // allDone says what is missing until everything is answered that was asked for
 // by then, and everything written that was committed by then. Who stands in
 // line goes on meanwhile.

@@ -52,6 +52,42 @@ func (s *scene) until(what string, within int64, holds func() bool) {
 	}
 }
 
+// RunUntil lets things happen until a condition holds, for so many µs at most.
+// It reports whether the condition holds and no rule is broken.
+func (s *Sim) RunUntil(holds func() bool, within int64) bool {
+	for end := s.now + within; !holds(); {
+		if s.now > end || !s.step() {
+			return false
+		}
+	}
+	return s.failed == nil
+}
+
+// Failed is the rule that was broken, nil if none is.
+func (s *Sim) Failed() error {
+	if s.failed == nil {
+		return nil
+	}
+	return s.failed
+}
+
+// RunFor lets things happen for so many µs.
+func (s *Sim) RunFor(d int64) bool {
+	end := s.now + d
+	return s.RunUntil(func() bool { return s.now >= end }, d+second)
+}
+
+// scripted adds a client that connects to one server alone and does nothing by
+// itself; nil: to any.
+func (s *Sim) scripted(only *server) *client {
+	c := &client{sim: s, id: len(s.clients) + 1, dice: s.dice.fork(), script: true, only: only}
+	c.host = host{name: "scripted client", on: true, clock: newClock(0)}
+	s.net.add(&c.host)
+	s.clients = append(s.clients, c)
+	c.connect()
+	return c
+}
+
 // client connects a scripted client.
 func (s *scene) client(only *server) *client {
 	s.t.Helper()
@@ -67,6 +103,20 @@ func (s *scene) carried(k *call) {
 	if k.err != wire.OK {
 		s.t.Fatalf("%v %s: %v", k.op, k.path, k.err)
 	}
+}
+
+// allEqual says what is missing until nothing is under way.
+func (s *Sim) allEqual() string { return s.allDone(s.now, s.history.last().zxid) }
+
+// setting is a request to write.
+func (c *client) setting(path string) *call {
+	v := c.mark()
+	return &call{op: wire.OpSetData, path: path, value: v, body: wire.Append(nil, &wire.SetDataRequest{Path: path, Data: []byte(v), Version: -1})}
+}
+
+// syncing is a request for the present.
+func syncing(path string) *call {
+	return &call{op: wire.OpSync, path: path, body: wire.Append(nil, &wire.PathRequest{Path: path})}
 }
 
 // other is a server that does not lead.

@@ -583,11 +583,10 @@ func (w *world) idle() []*node {
 // elect makes the best of these servers the leader, if they are a quorum.
 func (w *world) elect(from []*node) *node {
 	from = slices.DeleteFunc(slices.Clone(from), func(n *node) bool { return !w.members.IsVoter(ensemble.ServerID(n.id)) })
-	set := ensemble.Set{}
-	for _, n := range from {
-		set[ensemble.ServerID(n.id)] = struct{}{}
+	up := func(id ensemble.ServerID) bool {
+		return slices.ContainsFunc(from, func(n *node) bool { return ensemble.ServerID(n.id) == id })
 	}
-	if !w.members.HasQuorum(set.Has) {
+	if !w.members.HasQuorum(up) {
 		return nil
 	}
 	best := slices.MaxFunc(from, vote)
