@@ -130,8 +130,8 @@ func TestBadInputFromServers(t *testing.T) {
 }
 
 // A second process with the id of a follower, on a machine of its own, comes
-// and goes. The servers say so; two of three serve all the while, and all three
-// when it is gone.
+// and goes. The servers say so, and it is turned away; the others serve all the
+// while, and all three when it is gone.
 func TestTwoServersWithOneID(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -168,6 +168,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 			t.Fatal("nobody says that there are two")
 		}
 	}
+	eventually(t, "the other is turned away", func() bool { return strings.Contains(book.String(), "which answers: do two servers have it?") })
 	twin.kill(double)
 	g.settled()
 	g.equal()

@@ -36,8 +36,10 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	case info.ConfigVersion > l.committed.Version():
 		return fmt.Sprintf("has configuration %x, newer than %x here", info.ConfigVersion, l.committed.Version())
 	}
-	if old := l.linkOf(info.Server); old != nil {
-		l.replace(old)
+	if old := l.linkOf(info.Server); old != nil && l.answers(old) {
+		return fmt.Sprintf("comes with the id of server %d, which answers: do two servers have it? Correct myid of one of the two", info.Server)
+	} else if old != nil {
+		l.drop(old, "the same server has connected again")
 	}
 	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == wire.PacketObserverInfo
 	l.servers[k.server] = k
@@ -61,15 +63,11 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	return ""
 }
 
-// replace ends a link in favour of a newer one of the same server, as that
-// server may have lost it without our hearing of it. If it is alive, there are
-// two of that id.
-func (l *Leader) replace(old *link) {
-	why := "the same server has connected again"
-	if old.state == linkServing && l.now-old.heard < 2*l.opt.BeatMS {
-		why = "another connection came with its id while it answered: do two servers have it? Correct myid of one of the two"
-	}
-	l.drop(old, why)
+// answers reports whether a learner of our kind was heard of just now. A server
+// that lost its connection without our hearing of it falls silent, and tries
+// again; one that does not is not to lose its place to another with its id.
+func (l *Leader) answers(k *link) bool {
+	return k.ours && k.state == linkServing && l.now-k.heard < 2*l.opt.BeatMS
 }
 
 // discover fixes the epoch once a quorum has said which ones it accepted.

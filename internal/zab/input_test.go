@@ -61,8 +61,29 @@ func TestLeaderRefuses(t *testing.T) {
 	}
 }
 
-// TestTwoServersWithOneID: the newer connection counts; the older is closed.
+// TestTwoServersWithOneID: while a server answers, another that comes with its
+// id is turned away; once it is silent the newer connection counts.
 func TestTwoServersWithOneID(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
+	greet(l, 1, 1, "1.1", false)
+	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+	l.linkOf(1).ours = true
+	l.Ready()
+	l.now = 100
+	greet(l, 2, 1, "1.1", false)
+	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 2 || l.linkOf(1).id != 1 ||
+		!strings.Contains(fmt.Sprint(out.Happenings), "do two servers have it?") {
+		t.Errorf("closed %v: %v", out.Close, out.Happenings)
+	}
+	l.now = 200
+	greet(l, 3, 1, "1.1", false)
+	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 3 {
+		t.Errorf("closed %v: %v", out.Close, out.Happenings)
+	}
+}
+
+// TestNewerConnectionCounts, while the older one serves nobody yet.
+func TestNewerConnectionCounts(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
 	greet(l, 2, 1, "1.1", false)
