@@ -85,9 +85,11 @@ func fixedOptions(seed uint64) Options {
 // Seeds that nobody has run before break no rule either.
 func TestFreshSeeds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
-	for n, end := 0, time.Now().Add(*freshFor); time.Now().Before(end) && !t.Failed(); n++ {
-		play(t, Options{Seed: seed + uint64(n)})
+	n, events := uint64(0), 0
+	for end := time.Now().Add(*freshFor); time.Now().Before(end) && !t.Failed(); n++ {
+		events += play(t, Options{Seed: seed + n}).Events
 	}
+	t.Logf("%d seeds from %d on, %d events", n, seed, events)
 }
 
 // One seed, with everything that happens, for who looks for a fault.
