@@ -45,7 +45,7 @@ func newDemo() *cobra.Command {
 			if f.every < 100*time.Millisecond || f.kills < 0 {
 				return usage(errors.New("--every takes at least 100ms, --kills at least 0"))
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 			defer stop()
 			return f.run(ctx, cmd.OutOrStdout())
 		},

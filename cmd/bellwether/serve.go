@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +72,9 @@ func newServe() *cobra.Command {
 		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check\n  bellwether serve --ensemble 3\n  bellwether serve --ensemble 3 --faults=127.0.0.1:7000 --memory",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !f.check {
+				signal.Ignore(syscall.SIGPIPE) // who reads the log may end first
+			}
 			if f.faults == "" && (f.memory || f.noSync) {
 				return usage(errors.New("--memory and --no-sync need --faults"))
 			}

@@ -89,7 +89,7 @@ func (s *simulation) one(out io.Writer) error {
 	if errors.As(err, &f) {
 		return s.failed(out, f)
 	}
-	fmt.Fprintf(out, "seed %d: %s, %s: %s in %.1f simulated seconds; %s, %s, %s; digest %016x\n",
+	_, err = fmt.Fprintf(out, "seed %d: %s, %s: %s in %.1f simulated seconds; %s, %s, %s; digest %016x\n",
 		r.Options.Seed, shell.Count(r.Options.Voters, "voter"), shell.Count(max(r.Options.Observers, 0), "observer"), shell.Count(r.Events, "event"),
 		float64(r.Simulated)/1e6, shell.Count(r.Leaders, "leader"), shell.Count(r.Committed, "transaction"), shell.Count(int(r.Answered), "answer"), r.Digest)
 	if s.during == 0 {
@@ -97,7 +97,7 @@ func (s *simulation) one(out io.Writer) error {
 			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)
 		}
 	}
-	return nil
+	return err
 }
 
 // storyLines is how much is printed of the faults and of the story.

@@ -89,6 +89,18 @@ func TestStatusOfAnEnsemble(t *testing.T) {
 	}
 }
 
+// Who does not answer keeps the columns of the others; why stands below.
+func TestStatusWithoutAnAnswer(t *testing.T) {
+	a := wordServer(t, map[string]string{"srvr": srvr("follower", "0x200000009")})
+	b := wordServer(t, map[string]string{"srvr": srvr("follower", "0x200000009")})
+	out, _, status := ask(showStatus, "text", a, "127.0.0.1:1", b)
+	rows := strings.Split(out, "\n")
+	if len(rows) < 5 || status != 1 || strings.Index(rows[1], "0x2") != strings.Index(rows[3], "0x2") || rows[1][20:] != rows[3][20:] ||
+		!strings.HasPrefix(rows[4], "127.0.0.1:1 does not answer: ") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+}
+
 // A leader that keeps no record, as ZooKeeper's, is shown without one; and so
 // is one whose record says that it leads no more.
 func TestStatusWithoutARecord(t *testing.T) {

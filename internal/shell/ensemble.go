@@ -184,7 +184,7 @@ func (a *app) printStatus(all []serverStatus) error {
 	fmt.Fprintln(w, "SERVER\tMODE\tZXID\tNODES\tCONNECTIONS\tOUTSTANDING\tLATENCY ms\tVERSION")
 	for _, s := range all {
 		if s.Error != "" {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Server, s.Mode, s.Error)
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\n", s.Server, s.Mode)
 			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n",
@@ -203,6 +203,11 @@ func glance(all []serverStatus) string {
 	for _, s := range all {
 		if s.Since != nil {
 			fmt.Fprintf(&b, "%s leads epoch %d since %s\n", s.Server, s.Epoch, Instant(s.Since.UnixMilli()))
+		}
+	}
+	for _, s := range all {
+		if s.Error != "" {
+			fmt.Fprintf(&b, "%s does not answer: %s\n", s.Server, s.Error)
 		}
 	}
 	for _, s := range all {
