@@ -53,9 +53,6 @@ func (p *Put) Step(now Moment, ev Event) {
 // Ready hands out what has come of the steps since the last call.
 func (p *Put) Ready() Ready { return p.ready() }
 
-// Put reports whether the item is in the queue, perhaps before the mark is gone.
-func (p *Put) Put() bool { return p.done }
-
 func (p *Put) plan() {
 	switch {
 	case p.done:

@@ -162,27 +162,6 @@ func (e *Election) Ready() Ready {
 	return r
 }
 
-// State is how things stand.
-type State struct {
-	Role  wire.ServerState
-	Round wire.Epoch
-	// Vote is the proposal while LOOKING, else the decision.
-	Vote Vote
-	// Settling: a quorum agrees, the election waits for a better vote.
-	Settling bool
-	// Barred: this server has no history and only joins a leader.
-	Barred bool
-}
-
-// State returns how things stand after the last Step.
-func (e *Election) State() State {
-	s := State{Role: e.state, Round: e.round, Vote: e.current.Vote, Barred: e.barred}
-	if e.state == wire.Looking {
-		s.Vote, s.Settling = e.proposal, e.settleAt != Never
-	}
-	return s
-}
-
 // tick does what is due.
 func (e *Election) tick() {
 	switch {

@@ -71,9 +71,6 @@ func (e *Expiry) Remove(id wire.SessionID) {
 	}
 }
 
-// Len is the number of sessions.
-func (e *Expiry) Len() int { return len(e.sessions) }
-
 // Due removes the sessions whose deadline has passed and returns them, the
 // earliest deadline first, those of one deadline by id.
 func (e *Expiry) Due(now int64) []wire.SessionID {

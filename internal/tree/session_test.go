@@ -237,7 +237,7 @@ func TestExpiryBuckets(t *testing.T) {
 	e.Remove(99)
 	e.Add(5, 100, 5000)
 	due(9000, "[0x2 0x4 0x5]")
-	if _, ok := e.Next(); ok || e.Len() != 0 {
-		t.Errorf("%d sessions left", e.Len())
+	if _, ok := e.Next(); ok || len(e.sessions) != 0 {
+		t.Errorf("%d sessions left", len(e.sessions))
 	}
 }

@@ -240,9 +240,6 @@ func (l *Leader) Epoch() wire.Epoch {
 	return l.epoch
 }
 
-// Serving reports whether transactions are broadcast.
-func (l *Leader) Serving() bool { return l.phase == serving }
-
 // enter begins a phase and its time limit.
 func (l *Leader) enter(p phase) {
 	l.phase, l.phaseBegan = p, l.now

@@ -151,9 +151,6 @@ func (r *Learner) Generation() uint64 { return r.generation }
 // Answered reports whether the leader has said anything, or the term is over.
 func (r *Learner) Answered() bool { return r.step != joining }
 
-// Serving reports whether clients may be served and requests forwarded.
-func (r *Learner) Serving() bool { return r.step == following }
-
 // LeaseMS is the lease of a leader of our kind, as it says; 0 for others.
 func (r *Learner) LeaseMS() int64 {
 	if !r.ours {

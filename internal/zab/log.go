@@ -44,9 +44,6 @@ func NewLog(zxid wire.Zxid, keep int) *Log {
 // Last is the zxid of the last transaction logged, or of the snapshot.
 func (g *Log) Last() wire.Zxid { return g.last }
 
-// Applied is the last one that was handed out for applying.
-func (g *Log) Applied() wire.Zxid { return g.applied }
-
 // Fresh reports whether a leader's snapshot was installed of which it is not
 // known yet whether it is committed.
 func (g *Log) Fresh() bool { return g.fresh }

@@ -596,3 +596,12 @@ func (w *world) elect(from []*node) *node {
 	w.lead(best)
 	return best
 }
+
+// Serving reports whether transactions are broadcast.
+func (l *Leader) Serving() bool { return l.phase == serving }
+
+// Serving reports whether clients may be served and requests forwarded.
+func (r *Learner) Serving() bool { return r.step == following }
+
+// Applied is the last one that was handed out for applying.
+func (g *Log) Applied() wire.Zxid { return g.applied }
