@@ -51,9 +51,9 @@ type Options struct {
 	// SessionMax is the longest session that is granted. Default a minute.
 	SessionMax time.Duration
 	// NoSync acknowledges writes before they are synced (forceSync=no), so that
-	// a crash loses some of them. For tests of what a program does then. A client that has
-	// seen what is lost connects to no server that has not got it, as with ZooKeeper: if
-	// all have lost it, that takes another client.
+	// a crash loses some of them, with Dir those of the last 4 MiB written. For tests of
+	// what a program does then. A client that has seen what is lost connects to no server
+	// that has not got it, as with ZooKeeper: if all have lost it, that takes another client.
 	NoSync bool
 	// Logger is told what the servers log, each with its number as sid; nil is none.
 	Logger *slog.Logger
