@@ -155,6 +155,12 @@ func printCheck(w io.Writer, c *config.Config) error {
 	}
 	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, sessions of %v to %v\n",
 		client, c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
+	if m := c.Ensemble.Members; !c.Standalone() {
+		self, _ := m.Server(c.Ensemble.ID)
+		voters := len(m.Voters())
+		fmt.Fprintf(w, "member of an ensemble of %s and %s, by myid %s\n",
+			shell.Count(voters, "voter"), shell.Count(len(m.Servers())-voters, "observer"), self.Line())
+	}
 	_, err := fmt.Fprintf(w, "the configuration is good, with %s\n", shell.Count(len(remarks(c)), "remark"))
 	return err
 }
