@@ -30,7 +30,7 @@ type QueueOptions struct {
 }
 
 // ErrPriority: a priority is not between 0 and 999, or the naming has none.
-var ErrPriority = errors.New("priorities are 0 to 999, and PlainItems have none")
+var ErrPriority = errors.New("priorities are 0 to 999, and plain items have none")
 
 // queue is what Queue and WorkQueue have in common.
 type queue struct {

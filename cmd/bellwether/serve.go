@@ -186,7 +186,7 @@ func (f serveFlags) load() (*config.Config, error) {
 		}
 		c.Client = ensemble.HostPort{Host: host, Port: n}
 	}
-	if net.ParseIP(c.Client.Host).IsLoopback() {
+	if c.Client.IsLoopback() {
 		c.Limits.ClientCnxns = 0 // all clients are of this machine
 		c.FourLetterWords = []string{"*"}
 	}

@@ -35,6 +35,13 @@ func (a HostPort) IsWildcard() bool {
 	return err == nil && ip.IsUnspecified()
 }
 
+// IsLoopback reports whether only this machine can reach the address. Of names
+// only localhost is known.
+func (a HostPort) IsLoopback() bool {
+	ip, err := netip.ParseAddr(a.Host)
+	return strings.EqualFold(a.Host, "localhost") || err == nil && ip.IsLoopback()
+}
+
 // String returns host:port with an IPv6 host in brackets, as net.Listen takes
 // it, or nothing for the zero value.
 func (a HostPort) String() string {

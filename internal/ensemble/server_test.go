@@ -90,4 +90,9 @@ func TestAddresses(t *testing.T) {
 	if !s.Client.IsWildcard() || !(HostPort{Host: Wildcard}).IsWildcard() || (HostPort{Host: "::1"}).IsWildcard() {
 		t.Error("wildcard not told apart")
 	}
+	for host, want := range map[string]bool{"localhost": true, "LocalHost": true, "127.0.0.2": true, "::1": true, "0.0.0.0": false, "db.localhost": false, "": false} {
+		if (HostPort{Host: host}).IsLoopback() != want {
+			t.Errorf("loopback %q: %v", host, !want)
+		}
+	}
 }

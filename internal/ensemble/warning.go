@@ -1,10 +1,6 @@
 package ensemble
 
-import (
-	"fmt"
-	"net/netip"
-	"strings"
-)
+import "fmt"
 
 // Rule names what a Warning is about.
 type Rule uint8
@@ -81,16 +77,8 @@ func (s Server) listeners() []string {
 			all = append(all, a.Quorum(), a.Election())
 		}
 	}
-	if !s.Client.IsZero() && !s.Client.IsWildcard() && !isLoopback(s.Client.Host) {
+	if !s.Client.IsZero() && !s.Client.IsWildcard() && !s.Client.IsLoopback() {
 		all = append(all, s.Client.String())
 	}
 	return all
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
