@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"testing"
+
 	"bellwether/internal/claim"
 	"bellwether/wire"
 )
@@ -12,6 +14,9 @@ var brokenBarriers = []broken{
 	}},
 	{"ready made anew for who is left", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
 		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), gone(a, 4, "a"), gone(a, 5, "ready"), stood(a, 6, "ready")}
+	}},
+	{"kazoo's ready made anew when the round is over", kazooRule, func(_ *history, s *Sim, a, _ *server) []any {
+		return append(readyAgain(a), gone(a, 7, "ready"), gone(a, 8, "b"), stood(a, 9, "c"), stood(a, 10, "ready"))
 	}},
 	{"let in without ready", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
 		return []any{stood(a, 1, "a"), stood(a, 2, "ready of others"), guestIn{someGuest("a"), false}}
@@ -31,6 +36,28 @@ var brokenBarriers = []broken{
 func barrierRule(_ *history, s *Sim) checker {
 	s.opt.Leases = 1
 	return newBarriers(s)
+}
+
+func kazooRule(_ *history, s *Sim) checker {
+	s.opt.Leases, s.opt.Recipe = 1, KazooBarrier
+	return newBarriers(s)
+}
+
+// readyAgain is a round of kazoo's in which b makes ready again after a has left.
+func readyAgain(v *server) []any {
+	return []any{stood(v, 1, "a"), stood(v, 2, "b"), stood(v, 3, "ready"), gone(v, 4, "ready"), gone(v, 5, "a"), stood(v, 6, "ready")}
+}
+
+// The request of a member may come after another, who had made ready before it,
+// has left.
+func TestReadyOfKazooIsMadeAgain(t *testing.T) {
+	s := newScene(t, Options{Seed: 1})
+	b := kazooRule(nil, s.Sim)
+	for _, o := range readyAgain(s.servers[0]) {
+		if wrong := b.see(o); wrong != "" {
+			t.Error(wrong)
+		}
+	}
 }
 
 // someGuest is one with this znode.
