@@ -54,3 +54,19 @@ func TestCaches(t *testing.T) {
 		}
 	}
 }
+
+// Who gives up the watch of a tree loses every watch that its client has at the
+// root, as servers remove them together: nothing is missed then.
+func TestWatchesOfAZnodeAreRemovedTogether(t *testing.T) {
+	s := newScene(t, Options{})
+	c := s.client(nil)
+	h := &hands{c: c, step: func(claim.Event) {}}
+	s.carried(c.ask(c.making("/a")))
+	s.carried(c.ask(get("/a", true)))
+	for _, carry := range []func(string, func(claim.Result)){h.watchTree, h.unwatchTree} {
+		done := false
+		carry("/a", func(r claim.Result) { done = r.Err == nil })
+		s.until("it is carried out", 20*second, func() bool { return done })
+	}
+	s.carried(c.ask(c.setting("/a")))
+}

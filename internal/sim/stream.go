@@ -128,6 +128,12 @@ func (c *client) forgetPassing() {
 	c.watches = slices.DeleteFunc(c.watches, func(w watch) bool { return w.passing })
 }
 
+// forgetAt forgets the watches of a znode, which are removed together, of
+// whatever type they are.
+func (c *client) forgetAt(path string) {
+	c.watches = slices.DeleteFunc(c.watches, func(w watch) bool { return w.path == path })
+}
+
 // carryTree carries out an operation that is about the watch of a tree.
 func (h *hands) carryTree(op *claim.Op, next func(claim.Result)) {
 	switch op.Kind {
@@ -181,7 +187,13 @@ func (h *hands) unwatchTree(root string, next func(claim.Result)) {
 		gone(nil)
 		return
 	}
-	h.c.send(&call{op: wire.OpRemoveWatches, path: root, body: wire.Append(nil, &wire.WatchesRequest{Path: root, Type: wire.WatcherAny}), then: gone})
+	h.c.send(&call{op: wire.OpRemoveWatches, path: root, body: wire.Append(nil, &wire.WatchesRequest{Path: root, Type: wire.WatcherAny}),
+		then: func(r *response) {
+			if r != nil && r.header.Err == wire.OK {
+				h.c.forgetAt(root)
+			}
+			gone(r)
+		}})
 }
 
 // since asks what has changed: the server tells it as events.
