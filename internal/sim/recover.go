@@ -29,6 +29,7 @@ func (s *Sim) recover() {
 	s.net.heal()
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0
+		v.fs.Calm()
 		v.restore()
 		v.wakeUp()
 		v.resume()

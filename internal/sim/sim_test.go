@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -123,6 +124,26 @@ func TestRunsCanBeRepeated(t *testing.T) {
 			if i >= len(runs[1]) || runs[1][i] != line {
 				t.Fatalf("seed %d: line %d is %q the first time", seed+1, i, line)
 			}
+		}
+	}
+}
+
+// What a disk is to fail at does not come once all is to be well.
+func TestNoDiskFailsInTheEnd(t *testing.T) {
+	s := newScene(t, Options{})
+	for _, v := range s.servers {
+		s.Do(Act{Kind: CrashIn, A: int(v.id), Value: 20})
+		s.Do(Act{Kind: FailWrite, A: int(v.id), Value: 30})
+	}
+	s.recover()
+	c := s.client(nil)
+	s.carried(c.ask(c.making("/a")))
+	for range 50 {
+		s.carried(c.ask(c.setting("/a")))
+	}
+	for _, line := range s.story.lines() {
+		if strings.Contains(line, "loses power") || strings.Contains(line, " ends: ") {
+			t.Error(line)
 		}
 	}
 }

@@ -74,6 +74,13 @@ func (m *Mem) CrashAt(nth int) {
 	m.faults.crashAt = m.faults.steps + nth
 }
 
+// Calm takes back what Fail and CrashAt have planned and has not come yet.
+func (m *Mem) Calm() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults.planned, m.faults.crashAt = nil, 0
+}
+
 // Steps is the number of changes so far.
 func (m *Mem) Steps() int {
 	m.mu.Lock()
