@@ -36,9 +36,11 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	case info.ConfigVersion > l.committed.Version():
 		return fmt.Sprintf("has configuration %x, newer than %x here", info.ConfigVersion, l.committed.Version())
 	}
-	if old := l.linkOf(info.Server); old != nil && l.answers(old) {
+	switch old := l.linkOf(info.Server); {
+	case old == nil:
+	case l.answers(old):
 		return fmt.Sprintf("comes with the id of server %d, which answers: do two servers have it? Correct myid of one of the two", info.Server)
-	} else if old != nil {
+	default:
 		l.drop(old, "the same server has connected again")
 	}
 	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == wire.PacketObserverInfo
