@@ -200,6 +200,18 @@ func (h *herd) batch(s *server) {
 	}
 }
 
+// packets are those that one server sends to another over the learners' links.
+func (h *herd) packets(from, to *server) func(*server, Event) bool {
+	return func(at *server, e Event) bool {
+		z, ok := e.(Zab)
+		if !ok || at != to {
+			return false
+		}
+		r, ok := z.Event.(zab.Received)
+		return ok && h.links[r.Link] != nil && h.links[r.Link].from == from
+	}
+}
+
 // release delivers everything that was delayed.
 func (h *herd) release() {
 	h.delay = nil

@@ -165,14 +165,7 @@ func TestWhoLeavesIsNotCountedOn(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, _ := h.connect(s[2], 0)
 	epoch := s[0].r.Standing().Epoch
-	h.delay = func(to *server, e Event) bool {
-		z, ok := e.(Zab)
-		if !ok || to != s[1] {
-			return false
-		}
-		p, ok := z.Event.(zab.Received)
-		return ok && h.links[p.Link] != nil && h.links[p.Link].from == s[2]
-	}
+	h.delay = h.packets(s[2], s[1])
 	s[0].inbox = append(s[0].inbox, HandOver{To: s[1].id, Leaving: true})
 	h.run(50)
 	if st := s[0].r.Standing(); st.Serving {

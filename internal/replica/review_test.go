@@ -90,14 +90,7 @@ func TestASessionMovesTwice(t *testing.T) {
 func TestAMoveOutlivesItsServer(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	old, id := h.connect(s[1], 0)
-	h.delay = func(to *server, e Event) bool {
-		z, ok := e.(Zab)
-		if !ok || to != s[0] {
-			return false
-		}
-		r, ok := z.Event.(zab.Received)
-		return ok && h.links[r.Link] != nil && h.links[r.Link].from == s[1]
-	}
+	h.delay = h.packets(s[1], s[0])
 	h.create(s[1], id, 1, "/late")
 	again, now := h.connect(s[2], old.session)
 	h.create(s[2], now, 1, "/n")
@@ -210,14 +203,7 @@ func TestClientsOutliveTheEndOfACounter(t *testing.T) {
 func TestTheEndOfASessionAnswersNoWrite(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
-	h.delay = func(to *server, e Event) bool {
-		z, ok := e.(Zab)
-		if !ok || to != s[0] {
-			return false
-		}
-		r, ok := z.Event.(zab.Received)
-		return ok && h.links[r.Link] != nil && h.links[r.Link].from == s[1]
-	}
+	h.delay = h.packets(s[1], s[0])
 	h.create(s[1], id, 0, "/n")
 	h.run(9000)
 	if !c.closed || len(c.replies) > 0 {
