@@ -160,7 +160,7 @@ func (v *server) wipe() {
 		v.away = s.now + 10*s.opt.TickMS*millisecond
 		v.fs = store.NewMem(v.sim.dice.next())
 		v.restore()
-		v.unknown, v.has, v.installed, v.knows, v.installs = true, false, false, nil, 0
+		v.unknown, v.has, v.installed, v.knows, v.sheds = true, false, false, nil, nil
 		v.sim.reach(situationWiped)
 	}
 }

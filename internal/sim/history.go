@@ -125,14 +125,27 @@ func (v *server) deliver(z wire.Zxid) {
 	v.seen.shown = max(v.seen.shown, z)
 }
 
-// endsAt takes down that the history of a server ends here: before a snapshot that
-// its disk has refused, or lost, there is what was before.
+// shed is a truncation, or a snapshot in the place of the history.
+type shed struct {
+	knew []*wire.Txn // what the server knew before
+	to   wire.Zxid
+}
+
+// endsAt takes down that the history of a server ends here. What its disk has
+// refused, or lost with its power, is undone; one that lost its power may have
+// had the first of it done.
 func (v *server) endsAt(z wire.Zxid) {
-	if z < v.installs {
-		v.knows, v.installs = v.shed, 0
+	if len(v.sheds) > 0 && v.sheds[0].to == z {
+		v.done()
+	}
+	if len(v.sheds) > 0 {
+		v.knows, v.sheds = v.sheds[0].knew, nil
 	}
 	v.knows = upTo(v.knows, z)
 }
+
+// done: the disk has carried out the first that it was told.
+func (v *server) done() { v.sheds = v.sheds[1:] }
 
 // learn takes down what a duty does to the history of a server.
 func (v *server) learn(d *replica.Duty) {
@@ -141,10 +154,11 @@ func (v *server) learn(d *replica.Duty) {
 		return
 	}
 	if d.Truncate != nil {
-		v.knows, v.installs = upTo(v.knows, d.Truncate.Zxid), 0
+		v.sheds = append(v.sheds, shed{v.knows, d.Truncate.Zxid})
+		v.knows = upTo(v.knows, d.Truncate.Zxid)
 	}
 	if d.Install != nil {
-		v.shed, v.installs = v.knows, d.Install.Zxid
+		v.sheds = append(v.sheds, shed{v.knows, d.Install.Zxid})
 		v.knows = slices.Concat(v.spools[d.Install.Link].knows, d.Install.Txns)
 	}
 	v.knows = append(v.knows, d.Append...)

@@ -36,8 +36,7 @@ type server struct {
 	installed  bool        // its snapshot is a leader's, which may have been ahead of its zxid
 	has        bool        // it was once synchronised since its disk is new
 	knows      []*wire.Txn // its history, as far as it was not observed yet
-	shed       []*wire.Txn // the same, before the snapshot that was installed last
-	installs   wire.Zxid   // and the end of that
+	sheds      []shed      // what its disk was told to take out of it, and has not yet
 
 	// What follows belongs to one life of the process.
 	up       bool

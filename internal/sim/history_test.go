@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"testing"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// What a disk was told to take out of the history and refused is still there,
+// also where a leader's snapshot ends below it; what it has done is done.
+func TestWhatADiskRefusesIsUndone(t *testing.T) {
+	var tail []*wire.Txn
+	for i := range uint32(3) {
+		tail = append(tail, setTxn(z(8, i+1), "x"))
+	}
+	for _, c := range []struct {
+		name     string
+		duties   []replica.Duty
+		carried  int // of the duties that take something out
+		end      wire.Zxid
+		knowsAll bool
+	}{
+		{"a snapshot below the tail, refused", []replica.Duty{{Install: &zab.Install{Zxid: z(8, 0)}}}, 0, z(8, 3), true},
+		{"and carried out", []replica.Duty{{Install: &zab.Install{Zxid: z(8, 0)}}}, 1, z(8, 0), false},
+		{"a snapshot above the tail, lost", []replica.Duty{{Install: &zab.Install{Zxid: z(9, 5)}}}, 0, z(8, 3), true},
+		{"and on the disk that lost its power", []replica.Duty{{Install: &zab.Install{Zxid: z(9, 5)}}}, 0, z(9, 5), false},
+		{"a truncation, refused", []replica.Duty{{Truncate: &zab.Truncate{Zxid: z(8, 1)}}}, 0, z(8, 3), true},
+		{"and carried out", []replica.Duty{{Truncate: &zab.Truncate{Zxid: z(8, 1)}}}, 1, z(8, 1), false},
+		{"a truncation and a snapshot, both refused",
+			[]replica.Duty{{Truncate: &zab.Truncate{Zxid: z(8, 1)}}, {Install: &zab.Install{Zxid: z(9, 5)}}}, 0, z(8, 3), true},
+		{"the first of them carried out",
+			[]replica.Duty{{Truncate: &zab.Truncate{Zxid: z(8, 1)}}, {Install: &zab.Install{Zxid: z(9, 5)}}}, 1, z(8, 1), false},
+	} {
+		v := &server{}
+		v.learn(&replica.Duty{Append: tail})
+		for i := range c.duties {
+			v.learn(&c.duties[i])
+		}
+		for range c.carried {
+			v.done()
+		}
+		if v.endsAt(c.end); (len(v.knows) == len(tail)) != c.knowsAll {
+			t.Errorf("%s: it knows %d transactions of %d", c.name, len(v.knows), len(tail))
+		}
+		if n := len(v.knows); n > 0 && v.knows[n-1].Zxid != c.end {
+			t.Errorf("%s: it ends at %v", c.name, v.knows[n-1].Zxid)
+		}
+	}
+}
