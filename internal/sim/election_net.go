@@ -136,13 +136,19 @@ func (v *server) meet(o *server) {
 	}
 }
 
-// hear takes a notification. A server that plays ZooKeeper takes none for a proof
-// that it need not wait, but it is one of ours, and an empty one has to find out
-// that all are empty, and one that has lost what others vote for it by has to say so.
+// hear takes a notification.
 func (v *server) hear(from *server, f flown) {
-	first := f.first || v.plain && f.n.Zxid > 0 && !(f.n.Leader == v.id && f.n.Zxid > v.ends())
 	v.sim.trace("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
-	v.push(replica.Vote{Event: election.Heard{From: from.id, First: first, Notification: f.n}})
+	v.push(replica.Vote{Event: election.Heard{From: from.id, First: v.doubts(f), Notification: f.n}})
+}
+
+// doubts reports whether a notification is none for sure of this election. A
+// server that plays ZooKeeper takes none for a proof that it need not wait; but
+// it is one of ours, and an empty one has to find out that all are empty, and
+// one that has lost what others vote for it by has to say so.
+func (v *server) doubts(f flown) bool {
+	lost := f.n.Leader == v.id && (f.n.Zxid > v.ends() || f.n.PeerEpoch > v.saved.Current)
+	return f.first || v.plain && f.n.Zxid > 0 && !lost
 }
 
 // ends is where what a server knows ends.

@@ -1,6 +1,11 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
 
 // What was severed ends for both, also where one of the machines lost power
 // before the other was told, and what is sent until then is lost.
@@ -21,5 +26,28 @@ func TestSeveredAndWithoutPower(t *testing.T) {
 	s.net.unblock(b, a)
 	if !s.RunUntil(func() bool { return gone }, 10*second) {
 		t.Error("the end that has power was never told")
+	}
+}
+
+// A server that plays ZooKeeper waits for a better vote, but hears who votes for
+// it by a history or an epoch that its disk has lost.
+func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
+	v := &server{id: 1, plain: true, knows: []*wire.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
+	for _, c := range []struct {
+		n     wire.Notification
+		plain bool
+		want  bool
+	}{
+		{wire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 8}, true, true},
+		{wire.Notification{Leader: 2, Zxid: z(9, 3), PeerEpoch: 9}, true, true},
+		{wire.Notification{Leader: 1, Zxid: z(8, 4), PeerEpoch: 8}, true, false},
+		{wire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 9}, true, false},
+		{wire.Notification{Leader: 1}, true, false},
+		{wire.Notification{Leader: 2, Zxid: z(8, 3), PeerEpoch: 8}, false, false},
+	} {
+		v.plain = c.plain
+		if v.doubts(flown{n: c.n}) != c.want {
+			t.Errorf("plays ZooKeeper %v, %+v: %v", c.plain, c.n, !c.want)
+		}
 	}
 }
