@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -10,15 +11,16 @@ import (
 // localSessions: a session that no transaction has made is given by one server
 // alone, in one life of its process, and by that as long as it is heard from;
 // no tree has it. One that a transaction has made is made once. Behind the end
-// of a session nothing is given to it or done for it.
+// of a session nothing is done for it, and it is given to nobody who asks then; a
+// server that is behind may give it to who asked before, and has gone since.
 type localSessions struct {
 	sim    *Sim
-	homes  map[wire.SessionID]home // of those that were given without a transaction
-	made   map[wire.SessionID]bool // by a transaction
-	ended  map[wire.SessionID]bool
-	asked  map[wire.SessionID]bool  // for an ephemeral: it may be everybody's
-	proven map[wire.SessionID]int64 // µs, when the last of its requests that were answered was sent
-	began  map[wire.ServerID]bool   // to serve, and its tree was not looked at since
+	homes  map[wire.SessionID]home           // of those that were given without a transaction
+	made   map[wire.SessionID]bool           // by a transaction
+	ended  map[wire.SessionID]replica.ConnID // the last connection there was by then
+	asked  map[wire.SessionID]bool           // for an ephemeral: it may be everybody's
+	proven map[wire.SessionID]int64          // µs, when the last of its requests that were answered was sent
+	began  map[wire.ServerID]bool            // to serve, and its tree was not looked at since
 }
 
 // home is one life of a server.
@@ -28,7 +30,7 @@ type home struct {
 }
 
 func newLocalSessions(s *Sim) *localSessions {
-	return &localSessions{s, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]bool{},
+	return &localSessions{s, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]replica.ConnID{},
 		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[wire.ServerID]bool{}}
 }
 
@@ -55,7 +57,7 @@ func (c *localSessions) see(o any) string {
 		k := e.call
 		c.proven[k.session] = k.issued
 		if k.op == wire.OpCloseSession && e.response.header.Err == wire.OK {
-			c.ended[k.session] = true
+			c.ends(k.session)
 		}
 	case turnedAway:
 		return c.early(e)
@@ -69,7 +71,7 @@ func (c *localSessions) given(e attached) string {
 	switch before, local := c.homes[id]; {
 	case e.c.readOnly || id == 0:
 		return "" // of a server without a quorum (onlyCommitted), or refused
-	case c.ended[id]:
+	case c.over(id) && e.c.id > c.ended[id]:
 		return fmt.Sprintf("server %d gives session %v, which has ended", e.v.id, id)
 	case c.made[id]:
 		return ""
@@ -85,15 +87,26 @@ func (c *localSessions) given(e attached) string {
 	return ""
 }
 
+func (c *localSessions) ends(id wire.SessionID) {
+	if !c.over(id) {
+		c.ended[id] = c.sim.lastConn
+	}
+}
+
+func (c *localSessions) over(id wire.SessionID) bool {
+	_, yes := c.ended[id]
+	return yes
+}
+
 // done looks at a transaction and its session.
 func (c *localSessions) done(t *wire.Txn) string {
 	switch {
 	case t.Type == wire.OpError || t.Session == 0:
 		return ""
-	case c.ended[t.Session]:
+	case c.over(t.Session):
 		return fmt.Sprintf("%v, a %v, is of session %v, which has ended", t.Zxid, t.Type, t.Session)
 	case t.Type == wire.OpCloseSession:
-		c.ended[t.Session] = true
+		c.ends(t.Session)
 	case t.Type == wire.OpCreateSession && c.made[t.Session]:
 		return fmt.Sprintf("session %v is made again by %v", t.Session, t.Zxid)
 	case t.Type == wire.OpCreateSession:
@@ -120,7 +133,7 @@ func (c *localSessions) table(v *server) (wrong string) {
 func (c *localSessions) early(e turnedAway) string {
 	at, local := c.homes[e.session]
 	switch {
-	case !local || c.made[e.session] || c.asked[e.session] || c.ended[e.session], at != home{e.v.id, e.v.life}:
+	case !local || c.made[e.session] || c.asked[e.session] || c.over(e.session), at != home{e.v.id, e.v.life}:
 		return ""
 	case c.sim.now-c.proven[e.session] < int64(e.timeoutMS)*millisecond/2:
 		return fmt.Sprintf("server %d says that session %v has expired, which it has answered %d µs ago",

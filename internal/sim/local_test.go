@@ -97,7 +97,26 @@ func TestNothingBehindTheEndOfAnUpgradedSession(t *testing.T) {
 }
 
 // given is what a checker sees of a connection that gets a session.
-func given(v *server, id wire.SessionID) attached { return attached{v, &conn{v: v}, id} }
+func given(v *server, id wire.SessionID) attached { return attached{v, &conn{v: v, id: 1}, id} }
+
+// A server that is behind may give a session that has ended to who had asked for
+// it before, and to nobody who asks then.
+func TestASessionThatHasEndedIsGivenToNobodyWhoAsksThen(t *testing.T) {
+	s := New(Options{Seed: 1})
+	a, c := s.servers[0], newLocalSessions(s)
+	for _, what := range []any{
+		committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, attached{a, &conn{v: a, id: 1}, 7},
+		committed{a, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, attached{a, &conn{v: a, id: 2}, 7},
+	} {
+		if why := c.see(what); why != "" {
+			t.Error(why)
+		}
+		s.lastConn = 2
+	}
+	if c.see(attached{a, &conn{v: a, id: 3}, 7}) == "" {
+		t.Error("it is given to who asks behind its end")
+	}
+}
 
 func sessionTxn(z wire.Zxid, op wire.OpCode, id wire.SessionID) *wire.Txn {
 	return &wire.Txn{TxnHeader: wire.TxnHeader{Session: id, Zxid: z, Type: op}}
