@@ -171,8 +171,9 @@ func (l *Leader) LeaseMS() int64 { return l.opt.LeaseMS }
 
 // sync answers when everything proposed so far is committed, and a ping sent
 // from now on is answered by a quorum. A learner that is not of our kind takes
-// commits and answers of its clients in one order: its answer stands directly
-// behind the commit of what was proposed when it asked.
+// commits and answers of its clients in one order: its answer stands behind the
+// commit of what was proposed when it asked, and before the next, which is as
+// good as a ping: a quorum has logged it since.
 func (l *Leader) sync(e Sync) {
 	k := l.links[e.Link]
 	switch {
@@ -180,17 +181,17 @@ func (l *Leader) sync(e Sync) {
 	case k == nil || k.ours:
 		l.hold(waiting{link: e.Link, token: e.Token, zxid: l.log.last})
 	default:
-		k.syncs = append(k.syncs, l.log.last)
-		l.answerSyncs(k, l.log.applied)
+		k.syncs = append(k.syncs, waiting{link: e.Link, zxid: l.log.last, beat: l.beat.last.n + 1})
+		l.release()
 	}
 }
 
-// answerSyncs answers the syncs of a learner that is not of our kind, now that
-// it was told of commits up to z.
+// answerSyncs answers the syncs of a learner that is not of our kind from
+// before z was proposed, which is committed and about to be told.
 func (l *Leader) answerSyncs(k *link, z wire.Zxid) {
-	for len(k.syncs) > 0 && k.syncs[0] <= z {
+	for len(k.syncs) > 0 && k.syncs[0].zxid < z {
+		l.reply(k.syncs[0])
 		k.syncs = k.syncs[1:]
-		l.send(k, &wire.QuorumPacket{Type: wire.PacketSync})
 	}
 }
 
@@ -229,19 +230,34 @@ func (l *Leader) hold(w waiting) {
 // release gives the answers whose time has come, in order, and sees that a
 // ping is under way for the rest: one at a time, so that many share it.
 func (l *Leader) release() {
+	var newest int64
+	l.beat.waiting, newest = l.releaseDue(l.beat.waiting, 0)
+	for _, k := range l.order {
+		if len(k.syncs) > 0 {
+			k.syncs, newest = l.releaseDue(k.syncs, newest)
+		}
+	}
+	if newest > l.beat.last.n && l.beat.confirmed.n == l.beat.last.n {
+		l.heartbeat(true)
+	}
+}
+
+// releaseDue gives the first of some answers. It returns the rest, and the ping
+// that the last of them waits for, or newest if that is later.
+func (l *Leader) releaseDue(all []waiting, newest int64) ([]waiting, int64) {
 	done := 0
-	for _, w := range l.beat.waiting {
+	for _, w := range all {
 		if w.zxid > l.log.applied || w.beat > l.beat.confirmed.n {
 			break
 		}
 		l.reply(w)
 		done++
 	}
-	l.beat.waiting = slices.Delete(l.beat.waiting, 0, done)
-	n := len(l.beat.waiting)
-	if n > 0 && l.beat.waiting[n-1].beat > l.beat.last.n && l.beat.confirmed.n == l.beat.last.n {
-		l.heartbeat(true)
+	rest := slices.Delete(all, 0, done)
+	if n := len(rest); n > 0 {
+		newest = max(newest, rest[n-1].beat)
 	}
+	return rest, newest
 }
 
 func (l *Leader) reply(w waiting) {

@@ -124,6 +124,7 @@ func (l *Leader) announce(t *wire.Txn, designated *wire.ServerID) {
 	}
 	var inform *wire.QuorumPacket
 	for _, k := range l.order {
+		l.answerSyncs(k, t.Zxid)
 		switch {
 		case k.state < linkSyncing:
 		case !k.observer:
@@ -134,7 +135,6 @@ func (l *Leader) announce(t *wire.Txn, designated *wire.ServerID) {
 			}
 			l.send(k, inform)
 		}
-		l.answerSyncs(k, t.Zxid)
 	}
 }
 

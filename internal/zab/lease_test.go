@@ -279,10 +279,20 @@ func TestRevalidationAndForwarding(t *testing.T) {
 	}
 }
 
+// sentTo are the packets for a link, but for pings.
+func sentTo(l *Leader, link LinkID) (types []wire.PacketType) {
+	for _, m := range l.Ready().Send {
+		if m.Link == link && m.Packet.Type != wire.PacketPing {
+			types = append(types, m.Packet.Type)
+		}
+	}
+	return types
+}
+
 // TestSyncKeepsItsPlaceAmongCommits: a follower of another kind is answered
-// directly behind the commit of what was proposed when it asked: it takes a
-// commit that overtakes the answer for somebody else's, and its client waits
-// for ever.
+// behind the commit of what was proposed when it asked, and before the next: it
+// takes a commit that overtakes the answer for somebody else's, and its client
+// waits for ever.
 func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2].leader
@@ -297,17 +307,40 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	propose()
 	l.Step(w.now, Sync{Link: k.id})
 	last := propose()
+	l.Step(w.now, Sync{Link: k.id})
 	l.Step(w.now, Synced{Zxid: last, Generation: l.Generation()})
 	l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: last}})
-	var got []wire.PacketType
+	want := []wire.PacketType{wire.PacketProposal, wire.PacketProposal, wire.PacketSync, wire.PacketCommit, wire.PacketSync, wire.PacketCommit}
+	if got := sentTo(l, k.id); !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
+		l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketPing}})
+	}
+	if got := sentTo(l, k.id); !slices.Equal(got, []wire.PacketType{wire.PacketSync}) {
+		t.Errorf("sent %v behind the pings", got)
+	}
+}
+
+// TestSyncOfAnotherKindWaitsForAPing: also a follower of another kind is not told
+// of the past by a leader that was deposed, which a connection that comes back
+// lets it ask.
+func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
+	w := servingWorld(true)
+	l := w.nodes[2].leader
+	l.Ready()
+	k := l.linkOf(1)
+	l.Step(w.now, Sync{Link: k.id})
 	for _, m := range l.Ready().Send {
-		if m.Link == k.id {
-			got = append(got, m.Packet.Type)
+		if m.Packet.Type == wire.PacketSync {
+			t.Error("answered before anybody was heard")
 		}
 	}
-	want := []wire.PacketType{wire.PacketSync, wire.PacketProposal, wire.PacketProposal, wire.PacketCommit, wire.PacketSync, wire.PacketCommit}
-	if !slices.Equal(got, want) {
-		t.Errorf("sent %v, want %v", got, want)
+	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
+		l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketPing}})
+	}
+	if got := sentTo(l, k.id); !slices.Equal(got, []wire.PacketType{wire.PacketSync}) {
+		t.Errorf("sent %v", got)
 	}
 }
 

@@ -37,9 +37,8 @@ type link struct {
 	upTo  wire.Zxid // what it was synchronised with as committed
 	acked wire.Zxid // it has everything up to here on its disk
 
-	// syncs are those that it waits for, not being of our kind, by what has to
-	// be committed before the answer.
-	syncs []wire.Zxid
+	// syncs are those that it waits for, not being of our kind.
+	syncs []waiting
 
 	// The oldest proposal that is watched for its ACK, and since when.
 	watched   wire.Zxid
