@@ -11,8 +11,9 @@ type beat struct{ n, at int64 }
 
 // beats is what the leader knows from its pings: who is still with it.
 type beats struct {
-	last      beat // the last round sent
-	confirmed beat // the last that a quorum has answered
+	last      beat  // the last round sent
+	full      int64 // the number of the last that was sent to all
+	confirmed beat  // the last that a quorum has answered
 	waiting   []waiting
 }
 
@@ -35,9 +36,10 @@ func (l *Leader) heartbeat(hurry bool) {
 		return
 	}
 	l.beat.last = beat{l.beat.last.n + 1, l.now}
-	lease := l.now <= l.Lease()
+	lease, all := l.now <= l.Lease(), true
 	for _, k := range l.order {
 		due := k.ours || hurry || l.now-k.pingedAt >= l.opt.TickMS/2
+		all = all && due
 		if k.state < linkSyncing || !due || len(k.unanswered) >= beatsMax {
 			continue
 		}
@@ -53,6 +55,9 @@ func (l *Leader) heartbeat(hurry bool) {
 		if k.state == linkServing {
 			k.unanswered = append(k.unanswered, l.beat.last)
 		}
+	}
+	if all {
+		l.beat.full = l.beat.last.n
 	}
 	l.confirm()
 }
@@ -228,7 +233,7 @@ func (l *Leader) hold(w waiting) {
 }
 
 // release gives the answers whose time has come, in order, and sees that a
-// ping is under way for the rest: one at a time, so that many share it.
+// ping to all is under way for the rest: one at a time, so that many share it.
 func (l *Leader) release() {
 	var newest int64
 	l.beat.waiting, newest = l.releaseDue(l.beat.waiting, 0)
@@ -237,7 +242,7 @@ func (l *Leader) release() {
 			k.syncs, newest = l.releaseDue(k.syncs, newest)
 		}
 	}
-	if newest > l.beat.last.n && l.beat.confirmed.n == l.beat.last.n {
+	if newest > l.beat.last.n && l.beat.confirmed.n >= l.beat.full {
 		l.heartbeat(true)
 	}
 }

@@ -344,6 +344,23 @@ func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
 	}
 }
 
+// TestSyncDoesNotWaitForTheNextRound: between the pings that followers of
+// another kind get, which are few, a sync has them pinged at once.
+func TestSyncDoesNotWaitForTheNextRound(t *testing.T) {
+	w := servingWorld(true)
+	l := w.nodes[2]
+	for range 3 { // rounds in which nobody is due
+		w.pass(l.leader.opt.BeatMS)
+		w.settle()
+	}
+	l.syncs = nil
+	w.step(l, Sync{Token: 1})
+	w.settle()
+	if !slices.Equal(l.syncs, []uint64{1}) {
+		t.Errorf("answered %v, pings %+v", l.syncs, l.leader.beat)
+	}
+}
+
 // TestLeaderThatAllHaveLeftEndsAtOnce: the ends of links tell it, as soon as the
 // rest is no quorum; the end of an observer's or of a stranger's does not.
 func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
