@@ -145,8 +145,12 @@ func (d *demo) start(id int) error {
 }
 
 // killServer kills the server that leads, and starts it again once another
-// one leads.
+// one leads. All serve before: two of three elect nobody if one of them is empty
+// still, as its disk could have been lost.
 func (d *demo) killServer(ctx context.Context) error {
+	if err := d.awaitAll(ctx); err != nil {
+		return err
+	}
 	id := 0
 	for try := 1; try <= d.ensemble.Servers(); try++ {
 		if s, err := shell.LeaderElection(ctx, d.ensemble.Client(try)); err == nil && s != nil {
@@ -198,6 +202,23 @@ func (d *demo) awaitLeader(ctx context.Context, after time.Time, gone int) (stri
 			return "", fmt.Errorf("no server leads: %w", err)
 		}
 	}
+}
+
+// awaitAll waits until every server serves.
+func (d *demo) awaitAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for id := 1; id <= d.ensemble.Servers(); id++ {
+		for {
+			if serves, err := shell.Serves(ctx, d.ensemble.Client(id)); err == nil && serves {
+				break
+			}
+			if err := sleep(ctx, 10*time.Millisecond); err != nil {
+				return fmt.Errorf("server %d does not serve: %w", id, err)
+			}
+		}
+	}
+	return nil
 }
 
 // dismiss has the candidate that leads leave.

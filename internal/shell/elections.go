@@ -161,7 +161,7 @@ func lastOfEach(all []recorded, back int) []recorded {
 	})
 }
 
-// Leadership is the election that a server has won and leads by.
+// Leadership is the election by which a server leads, or serves in another role.
 type Leadership struct {
 	Began         time.Time `json:"began"`
 	State         string    `json:"state"`
@@ -184,7 +184,23 @@ func LeaderElection(ctx context.Context, server string) (*Leadership, error) {
 	return leaderElection(ctx, server, time.Second)
 }
 
+// Serves asks a server whether it leads, follows or observes by now.
+func Serves(ctx context.Context, server string) (bool, error) {
+	e, err := servingElection(ctx, server, time.Second)
+	return e != nil, err
+}
+
 func leaderElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
+	e, err := servingElection(ctx, server, timeout)
+	if e == nil || e.State != "LEADING" {
+		return nil, err
+	}
+	return e, nil
+}
+
+// servingElection is the election by which a server has the role that it serves
+// in; nil if it does not serve.
+func servingElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
 	text, err := word(ctx, server, "elog", timeout)
 	if err != nil {
 		return nil, err
@@ -193,7 +209,7 @@ func leaderElection(ctx context.Context, server string, timeout time.Duration) (
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, err
 	}
-	if len(all) == 0 || all[len(all)-1].State != "LEADING" || all[len(all)-1].Phase != "serve" {
+	if len(all) == 0 || all[len(all)-1].Phase != "serve" {
 		return nil, nil
 	}
 	return &all[len(all)-1], nil

@@ -184,4 +184,10 @@ func TestLeaderElection(t *testing.T) {
 	if _, err := LeaderElection(context.Background(), wordServer(t, nil)); err == nil {
 		t.Error("no record is an error")
 	}
+	looks := wordServer(t, map[string]string{"elog": "[" + elogEntry(2, "2026-01-02T03:04:07Z", "LOOKING", "look", 7) + "]"})
+	for server, want := range map[string]bool{leads: true, follows: true, looks: false} {
+		if serves, err := Serves(context.Background(), server); err != nil || serves != want {
+			t.Errorf("serves: %v %v, want %v", serves, err, want)
+		}
+	}
 }
