@@ -289,6 +289,17 @@ func sentTo(l *Leader, link LinkID) (types []wire.PacketType) {
 	return types
 }
 
+// answeredOnce has a learner answer pings until no sync waits: it gets one answer.
+func (w *world) answeredOnce(t *testing.T, l *Leader, k *link) {
+	t.Helper()
+	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
+		l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketPing}})
+	}
+	if got := sentTo(l, k.id); !slices.Equal(got, []wire.PacketType{wire.PacketSync}) {
+		t.Errorf("sent %v behind the pings", got)
+	}
+}
+
 // TestSyncKeepsItsPlaceAmongCommits: a follower of another kind is answered
 // behind the commit of what was proposed when it asked, and before the next: it
 // takes a commit that overtakes the answer for somebody else's, and its client
@@ -314,12 +325,7 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	if got := sentTo(l, k.id); !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
 	}
-	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
-		l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketPing}})
-	}
-	if got := sentTo(l, k.id); !slices.Equal(got, []wire.PacketType{wire.PacketSync}) {
-		t.Errorf("sent %v behind the pings", got)
-	}
+	w.answeredOnce(t, l, k)
 }
 
 // TestSyncOfAnotherKindWaitsForAPing: also a follower of another kind is not told
@@ -336,12 +342,7 @@ func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
 			t.Error("answered before anybody was heard")
 		}
 	}
-	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
-		l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketPing}})
-	}
-	if got := sentTo(l, k.id); !slices.Equal(got, []wire.PacketType{wire.PacketSync}) {
-		t.Errorf("sent %v", got)
-	}
+	w.answeredOnce(t, l, k)
 }
 
 // TestSyncDoesNotWaitForTheNextRound: between the pings that followers of
