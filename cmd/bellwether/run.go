@@ -21,6 +21,9 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	signals := make(chan os.Signal, 8) // more than arrive while one is handled
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
+	logRemarks(log, c)
+	tuneMemory()
+	warnDescriptors(log, c)
 	s, err := server.New(server.Options{Config: c, Log: log, Words: admin.Words(zookeeperVersion())})
 	if err != nil {
 		return failed(log, err)

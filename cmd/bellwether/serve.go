@@ -129,9 +129,6 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if f.check {
 		return printCheck(stdout, c)
 	}
-	logRemarks(log, c)
-	tuneMemory()
-	warnDescriptors(log, c)
 	return f.serve(ctx, c, log, level)
 }
 
