@@ -219,7 +219,7 @@ func (w *writer) rebuild(d *replica.Duty) ([]replica.Event, error) {
 		if err := w.v.store.Truncate(d.Truncate.Zxid); err != nil {
 			return nil, err
 		}
-		w.v.done()
+		w.v.hasShed()
 	}
 	t := newTree()
 	if _, err := loadInto(w.v.store, t, nil); err != nil {
@@ -252,7 +252,7 @@ func (w *writer) install(d *replica.Duty, sent spool) ([]replica.Event, error) {
 	if _, err := w.v.store.InstallSnapshot(d.Install.Zxid, t.Snapshot()); err != nil {
 		return nil, err
 	}
-	w.v.done()
+	w.v.hasShed()
 	return []replica.Event{
 		replica.Rebuilt{Tree: t},
 		replica.Zab{Event: zab.Installed{Zxid: d.Install.Zxid, Generation: d.Generation}},

@@ -136,7 +136,7 @@ type shed struct {
 // had the first of it done.
 func (v *server) endsAt(z wire.Zxid) {
 	if len(v.sheds) > 0 && v.sheds[0].to == z {
-		v.done()
+		v.hasShed()
 	}
 	if len(v.sheds) > 0 {
 		v.knows, v.sheds = v.sheds[0].knew, nil
@@ -144,8 +144,8 @@ func (v *server) endsAt(z wire.Zxid) {
 	v.knows = upTo(v.knows, z)
 }
 
-// done: the disk has carried out the first that it was told.
-func (v *server) done() { v.sheds = v.sheds[1:] }
+// hasShed: the disk has carried out the first of them.
+func (v *server) hasShed() { v.sheds = v.sheds[1:] }
 
 // learn takes down what a duty does to the history of a server.
 func (v *server) learn(d *replica.Duty) {

@@ -39,7 +39,7 @@ func TestWhatADiskRefusesIsUndone(t *testing.T) {
 			v.learn(&c.duties[i])
 		}
 		for range c.carried {
-			v.done()
+			v.hasShed()
 		}
 		if v.endsAt(c.end); (len(v.knows) == len(tail)) != c.knowsAll {
 			t.Errorf("%s: it knows %d transactions of %d", c.name, len(v.knows), len(tail))
