@@ -268,6 +268,9 @@ type Standing struct {
 	Epoch   wire.Epoch    // in which it serves
 	Serving bool
 	Resting string // why it takes no part, empty if it does
+	// Abstains says why this server is no candidate for leader and promises no
+	// epoch, empty if it is and does: its disk has not answered for too long.
+	Abstains string
 	// ReadOnly: without a quorum, clients that accept that are served.
 	ReadOnly bool
 	// Handed: the role came from the leader before, without a vote.
@@ -280,7 +283,7 @@ func (r *Replica) Standing() *Standing {
 	if m == nil {
 		return nil
 	}
-	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, ReadOnly: m.readers.serves}
+	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
 	if m.role != wire.Looking {
 		s.Leader, s.Handed = m.decision.Vote.Leader, m.decision.Ending == election.Handed
 	}

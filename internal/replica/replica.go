@@ -67,6 +67,7 @@ type Replica struct {
 
 	alone  *alone  // what proposes and commits on a standalone server
 	member *member // the same in an ensemble
+	stall  stall   // of the disk
 
 	asked      tree.Request // memory for prepare
 	happenings []Happening
@@ -137,6 +138,10 @@ func (r *Replica) Step(now Time, e Event) {
 		r.tick()
 	case Expire:
 		r.expireNow(e.Session)
+	case DiskStalled:
+		r.diskStalled(e)
+	case DiskAnswered:
+		r.diskAnswered()
 	default:
 		if r.member != nil {
 			r.stepMember(e)
