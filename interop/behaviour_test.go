@@ -136,6 +136,7 @@ var behaviours = []struct {
 	{"raw handshake", seeRawHandshake},
 	{"raw headers", seeRawHeaders},
 	{"raw setWatches", seeRawSetWatches},
+	{"null ids", seeNullIDs},
 	{"words", seeWords},
 }
 

@@ -93,22 +93,26 @@ type ID struct {
 	ID     string
 }
 
-// Code lists the fields. A null scheme reads as the empty one, which no
-// server knows: upstream answers it with InvalidACL, not as undecodable. The
-// id behind the scheme auth is ignored and so may be null as well.
+// Code lists the fields. A null scheme or id reads as the empty one, which no
+// scheme allows: the answer is InvalidACL, as upstream. The schemes whose check
+// fails upstream on a null id are exceptions: there the request is undecodable.
 func (i *ID) Code(c *Coder) {
 	c.nullReadsEmpty(&i.Scheme)
-	if i.Scheme == SchemeAuth {
+	switch i.Scheme {
+	case SchemeWorld, SchemeDigest, SchemeIP, SchemeX509:
+		c.String(&i.ID)
+	default:
 		c.nullReadsEmpty(&i.ID)
-		return
 	}
-	c.String(&i.ID)
 }
 
 // Schemes whose meaning is fixed.
 const (
-	SchemeWorld = "world" // its only id is anyone
-	SchemeAuth  = "auth"  // in a request: the identities of the connection
+	SchemeWorld  = "world" // its only id is anyone
+	SchemeAuth   = "auth"  // in a request: the identities of the connection
+	SchemeDigest = "digest"
+	SchemeIP     = "ip"
+	SchemeX509   = "x509"
 )
 
 // ACL is one entry of an access-control list.
