@@ -133,6 +133,10 @@ func (r *rawConn) body(xid int32, b []byte) string {
 		rec = new(wire.DataResponse)
 	case wire.OpCreate2, wire.OpCreateTTL, wire.OpCreateContainer:
 		rec = new(wire.PathStatResponse)
+	case wire.OpGetACL:
+		rec = new(wire.ACLResponse)
+	case wire.OpWhoAmI:
+		rec = new(wire.WhoAmIResponse)
 	default:
 		return fmt.Sprintf("%q", b)
 	}
@@ -149,6 +153,14 @@ func (r *rawConn) body(xid int32, b []byte) string {
 		return fmt.Sprintf("%q %s", v.Data, r.s.stat(v.Stat))
 	case *wire.PathStatResponse:
 		return v.Path + " " + r.s.stat(v.Stat)
+	case *wire.ACLResponse:
+		return fmt.Sprintf("%q %s", v.ACL, r.s.stat(v.Stat))
+	case *wire.WhoAmIResponse:
+		var ids []string
+		for _, id := range v.Clients {
+			ids = append(ids, fmt.Sprintf("%q", id))
+		}
+		return fmt.Sprint(sorted(ids)) // ZooKeeper lists them in no order
 	}
 	return ""
 }

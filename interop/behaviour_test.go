@@ -118,6 +118,7 @@ var behaviours = []struct {
 	{"children", seeChildren},
 	{"acl", seeACL},
 	{"auth", seeAuth},
+	{"credentials", seeCredentials},
 	{"multi", seeMulti},
 	{"multi failing", seeMultiFailing},
 	{"multiRead", seeMultiRead},

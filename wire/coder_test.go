@@ -180,6 +180,12 @@ func TestMalformedTextReadsAsUpstreamReadsIt(t *testing.T) {
 				t.Errorf("%q reads as %q, want %q, error %v", tt.input, r.Path, want, c.Err())
 			}
 		}
+		if got := UTF8([]byte(tt.input)); got != want {
+			t.Errorf("UTF8 of %q is %q, want %q", tt.input, got, want)
+		}
+		if a, b := DigestID(tt.input+":x"), DigestID(want+":x"); a != b {
+			t.Errorf("the identity of %q is %q, that of its text %q", tt.input, a, b)
+		}
 	}
 }
 

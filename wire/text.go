@@ -71,6 +71,17 @@ func (c *Coder) checkedPath(v *string) {
 	c.nullReadsEmpty(v)
 }
 
+// UTF8 decodes text that arrives outside of a record's strings, such as the
+// credentials of an auth packet. As in strings of records, each malformed
+// sequence becomes U+FFFD, with the boundaries of Java's decoder, so that every
+// server computes the same identity from the same bytes.
+func UTF8(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return repair(b)
+}
+
 // text makes a string of decoded bytes.
 func (c *Coder) text(b []byte) string {
 	switch {

@@ -54,13 +54,13 @@ func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 		if q.Auth == nil {
 			return nil
 		}
-		return c.digest(string(q.Auth))
+		return c.digest(wire.UTF8(q.Auth))
 	}
 	return nil
 }
 
-// digest returns the identity of user:password, which any text proves: an
-// ACL tells which hashes it lets in.
+// digest returns the identity of user:password. Any text proves one: an
+// access-control list names the hashes that it lets in.
 func (c *conn) digest(text string) []wire.ID {
 	access := &c.srv.config().Access
 	user, _, _ := strings.Cut(text, ":")

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 
+	"bellwether/internal/store"
 	"bellwether/wire"
 )
 
@@ -68,6 +70,41 @@ func TestWhoAmI(t *testing.T) {
 	for i := range want {
 		if r.Clients[i] != want[i] {
 			t.Errorf("%d: %+v, want %+v", i, r.Clients[i], want[i])
+		}
+	}
+}
+
+// An owner whose credential is not UTF-8, or holds a character outside the basic
+// plane, has access to its znode at once and after a restart: the identity is the
+// same text in memory, in the log and in a snapshot.
+func TestCredentialsThatAreNotUTF8(t *testing.T) {
+	credentials := []string{"m\xfcller:secret", "anna:stra\xdfe", "\xff\xed\xa0\x80:\xc0", "\U0001f600:secret"}
+	disk := store.NewMem(1)
+	login := func(s *running, i int) *client {
+		c := s.connect()
+		c.must(wire.OpAuth, auth(wire.Text("digest"), []byte(credentials[i])), nil)
+		return c
+	}
+	r := start(t, Options{FS: disk})
+	for i := range credentials {
+		own := create(fmt.Sprint("/own", i), "mine")
+		own.ACL = wire.CreatorACL()
+		c := login(r, i)
+		c.must(wire.OpCreate, own, nil)
+		c.data(own.Path)
+		var list wire.ACLResponse
+		c.must(wire.OpGetACL, &wire.PathRequest{Path: own.Path}, &list)
+		if want := wire.DigestID(credentials[i]); len(list.ACL) != 1 || list.ACL[0].ID.ID != want {
+			t.Errorf("the list is %q, want the id %q", list.ACL, want)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, Options{FS: disk})
+	for i, credential := range credentials {
+		if got := login(r, i).data(fmt.Sprint("/own", i)); got != "mine" {
+			t.Errorf("%q reads %q after a restart", credential, got)
 		}
 	}
 }

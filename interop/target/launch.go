@@ -26,8 +26,9 @@ const (
 )
 
 // JVM are the options every Java process of the tests gets: quick to start,
-// small, and the same times everywhere.
-var JVM = []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"}
+// small, and the same times and texts everywhere. Java 17 and earlier decode
+// credentials by the locale where file.encoding is not given.
+var JVM = []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8"}
 
 // writeConfig writes the zoo.cfg that both kinds of server read.
 func (s *Server) writeConfig(extra map[string]string) error {
