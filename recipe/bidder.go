@@ -25,6 +25,8 @@ type bidder struct {
 	recipe string  // its name in errors
 	over   error   // of an operation whose handle is over
 	more   []zk.Op // what a claim.OpMore stands for
+	// itemACL, unless it is nil, receives the ACL of the item that Queue.TakeTo read last.
+	itemACL *zk.ACLs
 }
 
 // machine is the state machine of one bid.

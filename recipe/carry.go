@@ -174,6 +174,9 @@ func (b *bidder) plain(ctx context.Context, op claim.Op) (r claim.Result) {
 		r.Names, r.Stat, r.Err = b.c.Children(ctx, op.Path)
 	case claim.OpGet:
 		r.Data, r.Stat, r.Err = b.c.Get(ctx, op.Path)
+		if b.itemACL != nil && r.Err == nil {
+			*b.itemACL, _, r.Err = b.c.GetACL(ctx, op.Path)
+		}
 	case claim.OpStat:
 		var there bool
 		r.Stat, there, r.Err = b.c.Exists(ctx, op.Path)

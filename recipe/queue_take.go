@@ -2,7 +2,9 @@ package recipe
 
 import (
 	"context"
+	"fmt"
 
+	"bellwether/internal/claim"
 	"bellwether/zk"
 )
 
@@ -29,4 +31,37 @@ func (q *Queue) Take(ctx context.Context) ([]byte, error) {
 	}
 	_, data, _ := m.Taken()
 	return data, nil
+}
+
+// TakeTo takes an item as Take does and calls deliver with its data. If
+// deliver fails, TakeTo puts the item back at its old place in the queue, with
+// its old ACL, and returns deliver's error. If the item could not be put back,
+// or that is not known, the error says so as well. The end of ctx does not keep
+// an item from being put back. An item is lost when this process ends while
+// deliver runs.
+func (q *Queue) TakeTo(ctx context.Context, deliver func(data []byte) error) error {
+	var acl zk.ACLs
+	took := *q
+	took.b.itemACL = &acl
+	m, err := took.take(ctx, "")
+	if err != nil {
+		return err
+	}
+	item, data, _ := m.Taken()
+	if err = deliver(data); err == nil {
+		return nil
+	}
+	took.b.opt.ACL = acl
+	if lost := took.putBack(context.WithoutCancel(ctx), item, data); lost != nil {
+		return fmt.Errorf("%w; the item may be lost, putting it back failed: %w", err, lost)
+	}
+	return err
+}
+
+// putBack makes the znode of a taken item again. No other item can have its
+// name: the sequence numbers of a parent only grow.
+func (q *queue) putBack(ctx context.Context, item string, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, q.b.opt.CleanUp)
+	defer cancel()
+	return q.b.plain(ctx, claim.Op{Kind: claim.OpCreate, Path: item, Data: data, Persistent: true}).Err
 }

@@ -422,3 +422,44 @@ func takeOne(t *testing.T, q *WorkQueue) *Item {
 	}
 	return item
 }
+
+// TestTakeToPutsBack: an item that could not be delivered is at its old place
+// again, even if the context has ended meanwhile, and no other is disturbed.
+func TestTakeToPutsBack(t *testing.T) {
+	for _, n := range []QueueNaming{OwnItems, KazooItems, PlainItems} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			q := s.queue(&QueueOptions{Naming: n})
+			if err := errors.Join(q.Put(t.Context(), []byte("first")), q.Put(t.Context(), []byte("second"))); err != nil {
+				t.Fatal(err)
+			}
+			before := s.bids(jobs)
+			slices.Sort(before)
+			full := errors.New("no room")
+			ctx, cancel := context.WithCancel(t.Context())
+			err := q.TakeTo(ctx, func(data []byte) error {
+				cancel()
+				if string(data) != "first" {
+					t.Errorf("took %s", data)
+				}
+				return full
+			})
+			if !errors.Is(err, full) {
+				t.Errorf("%v", err)
+			}
+			after := s.bids(jobs)
+			if slices.Sort(after); !slices.Equal(before, after) {
+				t.Errorf("items were %v, are %v", before, after)
+			}
+			for _, want := range []string{"first", "second"} {
+				if err := q.TakeTo(t.Context(), func(data []byte) error {
+					if string(data) != want {
+						t.Errorf("took %s, want %s", data, want)
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

@@ -94,6 +94,13 @@ func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.R
 		s.zxid++
 		s.remove(r.Path)
 		return wire.OK, nil
+	case wire.OpGetACL:
+		var r wire.PathRequest
+		read(&r)
+		if s.nodes[r.Path] == nil {
+			return wire.ErrNoNode, nil
+		}
+		return wire.OK, &wire.ACLResponse{ACL: wire.OpenACL(), Stat: s.nodes[r.Path].stat}
 	}
 	var r wire.PathWatchRequest
 	read(&r)

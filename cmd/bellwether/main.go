@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,12 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
+	out := shell.NewOutput(os.Stdout)
+	root.SetOut(out)
 	cmd, err := root.ExecuteContextC(context.Background())
+	if unwritten := out.Close(); unwritten != nil && (err == nil || errors.Is(err, syscall.EPIPE)) {
+		err = shell.NotWritten(unwritten)
+	}
 	if err == nil {
 		return shell.ExitDone
 	}
@@ -66,8 +72,9 @@ a server, and a client for people and scripts.
   bellwether create /app 'hello'        one-shot data commands: get, set, ls, stat, …
   bellwether status                     the servers at a glance
 
-Exit status: 0 done, 1 failed, 2 usage, 4 no connection; elect, lock and their
-like pass on the status of their command and add their own, see bellwether elect --help.`
+Exit status: 0 done, 1 failed (also where the output could not be written), 2 usage,
+4 no connection; elect, lock and their like pass on the status of their command and
+add their own, see bellwether elect --help.`
 
 func newRoot() *cobra.Command {
 	root := shell.Group(&cobra.Command{

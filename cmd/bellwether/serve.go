@@ -74,6 +74,7 @@ func newServe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.check {
 				signal.Ignore(syscall.SIGPIPE) // who reads the log may end first
+				cmd.SetOut(os.Stdout)          // a server goes on when a line is not written, and its status does not depend on it
 			}
 			if f.faults == "" && (f.memory || f.noSync) {
 				return usage(errors.New("--memory and --no-sync need --faults"))

@@ -110,6 +110,7 @@ func (a *app) serverFlags(c *cobra.Command) {
 	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		a.named = c.Flags().Changed("server")
+		a.out = c.OutOrStdout()
 		return a.checkFlags()
 	}
 }

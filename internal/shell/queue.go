@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -113,7 +114,9 @@ func (a *app) eachLine(f func([]byte) error) error {
 	return lines.Err()
 }
 
-const popLong = `Take the next item out of the queue of PATH, waiting for one, and print it. It is gone then, whatever becomes of it.
+const popLong = `Take the next item out of the queue of PATH, waiting for one, and print it. Then it is gone. An item whose output
+could not be written goes back to its place in the queue; the exit status is then 1, or 141 when nobody reads the
+output any more. Only the end of this process at the wrong moment, by SIGKILL for example, loses the item.
 
 With --ack the command is run with the item as its standard input. If it ends with status 0 the item is acknowledged;
 else, or should this process die, the item is there again, in its old place, for anybody. The command runs under a
@@ -154,28 +157,41 @@ func newQueuePop() *cobra.Command {
 	return c
 }
 
-// take takes one item and prints it.
+// take takes one item and prints it. An item that could not be printed goes
+// back into the queue.
 func (r *runner) take(ctx context.Context) error {
+	defer survivingSIGPIPE()()
 	var q *recipe.Queue
 	prepare := func(zc *zk.Client) (err error) {
 		q, err = recipe.NewQueue(zc, r.parent, nil)
 		return err
 	}
 	return r.open(ctx, prepare, func(*zk.Client) error {
-		var data []byte
-		err := r.await(ctx, func(ctx context.Context) (err error) {
-			data, err = q.Take(ctx)
-			return err
-		})
-		if err != nil {
-			return err
+		ctx, stop := untilUnread(ctx, r.out)
+		defer stop()
+		err := r.await(ctx, func(ctx context.Context) error { return q.TakeTo(ctx, r.printItem) })
+		if errors.Is(err, syscall.EPIPE) {
+			return NotWritten(err)
 		}
-		if r.json() {
-			return printJSON(r.out, DataOf(data))
-		}
-		_, err = fmt.Fprintf(r.out, "%s\n", data)
 		return err
 	})
+}
+
+// printItem prints an item and makes sure that it is written.
+func (r *runner) printItem(data []byte) error {
+	err := r.printData(data)
+	if o, ok := r.out.(*Output); ok && err == nil {
+		err = o.Close()
+	}
+	return err
+}
+
+func (r *runner) printData(data []byte) error {
+	if r.json() {
+		return printJSON(r.out, DataOf(data))
+	}
+	_, err := fmt.Fprintf(r.out, "%s\n", data)
+	return err
 }
 
 // work runs the command with one item.

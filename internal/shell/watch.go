@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,11 +79,8 @@ func (w *watcher) timed(ctx context.Context, zc *zk.Client) error {
 		ctx, stop = context.WithTimeoutCause(ctx, w.timeout, late)
 		defer stop()
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	if f, ok := w.out.(*os.File); ok {
-		defer whenUnread(f, func() { end(&StatusError{Status: 128 + int(syscall.SIGPIPE)}) })()
-	}
+	ctx, stop := untilUnread(ctx, w.out)
+	defer stop()
 	err := w.interruptible(ctx, func(ctx context.Context) error { return w.follow(ctx, zc) })
 	if errors.Is(err, errEnough) || w.count == 0 && errors.Is(err, late) {
 		return nil

@@ -1,0 +1,96 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// exitUnread is the status of a program that a shell sees killed by SIGPIPE:
+// nobody reads its output any more.
+const exitUnread = 128 + int(syscall.SIGPIPE)
+
+// Output is the standard output of a program. It remembers the first failed
+// write, so that the program can exit with a failure even where a command has
+// ignored the error. It is safe for concurrent use.
+type Output struct {
+	file *os.File
+	mu   sync.Mutex
+	err  error // of the first failed write or of Close
+}
+
+// NewOutput makes the output that writes to f.
+func NewOutput(f *os.File) *Output { return &Output{file: f} }
+
+// Write writes to the file. After a failure it returns the same error and
+// writes nothing.
+func (o *Output) Write(p []byte) (int, error) {
+	if err := o.failure(); err != nil {
+		return 0, err
+	}
+	n, err := o.file.Write(p)
+	o.fail(err)
+	return n, err
+}
+
+// Close closes the file, since some file systems report only then that they
+// have no room. It returns the first error of all writes.
+func (o *Output) Close() error {
+	if err := o.file.Close(); !errors.Is(err, os.ErrClosed) {
+		o.fail(err)
+	}
+	return o.failure()
+}
+
+func (o *Output) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+func (o *Output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// NotWritten is the error of a command whose output was not written. A reader
+// that closed its pipe early has read all that it wants: the status is that
+// of SIGPIPE, without a message.
+func NotWritten(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return &StatusError{Status: exitUnread}
+	}
+	return &StatusError{ExitFailed, fmt.Errorf("the output was not written: %w", err)}
+}
+
+// untilUnread returns a context that ends with exitUnread when nobody reads
+// the output any more. Stop is to be called.
+func untilUnread(ctx context.Context, out io.Writer) (_ context.Context, stop func()) {
+	o, ok := out.(*Output)
+	if !ok {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	over := whenUnread(o.file, func() { end(&StatusError{Status: exitUnread}) })
+	return ctx, func() {
+		over()
+		end(nil)
+	}
+}
+
+// survivingSIGPIPE lets a write to a pipe that nobody reads fail instead of
+// ending the process, until stop is called. Commands that the process starts
+// meanwhile do not inherit this.
+func survivingSIGPIPE() (stop func()) {
+	unread := make(chan os.Signal, 1) // nobody receives: the write returns EPIPE
+	signal.Notify(unread, syscall.SIGPIPE)
+	return func() { signal.Stop(unread) }
+}
