@@ -117,6 +117,8 @@ var behaviours = []struct {
 	{"data", seeData},
 	{"children", seeChildren},
 	{"acl", seeACL},
+	{"odd ACLs", seeOddACLs},
+	{"ACL forms", seeListForms},
 	{"auth", seeAuth},
 	{"credentials", seeCredentials},
 	{"multi", seeMulti},

@@ -1,9 +1,7 @@
 package tree
 
 import (
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"bellwether/wire"
@@ -74,33 +72,6 @@ func (t *Tree) matches(id wire.ID, want string) bool {
 	return false
 }
 
-// matchesIP: the first bits of the peer's address equal those of the entry.
-func matchesIP(peer, want string) bool {
-	prefix, ok := parseIP(want)
-	if !ok {
-		return false
-	}
-	addr, err := netip.ParseAddr(peer)
-	return err == nil && prefix.Contains(addr.Unmap().WithZone(""))
-}
-
-// parseIP reads the id of an entry of scheme ip: an address, or an address
-// and the number of its bits that count.
-func parseIP(s string) (netip.Prefix, bool) {
-	text, bits, found := strings.Cut(s, "/")
-	addr, err := netip.ParseAddr(text)
-	if err != nil || addr.Zone() != "" {
-		return netip.Prefix{}, false
-	}
-	n := addr.BitLen()
-	if found {
-		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > addr.BitLen() {
-			return netip.Prefix{}, false
-		}
-	}
-	return netip.PrefixFrom(addr, n), true
-}
-
 // provesIdentity: ids of the scheme stand in for `auth`.
 func provesIdentity(scheme string) bool {
 	return scheme == schemeDigest || scheme == schemeX509 || scheme == schemeSASL
@@ -165,7 +136,7 @@ func (t *Tree) validID(id wire.ID) bool {
 		_, ok := parseIP(id.ID)
 		return ok
 	case schemeX509:
-		return validSubject(id.ID)
+		return t.o.SchemeX509 && validSubject(id.ID)
 	case schemeSASL:
 		return t.o.SchemeSASL && validPrincipal(id.ID)
 	}

@@ -55,11 +55,12 @@ func TestResolveACL(t *testing.T) {
 		{[]wire.ACL{acl(31, "auth:whatever")}, plain, ""},
 		{[]wire.ACL{acl(31, "auth:")}, two, "[{31 {digest a:b}} {31 {digest c:d}}]"},
 		{[]wire.ACL{acl(31, "digest:a:b"), acl(31, "auth:")}, two, "[{31 {digest a:b}} {31 {digest a:b}} {31 {digest c:d}}]"},
-		{[]wire.ACL{acl(0, "ip:1.2.3.4"), acl(63, "ip:1.2.3.0/24"), acl(-1, "x509:CN=a")}, plain,
-			"[{0 {ip 1.2.3.4}} {63 {ip 1.2.3.0/24}} {-1 {x509 CN=a}}]"},
+		{[]wire.ACL{acl(0, "ip:1.2.3.4"), acl(63, "ip:1.2.3.0/24"), acl(-1, "digest:a:b")}, plain,
+			"[{0 {ip 1.2.3.4}} {63 {ip 1.2.3.0/24}} {-1 {digest a:b}}]"},
 		{[]wire.ACL{acl(31, ":x")}, plain, ""},
 		{[]wire.ACL{acl(31, "super:x")}, two, ""},
 		{[]wire.ACL{acl(31, "sasl:bob")}, plain, ""},
+		{[]wire.ACL{acl(31, "x509:CN=alice")}, plain, ""},
 		{[]wire.ACL{acl(31, "key:x")}, plain, ""},
 	} {
 		p := proposal{t: New(Options{}), ids: row.ids}
@@ -68,9 +69,11 @@ func TestResolveACL(t *testing.T) {
 			t.Errorf("%v: %s %v, want %s", row.list, text, ok, row.want)
 		}
 	}
-	p := proposal{t: New(Options{SchemeSASL: true})}
-	if _, ok := p.resolveACL([]wire.ACL{acl(31, "sasl:bob")}); !ok {
-		t.Error("sasl is refused though switched on")
+	p := proposal{t: New(Options{SchemeSASL: true, SchemeX509: true})}
+	for _, entry := range []string{"sasl:bob", "x509:CN=alice"} {
+		if _, ok := p.resolveACL([]wire.ACL{acl(31, entry)}); !ok {
+			t.Errorf("%s is refused though its scheme is switched on", entry)
+		}
 	}
 }
 
@@ -99,11 +102,17 @@ func TestExpansionIsBounded(t *testing.T) {
 }
 
 func TestValidIDs(t *testing.T) {
-	tree := New(Options{SchemeSASL: true})
+	tree := New(Options{SchemeSASL: true, SchemeX509: true})
 	for text, want := range map[string]bool{
 		"digest:a:b": true, "digest::b": true, "digest:a:": false, "digest:x": false, "digest:a:b:c": false, "digest:": false, "digest:a:b:": true,
 		"ip:1.2.3.4": true, "ip:1.2.3.4/0": true, "ip:1.2.3.4/32": true, "ip:1.2.3.4/33": false, "ip:1.2.3.4/-1": false, "ip:1.2.3.4/x": false,
 		"ip:::1": true, "ip:fe80::/10": true, "ip:::1/129": false, "ip:localhost": false, "ip:1.2.3": false, "ip:": false, "ip:fe80::1%eth0": false,
+		"ip:127.000.000.001": true, "ip:+1.-0.3.4/+08": true, "ip:1.2.3.-4": false, "ip:1.2.3.256": false, "ip:1.2.3.4.": false, "ip:1.2..4": false,
+		"ip:1.2.3. 4": false, "ip:0x1.2.3.4": false, "ip:1_0.2.3.4": false, "ip:1.2.3.4/": false, "ip:/8": false, "ip:1.2.3.4/8/8": false,
+		"ip:::": true, "ip:::/0": true, "ip:1::": true, "ip:1:2:3:4:5:6:7:8": true, "ip:0001:2:3:4:5:6:7:8": true, "ip:00001:2:3:4:5:6:7:8": false,
+		"ip:1:2:3:4:5:6:7": false, "ip:1:2:3:4:5:6:7:8:9": false, "ip:1:2:3:4:5:6:7::": true, "ip:1:2:3:4::5:6:7:8": false, "ip:1::2::3": false,
+		"ip::::1": false, "ip:1:::2": false, "ip::1": false, "ip:1:": false, "ip:g::": false, "ip:::ffff:127.0.0.1": false, "ip:::127.0.0.1": false,
+		"ip:::ffff:7f00:1": true, "ip:[::1]": false, "ip:١٢٧.0.0.1": false,
 		"x509:CN=alice": true, "x509:CN=alice,OU=Dev\\, Inc,O=\"a,b\"": true, "x509:x": false, "x509:CN=a,": false, "x509:2.5.4.3=a": true,
 		"x509:NOPE=a": false, "x509:CN=\"a": false, "x509:CN=a\\": false, "x509:oid.1.2=a+cn=b": true, "x509:1=a": false, "x509:1..2=a": false,
 		"sasl:bob": true, "sasl:bob@EXAMPLE": true, "sasl:a/b@C": true, "sasl:a/b/c@D": false, "sasl:a@b@c": false, "sasl:a/b": true,
@@ -150,6 +159,19 @@ func TestPermits(t *testing.T) {
 	} {
 		if got := New(row.o).permitsList(list, row.perm, []wire.ID{id(row.ids)}); got != row.want {
 			t.Errorf("%+v %s for %d: %v", row.o, row.ids, row.perm, got)
+		}
+	}
+	for _, row := range []struct {
+		entry, peer string
+		want        bool
+	}{
+		{"127.000.000.001", "127.0.0.1", true}, {"+127.0.0.010", "127.0.0.10", true}, {"127.0.0.010", "127.0.0.8", false},
+		{"010.0.0.0/08", "10.9.9.9", true}, {"127.0.0.1/31", "127.0.0.0", true}, {"127.0.0.1/31", "127.0.0.2", false}, {"9.9.9.9/0", "127.0.0.1", true},
+		{"::ffff:127.0.0.1", "127.0.0.1", false}, {"::ffff:7f00:1", "127.0.0.1", false}, {"::/0", "127.0.0.1", false}, {"0.0.0.0/0", "::1", false},
+		{"0::01", "::1", true}, {"2001:db8::/32", "2001:0db8:0:0:0:0:0:1", true}, {"::1/33", "::2", true}, {"::1", "0:0:0:0:0:0:0:1", true},
+	} {
+		if got := New(Options{}).permitsList([]wire.ACL{acl(1, "ip:"+row.entry)}, 1, []wire.ID{id("ip:" + row.peer)}); got != row.want {
+			t.Errorf("the entry %s lets %s in: %v", row.entry, row.peer, got)
 		}
 	}
 	tree := New(Options{})

@@ -10,7 +10,8 @@ type Options struct {
 	SkipACL        bool   // nothing is checked against access-control lists
 	DigestOff      bool   // no digest is computed, stored or compared
 	Reconfig       bool   // reconfig is enabled; a standalone server then answers ErrUnimplemented
-	SchemeSASL     bool   // lists may hold ids of scheme sasl
+	SchemeSASL     bool   // requests may put ids of scheme sasl into lists
+	SchemeX509     bool   // requests may put ids of scheme x509 into lists: clients can come over TLS
 	LetAnySASLUser string // the sasl id that every sasl identity satisfies; empty: none
 	X509Super      string // the subject that satisfies every x509 id; empty: none
 	// ContainerMaxNeverUsedMS is after how long a container that never had a
