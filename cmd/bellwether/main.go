@@ -72,9 +72,9 @@ a server, and a client for people and scripts.
   bellwether create /app 'hello'        one-shot data commands: get, set, ls, stat, …
   bellwether status                     the servers at a glance
 
-Exit status: 0 done, 1 failed (also where the output could not be written), 2 usage,
-4 no connection; elect, lock and their like pass on the status of their command and
-add their own, see bellwether elect --help.`
+Exit status: 0 done, 1 failed, 2 usage, 4 no connection. A command whose output could
+not be written has failed. elect, lock and their like pass on the status of their
+command and add their own, see bellwether elect --help.`
 
 func newRoot() *cobra.Command {
 	root := shell.Group(&cobra.Command{

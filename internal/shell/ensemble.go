@@ -1,16 +1,14 @@
 package shell
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +16,9 @@ import (
 
 // wordMax is the most that is read of an answer to a four-letter word, in bytes.
 const wordMax = 1 << 20
+
+// valueMax is the most that is shown of one value that a server sent, in bytes.
+const valueMax = 300
 
 // serverStatus is one server as srvr shows it.
 type serverStatus struct {
@@ -30,7 +31,8 @@ type serverStatus struct {
 	Outstanding int    `json:"outstanding"`
 	Nodes       int    `json:"nodes"`
 	AnswerUS    int64  `json:"answer_us,omitempty"`
-	Reason      string `json:"reason,omitempty"` // why it takes no writes, where it says so
+	Writes      bool   `json:"writes"`           // it takes writes
+	Reason      string `json:"reason,omitempty"` // why it takes no writes, or takes no full part, where it says so
 	Error       string `json:"error,omitempty"`
 
 	// Of a leader that keeps a record of its elections.
@@ -49,7 +51,9 @@ func newStatus() *cobra.Command {
 		Long: "Ask each server of --server, by the four-letter word srvr, for its role and figures. It works with\n" +
 			"every ZooKeeper server. Below them it says who leads, in which epoch and since when, as far as the leader\n" +
 			"tells (Bellwether's word elog), and who is behind the leader by how many transactions.\n" +
-			"The exit status is 0 if all answered and serve, 1 if some did not, 4 if none.",
+			"\n" +
+			"Exit status: 0 all servers take writes; 1 one does not answer, does not serve, is read-only, or takes no full\n" +
+			"part in the ensemble, and the text below the table says which and why; 2 usage; 4 none answers and serves.",
 		Example: "  bellwether status --server zk1,zk2,zk3 -o json",
 		Args:    argCount(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
@@ -65,26 +69,37 @@ func (a *app) status(ctx context.Context) error {
 	all := make([]serverStatus, len(servers))
 	var asked sync.WaitGroup
 	for i, h := range servers { // at the same time, so that zxids can be compared
-		asked.Go(func() { all[i] = a.askServer(ctx, withPort(h)) })
+		asked.Go(func() { all[i] = a.askServer(ctx, withPort(strings.TrimSpace(h))) })
 	}
 	asked.Wait()
-	serving := 0
-	for _, s := range all {
-		if s.Error == "" {
-			serving++
-		}
-	}
 	compare(all)
 	if err := a.printStatus(all); err != nil {
 		return err
 	}
-	switch serving {
-	case len(all):
-		return nil
-	case 0:
-		return &StatusError{Status: ExitNoConnection}
+	if status := exitOf(all); status != ExitDone {
+		return &StatusError{Status: status}
 	}
-	return &StatusError{Status: ExitFailed}
+	return nil
+}
+
+// exitOf is the exit status that tells scripts how the servers are.
+func exitOf(all []serverStatus) int {
+	answered, well := 0, 0
+	for _, s := range all {
+		if s.Error == "" {
+			answered++
+		}
+		if s.Writes && s.Reason == "" {
+			well++
+		}
+	}
+	switch {
+	case well == len(all):
+		return ExitDone
+	case answered == 0:
+		return ExitNoConnection
+	}
+	return ExitFailed
 }
 
 // withPort adds the client port where a server is named without one.
@@ -100,12 +115,13 @@ func (a *app) askServer(ctx context.Context, server string) serverStatus {
 	text, err := word(ctx, server, "srvr", a.timeout)
 	s := parseSrvr(text)
 	s.Server = server
+	s.Writes = err == nil && slices.Contains([]string{"leader", "follower", "observer", "standalone"}, s.Mode)
 	s.AnswerUS = time.Since(begin).Microseconds()
 	switch {
 	case err != nil:
 		s.Mode, s.Error, s.AnswerUS = "unreachable", err.Error(), 0
 	case s.Mode == "":
-		s.Mode, s.Error = "not serving", strings.TrimSpace(text)
+		s.Mode, s.Error = "not serving", cmp.Or(clip(clean(strings.TrimSpace(text)), valueMax), "it closed the connection without an answer")
 	case s.Mode == "leader":
 		if l, err := leaderElection(ctx, server, a.timeout); err == nil && l != nil {
 			since := l.Since().UTC()
@@ -150,10 +166,12 @@ func word(ctx context.Context, server, w string, timeout time.Duration) (string,
 }
 
 // parseSrvr reads the answer to srvr; what it does not know it passes over.
+// What it prints later must not hold what a terminal would obey.
 func parseSrvr(text string) serverStatus {
 	var s serverStatus
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ": ")
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
+		value = clip(clean(value), valueMax)
 		switch key {
 		case "Zookeeper version":
 			s.Version, _, _ = strings.Cut(value, ",")
@@ -169,56 +187,11 @@ func parseSrvr(text string) serverStatus {
 			s.Zxid = value
 		case "Mode":
 			s.Mode = value
-		case "Read-only because":
-			s.Reason = value
+		default:
+			if strings.HasSuffix(key, " because") { // read-only, or whatever else keeps it from full service
+				s.Reason = value
+			}
 		}
 	}
 	return s
-}
-
-func (a *app) printStatus(all []serverStatus) error {
-	if a.json() {
-		return printJSON(a.out, all)
-	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SERVER\tMODE\tZXID\tNODES\tCONNECTIONS\tOUTSTANDING\tLATENCY ms\tVERSION")
-	for _, s := range all {
-		if s.Error != "" {
-			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\n", s.Server, s.Mode)
-			continue
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n",
-			s.Server, s.Mode, s.Zxid, s.Nodes, s.Connections, s.Outstanding, s.Latency, s.Version)
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(a.out, glance(all))
-	return err
-}
-
-// glance says how the ensemble stands; nothing of a standalone server.
-func glance(all []serverStatus) string {
-	var b strings.Builder
-	for _, s := range all {
-		if s.Since != nil {
-			fmt.Fprintf(&b, "%s leads epoch %d since %s\n", s.Server, s.Epoch, Instant(s.Since.UnixMilli()))
-		}
-	}
-	for _, s := range all {
-		if s.Error != "" {
-			fmt.Fprintf(&b, "%s does not answer: %s\n", s.Server, s.Error)
-		}
-	}
-	for _, s := range all {
-		if s.Reason != "" {
-			fmt.Fprintf(&b, "%s takes no writes: %s\n", s.Server, s.Reason)
-		}
-	}
-	for _, s := range all {
-		if s.Behind != nil && *s.Behind > 0 {
-			fmt.Fprintf(&b, "%s is %s behind\n", s.Server, Count(int(*s.Behind), "transaction"))
-		}
-	}
-	return b.String()
 }

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // exitUnread is the status of a program that a shell sees killed by SIGPIPE:
@@ -93,4 +95,17 @@ func survivingSIGPIPE() (stop func()) {
 	unread := make(chan os.Signal, 1) // nobody receives: the write returns EPIPE
 	signal.Notify(unread, syscall.SIGPIPE)
 	return func() { signal.Stop(unread) }
+}
+
+// terminalWidth is how many columns an output has, 0 where it is no terminal.
+func terminalWidth(out io.Writer) int {
+	o, ok := out.(*Output)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(o.file.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
@@ -196,17 +197,24 @@ func quoted(s string) string {
 const idShown = 64
 
 // printable is an id as it can stand in a table.
-func printable(id string) string {
-	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+func printable(id string) string { return clip(clean(id), idShown) }
+
+// clip cuts a text off after some bytes.
+func clip(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// clean replaces what a terminal would obey or cannot show.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 			return '?'
 		}
 		return r
-	}, id)
-	if len(clean) > idShown {
-		clean = strings.ToValidUTF8(clean[:idShown], "") + "…"
-	}
-	return clean
+	}, text)
 }
 
 func (s *surveyor) table(all surveyJSON) error {

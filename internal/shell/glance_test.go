@@ -1,0 +1,134 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// srvrOf is the answer of a server to srvr.
+func srvrOf(mode, more string) string {
+	return "Zookeeper version: 3.9.5-x, built on 2026-01-01\nLatency min/avg/max: 0/0.5/3\nReceived: 1\nSent: 1\nConnections: 2\nOutstanding: 0\n" +
+		"Zxid: 0x500000012\nMode: " + mode + "\nNode count: 7\n" + more
+}
+
+// answering is the address of a server that answers every word with a text.
+func answering(t *testing.T, text string) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			io.ReadFull(c, make([]byte, 4))
+			io.WriteString(c, text)
+			c.Close()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// TestStatusTellsWhoTakesNoWrites: the exit status is 0 only where every
+// server takes writes, and the text says which one does not and why.
+func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		status       int
+		says         string
+	}{
+		{"leader", srvrOf("leader", ""), ExitDone, ""},
+		{"observer", srvrOf("observer", ""), ExitDone, ""},
+		{"standalone", srvrOf("standalone", ""), ExitDone, ""},
+		{"ZooKeeper's read-only server", "READ-ONLY mode; serving only read-only clients\n" + srvrOf("read-only", ""), ExitFailed, "takes no writes: it is read-only"},
+		{"a full disk", srvrOf("read-only", "Read-only because: no space\n"), ExitFailed, "takes no writes: no space"},
+		{"a slow disk", srvrOf("follower", "Abstains because: the disk is slow\n"), ExitFailed, "takes only part: the disk is slow"},
+		{"no quorum", "This ZooKeeper instance is not currently serving requests\n", ExitNoConnection, "does not answer: This ZooKeeper instance is not currently serving requests"},
+		{"closed", "", ExitNoConnection, "closed the connection without an answer"},
+		{"not a ZooKeeper server", "SSH-2.0-x\x1b[31m\n", ExitNoConnection, "does not answer: SSH-2.0-x?[31m"},
+		{"an unknown mode", srvrOf("other\x1b]0;x", ""), ExitFailed, "takes no writes: it is other?]0;x"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			a := &app{servers: answering(t, c.answer), timeout: time.Minute, output: "text", out: &out}
+			if got := exitStatus(a.status(t.Context())); got != c.status {
+				t.Errorf("exit status %d, want %d", got, c.status)
+			}
+			if !strings.Contains(out.String(), c.says) {
+				t.Errorf("%q is missing in\n%s", c.says, out.String())
+			}
+			// Beside a server that is well it is never 4.
+			a.servers += "," + answering(t, srvrOf("follower", ""))
+			if got := exitStatus(a.status(t.Context())); got != min(c.status, ExitFailed) {
+				t.Errorf("with another one: exit status %d", got)
+			}
+		})
+	}
+}
+
+func exitStatus(err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	return err.(*StatusError).Status
+}
+
+// TestStatusFitsTheTerminal: no line is wider than the terminal unless it is a
+// single word, and no figure is left out.
+func TestStatusFitsTheTerminal(t *testing.T) {
+	var short []serverStatus
+	for i := range 9 {
+		short = append(short, serverStatus{Server: fmt.Sprintf("10.0.0.%d:2181", i), Mode: "follower", Writes: true, Zxid: "0x500000012",
+			Latency: "0/0.1/3", Connections: 4321, Outstanding: 99, Nodes: 12345, Version: "3.9.5-bellwether-0.1.0"})
+	}
+	long := append([]serverStatus{{Server: "[2001:db8:1111:2222:3333:4444:5555:6666]:2181", Mode: "leader", Writes: true, Zxid: "0x500000012",
+		Latency: "0/0.1/3", Version: "3.8.0-1"}, {Server: "dead.example.com:2181", Mode: "unreachable", Error: "connection refused"}}, short...)
+	for _, c := range []struct {
+		all    []serverStatus
+		width  int
+		header string // of a table; empty: paragraphs
+	}{
+		{short, 0, "CONNECTIONS"}, {short, 120, "CONNECTIONS"}, {short, 80, "CONNS"}, {short, 40, ""}, {short, 20, ""}, {short, 1, ""},
+		{long, 0, "CONNECTIONS"}, {long, 80, ""}, {long, 40, ""}, {long, 20, ""},
+	} {
+		text := statusText(c.all, c.width)
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(line, "\n")
+			if n := utf8.RuneCountInString(strings.TrimRight(line, " ")); c.width > 0 && n > c.width && strings.Contains(strings.TrimSpace(line), " ") && !unbreakable(line) {
+				t.Errorf("width %d: line of %d: %q", c.width, n, line)
+			}
+		}
+		if first, _, _ := strings.Cut(text, "\n"); strings.Contains(first, "SERVER") != (c.header != "") || !strings.Contains(first, c.header) {
+			t.Errorf("width %d begins with %q, want %q", c.width, first, c.header)
+		}
+		for _, s := range c.all {
+			if !strings.Contains(text, s.Server) || !strings.Contains(text, s.Version) {
+				t.Errorf("width %d: %s is not told in\n%s", c.width, s.Server, text)
+			}
+		}
+		for _, figure := range []string{"4321", "12345", "99", "0/0.1/3", "0x500000012"} {
+			if !strings.Contains(text, figure) {
+				t.Errorf("width %d: %s is missing", c.width, figure)
+			}
+		}
+	}
+}
+
+// unbreakable reports whether a line is one figure with its label.
+func unbreakable(line string) bool {
+	for _, f := range statusFields[aboutServer:] {
+		if strings.HasPrefix(strings.TrimSpace(line), f.label+" ") && strings.Count(line, ",") <= 1 {
+			return true
+		}
+	}
+	return false
+}
