@@ -241,3 +241,32 @@ func TestFullDiskKeepsOrder(t *testing.T) {
 		t.Fatal("the disk never got full")
 	}
 }
+
+// The data directory is removed under a server: a write after that is not
+// acknowledged, a server without writes notices by itself, and the error names
+// the directory.
+func TestRemovedDataDirectoryEndsServer(t *testing.T) {
+	for _, writes := range []bool{true, false} {
+		disk := store.NewMem(1)
+		r := start(t, diskOptions(disk))
+		c := r.connect()
+		c.create("/a", "1")
+		disk.RemoveAll("data/version-2")
+		if writes {
+			c.write(request(1, wire.OpCreate, create("/b", "2")))
+			if _, err := wire.ReadFrame(c.nc, nil, 1<<20); err == nil {
+				t.Error("a write was acknowledged after the data directory was removed")
+			}
+		}
+		select {
+		case err := <-r.done:
+			var removed *store.RemovedError
+			if !errors.As(err, &removed) || !strings.Contains(err.Error(), "data/version-2") {
+				t.Errorf("writes %v: the server ended with %v", writes, err)
+			}
+			r.done <- err
+		case <-time.After(patience):
+			t.Fatalf("writes %v: the server goes on without its data directory", writes)
+		}
+	}
+}

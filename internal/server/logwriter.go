@@ -205,8 +205,13 @@ func (w *logWriter) log(txns []*wire.Txn) error {
 	return err
 }
 
-// probe asks a full disk for room.
+// probe looks every second whether the data directory is still where it was,
+// and asks a full disk for room.
 func (w *logWriter) probe() {
+	if err := w.srv.store.InPlace(); err != nil {
+		w.failed(err, 0)
+		return
+	}
 	if !w.full {
 		return
 	}

@@ -150,6 +150,9 @@ func (s *Store) setEpoch(name string, ahead *wire.Epoch, e wire.Epoch) error {
 	if isFull(err) {
 		return &FullError{File: path, Zxid: s.Synced(), Err: err}
 	}
+	if err == nil {
+		err = s.InPlace()
+	}
 	return err
 }
 

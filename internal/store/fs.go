@@ -1,6 +1,9 @@
 package store
 
-import "io"
+import (
+	"io"
+	"os"
+)
 
 // FS is the part of a file system that a Store needs. [OS] is the real one,
 // [Mem] the twin of the tests and the simulator. Missing files are reported
@@ -9,8 +12,10 @@ type FS interface {
 	// MkdirAll makes dir and its parents. Their names are durable after it,
 	// also if a process made them before that was killed meanwhile.
 	MkdirAll(dir string) error
-	// ReadDir lists the plain files of dir, sorted by name.
+	// ReadDir lists dir, sorted by name. A symbolic link is listed as what it
+	// leads to. What is no file has [FileInfo.Not].
 	ReadDir(dir string) ([]FileInfo, error)
+	// Stat describes what a name leads to at this moment.
 	Stat(name string) (FileInfo, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
@@ -43,9 +48,24 @@ type File interface {
 	Size() (int64, error)
 }
 
-// FileInfo is one entry of a directory.
+// FileInfo describes a file or a directory.
 type FileInfo struct {
 	Name string // the last element
 	Size int64
 	Dir  bool
+	Not  string // what it is instead of a file, such as "a directory"; "" for a file
+
+	id any // its identity, of the file system's own type; set by Stat
+}
+
+// SameFile reports whether two results of Stat describe one file or directory,
+// whatever its names are. That is certain only while it is held open in
+// between: a system may give the identity of a removed file to a new one.
+func (i FileInfo) SameFile(other FileInfo) bool {
+	a, ok := i.id.(os.FileInfo)
+	b, both := other.id.(os.FileInfo)
+	if ok && both {
+		return os.SameFile(a, b)
+	}
+	return i.id == other.id
 }

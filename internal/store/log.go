@@ -20,7 +20,8 @@ const preallocSlack = 4096
 type logWriter struct {
 	f       File // nil: the next Append begins a log
 	path    string
-	buf     []byte // encoded and not written
+	found   FileInfo // what path led to when it was made
+	buf     []byte   // encoded and not written
 	pos     int64
 	synced  int64 // durable up to here
 	length  int64 // of the file, with what was allocated ahead
@@ -111,6 +112,9 @@ func (s *Store) append(t *wire.Txn) error {
 // begin makes the log whose first transaction is z.
 func (s *Store) begin(z wire.Zxid) error {
 	w := &s.log
+	if err := s.dirsInPlace(); err != nil {
+		return s.poison(err)
+	}
 	w.path = filepath.Join(s.logDir, logName(z))
 	if _, err := s.fs.Stat(w.path); err == nil {
 		if _, err := setAside(s.fs, w.path); err != nil {
@@ -127,17 +131,21 @@ func (s *Store) begin(z wire.Zxid) error {
 	w.f, w.newName = f, true
 	w.length = logHeaderLen
 	w.buf = appendLogHeader(w.buf[:0])
+	if w.found, err = s.fs.Stat(w.path); err != nil {
+		return s.poison(fmt.Errorf("begin %s: %w", w.path, err))
+	}
 	return nil
 }
 
-// Sync makes everything appended durable. Errors as Append.
+// Sync makes everything appended durable, under the names by which the next
+// start finds it (see [Store.InPlace]). Errors as Append.
 func (s *Store) Sync() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	w := &s.log
 	if w.f == nil || w.pos+int64(len(w.buf)) == w.synced {
-		return nil
+		return s.InPlace()
 	}
 	if err := s.flush(); err != nil {
 		return err
@@ -146,6 +154,9 @@ func (s *Store) Sync() error {
 		if err := s.syncLog(); err != nil {
 			return s.poison(err)
 		}
+	}
+	if err := s.inPlace(); err != nil { // last: what is removed later was durable when it was acknowledged
+		return s.poison(err)
 	}
 	w.synced = w.pos
 	s.mu.Lock()

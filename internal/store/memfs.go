@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -95,6 +96,32 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
+// RemoveAll takes away a directory and all in it, durably, as somebody else may
+// do beside a running server. Files that are open stay open.
+func (m *Mem) RemoveAll(dir string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.dirs, func(name string, _ *memDir) bool { return within(name, filepath.Clean(dir)) })
+}
+
+// RenameDir gives a directory and all in it another name, durably.
+func (m *Mem) RenameDir(from, to string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from, to = filepath.Clean(from), filepath.Clean(to)
+	for name, d := range maps.Clone(m.dirs) {
+		if within(name, from) {
+			delete(m.dirs, name)
+			m.dirs[to+strings.TrimPrefix(name, from)] = d
+		}
+	}
+}
+
+// within reports whether name is dir or lies in it.
+func within(name, dir string) bool {
+	return name == dir || strings.HasPrefix(name, dir+string(filepath.Separator))
+}
+
 // ReadDir lists dir.
 func (m *Mem) ReadDir(dir string) ([]FileInfo, error) {
 	m.mu.Lock()
@@ -107,9 +134,15 @@ func (m *Mem) ReadDir(dir string) ([]FileInfo, error) {
 		return nil, &fs.PathError{Op: "readdir", Path: dir, Err: fs.ErrNotExist}
 	}
 	var out []FileInfo
-	for _, name := range slices.Sorted(maps.Keys(d.live)) {
-		out = append(out, FileInfo{Name: name, Size: d.live[name].live.size})
+	for name, ino := range d.live {
+		out = append(out, FileInfo{Name: name, Size: ino.live.size})
 	}
+	for name := range m.dirs {
+		if filepath.Dir(name) == filepath.Clean(dir) && name != filepath.Clean(dir) {
+			out = append(out, FileInfo{Name: filepath.Base(name), Dir: true, Not: "a directory"})
+		}
+	}
+	slices.SortFunc(out, func(a, b FileInfo) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -120,14 +153,14 @@ func (m *Mem) Stat(name string) (FileInfo, error) {
 	if m.down {
 		return FileInfo{}, ErrCrashed
 	}
-	if m.dirs[filepath.Clean(name)] != nil {
-		return FileInfo{Name: filepath.Base(name), Dir: true}, nil
+	if d := m.dirs[filepath.Clean(name)]; d != nil {
+		return FileInfo{Name: filepath.Base(name), Dir: true, Not: "a directory", id: d}, nil
 	}
 	ino, err := m.find(name)
 	if err != nil {
 		return FileInfo{}, err
 	}
-	return FileInfo{Name: filepath.Base(name), Size: ino.live.size}, nil
+	return FileInfo{Name: filepath.Base(name), Size: ino.live.size, id: ino}, nil
 }
 
 // Open opens for reading.

@@ -69,6 +69,7 @@ func listFiles(fs FS, dir, prefix string) (files []fileName, other []string, err
 		path := filepath.Join(dir, e.Name)
 		z, form, ok := parseName(e.Name, prefix, prefix == snapshotPrefix)
 		switch {
+		case e.Not != "":
 		case ok:
 			files = append(files, fileName{path, z, form, e.Size})
 		case strings.HasPrefix(e.Name, prefix):

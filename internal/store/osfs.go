@@ -63,11 +63,40 @@ func (osFS) ReadDir(dir string) ([]FileInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		if info.Mode().IsRegular() {
-			out = append(out, FileInfo{Name: e.Name(), Size: info.Size()})
-		}
+		out = append(out, entry(dir, info))
 	}
 	return out, nil
+}
+
+// entry describes an entry of dir, and what it leads to if it is a link.
+func entry(dir string, info os.FileInfo) FileInfo {
+	e := FileInfo{Name: info.Name()}
+	if info.Mode()&os.ModeSymlink != 0 {
+		if to, err := os.Stat(filepath.Join(dir, e.Name)); err == nil {
+			info = to
+		}
+	}
+	if e.Dir, e.Not = info.IsDir(), notFile(info.Mode()); e.Not == "" {
+		e.Size = info.Size()
+	}
+	return e
+}
+
+// notFile says what something is instead of a file, "" if it is one.
+func notFile(mode os.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return ""
+	case mode.IsDir():
+		return "a directory"
+	case mode&os.ModeSymlink != 0:
+		return "a symbolic link that leads to nothing"
+	case mode&os.ModeSocket != 0:
+		return "a socket"
+	case mode&os.ModeNamedPipe != 0:
+		return "a named pipe"
+	}
+	return "a device"
 }
 
 func (osFS) Stat(name string) (FileInfo, error) {
@@ -75,7 +104,7 @@ func (osFS) Stat(name string) (FileInfo, error) {
 	if err != nil {
 		return FileInfo{}, err
 	}
-	return FileInfo{Name: info.Name(), Size: info.Size(), Dir: info.IsDir()}, nil
+	return FileInfo{Name: info.Name(), Size: info.Size(), Dir: info.IsDir(), Not: notFile(info.Mode()), id: info}, nil
 }
 
 func (osFS) Open(name string) (File, error) { return osOpen(name, os.O_RDONLY) }
@@ -116,13 +145,4 @@ func grow(f *os.File, size int64) error {
 		return err
 	}
 	return f.Truncate(size)
-}
-
-func (osFS) sameDir(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }

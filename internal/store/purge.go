@@ -116,7 +116,7 @@ func (s *Store) asideBefore(z wire.Zxid) ([]string, error) {
 		}
 		for _, e := range entries {
 			name, aside := strings.CutPrefix(e.Name, asidePrefix)
-			if at, ok := looseZxid(name); aside && ok && at < z {
+			if at, ok := looseZxid(name); aside && ok && at < z && e.Not == "" {
 				old = append(old, filepath.Join(dir, e.Name))
 			}
 		}

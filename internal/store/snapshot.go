@@ -65,6 +65,9 @@ func (s *Store) publish(temp string, file SnapshotFile) error {
 	if err := s.fs.SyncDir(s.snapDir); err != nil {
 		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
 	}
+	if err := s.dirsInPlace(); err != nil {
+		return fmt.Errorf("snapshot %v: %w", file.Zxid, s.poison(err))
+	}
 	if err := s.supersede(file); err != nil {
 		return fmt.Errorf("snapshot %v: an older one of that zxid is still there: %w", file.Zxid, err)
 	}

@@ -62,7 +62,8 @@ type Store struct {
 	opened  []string // what Open mended
 
 	log    logWriter
-	epochs Epochs // as they were saved last
+	places []place // the version-2 directories, as Open found them
+	epochs Epochs  // as they were saved last
 	ahead  ahead
 
 	mu      sync.Mutex // guards what follows; never held across I/O
@@ -112,6 +113,10 @@ func (s *Store) open() error {
 		}
 		s.locks = append(s.locks, lock)
 	}
+	var err error
+	if s.places, err = placesOf(s.fs, s.dirs()); err != nil {
+		return err
+	}
 	if err := checkSplit(s.fs, s.snapDir, s.logDir); err != nil {
 		return err
 	}
@@ -149,8 +154,12 @@ func (s *Store) makeDir(dir string) error {
 
 // sameDir reports whether two names lead to one directory.
 func sameDir(fs FS, a, b string) bool {
-	f, ok := fs.(interface{ sameDir(a, b string) bool })
-	return a == b || ok && f.sameDir(a, b)
+	x, err := fs.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := fs.Stat(b)
+	return err == nil && x.SameFile(y)
 }
 
 // checkSplit refuses, as upstream does, separate directories of which one
@@ -168,7 +177,7 @@ func checkSplit(fs FS, snapDir, logDir string) error {
 			return err
 		}
 		for _, e := range entries {
-			if strings.HasPrefix(e.Name, part.foreign) {
+			if e.Not == "" && strings.HasPrefix(e.Name, part.foreign) {
 				return &LayoutError{part.dir, "holds " + e.Name, "move every file named " + part.foreign + "* to " + part.home}
 			}
 		}
@@ -188,6 +197,7 @@ func (s *Store) tidy(dir string) error {
 		whole, isTemp := strings.CutSuffix(e.Name, ".tmp")
 		_, _, isSnapshot := parseName(whole, snapshotPrefix, true)
 		switch {
+		case e.Not != "":
 		case strings.HasPrefix(e.Name, tempPrefix):
 			err = s.fs.Remove(path)
 		case isTemp && isSnapshot:
@@ -271,7 +281,9 @@ func (s *Store) Sizes() (Sizes, error) {
 			return z, err
 		}
 		for _, e := range entries {
-			*sum += e.Size
+			if e.Not == "" {
+				*sum += e.Size
+			}
 		}
 	}
 	if s.snapDir == s.logDir {

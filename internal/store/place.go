@@ -1,0 +1,97 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"bellwether/wire"
+)
+
+// place is a file or directory that the store holds open, and the name under
+// which the next start looks for it.
+type place struct {
+	path string
+	info FileInfo
+}
+
+func placesOf(fs FS, paths []string) ([]place, error) {
+	places := make([]place, 0, len(paths))
+	for _, path := range paths {
+		info, err := fs.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, place{path, info})
+	}
+	return places, nil
+}
+
+// InPlace checks that the names of the directories and of the current log
+// still lead to what the store has open. If not, somebody removed, renamed or
+// replaced them beside the running server, what is written goes into files
+// that no start will find, and the store is poisoned with a [*RemovedError].
+// Sync, SetCurrentEpoch and SetAcceptedEpoch check it themselves before they
+// return, and so does Append before it begins a log. It belongs to the
+// goroutine that appends.
+func (s *Store) InPlace() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.inPlace(); err != nil {
+		return s.poison(err)
+	}
+	return nil
+}
+
+func (s *Store) inPlace() error {
+	if err := s.dirsInPlace(); err != nil || s.log.f == nil {
+		return err
+	}
+	return place{s.log.path, s.log.found}.check(s.fs, s.Synced())
+}
+
+// dirsInPlace is the part of InPlace that WriteSnapshot needs.
+func (s *Store) dirsInPlace() error {
+	for i := range s.places {
+		if err := s.places[i].check(s.fs, s.Synced()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares what the name leads to. A directory above that may no longer
+// be searched proves nothing, and the history is still where it was.
+func (p place) check(fsys FS, synced wire.Zxid) error {
+	info, err := fsys.Stat(p.path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil
+	case err != nil:
+		return &RemovedError{p.path, "is gone", synced, err}
+	case !info.SameFile(p.info):
+		return &RemovedError{p.path, "is another one than before", synced, nil}
+	}
+	return nil
+}
+
+// RemovedError: a directory or the current log was removed, renamed or replaced
+// while the store used it.
+type RemovedError struct {
+	Path   string
+	What   string
+	Synced wire.Zxid // up to here clients may have been answered
+	Err    error     // of the file system; nil: the name leads to something else
+}
+
+func (e *RemovedError) Error() string {
+	text := fmt.Sprintf("%s %s: it was removed, renamed or replaced beside the running server, "+
+		"and with it what was acknowledged up to %v", e.Path, e.What, e.Synced)
+	if e.Err != nil {
+		text += fmt.Sprintf(" (%v)", e.Err)
+	}
+	return text + "; put it back, or restore it from a copy or from the other members, before the next start"
+}
+
+func (e *RemovedError) Unwrap() error { return e.Err }

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// removals are what somebody can do to the directories beside a running
+// store, on the real file system and in memory.
+var removals = []struct {
+	name string
+	real func(base string) error
+	mem  func(m *Mem)
+}{
+	{"version-2 is removed",
+		func(base string) error { return os.RemoveAll(filepath.Join(base, "version-2")) },
+		func(m *Mem) { m.RemoveAll("/data/version-2") }},
+	{"dataDir is removed",
+		func(base string) error { return os.RemoveAll(base) },
+		func(m *Mem) { m.RemoveAll("/data") }},
+	{"version-2 is renamed, and another made",
+		func(base string) error {
+			dir := filepath.Join(base, "version-2")
+			return errors.Join(os.Rename(dir, filepath.Join(base, "x")), os.Mkdir(dir, 0o755))
+		},
+		func(m *Mem) {
+			m.RenameDir("/data/version-2", "/data/x")
+			_ = m.MkdirAll("/data/version-2")
+		}},
+	{"dataDir is renamed",
+		func(base string) error { return os.Rename(base, base+"-old") },
+		func(m *Mem) { m.RenameDir("/data", "/old") }},
+	{"a copy takes the place of version-2",
+		func(base string) error {
+			dir := filepath.Join(base, "version-2")
+			if err := os.CopyFS(filepath.Join(base, "copy"), os.DirFS(dir)); err != nil {
+				return err
+			}
+			return errors.Join(os.Rename(dir, filepath.Join(base, "x")), os.Rename(filepath.Join(base, "copy"), dir))
+		},
+		func(m *Mem) {
+			files, _ := m.ReadDir("/data/version-2")
+			m.RenameDir("/data/version-2", "/data/x")
+			_ = m.MkdirAll("/data/version-2")
+			for _, f := range files {
+				_, _ = m.Create(filepath.Join("/data/version-2", f.Name))
+			}
+		}},
+}
+
+// uses are the steps of a store that promise something or make a file. Each
+// must notice by itself.
+var uses = []struct {
+	name string
+	do   func(d *driver) error
+}{
+	{"sync of what was appended", func(d *driver) error { return d.commit(3) }},
+	{"sync of nothing new", func(d *driver) error { return d.s.Sync() }},
+	{"end of a log", func(d *driver) error { return d.s.Roll() }},
+	{"snapshot", func(d *driver) error { return d.snapshot(2) }},
+	{"epoch", func(d *driver) error { return d.s.SetAcceptedEpoch(1) }},
+	{"nothing", func(d *driver) error { return d.s.InPlace() }},
+}
+
+// Nothing is acknowledged once the directory is removed, renamed or replaced:
+// neither by the next step, nor by any after it.
+func TestRemovedDirectoryPoisons(t *testing.T) {
+	for _, r := range removals {
+		for _, u := range uses {
+			t.Run(r.name+", "+u.name, func(t *testing.T) {
+				base := filepath.Join(t.TempDir(), "data")
+				m := NewMem(1)
+				for _, disk := range []struct {
+					fs     FS
+					dir    string
+					remove func() error
+				}{
+					{OS(), base, func() error { return r.real(base) }},
+					{m, "/data", func() error { r.mem(m); return nil }},
+				} {
+					d := newDriver(m, Options{DataDir: disk.dir, PreallocBytes: 4096})
+					removedUnder(t, disk.fs, d, disk.remove, u.do)
+				}
+			})
+		}
+	}
+}
+
+// removedUnder runs a store, removes what it uses, and uses it.
+func removedUnder(t *testing.T, fs FS, d *driver, remove func() error, use func(d *driver) error) {
+	t.Helper()
+	d.s = open(t, fs, d.opts)
+	_, err := d.s.Load(newWorld())
+	must(t, err)
+	_, err = d.s.WriteSnapshot(0, newWorld())
+	must(t, err)
+	must(t, d.commit(1, 2))
+	must(t, remove())
+	if err := use(d); err == nil {
+		t.Errorf("%T: it did not notice", fs)
+	}
+	var removed *RemovedError
+	var poisoned *PoisonedError
+	if err := d.s.Sync(); !errors.As(err, &poisoned) {
+		t.Errorf("%T: a later sync: %v", fs, err)
+	} else if fs == OS() && !errors.As(err, &removed) && !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%T: the error does not say what happened: %v", fs, err)
+	}
+	if got := d.s.Synced(); got != 2 {
+		t.Errorf("%T: %v counts as durable", fs, got)
+	}
+	_ = d.s.Close()
+}
+
+// The log file itself: removed, renamed, or replaced by another.
+func TestRemovedLogPoisons(t *testing.T) {
+	for what, change := range map[string]func(m *Mem) error{
+		"removed": func(m *Mem) error { return m.Remove("/data/version-2/log.1") },
+		"renamed": func(m *Mem) error { return m.Rename("/data/version-2/log.1", "/data/version-2/log.1.bak") },
+		"replaced": func(m *Mem) error {
+			f, err := m.Create("/data/version-2/x")
+			return errors.Join(err, f.Close(), m.Rename("/data/version-2/x", "/data/version-2/log.1"))
+		},
+	} {
+		d := newDriver(NewMem(1), dataOptions)
+		must(t, d.start())
+		must(t, d.commit(1, 2))
+		must(t, change(d.m))
+		var removed *RemovedError
+		if err := d.commit(3); !errors.As(err, &removed) || removed.Path != "/data/version-2/log.1" || removed.Synced != 2 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Each of two directories is watched, also the one that is not written to.
+func TestRemovedSnapshotDirectoryPoisons(t *testing.T) {
+	for _, gone := range []string{"/snaps", "/logs"} {
+		d := newDriver(NewMem(1), Options{DataDir: "/snaps", LogDir: "/logs", PreallocBytes: -1})
+		must(t, d.start())
+		must(t, d.commit(1))
+		d.m.RemoveAll(gone + "/version-2")
+		var removed *RemovedError
+		if err := d.commit(2); !errors.As(err, &removed) || removed.Path[:5] != gone[:5] {
+			t.Errorf("%s: %v", gone, err)
+		}
+	}
+}
+
+// What is no removal goes on: other names that lead to the directory, and a
+// directory above it that may no longer be searched.
+func TestDirectoryInPlace(t *testing.T) {
+	base := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(base, "disk"), 0o755))
+	must(t, os.Symlink("disk", filepath.Join(base, "data")))
+	must(t, os.MkdirAll(filepath.Join(base, "elsewhere"), 0o755))
+	must(t, os.Symlink("../elsewhere", filepath.Join(base, "disk", "version-2")))
+	d := newDriver(NewMem(1), Options{DataDir: filepath.Join(base, "data"), PreallocBytes: -1})
+	d.s = open(t, OS(), d.opts)
+	_, err := d.s.Load(newWorld())
+	must(t, err)
+	_, err = d.s.WriteSnapshot(0, newWorld())
+	must(t, err)
+	for z := wire.Zxid(1); z < 5; z++ {
+		must(t, d.commit(z))
+		must(t, d.roll())
+	}
+	must(t, d.s.InPlace())
+	denied := place{"/data", FileInfo{}}.check(deniedFS{NewMem(1)}, 0)
+	must(t, denied)
+	must(t, d.s.Close())
+}
+
+// deniedFS lets nobody look.
+type deniedFS struct{ *Mem }
+
+func (deniedFS) Stat(name string) (FileInfo, error) {
+	return FileInfo{}, fmt.Errorf("stat %s: %w", name, os.ErrPermission)
+}
+
+// BenchmarkInPlace is what the check adds to each sync.
+func BenchmarkInPlace(b *testing.B) {
+	d := newDriver(NewMem(1), Options{DataDir: b.TempDir()})
+	d.s = open(b, OS(), d.opts)
+	_, err := d.s.Load(newWorld())
+	must(b, err)
+	_, err = d.s.WriteSnapshot(0, newWorld())
+	must(b, err)
+	must(b, d.commit(1))
+	b.ReportAllocs()
+	for b.Loop() {
+		must(b, d.s.InPlace())
+	}
+	must(b, d.s.Close())
+}
