@@ -21,7 +21,7 @@ type electionJSON struct {
 	WaitsMS       []int64         `json:"waits_ms"`
 	Sent          int             `json:"sent"`
 	State         string          `json:"state,omitempty"`
-	Leader        wire.ServerID   `json:"leader,omitempty"`
+	Leader        *wire.ServerID  `json:"leader,omitempty"` // nil: none was elected
 	Supporters    []wire.ServerID `json:"supporters,omitempty"`
 	Ending        string          `json:"ending"`
 	Epoch         wire.Epoch      `json:"epoch"` // in which it served, 0 if it did not
@@ -75,7 +75,7 @@ func electionOf(r *election.Record, began time.Time) electionJSON {
 		Ended: r.Ended, Line: r.String(), Story: r.Explain(),
 	}
 	if r.Phase > election.Search {
-		o.State, o.Leader, o.Supporters = r.Decision.State.String(), r.Decision.Vote.Leader, r.Decision.Supporters
+		o.State, o.Leader, o.Supporters = r.Decision.State.String(), &r.Decision.Vote.Leader, r.Decision.Supporters
 	}
 	for _, v := range r.Votes {
 		o.Votes = append(o.Votes, heardJSON{v.AtMS, v.From, v.State.String(), v.Round, voteOf(v.Vote), v.Verdict.String()})

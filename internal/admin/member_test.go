@@ -126,7 +126,7 @@ func checkElog(t *testing.T, text string) {
 		t.Fatalf("elog: %v\n%s", err, text)
 	}
 	e := all[0]
-	if e.Server != 5 || e.Leader != 5 || e.State != "LEADING" || e.Phase != "serve" || e.Epoch != 1 || e.Why != "started" ||
+	if e.Server != 5 || e.Leader == nil || *e.Leader != 5 || e.State != "LEADING" || e.Phase != "serve" || e.Epoch != 1 || e.Why != "started" ||
 		len(e.Rounds) != 1 || e.Own.Leader != 5 || e.Own.Zxid != "0x0" || e.Ended != "" {
 		t.Errorf("elog: %+v", e)
 	}

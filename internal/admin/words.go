@@ -156,8 +156,8 @@ func conf(_ *texts, s *server.Server) string {
 	if a, ok := s.Addr().(*net.TCPAddr); ok {
 		port = a.Port
 	}
-	id := int64(0)
-	if c.Ensemble.HasID {
+	id := int64(0) // of a standalone server, whatever myid says
+	if !c.Standalone() {
 		id = int64(c.Ensemble.ID)
 	}
 	var b strings.Builder

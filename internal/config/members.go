@@ -117,8 +117,11 @@ func (l *loader) failMember(err error) {
 	e.Remedy = "correct the line"
 }
 
+// noID is the number in myid that ZooKeeper takes for a missing file.
+const noID = -1
+
 // readID reads myid. Without the file the server has no id, which only an
-// ensemble needs.
+// ensemble needs: a standalone server starts with any number in the file.
 func (l *loader) readID() {
 	file := filepath.Join(l.c.DataDir, "myid")
 	text, err := readFile(file)
@@ -131,14 +134,17 @@ func (l *loader) readID() {
 	}
 	line, _, _ := strings.Cut(strings.ReplaceAll(string(text), "\r", "\n"), "\n")
 	id, err := strconv.ParseInt(line, 10, 64)
-	if err != nil || id < 0 {
+	if err != nil || id < 0 && !l.c.Standalone() {
 		e := l.fail(file, 1, strconv.Quote(clip(line)), "is no server id")
-		e.Allowed = "a decimal number alone on the first line, without blanks"
+		e.Allowed = "a decimal number of 0 or more alone on the first line, without blanks"
 		e.Remedy = "write the number of this server's server.N line"
 		return
 	}
+	if id == noID {
+		return
+	}
 	l.c.Ensemble.ID, l.c.Ensemble.HasID = ensemble.ServerID(id), true
-	if l.c.Tree.ExtendedTypes && id > idExtendedMax {
+	if l.c.Tree.ExtendedTypes && id > idExtendedMax && !l.c.Standalone() {
 		l.failKey("extendedTypesEnabled", fmt.Sprintf("needs a server id of at most %d, and %s says %d", idExtendedMax, file, id),
 			"change the id of this server or do without TTLs")
 	}

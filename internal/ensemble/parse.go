@@ -3,6 +3,7 @@ package ensemble
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -84,10 +85,17 @@ func (d *Definition) add(p Property) error {
 	return errors.New("unrecognised; allowed are server.N, group.N and weight.N")
 }
 
+// observerWithoutID is the number by which observers without an id of their own
+// introduce themselves.
+const observerWithoutID = math.MaxInt64
+
 func (d *Definition) addServer(number, value string) error {
 	id, err := parseID("server", number)
 	if err != nil {
 		return err
+	}
+	if id == observerWithoutID {
+		return fmt.Errorf("server %d is an observer without an id for other servers; use an id from 0 to %d", id, idDocumented)
 	}
 	s, err := ParseServer(ServerID(id), value)
 	if err != nil {

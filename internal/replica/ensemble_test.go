@@ -64,9 +64,18 @@ type client struct {
 }
 
 func newHerd(t *testing.T, voters int, keep bool) *herd {
-	var text bytes.Buffer
+	var ids []wire.ServerID
 	for i := 1; i <= voters; i++ {
-		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", i, 1000+i, 2000+i)
+		ids = append(ids, wire.ServerID(i))
+	}
+	return newHerdOf(t, keep, ids...)
+}
+
+// newHerdOf starts an ensemble of voters with these ids.
+func newHerdOf(t *testing.T, keep bool, ids ...wire.ServerID) *herd {
+	var text bytes.Buffer
+	for i, id := range ids {
+		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", id, 1001+i, 2001+i)
 	}
 	m, err := ensemble.Parse(text.String())
 	if err != nil {
@@ -74,8 +83,8 @@ func newHerd(t *testing.T, voters int, keep bool) *herd {
 	}
 	h := &herd{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
 		links: map[zab.LinkID]*wireLink{}, clients: map[ConnID]*client{}, keep: keep}
-	for i := 1; i <= voters; i++ {
-		s := &server{id: wire.ServerID(i)}
+	for _, id := range ids {
+		s := &server{id: id}
 		h.servers = append(h.servers, s)
 		h.start(s)
 	}
@@ -168,7 +177,7 @@ func (h *herd) dial(s *server) bool {
 	if s.dials == wire.NoServer {
 		return false
 	}
-	to := h.servers[s.dials-1]
+	to := h.server(s.dials)
 	if !to.listens {
 		return false
 	}
@@ -233,7 +242,7 @@ func (h *herd) carryOut(s *server, rd Ready) {
 		h.effect(s, o)
 	}
 	for _, m := range rd.Votes {
-		if to := h.servers[m.To-1]; to.up {
+		if to := h.server(m.To); to.up {
 			to.inbox = append(to.inbox, Vote{election.Heard{From: s.id, Notification: m.Notification}})
 		}
 	}
@@ -261,6 +270,11 @@ func (h *herd) carryOut(s *server, rd Ready) {
 	for _, x := range rd.Happenings {
 		h.t.Logf("%6d server %d: %v", h.now.Mono, s.id, x)
 	}
+}
+
+// server is the server with an id.
+func (h *herd) server(id wire.ServerID) *server {
+	return h.servers[slices.IndexFunc(h.servers, func(s *server) bool { return s.id == id })]
 }
 
 // copy makes a tree anew out of another's snapshot.

@@ -10,7 +10,7 @@ import (
 // A sync with the lease's question for a path is answered with D, one tick;
 // any other path, null included, comes back as it is.
 func TestSyncAnswersTheLeaseQuestion(t *testing.T) {
-	r := New(tree.New(tree.Options{}), Options{TickMS: 2000}, Time{Wall: 1})
+	r := New(tree.New(tree.Options{}), Options{ServerID: 1, TickMS: 2000}, Time{Wall: 1})
 	r.Step(Time{Wall: 1}, Connect{Conn: 1, TimeoutMS: 10_000})
 	r.Step(Time{Wall: 1}, Synced{Zxid: 1, Generation: r.Ready().Duties[0].Generation})
 	if o, ok := r.Next(); !ok || o.Kind != Attached || o.Session == 0 {

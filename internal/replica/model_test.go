@@ -48,7 +48,7 @@ type clientModel struct {
 func TestEffectsAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{t: t, now: Time{1, 1}}
-		m.r = New(tree.New(tree.Options{Seed: 1}), Options{TickMS: 1000}, m.now)
+		m.r = New(tree.New(tree.Options{Seed: 1}), Options{ServerID: 1, TickMS: 1000}, m.now)
 		for range 3 {
 			m.connect(0)
 		}

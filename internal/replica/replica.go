@@ -8,7 +8,8 @@ import (
 
 // Options fix the behaviour of a replica.
 type Options struct {
-	// ServerID is the high byte of the session ids; 1 on a standalone server.
+	// ServerID is the server's number in its ensemble, 0 being one like any
+	// other. Its low byte is the high byte of the session ids.
 	ServerID wire.ServerID
 	// TickMS is tickTime. Sessions expire in buckets of it.
 	TickMS int64
@@ -39,9 +40,6 @@ func (o *Options) defaults() {
 	}
 	if o.SessionMaxMS == 0 {
 		o.SessionMaxMS = int32(20 * o.TickMS)
-	}
-	if o.ServerID == 0 {
-		o.ServerID = 1
 	}
 }
 

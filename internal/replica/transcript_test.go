@@ -55,7 +55,7 @@ func (s *stage) begin(opt map[string]string) {
 		s.t.Fatal(err)
 	}
 	l.Finish()
-	s.r = New(tr, Options{TickMS: max(number(opt["tick"]), 100), ContainerCheckMS: 1000,
+	s.r = New(tr, Options{ServerID: 1, TickMS: max(number(opt["tick"]), 100), ContainerCheckMS: 1000,
 		ContainersPerMinute: number(opt["containers"])}, s.now)
 	s.last = tr.LastZxid()
 }

@@ -210,19 +210,20 @@ func storeOptions(c *config.Config) store.Options {
 	return o
 }
 
+// aloneID is the server id of a standalone server, whatever myid says, as with
+// ZooKeeper: session ids begin with it.
+const aloneID = 1
+
 // replicaOptions are the replica's part of the configuration.
 func (s *Server) replicaOptions() replica.Options {
 	c := s.config()
 	o := replica.Options{
-		ServerID: 1, TickMS: c.TickTime.Milliseconds(),
+		ServerID: aloneID, TickMS: c.TickTime.Milliseconds(),
 		SessionMinMS: int32(c.MinSessionTimeout.Milliseconds()), SessionMaxMS: int32(c.MaxSessionTimeout.Milliseconds()),
 		ContainerCheckMS: c.Tree.ContainerInterval.Milliseconds(), ContainersPerMinute: int64(c.Tree.ContainerPerMinute),
 	}
-	if c.Ensemble.HasID {
-		o.ServerID = wire.ServerID(c.Ensemble.ID)
-	}
 	if s.member != nil {
-		o.Member = s.member.mind
+		o.ServerID, o.Member = wire.ServerID(c.Ensemble.ID), s.member.mind
 	}
 	return o
 }

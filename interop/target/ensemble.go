@@ -20,7 +20,8 @@ import (
 const rolePoll = 20 * time.Millisecond
 
 // Ensemble is a set of server processes that elect a leader among themselves.
-// Server i has the number i+1. Its methods are for one goroutine.
+// Server i has the id i+1 unless the options name others. Its methods are for
+// one goroutine.
 type Ensemble struct {
 	Servers []*Server
 }
@@ -51,6 +52,7 @@ type EnsembleOptions struct {
 	Places []Place           // as many, or none for loopback
 	Extra  map[string]string // further lines of every zoo.cfg
 	JVM    []string          // as in Options
+	IDs    []int64           // the servers' ids; nil: 1, 2 and so on
 
 	// Properties are Java properties that zoo.cfg cannot set, as name=value.
 	Properties []string
@@ -90,7 +92,7 @@ func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 		e.Servers = append(e.Servers, s)
 	}
 	for i, s := range e.Servers {
-		if err := s.join(i+1, links, opt); err != nil {
+		if err := s.join(opt.id(i), links, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -109,8 +111,16 @@ func addresses(p Place, loopback string) (client string, link [2]string, err err
 	return client, link, errors.Join(errs[:]...)
 }
 
+// id is the id of a server.
+func (o *EnsembleOptions) id(i int) int64 {
+	if o.IDs == nil {
+		return int64(i + 1)
+	}
+	return o.IDs[i]
+}
+
 // join writes zoo.cfg and myid of a member.
-func (s *Server) join(id int, links [][2]string, opt EnsembleOptions) error {
+func (s *Server) join(id int64, links [][2]string, opt EnsembleOptions) error {
 	for i, link := range links {
 		if other, ok := s.place.Calls[i+1]; ok {
 			link = other
@@ -131,7 +141,7 @@ func (s *Server) join(id int, links [][2]string, opt EnsembleOptions) error {
 		if i >= len(links)-opt.Observers {
 			role = "observer"
 		}
-		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s", i+1, both, role))
+		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s", opt.id(i), both, role))
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
@@ -139,7 +149,7 @@ func (s *Server) join(id int, links [][2]string, opt EnsembleOptions) error {
 	if err := s.writeConfig(opt.Extra); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.Data, "myid"), []byte(strconv.Itoa(id)+"\n"), 0o644)
+	return os.WriteFile(filepath.Join(s.Data, "myid"), []byte(strconv.FormatInt(id, 10)+"\n"), 0o644)
 }
 
 // EnsembleFor is NewEnsemble for one test, with every server begun: the
