@@ -57,6 +57,7 @@ func (r *Replica) nextAlone() bool {
 	p := a.inflight.first()
 	if p == nil && a.room {
 		r.resume()
+		return r.outputs.len() > 0
 	}
 	if p == nil || (*p).Zxid > a.durable {
 		return false

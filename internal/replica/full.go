@@ -10,7 +10,7 @@ import (
 type WritesStopped struct{ Zxid wire.Zxid }
 
 func (h WritesStopped) String() string {
-	return fmt.Sprintf("no space for the transaction log behind %v: writes are refused, reads are answered; free some space", h.Zxid)
+	return fmt.Sprintf("no space for the transaction log behind %v: writes are refused, reads are answered, new clients are served only if they accept a read-only server; free some space", h.Zxid)
 }
 
 // WritesResumed: the log has room again.
@@ -55,8 +55,10 @@ func (r *Replica) takeBack(t *wire.Txn) {
 	id := t.Session
 	switch t.Type {
 	case wire.OpCreateSession:
-		if c := r.creating[id]; c != nil {
-			r.end(c)
+		c := r.creating[id]
+		delete(r.creating, id)
+		if c != nil && !c.gone {
+			r.create(c)
 		}
 		return
 	case wire.OpCloseSession:
@@ -88,10 +90,23 @@ func (r *Replica) logFree() {
 	}
 }
 
-// resume ends the time of refused writes. Nothing expired meanwhile; every
-// session starts anew, as after a change of leaders.
+// takeUp gives a connection of a standalone server its session again. The
+// client of a session that was made while the disk is full must still accept a
+// read-only server.
+func (r *Replica) takeUp(c *conn) {
+	if r.locals.has(c.ask.Session) {
+		r.admitReader(c)
+		return
+	}
+	r.attach(c, c.ask.Session)
+}
+
+// resume ends the time of refused writes. Nothing expired meanwhile but the
+// sessions of that time, which end here; every other session starts anew, as
+// after a change of leaders.
 func (r *Replica) resume() {
 	r.alone.full, r.alone.room = false, false
+	r.endReaders()
 	r.happened(WritesResumed{})
 	r.track()
 }

@@ -22,7 +22,8 @@ type local struct {
 	// leaving: it is on its way to become everybody's (upgrade.go). Whether
 	// it has, the history says.
 	leaving bool
-	// readOnly: it was made without a quorum, and ends when there is one (readonly.go).
+	// readOnly: it was made without a quorum, or on a full disk, and ends when
+	// there is a quorum or room (readonly.go).
 	readOnly bool
 }
 

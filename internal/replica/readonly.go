@@ -3,11 +3,13 @@ package replica
 import "bellwether/wire"
 
 // A server without a quorum can answer the reads of clients that say that
-// they take such a server (Connect.ReadOnly), as ZooKeeper's read-only mode
+// they accept such a server (Connect.ReadOnly), as ZooKeeper's read-only mode
 // does: where the operator wants it, once there has been no leader for a
 // while, and always where the disk is full, from when the server has left the
-// quorum. Their sessions live on this server alone (local.go) and end
-// with that time: when a leader is decided on their connections are closed.
+// quorum. A standalone server answers them while its disk is full (full.go).
+// Their sessions live on this server alone (local.go) and end with that time:
+// when a leader is decided on, or the disk has room, their connections are
+// closed.
 //
 // They read the tree as clients last saw it. What a start, a truncation or a
 // snapshot of a leader has put into the tree may not be committed; until the
@@ -77,13 +79,19 @@ func (r *Replica) reviseReadOnly() {
 	case !due && a.serves:
 		a.serves = false
 		r.happened(ReadOnlyEnded{})
-		for _, c := range r.connections() {
-			if c.readOnly {
-				r.end(c)
-			}
-		}
-		r.locals.endReaders()
+		r.endReaders()
 	}
+}
+
+// endReaders ends the sessions that were made without a quorum or without
+// room for writes, and their connections.
+func (r *Replica) endReaders() {
+	for _, c := range r.connections() {
+		if c.readOnly {
+			r.end(c)
+		}
+	}
+	r.locals.endReaders()
 }
 
 // endReaders forgets the sessions that were made without a quorum.

@@ -74,7 +74,7 @@ func (r *Replica) admit(c *conn) {
 	}
 	switch {
 	case r.member == nil:
-		r.attach(c, e.Session)
+		r.takeUp(c)
 	case r.locals.knows(e.Session):
 		r.askLocal(c)
 	default:
@@ -129,7 +129,7 @@ func (r *Replica) lives(id wire.SessionID) bool {
 // create proposes a new session; the answer follows when it is committed.
 func (r *Replica) create(c *conn) {
 	if r.alone != nil && r.alone.full {
-		r.end(c)
+		r.admitReader(c)
 		return
 	}
 	if r.member != nil && r.member.opt.LocalSessions {

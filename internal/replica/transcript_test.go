@@ -79,7 +79,7 @@ func (s *stage) command(w []string) {
 	case "begin":
 		s.begin(pairs(w[1:]))
 		return
-	case "connect": // connect C [session NAME] [password bad] timeout N
+	case "connect": // connect C [session NAME] [password bad] [accepts readonly] timeout N
 		s.connect(w[1], pairs(w[2:]))
 	case "request": // request C XID OP [PATH [DATA]]
 		s.request(w[1], w[2:])
@@ -123,7 +123,7 @@ func (s *stage) command(w []string) {
 func (s *stage) connect(name string, opt map[string]string) {
 	id := ConnID(len(s.names) + 1)
 	s.conns[name], s.names[id] = id, name
-	e := Connect{Conn: id, TimeoutMS: int32(number(opt["timeout"]))}
+	e := Connect{Conn: id, TimeoutMS: int32(number(opt["timeout"])), ReadOnly: opt["accepts"] == "readonly"}
 	if of := opt["session"]; of != "" {
 		e.Session = s.ids[of]
 		pw := e.Session.Password()
@@ -224,7 +224,11 @@ func (s *stage) effect(o Output) {
 			return
 		}
 		s.ids[name] = o.Session
-		fmt.Fprintf(&s.out, "  %s attached to %v for %d ms\n", name, o.Session, o.TimeoutMS)
+		how := ""
+		if o.ReadOnly {
+			how = ", read-only"
+		}
+		fmt.Fprintf(&s.out, "  %s attached to %v for %d ms%s\n", name, o.Session, o.TimeoutMS, how)
 	case Reply:
 		fmt.Fprintf(&s.out, "  %s reply %d zxid %v: %v\n", name, o.Header.Xid, o.Header.Zxid, o.Header.Err)
 	case Turn:

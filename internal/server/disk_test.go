@@ -193,10 +193,21 @@ func TestFullDiskIsReadOnly(t *testing.T) {
 	fresh := r.dial()
 	fresh.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS}))
 	fresh.closed()
+	reader := r.dial()
+	reader.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, HasReadOnly: true, ReadOnly: true}))
+	var welcome wire.ConnectResponse
+	if b, err := wire.ReadFrame(reader.nc, nil, 1<<20); err != nil || wire.Decode(b, &welcome) != nil || !welcome.ReadOnly || welcome.Session == 0 {
+		t.Fatalf("a client that accepts a read-only server: %+v, %v", welcome, err)
+	}
+	reader.data("/a")
+	if h := reader.call(wire.OpCreate, create("/b", ""), nil); h.Err != wire.ErrNotReadOnly {
+		t.Errorf("create of a read-only session: %v", h.Err)
+	}
 	disk.SetSpace(-1)
 	eventually(t, "writes are accepted again", func() bool {
 		return c.call(wire.OpCreate, create("/b", "after"), nil).Err == wire.OK
 	})
+	reader.closed() // a client of such a session looks for a server that takes writes
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}

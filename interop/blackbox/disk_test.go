@@ -39,6 +39,54 @@ func TestFullDisk(t *testing.T) {
 	s.finish()
 }
 
+// TestFullDiskAlone fills the small disk of a standalone server while kazoo
+// uses it. Clients that accept a read-only server get one, also new ones; the
+// session of before reads on; and with room again the server takes writes by
+// itself, of kazoo's client too.
+func TestFullDiskAlone(t *testing.T) {
+	const python = "/usr/bin/python3"
+	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
+	if noHosts != nil {
+		t.Fatalf("a small disk for this test cannot be made: %v", noHosts)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	must(unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"))
+	t.Cleanup(func() { must(unix.Unmount(dir, unix.MNT_DETACH)) })
+	s := target.StartFor(t, target.Bellwether, target.Options{Data: dir, Extra: map[string]string{"preAllocSize": "64"}})
+	c, err := zk.Connect(t.Context(), s.Addr, nil)
+	must(err)
+	defer c.Close(t.Context())
+	_, _, err = c.Create(t.Context(), "/kept", []byte("v"), zk.Ephemeral)
+	must(err)
+	pid, filler := s.PID(), ""
+	full := func() error {
+		filler = fill(t, dir)
+		for err = nil; err == nil; {
+			_, err = c.Set(t.Context(), "/kept", make([]byte, 1000), zk.AnyVersion)
+		}
+		if !errors.Is(err, zk.ErrNotReadOnly) {
+			return err
+		}
+		return nil
+	}
+	target.Script{Args: []string{python, "-B", "../readonly/reader.py", s.Addr}, Commands: map[string]func() error{
+		"@alone": full,
+		"@whole": func() error { return os.Remove(filler) },
+	}}.Pass(t)
+	if data, _, err := c.Get(t.Context(), "/kept"); err != nil || len(data) == 0 {
+		t.Errorf("the session of before reads %d bytes, %v", len(data), err)
+	}
+	if s.PID() != pid {
+		t.Error("another process serves")
+	}
+}
+
 // plant makes a znode that every server has.
 func (s *scene) plant(path, data string) {
 	s.t.Helper()
