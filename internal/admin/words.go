@@ -22,7 +22,7 @@ func Words(version string) func(s *server.Server, w server.Word) (text string, k
 // texts is what the words need besides the server.
 type texts struct {
 	version string
-	mask    atomic.Int64 // the trace mask plus one; 0: never set
+	mask    atomic.Pointer[int64] // the trace mask; nil: never set
 }
 
 // traceMask is what ZooKeeper starts with.
@@ -36,6 +36,8 @@ type word struct {
 	text func(w *texts, s *server.Server) string
 	// idle: works on a server that does not serve.
 	idle bool
+	// arg: eight bytes follow the word.
+	arg bool
 }
 
 var words = map[string]word{
@@ -47,7 +49,7 @@ var words = map[string]word{
 	"elog":   {text: elog, idle: true},
 	"envi":   {text: envi, idle: true},
 	"gtmk":   {text: gtmk, idle: true},
-	handWord: {},
+	handWord: {arg: true},
 	"hash":   {text: hash},
 	"isro":   {text: isro, idle: true},
 	"mntr":   {text: mntr},
@@ -55,7 +57,7 @@ var words = map[string]word{
 	"srst":   {text: srst},
 	"srvr":   {text: srvr},
 	"stat":   {text: stat},
-	"stmk":   {text: gtmk, idle: true},
+	"stmk":   {text: gtmk, idle: true, arg: true},
 	"wchc":   {text: wchc},
 	"wchp":   {text: wchp},
 	"wchs":   {text: wchs},
@@ -75,12 +77,17 @@ func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool
 	case !e.idle && !s.Serving():
 		return notServing + "\n", true
 	}
-	switch name {
-	case "stmk":
-		w.mask.Store(q.Arg + 1)
-	case handWord:
-		return hand(s, wire.ServerID(q.Arg)), true
+	if !e.arg {
+		return e.text(w, s), true
 	}
+	arg, whole := q.Arg()
+	switch {
+	case !whole:
+		return "", true
+	case name == handWord:
+		return hand(s, wire.ServerID(arg)), true
+	}
+	w.mask.Store(&arg)
 	return e.text(w, s), true
 }
 
@@ -95,8 +102,8 @@ func isro(_ *texts, s *server.Server) string {
 }
 
 func gtmk(w *texts, _ *server.Server) string {
-	if m := w.mask.Load(); m != 0 {
-		return fmt.Sprint(m - 1)
+	if m := w.mask.Load(); m != nil {
+		return fmt.Sprint(*m)
 	}
 	return fmt.Sprint(traceMask)
 }

@@ -272,6 +272,34 @@ func TestTraceMask(t *testing.T) {
 	}
 }
 
+// A word that is not in the white list is refused at once, also if an argument
+// belongs behind it. A word of the list whose argument does not arrive gets no
+// answer and changes nothing.
+func TestWordsWithoutTheirArgument(t *testing.T) {
+	all, none := serve(t, "*"), serve(t, "")
+	for _, word := range []string{"stmk", "hand"} {
+		for _, rest := range []string{"", "\n", "\r\n", "\x00\x00\x00\x00\x00\x00\x01", "\x00\x00\x00\x00\x00\x00\x01\x33", "\x00\x00\x00\x00\x00\x00\x01\x33more"} {
+			if got, want := ask(t, none, word+rest), word+" is not executed because it is not in the whitelist.\n"; got != want {
+				t.Errorf("%q: %q, want %q", word+rest, got, want)
+			}
+			if len(rest) == 2 || len(rest) == 7 {
+				if got := ask(t, all, word+rest); got != "" {
+					t.Errorf("%q: %q, want no answer", word+rest, got)
+				}
+			}
+		}
+	}
+	if got := ask(t, all, "gtmk"); got != "306" {
+		t.Errorf("gtmk: %q", got)
+	}
+	for _, mask := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff", "\x7f\xff\xff\xff\xff\xff\xff\xff"} {
+		want := ask(t, all, "stmk"+mask)
+		if got := ask(t, all, "gtmk"); got != want || got == "306" {
+			t.Errorf("gtmk behind stmk %q: %q, want %q", mask, got, want)
+		}
+	}
+}
+
 // counted waits until the server and its connections have counted so much.
 // What is sent is counted when it is on its way.
 func counted(t *testing.T, s *server.Server, received, sent, ofConnections int64) {
@@ -318,7 +346,7 @@ func TestWordsWithoutService(t *testing.T) {
 	defer s.Close()
 	answer := Words(version)
 	for name := range words {
-		got, known := answer(s, server.Word{Name: name, Local: true})
+		got, known := answer(s, server.Word{Name: name, Local: true, Arg: arg(0)})
 		want := notServing + "\n"
 		switch name {
 		case "hash":
@@ -343,6 +371,9 @@ func TestWordsWithoutService(t *testing.T) {
 
 func mustAnswer(text string, _ bool) string { return text }
 
+// arg is an argument that has come whole.
+func arg(v int64) func() (int64, bool) { return func() (int64, bool) { return v, true } }
+
 // The word that has another server lead is answered where the white list names
 // it, and with * there to who is on the same machine.
 func TestHandIsGuarded(t *testing.T) {
@@ -357,7 +388,7 @@ func TestHandIsGuarded(t *testing.T) {
 		{"", false, refused}, {"*", false, refused}, {"hand", false, alone}, {"*,hand", false, alone},
 	} {
 		s := serve(t, strings.Split(c.words, ",")...)
-		q := server.Word{Name: "hand", Arg: int64(wire.NoServer), Local: c.local}
+		q := server.Word{Name: "hand", Arg: arg(int64(wire.NoServer)), Local: c.local}
 		if got, known := Words(version)(s, q); !known || got != c.want {
 			t.Errorf("%q, local %v: %q, want %q", c.words, c.local, got, c.want)
 		}

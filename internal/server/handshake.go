@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"io"
+	"time"
 
 	"bellwether/internal/replica"
 	"bellwether/wire"
@@ -75,36 +76,40 @@ func isWord(b []byte) bool {
 // Word is a four-letter word as a client has sent it.
 type Word struct {
 	Name  string
-	Arg   int64 // of stmk and our hand, 0 for others
-	Local bool  // it came over loopback
+	Local bool // it came over loopback
+	// Arg reads the eight bytes behind a word that takes an argument; false:
+	// they did not come within argPatience. Only a word that is to be executed
+	// asks for them, so that others are answered at once.
+	Arg func() (int64, bool)
 }
 
-// hasArg reports whether eight bytes stand behind a word.
-func hasArg(word string) bool { return word == "stmk" || word == "hand" }
-
-// argLen is the length of a word's argument.
+// argLen is the length of a word's argument in bytes.
 const argLen = 8
+
+// argPatience is how long the rest of a word's argument may take to arrive.
+const argPatience = time.Second
 
 // word answers a four-letter word; an unknown one gets nothing.
 func (c *conn) word(word string, rest []byte) error {
-	w := Word{Name: word, Local: c.addr.Addr().IsLoopback()}
-	if hasArg(word) {
-		arg := append(make([]byte, 0, argLen), rest[:min(len(rest), argLen)]...)
-		have := len(arg)
-		arg = arg[:argLen]
-		if _, err := io.ReadFull(c.net, arg[have:]); err != nil {
-			return err
-		}
-		w.Arg = int64(binary.BigEndian.Uint64(arg))
+	if c.srv.opt.Words == nil {
+		return nil
 	}
-	if answer := c.srv.opt.Words; answer != nil {
-		c.note(&batch{packets: 1, bytes: int64(len(word))})
-		if text, known := answer(c.srv, w); known {
-			c.srv.log.Info("Processing "+word+" command", "from", c.addr)
-			c.out.raw(text)
-		}
+	w := Word{Name: word, Local: c.addr.Addr().IsLoopback(), Arg: func() (int64, bool) { return c.wordArg(rest) }}
+	c.note(&batch{packets: 1, bytes: int64(len(word))})
+	if text, known := c.srv.opt.Words(c.srv, w); known {
+		c.srv.log.Info("Processing "+word+" command", "from", c.addr)
+		c.out.raw(text)
 	}
 	return nil
+}
+
+// wordArg reads the argument of a word, which begins with rest.
+func (c *conn) wordArg(rest []byte) (int64, bool) {
+	c.net.SetReadDeadline(time.Now().Add(argPatience))
+	var arg [argLen]byte
+	have := copy(arg[:], rest)
+	_, err := io.ReadFull(c.net, arg[have:])
+	return int64(binary.BigEndian.Uint64(arg[:])), err == nil
 }
 
 // admits says whether the handshake may go on.
