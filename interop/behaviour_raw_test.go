@@ -133,6 +133,12 @@ func (r *rawConn) body(xid int32, b []byte) string {
 		rec = new(wire.DataResponse)
 	case wire.OpCreate2, wire.OpCreateTTL, wire.OpCreateContainer:
 		rec = new(wire.PathStatResponse)
+	case wire.OpMulti, wire.OpMultiRead:
+		rec = new(wire.MultiResponse)
+	case wire.OpGetChildren:
+		rec = new(wire.ChildrenResponse)
+	case wire.OpGetChildren2:
+		rec = new(wire.ChildrenStatResponse)
 	case wire.OpGetACL:
 		rec = new(wire.ACLResponse)
 	case wire.OpWhoAmI:
@@ -146,13 +152,30 @@ func (r *rawConn) body(xid int32, b []byte) string {
 	if err := wire.Decode(b, rec); err != nil {
 		return fmt.Sprintf("undecodable %x", b)
 	}
+	return r.record(rec)
+}
+
+// record words a reply's record.
+func (r *rawConn) record(rec wire.Record) string {
 	switch v := rec.(type) {
+	case *wire.MultiResponse:
+		var results []string
+		for _, one := range v.Results {
+			results = append(results, fmt.Sprintf("%v %v %s", one.Type, one.Err, r.record(one.Response)))
+		}
+		return fmt.Sprintf("results %q", results)
+	case *wire.PathResponse:
+		return v.Path
 	case *wire.StatResponse:
 		return r.s.stat(v.Stat)
 	case *wire.DataResponse:
 		return fmt.Sprintf("%q %s", v.Data, r.s.stat(v.Stat))
 	case *wire.PathStatResponse:
 		return v.Path + " " + r.s.stat(v.Stat)
+	case *wire.ChildrenResponse:
+		return fmt.Sprint(sorted(v.Children))
+	case *wire.ChildrenStatResponse:
+		return fmt.Sprint(sorted(v.Children), r.s.stat(v.Stat))
 	case *wire.ACLResponse:
 		return fmt.Sprintf("%q %s", v.ACL, r.s.stat(v.Stat))
 	case *wire.WhoAmIResponse:

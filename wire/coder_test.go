@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"strings"
@@ -73,7 +74,7 @@ func TestBadRequestsAreUndecodable(t *testing.T) {
 		{"longest length", OpGetData, maxInt + "00", ErrShort},
 		{"null path of a read", OpGetData, null + "00", ErrNull},
 		{"null path of a delete", OpDelete, null + null, ErrNull},
-		{"null path of a create", OpCreate, null + hexData + hexACL + "00000000", ErrNull},
+		{"null path of a create in a multi", OpMulti, "00000001 00 ffffffff" + null + hexData + hexACL + "00000000" + multiDone, ErrNull},
 		{"null path of an addWatch", OpAddWatch, null + "00000000", ErrNull},
 		{"data of negative length", OpSetData, hexPath + "fffffffe 00000000", ErrLength},
 		{"count beyond the frame", OpCreate, hexPath + hexData + maxInt + hexWorld + "00000000", ErrLength},
@@ -151,6 +152,27 @@ func TestToleratedInputIsNotCanonical(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestNullPathsAreNoted: the requests whose null path upstream finds out late
+// say that it was null, and encode it again.
+func TestNullPathsAreNoted(t *testing.T) {
+	create, watches := new(CreateRequest), new(WatchesRequest)
+	for _, tt := range []struct {
+		input string
+		got   Record
+		null  *bool
+	}{
+		{null + hexData + hexACL + "00000007", create, &create.NullPath},
+		{null + "00000003", watches, &watches.NullPath},
+	} {
+		b := bytesOf(t, tt.input)
+		c := Decoder(b)
+		tt.got.Code(&c)
+		if !c.Canonical() || !*tt.null || !bytes.Equal(Append(nil, tt.got), b) {
+			t.Errorf("%s: %+v, error %v, encodes to %x", tt.input, tt.got, c.Err(), Append(nil, tt.got))
+		}
 	}
 }
 

@@ -17,11 +17,14 @@ type CreateRequest struct {
 	Data  []byte
 	ACL   []ACL
 	Flags int32
+	// NullPath says that the path was null. Upstream answers it as undecodable,
+	// but only when the flags are right; inside a multi decoding fails.
+	NullPath bool
 }
 
 // Code lists the fields.
 func (r *CreateRequest) Code(c *Coder) {
-	c.String(&r.Path)
+	c.notedPath(&r.Path, &r.NullPath)
 	c.Buffer(&r.Data)
 	c.ACLs(&r.ACL)
 	c.Int32(&r.Flags)

@@ -71,6 +71,18 @@ func (c *Coder) checkedPath(v *string) {
 	c.nullReadsEmpty(v)
 }
 
+// notedPath codes a path whose null upstream finds out only after other checks,
+// except inside a multi.
+func (c *Coder) notedPath(v *string, null *bool) {
+	if c.inMulti {
+		c.String(v)
+		return
+	}
+	s := NullString{*v, !*null}
+	c.NullString(&s)
+	*v, *null = s.String, !s.Valid
+}
+
 // UTF8 decodes text that arrives outside of a record's strings, such as the
 // credentials of an auth packet. As in strings of records, each malformed
 // sequence becomes U+FFFD, with the boundaries of Java's decoder, so that every

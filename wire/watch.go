@@ -88,11 +88,13 @@ const (
 type WatchesRequest struct {
 	Path string
 	Type WatcherType
+	// NullPath says that the path was null, which no watch is set on.
+	NullPath bool
 }
 
 // Code lists the fields.
 func (r *WatchesRequest) Code(c *Coder) {
-	c.String(&r.Path)
+	c.notedPath(&r.Path, &r.NullPath)
 	c.Int32((*int32)(&r.Type))
 	if c.decoding && c.err == nil && (r.Type < WatcherChildren || r.Type > WatcherPersistentRecursive) {
 		c.fail(ErrValue)

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,13 +13,17 @@ import (
 // errAuthFailed ends a connection behind its reply.
 var errAuthFailed = errors.New("authentication failed")
 
+// errNullToken ends a connection.
+var errNullToken = errors.New("sasl packet without a token")
+
 // authenticate answers an auth packet at once: it does not wait for earlier
-// requests, and later ones carry the new identities.
+// requests, and later ones carry the new identities. One that cannot be decoded
+// ends the connection without a reply, as at ZooKeeper: what its sender wanted
+// to prove is unknown.
 func (c *conn) authenticate(xid int32, body []byte) error {
 	var q wire.AuthRequest
 	if err := wire.Decode(body, &q); err != nil {
-		c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrMarshalling}})
-		return nil
+		return fmt.Errorf("auth packet: %w", err)
 	}
 	ids := c.proved(&q)
 	if ids == nil {
@@ -38,6 +43,20 @@ func (c *conn) authenticate(xid int32, body []byte) error {
 	}
 	c.ids.Store(&all)
 	c.push(item{header: wire.ReplyHeader{Xid: xid}})
+	return nil
+}
+
+// saslToken answers a sasl packet at once, as auth packets are answered. SASL is
+// not configured: the answer is a null token, which proves nothing.
+func (c *conn) saslToken(xid int32, body []byte) error {
+	var q wire.SASLRequest
+	if err := wire.Decode(body, &q); err != nil {
+		return fmt.Errorf("sasl packet: %w", err)
+	}
+	if q.Token == nil {
+		return errNullToken
+	}
+	c.push(item{header: wire.ReplyHeader{Xid: xid}, record: &wire.SASLResponse{}})
 	return nil
 }
 

@@ -119,11 +119,11 @@ func TestUnknownOperationKeepsItsPlace(t *testing.T) {
 	c.closed()
 }
 
-// A record that cannot be decoded is answered with MarshallingError; the
-// connection goes on, and no zxid is used up.
+// A record that cannot be decoded is answered with MarshallingError, and the
+// connection goes on. As at ZooKeeper a write takes a zxid, but for a reconfig.
 func TestUndecodableRecords(t *testing.T) {
 	c := start(t, Options{}).connect()
-	before := c.must(wire.OpPing, nil, nil).Zxid
+	last := c.must(wire.OpPing, nil, nil).Zxid
 	null := []byte{0xff, 0xff, 0xff, 0xff}
 	length := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	path := append(length(2), "/a"...)
@@ -150,16 +150,35 @@ func TestUndecodableRecords(t *testing.T) {
 		{"checkWatches of type 9", wire.OpCheckWatches, cat(path, length(9))},
 		{"setWatches with null lists", wire.OpSetWatches, cat(make([]byte, 8), null, null, null)},
 		{"getEphemerals without a body", wire.OpGetEphemerals, nil},
+		{"reconfig without a body", wire.OpReconfig, nil},
 		{"sync without a path", wire.OpSync, nil},
 		{"exists without the flag", wire.OpExists, path},
 	} {
 		c.write(raw(9, b.op, b.body...))
-		if h := c.reply(nil); h.Xid != 9 || h.Err != wire.ErrMarshalling {
-			t.Errorf("%s: %+v", b.name, h)
+		if b.op.IsWrite() && b.op != wire.OpReconfig {
+			last++
+		}
+		if h := c.reply(nil); h.Xid != 9 || h.Err != wire.ErrMarshalling || h.Zxid != last {
+			t.Errorf("%s: %+v, want zxid %v", b.name, h, last)
 		}
 	}
-	if after := c.must(wire.OpPing, nil, nil).Zxid; after != before {
-		t.Errorf("zxid went from %v to %v", before, after)
+}
+
+// A packet that carries credentials and cannot be decoded ends its connection
+// without a reply, as at ZooKeeper.
+func TestUndecodableCredentials(t *testing.T) {
+	s := start(t, Options{})
+	for _, whole := range []struct {
+		op   wire.OpCode
+		body []byte
+	}{
+		{wire.OpAuth, wire.Append(nil, auth(wire.Text("digest"), []byte("a:b")))},
+		{wire.OpSASL, wire.Append(nil, &wire.SASLRequest{Token: []byte("x")})},
+		{wire.OpSASL, []byte{0xff, 0xff, 0xff, 0xff, 0}}, // a null token
+	} {
+		c := s.connect()
+		c.write(raw(1, whole.op, whole.body[:len(whole.body)-1]...))
+		c.closed()
 	}
 }
 

@@ -24,8 +24,11 @@ func (c *conn) request(frame []byte, now *batch) error {
 	xid := int32(binary.BigEndian.Uint32(frame))
 	op := wire.OpCode(int32(binary.BigEndian.Uint32(frame[4:])))
 	body := frame[headerLen:]
-	if op == wire.OpAuth {
+	switch op {
+	case wire.OpAuth:
 		return c.authenticate(xid, body)
+	case wire.OpSASL:
+		return c.saslToken(xid, body)
 	}
 	if err := c.throttle(len(frame), now.start); err != nil {
 		return err
@@ -108,8 +111,6 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte, late boo
 	switch {
 	case op == wire.OpPing:
 		h.Xid = wire.XidPing
-	case op == wire.OpSASL:
-		h.Zxid = 0
 	case code == wire.ErrUnimplemented:
 		h.Zxid = -1
 	}
@@ -145,7 +146,7 @@ func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, w
 	case wire.OpSetWatches, wire.OpSetWatches2, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches:
 		code, r := c.watch(t, op, in)
 		return code, r, nil
-	case wire.OpGetEphemerals, wire.OpMultiRead, wire.OpWhoAmI, wire.OpSASL:
+	case wire.OpGetEphemerals, wire.OpMultiRead, wire.OpWhoAmI:
 		code, r := c.lookRare(t, op, in)
 		return code, r, nil
 	}
@@ -211,10 +212,15 @@ func (c *conn) watch(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, w
 		if q.Code(in); in.Err() != nil {
 			break
 		}
-		if op == wire.OpCheckWatches {
+		switch {
+		case op == wire.OpRemoveWatches && q.NullPath:
+			t.Reserve(c)
+			return wire.ErrNoWatcher, nil
+		case op == wire.OpRemoveWatches:
+			return t.RemoveWatches(c, q.Path, q.Type), nil
+		case !q.NullPath:
 			return t.CheckWatches(c, q.Path, q.Type), nil
 		}
-		return t.RemoveWatches(c, q.Path, q.Type), nil
 	}
 	return c.undecodable(t), nil
 }
@@ -238,9 +244,6 @@ func (c *conn) lookRare(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code
 	case wire.OpWhoAmI:
 		t.Reserve(c)
 		return wire.OK, c.whoAmI()
-	case wire.OpSASL:
-		t.Reserve(c)
-		return wire.OK, &wire.SASLResponse{} // not configured: a null token
 	}
 	return c.undecodable(t), nil
 }

@@ -74,6 +74,9 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	if p.local && isEphemeral(op, r.Flags) {
 		return op, nil, wire.ErrEphemeralOnLocalSession
 	}
+	if r.NullPath {
+		return op, nil, wire.ErrMarshalling
+	}
 	up, _, ok := splitPath(r.Path)
 	if !ok {
 		return op, nil, wire.ErrBadArguments

@@ -37,7 +37,9 @@ func TestCreateErrorOrder(t *testing.T) {
 		want wire.Code
 	}{
 		{"cut short", (&Request{Op: c, Body: []byte{0, 0}}).by(dead), wire.ErrMarshalling},
-		{"null path", (&Request{Op: c, Body: []byte{255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}).by(dead), wire.ErrMarshalling},
+		{"null path and bad flags", nullPath(9).by(dead), wire.ErrBadArguments},
+		{"null path and a dead session", nullPath(0).by(dead), wire.ErrSessionExpired},
+		{"null path", nullPath(0), wire.ErrMarshalling},
 		{"flags", createFlags(c, "nope", 7, bad).by(dead), wire.ErrBadArguments},
 		{"flags below 0", createFlags(c, "nope", -1, bad).by(dead), wire.ErrBadArguments},
 		{"ttl switched off", createTTL("nope", 5, -7).by(dead), wire.ErrUnimplemented},
@@ -66,10 +68,15 @@ func TestCreateErrorOrder(t *testing.T) {
 	} {
 		z := w.z
 		w.expect(row.name, row.req, row.want)
-		if used := w.z - z; (used == 0) != (row.want == wire.ErrMarshalling) {
+		if used := w.z - z; used != 1 {
 			t.Errorf("%s: %d zxids used", row.name, used)
 		}
 	}
+}
+
+// nullPath is a create whose path is null, with neither data nor a list.
+func nullPath(flags byte) *Request {
+	return (&Request{Op: wire.OpCreate, Body: []byte{255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, flags}}).by(alice)
 }
 
 // TestTTLArguments: the range of a TTL, and which operation may have one.

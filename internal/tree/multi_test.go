@@ -35,9 +35,7 @@ func TestMultiUndecodable(t *testing.T) {
 		"ttl flags":            multi(good, opCreate("/b", 5)),
 		"flags of a createTTL": multi(wire.Op{Type: wire.OpCreateTTL, Request: &wire.CreateTTLRequest{CreateRequest: rec(7), TTL: 1}}),
 	} {
-		if txn, code := w.prepare(req); txn != nil || code != wire.ErrMarshalling {
-			t.Errorf("%s: %v, %v", name, txn, code)
-		}
+		w.expect(name, req, wire.ErrMarshalling)
 	}
 	w.expect("session", multi(good).by(99), wire.ErrSessionExpired)
 	if w.exists("/a") {

@@ -7,11 +7,12 @@ import (
 )
 
 // Prepare turns a request into the transaction with the given zxid and time
-// (ms since 1970). A request that must fail becomes an error transaction. A
-// nil transaction means that nothing is to be proposed and z is not used up:
-// the request is answered with the returned code and the current zxid
-// (ErrMarshalling: it cannot be decoded; ErrUnimplemented: it is no write), or
-// dropped where the server itself asked.
+// (ms since 1970). A request that must fail becomes an error transaction, also
+// one that cannot be decoded. A nil transaction means that nothing is to be
+// proposed and z is not used up: the request is answered with the returned code
+// and the current zxid (ErrUnimplemented: it is no write; ErrMarshalling: it is
+// a reconfig or a createSession that cannot be decoded), or dropped where the
+// server itself asked.
 //
 // Session 0 is the server itself (deleteContainer). The body of a
 // createSession is the timeout in ms as an int32; that of a closeSession is
@@ -24,8 +25,8 @@ func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*wire.Txn, wire.
 	p.local = req.Local && !t.open(req.Session)
 	op, body, code := p.prepare(req)
 	switch {
-	case code == wire.ErrMarshalling, op == wire.OpDeleteContainer && code != wire.OK,
-		op == wire.OpCloseSession && code != wire.OK, op == wire.OpError:
+	case op == wire.OpError, code != wire.OK && (op == wire.OpDeleteContainer || op == wire.OpCloseSession),
+		code == wire.ErrMarshalling && (op == wire.OpReconfig || op == wire.OpCreateSession):
 		return nil, code
 	case code != wire.OK:
 		return &wire.Txn{TxnHeader: p.header(req, wire.OpError), Body: &wire.ErrorTxn{Err: code}}, wire.OK

@@ -123,7 +123,8 @@ func names(n *node) []string {
 	return list
 }
 
-// CountAll answers getAllChildrenNumber: all descendants.
+// CountAll answers getAllChildrenNumber: all descendants. ZooKeeper keeps the
+// root under two names and counts / among what is below the other, the empty one.
 func (t *Tree) CountAll(c Client, path string, out *wire.CountResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -132,6 +133,9 @@ func (t *Tree) CountAll(c Client, path string, out *wire.CountResponse) wire.Cod
 	case code != wire.OK:
 	case n == t.root:
 		out.Count = int32(t.nodes)
+		if path == "" {
+			out.Count++
+		}
 	default:
 		out.Count = -1
 		walk(n, func(*node) { out.Count++ })
