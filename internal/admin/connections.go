@@ -158,11 +158,8 @@ func dumpConnections(b *strings.Builder, conns []server.Connection) {
 }
 
 func wchs(_ *texts, s *server.Server) string {
-	total, paths := 0, s.Tree().WatchesByPath()
-	for _, p := range paths {
-		total += len(p.Sessions)
-	}
-	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", len(s.Tree().WatchesBySession()), len(paths), total)
+	watches, paths, sessions := s.Tree().DataWatches()
+	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", sessions, paths, watches)
 }
 
 func wchc(_ *texts, s *server.Server) string {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"bellwether/internal/server"
@@ -23,6 +24,7 @@ func Words(version string) func(s *server.Server, w server.Word) (text string, k
 type texts struct {
 	version string
 	mask    atomic.Pointer[int64] // the trace mask; nil: never set
+	large   sync.Mutex            // held while a large text is made
 }
 
 // traceMask is what ZooKeeper starts with.
@@ -38,6 +40,9 @@ type word struct {
 	idle bool
 	// arg: eight bytes follow the word.
 	arg bool
+	// large: the text may have a line for each watch or ephemeral. Only one such
+	// text is made at a time, as it takes a processor and much memory.
+	large bool
 }
 
 var words = map[string]word{
@@ -45,7 +50,7 @@ var words = map[string]word{
 	"cons":   {text: cons},
 	"crst":   {text: crst},
 	"dirs":   {text: dirs},
-	"dump":   {text: dump},
+	"dump":   {text: dump, large: true},
 	"elog":   {text: elog, idle: true},
 	"envi":   {text: envi, idle: true},
 	"gtmk":   {text: gtmk, idle: true},
@@ -58,9 +63,9 @@ var words = map[string]word{
 	"srvr":   {text: srvr},
 	"stat":   {text: stat},
 	"stmk":   {text: gtmk, idle: true, arg: true},
-	"wchc":   {text: wchc},
-	"wchp":   {text: wchp},
-	"wchs":   {text: wchs},
+	"wchc":   {text: wchc, large: true},
+	"wchp":   {text: wchp, large: true},
+	"wchs":   {text: wchs, large: true},
 }
 
 // answer returns the text of a word; known is false for what is none.
@@ -76,6 +81,10 @@ func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool
 		return notServing, true
 	case !e.idle && !s.Serving():
 		return notServing + "\n", true
+	}
+	if e.large {
+		w.large.Lock()
+		defer w.large.Unlock()
 	}
 	if !e.arg {
 		return e.text(w, s), true

@@ -188,8 +188,11 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 	}
 }
 
+// own are the names of figures that ZooKeeper has no name for.
+var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held)$`)
+
 // mntr has the names that exporters and dashboards ask for, each of them a
-// name of 3.8.0 as well, in the same notation.
+// name of 3.8.0 as well, in the same notation, except for own.
 func TestMntrNames(t *testing.T) {
 	b, err := os.ReadFile("testdata/words-3.8.0.json")
 	if err != nil {
@@ -209,6 +212,9 @@ func TestMntrNames(t *testing.T) {
 	ours := fields(text)
 	for name, value := range ours {
 		their, known := theirs[name]
+		if !known && own.MatchString(name) {
+			continue
+		}
 		if !known {
 			t.Errorf("%s is no name of 3.8.0", name)
 		} else if name != "zk_version" && name != "zk_server_state" && strings.Contains(value, ".") != strings.Contains(their, ".") {

@@ -39,8 +39,11 @@ type conn struct {
 	held        atomic.Int64 // bytes of their bodies
 	large       atomic.Int64 // of the large ones among them
 	reported    int64        // the loop's: what the replica knows of heard
-	known       bool         // the reader's: the loop knows the connection
-	closing     bool         // the reader's: closeSession was handed to the loop
+	heavy       int64        // the loop's: bytes of heavy requests that the replica has (pace.go)
+	// heldBack are the loop's: requests that wait for their turn, the oldest first (pace.go).
+	heldBack []*replica.Request
+	known    bool // the reader's: the loop knows the connection
+	closing  bool // the reader's: closeSession was handed to the loop
 	// idleBelow asks the loop to ring gate once outstanding is not above it;
 	// negative: nobody waits.
 	idleBelow atomic.Int32

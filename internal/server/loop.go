@@ -26,6 +26,7 @@ type loop struct {
 	ticked  int64 // Mono of the last tick
 	arrived int   // bytes that this batch has brought and that no duty accounts for yet
 	asked   int64 // requests that this batch has brought
+	pace    pace
 	team    teamwork
 }
 
@@ -72,6 +73,7 @@ func (l *loop) batch(ticked bool) {
 		l.step(e)
 		l.settle()
 	}
+	l.resume()
 	if l.asked > 0 {
 		s.stats.stepped(l.asked, s.clock()-l.clock, l.decides())
 	}
@@ -82,6 +84,20 @@ func (l *loop) batch(ticked bool) {
 	l.settle()
 	s.dirty.flush()
 	l.endBatch()
+	if l.pace.ready() {
+		s.inbox.ring() // behind whatever has arrived meanwhile
+	}
+	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
+}
+
+// resume hands the replica the requests that were held back and whose turn has
+// come.
+func (l *loop) resume() {
+	for l.pace.ready() {
+		c, q := l.pace.next()
+		l.request(c, q)
+		l.replica.Step(l.now, q)
+	}
 }
 
 // settle carries out everything that has come of the steps so far.
@@ -141,10 +157,11 @@ func (l *loop) step(e event) {
 	case *replica.Request:
 		if c := l.conns[ev.Conn]; c != nil {
 			c.touch(ev.Started)
-			if l.asked++; l.decides() {
-				l.srv.stats.inboxTime.Observe(micro(l.clock-ev.Started), 1)
+			if l.pace.hold(c, ev) {
+				l.srv.stats.heavyHeld.Add(1)
+				return
 			}
-			l.refuse(ev)
+			l.request(c, ev)
 		}
 	case replica.Connect:
 		if ev.Session != 0 {
@@ -159,6 +176,15 @@ func (l *loop) step(e event) {
 		}
 	}
 	l.replica.Step(l.now, e.event)
+}
+
+// request accounts for a request that goes to the replica.
+func (l *loop) request(c *conn, q *replica.Request) {
+	l.pace.taken(c, q)
+	if l.asked++; l.decides() {
+		l.srv.stats.inboxTime.Observe(micro(l.clock-q.Started), 1)
+	}
+	l.refuse(q)
 }
 
 // refuse gives a request that has waited too long its verdict
@@ -185,7 +211,9 @@ func (l *loop) forget(id replica.ConnID) {
 		l.replica.Step(l.now, replica.Touched{Sessions: []replica.Touch{{Session: c.Session(), Mono: heard}}})
 	}
 	delete(l.conns, id)
-	l.srv.Tree().Forget(c)
+	l.pace.forget(c)
+	t := l.srv.Tree()
+	l.srv.writers.Go(func() { t.Forget(c) }) // beside the loop: it may have a million watches
 	// What it still had in process will not be answered.
 	l.srv.inProcess.Add(-int64(c.outstanding.Load()))
 	l.srv.inProcessBytes.Add(-c.held.Load())
@@ -228,6 +256,7 @@ func (l *loop) deliver() {
 // done accounts for a request that has been answered.
 func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
 	s := l.srv
+	l.pace.answered(c, q)
 	s.inProcess.Add(-1)
 	s.inProcessBytes.Add(-q.Size)
 	s.large.Add(-q.Large)

@@ -20,6 +20,7 @@ type stats struct {
 	proposals, commits, broken                     *metrics.Counter
 	snapSyncs                                      *metrics.Counter // of a leader: snapshots sent to learners
 	large, throttled, throttleWaits                *metrics.Counter
+	heavyHeld                                      *metrics.Counter // requests that waited for heavy ones (pace.go)
 	staleRequests, staleDropped                    *metrics.Counter
 	watchBytes                                     *metrics.Counter
 	authFailed                                     metrics.Counter
@@ -32,6 +33,7 @@ type stats struct {
 	inboxTime, logTime                *metrics.Summary // until a write is prepared, and until it is durable
 	throttleTime                      *metrics.Summary // for how long requests were held back
 	pause                             *metrics.Summary // by how much ticks came late
+	loopTime                          *metrics.Summary // of one batch of the loop
 
 	response lastMinMax   // bytes of replies
 	locals   atomic.Int64 // sessions that live on this server alone
@@ -59,6 +61,8 @@ func newStats() *stats {
 		inboxTime: r.Advanced("prep_processor_queue_time_ms"),
 		logTime:   r.Advanced("sync_processor_queue_and_flush_time_ms"),
 		pause:     r.Advanced("jvm_pause_time_ms"),
+		loopTime:  r.Basic("loop_time_ms"),
+		heavyHeld: r.Counter("heavy_requests_held"),
 		syncTime:  r.Basic("fsynctime"), snapshotTime: r.Basic("snapshottime"), batchSize: r.Basic("sync_processor_batch_size"),
 		loadTime: r.Basic("dbinittime"), loadTxns: r.Basic("startup_txns_loaded"),
 		loadSnapshot: r.Basic("startup_snap_load_time"), loadLog: r.Basic("startup_txns_load_time"),

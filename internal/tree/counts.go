@@ -60,32 +60,64 @@ type PathWatchers struct {
 	Sessions []wire.SessionID
 }
 
-// WatchesByPath lists the paths watched for data, sorted; like ZooKeeper's it
-// leaves out what is watched for children alone.
-func (t *Tree) WatchesByPath() []PathWatchers {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var out []PathWatchers
-	w := &t.watches
-	for i := range w.shards {
-		s := &w.shards[i]
+// dataWatches calls yield for each path that is watched for data, with the
+// sessions that do, in no order; like ZooKeeper's lists it leaves out what is
+// watched for children alone. It copies one shard of the table at a time and
+// holds no lock for longer than that takes, so what it shows is not of one
+// moment. The slice is good only until yield returns.
+func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
+	var paths []*watchedPath
+	var ends []int // behind a path's among the watchers
+	var watchers []*watcher
+	var sessions []wire.SessionID
+	for i := range t.watches.shards {
+		s := &t.watches.shards[i]
+		paths, ends, watchers = paths[:0], ends[:0], watchers[:0]
+		t.mu.RLock()
 		s.mu.Lock()
-		for path, p := range s.paths {
-			e := PathWatchers{Path: path}
-			for _, o := range p.watchers {
-				if o.at(p)&dataTable != 0 {
-					e.Sessions = append(e.Sessions, o.client.Session())
-				}
-			}
-			if len(e.Sessions) > 0 {
-				slices.Sort(e.Sessions)
-				out = append(out, e)
-			}
+		for _, p := range s.paths {
+			watchers = append(watchers, p.watchers...)
+			paths, ends = append(paths, p), append(ends, len(watchers))
 		}
 		s.mu.Unlock()
+		t.mu.RUnlock()
+		begin := 0
+		for i, p := range paths {
+			sessions = sessions[:0]
+			for _, o := range watchers[begin:ends[i]] {
+				if o.at(p)&dataTable != 0 {
+					sessions = append(sessions, o.client.Session())
+				}
+			}
+			if begin = ends[i]; len(sessions) > 0 {
+				yield(p.path, sessions)
+			}
+		}
 	}
+}
+
+// WatchesByPath lists the paths watched for data, sorted.
+func (t *Tree) WatchesByPath() []PathWatchers {
+	var out []PathWatchers
+	t.dataWatches(func(path string, sessions []wire.SessionID) {
+		out = append(out, PathWatchers{path, slices.Sorted(slices.Values(sessions))})
+	})
 	slices.SortFunc(out, func(a, b PathWatchers) int { return cmp.Compare(a.Path, b.Path) })
 	return out
+}
+
+// DataWatches counts the watches for data, the paths that have some, and the
+// sessions.
+func (t *Tree) DataWatches() (watches, paths, sessions int) {
+	seen := map[wire.SessionID]bool{}
+	t.dataWatches(func(_ string, ids []wire.SessionID) {
+		watches += len(ids)
+		paths++
+		for _, id := range ids {
+			seen[id] = true
+		}
+	})
+	return watches, paths, len(seen)
 }
 
 // SessionPaths are paths that belong to a session, sorted.
@@ -96,15 +128,16 @@ type SessionPaths struct {
 
 // WatchesBySession lists what WatchesByPath does, by session id.
 func (t *Tree) WatchesBySession() []SessionPaths {
-	paths := map[wire.SessionID][]string{}
-	for _, p := range t.WatchesByPath() {
-		for _, id := range p.Sessions {
-			paths[id] = append(paths[id], p.Path)
+	bySession := map[wire.SessionID][]string{}
+	t.dataWatches(func(path string, sessions []wire.SessionID) {
+		for _, id := range sessions {
+			bySession[id] = append(bySession[id], path)
 		}
-	}
-	out := make([]SessionPaths, 0, len(paths))
-	for id, list := range paths {
-		out = append(out, SessionPaths{id, list})
+	})
+	out := make([]SessionPaths, 0, len(bySession))
+	for id, paths := range bySession {
+		slices.Sort(paths)
+		out = append(out, SessionPaths{id, paths})
 	}
 	slices.SortFunc(out, func(a, b SessionPaths) int { return cmp.Compare(a.Session, b.Session) })
 	return out

@@ -94,18 +94,30 @@ func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
 	if parent == nil {
 		return wire.ErrNoNode
 	}
-	if z > parent.pzxid {
-		t.digest -= t.sum(parent)
-		parent.pzxid = z
-		t.digest += t.sum(parent)
-	}
 	n := parent.kids.get(name, t.key.name(name))
 	if n == nil {
+		t.raisePzxid(parent, z)
 		return wire.ErrNoNode
 	}
-	list := t.acls.entries[n.acl].list
+	t.deleteNode(n, up, path, z)
+	return wire.OK
+}
+
+// deleteNode removes a znode that is there, tells its parent, whose path is up,
+// and queues the events.
+func (t *Tree) deleteNode(n *node, up, path string, z wire.Zxid) {
+	parent, list := n.parent, t.acls.entries[n.acl].list
+	t.raisePzxid(parent, z)
 	t.detach(n, path)
 	t.fire(wire.EventNodeDeleted, path, list, z)
 	t.fire(wire.EventNodeChildrenChanged, canonical(up), t.acls.entries[parent.acl].list, z)
-	return wire.OK
+}
+
+// raisePzxid notes a change of a znode's children.
+func (t *Tree) raisePzxid(n *node, z wire.Zxid) {
+	if z > n.pzxid {
+		t.digest -= t.sum(n)
+		n.pzxid = z
+		t.digest += t.sum(n)
+	}
 }

@@ -211,10 +211,8 @@ func (l *Loader) Finish() []string {
 	t.digests.fuzzy = false
 	var removed []string
 	for _, id := range t.deadOwners() {
-		for _, path := range t.ownedPaths(id) {
-			t.applyDelete(path, t.last)
-			removed = append(removed, path)
-		}
+		removed = append(removed, t.ownedPaths(id)...)
+		t.deleteOwned(id, t.last)
 	}
 	slices.Sort(removed)
 	return removed

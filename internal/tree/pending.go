@@ -29,9 +29,13 @@ type view struct {
 	gone    bool
 }
 
+// pendingSession is a session that a pending transaction has opened or ended.
 type pendingSession struct {
-	zxid wire.Zxid
-	live bool
+	zxid wire.Zxid // of the last such transaction
+	live bool      // that one opened it
+	// ended is the zxid of the last that ended it, 0: none. The ephemerals that
+	// the session owned before are gone.
+	ended wire.Zxid
 }
 
 // touch is one change by a pending transaction: of a path, or of a session.
@@ -112,7 +116,7 @@ func (t *Tree) Discard() { t.pend.clear() }
 func (t *Tree) look(path string, v *view) bool {
 	if p := t.pend.views[canonical(path)]; p != nil {
 		*v = *p
-		return !p.gone
+		return !p.gone && !t.ended(v)
 	}
 	n := t.find(path)
 	if n == nil {
@@ -122,7 +126,16 @@ func (t *Tree) look(path string, v *view) bool {
 		stat: n.persisted(), acl: t.acls.entries[n.acl].list, kids: int32(n.kids.len()),
 		dataLen: int32(n.dataLen()), crc: n.crc, outside: n.meta&flagOutside != 0,
 	}
-	return true
+	return !t.ended(v)
+}
+
+// ended reports whether a znode goes with the pending end of its session.
+func (t *Tree) ended(v *view) bool {
+	if len(t.pend.sessions) == 0 || v.stat.Owner == 0 {
+		return false
+	}
+	kind, _ := t.o.kindOf(v.stat.Owner)
+	return kind == kindEphemeral && v.stat.Czxid < t.pend.sessions[wire.SessionID(v.stat.Owner)].ended
 }
 
 // sumView is the digest of a znode as it will be.

@@ -151,6 +151,7 @@ func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.Ephemerals
 	out.Paths = t.ownedPaths(c.Session())
 	c.Reserve(t.last)
 	t.mu.RUnlock()
+	slices.Sort(out.Paths)
 	if strings.TrimSpace(prefix.String) != "" {
 		out.Paths = slices.DeleteFunc(out.Paths, func(path string) bool {
 			return !strings.HasPrefix(path, prefix.String)

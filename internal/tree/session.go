@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -36,17 +35,62 @@ func (t *Tree) disown(n *node) {
 	}
 }
 
-// ownedPaths are the paths of a session's ephemerals, sorted.
-func (t *Tree) ownedPaths(id wire.SessionID) []string {
+// located is a znode and where it is.
+type located struct {
+	path string
+	node *node
+}
+
+// owned are a session's ephemerals, in no order. Their paths share one piece
+// of memory.
+func (t *Tree) owned(id wire.SessionID) []located {
 	s := t.sessions[id]
-	if s == nil {
+	if s == nil || len(s.owned) == 0 {
 		return nil
 	}
-	paths := make([]string, len(s.owned))
-	for i, n := range s.owned {
-		paths[i] = t.path(n)
+	list := make([]located, len(s.owned))
+	t.locate(list, s.owned)
+	return list
+}
+
+// locate fills in a place for each znode. Siblings mostly stand behind each
+// other, so that few parents have to be spelled out.
+func (t *Tree) locate(list []located, nodes []*node) {
+	const guess = 32 // bytes of a path
+	var text strings.Builder
+	text.Grow(guess * len(nodes))
+	var parent *node
+	var up string
+	ends := make([]int, len(nodes))
+	for i, n := range nodes {
+		if n.parent != parent {
+			parent = n.parent
+			if up = t.path(parent); parent == t.root {
+				up = ""
+			}
+		}
+		text.WriteString(up)
+		text.WriteByte('/')
+		text.Write(n.name())
+		ends[i] = text.Len()
 	}
-	slices.Sort(paths)
+	all, begin := text.String(), 0
+	for i, n := range nodes {
+		list[i] = located{all[begin:ends[i]], n}
+		begin = ends[i]
+	}
+}
+
+func sortLocated(list []located) {
+	slices.SortFunc(list, func(a, b located) int { return strings.Compare(a.path, b.path) })
+}
+
+// ownedPaths are the paths of a session's ephemerals, in no order.
+func (t *Tree) ownedPaths(id wire.SessionID) []string {
+	var paths []string
+	for _, e := range t.owned(id) {
+		paths = append(paths, e.path)
+	}
 	return paths
 }
 
@@ -141,25 +185,77 @@ func (t *Tree) prepareCreateSession(p *proposal, body []byte) (wire.TxnBody, wir
 // prepareCloseSession lists what is to be deleted: the committed ephemerals
 // and those of pending creates, less those of pending deletes. A session
 // that is closing already gets no second transaction.
+//
+// A session may own very many, so the overlay gets no view of each: look takes
+// them for gone because their session's end is pending.
 func (t *Tree) prepareCloseSession(p *proposal) (wire.TxnBody, wire.Code) {
 	if !t.open(p.session) {
 		return nil, wire.ErrSessionExpired
 	}
-	paths := t.ownedPaths(p.session)
-	for _, e := range t.pend.ephemerals[p.session] {
-		paths = append(paths, strings.Clone(e.path))
-	}
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	paths = slices.DeleteFunc(paths, func(path string) bool {
-		var v view
-		return !t.look(path, &v) || v.stat.Owner != int64(p.session)
-	})
-	for _, path := range paths {
-		p.remove(path)
-	}
+	going := p.going()
+	p.removeAll(going)
 	p.setSession(false)
-	return &wire.CloseSessionTxn{Paths: listed(paths)}, wire.OK
+	return &wire.CloseSessionTxn{Paths: listed(going)}, wire.OK
+}
+
+// going are the ephemerals that the session owns once everything pending is
+// applied, sorted. One that a pending transaction has created or changed stands
+// without its node.
+func (p *proposal) going() []located {
+	t := p.t
+	list, ended := t.owned(p.session), t.pend.sessions[p.session].ended
+	var changed []string
+	if len(t.pend.views) > 0 || ended != 0 {
+		list = slices.DeleteFunc(list, func(e located) bool {
+			if t.pend.views[e.path] != nil {
+				changed = append(changed, e.path)
+				return true
+			}
+			return e.node.czxid < ended
+		})
+	}
+	for _, e := range t.pend.ephemerals[p.session] {
+		changed = append(changed, strings.Clone(e.path))
+	}
+	for _, path := range changed {
+		var v view
+		if t.look(path, &v) && v.stat.Owner == int64(p.session) {
+			list = append(list, located{path: path})
+		}
+	}
+	sortLocated(list)
+	return slices.CompactFunc(list, func(a, b located) bool { return a.path == b.path })
+}
+
+// removeAll takes ephemerals of the session out of the pending digest, and
+// tells each parent once.
+func (p *proposal) removeAll(going []located) {
+	t := p.t
+	var parents []string
+	left := map[string]int32{}
+	for _, e := range going {
+		if e.node != nil {
+			t.pend.digest -= t.sum(e.node)
+		} else {
+			var v view
+			t.look(e.path, &v)
+			t.pend.digest -= t.sumView(&v)
+		}
+		up, _, _ := splitPath(e.path)
+		if left[up]++; left[up] == 1 {
+			parents = append(parents, up)
+		}
+	}
+	for _, up := range parents {
+		var parent view
+		if !t.look(up, &parent) {
+			continue
+		}
+		after := parent
+		after.kids -= left[up]
+		after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
+		p.put(up, &parent, &after)
+	}
 }
 
 // closeListMax bounds the bytes of a closeSession's list. A record beyond
@@ -167,24 +263,27 @@ func (t *Tree) prepareCloseSession(p *proposal) (wire.TxnBody, wire.Code) {
 // same, as everything is that the session owns.
 const closeListMax = wire.FrameMax / 2
 
-// listed is as much of the paths as the transaction names; never null, which
-// on disk is something else.
-func listed(paths []string) []string {
-	size := 0
-	for i, path := range paths {
-		if size += 4 + len(path); size > closeListMax {
-			return paths[:i:i]
+// listed is as many of the paths as the transaction names; never null, which
+// on disk is something else. They are copied, as the transaction is kept for
+// long and the paths share one piece of memory.
+func listed(going []located) []string {
+	paths, size := []string{}, 0
+	for _, e := range going {
+		if size += 4 + len(e.path); size > closeListMax {
+			break
 		}
-	}
-	if paths == nil {
-		return []string{}
+		paths = append(paths, strings.Clone(e.path))
 	}
 	return paths
 }
 
-// setSession notes that the session is opened or closed.
+// setSession notes that the session is opened or ended.
 func (p *proposal) setSession(live bool) {
-	p.t.pend.sessions[p.session] = pendingSession{zxid: p.zxid, live: live}
+	s := p.t.pend.sessions[p.session]
+	if s.zxid, s.live = p.zxid, live; !live {
+		s.ended = p.zxid
+	}
+	p.t.pend.sessions[p.session] = s
 	p.t.pend.touched.push(touch{zxid: p.zxid, session: p.session})
 }
 
@@ -203,21 +302,74 @@ func (t *Tree) applyCloseSession(id wire.SessionID, z wire.Zxid, listed []string
 	for _, path := range listed {
 		t.applyDelete(path, z)
 	}
-	for _, path := range t.ownedPaths(id) {
-		t.applyDelete(path, z)
-	}
+	t.deleteOwned(id, z)
 	t.endSession(id)
 }
 
-// EphemeralsBySession lists the sessions with ephemerals, by session id.
+// deleteOwned deletes the ephemerals that a session owns. Their order matters
+// to those who watch alone. One that stood below another is gone with it, as
+// in a fuzzy snapshot, and is deleted as what is missing is.
+func (t *Tree) deleteOwned(id wire.SessionID, z wire.Zxid) {
+	list := t.owned(id)
+	if t.watches.total.Load() > 0 {
+		sortLocated(list)
+	}
+	for _, e := range list {
+		if e.node.parent == nil {
+			t.applyDelete(e.path, z)
+			continue
+		}
+		up, _, _ := splitPath(e.path)
+		t.deleteNode(e.node, up, e.path, z)
+	}
+}
+
+// EphemeralsBySession lists the sessions with ephemerals, by session id. It
+// holds the lock for a part at a time, so the list is not that of one moment.
 func (t *Tree) EphemeralsBySession() []SessionPaths {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	var out []SessionPaths
-	for _, id := range slices.Sorted(maps.Keys(t.sessions)) {
-		if len(t.sessions[id].owned) > 0 {
-			out = append(out, SessionPaths{id, t.ownedPaths(id)})
+	for _, id := range t.owners() {
+		if paths := t.ephemeralsOf(id); len(paths) > 0 {
+			out = append(out, SessionPaths{id, paths})
 		}
 	}
 	return out
+}
+
+// owners are the sessions with ephemerals, sorted.
+func (t *Tree) owners() []wire.SessionID {
+	t.mu.RLock()
+	var ids []wire.SessionID
+	for id, s := range t.sessions {
+		if len(s.owned) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	t.mu.RUnlock()
+	slices.Sort(ids)
+	return ids
+}
+
+// ephemeralsOf are the paths of a session's ephemerals, sorted, without those
+// that are deleted meanwhile.
+func (t *Tree) ephemeralsOf(id wire.SessionID) []string {
+	t.mu.RLock()
+	var nodes []*node
+	if s := t.sessions[id]; s != nil {
+		nodes = slices.Clone(s.owned)
+	}
+	t.mu.RUnlock()
+	paths := make([]string, 0, len(nodes))
+	for part := range slices.Chunk(nodes, snapshotSlice) {
+		t.mu.RLock()
+		part = slices.DeleteFunc(part, func(n *node) bool { return n.parent == nil })
+		list := make([]located, len(part))
+		t.locate(list, part)
+		t.mu.RUnlock()
+		for _, e := range list {
+			paths = append(paths, e.path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }

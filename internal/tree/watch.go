@@ -231,25 +231,29 @@ func (w *watches) take(s *watchShard, p *watchedPath, o *watcher, m modes) {
 	}
 }
 
-// forget drops all watches of a client.
-func (w *watches) forget(c Client) {
+// forget drops a client and returns what it watches, for drop. It needs no lock
+// on the tree.
+func (w *watches) forget(c Client) (o *watcher, paths []*watchedPath) {
 	w.clientsMu.Lock()
-	o := w.clients[c]
+	o = w.clients[c]
 	delete(w.clients, c)
 	w.clientsMu.Unlock()
 	if o == nil {
-		return
+		return nil, nil
 	}
 	o.mu.Lock()
-	paths := make([]*watchedPath, 0, len(o.own))
+	defer o.mu.Unlock()
+	paths = make([]*watchedPath, 0, len(o.own))
 	for p := range o.own {
 		paths = append(paths, p)
 	}
-	o.mu.Unlock()
-	for _, p := range paths {
-		s := w.shard(p.path)
-		s.mu.Lock()
-		w.take(s, p, o, ^modes(0))
-		s.mu.Unlock()
-	}
+	return o, paths
+}
+
+// drop takes all of a client's watches off a path.
+func (w *watches) drop(p *watchedPath, o *watcher) {
+	s := w.shard(p.path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.take(s, p, o, ^modes(0))
 }

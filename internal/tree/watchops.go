@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"bellwether/wire"
@@ -25,33 +26,42 @@ func due(c Client, typ wire.EventType, path string) {
 }
 
 // SetWatches answers setWatches: what happened since the client's last zxid
-// is queued for it, everything else is watched.
+// is queued for it, everything else is watched. A client may have very many
+// watches, so transactions go on between parts of them. That is no difference to
+// the client: each path is looked at and watched under one lock, and whatever
+// happens to it afterwards is an event in front of the reply.
 func (t *Tree) SetWatches(c Client, r *wire.SetWatchesRequest) wire.Code {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	t.setOnce(c, r)
-	c.Reserve(t.last)
+	t.Reserve(c)
 	return wire.OK
 }
 
 // SetWatches2 answers setWatches2. Watches that stay are set again; what
 // they missed is lost.
 func (t *Tree) SetWatches2(c Client, r *wire.SetWatches2Request) wire.Code {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	t.setOnce(c, &r.SetWatchesRequest)
-	for _, path := range r.Persistent {
-		t.watches.add(c, path, stays)
-	}
-	for _, path := range r.PersistentRecursive {
-		t.watches.add(c, path, recursive)
-	}
-	c.Reserve(t.last)
+	t.forEach(r.Persistent, func(path string) { t.watches.add(c, path, stays) })
+	t.forEach(r.PersistentRecursive, func(path string) { t.watches.add(c, path, recursive) })
+	t.Reserve(c)
 	return wire.OK
 }
 
+// watchSlice is how many paths are looked at under one hold of the lock.
+const watchSlice = 256
+
+// forEach calls f for each path, under the read lock.
+func (t *Tree) forEach(paths []string, f func(path string)) {
+	for part := range slices.Chunk(paths, watchSlice) {
+		t.mu.RLock()
+		for _, path := range part {
+			f(path)
+		}
+		t.mu.RUnlock()
+	}
+}
+
 func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
-	for _, path := range r.Data {
+	t.forEach(r.Data, func(path string) {
 		switch n := t.find(path); {
 		case n == nil:
 			due(c, wire.EventNodeDeleted, path)
@@ -60,15 +70,15 @@ func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
 		default:
 			t.watches.add(c, path, dataOnce)
 		}
-	}
-	for _, path := range r.Exist {
+	})
+	t.forEach(r.Exist, func(path string) {
 		if t.find(path) != nil {
 			due(c, wire.EventNodeCreated, path)
 		} else {
 			t.watches.add(c, path, dataOnce)
 		}
-	}
-	for _, path := range r.Child {
+	})
+	t.forEach(r.Child, func(path string) {
 		switch n := t.find(path); {
 		case n == nil:
 			due(c, wire.EventNodeDeleted, path)
@@ -77,7 +87,7 @@ func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
 		default:
 			t.watches.add(c, path, childOnce)
 		}
-	}
+	})
 }
 
 // selected are the modes that a request of checkWatches or removeWatches names.
@@ -118,10 +128,16 @@ func (t *Tree) RemoveWatches(c Client, path string, w wire.WatcherType) wire.Cod
 	return wire.OK
 }
 
-// Forget drops all watches of a client whose connection has ended. No read
-// or watch of that client may follow.
+// Forget drops all watches of a client whose connection has ended, a part of
+// them under each hold of the lock. No read or watch of that client may follow;
+// its Notify may be called until Forget returns.
 func (t *Tree) Forget(c Client) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	t.watches.forget(c)
+	o, paths := t.watches.forget(c)
+	for part := range slices.Chunk(paths, watchSlice) {
+		t.mu.RLock()
+		for _, p := range part {
+			t.watches.drop(p, o)
+		}
+		t.mu.RUnlock()
+	}
 }

@@ -16,15 +16,15 @@ const (
 	size      = 100  // bytes of each node
 )
 
-// fill makes n znodes.
-func fill(ctx context.Context, addr string, n int) error {
+// fill makes n znodes below top, "" for the root.
+func fill(ctx context.Context, addr, top string, n int) error {
 	c, err := zk.Connect(ctx, addr, nil)
 	if err != nil {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
 	for parent := range (n + perParent - 1) / perParent {
-		if _, _, err := c.Create(ctx, fmt.Sprintf("/%06d", parent), nil); err != nil {
+		if _, _, err := c.Create(ctx, fmt.Sprintf("%s/%06d", top, parent), nil); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func fill(ctx context.Context, addr string, n int) error {
 		workers.Go(func() {
 			data := make([]byte, size)
 			for i := next.Add(1) - 1; i < int64(n) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				path := fmt.Sprintf("/%06d/%06d", i/perParent, i%perParent)
+				path := fmt.Sprintf("%s/%06d/%06d", top, i/perParent, i%perParent)
 				if _, _, err := c.Create(ctx, path, data); err != nil {
 					cancel(fmt.Errorf("create %s: %w", path, err))
 				}

@@ -13,6 +13,10 @@
 // hand to hand beside Curator's, on both servers, what an open session costs
 // its process, and how long 1,000 caches are wrong after a leader was killed.
 //
+// With -bulk it measures how long the large loads of one client (large multis, the end of a
+// session with very many ephemerals, mass deletions, snapshots, four-letter words about a
+// million watches) make the writes of another client wait, and the longest batch of the loop.
+//
 // Run it with make bench, on a machine that does nothing else.
 package main
 
@@ -38,6 +42,10 @@ type plan struct {
 	heap     string        // of Apache's Java process
 	failover bool          // measure an ensemble of three, and its leader changes
 	recipes  bool          // measure our recipes beside Curator's
+	bulk     bool          // measure what one client's large loads cost another client
+	only     string        // with bulk, the loads whose description contains this
+	ensemble bool          // with bulk, over three servers instead of one
+	binary   string        // of Bellwether, empty: built from this repository
 	rounds   int           // of each way in which a leader goes
 	json     bool          // print the figures as JSON
 }
@@ -58,9 +66,16 @@ func main() {
 	flag.StringVar(&p.heap, "heap", "2g", "heap of Apache's Java process")
 	flag.BoolVar(&p.failover, "failover", false, "measure three servers and the departure of their leaders instead")
 	flag.BoolVar(&p.recipes, "recipes", false, "measure elections, locks, sessions and caches of ours and of Curator's instead")
+	flag.BoolVar(&p.bulk, "bulk", false, "measure how long one client's large loads make another client wait instead")
+	flag.StringVar(&p.only, "only", "", "with -bulk, only the loads whose description contains this")
+	flag.BoolVar(&p.ensemble, "ensemble", false, "with -bulk, load the leader of three servers; the other client is at a follower")
+	flag.StringVar(&p.binary, "binary", "", "the Bellwether to measure; empty: built from this repository")
 	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts; with -recipes, failovers under caches")
 	flag.BoolVar(&p.json, "json", false, "print the figures as JSON instead of a table")
 	flag.Parse()
+	if p.binary != "" {
+		target.UseBinary(p.binary)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, p); err != nil {
@@ -78,6 +93,8 @@ func run(ctx context.Context, p plan) error {
 		figuresOf = failover
 	case p.recipes:
 		figuresOf = recipes
+	case p.bulk:
+		figuresOf = measureBulk
 	}
 	var columns [][]figure
 	for _, kind := range kinds {

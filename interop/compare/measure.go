@@ -168,7 +168,7 @@ func (m *meter) memory() error {
 		return err
 	}
 	defer s.Kill()
-	if err := fill(m.ctx, s.Addr, m.plan.znodes); err != nil {
+	if err := fill(m.ctx, s.Addr, "", m.plan.znodes); err != nil {
 		return err
 	}
 	if err := s.Stop(); err != nil {

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// TestPace: heavy requests take turns by connection, nothing overtakes within
+// a connection, light requests of others do not wait, and no more than heavyMax
+// bytes are with the replica.
+func TestPace(t *testing.T) {
+	var p pace
+	a, b, c := &conn{}, &conn{}, &conn{}
+	names := map[*conn]string{a: "a", b: "b", c: "c"}
+	flying := map[*replica.Request]*conn{}
+	var got []string
+	take := func(c *conn, q *replica.Request) {
+		p.taken(c, q)
+		flying[q] = c
+		got = append(got, fmt.Sprint(names[c], q.Xid))
+		if p.inFlight > max(heavyMax, q.Size) {
+			t.Errorf("%d bytes at once behind %v", p.inFlight, got)
+		}
+	}
+	push := func(c *conn, xid int32, size int64) {
+		if q := (&replica.Request{Xid: xid, Size: size}); !p.hold(c, q) {
+			take(c, q)
+		}
+	}
+	expect := func(want string) {
+		t.Helper()
+		for p.ready() {
+			take(p.next())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+		got = nil
+	}
+	answer := func() {
+		for q, c := range flying {
+			p.answered(c, q)
+			delete(flying, q)
+		}
+	}
+	push(a, 1, heavyMax)
+	push(a, 2, heavyMax)
+	push(a, 3, 10)
+	push(b, 1, heavyMax/2)
+	push(b, 2, heavyMax/2+1)
+	push(c, 1, 10)
+	push(c, 2, heavyMin-1)
+	expect("a1 c1 c2")
+	answer()
+	expect("a2")
+	answer()
+	expect("b1 a3")
+	push(c, 3, heavyMin) // would fit, but b is first
+	expect("")
+	answer()
+	expect("b2 c3")
+	push(a, 4, heavyMax)
+	push(c, 4, heavyMax)
+	p.forget(a)
+	expect("")
+	answer()
+	expect("c4")
+	p.forget(c)
+	if p.inFlight != 0 || len(p.waiting) != 0 || c.heavy != 0 {
+		t.Errorf("left: %+v", p)
+	}
+	push(b, 3, 10*heavyMax) // larger than all that is allowed: alone
+	push(b, 4, heavyMin)
+	if p.inFlight != 10*heavyMax || len(p.waiting) != 1 {
+		t.Errorf("a request of 10 times the limit: %+v", p)
+	}
+}
+
+// TestLightWritePassesHeavyMultis: many clients have sent large multis, none of
+// which is answered; another client's write becomes a transaction before most of
+// these do.
+func TestLightWritePassesHeavyMultis(t *testing.T) {
+	const clients, each, ops = 8, 4, 10_000
+	fs := &stallFS{FS: store.NewMem(1)}
+	s := start(t, Options{FS: fs})
+	m := &wire.MultiRequest{}
+	for i := range ops {
+		m.Ops = append(m.Ops, wire.Op{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: "/m", Data: []byte(strconv.Itoa(i)), Version: -1}})
+	}
+	light := s.connect()
+	light.create("/m", "")
+	var heavies []*client
+	for range clients {
+		heavies = append(heavies, s.connect())
+	}
+	before := s.Tree().LastZxid()
+	release := fs.stall()
+	for _, c := range heavies {
+		for range each {
+			c.send(wire.OpMulti, m)
+		}
+	}
+	awaitInProcess(t, s, clients*each)
+	light.send(wire.OpCreate, create("/light", ""))
+	awaitInProcess(t, s, clients*each+1)
+	release()
+	passed := int64(light.reply(nil).Zxid - before)
+	if most := int64(heavyMax/len(wire.Append(nil, m)) + 1); passed > most {
+		t.Errorf("the write is transaction %d of %d, want one of the first %d", passed, clients*each+1, most)
+	}
+	for _, c := range heavies {
+		for i := range each {
+			if h := c.reply(nil); h.Err != wire.OK || h.Xid != int32(i+1) {
+				t.Fatalf("multi %d is answered by %+v", i+1, h)
+			}
+		}
+	}
+	awaitInProcess(t, s, 0)
+	if n := s.inProcessBytes.Load(); n != 0 {
+		t.Errorf("%d bytes are still in process", n)
+	}
+}
+
+// awaitInProcess waits until so many requests are in process.
+func awaitInProcess(t *testing.T, s *running, n int64) {
+	t.Helper()
+	for end := time.Now().Add(patience); s.inProcess.Load() != n; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d requests are in process, want %d", s.inProcess.Load(), n)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package tree
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// lookingClient looks at the tree's lock when it is asked for its session or
+// gets an event.
+type lookingClient struct {
+	conn
+	session, notify func()
+}
+
+func (c *lookingClient) Session() wire.SessionID {
+	c.session()
+	return alice
+}
+
+func (c *lookingClient) Notify(Event) { c.notify() }
+
+// TestListsOfWatchesLeaveTheTreeFree: while the sessions of watches are looked
+// up, sorted and made into text, transactions can be applied.
+func TestListsOfWatchesLeaveTheTreeFree(t *testing.T) {
+	w := newWorld(t, Options{})
+	asked, held := 0, 0
+	c := &lookingClient{session: func() {
+		asked++
+		if !w.tree.mu.TryLock() {
+			held++
+			return
+		}
+		w.tree.mu.Unlock()
+	}}
+	for i := range 1000 {
+		w.tree.Exists(c, fmt.Sprintf("/missing-%d", i), true, new(wire.StatResponse))
+	}
+	for name, list := range map[string]func() int{
+		"WatchesByPath":    func() int { return len(w.tree.WatchesByPath()) },
+		"WatchesBySession": func() int { return len(w.tree.WatchesBySession()[0].Paths) },
+		"DataWatches":      func() int { n, _, _ := w.tree.DataWatches(); return n },
+	} {
+		asked, held = 0, 0
+		if n := list(); n != 1000 || asked < n {
+			t.Errorf("%s finds %d watches and asks for %d sessions", name, n, asked)
+		}
+		if held > 0 {
+			t.Errorf("%s held the tree's lock at %d of %d looks", name, held, asked)
+		}
+	}
+}
+
+// TestSetWatchesLetsWritersIn: a transaction that waits for the tree's lock gets
+// it before very many watches are all set.
+func TestSetWatchesLetsWritersIn(t *testing.T) {
+	const n = 100 * watchSlice
+	w := newWorld(t, Options{})
+	told, before := 0, make(chan int, 1)
+	c := &lookingClient{notify: func() {
+		if told++; told > 1 {
+			return
+		}
+		go func() {
+			w.tree.mu.Lock()
+			before <- told
+			w.tree.mu.Unlock()
+		}()
+		for w.tree.mu.TryRLock() { // until the writer waits
+			w.tree.mu.RUnlock()
+			runtime.Gosched()
+		}
+	}}
+	r := &wire.SetWatches2Request{}
+	for i := range n {
+		r.Data = append(r.Data, fmt.Sprintf("/missing-%d", i))
+	}
+	if code := w.tree.SetWatches2(c, r); code != wire.OK || told != n {
+		t.Fatalf("%v after %d events", code, told)
+	}
+	if got := <-before; got > 2*watchSlice {
+		t.Errorf("a transaction waited for %d of %d watches", got, n)
+	}
+}
+
+// TestForgetLetsWritersIn: transactions are applied while the watches of a
+// connection that has ended are dropped.
+func TestForgetLetsWritersIn(t *testing.T) {
+	const n = 200 * watchSlice
+	tree := New(Options{})
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		c := &conn{}
+		for i := range n {
+			tree.watches.add(c, fmt.Sprintf("/missing-%d", i), dataOnce)
+		}
+		done := make(chan struct{})
+		go func() {
+			tree.Forget(c)
+			close(done)
+		}()
+		between := false
+		for left := int64(n); left > 0; {
+			tree.mu.Lock()
+			left = tree.watches.total.Load()
+			tree.mu.Unlock()
+			between = between || left > 0 && left < n
+		}
+		<-done
+		if between {
+			return
+		}
+	}
+	t.Error("the tree was held until all watches were dropped")
+}
+
+// TestEndOfASessionWithManyEphemerals: the pending changes grow with the
+// directories, not with the ephemerals, and what is prepared and applied
+// allocates less than once for each ephemeral.
+func TestEndOfASessionWithManyEphemerals(t *testing.T) {
+	const n, perDirectory = 60_000, 10_000
+	l := &leader{tree: New(Options{Seed: 1})}
+	l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
+	ephemeralsOf(l, n, perDirectory)
+	before := mallocs()
+	txn := l.prepare(closeSession(alice))
+	if views := len(l.tree.pend.views); views > n/perDirectory {
+		t.Errorf("%d znodes are in the overlay", views)
+	}
+	listed := len(txn.Body.(*wire.CloseSessionTxn).Paths)
+	l.tree.Apply(txn)
+	if made := int(mallocs()-before) - listed; made > n {
+		t.Errorf("%d allocations, and %d for the paths of the transaction", made, listed)
+	}
+	if c := l.tree.Counts(); c.Ephemerals != 0 {
+		t.Errorf("%d ephemerals are left", c.Ephemerals)
+	}
+	if n, first := l.tree.DigestMismatches(); n != 0 {
+		t.Errorf("digest mismatch at %v", first)
+	}
+	audit(t, l.tree)
+}
+
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}
+
+// TestEventsOfASessionsEnd: the events come in the order of the paths, whether
+// or not the transaction names them all, and however the session got them.
+func TestEventsOfASessionsEnd(t *testing.T) {
+	for _, named := range []int{0, 3, 100} {
+		w := newWorld(t, Options{})
+		w.ok(create("/d", 0))
+		var want []string
+		for i := range 100 {
+			path := fmt.Sprintf("/d/%02d", i*37%100)
+			w.ok(create(path, wire.FlagEphemeral))
+			want = append(want, path)
+		}
+		slices.Sort(want)
+		c := &conn{}
+		w.tree.AddWatch(c, "/d", wire.WatchPersistentRecursive)
+		c.take()
+		txn, _ := w.prepare(closeSession(alice))
+		body := txn.Body.(*wire.CloseSessionTxn)
+		body.Paths = body.Paths[:named:named]
+		w.apply(txn)
+		for i, path := range want {
+			want[i] = fmt.Sprintf("NodeDeleted %s %d", path, w.z)
+		}
+		if got := c.events(); !slices.Equal(got, want) {
+			t.Errorf("%d paths named: %q", named, got)
+		}
+	}
+}
+
+// TestEphemeralsBySessionInParts: the list is whole where nothing changes, and
+// does not hold the tree.
+func TestEphemeralsBySessionInParts(t *testing.T) {
+	const n = 5 * snapshotSlice
+	w := newWorld(t, Options{})
+	for i := range n {
+		w.ok(create(fmt.Sprintf("/e%06d", n-i), wire.FlagEphemeral))
+	}
+	list := w.tree.EphemeralsBySession()
+	if len(list) != 1 || len(list[0].Paths) != n || !slices.IsSorted(list[0].Paths) || list[0].Paths[0] != "/e000001" {
+		t.Errorf("listed: %v", list)
+	}
+}

@@ -1,0 +1,438 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+// Shape of the bulk loads, beside the number of znodes that -znodes gives.
+const (
+	probeEvery    = 10 * time.Millisecond // between two writes of the other client
+	multiOps      = 20_000                // operations of one multi
+	multiClients  = 16                    // that send multis at once
+	multiRounds   = 5                     // multis of each of them
+	watchPaths    = 90_000                // paths of one setWatches: as many as a frame of 1 MiB holds
+	snapshotEvery = 2_000                 // snapCount while snapshots are written
+	snapshotTime  = 20 * time.Second
+	kazooShare    = 20 // kazoo deletes one by one: it gets only this part of the znodes
+)
+
+// bulkLoads are the loads of -bulk, each over a server or ensemble of its own.
+var bulkLoads = []struct {
+	what  string
+	extra map[string]string
+	setup func(b *bulk) error
+	run   func(b *bulk) error
+}{
+	{what: "multis of 20,000 operations, 16 clients", run: (*bulk).multis},
+	{what: "end of a session with ephemerals, half as many as -znodes", setup: (*bulk).ephemerals, run: (*bulk).endSession},
+	{what: "setWatches of 90,000 paths, 10 times", run: (*bulk).setWatches},
+	{what: "setWatches of 90,000 paths that all have an event, 10 times", run: (*bulk).dueWatches},
+	{what: "snapshots, while writes go on", extra: map[string]string{"snapCount": strconv.Itoa(snapshotEvery)},
+		setup: (*bulk).fill, run: (*bulk).snapshots},
+	{what: "wchp and wchc, as many watches as -znodes", setup: (*bulk).watched, run: words("wchp", "wchc")},
+	{what: "wchs, mntr and cons, as many watches as -znodes", setup: (*bulk).watched, run: words("wchs", "mntr", "cons")},
+	{what: "dump, half as many ephemerals as -znodes", setup: (*bulk).ephemerals, run: words("dump")},
+	{what: "deleteall of bellwether", setup: (*bulk).fill, run: (*bulk).deleteAll},
+	{what: "deleteall of zkCli", setup: (*bulk).fill, run: (*bulk).deleteAllJava},
+	{what: "recursive delete of kazoo, a 20th of -znodes", setup: (*bulk).fillLess, run: (*bulk).deleteAllKazoo},
+}
+
+// measureBulk takes the figures of all bulk loads whose description contains
+// the word that -only gives.
+func measureBulk(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
+	dir, err := os.MkdirTemp("", "bellwether-compare-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	m := &meter{ctx: ctx, kind: kind, plan: p, dir: dir}
+	for _, load := range bulkLoads {
+		if !strings.Contains(load.what, p.only) {
+			continue
+		}
+		b := &bulk{meter: m, extra: load.extra}
+		if err := b.measure(load.what, load.setup, load.run); err != nil {
+			return nil, fmt.Errorf("%s: %w", load.what, err)
+		}
+	}
+	return m.figures, nil
+}
+
+// bulk is one load and the servers that bear it.
+type bulk struct {
+	*meter
+	extra   map[string]string
+	servers []*target.Server
+	at      string       // the server that gets the load: the leader of an ensemble
+	other   string       // the server of the client that waits: a follower of an ensemble
+	loaded  *zk.Client   // the session that owns the ephemerals
+	raws    []*rawClient // the connections that watch
+}
+
+// measure runs one load while another client writes, and reports how long that
+// client's writes took.
+func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
+	if err := b.begin(); err != nil {
+		return err
+	}
+	defer b.end()
+	if setup != nil {
+		if err := setup(b); err != nil {
+			return err
+		}
+	}
+	// What the setup left to the collectors and the disk is no part of the load.
+	if err := b.settle(); err != nil {
+		return err
+	}
+	pr, err := b.probe()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	err = run(b)
+	took := time.Since(began)
+	if e := pr.end(); err != nil || e != nil {
+		return errors.Join(err, e)
+	}
+	loop, err := b.loopPause()
+	if err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("longest write %d ms, %d of %d above 100 ms, longest loop batch %s, load %.1f s",
+		pr.longest().Milliseconds(), pr.above(100*time.Millisecond), len(pr.took), loop, took.Seconds()), "%s", what)
+	return nil
+}
+
+// begin starts one server, or three with -ensemble.
+func (b *bulk) begin() error {
+	b.meter.servers++
+	dir := filepath.Join(b.dir, strconv.Itoa(b.meter.servers))
+	extra := map[string]string{"tickTime": "2000", "preAllocSize": "65536", "maxSessionTimeout": "60000"}
+	for k, v := range b.extra {
+		extra[k] = v
+	}
+	jvm := []string{"-Xmx" + b.plan.heap}
+	if !b.plan.ensemble {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		s, err := target.Start(b.kind, dir, target.Options{JVM: jvm, Extra: extra, Reap: time.Minute})
+		if err != nil {
+			return err
+		}
+		b.servers, b.at, b.other = []*target.Server{s}, s.Addr, s.Addr
+		return nil
+	}
+	extra["initLimit"], extra["syncLimit"] = "10", "5"
+	e, err := target.NewEnsemble(dir, target.EnsembleOptions{
+		Kinds: slices.Repeat([]target.Kind{b.kind}, members), JVM: jvm, Extra: extra})
+	if err != nil {
+		return err
+	}
+	b.servers = e.Servers
+	if err := e.Begin(); err != nil {
+		return err
+	}
+	leader, err := e.AwaitWhole(patience)
+	if err != nil {
+		return err
+	}
+	b.at, b.other = e.Servers[leader].Addr, e.Servers[(leader+1)%members].Addr
+	return nil
+}
+
+func (b *bulk) end() {
+	for _, r := range b.raws {
+		r.conn.Close()
+	}
+	for _, s := range b.servers {
+		s.Kill()
+	}
+}
+
+// settle waits until a write takes no longer than usual.
+func (b *bulk) settle() error {
+	c, err := zk.Connect(b.ctx, b.other, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(b.ctx))
+	for calm := 0; calm < 200; calm++ {
+		began := time.Now()
+		if err := c.Sync(b.ctx, "/"); err != nil {
+			return err
+		}
+		if time.Since(began) > 20*time.Millisecond {
+			calm = 0
+		}
+		<-time.After(probeEvery)
+	}
+	return nil
+}
+
+// loopPause is the longest that a batch of the loop took on any server, as our
+// servers tell it.
+func (b *bulk) loopPause() (string, error) {
+	longest := -1.0
+	for _, s := range b.servers {
+		text, err := s.Word("mntr")
+		if err != nil {
+			return "", err
+		}
+		for line := range strings.Lines(text) {
+			if v, ok := strings.CutPrefix(line, "zk_max_loop_time_ms\t"); ok {
+				ms, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+				if err != nil {
+					return "", err
+				}
+				longest = max(longest, ms)
+			}
+		}
+	}
+	if longest < 0 {
+		return "not told", nil
+	}
+	return fmt.Sprintf("%.0f ms", longest), nil
+}
+
+// prober is the client that waits. It begins a write every probeEvery, whether
+// or not the earlier ones are answered.
+type prober struct {
+	client *zk.Client
+	stop   context.CancelFunc
+	done   chan struct{}
+	mu     sync.Mutex
+	took   []time.Duration
+	err    error
+}
+
+func (b *bulk) probe() (*prober, error) {
+	c, err := zk.Connect(b.ctx, b.other, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.Create(b.ctx, "/probed", nil); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(b.ctx)
+	pr := &prober{client: c, stop: stop, done: make(chan struct{})}
+	go pr.run(ctx, b.ctx)
+	return pr, nil
+}
+
+func (pr *prober) run(until, ctx context.Context) {
+	defer close(pr.done)
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	var writes sync.WaitGroup
+	defer writes.Wait()
+	for {
+		select {
+		case <-until.Done():
+			return
+		case <-tick.C:
+		}
+		began := time.Now()
+		writes.Go(func() {
+			_, err := pr.client.Set(ctx, "/probed", nil, zk.AnyVersion)
+			pr.mu.Lock()
+			defer pr.mu.Unlock()
+			pr.took, pr.err = append(pr.took, time.Since(began)), errors.Join(pr.err, err)
+		})
+	}
+}
+
+// end waits for the answers to all writes.
+func (pr *prober) end() error {
+	pr.stop()
+	<-pr.done
+	pr.client.Detach()
+	return pr.err
+}
+
+func (pr *prober) longest() time.Duration { return slices.Max(pr.took) }
+
+func (pr *prober) above(limit time.Duration) (n int) {
+	for _, d := range pr.took {
+		if d > limit {
+			n++
+		}
+	}
+	return n
+}
+
+// multis sends transactions that create many znodes and delete them again.
+func (b *bulk) multis() error {
+	return b.together(multiClients, func(c *zk.Client, i int) error {
+		top := "/m" + strconv.Itoa(i)
+		if _, _, err := c.Create(b.ctx, top, nil); err != nil {
+			return err
+		}
+		var ops []zk.Op
+		for n := range multiOps / 2 {
+			ops = append(ops, zk.CreateOp(top+"/"+strconv.FormatInt(int64(n), 36), nil))
+		}
+		for n := range multiOps / 2 {
+			ops = append(ops, zk.DeleteOp(top+"/"+strconv.FormatInt(int64(n), 36), zk.AnyVersion))
+		}
+		for range multiRounds {
+			if _, err := c.Multi(b.ctx, ops...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// together runs do with n clients at once.
+func (b *bulk) together(n int, do func(c *zk.Client, i int) error) error {
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		all.Go(func() {
+			c, err := zk.Connect(b.ctx, b.at, nil)
+			if err == nil {
+				err = do(c, i)
+				err = errors.Join(err, c.Close(context.WithoutCancel(b.ctx)))
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// ephemeralBatch is how many ephemerals one multi creates.
+const ephemeralBatch = 1000
+
+// ephemerals gives one session many of them.
+func (b *bulk) ephemerals() error {
+	c, err := zk.Connect(b.ctx, b.at, &zk.Options{SessionTimeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	b.loaded = c
+	n := b.plan.znodes / 2
+	for parent := range (n + ephemeralBatch - 1) / ephemeralBatch {
+		if _, _, err := c.Create(b.ctx, fmt.Sprintf("/e%06d", parent), nil); err != nil {
+			return err
+		}
+	}
+	for parent := 0; parent*ephemeralBatch < n; parent++ {
+		var ops []zk.Op
+		for i := range ephemeralBatch {
+			ops = append(ops, zk.CreateOp(fmt.Sprintf("/e%06d/member-%06d", parent, i), []byte("10.0.0.1:2181"), zk.Ephemeral))
+		}
+		if _, err := c.Multi(b.ctx, ops...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bulk) endSession() error { return b.loaded.Close(b.ctx) }
+
+// watchedPath is the path of a watch: short, so that many fit into a frame.
+func watchedPath(i int) string {
+	s := strconv.FormatInt(int64(i), 36)
+	return "/" + strings.Repeat("0", max(0, 5-len(s))) + s
+}
+
+// setWatches sets many watches on znodes that do not exist, on one connection
+// after the other.
+func (b *bulk) setWatches() error { return b.watch(10, func(int) []string { return paths(0) }, nil) }
+
+// dueWatches sets many watches that all have an event at once.
+func (b *bulk) dueWatches() error { return b.watch(10, nil, func(int) []string { return paths(0) }) }
+
+// watched sets as many watches as -znodes says and keeps their connections.
+func (b *bulk) watched() error {
+	n := (b.plan.znodes + watchPaths - 1) / watchPaths
+	return b.watch(n, func(i int) []string { return paths(i * watchPaths) }, nil)
+}
+
+func paths(from int) []string {
+	all := make([]string, watchPaths)
+	for i := range all {
+		all[i] = watchedPath(from + i)
+	}
+	return all
+}
+
+// watch sends a setWatches on each of n connections: exist are watched until
+// they exist, data until they change.
+func (b *bulk) watch(n int, exist, data func(i int) []string) error {
+	for i := range n {
+		r, err := dialRaw(b.at)
+		if err != nil {
+			return err
+		}
+		b.raws = append(b.raws, r)
+		if err := r.setWatches(exist, data, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes as many znodes as -znodes says below one.
+func (b *bulk) fill() error { return b.fillN(b.plan.znodes) }
+
+func (b *bulk) fillLess() error { return b.fillN(b.plan.znodes / kazooShare) }
+
+func (b *bulk) fillN(n int) error {
+	c, err := zk.Connect(b.ctx, b.at, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(b.ctx))
+	if _, _, err := c.Create(b.ctx, filled, nil); err != nil {
+		return err
+	}
+	return fill(b.ctx, b.at, filled, n)
+}
+
+// filled is the top of what fill makes.
+const filled = "/filled"
+
+// snapshots writes so much that one snapshot follows the other.
+func (b *bulk) snapshots() error {
+	ctx, cancel := context.WithTimeout(b.ctx, snapshotTime)
+	defer cancel()
+	return b.together(8, func(c *zk.Client, i int) error {
+		for n := 0; ctx.Err() == nil; n++ {
+			path := fmt.Sprintf("%s/%06d", filled, (n*8+i)%max(1, b.plan.znodes/perParent))
+			if _, err := c.Set(b.ctx, path, []byte("changed"), zk.AnyVersion); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// words asks the server four-letter words, each some times.
+func words(all ...string) func(*bulk) error {
+	return func(b *bulk) error {
+		for _, word := range all {
+			for range 5 {
+				if _, err := target.Word(b.at, word); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}

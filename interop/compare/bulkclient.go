@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"time"
+
+	"bellwether/interop/target"
+	"bellwether/wire"
+)
+
+// ZooKeeper's own command line.
+const (
+	zkCLI     = "org.apache.zookeeper.ZooKeeperMain"
+	zkCLIPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
+)
+
+// deleteAll deletes with our own command.
+func (b *bulk) deleteAll() error {
+	binary, err := target.Binary()
+	if err != nil {
+		return err
+	}
+	return b.command(binary, "deleteall", "--server", b.at, filled)
+}
+
+// deleteAllJava deletes with ZooKeeper's command line.
+func (b *bulk) deleteAllJava() error {
+	return b.command("java", "-Xmx"+b.plan.heap, "-cp", zkCLIPath, zkCLI, "-server", b.at, "deleteall", filled)
+}
+
+// deleteAllKazoo deletes with kazoo.
+func (b *bulk) deleteAllKazoo() error {
+	return b.command("/usr/bin/python3", "-c", `
+import sys
+from kazoo.client import KazooClient
+c = KazooClient(hosts=sys.argv[1])
+c.start()
+c.delete(sys.argv[2], recursive=True)
+c.stop()
+`, b.at, filled)
+}
+
+// command runs a program of somebody else.
+func (b *bulk) command(name string, args ...string) error {
+	out, err := exec.CommandContext(b.ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// rawClient is a connection whose packets are made here.
+type rawClient struct{ conn net.Conn }
+
+// rawPatience is how long a raw connection waits for an answer.
+const rawPatience = time.Minute
+
+// dialRaw opens a session.
+func dialRaw(addr string) (*rawClient, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	r := &rawClient{conn}
+	q := &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, wire.PasswordLen)}
+	if _, err := r.conn.Write(wire.AppendFrame(nil, q)); err != nil {
+		return nil, err
+	}
+	_, err = r.frame()
+	return r, err
+}
+
+// frame reads one frame.
+func (r *rawClient) frame() ([]byte, error) {
+	if err := r.conn.SetReadDeadline(time.Now().Add(rawPatience)); err != nil {
+		return nil, err
+	}
+	var head [4]byte
+	if _, err := io.ReadFull(r.conn, head[:]); err != nil {
+		return nil, err
+	}
+	frame := make([]byte, binary.BigEndian.Uint32(head[:]))
+	_, err := io.ReadFull(r.conn, frame)
+	return frame, err
+}
+
+// setWatches sends a setWatches and reads until it is answered.
+func (r *rawClient) setWatches(exist, data func(i int) []string, i int) error {
+	q := &wire.SetWatchesRequest{Data: []string{}, Exist: []string{}, Child: []string{}}
+	if exist != nil {
+		q.Exist = exist(i)
+	}
+	if data != nil {
+		q.Data = data(i)
+	}
+	h := &wire.RequestHeader{Xid: wire.XidSetWatches, Op: wire.OpSetWatches}
+	if _, err := r.conn.Write(wire.AppendFrame(nil, h, q)); err != nil {
+		return err
+	}
+	for {
+		frame, err := r.frame()
+		if err != nil {
+			return err
+		}
+		var h wire.ReplyHeader
+		if err := wire.Decode(frame, &h); err != nil {
+			return err
+		}
+		switch {
+		case h.Xid == wire.XidSetWatches && h.Err != wire.OK:
+			return h.Err
+		case h.Xid == wire.XidSetWatches:
+			return nil
+		case h.Xid != wire.XidEvent:
+			return errors.New("an answer to something that was not asked")
+		}
+	}
+}
