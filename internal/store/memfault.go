@@ -67,11 +67,52 @@ func (m *Mem) SetSpace(bytes int64) {
 
 // CrashAt crashes the machine during the nth change from now (1 is the next):
 // it may or may not take effect, its caller gets ErrCrashed, and so does
-// everybody until Crash.
+// everybody until Crash. A disk that hangs hangs no longer.
 func (m *Mem) CrashAt(nth int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.crashAt = m.faults.steps + nth
+	m.hangs = false
+	m.answers.Broadcast()
+}
+
+// Hang lets no change and no sync return, as a disk does that fails without an
+// error, until Answer, Crash or CrashAt. Reads go on, as they do from a system's
+// memory.
+func (m *Mem) Hang() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hangs = true
+}
+
+// Answer ends Hang: the calls that wait are carried out.
+func (m *Mem) Answer() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hangs = false
+	m.answers.Broadcast()
+}
+
+// Waiting is how many calls wait for Answer.
+func (m *Mem) Waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waiting
+}
+
+// await waits while the disk hangs; an error: the machine crashed meanwhile.
+// m.mu is held, but not while it waits.
+func (m *Mem) await() error {
+	life := m.life
+	m.waiting++
+	for m.hangs && m.life == life {
+		m.answers.Wait()
+	}
+	m.waiting--
+	if m.life != life {
+		return ErrCrashed
+	}
+	return nil
 }
 
 // Calm takes back what Fail and CrashAt have planned and has not come yet.
@@ -122,7 +163,8 @@ func (m *Mem) Crash(keeping int) {
 		}
 	}
 	m.life++
-	m.down = false
+	m.down, m.hangs = false, false
+	m.answers.Broadcast()
 	clear(m.locks)
 	m.faults = faults{steps: m.faults.steps, space: -1}
 }
@@ -175,6 +217,11 @@ func (m *Mem) Clone(seed uint64) *Mem {
 func (m *Mem) step(op Op) (crash, err error) {
 	if m.down {
 		return nil, ErrCrashed
+	}
+	if m.hangs {
+		if err := m.await(); err != nil {
+			return nil, err
+		}
 	}
 	m.faults.steps++
 	if m.faults.steps == m.faults.crashAt {

@@ -26,17 +26,22 @@ type Mem struct {
 	down  bool // a planned crash came
 	lost  Losses
 
-	faults faults
+	faults  faults
+	hangs   bool
+	waiting int       // calls that wait for a disk that hangs
+	answers sync.Cond // on mu: it does not hang any more
 }
 
 // NewMem returns an empty file system; seed drives what its crashes keep.
 func NewMem(seed uint64) *Mem {
-	return &Mem{
+	m := &Mem{
 		rng:    rand.New(rand.NewPCG(seed, 0)),
 		dirs:   map[string]*memDir{},
 		locks:  map[string]bool{},
 		faults: faults{space: -1},
 	}
+	m.answers.L = &m.mu
+	return m
 }
 
 // memDir maps names to files as programs see them, as the disk has them, and
