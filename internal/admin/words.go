@@ -80,7 +80,7 @@ func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool
 	case name == "hash" && !s.Serving():
 		return notServing, true
 	case !e.idle && !s.Serving():
-		return notServing + "\n", true
+		return whyNotServing(s), true
 	}
 	if e.large {
 		w.large.Lock()
@@ -156,10 +156,32 @@ func overview(w *texts, s *server.Server, clients string) string {
 	if st.Reason != "" {
 		fmt.Fprintf(&b, "Read-only because: %s\n", st.Reason)
 	}
+	if st.Disk != nil {
+		fmt.Fprintf(&b, "In part only because: %s\n", slowDisk(st))
+	}
 	if p := st.Proposals; p != nil {
 		fmt.Fprintf(&b, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)
 	}
 	return b.String()
+}
+
+// slowDisk says which disk does not answer, what follows, and what an operator
+// can do.
+func slowDisk(st server.Status) string {
+	follows := "it takes no part in elections"
+	if st.Mode == "standalone" {
+		follows = "writes wait"
+	}
+	return fmt.Sprintf("the disk does not answer: %v; until it does %s; check the device and its file system", st.Disk, follows)
+}
+
+// whyNotServing is the answer of a server that does not serve. Behind
+// ZooKeeper's line it names a disk that does not answer.
+func whyNotServing(s *server.Server) string {
+	if st := s.Status(); st.Disk != nil {
+		return notServing + "\n" + slowDisk(st) + "\n"
+	}
+	return notServing + "\n"
 }
 
 func conf(_ *texts, s *server.Server) string {
@@ -235,6 +257,9 @@ func mntr(w *texts, s *server.Server) string {
 	fmt.Fprintf(&b, "zk_version\t%s\nzk_server_state\t%s\n", w.version, mode)
 	if st.Peer != "" {
 		fmt.Fprintf(&b, "zk_peer_state\t%s\n", st.Peer)
+	}
+	if st.Disk != nil {
+		fmt.Fprintf(&b, "zk_slow_disk\t%v\n", st.Disk)
 	}
 	for _, m := range s.Metrics().Samples() {
 		if m.Integer {

@@ -83,12 +83,13 @@ type Storage struct {
 	LogSizeBytes      int64 // size at which a log is rolled; 0 or less: no limit
 	ForceSync         bool  // false: acknowledge without fsync
 	SyncWarning       time.Duration
-	Compression       string // of snapshots: "", "gz" or "snappy"
-	TrustEmpty        bool   // logs without a snapshot are no error
-	Digest            bool   // tree digests are kept and compared
-	LastProcessedZxid bool   // snapshots carry the block that 3.9 added
-	AutocreateDir     bool   // missing data directories are made
-	AutocreateDB      bool   // an empty history may vote
+	StallLimit        time.Duration // a disk that does not answer a call for longer stalls
+	Compression       string        // of snapshots: "", "gz" or "snappy"
+	TrustEmpty        bool          // logs without a snapshot are no error
+	Digest            bool          // tree digests are kept and compared
+	LastProcessedZxid bool          // snapshots carry the block that 3.9 added
+	AutocreateDir     bool          // missing data directories are made
+	AutocreateDB      bool          // an empty history may vote
 }
 
 // Autopurge removes old snapshots and logs.

@@ -111,7 +111,7 @@ func TestDefaults(t *testing.T) {
 		{"nio.sessionlessCnxnTimeout", c.Limits.Sessionless, 10 * time.Second},
 		{"request_throttle", c.Limits.Throttle, Throttle{Stall: 100 * time.Millisecond, DropStale: true}},
 		{"storage", c.Storage, Storage{PreAllocBytes: 64 << 20, SnapCount: 100000, SnapSizeBytes: 4 << 30, LogSizeBytes: -1024,
-			ForceSync: true, SyncWarning: time.Second, Digest: true, LastProcessedZxid: true, AutocreateDir: true, AutocreateDB: true}},
+			ForceSync: true, SyncWarning: time.Second, StallLimit: time.Second, Digest: true, LastProcessedZxid: true, AutocreateDir: true, AutocreateDB: true}},
 		{"autopurge", c.Autopurge, Autopurge{Retain: 3}},
 		{"tree", c.Tree, Tree{ContainerInterval: time.Minute, ContainerPerMinute: 10000}},
 		{"access", c.Access, Access{DigestHash: crypto.SHA1}},

@@ -75,6 +75,11 @@ func launch(t testing.TB, o Options) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run(t, s)
+}
+
+// run is launch for a server that was made already.
+func run(t testing.TB, s *Server) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Server: s, t: t, stop: cancel, done: make(chan error, 1)}
 	go func() { r.done <- s.Run(ctx) }()

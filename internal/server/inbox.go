@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"bellwether/internal/election"
 	"bellwether/internal/replica"
@@ -11,9 +13,19 @@ import (
 
 // inbox is where everybody leaves events for the loop. Clients' connections
 // stop reading while too many of their requests are in process
-// (globalOutstandingLimit, inProcessBytesMax), so that they need no bound here.
-// Who reads from another server is held up here while too much of it waits: for
-// the loop, or behind the loop for the disk.
+// (globalOutstandingLimit, inProcessBytesMax), or while too much waits for the
+// disk (full).
+//
+// What waits for the disk never stops the reader of a link between servers,
+// because control packets (ACK, PING, the handshake, COMMIT) arrive on the same
+// stream as data. Data alone is held back (decision 0016):
+//
+//   - A leader parks the REQUESTs of a learner and reads on. A learner that
+//     brings more than parkBytesMax loses its link.
+//   - A follower in service cannot refuse the proposals of its leader. It gives
+//     up its link, and comes back by itself.
+//   - A learner that is being synchronised is the exception: its history comes
+//     before everything else on the stream, so its reader waits for the disk.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
@@ -23,8 +35,22 @@ type inbox struct {
 	links   map[zab.LinkID]int
 	votes   map[wire.ServerID]int
 	logging int                 // bytes that wait for the disk
+	full    atomic.Bool         // these are so many that no further request of a client is to be read
 	held    map[zab.LinkID]bool // links whose readers wait; false: they need not any more
 	open    bool                // the loop has ended
+
+	leaders map[zab.LinkID]leaderLink
+	parked  map[zab.LinkID]*parked
+}
+
+// leaderLink is what the inbox knows of a link to a leader.
+type leaderLink struct{ serves bool } // UPTODATE has come
+
+// parked are REQUESTs of a learner that wait until the disk has caught up, in
+// their order.
+type parked struct {
+	events []event
+	bytes  int
 }
 
 // Bounds of what may wait. Whoever comes to one is let in with what it has in
@@ -32,8 +58,10 @@ type inbox struct {
 const (
 	linkBytesMax = 16 << 20  // of one link, for the loop
 	logBytesMax  = 128 << 20 // of all, for the disk
-	votesMax     = 1 << 10   // notifications of one server
-	packetCost   = 256       // of a packet beside its data
+	// parkBytesMax is above what a follower of ours has in process for its clients.
+	parkBytesMax = inProcessBytesMax + linkBytesMax
+	votesMax     = 1 << 10 // notifications of one server
+	packetCost   = 256     // of a packet beside its data
 )
 
 // event is an event for the replica, or a question to the loop. conn is set
@@ -59,7 +87,8 @@ func (e *event) size() int {
 
 func newInbox() *inbox {
 	b := &inbox{wake: make(chan struct{}, 1),
-		links: map[zab.LinkID]int{}, votes: map[wire.ServerID]int{}, held: map[zab.LinkID]bool{}}
+		links: map[zab.LinkID]int{}, votes: map[wire.ServerID]int{}, held: map[zab.LinkID]bool{},
+		leaders: map[zab.LinkID]leaderLink{}, parked: map[zab.LinkID]*parked{}}
 	b.lower.L = &b.mu
 	return b
 }
@@ -93,27 +122,95 @@ func (b *inbox) pushRequests(qs []*replica.Request) {
 	}
 }
 
-// pushPackets leaves the packets of a link in order, when there is room.
-func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) {
-	size := 0
-	for _, p := range packets {
-		size += packetCost + len(p.Data)
-	}
+// follows notes that a link goes to a leader.
+func (b *inbox) follows(link zab.LinkID) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leaders[link] = leaderLink{}
+}
+
+// closed drops what is kept of a link that has ended, parked requests included:
+// their server sends them again to its next leader.
+func (b *inbox) closed(link zab.LinkID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.leaders, link)
+	delete(b.parked, link)
+}
+
+// What ends a link because of the disk.
+var (
+	errBehind = fmt.Errorf("more than %d MiB wait for the disk of this server", logBytesMax>>20)
+	errParked = fmt.Errorf("more than %d MiB of requests wait until the disk of this server has caught up", parkBytesMax>>20)
+)
+
+// pushPackets leaves the packets of a link in order, when there is room. After an
+// error nothing was left, and the link is to end.
+func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	leader, learns := b.leaders[link]
 	b.held[link] = true
-	for !b.open && b.held[link] && (b.links[link] >= linkBytesMax || b.logging >= logBytesMax) {
+	for !b.open && b.held[link] && (b.links[link] >= linkBytesMax || learns && !leader.serves && b.logging >= logBytesMax) {
 		b.lower.Wait()
 	}
 	delete(b.held, link)
-	b.links[link] += size
+	if leader.serves && b.logging >= logBytesMax {
+		return errBehind
+	}
 	first := len(b.events) == 0
 	for _, p := range packets {
-		b.events = append(b.events, event{event: replica.Zab{Event: zab.Received{Link: link, Packet: p}}})
+		e := event{event: replica.Zab{Event: zab.Received{Link: link, Packet: p}}}
+		switch {
+		case learns && p.Type == wire.PacketUpToDate:
+			b.leaders[link] = leaderLink{serves: true}
+		case !learns && p.Type == wire.PacketRequest && (b.logging >= logBytesMax || b.parked[link] != nil):
+			if !b.park(link, e) {
+				return errParked
+			}
+			continue
+		}
+		b.links[link] += e.size()
+		b.events = append(b.events, e)
 	}
-	b.mu.Unlock()
-	if first {
+	if first && len(b.events) > 0 {
 		b.ring()
 	}
+	return nil
+}
+
+// park keeps a request until the disk has caught up; false: there are too many.
+// The lock is held.
+func (b *inbox) park(link zab.LinkID, e event) bool {
+	p := b.parked[link]
+	if p == nil {
+		p = &parked{}
+		b.parked[link] = p
+	}
+	p.events = append(p.events, e)
+	p.bytes += e.size()
+	return p.bytes <= parkBytesMax
+}
+
+// unpark adds parked requests to events, as many bytes as the disk has room for.
+// The lock is held.
+func (b *inbox) unpark(events []event) []event {
+	room := logBytesMax - b.logging
+	for link, p := range b.parked {
+		for room > 0 && len(p.events) > 0 {
+			size := p.events[0].size()
+			events = append(events, p.events[0])
+			p.events[0] = event{}
+			p.events, p.bytes, room = p.events[1:], p.bytes-size, room-size
+		}
+		if len(p.events) == 0 {
+			delete(b.parked, link)
+		}
+	}
+	if room <= 0 && b.logging < logBytesMax && len(b.parked) > 0 {
+		b.ring() // for the rest, if these turn out to need no disk
+	}
+	return events
 }
 
 // pushHeard leaves a notification, when there is room.
@@ -144,8 +241,13 @@ func (b *inbox) log(bytes int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.logging += bytes; bytes < 0 {
+	b.logging += bytes
+	b.full.Store(b.logging >= logBytesMax && !b.open)
+	if bytes < 0 {
 		b.lower.Broadcast()
+		if len(b.parked) > 0 && b.logging < logBytesMax {
+			b.ring()
+		}
 	}
 }
 
@@ -154,6 +256,7 @@ func (b *inbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = true
+	b.full.Store(false)
 	b.lower.Broadcast()
 }
 
@@ -171,6 +274,9 @@ func (b *inbox) take(room []event) []event {
 	defer b.mu.Unlock()
 	out := b.events
 	b.events = room[:0]
+	if len(b.parked) > 0 {
+		out = b.unpark(out)
+	}
 	if len(b.links)+len(b.votes) > 0 {
 		clear(b.links)
 		clear(b.votes)

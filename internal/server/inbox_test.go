@@ -73,27 +73,6 @@ func TestVotesAreHeldUpAtTheirBound(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return flood.Load() == 2*votesMax })
 }
 
-// What waits for the disk holds up links, until it is written or void.
-func TestDiskHoldsUpLinks(t *testing.T) {
-	b := newInbox()
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer b.close()
-	b.log(logBytesMax)
-	one := bring(&all, 1, func() { b.pushPackets(1, []*wire.QuorumPacket{{}}) })
-	eventually(t, "the link is held up", func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.held[1]
-	})
-	b.take(nil)
-	if one.Load() != 0 {
-		t.Error("it went on though the disk did not")
-	}
-	b.log(-1)
-	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
-}
-
 // A follower whose disk stalls is given writes without end by the others, who
 // go on; what it holds is accounted for, and given back when the disk goes on.
 func TestStalledFollowerAccounts(t *testing.T) {

@@ -19,6 +19,7 @@ var errEmptyNotAllowed = errors.New("the data directory has no history and db.au
 // load fills the tree from disk. What is not on disk yet gets there as a
 // snapshot, so that there is always one that the log continues.
 func (s *Server) load() error {
+	defer s.disk.whole()()
 	start := time.Now()
 	t := s.Tree()
 	loader := t.Loader()
@@ -161,6 +162,7 @@ func (l *logTail) log() *zab.Log {
 // prepare does what a task asks for in front of its appending.
 func (w *logWriter) prepare(t *task) error {
 	s := w.srv
+	defer s.disk.whole()() // a rebuild and an install wait for the keeper as well
 	if t.SaveAccepted != 0 {
 		if err := s.store.SetAcceptedEpoch(t.SaveAccepted); err != nil {
 			return err
@@ -235,6 +237,7 @@ func (w *logWriter) install(t *task) error {
 // itself the snapshot of the empty tree, to which a leader's log belongs.
 func (w *logWriter) beginHistory() error {
 	s := w.srv
+	defer s.disk.whole()()
 	_, err := s.archive.revise(func() (*tree.Tree, error) {
 		_, err := s.store.InstallSnapshot(0, s.newTree().Snapshot())
 		return nil, err

@@ -342,6 +342,8 @@ func (l *loop) tell(h replica.Happening) {
 			log = log.With("client", c.addr)
 		}
 		level = slog.LevelWarn
+	case replica.StallBegan, replica.StallEnded: // diskWatch has logged it
+		level = slog.LevelDebug
 	case replica.TickLate, tree.DigestNotReached, tree.QuotaExceeded:
 		level = slog.LevelWarn
 	default:

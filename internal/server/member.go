@@ -159,8 +159,8 @@ func (m *member) close() {
 // that no vote is to be waited for.
 const meshFirst = 5 * time.Millisecond
 
-// handle takes the events of the connections to the inbox. There who brings too
-// much is held up, which is the reader of one connection.
+// handle takes the events of the connections to the inbox, which holds back the
+// reader of a connection that brings too much, or ends it.
 func (m *member) handle(e peer.Event) {
 	b := m.srv.inbox
 	switch e := e.(type) {
@@ -180,12 +180,17 @@ func (m *member) handle(e peer.Event) {
 		b.push(replica.Zab{Event: zab.Opened{Link: zab.LinkID(e.Link)}}, nil)
 	case peer.Linked:
 		m.goesTo(e.Link, e.Address)
+		b.follows(zab.LinkID(e.Link))
 		b.push(replica.Linked{Leader: e.Leader, Link: zab.LinkID(e.Link)}, nil)
 	case peer.Received:
-		b.pushPackets(zab.LinkID(e.Link), e.Packets)
+		if err := b.pushPackets(zab.LinkID(e.Link), e.Packets); err != nil {
+			m.srv.log.Warn("a link between servers ends because of a slow disk; it is made anew", "peer", m.address(zab.LinkID(e.Link)), "err", err)
+			m.links.Close(e.Link)
+		}
 	case peer.Progress:
 		b.push(replica.Zab{Event: zab.Progress{Link: zab.LinkID(e.Link)}}, nil)
 	case peer.Closed:
+		b.closed(zab.LinkID(e.Link))
 		b.push(replica.Zab{Event: zab.Closed{Link: zab.LinkID(e.Link), Why: e.Why}}, nil)
 	}
 }

@@ -49,6 +49,7 @@ type Server struct {
 	wall   int64 // ms since 1970 at start
 	tree   atomic.Pointer[tree.Tree]
 	store  *store.Store
+	disk   *diskWatch
 	member *member      // nil: it is alone
 	client net.Listener // nil: no client port is configured
 
@@ -109,8 +110,9 @@ func New(o Options) (*Server, error) {
 		s.led.Store(false)
 	}
 	s.gauges()
+	s.disk = newDiskWatch(s)
 	var err error
-	if s.store, err = openStore(o.FS, storeOptions(o.Config)); err != nil {
+	if s.store, err = s.openStore(); err != nil {
 		return nil, err
 	}
 	if s.client, err = s.openClients(); err != nil {
@@ -123,8 +125,12 @@ func New(o Options) (*Server, error) {
 // the data: the memory of one that was killed takes a moment to be taken down.
 const lockPatience = 3 * time.Second
 
-// openStore opens the data directory, waiting a little for its lock.
-func openStore(fs store.FS, o store.Options) (*store.Store, error) {
+// openStore opens the data directory, waiting a little for its lock. A disk that
+// does not answer is reported, although the server cannot start then.
+func (s *Server) openStore() (*store.Store, error) {
+	opening := time.AfterFunc(s.disk.limit()+stallPollMax, s.disk.check)
+	defer opening.Stop()
+	fs, o := store.Observe(s.opt.FS, s.disk), storeOptions(s.config())
 	retry := time.NewTicker(lockPatience / 100)
 	defer retry.Stop()
 	for end := time.Now().Add(lockPatience); ; <-retry.C {
@@ -228,19 +234,25 @@ func (s *Server) replicaOptions() replica.Options {
 	return o
 }
 
-// Run serves until ctx is cancelled, then ends cleanly: a leader hands over to
-// another server first, if that can be done soon; requests in process are
+// Run serves until ctx is cancelled, then ends cleanly: a leader transfers
+// leadership first, if that can be done soon; requests in process are
 // answered, the log is synced, sessions stay alive for the next start. Any other
-// end is an error. It returns when all goroutines have ended.
+// end is an error. It returns when all goroutines have ended, but for those that
+// wait for a disk that does not answer: for them it waits a bounded time.
 func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
 		s.readers.Go(func() { s.accept(s.client) })
 	}
-	err := s.load()
+	var watch sync.WaitGroup
+	watching := make(chan struct{})
+	watch.Go(func() { s.disk.run(watching) })
+	defer watch.Wait()
+	defer close(watching)
+	loaded, err := s.loadUnless(ctx)
 	if err == nil && s.member != nil {
 		err = s.member.open()
 	}
-	stop := func() {}
+	stop := func() <-chan struct{} { return loaded }
 	if err != nil {
 		s.fail(err)
 	} else {
@@ -256,16 +268,54 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	s.shutdown()
-	stop()
-	if cerr := s.store.Close(); cerr != nil && s.failure == nil {
-		s.failure = fmt.Errorf("data directory: %w", cerr)
-	}
+	s.closeStore(stop())
 	return s.failure
 }
 
-// work starts the goroutines behind the connections; the function returned
-// ends them once the connections have ended.
-func (s *Server) work() (stop func()) {
+// errHung: the disk does not answer, so the end of the server does not wait for it.
+var errHung = errors.New("the disk does not answer; the server ended without closing the data directory")
+
+// loadUnless loads the data. It gives up when the server is to end and the disk
+// does not answer; loaded is closed when nothing is read any more.
+func (s *Server) loadUnless(ctx context.Context) (loaded <-chan struct{}, err error) {
+	result, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		result <- s.load()
+	}()
+	select {
+	case err := <-result:
+		return done, err
+	case <-ctx.Done():
+	}
+	if !s.disk.await(done) {
+		return done, errHung
+	}
+	return done, <-result
+}
+
+// closeStore closes the data directory once its users have ended. Where the disk
+// does not answer that is left to a goroutine.
+func (s *Server) closeStore(ended <-chan struct{}) {
+	result, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		<-ended
+		result <- s.store.Close()
+	}()
+	if !s.disk.await(done) {
+		s.log.Error("the process ends without closing its files, because the disk does not answer; nothing that was acknowledged is lost", "disk", s.disk.slow())
+		s.fail(errHung)
+		return
+	}
+	if err := <-result; err != nil && s.failure == nil {
+		s.failure = fmt.Errorf("data directory: %w", err)
+	}
+}
+
+// work starts the goroutines behind the connections. The function returned ends
+// them once the connections have ended; what it returns is closed when they have.
+func (s *Server) work() (stop func() (ended <-chan struct{})) {
 	k := &keeper{srv: s, due: make(chan struct{}, 1)}
 	snaps := newSnapshots(s, s.opt.Seed, k.due)
 	if s.replayed > s.config().Storage.SnapCount/2 {
@@ -281,14 +331,19 @@ func (s *Server) work() (stop func()) {
 	for _, run := range []func(<-chan struct{}){l.run, w.run, k.run} {
 		workers.Go(func() { run(quit) })
 	}
-	return func() {
+	return func() <-chan struct{} {
 		close(quit)
 		<-s.loopEnded
 		if s.member != nil {
 			s.member.close() // the others need not wait for our disk
 		}
-		workers.Wait()
-		s.writers.Wait()
+		ended := make(chan struct{})
+		go func() {
+			workers.Wait()
+			s.writers.Wait()
+			close(ended)
+		}()
+		return ended
 	}
 }
 
@@ -328,5 +383,5 @@ func (s *Server) shutdown() {
 		c.close()
 		c.out.mu.Unlock()
 	}
-	<-ended
+	s.disk.await(ended) // a four-letter word may ask for the sizes of files
 }

@@ -21,6 +21,10 @@ type Status struct {
 	Peer     string // zk_peer_state; empty: it is alone
 	ReadOnly bool   // writes are refused: the log has no room, or there is no quorum
 	Reason   string // why writes are refused; empty: they are not, or for want of a quorum
+	// Disk is the call that the disk leaves unanswered; nil: it answers. Abstains
+	// is why the server takes no part in elections, empty if it does.
+	Disk     *SlowDisk
+	Abstains string
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
 	Received, Sent                         int64
@@ -42,13 +46,13 @@ func (s *Server) Status() Status {
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.crowd.len(), Outstanding: s.inProcess.Load(),
-		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes,
+		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
 	}
 	if o.ReadOnly {
 		o.Reason = noSpace
 	}
 	if st := s.Standing(); st != nil {
-		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Resting
+		o.Mode, o.Peer, o.ReadOnly, o.Reason, o.Abstains = mode(st), peerState(st), st.ReadOnly, st.Resting, st.Abstains
 		if st.Serving && o.Mode == "leader" { // an epoch begins with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
 		}

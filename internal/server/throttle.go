@@ -20,8 +20,10 @@ var errHeld = errors.New("there is no leader, and more requests wait for one tha
 
 // throttle holds a request back while the server has too much in process:
 // beyond globalOutstandingLimit a connection that takes part in it is not
-// read; with request_throttle_max_requests set, nobody is. Without a leader, when
-// nothing will be answered soon, one that does not take part in it yet is closed.
+// read; while too much waits for the disk, or beyond
+// request_throttle_max_requests if that is set, no connection is. Without a
+// leader, when nothing will be answered soon, a connection that does not take
+// part in it yet is closed.
 func (c *conn) throttle(size int, started int64) error {
 	s := c.srv
 	limits := &s.config().Limits
@@ -31,6 +33,12 @@ func (c *conn) throttle(size int, started int64) error {
 		c.pauseReading(func() { c.waitAnswered(c.outstanding.Load() / 2) })
 	case heavy && !s.led.Load():
 		return errHeld
+	}
+	if s.inbox.full.Load() {
+		c.pauseReading(c.waitDisk)
+		if c.ended() {
+			return errEnded
+		}
 	}
 	t := &limits.Throttle
 	if t.MaxRequests <= 0 {
@@ -49,6 +57,16 @@ func (c *conn) throttle(size int, started int64) error {
 		}
 	}
 	return nil
+}
+
+// diskPoll is how often a reader looks whether the disk has caught up.
+const diskPoll = 5 * time.Millisecond
+
+// waitDisk waits until the disk has caught up, or the connection or the server
+// is to end.
+func (c *conn) waitDisk() {
+	for c.srv.inbox.full.Load() && !c.srv.stopping.Load() && !c.stall(diskPoll) {
+	}
 }
 
 // pauseReading hands over what is pending, then waits.

@@ -1,0 +1,352 @@
+package server
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"bellwether/internal/metrics"
+	"bellwether/internal/replica"
+	"bellwether/internal/store"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// watched is a disk watch with a clock that a test sets, and what it has told.
+type watched struct {
+	*diskWatch
+	now  int64
+	told []replica.Event
+}
+
+func watchDisk(limit time.Duration) *watched {
+	w := &watched{}
+	w.diskWatch = &diskWatch{
+		limit: func() time.Duration { return limit }, clock: func() int64 { return w.now },
+		wall: func(ns int64) time.Time { return time.Unix(0, ns) }, tell: func(e replica.Event) { w.told = append(w.told, e) },
+		log: slog.New(slog.DiscardHandler), count: metrics.New().Counter("n"),
+	}
+	return w
+}
+
+// after lets time pass and checks.
+func (w *watched) after(d time.Duration) {
+	w.now += int64(d)
+	w.check()
+}
+
+// call is a call that takes so long.
+func (w *watched) call(op store.Op, path string, took time.Duration) {
+	id := w.Begin(op, path)
+	w.after(took)
+	w.End(id)
+}
+
+// A call that takes longer than the limit is told once, with its duty and since
+// when, and its end at once.
+func TestStallIsToldOnce(t *testing.T) {
+	w := watchDisk(time.Second)
+	w.now = int64(5 * time.Second)
+	id := w.Begin(store.OpSync, "/data/version-2/log.100000001")
+	w.after(time.Second)
+	if len(w.told) != 0 || w.slow() != nil {
+		t.Fatalf("told %v at the limit", w.told)
+	}
+	w.after(time.Millisecond)
+	w.after(time.Minute)
+	want := replica.DiskStalled{Since: 5000, Duty: "fsync of log.100000001"}
+	if len(w.told) != 1 || w.told[0] != want {
+		t.Fatalf("told %v, want %v", w.told, want)
+	}
+	if d := w.slow(); d == nil || d.Dir != "/data/version-2" || d.Duty != want.Duty || !d.Since.Equal(time.Unix(5, 0)) {
+		t.Errorf("slow disk %v", d)
+	}
+	w.End(id)
+	if len(w.told) != 2 || w.told[1] != (replica.DiskAnswered{}) || w.slow() != nil {
+		t.Errorf("told %v when it had answered", w.told)
+	}
+}
+
+// A disk whose calls take 700 ms at times never stalls by a limit of a second,
+// and neither does one that takes three times as long as usual: its pace counts
+// for a minute.
+func TestPaceOfTheDiskCounts(t *testing.T) {
+	w := watchDisk(time.Second)
+	for range 100 {
+		w.call(store.OpSync, "log.1", 700*time.Millisecond)
+		w.call(store.OpSync, "log.1", 5*time.Millisecond)
+	}
+	w.call(store.OpSync, "log.1", 2100*time.Millisecond)
+	if len(w.told) != 0 {
+		t.Fatalf("told %v", w.told)
+	}
+	w.after(2 * period)
+	w.call(store.OpSync, "log.1", time.Millisecond)
+	w.call(store.OpSync, "log.1", 1100*time.Millisecond)
+	if len(w.told) != 2 {
+		t.Errorf("told %v of a disk that was fast for two minutes", w.told)
+	}
+}
+
+// What a hung disk needed is not its pace: the next time it hangs is told as early.
+func TestHangIsNoPace(t *testing.T) {
+	w := watchDisk(time.Second)
+	w.call(store.OpSync, "log.1", time.Hour)
+	w.call(store.OpSync, "log.1", 1001*time.Millisecond)
+	if len(w.told) != 4 {
+		t.Errorf("told %v", w.told)
+	}
+}
+
+// The keeper's snapshots, and reads, may take any time, unless a duty waits for
+// them; then the wait counts, from its beginning.
+func TestOnlyDutiesStall(t *testing.T) {
+	w := watchDisk(time.Second)
+	for path, op := range map[string]store.Op{"snapshot.5": store.OpSync, "tmp.snapshot.5": store.OpWrite, "log.1": store.OpRead} {
+		w.call(op, path, time.Hour)
+	}
+	if len(w.told) != 0 {
+		t.Fatalf("told %v", w.told)
+	}
+	id := w.Begin(store.OpWrite, "tmp.snapshot.5")
+	w.after(time.Hour)
+	done := w.whole()
+	w.after(time.Second)
+	if len(w.told) != 0 {
+		t.Fatalf("told %v", w.told)
+	}
+	w.after(time.Millisecond)
+	if len(w.told) != 1 {
+		t.Errorf("told %v", w.told)
+	}
+	w.End(id)
+	done()
+}
+
+// A stall goes on when another call is as late as the one that was answered.
+func TestStallGoesOnWithAnotherCall(t *testing.T) {
+	w := watchDisk(time.Second)
+	first, second := w.Begin(store.OpSync, "log.1"), w.Begin(store.OpRename, "currentEpoch")
+	w.after(5 * time.Second)
+	w.End(first)
+	if len(w.told) != 1 || w.slow().Duty != "renaming to currentEpoch" {
+		t.Fatalf("told %v, %v", w.told, w.slow())
+	}
+	w.End(second)
+	if len(w.told) != 2 {
+		t.Errorf("told %v", w.told)
+	}
+}
+
+// hangs starts a server alone whose disk hangs below a write, which is returned
+// unanswered.
+func hangs(t *testing.T, o Options) (*running, *store.Mem, *client) {
+	t.Helper()
+	disk := store.NewMem(1)
+	o.Config, o.FS = testConfig(), disk
+	o.Config.Storage.StallLimit = 50 * time.Millisecond
+	s := start(t, o)
+	c := s.connect()
+	c.create("/a", "")
+	disk.Hang()
+	t.Cleanup(disk.Answer)
+	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1})
+	eventually(t, "the disk is reported", func() bool { return s.Status().Disk != nil })
+	return s, disk, c
+}
+
+// A server alone reports a disk that does not answer, with directory and duty, in
+// its status and its log, and that it answers again; the write is answered then.
+func TestHungDiskIsReported(t *testing.T) {
+	book := new(logBook)
+	s, disk, c := hangs(t, Options{Log: slog.New(slog.NewTextHandler(book, nil))})
+	d := s.Status().Disk
+	if d.Dir != "data/version-2" || !strings.Contains(d.Duty, "log.1") {
+		t.Errorf("it reports %v", d)
+	}
+	if age := s.figure("disk_duty_age_ms"); age < 50 {
+		t.Errorf("the oldest duty is %v ms old", age)
+	}
+	if n := s.figure("disk_stall_count"); n != 1 {
+		t.Errorf("%v stalls are counted", n)
+	}
+	disk.Answer()
+	if h := c.reply(nil); h.Err != wire.OK {
+		t.Errorf("the write: %v", h.Err)
+	}
+	eventually(t, "the disk is reported no more", func() bool { return s.Status().Disk == nil })
+	for _, want := range []string{"level=ERROR msg=\"the disk does not answer", "dir=data/version-2", "level=WARN msg=\"the disk answers again\""} {
+		if !strings.Contains(book.String(), want) {
+			t.Errorf("the log lacks %q: %s", want, book)
+		}
+	}
+}
+
+// A server whose disk hangs ends all the same.
+func TestServerEndsWithAHungDisk(t *testing.T) {
+	s, _, _ := hangs(t, Options{})
+	s.stop()
+	select {
+	case err := <-s.done:
+		s.done <- err
+		if !errors.Is(err, errHung) && !strings.Contains(err.Error(), "could not be answered in time") {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+}
+
+// A start over a disk that hangs is reported, and ends when it is asked to.
+func TestStartEndsWithAHungDisk(t *testing.T) {
+	disk, book := store.NewMem(1), new(logBook)
+	o := Options{Config: testConfig(), FS: disk, Log: slog.New(slog.NewTextHandler(book, nil))}
+	o.Config.Storage.StallLimit = 50 * time.Millisecond
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Hang()
+	defer disk.Answer()
+	r := run(t, s)
+	eventually(t, "it is told", func() bool { return strings.Contains(book.String(), "the disk does not answer") })
+	if err := r.end(); !errors.Is(err, errHung) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// packetOf is a packet of a kind with so many bytes.
+func packetOf(kind wire.PacketType, size int) []*wire.QuorumPacket {
+	return []*wire.QuorumPacket{{Type: kind, Data: make([]byte, size)}}
+}
+
+// types are the packets among events, in order.
+func types(events []event) (out []wire.PacketType) {
+	for _, e := range events {
+		if z, ok := e.event.(replica.Zab); ok {
+			if r, ok := z.Event.(zab.Received); ok {
+				out = append(out, r.Packet.Type)
+			}
+		}
+	}
+	return out
+}
+
+func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*wire.QuorumPacket) {
+	t.Helper()
+	if err := b.pushPackets(link, p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A leader whose disk is behind reads everything that its learners send, and
+// keeps their requests for later, in order.
+func TestRequestsAreParkedAndNothingElse(t *testing.T) {
+	b := newInbox()
+	b.log(logBytesMax)
+	var sent []*wire.QuorumPacket
+	for _, kind := range []wire.PacketType{wire.PacketFollowerInfo, wire.PacketAckEpoch, wire.PacketRequest, wire.PacketAck, wire.PacketRequest, wire.PacketPing} {
+		sent = append(sent, packetOf(kind, 10)...)
+	}
+	for i, p := range sent {
+		p.Zxid = wire.Zxid(i)
+	}
+	mustPush(t, b, 1, sent)
+	got := types(b.take(nil))
+	if len(got) != 4 || got[0] != wire.PacketFollowerInfo || got[1] != wire.PacketAckEpoch || got[2] != wire.PacketAck || got[3] != wire.PacketPing {
+		t.Errorf("read %v", got)
+	}
+	b.log(-1000)
+	select {
+	case <-b.wake:
+	default:
+		t.Error("the loop is not told that there is room")
+	}
+	events := b.take(nil)
+	if got := types(events); len(got) != 2 || got[0] != wire.PacketRequest || got[1] != wire.PacketRequest {
+		t.Fatalf("read %v", got)
+	}
+	if z := events[0].event.(replica.Zab).Event.(zab.Received).Packet.Zxid; z != 2 {
+		t.Errorf("request %d comes first", z)
+	}
+	mustPush(t, b, 1, packetOf(wire.PacketRequest, 10))
+	if got := types(b.take(nil)); len(got) != 1 {
+		t.Errorf("with room: read %v", got)
+	}
+}
+
+// Parked requests become events only as far as there is room behind the disk,
+// and those of a link that ends are dropped.
+func TestParkedRequestsAreBounded(t *testing.T) {
+	b := newInbox()
+	b.log(logBytesMax)
+	for range 4 {
+		mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20))
+		mustPush(t, b, 2, packetOf(wire.PacketRequest, 1<<20))
+	}
+	b.log(-1 << 20)
+	if got := types(b.take(nil)); len(got) != 1 {
+		t.Errorf("%d requests for a MiB", len(got))
+	}
+	b.log(1 << 20)
+	b.closed(1)
+	b.closed(2)
+	b.log(-logBytesMax)
+	if got := b.take(nil); len(got) != 0 {
+		t.Errorf("%d requests of links that have ended", len(got))
+	}
+	b.log(logBytesMax)
+	var err error
+	n := 0
+	for ; err == nil && n < parkBytesMax>>20+2; n++ {
+		err = b.pushPackets(3, packetOf(wire.PacketRequest, 1<<20))
+	}
+	if !errors.Is(err, errParked) || n < parkBytesMax>>20 {
+		t.Errorf("after %d requests of a MiB: %v", n, err)
+	}
+}
+
+// A follower in service whose disk is behind gives up its link; one that is being
+// synchronised waits for its disk.
+func TestFollowerBehindGivesUpItsLink(t *testing.T) {
+	b := newInbox()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer b.close()
+	b.follows(1)
+	mustPush(t, b, 1, packetOf(wire.PacketUpToDate, 0))
+	mustPush(t, b, 1, packetOf(wire.PacketProposal, 10))
+	b.log(logBytesMax)
+	if err := b.pushPackets(1, packetOf(wire.PacketProposal, 10)); !errors.Is(err, errBehind) {
+		t.Errorf("in service: %v", err)
+	}
+	b.closed(1)
+	b.follows(2)
+	one := bring(&all, 1, func() { mustPush(t, b, 2, packetOf(wire.PacketProposal, 10)) })
+	eventually(t, "the learner waits", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.held[2]
+	})
+	b.log(-1)
+	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
+}
+
+// A client's requests are not read while too much waits for the disk.
+func TestClientsWaitForTheDisk(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	s.inbox.log(logBytesMax)
+	c.send(wire.OpCreate, create("/a", ""))
+	eventually(t, "the reader waits", func() bool { return s.stats.throttleWaits.Value() == 1 })
+	if n := s.stats.proposals.Value(); n != 1 {
+		t.Errorf("%d proposals", n)
+	}
+	s.inbox.log(-logBytesMax)
+	if h := c.reply(nil); h.Err != wire.OK {
+		t.Errorf("create: %v", h.Err)
+	}
+}
