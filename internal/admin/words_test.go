@@ -28,11 +28,18 @@ const version = "3.9.5-bellwether-1, built on 2026-11-21 05:30 UTC"
 // serve runs a server that answers the given words until the test ends.
 func serve(t *testing.T, words ...string) *server.Server {
 	t.Helper()
+	return serveOn(t, store.NewMem(1), time.Second, words...)
+}
+
+// serveOn is serve with a disk and its diskStallLimit.
+func serveOn(t *testing.T, disk *store.Mem, limit time.Duration, words ...string) *server.Server {
+	t.Helper()
 	c := config.Default()
+	c.Storage.StallLimit = limit
 	c.Client = ensemble.HostPort{Host: "127.0.0.1"}
 	c.DataDir, c.DataLogDir = "data", "data"
 	c.FourLetterWords = words
-	s, err := server.New(server.Options{Config: c, FS: store.NewMem(1), Words: Words(version)})
+	s, err := server.New(server.Options{Config: c, FS: disk, Words: Words(version)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +196,7 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 }
 
 // own are the names of figures that ZooKeeper has no name for.
-var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held)$`)
+var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|disk_\w+)$`)
 
 // mntr has the names that exporters and dashboards ask for, each of them a
 // name of 3.8.0 as well, in the same notation, except for own.
@@ -404,5 +411,25 @@ func TestHandIsGuarded(t *testing.T) {
 		if got := ask(t, s, "hand\x80\x00\x00\x00\x00\x00\x00\x00"); got != c.want {
 			t.Errorf("%q over loopback: %q, want %q", c.words, got, c.want)
 		}
+	}
+}
+
+// A disk that does not answer is named by srvr and mntr, with directory, duty,
+// consequence and remedy.
+func TestHungDiskIsNamed(t *testing.T) {
+	disk := store.NewMem(1)
+	s := serveOn(t, disk, 20*time.Millisecond, "*")
+	disk.Hang()
+	t.Cleanup(disk.Answer)
+	nc, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	nc.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, 16)}))
+	line := regexp.MustCompile(`(?m)^In part only because: the disk does not answer: \w+ (of|to|for) \S+ in data/version-2 is unanswered since \S+Z; until it does writes wait; check the device and its file system$`)
+	within(t, "srvr names the disk", func() bool { return line.MatchString(ask(t, s, "srvr")) })
+	if text := ask(t, s, "mntr"); !regexp.MustCompile(`(?m)^zk_slow_disk\t.* in data/version-2 is unanswered since \S+Z$`).MatchString(text) {
+		t.Errorf("mntr does not name the disk: %s", text)
 	}
 }
