@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -91,7 +92,7 @@ func (c *checker) snapshots() error {
 	}
 	for _, file := range files {
 		sink := &shape{nodes: map[string]bool{}, acls: map[int64]bool{}}
-		digest, err := readSnapshot(c.s.fs, file, sink)
+		found, err := readSnapshot(c.s.fs, file, sink)
 		var unsound *UnsoundError
 		switch {
 		case errors.As(err, &unsound) && unsound.Short && !sealed(c.s.fs, file):
@@ -101,11 +102,14 @@ func (c *checker) snapshots() error {
 				Do: "move it away; an older one and the logs will do if they are sound"})
 		case err != nil:
 			return err
+		case found.misnamed(file.zxid) != "":
+			err = &UnsoundError{What: found.misnamed(file.zxid), misnamed: true, reaches: found.reaches()}
+			c.note("%s: %v", file.path, err)
 		}
 		for _, odd := range sink.odd {
 			c.note("%s: %s", file.path, odd)
 		}
-		c.rep.Snapshots = append(c.rep.Snapshots, CheckedSnapshot{file.path, file.zxid, len(sink.nodes), digest, err == nil})
+		c.rep.Snapshots = append(c.rep.Snapshots, CheckedSnapshot{file.path, file.zxid, len(sink.nodes), found.digest, err == nil})
 	}
 	return nil
 }
@@ -150,7 +154,7 @@ func (s *shape) Node(path string, n *wire.DataNode) error {
 
 // logs reads every log to its end, also those that a start would not need.
 func (c *checker) logs() error {
-	logs, _, err := listFiles(c.s.fs, c.s.logDir, logPrefix)
+	logs, err := c.logsByContent()
 	if err != nil {
 		return err
 	}
@@ -188,7 +192,7 @@ func (c *checker) start() error {
 	if err != nil {
 		return err
 	}
-	logs, _, err := listFiles(c.s.fs, c.s.logDir, logPrefix)
+	logs, err := c.logsByContent()
 	if err != nil {
 		return err
 	}
@@ -203,9 +207,69 @@ func (c *checker) start() error {
 	if _, err := l.newest(snapshots, logs); err != nil {
 		return c.judge(err)
 	}
+	told := l.res.Notes
+	if err := l.strays(l.end()); err != nil {
+		return c.judge(err)
+	}
+	l.res.Notes = told // names tells of strays
+	return c.arrive(&l)
+}
+
+// arrive reports where the start ends that l has tried, and what it does about
+// wrong names.
+func (c *checker) arrive(l *loader) error {
+	if refused, err := c.misnamedLogs(); refused || err != nil {
+		return err
+	}
+	for _, u := range l.unsound {
+		if u.err.misnamed {
+			c.misnamed(u)
+		}
+	}
+	l.res.Empty, l.res.Marked = l.end() < 0, slices.ContainsFunc(c.s.markers(), c.s.there)
+	if err := l.suspect(); err != nil {
+		return c.judge(err)
+	}
 	c.rep.Notes = append(c.rep.Notes, l.res.Notes...)
 	c.rep.LastZxid = max(0, l.res.LastZxid)
 	return c.epochs()
+}
+
+// misnamed reports a snapshot that contradicts its name, around which a start goes.
+func (c *checker) misnamed(u unsoundSnapshot) {
+	d := u.damage("the next start sets it aside and takes an older one and the logs")
+	c.damage(d)
+	for i := range c.rep.Snapshots {
+		if s := &c.rep.Snapshots[i]; s.Path == u.file.path {
+			s.Sound = false
+		}
+	}
+}
+
+// misnamedLogs reports the logs with a wrong name. refused: a start cannot
+// rename one of them.
+func (c *checker) misnamedLogs() (refused bool, err error) {
+	wrong, err := misnamedLogs(c.s.fs, c.s.logDir)
+	for _, log := range wrong {
+		c.damage(log.damage())
+		refused = refused || log.taken
+	}
+	return refused, err
+}
+
+// logsByContent lists the logs in the order of what they hold, as a start reads
+// them after it has renamed those with a wrong name.
+func (c *checker) logsByContent() ([]fileName, error) {
+	named, _, err := listFiles(c.s.fs, c.s.logDir, logPrefix)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := byContent(c.s.fs, named)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(logs, func(a, b fileName) int { return cmp.Compare(a.zxid, b.zxid) })
+	return logs, nil
 }
 
 // judge reports damage and returns every other error.
@@ -239,7 +303,7 @@ func (c *checker) names() error {
 			_, _, isLog := parseName(e.Name, logPrefix, false)
 			_, _, isSnapshot := parseName(e.Name, snapshotPrefix, true)
 			switch {
-			case isLog, isSnapshot:
+			case (isLog || isSnapshot) && e.Not == "":
 			case strings.HasPrefix(e.Name, asidePrefix):
 				c.note("%s was set aside", path)
 			case strings.HasPrefix(e.Name, tempPrefix):

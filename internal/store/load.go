@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"bellwether/wire"
 )
@@ -57,6 +58,7 @@ type loader struct {
 	s       *Store
 	sink    Sink
 	res     LoadResult
+	met     bool              // the logs hold the transaction that the snapshot is named after
 	unsound []unsoundSnapshot // newer than the one used
 }
 
@@ -82,10 +84,21 @@ func (l *loader) load() error {
 	if err != nil {
 		return err
 	}
+	if l.s.LastZxid() < 0 { // the start: what lies beside a running store is no longer asked for
+		if err := l.strays(l.end()); err != nil {
+			return err
+		}
+	}
 	if err := l.mend(ends); err != nil {
 		return err
 	}
-	return l.begin()
+	if err := l.setAsideMisnamed(); err != nil {
+		return err
+	}
+	if err := l.begin(); err != nil {
+		return err
+	}
+	return l.suspect()
 }
 
 // newest loads from the newest snapshot that works out.
@@ -94,7 +107,7 @@ func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
 		ends, err := l.from(snapshots[i], logs)
 		var unsound *UnsoundError
 		if !errors.As(err, &unsound) {
-			return ends, err
+			return ends, l.instead(err)
 		}
 		l.unsound = append(l.unsound, unsoundSnapshot{snapshots[i], unsound})
 		l.note("%s is passed over for an older one: %v", snapshots[i].path, unsound)
@@ -105,31 +118,74 @@ func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
 	return l.withoutSnapshot(logs)
 }
 
+// instead blames a misnamed snapshot for a gap in the logs behind the older one
+// that was tried in its place.
+func (l *loader) instead(err error) error {
+	var gap *DamageError
+	if !errors.As(err, &gap) || !gap.gap {
+		return err
+	}
+	for _, u := range l.unsound {
+		if u.err.misnamed {
+			return u.damage(fmt.Sprintf("an older one does not reach as far, for %s: %s", gap.File, gap.What))
+		}
+	}
+	return err
+}
+
+// end is where the history ends that was loaded; -1 if there was none.
+func (l *loader) end() wire.Zxid {
+	if l.res.Snapshot < 0 && l.res.Txns == 0 {
+		return -1
+	}
+	return l.res.LastZxid
+}
+
 // from loads one snapshot and the logs behind it. An [*UnsoundError] means
 // that an older snapshot should be tried.
 func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
 	l.sink.Reset()
-	digest, err := readSnapshot(l.s.fs, file, l.sink)
+	c, err := readSnapshot(l.s.fs, file, l.sink)
+	if err == nil {
+		err = l.disbelieve(file, c, logs)
+	}
 	if err != nil {
 		return nil, err
 	}
 	l.res.Snapshot, l.res.SnapshotPath = file.zxid, file.path
-	ends, err := l.replay(logs, file.zxid)
+	ends, err := l.replay(logs, file.zxid, c.digested())
 	if err != nil {
 		return nil, err
 	}
-	if digest != nil && digest.Zxid > l.res.LastZxid {
-		return nil, &UnsoundError{What: fmt.Sprintf("it knows of %v and the logs end at %v", digest.Zxid, l.res.LastZxid)}
+	if err := l.enough(file, c); err != nil {
+		return nil, err
 	}
 	return ends, l.covered()
 }
 
-// replay hands the transactions above base to the sink.
-func (l *loader) replay(logs []fileName, base wire.Zxid) ([]logEnd, error) {
+// enough refuses a snapshot that knows of transactions behind the end of the
+// logs. One that a leader of ZooKeeper sent shows some where the server crashed
+// before it logged them.
+func (l *loader) enough(file fileName, c contents) error {
+	knows := c.last()
+	if sent, err := l.s.mayBeSent(file.zxid); err != nil {
+		return err
+	} else if !sent {
+		knows = c.reaches()
+	}
+	if knows > l.res.LastZxid {
+		return &UnsoundError{What: fmt.Sprintf("it knows of %v and the logs end at %v", knows, l.res.LastZxid)}
+	}
+	return nil
+}
+
+// replay hands the transactions above base to the sink. known is one that the
+// snapshot of base has effects of, and that the logs must not jump over; 0 for none.
+func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error) {
 	l.res.Txns = 0
-	h := &history{fs: l.s.fs, logs: logsFrom(logs, base), base: base}
+	h := &history{fs: l.s.fs, logs: logsFrom(logs, base), base: base, unused: []wire.Zxid{known}}
 	for _, u := range l.unsound {
-		h.unused = append(h.unused, u.file.zxid)
+		h.unused = append(h.unused, u.reaches())
 	}
 	h.report = func(d *DamageError) error { return d }
 	h.each = func(rec logRecord) error {
@@ -142,7 +198,7 @@ func (l *loader) replay(logs []fileName, base wire.Zxid) ([]logEnd, error) {
 	}
 	err := h.walk()
 	l.res.Notes = append(l.res.Notes, h.notes...)
-	l.res.LastZxid = h.last
+	l.res.LastZxid, l.met = h.last, h.met
 	return h.ends, err
 }
 
@@ -157,18 +213,32 @@ func (l *loader) withoutSnapshot(logs []fileName) ([]logEnd, error) {
 			Do: "restore the snapshots; or, if this directory is of a release that wrote none, " +
 				"start once with snapshot.trust.empty=true"}
 	}
-	return l.replay(logs, 0)
+	return l.replay(logs, 0, 0)
 }
 
 func (u unsoundSnapshot) damage(what string) *DamageError {
-	return damageAt(u.file.path, u.err.Offset, fmt.Sprintf("%v; %s", u.err, what))
+	d := damageAt(u.file.path, u.err.Offset, fmt.Sprintf("%v; %s", u.err, what))
+	if u.err.misnamed {
+		d.Do = fmt.Sprintf("give it back the name that it had, %s or that of a transaction shortly before; or "+
+			"restore the directory from a copy", snapshotName(u.err.reaches, u.file.form))
+	}
+	return d
+}
+
+// reaches is the last transaction that a history in place of the snapshot's
+// must have.
+func (u unsoundSnapshot) reaches() wire.Zxid {
+	if u.err.misnamed {
+		return u.err.reaches
+	}
+	return u.file.zxid
 }
 
 // covered refuses a history that ends before an unsound snapshot: what that
 // one contained is missing, and to go on would be to go back in time.
 func (l *loader) covered() error {
 	for _, u := range l.unsound {
-		if u.file.zxid > l.res.LastZxid {
+		if u.reaches() > l.res.LastZxid {
 			return u.damage(fmt.Sprintf("the logs end at %v, before it", l.res.LastZxid))
 		}
 	}
@@ -280,11 +350,7 @@ func (l *loader) begin() error {
 		return nil
 	}
 	l.res.Empty, l.res.LastZxid = true, 0
-	for _, path := range l.s.markers() {
-		if _, err := l.s.fs.Stat(path); err == nil {
-			l.res.Marked = true
-		}
-	}
+	l.res.Marked = slices.ContainsFunc(l.s.markers(), l.s.there)
 	if l.s.opts.NoDBCreate && !l.res.Marked {
 		l.res.LastZxid = -1
 	}

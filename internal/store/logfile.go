@@ -78,7 +78,7 @@ type logScanner struct {
 
 // openLog opens a log for scanning.
 func openLog(fs FS, path string) (*logScanner, error) {
-	f, err := fs.Open(path)
+	f, err := openHistory(fs, path)
 	if err != nil {
 		return nil, err
 	}

@@ -59,8 +59,8 @@ func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, 
 }
 
 // listFiles returns the files of dir with this prefix by ascending zxid.
-// other are those that begin with it and are not well named.
-func listFiles(fs FS, dir, prefix string) (files []fileName, other []string, err error) {
+// strays are those whose name begins with it and is wrong, and what is no file.
+func listFiles(fs FS, dir, prefix string) (files []fileName, strays []stray, err error) {
 	entries, err := fs.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -69,15 +69,14 @@ func listFiles(fs FS, dir, prefix string) (files []fileName, other []string, err
 		path := filepath.Join(dir, e.Name)
 		z, form, ok := parseName(e.Name, prefix, prefix == snapshotPrefix)
 		switch {
-		case e.Not != "":
-		case ok:
+		case ok && e.Not == "":
 			files = append(files, fileName{path, z, form, e.Size})
 		case strings.HasPrefix(e.Name, prefix):
-			other = append(other, path)
+			strays = append(strays, stray{path, e.Not})
 		}
 	}
 	slices.SortStableFunc(files, func(a, b fileName) int { return cmp.Compare(a.zxid, b.zxid) })
-	return files, other, nil
+	return files, strays, nil
 }
 
 // setAside renames a file to a name that nobody reads, and makes that

@@ -21,7 +21,7 @@ func (s *Store) Purge(keep int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	snapshots, others, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
+	snapshots, strays, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,9 @@ func (s *Store) Purge(keep int) ([]string, error) {
 			old = append(old, f.path)
 		}
 	}
-	for _, path := range others {
-		if z, ok := looseZxid(filepath.Base(path)); ok && z < oldest {
-			old = append(old, path)
+	for _, stray := range strays {
+		if z, ok := looseZxid(filepath.Base(stray.path)); ok && z < oldest && stray.not == "" {
+			old = append(old, stray.path)
 		}
 	}
 	logs, _, err := listFiles(s.fs, s.logDir, logPrefix)

@@ -26,9 +26,15 @@ type UnsoundError struct {
 	What   string
 	Short  bool // it ends too early, as one whose writer was interrupted
 	Err    error
+
+	misnamed bool      // it is whole, but does not contain what its name says
+	reaches  wire.Zxid // of a misnamed one: the last transaction that it knows of
 }
 
 func (e *UnsoundError) Error() string {
+	if e.misnamed {
+		return "the snapshot has a wrong name: " + e.What
+	}
 	if e.Err != nil {
 		return fmt.Sprintf("snapshot at offset %d: %s: %v", e.Offset, e.What, e.Err)
 	}
@@ -46,20 +52,27 @@ type Offsetter interface{ At(off int64) }
 // error is an [*UnsoundError]; sink has then seen a part. Bytes behind the
 // end are left unread, but the reader may have been read ahead.
 func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, error) {
+	c, err := decodeSnapshot(r, zxid, sink)
+	return c.digest, err
+}
+
+// decodeSnapshot also returns what the snapshot says about itself.
+func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.at, _ = sink.(Offsetter)
+	d.found.finished = -1
 	d.header()
 	d.body()
-	digest := d.trailer()
+	d.trailer()
 	if d.err == nil {
-		if err := sink.SnapshotDone(zxid, digest); err != nil {
+		if err := sink.SnapshotDone(zxid, d.found.digest); err != nil {
 			d.fail("the tree refuses it", err)
 		}
 	}
 	if d.err != nil {
-		return nil, d.err
+		return contents{}, d.err
 	}
-	return digest, nil
+	return d.found, nil
 }
 
 // snapshotDecoder reads a stream through buf and sums up what it takes. The
@@ -76,6 +89,7 @@ type snapshotDecoder struct {
 	sum    hash.Hash32
 	err    *UnsoundError
 	c      wire.Coder
+	found  contents
 }
 
 func (d *snapshotDecoder) fail(what string, err error) {
@@ -268,6 +282,7 @@ func (d *snapshotDecoder) nodes() {
 		if b := d.take(statLen); b != nil {
 			d.c = wire.Decoder(b)
 			n.Stat.Code(&d.c)
+			d.found.node(path, &n.Stat)
 			d.refused(d.sink.Node(path, &n))
 		}
 	}
@@ -286,21 +301,19 @@ const (
 )
 
 // trailer reads the seals and what stands between them. A file may end after
-// any of them. What follows the second is of no use to us and may be cut off.
-func (d *snapshotDecoder) trailer() *SnapshotDigest {
+// any of them. What follows the second may be cut off.
+func (d *snapshotDecoder) trailer() {
 	d.seal()
-	var digest *SnapshotDigest
 	if n := len(d.peek(digestBlockLen)); n > 0 && n != lastZxidBlockLen {
 		d.part()
-		digest = d.digest()
+		d.found.digest = d.digest()
 		d.seal()
 	}
 	if len(d.peek(lastZxidBlockLen)) == lastZxidBlockLen {
 		d.part()
-		d.int64()
+		d.found.finished = wire.Zxid(d.int64())
 		d.seal()
 	}
-	return digest
 }
 
 // digest reads the digest block; nil for one of an older kind.

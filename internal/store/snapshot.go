@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"bellwether/wire"
@@ -151,22 +152,30 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 
 // readSnapshot reads a snapshot file into sink. An [*UnsoundError] says that
 // the file is at fault; any other error comes from the file system.
-func readSnapshot(fs FS, file fileName, sink Sink) (digest *SnapshotDigest, err error) {
-	f, err := fs.Open(file.path)
+func readSnapshot(fs FS, file fileName, sink Sink) (c contents, err error) {
+	f, err := openHistory(fs, file.path)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	size, err := f.Size()
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	r, err := decompress(io.NewSectionReader(f, 0, size), file.form)
 	if err != nil {
-		return nil, &UnsoundError{What: "it cannot be decompressed", Short: isShort(err), Err: err}
+		return c, &UnsoundError{What: "it cannot be decompressed", Short: isShort(err), Err: err}
 	}
-	digest, err = DecodeSnapshot(r, file.zxid, sink)
-	return digest, err
+	return decodeSnapshot(r, file.zxid, sink)
+}
+
+// openHistory opens a log or a snapshot for reading.
+func openHistory(fsys FS, path string) (File, error) {
+	f, err := fsys.Open(path)
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w; let the user that the server runs as read it", err)
+	}
+	return f, err
 }
 
 func isShort(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -60,6 +60,7 @@ type Store struct {
 	logDir  string
 	locks   []io.Closer
 	opened  []string // what Open mended
+	made    []string // the version-2 directories that Open made
 
 	log    logWriter
 	places []place // the version-2 directories, as Open found them
@@ -125,6 +126,9 @@ func (s *Store) open() error {
 			return err
 		}
 	}
+	if err := s.rename(); err != nil {
+		return err
+	}
 	return s.finishCut()
 }
 
@@ -146,8 +150,11 @@ func (s *Store) makeDir(dir string) error {
 	case errors.Is(err, fs.ErrNotExist) && s.opts.NoDirCreate:
 		return &LayoutError{dir, "is missing, and zookeeper.datadir.autocreate is false", "make it, or allow it to be made"}
 	}
-	if err := s.fs.MkdirAll(dir); err != nil {
-		return fmt.Errorf("data directory %s cannot be made: %w; name one that this user can write", dir, err)
+	if mkErr := s.fs.MkdirAll(dir); mkErr != nil {
+		return fmt.Errorf("data directory %s cannot be made: %w; name one that this user can write", dir, mkErr)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		s.made = append(s.made, dir)
 	}
 	return nil
 }

@@ -108,19 +108,19 @@ func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileNam
 }
 
 // knows is the last transaction of which a snapshot has effects, as far as it
-// says; -1 if it is not sound.
+// says; -1 if it is not sound or misnamed.
 func (s *Store) knows(file fileName) (wire.Zxid, error) {
-	digest, err := readSnapshot(s.fs, file, ignore{})
+	c, err := readSnapshot(s.fs, file, ignore{})
 	var unsound *UnsoundError
 	switch {
 	case errors.As(err, &unsound):
 		return -1, nil
 	case err != nil:
 		return -1, err
-	case digest == nil:
-		return file.zxid, nil
+	case c.misnamed(file.zxid) != "":
+		return -1, nil
 	}
-	return max(file.zxid, digest.Zxid), nil
+	return max(file.zxid, c.last()), nil
 }
 
 // ignore is a sink for those who only want to know whether a file is sound.

@@ -1,0 +1,276 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"bellwether/wire"
+)
+
+// Names are how a server finds its history, and anybody can change a name: a
+// snapshot named after a later transaction hides what the logs hold up to
+// there, a log named after an earlier one is not read. So names are compared
+// with what the files contain. docs/formats/directory.md has the table of what
+// is done in each case.
+
+// disbelieve compares a snapshot's name with its content and with the logs. An
+// [*UnsoundError] says that it does not contain what its name promises.
+func (l *loader) disbelieve(file fileName, c contents, logs []fileName) error {
+	if what := c.misnamed(file.zxid); what != "" {
+		return &UnsoundError{What: what, misnamed: true, reaches: c.reaches()}
+	}
+	if c.proves(file.zxid) {
+		return nil
+	}
+	lacks, err := l.lacks(file.zxid, c, logs)
+	if err != nil || lacks == nil {
+		return err
+	}
+	what := fmt.Sprintf("%s holds %v, which it does not contain", lacks.log, lacks.zxid)
+	switch sent, err := l.s.mayBeSent(file.zxid); {
+	case err != nil:
+		return err
+	case sent && lacks.zxid.Epoch() < file.zxid.Epoch() && c.digested() == 0:
+		// A leader of a later epoch may have sent the snapshot because the end
+		// of this log is not in its history. ZooKeeper leaves that log in place.
+		l.note("%s: %s; that is right if a leader of epoch %d sent this snapshot, and else its name is wrong",
+			file.path, what, file.zxid.Epoch())
+		return nil
+	}
+	return &UnsoundError{What: what, misnamed: true, reaches: c.reaches()}
+}
+
+// lacking is a transaction in a log that a snapshot should contain.
+type lacking struct {
+	zxid wire.Zxid
+	log  string
+}
+
+// lacks looks in the logs for a transaction that the snapshot contains if its
+// name is right, and does not contain; nil if there is none. Where the
+// snapshot says how far it goes, that is any behind it; else one that would
+// show in a znode.
+func (l *loader) lacks(name wire.Zxid, c contents, logs []fileName) (*lacking, error) {
+	from, found := max(c.newest, c.digested()), wire.Zxid(0)
+	var unproved, reached bool
+	h := &history{fs: l.s.fs, logs: logsFrom(logs, from), base: from, lost: true}
+	h.report = func(*DamageError) error { return nil } // replay reports what matters
+	h.each = func(rec logRecord) error {
+		if reached = rec.zxid >= name; rec.zxid > name {
+			return errFound
+		}
+		unproved = true
+		t, err := rec.decode()
+		if c.digested() > 0 || err == nil && changesZnodes(t) {
+			found = rec.zxid
+			return errFound
+		}
+		return nil
+	}
+	if err := h.walk(); err != nil && !errors.Is(err, errFound) {
+		return nil, err
+	}
+	if found != 0 {
+		return &lacking{found, logsFrom(logs, found)[0].base()}, nil
+	}
+	if unproved && !reached && name.Counter() != 0 {
+		l.note("%s does not say which transactions it contains, and the logs, which end before its name, hold some behind its last change, %v; "+
+			"if its name is wrong, sessions or ACLs are lost", snapshotName(name, Plain), from)
+	}
+	return nil, nil
+}
+
+// mayBeSent reports whether a leader can have sent this server a snapshot of
+// zxid: it then has accepted that leader's epoch. Only a snapshot from a leader
+// knows of transactions that this server's logs do not have.
+func (s *Store) mayBeSent(zxid wire.Zxid) (bool, error) {
+	on, err := s.epochsOnDisk()
+	return (on.hasAccepted || on.hasCurrent) && max(on.Accepted, on.Current) >= zxid.Epoch(), err
+}
+
+// setAsideMisnamed takes the misnamed snapshots out of use that a sound history
+// went around: they know of nothing that it does not have.
+func (l *loader) setAsideMisnamed() error {
+	for _, u := range l.unsound {
+		if !u.err.misnamed {
+			continue
+		}
+		to, err := setAside(l.s.fs, u.file.path)
+		if err != nil {
+			return err
+		}
+		l.note("%s: set aside as %s", u.file.path, filepath.Base(to))
+	}
+	return nil
+}
+
+// rename gives logs whose name is not that of their first transaction the
+// right one: a server names each log after it, and every record carries its
+// own zxid, so that there is no doubt where a log belongs.
+func (s *Store) rename() error {
+	wrong, err := misnamedLogs(s.fs, s.logDir)
+	if err != nil {
+		return err
+	}
+	for _, log := range wrong {
+		if log.taken {
+			return log.damage()
+		}
+		if err := s.fs.Rename(log.path, log.right); err != nil {
+			return fmt.Errorf("%s begins with %v and should be named %s: %w", log.path, log.first, filepath.Base(log.right), err)
+		}
+		if err := s.fs.SyncDir(s.logDir); err != nil {
+			return err
+		}
+		s.opened = append(s.opened, fmt.Sprintf("%s begins with %v; renamed to %s", log.path, log.first, filepath.Base(log.right)))
+	}
+	return nil
+}
+
+// misnamedLog is a log that is not named after its first transaction.
+type misnamedLog struct {
+	path  string
+	first wire.Zxid
+	right string // the path that it should have
+	taken bool   // there is something under that path
+}
+
+func misnamedLogs(fs FS, dir string) ([]misnamedLog, error) {
+	named, _, err := listFiles(fs, dir, logPrefix)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := byContent(fs, named)
+	if err != nil {
+		return nil, err
+	}
+	var wrong []misnamedLog
+	for i, log := range named {
+		if first := logs[i].zxid; first != log.zxid {
+			right := filepath.Join(dir, logName(first))
+			_, err := fs.Stat(right)
+			wrong = append(wrong, misnamedLog{log.path, first, right, err == nil})
+		}
+	}
+	return wrong, nil
+}
+
+func (l misnamedLog) damage() *DamageError {
+	d := &DamageError{File: l.path, Offset: logHeaderLen, What: fmt.Sprintf("its first transaction is %v", l.first),
+		Do: fmt.Sprintf("rename it to %s, as the next start does", filepath.Base(l.right))}
+	if l.taken {
+		d.What += fmt.Sprintf(", and there is another %s", filepath.Base(l.right))
+		d.Do = "name each log after its first transaction, and move what is only a copy out of the directory"
+	}
+	return d
+}
+
+// byContent is a copy of logs, each with the zxid of its first transaction in
+// place of that of its name, if it has one.
+func byContent(fs FS, logs []fileName) ([]fileName, error) {
+	out := make([]fileName, len(logs))
+	for i, log := range logs {
+		first, err := firstTxn(fs, log)
+		if err != nil {
+			return nil, err
+		}
+		if out[i] = log; first > 0 {
+			out[i].zxid = first
+		}
+	}
+	return out, nil
+}
+
+// firstTxn is the zxid of the first transaction of a log; 0 if it has none that
+// can be read.
+func firstTxn(fs FS, log fileName) (first wire.Zxid, err error) {
+	s, err := openLog(fs, log.path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	v, err := s.header()
+	if err != nil || v.ending != endNone {
+		return 0, err
+	}
+	rec, v, err := s.next()
+	if err != nil || v.ending != endNone {
+		return 0, err
+	}
+	return rec.zxid, nil
+}
+
+// strays refuses a history that ends at last if something in the directories
+// that is named like a log or a snapshot, and cannot be read as one by its
+// name, may go beyond it. What does not is noted.
+func (l *loader) strays(last wire.Zxid) error {
+	for _, dir := range []struct{ path, prefix, other string }{{l.s.snapDir, snapshotPrefix, logMagic}, {l.s.logDir, logPrefix, snapshotMagic}} {
+		files, strays, err := listFiles(l.s.fs, dir.path, dir.prefix)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if begins(l.s.fs, f.path, dir.other) {
+				strays = append(strays, stray{path: f.path})
+			}
+		}
+		for _, stray := range strays {
+			reach, what := stray.reach(l.s.fs)
+			if reach > last {
+				return &DamageError{File: stray.path, What: fmt.Sprintf("%s; the history that can be read ends at %v", what, max(last, 0)),
+					Do: fmt.Sprintf("if it belongs to this history, give it the right name; else move it out of %s", dir.path)}
+			}
+			l.note("%s is not read: %s", stray.path, what)
+		}
+	}
+	return nil
+}
+
+// begins reports whether a file begins so.
+func begins(fs FS, path, magic string) bool {
+	f, err := fs.Open(path)
+	if err != nil {
+		return false
+	}
+	b := make([]byte, len(magic))
+	_, err = f.ReadAt(b, 0)
+	return errors.Join(err, f.Close()) == nil && string(b) == magic
+}
+
+// stray is something whose name begins like that of a log or a snapshot.
+type stray struct {
+	path string
+	not  string // what it is instead of a file, "" if it is one: then its name is wrong
+}
+
+// reach is up to which transaction a stray may have something of the history,
+// -1 if it has nothing of one, and says what it is.
+func (s stray) reach(fs FS) (wire.Zxid, string) {
+	base := filepath.Base(s.path)
+	named, isNamed := looseZxid(base)
+	switch {
+	case s.not != "" && isNamed:
+		return named, fmt.Sprintf("it is %s in the place of a file", s.not)
+	case s.not != "":
+		return -1, "it is " + s.not
+	}
+	if c, err := readSnapshot(fs, fileName{path: s.path, form: extension(base)}, ignore{}); err == nil {
+		return c.reaches(), fmt.Sprintf("it is a snapshot with changes up to %v, and its name is not that of one", c.reaches())
+	}
+	h := &history{fs: fs, logs: []fileName{{path: s.path}}, base: -1, lost: true}
+	h.report = func(*DamageError) error { return nil }
+	h.each = func(logRecord) error { return nil }
+	if err := h.walk(); err == nil && h.last > 0 {
+		return h.last, fmt.Sprintf("it is a log with transactions up to %v, and its name is not that of one", h.last)
+	}
+	return -1, "its name is not that of a log or a snapshot"
+}
+
+// extension is the last part of a name if it is that of a compression.
+func extension(base string) Compression {
+	if ext := filepath.Ext(base); ext == "."+string(Gzip) || ext == "."+string(Snappy) {
+		return Compression(ext[1:])
+	}
+	return Plain
+}
