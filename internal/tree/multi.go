@@ -1,6 +1,10 @@
 package tree
 
-import "bellwether/wire"
+import (
+	"slices"
+
+	"bellwether/wire"
+)
 
 // prepareMulti prepares the operations one after the other, each over the
 // earlier ones. The first that fails ends it: what the earlier ones changed
@@ -109,6 +113,10 @@ func subResult(op wire.OpCode, r Result) wire.OpResult {
 // the encoding: a create is answered without a stat, a create2 with one, and the
 // transaction says the same of both.
 func AsAsked(m *wire.MultiResponse, body []byte) {
+	creates := slices.ContainsFunc(m.Results, func(r wire.OpResult) bool { return r.Type == wire.OpCreate2 })
+	if !creates {
+		return
+	}
 	var asked wire.MultiRequest
 	if decode(wire.OpMulti, body, &asked) != wire.OK {
 		return

@@ -16,8 +16,8 @@ type pending struct {
 	digest uint64
 }
 
-// view is a znode as the next request will find it. It is not changed once
-// it is in the overlay.
+// view is a znode as the next request will find it. Once it is in the overlay
+// only the transaction that has put it there changes it.
 type view struct {
 	stat    wire.StatPersisted
 	acl     []wire.ACL
@@ -176,6 +176,12 @@ func (p *proposal) put(path string, old, v *view) {
 		t.pend.digest -= t.sumView(old)
 	}
 	t.pend.digest += t.sumView(v)
+	if before := t.pend.views[path]; before != nil && before.zxid == p.zxid {
+		// An earlier operation of this multi has put it, and noted what was before.
+		*before = *v
+		before.zxid = p.zxid
+		return
+	}
 	if p.multi {
 		p.undo = append(p.undo, undo{path, t.pend.views[path]})
 	}
