@@ -44,6 +44,7 @@ var plan = map[string]room{
 	"internal/bugs":       {floor: 1}, // tests alone: known bugs, brought back
 	"internal/metrics":    {floor: 1, libraries: prometheus},
 	"internal/guard":      {floor: 1, libraries: sys},
+	"internal/notice":     {floor: 1}, // what clients and servers do wrong is logged in one way by peer and server
 	"internal/local":      {floor: 2, rooms: "internal/portblock"},
 	"internal/config":     {floor: 2, rooms: "internal/ensemble"},
 	"internal/election":   {floor: 2, rooms: "wire internal/ensemble", pure: true},
@@ -51,7 +52,7 @@ var plan = map[string]room{
 	"internal/tree":       {floor: 2, rooms: "wire", pure: true},
 	"internal/claim":      {floor: 2, rooms: "wire", pure: true},
 	"internal/store":      {floor: 2, rooms: "wire internal/metrics", libraries: klauspost + " " + sys},
-	"internal/peer":       {floor: 2, rooms: "wire internal/ensemble internal/metrics", libraries: sys},
+	"internal/peer":       {floor: 2, rooms: "wire internal/ensemble internal/metrics internal/notice", libraries: sys},
 	"zk":                  {floor: 2, rooms: "wire"},
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
@@ -59,7 +60,7 @@ var plan = map[string]room{
 	"recipe":           {floor: 3, rooms: "zk internal/claim wire"},
 	"internal/bench":   {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
 	"internal/server": {floor: 4, rooms: "internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
-		"internal/config wire internal/metrics", libraries: sys},
+		"internal/config wire internal/metrics internal/notice", libraries: sys},
 	"internal/sim": {floor: 4, rooms: "internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"io"
+	"net"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -35,5 +39,22 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_, _, err := c.Create(ctx, name, []byte(args[1]), options...)
 		ts.Check(err)
+	}
+}
+
+// garbage sends what no client sends, each time on a connection of its own,
+// and waits for its end.
+func garbage(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 2, "garbage SERVER N")
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for range n {
+		conn, err := net.Dial("tcp", args[0])
+		ts.Check(err)
+		ts.Check(conn.SetDeadline(time.Now().Add(patience)))
+		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n")
+		ts.Check(err)
+		io.Copy(io.Discard, conn) // a reset is an end too
+		conn.Close()
 	}
 }

@@ -55,6 +55,7 @@ func TestMain(m *testing.M) {
 //	copydata SAMPLE DIR  copy a sample data directory
 //	hold SERVER ID PATH… a client that makes ephemeral znodes with ID as data, sequential unless a
 //	                     dot ends PATH, and their parents, and stays
+//	garbage SERVER N     send what no client sends on N connections, one after the other
 //	clog SERVER PATH     a client that asks for a znode again and again and never reads
 //	damage FILE OFFSET   flip one byte; cut FILE SIZE: cut the file off
 func TestScripts(t *testing.T) {
@@ -66,7 +67,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": handOver, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
-			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold,
+			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage,
 		},
 		Condition: condition,
 	})

@@ -3,6 +3,7 @@ package peer
 import (
 	"bufio"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"slices"
@@ -127,7 +128,7 @@ func (r *remote) advertise(addresses []string) (complaint string) {
 // complain logs what is wrong with a server that has connected, if anything.
 func (m *Mesh) complain(raw net.Conn, id wire.ServerID, what string) {
 	if what != "" {
-		m.notices.warn(raw.RemoteAddr().String(), what, "sid", id)
+		m.notices.Say(slog.LevelWarn, what, raw.RemoteAddr().String(), "sid", id)
 	}
 }
 

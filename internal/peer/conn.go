@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"syscall"
@@ -108,7 +109,7 @@ func (c *conn) read(r *bufio.Reader) {
 			// As real servers do: the message is dropped, the connection stays
 			// (ZOOKEEPER-3769).
 			c.m.figures.Dropped.Add(1)
-			c.m.notices.warn(c.RemoteAddr().String(), "a notification was not understood", "sid", c.to.id, "err", err)
+			c.m.notices.Say(slog.LevelWarn, "a notification was not understood", c.RemoteAddr().String(), "sid", c.to.id, "err", err)
 			continue
 		}
 		c.m.figures.Received.Add(1)
@@ -118,9 +119,9 @@ func (c *conn) read(r *bufio.Reader) {
 	c.Conn.Close()
 	var bad *wire.FrameError
 	if errors.As(c.why, &bad) {
-		c.m.notices.warn(c.RemoteAddr().String(), "a server sent something else than notifications", "sid", c.to.id, "err", c.why)
+		c.m.notices.Say(slog.LevelWarn, "a server sent something else than notifications", c.RemoteAddr().String(), "sid", c.to.id, "err", c.why)
 	} else if errors.Is(c.why, io.ErrUnexpectedEOF) {
-		c.m.notices.warn(c.RemoteAddr().String(), "a notification was cut off", "sid", c.to.id)
+		c.m.notices.Say(slog.LevelWarn, "a notification was cut off", c.RemoteAddr().String(), "sid", c.to.id)
 	}
 	if c.to.parted(c, heard || time.Since(c.made) > settled, c.why) {
 		c.m.o.Handle(Down{c.to.id})

@@ -27,14 +27,15 @@
 //
 // Locks. Mesh.mu guards the servers and their connections, Links.mu the links,
 // link.mu a queue; none is held across I/O or Handle. Those of greetings,
-// ports and notices are taken alone. No two are held at a time, and a
+// ports are taken alone. No two are held at a time, except that a notice may
+// be logged under Links.mu, and a
 // connection is told to end under a lock but closed by its reader.
 //
 // Limits: frames wire.ElectionFrameMax, packets Options.PacketMax, strangers
 // (servers outside the membership, which take part without a vote)
 // strangersMax, learners linksMax, connections that have said nothing
-// greetingsMax and Options.HandshakeTimeout. What another machine does wrong is
-// logged once for each address and costs it its connection.
+// greetingsMax and Options.HandshakeTimeout. What another machine does wrong costs it its connection, and is
+// logged once and then counted (package notice).
 //
 // Read event.go first, then options.go, mesh.go, remote.go, accept.go; for the
 // quorum port links.go, link.go, send.go.

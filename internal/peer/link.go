@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -183,7 +184,7 @@ func (k *link) snapshot(p *wire.QuorumPacket) error {
 // malformed logs an error that no orderly other end brings about.
 func (k *link) malformed(err error) error {
 	if err != io.EOF && !endedThere(err) && !errors.Is(err, net.ErrClosed) && !timedOut(err) {
-		k.l.notices.warn(k.conn.RemoteAddr().String(), "a server sent something else than packets", "err", err)
+		k.l.notices.Say(slog.LevelWarn, "a server sent something else than packets", k.conn.RemoteAddr().String(), "err", err)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/metrics"
+	"bellwether/internal/notice"
 	"bellwether/wire"
 )
 
@@ -40,7 +42,7 @@ var lastLink atomic.Uint64
 // Links is the quorum port: the connections between a leader and its learners.
 type Links struct {
 	o         *Options
-	notices   *notices
+	notices   *notice.Log
 	greetings *greetings
 	figures   Figures
 	ctx       context.Context
@@ -58,7 +60,7 @@ type Links struct {
 // NewLinks returns links that neither listen nor dial yet.
 func NewLinks(o Options) *Links {
 	l := &Links{o: o.filled(), links: map[LinkID]*link{}, memberships: []*ensemble.Membership{o.Membership}}
-	l.notices = newNotices(l.o.Log)
+	l.notices = notice.New(l.o.Log)
 	l.greetings = &greetings{timeout: l.o.HandshakeTimeout}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
@@ -101,7 +103,7 @@ func (l *Links) Listen() error {
 	if open {
 		return nil
 	}
-	opened, err := openPorts(l.o, quorumPort, l.quorum(), l.accept)
+	opened, err := openPorts(l.o, l.notices, quorumPort, l.quorum(), l.accept)
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (l *Links) welcome(raw net.Conn) bool {
 	if err != nil {
 		if !endedThere(err) {
 			l.figures.Refused.Add(1)
-			l.notices.warn(raw.RemoteAddr().String(), "a connection to the quorum port was refused", "err", err)
+			l.notices.Say(slog.LevelWarn, "a connection to the quorum port was refused", raw.RemoteAddr().String(), "err", err)
 		}
 		return false
 	}
@@ -218,7 +220,7 @@ func (l *Links) try(ctx context.Context, leader wire.ServerID) error {
 	if err != nil {
 		stop()
 		d.Close()
-		l.notices.warn(d.address, "the leader was reached but is not trusted, or does not trust this server", "sid", leader, "err", err)
+		l.notices.Say(slog.LevelWarn, "the leader was reached but is not trusted, or does not trust this server", d.address, "sid", leader, "err", err)
 		return err
 	}
 	if !stop() { // ctx has ended
@@ -242,7 +244,7 @@ func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func
 		return false
 	case len(l.links) >= linksMax:
 		l.figures.Refused.Add(1)
-		l.o.Log.Warn("too many learners", "max", linksMax)
+		l.notices.Say(slog.LevelWarn, "too many learners", in.RemoteAddr().String(), "max", linksMax)
 		return false
 	}
 	k := newLink(l, LinkID(lastLink.Add(1)), in, r, learner)
@@ -317,4 +319,5 @@ func (l *Links) CloseAll() {
 		k.finish()
 	}
 	l.done.Wait()
+	l.notices.Close()
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"bellwether/internal/notice"
 )
 
 // How a port is opened again.
@@ -23,11 +26,12 @@ const (
 // stays open until close; one that breaks is opened again, without end
 // (ZOOKEEPER-3320).
 type ports struct {
-	o      *Options
-	name   string // what zoo.cfg calls it
-	handle func(net.Conn)
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	o       *Options
+	notices *notice.Log
+	name    string // what zoo.cfg calls it
+	handle  func(net.Conn)
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
 
 	mu   sync.Mutex
 	open []net.Listener
@@ -37,9 +41,9 @@ type ports struct {
 // by the goroutine that accepts, so it must not block. An error is
 // returned only for what will not pass by itself: a port that is in use or
 // forbidden; for others the port is tried again in the background.
-func openPorts(o *Options, name string, addresses []string, handle func(net.Conn)) (*ports, error) {
+func openPorts(o *Options, n *notice.Log, name string, addresses []string, handle func(net.Conn)) (*ports, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &ports{o: o, name: name, handle: handle, cancel: cancel}
+	p := &ports{o: o, notices: n, name: name, handle: handle, cancel: cancel}
 	opened := make([]net.Listener, len(addresses))
 	for i, address := range addresses {
 		ln, err := p.listen(address)
@@ -55,9 +59,9 @@ func openPorts(o *Options, name string, addresses []string, handle func(net.Conn
 }
 
 // openPortsLater is openPorts that tries everything again in the background.
-func openPortsLater(o *Options, name string, addresses []string, handle func(net.Conn)) *ports {
+func openPortsLater(o *Options, n *notice.Log, name string, addresses []string, handle func(net.Conn)) *ports {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &ports{o: o, name: name, handle: handle, cancel: cancel}
+	p := &ports{o: o, notices: n, name: name, handle: handle, cancel: cancel}
 	opened := make([]net.Listener, len(addresses))
 	for i, address := range addresses {
 		var err error
@@ -168,7 +172,7 @@ func (p *ports) accept(ctx context.Context, ln net.Listener) (served bool, err e
 		case ctx.Err() != nil:
 			return served, nil
 		case scarce(err):
-			p.o.Log.Error("no connection of a server can be accepted; is the limit of open files high enough?", "err", err)
+			p.notices.Say(slog.LevelError, "no connection of a server can be accepted; is the limit of open files high enough?", "", "err", err)
 			if !pause(ctx, acceptPause) {
 				return served, nil
 			}

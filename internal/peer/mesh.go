@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/notice"
 	"bellwether/wire"
 )
 
@@ -22,7 +24,7 @@ const strangersMax = 64
 // both ends live.
 type Mesh struct {
 	o         *Options
-	notices   *notices
+	notices   *notice.Log
 	greetings *greetings
 	figures   Figures
 	ctx       context.Context
@@ -40,7 +42,7 @@ type Mesh struct {
 // NewMesh opens the election port and begins to dial the other servers.
 func NewMesh(o Options) (*Mesh, error) {
 	m := &Mesh{o: o.filled(), remotes: map[wire.ServerID]*remote{}}
-	m.notices = newNotices(m.o.Log)
+	m.notices = notice.New(m.o.Log)
 	m.greetings = &greetings{timeout: m.o.HandshakeTimeout}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.own = electionAddresses(o.ID, o.Membership)
@@ -48,7 +50,7 @@ func NewMesh(o Options) (*Mesh, error) {
 		return nil, fmt.Errorf("server %d is not in the membership: add its server.%[1]d line, or correct myid", o.ID)
 	}
 	var err error
-	m.ports, err = openPorts(m.o, "election", local(m.own, o.ListenOnAll), m.accept)
+	m.ports, err = openPorts(m.o, m.notices, "election", local(m.own, o.ListenOnAll), m.accept)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +154,7 @@ func (m *Mesh) move(own []string) {
 		return
 	}
 	old.close()
-	opened := openPortsLater(m.o, "election", local(own, m.o.ListenOnAll), m.accept)
+	opened := openPortsLater(m.o, m.notices, "election", local(own, m.o.ListenOnAll), m.accept)
 	m.mu.Lock()
 	m.ports = opened
 	closed := m.closed
@@ -225,6 +227,7 @@ func (m *Mesh) Close() {
 	m.mu.Unlock()
 	m.cancel()
 	m.done.Wait()
+	m.notices.Close()
 }
 
 // accept takes in a connection; it does not block.
@@ -241,7 +244,7 @@ func (m *Mesh) refuse(from net.Conn, id wire.ServerID, why string, err error) {
 	if id != wire.NoServer {
 		args = append(args, "sid", id)
 	}
-	m.notices.warn(from.RemoteAddr().String(), why, args...)
+	m.notices.Say(slog.LevelWarn, why, from.RemoteAddr().String(), args...)
 }
 
 // errClosed ends what is under way when the mesh or a remote ends.

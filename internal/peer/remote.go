@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -224,7 +225,7 @@ func (r *remote) greet(ctx context.Context, d *dialled) error {
 	if err != nil {
 		d.Close()
 		if ctx.Err() == nil {
-			r.m.notices.warn(d.address, "a server was reached but not greeted", "sid", r.id, "err", err)
+			r.m.notices.Say(slog.LevelWarn, "a server was reached but not greeted", d.address, "sid", r.id, "err", err)
 		}
 		return err
 	}

@@ -13,12 +13,13 @@ import (
 func (c *conn) farewell(err error) {
 	var frame *wire.FrameError
 	if errors.As(err, &frame) {
-		c.srv.log.Warn(fmt.Sprintf("Len error. A message from /%s with advertised length of %d is either a malformed message or too large to process "+
+		c.srv.warn("Len error", c.net.RemoteAddr(), fmt.Sprintf("Len error. A message from /%s with advertised length of %d is either a malformed message or too large to process "+
 			"(length is greater than jute.maxbuffer=%d)", c.addr, frame.Len, frame.Max))
 		return
 	}
 	if c.overflow.Load() {
-		c.srv.log.Warn("connection is closed: its watches take more memory than one connection may",
+		const what = "connection is closed: its watches take more memory than one connection may"
+		c.srv.warn(what, c.net.RemoteAddr(), what,
 			"addr", c.addr, "session", c.Session(), "limit", tree.WatchBytesMax)
 	}
 	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)

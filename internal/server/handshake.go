@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"encoding/binary"
 	"io"
+	"log/slog"
 	"time"
 
 	"bellwether/internal/replica"
@@ -23,7 +25,8 @@ func (c *conn) handshake() bool {
 	c.note(&batch{packets: 1, bytes: int64(frameHead + len(frame))})
 	var q wire.ConnectRequest
 	if err := wire.Decode(frame, &q); err != nil {
-		c.srv.log.Warn("connection request is malformed", "addr", c.addr, "err", err)
+		const what = "connection request is malformed"
+		c.srv.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "err", err)
 		return false
 	}
 	if !c.srv.admits() {
@@ -97,7 +100,8 @@ func (c *conn) word(word string, rest []byte) error {
 	w := Word{Name: word, Local: c.addr.Addr().IsLoopback(), Arg: func() (int64, bool) { return c.wordArg(rest) }}
 	c.note(&batch{packets: 1, bytes: int64(len(word))})
 	if text, known := c.srv.opt.Words(c.srv, w); known {
-		c.srv.log.Info("Processing "+word+" command", "from", c.addr)
+		what := "Processing " + word + " command"
+		c.srv.log.Log(context.Background(), c.srv.notices.Level(slog.LevelInfo, what, c.addr.String()), what, "from", c.addr)
 		c.out.raw(text)
 	}
 	return nil

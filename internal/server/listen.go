@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -107,19 +108,24 @@ func (s *Server) accept(ln net.Listener) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.log.Error("no connection can be accepted; is the limit of open files high enough?", "err", err)
+			s.notices.Say(slog.LevelError, "no connection can be accepted; is the limit of open files high enough?", "", "err", err)
 			s.pause(acceptPause)
 			continue
 		}
 		c, reason := s.crowd.enter(s, nc)
 		if c == nil {
 			s.stats.rejected.Add(1)
-			s.log.Warn(reason)
+			s.warn("Too many connections", nc.RemoteAddr(), reason)
 			nc.Close()
 			continue
 		}
 		s.readers.Go(c.run)
 	}
+}
+
+// warn logs a message about a client, or counts it among those of its kind.
+func (s *Server) warn(kind string, from net.Addr, msg string, args ...any) {
+	s.log.Log(context.Background(), s.notices.Level(slog.LevelWarn, kind, from.String()), msg, args...)
 }
 
 // pause waits, or until the server stops.

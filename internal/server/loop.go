@@ -319,6 +319,15 @@ func (l *loop) late() {
 	l.ticked = l.now.Mono
 }
 
+// warn is the log for a message about a client, and its level.
+func (l *loop) warn(id replica.ConnID, kind string) (*slog.Logger, slog.Level) {
+	c := l.conns[id]
+	if c == nil {
+		return l.srv.log, l.srv.notices.Level(slog.LevelWarn, kind, "")
+	}
+	return l.srv.log.With("client", c.addr), l.srv.notices.Level(slog.LevelWarn, kind, c.addr.String())
+}
+
 // tell logs what happened.
 func (l *loop) tell(h replica.Happening) {
 	log, level := l.srv.log, slog.LevelInfo
@@ -331,20 +340,16 @@ func (l *loop) tell(h replica.Happening) {
 	case replica.SessionExpired:
 		l.srv.stats.expired.Add(1)
 	case replica.SessionRefused:
-		if c := l.conns[e.Conn]; c != nil {
-			log = log.With("client", c.addr)
-		}
-		level = slog.LevelWarn
+		log, level = l.warn(e.Conn, "Invalid session, "+e.Reason)
 	case tree.DigestMismatch:
 		level = slog.LevelError
 	case replica.Behind:
-		if c := l.conns[e.Conn]; c != nil {
-			log = log.With("client", c.addr)
-		}
-		level = slog.LevelWarn
+		log, level = l.warn(e.Conn, "Refusing session request: the client has seen a later state")
 	case replica.StallBegan, replica.StallEnded: // diskWatch has logged it
 		level = slog.LevelDebug
-	case replica.TickLate, tree.DigestNotReached, tree.QuotaExceeded:
+	case tree.QuotaExceeded:
+		level = l.srv.notices.Level(slog.LevelWarn, "quota exceeded", e.Path)
+	case replica.TickLate, tree.DigestNotReached:
 		level = slog.LevelWarn
 	default:
 		if l.srv.member != nil {

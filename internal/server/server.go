@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/notice"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -59,6 +60,7 @@ type Server struct {
 	dirty   dirty
 	crowd   *crowd
 	stats   *stats
+	notices *notice.Log // of what clients and other servers do wrong
 	budget  budget
 
 	inProcess      atomic.Int64 // requests with the loop
@@ -97,7 +99,8 @@ func New(o Options) (*Server, error) {
 		o.Seed = rand.Uint64()
 	}
 	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
-		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
+		notices: notice.New(o.Log),
+		ready:   make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
 	s.budget.each, s.budget.total = cmp.Or(o.OutputMax, outputMax), outputTotal
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
@@ -147,6 +150,7 @@ func (s *Server) Close() error {
 	if s.client != nil {
 		s.client.Close()
 	}
+	s.notices.Close()
 	return s.store.Close()
 }
 
@@ -269,6 +273,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.shutdown()
 	s.closeStore(stop())
+	s.notices.Close()
 	return s.failure
 }
 

@@ -19,7 +19,6 @@ type teamwork struct {
 	listens bool
 	dials   wire.ServerID
 	ended   []zab.LinkID // links that have closed in this batch
-	refused peer.Told    // who was refused, and why
 }
 
 // tellTeam is how a happening among servers is logged: at which level, and with
@@ -61,12 +60,9 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 }
 
 // once is the log of what is told about an address, and the level: debug where
-// the same was told before.
+// it is only counted.
 func (l *loop) once(address, what string, level slog.Level) (*slog.Logger, slog.Level) {
-	if l.team.refused.Before(address, what) {
-		level = slog.LevelDebug
-	}
-	return l.srv.log.With("peer", address), level
+	return l.srv.log.With("peer", address), l.srv.notices.Level(level, what, address)
 }
 
 // heed looks at an event of the ensemble before the replica gets it.

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bellwether/wire"
+)
+
+// TestNoiseAtTheClientPortIsCounted: each kind of nuisance from one address is
+// logged once, whatever its number, and counted in a summary.
+func TestNoiseAtTheClientPortIsCounted(t *testing.T) {
+	const times = 50
+	var book logBook
+	o := Options{Config: testConfig(), Log: slog.New(slog.NewTextHandler(&book, nil))}
+	o.Config.Limits.ClientCnxns = 1
+	o.Words = func(*Server, Word) (string, bool) { return "words\n", true }
+	s := start(t, o)
+	bad := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Session: 1, Password: make([]byte, 16)})
+	ahead := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, LastZxidSeen: 1 << 40, Password: make([]byte, 16)})
+	short := frameOf([]byte{1, 2, 3})
+	alone := func() {
+		eventually(t, "the connection before is gone", func() bool { return s.crowd.len() == 0 })
+	}
+	knock := func(b []byte) {
+		for range times {
+			alone()
+			c := s.dial()
+			c.write(b)
+			c.untilEnd()
+		}
+	}
+	for _, b := range [][]byte{bytes.Repeat([]byte{0xa5}, 600), short, bad, ahead, []byte("srvr")} {
+		knock(b)
+	}
+	alone()
+	held := s.connect()
+	for range times {
+		s.dial().untilEnd()
+	}
+	held.nc.Close()
+	if err := s.end(); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"Len error", "connection request is malformed", "Invalid session", "Refusing session request", "Processing srvr command", "Too many connections"} {
+		once, again := 0, 0
+		for line := range strings.Lines(book.String()) {
+			switch {
+			case !strings.Contains(line, what):
+			case strings.Contains(line, "repeated: "):
+				again++
+				if !strings.Contains(line, " times=49 ") || !strings.Contains(line, " last=127.0.0.1:") {
+					t.Errorf("summary: %s", line)
+				}
+			default:
+				once++
+			}
+		}
+		if once != 1 || again != 1 {
+			t.Errorf("%q is logged %d times and counted %d times", what, once, again)
+		}
+	}
+}
+
+// untilEnd reads whatever comes until the server ends the connection.
+func (c *client) untilEnd() {
+	c.nc.SetReadDeadline(time.Now().Add(patience))
+	io.Copy(io.Discard, c.nc)
+	c.nc.Close()
+}
+
+// exhausted is a listener for which there is no descriptor n times.
+type exhausted struct {
+	net.Listener
+	n int
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.n--; l.n < 0 {
+		return nil, net.ErrClosed
+	}
+	return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+}
+
+// TestNoDescriptorIsLoggedOnce: a limit of open files that is reached does not
+// fill the log.
+func TestNoDescriptorIsLoggedOnce(t *testing.T) {
+	var book logBook
+	s := start(t, Options{Log: slog.New(slog.NewTextHandler(&book, nil))})
+	s.accept(&exhausted{n: 4})
+	if err := s.end(); err != nil {
+		t.Fatal(err)
+	}
+	const what = `level=ERROR msg="no connection can be accepted;`
+	if n := strings.Count(book.String(), what); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, book.String())
+	}
+	if !strings.Contains(book.String(), `msg="repeated: no connection can be accepted; is the limit of open files high enough?" times=3 `) {
+		t.Errorf("not counted:\n%s", book.String())
+	}
+}
