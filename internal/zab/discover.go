@@ -55,9 +55,6 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 		if member {
 			l.epoch = max(l.epoch, accepted+1)
 		}
-		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {
-			l.connecting[k.server] = true
-		}
 		l.discover()
 	case l.accepted:
 		l.invite(k)
@@ -74,7 +71,7 @@ func (l *Leader) answers(k *link) bool {
 
 // discover fixes the epoch once a quorum has said which ones it accepted.
 func (l *Leader) discover() {
-	if l.phase != discovering || !l.committedQuorum(l.connecting) {
+	if l.phase != discovering || !l.committedQuorum(func(k *link) bool { return true }) {
 		return
 	}
 	l.ready.SaveAccepted = l.epoch
@@ -88,7 +85,6 @@ func (l *Leader) saved(e Saved) {
 	}
 	if e.Accepted == l.epoch && l.phase == promising && !l.accepted {
 		l.accepted = true
-		l.electing[l.opt.ID] = true
 		for _, k := range l.order {
 			if k.state == linkNamed {
 				l.invite(k)
@@ -132,9 +128,7 @@ func (l *Leader) promised(k *link, p *wire.QuorumPacket) string {
 		if l.summary.less(theirs) {
 			return fmt.Sprintf("is ahead: history %v of epoch %d, here %v of %d", theirs.last, theirs.current, l.summary.last, l.summary.current)
 		}
-		if l.committed.IsVoter(ensemble.ServerID(k.server)) && !k.observer {
-			l.electing[k.server] = true
-		}
+		k.promises = true
 	}
 	if l.phase == promising {
 		l.promise()
@@ -148,7 +142,7 @@ func (l *Leader) promised(k *link, p *wire.QuorumPacket) string {
 // leader can commit anything any more. The epoch is saved behind the log, lest
 // a crash leave the one without the other.
 func (l *Leader) promise() {
-	if l.phase != promising || !l.committedQuorum(l.electing) {
+	if l.phase != promising || !l.accepted || !l.committedQuorum(func(k *link) bool { return k.promises }) {
 		return
 	}
 	l.ready.Joined = true

@@ -19,10 +19,11 @@ import (
 const handOverMax = 250
 
 // HandOver (leader): end the term and name To, who can lead next as Successor
-// says; else nothing happens. Leaving: this server is about to stop.
+// says; else nothing happens. Leaving: this server is about to stop. Stalled:
+// its disk does not answer, so that it cannot promise the next epoch.
 type HandOver struct {
-	To      wire.ServerID
-	Leaving bool
+	To               wire.ServerID
+	Leaving, Stalled bool
 }
 
 func (HandOver) event() {}
@@ -38,10 +39,13 @@ type Successor struct {
 
 // handing is a hand-over under way.
 type handing struct {
-	to      wire.ServerID
-	leaving bool
-	began   int64
+	HandOver
+	to    wire.ServerID // To, or who takes its place
+	began int64
 }
+
+// apart reports whether the next leader needs a quorum without this server.
+func (e *HandOver) apart() bool { return e.Leaving || e.Stalled }
 
 // HandingOver reports whether nothing is proposed any more because the leader
 // hands over.
@@ -50,8 +54,8 @@ func (l *Leader) HandingOver() bool { return l.handing != nil }
 // Successor returns who would lead behind this leader: to, or the voter of our
 // kind that has most on its disk if that is NoServer. The others must be able to
 // find it, so that those who are told have to be a quorum, without this server
-// if it is leaving.
-func (l *Leader) Successor(to wire.ServerID, leaving bool) (wire.ServerID, error) {
+// if it is apart: about to stop, or unable to promise an epoch.
+func (l *Leader) Successor(to wire.ServerID, apart bool) (wire.ServerID, error) {
 	if l.phase != serving {
 		return wire.NoServer, errors.New("this server does not lead")
 	}
@@ -66,7 +70,7 @@ func (l *Leader) Successor(to wire.ServerID, leaving bool) (wire.ServerID, error
 	}
 	told := func(id wire.ServerID) bool {
 		k := l.linkOf(id)
-		return id == l.opt.ID && !leaving || k != nil && k.hands && k.state == linkServing && !k.observer
+		return id == l.opt.ID && !apart || k != nil && k.hands && k.state == linkServing && !k.observer
 	}
 	if !l.quorum(told) {
 		return to, errors.New("the servers that know hand-overs are no quorum")
@@ -124,11 +128,11 @@ func (l *Leader) electable(id wire.ServerID) bool {
 
 // handOver begins a hand-over.
 func (l *Leader) handOver(e HandOver) {
-	to, err := l.Successor(e.To, e.Leaving)
+	to, err := l.Successor(e.To, e.apart())
 	if err != nil || l.handing != nil {
 		return
 	}
-	l.handing = &handing{to: to, leaving: e.Leaving, began: l.now}
+	l.handing = &handing{HandOver: e, to: to, began: l.now}
 	l.tell(HandsOver{to, l.epoch, len(l.log.between(l.log.applied, l.log.last))})
 }
 
@@ -139,9 +143,9 @@ func (l *Leader) handOn() {
 	if h == nil || l.phase != serving {
 		return
 	}
-	to, err := l.Successor(h.to, h.leaving)
+	to, err := l.Successor(h.to, h.apart())
 	if err != nil {
-		to, err = l.Successor(wire.NoServer, h.leaving)
+		to, err = l.Successor(wire.NoServer, h.apart())
 	}
 	switch {
 	case err != nil:
@@ -165,7 +169,7 @@ func (l *Leader) name(to wire.ServerID, heldMS int64) {
 			l.send(k, p)
 		}
 	}
-	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS, l.handing.leaving}
+	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS, l.handing.Leaving}
 	l.giveUp(fmt.Sprintf("it hands over to server %d", to))
 }
 

@@ -38,6 +38,19 @@ type Terms struct {
 	TickMS    int64 // tickTime
 	InitLimit int64 // ticks for discovery and synchronisation
 	SyncLimit int64 // ticks that a peer may be silent
+	// DiscoverMS is how long a learner waits for the leader's epoch, and half of
+	// how long a leader waits for a quorum to join, and then for one to promise
+	// the epoch. 0, or more than InitLimit: InitLimit.
+	DiscoverMS int64
+}
+
+// discovery is how many times DiscoverMS a part of discovery may take, in ms.
+func (t *Terms) discovery(times int64) int64 {
+	limit := t.InitLimit * t.TickMS
+	if t.DiscoverMS == 0 {
+		return limit
+	}
+	return min(times*t.DiscoverMS, limit)
 }
 
 // LeaderOptions fix what a leader does.
@@ -116,9 +129,6 @@ type Leader struct {
 	current    bool      // currentEpoch is durable
 	ownAcked   wire.Zxid // durable here
 	proposed   wire.Zxid // the last zxid given out
-	connecting serverSet // voters that said their accepted epoch
-	electing   serverSet // voters that promised the epoch
-	adopted    serverSet // voters that have the history
 	reconfig   wire.Zxid // of the reconfiguration under way
 	handing    *handing  // nil: it does not hand over
 
@@ -143,8 +153,6 @@ func (s summary) less(o summary) bool {
 	return s.current < o.current || s.current == o.current && s.last < o.last
 }
 
-type serverSet map[wire.ServerID]bool
-
 // NewLeader begins a term of the server that won an election. Its whole log
 // counts from here on: that it won commits the end of it, once a quorum has it.
 func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
@@ -152,7 +160,6 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 	l := &Leader{
 		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
 		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, log.Last()}, generation: o.Generation + 1,
-		connecting: serverSet{o.ID: true}, electing: serverSet{}, adopted: serverSet{},
 		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, seekers: map[wire.ServerID]seeker{}, nextHB: now + o.BeatMS, nextTC: now + o.TickMS,
 	}
 	l.ready.Sync = true // before currentEpoch is saved the log must be durable
@@ -244,6 +251,9 @@ func (l *Leader) Epoch() wire.Epoch {
 func (l *Leader) enter(p phase) {
 	l.phase, l.phaseBegan = p, l.now
 	l.deadline = l.now + l.opt.InitLimit*l.opt.TickMS
+	if p == discovering || p == promising {
+		l.deadline = l.now + l.opt.discovery(2)
+	}
 	if p == serving || p == over {
 		l.deadline = Never
 	}
@@ -280,9 +290,17 @@ func (l *Leader) quorum(has func(wire.ServerID) bool) bool {
 }
 
 // committedQuorum asks the committed membership alone, which is what the two
-// gates of discovery go by.
-func (l *Leader) committedQuorum(set serverSet) bool {
-	return set[l.opt.ID] && l.committed.HasQuorum(func(id ensemble.ServerID) bool { return set[wire.ServerID(id)] })
+// gates of discovery go by. This server counts.
+func (l *Leader) committedQuorum(has func(k *link) bool) bool {
+	return l.committed.HasQuorum(func(id ensemble.ServerID) bool { return l.counts(wire.ServerID(id), has) })
+}
+
+// counts reports whether a server is this one, or has something on the link
+// that it has now. What it did on an earlier link does not count: it may have
+// lost its disk since then.
+func (l *Leader) counts(id wire.ServerID, has func(k *link) bool) bool {
+	k := l.linkOf(id)
+	return id == l.opt.ID || k != nil && !k.observer && has(k)
 }
 
 func (l *Leader) isVoter(id wire.ServerID) bool {
@@ -392,7 +410,7 @@ func (l *Leader) checkQuorum() {
 // may end them again: then it lasts a while.
 func (l *Leader) checkLinked() {
 	begun := l.phase == promising || l.phase == synchronising
-	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committedQuorum(l.linked()) {
+	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committedQuorum(l.mayTakePart) {
 		l.giveUp("no quorum is connected any more")
 	}
 }
@@ -400,13 +418,11 @@ func (l *Leader) checkLinked() {
 // leftMinMS is how long a term lasts at least that has not served.
 const leftMinMS = 1000
 
-// linked are the servers that are connected, and this one.
-func (l *Leader) linked() serverSet {
-	set := serverSet{l.opt.ID: true}
-	for id := range l.servers {
-		set[id] = true
-	}
-	return set
+// mayTakePart reports whether a connected learner can be part of the quorum
+// that this phase waits for. One that cannot promise the epoch any more may
+// follow later.
+func (l *Leader) mayTakePart(k *link) bool {
+	return l.phase != promising || k.promises || k.state < linkPromised
 }
 
 // Deserted reports whether those that are connected are no quorum any more, so
@@ -421,6 +437,12 @@ func (l *Leader) Deserted() bool {
 func (l *Leader) with(id wire.ServerID, silent int64) bool {
 	k := l.linkOf(id)
 	return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
+}
+
+// Spare reports whether the servers that follow are a quorum without this one.
+func (l *Leader) Spare() bool {
+	silent := l.opt.SyncLimit * l.opt.TickMS
+	return l.phase == serving && l.quorum(func(id wire.ServerID) bool { return id != l.opt.ID && l.with(id, silent) })
 }
 
 // linkOf is the link of a server, nil if there is none.

@@ -29,6 +29,7 @@ type link struct {
 	ours     bool // extensions are agreed on
 	hands    bool // hand-overs among them
 	vain     bool // it has accepted a later epoch
+	promises bool // it has promised the epoch on this link, and not before
 	began    int64
 	heard    int64 // when the last packet came
 
@@ -53,6 +54,9 @@ type link struct {
 	unconfirmed []answers // oldest first
 	odd         bool      // an unexpected packet was told of
 }
+
+// adopted reports whether the learner has the leader's history on its disk.
+func (k *link) adopted() bool { return k.state >= linkSynced }
 
 func (k *link) name() string {
 	switch {

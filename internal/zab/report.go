@@ -53,6 +53,8 @@ func (r *Learner) heardNow() {
 func (r *Learner) patience() int64 {
 	limit := r.opt.SyncLimit * r.opt.TickMS
 	switch {
+	case r.step == joining:
+		return r.opt.discovery(1)
 	case r.step < adopted:
 		return r.opt.InitLimit * r.opt.TickMS
 	case r.step == adopted || !r.ours:

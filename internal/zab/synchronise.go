@@ -104,10 +104,7 @@ func (l *Leader) newMembers() *ensemble.Membership {
 // adopt counts those who have the whole history on their disks, this server
 // once its own epoch is durable behind its log. A quorum establishes the leader.
 func (l *Leader) adopt() {
-	if l.current && l.synced {
-		l.adopted[l.opt.ID] = true
-	}
-	if l.phase == synchronising && l.adopted[l.opt.ID] && l.quorum(func(id wire.ServerID) bool { return l.adopted[id] }) {
+	if l.phase == synchronising && l.current && l.synced && l.quorum(func(id wire.ServerID) bool { return l.counts(id, (*link).adopted) }) {
 		l.establish()
 	}
 }
@@ -136,8 +133,8 @@ func (l *Leader) establish() {
 // followers are the servers that have adopted the history, in order.
 func (l *Leader) followers() []wire.ServerID {
 	var ids []wire.ServerID
-	for id := range l.adopted {
-		if id != l.opt.ID {
+	for id, k := range l.servers {
+		if l.isVoter(id) && !k.observer && k.adopted() {
 			ids = append(ids, id)
 		}
 	}
@@ -182,9 +179,6 @@ func (l *Leader) acked(k *link, z wire.Zxid) string {
 func (l *Leader) hasHistory(k *link) {
 	k.state, k.acked = linkSynced, k.upTo
 	l.watch(k)
-	if l.isVoter(k.server) && !k.observer {
-		l.adopted[k.server] = true
-	}
 	if l.phase == serving {
 		l.serve(k)
 		return

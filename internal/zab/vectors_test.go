@@ -302,12 +302,9 @@ func establishedLeader(t *testing.T, id wire.ServerID, epoch wire.Epoch, m *ense
 		ID: id, Accepted: epoch - 1, Current: epoch - 1, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
 	for i := range wire.ServerID(8) {
-		l.connecting[i], l.adopted[i] = true, true
+		l.servers[i] = &link{server: i, state: linkSynced, promises: true}
 	}
 	l.discover()
-	for i := range wire.ServerID(8) {
-		l.electing[i] = true
-	}
 	gen := l.Ready().Generation
 	l.Step(0, Synced{g.Last(), gen})
 	l.Step(0, Saved{Accepted: epoch, Generation: gen})
@@ -315,6 +312,7 @@ func establishedLeader(t *testing.T, id wire.ServerID, epoch wire.Epoch, m *ense
 	if !l.Serving() {
 		t.Fatal("not established")
 	}
+	clear(l.servers)
 	return l
 }
 

@@ -1,0 +1,150 @@
+package zab
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// leaderOfFive is leader 5 of five voters, whose log ends at 1.2 and whose disk
+// has done everything that it was asked for.
+func leaderOfFive(t *testing.T) *Leader {
+	t.Helper()
+	g := logOf(t, "1.1", "1.2")
+	l := NewLeader(0, LeaderOptions{Plain: true, Terms: Terms{
+		ID: 5, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3 4 5"),
+		TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+	}}, g)
+	l.Step(0, Synced{g.Last(), l.generation})
+	return l
+}
+
+// introduce connects a server on a link, with the epoch that it has accepted.
+func introduce(l *Leader, link LinkID, id wire.ServerID, accepted wire.Epoch) {
+	l.Step(0, Opened{link})
+	l.Step(0, Received{link, &wire.QuorumPacket{
+		Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(accepted, 0),
+		Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion, ConfigVersion: l.committed.Version()}),
+	}})
+}
+
+// promiseOn has a server answer with its history; NoEpoch where it had accepted
+// the epoch before.
+func promiseOn(l *Leader, link LinkID, current int32, last string) {
+	l.Step(0, Received{link, &wire.QuorumPacket{
+		Type: wire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: current}),
+	}})
+}
+
+// joined reports whether discovery is over.
+func joined(l *Leader) bool { return l.Ready().Joined }
+
+// TestFirstWordIsLostWithItsLink: a voter that has gone again before there was a
+// quorum does not count among those that have said which epoch they accepted.
+func TestFirstWordIsLostWithItsLink(t *testing.T) {
+	l := leaderOfFive(t)
+	introduce(l, 1, 1, 4)
+	l.Step(0, Closed{1, "reset"})
+	introduce(l, 2, 2, 1)
+	if l.phase != discovering {
+		t.Fatal("two of five servers are connected, and the epoch is fixed")
+	}
+	introduce(l, 3, 3, 1)
+	if l.phase != promising || l.epoch != 5 {
+		t.Errorf("phase %d, epoch %d", l.phase, l.epoch)
+	}
+}
+
+// TestPromiseIsLostWithItsLink: a voter promises the epoch, loses its disk and
+// comes back. Until it has promised again it is not part of the quorum.
+func TestPromiseIsLostWithItsLink(t *testing.T) {
+	l := leaderOfFive(t)
+	introduce(l, 1, 1, 1)
+	introduce(l, 2, 2, 1)
+	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+	promiseOn(l, 1, 1, "1.2")
+	l.Step(0, Closed{1, "reset"})
+	introduce(l, 3, 1, 0) // the disk is empty
+	promiseOn(l, 2, 1, "1.2")
+	if joined(l) {
+		t.Fatal("a promise counts that was lost with its disk")
+	}
+	promiseOn(l, 3, 0, "0.0")
+	if !joined(l) {
+		t.Error("the new promise does not count")
+	}
+}
+
+// TestPromiseIsNotRepeated: a voter that comes back on another link says that it
+// had accepted the epoch before. It may have done so for another leader, which
+// is no promise to this one; when no quorum can promise any more the term ends.
+func TestPromiseIsNotRepeated(t *testing.T) {
+	l := leaderOfFive(t)
+	introduce(l, 1, 1, 1)
+	introduce(l, 2, 2, 1)
+	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+	promiseOn(l, 1, 1, "1.2")
+	l.Step(0, Closed{1, "reset"})
+	introduce(l, 3, 1, 2)
+	promiseOn(l, 3, wire.NoEpoch, "1.2")
+	promiseOn(l, 2, 1, "1.2")
+	if joined(l) {
+		t.Fatal("two servers have promised, of five")
+	}
+	l.Step(leftMinMS+200, Tick{})
+	if why := l.Ready().GiveUp; why == "" {
+		t.Error("the leader waits for a promise that cannot come")
+	}
+}
+
+// TestHistoryIsLostWithItsLink: a voter acknowledges the leader's history and is
+// gone before the leader is established. It does not count.
+func TestHistoryIsLostWithItsLink(t *testing.T) {
+	l := leaderOfFive(t)
+	introduce(l, 1, 1, 1)
+	introduce(l, 2, 2, 1)
+	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+	promiseOn(l, 1, 1, "1.2")
+	promiseOn(l, 2, 1, "1.2")
+	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+	l.Step(0, Received{2, pack(wire.PacketAck, "2.0", nil)})
+	l.Step(0, Closed{1, "reset"})
+	l.Step(0, Saved{Current: 2, Generation: l.generation})
+	if l.Serving() {
+		t.Fatal("established by a learner that is gone")
+	}
+	introduce(l, 3, 1, 2)
+	promiseOn(l, 3, wire.NoEpoch, "1.2")
+	l.Step(0, Received{3, pack(wire.PacketAck, "2.0", nil)})
+	if !l.Serving() {
+		t.Error("not established when the learner is back")
+	}
+}
+
+// TestLeaderThatDoesNotAnswerIsGivenUp: a learner waits DiscoverMS for the epoch,
+// and a leader twice that for a quorum, where they are told so; else initLimit.
+func TestLeaderThatDoesNotAnswerIsGivenUp(t *testing.T) {
+	for _, c := range []struct{ discover, learner, leader int64 }{{0, 10_000, 10_000}, {1000, 1000, 2000}, {8000, 8000, 10_000}} {
+		terms := Terms{ID: 1, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3"),
+			TickMS: 1000, InitLimit: 10, SyncLimit: 5, DiscoverMS: c.discover}
+		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: terms}, logOf(t, "1.1", ""))
+		r.Step(c.learner, Tick{})
+		if why := r.Ready().GiveUp; why != "" {
+			t.Errorf("discovery %d: the learner gives up: %s", c.discover, why)
+		}
+		r.Step(c.learner+1, Tick{})
+		if why := r.Ready().GiveUp; !strings.Contains(why, "silent") {
+			t.Errorf("discovery %d: the learner waits on after %d ms", c.discover, c.learner)
+		}
+		l := NewLeader(0, LeaderOptions{Terms: terms}, logOf(t, "1.1", ""))
+		l.Step(c.leader-1, Tick{})
+		if why := l.Ready().GiveUp; why != "" {
+			t.Errorf("discovery %d: the leader gives up: %s", c.discover, why)
+		}
+		l.Step(c.leader, Tick{})
+		if why := l.Ready().GiveUp; why == "" {
+			t.Errorf("discovery %d: the leader waits on after %d ms", c.discover, c.leader)
+		}
+	}
+}
