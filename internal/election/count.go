@@ -16,28 +16,46 @@ func (e *Election) standing() ballot {
 // wait longer, and all waits of a round together are bounded, so that a server
 // that never falls silent starves nobody.
 func (e *Election) count() {
-	if e.state != wire.Looking || !e.quorum(e.holds) || e.barred {
+	if e.state != wire.Looking || e.mute() || !e.quorum(e.holds) {
 		e.settleAt = Never
+		if e.state == wire.Looking && !e.mute() {
+			e.watchSplit()
+		}
 		return
 	}
-	if e.complete() {
+	e.splitAt = Never
+	again := e.again()
+	if again <= e.now && e.complete() {
 		e.decide(e.standing(), Unanimous)
-		return
-	}
-	if e.settleAt != Never {
 		return
 	}
 	wait := e.wait()
 	if e.settleBy == Never {
 		e.settleBy = e.now + settleBound
 	}
-	e.settleAt = min(e.now+wait, e.settleBy)
-	if e.settleAt <= e.now {
+	at := max(min(e.now+wait, e.settleBy), again)
+	if e.settleAt <= at {
+		return
+	}
+	first := e.settleAt == Never
+	if e.settleAt = at; at <= e.now {
 		e.decide(e.standing(), Agreed)
 		return
 	}
+	if first {
+		e.tellWait()
+	}
+}
+
+// tellWait tells for how long a quorum of votes is not yet a decision.
+func (e *Election) tellWait() {
+	wait := e.settleAt - e.now
 	e.running.wait(wait)
-	e.tell(Settling{Round: e.round, Vote: e.proposal, WaitMS: e.settleAt - e.now})
+	if f := e.failed[e.proposal.Leader]; f.Again == e.settleAt {
+		e.tell(ElectsAgain{Candidate: f.Candidate, Times: f.Times, Why: f.Why, WaitMS: wait})
+		return
+	}
+	e.tell(Settling{Round: e.round, Vote: e.proposal, WaitMS: wait})
 }
 
 // holds reports whether a voter's ballot is the proposal.
@@ -90,9 +108,19 @@ func (e *Election) decide(b ballot, how Ending) {
 	case e.observes():
 		d.State = wire.Observing
 	}
-	d.Supporters = e.supportersOf(b, how)
+	d.Supporters, d.Spare = e.supportersOf(b, how), e.spare(b.Leader)
 	e.takeRole(d)
 	e.tell(Decided{Decision: d, TookMS: e.now - e.running.Began})
+}
+
+// spare reports whether the voters that have taken part are a quorum without
+// the leader.
+func (e *Election) spare(leader wire.ServerID) bool {
+	return e.quorum(func(id wire.ServerID) bool {
+		_, looked := e.votes[id]
+		_, settled := e.outside[id]
+		return id != leader && (id == e.id || looked || settled)
+	})
 }
 
 // supportersOf lists the voters behind a ballot that made a decision.

@@ -12,13 +12,12 @@ import (
 
 // Times that are not the operator's to choose, in ms.
 const (
-	settleMin   = 5    // least wait for a better vote
-	settleMax   = 200  // most, and what ZooKeeper always waits
-	settleBound = 600  // over all waits of one round
-	settleTrips = 4    // round trips that a wait lasts
-	dialMax     = 2000 // until the candidate must lead
-	answerPause = 50   // between equal answers to one server that has no vote
-	handOverMax = 500  // until one that was named by the leader before must lead
+	settleMin   = 5   // least wait for a better vote
+	settleMax   = 200 // most, and what ZooKeeper always waits
+	settleBound = 600 // over all waits of one round
+	settleTrips = 4   // round trips that a wait lasts
+	answerPause = 50  // between equal answers to one server that has no vote
+	handOverMax = 500 // until one that was named by the leader before must lead
 )
 
 // Limits on what input from outside can make grow.
@@ -66,8 +65,10 @@ type Election struct {
 	asked    Look
 	initial  Vote
 	proposal Vote
-	barred   bool // neither candidate nor supporter until synchronised
-	restated bool // a false vote for this server was answered by a new round
+	barred   bool                     // neither candidate nor supporter until synchronised
+	failed   map[wire.ServerID]Failed // candidates whose last terms failed
+	relaxed  bool                     // failed terms count no more in this election
+	restated bool                     // a false vote for this server was answered by a new round
 
 	votes   map[wire.ServerID]ballot // of this round
 	outside map[wire.ServerID]ballot // of those that have a role, in any round
@@ -77,7 +78,8 @@ type Election struct {
 	resendAt int64 // Never outside an election
 	settleAt int64 // end of the wait, Never if none runs
 	settleBy int64 // bound of all waits of the round, Never before the first
-	vainBy   int64 // when a leader joined in vain may be joined again, Never if there is none
+	againAt  int64 // when a leader joined in vain may be joined again, Never if there is none
+	splitAt  int64 // when votes that do not agree are ordered by history and id alone
 
 	current     ballot // what is told while not looking
 	agreed      bool   // the epoch is
@@ -85,12 +87,16 @@ type Election struct {
 	gaveUp      bool
 	handed      bool                   // the role came from the leader before
 	dialBy      int64                  // the candidate must have led by then
+	forward     bool                   // the candidate has said that it leads
 	supporters  map[wire.ServerID]bool // while leading
 
 	asking  map[wire.ServerID]bool   // who cannot elect, and waits to hear who leads
 	told    map[wire.ServerID]answer // to those without a vote
 	empties map[wire.ServerID]bool   // voters that know of no transaction, in this election
-	refused map[refusal]bool         // in this election, so that each is told once
+	// withdrawn are voters that have said in this election that they are no
+	// candidates: their disk is empty or does not answer.
+	withdrawn map[wire.ServerID]bool
+	refused   map[refusal]bool // in this election, so that each is told once
 
 	ready   Ready
 	running *Record
@@ -104,8 +110,8 @@ func New(o Options) *Election {
 		id: o.ID, reconfig: o.Reconfig, intervalMin: o.IntervalMinMS, intervalMax: o.IntervalMaxMS,
 		votes: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{},
 		down: map[wire.ServerID]bool{}, trips: map[wire.ServerID]time.Duration{},
-		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
-		resendAt: Never, settleAt: Never, settleBy: Never, vainBy: Never, dialBy: Never,
+		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, withdrawn: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
+		resendAt: Never, settleAt: Never, settleBy: Never, againAt: Never, splitAt: Never, dialBy: Never,
 	}
 	if e.intervalMin <= 0 {
 		e.intervalMin = 200
@@ -157,7 +163,7 @@ func (e *Election) Step(now int64, ev Event) {
 // Ready hands out what has come of the steps since the last call.
 func (e *Election) Ready() Ready {
 	r := e.ready
-	r.Wake = min(e.resendAt, e.settleAt, e.vainBy, e.dialBy)
+	r.Wake = min(e.resendAt, e.settleAt, e.againAt, e.splitAt, e.dialBy)
 	e.ready = Ready{}
 	return r
 }
@@ -167,8 +173,10 @@ func (e *Election) tick() {
 	switch {
 	case e.settleAt <= e.now:
 		e.decide(e.standing(), Agreed)
-	case e.vainBy <= e.now:
-		e.vainBy, e.interval = Never, e.intervalMin
+	case e.splitAt <= e.now:
+		e.relax()
+	case e.againAt <= e.now:
+		e.againAt, e.interval = e.nextAgain(), e.intervalMin
 		e.broadcast()
 	case e.resendAt <= e.now:
 		e.interval = min(2*e.interval, e.intervalMax)

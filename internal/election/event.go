@@ -23,19 +23,14 @@ type Look struct {
 	// Initialized: an operator's marker says that this server never had a
 	// history, so that an empty log is the truth whatever others have.
 	Initialized bool
-	// Vain is a leader that has not taken this server in.
-	Vain Vain
+	// Abstains: the disk of this server does not answer, so that it can promise
+	// no epoch. It must not be elected nor help to elect, as with NoHistory, and
+	// its vote says NoHistory; it joins an existing leader only.
+	Abstains bool
+	// Failed are the candidates whose last terms ended before they served.
+	Failed []Failed
 	// Why is told to operators: "started", "the leader's connection ended".
 	Why string
-}
-
-// Vain is a leader that was joined in vain. It is not joined again before
-// Until, when all are asked anew; any other is at once, and so is the same one
-// in a later round or epoch. The vote of who waits so counts as any other's.
-type Vain struct {
-	Leader       wire.ServerID
-	Round, Epoch wire.Epoch
-	Until        int64 // 0: there is none
 }
 
 // Heard is a notification from another server.
@@ -63,7 +58,8 @@ type RoundTrip struct {
 
 // Linked: the server decided on has accepted this one as a learner, as only a
 // leader does. Until this or Joined it must be dialled again and again. It is
-// given up 2 s after the decision, or after its own word that it leads.
+// given up 1 s after the decision, or after its own first word that it leads;
+// later where its last terms have failed (Failed.PatienceMS).
 type Linked struct{}
 
 // Joined: discovery is over. A follower has heard the new epoch from the
@@ -150,6 +146,9 @@ type Decision struct {
 	Ending Ending
 	// Supporters are the voters whose votes made it, in order.
 	Supporters []wire.ServerID
+	// Spare: the voters that have taken part, without the one that is to lead,
+	// are a quorum. They can elect another if that one does not come forward.
+	Spare bool
 }
 
 // Ending is the reason for which an election ended.

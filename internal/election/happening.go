@@ -45,6 +45,9 @@ type Barred struct {
 	Vote Vote
 }
 
+// Withdrawn: the candidate that this server votes for says that it is none.
+type Withdrawn struct{ Candidate wire.ServerID }
+
 // Founded: this server is empty, and so are all other voters.
 type Founded struct{}
 
@@ -87,6 +90,10 @@ func (h Abandoned) String() string { return fmt.Sprintf("gives up leader %d: %s"
 
 func (h Barred) String() string {
 	return fmt.Sprintf("is empty, but server %d votes for %s: joins only an existing leader until it has been synchronised", h.From, h.Vote)
+}
+
+func (h Withdrawn) String() string {
+	return fmt.Sprintf("server %d is no candidate any more: begins a new round with its own vote", h.Candidate)
 }
 
 func (Founded) String() string {

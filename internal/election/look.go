@@ -13,13 +13,12 @@ func (e *Election) look(ev Look) {
 	e.began, e.state, e.asked = true, wire.Looking, ev
 	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
 	e.restated, e.established, e.handed, e.supporters = false, false, false, nil
-	e.dialBy, e.vainBy = Never, Never
-	if ev.Vain.Until > e.now {
-		e.vainBy = ev.Vain.Until
-	}
+	e.dialBy = Never
+	e.remember(ev.Failed)
 	e.ready.Decision, e.ready.GiveUp = nil, "" // of the election before
 	clear(e.outside)
 	clear(e.empties)
+	clear(e.withdrawn)
 	clear(e.refused)
 	clear(e.told)
 	clear(e.asking)
@@ -43,7 +42,10 @@ func (e *Election) ownVote() Vote {
 		return nobody
 	}
 	v := Vote{Leader: wire.NoServer, Zxid: e.asked.Zxid, PeerEpoch: e.asked.Epoch}
-	if e.barred {
+	if e.asked.Abstains && v.Zxid > 0 {
+		v.PeerEpoch = max(v.PeerEpoch, 1) // so that nobody takes this server for empty
+	}
+	if e.mute() {
 		v.Zxid = NoHistory
 	}
 	if e.committed.IsVoter(ensemble.ServerID(e.id)) {
@@ -52,6 +54,10 @@ func (e *Election) ownVote() Vote {
 	return v
 }
 
+// mute reports whether this server neither stands for election nor supports
+// anybody: it joins only a leader that exists.
+func (e *Election) mute() bool { return e.barred || e.asked.Abstains }
+
 // beginRound enters a round with a vote and tells it. Votes of other rounds
 // are forgotten.
 func (e *Election) beginRound(r wire.Epoch, v Vote) {
@@ -59,7 +65,7 @@ func (e *Election) beginRound(r wire.Epoch, v Vote) {
 	e.round, e.proposal = r, v
 	clear(e.votes)
 	clear(e.down)
-	e.settleAt, e.settleBy = Never, Never
+	e.settleAt, e.settleBy, e.splitAt = Never, Never, Never
 	e.interval = e.intervalMin
 	e.running.rounds(r)
 	e.broadcast()
@@ -136,10 +142,11 @@ func (e *Election) learnHistory(h Heard) {
 }
 
 // noteEmpty keeps which voters know of no transaction. A message that is sent
-// again may be older than those its server has by now.
+// again may be older than those its server has by now. One without history but
+// with an epoch comes from a server whose disk does not answer.
 func (e *Election) noteEmpty(h Heard) {
 	switch n := &h.Notification; {
-	case n.Zxid > 0:
+	case n.Zxid > 0, n.Zxid == NoHistory && n.PeerEpoch > 0:
 		delete(e.empties, h.From)
 	case !h.First:
 		e.empties[h.From] = true
@@ -161,7 +168,7 @@ func (e *Election) allEmpty() bool {
 // one of them had to tell was an epoch without a transaction. That is left by
 // a first start that was interrupted; waiting on would be for ever.
 func (e *Election) found() {
-	if !e.barred || e.asked.Zxid == NoHistory || e.state != wire.Looking || !e.allEmpty() {
+	if !e.barred || e.asked.Zxid == NoHistory || e.asked.Abstains || e.state != wire.Looking || !e.allEmpty() {
 		return
 	}
 	e.barred = false
@@ -176,6 +183,10 @@ func (e *Election) found() {
 func (e *Election) heardLooking(h Heard) {
 	n := &h.Notification
 	v := voteOf(n)
+	e.revoke(h)
+	if n.Zxid == NoHistory {
+		e.asking[h.From] = true // to be told whom to join
+	}
 	switch {
 	case n.ElectionEpoch < e.round:
 		e.running.vote(e.now, h, earlier)
@@ -184,11 +195,8 @@ func (e *Election) heardLooking(h Heard) {
 	case !e.isVoter(n.Leader):
 		e.refuse(h.From, "it votes for a server that has no vote here")
 		return
-	case e.barred || n.Zxid == NoHistory:
+	case e.mute() || n.Zxid == NoHistory:
 		e.running.vote(e.now, h, notCounted)
-		if n.Zxid == NoHistory {
-			e.asking[h.From] = true // to be told whom to join
-		}
 		return
 	case e.invented(v):
 		e.restate(h)
@@ -214,6 +222,38 @@ func (e *Election) heardLooking(h Heard) {
 	e.count()
 }
 
+// revoke takes back what a voter that looks has said before: that it had a role,
+// its vote of this round if it has begun anew in an earlier one, and both its
+// vote and its candidacy if it says NoHistory. A server that was restarted with
+// an empty disk does not stand by what it said before. The first message of a
+// connection may be an old one, which takes nothing back; but it is no older
+// than the word that the server is no candidate, which came before.
+func (e *Election) revoke(h Heard) {
+	n := &h.Notification
+	if n.Zxid != NoHistory {
+		delete(e.withdrawn, h.From)
+	}
+	if h.First {
+		return
+	}
+	delete(e.outside, h.From)
+	if n.Zxid == NoHistory || n.ElectionEpoch < e.round {
+		delete(e.votes, h.From)
+	}
+	switch {
+	case n.Zxid != NoHistory:
+	case e.proposal.Leader == h.From && h.From != e.id && !e.mute():
+		e.withdrawn[h.From] = true
+		e.tell(Withdrawn{h.From})
+		e.beginRound(e.round+1, e.initial)
+	default:
+		e.withdrawn[h.From] = true
+	}
+	if !e.quorum(e.holds) {
+		e.settleAt = Never
+	}
+}
+
 // joinRound moves to a later round with the better of its vote and the own.
 func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
 	best, verdict := e.initial, joinedRound
@@ -232,7 +272,17 @@ func (e *Election) improve(v Vote) {
 	e.broadcast()
 }
 
-func (e *Election) beats(a, b Vote) bool { return beats(a, b, e.weight) }
+// beats reports whether vote a is to be adopted in place of b. Between equal
+// histories, fewer failed terms decide before the id.
+func (e *Election) beats(a, b Vote) bool {
+	if e.withdrawn[a.Leader] {
+		return false
+	}
+	if pa, pb := e.penalty(a.Leader), e.penalty(b.Leader); pa != pb && a.history(b) == 0 && e.weight(a.Leader) > 0 && e.weight(b.Leader) > 0 {
+		return pa < pb
+	}
+	return beats(a, b, e.weight)
+}
 
 // keep records a ballot of the round. A message sent again does not take back
 // that the same was heard afresh before.
@@ -284,7 +334,7 @@ func (e *Election) heardSettled(h Heard) {
 	if b.version < wire.NotificationConfig {
 		b.version = 0
 	}
-	if n.ElectionEpoch == e.round && !e.barred {
+	if n.ElectionEpoch == e.round && !e.mute() {
 		e.keep(h)
 		if e.followed(e.votes, b) && !e.vain(b) {
 			e.decide(b, Follows)
@@ -310,19 +360,13 @@ func (e *Election) followed(votes map[wire.ServerID]ballot, b ballot) bool {
 	return e.leads(votes, b) && e.quorum(has)
 }
 
-// vain reports whether the leader of b has just been joined in vain.
-func (e *Election) vain(b ballot) bool {
-	v := &e.asked.Vain
-	return e.vainBy != Never && b.Leader == v.Leader && b.round <= v.Round && b.PeerEpoch <= v.Epoch
-}
-
 // leads reports whether the leader of b is one: it says so itself. This server
 // becomes leader that way only by followers of this very round, not by those
 // that still follow it from an earlier one (ZOOKEEPER-1514), and only if what
 // they elected is what it has.
 func (e *Election) leads(votes map[wire.ServerID]ballot, b ballot) bool {
 	if b.Leader == e.id {
-		return !e.barred && b.round == e.round && b.Zxid == e.initial.Zxid
+		return !e.mute() && b.round == e.round && b.Zxid == e.initial.Zxid
 	}
 	o, ok := votes[b.Leader]
 	return ok && o.state == wire.Leading

@@ -81,6 +81,7 @@ type Record struct {
 	Why      string
 	Own      Vote
 	Barred   bool
+	Abstains bool         // its disk did not answer
 	Rounds   []wire.Epoch // one after the other
 	Votes    []HeardVote
 	Dropped  int     // votes beyond the limit, not kept
@@ -119,7 +120,7 @@ func (r *Record) copy() Record {
 
 // openRecord begins the record of an election.
 func (e *Election) openRecord(why string) {
-	e.running = &Record{Server: e.id, Began: e.now, Why: why, Own: e.initial, Barred: e.barred, phaseBegan: e.now}
+	e.running = &Record{Server: e.id, Began: e.now, Why: why, Own: e.initial, Barred: e.barred, Abstains: e.asked.Abstains, phaseBegan: e.now}
 }
 
 // closeRecord puts the running record to the past ones; why is what comes next.
@@ -258,6 +259,9 @@ func (r *Record) Explain() string {
 	}
 	if r.Barred {
 		b.WriteString("It had no history, so it could only join a leader.\n")
+	}
+	if r.Abstains {
+		b.WriteString("Its disk did not answer, so it could only join a leader.\n")
 	}
 	if len(r.Waits) > 0 {
 		fmt.Fprintf(&b, "It waited for better votes: %s ms at most.\n", strings.Trim(fmt.Sprint(r.Waits), "[]"))

@@ -11,8 +11,8 @@ import (
 func (e *Election) takeRole(d Decision) {
 	e.state = d.State
 	e.current = ballot{Vote: d.Vote, round: d.Round, state: d.State}
-	e.resendAt, e.settleAt, e.settleBy, e.vainBy = Never, Never, Never, Never
-	e.agreed, e.established, e.gaveUp, e.handed = false, false, false, false
+	e.resendAt, e.settleAt, e.settleBy, e.againAt, e.splitAt = Never, Never, Never, Never, Never
+	e.agreed, e.established, e.gaveUp, e.handed, e.forward = false, false, false, false, false
 	e.supporters = nil
 	e.dialBy = Never
 	if d.State == wire.Leading {
@@ -21,7 +21,7 @@ func (e *Election) takeRole(d Decision) {
 			e.supporters[id] = true
 		}
 	} else {
-		e.dialBy = e.now + dialMax
+		e.dialBy = e.now + e.patience(d.Vote.Leader)
 	}
 	e.ready.Decision, e.ready.GiveUp = &d, ""
 	e.running.decide(e.now, d)
@@ -97,8 +97,9 @@ func (e *Election) heardCandidate(h Heard) {
 	b, heard := e.votes[h.From] // in this round, so it was in it
 	ran := heard && b.state == wire.Looking && b.agrees(e.current)
 	switch {
-	case n.State == wire.Leading && itself && e.dialBy != Never && !e.handed:
-		e.dialBy = e.now + dialMax // it may lead no more when it is dialled, and an observer is not told
+	case n.State == wire.Leading && itself && e.dialBy != Never && !e.handed && !e.forward:
+		e.forward = true
+		e.dialBy = e.now + e.patience(h.From) // it may lead no more when it is dialled, and an observer is not told
 	case n.State == wire.Leading && itself:
 	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")

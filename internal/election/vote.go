@@ -9,7 +9,8 @@ import (
 )
 
 // NoHistory is the zxid of a vote by a server that must not be elected nor
-// help to elect: its database is missing. Others ignore such votes.
+// help to elect: its database is missing, or its disk does not answer. Others
+// ignore such votes.
 const NoHistory wire.Zxid = -1
 
 // Vote names a candidate and the history it is known to have.
@@ -36,7 +37,10 @@ func (v Vote) String() string {
 	if v.Leader == wire.NoServer {
 		return "nobody"
 	}
-	if v.Zxid == NoHistory {
+	switch {
+	case v.Zxid == NoHistory && v.PeerEpoch > 0:
+		return fmt.Sprintf("%d, which is no candidate", v.Leader)
+	case v.Zxid == NoHistory:
 		return fmt.Sprintf("%d without history", v.Leader)
 	}
 	return fmt.Sprintf("%d at %s of epoch %d", v.Leader, v.Zxid, v.PeerEpoch)

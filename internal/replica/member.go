@@ -45,6 +45,7 @@ type Member struct {
 // member is a server's part in its ensemble.
 type member struct {
 	opt      Member
+	tickMS   int64
 	election *election.Election
 	log      *zab.Log
 	// accepted and current are the epochs of the last duties handed out; saved
@@ -62,7 +63,7 @@ type member struct {
 	decided  int64      // Mono of the decision
 	link     zab.LinkID // of the learner
 	redial   redial
-	vain     vain
+	failed   failedTerms
 	epoch    wire.Epoch
 	above    wire.Epoch // the next epoch that this server brings about is later
 	term     uint64     // counts the terms, lived or tried
@@ -104,7 +105,7 @@ func (r *Replica) join() {
 	}
 	set(&o.InitLimit, 10)
 	set(&o.SyncLimit, 5)
-	m := &member{opt: o, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never}
+	m := &member{opt: o, tickMS: r.opt.TickMS, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never}
 	m.saved.accepted, m.saved.current = o.Accepted, o.Current
 	m.election = election.New(election.Options{ID: r.opt.ServerID, Committed: o.Members})
 	r.member = m

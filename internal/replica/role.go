@@ -15,7 +15,8 @@ func (r *Replica) look(why string) {
 	if m.resting != "" {
 		return
 	}
-	e := election.Look{Zxid: m.log.Last(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why, Vain: m.vain.until(r.now.Mono)}
+	e := election.Look{Zxid: m.log.Last(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why,
+		Abstains: r.stall.active(), Failed: m.failedCandidates(r.now.Mono)}
 	if m.opt.Unknown && m.log.Last() == 0 && m.current == 0 {
 		e.Zxid = election.NoHistory
 	}
@@ -73,9 +74,14 @@ func (r *Replica) take(d election.Decision) {
 // terms are what a role begins with.
 func (r *Replica) terms() zab.Terms {
 	m := r.member
+	discover := int64(0) // as long as it takes where nobody else could be elected
+	if m.decision.Spare {
+		discover = m.patience(m.decision.Vote.Leader, r.now.Mono)
+	}
 	return zab.Terms{
 		ID: r.opt.ServerID, Accepted: m.accepted, Current: m.current, Generation: m.generation, Committed: m.opt.Members,
 		TickMS: r.opt.TickMS, InitLimit: m.opt.InitLimit, SyncLimit: m.opt.SyncLimit,
+		DiscoverMS: discover,
 	}
 }
 
@@ -107,9 +113,7 @@ func (r *Replica) leave(why string) {
 
 // ended: the term is over. Who has it handed over has named the next leader.
 func (r *Replica) ended(why string, next *zab.Successor) {
-	if m := r.member; !m.serving && (m.role == wire.Following || m.role == wire.Observing) {
-		m.vain.note(m.decision)
-	}
+	r.failedTerm(why)
 	r.suspend()
 	r.reset()
 	r.tree.Discard()
@@ -217,7 +221,7 @@ func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
-	m.vain = vain{}
+	m.failed = nil
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.stay(r.now.Mono)
 	r.track()

@@ -1,6 +1,11 @@
 package replica
 
-import "fmt"
+import (
+	"fmt"
+
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
 
 // DiskStalled: the oldest duty that the driver holds has been unanswered since
 // Mono ms Since, which is longer than the driver's bound. Duty says in words
@@ -36,7 +41,9 @@ func (s stall) reason() string {
 	return "the disk does not answer: " + s.duty
 }
 
-// diskStalled takes note of a stall.
+// diskStalled takes note of a stall. A server that looks for a leader begins
+// anew, as one that cannot be elected. A follower goes on following: what it
+// does not acknowledge the others commit.
 func (r *Replica) diskStalled(e DiskStalled) {
 	if r.stall.active() {
 		return
@@ -46,9 +53,12 @@ func (r *Replica) diskStalled(e DiskStalled) {
 	}
 	r.stall = stall{duty: e.Duty, since: e.Since}
 	r.happened(StallBegan{Duty: e.Duty, ForMS: r.now.Mono - e.Since})
+	r.lookAnew(r.stall.reason())
+	r.yield()
 }
 
-// diskAnswered ends a stall.
+// diskAnswered ends a stall. A server that looks for a leader stands for
+// election again.
 func (r *Replica) diskAnswered() {
 	if !r.stall.active() {
 		return
@@ -56,6 +66,41 @@ func (r *Replica) diskAnswered() {
 	s := r.stall
 	r.stall = stall{}
 	r.happened(StallEnded{Duty: s.duty, AfterMS: r.now.Mono - s.since})
+	r.lookAnew("the disk has answered")
+}
+
+// lookAnew begins the election anew where one runs. It is the same time without
+// a leader.
+func (r *Replica) lookAnew(why string) {
+	m := r.member
+	if m == nil || m.role != wire.Looking {
+		return
+	}
+	since := m.readers.since
+	r.look(why)
+	m.readers.since = since
+}
+
+// yield ends the role of a leader whose disk does not answer. One that serves
+// transfers leadership, as long as the others can do without it; it asks this
+// again at each tick. While they cannot, nobody could lead in its place: it goes
+// on, and what it cannot commit waits for its disk.
+func (r *Replica) yield() {
+	m := r.member
+	if m == nil || m.leader == nil || !r.stall.active() {
+		return
+	}
+	switch {
+	case !m.serving:
+		r.leave(r.stall.reason())
+	case m.leader.HandingOver() || !m.leader.Spare():
+	default:
+		if _, err := m.leader.Successor(wire.NoServer, true); err != nil {
+			r.leave(r.stall.reason())
+			return
+		}
+		m.leader.Step(r.now.Mono, zab.HandOver{To: wire.NoServer, Stalled: true})
+	}
 }
 
 // StallBegan: the disk has not answered a duty within the driver's bound.

@@ -23,6 +23,7 @@ const lateTicks = 2
 func (r *Replica) tick() {
 	if r.member != nil {
 		r.wake()
+		r.yield()
 		r.zabReady() // the touches that came before this tick count
 	}
 	gap := r.now.Mono - r.lastTick

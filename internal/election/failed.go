@@ -1,0 +1,159 @@
+package election
+
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
+
+// dialMS is how long a server dials the candidate that it has decided on before
+// it gives the candidate up, in ms, unless Failed says otherwise.
+const dialMS = 1000
+
+// splitMS is how long votes that differ, and are together a quorum, may fail to
+// agree before this server orders them as if no term had failed.
+const splitMS = 400
+
+// Failed is what a server remembers of a candidate whose last terms ended
+// before they served. The zero value is that of any other candidate.
+type Failed struct {
+	Candidate wire.ServerID
+	// Times is how many terms failed one after the other.
+	Times int
+	// Until: before this time a candidate with as much history is preferred.
+	Until int64
+	// Again: before this time a quorum of votes for the candidate does not end
+	// the election, and the candidate is not joined as the leader of this Round
+	// and Epoch or an earlier one. At this time all are asked anew.
+	Again        int64
+	Round, Epoch wire.Epoch
+	// PatienceMS is how long the candidate is dialled; 0: 1000.
+	PatienceMS int64
+	// Why is told to operators.
+	Why string
+}
+
+// remember takes the memory of failed terms into an election.
+func (e *Election) remember(failed []Failed) {
+	e.failed = nil
+	for _, f := range failed {
+		if e.failed == nil {
+			e.failed = map[wire.ServerID]Failed{}
+		}
+		e.failed[f.Candidate] = f
+	}
+	e.relaxed, e.splitAt = false, Never
+	e.againAt = e.nextAgain()
+}
+
+// nextAgain is the next time at which a leader may be joined again.
+func (e *Election) nextAgain() int64 {
+	next := int64(Never)
+	for _, f := range e.failed {
+		if f.Again > e.now {
+			next = min(next, f.Again)
+		}
+	}
+	return next
+}
+
+// penalty is by how many failed terms a candidate ranks behind those with as
+// much history.
+func (e *Election) penalty(id wire.ServerID) int {
+	if f := e.failed[id]; !e.relaxed && f.Until > e.now {
+		return f.Times
+	}
+	return 0
+}
+
+// patience is how long a candidate is dialled.
+func (e *Election) patience(id wire.ServerID) int64 {
+	if ms := e.failed[id].PatienceMS; ms > 0 {
+		return ms
+	}
+	return dialMS
+}
+
+// vain reports whether the leader of b has just been joined in vain.
+func (e *Election) vain(b ballot) bool {
+	f := e.failed[b.Leader]
+	return f.Again > e.now && b.round <= f.Round && b.PeerEpoch <= f.Epoch
+}
+
+// again is when a quorum of votes for the proposal may end the election. A
+// candidate that says that it leads needs this server's support now.
+func (e *Election) again() int64 {
+	id := e.proposal.Leader
+	if b, ok := e.votes[id]; ok && b.state == wire.Leading && b.agrees(e.standing()) {
+		return e.now
+	}
+	return e.failed[id].Again
+}
+
+// watchSplit looks for voters that prefer different candidates because they
+// remember different terms: their votes are a quorum, but no vote has one.
+func (e *Election) watchSplit() {
+	voted := func(id wire.ServerID) bool {
+		b, ok := e.votes[id]
+		return id == e.id || ok && b.state == wire.Looking
+	}
+	switch {
+	case e.relaxed || !e.prefers() || !e.quorum(voted):
+		e.splitAt = Never
+	case e.splitAt == Never:
+		e.splitAt = e.now + splitMS
+	}
+}
+
+// prefers reports whether this server ranks a candidate behind others because
+// of its failed terms.
+func (e *Election) prefers() bool {
+	for id := range e.failed {
+		if e.penalty(id) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// relax orders candidates for the rest of the election as every server does
+// that remembers no failed term, so that all come to prefer the same one.
+func (e *Election) relax() {
+	e.relaxed, e.splitAt = true, Never
+	best := e.proposal
+	for _, id := range e.voters {
+		if b, ok := e.votes[id]; ok && b.state == wire.Looking && e.beats(b.Vote, best) {
+			best = b.Vote
+		}
+	}
+	e.tell(Relaxed{Round: e.round, Vote: best})
+	if best != e.proposal {
+		e.improve(best)
+	}
+	e.count()
+}
+
+// Relaxed: the votes of a quorum do not agree, so this server no longer holds
+// failed terms against a candidate in this election.
+type Relaxed struct {
+	Round wire.Epoch
+	Vote  Vote
+}
+
+// ElectsAgain: a quorum votes for a candidate whose last terms failed, and this
+// server waits before it lets the candidate lead again.
+type ElectsAgain struct {
+	Candidate wire.ServerID
+	Times     int
+	Why       string
+	WaitMS    int64
+}
+
+func (h Relaxed) String() string {
+	return fmt.Sprintf("voters in round %d do not agree because they remember different failed terms: votes for %s by history and id alone", h.Round, h.Vote)
+}
+
+func (h ElectsAgain) String() string {
+	return fmt.Sprintf("elects server %d again in %d ms, for want of another candidate with as much history; its last %d terms ended before they served: %s",
+		h.Candidate, h.WaitMS, h.Times, h.Why)
+}
