@@ -24,6 +24,7 @@ func newTree() *tree.Tree { return tree.New(tree.Options{Seed: 1, ExtendedTypes:
 
 // task is one thing the log writer does, of one duty.
 type task struct {
+	taken int64        // Mono ms
 	duty  replica.Duty // one of its fields
 	spool spool        // of an Install
 }
@@ -45,6 +46,7 @@ type writer struct {
 	full     bool
 	since    int // transactions since the last snapshot
 	snap     *snapshotting
+	watch    diskWatch
 }
 
 // take queues a duty, part by part.
@@ -55,7 +57,7 @@ func (w *writer) take(d replica.Duty) {
 	g := d.Generation
 	put := func(p replica.Duty) {
 		p.Generation = g
-		w.tasks = append(w.tasks, task{duty: p})
+		w.tasks = append(w.tasks, task{taken: w.v.mono(), duty: p})
 	}
 	if d.SaveAccepted != 0 {
 		put(replica.Duty{SaveAccepted: d.SaveAccepted})
@@ -89,7 +91,8 @@ func (w *writer) next() {
 		t.duty.Append = append(t.duty.Append, w.tasks[0].duty.Append...)
 		w.tasks = w.tasks[1:]
 	}
-	w.v.later(w.v.diskTime(), func() { w.perform(t) })
+	w.watch.began = t.taken
+	w.v.later(w.v.diskTime(), func() { w.v.onDisk(func() { w.perform(t) }) })
 }
 
 func (w *writer) perform(t task) {
@@ -108,8 +111,17 @@ func (w *writer) perform(t task) {
 		for _, e := range events {
 			w.v.push(e)
 		}
+		w.answered(w.oldest())
 		w.next()
 	})
+}
+
+// oldest is when the first task that waits was taken, 0: none does.
+func (w *writer) oldest() int64 {
+	if len(w.tasks) == 0 {
+		return 0
+	}
+	return w.tasks[0].taken
 }
 
 // mishap is what becomes of a server whose disk says no.
@@ -148,6 +160,10 @@ func (w *writer) mishap(generation uint64, err error) []replica.Event {
 
 // probe asks a full disk for room.
 func (w *writer) probe() {
+	if w.v.hung {
+		w.v.onDisk(w.probe)
+		return
+	}
 	switch err := w.v.store.Room(); {
 	case err == nil:
 		w.full = false
@@ -180,7 +196,7 @@ func (w *writer) carryOut(d *replica.Duty, sent spool) ([]replica.Event, error) 
 		err := st.SetCurrentEpoch(d.SaveCurrent)
 		w.v.saved.Current = max(w.v.saved.Current, d.SaveCurrent)
 		if err == nil {
-			w.v.later(aheadAfter, w.writeAhead)
+			w.v.later(aheadAfter, func() { w.v.onDisk(w.writeAhead) })
 		}
 		return []replica.Event{replica.Zab{Event: zab.Saved{Current: d.SaveCurrent, Generation: d.Generation}}}, err
 	case d.Truncate != nil || d.Rebuild:

@@ -37,6 +37,11 @@ const (
 	Slow      Kind = "slow"      // packets from A to B take Value µs more
 	Reset     Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
 	SlowDisk  Kind = "slow disk" // each thing takes Value µs more; A
+	HangDisk  Kind = "hang disk" // it answers nothing, without an error; A
+	FreeDisk  Kind = "free disk" // it answers again what it was asked meanwhile; A
+	Filter    Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
+	Unfilter  Kind = "unfilter"  // they pass again; A
+	SlowPort  Kind = "slow port" // packets from the port for learners of A take Value µs more
 	FullDisk  Kind = "full disk" // Value bytes are left, -1: plenty; A
 	FailSync  Kind = "fail sync" // the Value-th sync from now fails, the next succeeds; A
 	FailWrite Kind = "fail write"
@@ -52,7 +57,7 @@ const (
 
 // kinds are all of them.
 var kinds = []Kind{Kill, PowerOff, CrashIn, Start, Pause, Resume, Suspend, Awake, Block, Cut, Join, Heal, Slow, Reset, SlowDisk,
-	FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, HandOver, Enrol, MoveOver, Calm}
+	HangDisk, FreeDisk, Filter, Unfilter, SlowPort, FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, HandOver, Enrol, MoveOver, Calm}
 
 // errDisk is what a failing disk says.
 var errDisk = errors.New("input/output error")
@@ -110,6 +115,16 @@ func (s *Sim) Do(a Act) {
 		v.wakeUp()
 	case SlowDisk:
 		v.slowDisk = a.Value
+	case HangDisk:
+		v.hangDisk()
+	case FreeDisk:
+		v.freeDisk()
+	case Filter:
+		s.net.filter(&v.host, a.Value)
+	case Unfilter:
+		s.net.filter(&v.host, 0)
+	case SlowPort:
+		s.net.portLag[v.place] = a.Value
 	case FullDisk:
 		v.space = a.Value
 		v.restore()
@@ -149,15 +164,13 @@ func (v *server) wakeUp() {
 }
 
 // wipe replaces the disk, if the others can do without it: an election takes a
-// quorum of servers that know their history. The server stays away until a
-// leader that it had promised to follow would have given up.
+// quorum of servers that know their history.
 func (v *server) wipe() {
 	s := v.sim
 	if !v.up && s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
 		o := s.server(wire.ServerID(id))
 		return o != v && o.has && o.members == s.roster.newest
 	}) {
-		v.away = s.now + 10*s.opt.TickMS*millisecond
 		v.fs = store.NewMem(v.sim.dice.next())
 		v.restore()
 		v.unknown, v.has, v.installed, v.knows, v.sheds = true, false, false, nil, nil

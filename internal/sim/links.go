@@ -45,7 +45,7 @@ func (v *server) seek(leader wire.ServerID) {
 	}
 	o := v.sim.server(leader)
 	v.dialling = true
-	v.dial(o, func(outcome string) {
+	v.dialPort(o, func(outcome string) {
 		switch {
 		case v.dials != leader:
 		case outcome == connected && o.up && o.listens:
@@ -59,11 +59,24 @@ func (v *server) seek(leader wire.ServerID) {
 	})
 }
 
+// dialPort knocks at a server's port for learners.
+func (v *server) dialPort(o *server, done func(outcome string)) {
+	if v.sim.net.filters[o.place] != 0 {
+		v.sim.reach(situationFiltered)
+		v.later(dialTimeout, func() { done(timedOut) })
+		return
+	}
+	v.dial(o, done)
+}
+
 // link connects a learner to its leader.
 func (v *server) link(o *server) {
 	s := v.sim
 	s.lastLink++
 	l := &link{id: s.lastLink, cord: s.net.newCord(&v.host, &o.host), ends: [2]*server{v, o}, lives: [2]int{v.life, o.life}}
+	for i := range l.cord.ends {
+		l.cord.ends[i].out.port = &o.host
+	}
 	for i, self := range l.ends {
 		self.links = append(slices.DeleteFunc(self.links, func(o *link) bool { _, open := o.at(self); return !open }), l)
 		life := self.life

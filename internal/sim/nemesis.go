@@ -157,7 +157,7 @@ func (n *nemesis) act() {
 	a := Act{A: int(v.id)}
 	other := 1 + int(d.below(int64(len(n.sim.servers))))
 	short, long := d.between(10*millisecond, second), d.between(100*millisecond, 6*second)
-	switch d.below(27) {
+	switch d.below(30) {
 	case 0, 1:
 		a.Kind = Kill
 		n.do(a, long, Start)
@@ -232,6 +232,15 @@ func (n *nemesis) act() {
 	case 22:
 		a.Kind, a.B = Reset, n.someClient()
 		n.do(a, 0, "")
+	case 24:
+		a.Kind = HangDisk
+		n.do(a, d.between(500*millisecond, 8*second), FreeDisk)
+	case 25:
+		a.Kind, a.Value = Filter, d.between(filterIn, filterIn+filterOut)
+		n.do(a, long, Unfilter)
+	case 26:
+		a.Kind, a.Value = SlowPort, d.below(5*second)
+		n.do(a, long, SlowPort)
 	default:
 		n.handOver(long)
 	}

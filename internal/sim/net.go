@@ -17,6 +17,8 @@ type network struct {
 	hosts   []*host
 	blocked map[[2]int]bool  // one way
 	lag     map[[2]int]int64 // µs more, one way
+	filters map[int]int64    // of the ports for learners, by machine: filterIn, filterOut
+	portLag map[int]int64    // µs more for what these ports send
 	stalled []*pipe          // with something on its way that is blocked
 }
 
@@ -34,6 +36,32 @@ func (n *network) through(a, b *host) bool { return n.open(a, b) && n.open(b, a)
 // resendRate: one packet in 64 times this is lost again and again and sent anew
 // ever later, while other connections go on.
 const resendRate = 24
+
+// What a filter in front of the port for learners drops.
+const (
+	filterIn  = 1
+	filterOut = 2
+)
+
+// filter drops packets to or from the port for learners of a machine; 0: none.
+func (n *network) filter(h *host, what int64) {
+	n.filters[h.place] = what
+	n.restart()
+}
+
+// passes reports whether the next packet of a pipe arrives.
+func (n *network) passes(p *pipe) bool {
+	if !n.open(p.from, p.to) {
+		return false
+	}
+	switch p.port {
+	case nil:
+		return true
+	case p.to:
+		return n.filters[p.to.place]&filterIn == 0
+	}
+	return n.filters[p.from.place]&filterOut == 0
+}
 
 // latency is how long the next packet takes.
 func (n *network) latency(from, to *host) int64 {
@@ -64,6 +92,8 @@ func (n *network) unblock(from, to *host) {
 func (n *network) heal() {
 	clear(n.blocked)
 	clear(n.lag)
+	clear(n.filters)
+	clear(n.portLag)
 	n.restart()
 }
 
@@ -73,7 +103,7 @@ func (n *network) restart() {
 	n.stalled = nil
 	for _, p := range stalled {
 		p.stalled = false // the longer it has waited, the longer are the pauses of TCP
-		if n.open(p.from, p.to) {
+		if n.passes(p) {
 			p.moving = true
 			n.sim.after(n.sim.dice.below(200*millisecond+n.sim.now-p.since), p.pump)
 		} else {
@@ -93,6 +123,7 @@ func (n *network) stall(p *pipe) {
 type pipe struct {
 	net      *network
 	from, to *host
+	port     *host // whose port for learners this is about; nil: another connection
 	queue    []parcel
 	deliver  func(load any, last bool)
 	moving   bool // a pump is under way
@@ -109,6 +140,9 @@ type parcel struct {
 
 func (p *pipe) send(load any, last bool) {
 	at := p.net.sim.now + p.net.latency(p.from, p.to)
+	if p.port == p.from {
+		at += p.net.portLag[p.from.place]
+	}
 	if n := len(p.queue); n > 0 {
 		at = max(at, p.queue[n-1].at)
 	}
@@ -129,7 +163,7 @@ func (p *pipe) pump() {
 	switch {
 	case len(p.queue) == 0:
 		return
-	case !p.net.open(p.from, p.to):
+	case !p.net.passes(p):
 		if p.net.open(p.to, p.from) {
 			p.net.sim.reach(situationOneWay)
 		}

@@ -30,6 +30,7 @@ func (s *Sim) recover() {
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0
 		v.fs.Calm()
+		v.freeDisk()
 		v.restore()
 		v.wakeUp()
 		v.resume()

@@ -25,12 +25,13 @@ type server struct {
 	served  int                  // steps when it last began to serve
 
 	fs      *store.Mem
-	unknown bool  // its disk was wiped: what it once had it does not know
-	away    int64 // until when it is not started
+	unknown bool // its disk was wiped: what it once had it does not know
 	// syncFailed: its last process ended by that, and nothing was lost since.
 	syncFailed bool
 	slowDisk   int64
-	space      int64 // that the disk has, -1: endless
+	hung       bool     // its disk answers nothing
+	hungTasks  []func() // what waits for that to end
+	space      int64    // that the disk has, -1: endless
 	snapEvery  int
 	rejoined   wire.Epoch  // in which it served last
 	installed  bool        // its snapshot is a leader's, which may have been ahead of its zxid
@@ -98,9 +99,9 @@ func (v *server) start() {
 		return
 	case v.members == nil: // nobody has told it whose it is
 		return
-	case v.sim.now < v.away:
+	case v.hung: // it cannot read its disk
 		life := v.life
-		v.sim.at(v.away, func() {
+		v.sim.after(100*millisecond, func() {
 			if v.life == life {
 				v.start()
 			}
@@ -311,6 +312,7 @@ func (v *server) tick() {
 	quarter := v.sim.opt.TickMS * millisecond / 4
 	v.later(v.clock.when(v.clock.mono(v.sim.now)+quarter)-v.sim.now, func() {
 		v.ticked = true
+		v.watchDisk()
 		v.rouse()
 		v.tick()
 	})
@@ -485,19 +487,21 @@ func (v *server) carryOut(rd replica.Ready) {
 
 // readLog answers from the disk, after a while.
 func (v *server) readLog(q zab.ReadLog) {
-	v.later(v.diskTime(), func() {
-		a := zab.LogRead{Link: q.Link, OK: true}
-		for txn, err := range v.store.ReadLog(q.After) {
-			if err != nil {
-				a.OK = false
-				break
-			}
-			if txn.Zxid > q.Through {
-				break
-			}
-			a.Txns = append(a.Txns, txn)
+	v.later(v.diskTime(), func() { v.onDisk(func() { v.answerRead(q) }) })
+}
+
+func (v *server) answerRead(q zab.ReadLog) {
+	a := zab.LogRead{Link: q.Link, OK: true}
+	for txn, err := range v.store.ReadLog(q.After) {
+		if err != nil {
+			a.OK = false
+			break
 		}
-		v.sim.reach(situationDiskLog)
-		v.push(replica.Zab{Event: a})
-	})
+		if txn.Zxid > q.Through {
+			break
+		}
+		a.Txns = append(a.Txns, txn)
+	}
+	v.sim.reach(situationDiskLog)
+	v.push(replica.Zab{Event: a})
 }

@@ -54,7 +54,7 @@ type Sim struct {
 func New(o Options) *Sim {
 	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil, owned: map[string]string{}}
 	s.opt = drawn(o, s.dice.fork())
-	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}}
+	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
 	s.history = newHistory()
 	s.checkers = s.makeCheckers()
 	if o.rule != nil {
@@ -240,6 +240,8 @@ func (v *server) happened(h replica.Happening) {
 	case zab.LeaderServes:
 		v.sim.reach(situationLeader)
 		v.succeeded()
+	case replica.TermFailed:
+		v.sim.reach(situationTermFailed)
 	case zab.HandsOver:
 		v.sim.reach(situationHandOver)
 	case election.Abandoned:

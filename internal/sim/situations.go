@@ -34,6 +34,9 @@ const (
 	situationOldLink                          // bytes of an old link are read after the new one is up
 	situationOneSide                          // something is sent to an end that is no more
 	situationResetLoses                       // a reset takes with it what was sent
+	situationStalled                          // a disk does not answer
+	situationFiltered                         // the port of a leader for its learners is filtered
+	situationTermFailed                       // a term ends before it served
 	situationOneWay                           // a packet waits where only the other way is open
 	situationStoppedAccepts                   // a connection is accepted for a process that is stopped
 	situationSlotReplaced                     // a notification replaces one that was not sent yet
@@ -81,7 +84,8 @@ var situationNames = [situations]string{
 	"write torn by a power failure", "names lost by a power failure", "snapshot of a changing tree", "slow disk written", "session resumed",
 	"session moved", "session moved in leaderless time", "session moved while a write is held",
 	"connection outlives a leader", "request outlives a leader", "watches set again", "wiped disk",
-	"old link read after the new one is up", "sent to an end that is gone", "reset loses what was sent", "one way blocked",
+	"old link read after the new one is up", "sent to an end that is gone", "reset loses what was sent",
+	"disk does not answer", "port for learners filtered", "term failed", "one way blocked",
 	"stopped process accepts", "notification replaced in its slot", "last notification sent again", "batch cut",
 	"pause between Step and Ready", "server suspended", "server's wall clock set back", "client suspended",
 	"client's wall clock set back", "holder stopped", "half-open client", "observer serves", "server added",

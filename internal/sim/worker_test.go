@@ -48,7 +48,7 @@ func TestWork(t *testing.T) {
 		recipe Recipe
 		want   map[string]int
 	}{
-		{Queue, map[string]int{"put succeeded": 850, "take succeeded": 850}},
+		{Queue, map[string]int{"put succeeded": 800, "take succeeded": 800}},
 		{WorkQueue, map[string]int{"put succeeded": 500, "hand in succeeded": 500, "hand in failed": 1}},
 		{Count, map[string]int{"change succeeded": 2000, "removal succeeded": 50}},
 		{Barrier, map[string]int{"close succeeded": 200, "open succeeded": 200, "pass succeeded": 1000}},

@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// gapMax is how long there may be no leader, and no write be done, because of
+// one server that is half dead: rule 9.5 of leader changes.
+const gapMax = 3 * second
+
+// halfDead is an ensemble with the waits of zoo.cfg as it is shipped, all of
+// whose clients are scripted.
+func halfDead(t *testing.T, seed uint64, voters int) *scene {
+	t.Helper()
+	o := Options{Seed: seed, Voters: voters, Observers: -1, Plain: -1, Groups: -1, Clients: -1, Candidates: -1,
+		LocalSessions: -1, KeepClients: 1, TickMS: 2000, CounterMax: 1 << 30}
+	s := &scene{New(o), t}
+	s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+	return s
+}
+
+// without are the servers but for some.
+func (s *scene) without(some ...*server) (rest []*server) {
+	for _, v := range s.servers {
+		if !slices.Contains(some, v) {
+			rest = append(rest, v)
+		}
+	}
+	return rest
+}
+
+// led waits until one of the servers leads and serves a write, for gapMax from
+// since on at the longest. It returns how long that took, in ms.
+func (s *scene) led(since int64, by []*server) int64 {
+	s.t.Helper()
+	leads := func() bool { l := s.leader(); return l != nil && slices.Contains(by, l) && !l.writer.watch.stalled }
+	s.until("a healthy server leads", gapMax-(s.now-since), leads)
+	c := s.client(s.leader())
+	s.carried(c.ask(c.making(fmt.Sprintf("/led-%d", s.now))))
+	if took := s.now - since; took > gapMax {
+		s.t.Fatalf("a write was done only after %d ms", took/millisecond)
+	}
+	return (s.now - since) / millisecond
+}
+
+// write writes through a healthy server, so that the logs have something.
+func (s *scene) write(v *server, n int) {
+	s.t.Helper()
+	c := s.client(v)
+	s.carried(c.ask(c.making(fmt.Sprintf("/of-%d", c.id))))
+	for range n {
+		s.carried(c.ask(c.setting(fmt.Sprintf("/of-%d", c.id))))
+	}
+}
+
+// whole heals everything and sees that all serve the same history again.
+func (s *scene) whole() {
+	s.t.Helper()
+	for _, v := range s.servers {
+		s.Do(Act{Kind: FreeDisk, A: int(v.id)})
+		s.Do(Act{Kind: Start, A: int(v.id)})
+	}
+	s.Do(Act{Kind: Heal, A: 1})
+	s.until("all serve again, with the same history", 60*second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
+}
+
+// A disk hangs on a follower that has the largest id, and the leader is
+// restarted: the others elect one of themselves. The hung server would win each
+// election by its id, and could never save the epoch.
+func TestHungDiskOfTheLargestIDStopsNobody(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		for seed := uint64(1); seed <= 5; seed++ {
+			s := halfDead(t, seed, 5)
+			hung := s.servers[4]
+			if s.leader() == hung {
+				s.Do(Act{Kind: HandOver, A: 5, B: 4})
+				s.until("server 4 leads", 5*second, func() bool { return s.leader() == s.servers[3] && s.allServe() == "" })
+			}
+			old := s.leader()
+			s.write(old, 3)
+			s.Do(Act{Kind: HangDisk, A: int(hung.id)})
+			if known { // the stall is found before the leader goes; else after
+				c := s.client(old)
+				s.carried(c.ask(c.making("/x")))
+				s.until("the stall is known", 10*second, func() bool { return hung.standing.Abstains != "" })
+			}
+			gone := s.now
+			s.Do(Act{Kind: Kill, A: int(old.id)})
+			s.after(200*millisecond, old.start)
+			t.Logf("known %v, seed %d: %d ms", known, seed, s.led(gone, s.without(hung)))
+			s.RunFor(20 * second)
+			if l := s.leader(); l == nil || l == hung {
+				t.Fatalf("seed %d: the leader has not stayed", seed)
+			}
+			s.whole()
+		}
+	}
+}
+
+// The disk of a leader hangs under load: the leader passes leadership on.
+func TestHungDiskOfTheLeaderPassesLeadershipOn(t *testing.T) {
+	for _, voters := range []int{3, 5} {
+		for seed := uint64(1); seed <= 5; seed++ {
+			s := halfDead(t, seed, voters)
+			old := s.leader()
+			clients := []*client{s.client(old), s.client(s.other())}
+			for i, c := range clients {
+				s.carried(c.ask(c.making(fmt.Sprint("/load-", i))))
+			}
+			load := func() {
+				for i, c := range clients {
+					if c.attached && len(c.calls) < 20 {
+						c.ask(c.setting(fmt.Sprint("/load-", i)))
+					}
+				}
+			}
+			var again func()
+			again = func() { load(); s.after(5*millisecond, again) }
+			again()
+			s.RunFor(second)
+			hung := s.now
+			s.Do(Act{Kind: HangDisk, A: int(old.id)})
+			t.Logf("%d voters, seed %d: %d ms", voters, seed, s.led(hung, s.without(old)))
+			s.RunFor(10 * second)
+			if l := s.leader(); l == nil || l == old {
+				t.Fatalf("seed %d: no healthy leader", seed)
+			}
+			s.whole()
+		}
+	}
+}
+
+// A disk hangs on one follower: the leader stays, and writes go on.
+func TestHungDiskOfAFollowerCausesNoGap(t *testing.T) {
+	s := halfDead(t, 1, 3)
+	l, f := s.leader(), s.other()
+	epoch := l.standing.Epoch
+	c := s.client(l)
+	s.carried(c.ask(c.making("/a")))
+	s.Do(Act{Kind: HangDisk, A: int(f.id)})
+	for end := s.now + 30*second; s.now < end; {
+		began := s.now
+		s.carried(c.ask(c.setting("/a")))
+		if took := s.now - began; took > second {
+			t.Fatalf("a write took %d ms", took/millisecond)
+		}
+		s.RunFor(100 * millisecond)
+	}
+	if s.leader() != l || l.standing.Epoch != epoch {
+		t.Fatal("another leader")
+	}
+	s.whole()
+}
+
+// The disks of a majority hang: nobody leads who could not commit, nothing is
+// lost, and once one answers again there is a leader.
+func TestHungDisksOfAMajorityWait(t *testing.T) {
+	for _, voters := range []int{3, 5} {
+		for seed := uint64(1); seed <= 5; seed++ {
+			s := halfDead(t, seed, voters)
+			s.write(s.leader(), 5)
+			before := s.history.last().zxid
+			n := voters/2 + 1
+			for _, i := range s.dice.shuffled(voters)[:n] {
+				s.Do(Act{Kind: HangDisk, A: i + 1})
+			}
+			s.Do(Act{Kind: Kill, A: int(s.leader().id)})
+			for _, v := range s.servers {
+				s.Do(Act{Kind: Start, A: int(v.id)})
+			}
+			s.RunFor(20 * second)
+			freed := s.now
+			for _, v := range s.servers {
+				if v.hung {
+					s.Do(Act{Kind: FreeDisk, A: int(v.id)})
+				}
+			}
+			t.Logf("%d voters, seed %d: %d ms behind the last answer", voters, seed, s.led(freed, s.servers))
+			if s.history.last().zxid < before {
+				t.Errorf("seed %d: history ends at %v, was at %v", seed, s.history.last().zxid, before)
+			}
+			s.whole()
+		}
+	}
+}
+
+// The port for learners of the candidate that would win is filtered, both ways
+// or one way, or answers late, while its election port is open: the others
+// elect another.
+func TestCandidateThatCannotBeJoined(t *testing.T) {
+	for name, fault := range map[string]Act{
+		"filtered": {Kind: Filter, Value: filterIn | filterOut}, "filtered in": {Kind: Filter, Value: filterIn},
+		"filtered out": {Kind: Filter, Value: filterOut}, "late": {Kind: SlowPort, Value: 5 * second},
+	} {
+		for _, voters := range []int{3, 5} {
+			t.Run(fmt.Sprintf("%s, %d voters", name, voters), func(t *testing.T) {
+				for seed := uint64(1); seed <= 3; seed++ {
+					s := halfDead(t, seed, voters)
+					s.write(s.leader(), 3)
+					best := s.servers[voters-1]
+					for _, v := range s.servers {
+						s.Do(Act{Kind: Kill, A: int(v.id)})
+					}
+					s.RunFor(second)
+					a := fault
+					a.A = int(best.id)
+					s.Do(a)
+					began := s.now
+					for _, v := range s.servers {
+						s.Do(Act{Kind: Start, A: int(v.id)})
+					}
+					t.Logf("seed %d: %d ms", seed, s.led(began, s.without(best)))
+					s.whole()
+				}
+			})
+		}
+	}
+}
+
+// The candidate that cannot be joined is the only one with the last committed
+// transaction that is left: it is elected again and again, and leads as soon as
+// it can be joined.
+func TestOnlyCandidateIsElectedAgain(t *testing.T) {
+	s := halfDead(t, 1, 3)
+	l := s.leader()
+	first, last := s.without(l)[0], s.without(l)[1]
+	s.Do(Act{Kind: Kill, A: int(first.id)})
+	s.RunFor(second)
+	s.write(l, 3) // the first one lacks it
+	want := s.history.last().zxid
+	for _, v := range []*server{l, last} {
+		s.Do(Act{Kind: Kill, A: int(v.id)})
+	}
+	s.Do(Act{Kind: Filter, A: int(last.id), Value: filterIn | filterOut})
+	s.Do(Act{Kind: Start, A: int(first.id)})
+	s.Do(Act{Kind: Start, A: int(last.id)})
+	s.RunFor(60 * second)
+	if s.leader() != nil {
+		t.Fatal("a leader that nobody can join")
+	}
+	s.Do(Act{Kind: Unfilter, A: int(last.id)})
+	s.until("the only candidate leads", 40*second, func() bool { return s.leader() == last })
+	if now := s.history.last().zxid; now < want {
+		t.Errorf("the history ends at %v, was at %v", now, want)
+	}
+	s.whole()
+}
+
+// A voter promises an epoch, loses its disk and is back while the leader still
+// looks for a quorum of promises. What it has promised before does not count.
+func TestPromiseIsLostWithTheDisk(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		s := halfDead(t, seed, 5)
+		old := s.leader()
+		s.write(old, 3)
+		for _, v := range s.servers {
+			s.Do(Act{Kind: Kill, A: int(v.id)})
+		}
+		for _, v := range s.servers[:3] {
+			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 200 * millisecond})
+		}
+		for _, v := range s.servers {
+			s.Do(Act{Kind: Start, A: int(v.id)})
+		}
+		s.RunFor(s.dice.between(10*millisecond, 800*millisecond))
+		s.Do(Act{Kind: Kill, A: 1})
+		s.Do(Act{Kind: Wipe, A: 1})
+		s.Do(Act{Kind: Start, A: 1})
+		for _, v := range s.servers {
+			s.Do(Act{Kind: SlowDisk, A: int(v.id)})
+		}
+		s.whole()
+	}
+}
