@@ -11,6 +11,7 @@ var excused = []excuse{
 		`(sync "/😀": xid [0-9]+ zxid base\+[0-9]+ err ok) .*😀"`),
 	excuseOf("null-watch-path", "raw requests", `(addWatch with a null path: xid 134 zxid base\+[0-9]+) err ok .*`,
 		`(addWatch with a null path: xid 134 zxid base\+[0-9]+) err request could not be decoded .*`),
+	excuseOf("multi-create2-stat", "quota texts", `(  [0-9]+: ok "[^"]+" "" \[\]) c=0 .*`, `(  [0-9]+: ok "[^"]+" "" \[\]) c=base.*`),
 	excuseOf("multi-create2-stat", "raw null fields", `(multi of create2 with flags [0-3]: .* err ok body results )\["create ok ([^ ]*) *"\]`,
 		`(multi of create2 with flags [0-3]: .* err ok body results )\["create2 ok ([^ ]*) c=base.*"\]`),
 	excuseOf("multi-null-path", "raw null fields", `(multi(?:Read)? of .* null[^:]*: xid [0-9]+) zxid base\+[0-9]+ err request could not be decoded body results .*`,
@@ -19,6 +20,8 @@ var excused = []excuse{
 		`(multi of .*flags[^:]*: xid [0-9]+ zxid base\+[0-9]+) err request could not be decoded body none`),
 	excuseOf("persistent-watch-removal", "raw null fields", `(removeWatches [a-z]+ [45]: xid [0-9]+ zxid base\+[0-9]+) err request could not be decoded .*`,
 		`(removeWatches [a-z]+ [45]: xid [0-9]+ zxid base\+[0-9]+) err no such watch .*`),
+	excuseOf("null-watch-lists", "raw null watches", `(what setData brings first, null [a-z ]+): event NodeDataChanged .*`,
+		`(what setData brings first, null [a-z ]+): xid 1 .* err ok .*`),
 	excuseOf("read-only-unknown-session", readOnlyBody, `(a session that this server does not know): ok 37 bytes, timeout 0, .*`,
 		`(a session that this server does not know): closed`),
 }

@@ -131,6 +131,7 @@ var behaviours = []struct {
 	{"ephemerals", seeEphemerals},
 	{"containers and TTLs", seeContainers},
 	{"quota", seeQuota},
+	{"quota texts", seeQuotaTexts},
 	{"built-in nodes", seeBuiltIn},
 	{"reconfig", seeReconfig},
 	{"resume", seeResume},
@@ -143,6 +144,7 @@ var behaviours = []struct {
 	{"raw headers", seeRawHeaders},
 	{"raw setWatches", seeRawSetWatches},
 	{"null ids", seeNullIDs},
+	{"raw null watches", seeNullWatches},
 	{"words", seeWords},
 }
 

@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -296,6 +297,54 @@ func seeQuota(s *seen) {
 	show("delete limits", s.zc.Delete(s.ctx, limits+"/zookeeper_limits", -1))
 	_, _, err = s.zc.Create(s.ctx, s.at("/q/5"), make([]byte, 100))
 	show("create unlimited", err)
+}
+
+// quotaTexts are limits as odd clients may write them.
+var quotaTexts = []string{
+	"", "garbage", "count", "count=", "count=1", "count=x,bytes=2", "=", "=5", "=x", "==5", ",", ";;", ",,count=9", ",count=9", "count=9,",
+	"count=9,,bytes=9", "count=9;,bytes=900", "count=-1,bytes=-1", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1",
+	"countHardLimit=1", "countHardLimit=+1", "countHardLimit= 1", "countHardLimit=01", "countHardLimit=1=2", "countHardLimit==1", "countHardLimit=1=",
+	"countHardLimit=1==", "countHardLimit=1x", "countHardLimit=9223372036854775808", "countHardLimit=-9223372036854775808", "countHardLimit=0x1",
+	"countHardLimit=1,countHardLimit=9", "countHardLimit=9,countHardLimit=1", "CountHardLimit=1", " countHardLimit=1", "countHardLimit =1",
+	"countHardLimit=1\n", "countHardLimit=1\x00", "byteHardLimit=0", "byteHardLimit=0;count=x", "other=1", "other=x", "count=1.5", "\xff=1", "count=\xff",
+	"countHardLimit=1;", "countHardLimit=1;;", "bytes=0;byteHardLimit=3", "byteHardLimit=-0", "byteHardLimit=-2",
+}
+
+// seeQuotaTexts tries what each text of a quota's limits lets through.
+func seeQuotaTexts(s *seen) {
+	s.create("/q", "1234")
+	s.create("/q/gone", "")
+	limits := "/zookeeper/quota" + s.at("/q")
+	for _, p := range []string{"/zookeeper/quota" + s.root, limits, limits + "/zookeeper_limits", limits + "/zookeeper_stats"} {
+		if _, _, err := s.zc.Create(s.ctx, p, []byte("count=-1,bytes=-1")); err != nil {
+			s.t.Fatalf("%s: %v", s.server.Kind, err)
+		}
+	}
+	try := func(what string, err error) {
+		_, st, got := s.zc.Get(s.ctx, s.at("/q"))
+		usage, _, _ := s.zc.Get(s.ctx, limits+"/zookeeper_stats")
+		s.say("%s: %s; %s %s usage %q", what, result(err), result(got), s.stat(st), usage)
+	}
+	for i, text := range append(quotaTexts, "null") {
+		data := []byte(text)
+		if text == "null" {
+			data = nil
+		}
+		_, err := s.zc.Set(s.ctx, limits+"/zookeeper_limits", data, -1)
+		try(fmt.Sprintf("limits %q", text), err)
+		name := fmt.Sprint("/q/", i)
+		_, _, err = s.zc.Create(s.ctx, s.at(name), []byte("abc"))
+		try("create", err)
+		_, _, err = s.zc.Create(s.ctx, s.at(name+"-"), nil, zk.Ephemeral, zk.Sequential)
+		try("create without data", err)
+		_, err = s.zc.Set(s.ctx, s.at("/q"), []byte("5678"), -1)
+		try("set as long", err)
+		_, err = s.zc.Set(s.ctx, s.at("/q"), []byte("12345"), 77)
+		try("set with a wrong version", err)
+		results, err := s.zc.Multi(s.ctx, zk.CreateOp(s.at("/m"), nil), zk.CreateOp(s.at("/q/m"), nil), zk.DeleteOp(s.at("/q/m"), -1), zk.DeleteOp(s.at("/m"), -1))
+		s.sayMulti("multi", results, err)
+		try("delete", s.zc.Delete(s.ctx, s.at(name), -1))
+	}
 }
 
 func seeBuiltIn(s *seen) {

@@ -199,3 +199,45 @@ func seeCutLogins(s *seen) {
 		r.sayFrame(fmt.Sprint("a header of ", n))
 	}
 }
+
+// seeNullWatches sends setWatches whose lists, or a path in one of them, are
+// null, and asks whether the lists before were taken.
+func seeNullWatches(s *seen) {
+	s.blind = true
+	s.create("/a", "")
+	one := func(path string) []byte {
+		list := []string{s.at(path)}
+		c := wire.Encoder(nil)
+		c.Strings(&list)
+		return c.Bytes()
+	}
+	nullPath := append([]byte{0, 0, 0, 1}, null...)
+	empty := []byte{0, 0, 0, 0}
+	future := []byte{0x7f, 0, 0, 0, 0, 0, 0, 0}
+	for _, w := range []struct {
+		name  string
+		op    wire.OpCode
+		lists [][]byte
+	}{
+		{"null first", wire.OpSetWatches, [][]byte{null, one("/a"), one("/a")}},
+		{"null path first", wire.OpSetWatches, [][]byte{nullPath, one("/a"), one("/a")}},
+		{"null second", wire.OpSetWatches, [][]byte{one("/a"), null, empty}},
+		{"null third", wire.OpSetWatches, [][]byte{one("/a"), empty, null}},
+		{"null path third", wire.OpSetWatches, [][]byte{one("/a"), empty, nullPath}},
+		{"null fourth", wire.OpSetWatches2, [][]byte{one("/a"), empty, empty, null, empty}},
+		{"null fifth", wire.OpSetWatches2, [][]byte{one("/a"), empty, empty, empty, null}},
+		{"count beyond the frame", wire.OpSetWatches, [][]byte{one("/a"), empty, {0, 0, 0, 9}}},
+		{"cut", wire.OpSetWatches, [][]byte{one("/a"), empty, {0, 0}}},
+		{"trailing bytes", wire.OpSetWatches, [][]byte{one("/a"), empty, empty, {1, 2, 3}}},
+	} {
+		r := dialRaw(s, nil)
+		body := future
+		for _, l := range w.lists {
+			body = append(body[:len(body):len(body)], l...)
+		}
+		r.sendBytes(wire.XidSetWatches, w.op, body...)
+		r.sayFrame("setWatches, " + w.name)
+		r.send(1, wire.OpSetData, &wire.SetDataRequest{Path: s.at("/a"), Version: -1})
+		r.sayFrame("what setData brings first, " + w.name)
+	}
+}

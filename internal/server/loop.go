@@ -349,6 +349,8 @@ func (l *loop) tell(h replica.Happening) {
 		level = slog.LevelDebug
 	case tree.QuotaExceeded:
 		level = l.srv.notices.Level(slog.LevelWarn, "quota exceeded", e.Path)
+	case tree.QuotaUnreadable:
+		level = l.srv.notices.Level(slog.LevelWarn, "quota cannot be read", e.Path)
 	case replica.TickLate, tree.DigestNotReached:
 		level = slog.LevelWarn
 	default:

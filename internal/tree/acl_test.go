@@ -254,3 +254,30 @@ func TestListsAreCheckedOnce(t *testing.T) {
 		t.Errorf("differs:%s", d)
 	}
 }
+
+// TestNewListCountsAtOnce: a request behind a setACL that is not applied yet is
+// decided by the new list, whether that grants or denies.
+func TestNewListCountsAtOnce(t *testing.T) {
+	w := newWorld(t, Options{})
+	me := id("digest:me:x")
+	w.ok(createACL("/n", acl(31, "digest:me:x")))
+	pending := []*wire.Txn{}
+	prepare := func(req *Request, want wire.OpCode) {
+		t.Helper()
+		txn, _ := w.prepare(req)
+		if pending = append(pending, txn); txn.Type != want {
+			t.Errorf("%v is prepared as %v, want %v", req.Op, txn.Type, want)
+		}
+	}
+	prepare(setData("/n", "early", -1), wire.OpError)
+	prepare(setACL("/n", -1, acl(31, "world:anyone")).by(alice, me), wire.OpSetACL)
+	prepare(setData("/n", "granted", -1), wire.OpSetData)
+	prepare(setACL("/n", -1, acl(1, "world:anyone")), wire.OpSetACL)
+	prepare(setData("/n", "denied", -1).by(alice, me), wire.OpError)
+	for _, txn := range pending {
+		w.apply(txn)
+	}
+	if got := string(w.tree.find("/n").data()); got != "granted" {
+		t.Errorf("the data is %q", got)
+	}
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // Happening is something worth telling an operator: QuotaExceeded,
-// DigestMismatch, DigestNotReached.
+// QuotaUnreadable, DigestMismatch, DigestNotReached.
 type Happening interface{ String() string }
 
 // happeningsMax bounds what is kept between two calls of Happenings; what
@@ -67,4 +67,14 @@ func (h QuotaExceeded) String() string {
 		kind = "hard"
 	}
 	return fmt.Sprintf("quota exceeded: %s has %d %s, %s limit %d", h.Path, h.Used, what, kind, h.Limit)
+}
+
+// QuotaUnreadable reports a write below Path that was refused because the text
+// of the quota's limits is no quota.
+type QuotaUnreadable struct{ Path, Limits string }
+
+func (h QuotaUnreadable) String() string {
+	const shown = 100 // bytes of the text
+	return fmt.Sprintf("quota of %s cannot be read: %s/%s holds %.*q; writes below %s are refused until it is set anew or deleted",
+		h.Path, quotaPath+h.Path, limitsName, shown, h.Limits, h.Path)
 }

@@ -8,7 +8,8 @@ import (
 
 // prepareMulti prepares the operations one after the other, each over the
 // earlier ones. The first that fails ends it: what the earlier ones changed
-// is taken back, and the transaction, which is logged all the same, says so.
+// is taken back, and the transaction, which is logged all the same, says so. One
+// that fails with ErrMarshalling makes the whole request fail with it.
 //
 // A create2 is in it as a create, which it is to a tree: servers of ZooKeeper
 // 3.8.0 and 3.8.1 leave out a create2 of a multi without a word.
@@ -27,6 +28,9 @@ func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Co
 		sub, body, code := p.one(multiType(op), op.Request)
 		if code != wire.OK {
 			p.rollback(start)
+			if code == wire.ErrMarshalling {
+				return wire.OpMulti, nil, code
+			}
 			fail(txn.Ops[i:], code)
 			break
 		}

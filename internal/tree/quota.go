@@ -19,33 +19,48 @@ const (
 type quota struct{ count, bytes, countHard, bytesHard int64 }
 
 // parseQuota reads text such as count=1,bytes=2=;byteHardLimit=3;countHardLimit=-1,
-// whose odd equals sign keeps old readers working. What it cannot read it
-// leaves at -1; the result is then false.
+// whose odd equals sign keeps old readers working. It is as strict as ZooKeeper:
+// commas and semicolons separate pairs; a pair is a key, an equals sign and a
+// decimal number, where an empty one stands for -1; what stands behind a further
+// equals sign and keys that are not known are ignored. False: the text is
+// something else.
 func parseQuota(text string) (quota, bool) {
 	q := quota{-1, -1, -1, -1}
-	for text != "" {
-		i := strings.IndexAny(text, ",;")
-		pair := text
-		if text = ""; i >= 0 {
-			pair, text = pair[:i], pair[i+1:]
-		}
-		key, value, _ := strings.Cut(strings.TrimSuffix(pair, "="), "=")
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
+	pairs := strings.FieldsFunc(text, isQuotaSeparator)
+	if len(pairs) > 0 && isQuotaSeparator(rune(text[0])) {
+		return q, false
+	}
+	for _, pair := range pairs {
+		parts := strings.Split(strings.TrimRight(pair, "="), "=")
+		if len(parts) < 2 {
 			return q, false
 		}
-		switch key {
-		case "count":
-			q.count = n
-		case "bytes":
-			q.bytes = n
-		case "countHardLimit":
-			q.countHard = n
-		case "byteHardLimit":
-			q.bytesHard = n
+		n := int64(-1)
+		if parts[1] != "" {
+			var err error
+			if n, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
+				return q, false
+			}
 		}
+		q.set(parts[0], n)
 	}
-	return q, q.count >= 0 && q.bytes >= 0
+	return q, true
+}
+
+func isQuotaSeparator(r rune) bool { return r == ',' || r == ';' }
+
+// set gives the field of a key its value; other keys mean nothing.
+func (q *quota) set(key string, n int64) {
+	switch key {
+	case "count":
+		q.count = n
+	case "bytes":
+		q.bytes = n
+	case "countHardLimit":
+		q.countHard = n
+	case "byteHardLimit":
+		q.bytesHard = n
+	}
 }
 
 // quotaFor finds the quota that a path counts for: that of the longest
@@ -87,7 +102,7 @@ func (t *Tree) account(path string, count, bytes int64) {
 		return
 	}
 	before, ok := parseQuota(string(stats.data()))
-	if !ok {
+	if !ok || before.count < 0 || before.bytes < 0 {
 		t.recount(stats, prefix) // a client wrote something else over it
 		return
 	}
@@ -167,7 +182,8 @@ func (t *Tree) recountAll() {
 }
 
 // checkQuota refuses a write that would take the applied usage over a hard
-// limit, where quotas are enforced.
+// limit, where quotas are enforced. Where the limits cannot be read every write
+// is refused, as at ZooKeeper, with the code of a request that cannot be decoded.
 func (t *Tree) checkQuota(path string, count, bytes int64) wire.Code {
 	if !t.o.EnforceQuota {
 		return wire.OK
@@ -176,12 +192,17 @@ func (t *Tree) checkQuota(path string, count, bytes int64) wire.Code {
 	if q == nil {
 		return wire.OK
 	}
+	node := t.child(q, limitsName)
+	limits, ok := parseQuota(string(node.data()))
+	if !ok || node.data() == nil {
+		t.happen(QuotaUnreadable{Path: prefix, Limits: string(node.data())})
+		return wire.ErrMarshalling
+	}
 	stats := t.child(q, statsName)
 	if stats == nil {
 		return wire.OK
 	}
 	used, _ := parseQuota(string(stats.data()))
-	limits, _ := parseQuota(string(t.child(q, limitsName).data()))
 	over := QuotaExceeded{Path: prefix, Hard: true, Used: used.count + count, Limit: limits.countHard}
 	if count <= 0 || over.Limit < 0 || over.Used <= over.Limit {
 		over = QuotaExceeded{Path: prefix, Hard: true, Bytes: true, Used: used.bytes + bytes, Limit: limits.bytesHard}

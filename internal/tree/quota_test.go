@@ -34,18 +34,26 @@ func (w *world) usage(path string) string {
 }
 
 func TestParseQuota(t *testing.T) {
+	none := quota{-1, -1, -1, -1}
 	for text, want := range map[string]quota{
 		"count=1,bytes=2": {1, 2, -1, -1},
 		"count=10,bytes=1000=;byteHardLimit=2000;countHardLimit=-1": {10, 1000, -1, 2000},
 		"count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=5":      {-1, -1, 5, -1},
 		"bytes=7;count=8,other=9":                                   {8, 7, -1, -1},
-		"":                                                          {-1, -1, -1, -1},
-		"nonsense":                                                  {-1, -1, -1, -1},
-		"count=x,bytes=2":                                           {-1, -1, -1, -1},
+		"":                                                          none, ",;": none, "other=1": none, "=5": none, "count==5": none,
+		"count=+3,;bytes=4=;;count=05,": {5, 4, -1, -1},
+		"countHardLimit=1=x":            {-1, -1, 1, -1},
 	} {
-		got, ok := parseQuota(text)
-		if got != want || ok != (want.count >= 0 && want.bytes >= 0) {
+		if got, ok := parseQuota(text); got != want || !ok {
 			t.Errorf("%q: %+v %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{
+		"nonsense", "count", "count=", "=", "count=1,bytes", "count=x,bytes=2", "count=1,bytes=x", ",count=1", "count= 1", "count=1.5",
+		"count=9223372036854775808", "count=0x1", "count=1_0", "\xff",
+	} {
+		if got, ok := parseQuota(text); ok {
+			t.Errorf("%q: %+v", text, got)
 		}
 	}
 }
@@ -136,6 +144,37 @@ func TestQuotaEnforced(t *testing.T) {
 		if over := row.limits[:7] != "count=9"; told != over {
 			t.Errorf("%s: told %v", row.limits, told)
 		}
+	}
+}
+
+// TestQuotaUnreadable: limits that are no quota refuse every write below, alone
+// and in a multi, are reported, and can be set anew.
+func TestQuotaUnreadable(t *testing.T) {
+	for _, enforce := range []bool{false, true} {
+		w := newWorld(t, Options{EnforceQuota: enforce})
+		code, wrong, told := wire.OK, wire.ErrBadVersion, 0
+		if enforce {
+			code, wrong, told = wire.ErrMarshalling, wire.ErrMarshalling, 3
+		}
+		w.ok(create("/a", 0))
+		w.setQuota("/a", "countHardLimit=x")
+		w.expect("create", create("/a/b", 0), code)
+		w.expect("set", setData("/a", "", 77), wrong)
+		w.expect("multi", multi(opCreate("/m", 0), opCreate("/a/m", 0), opDelete("/a/m"), opDelete("/m")), code)
+		w.expect("elsewhere", create("/ab", 0), wire.OK)
+		const text = `quota of /a cannot be read: /zookeeper/quota/a/zookeeper_limits holds "countHardLimit=x"; ` +
+			`writes below /a are refused until it is set anew or deleted`
+		all := w.tree.Happenings()
+		for _, h := range all {
+			if h.String() != text {
+				t.Errorf("reported %q", h)
+			}
+		}
+		if len(all) != told || w.exists("/m") {
+			t.Errorf("enforced %v: %d reports, want %d; /m exists: %v", enforce, len(all), told, w.exists("/m"))
+		}
+		w.ok(setData(quotaPath+"/a/"+limitsName, "countHardLimit=9", -1))
+		w.expect("create after", create("/a/c", 0), wire.OK)
 	}
 }
 
