@@ -24,4 +24,7 @@ var excused = []excuse{
 		`(what setData brings first, null [a-z ]+): xid 1 .* err ok .*`),
 	excuseOf("read-only-unknown-session", readOnlyBody, `(a session that this server does not know): ok 37 bytes, timeout 0, .*`,
 		`(a session that this server does not know): closed`),
+	excuseOf("wchs-watches-nothing", watchWordsBody, `(.*: wchs: <nil> )"1 connections watching 0 paths.*`,
+		`(.*: wchs: <nil> )"0 connections watching 0 paths.*`),
+	excuseOf("wchs-watches-nothing", watchWordsBody, `(.*: wchc: <nil> )"ID\\n\\n"`, `(.*: wchc: <nil> )"\\n"`),
 }

@@ -195,8 +195,9 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 	}
 }
 
-// own are the names of figures that ZooKeeper has no name for.
-var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|disk_\w+)$`)
+// own are the names of figures that 3.8.0 does not have: ours, then those of 3.9.
+var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|disk_\w+|` +
+	`snapshot_(error|rate_limited)_count|restore_(error|rate_limited)_count|(avg|min|max|cnt|sum)_restore_time)$`)
 
 // mntr has the names that exporters and dashboards ask for, each of them a
 // name of 3.8.0 as well, in the same notation, except for own.
@@ -231,12 +232,15 @@ func TestMntrNames(t *testing.T) {
 	for _, name := range strings.Fields(`avg_latency max_latency min_latency packets_received packets_sent num_alive_connections
 		outstanding_requests znode_count watch_count ephemerals_count approximate_data_size open_file_descriptor_count
 		max_file_descriptor_count global_sessions local_sessions uptime proposal_count commit_count snap_count
-		connection_rejected connection_request_count digest_mismatches_count cnt_fsynctime p99_readlatency p99_updatelatency`) {
+		connection_rejected connection_request_count digest_mismatches_count cnt_fsynctime p99_readlatency p99_updatelatency
+		looking_count diff_count learner_commit_received_count cnt_election_time cnt_unavailable_time p99_propagation_latency
+		p99_quorum_ack_latency cnt_follower_sync_time snapshot_error_count restore_error_count cnt_restore_time`) {
 		if _, there := ours["zk_"+name]; !there {
 			t.Errorf("zk_%s is missing", name)
 		}
 	}
-	for name, want := range map[string]string{"zk_ephemerals_count": "2", "zk_znode_count": "9", "zk_global_sessions": "3", "zk_watch_count": "3", "zk_proposal_count": "7"} {
+	for name, want := range map[string]string{"zk_ephemerals_count": "2", "zk_znode_count": "9", "zk_global_sessions": "3", "zk_watch_count": "3", "zk_proposal_count": "7",
+		"zk_cnt_propagation_latency": "7", "zk_looking_count": "0", "zk_cnt_election_time": "0"} {
 		if ours[name] != want {
 			t.Errorf("%s is %s, want %s", name, ours[name], want)
 		}

@@ -147,13 +147,14 @@ func (w *logWriter) extend(generation uint64, since int64) error {
 
 // durable accounts for the batch being on the disk.
 func (w *logWriter) durable() {
-	if w.srv.member == nil {
+	reached := w.srv.stats.quorum.durable
+	if w.srv.member == nil { // that commits it, and the loop applies it at once
+		reached = w.srv.stats.quorum.shown
 		w.srv.stats.commits.Add(int64(len(w.batch)))
-		return
 	}
 	wall := w.srv.times().Wall
 	for _, t := range w.batch {
-		w.srv.member.stats.durable.Observe((wall-t.Time)*metrics.Unit, 1)
+		reached.Observe((wall-t.Time)*metrics.Unit, 1)
 	}
 }
 

@@ -38,6 +38,7 @@ type stats struct {
 	response lastMinMax   // bytes of replies
 	locals   atomic.Int64 // sessions that live on this server alone
 	stages
+	quorum quorumStats
 }
 
 // newStats registers every figure that the server itself counts.
@@ -66,10 +67,21 @@ func newStats() *stats {
 		syncTime:  r.Basic("fsynctime"), snapshotTime: r.Basic("snapshottime"), batchSize: r.Basic("sync_processor_batch_size"),
 		loadTime: r.Basic("dbinittime"), loadTxns: r.Basic("startup_txns_loaded"),
 		loadSnapshot: r.Basic("startup_snap_load_time"), loadLog: r.Basic("startup_txns_load_time"),
-		stages: newStages(r),
+		stages: newStages(r), quorum: newQuorumStats(r),
 	}
+	onDemand(r)
 	t.response.reset()
 	return t
+}
+
+// onDemand registers the figures of two commands of the admin server of
+// ZooKeeper 3.9, snapshot and restore, which this version does not have: as in
+// a ZooKeeper server that nobody has sent them to, they are 0.
+func onDemand(r *metrics.Registry) {
+	for _, name := range []string{"snapshot_error_count", "snapshot_rate_limited_count", "restore_error_count", "restore_rate_limited_count"} {
+		r.Counter(name)
+	}
+	r.Basic("restore_time")
 }
 
 // gauges registers what is asked for rather than counted.

@@ -15,9 +15,11 @@ import (
 	"bellwether/wire"
 )
 
-// teamStats are the figures of a server of an ensemble.
-type teamStats struct {
-	lookings, diffs, snaps  *metrics.Counter
+// quorumStats are the figures of what passes between servers. A standalone
+// server shows them as well, as ZooKeeper does: dashboards ask every server for
+// the same names. All but shown stay 0 there.
+type quorumStats struct {
+	lookings, diffs         *metrics.Counter
 	proposals, commits      *metrics.Counter // received from a leader
 	revalidations           *metrics.Counter // sessions that learners asked a leader for
 	queued                  *metrics.Counter // commits
@@ -31,6 +33,26 @@ type teamStats struct {
 	// known to be committed at a learner, is applied.
 	arrived, durable, agreed, told, shown *metrics.Summary
 	applied                               *metrics.Summary // to apply one
+}
+
+func newQuorumStats(r *metrics.Registry) quorumStats {
+	return quorumStats{
+		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"),
+		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
+		revalidations: r.Counter("revalidate_count"), queued: r.Counter("request_commit_queued"),
+		electionTime: r.Basic("election_time"), unavailable: r.Basic("unavailable_time"), leaderless: r.Basic("leader_unavailable_time"),
+		followed: r.Basic("follower_sync_time"), observed: r.Basic("observer_sync_time"),
+		snapping: r.Basic("inflight_snap_count"), diffing: r.Basic("inflight_diff_count"),
+		arrived: r.Advanced("proposal_latency"), durable: r.Advanced("proposal_ack_creation_latency"),
+		agreed: r.Advanced("quorum_ack_latency"), told: r.Advanced("commit_propagation_latency"),
+		shown: r.Advanced("propagation_latency"), applied: r.Advanced("write_final_proc_time_ms"),
+	}
+}
+
+// teamStats are the figures of a server of an ensemble.
+type teamStats struct {
+	*quorumStats
+	snaps *metrics.Counter
 
 	queueSize, queueTime *metrics.Keyed // packets on their way to each learner
 
@@ -49,15 +71,7 @@ const keysMax = 64
 func newTeamStats(s *Server) *teamStats {
 	r := s.stats.registry
 	t := &teamStats{
-		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), snaps: s.stats.snapSyncs,
-		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
-		revalidations: r.Counter("revalidate_count"), queued: r.Counter("request_commit_queued"),
-		electionTime: r.Basic("election_time"), unavailable: r.Basic("unavailable_time"), leaderless: r.Basic("leader_unavailable_time"),
-		followed: r.Basic("follower_sync_time"), observed: r.Basic("observer_sync_time"),
-		snapping: r.Basic("inflight_snap_count"), diffing: r.Basic("inflight_diff_count"),
-		arrived: r.Advanced("proposal_latency"), durable: r.Advanced("proposal_ack_creation_latency"),
-		agreed: r.Advanced("quorum_ack_latency"), told: r.Advanced("commit_propagation_latency"),
-		shown: r.Advanced("propagation_latency"), applied: r.Advanced("write_final_proc_time_ms"),
+		quorumStats: &s.stats.quorum, snaps: s.stats.snapSyncs,
 		queueSize: r.BasicKeyed("learner_handler_qp_size", keysMax), queueTime: r.AdvancedKeyed("learner_handler_qp_time_ms", keysMax),
 		syncing: map[string]zab.How{},
 	}
