@@ -518,7 +518,7 @@ func TestClientsOutliveALeader(t *testing.T) {
 		}
 	}
 	for _, s := range survivors {
-		var kids wire.ChildrenResponse
+		var kids tree.Listing
 		if s.r.tree.Children(nobody{}, "/n", false, &kids); len(kids.Children) != 3 {
 			t.Errorf("server %d: children %v, want three", s.id, kids.Children)
 		}

@@ -2,10 +2,11 @@ package server
 
 import "sync"
 
-// buffer is a byte slice that is lent by a pool, and what an output counts
-// about the replies in it.
+// buffer is a byte slice that is lent by a pool, the long part of a reply that
+// stands behind it, and what an output counts about the replies in both.
 type buffer struct {
 	b       []byte
+	long    *long // nil: none
 	packets int64
 	replies int64 // bytes of replies to requests
 	last    int64 // length of the last reply or event, and of the shortest and longest; 0: there is none

@@ -22,6 +22,10 @@ func (c *conn) farewell(err error) {
 		c.srv.warn(what, c.net.RemoteAddr(), what,
 			"addr", c.addr, "session", c.Session(), "limit", tree.WatchBytesMax)
 	}
+	if c.unread.Load() {
+		const what = "connection is closed: its client does not read, and the memory for replies is used up"
+		c.srv.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "session", c.Session(), "limit", c.srv.budget.limit)
+	}
 	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 }
 
@@ -31,7 +35,7 @@ func (c *conn) endSoon() {
 	c.out.mu.Lock()
 	c.out.ending, c.out.dirty = true, true
 	c.out.mu.Unlock()
-	c.net.SetWriteDeadline(time.Now().Add(lingerMax))
+	c.net.SetWriteDeadline(time.Now().Add(c.srv.linger()))
 	c.srv.dirty.add(c)
 }
 
@@ -44,7 +48,7 @@ func (c *conn) finish() {
 	closed := o.closed
 	o.mu.Unlock()
 	if !closed {
-		c.net.SetWriteDeadline(time.Now().Add(lingerMax))
+		c.net.SetWriteDeadline(time.Now().Add(c.srv.linger()))
 	}
 	c.flush()
 }
@@ -75,11 +79,12 @@ func (c *conn) flush() {
 		if b == nil {
 			break
 		}
+		o.since = c.srv.clock()
 		o.mu.Unlock()
-		_, err := c.net.Write(b.b)
+		err := c.write(b)
 		c.srv.stats.wrote(b)
-		giveBuffer(b)
 		o.mu.Lock()
+		o.written(b)
 		if err != nil {
 			o.discard()
 		}
@@ -90,6 +95,38 @@ func (c *conn) flush() {
 	case o.ending:
 		c.shut()
 	}
+}
+
+// write writes a buffer. While the server stops a client gets little time for it.
+func (c *conn) write(b *buffer) (err error) {
+	if c.srv.stopping.Load() {
+		c.net.SetWriteDeadline(time.Now().Add(lingerStopping))
+	}
+	if b.long != nil || len(b.b) > bufferKept {
+		err = c.writeLong(b)
+	} else {
+		_, err = c.net.Write(b.b)
+	}
+	return err
+}
+
+// stopReading is called when the server stops: the reader wakes up, and a write
+// that waits for the client gets little time.
+func (c *conn) stopReading() {
+	c.net.SetReadDeadline(time.Unix(1, 0))
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if c.out.writing {
+		c.net.SetWriteDeadline(time.Now().Add(lingerStopping))
+	}
+}
+
+// linger is how long a connection that is to be closed may take.
+func (s *Server) linger() time.Duration {
+	if s.stopping.Load() {
+		return lingerStopping
+	}
+	return lingerMax
 }
 
 // ended reports whether the connection is closed or half closed by us.

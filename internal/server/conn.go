@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"bellwether/internal/replica"
@@ -24,6 +25,7 @@ type conn struct {
 	id   replica.ConnID
 	srv  *Server
 	net  net.Conn
+	raw  syscall.RawConn // of net; nil: it is no socket of the system
 	addr netip.AddrPort
 
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
@@ -53,17 +55,19 @@ type conn struct {
 	attached chan struct{} // closed by the loop: the handshake is answered
 	done     chan struct{} // closed when the socket is
 	overflow atomic.Bool   // it asked for too many watches
+	unread   atomic.Bool   // it does not read, and the memory for replies is used up
 
 	in      input
 	out     output
 	pending []*replica.Request // the reader's: not handed to the loop yet
 	scratch scratch            // of reads on the reader's goroutine
+	inTurn  bool               // the reader's: it has a place among the turns
 }
 
 var _ tree.Client = (*conn)(nil)
 
 func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
-	c := &conn{id: id, srv: s, net: nc, addr: addrPort(nc.RemoteAddr()),
+	c := &conn{id: id, srv: s, net: nc, raw: rawConn(nc), addr: addrPort(nc.RemoteAddr()),
 		gate: make(chan struct{}, 1), attached: make(chan struct{}), done: make(chan struct{})}
 	c.in.src, c.in.max = nc, s.config().Limits.FrameBytes
 	c.out.drained.L, c.out.budget = &c.out.mu, &s.budget
@@ -182,11 +186,15 @@ type batch struct {
 	op      wire.OpCode
 }
 
-// requests takes all requests that have come in whole.
+// requests takes all requests that have come in whole, until the server stops.
 func (c *conn) requests() error {
 	now := batch{start: c.srv.clock()}
 	defer c.note(&now)
+	defer c.leaveTurn()
 	for {
+		if c.srv.stopping.Load() {
+			return errEnded
+		}
 		frame, err := c.in.frame()
 		if frame == nil || err != nil {
 			return err
@@ -279,12 +287,16 @@ func (c *conn) answered() {
 func (c *conn) backPressure() {
 	o := &c.out
 	o.mu.Lock()
+	if o.writing && o.owed() > outputHigh {
+		c.leaveTurn()
+	}
 	for o.writing && !o.closed && o.owed() > outputHigh {
 		o.drained.Wait()
 	}
 	high := !o.closed && o.owed() > outputHigh
 	o.mu.Unlock()
 	if high {
+		c.leaveTurn()
 		c.flush()
 	}
 }

@@ -65,6 +65,7 @@ func (w *crowd) enter(s *Server, nc net.Conn) (*conn, string) {
 	c := newConn(s, w.last, nc)
 	w.conns[c.id] = c
 	w.from[from]++
+	s.budget.conns.Add(1)
 	return c, ""
 }
 
@@ -139,7 +140,10 @@ func (s *Server) pause(d time.Duration) {
 }
 
 // forgetConn is called when a reader ends.
-func (s *Server) forgetConn(c *conn) { s.crowd.leave(c) }
+func (s *Server) forgetConn(c *conn) {
+	s.crowd.leave(c)
+	s.budget.conns.Add(-1)
+}
 
 // sessionless accounts for a connection that ended before its handshake.
 func (s *Server) sessionless(c *conn, err error) {

@@ -243,13 +243,22 @@ func (l *loop) deliver() {
 			c.push(item{header: o.Header, record: o.Response})
 			l.done(c, o.Request, o.Header.Zxid, end)
 		case replica.Turn:
-			if err := c.read(new(scratch), o.Request.Xid, o.Request.Op, o.Request.Body, true); err != nil {
-				c.endSoon()
-			}
+			l.turn(c, o.Request)
 			l.done(c, o.Request, l.replica.Applied(), end)
 		case replica.Close:
 			c.endSoon()
 		}
+	}
+}
+
+// turn carries out a read that had to wait for its turn, unless nobody can
+// receive the reply any more.
+func (l *loop) turn(c *conn, q *replica.Request) {
+	if c.ended() {
+		return
+	}
+	if err := c.read(&scratch{late: true}, q.Xid, q.Op, q.Body); err != nil {
+		c.endSoon()
 	}
 }
 

@@ -1,80 +1,61 @@
 package server
 
 import (
+	"encoding/binary"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"bellwether/wire"
 )
 
-// The limits of what waits for a client that reads slowly. Reads do not
-// count: their connection takes no more requests while its output is above
-// outputHigh.
 const (
-	// outputMax is how many bytes of replies and events may wait for one
-	// connection before it is closed (Options.OutputMax).
-	outputMax = 64 << 20
-	// outputTotal is the same for all connections together; beyond it those are
-	// closed that owe more than outputFair.
-	outputTotal = 1 << 30
-	outputFair  = 1 << 20
-	// outputHigh is where a connection stops taking requests until its output
-	// has drained.
-	outputHigh = 64 << 10
 	// writeChunk is about how much is encoded for one write to the socket.
 	writeChunk = 256 << 10
 	// lingerMax is how long a connection that is to be closed may take to
 	// accept its last replies.
 	lingerMax = 5 * time.Second
+	// lingerStopping is the same, and for every write, when the server stops.
+	lingerStopping = 500 * time.Millisecond
 )
-
-// budget bounds what waits for all connections.
-type budget struct {
-	each  int          // bytes for one connection
-	total int64        // bytes for all
-	items atomic.Int64 // that wait now, in all outputs
-}
-
-// exceeded reports whether a connection that owes n bytes owes too much.
-func (b *budget) exceeded(n int) bool {
-	return n > b.each || n > outputFair && b.items.Load()*itemCost > b.total
-}
 
 // output is what a connection owes its client, in order: ready, then items,
 // then the place of the reply a read has reserved, then later. Replies of
 // reads are encoded by whoever carried out the read; events and the replies
 // of writes wait as items, so that the loop encodes nothing.
 type output struct {
-	mu       sync.Mutex
-	drained  sync.Cond // on mu: writing ended, or the connection is closed
-	ready    *buffer
-	items    []item
-	head     int // items before it are encoded already
-	later    []item
-	framed   int // bytes in items that are encoded on their own
-	reserved bool
-	zxid     wire.Zxid // of the reserved reply
-	writing  bool      // somebody is at the socket, and looks here again before leaving
-	dirty    bool      // the server's list of connections to be flushed has this one
-	ending   bool      // close the socket when all is written; nothing more is taken
-	closed   bool      // the socket is closed; nothing is taken any more
-	traffic  traffic
-	budget   *budget
-	coder    wire.Coder // memory for encode
+	mu        sync.Mutex
+	drained   sync.Cond // on mu: writing ended, or the connection is closed
+	ready     *buffer
+	items     []item
+	head      int // items before it are encoded already
+	later     []item
+	queued    int // memory of items and later, long parts left out
+	long      int // bytes of the long parts in them
+	taken     int // memory of the buffer that is being written
+	takenLong int // bytes of the long part behind that
+	counted   int // of queued, ready and taken, what the budget knows
+	reserved  bool
+	zxid      wire.Zxid // of the reserved reply
+	writing   bool      // somebody is at the socket, and looks here again before leaving
+	dirty     bool      // the server's list of connections to be flushed has this one
+	ending    bool      // close the socket when all is written; nothing more is taken
+	closed    bool      // the socket is closed; nothing is taken any more
+	traffic   traffic
+	budget    *budget
+	since     int64      // the server's clock when the write that is going on began
+	coder     wire.Coder // memory for encode
 }
 
-// item is a reply or an event that is not encoded yet. Without a header it
-// is a ConnectResponse. frame, if any, is the whole of it.
+// item is a reply or an event that is not encoded yet. A bare one is a
+// ConnectResponse. framed means that the long part is all of it, its length and
+// header included.
 type item struct {
 	header wire.ReplyHeader
 	record wire.Record
 	bare   bool
-	frame  []byte
+	framed bool
+	long   *long // nil: nothing of it is long
 }
-
-// itemCost is the estimate for an item in outputMax.
-const itemCost = 128
 
 // push puts an item at the end, behind a reserved place. It reports whether
 // the connection has to be flushed by somebody, who then must take it off
@@ -85,12 +66,7 @@ func (o *output) push(it item) (flush bool) {
 	if o.closed || o.ending {
 		return false
 	}
-	if o.reserved {
-		o.later = append(o.later, it)
-	} else {
-		o.items = append(o.items, it)
-	}
-	o.budget.items.Add(1)
+	o.add(it, o.reserved)
 	if o.budget.exceeded(o.owed()) {
 		o.discard()
 	} else if o.writing {
@@ -100,6 +76,37 @@ func (o *output) push(it item) (flush bool) {
 	return flush
 }
 
+// add queues an item, later: behind the reserved place.
+func (o *output) add(it item, later bool) {
+	if later {
+		o.later = append(o.later, it)
+	} else {
+		o.items = append(o.items, it)
+	}
+	o.queued += it.cost()
+	if it.long != nil {
+		o.long += it.long.bytes
+		o.budget.hold(it.long)
+	}
+	o.count()
+}
+
+// count tells the budget how much memory is in use, once that has changed by
+// more than countStep; a client that reads what it gets costs no such call.
+func (o *output) count() {
+	n := o.queued + o.taken
+	if o.ready != nil {
+		n += cap(o.ready.b)
+	}
+	if d := n - o.counted; d > countStep || d < -countStep || n == 0 && d != 0 {
+		o.budget.bytes.Add(int64(d))
+		o.counted = n
+	}
+}
+
+// countStep is how much memory of one connection the budget may not know of.
+const countStep = 8 << 10
+
 // reserve keeps the place of a reply; z is for its header.
 func (o *output) reserve(z wire.Zxid) {
 	o.mu.Lock()
@@ -107,12 +114,12 @@ func (o *output) reserve(z wire.Zxid) {
 	o.mu.Unlock()
 }
 
-// fill puts the reply into the reserved place, encoded at once: the record
-// may be reused afterwards.
+// fill puts the reply into the reserved place, encoded at once, but for a long
+// part: the record may be reused afterwards.
 func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
-	var frame []byte
-	if long(r) {
-		frame = replyFrame(h, r)
+	it := item{header: h, record: r, long: longOf(r)}
+	if it.long == nil && framedAlone(r) {
+		it = framed(h, r)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,39 +127,40 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	case o.closed:
 		return
 	case o.ending: // the term in which this was read is over
-	case frame == nil && o.pending() <= fillItems:
+	case it.long != nil:
+		o.add(it.kept(), false)
+	case o.pending() <= fillItems && !o.blocked():
 		o.encodeItems(o.pending())
-		o.encode(item{header: h, record: r})
-	default:
-		if frame == nil { // too much lies before it
-			frame = replyFrame(h, r)
+		if !o.blocked() {
+			o.encode(it)
+			break
 		}
-		o.framed += len(frame)
-		o.items = append(o.items, item{frame: frame})
-		o.budget.items.Add(1)
+		o.add(framed(h, r), false)
+	default: // too much lies before it
+		o.add(framed(h, r), false)
 	}
 	o.release()
+	o.count()
 }
 
-// longBytes and longNames are what makes a reply too long to be encoded under
-// the lock, for which an event waits with the tree's lock held.
-const (
-	longBytes = 64 << 10
-	longNames = 1000
-)
+// blocked reports whether nothing can be encoded behind what is ready.
+func (o *output) blocked() bool { return o.ready != nil && o.ready.long != nil }
 
-func long(r wire.Record) bool {
-	switch r := r.(type) {
+// kept is an item whose record is not reused by a reader.
+func (it item) kept() item {
+	switch r := it.record.(type) {
 	case *wire.DataResponse:
-		return len(r.Data) > longBytes
-	case *wire.ChildrenResponse:
-		return len(r.Children) > longNames
-	case *wire.ChildrenStatResponse:
-		return len(r.Children) > longNames
-	case *wire.EphemeralsResponse, *wire.MultiResponse:
-		return true
+		it.record = &wire.DataResponse{Data: r.Data}
+	case *manyChildren:
+		it.record = &manyChildren{names: r.names}
 	}
-	return false
+	return it
+}
+
+// framed is an item that is encoded already.
+func framed(h wire.ReplyHeader, r wire.Record) item {
+	f := replyFrame(h, r)
+	return item{framed: true, long: &long{data: f, bytes: len(f)}}
 }
 
 func replyFrame(h wire.ReplyHeader, r wire.Record) []byte {
@@ -176,8 +184,7 @@ func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 	if o.closed {
 		return false
 	}
-	o.items = append(o.items, item{header: h, record: r})
-	o.budget.items.Add(1)
+	o.add(item{header: h, record: r, long: longOf(r)}, false)
 	o.release()
 	if o.writing {
 		return false
@@ -196,14 +203,19 @@ func (o *output) release() {
 	}
 }
 
-// encodeItems moves n items to ready.
+// encodeItems moves n items to ready, or as many as come before the end of the
+// first long part.
 func (o *output) encodeItems(n int) {
-	for i := o.head; i < o.head+n; i++ {
-		o.encode(o.items[i])
-		o.items[i] = item{}
+	end := o.head + n
+	for ; o.head < end && !o.blocked(); o.head++ {
+		it := &o.items[o.head]
+		o.queued -= it.cost()
+		if it.long != nil {
+			o.long -= it.long.bytes
+		}
+		o.encode(*it)
+		*it = item{}
 	}
-	o.head += n
-	o.budget.items.Add(-int64(n))
 	switch {
 	case o.pending() == 0 && cap(o.items) > itemsKept:
 		o.items, o.head = nil, 0
@@ -219,18 +231,14 @@ func (o *output) encodeItems(n int) {
 // itemsKept is how much room for items an idle connection keeps.
 const itemsKept = 8
 
+// encode puts an item behind what is ready. Its long part ends that.
 func (o *output) encode(it item) {
 	if o.ready == nil {
 		o.ready = takeBuffer()
 	}
-	if it.frame != nil {
-		if len(o.ready.b) == 0 && len(it.frame) > cap(o.ready.b) {
-			o.ready.b = it.frame // nothing else holds it
-		} else {
-			o.ready.b = append(o.ready.b, it.frame...)
-		}
-		o.framed -= len(it.frame)
-		o.count(len(it.frame)-frameHead, false)
+	if it.framed {
+		o.ready.long = it.long
+		o.counts(it.long.bytes-frameHead, false)
 		return
 	}
 	b, mark := wire.BeginFrame(o.ready.b)
@@ -238,46 +246,81 @@ func (o *output) encode(it item) {
 	if !it.bare {
 		it.header.Code(&o.coder)
 	}
-	if it.record != nil {
+	switch {
+	case it.long != nil:
+		longHead(&o.coder, it.record)
+	case it.record != nil:
 		it.record.Code(&o.coder)
 	}
 	b = o.coder.Bytes()
 	o.coder = wire.Coder{}
-	o.ready.b = wire.EndFrame(b, mark)
+	size := len(b) - mark - frameHead
+	if it.long != nil {
+		size += it.long.bytes
+		o.ready.long = it.long
+		binary.BigEndian.PutUint32(b[mark:], uint32(size))
+	} else {
+		b = wire.EndFrame(b, mark)
+	}
+	o.ready.b = b
 	if it.bare { // a ConnectResponse
 		o.ready.packets++
 		o.traffic.sent++
 		return
 	}
-	o.count(len(b)-mark-frameHead, it.header.Xid == wire.XidEvent)
+	o.counts(size, it.header.Xid == wire.XidEvent)
 }
 
 // frameHead is what stands before a frame: its length.
 const frameHead = 4
 
-// count counts a reply or an event of n bytes in ready.
-func (o *output) count(n int, event bool) {
+// counts counts a reply or an event of n bytes in ready.
+func (o *output) counts(n int, event bool) {
 	o.ready.packet(int64(n), event)
 	o.traffic.sent++
 }
 
 // owed is about how many bytes wait.
 func (o *output) owed() int {
-	n := (o.pending()+len(o.later))*itemCost + o.framed
+	n := o.queued + o.long
 	if o.ready != nil {
 		n += len(o.ready.b)
+		if o.ready.long != nil {
+			n += o.ready.long.bytes
+		}
 	}
 	return n
 }
 
-// take returns the next bytes for the socket, nil if there are none.
+// take returns the next bytes for the socket, nil if there are none. They count
+// until written is called.
 func (o *output) take() *buffer {
-	for o.pending() > 0 && (o.ready == nil || len(o.ready.b) < writeChunk) {
+	for o.pending() > 0 && !o.blocked() && (o.ready == nil || len(o.ready.b) < writeChunk) {
 		o.encodeItems(min(o.pending(), takeItems))
 	}
 	b := o.ready
 	o.ready = nil
+	if b != nil {
+		o.taken = cap(b.b)
+		if b.long != nil {
+			o.takenLong = b.long.bytes
+		}
+	}
+	o.count()
 	return b
+}
+
+// holds is about how many bytes this output keeps in memory.
+func (o *output) holds() int { return o.owed() + o.taken + o.takenLong }
+
+// written is called when a buffer that take has returned is needed no more.
+func (o *output) written(b *buffer) {
+	if b.long != nil {
+		o.budget.release(b.long)
+	}
+	giveBuffer(b)
+	o.taken, o.takenLong = 0, 0
+	o.count()
 }
 
 // takeItems is how many items are encoded between two looks at writeChunk.
@@ -286,8 +329,18 @@ const takeItems = 32
 // discard gives up everything that waits; the connection will be closed.
 func (o *output) discard() {
 	o.closed, o.reserved = true, false
-	o.budget.items.Add(-int64(o.pending() + len(o.later)))
-	o.items, o.later, o.ready, o.head, o.framed = nil, nil, nil, 0, 0
+	for _, queue := range [][]item{o.items[o.head:], o.later} {
+		for i := range queue {
+			if queue[i].long != nil {
+				o.budget.release(queue[i].long)
+			}
+		}
+	}
+	if o.blocked() {
+		o.budget.release(o.ready.long)
+	}
+	o.items, o.later, o.ready, o.head, o.queued, o.long = nil, nil, nil, 0, 0, 0
+	o.count()
 	o.drained.Broadcast()
 }
 

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
@@ -36,8 +37,12 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if now.sealed || c.mustWait(op) || op == wire.OpPing && !c.readOnly && !c.srv.leased() {
 		return c.hand(xid, op, body, now.start)
 	}
+	if c.ended() {
+		return nil // nobody can receive the reply; writes are still carried out
+	}
+	c.takeTurn(now.direct)
 	now.direct, now.xid, now.op = now.direct+1, xid, op
-	err := c.read(&c.scratch, xid, op, body, false)
+	err := c.read(&c.scratch, xid, op, body)
 	c.backPressure()
 	return err
 }
@@ -94,16 +99,24 @@ type scratch struct {
 	watch    wire.PathWatchRequest
 	data     wire.DataResponse
 	stat     wire.StatResponse
+	listing  tree.Listing
 	children wire.ChildrenResponse
 	kidStat  wire.ChildrenStatResponse
+	many     manyChildren
 	acl      wire.ACLResponse
+	late     bool // the loop reads: nothing waits, and nothing is reused
+}
+
+// forget lets go of a long reply's memory, which others may replace.
+func (s *scratch) forget() {
+	s.data.Data, s.listing.Many, s.many = nil, nil, manyChildren{}
 }
 
 // read carries out a request that changes nothing of the tree and queues its
-// reply. late: it had to wait behind a write, and the loop carries it out;
-// then nothing is reused and nothing encoded here. An error ends the
+// reply. If s.late is set it had to wait behind a write, and the loop carries it
+// out; then nothing is reused and nothing encoded here. An error ends the
 // connection, behind the reply.
-func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte, late bool) error {
+func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 	s.in = wire.Decoder(body)
 	s.in.Alias = true
 	code, record, err := c.perform(s, op, &s.in)
@@ -117,13 +130,17 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte, late boo
 	if code != wire.OK && !(op == wire.OpMultiRead && code == wire.ErrMarshalling) {
 		record = nil
 	}
-	if late {
+	if s.late {
 		if c.out.fillLater(h, record) {
 			c.srv.dirty.add(c)
 		}
-	} else {
-		c.out.fill(h, record)
+		return err
 	}
+	if longOf(record) != nil {
+		c.awaitRoom()
+		defer s.forget()
+	}
+	c.out.fill(h, record)
 	return err
 }
 
@@ -171,11 +188,49 @@ func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (w
 		return t.GetData(c, q.Path, q.Watch, &s.data), &s.data
 	case wire.OpExists:
 		return t.Exists(c, q.Path, q.Watch, &s.stat), &s.stat
-	case wire.OpGetChildren:
-		return t.Children(c, q.Path, q.Watch, &s.children), &s.children
 	default:
-		return t.Children2(c, q.Path, q.Watch, &s.kidStat), &s.kidStat
+		return c.children(t, s, op)
 	}
+}
+
+// children lists the children of s.watch.Path. Names that have to be encoded
+// first are so in turns, and in steps.
+func (c *conn) children(t *tree.Tree, s *scratch, op wire.OpCode) (wire.Code, wire.Record) {
+	q, l := &s.watch, &s.listing
+	var code wire.Code
+	ready := false
+	if !s.late {
+		code, ready = t.ChildrenReady(c, q.Path, q.Watch, l)
+	}
+	if !ready {
+		code = c.encodeChildren(t, s)
+	}
+	switch {
+	case l.Many != nil && op == wire.OpGetChildren:
+		s.many = manyChildren{names: l.Many}
+		return code, &s.many
+	case l.Many != nil:
+		s.many = manyChildren{names: l.Many, stat: &l.Stat}
+		return code, &s.many
+	case op == wire.OpGetChildren:
+		s.children.Children = l.Children
+		return code, &s.children
+	}
+	s.kidStat.Children, s.kidStat.Stat = l.Children, l.Stat
+	return code, &s.kidStat
+}
+
+// encodeChildren is children where names have to be encoded.
+func (c *conn) encodeChildren(t *tree.Tree, s *scratch) wire.Code {
+	q, l := &s.watch, &s.listing
+	if s.late {
+		return t.Children(c, q.Path, q.Watch, l)
+	}
+	c.enterTurn()
+	defer c.leaveTurn()
+	names := t.EncodeNames(q.Path)
+	defer runtime.KeepAlive(names)
+	return t.Children(c, q.Path, q.Watch, l)
 }
 
 func (c *conn) lookUnwatched(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {

@@ -62,6 +62,7 @@ type Server struct {
 	stats   *stats
 	notices *notice.Log // of what clients and other servers do wrong
 	budget  budget
+	turns   *turns
 
 	inProcess      atomic.Int64 // requests with the loop
 	inProcessBytes atomic.Int64
@@ -99,9 +100,10 @@ func New(o Options) (*Server, error) {
 		o.Seed = rand.Uint64()
 	}
 	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
-		notices: notice.New(o.Log),
-		ready:   make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
-	s.budget.each, s.budget.total = cmp.Or(o.OutputMax, outputMax), outputTotal
+		notices: notice.New(o.Log), turns: newTurns(),
+		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
+	s.budget.each = cmp.Or(o.OutputMax, outputMax)
+	s.budget.setLimit(1 << 31)
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
 	s.tree.Store(s.newTree())
@@ -369,7 +371,7 @@ func (s *Server) shutdown() {
 		close(ended)
 	}()
 	for _, c := range s.crowd.all() {
-		c.net.SetReadDeadline(time.Unix(1, 0))
+		c.stopReading()
 	}
 	if s.member != nil {
 		s.inbox.ask(func(*loop) {}) // the batch ends with dismiss

@@ -73,6 +73,7 @@ func (c *conn) waitDisk() {
 func (c *conn) pauseReading(wait func()) {
 	c.srv.stats.throttleWaits.Add(1)
 	c.submit()
+	c.leaveTurn()
 	c.flush()
 	start := c.srv.clock()
 	wait()

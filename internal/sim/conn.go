@@ -160,8 +160,9 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 		r := new(wire.StatResponse)
 		code, record = t.Exists(c, q.Path, q.Watch, r), r
 	case wire.OpGetChildren2:
-		r := new(wire.ChildrenStatResponse)
-		code, record = t.Children2(c, q.Path, q.Watch, r), r
+		var l tree.Listing
+		code = t.Children(c, q.Path, q.Watch, &l)
+		record = &wire.ChildrenStatResponse{Children: l.All(), Stat: l.Stat}
 	}
 	if op == wire.OpSetWatches || op == wire.OpSetWatches2 {
 		xid = wire.XidSetWatches

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -185,9 +186,9 @@ func (g *guest) crashesHere() bool {
 
 // atGate are the znodes of the double barrier.
 func (s *Sim) atGate() []string {
-	var names wire.ChildrenStatResponse
-	s.history.tree.Children2(&conn{}, gatePath, false, &names)
-	return names.Children
+	var names tree.Listing
+	s.history.tree.Children(&conn{}, gatePath, false, &names)
+	return names.All()
 }
 
 // strangers says whether znodes of the dead are at the gate yet.

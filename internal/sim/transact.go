@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -376,13 +377,13 @@ func (s *Sim) allSettled() string {
 // remains says what is left of a transaction that is over.
 func (s *Sim) remains(d *deal) string {
 	var data wire.DataResponse
-	var names wire.ChildrenStatResponse
+	var names tree.Listing
 	t := s.history.tree
-	if t.GetData(&conn{}, d.path, false, &data) != wire.OK || t.Children2(&conn{}, d.path, false, &names) != wire.OK {
+	if t.GetData(&conn{}, d.path, false, &data) != wire.OK || t.Children(&conn{}, d.path, false, &names) != wire.OK {
 		return ""
 	}
-	if tx, err := claim.ParseTransaction(data.Data); err == nil && len(tx.Sites) == 0 && slices.Equal(names.Children, []string{"decision"}) {
+	if tx, err := claim.ParseTransaction(data.Data); err == nil && len(tx.Sites) == 0 && slices.Equal(names.All(), []string{"decision"}) {
 		return "" // the tombstone
 	}
-	return fmt.Sprintf("%s is still there, with %v", d.path, names.Children)
+	return fmt.Sprintf("%s is still there, with %v", d.path, names.All())
 }

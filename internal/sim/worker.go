@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -406,9 +407,9 @@ func (s *Sim) content(path string) ([]byte, wire.Stat) {
 
 // names are the children of a znode in the committed tree.
 func (s *Sim) names(parent string) []string {
-	var r wire.ChildrenStatResponse
-	if s.history.tree.Children2(&conn{}, parent, false, &r) != wire.OK {
+	var r tree.Listing
+	if s.history.tree.Children(&conn{}, parent, false, &r) != wire.OK {
 		return nil
 	}
-	return r.Children
+	return r.All()
 }

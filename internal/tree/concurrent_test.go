@@ -68,7 +68,7 @@ func TestReadersBesideTheWriter(t *testing.T) {
 				path := fmt.Sprintf("/p/%d", n%5)
 				l.tree.GetData(c, path, n%2 == 0, new(wire.DataResponse))
 				l.tree.Exists(c, path, n%3 == 0, new(wire.StatResponse))
-				l.tree.Children(c, "/p", n%4 == 0, new(wire.ChildrenResponse))
+				l.tree.Children(c, "/p", n%4 == 0, new(Listing))
 				l.tree.AddWatch(c, "/", wire.WatchPersistentRecursive)
 				l.tree.RemoveWatches(c, path, wire.WatcherAny)
 				l.tree.Reserve(c)

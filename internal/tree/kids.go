@@ -10,10 +10,11 @@ package tree
 // are found in one stretch, however the table changes: that is what a
 // snapshot's walk relies on.
 type kids struct {
-	slots []*node         // list of count entries, or table of a power of two
-	parts *[kidParts]kids // once divided
-	count int32
-	skip  uint8 // bits of the hash used up by the division
+	slots   []*node         // list of count entries, or table of a power of two
+	parts   *[kidParts]kids // once divided
+	encoded encoded
+	count   int32
+	skip    uint8 // bits of the hash used up by the division
 }
 
 const (
@@ -65,6 +66,7 @@ func (k *kids) get(name string, hash uint32) *node {
 
 // add takes in a child that is not there yet.
 func (k *kids) add(n *node) {
+	k.encoded.clear()
 	if k.parts != nil {
 		k.count++
 		k.part(n.hash).add(n)
@@ -122,6 +124,7 @@ func (k *kids) divide() {
 
 // remove takes out a child that is there.
 func (k *kids) remove(n *node) {
+	k.encoded.clear()
 	k.count--
 	if k.parts != nil {
 		k.part(n.hash).remove(n)

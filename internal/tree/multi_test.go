@@ -97,7 +97,7 @@ func TestMultiFailure(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/n", 0))
 	c := &conn{}
-	w.tree.Children(c, "/", true, new(wire.ChildrenResponse))
+	w.tree.Children(c, "/", true, new(Listing))
 	w.tree.AddWatch(c, "/", wire.WatchPersistentRecursive)
 	c.take()
 	before := dump(w.tree)
@@ -169,7 +169,7 @@ func TestMultiCreateDeleteSamePathOneEventEach(t *testing.T) {
 	w := newWorld(t, Options{})
 	once, stays, deep := &conn{}, &conn{}, &conn{}
 	w.tree.Exists(once, "/x", true, new(wire.StatResponse))
-	w.tree.Children(once, "/", true, new(wire.ChildrenResponse))
+	w.tree.Children(once, "/", true, new(Listing))
 	w.tree.AddWatch(stays, "/x", wire.WatchPersistent)
 	w.tree.AddWatch(deep, "/", wire.WatchPersistentRecursive)
 	for _, c := range []*conn{once, stays, deep} {

@@ -409,7 +409,7 @@ func TestWatchesExactlyOnce(t *testing.T) {
 				l.tree.Exists(c, path, true, new(wire.StatResponse))
 				m.add(c, path, dataOnce)
 			case 2:
-				if l.tree.Children(c, path, true, new(wire.ChildrenResponse)) == wire.OK {
+				if l.tree.Children(c, path, true, new(Listing)) == wire.OK {
 					m.add(c, path, childOnce)
 				}
 			case 3:

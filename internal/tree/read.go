@@ -74,35 +74,40 @@ func (t *Tree) GetACL(c Client, path string, out *wire.ACLResponse) wire.Code {
 	return code
 }
 
-// Children answers getChildren.
-func (t *Tree) Children(c Client, path string, watch bool, out *wire.ChildrenResponse) wire.Code {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	n, code := t.readable(c, path, wire.PermRead)
-	if code == wire.OK {
-		out.Children = names(n)
-		if watch {
-			t.watches.add(c, path, childOnce)
-		}
-	}
-	c.Reserve(t.last)
+// Children answers getChildren and getChildren2.
+func (t *Tree) Children(c Client, path string, watch bool, out *Listing) wire.Code {
+	code, _ := t.children(c, path, watch, false, out)
 	return code
 }
 
-// Children2 answers getChildren2.
-func (t *Tree) Children2(c Client, path string, watch bool, out *wire.ChildrenStatResponse) wire.Code {
+// ChildrenReady is Children, unless the names of many children would have to be
+// encoded first: then it does nothing and returns false, and the caller may wait
+// for its turn, call EncodeNames, and then Children.
+func (t *Tree) ChildrenReady(c Client, path string, watch bool, out *Listing) (code wire.Code, ok bool) {
+	return t.children(c, path, watch, true, out)
+}
+
+func (t *Tree) children(c Client, path string, watch, ready bool, out *Listing) (wire.Code, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	n, code := t.readable(c, path, wire.PermRead)
+	out.Children, out.Many = nil, nil
 	if code == wire.OK {
-		out.Children = names(n)
+		switch many := n.kids.len() >= manyChildren; {
+		case many && ready && n.kids.encoded.get() == nil:
+			return code, false
+		case many:
+			out.Many = n.kids.encode()
+		default:
+			out.Children = names(n)
+		}
 		t.stat(n, &out.Stat)
 		if watch {
 			t.watches.add(c, path, childOnce)
 		}
 	}
 	c.Reserve(t.last)
-	return code
+	return code, true
 }
 
 // names lists the children. The names share one piece of memory, and each

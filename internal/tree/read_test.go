@@ -16,12 +16,11 @@ func TestReadErrors(t *testing.T) {
 	w.ok(createACL("/locked", acl(31, "digest:a:b")))
 	w.ok(create("/open", 0))
 	reads := map[string]func(c *conn, path string) wire.Code{
-		"getData":      func(c *conn, p string) wire.Code { return w.tree.GetData(c, p, true, new(wire.DataResponse)) },
-		"exists":       func(c *conn, p string) wire.Code { return w.tree.Exists(c, p, true, new(wire.StatResponse)) },
-		"getACL":       func(c *conn, p string) wire.Code { return w.tree.GetACL(c, p, new(wire.ACLResponse)) },
-		"getChildren":  func(c *conn, p string) wire.Code { return w.tree.Children(c, p, true, new(wire.ChildrenResponse)) },
-		"getChildren2": func(c *conn, p string) wire.Code { return w.tree.Children2(c, p, true, new(wire.ChildrenStatResponse)) },
-		"count":        func(c *conn, p string) wire.Code { return w.tree.CountAll(c, p, new(wire.CountResponse)) },
+		"getData":     func(c *conn, p string) wire.Code { return w.tree.GetData(c, p, true, new(wire.DataResponse)) },
+		"exists":      func(c *conn, p string) wire.Code { return w.tree.Exists(c, p, true, new(wire.StatResponse)) },
+		"getACL":      func(c *conn, p string) wire.Code { return w.tree.GetACL(c, p, new(wire.ACLResponse)) },
+		"getChildren": func(c *conn, p string) wire.Code { return w.tree.Children(c, p, true, new(Listing)) },
+		"count":       func(c *conn, p string) wire.Code { return w.tree.CountAll(c, p, new(wire.CountResponse)) },
 	}
 	for name, read := range reads {
 		for path, want := range map[string]wire.Code{
@@ -69,8 +68,8 @@ func TestChildrenAndCounts(t *testing.T) {
 		want = append(want, name)
 	}
 	w.ok(create("/p/kid07/deep", 0))
-	var list wire.ChildrenStatResponse
-	w.tree.Children2(&conn{}, "/p", false, &list)
+	var list Listing
+	w.tree.Children(&conn{}, "/p", false, &list)
 	slices.Sort(list.Children)
 	if !slices.Equal(list.Children, want) || list.Stat != w.stat("/p") {
 		t.Errorf("children %v", list.Children)
@@ -88,7 +87,7 @@ func TestChildrenAndCounts(t *testing.T) {
 	count("/", 45)
 	count("/zookeeper", 2)
 	w.ok(create("/none", 0))
-	var none wire.ChildrenResponse
+	var none Listing
 	if w.tree.Children(&conn{}, "/none", false, &none); none.Children == nil || len(none.Children) != 0 {
 		t.Errorf("no children are %#v", none.Children)
 	}
@@ -141,7 +140,7 @@ func TestReadersKeepWhatTheyGot(t *testing.T) {
 	w.ok(create("/a", 0))
 	w.ok(create("/a/kid", 0))
 	var data wire.DataResponse
-	var kids wire.ChildrenResponse
+	var kids Listing
 	w.tree.GetData(&conn{}, "/a", false, &data)
 	w.tree.Children(&conn{}, "/a", false, &kids)
 	req := setData("/a", "XX", -1)

@@ -17,9 +17,9 @@ func (w *world) watchAs(c *conn, how, path string) {
 	case "exists":
 		w.tree.Exists(c, path, true, new(wire.StatResponse))
 	case "child":
-		w.tree.Children(c, path, true, new(wire.ChildrenResponse))
+		w.tree.Children(c, path, true, new(Listing))
 	case "child2":
-		w.tree.Children2(c, path, true, new(wire.ChildrenStatResponse))
+		w.tree.Children(c, path, true, new(Listing))
 	case "persistent":
 		w.tree.AddWatch(c, path, wire.WatchPersistent)
 	case "recursive":

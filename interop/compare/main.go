@@ -17,6 +17,10 @@
 // session with very many ephemerals, mass deletions, snapshots, four-letter words about a
 // million watches) make the writes of another client wait, and the longest batch of the loop.
 //
+// With -readers it measures ensembles of three servers whose leader is asked for
+// large replies by many connections: how long others wait for a write and for a
+// small read, whether the leader changes, and what the leader uses.
+//
 // Run it with make bench, on a machine that does nothing else.
 package main
 
@@ -46,6 +50,7 @@ type plan struct {
 	only     string        // with bulk, the loads whose description contains this
 	ensemble bool          // with bulk, over three servers instead of one
 	binary   string        // of Bellwether, empty: built from this repository
+	readers  bool          // measure an ensemble of three under large reads
 	rounds   int           // of each way in which a leader goes
 	json     bool          // print the figures as JSON
 }
@@ -70,6 +75,7 @@ func main() {
 	flag.StringVar(&p.only, "only", "", "with -bulk, only the loads whose description contains this")
 	flag.BoolVar(&p.ensemble, "ensemble", false, "with -bulk, load the leader of three servers; the other client is at a follower")
 	flag.StringVar(&p.binary, "binary", "", "the Bellwether to measure; empty: built from this repository")
+	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader is asked for many large replies instead")
 	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts; with -recipes, failovers under caches")
 	flag.BoolVar(&p.json, "json", false, "print the figures as JSON instead of a table")
 	flag.Parse()
@@ -95,6 +101,8 @@ func run(ctx context.Context, p plan) error {
 		figuresOf = recipes
 	case p.bulk:
 		figuresOf = measureBulk
+	case p.readers:
+		figuresOf = readers
 	}
 	var columns [][]figure
 	for _, kind := range kinds {

@@ -34,16 +34,23 @@ func processor(pid int) (time.Duration, error) {
 }
 
 // resident returns the bytes of memory that a process holds.
-func resident(pid int) (int64, error) {
+func resident(pid int) (int64, error) { return memory(pid, "VmRSS:") }
+
+// peakResident returns the most that resident would have returned since the
+// process began or resetPeak was called.
+func peakResident(pid int) (int64, error) { return memory(pid, "VmHWM:") }
+
+// memory returns a figure of /proc/PID/status in bytes.
+func memory(pid int, name string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(line, name); ok {
 			kb, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
 			return kb << 10, err
 		}
 	}
-	return 0, fmt.Errorf("process %d shows no VmRSS", pid)
+	return 0, fmt.Errorf("process %d shows no %s", pid, name)
 }

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// The limits of what waits for a client that reads slowly.
+const (
+	// outputMax is how many bytes of replies and events may wait for one
+	// connection before it is closed (Options.OutputMax).
+	outputMax = 64 << 20
+	// outputFair is what a connection may owe in any case, or its even share of
+	// all where that is less.
+	outputFair = 1 << 20
+	// outputHigh is where a connection stops taking requests until its output
+	// has drained.
+	outputHigh = 64 << 10
+)
+
+// budget bounds the memory of what waits for all connections.
+type budget struct {
+	each  int          // bytes for one connection
+	limit int64        // memory for all, with what the collector has not freed yet
+	total int64        // bytes for all: half of the limit
+	bytes atomic.Int64 // that wait now
+	conns atomic.Int64 // that there are
+
+	closing sync.Mutex // one connection at a time is chosen
+
+	mu   sync.Mutex
+	data map[*byte]int // how many outputs hold the data of a znode
+}
+
+// exceeded reports whether a connection that owes n bytes owes too much.
+func (b *budget) exceeded(n int) bool {
+	return n > b.each || b.full() && n > b.share()
+}
+
+// full reports whether more waits than may.
+func (b *budget) full() bool { return b.bytes.Load() > b.total }
+
+// share is what a connection may owe while the budget is full: those that owe
+// less than the even share cannot have filled it.
+func (b *budget) share() int {
+	return int(min(outputFair, b.total/max(b.conns.Load(), 1)))
+}
+
+// hold counts the memory of a long part, once for all outputs that hold it.
+func (b *budget) hold(l *long) {
+	if l.names != nil {
+		b.bytes.Add(int64(l.names.Hold()))
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.data == nil {
+		b.data = map[*byte]int{}
+	}
+	at := unsafe.SliceData(l.data)
+	if b.data[at]++; b.data[at] == 1 {
+		b.bytes.Add(int64(cap(l.data)))
+	}
+}
+
+// release undoes one hold.
+func (b *budget) release(l *long) {
+	if l.names != nil {
+		b.bytes.Add(-int64(l.names.Release()))
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := unsafe.SliceData(l.data)
+	if b.data[at]--; b.data[at] == 0 {
+		delete(b.data, at)
+		b.bytes.Add(-int64(cap(l.data)))
+	}
+}
+
+// What an item costs in memory: its place in the queue, which may be twice as
+// long as what is in it, and its record; each element of a list in it.
+const (
+	itemCost    = 256
+	elementCost = 192
+)
+
+// cost is about how many bytes of memory an item takes, its long part left out.
+func (it *item) cost() int {
+	n := itemCost
+	switch r := it.record.(type) {
+	case *wire.WatcherEvent:
+		n += len(r.Path)
+	case *wire.PathResponse:
+		n += len(r.Path)
+	case *wire.PathStatResponse:
+		n += len(r.Path)
+	case *wire.DataResponse:
+		if it.long == nil {
+			n += len(r.Data)
+		}
+	case *wire.ChildrenResponse:
+		n += namesCost(r.Children)
+	case *wire.ChildrenStatResponse:
+		n += namesCost(r.Children)
+	case *wire.EphemeralsResponse:
+		n += namesCost(r.Paths)
+	case *wire.MultiResponse:
+		n += multiCost(r)
+	}
+	return n
+}
+
+func namesCost(names []string) int {
+	n := 16 * len(names)
+	for _, name := range names {
+		n += len(name)
+	}
+	return n
+}
+
+func multiCost(r *wire.MultiResponse) int {
+	n := elementCost * len(r.Results)
+	for i := range r.Results {
+		switch r := r.Results[i].Response.(type) {
+		case *wire.PathResponse:
+			n += len(r.Path)
+		case *wire.PathStatResponse:
+			n += len(r.Path)
+		case *wire.DataResponse:
+			n += len(r.Data)
+		case *wire.ChildrenResponse:
+			n += namesCost(r.Children)
+		}
+	}
+	return n
+}
+
+// flat is the names in one piece.
+func flat(n *tree.Names) []byte {
+	b := make([]byte, 0, n.Bytes)
+	for text := range n.Texts {
+		b = append(b, text...)
+	}
+	return b
+}
+
+// When memory for replies is wanted and none is left.
+const (
+	unreadMin = time.Second           // so long a write must have been going on before its connection is closed for it
+	roomPause = 10 * time.Millisecond // between two looks
+)
+
+// awaitRoom waits, before a long reply is queued, while the budget is full.
+func (c *conn) awaitRoom() {
+	s := c.srv
+	for s.budget.full() && !c.ended() && !s.stopping.Load() {
+		c.leaveTurn()
+		c.flush()
+		if !s.closeUnread() && c.stall(roomPause) {
+			return
+		}
+	}
+}
+
+// closeUnread closes the connection whose client has kept a write going for
+// longest, if that owes more than its share. False: there is none.
+func (s *Server) closeUnread() bool {
+	s.budget.closing.Lock()
+	defer s.budget.closing.Unlock()
+	if !s.budget.full() {
+		return true
+	}
+	share, since := s.budget.share(), s.clock()-int64(unreadMin)
+	var oldest *conn
+	for _, c := range s.crowd.all() {
+		c.out.mu.Lock()
+		if o := &c.out; o.writing && !o.closed && o.since < since && o.holds() > share {
+			oldest, since = c, o.since
+		}
+		c.out.mu.Unlock()
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.unread.Store(true)
+	oldest.out.mu.Lock()
+	oldest.close()
+	oldest.out.mu.Unlock()
+	return true
+}
+
+// setLimit sets the memory for all connections. Half of it may be in use: until
+// it collects, Go keeps as much garbage again at most as is in use.
+func (b *budget) setLimit(bytes int64) { b.limit, b.total = bytes, bytes/2 }

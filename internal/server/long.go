@@ -1,0 +1,110 @@
+package server
+
+import (
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// longBytes is what makes a reply too long to be encoded under the output's
+// lock, for which an event waits with the tree's lock held.
+const longBytes = 64 << 10
+
+// long is the part of a long reply that is written from where it lies, behind
+// what is encoded of it in a buffer. The memory of names and data is shared:
+// by readers, and by the tree.
+type long struct {
+	names *tree.Names // of a listing; nil: none
+	data  []byte      // instead of names
+	tail  []byte      // behind either
+	bytes int         // in all
+}
+
+// manyChildren answers getChildren, and getChildren2 if there is a stat, for a
+// znode with many children.
+type manyChildren struct {
+	names *tree.Names
+	stat  *wire.Stat
+}
+
+// Code encodes the reply; it cannot be decoded.
+func (m *manyChildren) Code(c *wire.Coder) {
+	m.head(c)
+	*c = wire.Encoder(append(c.Bytes(), flat(m.names)...))
+	if m.stat != nil {
+		m.stat.Code(c)
+	}
+}
+
+// head encodes what stands before the names.
+func (m *manyChildren) head(c *wire.Coder) {
+	n := int32(m.names.Count)
+	c.Int32(&n)
+}
+
+// longOf returns what need not be copied of a reply, nil if nothing of it is long.
+func longOf(r wire.Record) *long {
+	switch r := r.(type) {
+	case *wire.DataResponse:
+		if len(r.Data) > longBytes {
+			return newLong(&long{data: r.Data}, &r.Stat)
+		}
+	case *manyChildren:
+		return newLong(&long{names: r.names}, r.stat)
+	}
+	return nil
+}
+
+// newLong adds a stat, if there is one, and the length.
+func newLong(l *long, stat *wire.Stat) *long {
+	l.bytes = len(l.data)
+	if l.names != nil {
+		l.bytes = l.names.Bytes
+	}
+	if stat != nil {
+		l.tail = wire.Append(nil, stat)
+	}
+	l.bytes += len(l.tail)
+	return l
+}
+
+// longHead encodes what stands before the long part of a record.
+func longHead(c *wire.Coder, r wire.Record) {
+	switch r := r.(type) {
+	case *wire.DataResponse:
+		n := int32(len(r.Data))
+		c.Int32(&n)
+	case *manyChildren:
+		r.head(c)
+	}
+}
+
+// pieces calls yield for the memory of a long part, in order.
+func (l *long) pieces(yield func([]byte) bool) {
+	if l.names != nil {
+		for text := range l.names.Texts {
+			if !yield(text) {
+				return
+			}
+		}
+	} else if !yield(l.data) {
+		return
+	}
+	yield(l.tail)
+}
+
+// framedAlone reports whether a reply without a long part may be so long that it
+// is encoded as a frame of its own, before the output is locked.
+func framedAlone(r wire.Record) bool {
+	switch r := r.(type) {
+	case *wire.ChildrenResponse:
+		return len(r.Children) > namesFew && namesCost(r.Children) > longBytes
+	case *wire.ChildrenStatResponse:
+		return len(r.Children) > namesFew && namesCost(r.Children) > longBytes
+	case *wire.EphemeralsResponse, *wire.MultiResponse:
+		return true
+	}
+	return false
+}
+
+// namesFew is how many names nobody counts the bytes of.
+const namesFew = 64
