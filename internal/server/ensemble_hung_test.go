@@ -1,0 +1,297 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// gapMax separates servers that elect another leader from servers that elect a
+// hung one again and again: the target is 3 s, and without the rules that these
+// tests are about nobody leads for 40 s and longer.
+const gapMax = 15 * time.Second
+
+// defaults gives a team ZooKeeper's waits: ticks of 2 s, initLimit 10, syncLimit 5.
+func defaults(c *config.Config) {
+	c.TickTime = 2 * time.Second
+	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
+	c.Storage.SnapCount = 1 << 20
+}
+
+// gap is a client of some servers, which writes a znode again and again and
+// notes the longest time without an acknowledgement.
+type gap struct {
+	servers []string
+	data    []byte
+	stop    atomic.Bool
+	done    sync.WaitGroup
+
+	mu      sync.Mutex
+	last    time.Time
+	longest time.Duration
+	writes  int
+}
+
+// writing begins to write through servers.
+func (g *team) writing(size int, servers ...*teammate) *gap {
+	w := &gap{data: make([]byte, size), last: time.Now()}
+	for _, m := range servers {
+		w.servers = append(w.servers, m.Addr().String())
+	}
+	w.done.Go(func() {
+		for i := 0; !w.stop.Load(); i++ {
+			w.attach(w.servers[i%len(w.servers)])
+		}
+	})
+	g.t.Cleanup(w.end)
+	return w
+}
+
+func (w *gap) end() {
+	w.stop.Store(true)
+	w.done.Wait()
+}
+
+// attach works with one connection, until it fails or is silent for a second.
+func (w *gap) attach(address string) {
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		<-time.After(time.Millisecond)
+		return
+	}
+	defer nc.Close()
+	call := func(frame []byte) ([]byte, error) {
+		nc.SetDeadline(time.Now().Add(time.Second))
+		if _, err := nc.Write(frame); err != nil {
+			return nil, err
+		}
+		return wire.ReadFrame(nc, nil, 1<<20)
+	}
+	if b, err := call(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16)})); err != nil || len(b) == 0 {
+		return
+	}
+	for xid := int32(1); !w.stop.Load(); xid++ {
+		frame := request(xid, wire.OpSetData, &wire.SetDataRequest{Path: "/zookeeper", Data: w.data, Version: -1})
+		if _, err := call(frame); err != nil {
+			return
+		}
+		w.acknowledged()
+	}
+}
+
+func (w *gap) acknowledged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.longest, w.last = max(w.longest, now.Sub(w.last)), now
+	w.writes++
+}
+
+// count is the number of acknowledged writes.
+func (w *gap) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writes
+}
+
+// most is the longest time without an acknowledged write, that until now included.
+func (w *gap) most() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(w.longest, time.Since(w.last))
+}
+
+// goesOn waits for some more writes, and fails if there was a gap longer than gapMax.
+func (w *gap) goesOn(t *testing.T) {
+	t.Helper()
+	from := w.count()
+	eventually(t, "writes go on", func() bool { return w.count() >= from+20 || w.most() > gapMax })
+	t.Logf("longest time without an acknowledged write: %v", w.most().Round(time.Millisecond))
+	if w.most() > gapMax {
+		t.Fatalf("no write was acknowledged for %v", w.most())
+	}
+}
+
+// led has this server lead.
+func (g *team) led(m *teammate) {
+	g.t.Helper()
+	l := g.settled()
+	if l == m {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := l.HandOver(ctx, wire.ServerID(m.id)); err != nil {
+		g.t.Fatal(err)
+	}
+	g.settled()
+}
+
+// hang lets the disk of a server hang until the test ends.
+func (m *teammate) hang(t *testing.T) *store.Mem {
+	disk := m.fs.(*store.Mem)
+	disk.Hang()
+	t.Cleanup(disk.Answer)
+	return disk
+}
+
+// startDefault runs servers with ZooKeeper's waits, with ports for clients that
+// they keep.
+func startDefault(t *testing.T, voters int) *team {
+	t.Helper()
+	g := newTeam(t, voters, 0, false)
+	ports := freePorts(t, voters)
+	g.change = func(c *config.Config) {
+		defaults(c)
+		c.Client.Port = ports[c.Ensemble.ID-1]
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled()
+	return g
+}
+
+// Of five servers the disk of the one with the highest id hangs, which wins every
+// election by its id, and the leader is restarted: another one leads. With writes
+// the disk is known to hang before; without it is the winner that finds out.
+func TestHungDiskDoesNotWinElections(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
+			g := startDefault(t, 5)
+			old, hung := g.servers[3], g.servers[4]
+			g.led(old)
+			disk := hung.hang(t)
+			if busy {
+				w := g.writing(100, g.servers[:3]...)
+				eventually(t, "the disk is reported", func() bool { return hung.Status().Disk != nil })
+				w.end()
+			}
+			g.kill(old)
+			w := g.writing(100, g.servers[:3]...)
+			w.goesOn(t)
+			g.start(old)
+			if hung.serves(wire.Leading) {
+				t.Error("the server with the hung disk leads")
+			}
+			eventually(t, "its disk is reported", func() bool { return hung.Status().Disk != nil })
+			disk.Answer()
+			w.end()
+			g.settled()
+			g.equal()
+		})
+	}
+}
+
+// The leader's disk hangs, under a load of more bytes than may wait for it: the
+// leader gives up, the others elect, and it follows when its disk answers.
+func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
+	g := startDefault(t, 3)
+	l := g.settled()
+	disk := l.hang(t)
+	var others []*teammate
+	for _, m := range g.servers {
+		if m != l {
+			others = append(others, m)
+		}
+	}
+	var load []*gap
+	for range 8 { // of a MiB each, so that the bound is reached
+		load = append(load, g.writing(900<<10, g.servers...))
+	}
+	w := g.writing(100, others...)
+	eventually(t, "another one leads", func() bool {
+		now := g.leader()
+		return now != nil && now != l || w.most() > gapMax
+	})
+	w.goesOn(t)
+	for _, m := range load {
+		m.end()
+	}
+	disk.Answer()
+	w.end()
+	g.settled()
+	g.equal()
+}
+
+// A follower whose disk hangs costs nobody anything: the leader and its term stay,
+// and writes go on.
+func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
+	g := startDefault(t, 3)
+	l := g.settled()
+	epoch := l.Standing().Epoch
+	f := g.follower()
+	var others []*teammate
+	for _, m := range g.servers {
+		if m != f {
+			others = append(others, m)
+		}
+	}
+	w := g.writing(900<<10, others...)
+	more := g.writing(900<<10, others...)
+	disk := f.hang(t)
+	eventually(t, "its disk is reported", func() bool { return f.Status().Disk != nil })
+	eventually(t, "more was written than may wait for the disk", func() bool {
+		return w.count()+more.count() > 2*logBytesMax/(900<<10)
+	})
+	if now := g.leader(); now != l || now.Standing().Epoch != epoch {
+		t.Errorf("there was an election because of a follower's disk")
+	}
+	t.Logf("longest time without an acknowledged write: %v", w.most().Round(time.Millisecond))
+	if w.most() > gapMax {
+		t.Errorf("no write was acknowledged for %v", w.most())
+	}
+	disk.Answer()
+	more.end()
+	w.end()
+	g.settled()
+	g.equal()
+}
+
+// The quorum port of the server that wins every election is filtered, while its
+// election port is open: another one leads, though nobody's disk hangs. When the
+// port is open again the ensemble is whole.
+func TestFilteredQuorumPort(t *testing.T) {
+	g := newTeam(t, 3, 0, false)
+	ports := freePorts(t, 3)
+	var filtered atomic.Bool
+	s, _ := g.members.Server(3)
+	quorum := fmt.Sprintf("%s:%d", s.Addresses[0].Host, s.Addresses[0].QuorumPort)
+	g.seams.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+		if filtered.Load() && address == quorum {
+			<-ctx.Done() // as a packet filter that drops: neither accepted nor refused
+			return nil, ctx.Err()
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	g.change = func(c *config.Config) {
+		defaults(c)
+		c.Client.Port = ports[c.Ensemble.ID-1]
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	old, next := g.servers[1], g.servers[2]
+	g.led(old)
+	filtered.Store(true)
+	g.kill(old)
+	eventually(t, "server 3 has won", func() bool { return next.Standing().Role == wire.Leading })
+	g.start(old)
+	w := g.writing(100, g.servers[0], g.servers[1])
+	w.goesOn(t)
+	if next.serves(wire.Leading) {
+		t.Error("the server that nobody reaches leads")
+	}
+	filtered.Store(false)
+	w.end()
+	g.settled()
+	g.equal()
+}
