@@ -31,6 +31,9 @@ survey() {
     need /usr/include/stdio.h libc6-dev
     need_command ip iproute2
     need_command tc iproute2
+    PATH=$PATH:/usr/sbin:/sbin need_command losetup mount
+    PATH=$PATH:/usr/sbin:/sbin need_command fsfreeze util-linux
+    PATH=$PATH:/usr/sbin:/sbin need_command mkfs.ext4 e2fsprogs
     need_command gcc gcc
     need_command curl curl
     need_command java default-jdk-headless

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 }
 
 // outside runs this program again inside namespaces of its own. Where that is
-// not possible the tests run here, and fail.
+// not possible the tests run here, and fail. The disks that hang on demand are
+// mounted before.
 func outside(m *testing.M) int {
 	binary, err := target.Binary()
 	defer target.RemoveBinary()
@@ -44,9 +45,12 @@ func outside(m *testing.M) int {
 		noHosts = fmt.Errorf("no user, network and mount namespaces here (unshare -Urnm): %w: %s", err, out)
 		return m.Run()
 	}
+	files, where, endDisks := startDisks()
+	defer endDisks()
 	runtime.LockOSThread() // the other process dies with this thread
 	cmd := exec.Command("unshare", append([]string{"-Urnm", os.Args[0]}, os.Args[1:]...)...)
-	cmd.Env = append(os.Environ(), insideEnv+"="+binary)
+	cmd.Env = append(os.Environ(), insideEnv+"="+binary, disksEnv+"="+where)
+	cmd.ExtraFiles = files
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err = cmd.Run()

@@ -63,6 +63,8 @@ type network struct {
 	cuts   map[[2]int]bool
 	down   map[int]bool
 	slow   map[int]bool
+	// filters are the packets that the router drops, as ip selects them in a rule.
+	filters []string
 }
 
 // host is a machine of the network.
@@ -165,9 +167,20 @@ func (w *network) Slow(i int, rate string) {
 	w.slow[i] = true
 }
 
+// Filter drops, without an answer, the packets that a selector of ip rule names.
+func (w *network) Filter(packets string) {
+	w.t.Helper()
+	w.must(ip(w.router, "rule add pref 10 "+packets+" blackhole"))
+	w.filters = append(w.filters, packets)
+}
+
 // Heal makes the network whole and fast.
 func (w *network) Heal() {
 	w.t.Helper()
+	for _, packets := range w.filters {
+		w.must(ip(w.router, "rule del pref 10 "+packets+" blackhole"))
+	}
+	w.filters = nil
 	for cut := range w.cuts {
 		w.must(ip(w.router, fmt.Sprintf("route del blackhole %s table %d", w.hosts[cut[1]].addr, table(cut[0]))))
 	}
