@@ -120,6 +120,10 @@ func (h *signalHandler) reload() {
 		return
 	}
 	logRemarks(h.log, c)
-	h.server.Reload(c)
-	h.log.Info("configuration read again: limits, white list and thresholds are taken over; ports, directories and tickTime need a restart")
+	changes := h.server.Reload(c)
+	level := slog.LevelInfo
+	if len(changes.Restart) > 0 {
+		level = slog.LevelWarn
+	}
+	h.log.Log(context.Background(), level, "configuration read again: "+changes.String())
 }

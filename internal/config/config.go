@@ -50,6 +50,9 @@ type Config struct {
 	Notices []Notice
 	// Warnings name what is allowed but unwise.
 	Warnings []Notice
+
+	// given is what was written, by key; of server, group and weight lines and of myid too.
+	given map[string]string
 }
 
 // Limits bound what clients can ask for.

@@ -134,6 +134,9 @@ func documentStatus(k key) string {
 		}
 		return s + ", not supported: " + k.reason
 	}
+	if k.live {
+		return "honoured, live"
+	}
 	return "honoured"
 }
 

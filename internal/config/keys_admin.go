@@ -9,7 +9,7 @@ const (
 )
 
 var adminKeys = []key{
-	{name: "4lw.commands.whitelist", kind: system, form: list, def: "srvr",
+	{name: "4lw.commands.whitelist", live: true, kind: system, form: list, def: "srvr",
 		effect: "Four-letter words that are answered, * for all, but for our hand over loopback only; srvr always is.",
 		into:   func(c *Config) any { return &c.FourLetterWords }},
 	{name: "admin.enableServer", kind: system, form: boolean, def: "true", same: "false",

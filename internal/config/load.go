@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bellwether/internal/ensemble"
@@ -56,7 +57,23 @@ func Load(path, jvmFlags string) (*Config, error) {
 	}
 	l.warn()
 	l.sortNotices()
+	l.noteGiven()
 	return l.c, nil
+}
+
+// noteGiven keeps what was written for Config.Reloaded.
+func (l *loader) noteGiven() {
+	given := make(map[string]string, len(l.settings)+len(l.members)+1)
+	for name, v := range l.settings {
+		given[name] = v.value
+	}
+	for _, p := range l.members {
+		given[p.Key] = p.Value
+	}
+	if l.c.Ensemble.HasID {
+		given[idFile] = strconv.FormatInt(int64(l.c.Ensemble.ID), 10)
+	}
+	l.c.given = given
 }
 
 // readProperties reads one properties file.

@@ -117,13 +117,16 @@ func (l *loader) failMember(err error) {
 	e.Remedy = "correct the line"
 }
 
+// idFile is the name of the file with the id of this server, in dataDir.
+const idFile = "myid"
+
 // noID is the number in myid that ZooKeeper takes for a missing file.
 const noID = -1
 
 // readID reads myid. Without the file the server has no id, which only an
 // ensemble needs: a standalone server starts with any number in the file.
 func (l *loader) readID() {
-	file := filepath.Join(l.c.DataDir, "myid")
+	file := filepath.Join(l.c.DataDir, idFile)
 	text, err := readFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -193,7 +196,7 @@ func (l *loader) checkQuorum(m *ensemble.Membership) {
 	if c.SyncLimit == 0 {
 		l.failKey("syncLimit", "is not set, but an ensemble needs it", "add a line syncLimit=5")
 	}
-	file := filepath.Join(l.c.DataDir, "myid")
+	file := filepath.Join(l.c.DataDir, idFile)
 	if !c.HasID {
 		l.fail(file, 0, "", "is missing, but an ensemble needs it").Remedy = "write into it the number of this server's server.N line"
 	} else if _, ok := m.Server(c.ID); !ok {

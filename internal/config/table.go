@@ -60,6 +60,7 @@ type key struct {
 	when   string // the only value that guards; empty: every value does
 	exact  string // of form yesNo: the one word that has an effect
 	secret bool   // values are not repeated in errors
+	live   bool   // a running server that reads the file again takes a new value over
 	into   func(*Config) any
 }
 

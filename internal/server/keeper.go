@@ -32,6 +32,8 @@ func (k *keeper) run(quit <-chan struct{}) {
 			if every := k.purge(); every > 0 {
 				purge.Reset(every)
 			}
+		case <-k.srv.reloaded:
+			purge.Reset(0)
 		case <-forget.C:
 			k.srv.stats.registry.Rotate()
 		case <-quit:

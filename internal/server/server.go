@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,6 +77,7 @@ type Server struct {
 
 	replayed int // transactions read from the log at the start
 
+	reloaded    chan struct{} // of one: the interval of purges is another one
 	ready       chan struct{} // closed when clients are served
 	firstServes sync.Once
 	loopEnded   chan struct{} // closed by the loop when it ends
@@ -167,9 +169,19 @@ func (s *Server) Addr() net.Addr {
 // Ready is closed when clients are served.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Reload takes what may change while running: limits, the white list, the
-// thresholds of logging and purging. Ports, directories and tickTime stay.
-func (s *Server) Reload(c *config.Config) { s.cfg.Store(c) }
+// Reload takes over what may change while the server runs, and says which keys
+// those are and which others differ: see config.Reloaded.
+func (s *Server) Reload(c *config.Config) config.Changes {
+	now, changes := s.config().Reloaded(c)
+	s.cfg.Store(now)
+	if slices.Contains(changes.Taken, "autopurge.purgeInterval") {
+		select {
+		case s.reloaded <- struct{}{}:
+		default: // the keeper has not looked yet, and will see this one
+		}
+	}
+	return changes
+}
 
 func (s *Server) config() *config.Config { return s.cfg.Load() }
 

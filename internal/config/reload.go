@@ -1,0 +1,83 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"bellwether/internal/ensemble"
+)
+
+// Changes are the keys in which a configuration differs from the one before it.
+type Changes struct {
+	Taken   []string // took effect, in order of the table
+	Restart []string // take effect with the next start, in order of the table, then server lines
+}
+
+// String says which changes took effect and which did not.
+func (c Changes) String() string {
+	var parts []string
+	if len(c.Taken) > 0 {
+		parts = append(parts, "took effect: "+strings.Join(c.Taken, ", "))
+	}
+	if len(c.Restart) > 0 {
+		parts = append(parts, "need a restart: "+strings.Join(c.Restart, ", "))
+	}
+	if len(parts) == 0 {
+		return "nothing has changed"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Reloaded returns the configuration of a server that runs with c and reads
+// next: the keys that take effect while it runs have the values of next, all
+// others those of c. Changes names the keys in which the two differ, as far as
+// they were given in one of them.
+func (c *Config) Reloaded(next *Config) (*Config, Changes) {
+	now := *c
+	now.given = map[string]string{}
+	maps.Copy(now.given, c.given)
+	var changes Changes
+	for _, s := range table {
+		for i := range s.keys {
+			k := &s.keys[i]
+			if k.into == nil {
+				continue
+			}
+			_, before := c.given[k.name]
+			text, after := next.given[k.name]
+			is, wanted := reflect.ValueOf(k.into(c)).Elem(), reflect.ValueOf(k.into(next)).Elem()
+			differs := (before || after) && !reflect.DeepEqual(is.Interface(), wanted.Interface())
+			switch {
+			case k.live:
+				reflect.ValueOf(k.into(&now)).Elem().Set(wanted)
+				if after {
+					now.given[k.name] = text
+				}
+				if differs {
+					changes.Taken = append(changes.Taken, k.name)
+				}
+			case differs && k.status != ignored:
+				changes.Restart = append(changes.Restart, k.name)
+			}
+		}
+	}
+	changes.Restart = append(changes.Restart, memberChanges(c.given, next.given)...)
+	return &now, changes
+}
+
+// memberChanges are the lines about servers that were added, removed or
+// changed, and myid.
+func memberChanges(before, after map[string]string) []string {
+	var names []string
+	for _, given := range []map[string]string{before, after} {
+		for name := range given {
+			if (name == idFile || ensemble.IsMemberKey(name)) && before[name] != after[name] && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// loadText loads a zoo.cfg in a directory of its own, which text may name DIR,
+// beside a myid.
+func loadText(t *testing.T, dir, text string) *Config {
+	t.Helper()
+	file := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const three = "dataDir=DIR\nclientPort=2181\ninitLimit=5\nsyncLimit=2\ntickTime=2000\n" +
+	"server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
+
+// TestReloadedNamesEachChange: what takes effect is in force, what does not is
+// not, and both are named; what only looks different is neither.
+func TestReloadedNamesEachChange(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := loadText(t, dir, three)
+	for _, c := range []struct{ change, says string }{
+		{"", "nothing has changed"},
+		{"# a comment\nmaxClientCnxns=60\nforceSync=YES\npreAllocSize=0x10000\nserverCnxnFactory=x\n", "nothing has changed"},
+		{"maxClientCnxns=61\nautopurge.purgeInterval=3\n", "took effect: maxClientCnxns, autopurge.purgeInterval"},
+		{"tickTime=3000\n", "need a restart: tickTime"},
+		{"server.3=d:2888:3888\nserver.4=e:2888:3888:observer\nsyncLimit=3\nsnapCount=9\n", "took effect: snapCount; need a restart: syncLimit, server.3, server.4"},
+	} {
+		now, changes := before.Reloaded(loadText(t, dir, three+c.change))
+		if changes.String() != c.says {
+			t.Errorf("%q: %s, want %s", c.change, changes, c.says)
+		}
+		if now.TickTime != 2*time.Second || now.Ensemble.SyncLimit != 2 || len(now.Ensemble.Members.Servers()) != 3 {
+			t.Errorf("%q: what needs a restart is in force: %+v", c.change, now)
+		}
+		// What needs a restart is named again with each reading, until it is taken back.
+		if _, again := now.Reloaded(loadText(t, dir, three+c.change)); strings.Join(again.Restart, " ") != strings.Join(changes.Restart, " ") || len(again.Taken) > 0 {
+			t.Errorf("%q: again %s", c.change, again)
+		}
+		if _, back := now.Reloaded(loadText(t, dir, three)); len(back.Restart) > 0 || strings.Join(back.Taken, " ") != strings.Join(changes.Taken, " ") {
+			t.Errorf("%q: taken back: %s", c.change, back)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	now, changes := before.Reloaded(loadText(t, dir, three))
+	if changes.String() != "need a restart: myid" || now.Ensemble.ID != 1 {
+		t.Errorf("myid: %s, %d", changes, now.Ensemble.ID)
+	}
+}
+
+// TestLiveKeysAreHonoured: a key that changes nothing cannot change while the
+// server runs.
+func TestLiveKeysAreHonoured(t *testing.T) {
+	for _, s := range table {
+		for _, k := range s.keys {
+			if k.live && (k.into == nil || k.status != honoured) {
+				t.Errorf("%s is live, but has no effect", k.name)
+			}
+		}
+	}
+}
