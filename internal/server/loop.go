@@ -73,7 +73,6 @@ func (l *loop) batch(ticked bool) {
 		l.step(e)
 		l.settle()
 	}
-	l.resume()
 	if l.asked > 0 {
 		s.stats.stepped(l.asked, s.clock()-l.clock, l.decides())
 	}
@@ -81,23 +80,36 @@ func (l *loop) batch(ticked bool) {
 		l.tick()
 	}
 	l.wakeUp()
-	l.settle()
-	s.dirty.flush()
-	l.endBatch()
-	if l.pace.ready() {
-		s.inbox.ring() // behind whatever has arrived meanwhile
+	l.conclude()
+	if l.resume() { // behind what the light requests have come to
+		l.conclude()
 	}
 	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
 }
 
-// resume hands the replica the requests that were held back and whose turn has
-// come.
-func (l *loop) resume() {
-	for l.pace.ready() {
+// conclude carries out what has come of the steps and lets others see it.
+func (l *loop) conclude() {
+	l.settle()
+	l.srv.dirty.flush()
+	l.endBatch()
+}
+
+// resume hands the replica one turn of the requests that were held back: up to
+// and with a heavy one. The next turn is another batch's, behind whatever
+// arrives meanwhile. It reports whether there was any.
+func (l *loop) resume() (any bool) {
+	start, before := l.srv.clock(), l.asked
+	for turn := false; !turn && l.pace.ready(); any = true {
 		c, q := l.pace.next()
+		turn = heavy(q) > 0
 		l.request(c, q)
 		l.replica.Step(l.now, q)
 	}
+	l.srv.stats.stepped(l.asked-before, l.srv.clock()-start, l.decides())
+	if l.pace.ready() {
+		l.srv.inbox.ring()
+	}
+	return any
 }
 
 // settle carries out everything that has come of the steps so far.
