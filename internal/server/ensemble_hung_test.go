@@ -149,6 +149,7 @@ func startDefault(t *testing.T, voters int) *team {
 	t.Helper()
 	g := newTeam(t, voters, 0, false)
 	ports := freePorts(t, voters)
+	g.queueMax = 4 << 20
 	g.change = func(c *config.Config) {
 		defaults(c)
 		c.Client.Port = ports[c.Ensemble.ID-1]
@@ -204,7 +205,7 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 		}
 	}
 	var load []*gap
-	for range 8 { // of a MiB each, so that the bound is reached
+	for range 8 { // of almost a MiB each, so that the bound is reached
 		load = append(load, g.writing(900<<10, g.servers...))
 	}
 	w := g.writing(100, others...)
@@ -240,7 +241,7 @@ func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	disk := f.hang(t)
 	eventually(t, "its disk is reported", func() bool { return f.Status().Disk != nil })
 	eventually(t, "more was written than may wait for the disk", func() bool {
-		return w.count()+more.count() > 2*logBytesMax/(900<<10)
+		return w.count()+more.count() > 3*g.queueMax/(900<<10)
 	})
 	if now := g.leader(); now != l || now.Standing().Epoch != epoch {
 		t.Errorf("there was an election because of a follower's disk")

@@ -25,6 +25,8 @@ type team struct {
 	change func(c *config.Config)
 	seams  Seams
 	book   io.Writer // takes the logs too, if set
+	// queueMax is Options.DiskQueueMax.
+	queueMax int
 }
 
 // teammate is one of them: its disk, and the server while it runs.
@@ -104,7 +106,7 @@ func (g *team) start(m *teammate) {
 	if g.book != nil {
 		log = slog.New(slog.NewTextHandler(io.MultiWriter(g.t.Output(), g.book), nil))
 	}
-	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Seams: g.seams}), false
+	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Seams: g.seams, DiskQueueMax: g.queueMax}), false
 }
 
 // errKilled ends a server that is killed.

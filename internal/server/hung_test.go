@@ -245,8 +245,8 @@ func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*wire.QuorumPacket) {
 // A leader whose disk is behind reads everything that its learners send, and
 // keeps their requests for later, in order.
 func TestRequestsAreParkedAndNothingElse(t *testing.T) {
-	b := newInbox()
-	b.log(logBytesMax)
+	b := newInbox(diskQueueMax)
+	b.log(diskQueueMax)
 	var sent []*wire.QuorumPacket
 	for _, kind := range []wire.PacketType{wire.PacketFollowerInfo, wire.PacketAckEpoch, wire.PacketRequest, wire.PacketAck, wire.PacketRequest, wire.PacketPing} {
 		sent = append(sent, packetOf(kind, 10)...)
@@ -281,8 +281,8 @@ func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 // Parked requests become events only as far as there is room behind the disk,
 // and those of a link that ends are dropped.
 func TestParkedRequestsAreBounded(t *testing.T) {
-	b := newInbox()
-	b.log(logBytesMax)
+	b := newInbox(diskQueueMax)
+	b.log(diskQueueMax)
 	for range 4 {
 		mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20))
 		mustPush(t, b, 2, packetOf(wire.PacketRequest, 1<<20))
@@ -294,11 +294,11 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 	b.log(1 << 20)
 	b.closed(1)
 	b.closed(2)
-	b.log(-logBytesMax)
+	b.log(-diskQueueMax)
 	if got := b.take(nil); len(got) != 0 {
 		t.Errorf("%d requests of links that have ended", len(got))
 	}
-	b.log(logBytesMax)
+	b.log(diskQueueMax)
 	var err error
 	n := 0
 	for ; err == nil && n < parkBytesMax>>20+2; n++ {
@@ -312,14 +312,14 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 // A follower in service whose disk is behind gives up its link; one that is being
 // synchronised waits for its disk.
 func TestFollowerBehindGivesUpItsLink(t *testing.T) {
-	b := newInbox()
+	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer b.close()
 	b.follows(1)
 	mustPush(t, b, 1, packetOf(wire.PacketUpToDate, 0))
 	mustPush(t, b, 1, packetOf(wire.PacketProposal, 10))
-	b.log(logBytesMax)
+	b.log(diskQueueMax)
 	if err := b.pushPackets(1, packetOf(wire.PacketProposal, 10)); !errors.Is(err, errBehind) {
 		t.Errorf("in service: %v", err)
 	}
@@ -339,13 +339,13 @@ func TestFollowerBehindGivesUpItsLink(t *testing.T) {
 func TestClientsWaitForTheDisk(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
-	s.inbox.log(logBytesMax)
+	s.inbox.log(diskQueueMax)
 	c.send(wire.OpCreate, create("/a", ""))
 	eventually(t, "the reader waits", func() bool { return s.stats.throttleWaits.Value() == 1 })
 	if n := s.stats.proposals.Value(); n != 1 {
 		t.Errorf("%d proposals", n)
 	}
-	s.inbox.log(-logBytesMax)
+	s.inbox.log(-diskQueueMax)
 	if h := c.reply(nil); h.Err != wire.OK {
 		t.Errorf("create: %v", h.Err)
 	}

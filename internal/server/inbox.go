@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ type inbox struct {
 	links   map[zab.LinkID]int
 	votes   map[wire.ServerID]int
 	logging int                 // bytes that wait for the disk
+	most    int                 // of them, before data is held back
 	full    atomic.Bool         // these are so many that no further request of a client is to be read
 	held    map[zab.LinkID]bool // links whose readers wait; false: they need not any more
 	open    bool                // the loop has ended
@@ -57,7 +59,7 @@ type parked struct {
 // hand, so that no packet is too large.
 const (
 	linkBytesMax = 16 << 20  // of one link, for the loop
-	logBytesMax  = 128 << 20 // of all, for the disk
+	diskQueueMax = 128 << 20 // of all, for the disk: the default
 	// parkBytesMax is above what a follower of ours has in process for its clients.
 	parkBytesMax = inProcessBytesMax + linkBytesMax
 	votesMax     = 1 << 10 // notifications of one server
@@ -85,8 +87,8 @@ func (e *event) size() int {
 	return 0
 }
 
-func newInbox() *inbox {
-	b := &inbox{wake: make(chan struct{}, 1),
+func newInbox(diskQueueMax int) *inbox {
+	b := &inbox{most: diskQueueMax, wake: make(chan struct{}, 1),
 		links: map[zab.LinkID]int{}, votes: map[wire.ServerID]int{}, held: map[zab.LinkID]bool{},
 		leaders: map[zab.LinkID]leaderLink{}, parked: map[zab.LinkID]*parked{}}
 	b.lower.L = &b.mu
@@ -140,7 +142,7 @@ func (b *inbox) closed(link zab.LinkID) {
 
 // What ends a link because of the disk.
 var (
-	errBehind = fmt.Errorf("more than %d MiB wait for the disk of this server", logBytesMax>>20)
+	errBehind = errors.New("too much waits for the disk of this server")
 	errParked = fmt.Errorf("more than %d MiB of requests wait until the disk of this server has caught up", parkBytesMax>>20)
 )
 
@@ -151,11 +153,11 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error
 	defer b.mu.Unlock()
 	leader, learns := b.leaders[link]
 	b.held[link] = true
-	for !b.open && b.held[link] && (b.links[link] >= linkBytesMax || learns && !leader.serves && b.logging >= logBytesMax) {
+	for !b.open && b.held[link] && (b.links[link] >= linkBytesMax || learns && !leader.serves && b.logging >= b.most) {
 		b.lower.Wait()
 	}
 	delete(b.held, link)
-	if leader.serves && b.logging >= logBytesMax {
+	if leader.serves && b.logging >= b.most {
 		return errBehind
 	}
 	first := len(b.events) == 0
@@ -164,7 +166,7 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error
 		switch {
 		case learns && p.Type == wire.PacketUpToDate:
 			b.leaders[link] = leaderLink{serves: true}
-		case !learns && p.Type == wire.PacketRequest && (b.logging >= logBytesMax || b.parked[link] != nil):
+		case !learns && p.Type == wire.PacketRequest && (b.logging >= b.most || b.parked[link] != nil):
 			if !b.park(link, e) {
 				return errParked
 			}
@@ -195,7 +197,7 @@ func (b *inbox) park(link zab.LinkID, e event) bool {
 // unpark adds parked requests to events, as many bytes as the disk has room for.
 // The lock is held.
 func (b *inbox) unpark(events []event) []event {
-	room := logBytesMax - b.logging
+	room := b.most - b.logging
 	for link, p := range b.parked {
 		for room > 0 && len(p.events) > 0 {
 			size := p.events[0].size()
@@ -207,7 +209,7 @@ func (b *inbox) unpark(events []event) []event {
 			delete(b.parked, link)
 		}
 	}
-	if room <= 0 && b.logging < logBytesMax && len(b.parked) > 0 {
+	if room <= 0 && b.logging < b.most && len(b.parked) > 0 {
 		b.ring() // for the rest, if these turn out to need no disk
 	}
 	return events
@@ -242,10 +244,10 @@ func (b *inbox) log(bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.logging += bytes
-	b.full.Store(b.logging >= logBytesMax && !b.open)
+	b.full.Store(b.logging >= b.most && !b.open)
 	if bytes < 0 {
 		b.lower.Broadcast()
-		if len(b.parked) > 0 && b.logging < logBytesMax {
+		if len(b.parked) > 0 && b.logging < b.most {
 			b.ring()
 		}
 	}

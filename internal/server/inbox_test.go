@@ -28,7 +28,7 @@ func bring(all *sync.WaitGroup, n int, f func()) *atomic.Int32 {
 // What comes over a link faster than the loop takes it is held up at a bound,
 // other links and votes are not, and taking lets it go on.
 func TestLinkIsHeldUpAtItsBound(t *testing.T) {
-	b := newInbox()
+	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer b.close()
@@ -60,7 +60,7 @@ func TestLinkIsHeldUpAtItsBound(t *testing.T) {
 
 // Notifications of one server are held up at a bound, those of others not.
 func TestVotesAreHeldUpAtTheirBound(t *testing.T) {
-	b := newInbox()
+	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer b.close()

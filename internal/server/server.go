@@ -38,6 +38,9 @@ type Options struct {
 	// OutputMax is how many bytes of events and replies of writes may wait for
 	// a client that does not read, before its connection is closed; 0: 64 MiB.
 	OutputMax int
+	// DiskQueueMax is how many bytes may wait for the disk before clients and, on
+	// a leader, learners' requests wait; 0: 128 MiB. See inbox.
+	DiskQueueMax int
 	// Seams replace what surrounds the server.
 	Seams Seams
 }
@@ -101,7 +104,7 @@ func New(o Options) (*Server, error) {
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
-	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
+	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
 		notices: notice.New(o.Log), turns: newTurns(),
 		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
 	s.budget.each = cmp.Or(o.OutputMax, outputMax)
