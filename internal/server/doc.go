@@ -14,6 +14,9 @@
 //     replacing. While one sync runs the next batch gathers, so commits are
 //     grouped by themselves.
 //   - the keeper (keeper.go): writing snapshots, purging, what takes long.
+//   - the disk watch (disk.go): it measures how long the disk leaves a call
+//     unanswered, and tells the loop. A hung disk blocks the goroutine that
+//     called it, so no other goroutine can do that.
 //   - one accepter a listener (listen.go).
 //   - one reader a connection (conn.go): its input. It answers reads itself,
 //     under the tree's read lock, as long as nothing earlier of its connection
@@ -55,13 +58,17 @@
 // with a ballast that leaves a small server room). What a znode then costs:
 // docs/performance.md.
 //
+// A disk that hangs: the loop, the connections and the links go on; what may wait
+// for the disk is bounded, and only data is held back for it, never a control
+// packet (inbox.go). The end of a server waits for a hung disk for endMax.
+//
 // Locks: archive.mu, which alone is held while files are written, by the
 // goroutines that do nothing else; member.port, while that is opened;
 // member.mu, under which nothing is taken; output.mu of a connection, which
 // may be taken under the tree's locks and takes none itself but dirty.mu and
-// stats' atomics; crowd.mu, inbox.mu, journal.mu and dirty.mu, under which
-// nothing else is taken. None but the first two are held across a write to a
-// socket or a disk.
+// stats' atomics; diskWatch.mu, under which inbox.mu may be taken; crowd.mu,
+// inbox.mu, journal.mu and dirty.mu, under which nothing else is taken. None but
+// the first two are held across a write to a socket or a disk.
 //
 // The package decides nothing about znodes, sessions or transactions, knows
 // no text of an operator's word (those are handed in), and reads no

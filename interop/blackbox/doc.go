@@ -4,7 +4,8 @@
 // binary starts itself again under unshare. Links between them are cut by
 // taking them down or by one-way blackhole routes, slowed by tbf, and delayed
 // by a relay; a small tmpfs is a disk that gets full. A machine on which hosts
-// cannot be made fails every test by name.
+// cannot be made fails every test by name. A disk that hangs is an ext4 image that
+// fsfreeze freezes, which root of the machine has to do (frozen_test.go).
 //
 // In each scene writers and readers work through different servers while
 // something breaks. Afterwards the network is healed, one server leads, all
