@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"bellwether/internal/config"
 	"bellwether/internal/metrics"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
@@ -17,27 +18,39 @@ import (
 // carries out what has become visible, and flushes the connections it owes
 // something.
 type loop struct {
-	srv     *Server
-	replica *replica.Replica
-	conns   map[replica.ConnID]*conn
-	room    []event // memory of the last batch
-	now     replica.Time
-	clock   int64 // the server's, of this batch
-	ticked  int64 // Mono of the last tick
-	arrived int   // bytes that this batch has brought and that no duty accounts for yet
-	asked   int64 // requests that this batch has brought
-	pace    pace
-	team    teamwork
+	srv       *Server
+	replica   *replica.Replica
+	conns     map[replica.ConnID]*conn
+	room      []event // memory of the last batch
+	now       replica.Time
+	clock     int64         // the server's, of this batch
+	ticked    int64         // Mono of the last tick
+	tickEvery time.Duration // what tickEvery returned at the start
+	arrived   int           // bytes that this batch has brought and that no duty accounts for yet
+	asked     int64         // requests that this batch has brought
+	pace      pace
+	team      teamwork
 }
 
-// ticksPerTick is how many Tick events the replica gets in a tickTime.
+// ticksPerTick is how many Tick events the replica gets in a tickTime at least.
 const ticksPerTick = 4
+
+// tickEvery is the time between two Tick events: short enough for the smallest
+// interval that the configuration asks for, at least 1 ms.
+func tickEvery(c *config.Config) time.Duration {
+	every := c.TickTime / ticksPerTick
+	if sweep := c.Tree.ContainerInterval; sweep > 0 {
+		every = min(every, sweep)
+	}
+	return max(every, time.Millisecond)
+}
 
 func (l *loop) run(quit <-chan struct{}) {
 	s := l.srv
 	defer close(s.loopEnded)
 	defer s.inbox.close()
-	tick := time.NewTicker(max(s.config().TickTime/ticksPerTick, time.Millisecond))
+	l.tickEvery = tickEvery(s.config())
+	tick := time.NewTicker(l.tickEvery)
 	defer tick.Stop()
 	l.team.alarm, l.team.dials = time.NewTimer(0), wire.NoServer
 	defer l.team.alarm.Stop()
@@ -333,7 +346,7 @@ const lateMin = 100 * time.Millisecond
 
 // late notes when the process did not run for a while.
 func (l *loop) late() {
-	due := l.ticked + (l.srv.config().TickTime / ticksPerTick).Milliseconds()
+	due := l.ticked + l.tickEvery.Milliseconds()
 	if late := l.now.Mono - due; l.ticked > 0 && late > lateMin.Milliseconds() {
 		l.srv.stats.pause.Observe(late*metrics.Unit, 1)
 	}
