@@ -130,9 +130,16 @@ var built struct {
 	foreign bool // it is not this process's to delete
 }
 
+// binaryEnv names a build of cmd/bellwether to be tested in place of this
+// tree's, so that two versions can be measured by one test.
+const binaryEnv = "INTEROP_BINARY"
+
 // Binary builds cmd/bellwether, once for each test process, and returns its
 // path. RemoveBinary deletes it.
 func Binary() (string, error) {
+	if path := os.Getenv(binaryEnv); path != "" {
+		return path, nil
+	}
 	built.once.Do(func() { built.dir, built.err = build() })
 	return filepath.Join(built.dir, "bellwether"), built.err
 }
