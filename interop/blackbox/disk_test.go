@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"bellwether/interop/target"
 	"bellwether/zk"
@@ -171,4 +172,32 @@ func fill(t *testing.T, dir string) (file string) {
 		err = nil
 	}
 	return file
+}
+
+// TestRemovedDirectory removes version-2 under a follower, then under the
+// leader. Each acknowledges nothing any more, leaves the quorum and ends; the
+// others go on, and it comes back with what they have.
+func TestRemovedDirectory(t *testing.T) {
+	s := begin(t, setting{})
+	leader := s.awaitWhole()
+	for _, i := range []int{s.others(leader)[0], leader} {
+		server := s.e.Servers[i]
+		s.must(os.RemoveAll(filepath.Join(server.Data, "version-2")))
+		for end := time.Now().Add(patience); server.Running(); <-time.After(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("server %d goes on without its data directory", i+1)
+			}
+		}
+		if log := server.Log(); !strings.Contains(log, "beside the running server") {
+			t.Errorf("server %d does not say why it ended", i+1)
+		}
+		s.awaitLeader(i)
+		s.load.awaitWrites(20, s.workers(s.others(i)...)...)
+		s.restart(i)
+		if log := server.Log(); !strings.Contains(log, "its data was removed") {
+			t.Errorf("server %d begins with an empty directory and does not say so", i+1)
+		}
+		s.load.awaitWrites(5)
+	}
+	s.finish()
 }

@@ -1,0 +1,121 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"bellwether/interop/target"
+	"bellwether/zk"
+)
+
+// An ensemble of ZooKeeper leaves directories in which a snapshot's name, its
+// digest and the logs do not agree at first sight: a follower that got a
+// snapshot has one far behind its log, a leader names one after an epoch's
+// beginning, a server that restarts without a write names one again without a
+// digest. data check finds nothing wrong in any of them, and Bellwether starts.
+func TestDirectoriesOfAnEnsembleOfZooKeeperAreSound(t *testing.T) {
+	t.Parallel()
+	kinds := []target.Kind{target.Apache, target.Apache, target.Apache}
+	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds,
+		Extra: map[string]string{"snapCount": "300", "commitLogCount": "50", "preAllocSize": "64", "tickTime": "300", "initLimit": "30", "syncLimit": "10"}})
+	leader, err := e.AwaitWhole(electionWait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, e, 50)
+	behind := (leader + 1) % 3
+	e.Servers[behind].Kill()
+	if _, err := e.AwaitLeader(electionWait, behind); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, e, 1000) // more than commitLogCount: the follower is sent a snapshot
+	for range 2 {    // then a restart without a write, twice
+		if err := e.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.AwaitWhole(electionWait); err != nil {
+			t.Fatal(err)
+		}
+		checkDirectories(t, e)
+		e.Kill()
+	}
+	if snapshot, log := newest(t, e.Servers[behind], "snapshot."), newest(t, e.Servers[behind], "log."); snapshot < log+500 {
+		t.Fatalf("the follower was not sent a snapshot: its newest is %x, its newest log %x", snapshot, log)
+	}
+	checkDirectories(t, e)
+	for _, s := range e.Servers {
+		s.Kind = target.Bellwether
+	}
+	if err := e.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AwaitWhole(electionWait); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range e.Servers {
+		if log := s.Log(); strings.Contains(log, "wrong name") || strings.Contains(log, "set aside") {
+			t.Errorf("server %d doubts a directory of ZooKeeper", i+1)
+		}
+	}
+}
+
+// newest is the largest zxid in the names of a server's files.
+func newest(t *testing.T, s *target.Server, prefix string) (zxid int64) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.Data, "version-2", prefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		z, err := strconv.ParseInt(strings.TrimPrefix(filepath.Base(f), prefix), 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		zxid = max(zxid, z)
+	}
+	return zxid
+}
+
+// fill makes znodes, through any server that runs.
+func fill(t *testing.T, e *target.Ensemble, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
+	defer cancel()
+	c, err := zk.Connect(ctx, e.Addrs(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Detach()
+	for i := range n {
+		if _, _, err := c.Create(ctx, fmt.Sprintf("/%d-%d", n, i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkDirectories runs data check on a copy of each server's directory.
+func checkDirectories(t *testing.T, e *target.Ensemble) {
+	t.Helper()
+	binary, err := target.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range e.Servers {
+		dir := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(dir, os.DirFS(s.Data)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(binary, "data", "check", dir).CombinedOutput()
+		lines := strings.Split(string(out), "\n")
+		if err != nil || slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "damage:") }) {
+			t.Errorf("server %d: %v\n%s", i+1, err, out)
+		}
+	}
+}
