@@ -1,6 +1,9 @@
 package server
 
-import "bellwether/internal/replica"
+import (
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
 
 // The loop decodes, checks and applies a request of heavyMin bytes or more in
 // milliseconds: a multi of 20,000 operations takes about 40. So that many of
@@ -34,8 +37,13 @@ func (p *pace) fits(q *replica.Request) bool {
 	return n == 0 || p.inFlight == 0 || p.inFlight+n <= heavyMax
 }
 
-// hold keeps a request for later if it is not its turn yet.
+// hold keeps a request for later if it is not its turn yet. A ping never waits:
+// it says nothing about other requests, and its client takes silence for the
+// end of the connection.
 func (p *pace) hold(c *conn, q *replica.Request) bool {
+	if q.Op == wire.OpPing {
+		return false
+	}
 	if len(c.heldBack) == 0 && p.fits(q) && (heavy(q) == 0 || len(p.waiting) == 0) {
 		return false
 	}

@@ -58,6 +58,9 @@ func TestPace(t *testing.T) {
 	push(b, 2, heavyMax/2+1)
 	push(c, 1, 10)
 	push(c, 2, heavyMin-1)
+	if p.hold(a, &replica.Request{Op: wire.OpPing}) {
+		t.Error("a ping waits")
+	}
 	expect("a1 c1 c2")
 	answer()
 	expect("a2")

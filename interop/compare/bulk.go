@@ -107,12 +107,16 @@ func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
 	if e := pr.end(); err != nil || e != nil {
 		return errors.Join(err, e)
 	}
-	loop, err := b.loopPause()
+	loop, err := b.longest("zk_max_loop_time_ms")
 	if err != nil {
 		return err
 	}
-	b.say(fmt.Sprintf("longest write %d ms, %d of %d above 100 ms, longest loop batch %s, load %.1f s",
-		pr.longest().Milliseconds(), pr.above(100*time.Millisecond), len(pr.took), loop, took.Seconds()), "%s", what)
+	fsync, err := b.longest("zk_max_fsynctime")
+	if err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("longest write %d ms, %d of %d above 100 ms; longest loop batch %s, longest fsync %s; load %.1f s",
+		pr.longest().Milliseconds(), pr.above(100*time.Millisecond), len(pr.took), loop, fsync, took.Seconds()), "%s", what)
 	return nil
 }
 
@@ -183,9 +187,9 @@ func (b *bulk) settle() error {
 	return nil
 }
 
-// loopPause is the longest that a batch of the loop took on any server, as our
-// servers tell it.
-func (b *bulk) loopPause() (string, error) {
+// longest is the largest value of a figure in ms since the start, the setup
+// included, on any of the servers.
+func (b *bulk) longest(name string) (string, error) {
 	longest := -1.0
 	for _, s := range b.servers {
 		text, err := s.Word("mntr")
@@ -193,7 +197,7 @@ func (b *bulk) loopPause() (string, error) {
 			return "", err
 		}
 		for line := range strings.Lines(text) {
-			if v, ok := strings.CutPrefix(line, "zk_max_loop_time_ms\t"); ok {
+			if v, ok := strings.CutPrefix(line, name+"\t"); ok {
 				ms, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 				if err != nil {
 					return "", err
