@@ -47,8 +47,9 @@ const checkLong = `Read a whole data directory without changing it, and report w
 
 DIR is dataDir, the directory that holds version-2 (default ./bellwether-data); --config takes both directories from a
 zoo.cfg. What a crash leaves behind is a note: the next start mends it by itself. What no crash causes is damage.
+The last line says what a start would do: arrive at a zxid, with damage also where older files do without it, or refuse.
 
-Exit status: 0 sound, 1 damaged.`
+Exit status: 0 sound, 1 damaged, whatever a start would do.`
 
 func newDataCheck() *cobra.Command {
 	var f dataFlags
@@ -131,13 +132,20 @@ func printReport(w io.Writer, r *store.Report) error {
 	for _, d := range r.Damage {
 		fmt.Fprintf(w, "damage: %v\n", d)
 	}
-	var err error
-	if len(r.Damage) == 0 {
-		_, err = fmt.Fprintf(w, "sound; a start arrives at %v\n", r.LastZxid)
-	} else {
-		_, err = fmt.Fprintf(w, "damaged in %s; a start is not advised\n", shell.Count(len(r.Damage), "place"))
-	}
+	_, err := fmt.Fprintln(w, verdict(r))
 	return err
+}
+
+// verdict says whether there is damage, and what a start would do.
+func verdict(r *store.Report) string {
+	damaged := "damaged in " + shell.Count(len(r.Damage), "place")
+	switch {
+	case len(r.Damage) == 0:
+		return fmt.Sprintf("sound; a start arrives at %v", r.LastZxid)
+	case r.LastZxid < 0:
+		return damaged + "; a start is refused"
+	}
+	return fmt.Sprintf("%s; a start does without what is damaged and arrives at %v", damaged, r.LastZxid)
 }
 
 // checkJSON is a report for programs.

@@ -76,6 +76,13 @@ func (c *checker) note(format string, args ...any) {
 	c.rep.Notes = append(c.rep.Notes, fmt.Sprintf(format, args...))
 }
 
+// noted reports whether a note of the start is about a snapshot that the check
+// has called incomplete.
+func (c *checker) noted(note string) bool {
+	path, _, passed := strings.Cut(note, " is passed over for an older one")
+	return passed && slices.ContainsFunc(c.rep.Notes, func(n string) bool { return strings.HasPrefix(n, path+" is incomplete") })
+}
+
 func (c *checker) damage(d *DamageError) {
 	for _, known := range c.rep.Damage {
 		if known.File == d.File && known.Offset == d.Offset {
@@ -96,7 +103,7 @@ func (c *checker) snapshots() error {
 		var unsound *UnsoundError
 		switch {
 		case errors.As(err, &unsound) && unsound.Short && !sealed(c.s.fs, file):
-			c.note("%s is incomplete, as an interrupted writer leaves it: %v", file.path, unsound)
+			c.note("%s is incomplete, as an interrupted writer leaves it; a start takes an older one: %v", file.path, unsound)
 		case errors.As(err, &unsound):
 			c.damage(&DamageError{File: file.path, Offset: unsound.Offset, What: unsound.Error(),
 				Do: "move it away; an older one and the logs will do if they are sound"})
@@ -180,7 +187,7 @@ func (c *checker) logs() error {
 		if e.how.ending == endTorn {
 			c.note("%s at offset %d: %s; a crash can have left it so", e.file.path, e.how.off, e.how.what)
 		} else if e.records == 0 && e.how.ending == endClean {
-			c.note("%s holds no transaction", e.file.path)
+			c.note("%s holds no transaction, as a server leaves a log that it began last; the next start sets it aside", e.file.path)
 		}
 	}
 	return nil
@@ -230,7 +237,11 @@ func (c *checker) arrive(l *loader) error {
 	if err := l.suspect(); err != nil {
 		return c.judge(err)
 	}
-	c.rep.Notes = append(c.rep.Notes, l.res.Notes...)
+	for _, n := range l.res.Notes {
+		if !c.noted(n) {
+			c.note("%s", n)
+		}
+	}
 	c.rep.LastZxid = max(0, l.res.LastZxid)
 	return c.epochs()
 }
@@ -272,10 +283,12 @@ func (c *checker) logsByContent() ([]fileName, error) {
 	return logs, nil
 }
 
-// judge reports damage and returns every other error.
+// judge reports damage over which a start is refused, and returns every other
+// error.
 func (c *checker) judge(err error) error {
 	var d *DamageError
 	if errors.As(err, &d) {
+		c.rep.LastZxid = -1
 		c.damage(d)
 		return nil
 	}
@@ -308,6 +321,8 @@ func (c *checker) names() error {
 				c.note("%s was set aside", path)
 			case strings.HasPrefix(e.Name, tempPrefix):
 				c.note("%s is unfinished; the next start removes it", path)
+			case strings.HasPrefix(e.Name, snapshotPrefix) && strings.HasSuffix(e.Name, ".tmp") && e.Not == "":
+				c.note("%s was never finished, as ZooKeeper leaves a snapshot that it was interrupted in; the next start sets it aside", path)
 			case strings.HasPrefix(e.Name, logPrefix), strings.HasPrefix(e.Name, snapshotPrefix):
 				c.note("%s is not read here, but a ZooKeeper server may take it for one of its own; move it away", path)
 			}
