@@ -50,7 +50,7 @@ func seeNullIDs(s *seen) {
 		r.sayFrame(what)
 	}
 	create := func(p string) *wire.CreateRequest { return &wire.CreateRequest{Path: s.at(p), ACL: wire.OpenACL()} }
-	for _, scheme := range []string{"", "nope", "world", "sasl", "key", "super", "auth", "digest", "ip"} {
+	for _, scheme := range []string{"", "nope", "world", "sasl", "key", "super", "auth", "digest", "ip", "x509"} {
 		do("create "+scheme, wire.OpCreate, createNullID{s.at("/new"), scheme})
 		do("setACL "+scheme, wire.OpSetACL, setNullID{s.at("/old"), scheme})
 		do("setACL of a missing znode "+scheme, wire.OpSetACL, setNullID{s.at("/missing"), scheme})

@@ -99,7 +99,7 @@ type ID struct {
 func (i *ID) Code(c *Coder) {
 	c.nullReadsEmpty(&i.Scheme)
 	switch i.Scheme {
-	case SchemeWorld, SchemeDigest, SchemeIP, SchemeX509:
+	case SchemeWorld, SchemeDigest, SchemeIP:
 		c.String(&i.ID)
 	default:
 		c.nullReadsEmpty(&i.ID)
@@ -112,7 +112,6 @@ const (
 	SchemeAuth   = "auth"  // in a request: the identities of the connection
 	SchemeDigest = "digest"
 	SchemeIP     = "ip"
-	SchemeX509   = "x509"
 )
 
 // ACL is one entry of an access-control list.

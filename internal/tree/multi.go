@@ -50,17 +50,13 @@ func fail(ops []wire.SubTxn, code wire.Code) {
 	}
 }
 
-// allWrites refuses reads, and flags for which ZooKeeper refuses the whole
-// request instead of one operation.
+// allWrites refuses reads, and flags of a create for which ZooKeeper refuses the
+// whole request instead of one operation. Those of a createTTL it checks in turn.
 func allWrites(ops []wire.Op) bool {
 	for _, op := range ops {
 		switch r := op.Request.(type) {
 		case *wire.CreateRequest:
 			if r.Flags < wire.FlagPersistent || r.Flags > wire.FlagContainer {
-				return false
-			}
-		case *wire.CreateTTLRequest:
-			if r.Flags < wire.FlagPersistent || r.Flags > wire.FlagPersistentSequentialTTL {
 				return false
 			}
 		case *wire.PathWatchRequest:

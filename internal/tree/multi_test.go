@@ -26,16 +26,19 @@ func TestMultiUndecodable(t *testing.T) {
 		return wire.CreateRequest{Path: "/b", ACL: wire.OpenACL(), Flags: flags}
 	}
 	for name, req := range map[string]*Request{
-		"truncated":            truncated,
-		"read":                 multi(wire.Op{Type: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/"}}),
-		"mixed":                multi(good, wire.Op{Type: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}),
-		"setACL":               multi(wire.Op{Type: wire.OpSetACL, Request: &wire.SetACLRequest{Path: "/", ACL: wire.OpenACL()}}),
-		"flags":                multi(good, opCreate("/b", 7)),
-		"flags below 0":        multi(good, opCreate("/b", -1)),
-		"ttl flags":            multi(good, opCreate("/b", 5)),
-		"flags of a createTTL": multi(wire.Op{Type: wire.OpCreateTTL, Request: &wire.CreateTTLRequest{CreateRequest: rec(7), TTL: 1}}),
+		"truncated":     truncated,
+		"read":          multi(wire.Op{Type: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/"}}),
+		"mixed":         multi(good, wire.Op{Type: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}),
+		"setACL":        multi(wire.Op{Type: wire.OpSetACL, Request: &wire.SetACLRequest{Path: "/", ACL: wire.OpenACL()}}),
+		"flags":         multi(good, opCreate("/b", 7)),
+		"flags below 0": multi(good, opCreate("/b", -1)),
+		"ttl flags":     multi(good, opCreate("/b", 5)),
 	} {
 		w.expect(name, req, wire.ErrMarshalling)
+	}
+	ttl := wire.Op{Type: wire.OpCreateTTL, Request: &wire.CreateTTLRequest{CreateRequest: rec(7), TTL: 1}}
+	if got := results(w.do(multi(good, ttl, good))); got != "-1:0 -1:-8 -1:-2 " {
+		t.Errorf("flags of a createTTL: %s", got)
 	}
 	w.expect("session", multi(good).by(99), wire.ErrSessionExpired)
 	if w.exists("/a") {
