@@ -23,6 +23,7 @@ const readOnlySession = 60000
 // read-only mode. Apache opens sessions in that mode only where local sessions
 // are on.
 func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
+	t.Helper()
 	extra := map[string]string{"tickTime": "5000", "initLimit": "10", "syncLimit": "5"} // no session ends meanwhile
 	if kind == target.Apache {
 		extra["localSessionsEnabled"] = "true"
@@ -35,6 +36,46 @@ func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// TestReadOnlyAfterAStart starts a server again whose only other voter is gone.
+// In read-only mode it shows its log: Apache's always, ours where the operator
+// asks for that.
+func TestReadOnlyAfterAStart(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{kind, kind}, Properties: []string{"readonlymode.enabled=true"},
+			Extra: map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true", "initLimit": "50", "syncLimit": "20",
+				"readonlymode.uncommitted": "true"}})
+		if _, err := e.AwaitWhole(readOnlyPatience); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*readOnlyPatience)
+		defer cancel()
+		c, err := zk.Connect(ctx, e.Servers[0].Addr, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := c.Create(ctx, "/kept", []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Sync(ctx, "/"); err != nil {
+			t.Fatal(err)
+		}
+		c.Close(ctx)
+		e.Kill()
+		if err := e.Servers[0].Begin(); err != nil {
+			t.Fatal(err)
+		}
+		awaitWord(t, e.Servers[0], "isro", "ro")
+		reader, err := zk.Connect(ctx, e.Servers[0].Addr, &zk.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close(ctx)
+		if data, _, err := reader.Get(ctx, "/kept"); err != nil || string(data) != "value" {
+			t.Errorf("%q, %v", data, err)
+		}
+	})
 }
 
 // awaitWord waits for an answer to a word.

@@ -36,6 +36,9 @@ type Config struct {
 	// ReadOnlyMode lets a server of an ensemble that has no quorum answer the
 	// reads of clients that accept that, and allows the word isro.
 	ReadOnlyMode bool
+	// ReadUncommitted lets such a server show its log before it has served in a
+	// quorum since its start.
+	ReadUncommitted bool
 
 	Limits    Limits
 	Storage   Storage

@@ -216,6 +216,9 @@ func TestHonouredKeysAreRead(t *testing.T) {
 func fieldAt(v reflect.Value, p any) string {
 	for i := range v.NumField() {
 		f := v.Field(i)
+		if !f.CanInterface() {
+			continue // no setting
+		}
 		if f.Addr().Interface() == p {
 			return v.Type().Field(i).Name
 		}

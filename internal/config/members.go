@@ -218,6 +218,7 @@ func (l *loader) settleSelf() {
 	}
 	l.c.Ensemble.PeerType = self.Role
 	if !l.c.Standalone() {
+		l.noticeIf(l.c.ReadUncommitted && !l.c.ReadOnlyMode, "readonlymode.uncommitted", "has no effect without readonlymode.enabled=true")
 		l.noticeIf(l.c.Tree.Reconfig, "reconfigEnabled", "has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false")
 	}
 	if self.Client.IsZero() {

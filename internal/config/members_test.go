@@ -36,6 +36,8 @@ func TestEnsembleNotices(t *testing.T) {
 		{"", "reconfigEnabled=false", ""},
 		{"", "reconfigEnabled=true", "reconfigEnabled has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false"},
 		{"-Dreadonlymode.enabled=true", "", ""},
+		{"-Dreadonlymode.enabled=true", "readonlymode.uncommitted=true", ""},
+		{"", "readonlymode.uncommitted=true", "readonlymode.uncommitted has no effect without readonlymode.enabled=true"},
 		{"", "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true", ""},
 		{"", "observerMasterPort=2191", "observerMasterPort is ignored: observers connect to the leader, which takes any number"},
 		{"", "syncEnabled=false", "syncEnabled is ignored: an observer keeps its history, so that it goes on where it was"},

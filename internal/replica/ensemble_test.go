@@ -27,7 +27,9 @@ type herd struct {
 	conns   ConnID // the last one given out
 	keep    bool   // clients outlive a change of leaders
 	reads   bool   // a server without a quorum answers reads
-	relays  int    // so many links are accepted for the leader, and closed
+	// uncommitted: it does so with what its log holds from the start.
+	uncommitted bool
+	relays      int // so many links are accepted for the leader, and closed
 	// delay says what is to arrive later: when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
@@ -102,7 +104,7 @@ func (h *herd) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, wire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads}}, h.now)
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
 }
 
 // kill ends a server: its links break, dials to it are refused.

@@ -31,6 +31,9 @@ type Member struct {
 	// ReadOnly lets clients that accept it read from a server that has been
 	// without a leader for a while (readonly.go).
 	ReadOnly bool
+	// ReadUncommitted lets such a server, also one that has not served in a term
+	// since its start, show its whole log, as ZooKeeper does.
+	ReadUncommitted bool
 	// LocalSessions: new sessions live on the server alone that made them.
 	// UpgradeLocal: one that asks for an ephemeral becomes everybody's.
 	LocalSessions, UpgradeLocal bool

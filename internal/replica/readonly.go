@@ -13,7 +13,8 @@ import "bellwether/wire"
 //
 // They read the tree as clients last saw it. What a start, a truncation or a
 // snapshot of a leader has put into the tree may not be committed; until the
-// server has served in a term with it, it is not shown.
+// server has served in a term with it, it is not shown, unless the operator
+// asks for that (Member.ReadUncommitted).
 type readOnly struct {
 	serves bool
 	since  int64 // Mono since which it looks for a leader
@@ -49,7 +50,7 @@ func ReadOnlyRefuses(op wire.OpCode) bool {
 func (r *Replica) readOnlyAt() int64 {
 	m := r.member
 	switch {
-	case m.role != wire.Looking || !m.readers.shown || m.log.Fresh():
+	case m.role != wire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
 		return Never
 	case m.resting != "":
 		return 0

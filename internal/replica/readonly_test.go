@@ -180,6 +180,41 @@ func TestReadOnlyShowsWhatWasSeen(t *testing.T) {
 	}
 }
 
+// An operator can have a server show its log before it has found a quorum since
+// its start, but only in read-only mode. What clients then saw is taken back when
+// a leader does not have it: their connections end first.
+func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		h, s, _ := lonely(t, reads, 3000)
+		h.kill(s)
+		h.uncommitted = true
+		h.start(s)
+		h.run(5000)
+		c, conn := h.ask(s, reader)
+		if served := c.session != 0; served != reads || s.r.Standing().ReadOnly != reads {
+			t.Fatalf("read-only mode %v: %+v", reads, c.answer)
+		}
+		if !reads {
+			continue
+		}
+		if o := h.do(s, c, conn, wire.OpGetData, &wire.PathWatchRequest{Path: "/a"}); o.Kind != Turn {
+			t.Errorf("a read: %+v", o)
+		}
+		if o := h.do(s, c, conn, wire.OpDelete, nil); o.Header.Err != wire.ErrNotReadOnly {
+			t.Errorf("a write: %+v", o)
+		}
+		for _, o := range h.servers {
+			if o != s {
+				h.start(o)
+			}
+		}
+		h.run(3000)
+		if !c.closed || !s.r.Standing().Serving {
+			t.Errorf("behind an election: closed %v, %+v", c.closed, s.r.Standing())
+		}
+	}
+}
+
 // A server whose disk is full answers reads at once and whatever the operator
 // says, sends everybody else away, and comes back when there is room.
 func TestReadOnlyWithoutRoom(t *testing.T) {

@@ -70,7 +70,7 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
 		LocalSessions: c.LocalSessions, UpgradeLocal: c.UpgradeLocal,
-		Aloof: !c.LeaderServes, ReadOnly: m.srv.config().ReadOnlyMode, CounterMax: m.srv.opt.Seams.CounterMax,
+		Aloof: !c.LeaderServes, ReadOnly: m.srv.config().ReadOnlyMode, ReadUncommitted: m.srv.config().ReadUncommitted, CounterMax: m.srv.opt.Seams.CounterMax,
 	}
 	return nil
 }
