@@ -11,10 +11,26 @@ type disk interface {
 	lose() error
 	// keep brings it up with everything that was written.
 	keep() error
+	// hang lets no change and no sync return; or it ends that, and those that
+	// wait are carried out.
+	hang(on bool)
+	// abandon lets calls that wait for a disk that hangs fail: their process is
+	// gone. The disk hangs on.
+	abandon()
 }
 
 // memDisk is a disk in memory.
 type memDisk struct{ mem *store.Mem }
+
+func (d memDisk) hang(on bool) {
+	if on {
+		d.mem.Hang()
+	} else {
+		d.mem.Answer()
+	}
+}
+
+func (d memDisk) abandon() { d.mem.Abandon() }
 
 func (d memDisk) fs() store.FS { return d.mem }
 

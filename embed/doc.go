@@ -39,6 +39,8 @@
 //   - [Server.Pause], [Server.Stop], [Server.Kill], [Server.Crash] and
 //     [Server.Start] are for a server; a crash loses what was not synced, which
 //     with [Options].NoSync is some of what was acknowledged.
+//   - [Server.HangDisk] lets a server's disk hang without an error, until
+//     [Server.ResumeDisk].
 //   - [Server.SkewClock] makes a server's clock wrong.
 //
 // For programs in other languages `bellwether serve --ensemble 3 --faults` offers

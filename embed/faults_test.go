@@ -308,6 +308,44 @@ func TestPauseLeader(t *testing.T) {
 	})
 }
 
+// The leader's disk hangs: another server leads, and the old leader follows it when
+// its disk answers. Stopped, killed and crashed while its disk hangs, a server
+// comes back with everything once it answers.
+func TestHangDisk(t *testing.T) {
+	everyMode(t, func(t *testing.T, o Options) {
+		for _, dir := range []string{"", t.TempDir()} {
+			o.Servers, o.Dir = 3, dir
+			e := started(t, o)
+			c := connected(t, e, nil)
+			create(t, c, "/x", "one")
+			s, err := e.Leader(patient(t))
+			must(t, err)
+			s.HangDisk()
+			create(t, c, "/y", "two")
+			eventually(t, "another one leads", func() bool {
+				next, err := e.Leader(patient(t))
+				return err == nil && next != s
+			})
+			s.ResumeDisk()
+			for i, end := range []func() error{s.Stop, s.Kill, s.Crash} {
+				must(t, s.AwaitServing(patient(t)))
+				s.HangDisk()
+				path := string('a' + rune(i))
+				create(t, c, "/"+path, path)
+				_ = end() // a stop says that it did not close its files
+				if s.Running() || !s.DiskHangs() {
+					t.Errorf("end %d: it runs: %v; its disk hangs: %v", i, s.Running(), s.DiskHangs())
+				}
+				s.ResumeDisk()
+				must(t, s.Start())
+				must(t, s.AwaitServing(patient(t)))
+				holds(t, connectedTo(t, e, s, nil), "/"+path, path)
+			}
+			must(t, e.Close())
+		}
+	})
+}
+
 // What a client was promised survives a crash, a kill and a stop; what was
 // never synced does not survive a crash.
 func TestServerEndsAndStarts(t *testing.T) {

@@ -19,10 +19,13 @@ type realDisk struct {
 
 	mu    sync.Mutex // held while files are changed, and their changes noted
 	down  bool
-	life  int
-	files map[string]*inode
-	notes []note // oldest first
-	size  int    // of the notes, in bytes
+	hangs bool
+	// answers is on mu: the disk does not hang any more, or whoever waits is gone.
+	answers sync.Cond
+	life    int
+	files   map[string]*inode
+	notes   []note // oldest first
+	size    int    // of the notes, in bytes
 }
 
 // notesMax is how many bytes of notes there may be; noteLen is about what one
@@ -43,7 +46,11 @@ type note struct {
 	undo func() error
 }
 
-func newRealDisk() *realDisk { return &realDisk{FS: store.OS(), files: map[string]*inode{}} }
+func newRealDisk() *realDisk {
+	d := &realDisk{FS: store.OS(), files: map[string]*inode{}}
+	d.answers.L = &d.mu
+	return d
+}
 
 func (d *realDisk) fs() store.FS { return d }
 
@@ -51,6 +58,21 @@ func (d *realDisk) fail() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.down = true
+	d.answers.Broadcast()
+}
+
+func (d *realDisk) hang(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hangs = on
+	d.answers.Broadcast()
+}
+
+func (d *realDisk) abandon() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.life++
+	d.answers.Broadcast()
 }
 
 func (d *realDisk) lose() error {
@@ -107,9 +129,13 @@ func (d *realDisk) settle(durable func(n note) bool) {
 	})
 }
 
-// enter takes the lock for a change; an error: there is no power.
+// enter takes the lock for a change; an error: there is no power. It waits while
+// the disk hangs.
 func (d *realDisk) enter(life int) error {
 	d.mu.Lock()
+	for d.hangs && !d.down && life == d.life {
+		d.answers.Wait()
+	}
 	if d.down || life != d.life {
 		d.mu.Unlock()
 		return store.ErrCrashed

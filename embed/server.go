@@ -36,6 +36,7 @@ type Server struct {
 	bound   string // the port's own, which may be a wildcard
 	dir     string
 	disk    disk
+	hung    atomic.Bool // the disk hangs
 	skew    atomic.Int64
 
 	turn chan struct{}         // of one: held by who starts or ends the server
@@ -51,6 +52,7 @@ type life struct {
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when nothing of it is left and err is set
 	err    error
+	over   atomic.Bool // Run has returned
 	paused atomic.Bool
 	thaw   func()
 }
@@ -191,7 +193,11 @@ func (s *Server) start(port net.Listener) error {
 		defer close(l.ended)
 		l.err = l.srv.Run(ctx)
 		stop()
-		if l.err != nil && !errors.Is(l.err, errKilled) {
+		l.over.Store(true)
+		if s.hung.Load() {
+			s.disk.abandon() // it has ended without those that wait for the disk
+		}
+		if l.err != nil && !errors.Is(l.err, errKilled) && !errors.Is(l.err, store.ErrCrashed) {
 			s.err.Store(&l.err)
 		}
 		if l.err != nil {
@@ -215,6 +221,7 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 	case s.life.Load() != nil:
 		return nil, ErrRunning
 	}
+	s.disk.hang(s.hung.Load()) // as the end of the server before has left it
 	l := &life{host: newHost(s.id), ended: make(chan struct{})}
 	inner, err := s.e.net.listen(l.host, s.address)
 	if err != nil {
@@ -231,7 +238,7 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 		l.front.open()
 	}
 	l.srv, err = server.New(server.Options{
-		Config: s.e.config(s), FS: s.disk.fs(), Log: slog.New(voice{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), Words: admin.Words(version),
+		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(voice{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), Words: admin.Words(version),
 		Seams: server.Seams{
 			Clients: inner,
 			Dial: func(ctx context.Context, address string) (net.Conn, error) {
@@ -336,6 +343,24 @@ func (s *Server) resume(l *life) {
 		l.host.hold(false)
 	}
 }
+
+// HangDisk lets the server's disk hang, as one does that fails without an error:
+// no write and no sync returns until ResumeDisk, whatever becomes of the server
+// meanwhile. Reads go on. Stop and Kill of a server whose disk hangs take some
+// seconds, and Start waits for the disk.
+func (s *Server) HangDisk() {
+	s.hung.Store(true)
+	s.disk.hang(true)
+}
+
+// ResumeDisk ends HangDisk: what waits is carried out.
+func (s *Server) ResumeDisk() {
+	s.hung.Store(false)
+	s.disk.hang(false)
+}
+
+// DiskHangs reports whether the disk hangs.
+func (s *Server) DiskHangs() bool { return s.hung.Load() }
 
 // SkewClock makes the server's clock on the wall wrong by d, from now on and
 // after a start. What durations are measured by is another clock.

@@ -33,6 +33,8 @@ func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 		"/servers/{id}/crash":        a.server((*embed.Server).Crash),
 		"/servers/{id}/pause":        a.server((*embed.Server).Pause),
 		"/servers/{id}/resume":       a.server((*embed.Server).Resume),
+		"/servers/{id}/disk/hang":    a.server(func(s *embed.Server) error { s.HangDisk(); return nil }),
+		"/servers/{id}/disk/resume":  a.server(func(s *embed.Server) error { s.ResumeDisk(); return nil }),
 		"/servers/{id}/skew":         a.skew,
 		"/links/{from}/{to}/cut":     a.link(func(from, to embed.Endpoint, _ *http.Request) error { e.Cut(from, to); return nil }),
 		"/links/{from}/{to}/mend":    a.link(func(from, to embed.Endpoint, _ *http.Request) error { e.Mend(from, to); return nil }),
@@ -117,6 +119,7 @@ type (
 		Address string `json:"address"`
 		Role    string `json:"role"`
 		Skew    string `json:"skew,omitempty"`
+		Disk    string `json:"disk,omitempty"` // hangs
 		Error   string `json:"error,omitempty"`
 	}
 	faultsLink struct {
@@ -136,6 +139,9 @@ func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
 	for id := 1; id <= a.e.Len(); id++ {
 		s := a.e.Server(id)
 		it := faultsServer{ID: id, Address: s.Address(), Role: s.Role(), Skew: text(s.Skew())}
+		if s.DiskHangs() {
+			it.Disk = "hangs"
+		}
 		if err := s.Err(); err != nil {
 			it.Error = err.Error()
 		}

@@ -93,6 +93,17 @@ func (m *Mem) Answer() {
 	m.answers.Broadcast()
 }
 
+// Abandon lets the calls that wait for a disk that hangs fail, and all handles
+// with them, as if their process were gone. What was written stays, locks are
+// released, and the disk hangs on.
+func (m *Mem) Abandon() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.life++
+	clear(m.locks)
+	m.answers.Broadcast()
+}
+
 // Waiting is how many calls wait for Answer.
 func (m *Mem) Waiting() int {
 	m.mu.Lock()

@@ -1,0 +1,56 @@
+package embed
+
+import (
+	"sync/atomic"
+
+	"bellwether/internal/store"
+)
+
+// processFS is a disk as one process sees it. Where that has ended while some of
+// its goroutines still waited for the disk, they change nothing any more.
+type processFS struct {
+	store.FS
+	ended *atomic.Bool
+}
+
+func (f processFS) alive() error {
+	if f.ended.Load() {
+		return store.ErrCrashed
+	}
+	return nil
+}
+
+func (f processFS) Create(name string) (store.File, error) {
+	if err := f.alive(); err != nil {
+		return nil, err
+	}
+	return f.FS.Create(name)
+}
+
+func (f processFS) Append(name string) (store.File, error) {
+	if err := f.alive(); err != nil {
+		return nil, err
+	}
+	return f.FS.Append(name)
+}
+
+func (f processFS) Rename(from, to string) error {
+	if err := f.alive(); err != nil {
+		return err
+	}
+	return f.FS.Rename(from, to)
+}
+
+func (f processFS) Remove(name string) error {
+	if err := f.alive(); err != nil {
+		return err
+	}
+	return f.FS.Remove(name)
+}
+
+func (f processFS) SyncDir(dir string) error {
+	if err := f.alive(); err != nil {
+		return err
+	}
+	return f.FS.SyncDir(dir)
+}
