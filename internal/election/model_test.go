@@ -337,11 +337,20 @@ func (w *world) watch(s *server, before State, ev Event) {
 		return
 	}
 	if _, began := ev.(Look); !began && before.Role == wire.Looking && s.round == st.Round && !st.Barred &&
-		beats(s.proposal, st.Vote, s.weigh) && before.Round == st.Round && s.text == s.members.String() {
+		s.prefers(s.proposal, st.Vote) && before.Round == st.Round && s.text == s.members.String() {
 		w.wrongf("%d went from %s down to %s in round %d", s.id, s.proposal, st.Vote, st.Round)
 	}
 	s.proposal, s.round, s.text = st.Vote, st.Round, s.members.String()
 	w.note(s, st.Round, st.Vote)
+}
+
+// prefers reports whether a server prefers one vote to another: by what it
+// remembers, if it is one of ours.
+func (s *server) prefers(a, b Vote) bool {
+	if e, ours := s.e.(*Election); ours {
+		return e.beats(a, b)
+	}
+	return beats(a, b, s.weigh)
 }
 
 func (s *server) weigh(id wire.ServerID) int64 { return s.members.Weight(ensemble.ServerID(id)) }

@@ -39,9 +39,22 @@ func drawWorld(t *rapid.T) *world {
 		// All have a history: what empty disks do is told in transcripts.
 		s.look.Epoch = wire.Epoch(rapid.IntRange(1, 2).Draw(t, "epoch"))
 		s.look.Zxid = wire.MakeZxid(s.look.Epoch, uint32(rapid.IntRange(0, 2).Draw(t, "counter")))
+		s.look.Failed = drawFailed(t, voters)
 		s.foreign = rapid.IntRange(0, 3).Draw(t, "foreign") == 3
 	}
 	return w
+}
+
+// drawFailed draws what a server remembers of failed terms: each its own.
+func drawFailed(t *rapid.T, voters []wire.ServerID) (all []Failed) {
+	for range rapid.IntRange(0, 2).Draw(t, "failed") {
+		all = append(all, Failed{
+			Candidate: rapid.SampledFrom(voters).Draw(t, "candidate"), Times: rapid.IntRange(1, 6).Draw(t, "times"),
+			Until: int64(rapid.IntRange(0, 40_000).Draw(t, "until")), Again: int64(rapid.IntRange(0, 3000).Draw(t, "again")),
+			Round: wire.Epoch(rapid.IntRange(0, 3).Draw(t, "round")), Epoch: 1,
+		})
+	}
+	return all
 }
 
 // act carries out one random fault or step.
@@ -49,7 +62,7 @@ func act(t *rapid.T, w *world) {
 	ids := w.ids()
 	a := w.servers[rapid.SampledFrom(ids).Draw(t, "a")]
 	b := w.servers[rapid.SampledFrom(ids).Draw(t, "b")]
-	switch rapid.IntRange(0, 15).Draw(t, "act") {
+	switch rapid.IntRange(0, 16).Draw(t, "act") {
 	case 0:
 		if a.alive {
 			w.crash(a.id)
@@ -74,6 +87,11 @@ func act(t *rapid.T, w *world) {
 		w.pass(int64(rapid.IntRange(1, 10).Draw(t, "short ms")))
 	case 8:
 		w.roles()
+	case 16: // a disk stops to answer, or answers again
+		if a.alive && a.decision == nil && !a.foreign {
+			a.look.Abstains = !a.look.Abstains
+			w.lookAgain(a, "the disk")
+		}
 	case 9:
 		if a.serving && a.decision.State == wire.Leading { // something is written
 			a.look.Zxid++
@@ -92,7 +110,7 @@ func act(t *rapid.T, w *world) {
 // TestElectionsOfARandomNetwork, in which some servers elect as ZooKeeper does: whatever is delayed, lost, cut or ends, each
 // decision has its quorum, its candidate the newest history of it, and no
 // server goes down in its round; and when the faults end, all agree on a
-// leader that leads.
+// leader that leads, though each remembers other failed terms.
 func TestElectionsOfARandomNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -104,6 +122,11 @@ func TestElectionsOfARandomNetwork(t *testing.T) {
 		}
 		w.heal()
 		for _, id := range w.ids() {
+			if s := w.servers[id]; s.look.Abstains {
+				if s.look.Abstains = false; s.alive && s.decision == nil {
+					w.lookAgain(s, "the disk has answered")
+				}
+			}
 			if !w.servers[id].alive {
 				w.start(id)
 			}

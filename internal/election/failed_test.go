@@ -1,0 +1,183 @@
+package election
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/wire"
+)
+
+// fresh is a vote for a server with the history that all have.
+func fresh(id wire.ServerID) Vote { return Vote{id, 0x100000001, 1} }
+
+// abstains is the vote of a server whose disk does not answer.
+func abstains(id wire.ServerID) Vote { return Vote{id, NoHistory, 1} }
+
+// lookWith is a server of n that begins an election with this.
+func lookWith(n int, id wire.ServerID, l Look) *Election {
+	e := New(Options{ID: id, Committed: plain(0, n), Reconfig: true})
+	l.Why = "started"
+	e.Step(0, l)
+	return e
+}
+
+// TestAbstainingServerIsNoCandidate: a server whose disk does not answer says
+// NoHistory, decides on no votes, and joins a leader that a quorum follows.
+func TestAbstainingServerIsNoCandidate(t *testing.T) {
+	e := lookWith(3, 3, Look{Zxid: 0x2d, Abstains: true})
+	for _, m := range e.Ready().Send {
+		if v := voteOf(&m.Notification); v != (Vote{3, NoHistory, 1}) {
+			t.Fatalf("says %v", v)
+		}
+	}
+	hear(e, 1, wire.Looking, fresh(2), 1)
+	hear(e, 2, wire.Looking, fresh(2), 1)
+	e.Step(5000, Tick{})
+	if r := e.Ready(); r.Decision != nil {
+		t.Fatalf("decides %+v", r.Decision)
+	}
+	hear(e, 1, wire.Following, fresh(2), 1)
+	hear(e, 2, wire.Leading, fresh(2), 1)
+	if r := e.Ready(); r.Decision == nil || r.Decision.State != wire.Following || r.Decision.Vote.Leader != 2 {
+		t.Errorf("%+v, want to follow 2", r.Decision)
+	}
+}
+
+// TestAbstainingServerDoesNotSayThatItIsEmpty: an empty server that hears others
+// abstain does not take them for empty ones with which it may begin a history.
+func TestAbstainingServerDoesNotSayThatItIsEmpty(t *testing.T) {
+	e := lookWith(3, 1, Look{})
+	hear(e, 2, wire.Looking, abstains(2), 1)
+	hear(e, 3, wire.Looking, abstains(3), 1)
+	hear(e, 2, wire.Looking, abstains(2), 2)
+	if st := e.State(); !st.Barred {
+		t.Errorf("%+v: it stands for election", st)
+	}
+}
+
+// TestWithdrawnCandidateIsDropped: a candidate that says that it is none is not
+// voted for, whoever else still does, until it says otherwise.
+func TestWithdrawnCandidateIsDropped(t *testing.T) {
+	e := alone(5, 4)
+	hear(e, 5, wire.Looking, fresh(5), 1)
+	hear(e, 1, wire.Looking, fresh(5), 1)
+	hear(e, 5, wire.Looking, abstains(5), 2)
+	if st := e.State(); st.Vote.Leader != 4 || st.Round != 2 {
+		t.Fatalf("%+v, want a vote for itself in round 2", st)
+	}
+	hear(e, 1, wire.Looking, fresh(5), 2)
+	if st := e.State(); st.Vote.Leader != 4 {
+		t.Fatalf("%+v: it votes for a server that is no candidate", st)
+	}
+	hear(e, 5, wire.Looking, fresh(5), 3)
+	if st := e.State(); st.Vote.Leader != 5 {
+		t.Errorf("%+v: the candidate is back", st)
+	}
+}
+
+// TestVoteOfARestartedServerDoesNotCount: what a voter said before it was
+// started again counts no more, as a vote and as the word of a follower: its
+// disk may have been lost. The first message of a connection may be old.
+func TestVoteOfARestartedServerDoesNotCount(t *testing.T) {
+	for _, again := range []Vote{abstains(2), {2, NoHistory, 0}, fresh(2)} {
+		e := alone(5, 1)
+		e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"}) // round 2
+		hear(e, 5, wire.Looking, fresh(5), 2)
+		hear(e, 2, wire.Looking, fresh(5), 2)
+		if !e.State().Settling {
+			t.Fatal("three votes of five are no quorum")
+		}
+		e.Step(0, Heard{From: 2, First: true, Notification: says(e, wire.Looking, again, 1)})
+		if !e.State().Settling {
+			t.Errorf("%v: what may be an old message takes a vote back", again)
+		}
+		hear(e, 2, wire.Looking, again, 1)
+		if e.State().Settling {
+			t.Errorf("%v: the vote from before the restart counts", again)
+		}
+	}
+	e := alone(5, 1)
+	hear(e, 2, wire.Following, fresh(5), 9)
+	hear(e, 2, wire.Looking, Vote{2, NoHistory, 0}, 1)
+	hear(e, 3, wire.Following, fresh(5), 9)
+	hear(e, 5, wire.Leading, fresh(5), 9)
+	if r := e.Ready(); r.Decision != nil {
+		t.Errorf("%+v by the word of a server that has lost its role", r.Decision)
+	}
+}
+
+// TestFailedCandidateRanksBehindItsEquals: behind candidates with as much
+// history, not behind those with less, and only for a while.
+func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
+	failed := []Failed{{Candidate: 5, Times: 2, Until: 1000}, {Candidate: 4, Times: 1, Until: 1000}}
+	e := lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
+	hear(e, 5, wire.Looking, fresh(5), 1)
+	hear(e, 4, wire.Looking, fresh(4), 1)
+	if v := e.State().Vote; v.Leader != 3 {
+		t.Errorf("votes for %v", v)
+	}
+	hear(e, 5, wire.Looking, Vote{5, 0x100000002, 1}, 1)
+	if v := e.State().Vote; v.Leader != 5 {
+		t.Errorf("votes for %v, 5 has more", v)
+	}
+	e = lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
+	e.Step(1001, Tick{})
+	hear(e, 5, wire.Looking, fresh(5), 1)
+	if v := e.State().Vote; v.Leader != 5 {
+		t.Errorf("votes for %v when the pause is over", v)
+	}
+	e = lookWith(5, 5, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed}) // itself
+	hear(e, 2, wire.Looking, fresh(2), 1)
+	if v := e.State().Vote; v.Leader != 2 {
+		t.Errorf("votes for %v", v)
+	}
+}
+
+// TestOnlyCandidateIsElectedAfterAPause, and says so; one that has come forward
+// is followed at once.
+func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
+	failed := []Failed{{Candidate: 3, Times: 5, Until: 16_000, Again: 800, Why: "nobody could join it"}}
+	for _, forward := range []bool{false, true} {
+		e := lookWith(3, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
+		hear(e, 3, wire.Looking, Vote{3, 0x100000002, 1}, 1)
+		hear(e, 2, wire.Looking, Vote{3, 0x100000002, 1}, 1)
+		r := e.Ready()
+		if r.Decision != nil || r.Wake > 800 {
+			t.Fatalf("decides %+v, wakes at %d", r.Decision, r.Wake)
+		}
+		told := false
+		for _, h := range r.Happenings {
+			told = told || strings.Contains(h.String(), "again in 800 ms") && strings.Contains(h.String(), "nobody could join it")
+		}
+		if !told {
+			t.Errorf("told %v", r.Happenings)
+		}
+		if forward {
+			hear(e, 3, wire.Leading, Vote{3, 0x100000002, 1}, 1)
+			if r := e.Ready(); r.Decision == nil {
+				t.Error("a candidate that leads is kept waiting")
+			}
+			continue
+		}
+		e.Step(799, Tick{})
+		if r := e.Ready(); r.Decision != nil {
+			t.Error("the pause is too short")
+		}
+		e.Step(800, Tick{})
+		if r := e.Ready(); r.Decision == nil || r.Decision.Vote.Leader != 3 {
+			t.Errorf("%+v, want 3", r.Decision)
+		}
+	}
+}
+
+// TestDifferentMemoriesAgree: two of four voters hold failed terms against the
+// best candidate and two do not, so that no vote gets a quorum. They come to
+// agree long before the pause is over.
+func TestDifferentMemoriesAgree(t *testing.T) {
+	w := worldOf(4)
+	for id := wire.ServerID(1); id <= 2; id++ {
+		w.servers[id].look.Failed = []Failed{{Candidate: 4, Times: 5, Until: 30_000}}
+	}
+	w.startAll()
+	w.mustConverge(t, 2*splitMS)
+}
