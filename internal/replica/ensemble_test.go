@@ -33,6 +33,8 @@ type herd struct {
 	// delay says what is to arrive later: when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
+	silent  map[*server]bool // whose disks answer nothing
+	unsaid  []delivery       // what they would have answered
 }
 
 // delivery is an event on its way.
@@ -297,7 +299,13 @@ func (h *herd) copy(from *tree.Tree) *tree.Tree {
 }
 
 func (h *herd) duty(s *server, d Duty) {
-	answer := func(e Event) { s.inbox = append(s.inbox, e) }
+	answer := func(e Event) {
+		if h.silent[s] {
+			h.unsaid = append(h.unsaid, delivery{s, e})
+			return
+		}
+		s.inbox = append(s.inbox, e)
+	}
 	if d.SaveAccepted != 0 {
 		s.acc = d.SaveAccepted
 		answer(Zab{zab.Saved{Accepted: s.acc, Generation: d.Generation}})
@@ -331,6 +339,16 @@ func (h *herd) duty(s *server, d Duty) {
 		s.cur = d.SaveCurrent
 		answer(Zab{zab.Saved{Current: s.cur, Generation: d.Generation}})
 	}
+}
+
+// answer ends the silence of a disk.
+func (h *herd) answer(s *server) {
+	delete(h.silent, s)
+	for _, d := range h.unsaid {
+		d.to.inbox = append(d.to.inbox, d.e)
+	}
+	h.unsaid = nil
+	s.inbox = append(s.inbox, DiskAnswered{})
 }
 
 func (h *herd) effect(s *server, o Output) {

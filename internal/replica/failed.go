@@ -17,7 +17,7 @@ import (
 // each attempt. The same memory keeps a server from joining again and again a
 // leader that does not take it in.
 //
-// docs/decisions/0016-failed-terms.md has the reasons, and why servers with
+// docs/decisions/0017-failed-terms.md has the reasons, and why servers with
 // different memories still come to a leader.
 const (
 	// pauseMinMS and pauseMaxMS bound the time for which others are preferred:
@@ -120,7 +120,7 @@ func (r *Replica) failedTerm(why string) {
 	}
 	ours := m.role != wire.Leading && (m.resting != "" || r.stall.active())
 	f := m.noteFailed(r.now.Mono, why, ours)
-	if !ours {
+	if !ours && !r.Vain() { // a leader that takes others in has not failed
 		r.happened(TermFailed{Candidate: m.decision.Vote.Leader, Times: f.times, Why: why, PauseMS: f.pauseMS()})
 	}
 }

@@ -31,3 +31,81 @@ func TestStallIsReported(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// hang has the disk of a server answer nothing any more, as its driver reports.
+func (h *herd) hang(s *server) {
+	h.silent = map[*server]bool{s: true}
+	s.inbox = append(s.inbox, DiskStalled{Since: h.now.Mono - 1000, Duty: "fsync of log.1"})
+}
+
+// TestStalledLeaderTransfersLeadership: to a follower that has everything, while
+// the others are a quorum without it. It follows, and counts again when its
+// disk has answered.
+func TestStalledLeaderTransfersLeadership(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	old := h.leader()
+	_, c := h.connect(old, 0)
+	h.hang(old)
+	h.create(old, c, 1, "/x")
+	h.run(300)
+	next := h.leader()
+	if next == old {
+		t.Fatal("it leads on")
+	}
+	if st := next.r.Standing(); !st.Handed {
+		t.Errorf("%+v, by an election", st)
+	}
+	h.run(5000)
+	if st := old.r.Standing(); st.Serving || st.Abstains == "" || h.leader() != next {
+		t.Errorf("%+v: it has promised an epoch that it could not save", st)
+	}
+	h.answer(old)
+	h.run(3000)
+	if st := old.r.Standing(); !st.Serving || st.Abstains != "" {
+		t.Errorf("%+v when the disk has answered", st)
+	}
+}
+
+// TestStalledLeaderStaysWhereItIsNeeded: a leader with one follower of three is
+// the quorum with it. It leads on, and transfers leadership when the third
+// server is back.
+func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	h.connect(h.leader(), 0) // so that the histories are not empty
+	h.kill(h.servers[0])
+	h.run(500)
+	old := h.leader()
+	h.hang(old)
+	h.run(5000)
+	if h.leader() != old {
+		t.Fatal("it has given up, and nobody can take its place")
+	}
+	h.start(h.servers[0])
+	h.run(3000)
+	if h.leader() == old {
+		t.Error("it leads on, and the others are a quorum")
+	}
+}
+
+// TestStalledServerStandsAgain: a server that looks abstains while its disk does
+// not answer, and stands for election when it does.
+func TestStalledServerStandsAgain(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	h.kill(h.servers[2])
+	h.kill(h.servers[1])
+	h.hang(h.servers[0])
+	h.run(500)
+	h.start(h.servers[1])
+	h.run(5000)
+	if st := h.servers[1].r.Standing(); st.Serving {
+		t.Fatalf("%+v: it has been elected by a server that abstains", st)
+	}
+	h.answer(h.servers[0])
+	h.run(3000)
+	if st := h.leader().r.Standing(); !st.Serving {
+		t.Errorf("%+v", st)
+	}
+}

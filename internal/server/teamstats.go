@@ -224,7 +224,7 @@ func (t *teamStats) level(h replica.Happening) slog.Level {
 		}
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
-	case election.Refused, election.Barred, election.Restated, election.Abandoned, replica.Undone, zab.OldEpoch, zab.Foreign:
+	case election.Refused, election.Barred, election.Restated, election.Abandoned, election.Withdrawn, election.ElectsAgain, replica.TermFailed, replica.Undone, zab.OldEpoch, zab.Foreign:
 		return slog.LevelWarn
 	case zab.SyncBegan:
 		t.synchronises(e)

@@ -274,3 +274,29 @@ func TestPromiseIsLostWithTheDisk(t *testing.T) {
 		s.whole()
 	}
 }
+
+// The best candidate cannot be joined, and the others are started again one
+// after the other, so that each remembers something else. When that ends they
+// elect one of themselves.
+func TestMemoriesThatDiffer(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		s := halfDead(t, seed, 5)
+		best := s.servers[4]
+		s.write(s.leader(), 3)
+		s.Do(Act{Kind: Filter, A: 5, Value: filterIn | filterOut})
+		for _, v := range s.servers {
+			s.Do(Act{Kind: Kill, A: int(v.id)})
+		}
+		for _, v := range s.servers {
+			s.Do(Act{Kind: Start, A: int(v.id)})
+		}
+		for range 15 {
+			v := s.servers[s.dice.below(5)]
+			s.Do(Act{Kind: Kill, A: int(v.id)})
+			s.Do(Act{Kind: Start, A: int(v.id)})
+			s.RunFor(s.dice.between(50*millisecond, 1500*millisecond))
+		}
+		t.Logf("seed %d: %d ms", seed, s.led(s.now, s.without(best)))
+		s.whole()
+	}
+}
