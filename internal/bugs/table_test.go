@@ -134,6 +134,19 @@ var elections = []bug{
 	{"1514", []scenario{{"election", "TestZK1514FollowersOfAnEarlierRound", "1514"}}, ""},
 	{"1732", []scenario{{"election", "TestZK1732MixedVersions", "1732"}}, ""},
 	{"975", []scenario{{"election", "TestZK975SmallerLeader", ""}}, ""},
+	{"a disk that hangs without an error", []scenario{
+		{"election", "TestAbstainingServerIsNoCandidate", "hung-candidate"},
+		{"sim", "TestHungDiskOfTheLeaderPassesLeadershipOn", "hung-leader"},
+	}, ""},
+	{"a candidate that cannot lead, elected again", []scenario{
+		{"sim", "TestCandidateThatCannotBeJoined", "failed-forgotten"},
+		{"election", "TestDifferentMemoriesAgree", "failed-split"},
+	}, ""},
+	{"a promise that was lost with its disk", []scenario{
+		{"zab", "TestFirstWordIsLostWithItsLink", "promise-link"},
+		{"zab", "TestPromiseIsNotRepeated", "promise-again"},
+		{"election", "TestVoteOfARestartedServerDoesNotCount", "vote-restarted"},
+	}, ""},
 }
 
 // all are the rows in their order.
