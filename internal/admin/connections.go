@@ -99,9 +99,7 @@ func dump(_ *texts, s *server.Server) string {
 	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(owners))
 	for _, o := range owners {
 		fmt.Fprintf(&b, "%v:\n", o.Session)
-		for _, p := range o.Paths {
-			fmt.Fprintf(&b, "\t%s\n", p)
-		}
+		writePaths(&b, o.Paths)
 	}
 	dumpConnections(&b, s.Connections())
 	return b.String()
@@ -166,20 +164,30 @@ func wchc(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	for _, o := range s.Tree().WatchesBySession() {
 		fmt.Fprintf(&b, "%v\n", o.Session)
-		for _, p := range o.Paths {
-			fmt.Fprintf(&b, "\t%s\n", p)
-		}
+		writePaths(&b, o.Paths)
 	}
 	b.WriteByte('\n')
 	return b.String()
 }
 
+// writePaths writes a line for each path. There may be a million of them.
+func writePaths(b *strings.Builder, paths []string) {
+	for _, p := range paths {
+		b.WriteByte('\t')
+		b.WriteString(p)
+		b.WriteByte('\n')
+	}
+}
+
 func wchp(_ *texts, s *server.Server) string {
 	var b strings.Builder
+	var hex []byte
 	for _, p := range s.Tree().WatchesByPath() {
-		b.WriteString(p.Path + "\n")
+		b.WriteString(p.Path)
+		b.WriteByte('\n')
 		for _, id := range p.Sessions {
-			fmt.Fprintf(&b, "\t%v\n", id)
+			hex = strconv.AppendUint(append(hex[:0], "\t0x"...), uint64(id), 16)
+			b.Write(append(hex, '\n'))
 		}
 	}
 	b.WriteByte('\n')

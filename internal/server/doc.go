@@ -48,7 +48,7 @@
 // replaced (archive.go).
 //
 // Limits: see output.go (what waits for slow readers), throttle.go (what is
-// in process), input.go (frames), listen.go (connections), inbox.go (what comes
+// in process), pace.go (large requests that the replica has), input.go (frames), listen.go (connections), inbox.go (what comes
 // from other servers). Memory of a
 // connection that is idle: its struct, the 512 bytes of its input, and a
 // goroutine's stack; larger buffers are lent by pools only while data moves.

@@ -99,8 +99,13 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 // WatchesByPath lists the paths watched for data, sorted.
 func (t *Tree) WatchesByPath() []PathWatchers {
 	var out []PathWatchers
+	var all []wire.SessionID // the memory of the lists, which are mostly short
 	t.dataWatches(func(path string, sessions []wire.SessionID) {
-		out = append(out, PathWatchers{path, slices.Sorted(slices.Values(sessions))})
+		begin := len(all)
+		all = append(all, sessions...)
+		list := all[begin:len(all):len(all)]
+		slices.Sort(list)
+		out = append(out, PathWatchers{path, list})
 	})
 	slices.SortFunc(out, func(a, b PathWatchers) int { return cmp.Compare(a.Path, b.Path) })
 	return out

@@ -228,34 +228,38 @@ func (p *proposal) going() []located {
 }
 
 // removeAll takes ephemerals of the session out of the pending digest, and
-// tells each parent once.
+// tells their parents: once, or a few times where others' children stand
+// between theirs.
 func (p *proposal) removeAll(going []located) {
 	t := p.t
-	var parents []string
-	left := map[string]int32{}
-	for _, e := range going {
-		if e.node != nil {
-			t.pend.digest -= t.sum(e.node)
-		} else {
-			var v view
-			t.look(e.path, &v)
-			t.pend.digest -= t.sumView(&v)
+	for i := 0; i < len(going); {
+		up, _, _ := splitPath(going[i].path)
+		siblings := int32(0)
+		for ; i < len(going); i++ {
+			if other, _, _ := splitPath(going[i].path); other != up {
+				break
+			}
+			t.pend.digest -= t.sumGoing(&going[i])
+			siblings++
 		}
-		up, _, _ := splitPath(e.path)
-		if left[up]++; left[up] == 1 {
-			parents = append(parents, up)
-		}
-	}
-	for _, up := range parents {
 		var parent view
-		if !t.look(up, &parent) {
-			continue
+		if t.look(up, &parent) {
+			after := parent
+			after.kids -= siblings
+			after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
+			p.put(up, &parent, &after)
 		}
-		after := parent
-		after.kids -= left[up]
-		after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
-		p.put(up, &parent, &after)
 	}
+}
+
+// sumGoing is the digest of an ephemeral that is to be removed.
+func (t *Tree) sumGoing(e *located) uint64 {
+	if e.node != nil {
+		return t.sum(e.node)
+	}
+	var v view
+	t.look(e.path, &v)
+	return t.sumView(&v)
 }
 
 // closeListMax bounds the bytes of a closeSession's list. A record beyond
