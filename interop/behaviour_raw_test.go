@@ -24,6 +24,7 @@ type rawConn struct {
 	in      *bufio.Reader
 	session wire.SessionID
 	ops     map[int32]wire.OpCode
+	ended   bool // by the server, or because it does not answer
 }
 
 // dialRaw opens a connection and a session; req varies the handshake.
@@ -86,30 +87,34 @@ func (b rawBody) Code(c *wire.Coder) {
 	}
 }
 
-// sayFrame writes down the next frame, or that the connection ended.
-func (r *rawConn) sayFrame(what string) {
+// sayFrame writes down the next frame, or that the connection ended. It reports
+// whether the frame was a reply.
+func (r *rawConn) sayFrame(what string) bool {
 	b, err := wire.ReadFrame(r.in, nil, 16<<20)
 	var late net.Error
 	switch {
 	case errors.As(err, &late) && late.Timeout():
 		r.s.say("%s: no answer", what)
-		return
+		r.ended = true
+		return false
 	case err != nil:
 		r.s.say("%s: closed", what)
-		return
+		r.ended = true
+		return false
 	}
 	var h wire.ReplyHeader
 	if err := wire.Decode(b, &h); err != nil {
 		r.s.say("%s: short frame %x", what, b)
-		return
+		return false
 	}
 	if h.Xid == wire.XidEvent {
 		var e wire.WatcherEvent
 		wire.Decode(b[wire.ReplyHeaderLen:], &e)
 		r.s.say("%s: event %v state %d %s", what, e.Type, e.State, strings.TrimPrefix(e.Path, r.s.root))
-		return
+		return false
 	}
 	r.s.say("%s: xid %d zxid %s err %v body %s", what, h.Xid, r.zxidClass(h.Zxid), h.Err, r.body(h.Xid, b[wire.ReplyHeaderLen:]))
+	return true
 }
 
 // zxidClass tells 0 and -1 from real zxids.
@@ -139,6 +144,8 @@ func (r *rawConn) body(xid int32, b []byte) string {
 		rec = new(wire.ChildrenResponse)
 	case wire.OpGetChildren2:
 		rec = new(wire.ChildrenStatResponse)
+	case wire.OpGetEphemerals:
+		rec = new(wire.EphemeralsResponse)
 	case wire.OpGetACL:
 		rec = new(wire.ACLResponse)
 	case wire.OpWhoAmI:
@@ -176,6 +183,8 @@ func (r *rawConn) record(rec wire.Record) string {
 		return fmt.Sprint(sorted(v.Children))
 	case *wire.ChildrenStatResponse:
 		return fmt.Sprint(sorted(v.Children), r.s.stat(v.Stat))
+	case *wire.EphemeralsResponse:
+		return fmt.Sprint(sorted(v.Paths))
 	case *wire.ACLResponse:
 		return fmt.Sprintf("%q %s", v.ACL, r.s.stat(v.Stat))
 	case *wire.WhoAmIResponse:

@@ -145,6 +145,7 @@ var behaviours = []struct {
 	{"raw setWatches", seeRawSetWatches},
 	{"null ids", seeNullIDs},
 	{"raw null watches", seeNullWatches},
+	{"random requests", seeRandomRequests},
 	{"words", seeWords},
 }
 
