@@ -18,7 +18,6 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
-	"bellwether/internal/shell"
 )
 
 // serveFlags are what serve was asked.
@@ -107,7 +106,7 @@ func newServe() *cobra.Command {
 	fl.BoolVar(&f.memory, "memory", false, "with --faults: keep the data in memory instead of --data")
 	fl.BoolVar(&f.noSync, "no-sync", false, "with --faults: acknowledge before data is on disk, so that a crash loses some")
 	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends, as it does with the process at its other end")
-	fl.BoolVar(&f.check, "check", false, "only check the configuration, say what was found, and exit")
+	fl.BoolVar(&f.check, "check", false, "only check the configuration, directories and ports, say what a start would say, and exit")
 	fl.StringVar(&f.logFormat, "log-format", "text", "text, json, or brief, to stderr; brief is the default of --ensemble")
 	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagsMutuallyExclusive("config", "data")
@@ -128,7 +127,7 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return usage(err)
 	}
 	if f.check {
-		return printCheck(stdout, c)
+		return check(stdout, c)
 	}
 	return f.serve(ctx, c, log, level)
 }
@@ -140,27 +139,6 @@ func logRemarks(log *slog.Logger, c *config.Config) {
 	for _, r := range remarks(c) {
 		log.Warn(r.String())
 	}
-}
-
-// printCheck says what a server with this configuration would do.
-func printCheck(w io.Writer, c *config.Config) error {
-	for _, r := range remarks(c) {
-		fmt.Fprintln(w, r)
-	}
-	client := "no client port"
-	if !c.Client.IsZero() {
-		client = "clients at " + c.Client.String()
-	}
-	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, sessions of %v to %v\n",
-		client, c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
-	if m := c.Ensemble.Members; !c.Standalone() {
-		self, _ := m.Server(c.Ensemble.ID)
-		voters := len(m.Voters())
-		fmt.Fprintf(w, "member of an ensemble of %s and %s, by myid %s\n",
-			shell.Count(voters, "voter"), shell.Count(len(m.Servers())-voters, "observer"), self.Line())
-	}
-	_, err := fmt.Fprintf(w, "the configuration is good, with %s\n", shell.Count(len(remarks(c)), "remark"))
-	return err
 }
 
 // load makes the configuration of the flags and the environment.

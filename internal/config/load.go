@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -82,11 +83,26 @@ func readProperties(path string) ([]ensemble.Property, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
+	if mark := byteOrderMark(text); mark != "" {
+		e := &Error{File: path, Line: 1, Problem: "begins with the byte-order mark of " + mark + ", which Java would take for a part of the first key and so ignore that key"}
+		e.Remedy = "save the file as plain text (ISO-8859-1 or ASCII) without a byte-order mark"
+		return nil, e
+	}
 	props, err := ensemble.ReadProperties(ensemble.Latin1(text))
 	if bad := (*ensemble.SyntaxError)(nil); errors.As(err, &bad) {
 		return nil, &Error{File: path, Line: bad.Line, Problem: bad.Reason}
 	}
 	return props, err
+}
+
+// byteOrderMark names the encoding whose mark stands at the beginning of a text.
+func byteOrderMark(text []byte) string {
+	for mark, encoding := range map[string]string{"\xef\xbb\xbf": "UTF-8", "\xff\xfe": "UTF-16", "\xfe\xff": "UTF-16"} {
+		if bytes.HasPrefix(text, []byte(mark)) {
+			return encoding
+		}
+	}
+	return ""
 }
 
 // readFile reads at most fileMax bytes.

@@ -40,6 +40,47 @@ func (l *loader) loadMembers() {
 	if len(l.errs) == 0 {
 		l.settleSelf()
 	}
+	if len(l.errs) == 0 && !l.c.Standalone() {
+		l.checkPorts()
+	}
+}
+
+// checkPorts refuses addresses that two servers have, or that this server
+// would open twice.
+func (l *loader) checkPorts() {
+	servers := l.c.Ensemble.Members.Servers()
+	owner := map[string]ensemble.ServerID{}
+	for _, s := range servers {
+		for _, a := range s.Addresses {
+			for _, address := range []string{a.Quorum(), a.Election()} {
+				if (ensemble.HostPort{Host: a.Host}).IsWildcard() {
+					continue // of another machine
+				}
+				if other, taken := owner[address]; taken && other != s.ID {
+					l.failServer(s.ID, fmt.Sprintf("has the address %s of server.%d", address, other), "give each server a host or ports of its own")
+				}
+				owner[address] = s.ID
+			}
+		}
+	}
+	if self, ok := l.c.Ensemble.Members.Server(l.c.Ensemble.ID); ok && l.c.Client.Port != 0 {
+		for _, a := range self.Addresses {
+			l.checkOwnPorts(self.ID, a)
+		}
+	}
+}
+
+// checkOwnPorts compares the client port with an address of this server.
+func (l *loader) checkOwnPorts(id ensemble.ServerID, a ensemble.Address) {
+	client, other := l.c.Client, ensemble.HostPort{Host: a.Host}
+	if !client.IsWildcard() && !other.IsWildcard() && !l.c.Ensemble.ListenOnAllIPs && !strings.EqualFold(client.Host, other.Host) {
+		return
+	}
+	for port, name := range map[int]string{a.QuorumPort: "quorum", a.ElectionPort: "election"} {
+		if port == client.Port {
+			l.failServer(id, fmt.Sprintf("has the client port %d as its %s port too", port, name), "give this server three different ports")
+		}
+	}
 }
 
 // memberFile returns the file that the server lines stand in.

@@ -12,12 +12,47 @@ import (
 	"syscall"
 	"time"
 
+	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
 )
 
+// TryClientPort opens the client port of a configuration, if it has one, and
+// closes it at once. The error is what New would return, but nil for a port
+// that is in use: by the server that is about to be restarted, for example.
+func TryClientPort(c *config.Config) error {
+	if c.Client.IsZero() {
+		return nil
+	}
+	ln, addr, err := listenRaw(c.Client, false)
+	if err == nil {
+		return ln.Close()
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil
+	}
+	return portError(addr, err)
+}
+
 // listen opens the client port. A port in use is an error that says what to do.
 func listen(at ensemble.HostPort, keepAlive bool) (net.Listener, error) {
+	ln, addr, err := listenRaw(at, keepAlive)
+	if err != nil {
+		return nil, portError(addr, err)
+	}
+	return ln, nil
+}
+
+// portError says what to do about a client port that cannot be opened.
+func portError(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("client port %s is in use by another process: stop that one, or choose another clientPort", addr)
+	}
+	return fmt.Errorf("client port %s cannot be opened: %w", addr, err)
+}
+
+// listenRaw opens the client port, and says at which address.
+func listenRaw(at ensemble.HostPort, keepAlive bool) (net.Listener, string, error) {
 	lc := net.ListenConfig{KeepAlive: -1}
 	if keepAlive {
 		lc.KeepAlive = 0
@@ -27,13 +62,7 @@ func listen(at ensemble.HostPort, keepAlive bool) (net.Listener, error) {
 	}
 	addr := net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
 	ln, err := lc.Listen(context.Background(), "tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("client port %s is in use by another process: stop that one, or choose another clientPort", addr)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("client port %s cannot be opened: %w", addr, err)
-	}
-	return ln, nil
+	return ln, addr, err
 }
 
 // crowd counts open connections, in all and by source address.

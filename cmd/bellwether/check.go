@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/server"
+	"bellwether/internal/shell"
+)
+
+// check says what a server with this configuration would do, and fails where a
+// start would. What only another process holds at the moment does not count: a
+// check often runs beside the server that is to be restarted.
+func check(w io.Writer, c *config.Config) error {
+	var refused []error
+	for _, dir := range slices.Compact([]string{c.DataDir, c.DataLogDir}) {
+		refused = append(refused, tryDir(filepath.Join(dir, "version-2"), c.Storage.AutocreateDir))
+	}
+	refused = append(refused, server.TryClientPort(c))
+	c.Warnings = append(c.Warnings, tryQuorumPorts(c)...)
+	for _, r := range remarks(c) {
+		fmt.Fprintln(w, r)
+	}
+	if err := errors.Join(refused...); err != nil {
+		return err
+	}
+	return printCheck(w, c)
+}
+
+// tryDir reports whether a start could write into a data directory, or make it.
+func tryDir(dir string, autocreate bool) error {
+	there := dir
+	info, err := os.Stat(there)
+	for errors.Is(err, fs.ErrNotExist) && there != filepath.Dir(there) {
+		there = filepath.Dir(there)
+		info, err = os.Stat(there)
+	}
+	switch {
+	case err == nil && !info.IsDir():
+		err = &fs.PathError{Op: "mkdir", Path: there, Err: syscall.ENOTDIR}
+	case err == nil && there != dir && !autocreate:
+		return fmt.Errorf("%s is missing, and zookeeper.datadir.autocreate is false; make it, or allow it to be made", dir)
+	case err == nil:
+		err = tryWrite(there)
+	}
+	if err != nil {
+		return fmt.Errorf("data directory %s cannot be made or written: %w; name one that this user can write", dir, err)
+	}
+	return nil
+}
+
+// tryWrite makes a directory in another one and removes it.
+func tryWrite(dir string) error {
+	made, err := os.MkdirTemp(dir, "bellwether-check-")
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return &fs.PathError{Op: "write to", Path: dir, Err: p.Err}
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(made)
+}
+
+// tryQuorumPorts looks whether this machine has the addresses of the server's
+// own line. A start goes on without them and tries again.
+func tryQuorumPorts(c *config.Config) []config.Notice {
+	if c.Standalone() || c.Ensemble.ListenOnAllIPs {
+		return nil
+	}
+	self, _ := c.Ensemble.Members.Server(c.Ensemble.ID)
+	var found []config.Notice
+	for _, a := range self.Addresses {
+		if (ensemble.HostPort{Host: a.Host}).IsWildcard() {
+			continue
+		}
+		ln, err := net.Listen("tcp", net.JoinHostPort(a.Host, "0"))
+		if err == nil {
+			ln.Close()
+			continue
+		}
+		found = append(found, config.Notice{File: c.File, Key: "server." + strconv.FormatInt(int64(self.ID), 10),
+			Text: fmt.Sprintf("has the address %s, on which this machine cannot listen now; the server will try again until it can: %v", a.Host, err)})
+	}
+	return found
+}
+
+// printCheck says what a server with this configuration would do.
+func printCheck(w io.Writer, c *config.Config) error {
+	client := "no client port"
+	if !c.Client.IsZero() {
+		client = "clients at " + c.Client.String()
+	}
+	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, sessions of %v to %v\n",
+		client, c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
+	if m := c.Ensemble.Members; !c.Standalone() {
+		self, _ := m.Server(c.Ensemble.ID)
+		voters := len(m.Voters())
+		fmt.Fprintf(w, "member of an ensemble of %s and %s, by myid %s\n",
+			shell.Count(voters, "voter"), shell.Count(len(m.Servers())-voters, "observer"), self.Line())
+	}
+	_, err := fmt.Fprintf(w, "the configuration is good, with %s\n", shell.Count(len(remarks(c)), "remark"))
+	return err
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSharedPortsAreRefused: no address stands for two servers, and none is to
+// be opened twice by one; what may be another machine's is allowed.
+func TestSharedPortsAreRefused(t *testing.T) {
+	const head = "dataDir=DIR\ninitLimit=5\nsyncLimit=2\n"
+	for _, c := range []struct{ lines, refused string }{
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2181\n", ""},
+		{"server.1=a:2888:3888\nserver.2=a:2889:3889\nclientPort=2181\n", ""},
+		{"server.1=0.0.0.0:2888:3888\nserver.2=b:2888:3888\nserver.3=0.0.0.0:2888:3888\nclientPort=2181\n", ""},
+		{"server.1=a:2888:3888\nserver.2=a:2888:3889\n", "server.2 has the address a:2888 of server.1"},
+		{"server.1=a:2888:3888\nserver.2=a:3888:4888:observer\nserver.3=c:1:2\n", "server.2 has the address a:3888 of server.1"},
+		{"multiAddress.enabled=true\nserver.1=a:2888:3888|b:2888:3888\nserver.2=c:2888:3888|b:2888:3889\n", "server.2 has the address b:2888 of server.1"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2888\n", "has the client port 2888 as its quorum port too"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=A\n", "has the client port 3888 as its election port too"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=c\n", ""},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=c\nquorumListenOnAllIPs=true\n", "has the client port 3888 as its election port too"},
+		{"server.1=a:2888:3888;2888\nserver.2=b:2888:3888;2888\n", "has the client port 2888 as its quorum port too"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888;2888\nclientPort=2181\n", ""},
+		{"server.1=a:2888:3888\nclientPort=2888\n", ""}, // it runs alone and opens no other port
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "zoo.cfg")
+		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("1"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(head+c.lines, "DIR", dir)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(file, "")
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%q: %v, want %q", c.lines, err, c.refused)
+		}
+	}
+}
+
+// TestByteOrderMarksAreRefused, in zoo.cfg and in the dynamic file.
+func TestByteOrderMarksAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	file, dynamic := filepath.Join(dir, "zoo.cfg"), filepath.Join(dir, "dynamic")
+	for mark, encoding := range map[string]string{"\xef\xbb\xbf": "UTF-8", "\xff\xfe": "UTF-16", "\xfe\xff": "UTF-16"} {
+		for _, marked := range []string{file, dynamic} {
+			texts := map[string]string{file: "dataDir=" + dir + "\ndynamicConfigFile=" + dynamic + "\n", dynamic: "server.1=a:1:2;3\n"}
+			texts[marked] = mark + texts[marked]
+			for name, text := range texts {
+				if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := Load(file, ""); err == nil || !strings.Contains(err.Error(), marked+":1: begins with the byte-order mark of "+encoding) {
+				t.Errorf("%s with %q: %v", marked, mark, err)
+			}
+		}
+	}
+}
