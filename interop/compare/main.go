@@ -21,6 +21,9 @@
 // large replies by many connections: how long others wait for a write and for a
 // small read, whether the leader changes, and what the leader uses.
 //
+// With -hung it measures ensembles one disk of which stops answering, without an
+// error: how long no write is acknowledged. That needs root or sudo.
+//
 // Run it with make bench, on a machine that does nothing else.
 package main
 
@@ -46,6 +49,7 @@ type plan struct {
 	heap     string        // of Apache's Java process
 	failover bool          // measure an ensemble of three, and its leader changes
 	recipes  bool          // measure our recipes beside Curator's
+	hung     bool          // measure ensembles with a disk that hangs
 	bulk     bool          // measure what one client's large loads cost another client
 	only     string        // with bulk, the loads whose description contains this
 	ensemble bool          // with bulk, over three servers instead of one
@@ -76,7 +80,8 @@ func main() {
 	flag.BoolVar(&p.ensemble, "ensemble", false, "with -bulk, load the leader of three servers; the other client is at a follower")
 	flag.StringVar(&p.binary, "binary", "", "the Bellwether to measure; empty: built from this repository")
 	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader is asked for many large replies instead")
-	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts; with -recipes, failovers under caches")
+	flag.BoolVar(&p.hung, "hung", false, "measure ensembles one disk of which hangs instead; needs root or sudo")
+	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts; with -recipes, failovers under caches; with -hung, rounds of each scenario")
 	flag.BoolVar(&p.json, "json", false, "print the figures as JSON instead of a table")
 	flag.Parse()
 	if p.binary != "" {
@@ -99,6 +104,8 @@ func run(ctx context.Context, p plan) error {
 		figuresOf = failover
 	case p.recipes:
 		figuresOf = recipes
+	case p.hung:
+		figuresOf = hung
 	case p.bulk:
 		figuresOf = measureBulk
 	case p.readers:
