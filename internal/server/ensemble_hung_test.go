@@ -282,6 +282,8 @@ func TestFilteredQuorumPort(t *testing.T) {
 	}
 	old, next := g.servers[1], g.servers[2]
 	g.led(old)
+	old.connect().create("/written", "") // so that nobody has more history than another
+	g.equal()
 	filtered.Store(true)
 	g.kill(old)
 	eventually(t, "server 3 has won", func() bool { return next.Standing().Role == wire.Leading })
