@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"bellwether/interop/target"
@@ -27,12 +29,14 @@ type hungDisk struct {
 	// for a follower.
 	disk    int
 	restart bool // the leader is restarted then
+	load    bool // other clients write large values meanwhile
 }
 
 var hungDisks = []hungDisk{
-	{"disk of server 5 of five hangs, the leader is restarted", 5, 5, true},
-	{"disk of the leader of three hangs", 3, 0, false},
-	{"disk of a follower of three hangs", 3, -1, false},
+	{what: "disk of server 5 of five hangs, the leader is restarted", members: 5, disk: 5, restart: true},
+	{what: "disk of the leader of three hangs", members: 3},
+	{what: "disk of the leader of three hangs, under load", members: 3, load: true},
+	{what: "disk of a follower of three hangs", members: 3, disk: -1},
 }
 
 // hung takes the figures of ensembles with a disk that hangs: fsfreeze lets an ext4
@@ -103,7 +107,7 @@ func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
 	case -1:
 		hangs = (leader + 1) % s.members
 	}
-	return f.longestHungGap(disks[hangs], hangs, leader, s.restart)
+	return f.longestHungGap(disks[hangs], hangs, leader, s)
 }
 
 // ledByAnother waits until a server leads that is not this one.
@@ -127,10 +131,10 @@ func (f *fleet) ledByAnother(than int) (leader int, err error) {
 
 // longestHungGap lets a disk hang for hungFor and writes through the servers that
 // neither have it nor are restarted.
-func (f *fleet) longestHungGap(disk *frozenDisk, hangs, leader int, restart bool) (time.Duration, error) {
+func (f *fleet) longestHungGap(disk *frozenDisk, hangs, leader int, scenario hungDisk) (time.Duration, error) {
 	var others []string
 	for i, s := range f.e.Servers {
-		if i != hangs && (i != leader || !restart) {
+		if i != hangs && (i != leader || !scenario.restart) {
 			others = append(others, s.Addr)
 		}
 	}
@@ -148,9 +152,16 @@ func (f *fleet) longestHungGap(disk *frozenDisk, hangs, leader int, restart bool
 	defer disk.thaw()
 	ctx, cancel := context.WithTimeout(f.ctx, hungFor)
 	defer cancel()
+	if scenario.load {
+		end, err := f.large(ctx, strings.Join(others, ","))
+		if err != nil {
+			return 0, err
+		}
+		defer end()
+	}
 	longest := make(chan time.Duration, 1)
 	go func() { longest <- gapUntil(ctx, c) }()
-	if restart {
+	if scenario.restart {
 		s := f.e.Servers[leader]
 		if err := s.Stop(); err != nil {
 			return 0, err
@@ -160,6 +171,33 @@ func (f *fleet) longestHungGap(disk *frozenDisk, hangs, leader int, restart bool
 		}
 	}
 	return <-longest, nil
+}
+
+// The load of a scenario: clients that write values of this size.
+const (
+	largeWriters = 16
+	largeValue   = 900 << 10
+)
+
+// large loads some servers until ctx ends; end waits for that.
+func (f *fleet) large(ctx context.Context, servers string) (end func(), err error) {
+	var writers sync.WaitGroup
+	for i := range largeWriters {
+		c, err := f.client(servers)
+		if err != nil {
+			return nil, err
+		}
+		writers.Go(func() {
+			defer c.Detach()
+			path, data := fmt.Sprintf("/large-%d", i), make([]byte, largeValue)
+			for ctx.Err() == nil {
+				if _, err := c.Set(ctx, path, data, zk.AnyVersion); errors.Is(err, zk.ErrNoNode) {
+					_, _, _ = c.Create(ctx, path, nil) // the next set shows whether it is there
+				}
+			}
+		})
+	}
+	return writers.Wait, nil
 }
 
 // gapUntil writes until ctx ends and returns the longest time without an
