@@ -62,9 +62,9 @@ type PathWatchers struct {
 
 // dataWatches calls yield for each path that is watched for data, with the
 // sessions that do, in no order; like ZooKeeper's lists it leaves out what is
-// watched for children alone. It copies one shard of the table at a time and
-// holds no lock for longer than that takes, so what it shows is not of one
-// moment. The slice is good only until yield returns.
+// watched for children alone. It copies one shard of the table at a time, under
+// that shard's lock alone, so what it shows is not of one moment. The slice is
+// good only until yield returns.
 func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 	var paths []*watchedPath
 	var ends []int // behind a path's among the watchers
@@ -73,14 +73,12 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 	for i := range t.watches.shards {
 		s := &t.watches.shards[i]
 		paths, ends, watchers = paths[:0], ends[:0], watchers[:0]
-		t.mu.RLock()
 		s.mu.Lock()
 		for _, p := range s.paths {
 			watchers = append(watchers, p.watchers...)
 			paths, ends = append(paths, p), append(ends, len(watchers))
 		}
 		s.mu.Unlock()
-		t.mu.RUnlock()
 		begin := 0
 		for i, p := range paths {
 			sessions = sessions[:0]

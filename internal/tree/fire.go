@@ -46,6 +46,8 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int) {
 	w := &t.watches
 	s := w.shard(at)
+	s.mu.Lock() // for the lists of watches, which do not hold the tree
+	defer s.mu.Unlock()
 	p := s.paths[at]
 	if p == nil {
 		return 0

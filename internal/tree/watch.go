@@ -36,8 +36,9 @@ func (m modes) count() int64 {
 
 // watches is the table of watches, divided by the hash of the path. Readers
 // change it under Tree.mu held for reading, each shard under its own mutex
-// and each watcher under its own, taken in this order. Events are fired
-// with Tree.mu held for writing: nobody else is here then, and no mutex taken.
+// and each watcher under its own, taken in this order. Events are fired with
+// Tree.mu held for writing and the shard's mutex. So its lists are made with
+// the mutexes of shards and watchers, and without Tree.mu.
 type watches struct {
 	key       hashKey
 	shards    [watchShards]watchShard
@@ -199,7 +200,7 @@ func (w *watches) remove(c Client, path string, m modes) {
 	}
 }
 
-// take removes modes from a watch; the shard is locked, or nobody else here.
+// take removes modes from a watch; the shard is locked.
 func (w *watches) take(s *watchShard, p *watchedPath, o *watcher, m modes) {
 	o.mu.Lock()
 	mine, ok := o.own[p]
