@@ -67,6 +67,7 @@ type Limits struct {
 	FrameBytes     int           // largest request, its four bytes of length not counted
 	LargeBytes     int           // large requests in process, in all
 	LargeThreshold int           // a request above this is large; 0 or less: none is
+	ReplyMemoryMB  int           // MiB of memory for replies that wait for clients; -1: a quarter of what the machine has
 	Sessionless    time.Duration // until a connection without session is closed
 	KeepAlive      bool          // TCP keep-alive on client connections
 	Throttle       Throttle

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"bellwether/internal/config"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -26,8 +28,7 @@ const (
 // budget bounds the memory of what waits for all connections.
 type budget struct {
 	each  int          // bytes for one connection
-	limit int64        // memory for all, with what the collector has not freed yet
-	total int64        // bytes for all: half of the limit
+	limit atomic.Int64 // memory for all, with what the collector has not freed yet
 	bytes atomic.Int64 // that wait now
 	conns atomic.Int64 // that there are
 
@@ -37,18 +38,23 @@ type budget struct {
 	data map[*byte]int // how many outputs hold the data of a znode
 }
 
-// exceeded reports whether a connection that owes n bytes owes too much.
-func (b *budget) exceeded(n int) bool {
-	return n > b.each || b.full() && n > b.share()
+// exceeded reports whether a connection owes too much: of its own, or of all that
+// it keeps in memory.
+func (b *budget) exceeded(own, holds int) bool {
+	return own > b.each || b.full() && holds > b.share()
 }
 
 // full reports whether more waits than may.
-func (b *budget) full() bool { return b.bytes.Load() > b.total }
+func (b *budget) full() bool { return b.bytes.Load() > b.total() }
+
+// total is how many bytes may wait: until it collects, Go keeps about as much
+// garbage at most as is in use.
+func (b *budget) total() int64 { return b.limit.Load() / 2 }
 
 // share is what a connection may owe while the budget is full: those that owe
 // less than the even share cannot have filled it.
 func (b *budget) share() int {
-	return int(min(outputFair, b.total/max(b.conns.Load(), 1)))
+	return int(min(outputFair, b.total()/max(b.conns.Load(), 1)))
 }
 
 // hold counts the memory of a long part, once for all outputs that hold it.
@@ -195,6 +201,13 @@ func (s *Server) closeUnread() bool {
 	return true
 }
 
-// setLimit sets the memory for all connections. Half of it may be in use: until
-// it collects, Go keeps as much garbage again at most as is in use.
-func (b *budget) setLimit(bytes int64) { b.limit, b.total = bytes, bytes/2 }
+// replyMemory is the default where the machine's memory is not known.
+const replyMemory = 1 << 30
+
+// replyMemoryOf is the memory for replies that the configuration allows.
+func replyMemoryOf(c *config.Config) int64 {
+	if mb := c.Limits.ReplyMemoryMB; mb > 0 {
+		return int64(mb) << 20
+	}
+	return cmp.Or(machineMemory()/4, replyMemory)
+}

@@ -24,7 +24,7 @@ func (c *conn) farewell(err error) {
 	}
 	if c.unread.Load() {
 		const what = "connection is closed: its client does not read, and the memory for replies is used up"
-		c.srv.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "session", c.Session(), "limit", c.srv.budget.limit)
+		c.srv.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "session", c.Session(), "limit", c.srv.budget.limit.Load())
 	}
 	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 }

@@ -47,8 +47,14 @@
 // written and read beside each other, never while the history is cut or
 // replaced (archive.go).
 //
-// Limits: see output.go (what waits for slow readers), throttle.go (what is
-// in process), pace.go (large requests that the replica has), input.go (frames), listen.go (connections), inbox.go (what comes
+// Long replies (long.go) are not copied: the names of many children are encoded
+// once for all readers, and data is written from where the tree has it. Who
+// encodes or writes much takes turns (turns.go), so that the loop and small
+// requests find a processor.
+//
+// Limits: see budget.go (what waits for slow readers), throttle.go (what is
+// in process), pace.go (large requests that the replica has), input.go (frames),
+// listen.go (connections), inbox.go (what comes
 // from other servers). Memory of a
 // connection that is idle: its struct, the 512 bytes of its input, and a
 // goroutine's stack; larger buffers are lent by pools only while data moves.
@@ -65,10 +71,12 @@
 // Locks: archive.mu, which alone is held while files are written, by the
 // goroutines that do nothing else; member.port, while that is opened;
 // member.mu, under which nothing is taken; output.mu of a connection, which
-// may be taken under the tree's locks and takes none itself but dirty.mu and
-// stats' atomics; diskWatch.mu, under which inbox.mu may be taken; crowd.mu,
-// inbox.mu, journal.mu and dirty.mu, under which nothing else is taken. None but
-// the first two are held across a write to a socket or a disk.
+// may be taken under the tree's locks and takes none itself but dirty.mu,
+// budget.mu and stats' atomics; budget.closing, before crowd.mu and output.mu;
+// diskWatch.mu, under which inbox.mu may be taken;
+// crowd.mu, inbox.mu, journal.mu, dirty.mu and budget.mu, under which nothing
+// else is taken. None but the first two are held across a write to a socket or
+// a disk.
 //
 // The package decides nothing about znodes, sessions or transactions, knows
 // no text of an operator's word (those are handed in), and reads no

@@ -31,6 +31,7 @@ type output struct {
 	later     []item
 	queued    int // memory of items and later, long parts left out
 	long      int // bytes of the long parts in them
+	names     int // of which names, that others hold as well
 	taken     int // memory of the buffer that is being written
 	takenLong int // bytes of the long part behind that
 	counted   int // of queued, ready and taken, what the budget knows
@@ -67,7 +68,7 @@ func (o *output) push(it item) (flush bool) {
 		return false
 	}
 	o.add(it, o.reserved)
-	if o.budget.exceeded(o.owed()) {
+	if o.budget.exceeded(o.owed()-o.names, o.holds()) {
 		o.discard()
 	} else if o.writing {
 		return false
@@ -85,10 +86,18 @@ func (o *output) add(it item, later bool) {
 	}
 	o.queued += it.cost()
 	if it.long != nil {
-		o.long += it.long.bytes
+		o.lengthen(it.long, 1)
 		o.budget.hold(it.long)
 	}
 	o.count()
+}
+
+// lengthen counts a long part that comes into the queue, or leaves it.
+func (o *output) lengthen(l *long, by int) {
+	o.long += by * l.bytes
+	if l.names != nil {
+		o.names += by * l.bytes
+	}
 }
 
 // count tells the budget how much memory is in use, once that has changed by
@@ -211,7 +220,7 @@ func (o *output) encodeItems(n int) {
 		it := &o.items[o.head]
 		o.queued -= it.cost()
 		if it.long != nil {
-			o.long -= it.long.bytes
+			o.lengthen(it.long, -1)
 		}
 		o.encode(*it)
 		*it = item{}
@@ -339,7 +348,7 @@ func (o *output) discard() {
 	if o.blocked() {
 		o.budget.release(o.ready.long)
 	}
-	o.items, o.later, o.ready, o.head, o.queued, o.long = nil, nil, nil, 0, 0, 0
+	o.items, o.later, o.ready, o.head, o.queued, o.long, o.names = nil, nil, nil, 0, 0, 0, 0
 	o.count()
 	o.drained.Broadcast()
 }

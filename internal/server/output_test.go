@@ -14,7 +14,7 @@ import (
 // kept for them.
 func TestOutputKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := &output{budget: &budget{each: outputMax, total: 1 << 30}}
+		o := &output{budget: testBudget()}
 		o.drained.L = &o.mu
 		var want, got []int32
 		var place int // of the reserved reply in want, -1: none
@@ -115,7 +115,7 @@ func whole(b *buffer) []byte {
 // What comes while somebody is at the socket is written by him; what comes later
 // has to be flushed again.
 func TestReplyBesideAWriterIsNoFlush(t *testing.T) {
-	o := &output{budget: &budget{each: outputMax, total: 1 << 30}, writing: true}
+	o := &output{budget: testBudget(), writing: true}
 	if o.fillLater(wire.ReplyHeader{Xid: 1}, nil) || o.push(item{header: wire.ReplyHeader{Xid: 2}}) {
 		t.Error("whoever is at the socket looks for more before he leaves")
 	}
@@ -129,7 +129,7 @@ func TestReplyBesideAWriterIsNoFlush(t *testing.T) {
 // between what came before it and behind it.
 func TestLongReplyKeepsItsPlace(t *testing.T) {
 	var o output
-	o.drained.L, o.budget = &o.mu, &budget{each: outputMax, total: 1 << 30}
+	o.drained.L, o.budget = &o.mu, testBudget()
 	event := func(xid int32) item { return item{header: wire.ReplyHeader{Xid: xid}} }
 	data := bytes.Repeat([]byte("x"), longBytes+1)
 	o.push(event(1))
@@ -158,4 +158,10 @@ func TestLongReplyKeepsItsPlace(t *testing.T) {
 	if n := o.budget.bytes.Load(); n != 0 || o.owed() != 0 {
 		t.Errorf("%d bytes are counted and %d are owed", n, o.owed())
 	}
+}
+
+func testBudget() *budget {
+	b := &budget{each: outputMax}
+	b.limit.Store(1 << 30)
+	return b
 }

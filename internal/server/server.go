@@ -108,7 +108,7 @@ func New(o Options) (*Server, error) {
 		notices: notice.New(o.Log), turns: newTurns(),
 		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
 	s.budget.each = cmp.Or(o.OutputMax, outputMax)
-	s.budget.setLimit(1 << 31)
+	s.budget.limit.Store(replyMemoryOf(o.Config))
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
 	s.tree.Store(s.newTree())
@@ -177,6 +177,7 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 func (s *Server) Reload(c *config.Config) config.Changes {
 	now, changes := s.config().Reloaded(c)
 	s.cfg.Store(now)
+	s.budget.limit.Store(replyMemoryOf(now))
 	if slices.Contains(changes.Taken, "autopurge.purgeInterval") {
 		select {
 		case s.reloaded <- struct{}{}:

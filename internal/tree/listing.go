@@ -67,6 +67,9 @@ func (n *Names) Hold() (bytes int) { return n.count(1, 1) }
 // Release undoes one Hold, and returns how many bytes nobody uses any more.
 func (n *Names) Release() (bytes int) { return n.count(-1, 0) }
 
+// partCost is what one part costs the Names that it belongs to.
+const partCost = 8
+
 // count changes the number of users; edge is the number at which bytes count.
 func (n *Names) count(by, edge int32) (bytes int) {
 	if n.holds.Add(by) != edge {
@@ -75,6 +78,7 @@ func (n *Names) count(by, edge int32) (bytes int) {
 	if len(n.parts) == 0 {
 		return cap(n.text)
 	}
+	bytes = partCost * len(n.parts)
 	for _, p := range n.parts {
 		bytes += p.count(by, edge)
 	}

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// listed makes a znode with n children.
+func (c *client) listed(path string, n int) {
+	c.t.Helper()
+	c.create(path, "")
+	var out []byte
+	for i := range n {
+		out = append(out, request(int32(i), wire.OpCreate, create(fmt.Sprintf("%s/child-%06d", path, i), ""))...)
+	}
+	go c.nc.Write(out)
+	for range n {
+		if h := c.reply(nil); h.Err != wire.OK {
+			c.t.Fatalf("%+v", h)
+		}
+	}
+}
+
+// pipeline is n times one request.
+func pipeline(n int, op wire.OpCode, r wire.Record) (out []byte) {
+	for xid := range n {
+		out = append(out, request(int32(xid+1), op, r)...)
+	}
+	return out
+}
+
+// answeredReads is how many reads the server has answered.
+func (r *running) answeredReads() int64 { return r.stats.readLatency.Figures().Count }
+
+// The reads of a connection that its client has closed are not carried out.
+func TestReadsOfAClosedConnectionAreDropped(t *testing.T) {
+	s := start(t, Options{})
+	other := s.connect()
+	big := bytes.Repeat([]byte{1}, 1<<20-1024)
+	other.must(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: big, ACL: wire.OpenACL()}, nil)
+	before := s.answeredReads()
+	const conns, requests, taken = 3, 1500, 100
+	for range conns {
+		c := s.connect()
+		c.write(pipeline(requests, wire.OpGetData, &wire.PathWatchRequest{Path: "/big"}))
+		for range taken { // so that the server reads on and has many requests at once
+			c.reply(nil)
+		}
+		c.nc.Close()
+	}
+	eventually(t, "only the other connection is left", func() bool { return s.Status().Connections == 1 })
+	// What the sockets take before the server learns of the end is answered.
+	if n := s.answeredReads() - before; n > conns*requests/4 {
+		t.Errorf("%d of %d reads were carried out", n, conns*requests)
+	}
+}
+
+// While all turns for large reads are taken, small reads, pings and writes are
+// answered; a long listing waits for its turn.
+func TestLargeReadsWaitForTheirTurn(t *testing.T) {
+	s := start(t, Options{})
+	c, reader := s.connect(), s.connect()
+	c.listed("/many", 2000)
+	for range cap(s.turns.places) {
+		s.turns.enter()
+	}
+	reader.send(wire.OpGetChildren, &wire.PathWatchRequest{Path: "/many"})
+	for range 100 {
+		c.must(wire.OpSetData, &wire.SetDataRequest{Path: "/many", Version: -1}, nil)
+		c.must(wire.OpPing, nil, nil)
+		if c.data("/many") != "" {
+			t.Fatal("unreachable")
+		}
+	}
+	reader.nc.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := reader.nc.Read(make([]byte, 1)); !timedOut(err) {
+		t.Fatalf("the listing was answered out of turn: %d %v", n, err)
+	}
+	reader.nc.SetReadDeadline(time.Time{})
+	for range cap(s.turns.places) {
+		s.turns.leave()
+	}
+	var r wire.ChildrenResponse
+	if h := reader.reply(&r); h.Err != wire.OK || len(r.Children) != 2000 {
+		t.Errorf("%+v with %d children", h, len(r.Children))
+	}
+}
+
+// A long pipeline of small reads takes turns too, and is answered in order.
+func TestLongPipelinesTakeTurns(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	c.create("/a", "data")
+	for range cap(s.turns.places) {
+		s.turns.enter()
+	}
+	const n = 1000
+	before := s.Connections()[0].Sent
+	c.write(pipeline(n, wire.OpGetData, &wire.PathWatchRequest{Path: "/a"}))
+	sent := func() int64 {
+		reader := s.crowd.all()[0]
+		reader.out.mu.Lock()
+		defer reader.out.mu.Unlock()
+		return reader.out.traffic.sent - before
+	}
+	eventually(t, "the reads before the first turn are answered", func() bool { return sent() >= turnFree })
+	if got := sent(); got > 2*turnFree { // a first part of the pipeline may have come on its own
+		t.Errorf("%d reads are answered without a turn, want at most %d", got, turnFree)
+	}
+	for range cap(s.turns.places) {
+		s.turns.leave()
+	}
+	for xid := int32(1); xid <= n; xid++ {
+		if h := c.reply(nil); h.Xid != xid || h.Err != wire.OK {
+			t.Fatalf("reply %d: %+v", xid, h)
+		}
+	}
+}
+
+// Both kinds of listing of many children, in one read and behind a write, say
+// the same as the tree.
+func TestListingsOfManyChildren(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	c.listed("/many", 3000)
+	var plain wire.ChildrenResponse
+	var full wire.ChildrenStatResponse
+	check := func(when string, want int) {
+		t.Helper()
+		seen := map[string]bool{}
+		for _, name := range full.Children {
+			seen[name] = true
+		}
+		if len(plain.Children) != want || len(seen) != want || int(full.Stat.NumChildren) != want || full.Stat.Cversion != int32(3000) {
+			t.Errorf("%s: %d and %d children, stat %+v", when, len(plain.Children), len(seen), full.Stat)
+		}
+	}
+	at := &wire.PathWatchRequest{Path: "/many"}
+	c.must(wire.OpGetChildren, at, &plain)
+	c.must(wire.OpGetChildren2, at, &full)
+	check("alone", 3000)
+	out := request(1, wire.OpSetData, &wire.SetDataRequest{Path: "/many", Version: -1})
+	out = append(out, request(2, wire.OpGetChildren, at)...)
+	c.write(append(out, request(3, wire.OpGetChildren2, at)...))
+	c.reply(nil)
+	c.reply(&plain)
+	c.reply(&full)
+	check("behind a write", 3000)
+}
+
+// A stop waits neither for pipelined reads nor for clients that do not read, and
+// is no failure.
+func TestStopDoesNotWaitForReaders(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	big := bytes.Repeat([]byte{1}, 1<<20-1024)
+	c.must(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: big, ACL: wire.OpenACL()}, nil)
+	for range 20 {
+		slow := s.connect()
+		slow.write(pipeline(200, wire.OpGetData, &wire.PathWatchRequest{Path: "/big"}))
+	}
+	eventually(t, "all clients are owed something", func() bool {
+		n := 0
+		for _, c := range s.crowd.all() {
+			c.out.mu.Lock()
+			if c.out.writing {
+				n++
+			}
+			c.out.mu.Unlock()
+		}
+		return n == 20
+	})
+	began := time.Now()
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+}
+
+// The memory of replies that nobody reads stays within its bound, whatever the
+// clients ask for; the clients that read are served meanwhile, and at the end
+// nothing is counted any more.
+func TestMemoryOfUnreadReplies(t *testing.T) {
+	o := Options{Config: testConfig(), FS: store.NewMem(1)}
+	o.Config.Limits.ReplyMemoryMB = 8
+	s := start(t, o)
+	writer := s.connect()
+	writer.create("/big", "")
+	value := bytes.Repeat([]byte{1}, 500<<10)
+	most := int64(0)
+	look := func() {
+		n := s.budget.bytes.Load()
+		if most = max(most, n); n > s.budget.total()+int64(len(value))*2 {
+			t.Fatalf("%d bytes wait, %d may", n, s.budget.total())
+		}
+	}
+	for i := range 40 {
+		// Each client is owed a value of its own, which the tree has no more.
+		value[0] = byte(i)
+		writer.must(wire.OpSetData, &wire.SetDataRequest{Path: "/big", Version: -1, Data: value}, nil)
+		slow := s.connect()
+		slow.nc.(*net.TCPConn).SetReadBuffer(4 << 10)
+		slow.write(pipeline(20, wire.OpGetData, &wire.PathWatchRequest{Path: "/big"}))
+		look()
+		if got := writer.data("/big"); got[0] != byte(i) || len(got) != len(value) {
+			t.Fatalf("read %d bytes", len(got))
+		}
+		look()
+	}
+	if most < s.budget.total()/4 {
+		t.Errorf("only %d bytes were counted", most)
+	}
+	for _, c := range s.crowd.all() {
+		if c.Session() != writer.session.Session {
+			c.net.Close()
+		}
+	}
+	eventually(t, "nothing is counted", func() bool { return s.budget.bytes.Load() == 0 })
+	if n := len(s.budget.data); n != 0 {
+		t.Errorf("%d values are still held", n)
+	}
+}
+
+// The answers of writes that nobody reads count with what they are made of.
+func TestMemoryOfUnreadMultis(t *testing.T) {
+	o := Options{Config: testConfig(), OutputMax: 4 << 20}
+	s := start(t, o)
+	c := s.connect()
+	c.create("/a", "")
+	slow := s.connect()
+	multi := &wire.MultiRequest{}
+	for range 1000 {
+		multi.Ops = append(multi.Ops, wire.Op{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: "/a", Version: -1}})
+	}
+	out := pipeline(10, wire.OpMulti, multi)
+	for i := 0; s.crowd.len() == 2; i++ {
+		if i > 1000 {
+			t.Fatal("the connection is never closed")
+		}
+		slow.nc.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := slow.nc.Write(out); err != nil {
+			break
+		}
+		for _, c := range s.crowd.all() {
+			c.out.mu.Lock()
+			waits := c.out.pending()
+			c.out.mu.Unlock()
+			if waits > 4*(4<<20)/(1000*elementCost) {
+				t.Fatalf("%d answers of multis wait", waits)
+			}
+		}
+	}
+	eventually(t, "the connection is gone", func() bool { return s.crowd.len() == 1 })
+	if c.data("/a") != "" {
+		t.Error("unreachable")
+	}
+}
+
+// A long reply is encoded as a short one is.
+func TestLongPartsAreTheRecord(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	data := bytes.Repeat([]byte("x"), longBytes+1)
+	c.must(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: data, ACL: wire.OpenACL()}, nil)
+	var r wire.DataResponse
+	c.must(wire.OpGetData, &wire.PathWatchRequest{Path: "/big"}, &r)
+	if !bytes.Equal(r.Data, data) || int(r.Stat.DataLength) != len(data) {
+		t.Errorf("%d bytes, stat %+v", len(r.Data), r.Stat)
+	}
+}

@@ -1,0 +1,149 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"bellwether/wire"
+)
+
+// encodedNames are the names as a client decodes them.
+func encodedNames(t interface{ Fatal(...any) }, n *Names) []string {
+	out := wire.Encoder(nil)
+	count := int32(n.Count)
+	out.Int32(&count)
+	b, bytes := out.Bytes(), 0
+	for text := range n.Texts {
+		b, bytes = append(b, text...), bytes+len(text)
+	}
+	var r wire.ChildrenResponse
+	c := wire.Decoder(b)
+	if r.Code(&c); c.Err() != nil || c.Left() != 0 || bytes != n.Bytes {
+		t.Fatal(c.Err(), c.Left(), bytes, n.Bytes)
+	}
+	slices.Sort(r.Children)
+	return r.Children
+}
+
+// A listing of many children has the names of exactly those that there are,
+// whatever was created and deleted since the names were encoded before, while
+// the znode's children grow into parts and shrink again.
+func TestListingOfManyFollowsChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := New(Options{Seed: rapid.Uint64().Draw(t, "seed")})
+		parent := tree.root
+		there := map[string]*node{}
+		next := 0
+		add := func(n int) {
+			for range n {
+				name := fmt.Sprintf("child-%d", next)
+				next++
+				kid := &node{}
+				kid.write(name, nil)
+				tree.attach(parent, kid, "/"+name)
+				there[name] = kid
+			}
+		}
+		remove := func(n int) {
+			for name, kid := range there {
+				if n--; n < 0 {
+					break
+				}
+				tree.detach(kid, "/"+name)
+				delete(there, name)
+			}
+		}
+		add(rapid.SampledFrom([]int{manyChildren, manyChildren, divideAt - 1, divideAt}).Draw(t, "children"))
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			before := len(there)
+			if rapid.Bool().Draw(t, "create") {
+				add(rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "more"))
+			} else {
+				remove(rapid.SampledFrom([]int{1, 100, before / 2}).Draw(t, "fewer"))
+			}
+			var l Listing
+			if _, ok := tree.ChildrenReady(&conn{}, "/", false, &l); ok == (len(there)+1 >= manyChildren) {
+				t.Fatalf("%d children: ready is %v behind a change", len(there), ok)
+			}
+			tree.EncodeNames("/")
+			tree.Children(&conn{}, "/", false, &l)
+			var got []string
+			if l.Many != nil {
+				got = encodedNames(t, l.Many)
+			} else {
+				got = slices.Sorted(slices.Values(l.Children))
+			}
+			want := []string{}
+			for name := range there {
+				want = append(want, name)
+			}
+			want = append(want, "zookeeper")
+			if slices.Sort(want); !slices.Equal(got, want) || !slices.Equal(slices.Sorted(slices.Values(l.All())), want) {
+				t.Fatalf("%d names, want %d", len(got), len(want))
+			}
+		}
+	})
+}
+
+// Readers of an unchanged znode share one encoding, and a change of one child
+// leaves all other parts of it as they are.
+func TestListingIsEncodedOnce(t *testing.T) {
+	tree := New(Options{Seed: 1})
+	fill(t, tree, 3*divideAt, 3*divideAt)
+	const path = "/directory-000000"
+	var a, b, c Listing
+	tree.Children(&conn{}, path, false, &a)
+	if _, ok := tree.ChildrenReady(&conn{}, path, false, &b); !ok || a.Many != b.Many {
+		t.Fatal("the second reader has names of its own")
+	}
+	if held := a.Many.Hold(); held < a.Many.Bytes {
+		t.Errorf("%d bytes are held of %d", held, a.Many.Bytes)
+	}
+	if held := b.Many.Hold(); held != 0 {
+		t.Errorf("the second reader holds %d bytes more", held)
+	}
+	kid := &node{}
+	kid.write("another", nil)
+	tree.attach(tree.find(path), kid, path+"/another")
+	tree.Children(&conn{}, path, false, &c)
+	if c.Many == a.Many {
+		t.Fatal("a change is not seen")
+	}
+	held := c.Many.Hold()
+	if most := c.Many.Bytes / kidParts * 4; held == 0 || held > most {
+		t.Errorf("after one change %d bytes are new, want at most %d", held, most)
+	}
+	if freed := a.Many.Release() + b.Many.Release(); freed == 0 || freed > held*2 {
+		t.Errorf("%d bytes of the old names alone", freed)
+	}
+	if freed := c.Many.Release(); freed < c.Many.Bytes {
+		t.Errorf("%d bytes are left", c.Many.Bytes-freed)
+	}
+}
+
+// BenchmarkListing is a getChildren of 100,000 children: of a znode that does not
+// change, and behind a change of one child.
+func BenchmarkListing(b *testing.B) {
+	tree := New(Options{Seed: 1})
+	fill(b, tree, 100_000, 100_000)
+	const path = "/directory-000000"
+	parent := tree.find(path)
+	for name, change := range map[string]bool{"unchanged": false, "changed": true} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var l Listing
+			for b.Loop() {
+				if change {
+					kid := &node{}
+					kid.write("another", nil)
+					tree.attach(parent, kid, path+"/another")
+					tree.detach(kid, path+"/another")
+				}
+				tree.Children(&conn{}, path, false, &l)
+			}
+		})
+	}
+}
