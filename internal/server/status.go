@@ -21,10 +21,8 @@ type Status struct {
 	Peer     string // zk_peer_state; empty: it is alone
 	ReadOnly bool   // writes are refused: the log has no room, or there is no quorum
 	Reason   string // why writes are refused; empty: they are not, or for want of a quorum
-	// Disk is the call that the disk leaves unanswered; nil: it answers. Abstains
-	// is why the server takes no part in elections, empty if it does.
-	Disk     *SlowDisk
-	Abstains string
+	// Disk is the call that the disk leaves unanswered; nil: it answers.
+	Disk *SlowDisk
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
 	Received, Sent                         int64
@@ -52,7 +50,7 @@ func (s *Server) Status() Status {
 		o.Reason = noSpace
 	}
 	if st := s.Standing(); st != nil {
-		o.Mode, o.Peer, o.ReadOnly, o.Reason, o.Abstains = mode(st), peerState(st), st.ReadOnly, st.Resting, st.Abstains
+		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Resting
 		if st.Serving && o.Mode == "leader" { // an epoch begins with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
 		}
