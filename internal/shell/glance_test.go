@@ -3,8 +3,6 @@ package shell
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -15,27 +13,6 @@ import (
 func srvrOf(mode, more string) string {
 	return "Zookeeper version: 3.9.5-x, built on 2026-01-01\nLatency min/avg/max: 0/0.5/3\nReceived: 1\nSent: 1\nConnections: 2\nOutstanding: 0\n" +
 		"Zxid: 0x500000012\nMode: " + mode + "\nNode count: 7\n" + more
-}
-
-// answering is the address of a server that answers every word with a text.
-func answering(t *testing.T, text string) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			io.ReadFull(c, make([]byte, 4))
-			io.WriteString(c, text)
-			c.Close()
-		}
-	}()
-	return ln.Addr().String()
 }
 
 // TestStatusTellsWhoTakesNoWrites: the exit status is 0 only where every
@@ -59,7 +36,7 @@ func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			a := &app{servers: answering(t, c.answer), timeout: time.Minute, output: "text", out: &out}
+			a := &app{servers: wordServer(t, map[string]string{"srvr": c.answer}), timeout: time.Minute, output: "text", out: &out}
 			if got := exitStatus(a.status(t.Context())); got != c.status {
 				t.Errorf("exit status %d, want %d", got, c.status)
 			}
@@ -67,7 +44,7 @@ func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
 				t.Errorf("%q is missing in\n%s", c.says, out.String())
 			}
 			// Beside a server that is well it is never 4.
-			a.servers += "," + answering(t, srvrOf("follower", ""))
+			a.servers += "," + wordServer(t, map[string]string{"srvr": srvrOf("follower", "")})
 			if got := exitStatus(a.status(t.Context())); got != min(c.status, ExitFailed) {
 				t.Errorf("with another one: exit status %d", got)
 			}
