@@ -173,18 +173,22 @@ func (f *fleet) longestHungGap(disk *frozenDisk, hangs, leader int, scenario hun
 	return <-longest, nil
 }
 
-// The load of a scenario: clients that write values of this size.
+// The load of a scenario: clients that write values of this size, for so long that
+// the disks have room for it.
 const (
 	largeWriters = 16
 	largeValue   = 900 << 10
+	largeFor     = 6 * time.Second
 )
 
-// large loads some servers until ctx ends; end waits for that.
+// large loads some servers for largeFor; end waits for that.
 func (f *fleet) large(ctx context.Context, servers string) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, largeFor)
 	var writers sync.WaitGroup
 	for i := range largeWriters {
 		c, err := f.client(servers)
 		if err != nil {
+			cancel()
 			return nil, err
 		}
 		writers.Go(func() {
@@ -197,7 +201,10 @@ func (f *fleet) large(ctx context.Context, servers string) (end func(), err erro
 			}
 		})
 	}
-	return writers.Wait, nil
+	return func() {
+		writers.Wait()
+		cancel()
+	}, nil
 }
 
 // gapUntil writes until ctx ends and returns the longest time without an
@@ -225,7 +232,7 @@ func makeDisk(dir string) (*frozenDisk, error) {
 	if err := os.WriteFile(image, nil, 0o644); err != nil {
 		return nil, err
 	}
-	if err := os.Truncate(image, 1<<30); err != nil {
+	if err := os.Truncate(image, 4<<30); err != nil {
 		return nil, err
 	}
 	for _, cmd := range [][]string{
