@@ -276,3 +276,38 @@ func TestLongPartsAreTheRecord(t *testing.T) {
 		t.Errorf("%d bytes, stat %+v", len(r.Data), r.Stat)
 	}
 }
+
+// A connection that waits for its turn to write is closed at once. Its closer
+// holds the lock of the output, which the loop may need for an event.
+func TestCloseDoesNotWaitForATurn(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	big := bytes.Repeat([]byte{1}, 1<<20-1024)
+	c.must(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: big, ACL: wire.OpenACL()}, nil)
+	for range cap(s.turns.places) {
+		s.turns.enter()
+	}
+	c.send(wire.OpGetData, &wire.PathWatchRequest{Path: "/big"})
+	reader := s.crowd.all()[0]
+	eventually(t, "the reply is being written", func() bool {
+		reader.out.mu.Lock()
+		defer reader.out.mu.Unlock()
+		return reader.out.takenLong > 0
+	})
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		reader.out.mu.Lock()
+		defer reader.out.mu.Unlock()
+		reader.close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the close waits for a turn")
+	}
+	for range cap(s.turns.places) {
+		s.turns.leave()
+	}
+	<-closed
+}

@@ -95,33 +95,53 @@ func (c *conn) writeLong(b *buffer) error {
 	return err
 }
 
-// writeInTurns writes while it has a place. It leaves that whenever
-// the socket takes no more.
+// writeInTurns writes while it has a place. It leaves the place while the socket
+// takes no more. It waits for a place without using the descriptor: whoever
+// closes that would wait for the place as well, with the output locked.
 func (c *conn) writeInTurns(piece []byte) error {
 	if c.raw == nil { // not a socket of the system
 		_, err := c.net.Write(piece)
 		return err
 	}
 	for len(piece) > 0 {
-		var n int
-		var failed error
-		err := c.raw.Write(func(fd uintptr) bool {
-			c.srv.turns.enter()
-			defer c.srv.turns.leave()
-			n, failed = syscall.Write(int(fd), piece)
-			return failed != syscall.EAGAIN
-		})
-		switch {
-		case err != nil:
+		n, err := c.writeOnce(piece)
+		if err != nil {
 			return err
-		case failed == syscall.EINTR:
-		case failed != nil:
-			return failed
-		default:
-			piece = piece[n:]
 		}
+		piece = piece[n:]
 	}
 	return nil
+}
+
+// writeOnce writes what the socket takes in one turn. If that is nothing, it
+// leaves its turn, waits until the socket takes something, and returns 0.
+func (c *conn) writeOnce(piece []byte) (n int, err error) {
+	var failed error
+	c.srv.turns.enter()
+	inTurn := true
+	leave := func() {
+		if inTurn {
+			c.srv.turns.leave()
+		}
+		inTurn = false
+	}
+	defer leave()
+	err = c.raw.Write(func(fd uintptr) bool {
+		if !inTurn {
+			return true
+		}
+		if n, failed = syscall.Write(int(fd), piece); failed == syscall.EAGAIN {
+			leave()
+		}
+		return inTurn
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case failed == syscall.EAGAIN, failed == syscall.EINTR:
+		return 0, nil
+	}
+	return max(n, 0), failed
 }
 
 // rawConn is a socket's own interface, nil where there is no socket.
