@@ -143,7 +143,7 @@ func (c *conn) ended() bool {
 func (c *conn) close() {
 	c.out.discard()
 	if !c.ended() {
-		close(c.done)
+		c.closedForClient()
 	}
 	c.net.Close()
 }
@@ -162,6 +162,14 @@ func (c *conn) shut() {
 		limit = drainTimeEnding
 	}
 	c.net.SetReadDeadline(time.Now().Add(limit))
+	c.closedForClient()
+}
+
+// closedForClient makes it known that the client gets nothing more. The output's
+// lock is held.
+func (c *conn) closedForClient() {
+	c.srv.crowd.close(c)
+	c.srv.budget.conns.Add(-1)
 	close(c.done)
 }
 

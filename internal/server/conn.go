@@ -134,7 +134,7 @@ func (c *conn) push(it item) {
 
 // run is the reader goroutine.
 func (c *conn) run() {
-	defer c.srv.forgetConn(c)
+	defer c.srv.crowd.leave(c)
 	defer c.in.release()
 	c.net.SetReadDeadline(time.Now().Add(c.srv.config().Limits.Sessionless))
 	if !c.srv.stopping.Load() && c.handshake() {

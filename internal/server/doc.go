@@ -72,7 +72,7 @@
 // goroutines that do nothing else; member.port, while that is opened;
 // member.mu, under which nothing is taken; output.mu of a connection, which
 // may be taken under the tree's locks and takes none itself but dirty.mu,
-// budget.mu and stats' atomics; budget.closing, before crowd.mu and output.mu;
+// budget.mu, crowd.mu and stats' atomics; budget.closing, before crowd.mu and output.mu;
 // diskWatch.mu, under which inbox.mu may be taken;
 // crowd.mu, inbox.mu, journal.mu, dirty.mu and budget.mu, under which nothing
 // else is taken. None but the first two are held across a write to a socket or

@@ -55,7 +55,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		t.Errorf("%d rejected", n)
 	}
 	kept[0].nc.Close()
-	eventually(t, "room for another", func() bool { return s.crowd.len() == 5 })
+	eventually(t, "room for another", func() bool { return len(s.crowd.sockets()) == 5 })
 	c := s.dialFrom("127.0.0.1")
 	c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 }
@@ -191,4 +191,31 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 		t.Errorf("%d rejected", n)
 	}
 	eventually(t, "nothing large is in process", func() bool { return s.large.Load() == 0 })
+}
+
+// A connection that the server has closed is not shown to operators, although
+// its socket is still read for a client that does not close its side. Its socket
+// counts among those of its address, so that such clients stay limited.
+func TestClosedConnectionsAreNotShown(t *testing.T) {
+	o := Options{Config: testConfig()}
+	o.Config.Limits.ClientCnxns = 1
+	s := start(t, o)
+	c := s.connect()
+	c.must(wire.OpCloseSession, nil, nil)
+	c.closed()
+	sockets := 0
+	eventually(t, "the connection is not shown", func() bool {
+		sockets = len(s.crowd.sockets())
+		return s.Status().Connections == 0
+	})
+	if sockets == 0 {
+		t.Fatal("the connection is shown until its socket is closed")
+	}
+	if listed := s.Connections(); len(listed) != 0 {
+		t.Errorf("listed: %+v", listed)
+	}
+	s.dial().closed()
+	c.nc.Close()
+	eventually(t, "the socket is closed", func() bool { return len(s.crowd.sockets()) == 0 })
+	s.connect()
 }

@@ -65,16 +65,19 @@ func listenRaw(at ensemble.HostPort, keepAlive bool) (net.Listener, string, erro
 	return ln, addr, err
 }
 
-// crowd counts open connections, in all and by source address.
+// crowd knows the connections. The limits apply to all sockets. What operators
+// are shown leaves out the connections that are closed for their clients and
+// whose sockets are only read empty.
 type crowd struct {
-	mu    sync.Mutex
-	conns map[replica.ConnID]*conn
-	from  map[netip.Addr]int
-	last  replica.ConnID
+	mu     sync.Mutex
+	conns  map[replica.ConnID]*conn
+	closed map[replica.ConnID]*conn // their sockets are read empty
+	from   map[netip.Addr]int       // sockets by source address
+	last   replica.ConnID
 }
 
 func newCrowd() *crowd {
-	return &crowd{conns: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
+	return &crowd{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
 }
 
 // enter takes in a connection unless there are too many already; the reason
@@ -84,7 +87,7 @@ func (w *crowd) enter(s *Server, nc net.Conn) (*conn, string) {
 	from := addrPort(nc.RemoteAddr()).Addr()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if limits.Cnxns > 0 && len(w.conns) >= limits.Cnxns {
+	if limits.Cnxns > 0 && len(w.conns)+len(w.closed) >= limits.Cnxns {
 		return nil, fmt.Sprintf("Too many connections - max is %d (maxCnxns)", limits.Cnxns)
 	}
 	if limits.ClientCnxns > 0 && w.from[from] >= limits.ClientCnxns {
@@ -98,11 +101,19 @@ func (w *crowd) enter(s *Server, nc net.Conn) (*conn, string) {
 	return c, ""
 }
 
-// leave forgets a connection.
-func (w *crowd) leave(c *conn) {
+// close is called when a connection is closed for its client.
+func (w *crowd) close(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c.id)
+	w.closed[c.id] = c
+}
+
+// leave forgets a connection whose socket is closed.
+func (w *crowd) leave(c *conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.closed, c.id)
 	from := c.addr.Addr()
 	if w.from[from]--; w.from[from] == 0 {
 		delete(w.from, from)
@@ -115,6 +126,17 @@ func (w *crowd) all() []*conn {
 	defer w.mu.Unlock()
 	out := make([]*conn, 0, len(w.conns))
 	for _, c := range w.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+// sockets lists the open connections and those whose sockets are read empty.
+func (w *crowd) sockets() []*conn {
+	out := w.all()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.closed {
 		out = append(out, c)
 	}
 	return out
@@ -166,12 +188,6 @@ func (s *Server) pause(d time.Duration) {
 	case <-t.C:
 	case <-s.dead:
 	}
-}
-
-// forgetConn is called when a reader ends.
-func (s *Server) forgetConn(c *conn) {
-	s.crowd.leave(c)
-	s.budget.conns.Add(-1)
 }
 
 // sessionless accounts for a connection that ended before its handshake.

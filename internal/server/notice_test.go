@@ -26,7 +26,7 @@ func TestNoiseAtTheClientPortIsCounted(t *testing.T) {
 	ahead := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, LastZxidSeen: 1 << 40, Password: make([]byte, 16)})
 	short := frameOf([]byte{1, 2, 3})
 	alone := func() {
-		eventually(t, "the connection before is gone", func() bool { return s.crowd.len() == 0 })
+		eventually(t, "the connection before is gone", func() bool { return len(s.crowd.sockets()) == 0 })
 	}
 	knock := func(b []byte) {
 		for range times {

@@ -386,7 +386,7 @@ func (s *Server) shutdown() {
 		s.readers.Wait()
 		close(ended)
 	}()
-	for _, c := range s.crowd.all() {
+	for _, c := range s.crowd.sockets() {
 		c.stopReading()
 	}
 	if s.member != nil {
@@ -401,7 +401,7 @@ func (s *Server) shutdown() {
 	case <-limit.C:
 		s.fail(errors.New("shutdown: some requests could not be answered in time"))
 	}
-	for _, c := range s.crowd.all() {
+	for _, c := range s.crowd.sockets() {
 		c.out.mu.Lock()
 		c.close()
 		c.out.mu.Unlock()

@@ -81,7 +81,7 @@ func TestReload(t *testing.T) {
 	if got := word(); got != "no" {
 		t.Errorf("before: %s", got)
 	}
-	eventually(t, "the word's connection is gone", func() bool { return s.crowd.len() == 0 })
+	eventually(t, "the word's connection is gone", func() bool { return len(s.crowd.sockets()) == 0 })
 	next := *o.Config
 	next.FourLetterWords = []string{"mntr"}
 	next.Limits = config.Limits{ClientCnxns: 1, FrameBytes: 100, Sessionless: next.Limits.Sessionless, Outstanding: 10}
@@ -89,7 +89,7 @@ func TestReload(t *testing.T) {
 	if got := word(); got != "yes" {
 		t.Errorf("after: %s", got)
 	}
-	eventually(t, "the word's connection is gone", func() bool { return s.crowd.len() == 0 })
+	eventually(t, "the word's connection is gone", func() bool { return len(s.crowd.sockets()) == 0 })
 	s.connect()
 	s.dial().closed()
 }
@@ -110,7 +110,7 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 		c.write(hello[:n])
 		c.nc.Close()
 	}
-	eventually(t, "all connections are gone", func() bool { return s.crowd.len() == 0 })
+	eventually(t, "all connections are gone", func() bool { return len(s.crowd.sockets()) == 0 })
 	if h := s.connect().call(wire.OpExists, &wire.PathWatchRequest{Path: "/a"}, nil); h.Err != wire.ErrNoNode {
 		t.Errorf("a request cut short was carried out: %v", h.Err)
 	}
