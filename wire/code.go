@@ -11,7 +11,7 @@ const OK Code = 0
 
 // What a server cannot do, or what was wrong with the request as such.
 const (
-	ErrSystem               Code = -1  // never on the wire: marks the range of these codes
+	ErrSystem               Code = -1  // marks the range of these codes; ZooKeeper never sends it
 	ErrRuntimeInconsistency Code = -2  // a multi's operation behind the one that failed
 	ErrDataInconsistency    Code = -3  // never on the wire
 	ErrConnectionLoss       Code = -4  // made by clients alone: the connection ended before the answer
@@ -27,7 +27,7 @@ const (
 
 // What the tree says.
 const (
-	ErrAPI                     Code = -100 // never on the wire: marks the range of these codes
+	ErrAPI                     Code = -100 // marks the range of these codes; ZooKeeper never sends it
 	ErrNoNode                  Code = -101
 	ErrNoAuth                  Code = -102 // the ACL does not let these identities in
 	ErrBadVersion              Code = -103

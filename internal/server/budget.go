@@ -142,18 +142,11 @@ func multiCost(r *wire.MultiResponse) int {
 			n += len(r.Data)
 		case *wire.ChildrenResponse:
 			n += namesCost(r.Children)
+		case *tree.Names:
+			n += r.Bytes
 		}
 	}
 	return n
-}
-
-// flat is the names in one piece.
-func flat(n *tree.Names) []byte {
-	b := make([]byte, 0, n.Bytes)
-	for text := range n.Texts {
-		b = append(b, text...)
-	}
-	return b
 }
 
 // When memory for replies is wanted and none is left.
@@ -173,6 +166,25 @@ func (c *conn) awaitRoom() {
 		}
 	}
 }
+
+// awaitRoomInTurn waits until the reader has its turn and the budget is not full,
+// so that no more long replies are built at once than there are turns.
+func (c *conn) awaitRoomInTurn() {
+	for {
+		c.awaitRoom()
+		c.enterTurn()
+		if !c.srv.budget.full() || c.ended() || c.srv.stopping.Load() {
+			return
+		}
+		c.leaveTurn()
+	}
+}
+
+// multiReadShare is the part of the budget that the answer of one multiRead may take.
+const multiReadShare = 8
+
+// multiReadMax is how many bytes the results of a multiRead may take.
+func (b *budget) multiReadMax() int { return int(min(int64(b.each), b.total()/multiReadShare)) }
 
 // closeUnread closes the connection whose client has kept a write going for
 // longest, if that owes more than its share. False: there is none.

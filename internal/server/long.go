@@ -28,8 +28,7 @@ type manyChildren struct {
 
 // Code encodes the reply; it cannot be decoded.
 func (m *manyChildren) Code(c *wire.Coder) {
-	m.head(c)
-	*c = wire.Encoder(append(c.Bytes(), flat(m.names)...))
+	m.names.Code(c)
 	if m.stat != nil {
 		m.stat.Code(c)
 	}
@@ -100,8 +99,10 @@ func framedAlone(r wire.Record) bool {
 		return len(r.Children) > namesFew && namesCost(r.Children) > longBytes
 	case *wire.ChildrenStatResponse:
 		return len(r.Children) > namesFew && namesCost(r.Children) > longBytes
-	case *wire.EphemeralsResponse, *wire.MultiResponse:
-		return true
+	case *wire.EphemeralsResponse:
+		return namesCost(r.Paths) > longBytes
+	case *wire.MultiResponse:
+		return multiCost(r) > longBytes
 	}
 	return false
 }

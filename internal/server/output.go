@@ -173,8 +173,11 @@ func framed(h wire.ReplyHeader, r wire.Record) item {
 }
 
 func replyFrame(h wire.ReplyHeader, r wire.Record) []byte {
-	if r == nil {
+	switch r := r.(type) {
+	case nil:
 		return wire.AppendFrame(nil, &h)
+	case *wire.MultiResponse:
+		return wire.AppendFrame(make([]byte, 0, multiCost(r)), &h, r)
 	}
 	return wire.AppendFrame(nil, &h, r)
 }
@@ -195,7 +198,9 @@ func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 	}
 	o.add(item{header: h, record: r, long: longOf(r)}, false)
 	o.release()
-	if o.writing {
+	if o.budget.exceeded(o.queued, o.holds()) {
+		o.discard()
+	} else if o.writing {
 		return false
 	}
 	flush, o.dirty = !o.dirty, true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -310,4 +311,85 @@ func TestCloseDoesNotWaitForATurn(t *testing.T) {
 		s.turns.leave()
 	}
 	<-closed
+}
+
+// lists is a multiRead that lists a znode n times.
+func lists(path string, n int) *wire.MultiRequest {
+	q := &wire.MultiRequest{}
+	for range n {
+		q.Ops = append(q.Ops, wire.Op{Type: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: path}})
+	}
+	return q
+}
+
+// A multiRead with too long an answer is refused before that is built, alone and
+// behind a write, and the connection goes on. A shorter one is answered.
+func TestMultiReadsAreBounded(t *testing.T) {
+	o := Options{Config: testConfig()}
+	o.Config.Limits.ReplyMemoryMB = 16
+	s := start(t, o)
+	c := s.connect()
+	const children = 3000
+	c.listed("/many", children)
+	c.listed("/few", 500)
+	var r wire.MultiResponse
+	for _, path := range []string{"/many", "/few"} {
+		if h := c.call(wire.OpMultiRead, lists(path, 4), &r); h.Err != wire.OK || len(r.Results) != 4 {
+			t.Fatalf("%+v with %d results", h, len(r.Results))
+		}
+		var want wire.ChildrenResponse
+		c.must(wire.OpGetChildren, &wire.PathWatchRequest{Path: path}, &want)
+		slices.Sort(want.Children)
+		for _, result := range r.Results {
+			got := result.Response.(*wire.ChildrenResponse).Children
+			if slices.Sort(got); !slices.Equal(got, want.Children) {
+				t.Errorf("%d names, want %d", len(got), len(want.Children))
+			}
+		}
+		if h := c.call(wire.OpMultiRead, lists(path, 2000), nil); h.Err != wire.ErrSystem {
+			t.Errorf("2000 listings of %s: %+v", path, h)
+		}
+	}
+	out := request(1, wire.OpSetData, &wire.SetDataRequest{Path: "/many", Version: -1})
+	out = append(out, request(2, wire.OpMultiRead, lists("/many", 2000))...)
+	c.write(append(out, request(3, wire.OpMultiRead, lists("/many", 4))...))
+	for xid, want := range []wire.Code{wire.OK, wire.ErrSystem, wire.OK} {
+		if h := c.reply(nil); h.Err != want || h.Xid != int32(xid+1) {
+			t.Errorf("request %d behind a write: %+v", xid+1, h)
+		}
+	}
+}
+
+// multiReads whose answers are not read take no more memory than the bound,
+// carried out by the connections and, behind a write, by the loop.
+func TestMemoryOfUnreadMultiReads(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("behind a write %v", late), func(t *testing.T) {
+			o := Options{Config: testConfig(), FS: store.NewMem(1)}
+			o.Config.Limits.ReplyMemoryMB = 16
+			s := start(t, o)
+			c := s.connect()
+			c.listed("/many", 2000)
+			q := lists("/many", 20) // 0.64 MB
+			out := pipeline(100, wire.OpMultiRead, q)
+			if late {
+				out = append(request(0, wire.OpSetData, &wire.SetDataRequest{Path: "/many", Version: -1}), out...)
+			}
+			most := s.budget.total() + 2*s.budget.total()/multiReadShare
+			for range 30 {
+				slow := s.connect()
+				slow.nc.(*net.TCPConn).SetReadBuffer(4 << 10)
+				slow.write(out)
+				if n := s.budget.bytes.Load(); n > most {
+					t.Fatalf("%d bytes wait, at most %d may", n, most)
+				}
+			}
+			for range 200 {
+				c.must(wire.OpSetData, &wire.SetDataRequest{Path: "/many", Version: -1}, nil)
+				if n := s.budget.bytes.Load(); n > most {
+					t.Fatalf("%d bytes wait, at most %d may", n, most)
+				}
+			}
+		})
+	}
 }

@@ -164,7 +164,7 @@ func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, w
 		code, r := c.watch(t, op, in)
 		return code, r, nil
 	case wire.OpGetEphemerals, wire.OpMultiRead, wire.OpWhoAmI:
-		code, r := c.lookRare(t, op, in)
+		code, r := c.lookRare(t, s, op, in)
 		return code, r, nil
 	}
 	t.Reserve(c)
@@ -280,7 +280,7 @@ func (c *conn) watch(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, w
 	return c.undecodable(t), nil
 }
 
-func (c *conn) lookRare(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
+func (c *conn) lookRare(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	switch op {
 	case wire.OpGetEphemerals:
 		var q wire.NullPathRequest
@@ -294,11 +294,28 @@ func (c *conn) lookRare(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code
 		if q.Code(in); in.Err() != nil {
 			break
 		}
-		r := new(wire.MultiResponse)
-		return t.MultiRead(c, q.Ops, r), r
+		return c.multiRead(t, s, q.Ops)
 	case wire.OpWhoAmI:
 		t.Reserve(c)
 		return wire.OK, c.whoAmI()
 	}
 	return c.undecodable(t), nil
+}
+
+// multiRead carries out several reads. The answer may be long although the
+// request is short: where it is, it waits for room and a turn before anything
+// of it is built, and beyond a limit it is refused. The loop, which cannot wait,
+// refuses the same.
+func (c *conn) multiRead(t *tree.Tree, s *scratch, ops []wire.Op) (wire.Code, wire.Record) {
+	most := c.srv.budget.multiReadMax()
+	if n := t.MultiReadBytes(ops); !s.late && n > longBytes && n <= most {
+		c.awaitRoomInTurn()
+	}
+	r := new(wire.MultiResponse)
+	code := t.MultiRead(c, ops, most, r)
+	if code == wire.ErrSystem {
+		const what = "multiRead is refused: its answer takes too much memory"
+		c.srv.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "session", c.Session(), "limit", most)
+	}
+	return code, r
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 
 	"bellwether/internal/replica"
@@ -207,7 +208,7 @@ func (c *conn) readRare(op wire.OpCode, body []byte) (wire.Code, wire.Record) {
 	var q wire.MultiRequest
 	decode(&q)
 	r := new(wire.MultiResponse)
-	return c.v.tree.MultiRead(c, q.Ops, r), r
+	return c.v.tree.MultiRead(c, q.Ops, math.MaxInt, r), r
 }
 
 func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync/atomic"
 	"weak"
 
@@ -58,6 +59,17 @@ func (n *Names) Texts(yield func([]byte) bool) {
 			return
 		}
 	}
+}
+
+// Code encodes the names with their count; it cannot decode.
+func (n *Names) Code(c *wire.Coder) {
+	count := int32(n.Count)
+	c.Int32(&count)
+	b := slices.Grow(c.Bytes(), n.Bytes)
+	for text := range n.Texts {
+		b = append(b, text...)
+	}
+	*c = wire.Encoder(b)
 }
 
 // Hold notes one more user, and returns how many bytes nobody used before.

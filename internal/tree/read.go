@@ -170,8 +170,9 @@ func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.Ephemerals
 
 // MultiRead answers multiRead: each operation by itself, without watches.
 // Where ErrMarshalling is returned, for an operation that is no read, out
-// holds the results so far, which ZooKeeper sends behind the header.
-func (t *Tree) MultiRead(c Client, ops []wire.Op, out *wire.MultiResponse) wire.Code {
+// holds the results so far, which ZooKeeper sends behind the header. It stops
+// with ErrSystem once the results take more than most bytes.
+func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	c.Reserve(t.last)
@@ -181,15 +182,56 @@ func (t *Tree) MultiRead(c Client, ops []wire.Op, out *wire.MultiResponse) wire.
 		if !ok {
 			return wire.ErrMarshalling
 		}
+		if most -= t.readBytes(op.Type, r.Path); most < 0 {
+			return wire.ErrSystem
+		}
 		out.Results = append(out.Results, t.readOne(c, op.Type, r.Path))
 	}
 	return wire.OK
+}
+
+// MultiReadBytes is about how many bytes the results of a multiRead take.
+func (t *Tree) MultiReadBytes(ops []wire.Op) (bytes int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, op := range ops {
+		if r, ok := op.Request.(*wire.PathWatchRequest); ok {
+			bytes += t.readBytes(op.Type, r.Path)
+		}
+	}
+	return bytes
+}
+
+// What readBytes takes each result, and each name in a listing, to be at least.
+const (
+	resultBytes = 200
+	nameBytes   = 20
+)
+
+// readBytes is about how many bytes one result of a multiRead takes.
+func (t *Tree) readBytes(op wire.OpCode, path string) int {
+	n := t.find(path)
+	switch {
+	case n == nil:
+		return resultBytes
+	case op != wire.OpGetChildren:
+		return resultBytes + len(n.data())
+	}
+	if n.kids.len() >= manyChildren {
+		if names := n.kids.encoded.get(); names != nil {
+			return resultBytes + names.Bytes
+		}
+	}
+	return resultBytes + nameBytes*n.kids.len()
 }
 
 func (t *Tree) readOne(c Client, op wire.OpCode, path string) wire.OpResult {
 	n, code := t.readable(c, path, wire.PermRead)
 	if code != wire.OK {
 		return wire.OpResult{Type: wire.OpError, Err: code}
+	}
+	if op == wire.OpGetChildren && n.kids.len() >= manyChildren {
+		return wire.OpResult{Type: op, Response: n.kids.encode()}
 	}
 	if op == wire.OpGetChildren {
 		return wire.OpResult{Type: op, Response: &wire.ChildrenResponse{Children: names(n)}}

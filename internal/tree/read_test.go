@@ -108,7 +108,7 @@ func TestMultiRead(t *testing.T) {
 	var out wire.MultiResponse
 	code := w.tree.MultiRead(c, []wire.Op{
 		read(wire.OpGetData, "/a"), read(wire.OpGetChildren, "/"), read(wire.OpGetData, "/missing"), read(wire.OpGetChildren, "/closed"),
-	}, &out)
+	}, 1<<20, &out)
 	if got := results(Result{Response: &out}); code != wire.OK || got != "4:0 8:0 -1:-101 -1:-102 " {
 		t.Errorf("results %s", got)
 	}
@@ -121,11 +121,11 @@ func TestMultiRead(t *testing.T) {
 	if w.tree.Counts().Watches != 0 {
 		t.Error("multiRead sets watches")
 	}
-	code = w.tree.MultiRead(c, []wire.Op{read(wire.OpGetData, "/a"), opDelete("/a"), read(wire.OpGetData, "/a")}, &out)
+	code = w.tree.MultiRead(c, []wire.Op{read(wire.OpGetData, "/a"), opDelete("/a"), read(wire.OpGetData, "/a")}, 1<<20, &out)
 	if got := results(Result{Response: &out}); code != wire.ErrMarshalling || got != "4:0 " {
 		t.Errorf("with a write inside: %v, %s", code, got)
 	}
-	if code := w.tree.MultiRead(c, nil, &out); code != wire.OK || len(out.Results) != 0 {
+	if code := w.tree.MultiRead(c, nil, 0, &out); code != wire.OK || len(out.Results) != 0 {
 		t.Errorf("empty: %v", code)
 	}
 	if log := c.take(); len(log) != 3 {
