@@ -28,7 +28,7 @@ var storageKeys = []key{
 		effect: "A sync that takes longer is logged.",
 		into:   func(c *Config) any { return &c.Storage.SyncWarning }},
 	{name: "diskStallLimit", live: true, kind: parsed, form: number, unit: "ms", def: "1000", min: 10,
-		effect: "A server whose disk leaves a call of the log, of an epoch file or of the start unanswered for longer takes no part in elections and gives up leadership until the disk answers; never less than 3 times the longest normal call of the last minute. Not a key of ZooKeeper's.",
+		effect: "A server whose disk leaves a call of the log, of an epoch file or of the start unanswered for longer takes no part in elections and gives up leadership until the disk answers; 3 times the longest normal call of the last minute if that is more, at most 10 times this limit. Not a key of ZooKeeper's.",
 		into:   func(c *Config) any { return &c.Storage.StallLimit }},
 	{name: "flushDelay", kind: system, form: number, unit: "ms", def: "0", same: "0",
 		effect: "Time a sync waits for further writes.",

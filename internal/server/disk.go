@@ -12,15 +12,27 @@ import (
 	"bellwether/internal/store"
 )
 
-// stallFactor is how many times the disk's longest normal call a call may take
-// before it counts as a stall.
-const stallFactor = 3
+const (
+	// stallFactor is how many times the disk's longest normal call a call may take
+	// before it counts as a stall.
+	stallFactor = 3
+	// slowAfter is how many stalls, one after the other, show that the disk is slow
+	// and does not hang.
+	slowAfter = 3
+	// boundFactor is how many times diskStallLimit the bound may be at most.
+	boundFactor = 10
+)
 
 // diskWatch measures how long the disk leaves a call unanswered, and reports a
-// stall: a call that takes longer than the bound, which is diskStallLimit or
-// stallFactor times the longest normal call of the last minute, whichever is
-// more. A hung disk blocks the goroutine that called it, so the watch has a
-// goroutine of its own (run).
+// stall: a call that takes longer than the bound. The bound is diskStallLimit, or
+// stallFactor times the longest normal call of the last minute if that is more,
+// but at most boundFactor times diskStallLimit. A hung disk blocks the goroutine
+// that called it, so the watch has a goroutine of its own (run).
+//
+// A call within the bound is normal. A stall is not, so that a disk that has hung
+// once is found as early the next time. From the slowAfter-th stall of the last
+// minute on the stalls are normal as well: a disk that needs so long each time
+// must not keep its server out of the ensemble for ever.
 //
 // Calls on behalf of the log writer and of the start count. What takes long on a
 // healthy disk counts only while one of those waits for it: the snapshots that
@@ -41,9 +53,12 @@ type diskWatch struct {
 	waitingSince int64
 	stalled      *diskCall // reported
 	// longest are the longest normal calls, in ns, of the current period and of
-	// the one before; periodEnds is the clock when the next one begins.
+	// the one before, and stalls the number of stalls; periodEnds is the clock when
+	// the next period begins.
 	longest    [2]int64
+	stalls     [2]int
 	periodEnds int64
+	stallEnded int64 // the clock when a call that stalled returned last
 }
 
 // diskCall is a call of the file system.
@@ -117,7 +132,7 @@ func (w *diskWatch) counts(c *diskCall) bool {
 	return c.began >= 0 && (!c.background || w.waiting > 0)
 }
 
-// age1 is for how long a duty has waited for a call. The lock is held.
+// ageOf is for how long a duty has waited for a call. The lock is held.
 func (w *diskWatch) ageOf(c *diskCall, now int64) int64 {
 	if c.background {
 		return now - max(c.began, w.waitingSince)
@@ -125,29 +140,36 @@ func (w *diskWatch) ageOf(c *diskCall, now int64) int64 {
 	return now - c.began
 }
 
-// note takes the duration of a call into account. One that took more than twice
-// the bound was no normal call: it says nothing about the disk's pace. The lock
-// is held.
+// note takes the duration of a call into account that returns now. Calls that
+// stall at the same time are one stall. The lock is held.
 func (w *diskWatch) note(now, took int64) {
-	if took > 2*int64(w.bound(now)) {
-		return
+	if took > int64(w.bound(now)) {
+		if now-took >= w.stallEnded {
+			w.stalls[0]++
+		}
+		w.stallEnded = now
+		if w.stalls[0]+w.stalls[1] < slowAfter {
+			return
+		}
 	}
 	w.longest[0] = max(w.longest[0], took)
 }
 
-// period is for how long the longest normal call counts, at least.
+// period is for how long a call or a stall counts, at least.
 const period = time.Minute
 
 // bound is how long a call may take. The lock is held.
 func (w *diskWatch) bound(now int64) time.Duration {
 	if now >= w.periodEnds {
 		if now >= w.periodEnds+int64(period) {
-			w.longest[0] = 0
+			w.longest[0], w.stalls[0] = 0, 0
 		}
 		w.longest[0], w.longest[1] = 0, w.longest[0]
+		w.stalls[0], w.stalls[1] = 0, w.stalls[0]
 		w.periodEnds = now + int64(period)
 	}
-	return max(w.limit(), stallFactor*time.Duration(max(w.longest[0], w.longest[1])))
+	limit, longest := w.limit(), time.Duration(max(w.longest[0], w.longest[1]))
+	return min(max(limit, stallFactor*longest), boundFactor*limit)
 }
 
 func (w *diskWatch) boundNow() time.Duration {
