@@ -89,6 +89,26 @@ func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
 	}
 }
 
+// TestStalledLeaderStaysWhereAllDisksAreSlow: where the followers acknowledge
+// nothing either, a change of leaders would help nobody.
+func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	old := h.leader()
+	_, c := h.connect(old, 0)
+	h.silent = map[*server]bool{}
+	for _, s := range h.servers {
+		h.silent[s] = true
+	}
+	h.create(old, c, 1, "/x")
+	h.run(300)
+	old.inbox = append(old.inbox, DiskStalled{Since: h.now.Mono - 1000, Duty: "fsync of log.1"})
+	h.run(500)
+	if st := old.r.Standing(); !st.Serving || h.leader() != old || st.Abstains == "" {
+		t.Errorf("%+v: it has given up for a follower that is as slow", st)
+	}
+}
+
 // TestStalledServerStandsAgain: a server that looks abstains while its disk does
 // not answer, and stands for election when it does.
 func TestStalledServerStandsAgain(t *testing.T) {

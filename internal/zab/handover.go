@@ -110,7 +110,7 @@ func (l *Leader) unfit(id wire.ServerID) string {
 		return "it knows no hand-overs"
 	case l.now-k.heard > l.opt.LeaseMS:
 		return fmt.Sprintf("it has been silent for %d ms", l.now-k.heard)
-	case k.watched != 0 && l.now-k.watchedAt > handOverMax:
+	case l.late(k):
 		return fmt.Sprintf("it has not acknowledged %v for %d ms", k.watched, l.now-k.watchedAt)
 	}
 	return ""

@@ -439,11 +439,21 @@ func (l *Leader) with(id wire.ServerID, silent int64) bool {
 	return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
 }
 
-// Spare reports whether the servers that follow are a quorum without this one.
+// Spare reports whether the servers that follow are a quorum without this one,
+// and could commit more than it can. A follower that has left a proposal
+// unacknowledged for long, and has no more on its disk than this server, has a
+// disk as slow as this one's.
 func (l *Leader) Spare() bool {
 	silent := l.opt.SyncLimit * l.opt.TickMS
-	return l.phase == serving && l.quorum(func(id wire.ServerID) bool { return id != l.opt.ID && l.with(id, silent) })
+	return l.phase == serving && l.quorum(func(id wire.ServerID) bool {
+		k := l.linkOf(id)
+		return id != l.opt.ID && l.with(id, silent) && (!l.late(k) || k.acked > l.ownAcked)
+	})
 }
+
+// late reports whether a follower owes the ACK of a proposal for so long that it
+// cannot take over.
+func (l *Leader) late(k *link) bool { return k.watched != 0 && l.now-k.watchedAt > handOverMax }
 
 // linkOf is the link of a server, nil if there is none.
 func (l *Leader) linkOf(id wire.ServerID) *link { return l.servers[id] }
