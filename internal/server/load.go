@@ -37,6 +37,9 @@ func (s *Server) load() error {
 	for _, n := range res.Notes {
 		s.log.Warn(n)
 	}
+	if res.FirstStart != "" {
+		s.log.Info(res.FirstStart)
+	}
 	var removed []string
 	if s.member == nil {
 		removed = loader.Finish()

@@ -35,6 +35,7 @@ func (l *loader) suspect() error {
 }
 
 // suspectEmpty notes what shows that there was a history where there is none.
+// A myid alone does not: every member has one on its first start.
 func (l *loader) suspectEmpty(on epochsOnDisk) {
 	s := l.s
 	why := ""
@@ -44,7 +45,9 @@ func (l *loader) suspectEmpty(on epochsOnDisk) {
 	case len(s.made) == 1 && len(s.dirs()) == 2:
 		why = fmt.Sprintf("%s was missing and the other directory was not", s.made[0])
 	case s.there(myid):
-		why = fmt.Sprintf("there is %s", myid)
+		l.res.FirstStart = fmt.Sprintf("%s is empty, as on the first start of a server; "+
+			"if this one has served before, its data was removed, or dataDir names another directory", s.snapDir)
+		return
 	default:
 		return
 	}
