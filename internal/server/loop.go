@@ -93,9 +93,15 @@ func (l *loop) batch(ticked bool) {
 		l.tick()
 	}
 	l.wakeUp()
+	ready := l.pace.ready()
 	l.conclude()
-	if l.resume() { // behind what the light requests have come to
+	switch {
+	case ready:
+		l.resume() // behind what the light requests have come to
 		l.conclude()
+	case l.pace.ready():
+		// What arrived while a heavy request was applied goes before the next one.
+		s.inbox.ring()
 	}
 	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
 }
@@ -109,10 +115,10 @@ func (l *loop) conclude() {
 
 // resume hands the replica one turn of the requests that were held back: up to
 // and with a heavy one. The next turn is another batch's, behind whatever
-// arrives meanwhile. It reports whether there was any.
-func (l *loop) resume() (any bool) {
+// arrives meanwhile.
+func (l *loop) resume() {
 	start, before := l.srv.clock(), l.asked
-	for turn := false; !turn && l.pace.ready(); any = true {
+	for turn := false; !turn && l.pace.ready(); {
 		c, q := l.pace.next()
 		turn = heavy(q) > 0
 		l.request(c, q)
@@ -122,7 +128,6 @@ func (l *loop) resume() (any bool) {
 	if l.pace.ready() {
 		l.srv.inbox.ring()
 	}
-	return any
 }
 
 // settle carries out everything that has come of the steps so far.

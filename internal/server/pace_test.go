@@ -10,6 +10,7 @@ import (
 
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -140,4 +141,75 @@ func awaitInProcess(t *testing.T, s *running, n int64) {
 			t.Fatalf("%d requests are in process, want %d", s.inProcess.Load(), n)
 		}
 	}
+}
+
+// holdingClient keeps the tree's lock, for reading, while it gets an event.
+type holdingClient struct {
+	tree.Client
+	holds, release chan struct{}
+}
+
+func (c *holdingClient) Identities() []wire.ID { return nil }
+func (c *holdingClient) Reserve(wire.Zxid)     {}
+func (c *holdingClient) Notify(tree.Event) {
+	close(c.holds)
+	<-c.release
+}
+
+// TestWriteDuringHeavyMultiPassesTheNext: a write that arrives while a heavy
+// multi is applied goes to the log before the next heavy multi, which waits.
+func TestWriteDuringHeavyMultiPassesTheNext(t *testing.T) {
+	fs := &stallFS{FS: store.NewMem(1)}
+	s := start(t, Options{FS: fs})
+	light, first, second := s.connect(), s.connect(), s.connect()
+	light.create("/m", "")
+	m := &wire.MultiRequest{Ops: []wire.Op{{Type: wire.OpSetData,
+		Request: &wire.SetDataRequest{Path: "/m", Data: make([]byte, heavyMax*3/4), Version: -1}}}}
+	before := s.Tree().LastZxid()
+	release := fs.stall()
+	first.send(wire.OpMulti, m)
+	awaitInProcess(t, s, 1)
+	second.send(wire.OpMulti, m)
+	awaitInProcess(t, s, 2)
+
+	c := &holdingClient{holds: make(chan struct{}), release: make(chan struct{})}
+	held := make(chan struct{})
+	r := &wire.SetWatches2Request{}
+	r.Data = []string{"/missing"}
+	go func() {
+		s.Tree().SetWatches2(c, r)
+		close(held)
+	}()
+	<-c.holds
+	release()
+	awaitWriter(t, s.Tree())
+	light.send(wire.OpCreate, create("/light", ""))
+	awaitInProcess(t, s, 3)
+	close(c.release)
+	<-held
+	if z := first.reply(nil).Zxid; z != before+1 {
+		t.Errorf("the first multi is transaction %v, want %v", z, before+1)
+	}
+	if z := light.reply(nil).Zxid; z != before+2 {
+		t.Errorf("the write is transaction %v, want %v", z, before+2)
+	}
+	if z := second.reply(nil).Zxid; z != before+3 {
+		t.Errorf("the second multi is transaction %v, want %v", z, before+3)
+	}
+}
+
+// awaitWriter waits until somebody waits to write to a tree that is held for
+// reading: further readers then wait too.
+func awaitWriter(t *testing.T, of *tree.Tree) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		read := make(chan struct{})
+		go func() { of.LastZxid(); close(read) }()
+		select {
+		case <-read:
+		case <-time.After(100 * time.Millisecond):
+			return
+		}
+	}
+	t.Fatal("nobody waits to write")
 }

@@ -268,15 +268,24 @@ func (t *Tree) sumGoing(e *located) uint64 {
 const closeListMax = wire.FrameMax / 2
 
 // listed is as many of the paths as the transaction names; never null, which
-// on disk is something else. They are copied, as the transaction is kept for
-// long and the paths share one piece of memory.
+// on disk is something else. They are copied into one piece of memory of their
+// own, as the transaction is kept for long.
 func listed(going []located) []string {
-	paths, size := []string{}, 0
-	for _, e := range going {
-		if size += 4 + len(e.path); size > closeListMax {
+	n, size := 0, 0
+	for ; n < len(going); n++ {
+		if size+4+len(going[n].path) > closeListMax {
 			break
 		}
-		paths = append(paths, strings.Clone(e.path))
+		size += 4 + len(going[n].path)
+	}
+	var text strings.Builder
+	text.Grow(size)
+	for _, e := range going[:n] {
+		text.WriteString(e.path)
+	}
+	paths, all := make([]string, n), text.String()
+	for i, e := range going[:n] {
+		paths[i], all = all[:len(e.path)], all[len(e.path):]
 	}
 	return paths
 }
@@ -311,21 +320,41 @@ func (t *Tree) applyCloseSession(id wire.SessionID, z wire.Zxid, listed []string
 }
 
 // deleteOwned deletes the ephemerals that a session owns. Their order matters
-// to those who watch alone. One that stood below another is gone with it, as
-// in a fuzzy snapshot, and is deleted as what is missing is.
+// only to those who watch: where nobody does, they are deleted a part at a time,
+// so that their paths are not all in memory at once.
 func (t *Tree) deleteOwned(id wire.SessionID, z wire.Zxid) {
-	list := t.owned(id)
-	if t.watches.total.Load() > 0 {
+	s := t.sessions[id]
+	switch {
+	case s == nil:
+	case t.watches.total.Load() > 0:
+		list := t.owned(id)
 		sortLocated(list)
-	}
-	for _, e := range list {
-		if e.node.parent == nil {
-			t.applyDelete(e.path, z)
-			continue
+		t.deleteLocated(list, z)
+	default:
+		for part := range slices.Chunk(slices.Clone(s.owned), snapshotSlice) {
+			t.deleteLocated(t.located(part), z)
 		}
-		up, _, _ := splitPath(e.path)
-		t.deleteNode(e.node, up, e.path, z)
 	}
+}
+
+// deleteLocated deletes znodes, except those that an earlier one had below it,
+// as a fuzzy snapshot may have them: these are gone with it.
+func (t *Tree) deleteLocated(list []located, z wire.Zxid) {
+	for _, e := range list {
+		if e.node.parent != nil {
+			up, _, _ := splitPath(e.path)
+			t.deleteNode(e.node, up, e.path, z)
+		}
+	}
+}
+
+// located finds the places of those of the nodes that are still in the tree.
+// It changes nodes.
+func (t *Tree) located(nodes []*node) []located {
+	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.parent == nil })
+	list := make([]located, len(nodes))
+	t.locate(list, nodes)
+	return list
 }
 
 // EphemeralsBySession lists the sessions with ephemerals, by session id. It
@@ -366,9 +395,7 @@ func (t *Tree) ephemeralsOf(id wire.SessionID) []string {
 	paths := make([]string, 0, len(nodes))
 	for part := range slices.Chunk(nodes, snapshotSlice) {
 		t.mu.RLock()
-		part = slices.DeleteFunc(part, func(n *node) bool { return n.parent == nil })
-		list := make([]located, len(part))
-		t.locate(list, part)
+		list := t.located(part)
 		t.mu.RUnlock()
 		for _, e := range list {
 			paths = append(paths, e.path)
