@@ -342,6 +342,73 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// What all learners together have parked is bounded as well, whichever of them
+// brings it, and room comes back when links end or requests are taken.
+func TestParkedRequestsOfAllAreBounded(t *testing.T) {
+	b := newInbox(diskQueueMax)
+	b.log(diskQueueMax)
+	learners := parkTotalMax / (64 << 20)
+	for i := range learners {
+		for range 64 {
+			mustPush(t, b, zab.LinkID(i), packetOf(wire.PacketRequest, 1<<20-packetCost))
+		}
+	}
+	if err := b.pushPackets(99, packetOf(wire.PacketRequest, 1<<20)); !errors.Is(err, errParked) {
+		t.Errorf("beyond the bound of all: %v", err)
+	}
+	b.closed(99)
+	b.closed(0)
+	mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20))
+	b.log(-diskQueueMax)
+	for len(b.take(nil)) > 0 {
+	}
+	if b.parks != 0 {
+		t.Errorf("%d bytes are counted when nothing is parked", b.parks)
+	}
+}
+
+// What came in front of a request that ends the link is handed to the loop, which
+// is told so.
+func TestLoopIsToldOfWhatCameBeforeTheEnd(t *testing.T) {
+	b := newInbox(diskQueueMax)
+	b.log(diskQueueMax)
+	for range parkBytesMax >> 20 {
+		mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20-packetCost))
+	}
+	both := append(packetOf(wire.PacketAck, 0), packetOf(wire.PacketRequest, 1<<20)...)
+	if err := b.pushPackets(1, both); !errors.Is(err, errParked) {
+		t.Fatalf("beyond the bound: %v", err)
+	}
+	select {
+	case <-b.wake:
+	default:
+		t.Error("the loop is not told of the ACK")
+	}
+}
+
+// A learner is synchronised only up to half of what may wait for its disk, so that
+// it has room for the proposals that follow at once.
+func TestSynchronisationLeavesRoomForProposals(t *testing.T) {
+	b := newInbox(diskQueueMax)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer b.close()
+	b.follows(1)
+	b.log(diskQueueMax / 2)
+	one := bring(&all, 1, func() { mustPush(t, b, 1, packetOf(wire.PacketUpToDate, 0)) })
+	eventually(t, "the learner waits", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.held[1] || one.Load() == 1
+	})
+	if one.Load() == 1 {
+		t.Fatal("it is in service with half of its room used up")
+	}
+	b.log(-1)
+	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
+	mustPush(t, b, 1, packetOf(wire.PacketProposal, 1<<20))
+}
+
 // A follower in service whose disk is behind gives up its link; one that is being
 // synchronised waits for its disk.
 func TestFollowerBehindGivesUpItsLink(t *testing.T) {
@@ -364,7 +431,7 @@ func TestFollowerBehindGivesUpItsLink(t *testing.T) {
 		defer b.mu.Unlock()
 		return b.held[2]
 	})
-	b.log(-1)
+	b.log(-diskQueueMax/2 - 1)
 	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
 }
 

@@ -22,11 +22,14 @@ import (
 // stream as data. Data alone is held back (decision 0016):
 //
 //   - A leader parks the REQUESTs of a learner and reads on. A learner that
-//     brings more than parkBytesMax loses its link.
+//     brings more than parkBytesMax, or more than there is room for in all
+//     (parkTotalMax), loses its link.
 //   - A follower in service cannot refuse the proposals of its leader. It gives
 //     up its link, and comes back by itself.
 //   - A learner that is being synchronised is the exception: its history comes
-//     before everything else on the stream, so its reader waits for the disk.
+//     before everything else on the stream, so its reader waits for the disk,
+//     at half the bound: proposals arrive as soon as the history has, and a link
+//     that ended again at once would help nobody.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
@@ -43,6 +46,7 @@ type inbox struct {
 
 	leaders map[zab.LinkID]leaderLink
 	parked  map[zab.LinkID]*parked
+	parks   int // bytes of all parked requests
 }
 
 // leaderLink is what the inbox knows of a link to a leader.
@@ -62,6 +66,8 @@ const (
 	diskQueueMax = 128 << 20 // of all, for the disk: the default
 	// parkBytesMax is above what a follower of ours has in process for its clients.
 	parkBytesMax = inProcessBytesMax + linkBytesMax
+	// parkTotalMax bounds the requests of all learners, however many there are.
+	parkTotalMax = 4 * parkBytesMax
 	votesMax     = 1 << 10 // notifications of one server
 	packetCost   = 256     // of a packet beside its data
 )
@@ -137,23 +143,27 @@ func (b *inbox) closed(link zab.LinkID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.leaders, link)
-	delete(b.parked, link)
+	if p := b.parked[link]; p != nil {
+		b.parks -= p.bytes
+		delete(b.parked, link)
+	}
 }
 
 // What ends a link because of the disk.
 var (
 	errBehind = errors.New("too much waits for the disk of this server")
-	errParked = fmt.Errorf("more than %d MiB of requests wait until the disk of this server has caught up", parkBytesMax>>20)
+	errParked = fmt.Errorf("more than %d MiB of requests of one server, or %d MiB of all, wait until the disk of this server has caught up",
+		parkBytesMax>>20, parkTotalMax>>20)
 )
 
 // pushPackets leaves the packets of a link in order, when there is room. After an
-// error nothing was left, and the link is to end.
+// error the first of them were left or none, and the link is to end.
 func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	leader, learns := b.leaders[link]
 	b.held[link] = true
-	for !b.open && b.held[link] && (b.links[link] >= linkBytesMax || learns && !leader.serves && b.logging >= b.most) {
+	for !b.open && b.held[link] && (b.links[link] >= linkBytesMax || learns && !leader.serves && b.logging >= b.most/2) {
 		b.lower.Wait()
 	}
 	delete(b.held, link)
@@ -161,6 +171,11 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error
 		return errBehind
 	}
 	first := len(b.events) == 0
+	defer func() {
+		if first && len(b.events) > 0 {
+			b.ring()
+		}
+	}()
 	for _, p := range packets {
 		e := event{event: replica.Zab{Event: zab.Received{Link: link, Packet: p}}}
 		switch {
@@ -175,9 +190,6 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error
 		b.links[link] += e.size()
 		b.events = append(b.events, e)
 	}
-	if first && len(b.events) > 0 {
-		b.ring()
-	}
 	return nil
 }
 
@@ -191,7 +203,8 @@ func (b *inbox) park(link zab.LinkID, e event) bool {
 	}
 	p.events = append(p.events, e)
 	p.bytes += e.size()
-	return p.bytes <= parkBytesMax
+	b.parks += e.size()
+	return p.bytes <= parkBytesMax && b.parks <= parkTotalMax
 }
 
 // unpark adds parked requests to events, as many bytes as the disk has room for.
@@ -204,6 +217,7 @@ func (b *inbox) unpark(events []event) []event {
 			events = append(events, p.events[0])
 			p.events[0] = event{}
 			p.events, p.bytes, room = p.events[1:], p.bytes-size, room-size
+			b.parks -= size
 		}
 		if len(p.events) == 0 {
 			delete(b.parked, link)
