@@ -46,9 +46,6 @@ func (f *observedFS) open(op Op, path string, open func(string) (File, error)) (
 	return &observedFile{file, f.o, path}, nil
 }
 
-// sameDir passes the question on to a file system that can answer it.
-func (f *observedFS) sameDir(a, b string) bool { return sameDir(f.FS, a, b) }
-
 func (f *observedFS) MkdirAll(dir string) error {
 	return f.do(OpCreate, dir, func() error { return f.FS.MkdirAll(dir) })
 }
