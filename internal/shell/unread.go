@@ -6,17 +6,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whenUnread calls do when nobody reads any more what is written to f, a pipe: who has
-// nothing to write would not notice. Its end is waited for by stop, which is to be called.
+// whenUnread calls do when the reader of the pipe f is gone. A program that has
+// nothing to write would not notice that otherwise. It watches a descriptor of its
+// own, so that the caller may close f meanwhile. The caller must call stop, which
+// waits until do is not called any more.
 func whenUnread(f *os.File, do func()) (stop func()) {
-	r, w, err := os.Pipe() // by whose end the wait is ended
+	r, w, err := os.Pipe() // its end wakes the goroutine
 	if err != nil {
 		return func() {}
 	}
+	watched, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		r.Close()
+		w.Close()
+		return func() {}
+	}
+	fds := []unix.PollFd{{Fd: int32(watched)}, {Fd: int32(r.Fd())}}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		fds := []unix.PollFd{{Fd: int32(f.Fd())}, {Fd: int32(r.Fd())}}
 		for err := error(unix.EINTR); err == unix.EINTR; {
 			_, err = unix.Poll(fds, -1)
 		}
@@ -28,5 +36,6 @@ func whenUnread(f *os.File, do func()) (stop func()) {
 		w.Close()
 		<-over
 		r.Close()
+		unix.Close(watched)
 	}
 }

@@ -278,7 +278,6 @@ type waits struct {
 	workers     sync.WaitGroup
 	write, read time.Duration // the longest
 	first, last wire.Zxid
-	err         error
 }
 
 func (f *fleet) beginWaits(leader int) (*waits, error) {
