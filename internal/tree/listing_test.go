@@ -2,7 +2,10 @@ package tree
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -144,6 +147,72 @@ func BenchmarkListing(b *testing.B) {
 				}
 				tree.Children(&conn{}, path, false, &l)
 			}
+		})
+	}
+}
+
+// Listings that are read while children are created and deleted are those of one
+// moment: a writer creates children in order and deletes each a number of
+// creates later, so that a listing without gaps is right. Readers encode in steps
+// and read what others have encoded.
+func TestListingsWhileChildrenChange(t *testing.T) {
+	for _, kept := range []int{manyChildren, divideAt - 1, 2 * divideAt} {
+		t.Run(fmt.Sprint(kept, " children"), func(t *testing.T) {
+			tree := New(Options{Seed: 1})
+			name := func(i int) string { return fmt.Sprintf("%08d", i) }
+			kids := map[int]*node{}
+			add := func(i int) {
+				kids[i] = &node{}
+				kids[i].write(name(i), nil)
+				tree.attach(tree.root, kids[i], "/"+name(i))
+			}
+			for i := range kept {
+				add(i)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for i := kept; i < kept+3000; i++ {
+					tree.mu.Lock()
+					add(i)
+					tree.mu.Unlock()
+					tree.mu.Lock()
+					tree.detach(kids[i-kept], "/"+name(i-kept))
+					tree.mu.Unlock()
+				}
+			}()
+			var readers sync.WaitGroup
+			for range 3 {
+				readers.Go(func() {
+					for last := false; !last; {
+						select {
+						case <-done:
+							last = true
+						default:
+						}
+						var l Listing
+						if _, ok := tree.ChildrenReady(&conn{}, "/", false, &l); !ok {
+							ready := tree.EncodeNames("/")
+							tree.Children(&conn{}, "/", false, &l)
+							runtime.KeepAlive(ready)
+						}
+						got := encodedNames(t, l.Many)
+						first, err := strconv.Atoi(got[0])
+						if n := len(got) - 1; err != nil || n != kept && n != kept+1 || n+1 != int(l.Stat.NumChildren) {
+							t.Errorf("%d names, first %s, %d children", n, got[0], l.Stat.NumChildren)
+							return
+						}
+						for i, text := range got[:len(got)-1] { // the last is zookeeper
+							if text != name(first+i) {
+								t.Errorf("name %d is %s, want %s", i, text, name(first+i))
+								return
+							}
+						}
+					}
+				})
+			}
+			readers.Wait()
+			<-done
 		})
 	}
 }
