@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,8 @@ type budget struct {
 	bytes atomic.Int64 // that wait now
 	conns atomic.Int64 // that there are
 
-	closing sync.Mutex // one connection at a time is chosen
+	closing sync.Mutex // of those who choose connections to close
+	looked  int64      // the server's clock when connections were last looked through
 
 	mu   sync.Mutex
 	data map[*byte]int // how many outputs hold the data of a znode
@@ -152,15 +154,28 @@ func multiCost(r *wire.MultiResponse) int {
 // When memory for replies is wanted and none is left.
 const (
 	unreadMin = time.Second           // so long a write must have been going on before its connection is closed for it
-	roomPause = 10 * time.Millisecond // between two looks
+	roomPause = 50 * time.Millisecond // between two looks
+	replyFree = 4 << 10               // a connection may owe this much in any case
 )
 
-// awaitRoom waits, before a long reply is queued, while the budget is full.
+// awaitRoomFor waits, before a read whose reply takes about n bytes, while the
+// budget is full. Nothing of the reply is in memory yet. A client that is owed
+// little does not wait for a short reply.
+func (c *conn) awaitRoomFor(n int) {
+	c.out.mu.Lock()
+	n += c.out.holds()
+	c.out.mu.Unlock()
+	if n > replyFree {
+		c.awaitRoom()
+	}
+}
+
+// awaitRoom waits while the budget is full.
 func (c *conn) awaitRoom() {
 	s := c.srv
 	for s.budget.full() && !c.ended() && !s.stopping.Load() {
 		c.leaveTurn()
-		c.flush()
+		c.flushReader()
 		if !s.closeUnread() && c.stall(roomPause) {
 			return
 		}
@@ -186,31 +201,56 @@ const multiReadShare = 8
 // multiReadMax is how many bytes the results of a multiRead may take.
 func (b *budget) multiReadMax() int { return int(min(int64(b.each), b.total()/multiReadShare)) }
 
-// closeUnread closes the connection whose client has kept a write going for
-// longest, if that owes more than its share. False: there is none.
+// closeUnread closes the connections whose clients have kept a write going for
+// longest, as far as they owe more than their share, until enough memory will be
+// free. False: there are none, or they were looked through a moment ago.
 func (s *Server) closeUnread() bool {
-	s.budget.closing.Lock()
-	defer s.budget.closing.Unlock()
-	if !s.budget.full() {
+	b := &s.budget
+	if !b.closing.TryLock() {
+		return false
+	}
+	defer b.closing.Unlock()
+	if !b.full() {
 		return true
 	}
-	share, since := s.budget.share(), s.clock()-int64(unreadMin)
-	var oldest *conn
+	now := s.clock()
+	if now-b.looked < int64(roomPause) {
+		return false
+	}
+	b.looked = now
+	unread := s.unread(now - int64(unreadMin))
+	slices.SortFunc(unread, func(a, b unreadConn) int { return cmp.Compare(a.since, b.since) })
+	closed := false
+	for excess := b.bytes.Load() - b.total(); excess > 0 && len(unread) > 0; unread = unread[1:] {
+		u := unread[0]
+		u.c.unread.Store(true)
+		u.c.out.mu.Lock()
+		u.c.close()
+		u.c.out.mu.Unlock()
+		excess, closed = excess-int64(u.own), true
+	}
+	return closed
+}
+
+// unreadConn is a connection that owes more than its share, and whose write has
+// been going on since a time.
+type unreadConn struct {
+	c     *conn
+	since int64
+	own   int // bytes that its end frees
+}
+
+// unread lists the connections whose writes have been going on since before a time.
+func (s *Server) unread(before int64) (list []unreadConn) {
+	share := s.budget.share()
 	for _, c := range s.crowd.all() {
 		c.out.mu.Lock()
-		if o := &c.out; o.writing && !o.closed && o.since < since && o.holds() > share {
-			oldest, since = c, o.since
+		if o := &c.out; o.writing && !o.closed && o.since < before && o.holds() > share {
+			list = append(list, unreadConn{c, o.since, o.holds() - o.names})
 		}
 		c.out.mu.Unlock()
 	}
-	if oldest == nil {
-		return false
-	}
-	oldest.unread.Store(true)
-	oldest.out.mu.Lock()
-	oldest.close()
-	oldest.out.mu.Unlock()
-	return true
+	return list
 }
 
 // replyMemory is the default where the machine's memory is not known.

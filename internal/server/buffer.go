@@ -46,6 +46,9 @@ func giveBuffer(b *buffer) {
 	}
 }
 
+// isLong reports whether the buffer is written in pieces, in turns.
+func (b *buffer) isLong() bool { return b.long != nil || len(b.b) > bufferKept }
+
 // packet counts a reply or an event of n bytes, its frame's length left out.
 func (b *buffer) packet(n int64, event bool) {
 	if b.packets++; b.max == 0 {

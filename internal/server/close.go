@@ -102,7 +102,7 @@ func (c *conn) write(b *buffer) (err error) {
 	if c.srv.stopping.Load() {
 		c.net.SetWriteDeadline(time.Now().Add(lingerStopping))
 	}
-	if b.long != nil || len(b.b) > bufferKept {
+	if b.isLong() {
 		err = c.writeLong(b)
 	} else {
 		_, err = c.net.Write(b.b)

@@ -162,7 +162,7 @@ func (c *conn) serve() error {
 		if err := c.requests(); err != nil {
 			return err
 		}
-		c.flush()
+		c.flushReader()
 		if c.srv.stopping.Load() || c.ended() {
 			return errEnded
 		}
@@ -291,14 +291,33 @@ func (c *conn) backPressure() {
 		c.leaveTurn()
 	}
 	for o.writing && !o.closed && o.owed() > outputHigh {
+		o.blocks(len(c.in.buf))
 		o.drained.Wait()
 	}
+	o.blocks(0)
 	high := !o.closed && o.owed() > outputHigh
 	o.mu.Unlock()
 	if high {
 		c.leaveTurn()
-		c.flush()
+		c.flushReader()
 	}
+}
+
+// flushReader is flush for the reader, whose input counts while it waits.
+func (c *conn) flushReader() {
+	if len(c.in.buf) <= inputIdle {
+		c.flush()
+		return
+	}
+	c.blocks(len(c.in.buf))
+	c.flush()
+	c.blocks(0)
+}
+
+func (c *conn) blocks(n int) {
+	c.out.mu.Lock()
+	c.out.blocks(n)
+	c.out.mu.Unlock()
 }
 
 // timedOut reports whether an error is a deadline's.

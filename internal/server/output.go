@@ -34,7 +34,8 @@ type output struct {
 	names     int // of which names, that others hold as well
 	taken     int // memory of the buffer that is being written
 	takenLong int // bytes of the long part behind that
-	counted   int // of queued, ready and taken, what the budget knows
+	input     int // memory of the input of a reader that waits for the client
+	counted   int // of queued, ready, taken and input, what the budget knows
 	reserved  bool
 	zxid      wire.Zxid // of the reserved reply
 	writing   bool      // somebody is at the socket, and looks here again before leaving
@@ -103,7 +104,7 @@ func (o *output) lengthen(l *long, by int) {
 // count tells the budget how much memory is in use, once that has changed by
 // more than countStep; a client that reads what it gets costs no such call.
 func (o *output) count() {
-	n := o.queued + o.taken
+	n := o.queued + o.taken + o.input
 	if o.ready != nil {
 		n += cap(o.ready.b)
 	}
@@ -111,6 +112,13 @@ func (o *output) count() {
 		o.budget.bytes.Add(int64(d))
 		o.counted = n
 	}
+}
+
+// blocks counts the memory of the input of a reader that is about to wait for the
+// client, or 0 when it goes on.
+func (o *output) blocks(n int) {
+	o.input = n
+	o.count()
 }
 
 // countStep is how much memory of one connection the budget may not know of.
@@ -316,6 +324,9 @@ func (o *output) take() *buffer {
 	o.ready = nil
 	if b != nil {
 		o.taken = cap(b.b)
+		if b.isLong() {
+			o.taken += bufferKept // writeLong needs another buffer
+		}
 		if b.long != nil {
 			o.takenLong = b.long.bytes
 		}
@@ -325,7 +336,7 @@ func (o *output) take() *buffer {
 }
 
 // holds is about how many bytes this output keeps in memory.
-func (o *output) holds() int { return o.owed() + o.taken + o.takenLong }
+func (o *output) holds() int { return o.owed() + o.taken + o.takenLong + o.input }
 
 // written is called when a buffer that take has returned is needed no more.
 func (o *output) written(b *buffer) {

@@ -137,7 +137,6 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 		return err
 	}
 	if longOf(record) != nil {
-		c.awaitRoom()
 		defer s.forget()
 	}
 	c.out.fill(h, record)
@@ -182,6 +181,9 @@ func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (w
 	q := &s.watch
 	if q.Code(in); in.Err() != nil {
 		return c.undecodable(t), nil
+	}
+	if !s.late && c.srv.budget.full() {
+		c.awaitRoomFor(t.ReadBytes(op, q.Path))
 	}
 	switch op {
 	case wire.OpGetData:

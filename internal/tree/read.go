@@ -202,19 +202,28 @@ func (t *Tree) MultiReadBytes(ops []wire.Op) (bytes int) {
 	return bytes
 }
 
+// ReadBytes is about how many bytes the answer of one read takes.
+func (t *Tree) ReadBytes(op wire.OpCode, path string) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.readBytes(op, path)
+}
+
 // What readBytes takes each result, and each name in a listing, to be at least.
 const (
 	resultBytes = 200
 	nameBytes   = 20
 )
 
-// readBytes is about how many bytes one result of a multiRead takes.
+// readBytes is ReadBytes under the lock.
 func (t *Tree) readBytes(op wire.OpCode, path string) int {
 	n := t.find(path)
 	switch {
 	case n == nil:
 		return resultBytes
-	case op != wire.OpGetChildren:
+	case op == wire.OpExists:
+		return resultBytes
+	case op != wire.OpGetChildren && op != wire.OpGetChildren2:
 		return resultBytes + len(n.data())
 	}
 	if n.kids.len() >= manyChildren {
