@@ -183,7 +183,7 @@ const (
 
 // drain reads until the client has closed its side as well.
 func (c *conn) drain() {
-	b := takeLarge()
+	b := takeBuffer()
 	defer giveBuffer(b)
 	for n := 0; n < drainMax; {
 		k, err := c.net.Read(b.b[:cap(b.b)])

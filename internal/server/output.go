@@ -181,13 +181,11 @@ func framed(h wire.ReplyHeader, r wire.Record) item {
 }
 
 func replyFrame(h wire.ReplyHeader, r wire.Record) []byte {
-	switch r := r.(type) {
-	case nil:
+	if r == nil {
 		return wire.AppendFrame(nil, &h)
-	case *wire.MultiResponse:
-		return wire.AppendFrame(make([]byte, 0, multiCost(r)), &h, r)
 	}
-	return wire.AppendFrame(nil, &h, r)
+	it := item{record: r}
+	return wire.AppendFrame(make([]byte, 0, it.cost()), &h, r)
 }
 
 // fillItems is how many items a reader encodes before its own reply.

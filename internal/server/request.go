@@ -107,9 +107,12 @@ type scratch struct {
 	late     bool // the loop reads: nothing waits, and nothing is reused
 }
 
-// forget lets go of a long reply's memory, which others may replace.
+// forget lets go of a reply's memory: the reader may wait for its client for
+// long, and the tree may have replaced the data.
 func (s *scratch) forget() {
-	s.data.Data, s.listing.Many, s.many = nil, nil, manyChildren{}
+	s.data.Data, s.acl.ACL, s.many = nil, nil, manyChildren{}
+	s.listing.Children, s.listing.Many = nil, nil
+	s.children.Children, s.kidStat.Children = nil, nil
 }
 
 // read carries out a request that changes nothing of the tree and queues its
@@ -136,10 +139,8 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 		}
 		return err
 	}
-	if longOf(record) != nil {
-		defer s.forget()
-	}
 	c.out.fill(h, record)
+	s.forget()
 	return err
 }
 
