@@ -48,10 +48,15 @@ type history struct {
 	torn   *logEnd   // the log that ended in the middle of a record
 	recent recentSums
 	ends   []logEnd
+	jumps  []jump // where the line goes on with a later epoch
 
 	notes   []string
 	repeats int // transactions that were there a second time
 }
+
+// jump is a place in the line with nothing between two transactions. Whether
+// the epoch of the first had more cannot be told from the logs that are there.
+type jump struct{ prev, next wire.Zxid }
 
 // logEnd says how one log was found.
 type logEnd struct {
@@ -134,6 +139,9 @@ func (h *history) take(log fileName, rec logRecord) error {
 		if err := h.report(h.gap(log, rec, prev)); err != nil {
 			return err
 		}
+	}
+	if rec.zxid != prev+1 {
+		h.jumps = append(h.jumps, jump{prev, rec.zxid})
 	}
 	h.lost, h.torn = false, nil
 	h.last = rec.zxid

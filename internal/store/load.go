@@ -63,6 +63,7 @@ type loader struct {
 	res     LoadResult
 	met     bool              // the logs hold the transaction that the snapshot is named after
 	unsound []unsoundSnapshot // newer than the one used
+	jumps   []jump            // of the logs behind the snapshot
 }
 
 type unsoundSnapshot struct {
@@ -201,7 +202,7 @@ func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error
 	}
 	err := h.walk()
 	l.res.Notes = append(l.res.Notes, h.notes...)
-	l.res.LastZxid, l.met = h.last, h.met
+	l.res.LastZxid, l.met, l.jumps = h.last, h.met, h.jumps
 	return h.ends, err
 }
 

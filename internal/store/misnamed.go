@@ -203,7 +203,8 @@ func firstTxn(fs FS, log fileName) (first wire.Zxid, err error) {
 
 // strays refuses a history that ends at last if something in the directories
 // that is named like a log or a snapshot, and cannot be read as one by its
-// name, may go beyond it. What does not is noted.
+// name, may go beyond it, or hold what the logs jump over. What does not is
+// noted.
 func (l *loader) strays(last wire.Zxid) error {
 	for _, dir := range []struct{ path, prefix, other string }{{l.s.snapDir, snapshotPrefix, logMagic}, {l.s.logDir, logPrefix, snapshotMagic}} {
 		files, strays, err := listFiles(l.s.fs, dir.path, dir.prefix)
@@ -217,14 +218,28 @@ func (l *loader) strays(last wire.Zxid) error {
 		}
 		for _, stray := range strays {
 			reach, what := stray.reach(l.s.fs)
-			if reach > last {
-				return &DamageError{File: stray.path, What: fmt.Sprintf("%s; the history that can be read ends at %v", what, max(last, 0)),
+			if misses := l.misses(reach, last); misses != "" {
+				return &DamageError{File: stray.path, What: fmt.Sprintf("%s; the history that can be read %s", what, misses),
 					Do: fmt.Sprintf("if it belongs to this history, give it the right name; else move it out of %s", dir.path)}
 			}
 			l.note("%s is not read: %s", stray.path, what)
 		}
 	}
 	return nil
+}
+
+// misses says how the history that ends at last lacks the transaction z; "" if
+// it has z.
+func (l *loader) misses(z, last wire.Zxid) string {
+	if z > last {
+		return fmt.Sprintf("ends at %v", max(last, 0))
+	}
+	for _, j := range l.jumps {
+		if j.prev < z && z < j.next && z.Counter() != 0 {
+			return fmt.Sprintf("goes on with %v behind %v", j.next, j.prev)
+		}
+	}
+	return ""
 }
 
 // begins reports whether a file begins so.

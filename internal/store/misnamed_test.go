@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,6 +70,40 @@ func TestNoFileInPlaceOfOneLosesNothing(t *testing.T) {
 			if strings.HasSuffix(name, ".fffff") && (err == nil || !strings.Contains(err.Error(), kind.what)) {
 				t.Errorf("%s as %s: %v", kind.what, name, err)
 			}
+		}
+	}
+}
+
+// A log that is a dangling link or has a wrong name, and whose transactions are
+// between two epochs of the logs that can be read, refuses the start as well.
+func TestStrayBetweenTwoEpochsLosesNothing(t *testing.T) {
+	changes := map[string]func(path string) error{
+		"log.100000006":     func(path string) error { return errors.Join(os.Remove(path), os.Symlink("nowhere", path)) },
+		"log.100000006.bak": func(path string) error { return os.Rename(strings.TrimSuffix(path, ".bak"), path) },
+	}
+	for name, replace := range changes {
+		m := NewMem(1)
+		must(t, m.MkdirAll("/data/version-2"))
+		claimed{0, 0, 0, 0}.write(t, m)
+		for _, l := range []logged{{at(1, 1), at(1, 5), true}, {at(1, 6), at(1, 9), true}, {at(2, 1), at(2, 3), true}} {
+			l.write(t, m)
+		}
+		base := t.TempDir()
+		must(t, os.Mkdir(filepath.Join(base, versionDir), 0o755))
+		for _, file := range names(t, m) {
+			must(t, os.WriteFile(filepath.Join(base, versionDir, file), read(t, m, "/data/version-2/"+file), 0o644))
+		}
+		o := Options{DataDir: base, PreallocBytes: -1}
+		if res, err := loadInto(OS(), o, ignore{}); err != nil || res.LastZxid != at(2, 3) {
+			t.Fatalf("%s: the whole history ends at %v (%v)", name, res.LastZxid, err)
+		}
+		must(t, replace(filepath.Join(base, versionDir, name)))
+		report, err := Check(OS(), o)
+		must(t, err)
+		_, err = loadInto(OS(), o, ignore{})
+		var damage *DamageError
+		if !errors.As(err, &damage) || filepath.Base(damage.File) != name || report.LastZxid >= 0 {
+			t.Errorf("%s: a start says %v, data check %v %v", name, err, report.LastZxid, report.Damage)
 		}
 	}
 }
