@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,6 +216,38 @@ func TestHungDiskIsReported(t *testing.T) {
 		if !strings.Contains(book.String(), want) {
 			t.Errorf("the log lacks %q: %s", want, book)
 		}
+	}
+}
+
+// lookupFS is a file system that can leave lookups of names unanswered, as one on
+// a network does.
+type lookupFS struct {
+	store.FS
+	hung atomic.Pointer[chan struct{}] // closed when lookups are answered again
+}
+
+func (f *lookupFS) Stat(name string) (store.FileInfo, error) {
+	if answer := f.hung.Load(); answer != nil {
+		<-*answer
+	}
+	return f.FS.Stat(name)
+}
+
+// The log writer looks every second whether its files are in place. A disk that
+// leaves this unanswered is reported too, although nothing is written.
+func TestHungLookupIsReported(t *testing.T) {
+	disk := &lookupFS{FS: store.NewMem(1)}
+	o := Options{Config: testConfig(), FS: disk}
+	o.Config.Storage.StallLimit = 50 * time.Millisecond
+	s := start(t, o)
+	s.connect().create("/a", "")
+	answer := make(chan struct{})
+	t.Cleanup(sync.OnceFunc(func() { close(answer) }))
+	disk.hung.Store(&answer)
+	end := time.Now().Add(20 * time.Second)
+	eventually(t, "the disk is reported", func() bool { return s.Status().Disk != nil || time.Now().After(end) })
+	if d := s.Status().Disk; d == nil || !strings.HasPrefix(d.Duty, "lookup of ") {
+		t.Errorf("it reports %v", d)
 	}
 }
 

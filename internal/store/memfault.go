@@ -31,6 +31,7 @@ const (
 	OpRemove   Op = "remove"
 	OpSyncDir  Op = "syncdir"
 	OpRead     Op = "read"
+	OpStat     Op = "stat" // never struck by a fault of Mem
 )
 
 // faults is what a test has planned.

@@ -14,8 +14,7 @@ type CallObserver interface {
 	End(call int)
 }
 
-// Observe returns fs with an observer of its calls. A call that only asks for
-// a file's name or size is not reported.
+// Observe returns fs with an observer of its calls.
 func Observe(fs FS, o CallObserver) FS { return &observedFS{fs, o} }
 
 type observedFS struct {
@@ -44,6 +43,12 @@ func (f *observedFS) open(op Op, path string, open func(string) (File, error)) (
 		return nil, err
 	}
 	return &observedFile{file, f.o, path}, nil
+}
+
+func (f *observedFS) Stat(name string) (FileInfo, error) {
+	id := f.o.Begin(OpStat, name)
+	defer f.o.End(id)
+	return f.FS.Stat(name)
 }
 
 func (f *observedFS) MkdirAll(dir string) error {
@@ -141,6 +146,8 @@ func (o Op) Verb() string {
 		return "removal of"
 	case OpRead:
 		return "read of"
+	case OpStat:
+		return "lookup of"
 	}
 	return "call for"
 }
