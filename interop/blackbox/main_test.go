@@ -24,6 +24,10 @@ var atOnce = make(chan struct{}, 2)
 
 func TestMain(m *testing.M) {
 	if binary := os.Getenv(insideEnv); binary != "" {
+		// The script ends when nobody holds its pipe any more. A server whose disk
+		// hangs cannot even be killed, so it must not inherit that.
+		syscall.CloseOnExec(askFD)
+		syscall.CloseOnExec(answerFD)
 		target.UseBinary(binary)
 		noHosts = prepareHosts()
 		os.Exit(m.Run())
