@@ -32,6 +32,10 @@ type budget struct {
 	limit atomic.Int64 // memory for all, with what the collector has not freed yet
 	bytes atomic.Int64 // that wait now
 	conns atomic.Int64 // that there are
+	// inputs are the bytes of the buffers that inputs have borrowed. Most of those
+	// connections are at work; while one waits for its client its buffer counts
+	// among bytes too.
+	inputs atomic.Int64
 
 	closing sync.Mutex // of those who choose connections to close
 	looked  int64      // the server's clock when connections were last looked through
@@ -49,14 +53,37 @@ func (b *budget) exceeded(own, holds int) bool {
 // full reports whether more waits than may.
 func (b *budget) full() bool { return b.bytes.Load() > b.total() }
 
-// total is how many bytes may wait: until it collects, Go keeps about as much
-// garbage at most as is in use.
-func (b *budget) total() int64 { return b.limit.Load() / 2 }
+// total is how many bytes may wait. The rest of the limit is for what comes with
+// them: garbage that Go has not collected yet, the buffers lent to inputs, and the
+// stacks of the readers.
+func (b *budget) total() int64 { return b.limit.Load() * 3 / 8 }
 
 // share is what a connection may owe while the budget is full: those that owe
 // less than the even share cannot have filled it.
 func (b *budget) share() int {
 	return int(min(outputFair, b.total()/max(b.conns.Load(), 1)))
+}
+
+// inputShare is the part of the budget that the buffers lent to inputs may take.
+const inputShare = 4
+
+// lendInput counts a buffer that an input is about to borrow; false: it may not.
+func (b *budget) lendInput() bool {
+	if b == nil {
+		return true
+	}
+	if b.inputs.Add(inputBusy) <= b.total()/inputShare {
+		return true
+	}
+	b.inputs.Add(-inputBusy)
+	return false
+}
+
+// returnInput undoes one lendInput.
+func (b *budget) returnInput() {
+	if b != nil {
+		b.inputs.Add(-inputBusy)
+	}
 }
 
 // hold counts the memory of a long part, once for all outputs that hold it.

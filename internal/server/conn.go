@@ -69,7 +69,7 @@ var _ tree.Client = (*conn)(nil)
 func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	c := &conn{id: id, srv: s, net: nc, raw: rawConn(nc), addr: addrPort(nc.RemoteAddr()),
 		gate: make(chan struct{}, 1), attached: make(chan struct{}), done: make(chan struct{})}
-	c.in.src, c.in.max = nc, s.config().Limits.FrameBytes
+	c.in.src, c.in.max, c.in.budget = nc, s.config().Limits.FrameBytes, &s.budget
 	c.out.drained.L, c.out.budget = &c.out.mu, &s.budget
 	c.idleBelow.Store(-1)
 	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}

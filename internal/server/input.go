@@ -8,11 +8,12 @@ import (
 )
 
 // inputIdle is the size of the buffer that an idle connection keeps; inputBusy
-// that of the one it borrows while more comes in at once. A frame that is
-// larger gets a buffer that grows with what arrives, so that a length alone
-// costs nothing.
+// that of the one it borrows while more comes in at once, and inputSome that of
+// the one it gets while too many are lent. A frame that is larger gets a buffer
+// that grows with what arrives, so that a length alone costs nothing.
 const (
 	inputIdle = 512
+	inputSome = 4 << 10
 	inputBusy = bufferKept
 )
 
@@ -23,7 +24,8 @@ type input struct {
 	idle   []byte // inputIdle bytes, always there
 	buf    []byte // idle or a larger one
 	lent   *buffer
-	r, w   int // the unread part of buf
+	budget *budget // bounds what is lent; nil: unbounded
+	r, w   int     // the unread part of buf
 	filled bool
 }
 
@@ -50,8 +52,11 @@ func (in *input) makeRoom() {
 	switch {
 	case len(rest) == 0 && !in.filled:
 		in.swap(in.idle)
-	case len(in.buf) < inputBusy && (in.filled || need > len(in.buf)):
-		in.borrow(rest)
+	case len(in.buf) < inputBusy && (in.filled || need > len(in.buf)) && in.borrow(rest):
+	case len(in.buf) < inputSome && in.filled:
+		some := make([]byte, inputSome)
+		copy(some, rest)
+		in.swap(some)
 	case need > len(in.buf) && len(rest) > len(in.buf)/2:
 		bigger := make([]byte, min(2*len(in.buf), need))
 		copy(bigger, rest)
@@ -70,18 +75,25 @@ func frameEnd(rest []byte) int {
 	return int(binary.BigEndian.Uint32(rest)) + 4
 }
 
-// borrow changes to a pooled buffer.
-func (in *input) borrow(rest []byte) {
+// borrow changes to a pooled buffer; false: too many are lent.
+func (in *input) borrow(rest []byte) bool {
+	if !in.budget.lendInput() {
+		return false
+	}
 	b := takeLarge()
 	room := b.b[:inputBusy]
 	copy(room, rest)
 	in.swap(room)
 	in.lent = b
+	return true
 }
 
 // swap changes to another buffer and gives back a pooled one.
 func (in *input) swap(b []byte) {
-	giveBuffer(in.lent)
+	if in.lent != nil {
+		giveBuffer(in.lent)
+		in.budget.returnInput()
+	}
 	in.buf, in.lent = b, nil
 }
 

@@ -92,3 +92,35 @@ func TestLengthAloneAllocatesNothing(t *testing.T) {
 		t.Errorf("1000 bytes of a frame take a buffer of %d", cap(in.buf))
 	}
 }
+
+// While too many buffers are lent to inputs, one more input gets a smaller buffer
+// of its own, and frames still come out whole.
+func TestInputsBorrowWithinABound(t *testing.T) {
+	var b budget
+	b.limit.Store(inputShare*inputBusy*8/3 + 8)
+	many := bytes.Repeat(frameOf(make([]byte, 100)), 3000)
+	read := func() *input {
+		in := &input{src: &chunks{many, func() int { return 1 << 20 }}, max: 1 << 20, budget: &b}
+		frames := 0
+		for in.read() == nil {
+			for f, err := in.frame(); f != nil; f, err = in.frame() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if frames++; frames == 500 {
+					return in
+				}
+			}
+		}
+		t.Fatalf("%d frames", frames)
+		return nil
+	}
+	first, second := read(), read()
+	if len(first.buf) != inputBusy || len(second.buf) != inputSome {
+		t.Errorf("buffers of %d and %d bytes", len(first.buf), len(second.buf))
+	}
+	first.release()
+	if third := read(); len(third.buf) != inputBusy {
+		t.Errorf("a buffer of %d bytes after one was returned", len(third.buf))
+	}
+}

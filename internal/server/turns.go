@@ -130,7 +130,7 @@ func (c *conn) writeOnce(piece []byte) (n int, err error) {
 		if !inTurn {
 			return true
 		}
-		if n, failed = syscall.Write(int(fd), piece); failed == syscall.EAGAIN {
+		if n, failed = writeSocket(fd, piece); failed == syscall.EAGAIN {
 			leave()
 		}
 		return inTurn
@@ -144,8 +144,12 @@ func (c *conn) writeOnce(piece []byte) (n int, err error) {
 	return max(n, 0), failed
 }
 
-// rawConn is a socket's own interface, nil where there is no socket.
+// rawConn is a socket's own interface, nil where there is no socket or the system
+// has no write that returns when the socket takes nothing.
 func rawConn(nc net.Conn) syscall.RawConn {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	if s, ok := nc.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
 			return raw
