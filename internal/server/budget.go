@@ -210,13 +210,17 @@ func (c *conn) awaitRoom() {
 }
 
 // awaitRoomInTurn waits until the reader has its turn and the budget is not full,
-// so that no more long replies are built at once than there are turns.
-func (c *conn) awaitRoomInTurn() {
+// so that no more long replies are built at once than there are turns. False: the
+// reply is not wanted any more, because the connection has ended or the server stops.
+func (c *conn) awaitRoomInTurn() bool {
 	for {
 		c.awaitRoom()
 		c.enterTurn()
-		if !c.srv.budget.full() || c.ended() || c.srv.stopping.Load() {
-			return
+		switch {
+		case c.ended(), c.srv.stopping.Load():
+			return false
+		case !c.srv.budget.full():
+			return true
 		}
 		c.leaveTurn()
 	}

@@ -3,8 +3,11 @@ package server
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"runtime/pprof"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -183,6 +186,34 @@ func TestStopDoesNotWaitForReaders(t *testing.T) {
 	}
 	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("the stop took %v", took)
+	}
+}
+
+// A multiRead that waits for its turn when the server stops is not carried out.
+func TestStopDropsMultiReadsThatWait(t *testing.T) {
+	s := start(t, Options{})
+	c := s.connect()
+	c.listed("/many", 5000)
+	for range cap(s.turns.places) {
+		s.turns.enter()
+	}
+	c.write(request(1, wire.OpMultiRead, lists("/many", 5)))
+	eventually(t, "the multiRead waits for its turn", func() bool {
+		var stacks strings.Builder
+		pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+		return strings.Contains(stacks.String(), "awaitRoomInTurn")
+	})
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.end() }()
+	eventually(t, "the server stops", s.stopping.Load)
+	for range cap(s.turns.places) {
+		s.turns.leave()
+	}
+	if n, err := io.Copy(io.Discard, c.nc); n > 0 || err != nil {
+		t.Errorf("%d bytes of a reply, %v", n, err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
 

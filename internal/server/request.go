@@ -305,14 +305,24 @@ func (c *conn) lookRare(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder
 	return c.undecodable(t), nil
 }
 
+// abandon leaves a request without a reply. The connection ends behind the replies
+// before it.
+func (c *conn) abandon(t *tree.Tree) wire.Code {
+	c.out.mu.Lock()
+	c.out.ending = true
+	c.out.mu.Unlock()
+	t.Reserve(c)
+	return wire.ErrSystem
+}
+
 // multiRead carries out several reads. The answer may be long although the
 // request is short: where it is, it waits for room and a turn before anything
 // of it is built, and beyond a limit it is refused. The loop, which cannot wait,
 // refuses the same.
 func (c *conn) multiRead(t *tree.Tree, s *scratch, ops []wire.Op) (wire.Code, wire.Record) {
 	most := c.srv.budget.multiReadMax()
-	if n := t.MultiReadBytes(ops); !s.late && n > longBytes && n <= most {
-		c.awaitRoomInTurn()
+	if n := t.MultiReadBytes(ops); !s.late && n > longBytes && n <= most && !c.awaitRoomInTurn() {
+		return c.abandon(t), nil
 	}
 	r := new(wire.MultiResponse)
 	code := t.MultiRead(c, ops, most, r)
