@@ -53,10 +53,26 @@ func (b *budget) exceeded(own, holds int) bool {
 // full reports whether more waits than may.
 func (b *budget) full() bool { return b.bytes.Load() > b.total() }
 
+// busy reports whether so much waits that replies are counted before they are built.
+func (b *budget) busy() bool { return b.bytes.Load() > b.total()/2 }
+
+// claim counts n bytes, unless the budget is full.
+func (b *budget) claim(n int) bool {
+	for {
+		was := b.bytes.Load()
+		if was > b.total() {
+			return false
+		}
+		if b.bytes.CompareAndSwap(was, was+int64(n)) {
+			return true
+		}
+	}
+}
+
 // total is how many bytes may wait. The rest of the limit is for what comes with
-// them: garbage that Go has not collected yet, the buffers lent to inputs, and the
-// stacks of the readers.
-func (b *budget) total() int64 { return b.limit.Load() * 3 / 8 }
+// them: replies that are being built or have just been dropped, garbage that Go has
+// not collected yet, the buffers lent to inputs, and the stacks of the readers.
+func (b *budget) total() int64 { return b.limit.Load() / 4 }
 
 // share is what a connection may owe while the budget is full: those that owe
 // less than the even share cannot have filled it.
@@ -187,26 +203,47 @@ const (
 
 // awaitRoomFor waits, before a read whose reply takes about n bytes, while the
 // budget is full. Nothing of the reply is in memory yet. A client that is owed
-// little does not wait for a short reply.
+// little does not wait for a short reply. The bytes are claimed until the reply is
+// queued and counts: readers that were let in together could fill the memory
+// several times over, since the tree may keep them waiting meanwhile.
 func (c *conn) awaitRoomFor(n int) {
 	c.out.mu.Lock()
-	n += c.out.holds()
+	own := c.out.holds()
 	c.out.mu.Unlock()
-	if n > replyFree {
-		c.awaitRoom()
+	if n+own <= replyFree {
+		return
+	}
+	for !c.srv.budget.claim(n) {
+		if !c.pauseForRoom() {
+			return
+		}
+	}
+	c.claimed = n
+}
+
+// unclaim ends the claim of awaitRoomFor, if there is one.
+func (c *conn) unclaim() {
+	if c.claimed > 0 {
+		c.srv.budget.bytes.Add(-int64(c.claimed))
+		c.claimed = 0
 	}
 }
 
 // awaitRoom waits while the budget is full.
 func (c *conn) awaitRoom() {
-	s := c.srv
-	for s.budget.full() && !c.ended() && !s.stopping.Load() {
-		c.leaveTurn()
-		c.flushReader()
-		if !s.closeUnread() && c.stall(roomPause) {
-			return
-		}
+	for c.srv.budget.full() && c.pauseForRoom() {
 	}
+}
+
+// pauseForRoom closes connections that owe much, or waits a little. False: there is
+// nothing to wait for any more, because the connection has ended or the server stops.
+func (c *conn) pauseForRoom() bool {
+	c.leaveTurn()
+	c.flushReader()
+	if !c.srv.closeUnread() {
+		c.stall(roomPause)
+	}
+	return !c.ended() && !c.srv.stopping.Load()
 }
 
 // awaitRoomInTurn waits until the reader has its turn and the budget is not full,

@@ -46,6 +46,7 @@ type conn struct {
 	heldBack []*replica.Request
 	known    bool // the reader's: the loop knows the connection
 	closing  bool // the reader's: closeSession was handed to the loop
+	claimed  int  // the reader's: bytes that the budget counts for the reply being built
 	// idleBelow asks the loop to ring gate once outstanding is not above it;
 	// negative: nobody waits.
 	idleBelow atomic.Int32

@@ -97,7 +97,7 @@ func TestLengthAloneAllocatesNothing(t *testing.T) {
 // of its own, and frames still come out whole.
 func TestInputsBorrowWithinABound(t *testing.T) {
 	var b budget
-	b.limit.Store(inputShare*inputBusy*8/3 + 8)
+	b.limit.Store(inputShare * inputBusy * 4)
 	many := bytes.Repeat(frameOf(make([]byte, 100)), 3000)
 	read := func() *input {
 		in := &input{src: &chunks{many, func() int { return 1 << 20 }}, max: 1 << 20, budget: &b}

@@ -140,6 +140,7 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 		return err
 	}
 	c.out.fill(h, record)
+	c.unclaim()
 	s.forget()
 	return err
 }
@@ -183,7 +184,7 @@ func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (w
 	if q.Code(in); in.Err() != nil {
 		return c.undecodable(t), nil
 	}
-	if !s.late && c.srv.budget.full() {
+	if !s.late && c.srv.budget.busy() {
 		c.awaitRoomFor(t.ReadBytes(op, q.Path))
 	}
 	switch op {
