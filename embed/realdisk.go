@@ -20,7 +20,7 @@ type realDisk struct {
 	mu    sync.Mutex // held while files are changed, and their changes noted
 	down  bool
 	hangs bool
-	// answers is on mu: the disk does not hang any more, or whoever waits is gone.
+	// answers is on mu: the disk answers again, or the goroutine that waits has given up.
 	answers sync.Cond
 	life    int
 	files   map[string]*inode

@@ -55,8 +55,8 @@ func TestAbstainingServerDoesNotSayThatItIsEmpty(t *testing.T) {
 	}
 }
 
-// TestWithdrawnCandidateIsDropped: a candidate that says that it is none is not
-// voted for, whoever else still does, until it says otherwise.
+// TestWithdrawnCandidateIsDropped: a server does not vote for a candidate that has
+// withdrawn, even if others still do, until that candidate stands again.
 func TestWithdrawnCandidateIsDropped(t *testing.T) {
 	e := alone(5, 4)
 	hear(e, 5, wire.Looking, fresh(5), 1)

@@ -96,8 +96,8 @@ func (c *conn) writeLong(b *buffer) error {
 }
 
 // writeInTurns writes while it has a place. It leaves the place while the socket
-// takes no more. It waits for a place without using the descriptor: whoever
-// closes that would wait for the place as well, with the output locked.
+// takes no more. It waits for a place without using the descriptor: a goroutine
+// that closes the descriptor waits for its users, with the output locked.
 func (c *conn) writeInTurns(piece []byte) error {
 	if c.raw == nil { // not a socket of the system
 		_, err := c.net.Write(piece)
