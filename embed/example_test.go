@@ -6,7 +6,6 @@ import (
 	"log"
 
 	"bellwether/embed"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -58,10 +57,10 @@ func ExampleEnsemble_LoseNextReply() {
 		log.Fatal(err)
 	}
 	defer c.Close(ctx)
-	e.LoseNextReply(wire.OpCreate)
+	e.LoseNextReply(embed.OpCreate)
 	_, _, err = c.Create(ctx, "/plain", nil)
 	fmt.Println(err != nil)
-	e.LoseNextReply(wire.OpCreate)
+	e.LoseNextReply(embed.OpCreate)
 	_, _, err = c.CreateProtected(ctx, "/protected-", nil, zk.Sequential)
 	fmt.Println(err)
 	// Output:

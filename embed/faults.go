@@ -79,7 +79,7 @@ func (e *Ensemble) Heal() {
 }
 
 // LoseNextReply loses the reply to the next request of a kind that any client
-// sends: it is carried out, and then its connection ends. For wire.OpCreate
+// sends: it is carried out, and then its connection ends. For OpCreate
 // that is every kind of create. What is returned is closed when it has happened.
 func (e *Ensemble) LoseNextReply(op wire.OpCode) (lost <-chan struct{}) {
 	l := &loss{ops: []wire.OpCode{op}, done: make(chan struct{})}

@@ -160,9 +160,20 @@ func wchs(_ *texts, s *server.Server) string {
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", sessions, paths, watches)
 }
 
+// watchLine is how long the line of a session is at most.
+const watchLine = len("\t0x0123456789abcdef\n")
+
 func wchc(_ *texts, s *server.Server) string {
 	var b strings.Builder
-	for _, o := range s.Tree().WatchesBySession() {
+	list, size := s.Tree().WatchesBySession(), 0
+	for _, o := range list {
+		size += watchLine
+		for _, path := range o.Paths {
+			size += 2 + len(path)
+		}
+	}
+	b.Grow(size) // once: a text of many megabytes takes long to move
+	for _, o := range list {
 		fmt.Fprintf(&b, "%v\n", o.Session)
 		writePaths(&b, o.Paths)
 	}
@@ -182,7 +193,12 @@ func writePaths(b *strings.Builder, paths []string) {
 func wchp(_ *texts, s *server.Server) string {
 	var b strings.Builder
 	var hex []byte
-	for _, p := range s.Tree().WatchesByPath() {
+	list, size := s.Tree().WatchesByPath(), 0
+	for _, p := range list {
+		size += 1 + len(p.Path) + watchLine*len(p.Sessions)
+	}
+	b.Grow(size)
+	for _, p := range list {
 		b.WriteString(p.Path)
 		b.WriteByte('\n')
 		for _, id := range p.Sessions {

@@ -339,6 +339,7 @@ func TestStatsReset(t *testing.T) {
 	ask(t, s, "crst")
 	connections(t, s, 2)
 	counted(t, s, 12, 13, 0)
+	before := fields(ask(t, s, "mntr"))
 	ask(t, s, "srst")
 	connections(t, s, 2)
 	counted(t, s, 0, 1, 0)
@@ -347,6 +348,12 @@ func TestStatsReset(t *testing.T) {
 	}
 	if got := ask(t, s, "cons"); strings.Count(got, "recved=0,sent=0,") != 2 {
 		t.Errorf("cons behind crst:\n%s", got)
+	}
+	after := fields(ask(t, s, "mntr"))
+	for _, name := range []string{"zk_connection_request_count", "zk_cnt_fsynctime", "zk_cnt_updatelatency"} {
+		if before[name] == "0" || after[name] != "0" {
+			t.Errorf("%s was %s, and behind srst it is %s", name, before[name], after[name])
+		}
 	}
 }
 

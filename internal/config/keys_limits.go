@@ -41,7 +41,7 @@ var limitKeys = []key{
 		effect: "Size above which a request is large; 0 or -1 switches that limit off.",
 		into:   func(c *Config) any { return &c.Limits.LargeThreshold }},
 	{name: "replyMemoryMB", live: true, kind: system, form: number, unit: "MiB", def: "-1", says: "a quarter of the memory of the machine or container", min: -1,
-		effect: "Memory for replies and events that wait for clients; beyond it connections whose clients do not read are closed. Not a key of ZooKeeper, which has no such bound and ignores it. 0 and -1 are the default.",
+		effect: "Memory for client connections: replies and events that wait for clients, and requests of which only a part has come; beyond it connections whose clients do not read are closed. Not a key of ZooKeeper, which has no such bound and ignores it. 0 and -1 are the default.",
 		into:   func(c *Config) any { return &c.Limits.ReplyMemoryMB }},
 	{name: "nio.sessionlessCnxnTimeout", live: true, kind: system, form: number, unit: "ms", def: "10000", min: 1,
 		effect: "Time after which a connection without a session is closed.",

@@ -89,6 +89,7 @@ type Election struct {
 	dialBy      int64                  // the candidate must have led by then
 	forward     bool                   // the candidate has said that it leads
 	supporters  map[wire.ServerID]bool // while leading
+	left        map[wire.ServerID]bool // that look in a later round, while this server dials the leader again
 
 	asking  map[wire.ServerID]bool   // who cannot elect, and waits to hear who leads
 	told    map[wire.ServerID]answer // to those without a vote
@@ -110,7 +111,7 @@ func New(o Options) *Election {
 		id: o.ID, reconfig: o.Reconfig, intervalMin: o.IntervalMinMS, intervalMax: o.IntervalMaxMS,
 		votes: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{},
 		down: map[wire.ServerID]bool{}, trips: map[wire.ServerID]time.Duration{},
-		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, withdrawn: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
+		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, withdrawn: map[wire.ServerID]bool{}, left: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
 		resendAt: Never, settleAt: Never, settleBy: Never, againAt: Never, splitAt: Never, dialBy: Never,
 	}
 	if e.intervalMin <= 0 {

@@ -181,3 +181,55 @@ func TestDifferentMemoriesAgree(t *testing.T) {
 	w.startAll()
 	w.mustConverge(t, 2*splitMS)
 }
+
+// TestLeaderThatOthersHaveLeftIsGivenUp: a server that dials a leader again, which
+// it could not join before, gives it up once so many others look in a later round
+// that the leader has no quorum. It does not tell them that it follows, or they
+// would join that leader again by its word.
+func TestLeaderThatOthersHaveLeftIsGivenUp(t *testing.T) {
+	dials := func(n int, failed ...Failed) *Election {
+		e := lookWith(n, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
+		best := wire.ServerID(n)
+		for id := wire.ServerID(2); id < best; id++ {
+			hear(e, id, wire.Following, fresh(best), 9)
+		}
+		hear(e, best, wire.Leading, fresh(best), 9)
+		if r := e.Ready(); r.Decision == nil || r.Decision.Vote.Leader != best {
+			t.Fatalf("%+v, want to follow %d", r.Decision, best)
+		}
+		return e
+	}
+	given := func(e *Election, what string, want bool) {
+		t.Helper()
+		if r := e.Ready(); (r.GiveUp != "") != want || want && len(r.Send) > 0 {
+			t.Errorf("%s: gives up %q and sends %v", what, r.GiveUp, r.Send)
+		}
+	}
+	again := func(id wire.ServerID) Failed { return Failed{Candidate: id, Times: 1, Until: 1000} }
+
+	e := dials(3, again(3))
+	hear(e, 2, wire.Looking, fresh(2), 9)
+	given(e, "a voter looks in the same round", false)
+	e.Step(0, Heard{From: 2, First: true, Notification: says(e, wire.Looking, fresh(2), 10)})
+	given(e, "the first message of a connection", false)
+	hear(e, 2, wire.Looking, fresh(2), 10)
+	given(e, "the other voter looks in a later round", true)
+
+	e = dials(3)
+	hear(e, 2, wire.Looking, fresh(2), 10)
+	given(e, "the first time that the leader is dialled", false)
+
+	e = dials(3, again(3))
+	e.Step(0, Linked{})
+	hear(e, 2, wire.Looking, fresh(2), 10)
+	given(e, "the leader is reached", false)
+
+	e = dials(5, again(5))
+	hear(e, 2, wire.Looking, fresh(2), 10)
+	given(e, "one of four looks", false)
+	hear(e, 2, wire.Following, fresh(5), 10)
+	hear(e, 3, wire.Looking, fresh(2), 10)
+	given(e, "that one follows again, and another looks", false)
+	hear(e, 4, wire.Looking, fresh(2), 10)
+	given(e, "two look", true)
+}

@@ -14,6 +14,7 @@ func (e *Election) takeRole(d Decision) {
 	e.resendAt, e.settleAt, e.settleBy, e.againAt, e.splitAt = Never, Never, Never, Never, Never
 	e.agreed, e.established, e.gaveUp, e.handed, e.forward = false, false, false, false, false
 	e.supporters = nil
+	clear(e.left)
 	e.dialBy = Never
 	if d.State == wire.Leading {
 		e.supporters = map[wire.ServerID]bool{e.id: true}
@@ -81,6 +82,9 @@ func (e *Election) heardInRole(h Heard) {
 		e.heardCandidate(h)
 	case e.state == wire.Leading && !e.established:
 		e.heardSupporter(h)
+	case e.isLeft(h):
+		e.giveUp("voters that followed it look again, and without them it has no quorum")
+		return // else they would join it again by this server's word
 	}
 	if n.State != wire.Looking || waits && voteOf(n) == e.current.Vote && n.ElectionEpoch == e.current.round {
 		// A candidate in its own wait for a better vote would wait anew after
@@ -140,6 +144,24 @@ func (e *Election) heardSupporter(h Heard) {
 	if !e.quorum(func(id wire.ServerID) bool { return e.supporters[id] }) {
 		e.giveUp("voters that supported it look again")
 	}
+}
+
+// isLeft reports whether a leader that this server dials, not for the first time,
+// cannot have a quorum: this server does not reach it, and so many others look in
+// a later round that they are a quorum with this one. Without this rule such
+// servers would keep each other: each one that looks hears that the others follow
+// that leader. A leader of ZooKeeper says for initLimit that it leads.
+func (e *Election) isLeft(h Heard) bool {
+	n := &h.Notification
+	switch {
+	case n.State != wire.Looking:
+		delete(e.left, h.From)
+		return false
+	case e.dialBy == Never, e.handed, e.failed[e.current.Leader].Times == 0, h.First, n.ElectionEpoch <= e.current.round:
+		return false
+	}
+	e.left[h.From] = true
+	return e.quorum(func(id wire.ServerID) bool { return id == e.id || e.left[id] })
 }
 
 // giveUp advises to leave the role, once.

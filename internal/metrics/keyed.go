@@ -65,6 +65,12 @@ func (k *Keyed) rotate() {
 	}
 }
 
+func (k *Keyed) reset() {
+	for _, e := range k.all() {
+		e.Reset()
+	}
+}
+
 func (k *Keyed) samples(name string) (out []Sample) {
 	for _, e := range k.all() {
 		out = append(out, e.Summary.samples(e.key+"_"+name)...)

@@ -93,6 +93,20 @@ func (r *Registry) Rotate() {
 	}
 }
 
+// Reset forgets everything that was counted or observed.
+func (r *Registry) Reset() {
+	for _, e := range r.list() {
+		switch {
+		case e.counter != nil:
+			e.counter.Reset()
+		case e.summary != nil:
+			e.summary.Reset()
+		case e.keyed != nil:
+			e.keyed.reset()
+		}
+	}
+}
+
 // list is a copy of the entries, in order of registration.
 func (r *Registry) list() []entry {
 	r.mu.Lock()

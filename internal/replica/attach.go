@@ -40,16 +40,28 @@ func (r *Replica) hold(c *conn) bool {
 	if m.held = append(m.held, c); len(m.held) > 2*len(r.conns) {
 		m.dropHeld() // many have come and gone
 	}
-	m.holdBy = min(m.holdBy, c.holdBy())
+	m.holdBy = min(m.holdBy, r.holdBy(c))
 	if r.refusal(&c.ask) == "" {
 		r.locals.touch(c.ask.Session, r.now.Mono)
 	}
 	return true
 }
 
-// holdBy is how long a connection waits for a leader: a third of its timeout,
-// so that its client can still try another server.
-func (c *conn) holdBy() int64 { return c.since + int64(c.timeout/3) }
+// stalledHoldMS is how long connections wait at a server whose disk does not
+// answer, in ms. It cannot join a leader before its disk answers, which may take
+// long, and other servers may serve meanwhile.
+const stalledHoldMS = 500
+
+// holdBy is until when a connection waits for a leader: a third of its timeout,
+// so that its client can still try another server, and at most stalledHoldMS
+// while the disk of this one does not answer.
+func (r *Replica) holdBy(c *conn) int64 {
+	wait := int64(c.timeout / 3)
+	if r.stall.active() {
+		wait = min(wait, stalledHoldMS)
+	}
+	return c.since + wait
+}
 
 // holdUntil is when releaseHeld is due.
 func (r *Replica) holdUntil() int64 {
@@ -69,10 +81,10 @@ func (r *Replica) releaseHeld() {
 	for _, c := range r.connections() {
 		switch {
 		case c.readOnly:
-		case r.now.Mono >= c.holdBy():
+		case r.now.Mono >= r.holdBy(c):
 			r.end(c)
 		default:
-			m.holdBy = min(m.holdBy, c.holdBy())
+			m.holdBy = min(m.holdBy, r.holdBy(c))
 		}
 	}
 	m.dropHeld()
@@ -118,7 +130,7 @@ func (r *Replica) suspend() {
 			r.end(c)
 			continue
 		}
-		m.holdBy = min(m.holdBy, c.holdBy())
+		m.holdBy = min(m.holdBy, r.holdBy(c))
 	}
 }
 

@@ -163,6 +163,7 @@ type Ready struct {
 	Votes []election.Message
 	// Send is in order for each link, Close ends links behind what was sent.
 	Send    []zab.Message
+	BeatDue int64 // Mono at which the pings in Send were due; 0: there are none, or none that were
 	Close   []zab.LinkID
 	ReadLog []zab.ReadLog
 	// Listen: learners are to be accepted from here on, or not any more.
@@ -172,6 +173,8 @@ type Ready struct {
 	Dial wire.ServerID
 	// Wake is when to step a Wake at the latest, or Never.
 	Wake int64
+	// NextBeat is when to call Beat at the latest if something takes long, or Never.
+	NextBeat int64
 
 	// Committed is what Next applies from here on, for figures.
 	Committed []*wire.Txn

@@ -84,3 +84,48 @@ func TestHeldConnectionsCostNothing(t *testing.T) {
 		t.Errorf("%d are remembered, of whom 1000 wait", n)
 	}
 }
+
+// TestHeldConnectionsLeaveAStalledServer: connections do not wait long at a server
+// that serves nobody and whose disk does not answer, whether they came before or
+// come later. They wait as ever when it has answered.
+func TestHeldConnectionsLeaveAStalledServer(t *testing.T) {
+	h, s := leaderless(t)
+	early, _ := h.come(s, 30_000)
+	h.run(300)
+	h.hang(s)
+	h.run(190)
+	late, _ := h.come(s, 30_000)
+	if h.run(0); early.closed {
+		t.Error("closed before the time is over")
+	}
+	if h.run(20); !early.closed || late.closed {
+		t.Errorf("after 510 and 20 ms: closed %v and %v", early.closed, late.closed)
+	}
+	if h.run(500); !late.closed {
+		t.Error("a connection that came during the stall still waits")
+	}
+	last, _ := h.come(s, 30_000)
+	h.answer(s)
+	if h.run(9_000); last.closed {
+		t.Error("closed although the disk has answered")
+	}
+}
+
+// TestKeptConnectionsLeaveAStalledServer: a leader whose disk does not answer
+// transfers leadership. Its connections are kept for a short time, then they are
+// closed, so that their clients can go to a server that serves.
+func TestKeptConnectionsLeaveAStalledServer(t *testing.T) {
+	h := newHerd(t, 3, true)
+	h.run(500)
+	old := h.leader()
+	c, conn := h.connect(old, 0)
+	h.hang(old)
+	h.create(old, conn, 1, "/x")
+	h.run(300)
+	if h.leader() == old || c.closed {
+		t.Fatalf("it leads: %v, closed: %v", h.leader() == old, c.closed)
+	}
+	if h.run(500); !c.closed {
+		t.Error("the connection waits for a server that cannot serve")
+	}
+}

@@ -6,7 +6,8 @@ import (
 )
 
 // Client connections can outlive a change of leaders. While there is none a
-// server holds what its clients ask, for a third of their timeout at most.
+// server holds what its clients ask, for a third of their timeout at most, and
+// for stalledHoldMS at most while its disk does not answer.
 // Then the fate of each write in flight is known:
 //
 //   - its transaction is in the history of the new leader. It is answered when

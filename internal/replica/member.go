@@ -68,6 +68,7 @@ type member struct {
 	redial   redial
 	failed   failedTerms
 	epoch    wire.Epoch
+	foreign  wire.Epoch // the same where ZooKeeper led, else 0
 	above    wire.Epoch // the next epoch that this server brings about is later
 	term     uint64     // counts the terms, lived or tried
 	resting  string     // why it takes no part, empty if it does
@@ -165,6 +166,7 @@ func (r *Replica) stepMember(e Event) {
 		r.linked(e)
 	case Rebuilt:
 		r.tree = e.Tree
+		r.tree.OnYield(r.opt.Yield)
 		r.closeAll() // their watches were in the other tree
 		r.locals.lose()
 	case LogFull:
@@ -240,6 +242,10 @@ func (r *Replica) readyMember() Ready {
 	rd.Dial = wire.NoServer
 	if m.role != wire.Looking && m.role != wire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
 		rd.Dial = m.decision.Vote.Leader
+	}
+	rd.NextBeat = Never
+	if m.leader != nil {
+		rd.NextBeat = m.leader.NextBeat()
 	}
 	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), m.redialWake(r.now.Mono), r.readOnlyWake())
 	return rd

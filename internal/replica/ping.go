@@ -32,11 +32,38 @@ func (r *Replica) Lease() int64 {
 // between two events where the machine was suspended; less is a correction.
 const sleptMin = 10
 
+// Beat sends, while a Step, a Ready or a Next takes long, the pings of a leader
+// that are due, or a learner's answers to those that have arrived: the driver calls
+// it from Options.Yield or between two events. It returns all that is to be sent so
+// far, as in Ready.Send, when the pings were due, and when to call Beat again on a
+// leader. now may be later than the time of the next event. Beat does not use the
+// tree.
+func (r *Replica) Beat(now Time, arrived zab.Arrived) (send []zab.Message, due, next int64) {
+	m := r.member
+	next = Never
+	switch {
+	case m == nil:
+	case m.learner != nil:
+		send = m.learner.Beat(now.Mono, arrived)
+	case m.leader == nil || r.slept(now) >= sleptMin: // a Step finds out that the machine was suspended
+	default:
+		send, due = m.leader.Beat(now.Mono)
+		next = m.leader.NextBeat()
+	}
+	if len(send) > 0 {
+		send, m.ready.Send = append(m.ready.Send, send...), nil
+	}
+	return send, due, next
+}
+
+// slept is for how many ms the machine has been suspended since the last event.
+func (r *Replica) slept(now Time) int64 { return now.Wall - r.now.Wall - (now.Mono - r.now.Mono) }
+
 // wakesUp notices that the machine was suspended: Mono stood meanwhile, and
 // Wall did not. Clocks on the wall that are set forward look the same; that costs
 // the lease until the next pings are answered.
 func (r *Replica) wakesUp(now Time) {
-	ms := now.Wall - r.now.Wall - (now.Mono - r.now.Mono)
+	ms := r.slept(now)
 	if r.member != nil && ms >= sleptMin {
 		r.member.step(now.Mono, zab.Slept{MS: ms})
 	}

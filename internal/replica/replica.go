@@ -21,6 +21,10 @@ type Options struct {
 	// minute at most (0: 10,000).
 	ContainerCheckMS    int64
 	ContainersPerMinute int64
+	// Yield is called at least every few milliseconds in the middle of a Step, a
+	// Ready or a Next that takes long, so that the driver can call Beat; nothing else
+	// may be called. nil: nothing is called.
+	Yield func()
 	// Member makes it a server of an ensemble; nil: it is alone.
 	Member *Member
 }
@@ -97,6 +101,7 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 		conns: map[ConnID]*conn{}, owners: map[wire.SessionID]*conn{}, creating: map[wire.SessionID]*conn{},
 		nextID: wire.FirstSessionID(o.ServerID, now.Wall), locals: newLocals(o.TickMS),
 	}
+	t.OnYield(o.Yield)
 	r.track()
 	r.sweep.next = now.Mono + o.ContainerCheckMS
 	if o.Member != nil {
@@ -245,7 +250,11 @@ func nextZxid(z wire.Zxid) wire.Zxid {
 
 // apply carries out one committed transaction and answers who waited for it.
 func (r *Replica) apply(txn *wire.Txn) {
-	res := r.tree.Apply(txn)
+	apply := r.tree.Apply
+	if r.owners[txn.Session] == nil {
+		apply = r.tree.Replay
+	}
+	res := apply(txn)
 	for _, h := range r.tree.Happenings() {
 		r.happened(h)
 	}

@@ -15,12 +15,23 @@ func (r *Replica) look(why string) {
 	if m.resting != "" {
 		return
 	}
-	e := election.Look{Zxid: m.log.Last(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why,
+	e := election.Look{Zxid: m.claims(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why,
 		Abstains: r.stall.active(), Failed: m.failedCandidates(r.now.Mono)}
 	if m.opt.Unknown && m.log.Last() == 0 && m.current == 0 {
 		e.Zxid = election.NoHistory
 	}
 	m.election.Step(r.now.Mono, e)
+}
+
+// claims is the end of the history that this server's votes claim. ZooKeeper's
+// leaders, and learners to which they sent a snapshot, claim the zero of their
+// epoch until its first transaction. A server of ours that has served under such
+// a leader has the same history, whichever way it got it, and claims the same.
+func (m *member) claims() wire.Zxid {
+	if m.foreign != m.current {
+		return m.log.Last()
+	}
+	return max(m.log.Last(), wire.MakeZxid(m.foreign, 0))
 }
 
 // stepVote takes what the election hears. A leader learns from it how far the
@@ -66,7 +77,7 @@ func (r *Replica) take(d election.Decision) {
 	if d.State == wire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			Terms: r.terms(), Plain: m.opt.Plain, BeatMS: m.opt.BeatMS, LeaseMS: m.opt.LeaseMS,
-			Above: m.above, DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
+			Above: m.above, Claims: m.claims(), DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
 		}, m.log)
 	}
 }
@@ -139,12 +150,19 @@ func (m *member) machineReady() (rd zab.Ready) {
 	return rd
 }
 
+// inputsMax is how many inputs of learners are taken before Yield is called. What
+// takes long among them yields by itself.
+const inputsMax = 16
+
 // zabReady takes what Zab hands out; false if nothing of it needs another look.
 func (r *Replica) zabReady() bool {
 	m := r.member
 	rd := m.machineReady()
 	r.collect(rd)
-	for _, in := range rd.Inputs {
+	for i, in := range rd.Inputs {
+		if i%inputsMax == inputsMax-1 && r.opt.Yield != nil {
+			r.opt.Yield()
+		}
 		r.input(in)
 	}
 	r.release()
@@ -161,6 +179,9 @@ func (r *Replica) collect(rd zab.Ready) {
 	r.duties(&rd)
 	m.above = max(m.above, rd.Above)
 	m.ready.Send = append(m.ready.Send, rd.Send...)
+	if m.ready.BeatDue == 0 {
+		m.ready.BeatDue = rd.BeatDue
+	}
 	m.ready.Close = append(m.ready.Close, rd.Close...)
 	m.ready.ReadLog = append(m.ready.ReadLog, rd.ReadLog...)
 	for _, t := range rd.Commit {
@@ -221,6 +242,10 @@ func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
+	m.foreign = 0
+	if m.learner != nil && !m.learner.Ours() && !m.opt.Plain {
+		m.foreign = e.Epoch
+	}
 	m.failed = nil
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.stay(r.now.Mono)

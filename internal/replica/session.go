@@ -84,8 +84,8 @@ func (r *Replica) admit(c *conn) {
 
 // behind ends a connection whose client has seen more than this server has. Who
 // serves in an epoch has everything up to its beginning, also where the tree
-// ends at a transaction of an epoch before: only a snapshot from the leader
-// names the beginning itself.
+// ends at a transaction of an epoch before: only a snapshot from a leader of
+// ZooKeeper's names the beginning itself.
 func (r *Replica) behind(c *conn) bool {
 	last := r.tree.LastZxid()
 	if m := r.member; m != nil && m.serving {

@@ -54,6 +54,9 @@ func (r *Replica) diskStalled(e DiskStalled) {
 	r.stall = stall{duty: e.Duty, since: e.Since}
 	r.happened(StallBegan{Duty: e.Duty, ForMS: r.now.Mono - e.Since})
 	r.lookAnew(r.stall.reason())
+	if m := r.member; m != nil {
+		m.holdBy = min(m.holdBy, r.now.Mono) // connections wait for a shorter time from now on
+	}
 	r.yield()
 }
 

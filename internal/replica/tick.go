@@ -36,8 +36,8 @@ func (r *Replica) tick() {
 	if r.now.Mono >= r.grace {
 		r.expireLocals()
 	}
-	if r.member != nil {
-		r.member.gone.age(r.now.Mono, r.member.opt.SyncLimit*r.opt.TickMS)
+	if r.member != nil && r.member.leader != nil {
+		r.member.gone.age(r.now.Mono, r.member.leader.LagMax())
 	}
 	if !r.decides() || r.handsOver() || r.alone != nil && r.alone.full {
 		return // closeSession cannot be logged: nothing expires

@@ -68,7 +68,7 @@ func (r *Replica) elsewhere(id wire.SessionID) bool {
 }
 
 // gone are the sessions that have ended for everybody of late, in two ages.
-// A learner hears of each end long before both have passed, or is cut off.
+// A learner hears of each end before both have passed, or is cut off.
 type gone struct {
 	young, old map[wire.SessionID]struct{}
 	turn       int64 // Mono at which the young grow old
@@ -87,9 +87,9 @@ func (g *gone) add(id wire.SessionID) {
 	g.young[id] = struct{}{}
 }
 
-// age lets time pass: ages are as long as the patience with a silent learner.
-func (g *gone) age(now, patience int64) {
+// age lets time pass: ages are as long as a learner can lag behind.
+func (g *gone) age(now, lagMax int64) {
 	if now >= g.turn {
-		g.young, g.old, g.turn = nil, g.young, now+patience
+		g.young, g.old, g.turn = nil, g.young, now+lagMax
 	}
 }

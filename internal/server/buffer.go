@@ -16,8 +16,8 @@ type buffer struct {
 
 // The sizes of pooled buffers.
 const (
-	bufferStart = 4 << 10  // capacity of a fresh one
-	bufferKept  = 64 << 10 // larger ones are left to the collector
+	bufferStart = 1 << 10  // capacity of a fresh one
+	bufferKept  = 64 << 10 // capacity of a large one; those of other sizes are left to the collector
 )
 
 // Two pools, so that those who need much rarely get little.
@@ -37,7 +37,7 @@ func giveBuffer(b *buffer) {
 	switch {
 	case b == nil:
 		return
-	case cap(b.b) < bufferKept:
+	case cap(b.b) == bufferStart:
 		*b = buffer{b: b.b[:0]}
 		smallBuffers.Put(b)
 	case cap(b.b) == bufferKept:

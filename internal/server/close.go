@@ -169,7 +169,6 @@ func (c *conn) shut() {
 // lock is held.
 func (c *conn) closedForClient() {
 	c.srv.crowd.close(c)
-	c.srv.budget.conns.Add(-1)
 	close(c.done)
 }
 

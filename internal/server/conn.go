@@ -70,7 +70,7 @@ var _ tree.Client = (*conn)(nil)
 func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	c := &conn{id: id, srv: s, net: nc, raw: rawConn(nc), addr: addrPort(nc.RemoteAddr()),
 		gate: make(chan struct{}, 1), attached: make(chan struct{}), done: make(chan struct{})}
-	c.in.src, c.in.max, c.in.budget = nc, s.config().Limits.FrameBytes, &s.budget
+	c.in.src, c.in.max, c.in.budget, c.in.claim, c.in.clock = nc, s.config().Limits.FrameBytes, &s.budget, c.claim, s.clock
 	c.out.drained.L, c.out.budget = &c.out.mu, &s.budget
 	c.idleBelow.Store(-1)
 	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
@@ -163,7 +163,7 @@ func (c *conn) serve() error {
 		if err := c.requests(); err != nil {
 			return err
 		}
-		c.flushReader()
+		c.flush()
 		if c.srv.stopping.Load() || c.ended() {
 			return errEnded
 		}
@@ -287,38 +287,23 @@ func (c *conn) answered() {
 // backPressure waits while the client owes us the reading of its replies.
 func (c *conn) backPressure() {
 	o := &c.out
+	high := outputHigh
+	if o.budget.busy() {
+		high = replyFree
+	}
 	o.mu.Lock()
-	if o.writing && o.owed() > outputHigh {
+	if o.writing && o.owed() > high {
 		c.leaveTurn()
 	}
-	for o.writing && !o.closed && o.owed() > outputHigh {
-		o.blocks(len(c.in.buf))
+	for o.writing && !o.closed && o.owed() > high {
 		o.drained.Wait()
 	}
-	o.blocks(0)
-	high := !o.closed && o.owed() > outputHigh
+	flush := !o.closed && o.owed() > high
 	o.mu.Unlock()
-	if high {
+	if flush {
 		c.leaveTurn()
-		c.flushReader()
-	}
-}
-
-// flushReader is flush for the reader, whose input counts while it waits.
-func (c *conn) flushReader() {
-	if len(c.in.buf) <= inputIdle {
 		c.flush()
-		return
 	}
-	c.blocks(len(c.in.buf))
-	c.flush()
-	c.blocks(0)
-}
-
-func (c *conn) blocks(n int) {
-	c.out.mu.Lock()
-	c.out.blocks(n)
-	c.out.mu.Unlock()
 }
 
 // timedOut reports whether an error is a deadline's.

@@ -27,6 +27,8 @@
 //     or closes the quorum port as long as that does.
 //   - flushers (dirty.go): the loop starts one for each connection it owes
 //     something; it ends as soon as that is written.
+//   - while readers wait for memory, one goroutine (claim.go) closes connections
+//     whose clients do not read.
 //
 // What a client may see, and in which order, is decided in two places alone:
 // replica.Next gives the effects of writes and the turns of the reads behind
@@ -52,7 +54,7 @@
 // encodes or writes much takes turns (turns.go), so that the loop and small
 // requests find a processor.
 //
-// Limits: see budget.go (what waits for slow readers), throttle.go (what is
+// Limits: see budget.go and claim.go (memory for replies and input), throttle.go (what is
 // in process), pace.go (large requests that the replica has), input.go (frames),
 // listen.go (connections), inbox.go (what comes
 // from other servers). Memory of a
@@ -72,7 +74,7 @@
 // goroutines that do nothing else; member.port, while that is opened;
 // member.mu, under which nothing is taken; output.mu of a connection, which
 // may be taken under the tree's locks and takes none itself but dirty.mu,
-// budget.mu, crowd.mu and stats' atomics; budget.closing, before crowd.mu and output.mu;
+// budget.mu, crowd.mu and stats' atomics;
 // diskWatch.mu, under which inbox.mu may be taken;
 // crowd.mu, inbox.mu, journal.mu, dirty.mu and budget.mu, under which nothing
 // else is taken. None but the first two are held across a write to a socket or

@@ -45,6 +45,7 @@ type inbox struct {
 	open    bool                // the loop has ended
 
 	leaders map[zab.LinkID]leaderLink
+	pinged  zab.Arrived // of the newest link to a leader, what waits for the loop
 	parked  map[zab.LinkID]*parked
 	parks   int // bytes of all parked requests
 }
@@ -135,6 +136,14 @@ func (b *inbox) follows(link zab.LinkID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.leaders[link] = leaderLink{}
+	b.pinged = zab.Arrived{Link: link}
+}
+
+// pings is how many pings of the leader wait for the loop.
+func (b *inbox) pings() zab.Arrived {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pinged
 }
 
 // closed drops what is kept of a link that has ended, parked requests included:
@@ -179,6 +188,8 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error
 	for _, p := range packets {
 		e := event{event: replica.Zab{Event: zab.Received{Link: link, Packet: p}}}
 		switch {
+		case learns && p.Type == wire.PacketPing && b.pinged.Link == link:
+			b.pinged.Pings++
 		case learns && p.Type == wire.PacketUpToDate:
 			b.leaders[link] = leaderLink{serves: true}
 		case !learns && p.Type == wire.PacketRequest && (b.logging >= b.most || b.parked[link] != nil):
@@ -290,6 +301,7 @@ func (b *inbox) take(room []event) []event {
 	defer b.mu.Unlock()
 	out := b.events
 	b.events = room[:0]
+	b.pinged.Pings = 0
 	if len(b.parked) > 0 {
 		out = b.unpark(out)
 	}

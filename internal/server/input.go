@@ -2,36 +2,50 @@ package server
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
+	"sync/atomic"
 
 	"bellwether/wire"
 )
 
 // inputIdle is the size of the buffer that an idle connection keeps; inputBusy
 // that of the one it borrows while more comes in at once, and inputSome that of
-// the one it gets while too many are lent. A frame that is larger gets a buffer
+// the one it gets while memory is short. A frame that is larger gets a buffer
 // that grows with what arrives, so that a length alone costs nothing.
 const (
 	inputIdle = 512
-	inputSome = 4 << 10
+	inputSome = 2 << 10
 	inputBusy = bufferKept
 )
 
-// input reads frames from a connection.
+// input reads frames from a connection. A larger buffer than the idle one counts
+// in the budget until the connection has taken all of its requests.
 type input struct {
 	src    io.Reader
 	max    int    // the longest frame
 	idle   []byte // inputIdle bytes, always there
 	buf    []byte // idle or a larger one
 	lent   *buffer
-	budget *budget // bounds what is lent; nil: unbounded
-	r, w   int     // the unread part of buf
+	r, w   int // the unread part of buf
 	filled bool
+
+	budget *budget
+	claim  func(n int) bool // waits for memory; false: there will be none
+	clock  func() int64     // the server's
+	size   atomic.Int64     // of the buffer that is counted
+	since  atomic.Int64     // when the connection began to wait with such a buffer; 0: it is at work
 }
+
+// errNoMemory: the connection ended while its input waited for memory.
+var errNoMemory = errors.New("connection ended while it waited for memory for its input")
 
 // read waits for more input. Frames returned before are invalid afterwards.
 func (in *input) read() error {
-	in.makeRoom()
+	if !in.makeRoom() {
+		return errNoMemory
+	}
+	in.waits()
 	n, err := in.src.Read(in.buf[in.w:])
 	in.w += n
 	in.filled = in.w == len(in.buf)
@@ -41,30 +55,39 @@ func (in *input) read() error {
 	return err
 }
 
-// makeRoom leaves space behind w.
-func (in *input) makeRoom() {
+// makeRoom leaves space behind w. False: the connection has ended.
+func (in *input) makeRoom() bool {
 	if in.buf == nil {
 		in.idle = make([]byte, inputIdle)
 		in.buf = in.idle
 	}
 	rest := in.buf[in.r:in.w]
 	need := frameEnd(rest)
+	bigger := min(2*len(in.buf), need)
 	switch {
 	case len(rest) == 0 && !in.filled:
 		in.swap(in.idle)
 	case len(in.buf) < inputBusy && (in.filled || need > len(in.buf)) && in.borrow(rest):
 	case len(in.buf) < inputSome && in.filled:
-		some := make([]byte, inputSome)
-		copy(some, rest)
-		in.swap(some)
+		in.budget.add(inputSome)
+		in.move(make([]byte, inputSome), rest)
 	case need > len(in.buf) && len(rest) > len(in.buf)/2:
-		bigger := make([]byte, min(2*len(in.buf), need))
-		copy(bigger, rest)
-		in.swap(bigger)
+		if !in.claim(bigger) {
+			return false
+		}
+		in.move(make([]byte, bigger), rest)
 	default:
 		copy(in.buf, rest)
 	}
 	in.r, in.w = 0, len(rest)
+	return true
+}
+
+// move changes to a larger buffer, which is counted.
+func (in *input) move(b, rest []byte) {
+	copy(b, rest)
+	in.swap(b)
+	in.size.Store(int64(len(b)))
 }
 
 // frameEnd is how long the frame is that rest begins, with its length.
@@ -75,26 +98,43 @@ func frameEnd(rest []byte) int {
 	return int(binary.BigEndian.Uint32(rest)) + 4
 }
 
-// borrow changes to a pooled buffer; false: too many are lent.
+// borrow changes to a pooled buffer; false: memory is short.
 func (in *input) borrow(rest []byte) bool {
-	if !in.budget.lendInput() {
+	if in.budget.busy() || !in.budget.claim(inputBusy) {
 		return false
 	}
 	b := takeLarge()
-	room := b.b[:inputBusy]
-	copy(room, rest)
-	in.swap(room)
+	in.move(b.b[:inputBusy], rest)
 	in.lent = b
 	return true
 }
 
-// swap changes to another buffer and gives back a pooled one.
+// swap changes to another buffer, and gives back the one before.
 func (in *input) swap(b []byte) {
 	if in.lent != nil {
 		giveBuffer(in.lent)
-		in.budget.returnInput()
 	}
 	in.buf, in.lent = b, nil
+	if n := in.size.Swap(0); n > 0 {
+		in.since.Store(0)
+		in.budget.add(-int(n))
+	}
+}
+
+// waits notes that the connection is about to wait, with its input in memory.
+func (in *input) waits() {
+	if in.size.Load() > 0 && in.since.Load() == 0 {
+		in.since.Store(in.clock())
+	}
+}
+
+// held is how many bytes of memory the input has kept since before a time, without
+// a request being taken from it.
+func (in *input) held(before int64) int {
+	if since := in.since.Load(); since == 0 || since >= before {
+		return 0
+	}
+	return int(in.size.Load())
 }
 
 // release gives back what is borrowed, at the end.
@@ -114,5 +154,8 @@ func (in *input) frame() ([]byte, error) {
 		return nil, nil
 	}
 	in.r += 4 + n
+	if in.since.Load() != 0 {
+		in.since.Store(0)
+	}
 	return have[4 : 4+n : 4+n], nil
 }

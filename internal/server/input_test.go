@@ -26,6 +26,10 @@ func (c *chunks) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+func testInput(src io.Reader, max int, b *budget) *input {
+	return &input{src: src, max: max, budget: b, claim: b.claim, clock: func() int64 { return 1 }}
+}
+
 // However the network cuts them, frames come out whole and in order; and
 // what is kept afterwards is small.
 func TestFramesComeOutWhole(t *testing.T) {
@@ -50,7 +54,8 @@ func TestFramesComeOutWhole(t *testing.T) {
 		if most == 1 && len(data) > 20_000 {
 			most = 100
 		}
-		in := &input{src: &chunks{data, func() int { return 1 + rng.IntN(most) }}, max: longest}
+		b := testBudget()
+		in := testInput(&chunks{data, func() int { return 1 + rng.IntN(most) }}, longest, b)
 		for len(want) > 0 {
 			if err := in.read(); err != nil {
 				t.Fatalf("%v with %d frames to come", err, len(want))
@@ -76,13 +81,16 @@ func TestFramesComeOutWhole(t *testing.T) {
 			t.Fatalf("%d bytes are kept", cap(in.buf))
 		}
 		in.release()
+		if n := b.bytes.Load(); n != 0 {
+			t.Fatalf("%d bytes are still counted", n)
+		}
 	})
 }
 
 // A length alone costs nothing: the buffer grows with what arrives.
 func TestLengthAloneAllocatesNothing(t *testing.T) {
 	head := binary.BigEndian.AppendUint32(nil, 900_000)
-	in := &input{src: &chunks{append(head, make([]byte, 1000)...), func() int { return 10 }}, max: 1 << 20}
+	in := testInput(&chunks{append(head, make([]byte, 1000)...), func() int { return 10 }}, 1<<20, testBudget())
 	for in.read() == nil {
 		if f, err := in.frame(); f != nil || err != nil {
 			t.Fatal(f, err)
@@ -93,14 +101,14 @@ func TestLengthAloneAllocatesNothing(t *testing.T) {
 	}
 }
 
-// While too many buffers are lent to inputs, one more input gets a smaller buffer
-// of its own, and frames still come out whole.
+// While memory is short an input gets a smaller buffer, and frames still come out
+// whole.
 func TestInputsBorrowWithinABound(t *testing.T) {
 	var b budget
-	b.limit.Store(inputShare * inputBusy * 4)
+	b.limit.Store(3 * inputBusy)
 	many := bytes.Repeat(frameOf(make([]byte, 100)), 3000)
 	read := func() *input {
-		in := &input{src: &chunks{many, func() int { return 1 << 20 }}, max: 1 << 20, budget: &b}
+		in := testInput(&chunks{many, func() int { return 1 << 20 }}, 1<<20, &b)
 		frames := 0
 		for in.read() == nil {
 			for f, err := in.frame(); f != nil; f, err = in.frame() {

@@ -113,6 +113,7 @@ func (w *crowd) close(c *conn) {
 func (w *crowd) leave(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	c.srv.budget.conns.Add(-1)
 	delete(w.closed, c.id)
 	from := c.addr.Addr()
 	if w.from[from]--; w.from[from] == 0 {
@@ -148,13 +149,19 @@ func (w *crowd) len() int {
 	return len(w.conns)
 }
 
-// acceptPause is how long the listener waits when the system has no
-// descriptor left for a connection.
-const acceptPause = 50 * time.Millisecond
+// How long the listener waits when the system has no descriptor left for a
+// connection, and when too many goroutines wait for their turns.
+const (
+	acceptPause  = 50 * time.Millisecond
+	crowdedPause = 5 * time.Millisecond
+)
 
 // accept takes in clients until the listener is closed.
 func (s *Server) accept(ln net.Listener) {
 	for {
+		for s.turns.crowded() && !s.stopping.Load() {
+			s.pause(crowdedPause)
+		}
 		nc, err := ln.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):

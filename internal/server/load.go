@@ -37,9 +37,6 @@ func (s *Server) load() error {
 	for _, n := range res.Notes {
 		s.log.Warn(n)
 	}
-	if res.FirstStart != "" {
-		s.log.Info(res.FirstStart)
-	}
 	var removed []string
 	if s.member == nil {
 		removed = loader.Finish()
@@ -221,7 +218,7 @@ func (w *logWriter) install(t *task) error {
 	}
 	_, err := s.archive.revise(func() (*tree.Tree, error) {
 		for _, txn := range t.Install.Txns {
-			t.received.Apply(txn)
+			t.received.Replay(txn)
 		}
 		_, err := s.store.InstallSnapshot(t.Install.Zxid, t.received.Snapshot())
 		return t.received, err

@@ -1,22 +1,27 @@
 package server
 
 import (
+	"slices"
+	"sync"
+
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
-// longBytes is what makes a reply too long to be encoded under the output's
-// lock, for which an event waits with the tree's lock held.
-const longBytes = 64 << 10
+// longBytes is what makes a reply too long to be copied for each client, and to be
+// encoded under the output's lock, for which an event waits with the tree's lock
+// held.
+const longBytes = 16 << 10
 
 // long is the part of a long reply that is written from where it lies, behind
 // what is encoded of it in a buffer. The memory of names and data is shared:
 // by readers, and by the tree.
 type long struct {
-	names *tree.Names // of a listing; nil: none
-	data  []byte      // instead of names
-	tail  []byte      // behind either
-	bytes int         // in all
+	names  *tree.Names // of a listing; nil: none
+	data   []byte      // instead of names
+	chunks []*buffer   // instead of either: a reply that is encoded already, in memory of its own
+	tail   []byte      // behind names or data
+	bytes  int         // in all
 }
 
 // manyChildren answers getChildren, and getChildren2 if there is a stat, for a
@@ -48,7 +53,9 @@ func longOf(r wire.Record) *long {
 			return newLong(&long{data: r.Data}, &r.Stat)
 		}
 	case *manyChildren:
-		return newLong(&long{names: r.names}, r.stat)
+		if r.names.Bytes > longBytes {
+			return newLong(&long{names: r.names}, r.stat)
+		}
 	}
 	return nil
 }
@@ -79,16 +86,41 @@ func longHead(c *wire.Coder, r wire.Record) {
 
 // pieces calls yield for the memory of a long part, in order.
 func (l *long) pieces(yield func([]byte) bool) {
-	if l.names != nil {
+	switch {
+	case l.names != nil:
 		for text := range l.names.Texts {
 			if !yield(text) {
 				return
 			}
 		}
-	} else if !yield(l.data) {
+	case l.chunks != nil:
+		for _, c := range l.chunks {
+			if !yield(c.b) {
+				return
+			}
+		}
+	case !yield(l.data):
 		return
 	}
 	yield(l.tail)
+}
+
+// frames are buffers in which long replies are encoded, one after the other.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
+// longFrame encodes a whole reply that is long. It lies in pooled buffers, so that
+// many of them, one after the other, leave no garbage.
+func longFrame(h wire.ReplyHeader, r wire.Record) *long {
+	room := frames.Get().(*[]byte)
+	defer frames.Put(room)
+	*room = wire.AppendFrame((*room)[:0], &h, r)
+	l := &long{bytes: len(*room)}
+	for piece := range slices.Chunk(*room, bufferKept) {
+		c := takeLarge()
+		c.b = append(c.b, piece...)
+		l.chunks = append(l.chunks, c)
+	}
+	return l
 }
 
 // framedAlone reports whether a reply without a long part may be so long that it
@@ -96,16 +128,13 @@ func (l *long) pieces(yield func([]byte) bool) {
 func framedAlone(r wire.Record) bool {
 	switch r := r.(type) {
 	case *wire.ChildrenResponse:
-		return len(r.Children) > namesFew && namesCost(r.Children) > longBytes
+		return namesCost(r.Children) > longBytes
 	case *wire.ChildrenStatResponse:
-		return len(r.Children) > namesFew && namesCost(r.Children) > longBytes
+		return namesCost(r.Children) > longBytes
 	case *wire.EphemeralsResponse:
 		return namesCost(r.Paths) > longBytes
 	case *wire.MultiResponse:
-		return multiCost(r) > longBytes
+		return textCost(r) > longBytes
 	}
 	return false
 }
-
-// namesFew is how many names nobody counts the bytes of.
-const namesFew = 64

@@ -45,6 +45,14 @@ func tickEvery(c *config.Config) time.Duration {
 	return max(every, time.Millisecond)
 }
 
+func newLoop(s *Server) *loop {
+	l := &loop{srv: s, conns: map[replica.ConnID]*conn{}}
+	o := s.replicaOptions()
+	o.Yield = l.beat
+	l.replica = replica.New(s.Tree(), o, s.times())
+	return l
+}
+
 func (l *loop) run(quit <-chan struct{}) {
 	s := l.srv
 	defer close(s.loopEnded)
@@ -76,7 +84,10 @@ func (l *loop) batch(ticked bool) {
 	l.room = events
 	l.now, l.clock = s.times(), s.clock()
 	l.arrived, l.asked = 0, 0
-	for _, e := range events {
+	for i, e := range events {
+		if i%beatEvery == beatEvery-1 {
+			l.beat()
+		}
 		l.arrived += e.size()
 		if !refuses(e) {
 			l.step(e)
@@ -104,6 +115,26 @@ func (l *loop) batch(ticked bool) {
 		s.inbox.ring()
 	}
 	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
+}
+
+// beatEvery is how many events or effects come between two looks at the clock for
+// heartbeats that are due. What takes long among them yields by itself.
+const beatEvery = 64
+
+// beat sends the heartbeats to learners that are due, or answers those of the
+// leader. A batch can take longer than the time between two of them; they are sent
+// in the middle of it, by the loop itself: a loop that hangs sends none.
+func (l *loop) beat() {
+	if yielded := l.srv.opt.Seams.Yielded; yielded != nil {
+		yielded()
+	}
+	m := l.srv.member
+	if m == nil || l.srv.clock() < l.team.beat && m.pinged.Load() == 0 {
+		return
+	}
+	send, due, next := l.replica.Beat(l.srv.times(), l.srv.inbox.pings())
+	l.team.nextBeat(next)
+	l.send(send, due)
 }
 
 // conclude carries out what has come of the steps and lets others see it.
@@ -253,10 +284,13 @@ func (l *loop) forget(id replica.ConnID) {
 // deliver carries out every effect that is due.
 func (l *loop) deliver() {
 	end := l.srv.clock()
-	for {
+	for i := 1; ; i++ {
 		o, ok := l.replica.Next()
 		if !ok {
 			return
+		}
+		if i%beatEvery == 0 {
+			l.beat()
 		}
 		c := l.conns[o.Conn]
 		if c == nil {
@@ -287,7 +321,7 @@ func (l *loop) turn(c *conn, q *replica.Request) {
 	if c.ended() {
 		return
 	}
-	if err := c.read(&scratch{late: true}, q.Xid, q.Op, q.Body); err != nil {
+	if err := c.read(&scratch{late: true, yield: l.beat}, q.Xid, q.Op, q.Body); err != nil {
 		c.endSoon()
 	}
 }

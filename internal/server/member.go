@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type member struct {
 
 	listens atomic.Bool // the quorum port is to be open
 	port    sync.Mutex  // held while it is opened or closed
+
+	pinged atomic.Int64 // the clock when the oldest ping that is not answered came; 0: there is none
 
 	// standing is how the server stands, for who is not the loop.
 	standing atomic.Pointer[replica.Standing]
@@ -183,6 +186,7 @@ func (m *member) handle(e peer.Event) {
 		b.follows(zab.LinkID(e.Link))
 		b.push(replica.Linked{Leader: e.Leader, Link: zab.LinkID(e.Link)}, nil)
 	case peer.Received:
+		m.arrived(e.Packets)
 		if err := b.pushPackets(zab.LinkID(e.Link), e.Packets); err != nil {
 			m.srv.log.Warn("a link between servers ends because of a slow disk; it is made anew", "peer", m.address(zab.LinkID(e.Link)), "err", err)
 			m.links.Close(e.Link)
@@ -192,6 +196,32 @@ func (m *member) handle(e peer.Event) {
 	case peer.Closed:
 		b.closed(zab.LinkID(e.Link))
 		b.push(replica.Zab{Event: zab.Closed{Link: zab.LinkID(e.Link), Why: e.Why}}, nil)
+	}
+}
+
+// arrived notes when a learner that serves was pinged; another one does not answer.
+func (m *member) arrived(packets []*wire.QuorumPacket) {
+	ping := func(p *wire.QuorumPacket) bool { return p.Type == wire.PacketPing }
+	learns := func() bool {
+		now := m.standing.Load()
+		return now != nil && now.Serving && now.Role != wire.Leading
+	}
+	if m.pinged.Load() == 0 && slices.ContainsFunc(packets, ping) && learns() {
+		m.pinged.Store(m.srv.clock())
+	}
+}
+
+// beaten accounts for the pings, or the answers to pings, among what is sent.
+func (m *member) beaten(send []zab.Message, due int64) {
+	if !slices.ContainsFunc(send, func(msg zab.Message) bool { return msg.Packet.Type == wire.PacketPing }) {
+		return
+	}
+	now := m.srv.clock()
+	if due > 0 {
+		m.stats.beatLate.Observe(micro(now-due*int64(time.Millisecond)), 1)
+	}
+	if came := m.pinged.Swap(0); came > 0 && !m.stats.leading() {
+		m.stats.beatAnswer.Observe(micro(now-came), 1)
 	}
 }
 

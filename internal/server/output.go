@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,8 +10,9 @@ import (
 )
 
 const (
-	// writeChunk is about how much is encoded for one write to the socket.
-	writeChunk = 256 << 10
+	// writeChunk is about how much is encoded for one write to the socket, so that
+	// a large buffer suffices.
+	writeChunk = bufferKept - 8<<10
 	// lingerMax is how long a connection that is to be closed may take to
 	// accept its last replies.
 	lingerMax = 5 * time.Second
@@ -34,8 +36,7 @@ type output struct {
 	names     int // of which names, that others hold as well
 	taken     int // memory of the buffer that is being written
 	takenLong int // bytes of the long part behind that
-	input     int // memory of the input of a reader that waits for the client
-	counted   int // of queued, ready, taken and input, what the budget knows
+	counted   int // of queued, ready and taken, what the budget knows
 	reserved  bool
 	zxid      wire.Zxid // of the reserved reply
 	writing   bool      // somebody is at the socket, and looks here again before leaving
@@ -80,11 +81,15 @@ func (o *output) push(it item) (flush bool) {
 
 // add queues an item, later: behind the reserved place.
 func (o *output) add(it item, later bool) {
+	queue := &o.items
 	if later {
-		o.later = append(o.later, it)
-	} else {
-		o.items = append(o.items, it)
+		queue = &o.later
 	}
+	if n := len(*queue); n == cap(*queue) {
+		// append alone would copy what is queued for many events several times.
+		*queue = slices.Grow(*queue, max(n, 1))
+	}
+	*queue = append(*queue, it)
 	o.queued += it.cost()
 	if it.long != nil {
 		o.lengthen(it.long, 1)
@@ -101,28 +106,17 @@ func (o *output) lengthen(l *long, by int) {
 	}
 }
 
-// count tells the budget how much memory is in use, once that has changed by
-// more than countStep; a client that reads what it gets costs no such call.
+// count tells the budget how much memory is in use, beyond a small buffer. A client that reads what it gets costs no such call.
 func (o *output) count() {
-	n := o.queued + o.taken + o.input
+	n := o.queued + o.taken
 	if o.ready != nil {
 		n += cap(o.ready.b)
 	}
-	if d := n - o.counted; d > countStep || d < -countStep || n == 0 && d != 0 {
-		o.budget.bytes.Add(int64(d))
+	if n = max(n-bufferStart, 0); n != o.counted {
+		o.budget.add(n - o.counted)
 		o.counted = n
 	}
 }
-
-// blocks counts the memory of the input of a reader that is about to wait for the
-// client, or 0 when it goes on.
-func (o *output) blocks(n int) {
-	o.input = n
-	o.count()
-}
-
-// countStep is how much memory of one connection the budget may not know of.
-const countStep = 8 << 10
 
 // reserve keeps the place of a reply; z is for its header.
 func (o *output) reserve(z wire.Zxid) {
@@ -136,7 +130,7 @@ func (o *output) reserve(z wire.Zxid) {
 func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	it := item{header: h, record: r, long: longOf(r)}
 	if it.long == nil && framedAlone(r) {
-		it = framed(h, r)
+		it.framed, it.long = true, longFrame(h, r)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -176,16 +170,12 @@ func (it item) kept() item {
 
 // framed is an item that is encoded already.
 func framed(h wire.ReplyHeader, r wire.Record) item {
-	f := replyFrame(h, r)
-	return item{framed: true, long: &long{data: f, bytes: len(f)}}
-}
-
-func replyFrame(h wire.ReplyHeader, r wire.Record) []byte {
-	if r == nil {
-		return wire.AppendFrame(nil, &h)
-	}
 	it := item{record: r}
-	return wire.AppendFrame(make([]byte, 0, it.cost()), &h, r)
+	f := wire.AppendFrame(make([]byte, 0, it.cost()), &h)
+	if r != nil {
+		f = wire.AppendFrame(f[:0], &h, r)
+	}
+	return item{framed: true, long: &long{data: f, bytes: len(f)}}
 }
 
 // fillItems is how many items a reader encodes before its own reply.
@@ -253,9 +243,7 @@ const itemsKept = 8
 
 // encode puts an item behind what is ready. Its long part ends that.
 func (o *output) encode(it item) {
-	if o.ready == nil {
-		o.ready = takeBuffer()
-	}
+	o.makeRoom(&it)
 	if it.framed {
 		o.ready.long = it.long
 		o.counts(it.long.bytes-frameHead, false)
@@ -291,6 +279,21 @@ func (o *output) encode(it item) {
 	o.counts(size, it.header.Xid == wire.XidEvent)
 }
 
+// makeRoom prepares ready for an item. Small replies collect in a small buffer,
+// then in a large one unless memory is short; what is too long for them grows.
+func (o *output) makeRoom(it *item) {
+	if o.ready == nil {
+		o.ready = takeBuffer()
+	}
+	b := o.ready
+	if it.framed || cap(b.b)-len(b.b) >= it.cost() || cap(b.b) >= bufferKept || o.budget.busy() {
+		return
+	}
+	large := takeLarge()
+	large.b, b.b = b.b[:0], append(large.b, b.b...)
+	giveBuffer(large)
+}
+
 // frameHead is what stands before a frame: its length.
 const frameHead = 4
 
@@ -315,16 +318,17 @@ func (o *output) owed() int {
 // take returns the next bytes for the socket, nil if there are none. They count
 // until written is called.
 func (o *output) take() *buffer {
-	for o.pending() > 0 && !o.blocked() && (o.ready == nil || len(o.ready.b) < writeChunk) {
+	chunk := writeChunk
+	if o.budget.busy() {
+		chunk = replyFree
+	}
+	for o.pending() > 0 && !o.blocked() && (o.ready == nil || len(o.ready.b) < chunk) {
 		o.encodeItems(min(o.pending(), takeItems))
 	}
 	b := o.ready
 	o.ready = nil
 	if b != nil {
 		o.taken = cap(b.b)
-		if b.isLong() {
-			o.taken += bufferKept // writeLong needs another buffer
-		}
 		if b.long != nil {
 			o.takenLong = b.long.bytes
 		}
@@ -334,7 +338,7 @@ func (o *output) take() *buffer {
 }
 
 // holds is about how many bytes this output keeps in memory.
-func (o *output) holds() int { return o.owed() + o.taken + o.takenLong + o.input }
+func (o *output) holds() int { return o.owed() + o.taken + o.takenLong }
 
 // written is called when a buffer that take has returned is needed no more.
 func (o *output) written(b *buffer) {
@@ -377,7 +381,12 @@ func (o *output) raw(text string) {
 	if o.ready == nil {
 		o.ready = takeBuffer()
 	}
-	o.ready.b = append(o.ready.b, text...)
+	// A long text is copied in steps, between which other goroutines can run.
+	o.ready.b = slices.Grow(o.ready.b, len(text))
+	for len(text) > 0 {
+		n := min(len(text), bufferKept)
+		o.ready.b, text = append(o.ready.b, text[:n]...), text[n:]
+	}
 	o.ready.packets++
 }
 

@@ -165,3 +165,22 @@ func testBudget() *budget {
 	b.limit.Store(1 << 30)
 	return b
 }
+
+// TestManyEventsAreMovedSeldom: what a transaction queues for a connection is
+// not copied again and again while the queue grows.
+func TestManyEventsAreMovedSeldom(t *testing.T) {
+	const n = 1 << 14
+	o := &output{budget: testBudget()}
+	o.drained.L = &o.mu
+	event := &wire.WatcherEvent{Path: "/a"}
+	moves, copied, room := 0, 0, 0
+	for i := range n {
+		o.push(item{record: event})
+		if cap(o.items) != room {
+			moves, copied, room = moves+1, copied+i, cap(o.items)
+		}
+	}
+	if copied > 2*n {
+		t.Errorf("%d items were copied %d times, in %d moves", n, copied, moves)
+	}
+}

@@ -96,6 +96,63 @@ func TestLargeReadsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
+// Whoever counts very many znodes, or lists many ephemerals, waits for its turn as
+// well. The server does not answer with a part of the count when it stops.
+func TestCountsAndEphemeralsWaitForTheirTurn(t *testing.T) {
+	const many = 2000
+	s := start(t, Options{})
+	count, list := s.connect(), s.connect()
+	count.listed("/many", many)
+	var out []byte
+	for i := range many {
+		r := create(fmt.Sprintf("/mine-%d", i), "")
+		r.Flags = 1
+		out = append(out, request(int32(i), wire.OpCreate, r)...)
+	}
+	go list.nc.Write(out)
+	for range many {
+		list.reply(nil)
+	}
+	for range cap(s.turns.places) {
+		s.turns.enter()
+	}
+	list.send(wire.OpGetEphemerals, &wire.NullPathRequest{Path: wire.NullString{String: "/"}})
+	waiting := func(n int32) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d wait for their turns", n), func() bool { return s.turns.waiting.Load() == n })
+	}
+	waiting(1)
+	s.turns.leave()
+	var names wire.EphemeralsResponse
+	if h := list.reply(&names); h.Err != wire.OK || len(names.Paths) != many {
+		t.Errorf("%+v with %d paths", h, len(names.Paths))
+	}
+	s.turns.enter()
+	read := &wire.PathRequest{Path: "/many"}
+	count.send(wire.OpGetAllChildrenNumber, read)
+	waiting(1)
+	s.turns.leave()
+	var all wire.CountResponse
+	if h := count.reply(&all); h.Err != wire.OK || all.Count != many {
+		t.Errorf("%+v, %d znodes", h, all.Count)
+	}
+	s.turns.enter()
+	count.send(wire.OpGetAllChildrenNumber, read)
+	waiting(1)
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.end() }()
+	eventually(t, "the server stops", s.stopping.Load)
+	for range cap(s.turns.places) {
+		s.turns.leave()
+	}
+	if n, err := io.Copy(io.Discard, count.nc); n > 0 || err != nil {
+		t.Errorf("%d bytes of a reply, %v", n, err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
 // A long pipeline of small reads takes turns too, and is answered in order.
 func TestLongPipelinesTakeTurns(t *testing.T) {
 	s := start(t, Options{})
@@ -201,7 +258,7 @@ func TestStopDropsMultiReadsThatWait(t *testing.T) {
 	eventually(t, "the multiRead waits for its turn", func() bool {
 		var stacks strings.Builder
 		pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-		return strings.Contains(stacks.String(), "awaitRoomInTurn")
+		return strings.Contains(stacks.String(), "buildInTurn")
 	})
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.end() }()
@@ -406,7 +463,7 @@ func TestMemoryOfUnreadMultiReads(t *testing.T) {
 			if late {
 				out = append(request(0, wire.OpSetData, &wire.SetDataRequest{Path: "/many", Version: -1}), out...)
 			}
-			most := s.budget.total() + 2*s.budget.total()/multiReadShare
+			most := s.budget.total() + 2*int64(s.budget.multiReadMax())
 			for range 30 {
 				slow := s.connect()
 				slow.nc.(*net.TCPConn).SetReadBuffer(4 << 10)

@@ -104,7 +104,8 @@ type scratch struct {
 	kidStat  wire.ChildrenStatResponse
 	many     manyChildren
 	acl      wire.ACLResponse
-	late     bool // the loop reads: nothing waits, and nothing is reused
+	late     bool   // the loop reads: nothing waits, and nothing is reused
+	yield    func() // the loop's: called in the middle of what takes long
 }
 
 // forget lets go of a reply's memory: the reader may wait for its client for
@@ -185,7 +186,7 @@ func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (w
 		return c.undecodable(t), nil
 	}
 	if !s.late && c.srv.budget.busy() {
-		c.awaitRoomFor(t.ReadBytes(op, q.Path))
+		c.claimReply(t.ReadBytes(op, q.Path))
 	}
 	switch op {
 	case wire.OpGetData:
@@ -245,7 +246,15 @@ func (c *conn) lookUnwatched(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.
 		return t.GetACL(c, s.path.Path, &s.acl), &s.acl
 	}
 	count := new(wire.CountResponse)
-	return t.CountAll(c, s.path.Path, count), count
+	goOn := c.nextTurn
+	if s.late {
+		goOn = func() bool { s.yield(); return !c.ended() }
+	}
+	code := t.CountAll(c, s.path.Path, goOn, count)
+	if code == wire.ErrSystem {
+		return c.abandon(t), nil // else the client would take the beginning for all
+	}
+	return code, count
 }
 
 // watch does what concerns watches alone.
@@ -291,6 +300,9 @@ func (c *conn) lookRare(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder
 		if q.Code(in); in.Err() != nil {
 			break
 		}
+		if !s.late && !c.mayBuild(t.EphemeralsBytes(c)) {
+			return c.abandon(t), nil
+		}
 		r := new(wire.EphemeralsResponse)
 		return t.Ephemerals(c, q.Path, r), r
 	case wire.OpMultiRead:
@@ -316,14 +328,35 @@ func (c *conn) abandon(t *tree.Tree) wire.Code {
 	return wire.ErrSystem
 }
 
+// buildInTurn begins a turn for a reply that takes much to build. False: the reply
+// is not wanted any more.
+func (c *conn) buildInTurn() bool {
+	c.enterTurn()
+	return !c.ended() && !c.srv.stopping.Load()
+}
+
+// mayBuild waits for memory for a reply of about n bytes, and for a turn if that is
+// much. False: the reply is not wanted any more.
+func (c *conn) mayBuild(n int) bool {
+	return c.claimReply(n) && (n <= longBytes || c.buildInTurn())
+}
+
+// nextTurn is buildInTurn in the middle of such work: others get their turns before.
+func (c *conn) nextTurn() bool {
+	c.leaveTurn()
+	return c.buildInTurn()
+}
+
 // multiRead carries out several reads. The answer may be long although the
-// request is short: where it is, it waits for room and a turn before anything
+// request is short: where it is, it waits for memory and a turn before anything
 // of it is built, and beyond a limit it is refused. The loop, which cannot wait,
 // refuses the same.
 func (c *conn) multiRead(t *tree.Tree, s *scratch, ops []wire.Op) (wire.Code, wire.Record) {
 	most := c.srv.budget.multiReadMax()
-	if n := t.MultiReadBytes(ops); !s.late && n > longBytes && n <= most && !c.awaitRoomInTurn() {
-		return c.abandon(t), nil
+	if n := t.MultiReadBytes(ops); !s.late && n <= most {
+		if !c.mayBuild(n) {
+			return c.abandon(t), nil
+		}
 	}
 	r := new(wire.MultiResponse)
 	code := t.MultiRead(c, ops, most, r)

@@ -24,6 +24,9 @@ type Seams struct {
 	// CounterMax is the last zxid of an epoch, behind which another begins; 0:
 	// as the protocol has it.
 	CounterMax uint32
+	// Yielded is called by the loop in the middle of long work, before it looks
+	// whether heartbeats are due.
+	Yielded func()
 }
 
 // openClients opens the client port, nil if there is none.

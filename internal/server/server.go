@@ -346,8 +346,7 @@ func (s *Server) work() (stop func() (ended <-chan struct{})) {
 		// do. (ZooKeeper writes one at every start, even if nothing changed.)
 		snaps.ask()
 	}
-	l := &loop{srv: s, conns: map[replica.ConnID]*conn{},
-		replica: replica.New(s.Tree(), s.replicaOptions(), s.times())}
+	l := newLoop(s)
 	w := newLogWriter(s, snaps)
 	var workers sync.WaitGroup
 	quit := make(chan struct{})

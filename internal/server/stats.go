@@ -168,8 +168,10 @@ func (t *stats) loaded(took, snapshot time.Duration, txns int) {
 	t.loadLog.Observe((took - snapshot).Microseconds(), 1)
 }
 
-// reset is what the word srst does.
+// reset is what the word srst does. As at ZooKeeper it forgets the figures of
+// mntr too.
 func (t *stats) reset() {
+	t.registry.Reset()
 	t.latency.Reset()
 	t.packetsReceived.Reset()
 	t.packetsSent.Reset()

@@ -56,6 +56,9 @@ type teamStats struct {
 
 	queueSize, queueTime *metrics.Keyed // packets on their way to each learner
 
+	beatLate   *metrics.Summary // from when a leader's pings are due until they are sent
+	beatAnswer *metrics.Summary // from when a leader's ping arrives until its answer is sent
+
 	proposal lastMinMax   // bytes of proposals, as a leader sends them
 	leads    atomic.Int64 // the server's clock when it began to lead; -1: it does not
 	// The loop's:
@@ -73,6 +76,7 @@ func newTeamStats(s *Server) *teamStats {
 	t := &teamStats{
 		quorumStats: &s.stats.quorum, snaps: s.stats.snapSyncs,
 		queueSize: r.BasicKeyed("learner_handler_qp_size", keysMax), queueTime: r.AdvancedKeyed("learner_handler_qp_time_ms", keysMax),
+		beatLate: r.Basic("heartbeat_late_ms"), beatAnswer: r.Basic("heartbeat_answer_ms"),
 		syncing: map[string]zab.How{},
 	}
 	t.proposal.reset()

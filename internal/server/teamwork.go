@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"bellwether/internal/election"
@@ -14,11 +15,18 @@ import (
 
 // teamwork is what the loop of a server of an ensemble keeps beside.
 type teamwork struct {
-	wake    int64 // Mono at which the replica wants a Wake
+	wake    int64         // Mono at which the replica wants a Wake
+	beat    int64         // ns of the server's clock at which Beat is to be called
+	later   []zab.Message // not sent yet, because a snapshot stands in front of them on their link
 	alarm   *time.Timer
 	listens bool
 	dials   wire.ServerID
 	ended   []zab.LinkID // links that have closed in this batch
+}
+
+// nextBeat notes when Beat is to be called, in ms.
+func (t *teamwork) nextBeat(at int64) {
+	t.beat = min(at, replica.Never/int64(time.Millisecond)) * int64(time.Millisecond)
 }
 
 // tellTeam is how a happening among servers is logged: at which level, and with
@@ -118,14 +126,12 @@ func (l *loop) teamReady(rd *replica.Ready) {
 	for _, v := range rd.Votes {
 		m.mesh.Send(v.To, v.Notification)
 	}
-	m.stats.sent(rd.Send)
-	n := 0
-	for n < len(rd.Send) && !rd.Send[n].Snapshot {
-		m.send(rd.Send[n])
-		n++
-	}
+	l.team.nextBeat(rd.NextBeat)
+	l.send(rd.Send, rd.BeatDue)
 	l.applied(rd)
-	for _, msg := range rd.Send[n:] {
+	later := l.team.later
+	l.team.later = nil
+	for _, msg := range later {
 		m.send(msg)
 	}
 	for _, link := range rd.Close {
@@ -137,6 +143,22 @@ func (l *loop) teamReady(rd *replica.Ready) {
 	}
 	l.connect(rd)
 	l.team.wake = rd.Wake
+}
+
+// send sends to the other servers, except a snapshot and what follows one on its
+// link: they are kept for later. The pings among them were due at the time due, 0:
+// at none.
+func (l *loop) send(all []zab.Message, due int64) {
+	m := l.srv.member
+	m.stats.sent(all)
+	for _, msg := range all {
+		if msg.Snapshot || slices.ContainsFunc(l.team.later, func(o zab.Message) bool { return o.Link == msg.Link }) {
+			l.team.later = append(l.team.later, msg)
+		} else {
+			m.send(msg)
+		}
+	}
+	m.beaten(all, due)
 }
 
 // applied lets clients see what is committed.
@@ -211,6 +233,9 @@ func (l *loop) publish() {
 		s.Tree().Settled()
 	}
 	s.member.stats.stands(before, now, s.clock())
+	if before != nil && (before.Role != now.Role || before.Serving != now.Serving) {
+		s.member.pinged.Store(0)
+	}
 	if before == nil || before.Role != now.Role || before.Serving != now.Serving {
 		level := slog.LevelInfo
 		if l.replica.Vain() {

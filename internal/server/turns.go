@@ -3,6 +3,8 @@ package server
 import (
 	"net"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -13,7 +15,8 @@ import (
 // find a processor. Nobody waits for a client, a disk or a lock of the output
 // while it has a place.
 type turns struct {
-	places chan struct{}
+	places  chan struct{}
+	waiting atomic.Int32
 }
 
 // newTurns leaves half of the processors to all others.
@@ -21,7 +24,22 @@ func newTurns() *turns {
 	return &turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
-func (t *turns) enter() { t.places <- struct{}{} }
+func (t *turns) enter() {
+	select {
+	case t.places <- struct{}{}:
+	default:
+		t.waiting.Add(1)
+		t.places <- struct{}{}
+		t.waiting.Add(-1)
+	}
+}
+
+// turnWaiters is how many goroutines may wait for a turn before no further
+// connection is accepted: clients that come and go faster than their requests are
+// carried out would fill the memory. Those that wait depend on no client.
+const turnWaiters = 1000
+
+func (t *turns) crowded() bool { return t.waiting.Load() > turnWaiters }
 
 func (t *turns) leave() { <-t.places }
 
@@ -60,77 +78,73 @@ func (c *conn) takeTurn(n int64) {
 	c.enterTurn()
 }
 
-// writeLong writes a buffer with a long part, or a long one, in pieces of
-// bufferKept bytes, each in a turn of its own.
+// writeLong writes a buffer with a long part, or a long one, from where it lies.
 func (c *conn) writeLong(b *buffer) error {
-	room := takeLarge()
-	defer giveBuffer(room)
-	room.b = room.b[:0]
-	put := func(piece []byte) (err error) {
-		for len(piece) > 0 && err == nil {
-			if len(room.b) == 0 && len(piece) >= bufferKept {
-				err = c.writeInTurns(piece[:bufferKept])
-				piece = piece[bufferKept:]
-				continue
-			}
-			n := min(len(piece), bufferKept-len(room.b))
-			room.b, piece = append(room.b, piece[:n]...), piece[n:]
-			if len(room.b) == bufferKept {
-				err, room.b = c.writeInTurns(room.b), room.b[:0]
-			}
-		}
-		return err
-	}
-	err := put(b.b)
+	pieces := [][]byte{b.b}
 	if b.long != nil {
-		for piece := range b.long.pieces {
-			if err == nil {
-				err = put(piece)
-			}
-		}
+		pieces = slices.AppendSeq(pieces, b.long.pieces)
 	}
-	if err == nil && len(room.b) > 0 {
-		err = c.writeInTurns(room.b)
-	}
-	return err
-}
-
-// writeInTurns writes while it has a place. It leaves the place while the socket
-// takes no more. It waits for a place without using the descriptor: a goroutine
-// that closes the descriptor waits for its users, with the output locked.
-func (c *conn) writeInTurns(piece []byte) error {
-	if c.raw == nil { // not a socket of the system
-		_, err := c.net.Write(piece)
-		return err
-	}
-	for len(piece) > 0 {
-		n, err := c.writeOnce(piece)
+	for pieces = behind(pieces, 0); len(pieces) > 0; {
+		n, err := c.writeOnce(pieces)
 		if err != nil {
 			return err
 		}
-		piece = piece[n:]
+		pieces = behind(pieces, n)
 	}
 	return nil
 }
 
+// behind is what pieces hold behind their first n bytes.
+func behind(pieces [][]byte, n int) [][]byte {
+	for len(pieces) > 0 && n >= len(pieces[0]) {
+		n -= len(pieces[0])
+		pieces = pieces[1:]
+	}
+	if n > 0 {
+		pieces[0] = pieces[0][n:]
+	}
+	return pieces
+}
+
+// gather is the beginning of pieces, up to bufferKept bytes: where it lies, if the
+// first piece is that long, or copied into room.
+func gather(pieces [][]byte, room []byte) []byte {
+	if len(pieces[0]) >= bufferKept || len(pieces) == 1 {
+		return pieces[0][:min(len(pieces[0]), bufferKept)]
+	}
+	room = room[:0]
+	for _, piece := range pieces {
+		room = append(room, piece[:min(len(piece), bufferKept-len(room))]...)
+	}
+	return room
+}
+
 // writeOnce writes what the socket takes in one turn. If that is nothing, it
-// leaves its turn, waits until the socket takes something, and returns 0.
-func (c *conn) writeOnce(piece []byte) (n int, err error) {
-	var failed error
+// leaves its turn, waits until the socket takes something, and returns 0. It needs
+// a buffer only while it has the turn, so that many clients that do not read take
+// no memory for it. It waits for its turn without using the descriptor: a goroutine
+// that closes the descriptor waits for its users, with the output locked.
+func (c *conn) writeOnce(pieces [][]byte) (n int, err error) {
+	if c.raw == nil { // not a socket of the system
+		return c.net.Write(pieces[0])
+	}
 	c.srv.turns.enter()
+	room := takeLarge()
 	inTurn := true
 	leave := func() {
 		if inTurn {
+			giveBuffer(room)
 			c.srv.turns.leave()
 		}
 		inTurn = false
 	}
 	defer leave()
+	var failed error
 	err = c.raw.Write(func(fd uintptr) bool {
 		if !inTurn {
 			return true
 		}
-		if n, failed = writeSocket(fd, piece); failed == syscall.EAGAIN {
+		if n, failed = writeSocket(fd, gather(pieces, room.b)); failed == syscall.EAGAIN {
 			leave()
 		}
 		return inTurn

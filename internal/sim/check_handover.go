@@ -51,7 +51,8 @@ func (c *handOvers) sent(e promised) string {
 	if last := e.v.log.Last(); last > z {
 		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.v.id, epoch, z, last)
 	}
-	if have := max(e.to.store.Synced(), 0); e.to.id == h.Leader && have < z {
+	wiped := e.to.unknown && !e.to.has // while the leader was suspended, say
+	if have := max(e.to.store.Synced(), 0); e.to.id == h.Leader && have < z && !wiped {
 		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.v.id, h.Leader, z, have)
 	}
 	return ""

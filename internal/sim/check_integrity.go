@@ -27,9 +27,14 @@ func (c *integrity) see(o any) string {
 		if e.role == wire.Leading {
 			c.leaders[e.epoch] = e.v.id
 		}
+	case promised:
+		if !e.byLearner && e.packet.Type == wire.PacketProposal {
+			return c.appears(e.v, e.packet.Zxid, e.packet.Data)
+		}
 	case ordered:
 		for _, t := range e.duty.Append {
-			if wrong := c.appended(e.v, t); wrong != "" {
+			c.buf = t.Append(c.buf[:0])
+			if wrong := c.appears(e.v, t.Zxid, c.buf); wrong != "" {
 				return wrong
 			}
 		}
@@ -42,17 +47,17 @@ func (c *integrity) see(o any) string {
 	return ""
 }
 
-// appended: the first to log a transaction is who broadcasts it.
-func (c *integrity) appended(v *server, t *wire.Txn) string {
-	c.buf = t.Append(c.buf[:0])
-	sum := crc32.ChecksumIEEE(c.buf)
-	before, known := c.broadcast[t.Zxid]
+// appears: the first to log or to propose a transaction is who broadcasts it. A
+// leader in the middle of a batch may propose what it logs at the end of it.
+func (c *integrity) appears(v *server, z wire.Zxid, content []byte) string {
+	sum := crc32.ChecksumIEEE(content)
+	before, known := c.broadcast[z]
 	switch {
-	case !known && c.leaders[t.Zxid.Epoch()] != v.id:
-		return fmt.Sprintf("server %d logs %v first, and does not lead epoch %d", v.id, t.Zxid, t.Zxid.Epoch())
+	case !known && c.leaders[z.Epoch()] != v.id:
+		return fmt.Sprintf("server %d logs or proposes %v first, and does not lead epoch %d", v.id, z, z.Epoch())
 	case known && before != sum:
-		return fmt.Sprintf("server %d logs another %v than was broadcast", v.id, t.Zxid)
+		return fmt.Sprintf("server %d logs or proposes another %v than was broadcast", v.id, z)
 	}
-	c.broadcast[t.Zxid] = sum
+	c.broadcast[z] = sum
 	return ""
 }

@@ -99,12 +99,13 @@ func (c *primaryIntegrity) see(o any) string {
 	switch e := o.(type) {
 	case stands:
 		c.delivered[e.v.id] = e.zxid
+	case promised: // in the middle of a batch a leader proposes before it logs
+		if !e.byLearner && e.packet.Type == wire.PacketProposal {
+			c.broadcast(e.v, e.packet.Zxid.Epoch())
+		}
 	case ordered:
 		for _, t := range e.duty.Append {
-			if epoch := t.Zxid.Epoch(); epoch > c.latest {
-				c.latest = epoch
-				c.began[epoch] = c.delivered[e.v.id]
-			}
+			c.broadcast(e.v, t.Zxid.Epoch())
 		}
 	case committed:
 		if z := e.txn.Zxid; z.Epoch() < c.latest && z > c.began[c.latest] {
@@ -112,4 +113,12 @@ func (c *primaryIntegrity) see(o any) string {
 		}
 	}
 	return ""
+}
+
+// broadcast: a server has logged or proposed something of an epoch.
+func (c *primaryIntegrity) broadcast(v *server, epoch wire.Epoch) {
+	if epoch > c.latest {
+		c.latest = epoch
+		c.began[epoch] = c.delivered[v.id]
+	}
 }

@@ -56,12 +56,13 @@ func (c possibleLeaders) everywhere(k *candidate) string {
 }
 
 // electable reports whether a quorum could elect this server: one of servers
-// that have no more than it has.
+// that have no more than it has. One whose disk was wiped elects nobody: it joins
+// only a leader that there is, until it has been synchronised.
 func (v *server) electable() bool {
 	return v.log != nil && v.members != nil && v.members.IsVoter(ensemble.ServerID(v.id)) && v.members.HasQuorum(func(id ensemble.ServerID) bool {
 		o := v.sim.server(wire.ServerID(id))
 		switch {
-		case o == nil || o.log == nil:
+		case o == nil || o.log == nil || o.unknown && !o.has:
 			return false
 		case o.saved.Current != v.saved.Current:
 			return o.saved.Current < v.saved.Current

@@ -127,7 +127,7 @@ func (c *conn) direct(q request) bool {
 	case q.op == wire.OpPing && c.v.plain:
 		return c.v.standing.Serving && !c.v.replica.Ending(c.session) && !c.v.stepped
 	case q.op == wire.OpPing:
-		return c.leased() && !c.v.replica.Ending(c.session) && !c.v.stepped
+		return c.leased() && !c.v.replica.Ending(c.session)
 	}
 	return true
 }
@@ -136,7 +136,7 @@ func (c *conn) direct(q request) bool {
 func (c *conn) leased() bool {
 	v := c.v
 	now := v.clock.time(v.sim.now)
-	return now.Mono <= v.lease && (v.lease == replica.Never || now.Wall-v.at.Wall <= v.lease-v.at.Mono)
+	return now.Mono <= v.lease && (v.lease == replica.Never || now.Wall <= v.leaseWall)
 }
 
 // read carries out a request that changes nothing.

@@ -12,7 +12,7 @@
 // of packets that behave as TCP does (net.go); above them are the election's
 // connections (election_net.go), the links of learners (links.go) and those
 // of clients (conn.go). A server (server.go) drives its replica as
-// internal/server does, batch by batch; its log writer (disk.go, snapshot.go)
+// internal/server does, batch by batch, of which some take long (busy.go); its log writer (disk.go, snapshot.go)
 // does one duty after the other. Clients are in client.go; candidate.go drives
 // the bids that lines.go makes, for what a fence protects (resource.go); transact.go the
 // parts in transactions of two phases, guest.go the members of a double barrier,

@@ -48,6 +48,7 @@ var Fields = []Field{
 	number("think-ms", "how long a client waits between requests", 0, hourMS, func(o *Options) *int64 { return &o.ThinkMS }),
 	number("groups", "five voters or more stand in groups: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Groups }),
 	number("moves", "servers come, go and change places: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Moves }),
+	number("busy", "some batches take long: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Busy }),
 	orDrawn("counter-max", "the last counter of an epoch", counterLeast, 1<<32-1, func(o *Options) *uint32 { return &o.CounterMax }),
 	number("keep", "how many transactions a server remembers; 0: few", 0, eventsMax, func(o *Options) *int { return &o.Keep }),
 	{"faults", "the faults, as a failure prints them, by semicolons; none: none",
@@ -122,7 +123,7 @@ func (o Options) Command() string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "bellwether sim --seed %d", o.Seed)
+	fmt.Fprintf(&b, "bellwether-sim --seed %d", o.Seed)
 	for _, f := range Fields {
 		if text, unsaid := f.Get(&said), f.Get(&Options{}); text != unsaid {
 			fmt.Fprintf(&b, " --%s %s", f.Name, quoted(text))

@@ -11,7 +11,7 @@ import (
 // commanded are the options that a command says.
 func commanded(t *testing.T, command string) (o Options) {
 	t.Helper()
-	rest, ok := strings.CutPrefix(command, "bellwether sim --seed ")
+	rest, ok := strings.CutPrefix(command, "bellwether-sim --seed ")
 	if _, err := fmt.Sscan(rest, &o.Seed); !ok || err != nil {
 		t.Fatalf("%s: %v", command, err)
 	}
@@ -89,7 +89,7 @@ func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
 	all := func(o Options) Options { return drawn(o, (&dice{o.Seed}).fork()) }
 	for seed := range uint64(500) {
 		o := Options{Seed: seed + 1}
-		if c := all(o).Command(); c != fmt.Sprint("bellwether sim --seed ", seed+1) {
+		if c := all(o).Command(); c != fmt.Sprint("bellwether-sim --seed ", seed+1) {
 			t.Errorf("drawn: %s", c)
 		}
 		other := all(Options{Seed: seed + 1000}) // all that another seed draws

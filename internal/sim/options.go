@@ -34,6 +34,9 @@ type Options struct {
 	Groups, Moves int
 	// CounterMax is the last zxid counter of an epoch.
 	CounterMax uint32
+	// Busy lets some batches take long, as those of long transactions do: 1 yes,
+	// -1 no.
+	Busy int
 	// Keep is how many transactions a server remembers; 0: as few as it can.
 	Keep int
 	// Acts are the faults, by time; nil lets the seed draw them.
@@ -113,5 +116,6 @@ func drawn(o Options, d *dice) Options {
 	}
 	o.drawReadOnly()
 	o.drawLocalSessions()
+	o.drawBusy()
 	return o
 }

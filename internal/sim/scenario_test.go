@@ -32,6 +32,9 @@ func newScene(t *testing.T, o Options) *scene {
 	if o.Groups == 0 {
 		o.Groups = -1
 	}
+	if o.Busy == 0 {
+		o.Busy = -1
+	}
 	o.TickMS = 500
 	if o.LocalSessions == 0 {
 		o.LocalSessions = -1

@@ -40,34 +40,39 @@ type server struct {
 	sheds      []shed      // what its disk was told to take out of it, and has not yet
 
 	// What follows belongs to one life of the process.
-	up       bool
-	paused   bool
-	life     int
-	replica  *replica.Replica
-	tree     *tree.Tree
-	log      *zab.Log
-	store    *store.Store
-	saved    store.Epochs // what the disk has
-	inbox    []replica.Event
-	backlog  []func()     // what came while the process was stopped
-	due      bool         // a batch is to come
-	stepped  bool         // a batch is between its steps and its Ready
-	ticked   bool         // a tick belongs into the next batch
-	wake     int64        // Mono
-	alarm    int64        // µs: the next alarm that is set, 0: none
-	lease    int64        // as Replica.Lease said last
-	at       replica.Time // of the last batch
-	writer   writer
-	voices   map[wire.ServerID]*voice
-	dials    wire.ServerID
-	dialling bool
-	listens  bool
-	links    []*link
-	linked   zab.LinkID // of the last Linked that was stepped
-	spools   map[zab.LinkID]spool
-	conns    []*conn // of clients
-	standing replica.Standing
-	seen     position
+	up          bool
+	paused      bool
+	life        int
+	replica     *replica.Replica
+	tree        *tree.Tree
+	log         *zab.Log
+	store       *store.Store
+	saved       store.Epochs // what the disk has
+	inbox       []replica.Event
+	backlog     []func() // what came while the process was stopped
+	due         bool     // a batch is to come
+	stepped     bool     // a batch is between its steps and its Ready
+	ticked      bool     // a tick belongs into the next batch
+	wake        int64    // Mono
+	nextBeat    int64    // Mono, when Beat is to be called
+	longRequest longRequest
+	busyAfter   int           // 0: this batch is quick; else how many events or effects until it takes long
+	alarm       int64         // µs: the next alarm that is set, 0: none
+	lease       int64         // as Replica.Lease said last
+	leaseWall   int64         // by the wall clock
+	at          replica.Time  // of the last batch
+	waitingSend []zab.Message // packets behind a snapshot that is not taken yet
+	writer      writer
+	voices      map[wire.ServerID]*voice
+	dials       wire.ServerID
+	dialling    bool
+	listens     bool
+	links       []*link
+	linked      zab.LinkID // of the last Linked that was stepped
+	spools      map[zab.LinkID]spool
+	conns       []*conn // of clients
+	standing    replica.Standing
+	seen        position
 }
 
 // later does something in this life of the process; while it is stopped, when
@@ -157,11 +162,12 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.dials, v.dialling, v.listens = wire.NoServer, false, false
 	v.writer = writer{v: v}
 	v.voices = map[wire.ServerID]*voice{}
-	v.alarm, v.wake, v.lease = 0, 0, -1
+	v.alarm, v.wake, v.lease, v.nextBeat, v.busyAfter = 0, 0, -1, replica.Never, 0
+	v.waitingSend = nil
 	v.standing = replica.Standing{}
 	now := v.clock.time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
-		ServerID: v.id, TickMS: v.sim.opt.TickMS,
+		ServerID: v.id, TickMS: v.sim.opt.TickMS, Yield: v.beat,
 		Member: &replica.Member{
 			Members: v.members, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
@@ -329,19 +335,26 @@ func (v *server) batch() {
 			v.sim.reach(situationBatchCut)
 		}
 	}
-	for i, e := range v.inbox[:n] {
-		if isRefused(e) && i > 0 {
-			n = i // what was handed out before it is void, what comes of it is not
-			break
+	if i := slices.IndexFunc(v.inbox[:n], isRefused); i >= 0 {
+		n = max(i, 1) // what was handed out before it is void, what comes of it is not
+	}
+	events := slices.Clone(v.inbox[:n])
+	v.inbox = slices.Delete(v.inbox, 0, n)
+	v.stepped = true
+	v.busyAfter = v.drawBusyAfter(events)
+	v.stepAll(now, events, len(v.inbox) == 0)
+}
+
+// stepAll steps the events of a batch, and what is due where they are all that has
+// come. It may take long.
+func (v *server) stepAll(now replica.Time, events []replica.Event, all bool) {
+	for i, e := range events {
+		if v.getsBusy(func() { v.stepAll(now, events[i:], all) }) {
+			return
 		}
 		v.step(now, e)
-		if isRefused(e) {
-			n = i + 1
-			break
-		}
 	}
-	v.inbox = slices.Delete(v.inbox, 0, n)
-	if len(v.inbox) == 0 {
+	if all {
 		if now.Mono >= v.wake {
 			v.replica.Step(now, replica.Wake{})
 		}
@@ -351,7 +364,9 @@ func (v *server) batch() {
 			v.replica.Step(now, replica.Tick{})
 		}
 	}
-	v.stepped = true
+	if v.getsBusy(v.finish) {
+		return
+	}
 	if v.sim.dice.below(64) == 0 {
 		left := len(v.inbox)
 		v.later(v.sim.dice.below(10*millisecond), func() {
@@ -405,19 +420,19 @@ func (v *server) step(now replica.Time, e replica.Event) {
 
 // finish carries out what has come of a batch.
 func (v *server) finish() {
-	v.stepped = false
-	life := v.life
-	for again := true; again; again = v.replica.Unsettled() {
-		v.carryOut(v.replica.Ready())
-		if v.life != life || v.sim.failed != nil {
+	v.carryOut(v.replica.Ready(), func() {
+		if v.replica.Unsettled() {
+			v.finish()
 			return
 		}
-	}
-	v.lease = v.replica.Lease()
-	v.setAlarm()
-	if len(v.inbox) > 0 {
-		v.rouse()
-	}
+		v.stepped = false
+		v.lease = v.replica.Lease()
+		v.leaseWall = v.at.Wall + v.lease - v.at.Mono
+		v.setAlarm()
+		if len(v.inbox) > 0 || v.ticked {
+			v.rouse()
+		}
+	})
 }
 
 // setAlarm sees that a batch comes when the replica wants to be woken.
@@ -442,8 +457,10 @@ func (v *server) setAlarm() {
 	})
 }
 
-// carryOut does what a Ready asks for, in its order.
-func (v *server) carryOut(rd replica.Ready) {
+// carryOut does what a Ready asks for, in the order of internal/server, and then
+// goes on. A snapshot is of the tree after everything that is committed is applied,
+// and what follows it on its link waits for that as well.
+func (v *server) carryOut(rd replica.Ready, then func()) {
 	for i := range rd.Duties {
 		v.sim.see(ordered{v, &rd.Duties[i]})
 		v.learn(&rd.Duties[i])
@@ -452,37 +469,67 @@ func (v *server) carryOut(rd replica.Ready) {
 	for _, h := range rd.Happenings {
 		v.happened(h)
 	}
-	for _, txn := range rd.Committed {
-		v.sim.see(handed{v, txn})
-	}
-	for {
-		o, ok := v.replica.Next()
-		v.observe()
-		if !ok || v.sim.failed != nil {
-			break
-		}
-		v.effect(&o)
-	}
 	for _, m := range rd.Votes {
 		v.notify(m)
 	}
+	v.nextBeat = rd.NextBeat
+	v.send(rd.Send)
+	for _, txn := range rd.Committed {
+		v.sim.see(handed{v, txn})
+	}
+	v.deliverAll(func() {
+		later := v.waitingSend
+		v.waitingSend = nil
+		for _, m := range later {
+			v.sendPacket(m)
+		}
+		for _, id := range rd.Close {
+			v.hangUp(id)
+		}
+		for _, q := range rd.ReadLog {
+			v.readLog(q)
+		}
+		if v.listens && !rd.Listen {
+			v.unlisten()
+		}
+		v.listens, v.wake = rd.Listen, rd.Wake
+		v.seek(rd.Dial)
+		then()
+	})
+}
+
+// send sends to other servers, except a snapshot and what follows one on its link.
+func (v *server) send(all []zab.Message) {
 	if v.plain {
-		accent(rd.Send)
+		accent(all)
 	}
-	for _, m := range rd.Send {
-		v.sendPacket(m)
+	for _, m := range all {
+		if m.Snapshot || slices.ContainsFunc(v.waitingSend, func(o zab.Message) bool { return o.Link == m.Link }) {
+			v.waitingSend = append(v.waitingSend, m)
+		} else {
+			v.sendPacket(m)
+		}
 	}
-	for _, id := range rd.Close {
-		v.hangUp(id)
+}
+
+// deliverAll carries out every effect that is due, and then goes on. It may take
+// long.
+func (v *server) deliverAll(then func()) {
+	for {
+		o, ok := v.replica.Next()
+		v.observe()
+		if v.sim.failed != nil {
+			return
+		}
+		if !ok {
+			break
+		}
+		v.effect(&o)
+		if v.getsBusy(func() { v.deliverAll(then) }) {
+			return
+		}
 	}
-	for _, q := range rd.ReadLog {
-		v.readLog(q)
-	}
-	if v.listens && !rd.Listen {
-		v.unlisten()
-	}
-	v.listens, v.wake = rd.Listen, rd.Wake
-	v.seek(rd.Dial)
+	then()
 }
 
 // readLog answers from the disk, after a while.

@@ -68,6 +68,7 @@ func (s *shrinker) dropKinds() (smaller bool) {
 		func(o *Options) *int { return &o.Moves },
 		func(o *Options) *int { return &o.LocalSessions },
 		func(o *Options) *int { return &o.ReadOnly },
+		func(o *Options) *int { return &o.Busy },
 	} {
 		o := s.best.Options
 		if n := kind(&o); *n > 0 {

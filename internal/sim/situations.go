@@ -75,6 +75,10 @@ const (
 	situationLocalResumed    // one is taken up again where it lives
 	situationTreeAgain       // the watch of a tree is set again on another connection
 	situationSince           // a cache asks what has changed since
+	situationBeat            // a leader pings in the middle of a batch
+	situationBeatBehind      // behind packets that the batch had not sent yet
+	situationBeatLong        // a second or more after the batch began
+	situationBeatAnswered    // a learner answers pings in the middle of a batch
 	situations
 )
 
@@ -94,6 +98,7 @@ var situationNames = [situations]string{
 	"3 voters", "4 voters", "5 voters", "6 voters", "7 voters",
 	"hand-over", "handed over", "handed over among Plain servers", "handed over in vain", "nobody to hand over to",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
+	"ping in the middle of a batch", "ping behind what a batch had not sent", "ping a second into a batch", "ping answered in the middle of a batch",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

@@ -12,7 +12,7 @@ const (
 // an hour of writes with a stall of 700 ms somewhere every few seconds there
 // is the one election of the start.
 func TestStallsElectNobody(t *testing.T) {
-	s := New(Options{Seed: 1, Voters: 3, Observers: -1, Plain: -1, Clients: 4, Candidates: -1, TickMS: 2000, KeepClients: 1, CounterMax: 1 << 30})
+	s := New(Options{Seed: 1, Voters: 3, Observers: -1, Plain: -1, Clients: 4, Candidates: -1, TickMS: 2000, KeepClients: 1, Busy: -1, CounterMax: 1 << 30})
 	if !s.RunUntil(func() bool { return s.allServe() == "" }, 10*second) {
 		t.Fatalf("no start: %v", s.Failed())
 	}

@@ -203,10 +203,10 @@ func (h *hands) since(op *claim.Op, next func(claim.Result)) {
 		next(claim.Result{Err: wire.ErrConnectionLoss})
 		return
 	}
-	q := wire.SetWatchesRequest{RelativeZxid: op.Since.Zxid, Data: op.Since.Paths, Exist: []string{}, Child: op.Since.Parents}
-	if q.Child == nil {
-		q.Child = []string{}
+	sorted := func(paths []string) []string { // a cache has them in no order, a run has to be the same again
+		return append([]string{}, slices.Sorted(slices.Values(paths))...)
 	}
+	q := wire.SetWatchesRequest{RelativeZxid: op.Since.Zxid, Data: sorted(op.Since.Paths), Exist: []string{}, Child: sorted(op.Since.Parents)}
 	r := &recheck{data: set(op.Since.Paths), children: set(op.Since.Parents)}
 	w.asks = r
 	h.c.sim.reach(situationSince)

@@ -237,9 +237,6 @@ func (c *checker) arrive(l *loader) error {
 	if err := l.suspect(); err != nil {
 		return c.judge(err)
 	}
-	if l.res.FirstStart != "" {
-		c.note("%s", l.res.FirstStart)
-	}
 	for _, n := range l.res.Notes {
 		if !c.noted(n) {
 			c.note("%s", n)

@@ -27,9 +27,6 @@ type LoadResult struct {
 	Txns         int       // replayed
 	// Notes tell, one line each, what was mended or passed over.
 	Notes []string
-	// FirstStart says that there is nothing but myid, which is normal on the
-	// first start of a member; "" otherwise.
-	FirstStart string
 }
 
 // Load hands the history to sink: the newest sound snapshot and all

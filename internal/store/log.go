@@ -155,7 +155,7 @@ func (s *Store) Sync() error {
 			return s.poison(err)
 		}
 	}
-	if err := s.inPlace(); err != nil { // last: what is removed later was durable when it was acknowledged
+	if err := s.logInPlace(); err != nil { // last: what is removed later was durable when it was acknowledged
 		return s.poison(err)
 	}
 	w.synced = w.pos

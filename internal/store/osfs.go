@@ -99,15 +99,8 @@ func notFile(mode os.FileMode) string {
 	return "a device"
 }
 
-func (osFS) Stat(name string) (FileInfo, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return FileInfo{}, err
-	}
-	return FileInfo{Name: info.Name(), Size: info.Size(), Dir: info.IsDir(), Not: notFile(info.Mode()), id: info}, nil
-}
-
-func (osFS) Open(name string) (File, error) { return osOpen(name, os.O_RDONLY) }
+func (osFS) Stat(name string) (FileInfo, error) { return stat(name) }
+func (osFS) Open(name string) (File, error)     { return osOpen(name, os.O_RDONLY) }
 func (osFS) Create(name string) (File, error) {
 	return osOpen(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 }

@@ -6,9 +6,44 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
+
+// fileID is the identity of a file among those that exist.
+type fileID struct{ dev, ino uint64 }
+
+// stat is os.Stat in less than half the time: each sync of the log calls it.
+func stat(name string) (FileInfo, error) {
+	var st syscall.Stat_t
+	err := syscall.Stat(name, &st)
+	for err == syscall.EINTR {
+		err = syscall.Stat(name, &st)
+	}
+	if err != nil {
+		return FileInfo{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	mode := fileMode(uint32(st.Mode))
+	return FileInfo{Name: filepath.Base(name), Size: st.Size, Dir: mode.IsDir(), Not: notFile(mode),
+		id: fileID{uint64(st.Dev), uint64(st.Ino)}}, nil
+}
+
+// fileMode is the type of a file as package os has it.
+func fileMode(mode uint32) fs.FileMode {
+	switch mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+		return 0
+	case syscall.S_IFDIR:
+		return fs.ModeDir
+	case syscall.S_IFSOCK:
+		return fs.ModeSocket
+	case syscall.S_IFIFO:
+		return fs.ModeNamedPipe
+	}
+	return fs.ModeDevice
+}
 
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

@@ -31,9 +31,9 @@ func placesOf(fs FS, paths []string) ([]place, error) {
 // still lead to what the store has open. If not, somebody removed, renamed or
 // replaced them beside the running server, what is written goes into files
 // that no start will find, and the store is poisoned with a [*RemovedError].
-// Sync, SetCurrentEpoch and SetAcceptedEpoch check it themselves before they
-// return, and so does Append before it begins a log. It belongs to the
-// goroutine that appends.
+// SetCurrentEpoch and SetAcceptedEpoch check it themselves before they return,
+// and so does Append before it begins a log. Sync checks the log, and the
+// directory that the log is not in. It belongs to the goroutine that appends.
 func (s *Store) InPlace() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -47,6 +47,21 @@ func (s *Store) InPlace() error {
 func (s *Store) inPlace() error {
 	if err := s.dirsInPlace(); err != nil || s.log.f == nil {
 		return err
+	}
+	return place{s.log.path, s.log.found}.check(s.fs, s.Synced())
+}
+
+// logInPlace is the part of inPlace that Sync needs. While the name of the log
+// leads to the log, it is in the directory that the next start will look into, so
+// that this directory is not looked at as well.
+func (s *Store) logInPlace() error {
+	for i := range s.places {
+		if s.places[i].path == s.logDir {
+			continue
+		}
+		if err := s.places[i].check(s.fs, s.Synced()); err != nil {
+			return err
+		}
 	}
 	return place{s.log.path, s.log.found}.check(s.fs, s.Synced())
 }

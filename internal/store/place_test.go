@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -183,7 +184,73 @@ func (deniedFS) Stat(name string) (FileInfo, error) {
 	return FileInfo{}, fmt.Errorf("stat %s: %w", name, os.ErrPermission)
 }
 
-// BenchmarkInPlace is what the check adds to each sync.
+// statsOf counts the calls of Stat by path.
+type statsOf struct {
+	FS
+	calls map[string]int
+}
+
+func (s *statsOf) Stat(name string) (FileInfo, error) {
+	s.calls[name]++
+	return s.FS.Stat(name)
+}
+
+// A sync looks once at what it has written to, and at the directory of snapshots
+// where that is another one.
+func TestSyncLooksOnce(t *testing.T) {
+	for _, c := range []struct {
+		opts Options
+		want map[string]int
+	}{
+		{Options{DataDir: "/data", PreallocBytes: -1}, map[string]int{"/data/version-2/log.1": 1}},
+		{Options{DataDir: "/snaps", LogDir: "/logs", PreallocBytes: -1}, map[string]int{"/logs/version-2/log.1": 1, "/snaps/version-2": 1}},
+	} {
+		disk := &statsOf{NewMem(1), map[string]int{}}
+		d := newDriver(NewMem(1), c.opts)
+		d.s = open(t, disk, d.opts)
+		_, err := d.s.Load(newWorld())
+		must(t, err)
+		_, err = d.s.WriteSnapshot(0, newWorld())
+		must(t, err)
+		must(t, d.commit(1))
+		clear(disk.calls)
+		must(t, d.commit(2))
+		if !maps.Equal(disk.calls, c.want) {
+			t.Errorf("%v: a sync looks at %v, want %v", c.opts.DataDir, disk.calls, c.want)
+		}
+		must(t, d.s.Close())
+	}
+}
+
+// What stat tells of a file is what package os tells.
+func TestStatTellsWhatOSTells(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	must(t, os.WriteFile(file, []byte("abc"), 0o600))
+	must(t, os.Symlink("file", filepath.Join(dir, "link")))
+	must(t, os.Symlink("nowhere", filepath.Join(dir, "broken")))
+	for _, name := range []string{dir, file, filepath.Join(dir, "link"), filepath.Join(dir, "broken"), filepath.Join(dir, "missing"), os.DevNull, "."} {
+		info, err := OS().Stat(name)
+		want, wantErr := os.Stat(name)
+		if err != nil || wantErr != nil {
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) || errors.Is(err, os.ErrNotExist) != errors.Is(wantErr, os.ErrNotExist) {
+				t.Errorf("%s: %v, want %v", name, err, wantErr)
+			}
+			continue
+		}
+		if info.Name != want.Name() || info.Size != want.Size() || info.Dir != want.IsDir() || info.Not != notFile(want.Mode()) {
+			t.Errorf("%s: %+v, want %v %d %v", name, info, want.Name(), want.Size(), want.Mode())
+		}
+	}
+	a, _ := OS().Stat(file)
+	b, _ := OS().Stat(filepath.Join(dir, "link"))
+	c, _ := OS().Stat(dir)
+	if !a.SameFile(b) || a.SameFile(c) {
+		t.Error("files are not told apart")
+	}
+}
+
+// BenchmarkInPlace is what the check that each sync makes costs.
 func BenchmarkInPlace(b *testing.B) {
 	d := newDriver(NewMem(1), Options{DataDir: b.TempDir()})
 	d.s = open(b, OS(), d.opts)
@@ -194,7 +261,7 @@ func BenchmarkInPlace(b *testing.B) {
 	must(b, d.commit(1))
 	b.ReportAllocs()
 	for b.Loop() {
-		must(b, d.s.InPlace())
+		must(b, d.s.logInPlace())
 	}
 	must(b, d.s.Close())
 }

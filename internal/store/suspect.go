@@ -34,8 +34,9 @@ func (l *loader) suspect() error {
 	return nil
 }
 
-// suspectEmpty notes what shows that there was a history where there is none.
-// A myid alone does not: every member has one on its first start.
+// suspectEmpty notes what shows that there may have been a history where there
+// is none. A myid is enough, as nothing else remains where somebody has removed
+// version-2; the file "initialize" says that it is a first start.
 func (l *loader) suspectEmpty(on epochsOnDisk) {
 	s := l.s
 	why := ""
@@ -45,9 +46,7 @@ func (l *loader) suspectEmpty(on epochsOnDisk) {
 	case len(s.made) == 1 && len(s.dirs()) == 2:
 		why = fmt.Sprintf("%s was missing and the other directory was not", s.made[0])
 	case s.there(myid):
-		l.res.FirstStart = fmt.Sprintf("%s is empty, as on the first start of a server; "+
-			"if this one has served before, its data was removed, or dataDir names another directory", s.snapDir)
-		return
+		why = myid + " exists"
 	default:
 		return
 	}

@@ -14,6 +14,7 @@ func TestLostHistoryIsSuspected(t *testing.T) {
 		note string // part of the only warning; "" if there is none
 	}{
 		{"first start", func(m *Mem) {}, ""},
+		{"myid", func(m *Mem) { create(t, m, "/data/myid") }, "/data/myid exists"},
 		{"myid and the marker", func(m *Mem) { create(t, m, "/data/myid"); create(t, m, "/data/initialize") }, ""},
 		{"epochs", func(m *Mem) { put(t, m, acceptedEpochName, []byte("3")); put(t, m, currentEpochName, []byte("3")) },
 			"currentEpoch and acceptedEpoch in /data/version-2 say 3 and 3"},
@@ -29,29 +30,6 @@ func TestLostHistoryIsSuspected(t *testing.T) {
 		must(t, err)
 		if told := strings.Join(res.Notes, "\n"); (told == "") != (c.note == "") || !strings.Contains(told, c.note) {
 			t.Errorf("%s: told is %q, want %q", c.name, told, c.note)
-		}
-		must(t, s.Close())
-	}
-}
-
-// A directory with nothing but myid is that of a member that has not started
-// yet: the start tells of it, and does not warn.
-func TestMyidAloneIsNoWarning(t *testing.T) {
-	for _, marked := range []bool{false, true} {
-		m := NewMem(1)
-		must(t, m.MkdirAll("/data"))
-		create(t, m, "/data/myid")
-		if marked {
-			create(t, m, "/data/initialize")
-		}
-		s := open(t, m, Options{DataDir: "/data"})
-		res, err := s.Load(ignore{})
-		must(t, err)
-		if len(res.Notes) > 0 {
-			t.Errorf("marker %v: the start warns: %q", marked, res.Notes)
-		}
-		if told := strings.Contains(res.FirstStart, "/data/version-2 is empty"); told == marked {
-			t.Errorf("marker %v: the start tells %q", marked, res.FirstStart)
 		}
 		must(t, s.Close())
 	}

@@ -8,10 +8,21 @@ import "bellwether/wire"
 func (t *Tree) Apply(txn *wire.Txn) Result {
 	t.mu.Lock()
 	res := t.applyBody(txn.Body, &txn.TxnHeader)
+	t.watches.unwatched = "" // a client may watch it before the next transaction
 	t.last = max(t.last, txn.Zxid)
 	t.checkDigest(txn)
 	t.mu.Unlock()
 	t.pend.applied(txn.Zxid)
+	return res
+}
+
+// Replay is Apply where nobody waits for a reply: its Result has no Response. A
+// follower replays what clients of other servers asked for, a start what the log
+// holds.
+func (t *Tree) Replay(txn *wire.Txn) Result {
+	t.unanswered = true
+	res := t.Apply(txn)
+	t.unanswered = false
 	return res
 }
 
@@ -56,7 +67,7 @@ func (t *Tree) applyBody(body wire.TxnBody, h *wire.TxnHeader) Result {
 // create applies any kind of create and builds its reply.
 func (t *Tree) create(res *Result, c *created, h *wire.TxnHeader) {
 	var n *node
-	if n, res.Err = t.applyCreate(c, h); res.Err != wire.OK {
+	if n, res.Err = t.applyCreate(c, h); res.Err != wire.OK || t.unanswered {
 		return
 	}
 	if h.Type == wire.OpCreate {
@@ -70,7 +81,7 @@ func (t *Tree) create(res *Result, c *created, h *wire.TxnHeader) {
 
 func (t *Tree) setData(res *Result, s *wire.SetDataTxn, h *wire.TxnHeader) {
 	var n *node
-	if n, res.Err = t.applySetData(s, h); res.Err == wire.OK && h.Type == wire.OpReconfig {
+	if n, res.Err = t.applySetData(s, h); res.Err == wire.OK && h.Type == wire.OpReconfig && !t.unanswered {
 		r := &wire.DataResponse{Data: n.data()}
 		t.stat(n, &r.Stat)
 		res.Response = r
@@ -80,7 +91,7 @@ func (t *Tree) setData(res *Result, s *wire.SetDataTxn, h *wire.TxnHeader) {
 }
 
 func (t *Tree) respondStat(res *Result, n *node) {
-	if res.Err == wire.OK {
+	if res.Err == wire.OK && !t.unanswered {
 		r := new(wire.StatResponse)
 		t.stat(n, &r.Stat)
 		res.Response = r

@@ -25,8 +25,9 @@ func bigMulti(n int) *Request {
 	return request(wire.OpMulti, &r)
 }
 
-// BenchmarkMultiPrepare and BenchmarkMultiApply take a multi of 20,000
-// operations, without and with the tree's lock.
+// BenchmarkMultiPrepare, BenchmarkMultiApply and BenchmarkMultiReplay take a multi
+// of 20,000 operations: on the leader without and with the tree's lock, and on a
+// server that nobody asked for it.
 func BenchmarkMultiPrepare(b *testing.B) {
 	l := benchTree(b)
 	req := bigMulti(20_000)
@@ -49,6 +50,18 @@ func BenchmarkMultiApply(b *testing.B) {
 		b.StartTimer()
 		res := l.tree.Apply(txn)
 		AsAsked(res.Response.(*wire.MultiResponse), req.Body)
+	}
+}
+
+func BenchmarkMultiReplay(b *testing.B) {
+	l := benchTree(b)
+	req := bigMulti(20_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		txn := l.prepare(req)
+		b.StartTimer()
+		l.tree.Replay(txn)
 	}
 }
 
@@ -79,18 +92,25 @@ func threadTime() time.Duration {
 // the leader's loop does before the log is written, and that every server does
 // with the tree's lock.
 func BenchmarkEndSession(b *testing.B) {
-	for _, perDirectory := range []int{1000, 500_000, 1} {
-		for _, watching := range []bool{false, true} {
-			b.Run(fmt.Sprintf("directories of %d, watched %v", perDirectory, watching), func(b *testing.B) {
+	const n = 500_000
+	for _, perDirectory := range []int{1000, n, 1} {
+		for _, watched := range []string{"nothing", "parents", "ephemerals"} {
+			b.Run(fmt.Sprintf("in directories of %d, watched %s", perDirectory, watched), func(b *testing.B) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				for b.Loop() {
 					b.StopTimer()
 					l := benchTree(b)
-					ephemeralsOf(l, 500_000, perDirectory)
-					if watching {
-						for i := range 500_000 / perDirectory {
+					ephemeralsOf(l, n, perDirectory)
+					switch watched {
+					case "parents":
+						for i := range n / perDirectory {
 							l.tree.watches.add(&nobodyListens{}, fmt.Sprintf("/e%06d", i), childOnce)
+						}
+					case "ephemerals":
+						client := &nobodyListens{}
+						for i := range n {
+							l.tree.watches.add(client, fmt.Sprintf("/e%06d/member-%06d", i/perDirectory, i), dataOnce)
 						}
 					}
 					b.StartTimer()

@@ -108,31 +108,116 @@ func TestForgetLetsWritersIn(t *testing.T) {
 	t.Error("the tree was held until all watches were dropped")
 }
 
-// TestEndOfASessionWithManyEphemerals: the pending changes grow with the
-// directories, not with the ephemerals, and what is prepared and applied
-// allocates less than once for each ephemeral.
+// TestEndOfASessionWithManyEphemerals: no view is made of an ephemeral or of its
+// directory, whether the directories are many or few, and what is prepared and
+// applied allocates less than once for each ephemeral. Neither goes on for long
+// without yielding.
 func TestEndOfASessionWithManyEphemerals(t *testing.T) {
-	const n, perDirectory = 60_000, 10_000
-	l := &leader{tree: New(Options{Seed: 1})}
-	l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
-	ephemeralsOf(l, n, perDirectory)
-	before := mallocs()
-	txn := l.prepare(closeSession(alice))
-	if views := len(l.tree.pend.views); views > n/perDirectory {
-		t.Errorf("%d znodes are in the overlay", views)
+	for _, perDirectory := range []int{10_000, 1} {
+		const n = 60_000
+		l := &leader{tree: New(Options{Seed: 1})}
+		l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
+		ephemeralsOf(l, n, perDirectory)
+		yields := 0
+		l.tree.OnYield(func() { yields++ })
+		before := mallocs()
+		txn := l.prepare(closeSession(alice))
+		if views := len(l.tree.pend.views); views > 0 {
+			t.Errorf("%d znodes have views", views)
+		}
+		if yields < n/yieldEvery {
+			t.Errorf("prepared with %d yields", yields)
+		}
+		yields = 0
+		listed := len(txn.Body.(*wire.CloseSessionTxn).Paths)
+		l.tree.Apply(txn)
+		if yields < n/yieldEvery {
+			t.Errorf("applied with %d yields", yields)
+		}
+		if made := int(mallocs()-before) - listed; made > n {
+			t.Errorf("%d in each directory: %d allocations, and %d for the paths of the transaction", perDirectory, made, listed)
+		}
+		if c := l.tree.Counts(); c.Ephemerals != 0 {
+			t.Errorf("%d ephemerals are left", c.Ephemerals)
+		}
+		if n, first := l.tree.DigestMismatches(); n != 0 {
+			t.Errorf("digest mismatch at %v", first)
+		}
+		if l.tree.pend.leaving != nil || l.tree.pend.closings != nil {
+			t.Error("what the session's end takes is still pending")
+		}
+		audit(t, l.tree)
 	}
-	listed := len(txn.Body.(*wire.CloseSessionTxn).Paths)
-	l.tree.Apply(txn)
-	if made := int(mallocs()-before) - listed; made > n {
-		t.Errorf("%d allocations, and %d for the paths of the transaction", made, listed)
+}
+
+// TestManyEndsOfSessionsAtOnce: the ends of sessions that share directories are
+// prepared over each other and over other changes of the directories, in any
+// order. Each sees what the earlier ones leave, and the digests hold.
+func TestManyEndsOfSessionsAtOnce(t *testing.T) {
+	w := newWorld(t, Options{})
+	const carol wire.SessionID = 0x100000000000003
+	w.open(carol)
+	sessions := []wire.SessionID{alice, bob}
+	for d := range 6 {
+		w.ok(create(fmt.Sprintf("/d%d", d), 0))
+		for i := range 4 {
+			for _, s := range sessions {
+				w.ok(create(fmt.Sprintf("/d%d/%d-%x", d, i, s), wire.FlagEphemeral).by(s))
+			}
+		}
 	}
-	if c := l.tree.Counts(); c.Ephemerals != 0 {
-		t.Errorf("%d ephemerals are left", c.Ephemerals)
+	steps := []*Request{
+		create("/d0/before", 0), // the directory has a view
+		create("/d1/mine", wire.FlagEphemeral),
+		setData("/d2/0-"+fmt.Sprintf("%x", alice), "changed", -1),
+		closeSession(alice),
+		create("/d3/between", 0).by(bob),
+		closeSession(bob),
+		remove("/d5", -1).by(carol), // it will be empty
 	}
-	if n, first := l.tree.DigestMismatches(); n != 0 {
+	var txns []*wire.Txn
+	for _, q := range steps {
+		txn, code := w.prepare(q)
+		if code != wire.OK || txn.Type == wire.OpError {
+			t.Fatalf("%v: %v", q.Op, code)
+		}
+		txns = append(txns, txn)
+	}
+	var v view
+	last := txns[5].Zxid // the end of bob's session
+	for d, want := range []int32{1, 0, 0, 1, 0} {
+		if !w.tree.look(fmt.Sprintf("/d%d", d), &v) || v.kids != want || v.stat.Pzxid != last {
+			t.Errorf("/d%d will have %d children and pzxid %v, want %d and %v", d, v.kids, v.stat.Pzxid, want, last)
+		}
+	}
+	if w.tree.look("/d5", &v) {
+		t.Error("/d5 will still be there")
+	}
+	for _, txn := range txns {
+		w.apply(txn)
+	}
+	if n, first := w.tree.DigestMismatches(); n != 0 {
 		t.Errorf("digest mismatch at %v", first)
 	}
-	audit(t, l.tree)
+	if c := w.tree.Counts(); c.Ephemerals != 0 {
+		t.Errorf("%d ephemerals are left", c.Ephemerals)
+	}
+	audit(t, w.tree)
+}
+
+// TestLongMultiYields: neither preparing nor applying a long multi goes on for
+// long without yielding.
+func TestLongMultiYields(t *testing.T) {
+	l := &leader{tree: New(Options{Seed: 1})}
+	l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
+	l.tree.Apply(l.prepare(request(wire.OpCreate, &wire.CreateRequest{Path: "/directory-000042", ACL: wire.OpenACL()})))
+	const n = 10 * yieldEvery
+	yields := 0
+	l.tree.OnYield(func() { yields++ })
+	l.tree.Apply(l.prepare(bigMulti(n)))
+	if yields < 2*n/yieldEvery {
+		t.Errorf("%d yields", yields)
+	}
 }
 
 func mallocs() uint64 {

@@ -36,12 +36,7 @@ func (t *Tree) Counts() Counts {
 		DataBytes: t.bytes, Sessions: int64(t.live), Watches: t.watches.total.Load(),
 	}
 	w := &t.watches
-	for i := range w.shards {
-		s := &w.shards[i]
-		s.mu.Lock()
-		c.WatchPaths += int64(len(s.paths))
-		s.mu.Unlock()
-	}
+	c.WatchPaths = w.count()
 	w.clientsMu.Lock()
 	defer w.clientsMu.Unlock()
 	for _, o := range w.clients {
@@ -75,7 +70,11 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 		paths, ends, watchers = paths[:0], ends[:0], watchers[:0]
 		s.mu.Lock()
 		for _, p := range s.paths {
-			watchers = append(watchers, p.watchers...)
+			for i := range p.watchers {
+				if p.watchers[i].modes&dataTable != 0 {
+					watchers = append(watchers, p.watchers[i].watcher)
+				}
+			}
 			paths, ends = append(paths, p), append(ends, len(watchers))
 		}
 		s.mu.Unlock()
@@ -83,9 +82,7 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 		for i, p := range paths {
 			sessions = sessions[:0]
 			for _, o := range watchers[begin:ends[i]] {
-				if o.at(p)&dataTable != 0 {
-					sessions = append(sessions, o.client.Session())
-				}
+				sessions = append(sessions, o.client.Session())
 			}
 			if begin = ends[i]; len(sessions) > 0 {
 				yield(p.path, sessions)
@@ -95,9 +92,12 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 }
 
 // WatchesByPath lists the paths watched for data, sorted.
+//
+// Its memory is taken at once: to move a million entries to a larger place
+// is one step of the runtime, which all goroutines may have to wait for.
 func (t *Tree) WatchesByPath() []PathWatchers {
-	var out []PathWatchers
-	var all []wire.SessionID // the memory of the lists, which are mostly short
+	out := make([]PathWatchers, 0, t.watches.count())
+	all := make([]wire.SessionID, 0, t.watches.total.Load()) // the memory of the lists, which are mostly short
 	t.dataWatches(func(path string, sessions []wire.SessionID) {
 		begin := len(all)
 		all = append(all, sessions...)

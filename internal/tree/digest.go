@@ -44,11 +44,15 @@ func (t *Tree) finish(crc uint32, s *wire.StatPersisted) uint64 {
 }
 
 // sum is the digest of one znode, 0 where it has none.
-func (t *Tree) sum(n *node) uint64 {
+func (t *Tree) sum(n *node) uint64 { return t.sumAt(n, 0) }
+
+// sumAt is the digest that a znode will have once its children have changed at z.
+func (t *Tree) sumAt(n *node, z wire.Zxid) uint64 {
 	if t.o.DigestOff || n.meta&flagOutside != 0 {
 		return 0
 	}
 	s := n.persisted()
+	s.Pzxid = max(s.Pzxid, z)
 	return t.finish(n.crc, &s)
 }
 

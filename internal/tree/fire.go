@@ -19,6 +19,9 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 	if w.total.Load() == 0 {
 		return
 	}
+	if typ == wire.EventNodeChildrenChanged && path == w.unwatched {
+		return
+	}
 	w.event++
 	meets := dataTable
 	switch typ {
@@ -28,11 +31,15 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 		meets |= childTable
 	}
 	e := Event{Type: typ, Path: path, Zxid: z}
-	n := t.fireAt(path, e, meets, acl)
+	n, watched := t.fireAt(path, e, meets, acl)
+	if !watched && typ == wire.EventNodeChildrenChanged {
+		w.unwatched = path
+	}
 	if meets&recursive != 0 && w.recursive.Load() > 0 {
 		for at := path; at != "/"; {
 			at = canonical(at[:strings.LastIndexByte(at, '/')])
-			n += t.fireAt(at, e, recursive, acl)
+			above, _ := t.fireAt(at, e, recursive, acl)
+			n += above
 		}
 	}
 	if n > 0 && t.o.Fired != nil {
@@ -40,34 +47,39 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 	}
 }
 
-// fireAt queues an event for the watches at one path, and returns for how many
-// connections. It goes backwards, as a watch that is used up makes room for the
-// last.
-func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int) {
+// fireAt queues an event for the watches at one path. It returns for how many
+// connections, and whether there was any watch. It goes backwards, as a watch that
+// is used up makes room for the last.
+func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int, watched bool) {
 	w := &t.watches
 	s := w.shard(at)
 	s.mu.Lock() // for the lists of watches, which do not hold the tree
 	defer s.mu.Unlock()
 	p := s.paths[at]
 	if p == nil {
-		return 0
+		return 0, false
 	}
 	for i := len(p.watchers) - 1; i >= 0; i-- {
-		o := p.watchers[i]
-		m := o.own[p].modes & meets
+		mine := p.watchers[i]
+		m := mine.modes & meets
 		if m == 0 {
 			continue
 		}
-		if o.seen != w.event {
+		if o := mine.watcher; o.seen != w.event {
 			o.seen = w.event
 			if t.permitsList(acl, wire.PermRead, o.client.Identities()) {
+				if n == 0 {
+					// The paths of a session's ephemerals share memory, and the
+					// event may wait for its client for long.
+					e.Path = strings.Clone(e.Path)
+				}
 				o.client.Notify(e)
 				n++
 			}
 		}
 		if once := m & (dataOnce | childOnce); once != 0 {
-			w.take(s, p, o, once)
+			w.take(s, mine, once)
 		}
 	}
-	return n
+	return n, true
 }

@@ -34,7 +34,7 @@ func (l *Listing) All() []string {
 
 // manyChildren is how many children a znode has at least whose names are
 // encoded once for all readers.
-const manyChildren = 1000
+const manyChildren = 64
 
 // Names are the names of many children as they stand on the wire behind the
 // count. All readers of an unchanged znode share one; it never changes. It

@@ -151,7 +151,7 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error
 
 // Txn replays a transaction.
 func (l *Loader) Txn(txn *wire.Txn) error {
-	l.t.Apply(txn)
+	l.t.Replay(txn)
 	return nil
 }
 

@@ -25,6 +25,7 @@ func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Co
 	start := p.mark()
 	txn := &wire.MultiTxn{Ops: make([]wire.SubTxn, len(r.Ops))}
 	for i, op := range r.Ops {
+		p.t.mayYield(i)
 		sub, body, code := p.one(multiType(op), op.Request)
 		if code != wire.OK {
 			p.rollback(start)
@@ -78,9 +79,14 @@ func multiType(op wire.Op) wire.OpCode {
 // applyMulti applies the operations in their order under one zxid, or none.
 // Each create is answered as a create2, see AsAsked.
 func (t *Tree) applyMulti(m *wire.MultiTxn, h *wire.TxnHeader) Result {
+	if t.unanswered {
+		t.replayMulti(m, h)
+		return Result{Zxid: h.Zxid}
+	}
 	response := &wire.MultiResponse{Results: make([]wire.OpResult, 0, len(m.Ops))}
 	failed := m.Failed()
-	for _, op := range m.Ops {
+	for i, op := range m.Ops {
+		t.mayYield(i)
 		if !failed {
 			sub := *h
 			if sub.Type = op.Type; op.Type == wire.OpCreate {
@@ -96,6 +102,18 @@ func (t *Tree) applyMulti(m *wire.MultiTxn, h *wire.TxnHeader) Result {
 		response.Results = append(response.Results, result)
 	}
 	return Result{Zxid: h.Zxid, Response: response}
+}
+
+func (t *Tree) replayMulti(m *wire.MultiTxn, h *wire.TxnHeader) {
+	if m.Failed() {
+		return
+	}
+	for i, op := range m.Ops {
+		t.mayYield(i)
+		sub := *h
+		sub.Type = op.Type
+		t.applyBody(op.Body, &sub)
+	}
 }
 
 // subResult turns an operation's own result into one of a multi's.

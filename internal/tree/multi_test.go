@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"bellwether/wire"
@@ -193,4 +194,44 @@ func TestMultiCreateDeleteSamePathOneEventEach(t *testing.T) {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
 		}
 	}
+}
+
+// TestReplayLeavesTheSameTree: a transaction that nobody waits for does the same,
+// events included, and builds no reply. What is applied next has one again.
+func TestReplayLeavesTheSameTree(t *testing.T) {
+	leader, other := newWorld(t, Options{}), newWorld(t, Options{})
+	seen, told := &conn{}, &conn{}
+	for _, at := range []struct {
+		tree *Tree
+		c    *conn
+	}{{leader.tree, seen}, {other.tree, told}} {
+		at.tree.AddWatch(at.c, "/", wire.WatchPersistentRecursive)
+		at.c.take()
+	}
+	failing := multi(opCreate("/x", 0), opCheck("/missing", 1))
+	for i, q := range []*Request{
+		create("/a", 0), container("/c"), setData("/a", "changed", -1), setACL("/a", -1, wire.OpenACL()...),
+		multi(opCreate("/a/b", 0), opSet("/a", "again", -1), opDelete("/a/b")), failing, create("/a/e", wire.FlagEphemeral), remove("/c", -1),
+	} {
+		txn, code := leader.prepare(q)
+		if code != wire.OK {
+			t.Fatalf("request %d: %v", i, code)
+		}
+		res := leader.tree.Apply(txn)
+		if got := other.tree.Replay(txn); got != (Result{Zxid: txn.Zxid, Err: res.Err}) {
+			t.Errorf("request %d: %+v, want the outcome of %+v and no response", i, got, res)
+		}
+	}
+	_, want := leader.tree.Digest()
+	if _, got := other.tree.Digest(); got != want {
+		t.Errorf("digest %x, want %x", got, want)
+	}
+	if got, want := told.events(), seen.events(); !slices.Equal(got, want) || len(want) == 0 {
+		t.Errorf("events %q, want %q", got, want)
+	}
+	txn, _ := leader.prepare(create("/last", 0))
+	if res := other.tree.Apply(txn); res.Response == nil {
+		t.Error("no response behind a replay")
+	}
+	audit(t, other.tree)
 }

@@ -9,8 +9,14 @@ type pending struct {
 	sessions map[wire.SessionID]pendingSession
 	// ephemerals are the creates for each session, oldest first.
 	ephemerals map[wire.SessionID][]touch
-	// touched lists every change of the three maps, oldest first, so that
-	// each is dropped when its transaction is applied.
+	// leaving are the znodes without a view that pending ends of sessions take
+	// children from, and closings those ends, oldest first. A session may own an
+	// ephemeral in each of very many directories: a view of each directory would
+	// cost several times as much.
+	leaving  map[*node]leave
+	closings []closing
+	// touched lists every change of views, sessions and ephemerals, oldest first,
+	// so that each is dropped when its transaction is applied.
 	touched queue
 	// digest is that of the tree with everything pending applied.
 	digest uint64
@@ -36,6 +42,26 @@ type pendingSession struct {
 	// ended is the zxid of the last that ended it, 0: none. The ephemerals that
 	// the session owned before are gone.
 	ended wire.Zxid
+}
+
+// leave is what pending ends of sessions take from a znode.
+type leave struct {
+	kids int32
+	zxid wire.Zxid // of the last of them, the znode's next pzxid
+}
+
+// closing is a pending end of a session, with what it takes from znodes that
+// have no view.
+type closing struct {
+	zxid wire.Zxid
+	from []departure
+}
+
+// departure is how many children a znode loses. A znode may be listed more
+// than once.
+type departure struct {
+	parent *node
+	kids   int32
 }
 
 // touch is one change by a pending transaction: of a path, or of a session.
@@ -75,6 +101,7 @@ func (p *pending) clear() {
 
 // applied drops what the transactions up to z left.
 func (p *pending) applied(z wire.Zxid) {
+	p.left(z)
 	for p.touched.len() > 0 {
 		c := p.touched.list[p.touched.head]
 		if c.zxid > z {
@@ -91,6 +118,28 @@ func (p *pending) applied(z wire.Zxid) {
 			delete(p.sessions, c.session)
 		}
 		p.trim(c.session, z)
+	}
+}
+
+// left drops what ends of sessions up to z take: it is taken.
+func (p *pending) left(z wire.Zxid) {
+	for len(p.closings) > 0 && p.closings[0].zxid <= z {
+		for _, d := range p.closings[0].from {
+			if len(p.closings) == 1 {
+				break
+			}
+			if l := p.leaving[d.parent]; l.kids > d.kids {
+				l.kids -= d.kids
+				p.leaving[d.parent] = l
+			} else {
+				delete(p.leaving, d.parent)
+			}
+		}
+		p.closings[0] = closing{}
+		p.closings = p.closings[1:]
+	}
+	if len(p.closings) == 0 {
+		p.closings, p.leaving = nil, nil
 	}
 }
 
@@ -122,11 +171,21 @@ func (t *Tree) look(path string, v *view) bool {
 	if n == nil {
 		return false
 	}
+	t.view(n, v)
+	return !t.ended(v)
+}
+
+// view fills in v for a znode that has none in the overlay.
+func (t *Tree) view(n *node, v *view) {
 	*v = view{
 		stat: n.persisted(), acl: t.acls.entries[n.acl].list, kids: int32(n.kids.len()),
 		dataLen: int32(n.dataLen()), crc: n.crc, outside: n.meta&flagOutside != 0,
 	}
-	return !t.ended(v)
+	if len(t.pend.leaving) > 0 {
+		l := t.pend.leaving[n]
+		v.kids -= l.kids
+		v.stat.Pzxid = max(v.stat.Pzxid, l.zxid)
+	}
 }
 
 // ended reports whether a znode goes with the pending end of its session.

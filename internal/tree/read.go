@@ -113,9 +113,8 @@ func (t *Tree) children(c Client, path string, watch, ready bool, out *Listing) 
 // names lists the children. The names share one piece of memory, and each
 // child is looked at once, as a million of them are far apart.
 func names(n *node) []string {
-	const guess = 16 // bytes of a name and its slash
 	var text strings.Builder
-	text.Grow(guess * n.kids.len())
+	text.Grow(namesBytes(n))
 	n.kids.each(func(kid *node) {
 		text.Write(kid.name())
 		text.WriteByte('/')
@@ -128,9 +127,18 @@ func names(n *node) []string {
 	return list
 }
 
+// namesBytes is how many bytes the names of the children take, with a byte behind each.
+func namesBytes(n *node) (bytes int) {
+	n.kids.each(func(kid *node) { bytes += kid.nameLen() + 1 })
+	return bytes
+}
+
 // CountAll answers getAllChildrenNumber: all descendants. ZooKeeper keeps the
 // root under two names and counts / among what is below the other, the empty one.
-func (t *Tree) CountAll(c Client, path string, out *wire.CountResponse) wire.Code {
+// Very many are counted in steps, so that writers wait for none but the step: the
+// count is not that of one moment, as ZooKeeper's is not. Between two steps it
+// calls goOn, which ends it with false: then nobody wants the answer, ErrSystem.
+func (t *Tree) CountAll(c Client, path string, goOn func() bool, out *wire.CountResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	n, code := t.readable(c, path, wire.PermRead)
@@ -142,11 +150,51 @@ func (t *Tree) CountAll(c Client, path string, out *wire.CountResponse) wire.Cod
 			out.Count++
 		}
 	default:
-		out.Count = -1
-		walk(n, func(*node) { out.Count++ })
+		for count := (counter{stack: []cursor{{node: n}}}); !count.step(&out.Count); {
+			t.mu.RUnlock()
+			wanted := goOn()
+			t.mu.RLock()
+			if !wanted {
+				code = wire.ErrSystem
+				break
+			}
+		}
 	}
 	c.Reserve(t.last)
 	return code
+}
+
+// counter counts the descendants of a znode while the tree changes.
+type counter struct {
+	stack []cursor
+	kids  []*node
+}
+
+// cursor is a znode whose children from a hash on are still to be counted.
+type cursor struct {
+	node *node
+	next uint64
+}
+
+// step adds about as many znodes as one hold of the lock may look at. It reports
+// whether all are counted. A znode that was deleted meanwhile has no children.
+func (w *counter) step(count *int32) (done bool) {
+	for left := yieldEvery; left > 0 && len(w.stack) > 0; left-- {
+		top := len(w.stack) - 1
+		at := w.stack[top]
+		w.kids, at.next = at.node.kids.scan(w.kids[:0], at.next, left)
+		if w.stack[top] = at; at.next == hashEnd {
+			w.stack = w.stack[:top]
+		}
+		left -= len(w.kids)
+		*count += int32(len(w.kids))
+		for _, kid := range w.kids {
+			if kid.kids.len() > 0 {
+				w.stack = append(w.stack, cursor{node: kid})
+			}
+		}
+	}
+	return len(w.stack) == 0
 }
 
 // Ephemerals answers getEphemerals with those of the client's own session
@@ -166,6 +214,14 @@ func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.Ephemerals
 		out.Paths = []string{}
 	}
 	return wire.OK
+}
+
+// EphemeralsBytes is about how many bytes the answer of Ephemerals takes.
+func (t *Tree) EphemeralsBytes(c Client) int {
+	const each = 64 // of a path and its place
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return resultBytes + each*len(t.ownedNodes(c.Session()))
 }
 
 // MultiRead answers multiRead: each operation by itself, without watches.
@@ -209,7 +265,7 @@ func (t *Tree) ReadBytes(op wire.OpCode, path string) int {
 	return t.readBytes(op, path)
 }
 
-// What readBytes takes each result, and each name in a listing, to be at least.
+// What a result takes beside its data or names, and each name in a listing beside its text.
 const (
 	resultBytes = 200
 	nameBytes   = 20
@@ -226,12 +282,13 @@ func (t *Tree) readBytes(op wire.OpCode, path string) int {
 	case op != wire.OpGetChildren && op != wire.OpGetChildren2:
 		return resultBytes + len(n.data())
 	}
-	if n.kids.len() >= manyChildren {
-		if names := n.kids.encoded.get(); names != nil {
-			return resultBytes + names.Bytes
-		}
+	if n.kids.len() < manyChildren {
+		return resultBytes + nameBytes*n.kids.len() + namesBytes(n)
 	}
-	return resultBytes + nameBytes*n.kids.len()
+	if names := n.kids.encoded.get(); names != nil {
+		return resultBytes + names.Bytes
+	}
+	return resultBytes + nameBytes*n.kids.len() // a look at each name would take too long
 }
 
 func (t *Tree) readOne(c Client, op wire.OpCode, path string) wire.OpResult {

@@ -20,7 +20,7 @@ func TestReadErrors(t *testing.T) {
 		"exists":      func(c *conn, p string) wire.Code { return w.tree.Exists(c, p, true, new(wire.StatResponse)) },
 		"getACL":      func(c *conn, p string) wire.Code { return w.tree.GetACL(c, p, new(wire.ACLResponse)) },
 		"getChildren": func(c *conn, p string) wire.Code { return w.tree.Children(c, p, true, new(Listing)) },
-		"count":       func(c *conn, p string) wire.Code { return w.tree.CountAll(c, p, new(wire.CountResponse)) },
+		"count":       func(c *conn, p string) wire.Code { return w.tree.CountAll(c, p, goOn, new(wire.CountResponse)) },
 	}
 	for name, read := range reads {
 		for path, want := range map[string]wire.Code{
@@ -77,7 +77,7 @@ func TestChildrenAndCounts(t *testing.T) {
 	count := func(path string, want int32) {
 		t.Helper()
 		var out wire.CountResponse
-		if w.tree.CountAll(&conn{}, path, &out); out.Count != want {
+		if w.tree.CountAll(&conn{}, path, goOn, &out); out.Count != want {
 			t.Errorf("count of %s is %d, want %d", path, out.Count, want)
 		}
 	}
@@ -93,6 +93,38 @@ func TestChildrenAndCounts(t *testing.T) {
 	}
 	if c := w.tree.Counts(); c.Nodes != 48 || c.DataBytes != 44+2*(2+5+40*8+13) {
 		t.Errorf("counts %+v", c)
+	}
+}
+
+func goOn() bool { return true }
+
+// TestCountLetsWritersIn: what has very many descendants is counted in steps,
+// between which transactions are applied, and no longer than somebody wants it.
+// What stays there all the time counts once.
+func TestCountLetsWritersIn(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(create("/p", 0))
+	w.ok(create("/p/deep", 0))
+	const wide, deep = 2 * divideAt, 3000
+	for i := range wide {
+		w.ok(create(fmt.Sprintf("/p/%d", i), 0))
+	}
+	for i := range deep {
+		w.ok(create(fmt.Sprintf("/p/deep/%d", i), 0))
+	}
+	var out wire.CountResponse
+	steps := 0
+	w.tree.CountAll(&conn{}, "/p", func() bool {
+		w.ok(create(fmt.Sprintf("/p/new%d", steps), 0))
+		steps++
+		return true
+	}, &out)
+	if least := int32(1 + wide + deep); steps < (wide+deep)/yieldEvery || out.Count < least || out.Count > least+int32(steps) {
+		t.Errorf("%d znodes are counted in %d steps, want %d at least", out.Count, steps, least)
+	}
+	steps = 0
+	if code := w.tree.CountAll(&conn{}, "/p", func() bool { steps++; return false }, &out); steps != 1 || code != wire.ErrSystem {
+		t.Errorf("%d steps after the first, although nobody wants the count: %v", steps, code)
 	}
 }
 

@@ -41,20 +41,9 @@ type located struct {
 	node *node
 }
 
-// owned are a session's ephemerals, in no order. Their paths share one piece
-// of memory.
-func (t *Tree) owned(id wire.SessionID) []located {
-	s := t.sessions[id]
-	if s == nil || len(s.owned) == 0 {
-		return nil
-	}
-	list := make([]located, len(s.owned))
-	t.locate(list, s.owned)
-	return list
-}
-
-// locate fills in a place for each znode. Siblings mostly stand behind each
-// other, so that few parents have to be spelled out.
+// locate fills in a place for each znode. The paths share one piece of memory.
+// Siblings mostly stand behind each other, so that few parents have to be spelled
+// out.
 func (t *Tree) locate(list []located, nodes []*node) {
 	const guess = 32 // bytes of a path
 	var text strings.Builder
@@ -87,9 +76,11 @@ func sortLocated(list []located) {
 
 // ownedPaths are the paths of a session's ephemerals, in no order.
 func (t *Tree) ownedPaths(id wire.SessionID) []string {
-	var paths []string
-	for _, e := range t.owned(id) {
-		paths = append(paths, e.path)
+	nodes := t.ownedNodes(id)
+	list, paths := make([]located, len(nodes)), make([]string, len(nodes))
+	t.locate(list, nodes)
+	for i, e := range list {
+		paths[i] = e.path
 	}
 	return paths
 }
@@ -192,74 +183,148 @@ func (t *Tree) prepareCloseSession(p *proposal) (wire.TxnBody, wire.Code) {
 	if !t.open(p.session) {
 		return nil, wire.ErrSessionExpired
 	}
-	going := p.going()
-	p.removeAll(going)
+	going, changed := p.going()
+	p.removeUntouched(going)
+	p.removeTouched(changed)
 	p.setSession(false)
-	return &wire.CloseSessionTxn{Paths: listed(going)}, wire.OK
+	return &wire.CloseSessionTxn{Paths: t.listed(going.nodes, changed)}, wire.OK
+}
+
+// untouched are the ephemerals that go with a session and that nothing pending has
+// changed. overlaid are the paths of those of their parents, and maybe of other
+// znodes, that have a view in the overlay.
+type untouched struct {
+	nodes    []*node
+	overlaid map[*node]string
 }
 
 // going are the ephemerals that the session owns once everything pending is
-// applied, sorted. One that a pending transaction has created or changed stands
-// without its node.
-func (p *proposal) going() []located {
+// applied: those that are as they were, and the sorted paths of those that a
+// pending transaction has created or changed.
+func (p *proposal) going() (untouched, []string) {
 	t := p.t
-	list, ended := t.owned(p.session), t.pend.sessions[p.session].ended
+	g := untouched{nodes: t.ownedNodes(p.session)}
+	g.overlaid = t.overlaid(g.nodes)
 	var changed []string
-	if len(t.pend.views) > 0 || ended != 0 {
-		list = slices.DeleteFunc(list, func(e located) bool {
-			if t.pend.views[e.path] != nil {
-				changed = append(changed, e.path)
-				return true
+	if ended := t.pend.sessions[p.session].ended; len(g.overlaid) > 0 || ended != 0 {
+		g.nodes = slices.DeleteFunc(slices.Clone(g.nodes), func(n *node) bool {
+			path, has := g.overlaid[n]
+			if has {
+				changed = append(changed, path)
 			}
-			return e.node.czxid < ended
+			return has || n.czxid < ended
 		})
 	}
 	for _, e := range t.pend.ephemerals[p.session] {
 		changed = append(changed, strings.Clone(e.path))
 	}
-	for _, path := range changed {
+	changed = slices.DeleteFunc(changed, func(path string) bool {
 		var v view
-		if t.look(path, &v) && v.stat.Owner == int64(p.session) {
-			list = append(list, located{path: path})
-		}
-	}
-	sortLocated(list)
-	return slices.CompactFunc(list, func(a, b located) bool { return a.path == b.path })
+		return !t.look(path, &v) || v.stat.Owner != int64(p.session)
+	})
+	slices.Sort(changed)
+	return g, slices.Compact(changed)
 }
 
-// removeAll takes ephemerals of the session out of the pending digest, and
-// tells their parents: once, or a few times where others' children stand
-// between theirs.
-func (p *proposal) removeAll(going []located) {
+// ownedNodes are a session's ephemerals, in no order. The slice is the tree's.
+func (t *Tree) ownedNodes(id wire.SessionID) []*node {
+	if s := t.sessions[id]; s != nil {
+		return s.owned
+	}
+	return nil
+}
+
+// overlaid finds the paths of the znodes, and of their parents, that have a view
+// in the overlay; there may be others among them. It looks at each view or at each
+// znode, whichever are fewer.
+func (t *Tree) overlaid(nodes []*node) map[*node]string {
+	views := t.pend.views
+	if len(views) == 0 || len(nodes) == 0 {
+		return nil
+	}
+	found := map[*node]string{}
+	if len(views) < len(nodes) {
+		for path := range views {
+			if n := t.find(path); n != nil {
+				found[n] = path
+			}
+		}
+		return found
+	}
+	for _, n := range nodes {
+		for _, m := range []*node{n, n.parent} {
+			if path := t.path(m); views[path] != nil {
+				found[m] = path
+			}
+		}
+	}
+	return found
+}
+
+// removeUntouched takes ephemerals of the session out of the pending digest, and out of
+// what their parents will have.
+func (p *proposal) removeUntouched(g untouched) {
+	t, pend := p.t, &p.t.pend
+	c := closing{zxid: p.zxid}
+	for i, n := range g.nodes {
+		t.mayYield(i)
+		pend.digest -= t.sum(n)
+		if _, has := g.overlaid[n.parent]; has {
+			p.removeChildren(g.overlaid[n.parent], 1)
+		} else if last := len(c.from) - 1; last >= 0 && c.from[last].parent == n.parent {
+			c.from[last].kids++
+		} else {
+			c.from = append(c.from, departure{n.parent, 1})
+		}
+	}
+	if len(c.from) == 0 {
+		return
+	}
+	if pend.leaving == nil {
+		pend.leaving = make(map[*node]leave, len(c.from))
+	}
+	for i, d := range c.from {
+		t.mayYield(i)
+		l := pend.leaving[d.parent]
+		if l.zxid != p.zxid {
+			pend.digest += t.sumAt(d.parent, p.zxid) - t.sumAt(d.parent, l.zxid)
+		}
+		pend.leaving[d.parent] = leave{l.kids + d.kids, p.zxid}
+	}
+	pend.closings = append(pend.closings, c)
+}
+
+// removeTouched takes ephemerals of the session that have a view out of the pending
+// digest, and tells their parents: once each, or a few times where others'
+// children stand between theirs.
+func (p *proposal) removeTouched(paths []string) {
 	t := p.t
-	for i := 0; i < len(going); {
-		up, _, _ := splitPath(going[i].path)
+	for i := 0; i < len(paths); {
+		up, _, _ := splitPath(paths[i])
 		siblings := int32(0)
-		for ; i < len(going); i++ {
-			if other, _, _ := splitPath(going[i].path); other != up {
+		for ; i < len(paths); i++ {
+			if other, _, _ := splitPath(paths[i]); other != up {
 				break
 			}
-			t.pend.digest -= t.sumGoing(&going[i])
+			var v view
+			t.look(paths[i], &v)
+			t.pend.digest -= t.sumView(&v)
 			siblings++
 		}
-		var parent view
-		if t.look(up, &parent) {
-			after := parent
-			after.kids -= siblings
-			after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
-			p.put(up, &parent, &after)
-		}
+		p.removeChildren(up, siblings)
 	}
 }
 
-// sumGoing is the digest of an ephemeral that is to be removed.
-func (t *Tree) sumGoing(e *located) uint64 {
-	if e.node != nil {
-		return t.sum(e.node)
-	}
+// removeChildren takes children from a znode in the overlay.
+func (p *proposal) removeChildren(path string, kids int32) {
 	var v view
-	t.look(e.path, &v)
-	return t.sumView(&v)
+	if !p.t.look(path, &v) {
+		return
+	}
+	after := v
+	after.kids -= kids
+	after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
+	p.put(path, &v, &after)
 }
 
 // closeListMax bounds the bytes of a closeSession's list. A record beyond
@@ -267,24 +332,47 @@ func (t *Tree) sumGoing(e *located) uint64 {
 // same, as everything is that the session owns.
 const closeListMax = wire.FrameMax / 2
 
-// listed is as many of the paths as the transaction names; never null, which
-// on disk is something else. They are copied into one piece of memory of their
-// own, as the transaction is kept for long.
-func listed(going []located) []string {
+// sortedMax is up to how many ephemerals of a session are deleted in the order
+// of their paths. More are deleted in any order, as sorting them would take as
+// long as all the rest.
+const sortedMax = 10_000
+
+// listed is as many paths as the transaction names; never null, which on disk is
+// something else.
+func (t *Tree) listed(nodes []*node, changed []string) []string {
 	n, size := 0, 0
-	for ; n < len(going); n++ {
-		if size+4+len(going[n].path) > closeListMax {
+	for n < len(nodes) && (size <= closeListMax || len(nodes) <= sortedMax) {
+		size += 4 + t.pathLen(nodes[n])
+		n++
+	}
+	list := make([]located, n, n+len(changed))
+	t.locate(list, nodes[:n])
+	for _, path := range changed {
+		list = append(list, located{path: path})
+	}
+	if len(list) <= sortedMax {
+		sortLocated(list)
+	}
+	return copied(list)
+}
+
+// copied copies as many paths as a transaction names into one piece of memory of
+// their own, as the transaction is kept for long.
+func copied(list []located) []string {
+	n, size := 0, 0
+	for ; n < len(list); n++ {
+		if size+4+len(list[n].path) > closeListMax {
 			break
 		}
-		size += 4 + len(going[n].path)
+		size += 4 + len(list[n].path)
 	}
 	var text strings.Builder
 	text.Grow(size)
-	for _, e := range going[:n] {
+	for _, e := range list[:n] {
 		text.WriteString(e.path)
 	}
 	paths, all := make([]string, n), text.String()
-	for i, e := range going[:n] {
+	for i, e := range list[:n] {
 		paths[i], all = all[:len(e.path)], all[len(e.path):]
 	}
 	return paths
@@ -310,37 +398,38 @@ func (t *Tree) open(id wire.SessionID) bool {
 }
 
 // applyCloseSession deletes the listed paths in their order, whoever owns
-// them, then what else the session is found to own, sorted.
+// them, then what else the session is found to own, sorted if it is not too much.
 func (t *Tree) applyCloseSession(id wire.SessionID, z wire.Zxid, listed []string) {
-	for _, path := range listed {
+	for i, path := range listed {
+		t.mayYield(i)
 		t.applyDelete(path, z)
 	}
 	t.deleteOwned(id, z)
 	t.endSession(id)
 }
 
-// deleteOwned deletes the ephemerals that a session owns. Their order matters
-// only to those who watch: where nobody does, they are deleted a part at a time,
-// so that their paths are not all in memory at once.
+// deleteOwned deletes the ephemerals that a session owns: a part at a time, so
+// that their paths are not all in memory at once, or in order where somebody may
+// watch and they are not too many.
 func (t *Tree) deleteOwned(id wire.SessionID, z wire.Zxid) {
-	s := t.sessions[id]
-	switch {
-	case s == nil:
-	case t.watches.total.Load() > 0:
-		list := t.owned(id)
+	nodes := slices.Clone(t.ownedNodes(id))
+	if len(nodes) <= sortedMax && t.watches.total.Load() > 0 {
+		list := t.located(nodes)
 		sortLocated(list)
 		t.deleteLocated(list, z)
-	default:
-		for part := range slices.Chunk(slices.Clone(s.owned), snapshotSlice) {
-			t.deleteLocated(t.located(part), z)
-		}
+		return
+	}
+	for part := range slices.Chunk(nodes, snapshotSlice) {
+		t.yield()
+		t.deleteLocated(t.located(part), z)
 	}
 }
 
 // deleteLocated deletes znodes, except those that an earlier one had below it,
 // as a fuzzy snapshot may have them: these are gone with it.
 func (t *Tree) deleteLocated(list []located, z wire.Zxid) {
-	for _, e := range list {
+	for i, e := range list {
+		t.mayYield(i)
 		if e.node.parent != nil {
 			up, _, _ := splitPath(e.path)
 			t.deleteNode(e.node, up, e.path, z)

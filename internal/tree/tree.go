@@ -36,6 +36,30 @@ type Tree struct {
 	pend       pending
 	happenings []Happening
 	scratch    []byte
+	onYield    func()
+	unanswered bool // what is applied has no reply
+}
+
+// yieldEvery is how many znodes or operations long work deals with before it
+// yields: about a millisecond's work.
+const yieldEvery = 1024
+
+// OnYield has f called every few milliseconds while Prepare or Apply work on one
+// long request or transaction, so that the caller can do meanwhile what must not
+// wait. f must not use the tree, which may be locked.
+func (t *Tree) OnYield(f func()) { t.onYield = f }
+
+func (t *Tree) yield() {
+	if t.onYield != nil {
+		t.onYield()
+	}
+}
+
+// mayYield yields once in yieldEvery calls, as i counts them from 0, but not at 0.
+func (t *Tree) mayYield(i int) {
+	if i%yieldEvery == yieldEvery-1 {
+		t.yield()
+	}
 }
 
 // New returns the tree of an empty server: /, /zookeeper, /zookeeper/quota
@@ -177,15 +201,20 @@ func (t *Tree) detach(n *node, path string) {
 	}
 }
 
+// pathLen is how long a znode's path is; that of the root counts as 0.
+func (t *Tree) pathLen(n *node) (size int) {
+	for p := n; p != t.root; p = p.parent {
+		size += 1 + p.nameLen()
+	}
+	return size
+}
+
 // path spells out where a znode is.
 func (t *Tree) path(n *node) string {
 	if n == t.root {
 		return "/"
 	}
-	size := 0
-	for p := n; p != t.root; p = p.parent {
-		size += 1 + p.nameLen()
-	}
+	size := t.pathLen(n)
 	b := make([]byte, size)
 	for p := n; p != t.root; p = p.parent {
 		size -= p.nameLen()

@@ -49,6 +49,9 @@ type watches struct {
 	clients   map[Client]*watcher
 
 	event uint64 // the last one fired
+	// unwatched is a parent at which nobody has a watch, as the transaction that is
+	// being applied has found: none can come meanwhile. Empty: none is known.
+	unwatched string
 }
 
 const watchShards = 64
@@ -61,8 +64,25 @@ type watchShard struct {
 // watchedPath is a path with at least one watcher.
 type watchedPath struct {
 	path     string
-	watchers []*watcher
-	first    [1]*watcher // the memory of watchers, as long as it suffices
+	watchers []*watch
+	index    map[*watcher]int32 // places in watchers, where these were once more than indexMin
+	// first and one are the memory of the only watch, as most paths have one, and
+	// of its place in watchers.
+	first watch
+	one   [1]*watch
+}
+
+// indexMin is up to how many watchers of a path are found by looking at each.
+const indexMin = 16
+
+// watch is what one client watches at a path. The shard guards it, the watcher's
+// mutex slot.
+type watch struct {
+	watcher *watcher
+	path    *watchedPath
+	modes   modes
+	place   int32 // among the watchers of the path
+	slot    int32 // among the watcher's own
 }
 
 // WatchBytesMax bounds the memory that the watches of one connection may
@@ -78,14 +98,8 @@ type watcher struct {
 	seen   uint64 // the last event it got
 
 	mu    sync.Mutex
-	own   map[*watchedPath]watch
+	own   []*watch
 	bytes int // that they take, about
-}
-
-// watch is one client's watch on one path, and its place among the others.
-type watch struct {
-	place int32
-	modes modes
 }
 
 func (w *watches) init(key hashKey) {
@@ -106,7 +120,7 @@ func (w *watches) watcher(c Client) *watcher {
 	defer w.clientsMu.Unlock()
 	o := w.clients[c]
 	if o == nil {
-		o = &watcher{client: c, own: map[*watchedPath]watch{}}
+		o = &watcher{client: c}
 		w.clients[c] = o
 	}
 	return o
@@ -132,19 +146,89 @@ func (w *watches) add(c Client, path string, m modes) {
 	p := s.paths[path]
 	if p == nil {
 		p = &watchedPath{path: strings.Clone(path)}
-		p.watchers = p.first[:0]
+		p.watchers = p.one[:0]
 		s.paths[p.path] = p
 	}
+	mine := p.of(o)
+	if mine == nil {
+		mine = p.admit(o)
+		o.take(mine)
+	}
+	w.change(mine, mine.modes|m)
+}
+
+// of returns a client's watch at the path, nil if there is none; the shard is
+// locked, as it is for the next three.
+func (p *watchedPath) of(o *watcher) *watch {
+	if p.index != nil {
+		if place, ok := p.index[o]; ok {
+			return p.watchers[place]
+		}
+		return nil
+	}
+	for _, mine := range p.watchers {
+		if mine.watcher == o {
+			return mine
+		}
+	}
+	return nil
+}
+
+// admit makes a watch of a client that has none at the path.
+func (p *watchedPath) admit(o *watcher) *watch {
+	mine := &p.first
+	if mine.watcher != nil {
+		mine = new(watch)
+	}
+	*mine = watch{watcher: o, path: p, place: int32(len(p.watchers))}
+	p.watchers = append(p.watchers, mine)
+	switch {
+	case p.index != nil:
+		p.index[o] = mine.place
+	case len(p.watchers) > indexMin:
+		p.index = make(map[*watcher]int32, 2*indexMin)
+		for i, each := range p.watchers {
+			p.index[each.watcher] = int32(i)
+		}
+	}
+	return mine
+}
+
+// dismiss takes a watch off the path; the last one takes its place.
+func (p *watchedPath) dismiss(mine *watch) {
+	end := len(p.watchers) - 1
+	moved := p.watchers[end]
+	p.watchers[mine.place], moved.place = moved, mine.place
+	p.watchers[end] = nil
+	p.watchers = p.watchers[:end]
+	if p.index != nil {
+		p.index[moved.watcher] = moved.place
+		delete(p.index, mine.watcher)
+	}
+	mine.watcher = nil
+}
+
+// take puts a watch among a client's own.
+func (o *watcher) take(mine *watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	mine, ok := o.own[p]
-	if !ok {
-		mine.place = int32(len(p.watchers))
-		p.watchers = append(p.watchers, o)
-		o.bytes += watchCost + len(path)
+	mine.slot = int32(len(o.own))
+	o.own = append(o.own, mine)
+	o.bytes += watchCost + len(mine.path.path)
+}
+
+// lose takes a watch off a client's own; the last one takes its slot.
+func (o *watcher) lose(mine *watch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	end := len(o.own) - 1
+	moved := o.own[end]
+	o.own[mine.slot], moved.slot = moved, mine.slot
+	o.own[end] = nil
+	if o.own = o.own[:end]; end == 0 {
+		o.own = nil
 	}
-	w.change(&mine, mine.modes|m)
-	o.own[p] = mine
+	o.bytes -= watchCost + len(mine.path.path)
 }
 
 // full reports whether a client has no room for a watch on a path of n bytes.
@@ -152,13 +236,6 @@ func (o *watcher) full(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes+watchCost+n > WatchBytesMax
-}
-
-// at returns what a client watches at a path; the shard is locked.
-func (o *watcher) at(p *watchedPath) modes {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.own[p].modes
 }
 
 // change sets the modes of a watch and keeps the counters true.
@@ -170,6 +247,17 @@ func (w *watches) change(mine *watch, m modes) {
 	mine.modes = m
 }
 
+// count is how many paths are watched.
+func (w *watches) count() (n int64) {
+	for i := range w.shards {
+		s := &w.shards[i]
+		s.mu.Lock()
+		n += int64(len(s.paths))
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // modes returns what a client watches at a path.
 func (w *watches) modes(c Client, path string) modes {
 	o := w.known(c)
@@ -179,11 +267,12 @@ func (w *watches) modes(c Client, path string) modes {
 	s := w.shard(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.paths[path]
-	if p == nil {
-		return 0
+	if p := s.paths[path]; p != nil {
+		if mine := p.of(o); mine != nil {
+			return mine.modes
+		}
 	}
-	return o.at(p)
+	return 0
 }
 
 // remove takes modes off a client's watch.
@@ -196,38 +285,25 @@ func (w *watches) remove(c Client, path string, m modes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.paths[path]; p != nil {
-		w.take(s, p, o, m)
+		w.takeOf(s, p, o, m)
+	}
+}
+
+// takeOf removes modes from a client's watch, if there is one; the shard is locked.
+func (w *watches) takeOf(s *watchShard, p *watchedPath, o *watcher, m modes) {
+	if mine := p.of(o); mine != nil {
+		w.take(s, mine, m)
 	}
 }
 
 // take removes modes from a watch; the shard is locked.
-func (w *watches) take(s *watchShard, p *watchedPath, o *watcher, m modes) {
-	o.mu.Lock()
-	mine, ok := o.own[p]
-	if !ok {
-		o.mu.Unlock()
+func (w *watches) take(s *watchShard, mine *watch, m modes) {
+	if w.change(mine, mine.modes&^m); mine.modes != 0 {
 		return
 	}
-	w.change(&mine, mine.modes&^m)
-	if mine.modes != 0 {
-		o.own[p] = mine
-		o.mu.Unlock()
-		return
-	}
-	delete(o.own, p)
-	o.bytes -= watchCost + len(p.path)
-	o.mu.Unlock()
-	end := len(p.watchers) - 1
-	if moved := p.watchers[end]; moved != o {
-		p.watchers[mine.place] = moved
-		moved.mu.Lock()
-		its := moved.own[p]
-		its.place = mine.place
-		moved.own[p] = its
-		moved.mu.Unlock()
-	}
-	p.watchers[end] = nil
-	if p.watchers = p.watchers[:end]; end == 0 {
+	p := mine.path
+	mine.watcher.lose(mine)
+	if p.dismiss(mine); len(p.watchers) == 0 {
 		delete(s.paths, p.path)
 	}
 }
@@ -245,8 +321,8 @@ func (w *watches) forget(c Client) (o *watcher, paths []*watchedPath) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	paths = make([]*watchedPath, 0, len(o.own))
-	for p := range o.own {
-		paths = append(paths, p)
+	for _, mine := range o.own {
+		paths = append(paths, mine.path)
 	}
 	return o, paths
 }
@@ -256,5 +332,5 @@ func (w *watches) drop(p *watchedPath, o *watcher) {
 	s := w.shard(p.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.take(s, p, o, ^modes(0))
+	w.takeOf(s, p, o, ^modes(0))
 }

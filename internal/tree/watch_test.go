@@ -2,7 +2,9 @@ package tree
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"bellwether/wire"
@@ -350,4 +352,64 @@ func TestWatchLists(t *testing.T) {
 	if c := w.tree.Counts(); c.Watches != 6 || c.WatchPaths != 4 || c.Watchers != 2 || w.tree.watches.recursive.Load() != 1 {
 		t.Errorf("counts %+v", c)
 	}
+}
+
+// TestWatchOnAParentThatHadNone: a transaction that changes many children of a
+// znode which nobody watches says nothing about the next one.
+func TestWatchOnAParentThatHadNone(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(create("/w", 0))
+	c := &conn{}
+	w.watchAs(c, "child", "/other") // so that there are watches
+	w.watchAs(c, "exists", "/w/c")
+	w.ok(multi(opCreate("/w/a", 0), opCreate("/w/b", 0)))
+	w.watchAs(c, "persistent", "/w")
+	w.ok(multi(opCreate("/w/c", 0), opDelete("/w/a")))
+	want := []string{fmt.Sprintf("NodeCreated /w/c %d", w.z), fmt.Sprintf("NodeChildrenChanged /w %d", w.z), fmt.Sprintf("NodeChildrenChanged /w %d", w.z)}
+	if got := c.take(); !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+// keeper keeps the paths of its events, as a connection does whose client does not read.
+type keeper struct {
+	conn
+	paths []string
+}
+
+func (k *keeper) Notify(e Event) { k.paths = append(k.paths, e.Path) }
+
+// TestQueuedEventsKeepTheirPathsAlone: the paths of a session's ephemerals share
+// memory while they are deleted. An event that waits for its client keeps none of
+// it but its own path.
+func TestQueuedEventsKeepTheirPathsAlone(t *testing.T) {
+	const sessions, each = 20, 500
+	w := newWorld(t, Options{})
+	name := strings.Repeat("n", 2000)
+	k := new(keeper)
+	heap := func() int {
+		w.txns = nil
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := heap()
+	for s := range wire.SessionID(sessions) {
+		w.open(1000 + s)
+		for i := range each {
+			w.ok(create(fmt.Sprintf("/%s%d", name, i), wire.FlagEphemeral).by(1000 + s))
+		}
+		w.tree.Exists(k, fmt.Sprintf("/%s%d", name, s), true, new(wire.StatResponse))
+		txn, _ := w.prepare(closeSession(1000 + s))
+		w.tree.Apply(txn) // as the leader does, which has it in memory
+	}
+	if len(k.paths) != sessions {
+		t.Fatalf("%d events", len(k.paths))
+	}
+	if grown, text := heap()-before, sessions*each*len(name); grown > text/4 {
+		t.Errorf("%d events keep %d bytes, the paths of all ephemerals took %d", sessions, grown, text)
+	}
+	runtime.KeepAlive(k)
+	runtime.KeepAlive(w)
 }

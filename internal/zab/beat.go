@@ -11,6 +11,7 @@ type beat struct{ n, at int64 }
 
 // beats is what the leader knows from its pings: who is still with it.
 type beats struct {
+	due       int64 // when the next round is to be sent
 	last      beat  // the last round sent
 	full      int64 // the number of the last that was sent to all
 	confirmed beat  // the last that a quorum has answered
@@ -31,14 +32,14 @@ type waiting struct {
 // heartbeat pings the learners: ours at every round, others each half tick, or
 // at once where an answer waits for it. Before UPTODATE a learner takes no
 // notice, so the answer is not waited for.
-func (l *Leader) heartbeat(hurry bool) {
+func (l *Leader) heartbeat(now int64, hurry bool) {
 	if l.phase < synchronising {
 		return
 	}
-	l.beat.last = beat{l.beat.last.n + 1, l.now}
-	lease, all := l.now <= l.Lease(), true
+	l.beat.last = beat{l.beat.last.n + 1, now}
+	lease, all := now <= l.Lease(), true
 	for _, k := range l.order {
-		due := k.ours || hurry || l.now-k.pingedAt >= l.opt.TickMS/2
+		due := k.ours || hurry || now-k.pingedAt >= l.opt.TickMS/2
 		all = all && due
 		if k.state < linkSyncing || !due || len(k.unanswered) >= beatsMax {
 			continue
@@ -51,7 +52,7 @@ func (l *Leader) heartbeat(hurry bool) {
 			p.Data = wire.Append(nil, &wire.PingInfo{Confirmed: k.confirmed})
 		}
 		l.send(k, p)
-		k.pingedAt = l.now
+		k.pingedAt = now
 		if k.state == linkServing {
 			k.unanswered = append(k.unanswered, l.beat.last)
 		}
@@ -60,6 +61,38 @@ func (l *Leader) heartbeat(hurry bool) {
 		l.beat.full = l.beat.last.n
 	}
 	l.confirm()
+}
+
+// heartbeatDue sends the round of pings that is due, and notes since when.
+func (l *Leader) heartbeatDue(now int64) {
+	if l.ready.BeatDue == 0 && l.phase >= synchronising {
+		l.ready.BeatDue = l.beat.due
+	}
+	l.beat.due = now + l.opt.BeatMS
+	l.heartbeat(now, false)
+}
+
+// Beat sends pings between two events if they are due: the driver calls it while
+// a Step takes long. It returns everything that is to be sent, the pings last, and
+// when they were due; nil: nothing is due. now may be later than the time of the
+// next Step: the answers to the pings come behind that.
+func (l *Leader) Beat(now int64) (send []Message, due int64) {
+	if l.phase < synchronising || l.phase == over || now < l.beat.due {
+		return nil, 0
+	}
+	l.heartbeatDue(now)
+	send, due = l.ready.Send, l.ready.BeatDue
+	l.ready.Send, l.ready.BeatDue = nil, 0
+	return send, due
+}
+
+// NextBeat is when the next round of pings is due; Never before the term's
+// history is being handed out, and after the term.
+func (l *Leader) NextBeat() int64 {
+	if l.phase < synchronising || l.phase == over {
+		return Never
+	}
+	return l.beat.due
 }
 
 // pinged takes the answer to a learner's oldest ping.
@@ -243,7 +276,7 @@ func (l *Leader) release() {
 		}
 	}
 	if newest > l.beat.last.n && l.beat.confirmed.n >= l.beat.full {
-		l.heartbeat(true)
+		l.heartbeat(l.now, true)
 	}
 }
 

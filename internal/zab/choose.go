@@ -30,7 +30,7 @@ type history struct {
 	newest wire.Zxid
 	// last is newest or, once the leader serves, at least its epoch's zero.
 	last wire.Zxid
-	// tree is what a snapshot taken now would hold.
+	// tree is the zxid of a snapshot taken now.
 	tree wire.Zxid
 	// disk: the log on disk may be asked.
 	disk bool

@@ -170,7 +170,7 @@ func (l *Leader) logSynced(e Synced) {
 	if e.Generation != l.generation {
 		return
 	}
-	if !l.synced && e.Zxid >= l.summary.last {
+	if !l.synced && e.Zxid >= l.log.last { // nothing was proposed yet
 		l.synced = true
 		l.saveCurrent()
 	}

@@ -168,6 +168,9 @@ type Ready struct {
 	// bytes of a snapshot are sent: of a tree that holds everything up to the
 	// packet's zxid and may hold more of what was committed.
 	Send []Message
+	// BeatDue (leader) is when the pings in Send were due; 0: there are none, or
+	// none that were.
+	BeatDue int64
 	// Close ends links, behind what was sent to them.
 	Close []LinkID
 	// ReadLog asks for the log on disk; answered with LogRead.

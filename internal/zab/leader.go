@@ -53,6 +53,16 @@ func (t *Terms) discovery(times int64) int64 {
 	return min(times*t.DiscoverMS, limit)
 }
 
+// busyMax is for how long after its last Step a learner answers pings that no Step
+// has brought, in ms.
+func (t *Terms) busyMax() int64 { return t.SyncLimit * t.TickMS / 2 }
+
+// LagMax is by how much a learner that this leader keeps can lag behind, in ms: it
+// has stepped everything that was sent to it longer ago. It answers pings for
+// busyMax without having done that, and is given up when it has been silent for
+// SyncLimit.
+func (l *Leader) LagMax() int64 { return l.opt.busyMax() + l.opt.SyncLimit*l.opt.TickMS }
+
 // LeaderOptions fix what a leader does.
 type LeaderOptions struct {
 	Terms
@@ -72,6 +82,9 @@ type LeaderOptions struct {
 	// Above is an epoch that a member is known to have accepted, or an earlier
 	// one than that: the new one is later.
 	Above wire.Epoch
+	// Claims is the end of the history that this server's vote has claimed, if it
+	// is later than the end of the log: the zero of the epoch Current.
+	Claims wire.Zxid
 	// CounterMax is the last counter that is given out in an epoch
 	// (0: 0xfffffffe); behind it the term ends.
 	CounterMax uint32
@@ -137,7 +150,7 @@ type Leader struct {
 	seekers map[wire.ServerID]seeker
 	order   []*link // by arrival
 	beat    beats
-	nextHB  int64 // when to ping
+	nextHB  int64 // when to look at the links, and to ping unless Beat has
 	nextTC  int64 // when to check the quorum
 
 	ready Ready
@@ -159,8 +172,8 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 	o.defaults()
 	l := &Leader{
 		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
-		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, log.Last()}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, seekers: map[wire.ServerID]seeker{}, nextHB: now + o.BeatMS, nextTC: now + o.TickMS,
+		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
+		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, seekers: map[wire.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
 	}
 	l.ready.Sync = true // before currentEpoch is saved the log must be durable
 	l.enter(discovering)
@@ -371,10 +384,12 @@ func (l *Leader) tick() {
 		return
 	}
 	if l.nextHB <= l.now {
-		l.nextHB = l.now + l.opt.BeatMS
 		l.checkLinks()
-		l.heartbeat(false)
+		if l.beat.due <= l.now {
+			l.heartbeatDue(l.now)
+		}
 		l.checkLinked()
+		l.nextHB = l.beat.due
 	}
 	if l.nextTC <= l.now {
 		l.nextTC = l.now + l.opt.TickMS

@@ -69,6 +69,7 @@ type Learner struct {
 
 	unacked []wire.Zxid // appended, not acknowledged
 	touches touches
+	early   int // pings that were answered and that no Step has brought yet
 	syncs   []pendingSync
 
 	ready Ready

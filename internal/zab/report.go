@@ -102,9 +102,8 @@ func (r *Learner) touched(e Touched) {
 	t.token = max(t.token, e.Token)
 }
 
-// pinged answers with the sessions touched since the last answer. A leader of
-// our kind says in its pings which answers it has confirmed. Behind an answer
-// to another a sync is sent: when that is done the answer has been read.
+// pinged answers a ping. A leader of our kind says in its pings which answers it
+// has confirmed, and may have been answered already (Beat).
 func (r *Learner) pinged(p *wire.QuorumPacket) {
 	t := &r.touches
 	var info wire.PingInfo
@@ -114,10 +113,57 @@ func (r *Learner) pinged(p *wire.QuorumPacket) {
 			t.sent = t.sent[1:]
 		}
 	}
+	if r.early > 0 {
+		r.early--
+		return
+	}
+	r.answer(p.Zxid, p.Auth)
+}
+
+// Arrived is how many pings have arrived on a link that no Step has brought yet.
+type Arrived struct {
+	Link  LinkID
+	Pings int
+}
+
+// Beat answers pings that have arrived, before a Step brings them: the driver
+// calls it while it applies something long. It returns everything that is to be
+// sent, the answers last; nil: there is nothing to answer. What the pings say is
+// taken in its turn, behind the packets in front of them. now may be later than the
+// time of the next Step.
+//
+// That is safe because of what an answer says, and to whom. It says that this
+// server had not left the leader when the ping arrived or later, which is what the
+// leader's lease, its syncs and its patience rest on; the leader takes an answer
+// for that to its oldest ping, so only their number counts. It says which sessions
+// were touched, which no packet of the leader changes. It acknowledges nothing:
+// leaders take no notice of its zxid. A leader of ZooKeeper's is answered in turn;
+// it waits much longer, and counts on the order of answers and requests.
+//
+// An answer in its turn says, beside, that everything the leader had sent before
+// the ping was stepped. So that a leader still knows for how long a learner that it
+// keeps can lag behind, early answers end some time after the last Step
+// (LagMax).
+func (r *Learner) Beat(now int64, a Arrived) (send []Message) {
+	if r.step != following || !r.ours || a.Link != r.opt.Link || r.early >= a.Pings || now-r.now > r.opt.busyMax() {
+		return nil
+	}
+	for ; r.early < a.Pings; r.early++ {
+		r.answer(r.decided, nil)
+	}
+	send, r.ready.Send = r.ready.Send, nil
+	return send
+}
+
+// answer answers a ping with the sessions touched since the last answer. Behind
+// an answer to a leader of another kind a sync is sent: when that is done the
+// answer has been read.
+func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
+	t := &r.touches
 	t.replies++
 	sessions := t.sessions
 	data := wire.Append([]byte{}, &wire.TouchedSessions{Sessions: sessions})
-	r.send(&wire.QuorumPacket{Type: wire.PacketPing, Zxid: p.Zxid, Data: data, Auth: p.Auth})
+	r.send(&wire.QuorumPacket{Type: wire.PacketPing, Zxid: z, Data: data, Auth: ids})
 	t.sessions, t.place = nil, nil
 	switch {
 	case r.ours:

@@ -9,13 +9,19 @@ import (
 )
 
 // history is the leader's as learners are to have it: before it serves its
-// whole log, then what is committed.
+// whole log, then what is committed. A snapshot is sent with the zxid of the last
+// committed transaction, and not, as by ZooKeeper, with the epoch's zero if that
+// is later: else its learner's votes would claim more history than those of
+// servers that have the same transactions.
 func (l *Leader) history() history {
 	h := history{before: l.log.before, newest: l.log.last, last: l.log.last, tree: l.log.applied, disk: l.opt.DiskLog, force: l.opt.ForceSnap}
 	if l.phase == serving {
 		h.newest = l.log.applied
 		h.last = max(l.log.applied, l.epochZero())
-		h.tree = h.last
+		h.tree = h.newest
+		if l.opt.Plain {
+			h.tree = h.last
+		}
 	}
 	h.committed = l.log.entries[:l.log.index(h.newest)]
 	return h
@@ -121,7 +127,7 @@ func (l *Leader) establish() {
 		est.Members, l.committed, l.lastSeen = m, m, nil
 	}
 	l.ready.Established = est
-	l.nextHB, l.nextTC = l.now, l.now+l.opt.TickMS
+	l.nextHB, l.beat.due, l.nextTC = l.now, l.now, l.now+l.opt.TickMS
 	l.tell(LeaderServes{l.epoch, discover, took, l.now - l.began, l.followers()})
 	for _, k := range l.order {
 		if k.state == linkSynced {

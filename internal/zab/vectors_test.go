@@ -116,7 +116,7 @@ func leaderAnswers(t *testing.T, seen *ledger) {
 			if c.conns != nil {
 				all = of(all, c.conns...)
 			}
-			l := NewLeader(0, LeaderOptions{Terms: Terms{
+			l := NewLeader(0, LeaderOptions{Plain: true, Terms: Terms{ // so that snapshots have ZooKeeper's zxid
 				ID: c.id, Accepted: c.epochs, Current: c.epochs, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 			}}, NewLog(zx(orZero(c.base)), 0))
 			replayToLeader(t, seen, l, all, nil)

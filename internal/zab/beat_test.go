@@ -1,0 +1,171 @@
+package zab
+
+import (
+	"testing"
+
+	"bellwether/wire"
+)
+
+// pings are the links that messages ping, in order.
+func pings(send []Message) (links []LinkID) {
+	for _, m := range send {
+		if m.Packet.Type == wire.PacketPing {
+			links = append(links, m.Link)
+		}
+	}
+	return links
+}
+
+// TestBeatBetweenTwoSteps: a leader that is busy with one step sends each round
+// of pings once, when it is due, behind everything that was sent before. The next
+// step may bring an earlier time, and still looks at the links.
+func TestBeatBetweenTwoSteps(t *testing.T) {
+	w := servingWorld(false)
+	n := w.nodes[2]
+	l := n.leader
+	w.pass(100)
+	w.settle()
+	at := l.NextBeat()
+	if at <= w.now || at > w.now+100 {
+		t.Fatalf("the next round is due at %d, now %d", at, w.now)
+	}
+	if send, _ := l.Beat(at - 1); send != nil {
+		t.Fatalf("sent before it is due: %v", send)
+	}
+	z, _ := l.NextZxid()
+	l.Step(w.now, Propose{Txn: &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}}})
+	proposals := len(l.ready.Send)
+	send, due := l.Beat(at + 30)
+	if due != at || len(pings(send)) != 3 || len(send) != proposals+3 || send[0].Packet.Type != wire.PacketProposal {
+		t.Fatalf("sent %v, due at %d, want %d", send, due, at)
+	}
+	if again, _ := l.Beat(at + 129); again != nil {
+		t.Errorf("the round is sent twice: %v", again)
+	}
+	if got := l.NextBeat(); got != at+130 {
+		t.Errorf("the next round is due at %d, want %d", got, at+130)
+	}
+	for _, m := range send {
+		w.send(n, m)
+	}
+	w.ready(n)
+	w.settle()
+	if l.Lease() != at+30+500 {
+		t.Errorf("lease until %d, pings sent at %d", l.Lease(), at+30)
+	}
+	silent := l.order[0]
+	silent.heard = w.now - l.opt.SyncLimit*l.opt.TickMS - 1
+	w.now = at + 100
+	l.Step(w.now, Tick{})
+	rd := l.Ready()
+	if len(rd.Close) != 1 || rd.Close[0] != silent.id {
+		t.Errorf("a silent learner is not given up: %v", rd.Close)
+	}
+	if sent := pings(rd.Send); sent != nil || rd.Wake != l.NextBeat() {
+		t.Errorf("pings again: %v; wakes at %d, the next round is due at %d", sent, rd.Wake, l.NextBeat())
+	}
+}
+
+// TestBeatSaysSinceWhen: the pings of a late tick say when they were due, those
+// that a sync asks for do not.
+func TestBeatSaysSinceWhen(t *testing.T) {
+	w := servingWorld(false)
+	l := w.nodes[2].leader
+	w.pass(100)
+	w.settle()
+	due := l.NextBeat()
+	l.Step(due+70, Tick{})
+	if rd := l.Ready(); rd.BeatDue != due || len(pings(rd.Send)) != 3 {
+		t.Errorf("due at %d: %v say %d", due, rd.Send, rd.BeatDue)
+	}
+	l.Step(due+71, Sync{Token: 1})
+	if rd := l.Ready(); rd.BeatDue != 0 {
+		t.Errorf("pings that are not due say %d", rd.BeatDue)
+	}
+}
+
+// TestNoBeatWithoutATerm: nothing is due before the history is handed out, and
+// nothing after the term.
+func TestNoBeatWithoutATerm(t *testing.T) {
+	w := newWorld(1, 3, 0)
+	w.grow(1, 3, 1, 2)
+	l := w.nodes[2].leader
+	l.Step(w.now, Leave{Why: "test"})
+	if send, _ := l.Beat(w.now + 1000); send != nil || l.NextBeat() != Never {
+		t.Errorf("sent %v, next at %d", send, l.NextBeat())
+	}
+}
+
+// TestBusyLearnerAnswersPings: a learner whose driver is busy answers each ping
+// that has arrived once, in whichever order it is asked, and takes what the ping
+// says when its turn comes. The answer carries the sessions touched so far.
+func TestBusyLearnerAnswersPings(t *testing.T) {
+	w := servingWorld(false)
+	n, l := w.nodes[0], w.nodes[2].leader
+	r := n.learner
+	link := r.opt.Link
+	w.step(n, Touched{[]wire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, 5})
+	if send := r.Beat(w.now, Arrived{Link: link}); send != nil {
+		t.Fatalf("answers pings that have not arrived: %v", send)
+	}
+	if send := r.Beat(w.now, Arrived{Link: link + 1000, Pings: 1}); send != nil {
+		t.Fatalf("answers pings of another link: %v", send)
+	}
+	send := r.Beat(w.now, Arrived{link, 2})
+	if len(pings(send)) != 2 {
+		t.Fatalf("2 pings have arrived: %v", send)
+	}
+	var touched wire.TouchedSessions
+	if err := wire.Decode(send[0].Packet.Data, &touched); err != nil || len(touched.Sessions) != 1 {
+		t.Errorf("%+v, %v", touched, err)
+	}
+	if again := r.Beat(w.now, Arrived{link, 2}); again != nil {
+		t.Errorf("answered twice: %v", again)
+	}
+	if more := r.Beat(w.now, Arrived{link, 3}); len(pings(more)) != 1 {
+		t.Errorf("another one has arrived: %v", more)
+	}
+	ping := func(confirmed int64) []LinkID {
+		p := &wire.QuorumPacket{Type: wire.PacketPing, Zxid: l.proposed, Data: wire.Append(nil, &wire.PingInfo{Confirmed: confirmed})}
+		r.Step(w.now, Received{link, p})
+		return pings(r.Ready().Send)
+	}
+	before := r.touches.replies - 3
+	for range 3 {
+		if r.touches.confirmed == 5 {
+			t.Error("confirmed before the leader has said so")
+		}
+		if sent := ping(before); sent != nil {
+			t.Errorf("the ping is answered again: %v", sent)
+		}
+	}
+	if sent := ping(before + 1); len(sent) != 1 || r.touches.confirmed != 5 {
+		t.Errorf("the fourth ping: %v, confirmed %d", sent, r.touches.confirmed)
+	}
+	if send := r.Beat(w.now+r.opt.busyMax()+1, Arrived{link, 1}); send != nil {
+		t.Errorf("busy for too long, and answers: %v", send)
+	}
+	if send := r.Beat(w.now+r.opt.busyMax(), Arrived{link, 1}); len(pings(send)) != 1 {
+		t.Errorf("busy for as long as may be, and does not answer: %v", send)
+	}
+	r.Step(w.now, Leave{Why: "test"})
+	if send := r.Beat(w.now, Arrived{link, 2}); send != nil {
+		t.Errorf("answers behind the end of its term: %v", send)
+	}
+}
+
+// TestBusyLearnerOfAnotherKindWaits: ZooKeeper's leader is answered in turn, as is
+// one that has not said UPTODATE.
+func TestBusyLearnerOfAnotherKindWaits(t *testing.T) {
+	w := servingWorld(true)
+	r := w.nodes[0].learner
+	if send := r.Beat(w.now, Arrived{r.opt.Link, 1}); send != nil {
+		t.Errorf("answered: %v", send)
+	}
+	w = servingWorld(false)
+	r = w.nodes[0].learner
+	r.step = adopted
+	if send := r.Beat(w.now, Arrived{r.opt.Link, 1}); send != nil {
+		t.Errorf("answered before UPTODATE: %v", send)
+	}
+}
