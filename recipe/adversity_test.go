@@ -128,6 +128,7 @@ var uses = []struct {
 		return meanwhile(take, func() error { return q.Put(ctx, nil) })
 	}},
 	{"work queue, empty", useEmptyWorkQueue},
+	{"work queue, delayed", useDelayedItem},
 	{"read lock, in line", func(ctx context.Context, c *zk.Client) error {
 		l, _ := NewReadWriteLock(c, "/app/rw", nil)
 		w, err := l.Lock(ctx)
@@ -141,6 +142,81 @@ var uses = []struct {
 	{"group, watched", useGroupWatch},
 	{"discovery, looked up", useProvider},
 	{"transaction, recovered", useRecovery},
+	{"election, led", useLead},
+	{"lock, done", func(ctx context.Context, c *zk.Client) error {
+		l, _ := NewLock(c, "/app/lock", nil)
+		return l.Do(ctx, func(ctx context.Context, h *Hold) error { return second(h.Do(ctx, zk.CheckOp("/", zk.AnyVersion))) })
+	}},
+	{"lock, tried", useTries},
+	{"queue, taken to", func(ctx context.Context, c *zk.Client) error {
+		q, _ := NewQueue(c, "/app/queue", nil)
+		if err := q.Put(ctx, nil); err != nil {
+			return err
+		}
+		return q.TakeTo(ctx, func([]byte) error { return nil })
+	}},
+	{"registration, set", func(ctx context.Context, c *zk.Client) error {
+		r, err := Register(ctx, c, "/app/registration", nil, nil)
+		if err == nil {
+			err = r.Set(ctx, []byte("x"))
+			err = errors.Join(err, closed(r, nil))
+		}
+		return err
+	}},
+	{"value, compared", func(ctx context.Context, c *zk.Client) error {
+		v, _ := NewValue(c, "/app/value", nil)
+		_, err := v.CompareAndSet(ctx, nil, []byte("x"))
+		_, gets := v.Get(ctx)
+		return errors.Join(err, gets, v.Close(context.WithoutCancel(ctx)))
+	}},
+	{"cache, followed", useCacheEvents},
+}
+
+// useLead leads until an operation of its handle is through, and asks who leads.
+func useLead(ctx context.Context, c *zk.Client) error {
+	e, _ := NewElection(c, "/app/election", "a", nil)
+	err := e.Lead(ctx, func(ctx context.Context, h *Handle) error {
+		if _, err := h.Do(ctx, zk.CheckOp("/", zk.AnyVersion)); err != nil {
+			return err
+		}
+		if _, err := e.Leader(ctx); err != nil && !errors.Is(err, ErrNoLeader) {
+			return err
+		}
+		return h.Resign(ctx)
+	})
+	if errors.Is(err, ErrResigned) {
+		return nil
+	}
+	return err
+}
+
+// useTries asks each kind of lock once.
+func useTries(ctx context.Context, c *zk.Client) error {
+	l, _ := NewLock(c, "/app/lock", nil)
+	rw, _ := NewReadWriteLock(c, "/app/rw", nil)
+	m, _ := NewSemaphore(c, "/app/semaphore", 2, nil)
+	var errs []error
+	for _, try := range []func(context.Context) (*Hold, error){l.TryLock, rw.TryLock, rw.TryRLock, m.TryAcquire} {
+		if err := holdOnce(ctx, try); !errors.Is(err, ErrHeld) { // by a bid of its own that is not gone yet
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// useCacheEvents follows a cache until it is up to date.
+func useCacheEvents(ctx context.Context, c *zk.Client) error {
+	k, err := OpenCache(ctx, c, "/app", nil)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	for ev, err := range k.Events(ctx) {
+		if err != nil || ev.Type == CacheCurrent {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 func useLockedMultiLock(ctx context.Context, c *zk.Client) error {
@@ -275,6 +351,36 @@ func useDoubleBarriers(ctx context.Context, c *zk.Client) error {
 	return meanwhile(pass, pass)
 }
 
+// useDelayedItem takes an item that is not due at first and that has been delivered too often, and
+// then the dead letter.
+func useDelayedItem(ctx context.Context, c *zk.Client) error {
+	q, _ := NewWorkQueue(c, "/app/jobs", &QueueOptions{DeliveriesMax: 1})
+	take := func() error {
+		item, err := q.Take(ctx)
+		if err != nil {
+			return err
+		}
+		if err = item.Release(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		over, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if item, err = q.Take(over); err == nil { // its first delivery was not counted, as it had to be made again
+			return item.Release(context.WithoutCancel(ctx))
+		}
+		if over.Err() != nil && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	}
+	put := func() error { return q.PutAt(ctx, nil, 7, time.Now().Add(2*time.Second)) }
+	if err := meanwhile(take, put); err != nil {
+		return err
+	}
+	_, err := q.Len(ctx)
+	return err
+}
+
 func useEmptyWorkQueue(ctx context.Context, c *zk.Client) error {
 	q, _ := NewWorkQueue(c, "/app/jobs", nil)
 	take := func() error {
@@ -395,7 +501,7 @@ func useConfig(ctx context.Context, c *zk.Client) error {
 	}
 	err = PublishConfig(ctx, h, "/app/config", []byte("x"), nil)
 	if err == nil {
-		for _, err = range WatchConfig(ctx, c, "/app/config") {
+		for _, err = range WatchConfig(ctx, c, "/app/config", nil) {
 			break
 		}
 	}
@@ -405,13 +511,13 @@ func useConfig(ctx context.Context, c *zk.Client) error {
 // typed: a caller can tell what happened.
 func typed(err error) bool {
 	var code wire.Code
-	var lost *zk.LostError
+	var lost *zk.UnknownOutcomeError
 	var ended *LostError
 	var owned *OwnedError
 	var foreign *DataError
 	return errors.As(err, &code) || errors.As(err, &lost) || errors.As(err, &ended) || errors.As(err, &owned) || errors.As(err, &foreign) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotHeld) || errors.Is(err, ErrNotLeader) ||
-		errors.Is(err, ErrTaken) || errors.Is(err, ErrNoParent) || errors.Is(err, ErrOutcome)
+		errors.Is(err, ErrTaken) || errors.Is(err, ErrNoParent)
 }
 
 // suffers runs a use with harm being done to it, and fails unless it ends in one of

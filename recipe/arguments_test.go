@@ -33,7 +33,7 @@ var makers = map[string]func(ctx context.Context, c *zk.Client, path string) err
 	"register":    func(ctx context.Context, c *zk.Client, p string) error { return second(Register(ctx, c, p, nil, nil)) },
 	"cache":       func(ctx context.Context, c *zk.Client, p string) error { return second(OpenCache(ctx, c, p, nil)) },
 	"configuration": func(ctx context.Context, c *zk.Client, p string) error {
-		for _, err := range WatchConfig(ctx, c, p) {
+		for _, err := range WatchConfig(ctx, c, p, nil) {
 			return err
 		}
 		return nil
@@ -128,7 +128,7 @@ func TestReleaseGoesOn(t *testing.T) {
 			t.Errorf("released: %v", err)
 		}
 		synctest.Wait()
-		if left := s.bids(q.taken); len(left) > 0 {
+		if left := s.bids(q.claims); len(left) > 0 {
 			t.Errorf("claims left: %v", left)
 		}
 	})

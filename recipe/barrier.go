@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"log/slog"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -23,6 +24,10 @@ type BarrierOptions struct {
 	// wait for the znode "ready" to go while they leave, so it is removed first
 	// instead of last.
 	Kazoo bool
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // NewBarrier prepares a barrier. It is closed while Close has made its znode.
@@ -33,23 +38,23 @@ func NewBarrier(c *zk.Client, path string, o *BarrierOptions) (*Barrier, error) 
 }
 
 func barrierBidder(c *zk.Client, path string, o *BarrierOptions) bidder {
-	var acl zk.ACLs
+	var opt BarrierOptions
 	if o != nil {
-		acl = o.ACL
+		opt = *o
 	}
-	return newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: acl}, "barrier", nil)
+	return newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "barrier", nil)
 }
 
 // Close closes the barrier. One that is closed stays so.
-func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, claim.CloseBarrier) }
+func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, "close", claim.CloseBarrier) }
 
 // Open lets everybody pass. One that is open stays so.
-func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, claim.OpenBarrier) }
+func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", claim.OpenBarrier) }
 
 // Wait returns nil when the barrier was open at some moment since the call.
 // An event is a reason to look again, no more.
-func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, claim.PassBarrier) }
+func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", claim.PassBarrier) }
 
-func (b *Barrier) do(ctx context.Context, act claim.BarrierAct) error {
-	return b.b.perform(ctx, "barrier", b.path, claim.NewBarrier(b.path, act))
+func (b *Barrier) do(ctx context.Context, op string, act claim.BarrierAct) error {
+	return b.b.perform(ctx, op, b.path, claim.NewBarrier(b.path, act))
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -23,9 +23,10 @@ type DoubleBarrier struct {
 	n     int
 	kazoo bool
 
-	turn turn          // of Enter and Leave, which one does at a time; guards m
-	m    *claim.Member // nil while this member is out
-	in   atomic.Int64  // the session in which it is in, 0 while it is out
+	turn turn                 // of Enter and Leave, which one does at a time; guards m
+	m    *claim.Member        // nil while this member is out
+	in   atomic.Int64         // the session in which it is in, 0 while it is out
+	stay atomic.Pointer[stay] // from Enter to Leave; nil before the first Enter
 }
 
 // NewDoubleBarrier prepares a member of a barrier for n.
@@ -60,11 +61,52 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	}
 	d.m = m
 	d.in.Store(int64(m.Session()))
+	d.stay.Store(d.b.newStay(ctx, m.Session()))
 	return nil
 }
 
 // Session is the session in which the member is in, 0 while it is out.
-func (d *DoubleBarrier) Session() wire.SessionID { return wire.SessionID(d.in.Load()) }
+func (d *DoubleBarrier) Session() zk.SessionID { return zk.SessionID(d.in.Load()) }
+
+// Context is for what this member does between Enter and Leave. It ends when Leave is called, and
+// before the others can take this member for gone, where [DoubleBarrier.Proof] is nil and the
+// process runs; when the client is closed, before a server hears of it. Its cause is a
+// [*LostError]. Before Enter it has ended, because of ErrNotEntered.
+func (d *DoubleBarrier) Context() context.Context {
+	if in := d.stay.Load(); in != nil {
+		return in.Context()
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	end(ErrNotEntered)
+	return ctx
+}
+
+// Left is how long the member is in without another proof that its session lives, by the clocks as
+// they are now; at most 0 when it is out.
+func (d *DoubleBarrier) Left() time.Duration {
+	if in := d.stay.Load(); in != nil {
+		return in.Left()
+	}
+	return 0
+}
+
+// Proof is nil while the end of Context is proven to come before the session can expire. Otherwise
+// it is a [*NoProof], and the context ends after two thirds of the session timeout without an
+// answered ping; before Enter it is ErrNotEntered.
+func (d *DoubleBarrier) Proof() error {
+	if in := d.stay.Load(); in != nil {
+		return in.Proof()
+	}
+	return ErrNotEntered
+}
+
+// Lost is nil while the member is in, then a [*LostError], and before Enter ErrNotEntered.
+func (d *DoubleBarrier) Lost() error {
+	if in := d.stay.Load(); in != nil {
+		return in.Lost()
+	}
+	return ErrNotEntered
+}
 
 // Leave waits until all members are out. After an error it may be called
 // again; a session that expired has taken this member out: ErrSessionExpired.
@@ -76,6 +118,8 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if d.m == nil {
 		return ErrNotEntered
 	}
+	d.stay.Load().leave()
+	start := time.Now()
 	drive := d.b.newDrive(d.m, d.m.Over)
 	drive.first = claim.Depart{}
 	err := drive.run(ctx)
@@ -86,5 +130,6 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 		d.m = nil
 		d.in.Store(0)
 	}
+	d.b.observed("leave", d.path, start, err)
 	return err
 }

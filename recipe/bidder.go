@@ -3,8 +3,8 @@ package recipe
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,7 +22,8 @@ type bidder struct {
 	gate   claim.Config // of a semaphore: the line before that for its leases
 	opt    ElectionOptions
 	clock  clock
-	recipe string  // its name in errors
+	recipe string // its name in errors
+	report *reporter
 	over   error   // of an operation whose handle is over
 	more   []zk.Op // what a claim.OpMore stands for
 	// itemACL, unless it is nil, receives the ACL of the item that Queue.TakeTo read last.
@@ -43,11 +44,8 @@ func newBidder(c *zk.Client, cfg claim.Config, o ElectionOptions, recipe string,
 	if o.CleanUp <= 0 {
 		o.CleanUp = cleanUpDefault
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	cfg.Margin = max(o.Margin, 0)
-	return bidder{c: c, cfg: cfg, opt: o, clock: newClock(), recipe: recipe, over: over}
+	return bidder{c: c, cfg: cfg, opt: o, clock: newClock(), recipe: recipe, over: over, report: newReporter(o.Logger, o.Observer)}
 }
 
 // validate looks at what every recipe is given.
@@ -80,21 +78,39 @@ func checkName(recipe, name string) error {
 	return nil
 }
 
-// campaign makes bids until one has its term. Each is started by start.
-func (b *bidder) campaign(ctx context.Context, start func(context.Context) *term) (*Handle, error) {
+// campaign makes bids until one has its term, with a pause after each that ended
+// without one. Each is started by start.
+func (b *bidder) campaign(ctx context.Context, pause *claim.Backoff, start func(context.Context) *term) (*Handle, error) {
 	for {
 		if h, end := b.bid(ctx, start); h != nil || !end.Again() {
 			return h, end.Err
+		}
+		if err := b.rest(ctx, pause); err != nil {
+			return nil, err
 		}
 	}
 }
 
 // bid makes one bid and waits until it has its term, or is over.
-func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (*Handle, claim.TermEnd) {
+func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (h *Handle, end claim.TermEnd) {
 	if err := ctx.Err(); err != nil {
 		return nil, claim.TermEnd{Err: err}
 	}
-	t := start(ctx)
+	var t *term
+	began := time.Now()
+	defer func() {
+		err := end.Err
+		if h == nil && err == nil { // another bid follows
+			err = b.lost(t.state().Reason, nil)
+		}
+		b.observed(b.wish(), b.cfg.Parent, began, err)
+	}()
+	for _, parent := range []string{b.cfg.Parent, b.gate.Parent} {
+		if err := b.removeLeftovers(ctx, parent); err != nil && ctx.Err() == nil {
+			return nil, claim.TermEnd{Err: b.lost(Refused, err)}
+		}
+	}
+	t = start(ctx)
 	select {
 	case <-t.led:
 		return t.handle, claim.TermEnd{}
@@ -102,9 +118,21 @@ func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (*H
 		return nil, claim.TermEnd{Err: t.verdict()}
 	case <-ctx.Done():
 		t.giveUp()
-		t.waitAtMost(b.opt.CleanUp)
-		return nil, claim.TermEnd{Err: ctx.Err()}
+		t.waitAtMost(ctx, b.opt.CleanUp)
+		err := ctx.Err()
+		if stays := t.stays(); stays != nil {
+			err = errors.Join(err, stays)
+		}
+		return nil, claim.TermEnd{Err: err}
 	}
+}
+
+// wish is what a bid is for, as an event.
+func (b *bidder) wish() string {
+	if b.recipe == "election" {
+		return "campaign"
+	}
+	return "acquire"
 }
 
 // prepare is the next bid, with a nonce of its own. Its run is to follow.
@@ -119,6 +147,20 @@ func (b *bidder) prepare(try bool) *term {
 	return newTerm(b, cfg, claim.NewLine(cfg)) // who only tries does not stand at the gate
 }
 
+// workWhile is the context of a function that runs while something is held: it ends with ctx and with held,
+// and when the client is closed or detached, before a server hears of it. stop ends it, and waits for nobody.
+func (b *bidder) workWhile(ctx, held context.Context) (work context.Context, stop func()) {
+	work, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	// AfterFunc takes a goroutine, for which Close of the client does not wait.
+	unhook := b.c.OnClose(func() { cancel(b.lost(SessionClosed, nil)) })
+	return work, func() {
+		unhook()
+		unlink()
+		cancel(nil)
+	}
+}
+
 // lost is the end of a term or a campaign.
 func (b *bidder) lost(r Reason, err error) *LostError {
 	return &LostError{Parent: b.cfg.Parent, Reason: r, Err: err, recipe: b.recipe}
@@ -131,7 +173,7 @@ func (b *bidder) isOver(lost error) error { return fmt.Errorf("%w: %w", b.over, 
 var never = claim.Moment{Mono: -1 << 62, Wall: -1 << 62}
 
 // lease is the client's lease if it is that session's.
-func (b *bidder) lease(id wire.SessionID) (claim.Lease, bool) {
+func (b *bidder) lease(id zk.SessionID) (claim.Lease, bool) {
 	l := b.c.Lease()
 	if l.Session != id || id == 0 {
 		return claim.Lease{}, false
@@ -140,24 +182,4 @@ func (b *bidder) lease(id wire.SessionID) (claim.Lease, bool) {
 		l.Delay = b.opt.LeaseDelay
 	}
 	return claim.Lease{Sent: b.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
-}
-
-// tell logs a happening.
-func (b *bidder) tell(h claim.Happening) {
-	level := slog.LevelDebug
-	switch h := h.(type) {
-	case claim.Leads:
-		level = slog.LevelInfo
-	case claim.Ended:
-		if h.Led {
-			level = slog.LevelInfo
-		}
-	case claim.Unpublished, claim.Passed:
-		level = slog.LevelWarn
-	case claim.Left:
-		if h.Err != nil {
-			level = slog.LevelWarn
-		}
-	}
-	b.opt.Logger.Log(context.Background(), level, h.String(), "path", b.cfg.Parent, "id", b.cfg.ID)
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"sync"
 	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -26,6 +26,10 @@ type CacheOptions struct {
 	// it with a *CacheFullError. Default 100,000 and 256 MiB.
 	NodesMax int
 	BytesMax int
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // Node is a znode as it was last read. The data is shared: nobody changes it.
@@ -34,7 +38,7 @@ type Node struct {
 	Data []byte
 	// Stat is of the time the data was read: what it says of children may be older
 	// than Cache.Children.
-	Stat wire.Stat
+	Stat zk.Stat
 }
 
 // CacheFullError ends a Cache that would hold more than it may.
@@ -56,6 +60,7 @@ type Cache struct {
 	c      *zk.Client
 	opt    CacheOptions
 	cancel context.CancelFunc
+	report *reporter
 	ready  chan struct{} // closed when everything was read once
 	done   chan struct{} // closed when run has returned
 
@@ -63,6 +68,7 @@ type Cache struct {
 	m     *claim.Cache // which holds the znodes
 	told  int          // how many events there were
 	err   error        // why it has ended
+	began time.Time    // of its opening, and then of its being loaded
 	feeds map[*cacheFeed]bool
 
 	// Of run alone.
@@ -79,10 +85,11 @@ type Cache struct {
 // OpenCache makes a Cache of the subtree at root, which need not exist, and
 // returns when all of it was read. The client stays the caller's.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
-	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, watches: map[watchAt]*zk.Watch{}, clock: newClock()}
+	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, watches: map[watchAt]*zk.Watch{}, clock: newClock(), began: time.Now()}
 	if o != nil {
 		k.opt = *o
 	}
+	k.report = newReporter(k.opt.Logger, k.opt.Observer)
 	k.opt.NodesMax = orDefault(k.opt.NodesMax, cacheNodesMax)
 	k.opt.BytesMax = orDefault(k.opt.BytesMax, cacheBytesMax)
 	k.m = claim.NewCache(claim.CacheConfig{

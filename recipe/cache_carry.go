@@ -132,7 +132,7 @@ func (k *Cache) keep(op claim.Op, w *zk.Watch) {
 	}
 	at := watchAt{op.Path, op.Kind == claim.OpWatchAll}
 	if old := k.watches[at]; old != nil && !isDone(old) {
-		unwatch(context.Background(), old) // here: the server's is the new one's now
+		unwatch(context.Background(), k.c, old) // here: the server's is the new one's now
 	}
 	k.watches[at] = w
 }
@@ -186,7 +186,7 @@ func (k *Cache) since(ctx context.Context, op claim.Op) ([]claim.TreeEvent, erro
 
 // closeStream gives the watch up, or all those that stand for it.
 func (k *Cache) closeStream(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwatchTime)
+	ctx, cancel := whileAnswered(ctx, k.c, unwatchTime)
 	defer cancel()
 	if k.stream != nil {
 		_ = k.stream.Close(ctx) // the server forgets it with the connection at the latest

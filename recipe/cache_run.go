@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"bellwether/internal/claim"
@@ -90,9 +91,13 @@ func (k *Cache) step(ev claim.Event) {
 	}
 	k.m.Step(k.clock.read(), ev)
 	rd := k.m.Ready()
+	for _, h := range rd.Happenings {
+		k.report.log(slog.LevelDebug, h.String(), "path", k.root)
+	}
 	for _, e := range k.m.Events() {
 		k.tell(e)
 		if e.Type == claim.CacheCurrent && !k.loaded() {
+			k.observed("load", nil)
 			close(k.ready)
 		}
 	}
@@ -116,6 +121,12 @@ func (k *Cache) loaded() bool {
 	}
 }
 
+// observed tells of what began at Cache.began. Cache.mu is held.
+func (k *Cache) observed(event string, err error) {
+	k.report.observed(Observation{Recipe: "cache", Path: k.root, Znode: k.root, Event: event, Err: err}, k.began)
+	k.began = time.Now()
+}
+
 // end says why. Cache.mu is held.
 func (k *Cache) end() {
 	switch k.err = k.m.Err(); {
@@ -123,6 +134,11 @@ func (k *Cache) end() {
 		k.err = &CacheFullError{Root: k.root, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax}
 	case k.err == nil || errors.Is(k.err, zk.ErrClosed):
 		k.err = cmp.Or(k.c.Err(), error(&closedError{"cache", k.root}))
+	}
+	if k.loaded() {
+		k.observed("follow", k.err)
+	} else {
+		k.observed("load", k.err)
 	}
 	for f := range k.feeds {
 		if f.err == nil {

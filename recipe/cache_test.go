@@ -468,6 +468,7 @@ func TestCachesShareNoOneShotWatch(t *testing.T) {
 				s.put(grove+"/n0002/twig", "")
 				agree(t, s, both[1-closed])
 				both[1-closed].Close()
+				synctest.Wait() // a server that knows no removeWatches ends the connection, and hears of it
 				if n := s.oneShots(); n != 0 {
 					t.Errorf("%d watches are left", n)
 				}

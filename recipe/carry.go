@@ -223,7 +223,15 @@ func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err err
 		case claim.OpCheck:
 			list = append(list, zk.CheckOp(op.Path, op.Version))
 		case claim.OpCreate:
-			list = append(list, zk.CreateOp(op.Path, op.Data, b.createOptions(op)...))
+			opts := b.createOptions(op)
+			if op.Like != "" {
+				acl, _, err := b.c.GetACL(ctx, op.Like)
+				if err != nil {
+					return 0, err
+				}
+				opts = append(opts, acl)
+			}
+			list = append(list, zk.CreateOp(op.Path, op.Data, opts...))
 		case claim.OpDelete:
 			list = append(list, zk.DeleteOp(op.Path, op.Version))
 		case claim.OpSet:

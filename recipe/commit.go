@@ -46,8 +46,9 @@ type CommitOptions struct {
 	// ACL of the znodes made, open to everybody by default. All who take part
 	// must be able to read, create, write and delete.
 	ACL zk.ACLs
-	// Logger is told votes and decisions at Debug. Default none.
-	Logger *slog.Logger
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // patienceDefault is CommitOptions.Patience where it is 0.
@@ -66,7 +67,7 @@ func newCommitter(c *zk.Client, root string, o *CommitOptions) (committer, error
 		opt = *o
 	}
 	opt.Patience = cmp.Or(max(opt.Patience, 0), patienceDefault)
-	b := newBidder(c, claim.Config{Parent: root}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger}, "commit", nil)
+	b := newBidder(c, claim.Config{Parent: root}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "commit", nil)
 	return committer{b, root, opt}, b.validate()
 }
 

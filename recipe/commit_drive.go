@@ -2,7 +2,9 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -25,9 +27,10 @@ type actor struct {
 	acting bool
 	calls  sync.WaitGroup // of the application
 
-	mu    sync.Mutex // guards what follows, and that no call begins when it is over
-	over  bool
-	known Decision
+	mu     sync.Mutex // guards what follows, and that no call begins when it is over
+	over   bool
+	known  Decision
+	failed []error // what the application's calls returned
 }
 
 // outcome is what became of driving a state machine.
@@ -40,9 +43,13 @@ type outcome struct {
 // given up: what others would wait for is taken away, which is waited for for a
 // while, and goes on in the background after that. No call of the application
 // outlasts it.
-func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor) (Decision, error) {
+func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor) (d Decision, err error) {
+	start, event := time.Now(), "commit"
+	if _, site := m.(*claim.Site); site {
+		event = "join"
+	}
+	defer func() { b.observed(event, path, start, err) }()
 	calls, stop := context.WithCancel(ctx)
-	defer act.end(stop)
 	act.d, act.path, act.m = b.newDrive(m, func() bool { return m.State().Phase == claim.TxOver }), path, m
 	act.d.ending = claim.Resign{}
 	act.d.stepped = func(_ context.Context, ev claim.Event) { act.stepped(calls, ev) }
@@ -56,16 +63,32 @@ func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor
 	select {
 	case <-done:
 	case <-ctx.Done():
-		inBackground(func() { <-done }, b.opt.CleanUp)
+		awaitTidy(ctx, b.c, done, b.opt.CleanUp)
 	}
+	act.end(stop)
 	select {
 	case o := <-ended:
-		return o.decision, o.err
-	default:
+		return o.decision, act.verdict(ctx, o.err)
+	default: // the state machine goes on in the background
 		act.mu.Lock()
 		defer act.mu.Unlock()
-		return act.known, ctx.Err()
+		return act.known, act.verdict(ctx, ctx.Err())
 	}
+}
+
+// verdict adds to an error those of the application that it does not wrap. One that says no more
+// than that the context ended is not repeated. The calls of the application are over.
+func (a *actor) verdict(ctx context.Context, err error) error {
+	for _, own := range a.failed {
+		switch {
+		case errors.Is(err, own), ctx.Err() != nil && errors.Is(own, ctx.Err()):
+		case err == nil:
+			err = own
+		default:
+			err = errors.Join(err, own)
+		}
+	}
+	return err
 }
 
 // outcome is what became of it when run has returned err.
@@ -114,13 +137,22 @@ func (a *actor) perform(ctx context.Context, s claim.CommitState) {
 		vote := Commit
 		if err := a.prepare(ctx, tx); err != nil {
 			vote = Abort
+			a.note(&PrepareError{Path: a.path, Err: err})
 		}
 		a.d.tell(ctx, claim.Prepared{Vote: vote})
 		return
 	}
 	if err := a.decided(ctx, tx, s.Decision); err != nil {
+		a.note(err)
 		a.d.failed <- err
 		return
 	}
 	a.d.tell(ctx, claim.Carried{})
+}
+
+// note keeps an error of the application for the caller.
+func (a *actor) note(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = append(a.failed, err)
 }

@@ -631,7 +631,7 @@ func TestCancelledWithoutConnection(t *testing.T) {
 		s.cut(p.clients[0])
 		start := time.Now()
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(start) != cleanUpDefault {
+		if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(start) > 0 {
 			t.Errorf("cancelled: %v after %v", err, time.Since(start))
 		}
 		if left := s.bids(tx); !slices.Equal(left, []string{"coordinator"}) {

@@ -16,7 +16,7 @@ func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var begins []string
+	var begins, calls []string
 	shown, harmed := map[string]bool{}, map[string]bool{}
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -32,6 +32,8 @@ func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
 				mentions(f, shown)
 			case isFunc && f.Recv == nil && takesClient(f):
 				begins = append(begins, f.Name.Name)
+			case isFunc && f.Recv != nil && takesContext(f):
+				calls = append(calls, f.Name.Name)
 			}
 		}
 	}
@@ -43,6 +45,25 @@ func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
 			t.Errorf("%s: stands in an example: %v, is harmed: %v", name, shown[name], harmed[name])
 		}
 	}
+	for _, name := range calls {
+		if !harmed[name] {
+			t.Errorf("%s is not harmed", name)
+		}
+	}
+}
+
+// takesContext: an exported method of an exported type that is given a context, so that it may
+// ask a server.
+func takesContext(f *ast.FuncDecl) bool {
+	recv := f.Recv.List[0].Type
+	if star, ok := recv.(*ast.StarExpr); ok {
+		recv = star.X
+	}
+	if id, ok := recv.(*ast.Ident); !ok || !id.IsExported() || !f.Name.IsExported() || len(f.Type.Params.List) == 0 {
+		return false
+	}
+	s, ok := f.Type.Params.List[0].Type.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Context"
 }
 
 // takesClient: an exported function that is given a client.

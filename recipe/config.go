@@ -4,22 +4,28 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
+	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
 // Config is a configuration that a leader has announced.
 type Config struct {
-	Token   wire.Zxid // of the leader: pass it on with what is done by the configuration
-	Version int32     // of the znode, 0 for the first one
+	Token   zk.Zxid // of the leader: pass it on with what is done by the configuration
+	Version int32   // of the znode, 0 for the first one
 	Data    []byte
 }
 
-// ConfigOptions are the settings of PublishConfig; nil is all defaults.
+// ConfigOptions are the settings of PublishConfig and WatchConfig; nil is all defaults.
 type ConfigOptions struct {
-	ACL zk.ACLs // of the znode made, open to everybody by default
+	ACL zk.ACLs // of the znode that PublishConfig makes, open to everybody by default
+
+	// Logger and Observer are those of ElectionOptions. PublishConfig uses those of the
+	// leader's election where both are nil.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // ErrConfigNewer: the configuration that stands is of a later leader.
@@ -28,7 +34,7 @@ var ErrConfigNewer = claim.ErrNewer
 // PublishConfig announces a configuration at path, by who leads: it is
 // written only while the handle's bid stands, checked in the same transaction. The
 // znode is made where it is missing, its parent is not. A term that is over gives ErrNotLeader. After
-// a zk.LostError it may be published again, with the same data.
+// a zk.UnknownOutcomeError it may be published again, with the same data.
 func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *ConfigOptions) error {
 	if h.t.cfg.Naming == PlainNames {
 		return ErrNoGuard
@@ -39,6 +45,9 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 	b := *h.t.b
 	if b.opt.ACL = nil; o != nil {
 		b.opt.ACL = o.ACL
+		if r := newReporter(o.Logger, o.Observer); r != nil {
+			b.report = r
+		}
 	}
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,14 +68,23 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 // older leader than seen before is left out. A change costs one event and one
 // read. The second value is an error that ends it: the context's,
 // zk.ErrClosed, or what the server refuses.
-func WatchConfig(ctx context.Context, c *zk.Client, path string) iter.Seq2[Config, error] {
-	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{}, "config", nil)
+func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOptions) iter.Seq2[Config, error] {
+	var opt ConfigOptions
+	if o != nil {
+		opt = *o
+	}
+	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{Logger: opt.Logger, Observer: opt.Observer}, "config", nil)
 	return func(yield func(Config, error) bool) {
+		start := time.Now()
 		m := claim.NewAnnouncements(path)
 		err := b.follow(ctx, "watch", path, m, func() bool {
 			now, ok := m.Next()
+			if ok {
+				b.observed("news", path, time.Time{}, nil)
+			}
 			return !ok || yield(Config(now), nil)
 		})
+		b.observed("watch", path, start, err)
 		if err != nil {
 			yield(Config{}, err)
 		}

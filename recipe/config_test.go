@@ -21,7 +21,7 @@ func TestConfigIsTheLeadersWord(t *testing.T) {
 		var seen []string
 		member := s.connect(zk.Options{})
 		go func() {
-			for c, err := range WatchConfig(t.Context(), member, path) {
+			for c, err := range WatchConfig(t.Context(), member, path, nil) {
 				if err != nil {
 					return
 				}

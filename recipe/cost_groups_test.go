@@ -140,7 +140,7 @@ func TestConfigCosts(t *testing.T) {
 		for range n {
 			c := s.connect(zk.Options{})
 			go func() {
-				for _, err := range WatchConfig(t.Context(), c, "/app/config") {
+				for _, err := range WatchConfig(t.Context(), c, "/app/config", nil) {
 					if err != nil {
 						return
 					}

@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -34,6 +35,10 @@ type CounterOptions struct {
 	Format CounterFormat
 	// ACL of the znodes made, open to everybody by default.
 	ACL zk.ACLs
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // NewCounter prepares a Counter at path, which begins with 0. The client
@@ -45,7 +50,7 @@ func NewCounter(c *zk.Client, path string, o *CounterOptions) (*Counter, error) 
 	}
 	n := &Counter{format: opt.Format}
 	var err error
-	n.v, err = NewValue(c, path, &ValueOptions{Initial: n.format.Encode(0), ACL: opt.ACL})
+	n.v, err = NewValue(c, path, &ValueOptions{Initial: n.format.Encode(0), ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer})
 	return n, err
 }
 

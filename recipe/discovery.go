@@ -163,7 +163,7 @@ func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*
 	if err := checkName("discovery "+d.base, name); err != nil {
 		return nil, err
 	}
-	k, err := OpenCache(ctx, d.c, claim.Join(d.base, name), &CacheOptions{ChildrenOnly: true})
+	k, err := OpenCache(ctx, d.c, claim.Join(d.base, name), &CacheOptions{ChildrenOnly: true, Logger: d.opt.Logger, Observer: d.opt.Observer})
 	if err != nil {
 		return nil, err
 	}

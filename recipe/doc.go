@@ -42,15 +42,18 @@
 // [Partitioner] and [Work] share parts and tasks among members, each under an
 // election of its own; [PublishConfig] is the word of a leader.
 //
+// Each recipe needs a path of its own; an [OtherRecipeError] says which other one stands there.
+// The options of all of them have a Logger and an Observer, see [Observation].
+//
 // The steps themselves are state machines in internal/claim; this package
 // drives them over a zk.Client: it reads clocks, carries out requests and waits.
 //
 // Goroutines: a campaign runs one until its bid is gone, plus one for the
 // request under way, and Lead one more that looks at its deadline. Resign
 // waits for the first, which waits for the second; closing the client ends
-// them. Election.mu guards which campaign is the present one, term.mu the state
-// machine and the handle; the first is never taken with the second held.
-// Neither is held across I/O.
+// them. Election.mu guards which candidacy is the present one, candidacy.mu its
+// bid and whether it has ended, term.mu the state machine and the handle. They are taken
+// in this order, and none is held across I/O.
 //
 // A transaction runs its machine on one goroutine, with one for the request under
 // way, one for each watch and one for the call of the application, which all end
@@ -58,6 +61,9 @@
 // and no connection: the application's does then too. Site.Serve has one for each
 // transaction. A queue's wait has one for each of its watches, two at most.
 // Enter and Leave of a DoubleBarrier take turns: it is one member.
+//
+// An Item, and a DoubleBarrier between Enter and Leave, have one that follows the session. A
+// Logger or an Observer is called by one goroutine for each recipe, which ends when nothing waits.
 //
 // What a cancelled wait of a queue, a DoubleBarrier or a Registration has left is
 // removed by one goroutine, which ends when that is done or with the session.

@@ -5,14 +5,15 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// TestConstantsAreDocumented: `go doc` shows the constants of a type with it, also of
-// those whose home is another package, and all but the plainest say what they are.
-func TestConstantsAreDocumented(t *testing.T) {
+// documentation is what go doc knows of this package.
+func documentation(t *testing.T) *doc.Package {
+	t.Helper()
 	set, names := token.NewFileSet(), made(filepath.Glob("*.go"))
 	var files []*ast.File
 	for _, name := range names {
@@ -24,7 +25,14 @@ func TestConstantsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"Naming": 6, "Reason": 6, "Decision": 3, "CounterFormat": 2, "QueueNaming": 3, "Standing": 3, "GroupLayout": 3, "CacheEventType": 4}
+	return pkg
+}
+
+// TestConstantsAreDocumented: `go doc` shows the constants of a type with it, also of
+// those whose home is another package, and all but the plainest say what they are.
+func TestConstantsAreDocumented(t *testing.T) {
+	pkg := documentation(t)
+	want := map[string]int{"Naming": 6, "Reason": 6, "Decision": 3, "CounterFormat": 2, "QueueNaming": 3, "Standing": 3, "GroupNaming": 3, "CacheEventType": 4}
 	for _, typ := range pkg.Types {
 		n := 0
 		for _, c := range typ.Consts {
@@ -41,5 +49,56 @@ func TestConstantsAreDocumented(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("missing: %v", want)
+	}
+}
+
+// TestEveryOptionsTypeReports: each type of options has a Logger and an Observer, or holds
+// options that have, and every function that makes a recipe takes one of these types.
+func TestEveryOptionsTypeReports(t *testing.T) {
+	pkg := documentation(t)
+	fields := map[string]map[string]string{} // of each type of options, with their types
+	var makers []*ast.FuncDecl
+	for _, f := range pkg.Funcs {
+		makers = append(makers, f.Decl)
+	}
+	for _, typ := range pkg.Types {
+		for _, f := range typ.Funcs {
+			makers = append(makers, f.Decl)
+		}
+		if !strings.HasSuffix(typ.Name, "Options") {
+			continue
+		}
+		fields[typ.Name] = map[string]string{}
+		for _, f := range typ.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
+			for _, name := range f.Names {
+				fields[typ.Name][name.Name] = types.ExprString(f.Type)
+			}
+		}
+	}
+	reports := func(options string) bool {
+		has := fields[options]
+		return has["Logger"] == "*slog.Logger" && has["Observer"] == "func(Observation)"
+	}
+	for options, has := range fields {
+		if !reports(options) && !reports(has["Election"]) {
+			t.Errorf("%s has no Logger and Observer", options)
+		}
+	}
+	if len(fields) < 12 {
+		t.Errorf("only %d types of options were found", len(fields))
+	}
+	without := map[string]bool{
+		"NewMultiLock": true, // of locks that report themselves
+		"RoundRobin":   true,
+		"Stop":         true,
+	}
+	for _, f := range makers {
+		takes := false
+		for _, p := range f.Type.Params.List {
+			takes = takes || strings.HasSuffix(types.ExprString(p.Type), "Options")
+		}
+		if !takes && !without[f.Name.Name] {
+			t.Errorf("%s takes no options", f.Name.Name)
+		}
 	}
 }

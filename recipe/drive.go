@@ -148,7 +148,7 @@ func (d *drive) hand(ctx context.Context, h heard) {
 // much. What never was never goes.
 func (d *drive) leave(ctx context.Context, w setWatch) {
 	if w.absent || d.tidy {
-		unwatch(ctx, w.Watch)
+		unwatch(ctx, d.b.c, w.Watch)
 	}
 }
 

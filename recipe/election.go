@@ -14,7 +14,7 @@ import (
 )
 
 // cleanUpDefault is ElectionOptions.CleanUp where it is 0.
-const cleanUpDefault = 2 * time.Second
+const cleanUpDefault = 500 * time.Millisecond
 
 // Naming is how a candidate names its bid, and so with whose candidates it
 // can share a parent. All see the bids of all others; but other libraries see
@@ -57,14 +57,17 @@ type ElectionOptions struct {
 	// Overrun is called, once a term, when the function given to Lead still
 	// runs although its deadline has passed. It may end the process.
 	Overrun func(*Handle)
-	// CleanUp is how long Campaign and Lead wait, once their context has
-	// ended, for the bid's removal. Default 2 s. What is left goes on in the
-	// background until it is done or the session ends.
+	// CleanUp is how long Campaign and Lead wait at most, once their context has
+	// ended, for the bid's removal. Default 500 ms. Without a connection they return
+	// at once. The removal goes on in the background until it is done or the session ends.
 	CleanUp time.Duration
 
-	// Logger is told what happens: terms at Info, trouble at Warn, steps at
-	// Debug. Default none.
-	Logger *slog.Logger
+	// Logger is told what happens: terms at Info, trouble at Warn, steps and each Observation at
+	// Debug. Observer is told each Observation, for metrics. Both are called in order, one call
+	// at a time, beside the recipe: one that blocks delays nothing but later reports, of
+	// which those that find 1024 waiting are left out. Neither may panic. Default none.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // Election is one candidate in the election of a path. It campaigns for one
@@ -73,8 +76,7 @@ type Election struct {
 	bidder
 
 	mu      sync.Mutex
-	busy    bool  // a Campaign is under way
-	present *term // the last one started
+	present *candidacy // the last one begun
 	seen    claim.Succession
 }
 
@@ -111,91 +113,95 @@ func (e *Election) validate() error {
 // connections, and starts again when the session expires. It returns the
 // context's error, ErrResigned, ErrCampaigning, zk.ErrClosed, or a
 // [*LostError] when the server refuses what it needs. The bid is removed
-// before an error is returned, within ElectionOptions.CleanUp.
+// before an error is returned, or in the background: see ElectionOptions.CleanUp.
 //
 // The handle ends by itself or by Resign; afterwards Campaign may be called
 // again, for a new bid at the end of the line.
 func (e *Election) Campaign(ctx context.Context) (*Handle, error) {
-	last, err := e.begin()
+	k, ctx, err := e.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer e.campaigned()
-	if last != nil {
-		select { // one bid at a time
-		case <-last.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	h, err := e.campaign(ctx, k, &claim.Backoff{})
+	if err = k.end(ctx, err); err != nil {
+		return nil, err
 	}
-	return e.bidder.campaign(ctx, e.start)
+	return h, nil
 }
 
-// begin claims the Election for one Campaign and returns the term before.
-func (e *Election) begin() (*term, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.busy || e.present != nil && e.present.claims() {
-		return nil, ErrCampaigning
-	}
-	e.busy = true
-	return e.present, nil
-}
-
-func (e *Election) campaigned() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.busy = false
-}
-
-// start makes the next bid.
-func (e *Election) start(ctx context.Context) *term {
-	t := e.prepare(false)
-	e.mu.Lock()
-	e.present = t
-	e.mu.Unlock()
-	go t.run(context.WithoutCancel(ctx))
-	return t
-}
-
-// Resign gives up the bid or leadership and waits until the bid is gone. A
-// leading function of Lead is told by its context and is waited for first.
-// The error is the context's, and the removal then goes on in the background; or it is
+// Resign ends the Campaign or Lead that is under way, or gives up the handle of
+// the last Campaign. It waits until the bid is gone.
+//
+//   - A candidate that waits in line gives up its bid; Campaign or Lead returns ErrResigned.
+//   - A leading function of Lead is told by its context, and is waited for: also where the term
+//     is lost already and the function winds down. Lead returns ErrResigned, or the
+//     function's own error. With the context that the function got, or one derived from
+//     it, Resign does not wait for the function; with another one the function would wait
+//     for itself: it calls Handle.Resign.
+//   - Between two terms Lead returns ErrResigned, and no other bid follows.
+//   - Before the first Campaign or Lead, and after the end of the last, nothing happens. One
+//     that begins later is not concerned.
+//
+// The error is the context's: the resignation stands, and the rest goes on in the background. Or it is
 // that of a server that refuses to remove the bid, which then stands until the session ends.
-// Without a bid nothing happens.
 func (e *Election) Resign(ctx context.Context) error {
-	e.mu.Lock()
-	t := e.present
-	e.mu.Unlock()
-	if t == nil {
+	k := e.candidate()
+	if k == nil {
 		return nil
 	}
-	t.stepDown()
+	k.resign()
+	if ctx.Value(leading{}) == k {
+		return nil
+	}
 	select {
-	case <-t.done:
-		return t.stays()
+	case <-k.over:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if t := k.bid(); t != nil {
+		return t.awaitGone(ctx)
+	}
+	return nil
 }
 
 // Lead campaigns and, while it leads, runs fn; when leadership is lost it
-// waits for fn and campaigns again. It returns when fn returns by itself, with
-// its error; when ctx ends, with ctx's error; and when Campaign fails or Resign is called.
+// waits for fn, and campaigns again after a pause that grows from 50 ms to 2 s
+// while it goes on losing. It returns when ctx ends, with ctx's error; when Resign is called,
+// with ErrResigned; when Campaign fails; and when fn is done:
+//
+//   - nil from fn ends Lead with nil.
+//   - An error that says no more than that the term is over, or that a connection or
+//     session failed, ends the term and not Lead: the context's error once it
+//     has ended, that of Handle.Do (ErrNotLeader), and any that is or wraps a
+//     *zk.UnknownOutcomeError, zk.ErrConnectionLoss, zk.ErrSessionExpired, or what a
+//     server answers that cannot serve at the moment. So fn may return the error of
+//     any call of the client.
+//   - Any other error of fn ends Lead with it, and so does every error marked by [Stop].
 //
 // The context given to fn ends with the term, with ctx and with Resign; its
 // cause says why. fn must return then: nobody can stop it, see
-// ElectionOptions.Overrun. An error of fn ends Lead, unless it is that of the
-// context, or that of an operation of h that found leadership lost (ErrNotLeader).
-// Leadership is resigned after fn has returned, not before.
-func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Handle) error) error {
+// ElectionOptions.Overrun. Leadership is resigned after fn has returned, not before.
+func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Handle) error) (err error) {
+	k, ctx, err := e.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = k.end(ctx, err) }() // also when fn panics
+	return e.lead(ctx, k, fn)
+}
+
+func (e *Election) lead(ctx context.Context, k *candidacy, fn func(context.Context, *Handle) error) error {
+	var pause claim.Backoff
 	for {
-		h, err := e.Campaign(ctx)
+		h, err := e.campaign(ctx, k, &pause)
 		if err != nil {
 			return err
 		}
 		if end := e.supervise(ctx, h, fn); !end.Again() {
 			return end.Err
+		}
+		if err := e.rest(ctx, &pause); err != nil {
+			return err
 		}
 	}
 }
@@ -203,29 +209,26 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Han
 // supervise runs fn for one term. Unless another bid is to follow it waits a while
 // until the bid is gone.
 func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Context, *Handle) error) claim.TermEnd {
-	work, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	work, stop := e.workWhile(ctx, h.ctx)
 	defer stop()
-	h.t.superviseBy(func() { cancel(ErrResigned) })
 	defer h.t.giveUp() // also when fn panics
-	err := h.t.watchOver(h, func() error { return fn(work, h) })
-	over := saysOver(err, h)
-	resigned := errors.Is(context.Cause(work), ErrResigned) || over && errors.Is(err, ErrResigned)
-	lost := over || h.Lost() != nil
+	err := h.t.watchOver(h, func() error { return fn(context.WithValue(work, leading{}, h.t.candidacy), h) })
+	lost := h.Lost() != nil
 	h.t.giveUp()
-	mine := err != nil && !over && !isEnd(err, work)
 	end := claim.TermEnd{Returned: true, Err: err}
-	switch {
-	case mine:
+	var stopped *stopError
+	switch own := err != nil && !saysOver(err, h) && !isEnd(err, work) && !passes(err); {
+	case errors.As(err, &stopped):
+		if err == error(stopped) {
+			end.Err = stopped.err
+		}
+	case own:
 	case ctx.Err() != nil:
-		end = claim.TermEnd{Err: ctx.Err()}
-	case resigned:
-		end = claim.TermEnd{Err: ErrResigned}
-	case lost:
+		end.Err = ctx.Err()
+	case lost || err != nil:
 		return claim.TermEnd{}
 	}
-	h.t.waitAtMost(e.opt.CleanUp)
+	h.t.waitAtMost(ctx, e.opt.CleanUp)
 	return end
 }
 

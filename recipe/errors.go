@@ -99,6 +99,10 @@ func (e *closedError) Unwrap() error { return zk.ErrClosed }
 // fields are Path string and Err error.
 type DataError = claim.DataError
 
+// OtherRecipeError: the path that a recipe was given is that of another recipe, whose znodes stand
+// there. Its fields are Path string, and Want and Found, both strings.
+type OtherRecipeError = claim.OtherRecipeError
+
 // LeaderTaken is why a term is not published: the znode at Path is in the way. Where
 // it is Persistent it does not go by itself; Bid is the standing bid that it
 // names, and empty where others wrote it. Its fields are Path string, Persistent bool

@@ -34,7 +34,9 @@ func Example() {
 			case <-ctx.Done(): // no longer the leader: stop at once
 				return ctx.Err()
 			case <-time.After(time.Second):
-				// Fails with recipe.ErrNotLeader once another one leads.
+				// Fails with recipe.ErrNotLeader once another one leads, and with a
+				// zk.UnknownOutcomeError when the connection breaks. With either, Lead campaigns
+				// again; with any other error it returns.
 				if _, err := h.Do(ctx, zk.SetOp("/app/beat", []byte(host), zk.AnyVersion)); err != nil {
 					return err
 				}
@@ -43,6 +45,39 @@ func Example() {
 	})
 	log.Print(err)
 }
+
+// An error of a connection or session ends the term alone, unless it is marked.
+func ExampleStop() {
+	ctx := context.Background()
+	var e *recipe.Election // of NewElection
+	var other *zk.Client   // of the system that is fed, without which there is nothing to do
+	err := e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
+		if _, _, err := other.Create(ctx, "/feed/ready", nil); err != nil {
+			return recipe.Stop(err)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	log.Print(err)
+}
+
+// A leader that has done its work for good resigns, and lets another one lead.
+func ExampleHandle_Resign() {
+	ctx := context.Background()
+	var e *recipe.Election // of NewElection
+	err := e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
+		if overloaded() {
+			return h.Resign(ctx) // does not wait for this function
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, recipe.ErrResigned) {
+		log.Fatal(err)
+	}
+}
+
+func overloaded() bool { return false }
 
 // Who else wants to know who leads watches LEADER, not the candidates.
 func ExampleElection_Observe() {

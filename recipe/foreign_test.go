@@ -191,7 +191,7 @@ func TestStrangersThatCount(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			for now, err := range WatchConfig(t.Context(), c, "/app/config") {
+			for now, err := range WatchConfig(t.Context(), c, "/app/config", nil) {
 				if string(now.Data) != "x" || err != nil {
 					t.Errorf("%+v, %v", now, err)
 				}

@@ -6,21 +6,21 @@ import (
 	"encoding/hex"
 	"errors"
 	"iter"
+	"log/slog"
 	"path"
 	"slices"
 	"strings"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
-// GroupLayout is how members are named, and so which other library sees them.
-type GroupLayout int
+// GroupNaming is how members are named, and so which other library sees them.
+type GroupNaming int
 
-// The layouts.
+// The namings.
 const (
-	MemberNames  GroupLayout = iota // <id>, as Curator's GroupMember; the data is the member's own
+	MemberNames  GroupNaming = iota // <id>, as Curator's GroupMember; the data is the member's own
 	PartyNames                      // <32 hex digits>__party__ with the id as data, as kazoo's Party
 	ShallowNames                    // <32 hex digits>-<id>, as kazoo's ShallowParty
 )
@@ -30,12 +30,16 @@ const partySuffix = "__party__"
 
 // GroupOptions are the settings of a Group; nil is all defaults.
 type GroupOptions struct {
-	Layout GroupLayout
+	Naming GroupNaming
 	ACL    zk.ACLs // of the znodes made, open to everybody by default
-	// Predecessors and Wait are those of RegistrationOptions. With the layouts of
+	// Predecessors and Wait are those of RegistrationOptions. With the namings of
 	// kazoo no two members meet at one znode.
-	Predecessors []wire.SessionID
+	Predecessors []zk.SessionID
 	Wait         bool
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // Group is who is there: the ephemeral children of a znode.
@@ -49,8 +53,8 @@ type Group struct {
 type Member struct {
 	ID      string
 	Data    []byte
-	Session wire.SessionID
-	Token   wire.Zxid // czxid of its znode
+	Session zk.SessionID
+	Token   zk.Zxid // czxid of its znode
 }
 
 // NewGroup prepares for a group at parent, which Join makes where it is
@@ -70,7 +74,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration
 	if data == nil {
 		data = []byte{} // Curator's GroupMember fails on a member without any
 	}
-	switch g.opt.Layout {
+	switch g.opt.Naming {
 	case PartyNames:
 		name, data = nonce()+partySuffix, []byte(id)
 	case ShallowNames:
@@ -80,7 +84,8 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration
 		return nil, err
 	}
 	return Register(ctx, g.c, claim.Join(g.parent, name), data,
-		&RegistrationOptions{ACL: g.opt.ACL, Predecessors: g.opt.Predecessors, Wait: g.opt.Wait})
+		&RegistrationOptions{
+			ACL: g.opt.ACL, Predecessors: g.opt.Predecessors, Wait: g.opt.Wait, Logger: g.opt.Logger, Observer: g.opt.Observer})
 }
 
 // nonce is 32 hex digits that nobody else has.
@@ -112,7 +117,7 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 			}
 		}
 	}
-	return g.members(nodes), nil
+	return g.members(nodes)
 }
 
 // Watch yields the members, and again after each change, or several at once, until
@@ -120,7 +125,7 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 // read of that one. The second value is an error that ends it, as for Cache.Events.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
-		k, err := OpenCache(ctx, g.c, g.parent, &CacheOptions{ChildrenOnly: true})
+		k, err := OpenCache(ctx, g.c, g.parent, &CacheOptions{ChildrenOnly: true, Logger: g.opt.Logger, Observer: g.opt.Observer})
 		if err != nil {
 			yield(nil, err)
 			return
@@ -135,7 +140,11 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 			news = news || slices.ContainsFunc(events, func(e CacheEvent) bool {
 				return e.Type != CacheCurrent && e.Node.Path != g.parent
 			})
-			if news && !yield(g.members(slices.Collect(k.All())), nil) {
+			if !news {
+				continue
+			}
+			in, err := g.members(slices.Collect(k.All()))
+			if !yield(in, err) || err != nil {
 				return
 			}
 			news = false
@@ -143,12 +152,17 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	}
 }
 
-// members are those of the znodes that are members by the layout.
-func (g *Group) members(nodes []Node) []Member {
+// members are those of the znodes that are members by the naming. The error is an
+// *OtherRecipeError where they are the bids of an election or a lock.
+func (g *Group) members(nodes []Node) ([]Member, error) {
 	out := []Member{}
+	var names []string
 	for _, n := range nodes {
-		id, ok := g.memberID(n)
-		if ok && n.Path != g.parent && n.Stat.EphemeralOwner != 0 {
+		if n.Path == g.parent || n.Stat.EphemeralOwner == 0 {
+			continue
+		}
+		names = append(names, path.Base(n.Path))
+		if id, ok := g.memberID(n); ok {
 			out = append(out, Member{ID: id, Data: n.Data, Session: n.Stat.EphemeralOwner, Token: n.Stat.Czxid})
 		}
 	}
@@ -158,12 +172,15 @@ func (g *Group) members(nodes []Node) []Member {
 		}
 		return int(min(max(a.Token-b.Token, -1), 1))
 	})
-	return out
+	if err := claim.OtherThanGroup(g.parent, names); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (g *Group) memberID(n Node) (string, bool) {
 	name := path.Base(n.Path)
-	switch g.opt.Layout {
+	switch g.opt.Naming {
 	case PartyNames:
 		return string(n.Data), strings.HasSuffix(name, partySuffix)
 	case ShallowNames:

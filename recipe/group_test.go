@@ -32,25 +32,25 @@ func join(t *testing.T, s *fakeServer, id string, o *GroupOptions) *Registration
 	return r
 }
 
-// TestGroupOfEachLayout: members join, leave, and go with their sessions.
-func TestGroupOfEachLayout(t *testing.T) {
-	for _, layout := range []GroupLayout{MemberNames, PartyNames, ShallowNames} {
+// TestGroupOfEachNaming: members join, leave, and go with their sessions.
+func TestGroupOfEachNaming(t *testing.T) {
+	for _, naming := range []GroupNaming{MemberNames, PartyNames, ShallowNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
-			o := &GroupOptions{Layout: layout}
+			o := &GroupOptions{Naming: naming}
 			g := made(NewGroup(s.connect(zk.Options{}), crowd, o))
 			check := func(want ...string) {
 				t.Helper()
 				got, err := g.Members(t.Context())
 				if err != nil || !slices.Equal(ids(got), want) {
-					t.Errorf("layout %d: members %v, %v; want %v", layout, ids(got), err, want)
+					t.Errorf("naming %d: members %v, %v; want %v", naming, ids(got), err, want)
 				}
 			}
 			check()
 			b, a := join(t, s, "b", o), join(t, s, "a", o)
 			check("a", "b")
 			for _, name := range s.bids(crowd) {
-				if ok := strings.HasSuffix(name, "__party__"); ok != (layout == PartyNames) {
-					t.Errorf("layout %d has a member %s", layout, name)
+				if ok := strings.HasSuffix(name, "__party__"); ok != (naming == PartyNames) {
+					t.Errorf("naming %d has a member %s", naming, name)
 				}
 			}
 			s.put(crowd+"/persistent", "no member")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -15,7 +14,7 @@ type Handle struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
 	bid   string // path
-	token wire.Zxid
+	token zk.Zxid
 }
 
 // Context ends with the term; its cause is a [*LostError]. It ends before
@@ -26,7 +25,7 @@ func (h *Handle) Context() context.Context { return h.ctx }
 
 // Token is the fencing token, the czxid of the bid: each leader's is larger
 // than those of all leaders before, in the life of the ensemble.
-func (h *Handle) Token() wire.Zxid { return h.token }
+func (h *Handle) Token() zk.Zxid { return h.token }
 
 // Bid is the path of the bid.
 func (h *Handle) Bid() string { return h.bid }
@@ -69,7 +68,7 @@ func (h *Handle) Guard() zk.Op { return zk.CheckOp(h.bid, zk.AnyVersion) }
 
 // Do carries out all operations or none, and none unless this handle still
 // leads: the bid is checked in the same transaction. A term that is over
-// gives ErrNotLeader; a zk.LostError leaves open what happened. The results
+// gives ErrNotLeader; a zk.UnknownOutcomeError leaves open what happened. The results
 // are those of zk.Client.Multi without the guard's.
 func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if h.t.cfg.Naming == PlainNames {
@@ -90,9 +89,21 @@ func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	return res[1:], err
 }
 
+// Resign gives up the term, and ends the Campaign or Lead that it comes from, also where the
+// term is over already. A handle of Campaign is over at once: Resign waits until its
+// bid is gone, and its errors are those of [Election.Resign]. The function to which Lead, or Run of
+// a [Partitioner] or [Work], has given the handle is told by its context; Resign does not wait
+// for it. The bid goes when the function has returned, and Lead or Run returns ErrResigned.
+func (h *Handle) Resign(ctx context.Context) error {
+	if !h.t.candidacy.resign() {
+		return nil
+	}
+	return h.t.awaitGone(ctx)
+}
+
 // isUnsent: the session had expired, so that an operation of it was not carried
 // out, and what was claimed in it is gone.
 func isUnsent(err error) bool {
-	var unclear *zk.LostError
+	var unclear *zk.UnknownOutcomeError
 	return errors.Is(err, zk.ErrSessionExpired) && !errors.As(err, &unclear)
 }

@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"log/slog"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -27,6 +28,10 @@ type IDsOptions struct {
 	Block int
 	// ACL of the znodes made, open to everybody by default.
 	ACL zk.ACLs
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // NewIDs prepares numbers from the counter at path. The client stays the caller's.
@@ -35,7 +40,7 @@ func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
 	if o != nil {
 		opt = *o
 	}
-	counter, err := NewCounter(c, path, &CounterOptions{ACL: opt.ACL})
+	counter, err := NewCounter(c, path, &CounterOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer})
 	counter.v.cfg.Anew = true
 	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn()}, err
 }

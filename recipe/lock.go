@@ -31,9 +31,9 @@ type LockOptions struct {
 	Margin     time.Duration
 	CleanUp    time.Duration
 
-	// Logger is told what happens: holds at Info, trouble at Warn, steps at
-	// Debug. Default none.
-	Logger *slog.Logger
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // Lock is a lock that one holds at a time, in the order of arrival; or one
@@ -59,7 +59,7 @@ func (o *LockOptions) orDefault() *LockOptions {
 func newLock(c *zk.Client, cfg claim.Config, o *LockOptions, recipe string) *Lock {
 	cfg.ID = o.ID
 	opt := ElectionOptions{Naming: o.Naming, ACL: o.ACL, LeaseDelay: o.LeaseDelay, KeepAlive: o.KeepAlive,
-		Margin: o.Margin, CleanUp: o.CleanUp, Logger: o.Logger}
+		Margin: o.Margin, CleanUp: o.CleanUp, Logger: o.Logger, Observer: o.Observer}
 	return &Lock{newBidder(c, cfg, opt, recipe, ErrNotHeld)}
 }
 
@@ -76,8 +76,8 @@ func (l *Lock) validate(namings ...Naming) error {
 // Lock waits until it holds the lock. It survives lost connections, and
 // stands at the end of the line again when the session expires. It returns
 // the context's error, zk.ErrClosed, or a [*LostError] when the server refuses
-// what it needs. An error leaves no bid behind: its removal is waited for
-// within LockOptions.CleanUp, and goes on in the background after that.
+// what it needs. An error leaves no bid behind: Lock waits for its removal while the client is
+// connected, for LockOptions.CleanUp at most; after that the removal goes on in the background.
 //
 // Who holds a lock and calls Lock again waits for itself; see [Hold.Again].
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
@@ -86,8 +86,26 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, 
 // ErrHeld if somebody stands before. It waits for a connection as Lock does.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
 
+// Do waits as Lock does until it holds the lock, runs fn, and releases the lock when
+// fn has returned, also when it panics. The context given to fn ends with the hold and with
+// ctx; its cause says why. fn must return then: the lock is not released before.
+//
+// Do returns the error of Lock, without calling fn; or what fn returns. If the lock was lost
+// before fn returned, the error is or wraps ErrNotHeld and a [*LostError], whatever fn
+// returns: somebody else may have held the lock meanwhile. Do does not call fn again. If the server
+// refuses to remove the bid, which then stands until the session ends, and fn has
+// returned nil, Do returns what the server says. The removal is waited for within
+// LockOptions.CleanUp and goes on in the background after that.
+func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
+	h, err := l.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return during(ctx, &l.bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
+}
+
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
-	h, err := l.campaign(ctx, func(ctx context.Context) *term {
+	h, err := l.campaign(ctx, &claim.Backoff{}, func(ctx context.Context) *term {
 		t := l.prepare(try)
 		go t.run(context.WithoutCancel(ctx))
 		return t

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"bellwether/recipe"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -34,6 +33,20 @@ func ExampleLock() {
 	// Fails with recipe.ErrNotHeld once somebody else does.
 	if _, err := h.Do(ctx, zk.SetOp("/app/last-backup", []byte("today"), zk.AnyVersion)); err != nil {
 		log.Print(err)
+	}
+}
+
+// The same in one call: the lock is released when the function has returned.
+func ExampleLock_Do() {
+	ctx := context.Background()
+	var backup *recipe.Lock // of NewLock
+	err := backup.Do(ctx, func(ctx context.Context, h *recipe.Hold) error {
+		send("http://store/backup", int64(h.Token()))
+		_, err := h.Do(ctx, zk.SetOp("/app/last-backup", []byte("today"), zk.AnyVersion))
+		return err
+	})
+	if errors.Is(err, recipe.ErrNotHeld) {
+		log.Print("somebody else may have held the lock before this was done: ", err)
 	}
 }
 
@@ -119,7 +132,7 @@ func ExampleMultiLock() {
 // request was stopped on its way while others held the lock.
 func ExampleTokenGate() {
 	var gate recipe.TokenGate
-	for _, token := range []wire.Zxid{0x500000007, 0x500000009, 0x500000007} {
+	for _, token := range []zk.Zxid{0x500000007, 0x500000009, 0x500000007} {
 		if err := gate.Admit(token); err != nil {
 			fmt.Println(err)
 			continue
@@ -138,7 +151,7 @@ func ExampleTokenGate_Admit() {
 	http.HandleFunc("/backup", func(w http.ResponseWriter, r *http.Request) {
 		token, err := strconv.ParseInt(r.Header.Get("Token"), 10, 64)
 		if err == nil {
-			err = gate.Admit(wire.Zxid(token))
+			err = gate.Admit(zk.Zxid(token))
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)

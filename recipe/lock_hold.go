@@ -2,10 +2,11 @@ package recipe
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -45,7 +46,7 @@ func (h *Hold) Context() context.Context { return h.ctx }
 // Token is the fencing token, the czxid of the bid. It is larger than those of
 // all holders before who could not hold at the same time, in the life of the
 // ensemble. A [TokenGate] refuses those that are too old.
-func (h *Hold) Token() wire.Zxid { return h.g.h.token }
+func (h *Hold) Token() zk.Zxid { return h.g.h.token }
 
 // Bid is the path of the bid.
 func (h *Hold) Bid() string { return h.g.h.bid }
@@ -78,7 +79,7 @@ func (h *Hold) Guard() zk.Op { return h.g.h.Guard() }
 
 // Do carries out all operations or none, and none unless the lock is still
 // held: the bid is checked in the same transaction. A hold that is over gives
-// ErrNotHeld; a zk.LostError leaves open what happened. The results are those
+// ErrNotHeld; a zk.UnknownOutcomeError leaves open what happened. The results are those
 // of zk.Client.Multi without the guard's.
 func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if lost := h.Lost(); lost != nil {
@@ -106,13 +107,39 @@ func (h *Hold) Release(ctx context.Context) error {
 	if !h.drop() {
 		return nil
 	}
-	t := h.g.h.t
-	select {
-	case <-t.done:
-		return t.stays()
-	case <-ctx.Done():
-		return ctx.Err()
+	return h.g.h.t.awaitGone(ctx)
+}
+
+// releaser is a Hold or a MultiHold.
+type releaser interface {
+	Context() context.Context
+	Lost() error
+	Release(ctx context.Context) error
+	abandon() // Release without waiting
+}
+
+func (h *Hold) abandon() { h.drop() }
+
+// during runs fn under what is held, and releases that.
+func during(ctx context.Context, b *bidder, h releaser, fn func(context.Context) error) error {
+	work, stop := b.workWhile(ctx, h.Context())
+	defer stop()
+	defer h.abandon() // also when fn panics
+	err := fn(work)
+	lost := h.Lost()
+	bye, done := whileAnswered(ctx, b.c, b.opt.CleanUp)
+	defer done()
+	stays := h.Release(bye)
+	switch {
+	case lost != nil && !errors.Is(lost, ErrReleased): // else fn has released it
+		if err == nil || isEnd(err, work) || errors.Is(err, ErrNotHeld) {
+			return b.isOver(lost)
+		}
+		return fmt.Errorf("%w; %w", err, b.isOver(lost))
+	case err == nil && bye.Err() == nil:
+		return stays
 	}
+	return err
 }
 
 // drop ends the hold without waiting. It reports whether the bid is given up.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
+	"bellwether/zk"
 )
 
 // TokenGate stands before a resource that a lock protects and refuses who has
@@ -22,7 +22,7 @@ type TokenGate struct {
 }
 
 // StaleToken is why a TokenGate refuses: a newer holder was there already.
-type StaleToken struct{ Token, Newest wire.Zxid }
+type StaleToken struct{ Token, Newest zk.Zxid }
 
 func (e *StaleToken) Error() string {
 	return fmt.Sprintf("token %v is older than %v, which has been seen", e.Token, e.Newest)
@@ -31,7 +31,7 @@ func (e *StaleToken) Error() string {
 // Admit is for the leader, the holder of a lock, or a writer. It returns nil
 // if no newer token was seen, else a [*StaleToken]. The same token may come
 // any number of times.
-func (g *TokenGate) Admit(token wire.Zxid) error {
+func (g *TokenGate) Admit(token zk.Zxid) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if newest, ok := g.fence.Admit(token); !ok {
@@ -42,7 +42,7 @@ func (g *TokenGate) Admit(token wire.Zxid) error {
 
 // AdmitShared is for readers: it returns nil if no newer token of a writer
 // was seen. Tokens of readers may come in any order.
-func (g *TokenGate) AdmitShared(token wire.Zxid) error {
+func (g *TokenGate) AdmitShared(token zk.Zxid) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if newest, ok := g.fence.AdmitShared(token); !ok {
@@ -53,7 +53,7 @@ func (g *TokenGate) AdmitShared(token wire.Zxid) error {
 
 // Seen is the newest token admitted. Admit it to a gate made later, so that it
 // refuses what this one would.
-func (g *TokenGate) Seen() wire.Zxid {
+func (g *TokenGate) Seen() zk.Zxid {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.fence.Seen()

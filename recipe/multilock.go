@@ -51,6 +51,17 @@ func (m *MultiLock) Lock(ctx context.Context) (*MultiHold, error) { return m.acq
 // before at one of the locks.
 func (m *MultiLock) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
 
+// Do waits as Lock does until it holds all locks, runs fn, and releases them when fn has returned,
+// as [Lock.Do] does with one lock. Where one is lost before fn returned, the error is or
+// wraps ErrNotHeld and the [*LostError] of that one.
+func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, h *MultiHold) error) error {
+	h, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return during(ctx, &m.locks[0].bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
+}
+
 // MultiHold is several locks that are held. It is over as soon as one is
 // lost; Release gives up the others.
 type MultiHold struct {
@@ -123,6 +134,16 @@ func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	return res[min(len(guards), len(res)):], err
 }
 
+// abandon ends all holds without waiting.
+func (h *MultiHold) abandon() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.m.Step(claim.Leave{})
+	for _, d := range h.m.Duties() {
+		h.at(d.Path).drop()
+	}
+}
+
 // at is the hold of the lock at a path.
 func (h *MultiHold) at(path string) *Hold {
 	return h.holds[slices.IndexFunc(h.holds, func(one *Hold) bool { return one.g.h.t.b.cfg.Parent == path })]
@@ -131,12 +152,7 @@ func (h *MultiHold) at(path string) *Hold {
 // Release ends all holds, and then waits until their bids are gone, as
 // [Hold.Release] does.
 func (h *MultiHold) Release(ctx context.Context) error {
-	h.mu.Lock()
-	h.m.Step(claim.Leave{})
-	for _, d := range h.m.Duties() {
-		h.at(d.Path).drop()
-	}
-	h.mu.Unlock()
+	h.abandon()
 	var errs []error
 	for _, one := range h.holds {
 		errs = append(errs, one.Release(ctx))

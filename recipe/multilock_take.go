@@ -127,7 +127,7 @@ func (t *takeAll) giveBack(ctx context.Context, path string) {
 	hold := t.h.at(path)
 	t.h.holds = slices.DeleteFunc(t.h.holds, func(one *Hold) bool { return one == hold })
 	hold.drop()
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.locks[0].opt.CleanUp)
+	bye, cancel := whileAnswered(ctx, t.locks[0].c, t.locks[0].opt.CleanUp)
 	t.threads.Go(func() {
 		defer cancel()
 		_ = hold.Release(bye)

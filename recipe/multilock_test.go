@@ -179,3 +179,41 @@ func TestMultiLockArguments(t *testing.T) {
 		}
 	})
 }
+
+// TestMultiLockDo holds all locks while its function runs, says when one was lost
+// meanwhile, and leaves nothing.
+func TestMultiLockDo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		m := s.several("/x", "/y")
+		want := errors.New("out of paper")
+		err := m.Do(t.Context(), func(ctx context.Context, h *MultiHold) error {
+			if _, err := h.Do(ctx, zk.CreateOp("/made", nil)); err != nil || len(s.bids("/x")) != 1 || len(s.bids("/y")) != 1 {
+				t.Errorf("%v with bids %q and %q", err, s.bids("/x"), s.bids("/y"))
+			}
+			return want
+		})
+		if err != want {
+			t.Errorf("%v, want what the function returned", err)
+		}
+		s.empty("/x", "/y")
+		err = m.Do(t.Context(), func(ctx context.Context, h *MultiHold) error {
+			s.delete(h.Holds()[1].Bid())
+			<-ctx.Done()
+			return nil
+		})
+		var lost *LostError
+		if !errors.Is(err, ErrNotHeld) || !errors.As(err, &lost) || lost.Parent != "/y" || lost.Reason != BidGone {
+			t.Errorf("with one bid gone: %v", err)
+		}
+		s.empty("/x", "/y")
+		if err = m.Do(t.Context(), func(ctx context.Context, h *MultiHold) error { return h.Release(context.WithoutCancel(ctx)) }); err != nil {
+			t.Errorf("released by its function: %v", err)
+		}
+		func() {
+			defer func() { _ = recover() }()
+			_ = m.Do(t.Context(), func(context.Context, *MultiHold) error { panic("boom") })
+		}()
+		time.Sleep(time.Second)
+		s.empty("/x", "/y")
+	})
+}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -18,7 +17,7 @@ const readsMax = 128
 type Leader struct {
 	ID    string
 	Bid   string // name below the parent
-	Token wire.Zxid
+	Token zk.Zxid
 }
 
 // Vacant: nobody has made itself known.
@@ -29,8 +28,8 @@ type Candidate struct {
 	ID      string
 	Bid     string // name below the parent
 	Naming  Naming
-	Token   wire.Zxid // it will have if it leads
-	Session wire.SessionID
+	Token   zk.Zxid // it will have if it leads
+	Session zk.SessionID
 }
 
 // Leader returns who leads, or ErrNoLeader. It reads LEADER once; where

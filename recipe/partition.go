@@ -48,7 +48,8 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 // Run is a member until the context ends. For each part that it owns it calls
 // own, whose context ends when the part is to be let go; it is somebody else's
 // no sooner than own has returned or the handle is over, see Election.Lead. An
-// error of own ends Run with it. Where own returns nil before that, nobody stands
+// error of own ends Run with it, unless it is one of those that end a term and not
+// Lead: then this member stands for the part again after a pause. Where own returns nil before that, nobody stands
 // for the part until it is meant for another member. A member whose id is taken waits until it is free.
 func (p *Partitioner) Run(ctx context.Context, own func(ctx context.Context, part string, h *Handle) error) error {
 	cfg := claim.SharingConfig{Parent: p.parent, ID: p.id, Parts: p.parts, Most: p.opt.Parallel}

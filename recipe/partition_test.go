@@ -280,7 +280,7 @@ func TestTaskThatIsReplaced(t *testing.T) {
 // TestTaskIsDoneOnlyWithoutError: what do returns is no word on the task's own
 // znode, whatever it wraps.
 func TestTaskIsDoneOnlyWithoutError(t *testing.T) {
-	for _, failure := range []error{&zk.LostError{Err: context.DeadlineExceeded}, zk.ErrNoNode, ErrNotLeader} {
+	for _, failure := range []error{Stop(&zk.UnknownOutcomeError{Err: context.DeadlineExceeded}), zk.ErrNoNode, ErrNotLeader} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			w := made(NewWork(s.connect(zk.Options{}), "/app/work", nil))
 			if err := w.Submit(t.Context(), "job", nil); err != nil {

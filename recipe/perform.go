@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -17,7 +17,7 @@ type operation interface {
 	Over() bool
 	Outcome() claim.Outcome
 	Err() error
-	Doubt() wire.SessionID
+	Doubt() zk.SessionID
 }
 
 // perform drives an operation to its end. When the context ends it is given
@@ -29,10 +29,12 @@ func (b *bidder) perform(ctx context.Context, op, path string, m operation) erro
 
 // performUntil is perform for a state machine that has got far enough before
 // its end.
-func (b *bidder) performUntil(ctx context.Context, op, path string, m operation, enough func() bool) error {
+func (b *bidder) performUntil(ctx context.Context, op, path string, m operation, enough func() bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	start := time.Now()
+	defer func() { b.observed(op, path, start, err) }()
 	d := b.newDrive(m, enough)
 	d.ending = claim.Resign{}
 	var doubt atomic.Int64
@@ -45,12 +47,16 @@ func (b *bidder) performUntil(ctx context.Context, op, path string, m operation,
 	select {
 	case <-done:
 	case <-ctx.Done():
-		inBackground(func() { <-done }, b.opt.CleanUp)
+		awaitTidy(ctx, b.c, done, b.opt.CleanUp)
 	}
-	lost := wire.SessionID(doubt.Load())
+	lost := zk.SessionID(doubt.Load())
 	select {
 	case <-done:
-		return b.verdict(ctx, op, path, m)
+		err := b.verdict(ctx, op, path, m)
+		if ctx.Err() != nil && m.Outcome() == claim.Failed {
+			err = errors.Join(ctx.Err(), err) // given up, and what is left could not be removed
+		}
+		return err
 	default:
 		if lost != 0 {
 			return unclear(ctx, op, path, lost)
@@ -76,9 +82,9 @@ func (b *bidder) verdict(ctx context.Context, op, path string, m operation) erro
 }
 
 // unclear says that an operation was carried out once or not at all.
-func unclear(ctx context.Context, op, path string, session wire.SessionID) error {
+func unclear(ctx context.Context, op, path string, session zk.SessionID) error {
 	why := cmp.Or(ctx.Err(), error(zk.ErrSessionExpired))
-	return &zk.OpError{Op: op, Path: path, Err: &zk.LostError{Session: session, Err: why}}
+	return &zk.OpError{Op: op, Path: path, Err: &zk.UnknownOutcomeError{Session: session, Err: why}}
 }
 
 // follow drives an operation that goes on until the context ends, or it is not

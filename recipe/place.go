@@ -2,7 +2,7 @@ package recipe
 
 import (
 	"bellwether/internal/claim"
-	"bellwether/wire"
+	"bellwether/zk"
 )
 
 // Place is a candidate's place in the line, as far as it knows by itself: no server is
@@ -13,8 +13,8 @@ type Place struct {
 	// Ahead is how many bids were before it when it last looked. It looks when the
 	// one right before it goes, so there may be fewer now; Candidates asks.
 	Ahead int
-	Bid   string    // name below the parent; empty while it is not known
-	Token wire.Zxid // it has if it leads; 0 while it is not known
+	Bid   string  // name below the parent; empty while it is not known
+	Token zk.Zxid // it has if it leads; 0 while it is not known
 	// Published: it leads, and LEADER says so.
 	Published bool
 }
@@ -22,9 +22,11 @@ type Place struct {
 // Place says how this candidate stands now: for a page that shows it, or for who
 // asks whether this process is ready to take over.
 func (e *Election) Place() Place {
-	e.mu.Lock()
-	t := e.present
-	e.mu.Unlock()
+	k := e.candidate()
+	if k == nil {
+		return Place{}
+	}
+	t := k.bid()
 	if t == nil {
 		return Place{}
 	}

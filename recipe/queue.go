@@ -1,13 +1,18 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -27,6 +32,17 @@ type QueueOptions struct {
 	Naming QueueNaming
 	// ACL of the znodes made, open to everybody by default.
 	ACL zk.ACLs
+	// DeliveriesMax, for a WorkQueue, is how often an item is delivered to a consumer. One that comes
+	// back after that goes to the WorkQueue at DeadLetters, with its data and ACL. 0, the default, is any number of times.
+	// Only the deliveries of this package are counted, and of those the ones to consumers that may
+	// write the item: see Item.Deliveries.
+	DeliveriesMax int
+	// DeadLetters is the path of that WorkQueue. Default is the queue's own with .dead behind it.
+	DeadLetters string
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // ErrPriority: a priority is not between 0 and 999, or the naming has none.
@@ -37,7 +53,13 @@ type queue struct {
 	b      bidder
 	items  string // below which they stand
 	line   string // below which consumers wait
+	root   string // of a work queue: its path
+	claims string // of a work queue: where items are claimed
+	later  string // of a work queue: where items wait that are not due yet
+	most   int    // QueueOptions.DeliveriesMax
+	dead   string // below which the items of the queue at QueueOptions.DeadLetters stand
 	naming QueueNaming
+	vetted *atomic.Bool // the path is not that of a work queue
 }
 
 func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) {
@@ -45,10 +67,17 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 	if o != nil {
 		opt = *o
 	}
-	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL}, "queue", nil)
-	q := queue{b: b, items: items, line: strings.TrimSuffix(path, "/") + ".line", naming: opt.Naming}
+	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "queue", nil)
+	q := queue{b: b, items: items, line: strings.TrimSuffix(path, "/") + ".line", naming: opt.Naming, vetted: new(atomic.Bool)}
 	if err := b.validate(); err != nil {
 		return q, err
+	}
+	q.most, q.dead = max(opt.DeliveriesMax, 0), claim.Join(cmp.Or(opt.DeadLetters, strings.TrimSuffix(path, "/")+".dead"), "entries")
+	switch {
+	case path == items && (opt.DeliveriesMax != 0 || opt.DeadLetters != ""):
+		return q, fmt.Errorf("queue %s: only the items of a WorkQueue come back, and can become dead letters: %w", path, zk.ErrBadArguments)
+	case opt.DeadLetters == path, opt.DeadLetters != "" && !wire.ValidPath(opt.DeadLetters), opt.DeliveriesMax < 0:
+		return q, fmt.Errorf("queue %s: %d deliveries, then to %q, which must be the path of another queue: %w", path, opt.DeliveriesMax, opt.DeadLetters, zk.ErrBadArguments)
 	}
 	if path == "/" || opt.Naming > PlainItems {
 		return q, fmt.Errorf("queue %s: not a queue's path, or no naming %d", path, opt.Naming)
@@ -62,9 +91,14 @@ func (q *queue) Put(ctx context.Context, data []byte) error {
 }
 
 // PutPriority adds an item, 0 being the most urgent and 999 the least. The
-// item is added once, whatever replies are lost. A zk.LostError, when the context or
+// item is added once, whatever replies are lost. A zk.UnknownOutcomeError, when the context or
 // the session ended at the wrong moment, leaves open whether it was.
 func (q *queue) PutPriority(ctx context.Context, data []byte, priority int) error {
+	return q.put(ctx, data, priority, time.Time{})
+}
+
+// put adds an item, which is not due before a time unless that is zero.
+func (q *queue) put(ctx context.Context, data []byte, priority int, due time.Time) error {
 	if priority < 0 || priority > 999 || q.naming == PlainItems && priority != claim.PriorityDefault {
 		return ErrPriority
 	}
@@ -75,15 +109,41 @@ func (q *queue) PutPriority(ctx context.Context, data []byte, priority int) erro
 	case OwnItems:
 		prefix = nonce() + "-" + prefix
 	}
-	cfg := claim.PutConfig{Items: q.items, Mark: claim.Join(q.line, nonce()+"-put"), Prefix: prefix, Unique: q.naming == OwnItems, Data: data}
+	if err := q.vet(ctx); err != nil {
+		return err
+	}
+	cfg := claim.PutConfig{Items: q.items, Root: q.root, Claims: q.claims, Mark: claim.Join(q.line, nonce()+"-put"), Prefix: prefix, Unique: q.naming == OwnItems, Data: data}
+	if !due.IsZero() {
+		cfg.Items, cfg.Prefix, cfg.Poke = q.later, claim.DuePrefix(due)+prefix, claim.Join(q.items, nonce()+"-due")
+	}
 	return q.b.perform(ctx, "put", q.items, claim.NewPut(cfg))
 }
 
+// vet looks, before the first item is put, whether the path is that of a work queue, whose
+// consumers would never see it. A work queue is looked at when it is made.
+func (q *queue) vet(ctx context.Context) error {
+	if q.root != "" || q.vetted.Load() {
+		return nil
+	}
+	res, err := q.b.c.MultiRead(ctx, zk.GetOp(claim.Join(q.items, "entries")), zk.GetOp(claim.Join(q.items, "taken")))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && res[0].Err == nil && res[1].Err == nil:
+		return &OtherRecipeError{Path: q.items, Want: string(claim.KindQueue), Found: string(claim.KindWorkQueue)}
+	}
+	q.vetted.Store(true) // also where the server refuses to tell
+	return nil
+}
+
 // take drives one Take.
-func (q *queue) take(ctx context.Context, claims string) (*claim.Take, error) {
-	cfg := claim.TakeConfig{Items: q.items, Line: q.line, Claims: claims}
+func (q *queue) take(ctx context.Context) (*claim.Take, error) {
+	cfg := claim.TakeConfig{Items: q.items, Line: q.line, Root: q.root, Claims: q.claims, Delayed: q.later, Most: q.most, Dead: q.dead}
 	rand.Read(cfg.Nonce[:])
 	m := claim.NewTake(cfg)
+	if err := q.b.removeLeftovers(ctx, q.line); err != nil {
+		return m, &zk.OpError{Op: "take", Path: q.items, Err: err}
+	}
 	return m, q.b.perform(ctx, "take", q.items, m)
 }
 

@@ -3,7 +3,9 @@ package recipe_test
 import (
 	"context"
 	"errors"
+	"expvar"
 	"log"
+	"time"
 
 	"bellwether/recipe"
 	"bellwether/zk"
@@ -13,11 +15,15 @@ import (
 func ExampleWorkQueue() {
 	ctx := context.Background()
 	var c *zk.Client // of zk.Connect
-	jobs, err := recipe.NewWorkQueue(c, "/app/jobs", nil)
+	// A job that has brought down five workers goes to the queue /app/jobs.dead.
+	jobs, err := recipe.NewWorkQueue(c, "/app/jobs", &recipe.QueueOptions{DeliveriesMax: 5})
 	if err != nil {
 		log.Fatal(err)
 	}
 	if err := jobs.PutPriority(ctx, []byte("resize 17"), 20); err != nil {
+		log.Fatal(err)
+	}
+	if err := jobs.PutAt(ctx, []byte("resize 18"), 20, time.Now().Add(time.Hour)); err != nil {
 		log.Fatal(err)
 	}
 	for {
@@ -32,6 +38,26 @@ func ExampleWorkQueue() {
 		case err != nil:
 			log.Fatal(err)
 		}
+	}
+}
+
+// Each thing that a recipe does is counted, with the time that it took.
+func ExampleObservation() {
+	var c *zk.Client // of zk.Connect
+	recipes := expvar.NewMap("recipes")
+	observe := func(o recipe.Observation) {
+		recipes.Add(o.Recipe+" "+o.Event, 1)
+		recipes.AddFloat(o.Recipe+" "+o.Event+" seconds", o.Took.Seconds())
+		if o.Err != nil {
+			recipes.Add(o.Recipe+" "+o.Event+" failed", 1)
+		}
+	}
+	q, err := recipe.NewQueue(c, "/app/events", &recipe.QueueOptions{Observer: observe})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := q.Take(context.Background()); err != nil { // observed as "queue take"
+		log.Fatal(err)
 	}
 }
 

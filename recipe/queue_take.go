@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -22,10 +23,10 @@ func NewQueue(c *zk.Client, path string, o *QueueOptions) (*Queue, error) {
 }
 
 // Take waits for an item and takes it. It survives lost replies, and sessions
-// that expire while it waits. An error that is a zk.LostError leaves open
+// that expire while it waits. An error that is a zk.UnknownOutcomeError leaves open
 // whether an item was taken, which is then gone.
 func (q *Queue) Take(ctx context.Context) ([]byte, error) {
-	m, err := q.take(ctx, "")
+	m, err := q.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (q *Queue) TakeTo(ctx context.Context, deliver func(data []byte) error) err
 	var acl zk.ACLs
 	took := *q
 	took.b.itemACL = &acl
-	m, err := took.take(ctx, "")
+	m, err := took.take(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,10 +59,13 @@ func (q *Queue) TakeTo(ctx context.Context, deliver func(data []byte) error) err
 	return err
 }
 
+// putBackTime is how long TakeTo tries to put an item back.
+const putBackTime = 2 * time.Second
+
 // putBack makes the znode of a taken item again. No other item can have its
 // name: the sequence numbers of a parent only grow.
 func (q *queue) putBack(ctx context.Context, item string, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, q.b.opt.CleanUp)
+	ctx, cancel := context.WithTimeout(ctx, putBackTime)
 	defer cancel()
 	return q.b.plain(ctx, claim.Op{Kind: claim.OpCreate, Path: item, Data: data, Persistent: true}).Err
 }

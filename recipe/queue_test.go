@@ -142,7 +142,7 @@ func TestQueueLosesReplies(t *testing.T) {
 		for _, f := range []fate{dropReply, dropAll} {
 			bubble(t, func(t *testing.T, s *fakeServer) {
 				q, w := s.queue(&QueueOptions{Naming: naming}), s.work(&QueueOptions{Naming: naming})
-				for _, path := range []string{q.items, q.line, w.items, w.taken, w.line} {
+				for _, path := range []string{q.items, q.line, w.items, w.claims, w.line} {
 					if r := q.b.carryPlain(t.Context(), claim.Op{Kind: claim.OpParents, Path: path}); r.Err != nil {
 						t.Fatal(r.Err)
 					}
@@ -175,7 +175,7 @@ func TestQueueLosesReplies(t *testing.T) {
 						t.Errorf("acknowledged %s, %v, want %s", work.Data, err, want)
 					}
 				}
-				for _, parent := range []string{q.items, q.line, w.items, w.taken} {
+				for _, parent := range []string{q.items, q.line, w.items, w.claims} {
 					if left := slices.DeleteFunc(s.bids(parent), func(n string) bool { return strings.HasPrefix(n, "work") }); len(left) > 0 {
 						t.Errorf("left in %s: %v", parent, left)
 					}
@@ -378,7 +378,7 @@ func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 			return normal
 		})
 		err := w.Ack(t.Context())
-		var lost *zk.LostError
+		var lost *zk.UnknownOutcomeError
 		if errors.Is(err, ErrTaken) || !errors.As(err, &lost) {
 			t.Errorf("it was acknowledged, and Ack says %v", err)
 		}
@@ -404,7 +404,7 @@ func TestAckOfAnItemThatIsGone(t *testing.T) {
 		if _, _, done := s.node("/app/result"); done {
 			t.Error("what was to go with it was done")
 		}
-		if left := s.bids(q.taken); len(left) > 0 {
+		if left := s.bids(q.claims); len(left) > 0 {
 			t.Errorf("claims left: %v", left)
 		}
 	})

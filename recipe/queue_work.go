@@ -2,10 +2,11 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"path"
+	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -13,25 +14,51 @@ import (
 // a consumer has taken and died with comes back, in its old place. Its znodes
 // are those of kazoo's LockingQueue: path/entries, and for each item that is
 // being worked on an ephemeral in path/taken.
-type WorkQueue struct {
-	queue
-	taken string
-}
+type WorkQueue struct{ queue }
 
 // NewWorkQueue prepares a queue with acknowledgement at path.
 func NewWorkQueue(c *zk.Client, path string, o *QueueOptions) (*WorkQueue, error) {
 	q, err := newQueue(c, path, claim.Join(path, "entries"), o)
-	return &WorkQueue{q, claim.Join(path, "taken")}, err
+	q.root, q.claims, q.later = path, claim.Join(path, "taken"), claim.Join(path, "delayed")
+	return &WorkQueue{q}, err
+}
+
+// PutAt is PutPriority for an item that is not delivered before a time, by the clock of the
+// ensemble's leader: that of the consumers does not matter. Until then it stands in path/delayed, where consumers of other
+// libraries do not see it; a consumer of this package that waits, or comes, moves it to the items. From then on it is
+// as old as if it had been put at that moment.
+func (q *WorkQueue) PutAt(ctx context.Context, data []byte, priority int, due time.Time) error {
+	return q.put(ctx, data, priority, due)
+}
+
+// Len is the number of items, those that are being worked on or are not due yet included.
+func (q *WorkQueue) Len(ctx context.Context) (int, error) {
+	n, err := q.queue.Len(ctx)
+	if err != nil {
+		return n, err
+	}
+	names, _, err := q.b.c.Children(ctx, q.later)
+	for _, name := range names {
+		if claim.IsLater(name) {
+			n++
+		}
+	}
+	return n, absent(err)
 }
 
 // Item is an item that a consumer has taken. It is the consumer's while the
-// session lives in which it was taken.
+// session lives in which it was taken: until Context ends, which it also does with Release,
+// and with Ack when the item is gone. Somebody who deletes its claim is noticed by Ack alone.
 type Item struct {
-	Data    []byte
-	q       *WorkQueue
-	session wire.SessionID
-	item    string // path
-	claim   string // path of the ephemeral
+	Data []byte
+	// Deliveries is how often the item was delivered by this package, this time included, whatever
+	// became of it: the version of its znode, to which the same data is written each time. 0 means that it is not
+	// known: the consumer may not write the item, or it is larger than 256 KiB.
+	Deliveries int
+	*stay
+	q     *WorkQueue
+	item  string // path
+	claim string // path of the ephemeral
 }
 
 // ErrTaken: the item is not this consumer's any more: its session has expired
@@ -41,16 +68,16 @@ var ErrTaken = claim.ErrTaken
 // Take waits for an item and claims it. It survives lost replies, and
 // sessions that expire before it returns.
 func (q *WorkQueue) Take(ctx context.Context) (*Item, error) {
-	m, err := q.take(ctx, q.taken)
+	m, err := q.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	item, data, session := m.Taken()
-	return &Item{Data: data, q: q, session: session, item: item, claim: claim.Join(q.taken, path.Base(item))}, nil
+	return &Item{Data: data, Deliveries: m.Deliveries(), stay: q.b.newStay(ctx, session), q: q, item: item, claim: claim.Join(q.claims, path.Base(item))}, nil
 }
 
 // Session is the session in which the item was taken.
-func (w *Item) Session() wire.SessionID { return w.session }
+func (w *Item) Session() zk.SessionID { return w.session }
 
 // Path is where the item stands. Under OwnItems no other ever has the same.
 func (w *Item) Path() string { return w.item }
@@ -58,14 +85,21 @@ func (w *Item) Path() string { return w.item }
 // Ack removes the item, and carries out ops in the same transaction: all of
 // it, or nothing because the item is not this consumer's any more (ErrTaken)
 // or one of ops failed. Where somebody has deleted the item it is zk.ErrNoNode, and
-// the claim is given up. A zk.LostError leaves open which; Ack may be called again, as
+// the claim is given up. A zk.UnknownOutcomeError leaves open which; Ack may be called again, as
 // it may after the error of a context that ended.
-func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error { return w.handIn(ctx, "ack", false, ops) }
+func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
+	err := w.handIn(ctx, "ack", false, ops)
+	if err == nil || errors.Is(err, ErrTaken) || errors.Is(err, zk.ErrNoNode) {
+		w.leave()
+	}
+	return err
+}
 
-// Release gives the item back, to be taken by anybody. The error may be the
+// Release gives the item back, to be taken by anybody: what was done with it must have ended. The error may be the
 // context's, which may have ended before: Release then goes on in the background, until the
 // item is given back or the session ends.
 func (w *Item) Release(ctx context.Context) error {
+	w.leave()
 	done := make(chan error, 1) // room, for nobody may wait
 	go func() { done <- w.handIn(context.WithoutCancel(ctx), "release", true, nil) }()
 	select {

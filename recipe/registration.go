@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -20,16 +21,20 @@ type RegistrationOptions struct {
 	// Predecessors are sessions whose znode at the path is taken over at once,
 	// as those of this Registration itself are: that of the process before
 	// this one, say, which died and has not expired yet.
-	Predecessors []wire.SessionID
+	Predecessors []zk.SessionID
 	// Wait lets Register wait until a foreign znode at the path is gone,
 	// in place of returning an *OwnedError.
 	Wait bool
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // OwnedError: the znode belongs to somebody else.
 type OwnedError struct {
 	Path  string
-	Owner wire.SessionID // 0: it is not ephemeral
+	Owner zk.SessionID // 0: it is not ephemeral
 }
 
 func (e *OwnedError) Error() string {
@@ -60,6 +65,7 @@ type Registration struct {
 	mu     sync.Mutex
 	want   int // counts the data given
 	status RegistrationStatus
+	since  time.Time // of the status
 }
 
 // Register makes an ephemeral znode with this data, and its parents where they are missing,
@@ -68,11 +74,11 @@ type Registration struct {
 // of its own, see RegistrationOptions; a foreign one gives an *OwnedError. The
 // client stays the caller's. The data is not kept after the return.
 func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *RegistrationOptions) (*Registration, error) {
-	r := &Registration{path: path, want: 1, done: make(chan struct{})}
+	r := &Registration{path: path, want: 1, done: make(chan struct{}), since: time.Now()}
 	if o != nil {
 		r.opt = *o
 	}
-	b := newBidder(c, claim.Config{}, ElectionOptions{ACL: r.opt.ACL}, "registration", nil)
+	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: r.opt.ACL, Logger: r.opt.Logger, Observer: r.opt.Observer}, "registration", nil)
 	r.b = &b
 	r.m = claim.NewRegistrant(claim.RegistrantConfig{Path: path, Data: slices.Clone(data), Own: r.opt.Predecessors})
 	r.status = RegistrationStatus{link: newStandingLink()}
@@ -86,7 +92,7 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 		_ = r.drive.run(run) // which ends with the state machine
 	}()
 	if err := r.first(ctx); err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpDefault)
+		ctx, cancel := whileAnswered(ctx, c, cleanUpDefault)
 		defer cancel()
 		_ = r.Close(ctx) // what is left goes on in the background
 		return nil, err

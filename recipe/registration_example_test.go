@@ -180,7 +180,7 @@ func ExamplePublishConfig() {
 	if err := recipe.PublishConfig(ctx, h, "/app/routes", []byte("v1"), nil); err != nil {
 		log.Print(err)
 	}
-	for now, err := range recipe.WatchConfig(ctx, c, "/app/routes") { // each member
+	for now, err := range recipe.WatchConfig(ctx, c, "/app/routes", nil) { // each member
 		if err != nil {
 			log.Fatal(err)
 		}

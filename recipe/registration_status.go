@@ -2,8 +2,9 @@ package recipe
 
 import (
 	"context"
+	"time"
 
-	"bellwether/wire"
+	"bellwether/zk"
 )
 
 // Standing says whether a Registration's znode stands.
@@ -21,11 +22,12 @@ func (s Standing) String() string {
 }
 
 // RegistrationStatus is how a Registration stands from one change to the
-// next. Each knows its successor, so whoever holds one misses none.
+// next. Each knows its successor, so that a caller who holds one misses none. The zero
+// RegistrationStatus belongs to no Registration and has no successor.
 type RegistrationStatus struct {
 	Standing Standing
-	Session  wire.SessionID
-	Token    wire.Zxid // czxid of the znode: it grows with each one made
+	Session  zk.SessionID
+	Token    zk.Zxid // czxid of the znode: it grows with each one made
 	// Err is why it does not stand, an *OwnedError or what the server refuses; nil
 	// while it is made, also again, after somebody has deleted it.
 	Err error
@@ -48,12 +50,17 @@ func newStandingLink() *standingLink { return &standingLink{changed: make(chan s
 func (s RegistrationStatus) Final() bool { return s.final }
 
 // Changed is closed when another status has followed this one.
-func (s RegistrationStatus) Changed() <-chan struct{} { return s.link.changed }
+func (s RegistrationStatus) Changed() <-chan struct{} {
+	if s.link == nil {
+		return nil
+	}
+	return s.link.changed
+}
 
 // Next waits for the status that follows this one. Its error is the context's.
 func (s RegistrationStatus) Next(ctx context.Context) (RegistrationStatus, error) {
 	select {
-	case <-s.link.changed:
+	case <-s.Changed():
 		return s.link.next, nil
 	case <-ctx.Done():
 		return s, ctx.Err()
@@ -77,6 +84,8 @@ func (r *Registration) follow(s Standing, err error, final bool) {
 	if next == r.status || r.status.final {
 		return
 	}
+	r.b.observed(r.status.Standing.String(), r.path, r.since, r.status.Err)
+	r.since = time.Now()
 	next.link = newStandingLink()
 	r.status, last.next = next, next
 	close(last.changed)

@@ -383,7 +383,7 @@ func TestFinalStatusIsTheLast(t *testing.T) {
 	})
 }
 
-// TestCancelledRegisterLooksForWhatItMayHaveMade, with a sync: the server it
+// TestCancelledRegisterLooksForWhatItMayHaveMade in the background, with a sync: the server it
 // has moved to may not know yet.
 func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
@@ -404,6 +404,7 @@ func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 		if _, err := Register(ctx, s.connect(zk.Options{}), place, nil, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
 		}
+		time.Sleep(3 * time.Second)
 		if _, _, ok := s.node(place); ok {
 			t.Error("the znode stands, and nobody knows of it")
 		}
@@ -417,7 +418,7 @@ func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 // stands, before anybody has looked, is no refusal.
 func TestRegistrationDoubtfulAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Registration{status: RegistrationStatus{link: newStandingLink()}}
+		r := &Registration{b: &bidder{}, status: RegistrationStatus{link: newStandingLink()}}
 		r.follow(Stands, nil, false)
 		r.follow(Doubtful, wire.ErrConnectionLoss, false)
 		out := make(chan error, 1)

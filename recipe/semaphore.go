@@ -31,6 +31,9 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 	case KazooNames:
 		leases.Naming, leases.Parent, gate.Parent = claim.KazooLease, parent, parent+"-__lock__"
 	}
+	if leases.Parent != parent {
+		leases.Root, gate.Root = parent, parent
+	}
 	s := &Semaphore{leases: newLock(c, leases, o, "semaphore")}
 	s.leases.gate = gate
 	if err := checkPath("semaphore", parent); err != nil {
@@ -44,6 +47,11 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 
 // Acquire waits for a lease, as [Lock.Lock] does for a lock.
 func (s *Semaphore) Acquire(ctx context.Context) (*Hold, error) { return s.leases.Lock(ctx) }
+
+// Do runs fn while it has a lease, as [Lock.Do] does for a lock.
+func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
+	return s.leases.Do(ctx, fn)
+}
 
 // TryAcquire returns ErrHeld if no lease is free that others do not wait for.
 // Under KazooNames it also does so while another acquires one.

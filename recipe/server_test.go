@@ -34,9 +34,11 @@ type fakeServer struct {
 	reads    int // znodes read or listed, also within a multiRead
 	requests map[wire.OpCode]int
 
-	away bool // nobody can connect
-	poor bool // has no quorum: it takes clients that accept that, and no writes
-	old  bool // knows what 3.4 knows, and cuts the connection at anything else
+	ahead   time.Duration // of its clock before that of the clients
+	away    bool          // nobody can connect
+	poor    bool          // has no quorum: it takes clients that accept that, and no writes
+	guarded bool          // lets no transaction set data
+	old     bool          // knows what 3.4 knows, and cuts the connection at anything else
 	// before sees each request; what it returns decides what becomes of it.
 	before  func(p *peer, op wire.OpCode, path string) fate
 	refusal wire.Code // what deny answers with, ErrNoAuth by default
@@ -112,11 +114,20 @@ func (s *fakeServer) stop() {
 // sure to within a second, and closes it with the test.
 func (s *fakeServer) connect(o zk.Options) *zk.Client {
 	s.t.Helper()
+	return s.connectAt("", o)
+}
+
+// connectAt is connect with a chroot, which is empty or a path.
+func (s *fakeServer) connectAt(chroot string, o zk.Options) *zk.Client {
+	s.t.Helper()
 	o.Dial = s.dial
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = 10 * time.Second
+	}
 	if o.LeaseDelay == 0 {
 		o.LeaseDelay = time.Second
 	}
-	c, err := zk.Connect(s.t.Context(), "10.0.0.1", &o)
+	c, err := zk.Connect(s.t.Context(), "10.0.0.1"+chroot, &o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestLastSession(t *testing.T) {
 			return err
 		},
 		"configuration": func(ctx context.Context, c *zk.Client) (err error) {
-			for _, err = range WatchConfig(ctx, c, "/app/config") {
+			for _, err = range WatchConfig(ctx, c, "/app/config", nil) {
 			}
 			return err
 		},

@@ -2,7 +2,9 @@ package recipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"bellwether/internal/claim"
@@ -14,13 +16,26 @@ import (
 type Participant interface {
 	// Prepare returns nil to vote for the commit. That is a promise which a
 	// crash of the site does not break: what it takes to commit, and to abort,
-	// and that tx is in doubt, is on disk. An error is a vote to abort.
+	// and that tx is in doubt, is on disk. An error is a vote to abort: Join returns
+	// it in a *PrepareError, and Serve, which goes on, logs it.
 	Prepare(ctx context.Context, tx Tx) error
 	// Commit and Abort carry out the decision so that no crash undoes it. An
 	// error ends Join; the decision stays to be carried out.
 	Commit(ctx context.Context, tx Tx) error
 	Abort(ctx context.Context, tx Tx) error
 }
+
+// PrepareError is why a site voted to abort: Participant.Prepare returned Err.
+type PrepareError struct {
+	Path string // of the transaction
+	Err  error
+}
+
+func (e *PrepareError) Error() string {
+	return fmt.Sprintf("commit %s: the site cannot prepare: %v", e.Path, e.Err)
+}
+
+func (e *PrepareError) Unwrap() error { return e.Err }
 
 // Site is one site of the transactions below a root. There is one of its name
 // at a time. Its methods may be called from any goroutine.
@@ -41,7 +56,8 @@ func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (
 
 // Join takes part in one transaction until its decision is carried out. A
 // transaction that is not there, or not this site's, gives Undecided. When the
-// context ends before the site has voted, the transaction is aborted.
+// context ends before the site has voted, the transaction is aborted. Where
+// Prepare failed, Join returns Abort and a [*PrepareError].
 func (s *Site) Join(ctx context.Context, path string) (Decision, error) {
 	return s.join(ctx, s.config(path, s.name))
 }
@@ -72,7 +88,7 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 const serveMax = 256
 
 // Serve takes part in all transactions below the root until the context ends
-// or one of them fails. Other znodes are left alone, also such as only have a
+// or one of them fails. A Prepare that returns an error is a vote, not a failure: Serve logs it. Other znodes are left alone, also such as only have a
 // transaction's name. After a crash Recover those in doubt first.
 func (s *Site) Serve(ctx context.Context) error {
 	parts, cancel := context.WithCancel(ctx)
@@ -93,11 +109,20 @@ func (s *Site) Serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// part is Join, with the site's name in the error.
+// part is Join, with the site's name in the error. What nobody else is told of is logged: why the
+// site voted to abort, and what failed when Serve was ending.
 func (s *Site) part(ctx context.Context, path string) error {
 	_, err := s.Join(ctx, path)
-	if err != nil {
-		err = fmt.Errorf("site %s: %w", s.name, err)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("site %s: %w", s.name, err)
+	_, voted := errors.Unwrap(err).(*PrepareError)
+	if voted || ctx.Err() != nil && !errors.Is(errors.Unwrap(err), ctx.Err()) {
+		s.b.report.log(slog.LevelWarn, err.Error(), "path", path)
+	}
+	if voted {
+		return nil
 	}
 	return err
 }

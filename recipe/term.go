@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -17,15 +16,16 @@ type term struct {
 	b   *bidder
 	cfg claim.Config
 
-	led      chan struct{} // closed when the handle is made
-	done     chan struct{} // closed when run has returned
-	resign   chan struct{} // closed by giveUp
-	giveUp   func()        // gives up the claim; what was done under it is over
-	overseer func()        // set by superviseBy, tells the leading function to end
+	candidacy *candidacy // of an election, set before run
+
+	led    chan struct{} // closed when the handle is made
+	done   chan struct{} // closed when run has returned
+	resign chan struct{} // closed by giveUp
+	giveUp func()        // gives up the claim; what was done under it is over
 
 	mu      sync.Mutex
 	m       machine
-	session wire.SessionID
+	session zk.SessionID
 	handle  *Handle
 
 	// Of run alone.
@@ -35,7 +35,9 @@ type term struct {
 	watch   *zk.Watch // on the bid ahead
 	path    string    // of that bid
 	calm    func()    // ends the frequent pings
+	unhook  func()    // takes back what the client is to call when it is closed
 	timer   *time.Timer
+	since   time.Time // when the handle was made; zero before, and once its end was observed
 }
 
 func newTerm(b *bidder, cfg claim.Config, m machine) *term {
@@ -91,6 +93,9 @@ func (t *term) finish(cancel context.CancelFunc) {
 	}
 	if t.calm != nil {
 		t.calm()
+	}
+	if t.unhook != nil {
+		t.unhook()
 	}
 }
 
@@ -205,10 +210,17 @@ func (t *term) present(ctx context.Context, s claim.State) {
 		t.mu.Lock()
 		t.handle = h
 		t.mu.Unlock()
+		t.unhook = t.b.c.OnClose(func() { h.end(t.b.lost(SessionClosed, nil)) })
+		t.since = time.Now()
 		close(t.led)
 	}
 	if t.handle != nil && s.Phase > claim.Leading {
-		t.handle.end(t.b.lost(s.Reason, s.Err))
+		lost := t.b.lost(s.Reason, s.Err)
+		t.handle.end(lost)
+		if !t.since.IsZero() {
+			t.b.observed("term", t.b.cfg.Parent, t.since, lost)
+			t.since = time.Time{}
+		}
 	}
 }
 
@@ -262,26 +274,6 @@ func (t *term) verdict() error {
 	}
 }
 
-// superviseBy says how the leading function is told to end.
-func (t *term) superviseBy(tell func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.overseer = tell
-}
-
-// stepDown ends the claim; a leading function is told, and its supervisor
-// gives up when it has returned.
-func (t *term) stepDown() {
-	t.mu.Lock()
-	tell := t.overseer
-	t.mu.Unlock()
-	if tell != nil {
-		tell()
-	} else {
-		t.giveUp()
-	}
-}
-
 // watchOver runs work and calls Overrun when it outlasts the deadline.
 func (t *term) watchOver(h *Handle, work func() error) error {
 	if t.b.opt.Overrun == nil {
@@ -324,12 +316,15 @@ func (t *term) stays() error {
 	return nil
 }
 
-// waitAtMost waits for the bid's removal.
-func (t *term) waitAtMost(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// awaitGone waits until the bid is gone.
+func (t *term) awaitGone(ctx context.Context) error {
 	select {
 	case <-t.done:
-	case <-timer.C:
+		return t.stays()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
+
+// waitAtMost waits for the bid's removal, while the client has a connection.
+func (t *term) waitAtMost(ctx context.Context, d time.Duration) { awaitTidy(ctx, t.b.c, t.done, d) }

@@ -3,6 +3,7 @@ package recipe
 import (
 	"fmt"
 	"path"
+	"time"
 
 	"bellwether/wire"
 )
@@ -171,7 +172,8 @@ func (s *fakeServer) create(p *peer, r *wire.CreateRequest) (string, wire.Code) 
 		return "", wire.ErrNoChildrenForEphemerals
 	}
 	parent.seq++
-	n := &fakeNode{data: r.Data, stat: wire.Stat{Czxid: s.zxid, Mzxid: s.zxid, Pzxid: s.zxid, DataLength: int32(len(r.Data))}}
+	n := &fakeNode{data: r.Data, stat: wire.Stat{Czxid: s.zxid, Mzxid: s.zxid, Pzxid: s.zxid, DataLength: int32(len(r.Data)),
+		Ctime: time.Now().Add(s.ahead).UnixMilli()}}
 	if r.Flags&1 != 0 {
 		n.stat.EphemeralOwner = p.session
 	}
@@ -211,7 +213,9 @@ func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
 		code := wire.OK
 		switch r := o.Request.(type) {
 		case *wire.PathVersionRequest:
-			code = s.check(r)
+			if code = s.check(r); made[r.Path] {
+				code = wire.OK
+			}
 			gone[r.Path] = o.Type == wire.OpDelete
 			for _, child := range s.children(r.Path) {
 				if gone[r.Path] && !gone[r.Path+"/"+child] {
@@ -219,7 +223,9 @@ func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
 				}
 			}
 		case *wire.SetDataRequest:
-			code = s.check(&wire.PathVersionRequest{Path: r.Path, Version: r.Version})
+			if code = s.check(&wire.PathVersionRequest{Path: r.Path, Version: r.Version}); s.guarded {
+				code = wire.ErrNoAuth
+			}
 		case *wire.CreateRequest:
 			if s.nodes[r.Path] != nil && !gone[r.Path] {
 				code = wire.ErrNodeExists

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
 )
-
-// ErrOutcome: a change was sent, its answer was lost, and its session ended
-// before the outcome could be learned. It was carried out once or not at all.
-var ErrOutcome = errors.New("it is not known whether the change was carried out")
 
 // Value is the data of a znode, changed by compare and set. It counts nothing
 // twice: what tells whether a change whose answer was lost was carried out is a mark,
@@ -49,6 +47,10 @@ type ValueOptions struct {
 	Initial []byte
 	// ACL of the znodes made, open to everybody by default.
 	ACL zk.ACLs
+
+	// Logger and Observer are those of ElectionOptions.
+	Logger   *slog.Logger
+	Observer func(Observation)
 }
 
 // NewValue prepares a Value at path. The client stays the caller's.
@@ -57,7 +59,7 @@ func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
 	if o != nil {
 		opt = *o
 	}
-	v := &Value{b: newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL}, "value", nil), turn: newTurn()}
+	v := &Value{b: newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "value", nil), turn: newTurn()}
 	v.cfg = claim.ChangeConfig{Path: path, Initial: bytes.Clone(opt.Initial), Mark: claim.Join(path, "_m_"+nonce())}
 	return v, v.b.validate()
 }
@@ -73,9 +75,9 @@ func (v *Value) Get(ctx context.Context) ([]byte, error) {
 
 // Update replaces the value by what change makes of it, and tries again when
 // somebody else was first. Change may be called many times; an error of its
-// own ends Update. ErrOutcome says that the outcome is unknown; after every
-// other error nothing was changed, but for a context that ended, of which a
-// *zk.LostError says so.
+// own ends Update. A *zk.UnknownOutcomeError says that a change was sent and its answer was
+// lost, and that the context or the session ended before the outcome could be learned: it was
+// carried out once or not at all. After every other error nothing was changed.
 func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, error)) ([]byte, error) {
 	if err := v.turn.take(ctx); err != nil {
 		return nil, err
@@ -96,15 +98,19 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 			d.step(ctx, claim.Propose{Data: data})
 		}
 	}
+	start := time.Now()
 	err := d.run(ctx)
 	v.mark = m.Mark()
 	switch {
 	case refused != nil:
+		v.b.observed("change", v.cfg.Path, start, refused)
 		return nil, refused
 	case err == nil:
 		err = v.b.verdict(ctx, "change", v.cfg.Path, m)
 	}
-	return m.Value(), v.outcome(ctx, m, err)
+	err = v.outcome(ctx, m, err)
+	v.b.observed("change", v.cfg.Path, start, err)
+	return m.Value(), err
 }
 
 // outcome tells what is known of a change that has ended.
@@ -114,8 +120,6 @@ func (v *Value) outcome(ctx context.Context, m *claim.Change, err error) error {
 		return err
 	case !m.Over():
 		return unclear(ctx, "change", v.cfg.Path, m.Doubt())
-	case m.Outcome() == claim.Unclear:
-		return fmt.Errorf("%w: %w", ErrOutcome, err)
 	case errors.Is(err, claim.ErrVersion):
 		return fmt.Errorf("value %s: %w", v.cfg.Path, err)
 	}

@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -46,11 +47,13 @@ func (w *Work) tasks() string { return w.cfg("").TasksAt() }
 
 // Submit adds a task. Its id makes it known again: one that is there already
 // gives zk.ErrNodeExists, and one whose answer was lost can be submitted again.
-func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
+func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	if err := checkName("work "+w.parent, id); err != nil {
 		return err
 	}
-	b := bidder{c: w.c, opt: w.opt.Election}
+	b := newBidder(w.c, claim.Config{Parent: w.parent}, w.opt.Election, "work", nil)
+	start := time.Now()
+	defer func() { b.observed("submit", claim.Join(w.tasks(), id), start, err) }()
 	for _, op := range w.cfg("").Submission(id, data) {
 		if r, _ := b.course(ctx, op); r.Err != nil {
 			return r.Err
@@ -62,8 +65,9 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) error {
 // Run does tasks as a member, by its id, until the context ends. Do is called
 // with a task that this member owns; its context ends when it does not any more.
 // When do returns nil the task is over; it is begun again by another only where
-// this member loses it at that very moment. An error of do ends Run with it, and
-// leaves the task to others.
+// this member loses it at that very moment. An error of do leaves the task to others, and ends
+// Run with it, unless it is one of those that end a term and not [Election.Lead]: then
+// this member stands for the task again after a pause.
 func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, t Task, h *Handle) error) error {
 	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
 	return newSharing(w.c, w.cfg(id), w.opt.Election, own).run(ctx)
@@ -98,14 +102,17 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 		}
 	}
 	err := d.run(inner)
-	switch {
-	case failed != nil:
-		err = failed
-	case err == nil:
+	if failed != nil {
+		return failed // which ends Run, unless it says no more than that the term is over
+	}
+	if err == nil {
 		err = b.verdict(ctx, "work", t.Path, m)
 	}
 	var lost *LostError
-	if h.Lost() != nil || errors.Is(err, claim.ErrTaskLost) || errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent {
+	var stopped *stopError
+	switch {
+	case errors.As(err, &stopped):
+	case h.Lost() != nil, errors.Is(err, claim.ErrTaskLost), errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent:
 		<-ctx.Done() // at once, or as soon as the handle knows too
 		return ctx.Err()
 	}

@@ -21,7 +21,7 @@ const (
 // it belongs to the goroutine that waits, or to nobody if that has left.
 type call struct {
 	c     *Client
-	op    wire.OpCode
+	op    OpCode
 	path  string // as the server knows it
 	frame []byte // the whole request; the xid is filled in when it is sent
 	xid   int32
@@ -31,7 +31,7 @@ type call struct {
 	left  bool // nobody waits any more
 	// session is the one it was last sent in, pin the only one it may be sent
 	// in, 0 for any.
-	session, pin wire.SessionID
+	session, pin SessionID
 
 	header   wire.ReplyHeader
 	reply    []byte // header and body of the answer
@@ -67,7 +67,7 @@ type call struct {
 
 // newCall takes a call from those that the client has used before. They are
 // not shared between clients: a channel belongs to the synctest bubble that made it.
-func (c *Client) newCall(op wire.OpCode) *call {
+func (c *Client) newCall(op OpCode) *call {
 	k, _ := c.calls.Get().(*call)
 	if k == nil {
 		k = &call{c: c, answered: make(chan struct{}, 1)}
@@ -78,7 +78,7 @@ func (c *Client) newCall(op wire.OpCode) *call {
 
 // ownCall is a request of the client's own, to be put on a list at once. Then
 // gets its answer. Client.mu is held.
-func (c *Client) ownCall(op wire.OpCode, req wire.Record, then func(*call)) *call {
+func (c *Client) ownCall(op OpCode, req wire.Record, then func(*call)) *call {
 	k := c.newCall(op)
 	k.then = then
 	if err := k.encode(req); err != nil {
@@ -147,7 +147,7 @@ func (k *call) decode(resp wire.Record, alias bool) error {
 // fate is the error of a call that will not be answered because of cause.
 func (k *call) fate(cause error) error {
 	if k.write {
-		return &LostError{Session: k.session, Err: cause}
+		return &UnknownOutcomeError{Session: k.session, Err: cause}
 	}
 	return cause
 }
@@ -163,7 +163,7 @@ func (c *Client) do(ctx context.Context, k *call, path string, req, resp wire.Re
 	op := k.op
 	err := c.exchange(ctx, k, req, resp)
 	if err != nil {
-		err = opError(op, path, err)
+		err = opError(op, path, c.chrootError(ctx, op, path, err))
 	}
 	if end != nil {
 		end(err)
@@ -172,7 +172,7 @@ func (c *Client) do(ctx context.Context, k *call, path string, req, resp wire.Re
 }
 
 // opError adds what was asked to why it failed, once.
-func opError(op wire.OpCode, path string, err error) error {
+func opError(op OpCode, path string, err error) error {
 	if _, ok := err.(*OpError); ok {
 		return err
 	}
@@ -213,7 +213,7 @@ func (k *call) verdict() error {
 }
 
 // aliases: the answers of these keep the memory they arrived in.
-func aliases(op wire.OpCode) bool {
+func aliases(op OpCode) bool {
 	switch op {
 	case wire.OpGetData, wire.OpGetChildren2, wire.OpMultiRead, wire.OpGetEphemerals, wire.OpReconfig:
 		return true
@@ -364,6 +364,6 @@ func (c *Client) Err() error {
 
 // isLost reports whether the outcome of a write is unknown.
 func isLost(err error) bool {
-	var lost *LostError
+	var lost *UnknownOutcomeError
 	return errors.As(err, &lost)
 }

@@ -46,9 +46,9 @@ func TestChecklist01CancelledProtectedCreateCleansUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, _, err := c.CreateProtected(ctx, "/jobs/n-", nil, Ephemeral)
-		var lost *LostError
+		var lost *UnknownOutcomeError
 		if !errors.As(err, &lost) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error is %v, want a LostError because of the deadline", err)
+			t.Fatalf("error is %v, want an UnknownOutcomeError because of the deadline", err)
 		}
 		synctest.Wait()
 		if want := "delete " + made; !slices.Contains(e.log(), want) {
@@ -60,7 +60,7 @@ func TestChecklist01CancelledProtectedCreateCleansUp(t *testing.T) {
 // replyLate answers the create that is the oldest request, once.
 func (p *peer) replyLate(path string) {
 	p.e.mu.Lock()
-	xid := int32(1)
+	xid := int32(2) // behind the question after the lease
 	late := !slices.Contains(p.e.requests, "answered")
 	if late {
 		p.e.requests = append(p.e.requests, "answered")
@@ -531,6 +531,7 @@ func TestChecklist16TooLarge(t *testing.T) {
 		if _, err = c.Set(t.Context(), "/a", make([]byte, 600), 0); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
 		if !log.has("half of the limit") || !log.has("bytes=622") {
 			t.Errorf("log is %q, want a warning with the size", log.all())
 		}

@@ -4,12 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"bellwether/internal/inorder"
 	"bellwether/wire"
 )
+
+// closeTimeMin is how long Close tries to end the session, whatever its context says.
+const closeTimeMin = time.Second
+
+// functionTime is how long Close waits for functions of the options that still run, once
+// all else has ended: it may have been called by one of them.
+const functionTime = 100 * time.Millisecond
 
 // Client is a session with an ensemble. All its methods may be called from any goroutine.
 type Client struct {
@@ -17,10 +26,13 @@ type Client struct {
 	chroot  string                      // empty, or a path without a slash at its end
 	kill    context.CancelFunc          // ends run and the clean-ups at once
 	done    chan struct{}               // closed when run has returned
+	retired chan struct{}               // closed when what OnClose was given has been called
 	wake    chan struct{}               // one token: the writer has something to do
 	clean   func(func(context.Context)) // runs a clean-up in the background
-	tidying sync.WaitGroup
-	calls   sync.Pool // of *call
+	tidying sync.WaitGroup              // clean-ups, and attempts to connect
+	logs    inorder.Queue               // of records for the Logger
+	ending  chan struct{}               // closed when Close or Detach is called
+	calls   sync.Pool                   // of *call
 
 	mu       sync.Mutex
 	status   Status
@@ -43,9 +55,10 @@ type Client struct {
 	lastErr  error     // of the last attempt
 	lastLink time.Time // when there was one, before the first when the client was opened
 
-	zxidSeen     wire.Zxid // in answers and events
-	zxidAnswered wire.Zxid // in answers alone: all events up to it were received
+	zxidSeen     Zxid // in answers and events
+	zxidAnswered Zxid // in answers alone: all events up to it were received
 
+	onClose []*func() // of OnClose, in their order
 	closing bool
 	killed  bool
 	ended   bool  // the server confirmed the end, or the session is over
@@ -65,6 +78,7 @@ type session struct {
 // addresses in brackets; a name that begins with an underscore is looked up
 // as an SRV record. A path behind the last one is the root (chroot) of all
 // the client's paths; it is not created. When ctx ends first the client is closed.
+// Client.Lease says from then on what the server can prove.
 func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
 	c, err := Open(servers, o)
 	if err != nil {
@@ -73,7 +87,9 @@ func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
 	for s := range c.States(ctx) {
 		switch s.State {
 		case Connected, ReadOnly:
-			return c, nil
+			if c.awaitDelay(ctx, s) {
+				return c, nil
+			}
 		case AuthFailed:
 			err = s.Err
 		case Expired:
@@ -112,8 +128,12 @@ func Open(servers string, o *Options) (*Client, error) {
 	shuffle(list)
 	c := &Client{
 		opt: o.withDefaults(), chroot: chroot, servers: list, lastLink: time.Now(),
-		done: make(chan struct{}), wake: make(chan struct{}, 1),
+		done: make(chan struct{}), retired: make(chan struct{}), ending: make(chan struct{}), wake: make(chan struct{}, 1),
 		supports: make(map[address]*support),
+	}
+	if o != nil && o.Logger != nil {
+		c.logs.Missed = tellMissed(o.Logger.Handler())
+		c.opt.Logger = slog.New(queuedHandler{o.Logger.Handler(), &c.logs})
 	}
 	c.creds = slices.Clone(c.opt.Auth)
 	c.sess = session{Session: c.opt.Resume, writable: c.opt.Resume.ID != 0}
@@ -129,8 +149,12 @@ func Open(servers string, o *Options) (*Client, error) {
 	return c, nil
 }
 
-// setStatus is a transition.
+// setStatus is a transition. Nothing follows Closed, though a closing client
+// may connect once more to end its session. Client.mu is held.
 func (c *Client) setStatus(s Status) {
+	if c.status.State == Closed {
+		return
+	}
 	s.Since = time.Now()
 	if s.Session == 0 {
 		s.Session, s.Timeout = c.sess.ID, c.sess.granted
@@ -160,36 +184,44 @@ func (c *Client) wakeWriter() {
 }
 
 // Close ends the session, which deletes its ephemeral znodes, and then the
-// client. Calls that wait are answered first while the connection stands. It
-// waits for the server's answer while ctx and the session's timeout allow; an
-// error means that the session was left to expire. Further calls return nil.
+// client. Before a server hears of it the status is Closed, the lease is over and
+// what OnClose was given has been called. Calls that wait are answered while the
+// connection stands. Close waits for the server's answer while ctx and the session's
+// timeout allow, and also with a ctx that has ended it allows a second for it. An error means
+// that the session may be left to expire. Further calls return nil. Functions of the Options may
+// call Close and Detach; those given to OnClose must not.
 func (c *Client) Close(ctx context.Context) error {
 	limit := c.beginClose()
+	least := time.NewTimer(min(closeTimeMin, limit))
+	defer least.Stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var err error
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		err = c.whyNot(ctx)
+		select {
+		case <-c.done:
+		case <-least.C:
+			err = c.whyNot(ctx)
+		}
 	}
 	c.stop()
 	if err != nil {
-		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("session left to expire: %w", err)}
+		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("the session may be left to expire: %w", err)}
 	}
 	return nil
 }
 
 // beginClose queues the last request, once, and says how long it may take.
 func (c *Client) beginClose() time.Duration {
+	usable := c.retire()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limit := c.timeout()
-	if c.over != nil {
+	if !usable {
 		return limit
 	}
-	c.closing, c.over = true, ErrClosed
-	c.lease = Lease{} // before any server can know
 	if c.sess.ID == 0 {
 		c.kill() // nothing to end
 		return limit
@@ -199,26 +231,83 @@ func (c *Client) beginClose() time.Duration {
 	return limit
 }
 
-// stop ends every goroutine and waits for it.
-func (c *Client) stop() {
+// retire ends all use of the client, before any server knows: no call is
+// accepted any more, nothing is proved, the status is Closed and what depends on the
+// session has ended by OnClose. It reports whether the client was usable; a second
+// call does nothing.
+func (c *Client) retire() (usable bool) {
 	c.mu.Lock()
-	c.closing, c.killed, c.over = true, true, ErrClosed
+	if c.closing {
+		c.mu.Unlock()
+		return false
+	}
+	usable = c.over == nil
+	c.closing, c.over = true, ErrClosed
+	close(c.ending)
 	c.lease = Lease{}
+	c.setStatus(Status{State: Closed})
+	ending := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	for _, f := range ending {
+		(*f)()
+	}
+	close(c.retired)
+	return usable
+}
+
+// OnClose has f called when Close or Detach is called, before a server hears of
+// it and before another client can take the session over; or at once, if that has
+// happened. It is for what is true only while the session lives: package recipe ends the
+// contexts of leaders and lock holders by it. Close waits for f, so f must not block, nor
+// call Close or Detach. Stop takes f back.
+func (c *Client) OnClose(f func()) (stop func()) {
+	c.mu.Lock()
+	closing := c.closing
+	if !closing {
+		c.onClose = append(c.onClose, &f)
+	}
+	c.mu.Unlock()
+	if closing {
+		f()
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.onClose = slices.DeleteFunc(c.onClose, func(one *func()) bool { return one == &f })
+	}
+}
+
+// stop ends every goroutine and waits for it; for those that run functions of the options it
+// waits a while.
+func (c *Client) stop() {
+	c.retire()
+	c.mu.Lock()
+	c.killed = true
 	c.mu.Unlock()
 	c.kill()
 	<-c.done
-	c.tidying.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.status.State != Closed {
-		c.setStatus(Status{State: Closed})
+	tidied := make(chan struct{})
+	go func() { c.tidying.Wait(); close(tidied) }()
+	limit := time.NewTimer(functionTime)
+	defer limit.Stop()
+	for _, ended := range []<-chan struct{}{tidied, c.logs.Busy()} {
+		if ended == nil {
+			continue
+		}
+		select {
+		case <-ended:
+		case <-limit.C:
+			return
+		}
 	}
 }
 
 // Detach ends the client and leaves its session alive on the servers, for
-// Options.Resume of another one.
+// Options.Resume of another one. What OnClose was given has been called when it returns.
 func (c *Client) Detach() Session {
 	c.stop()
+	<-c.retired // another goroutine may have begun to close the client
 	return c.Session()
 }
 

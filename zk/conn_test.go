@@ -17,7 +17,7 @@ import (
 
 // What a connection can do to a client, and what the calls on it get.
 
-// A write whose answer is lost is a LostError; the session stays.
+// A write whose answer is lost is an UnknownOutcomeError; the session stays.
 func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -30,9 +30,9 @@ func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
 		}
 		c := e.connect(Options{})
 		_, err := c.Set(t.Context(), "/a", nil, 3)
-		var lost *LostError
+		var lost *UnknownOutcomeError
 		if !errors.As(err, &lost) || lost.Session != 1 || !errors.Is(err, ErrConnectionLoss) || !errors.Is(err, io.EOF) {
-			t.Errorf("error is %v, want a LostError of session 1", err)
+			t.Errorf("error is %v, want an UnknownOutcomeError of session 1", err)
 		}
 		if _, err = c.Set(t.Context(), "/a", nil, 3); err != nil {
 			t.Errorf("next write: %v", err)
@@ -385,6 +385,10 @@ func TestAbandonedCallKeepsItsPlace(t *testing.T) {
 		close(release)
 		if data, _, err := c.Get(t.Context(), "/next"); string(data) != "/next" || err != nil {
 			t.Errorf("got %q, %v", data, err)
+		}
+		synctest.Wait()
+		if got := count(e.log(), "removeWatches /slow"); got != 1 {
+			t.Errorf("the watch of the abandoned read was removed %d times, want once", got)
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()

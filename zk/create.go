@@ -28,13 +28,13 @@ const (
 type TTL time.Duration
 
 // ACLs is an access-control list, as an option of Create too.
-type ACLs []wire.ACL
+type ACLs []ACL
 
 // createSpec is what the options of a create add up to.
 type createSpec struct {
 	mode Mode
 	ttl  int64 // ms
-	acl  []wire.ACL
+	acl  []ACL
 }
 
 func (m Mode) applyTo(s *createSpec) { s.mode |= m }
@@ -53,7 +53,7 @@ func specOf(opts []CreateOption) createSpec {
 }
 
 // request is the operation and its record; false for options that exclude each other.
-func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLRequest) (wire.OpCode, bool) {
+func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLRequest) (OpCode, bool) {
 	req.CreateRequest = wire.CreateRequest{Path: path, Data: data, ACL: s.acl, Flags: int32(s.mode)}
 	req.TTL = s.ttl
 	switch {
@@ -72,7 +72,7 @@ func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLReques
 }
 
 // record is the part of req that op sends.
-func createRecord(op wire.OpCode, req *wire.CreateTTLRequest) wire.Record {
+func createRecord(op OpCode, req *wire.CreateTTLRequest) wire.Record {
 	if op == wire.OpCreateTTL {
 		return req
 	}
@@ -84,12 +84,12 @@ func createRecord(op wire.OpCode, req *wire.CreateTTLRequest) wire.Record {
 // ErrNodeExists, ErrNoNode (no parent), ErrNoAuth, ErrInvalidACL,
 // ErrNoChildrenForEphemerals, ErrQuotaExceeded, ErrUnsupported. On servers
 // before 3.5 the Stat comes of a second request, and is empty if that fails.
-func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
+func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, Stat, error) {
 	spec := specOf(opts)
 	return c.create(ctx, path, data, &spec)
 }
 
-func (c *Client) create(ctx context.Context, path string, data []byte, spec *createSpec) (string, wire.Stat, error) {
+func (c *Client) create(ctx context.Context, path string, data []byte, spec *createSpec) (string, Stat, error) {
 	full, err := c.abs(path, spec.mode&Sequential != 0)
 	k := c.newCall(wire.OpCreate2)
 	op, ok := spec.request(full, data, &k.creation)
@@ -98,7 +98,7 @@ func (c *Client) create(ctx context.Context, path string, data []byte, spec *cre
 	}
 	if err != nil {
 		k.free()
-		return "", wire.Stat{}, opError(wire.OpCreate, path, err)
+		return "", Stat{}, opError(wire.OpCreate, path, err)
 	}
 	k.op, k.path = op, full
 	err = c.do(ctx, k, path, createRecord(op, &k.creation), &k.created)
@@ -106,7 +106,7 @@ func (c *Client) create(ctx context.Context, path string, data []byte, spec *cre
 		return c.createOld(ctx, path, full, data, spec)
 	}
 	if err != nil {
-		return "", wire.Stat{}, err
+		return "", Stat{}, err
 	}
 	made, stat := c.rel(k.created.Path), k.created.Stat
 	k.free()
@@ -114,13 +114,13 @@ func (c *Client) create(ctx context.Context, path string, data []byte, spec *cre
 }
 
 // createOld is create as servers before 3.5 know it: the answer has no Stat.
-func (c *Client) createOld(ctx context.Context, path, full string, data []byte, spec *createSpec) (string, wire.Stat, error) {
+func (c *Client) createOld(ctx context.Context, path, full string, data []byte, spec *createSpec) (string, Stat, error) {
 	var resp wire.PathResponse
 	k := c.newCall(wire.OpCreate)
 	k.path = full
 	spec.request(full, data, &k.creation)
 	if err := c.do(ctx, k, path, &k.creation.CreateRequest, &resp); err != nil {
-		return "", wire.Stat{}, err
+		return "", Stat{}, err
 	}
 	k.free()
 	made := c.rel(resp.Path)

@@ -22,6 +22,9 @@ var errBehind = errors.New("the server closed the connection during the handshak
 // errNoSession: the server opens no new session; nothing that stood has ended.
 var errNoSession = errors.New("the server refuses to open a session")
 
+// errInterrupted: the client is being closed, which takes another attempt.
+var errInterrupted = errors.New("interrupted by Close")
+
 // refusedError: the server says that the session is over.
 type refusedError struct{ reason string }
 
@@ -53,9 +56,12 @@ func (c *Client) connectAny(ctx context.Context) (*link, error) {
 		if err := c.pause(ctx); err != nil {
 			return nil, err
 		}
-		l, err := c.connectOnce(ctx, c.nextServer())
-		if err == nil {
+		l, err := c.attempt(ctx, c.nextServer())
+		switch {
+		case err == nil:
 			return l, nil
+		case err == errInterrupted:
+			continue
 		}
 		if refused := (*refusedError)(nil); errors.As(err, &refused) {
 			if err := c.expire(err); err != nil {
@@ -100,8 +106,66 @@ func (c *Client) noteFailure(err error) {
 	c.opt.Logger.Info("cannot connect", "err", err)
 }
 
+// attachment is a link whose server has answered the handshake.
+type attachment struct {
+	*link
+	resp  wire.ConnectResponse
+	sent  time.Time // when the handshake was
+	fresh bool      // the session was opened by it
+}
+
+// drop lets go of what came too late.
+func (a *attachment) drop() {
+	if a.fresh {
+		hangUp(a.conn)
+	}
+	a.conn.Close()
+}
+
+// attempt runs connectOnce on a goroutine of its own, since a function of the options that
+// it calls may close the client, or not look at its context. What comes after
+// the end of the context is dropped. Close and Detach interrupt an attempt, so that
+// Close can make another one to end the session.
+func (c *Client) attempt(ctx context.Context, s server) (*link, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var ending <-chan struct{}
+	c.mu.Lock()
+	if !c.closing {
+		ending = c.ending
+	}
+	c.mu.Unlock()
+	type outcome struct {
+		*attachment
+		err error
+	}
+	came := make(chan outcome)
+	c.tidying.Go(func() {
+		a, err := c.connectOnce(ctx, s)
+		select {
+		case came <- outcome{a, err}:
+		case <-ctx.Done():
+			if a != nil {
+				a.drop()
+			}
+		}
+	})
+	select {
+	case o := <-came:
+		if o.err != nil {
+			return nil, o.err
+		}
+		c.attached(o.link, o.resp, o.sent)
+		return o.link, nil
+	case <-ending:
+		return nil, errInterrupted
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // connectOnce tries all addresses of one server.
-func (c *Client) connectOnce(ctx context.Context, s server) (*link, error) {
+func (c *Client) connectOnce(ctx context.Context, s server) (*attachment, error) {
 	lookup, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	addresses, err := c.resolve(lookup, s)
 	cancel()
@@ -113,9 +177,9 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*link, error) {
 	}
 	limit := c.connectTime(len(addresses))
 	for _, a := range addresses {
-		var l *link
-		if l, err = c.attach(ctx, s, a, limit); err == nil {
-			return l, nil
+		var got *attachment
+		if got, err = c.attach(ctx, s, a, limit); err == nil {
+			return got, nil
 		}
 		if isFinal(err) || ctx.Err() != nil {
 			break
@@ -125,12 +189,17 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*link, error) {
 }
 
 // connectTime is how long one attempt may take where a server has so many
-// addresses: all of them share the session's timeout.
+// addresses: all of them share the session's timeout. Where a session is to go on it is a
+// third of that at most: so much is left when the silence of a server is noticed, and a
+// server that is starting may have taken a connection that it never answers.
 func (c *Client) connectTime(addresses int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.timeout()
-	return max(t/time.Duration(len(c.servers)*addresses), min(t, connectTimeMin))
+	t, n := c.timeout(), len(c.servers)*addresses
+	if c.sess.ID != 0 {
+		n = max(n, 3)
+	}
+	return max(t/time.Duration(n), min(t, connectTimeMin))
 }
 
 // dialUntil is dial of a connection on which nothing waits longer than the
@@ -139,11 +208,15 @@ func (c *Client) dialUntil(ctx context.Context, a address) (conn net.Conn, stop 
 	if conn, err = c.dial(ctx, a); err != nil {
 		return nil, nil, err
 	}
+	if err = ctx.Err(); err != nil { // Dial need not look at it
+		conn.Close()
+		return nil, nil, err
+	}
 	return conn, context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }), nil
 }
 
 // attach dials one address and resumes or opens the session there.
-func (c *Client) attach(ctx context.Context, s server, a address, limit time.Duration) (*link, error) {
+func (c *Client) attach(ctx context.Context, s server, a address, limit time.Duration) (*attachment, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, stop, err := c.dialUntil(ctx, a)
@@ -152,7 +225,7 @@ func (c *Client) attach(ctx context.Context, s server, a address, limit time.Dur
 	}
 	l := newLink(conn, s, a)
 	sent := time.Now()
-	resp, err := c.handshake(ctx, l)
+	resp, fresh, err := c.handshake(ctx, l)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -160,16 +233,13 @@ func (c *Client) attach(ctx context.Context, s server, a address, limit time.Dur
 		conn.Close()
 		return nil, fmt.Errorf("server %s: %w", a, err)
 	}
-	c.attached(l, resp, sent)
-	c.opt.Logger.Info("connected", "server", a.String(), "session", resp.Session.String(),
-		"timeout", time.Duration(resp.TimeoutMS)*time.Millisecond, "readonly", resp.ReadOnly)
-	return l, nil
+	return &attachment{l, resp, sent, fresh}, nil
 }
 
 // handshake exchanges the first frames.
-func (c *Client) handshake(ctx context.Context, l *link) (wire.ConnectResponse, error) {
+func (c *Client) handshake(ctx context.Context, l *link) (resp wire.ConnectResponse, fresh bool, err error) {
 	req := c.connectRequest()
-	resp, err := greet(l.conn, l.r, &req)
+	resp, err = greet(l.conn, l.r, &req)
 	switch {
 	case err != nil:
 	case resp.TimeoutMS <= 0 && req.Session == 0:
@@ -188,7 +258,7 @@ func (c *Client) handshake(ctx context.Context, l *link) (wire.ConnectResponse, 
 	if err == nil {
 		err = c.showCredentials(l)
 	}
-	return resp, err
+	return resp, req.Session == 0, err
 }
 
 func (c *Client) connectRequest() wire.ConnectRequest {
@@ -234,6 +304,8 @@ func hangUp(conn io.Writer) {
 
 // attached makes l the client's link: the session stands.
 func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
+	defer c.opt.Logger.Info("connected", "server", l.address.String(), "session", resp.Session.String(),
+		"timeout", time.Duration(resp.TimeoutMS)*time.Millisecond, "readonly", resp.ReadOnly)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	timeout := time.Duration(resp.TimeoutMS) * time.Millisecond
@@ -298,7 +370,7 @@ func (c *Client) prime(l *link) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []byte
-	c.watches.again(l, c.zxidAnswered, func(op wire.OpCode, req wire.Record) {
+	c.watches.again(l, c.zxidAnswered, func(op OpCode, req wire.Record) {
 		k := c.ownCall(op, req, c.watchesAnswered)
 		k.setXid(wire.XidSetWatches)
 		l.sets.push(k)

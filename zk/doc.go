@@ -15,7 +15,7 @@
 // What a caller should know:
 //
 //   - Each error is an [OpError] around a code of the protocol ([ErrNoNode], …)
-//     or another reason. A write whose answer was lost is a [LostError]: it may
+//     or another reason. A write whose answer was lost is an [UnknownOutcomeError]: it may
 //     have happened. Every other error of a write means that it did not.
 //   - While no server can be reached calls wait. Reads that were in flight are
 //     sent again on the next connection.
@@ -32,8 +32,11 @@
 //
 // Goroutines of a client: one that dials, then writes (run.go), and while
 // connected one that reads (link.go). On a read-only server a third looks for
-// a better one. A cancelled CreateProtected may leave one that cleans up
-// behind it. Close waits for all of them. Client.mu guards everything that
+// a better one. An attempt to connect has one of its own, and so has the Logger while
+// records wait for it. A cancelled CreateProtected may leave one that cleans up
+// behind it. Close waits for all of them, after the functions given to OnClose have
+// returned, which it calls itself; but for 100 ms at most where a function of the
+// Options does not return, which may be what has called Close. Client.mu guards everything that
 // callers, reader and writer share; Stream.mu guards one stream's events and is
 // taken after it. Neither is held across I/O or a callback. An idle session
 // costs about 16 KiB (two stacks, a 4 KiB read buffer).

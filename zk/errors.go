@@ -27,7 +27,7 @@ const (
 	ErrSessionExpired = wire.ErrSessionExpired
 	// ErrAuthFailed: the servers refuse the credentials; the client is finished.
 	ErrAuthFailed = wire.ErrAuthFailed
-	// ErrConnectionLoss: the connection ended before the answer. See LostError.
+	// ErrConnectionLoss: the connection ended before the answer. See UnknownOutcomeError.
 	ErrConnectionLoss = wire.ErrConnectionLoss
 	// ErrClosed: Close or Detach was called.
 	ErrClosed = wire.ErrClosing
@@ -40,7 +40,7 @@ const (
 var ErrQueueFull = errors.New("too many calls wait for an answer")
 
 // OpError is what every call returns. Err is, or wraps, the reason: a code of
-// the protocol, a *LostError, a *TooLargeError or the context's error.
+// the protocol, an *UnknownOutcomeError, a *TooLargeError or the context's error.
 type OpError struct {
 	Op   string // as the protocol names it: create, getData, …
 	Path string // as the caller gave it; empty where there is none
@@ -57,21 +57,21 @@ func (e *OpError) Error() string {
 // Unwrap is Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// LostError: a write was sent and its answer will not come, since the
+// UnknownOutcomeError: a write was sent and its answer will not come, since the
 // connection was lost or the caller stopped waiting. It may have been carried
 // out, or may be carried out yet. Read what it would have changed before trying again
 // (CreateProtected does so for creates). It is also an ErrConnectionLoss.
-type LostError struct {
+type UnknownOutcomeError struct {
 	// Session is the one in which the write was sent.
-	Session wire.SessionID
+	Session SessionID
 	// Err is why: the connection's failure or the context's error.
 	Err error
 }
 
-func (e *LostError) Error() string { return "outcome unknown: " + e.Err.Error() }
+func (e *UnknownOutcomeError) Error() string { return "outcome unknown: " + e.Err.Error() }
 
 // Unwrap is ErrConnectionLoss and the reason.
-func (e *LostError) Unwrap() []error { return []error{ErrConnectionLoss, e.Err} }
+func (e *UnknownOutcomeError) Unwrap() []error { return []error{ErrConnectionLoss, e.Err} }
 
 // TooLargeError: a request or an answer exceeds the limit. An oversized
 // request is never sent; an oversized answer is skipped and the connection lives.

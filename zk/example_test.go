@@ -7,7 +7,6 @@ import (
 	"log"
 	"time"
 
-	"bellwether/wire"
 	"bellwether/zk"
 )
 
@@ -27,7 +26,7 @@ func ExampleConnect() {
 }
 
 // A write whose answer was lost may have happened: look before trying again.
-func ExampleLostError() {
+func ExampleUnknownOutcomeError() {
 	var c *zk.Client // from Connect
 	ctx := context.Background()
 	data, stat, err := c.Get(ctx, "/counter")
@@ -35,7 +34,7 @@ func ExampleLostError() {
 		log.Fatal(err)
 	}
 	_, err = c.Set(ctx, "/counter", append(data, '+'), stat.Version)
-	var lost *zk.LostError
+	var lost *zk.UnknownOutcomeError
 	switch {
 	case errors.As(err, &lost):
 		// Read /counter again: its version says whether the write happened.
@@ -69,7 +68,7 @@ func ExampleClient_ExistsW() {
 func ExampleClient_AddWatch() {
 	var c *zk.Client // from Connect
 	ctx := context.Background()
-	stream, err := c.AddWatch(ctx, "/config", wire.WatchPersistentRecursive)
+	stream, err := c.AddWatch(ctx, "/config", zk.WatchPersistentRecursive)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -79,7 +78,7 @@ func ExampleClient_AddWatch() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if event.Type == wire.EventNone {
+		if event.Type == zk.Reconnected {
 			fmt.Println("reconnected: read everything that changed after", event.Zxid)
 			continue
 		}
@@ -115,5 +114,33 @@ func ExampleClient_Lease() {
 	defer c.KeepAlive(0)()
 	if left := c.Lease().Left(); left > 0 {
 		time.AfterFunc(left, func() { fmt.Println("look at the lease again, or stop") })
+	}
+}
+
+// An ACL: everybody may read, and one user may do all.
+func ExampleACLs() {
+	var c *zk.Client // from Connect
+	ctx := context.Background()
+	acl := zk.ACLs{
+		{Perms: zk.PermAll, ID: zk.ID{Scheme: "auth"}}, // whoever creates it
+		{Perms: zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}},
+	}
+	if err := c.AddAuth(ctx, zk.Auth{Scheme: "digest", Data: []byte("user:password")}); err != nil {
+		log.Fatal(err)
+	}
+	if _, _, err := c.Create(ctx, "/config", nil, acl); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Make a directory with its parents, and remove it with all that is in it.
+func ExampleClient_EnsurePath() {
+	var c *zk.Client // from Connect
+	ctx := context.Background()
+	if err := c.EnsurePath(ctx, "/app/jobs/done"); err != nil {
+		log.Fatal(err)
+	}
+	if err := c.DeleteRecursive(ctx, "/app/jobs"); err != nil {
+		log.Fatal(err)
 	}
 }

@@ -29,19 +29,22 @@ type ensemble struct {
 	isro   atomic.Value // string: the answer to that word
 	// greet answers a ConnectRequest, nil closes. Default: as asked for.
 	greet func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse
+	// delay is what a server says of its lease, in milliseconds. Default: it echoes the question.
+	delay func(p *peer) int64
 	// serve handles a request; false leaves it to the default.
 	serve func(p *peer, h wire.RequestHeader, body []byte) bool
 
 	wrap func(net.Conn) net.Conn // TLS
 
-	mu       sync.Mutex
-	subjects []string // of the clients' certificates
-	dialled  []string
-	requests []string // "op path" of each, besides pings
-	asked    []wire.ConnectRequest
-	peers    []*peer
-	sessions int64
-	zxid     wire.Zxid
+	mu        sync.Mutex
+	subjects  []string // of the clients' certificates
+	dialled   []string
+	requests  []string // "op path" of each, besides pings and the question after the lease
+	asked     []wire.ConnectRequest
+	peers     []*peer
+	sessions  int64
+	zxid      wire.Zxid
+	questions int // after the lease
 }
 
 // peer is the server's end of one connection.
@@ -173,6 +176,9 @@ func (p *peer) one() bool {
 		return false
 	}
 	body := frame[8:]
+	if h.Op == wire.OpSync && pathOf(h.Op, body) == wire.LeaseQuestion {
+		return p.sayDelay(h)
+	}
 	if h.Op != wire.OpPing {
 		p.e.mu.Lock()
 		p.e.requests = append(p.e.requests, fmt.Sprint(h.Op, " ", pathOf(h.Op, body)))
@@ -183,6 +189,29 @@ func (p *peer) one() bool {
 	}
 	return p.standard(h, body)
 }
+
+// sayDelay answers the question after the lease: with the path, as ZooKeeper does, unless
+// the test has a delay for it.
+func (p *peer) sayDelay(h wire.RequestHeader) bool {
+	p.e.mu.Lock()
+	p.e.questions++
+	p.e.mu.Unlock()
+	answer := wire.LeaseQuestion
+	if p.e.delay != nil {
+		ms := p.e.delay(p)
+		if ms == notSaid {
+			return true
+		}
+		if ms > 0 {
+			answer = wire.LeaseAnswer(ms)
+		}
+	}
+	p.reply(h.Xid, wire.OK, &wire.PathResponse{Path: answer})
+	return true
+}
+
+// notSaid as a delay leaves the question without an answer.
+const notSaid = -1
 
 // pathOf is the path in the request's body, as far as it begins with one.
 func pathOf(op wire.OpCode, body []byte) string {
@@ -257,6 +286,12 @@ func (e *ensemble) log() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]string(nil), e.requests...)
+}
+
+func (e *ensemble) questionCount() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.questions
 }
 
 func (e *ensemble) connections() int {

@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ const leaseDelayUnknown = 14 * time.Second
 // Lease is what the client can prove about its session: it lives at least
 // until Confirmed + Timeout - Delay, less one percent for clocks that drift.
 type Lease struct {
-	Session wire.SessionID // 0: no session or a closing one, nothing is proved
+	Session SessionID // 0: no session or a closing one, nothing is proved
 	// Confirmed is when the last answered ping, or the ConnectRequest of the
 	// last attachment, was sent; with monotonic and wall clock.
 	Confirmed time.Time
@@ -55,8 +56,7 @@ func (c *Client) Lease() Lease {
 
 // KeepAlive makes the client ping every interval, or ten times in a session
 // timeout where every is 0, instead of three times, until stop is called. The
-// shortest interval of all callers counts. It also asks the servers for their
-// Delay. Holders of locks and leaders call it.
+// shortest interval of all callers counts. Holders of locks and leaders call it.
 func (c *Client) KeepAlive(every time.Duration) (stop func()) {
 	pace := &every
 	c.mu.Lock()
@@ -119,14 +119,48 @@ func (c *Client) confirm(l *link, sent time.Time) {
 	c.lease = next
 }
 
-// askDelay asks the server once, if somebody holds a lease, how old its
-// knowledge may be when it answers a ping. Client.mu is held.
+// askDelay is the first request on a link: how old may the server's knowledge
+// be when it answers a ping? It is nil once it was asked, and where the answer
+// is of no use. Client.mu is held.
 func (c *Client) askDelay(l *link) *call {
-	if l.asked || l.readOnly || c.opt.LeaseDelay > 0 || len(c.paces) == 0 {
+	if l.asked || !c.asksDelay(l) {
 		return nil
 	}
 	l.asked = true
-	return c.ownCall(wire.OpSync, &wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}, func(k *call) { c.delayAnswered(l, k) })
+	return c.ownCall(wire.OpSync, &wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}, func(k *call) {
+		c.delayAnswered(l, k)
+		if k.err == nil {
+			close(l.told)
+		}
+	})
+}
+
+// asksDelay reports whether the server of the link is asked for its delay.
+func (c *Client) asksDelay(l *link) bool { return !l.readOnly && c.opt.LeaseDelay <= 0 }
+
+// awaitDelay waits until the server has said its delay, or that it knows none, so that the
+// lease is as good as it can be. It does not wait for more than a ping's
+// time. False: s is not the status any more, and nothing was said.
+func (c *Client) awaitDelay(ctx context.Context, s Status) bool {
+	c.mu.Lock()
+	l, most := c.link, c.pingEvery()
+	c.mu.Unlock()
+	switch {
+	case l == nil:
+		return false
+	case !c.asksDelay(l):
+		return true
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-l.told:
+	case <-s.Changed():
+		return false
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return true
 }
 
 // delayAnswered learns the delay; a server that does not know the question

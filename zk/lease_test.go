@@ -167,20 +167,17 @@ func TestServerSaysItsDelay(t *testing.T) {
 		t.Run(fmt.Sprint(answers), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				e := newEnsemble(t)
-				e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
-					if answers && p.n < 2 && h.Op == wire.OpSync && pathOf(h.Op, body) == wire.LeaseQuestion {
-						p.reply(h.Xid, 0, &wire.PathResponse{Path: wire.LeaseAnswer(500)})
-						return true
+				e.delay = func(p *peer) int64 {
+					if answers && p.n < 2 {
+						return 500
 					}
-					return false
+					return 0
 				}
-				c := e.connect(Options{SessionTimeout: 30 * time.Second})
-				synctest.Wait()
-				if len(e.log()) != 0 {
-					t.Errorf("the question was asked for nobody: %q", e.log())
+				c, err := Connect(t.Context(), "10.0.0.1", &Options{SessionTimeout: 30 * time.Second, Dial: e.dial})
+				if err != nil {
+					t.Fatal(err)
 				}
-				defer c.KeepAlive(0)()
-				synctest.Wait()
+				t.Cleanup(c.stop)
 				want := leaseDelayUnknown
 				if answers {
 					want = 500 * time.Millisecond
@@ -193,7 +190,7 @@ func TestServerSaysItsDelay(t *testing.T) {
 				waitFor(t, c, Connecting)
 				waitFor(t, c, Connected)
 				time.Sleep(time.Second)
-				if got := count(e.log(), "sync "+wire.LeaseQuestion); got != 2 {
+				if got := e.questionCount(); got != 2 {
 					t.Errorf("asked %d times on two connections", got)
 				}
 			})
@@ -205,12 +202,11 @@ func TestServerSaysItsDelay(t *testing.T) {
 func TestLeaseKeepsTheBetterProof(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
-		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
-			if p.n == 0 && h.Op == wire.OpSync {
-				p.reply(h.Xid, 0, &wire.PathResponse{Path: wire.LeaseAnswer(500)})
-				return true
+		e.delay = func(p *peer) int64 {
+			if p.n == 0 {
+				return 500
 			}
-			return false
+			return 0
 		}
 		c := e.connect(Options{SessionTimeout: 30 * time.Second})
 		defer c.KeepAlive(0)()
@@ -226,6 +222,60 @@ func TestLeaseKeepsTheBetterProof(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		if got := c.Lease(); got.Delay != leaseDelayUnknown || got.DelayKnown || got.Left() < 10*time.Second {
 			t.Errorf("lease is %+v with %v left", got, got.Left())
+		}
+	})
+}
+
+// The question goes out before every other request of a connection, also of those that
+// were waiting for it, and not where its answer is of no use.
+func TestDelayIsAskedFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		var known []bool
+		var c *Client
+		e.delay = func(*peer) int64 { return 500 }
+		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
+			if h.Op == wire.OpGetData {
+				known = append(known, p.e.questionCount() == 1)
+			}
+			return false
+		}
+		c = e.open(Options{SessionTimeout: 30 * time.Second})
+		if _, _, err := c.Get(t.Context(), "/a"); err != nil {
+			t.Fatal(err)
+		}
+		if l := c.Lease(); len(known) != 1 || !known[0] || !l.DelayKnown {
+			t.Errorf("asked before the first request: %v; lease is %+v", known, l)
+		}
+		own := e.connect(Options{LeaseDelay: time.Second})
+		if _, _, err := own.Get(t.Context(), "/a"); err != nil || e.questionCount() != 1 {
+			t.Errorf("%v; asked %d times, want once: the second client has a delay of its own", err, e.questionCount())
+		}
+	})
+}
+
+// A server that never answers the question delays Connect by no more than the time
+// between two pings, and one that hangs up instead costs a connection.
+func TestConnectWithoutAnAnswerAboutTheDelay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.delay = func(p *peer) int64 {
+			if p.n == 0 {
+				p.conn.Close()
+			}
+			return notSaid
+		}
+		began := time.Now()
+		c, err := Connect(t.Context(), "10.0.0.1", &Options{SessionTimeout: 30 * time.Second, Dial: e.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.stop)
+		if took := time.Since(began); took < 10*time.Second || took > 11*time.Second || c.State().State != Connected {
+			t.Errorf("connected after %v: %+v", took, c.State())
+		}
+		if l := c.Lease(); l.DelayKnown || l.Delay != leaseDelayUnknown {
+			t.Errorf("lease is %+v", l)
 		}
 	})
 }

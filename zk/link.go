@@ -32,7 +32,7 @@ type link struct {
 	r        *bufio.Reader
 	server   server  // the entry of the list that led here
 	address  address // what was dialled
-	session  wire.SessionID
+	session  SessionID
 	timeout  time.Duration
 	readOnly bool
 	scratch  []byte
@@ -50,9 +50,10 @@ type link struct {
 	pinged    time.Time   // when the last one was
 	confirmed time.Time   // as in Lease
 	delay     time.Duration
-	asked     bool // for the delay
-	leaving   bool // sends nothing more; ends when all is answered
-	adding    int  // how many addWatch are in sent
+	asked     bool          // for the delay
+	told      chan struct{} // closed when the server has answered that
+	leaving   bool          // sends nothing more; ends when all is answered
+	adding    int           // how many addWatch are in sent
 	support   *support
 }
 
@@ -66,7 +67,7 @@ func protocolErrorf(format string, args ...any) error {
 }
 
 func newLink(conn net.Conn, s server, a address) *link {
-	l := &link{conn: conn, server: s, address: a, began: time.Now(), down: make(chan struct{})}
+	l := &link{conn: conn, server: s, address: a, began: time.Now(), down: make(chan struct{}), told: make(chan struct{})}
 	l.r = bufio.NewReaderSize(l, readBufferSize)
 	return l
 }
@@ -211,8 +212,8 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	}
 	l.support.learn(k.op, h)
 	l.leaving = l.leaving || l.support.denies(k.op) // the server will cut it
-	if k.watch != nil && err == nil && !k.left {
-		c.watches.registerAnswered(k, h.Err)
+	if k.watch != nil && err == nil {
+		c.watchAnswered(l, k, h.Err)
 	}
 	if k.assumes != nil && err == nil && h.Err == wire.OK {
 		c.watches.assume(k.assumes)
@@ -237,6 +238,22 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	if awaited {
 		c.wakeWriter()
 	}
+}
+
+// watchAnswered registers the watch of an answered read. Where nobody waits for it any more
+// the server is told to forget it, unless something else of this client relies on it when
+// that request is sent, see isOverUnsent. Client.mu is held.
+func (c *Client) watchAnswered(l *link, k *call, code Code) {
+	if !k.left {
+		c.watches.registerAnswered(k, code)
+		return
+	}
+	set := code == wire.OK || code == wire.ErrNoNode && k.op == wire.OpExists
+	if !set || l.support.denies(wire.OpRemoveWatches) {
+		return
+	}
+	c.queue.push(c.removal(k.path, k.watch.removedAs()))
+	c.wakeWriter()
 }
 
 // awaits reports whether a request of that kind about the path is unanswered.

@@ -9,7 +9,7 @@ import (
 
 // Op is one operation of a Multi or MultiRead.
 type Op struct {
-	op      wire.OpCode
+	op      OpCode
 	path    string
 	data    []byte
 	version int32
@@ -20,7 +20,7 @@ type Op struct {
 // are set depends on the operation. Stat of a create is empty on servers before 3.8.2.
 type Result struct {
 	Path     string // create
-	Stat     wire.Stat
+	Stat     Stat
 	Data     []byte   // get
 	Children []string // children
 	Err      error    // nil: carried out (MultiRead, successful Multi)
@@ -60,14 +60,14 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.multi(ctx, wire.OpMulti, ops)
 	for i, r := range results {
 		if r.Err != nil && r.Err != wire.ErrRuntimeInconsistency {
-			return results, opError(ops[i].op, ops[i].path, r.Err)
+			return results, opError(ops[i].op, ops[i].path, c.chrootError(ctx, ops[i].op, ops[i].path, r.Err))
 		}
 	}
 	return results, err
 }
 
 // multi is a Multi or MultiRead as the server answers it.
-func (c *Client) multi(ctx context.Context, op wire.OpCode, ops []Op) ([]Result, error) {
+func (c *Client) multi(ctx context.Context, op OpCode, ops []Op) ([]Result, error) {
 	req, at, err := c.multiRequest(ops, op == wire.OpMultiRead)
 	if err != nil {
 		return nil, opError(op, pathAt(ops, at), err)
@@ -170,7 +170,7 @@ func (c *Client) singleReads(ctx context.Context, ops []Op) ([]Result, error) {
 		} else {
 			out[i].Children, _, err = c.Children(ctx, o.path)
 		}
-		var code wire.Code
+		var code Code
 		if err != nil && !errors.As(err, &code) {
 			return nil, err
 		}

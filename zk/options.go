@@ -13,7 +13,7 @@ import (
 
 // The defaults of Options.
 const (
-	sessionTimeoutDefault = 10 * time.Second
+	sessionTimeoutDefault = 20 * time.Second
 	replyMaxDefault       = 16 << 20
 	queueMaxDefault       = 100_000
 	streamMaxDefault      = 65_536
@@ -23,7 +23,8 @@ const (
 // default; a nil *Options is all defaults. They are copied by Open and Connect.
 type Options struct {
 	// SessionTimeout is what the client asks for, at least 1 ms; the server
-	// decides (see Status.Timeout). Default 10 s.
+	// decides (see Status.Timeout). Default 20 s: longer than the 14 s after which
+	// a ZooKeeper with default settings may learn of a ping, see Lease.
 	SessionTimeout time.Duration
 	// ReadOnly accepts servers that have lost their quorum; the state is then
 	// ReadOnly, and the client keeps looking for a better server.
@@ -47,7 +48,8 @@ type Options struct {
 	// Step, or a refusal, finishes the client with ErrAuthFailed. See DigestMD5.
 	SASL func(ctx context.Context, server string) (SASL, error)
 
-	// Dial opens connections; nil is a net.Dialer. Address is IP:port.
+	// Dial opens connections; nil is a net.Dialer. Address is IP:port. It, Resolver and SASL
+	// may close the client; Close and Detach then wait 100 ms for what called them.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Resolver looks up names at every dial; nil is net.DefaultResolver.
 	Resolver Resolver
@@ -70,11 +72,13 @@ type Options struct {
 	// StreamMax is how many events a Stream may hold unread. Default 65536.
 	StreamMax int
 
-	// Logger is told of connections, sessions and large requests; nil is none.
+	// Logger is told of connections, sessions and large requests; nil is none. It is called in
+	// order, by one goroutine beside the client: one that blocks delays nothing but later records, of
+	// which those that find 1024 waiting are left out. It may close the client.
 	Logger *slog.Logger
 	// Trace is called at the start of each call; what it returns is called with
 	// the call's error at its end, on the same goroutine. For metrics and spans.
-	Trace func(ctx context.Context, op wire.OpCode, path string) func(error)
+	Trace func(ctx context.Context, op OpCode, path string) func(error)
 }
 
 // Auth is a credential: for scheme "digest" Data is "user:password".
@@ -101,13 +105,13 @@ type Resolver interface {
 
 // Session is what a client must know to go on with a session.
 type Session struct {
-	ID       wire.SessionID // 0: none
+	ID       SessionID // 0: none
 	Password []byte
 	// Timeout is the smallest the session ever had, by which a Lease counts;
 	// 0: not known, and what the next server grants is taken for it.
 	Timeout time.Duration
 	// Zxid is the largest seen; no server that is behind it is connected to.
-	Zxid wire.Zxid
+	Zxid Zxid
 }
 
 // withDefaults is a copy of o with every default filled in.

@@ -2,8 +2,6 @@ package zk
 
 import (
 	"context"
-
-	"bellwether/wire"
 )
 
 type pinKey struct{}
@@ -12,7 +10,7 @@ type pinKey struct{}
 // is over, the call fails with ErrSessionExpired instead of being carried out
 // by the session that follows. Who relies on an ephemeral znode needs it: one
 // that is created by a later session outlives what its creator knows of.
-func InSession(ctx context.Context, id wire.SessionID) context.Context {
+func InSession(ctx context.Context, id SessionID) context.Context {
 	return context.WithValue(ctx, pinKey{}, id)
 }
 
@@ -34,7 +32,7 @@ func tellQueued(ctx context.Context) {
 }
 
 // pinned is the session of InSession, 0 for none.
-func pinned(ctx context.Context) wire.SessionID {
-	id, _ := ctx.Value(pinKey{}).(wire.SessionID)
+func pinned(ctx context.Context) SessionID {
+	id, _ := ctx.Value(pinKey{}).(SessionID)
 	return id
 }

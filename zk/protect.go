@@ -16,10 +16,10 @@ import (
 // is compared too. When the context ends while the outcome is unknown, the
 // znode is removed in the background. A session that expires meanwhile gives
 // ErrSessionExpired for an ephemeral.
-func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, wire.Stat, error) {
+func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, Stat, error) {
 	p := protected{c: c, spec: specOf(opts), data: data}
 	if !validPath(path, p.spec.mode&Sequential != 0) {
-		return "", wire.Stat{}, opError(wire.OpCreate, path, ErrBadArguments)
+		return "", Stat{}, opError(wire.OpCreate, path, ErrBadArguments)
 	}
 	cut := strings.LastIndexByte(path, '/') + 1
 	var nonce [16]byte
@@ -50,13 +50,13 @@ type protected struct {
 	prefix string // of the name
 	dir    string
 	path   string // with the prefix
-	owner  wire.SessionID
+	owner  SessionID
 }
 
-func (p *protected) run(ctx context.Context) (string, wire.Stat, error) {
+func (p *protected) run(ctx context.Context) (string, Stat, error) {
 	for {
 		made, stat, err := p.c.create(ctx, p.path, p.data, &p.spec)
-		var lost *LostError
+		var lost *UnknownOutcomeError
 		if !errors.As(err, &lost) {
 			return made, stat, err
 		}
@@ -67,10 +67,10 @@ func (p *protected) run(ctx context.Context) (string, wire.Stat, error) {
 		case found:
 			return made, stat, nil
 		case errors.Is(e, ErrSessionExpired) && p.ephemeral():
-			return "", wire.Stat{}, e
+			return "", Stat{}, e
 		case e != nil:
 			p.tidy()
-			return "", wire.Stat{}, err
+			return "", Stat{}, err
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (p *protected) bound(ctx context.Context) context.Context {
 }
 
 // findAnywhere goes on in the next session unless the context is bound to one.
-func (p *protected) findAnywhere(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
+func (p *protected) findAnywhere(ctx context.Context) (made string, stat Stat, found bool, err error) {
 	for {
 		made, stat, found, err = p.find(ctx)
 		if pinned(ctx) != 0 || !errors.Is(err, ErrSessionExpired) || p.c.Err() != nil {
@@ -97,7 +97,7 @@ func (p *protected) findAnywhere(ctx context.Context) (made string, stat wire.St
 
 // find looks for the znode that a create with a lost answer may have made.
 // The sync comes after everything that the create can have done.
-func (p *protected) find(ctx context.Context) (made string, stat wire.Stat, found bool, err error) {
+func (p *protected) find(ctx context.Context) (made string, stat Stat, found bool, err error) {
 	if err = p.c.Sync(ctx, p.dir); err != nil {
 		return "", stat, false, err
 	}

@@ -8,12 +8,12 @@ import (
 )
 
 // Get returns a znode's data, which is the caller's, and its Stat.
-func (c *Client) Get(ctx context.Context, path string) ([]byte, wire.Stat, error) {
+func (c *Client) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	return c.get(ctx, path, nil)
 }
 
 // GetW is Get with a watch for the next change or deletion of the znode.
-func (c *Client) GetW(ctx context.Context, path string) ([]byte, wire.Stat, *Watch, error) {
+func (c *Client) GetW(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
 	w := c.newWatch(dataWatch)
 	data, stat, err := c.get(ctx, path, w)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Client) GetW(ctx context.Context, path string) ([]byte, wire.Stat, *Wat
 	return data, stat, w, nil
 }
 
-func (c *Client) get(ctx context.Context, path string, w *Watch) (data []byte, stat wire.Stat, err error) {
+func (c *Client) get(ctx context.Context, path string, w *Watch) (data []byte, stat Stat, err error) {
 	k, err := c.pathCall(wire.OpGetData, path, w)
 	if err != nil {
 		return nil, stat, err
@@ -36,7 +36,7 @@ func (c *Client) get(ctx context.Context, path string, w *Watch) (data []byte, s
 }
 
 // pathCall is a call with a PathWatchRequest.
-func (c *Client) pathCall(op wire.OpCode, path string, w *Watch) (*call, error) {
+func (c *Client) pathCall(op OpCode, path string, w *Watch) (*call, error) {
 	full, err := c.abs(path, false)
 	if err != nil {
 		return nil, opError(op, path, err)
@@ -51,12 +51,12 @@ func (c *Client) pathCall(op wire.OpCode, path string, w *Watch) (*call, error) 
 }
 
 // Exists returns a znode's Stat and true, or false where there is none.
-func (c *Client) Exists(ctx context.Context, path string) (wire.Stat, bool, error) {
+func (c *Client) Exists(ctx context.Context, path string) (Stat, bool, error) {
 	return c.exists(ctx, path, nil)
 }
 
 // ExistsW is Exists with a watch for the next creation, change or deletion.
-func (c *Client) ExistsW(ctx context.Context, path string) (wire.Stat, bool, *Watch, error) {
+func (c *Client) ExistsW(ctx context.Context, path string) (Stat, bool, *Watch, error) {
 	w := c.newWatch(dataWatch)
 	stat, ok, err := c.exists(ctx, path, w)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Client) ExistsW(ctx context.Context, path string) (wire.Stat, bool, *Wa
 	return stat, ok, w, nil
 }
 
-func (c *Client) exists(ctx context.Context, path string, w *Watch) (stat wire.Stat, ok bool, err error) {
+func (c *Client) exists(ctx context.Context, path string, w *Watch) (stat Stat, ok bool, err error) {
 	k, err := c.pathCall(wire.OpExists, path, w)
 	if err != nil {
 		return stat, false, err
@@ -83,13 +83,13 @@ func (c *Client) exists(ctx context.Context, path string, w *Watch) (stat wire.S
 }
 
 // Children returns the names of a znode's children, in no order, and its Stat.
-func (c *Client) Children(ctx context.Context, path string) ([]string, wire.Stat, error) {
+func (c *Client) Children(ctx context.Context, path string) ([]string, Stat, error) {
 	return c.children(ctx, path, nil)
 }
 
 // ChildrenW is Children with a watch for the next child that comes or goes,
 // or the deletion of the znode itself.
-func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, wire.Stat, *Watch, error) {
+func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
 	w := c.newWatch(childWatch)
 	names, stat, err := c.children(ctx, path, w)
 	if err != nil {
@@ -98,14 +98,14 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, wire.Sta
 	return names, stat, w, nil
 }
 
-func (c *Client) children(ctx context.Context, path string, w *Watch) ([]string, wire.Stat, error) {
+func (c *Client) children(ctx context.Context, path string, w *Watch) ([]string, Stat, error) {
 	var resp wire.ChildrenStatResponse
 	k, err := c.pathCall(wire.OpGetChildren2, path, w)
 	if err != nil {
 		return nil, resp.Stat, err
 	}
 	if err := c.do(ctx, k, path, &k.pathWatch, &resp); err != nil {
-		return nil, wire.Stat{}, err
+		return nil, Stat{}, err
 	}
 	k.free()
 	return resp.Children, resp.Stat, nil
@@ -113,7 +113,7 @@ func (c *Client) children(ctx context.Context, path string, w *Watch) ([]string,
 
 // GetACL returns a znode's access-control list. Digest hashes are hidden from
 // those who may not change it.
-func (c *Client) GetACL(ctx context.Context, path string) (ACLs, wire.Stat, error) {
+func (c *Client) GetACL(ctx context.Context, path string) (ACLs, Stat, error) {
 	var resp wire.ACLResponse
 	err := c.simple(ctx, wire.OpGetACL, path, func(full string) wire.Record { return &wire.PathRequest{Path: full} }, &resp)
 	return resp.ACL, resp.Stat, err
@@ -147,7 +147,7 @@ func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error
 }
 
 // simple is a call about a path whose speed matters less than its brevity.
-func (c *Client) simple(ctx context.Context, op wire.OpCode, path string, req func(full string) wire.Record, resp wire.Record) error {
+func (c *Client) simple(ctx context.Context, op OpCode, path string, req func(full string) wire.Record, resp wire.Record) error {
 	full, err := c.abs(path, false)
 	if err != nil {
 		return opError(op, path, err)
@@ -162,7 +162,7 @@ func (c *Client) simple(ctx context.Context, op wire.OpCode, path string, req fu
 }
 
 // WhoAmI returns the identities of this connection (3.7).
-func (c *Client) WhoAmI(ctx context.Context) ([]wire.ClientInfo, error) {
+func (c *Client) WhoAmI(ctx context.Context) ([]ClientInfo, error) {
 	var resp wire.WhoAmIResponse
 	k := c.newCall(wire.OpWhoAmI)
 	if err := c.do(ctx, k, "", nil, &resp); err != nil {
@@ -173,7 +173,7 @@ func (c *Client) WhoAmI(ctx context.Context) ([]wire.ClientInfo, error) {
 }
 
 // Config returns the ensemble's configuration text, whatever the chroot is.
-func (c *Client) Config(ctx context.Context) (data []byte, stat wire.Stat, err error) {
+func (c *Client) Config(ctx context.Context) (data []byte, stat Stat, err error) {
 	k := c.newCall(wire.OpGetData)
 	k.path = configPath
 	k.pathWatch = wire.PathWatchRequest{Path: configPath}

@@ -248,9 +248,7 @@ func (c *Client) unlink(l *link, cause error) {
 	if cause == errLeaving {
 		cause = nil
 	}
-	if !c.ended && !c.killed {
-		c.setStatus(Status{State: Connecting, Err: cause})
-	}
+	c.setStatus(Status{State: Connecting, Err: cause})
 }
 
 // isOver reports whether the end of a connection is no news.

@@ -38,7 +38,7 @@ func (c *Client) seek(ctx context.Context, l *link) {
 			return
 		}
 		s := c.nextServer()
-		if !c.isWritable(ctx, s) {
+		if !c.asksWritable(ctx, s) {
 			continue
 		}
 		c.mu.Lock()
@@ -46,6 +46,19 @@ func (c *Client) seek(ctx context.Context, l *link) {
 		c.mu.Unlock()
 		c.wakeWriter()
 		return
+	}
+}
+
+// asksWritable is isWritable on a goroutine of its own: as of an attempt to connect, its functions may
+// close the client.
+func (c *Client) asksWritable(ctx context.Context, s server) bool {
+	yes := make(chan bool, 1)
+	c.tidying.Go(func() { yes <- c.isWritable(ctx, s) })
+	select {
+	case is := <-yes:
+		return is
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -354,3 +354,27 @@ func TestErr(t *testing.T) {
 		})
 	}
 }
+
+// TestHungHandshakeKeepsTheSession: a server that has taken a connection and never answers it,
+// as one that is starting may, does not cost the session where it is the only one.
+func TestHungHandshakeKeepsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		c := e.connect(Options{SessionTimeout: 30 * time.Second})
+		var hung atomic.Bool
+		e.greet = func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse {
+			if hung.CompareAndSwap(false, true) {
+				<-t.Context().Done()
+				return nil
+			}
+			return e.accept(req)
+		}
+		began := time.Now()
+		e.cut()
+		waitFor(t, c, Connecting)
+		waitFor(t, c, Connected)
+		if took := time.Since(began); took > 11*time.Second || !hung.Load() || c.Session().ID != 1 {
+			t.Errorf("connected again after %v, hung: %v, session %s", took, hung.Load(), c.Session().ID)
+		}
+	})
+}

@@ -52,7 +52,7 @@ func (c *Client) Listen(path string) (*Stream, error) {
 	return s, nil
 }
 
-func (c *Client) newStream(full, path string, mode wire.AddWatchMode) *Stream {
+func (c *Client) newStream(full, path string, mode WatchMode) *Stream {
 	return &Stream{c: c, path: full, shown: path, mode: mode, max: c.opt.StreamMax, more: make(chan struct{}, 1)}
 }
 
@@ -67,7 +67,7 @@ func (c *Client) newStream(full, path string, mode wire.AddWatchMode) *Stream {
 // A path at which this client has a persistent watch is returned as changed
 // without asking, as servers before 3.9 would end that watch. One goroutine
 // at a time may call Since or Next.
-func (s *Stream) Since(ctx context.Context, zxid wire.Zxid, data, children []string) ([]Event, error) {
+func (s *Stream) Since(ctx context.Context, zxid Zxid, data, children []string) ([]Event, error) {
 	c := s.c
 	batches, covered, err := s.sinceBatches(zxid, data, children)
 	if err != nil {
@@ -109,9 +109,9 @@ func (s *Stream) ending() error {
 
 // sinceBatches makes requests of no more than setWatchesMax bytes, and the
 // events of the paths that must not be asked about.
-func (s *Stream) sinceBatches(zxid wire.Zxid, data, children []string) (out []*wire.SetWatchesRequest, covered []Event, err error) {
+func (s *Stream) sinceBatches(zxid Zxid, data, children []string) (out []*wire.SetWatchesRequest, covered []Event, err error) {
 	b, size := &wire.SetWatchesRequest{RelativeZxid: zxid}, 0
-	add := func(paths []string, typ wire.EventType, list func(*wire.SetWatchesRequest) *[]string) error {
+	add := func(paths []string, typ EventType, list func(*wire.SetWatchesRequest) *[]string) error {
 		for _, path := range paths {
 			full, err := s.c.abs(path, false)
 			if err != nil {
@@ -202,7 +202,7 @@ func (t *watches) assumed(s *Stream) (out []*Watch) {
 
 // Zxid is set once Next has returned an error that is final: all events up to
 // this transaction were delivered. With Since another stream can go on from there.
-func (s *Stream) Zxid() wire.Zxid {
+func (s *Stream) Zxid() Zxid {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last

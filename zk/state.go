@@ -4,14 +4,12 @@ import (
 	"context"
 	"iter"
 	"time"
-
-	"bellwether/wire"
 )
 
 // State is what a client can do now.
 type State int
 
-// The states. Closed is final. Nothing but Closed follows AuthFailed and, with
+// The states. Closed is final: Close or Detach was called. Nothing but Closed follows AuthFailed and, with
 // Options.OneSession, Expired; otherwise Connecting follows Expired.
 const (
 	Connecting State = iota // no connection; the session, if there is one, may live on
@@ -32,12 +30,13 @@ func (s State) String() string {
 }
 
 // Status is the state from one transition to the next. Each Status knows its
-// successor, so whoever holds one cannot miss a transition, however late.
+// successor, so whoever holds one cannot miss a transition, however late. The
+// zero Status belongs to no client and has no successor.
 type Status struct {
 	State   State
-	Session wire.SessionID // 0 before the first one
-	Timeout time.Duration  // as negotiated; 0 before
-	Server  string         // IP:port, while connected
+	Session SessionID     // 0 before the first one
+	Timeout time.Duration // as negotiated; 0 before
+	Server  string        // IP:port, while connected
 	Since   time.Time
 	// Err is why the state before ended, nil where it was by plan.
 	Err error
@@ -53,12 +52,17 @@ type transition struct {
 }
 
 // Changed is closed when another status has followed this one. Never for a final state.
-func (s Status) Changed() <-chan struct{} { return s.link.changed }
+func (s Status) Changed() <-chan struct{} {
+	if s.link == nil {
+		return nil
+	}
+	return s.link.changed
+}
 
 // Next waits for the status that follows this one. Its error is the context's.
 func (s Status) Next(ctx context.Context) (Status, error) {
 	select {
-	case <-s.link.changed:
+	case <-s.Changed():
 		return s.link.next, nil
 	case <-ctx.Done():
 		return s, ctx.Err()

@@ -33,7 +33,7 @@ const (
 )
 
 // isNewer: servers of version 3.4 do not know the operation.
-func isNewer(op wire.OpCode) bool {
+func isNewer(op OpCode) bool {
 	switch op {
 	case wire.OpCreate2, wire.OpReconfig, wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpCreateContainer,
 		wire.OpCreateTTL, wire.OpMultiRead, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber,
@@ -43,12 +43,12 @@ func isNewer(op wire.OpCode) bool {
 	return false
 }
 
-func (s *support) denies(op wire.OpCode) bool { return isNewer(op) && s.ops[op] == unknown }
-func (s *support) doubts(op wire.OpCode) bool { return isNewer(op) && s.ops[op] == doubtful }
+func (s *support) denies(op OpCode) bool { return isNewer(op) && s.ops[op] == unknown }
+func (s *support) doubts(op OpCode) bool { return isNewer(op) && s.ops[op] == doubtful }
 
 // learn draws the conclusion of an answer. The same code with a zxid means
 // that the operation is known but switched off.
-func (s *support) learn(op wire.OpCode, h wire.ReplyHeader) {
+func (s *support) learn(op OpCode, h wire.ReplyHeader) {
 	if !isNewer(op) {
 		return
 	}
@@ -80,7 +80,7 @@ func (c *Client) supportOf(a address) *support {
 
 // settleSupport makes sure that the operation may be sent to the server now
 // connected: it is refused here if the server does not know it.
-func (c *Client) settleSupport(ctx context.Context, op wire.OpCode) error {
+func (c *Client) settleSupport(ctx context.Context, op OpCode) error {
 	if !isNewer(op) {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (c *Client) settleSupport(ctx context.Context, op wire.OpCode) error {
 // supportNow is what the server now connected knows. Without a connection that
 // does not matter yet, unless there are doubts: then one is waited for, as
 // what is queued would be sent unasked.
-func (c *Client) supportNow(ctx context.Context, op wire.OpCode) (*link, knowledge, error) {
+func (c *Client) supportNow(ctx context.Context, op OpCode) (*link, knowledge, error) {
 	for {
 		c.mu.Lock()
 		l, s, doubts := c.link, c.status, c.opt.Probe
@@ -136,7 +136,7 @@ func (c *Client) supportNow(ctx context.Context, op wire.OpCode) (*link, knowled
 // connection in place of an answer does not, if it answers a question that every
 // server knows on another one: else it may just be going down. Untried: no
 // answer was to be had.
-func (c *Client) probe(ctx context.Context, a address, op wire.OpCode) knowledge {
+func (c *Client) probe(ctx context.Context, a address, op OpCode) knowledge {
 	ctx, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	defer cancel()
 	state := c.ask(ctx, a, op)
@@ -151,7 +151,7 @@ func (c *Client) probe(ctx context.Context, a address, op wire.OpCode) knowledge
 
 // ask asks on a connection of its own, with a session of its own and a request
 // that changes nothing. Doubtful: the connection ended before the answer.
-func (c *Client) ask(ctx context.Context, a address, op wire.OpCode) knowledge {
+func (c *Client) ask(ctx context.Context, a address, op OpCode) knowledge {
 	conn, stop, err := c.dialUntil(ctx, a)
 	if err != nil {
 		return untried
@@ -191,7 +191,7 @@ func (c *Client) ask(ctx context.Context, a address, op wire.OpCode) knowledge {
 }
 
 // harmless is a request of that operation about a path that nobody has.
-func harmless(op wire.OpCode) wire.Record {
+func harmless(op OpCode) wire.Record {
 	path := "/" + rand.Text()
 	create := wire.CreateRequest{Path: path + "/x", ACL: wire.OpenACL()}
 	switch op {

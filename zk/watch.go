@@ -10,12 +10,12 @@ import (
 
 // Event is what a watch tells. Zxid is the transaction that caused it, -1
 // where the server does not say (before 3.9). In a Stream an event of type
-// wire.EventNone means that the connection was lost and is back: events
+// Reconnected means that the connection was lost and is back: events
 // after Zxid may have been missed, so the state must be read again.
 type Event struct {
-	Type wire.EventType
+	Type EventType
 	Path string
-	Zxid wire.Zxid
+	Zxid Zxid
 }
 
 // Watch waits for one event at one path. It is made by GetW, ExistsW and
@@ -63,7 +63,7 @@ func (w *Watch) Wait(ctx context.Context) (Event, error) {
 }
 
 // Remove ends the watch, here at once and then on the server if no other
-// watch of this client needs it there. Wait then returns wire.ErrNoWatcher.
+// watch of this client needs it there. Wait then returns ErrNoWatcher.
 // Without a connection nothing is left to remove on a server.
 func (w *Watch) Remove(ctx context.Context) error {
 	if !w.drop() {
@@ -86,11 +86,15 @@ func (w *Watch) drop() bool {
 
 // tell has the server end it too.
 func (w *Watch) tell(ctx context.Context) error {
-	typ := wire.WatcherData
+	return w.c.removeWatches(ctx, w.path, w.removedAs())
+}
+
+// removedAs is the kind of watches that a removeWatches for it is about.
+func (w *Watch) removedAs() wire.WatcherType {
 	if w.kind == childWatch {
-		typ = wire.WatcherChildren
+		return wire.WatcherChildren
 	}
-	return w.c.removeWatches(ctx, w.path, typ)
+	return wire.WatcherData
 }
 
 // removersMax is how many watches are removed at once.
@@ -142,7 +146,7 @@ type Stream struct {
 	c     *Client
 	path  string // as the server knows it
 	shown string // as the caller knows it
-	mode  wire.AddWatchMode
+	mode  WatchMode
 	local bool // of Listen: the server knows nothing of it
 	max   int
 	more  chan struct{} // one token: something has changed
@@ -152,15 +156,15 @@ type Stream struct {
 	mu     sync.Mutex
 	events []Event // undelivered
 	err    error   // why no further ones will come
-	last   wire.Zxid
+	last   Zxid
 }
 
 // AddWatch watches a path, which need not exist, for every event: its own and
 // those of its direct children's coming and going, or with
-// wire.WatchPersistentRecursive the creation, deletion and change of the
+// WatchPersistentRecursive the creation, deletion and change of the
 // whole subtree. Servers before 3.6 give ErrUnsupported; those before 3.9 keep
 // one mode at a path, the last one that a client asked for.
-func (c *Client) AddWatch(ctx context.Context, path string, mode wire.AddWatchMode) (*Stream, error) {
+func (c *Client) AddWatch(ctx context.Context, path string, mode WatchMode) (*Stream, error) {
 	full, err := c.abs(path, false)
 	if err == nil && mode != wire.WatchPersistent && mode != wire.WatchPersistentRecursive {
 		err = ErrBadArguments

@@ -35,7 +35,7 @@ func (t *watches) init() {
 }
 
 // registerAnswered registers the watch of an answered read, if the server did.
-func (t *watches) registerAnswered(k *call, code wire.Code) {
+func (t *watches) registerAnswered(k *call, code Code) {
 	switch {
 	case code == wire.OK:
 	case code == wire.ErrNoNode && k.op == wire.OpExists:
@@ -67,7 +67,7 @@ func (t *watches) covered(k *call) bool {
 }
 
 // notify gives an event to all that wait for it.
-func (c *Client) notify(z wire.Zxid, e wire.WatcherEvent) {
+func (c *Client) notify(z Zxid, e wire.WatcherEvent) {
 	event := Event{Type: e.Type, Path: c.rel(e.Path), Zxid: max(z, -1)}
 	if z == 0 {
 		event.Zxid = -1
@@ -208,7 +208,7 @@ func (t *watches) endStreams(err error) {
 
 // again sets all watches on a new link, in batches; every stream is told
 // that it may have missed something. Zxid is the last one answered.
-func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Record)) {
+func (t *watches) again(l *link, zxid Zxid, send func(OpCode, wire.Record)) {
 	if l.support.denies(wire.OpSetWatches2) {
 		t.endStreams(ErrUnsupported)
 	}
@@ -241,7 +241,7 @@ func (t *watches) again(l *link, zxid wire.Zxid, send func(wire.OpCode, wire.Rec
 
 // watchBatch gathers paths until one setWatches is full.
 type watchBatch struct {
-	send func(wire.OpCode, wire.Record)
+	send func(OpCode, wire.Record)
 	req  wire.SetWatches2Request
 	size int
 }

@@ -12,7 +12,7 @@ const AnyVersion int32 = -1
 
 // Set replaces a znode's data where version is its own or AnyVersion, else
 // ErrBadVersion. The data is not kept after the return.
-func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat wire.Stat, err error) {
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
 	full, err := c.abs(path, false)
 	if err != nil {
 		return stat, opError(wire.OpSetData, path, err)
@@ -45,7 +45,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 }
 
 // SetACL replaces a znode's list where version is its Aversion or AnyVersion.
-func (c *Client) SetACL(ctx context.Context, path string, acl ACLs, version int32) (wire.Stat, error) {
+func (c *Client) SetACL(ctx context.Context, path string, acl ACLs, version int32) (Stat, error) {
 	var resp wire.StatResponse
 	err := c.simple(ctx, wire.OpSetACL, path, func(full string) wire.Record {
 		return &wire.SetACLRequest{Path: full, ACL: acl, Version: version}
@@ -78,7 +78,7 @@ func (c *Client) AddAuth(ctx context.Context, a Auth) error {
 // Reconfig changes the ensemble's members and returns the new configuration.
 // Empty lists are left out; version is that of the configuration that must be
 // current, or -1. With members, the whole new membership, the servers ignore the other two.
-func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string, version int64) ([]byte, wire.Stat, error) {
+func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string, version int64) ([]byte, Stat, error) {
 	var resp wire.DataResponse
 	req := wire.ReconfigRequest{
 		Joining: textOrNull(joining), Leaving: textOrNull(leaving), Members: textOrNull(members), ConfigID: version,

@@ -40,7 +40,7 @@ type asker struct {
 	asked  wire.SessionID // of the outstanding request; 0: there is none
 	then   func([]Result) // what to do with its results
 	risky  bool           // it must not be repeated blindly
-	pause  pause
+	pause  Backoff
 	forget func() // drops what has gone with a session
 	// doubt is the session in which a write was sent of which it is not known
 	// whether it was carried out; 0: there is none.
@@ -82,9 +82,12 @@ func (a *asker) hear(now Moment, ev Event) {
 	switch ev := ev.(type) {
 	case Attached:
 		a.enter(ev.Session)
-		a.attached, a.pause = true, pause{}
+		a.attached = true
+		a.pause.reconnected()
 	case Disconnected:
 		a.attached = false
+	case Fired:
+		a.pause.fired(ev)
 	case Expired:
 		a.enter(0)
 	case Closed:
@@ -126,11 +129,11 @@ func (a *asker) reply(r Reply) {
 			a.shut = true
 			return
 		case again:
-			a.pause.extend(a.now)
+			a.pause.Fail(a.now)
 			return
 		}
 	}
-	a.pause = pause{}
+	a.pause.stumbles(a.now, r.Results)
 	switch {
 	case a.risky:
 		a.doubt = 0

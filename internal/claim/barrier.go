@@ -24,6 +24,7 @@ type Barrier struct {
 	path    string
 	act     BarrierAct
 	watched bool
+	vetted  bool // no other recipe stands there, as far as names tell
 }
 
 // NewBarrier makes the state machine of one act. It waits for Attached.
@@ -71,7 +72,8 @@ func (b *Barrier) plan() {
 
 // took: it is closed, or open.
 func (b *Barrier) took(res []Result) {
-	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+	open := b.act == OpenBarrier && errors.Is(res[0].Err, wire.ErrNoNode) // it was open
+	if err := res[0].Err; err != nil && !open {
 		b.end(Failed, err)
 		return
 	}
@@ -86,7 +88,17 @@ func (b *Barrier) looked(res []Result) {
 		b.end(Succeeded, nil)
 	case look != nil:
 		b.end(Failed, look)
+	case !b.vetted && res[1].Stat.NumChildren > 0:
+		b.ask(b.vet, Op{Kind: OpUnwatch, Path: b.path}, Op{Kind: OpList, Path: b.path})
 	default:
 		b.watched = true
+	}
+}
+
+// vet: the znode of a barrier has no children. A list that is refused tells nothing.
+func (b *Barrier) vet(res []Result) {
+	b.vetted = true
+	if err := otherRecipe(b.path, KindBarrier, res[1].Names); err != nil {
+		b.end(Failed, err)
 	}
 }

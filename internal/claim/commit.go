@@ -130,7 +130,7 @@ type commit struct {
 	asked    commitStep
 	n        uint64
 	out      *Request
-	pause    pause
+	pause    Backoff
 	patience timer
 	waits    bool // patience has begun
 
@@ -269,7 +269,8 @@ func (c *commit) attach(s wire.SessionID) {
 	if s != c.session {
 		c.forget()
 	}
-	c.session, c.attached, c.pause = s, true, pause{}
+	c.session, c.attached = s, true
+	c.pause.reconnected()
 }
 
 // forget drops what a session's end has made untrue.
@@ -283,6 +284,7 @@ func (c *commit) forget() {
 
 // fired: a site whose znode was made has come, even if it is gone again.
 func (c *commit) fired(ev Fired) {
+	c.pause.fired(ev)
 	switch ev.Path {
 	case c.chairPath(), c.decisionPath():
 		c.looked, c.watched = false, false
@@ -316,12 +318,12 @@ func (c *commit) reply(r Reply) {
 			c.over(res.Err)
 			return
 		case again:
-			c.pause.extend(c.now)
+			c.pause.Fail(c.now)
 			c.looked, c.doubt = false, c.doubt || s == txBegin
 			return
 		}
 	}
-	c.pause = pause{}
+	c.pause.stumbles(c.now, r.Results)
 	c.take(s, r.Results)
 }
 
@@ -342,6 +344,9 @@ func (c *commit) take(s commitStep, res []Result) {
 		c.tookBegin(res[0])
 	case txRemains:
 		c.tookRemains(res[1], res[2])
+	case txParents:
+		c.looked = false
+		c.expected(res[0].Err) // without its parents a transaction cannot begin
 	case txQuit: // whatever became of it
 		c.over(c.refusal)
 	case txAwait:

@@ -29,10 +29,16 @@
 // [Announce] announces a leader's configuration, [Announcements] follows it,
 // [Leaders] who leads.
 //
+// [Backoff] says how long a machine, or its driver, waits before the next try.
+//
 // [Course] says by which requests of the protocol a driver carries out an operation.
 //
 // What a client can prove about its session is a [Lease]; its deadline is
-// when a term ends, whatever else the Line knows.
+// when a term ends, whatever else the Line knows. [Stay] follows it for what has no Line: the claim
+// of an item, a member of a barrier.
+//
+// The names that a recipe finds at its path may be those of another one: resident.go tells.
+// Items that are not due yet stand apart from the others: later.go.
 //
 // [ParseBid], [ParseBids] and [Naming] know the names of bids: ours and those of
 // Curator, kazoo, go-zookeeper and Apache's own recipe. [Notice] is the

@@ -62,11 +62,22 @@ type Ended struct {
 	Rule   Rule
 }
 
-// Left: the bid is gone. Err is set when it could not be removed and stays
+// Left: the bid is gone. Err is set when it could not be removed: it stays at Path
 // until the session ends.
 type Left struct {
-	Bid string
-	Err error
+	Bid, Path string
+	Err       error
+}
+
+// Buried: an item that was delivered so often and came back each time is below At now.
+type Buried struct {
+	Item       string
+	Deliveries int
+	At         string
+}
+
+func (h Buried) String() string {
+	return fmt.Sprintf("item %s came back after %d deliveries and goes to %s", h.Item, h.Deliveries, h.At)
 }
 
 func (h Joined) String() string {

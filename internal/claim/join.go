@@ -67,12 +67,44 @@ func (l *Line) tookCreate(r Result) {
 	case r.Err == nil:
 		l.adopt(r.Path[strings.LastIndexByte(r.Path, '/')+1:], false)
 	case errors.Is(r.Err, wire.ErrNoNode):
-		if l.phase == Joining {
+		switch {
+		case l.phase != Joining:
+		case l.cfg.Root != "" && !l.vetted:
+			l.ask(stepRoot, Op{Kind: OpList, Path: l.cfg.Root})
+		default:
 			l.ask(stepParents, Op{Kind: OpParents, Path: l.cfg.Parent, Data: l.parentData()})
 		}
 	default:
 		l.end(Refused, r.Err)
 	}
+}
+
+// tookRoot: a list that is refused tells nothing.
+func (l *Line) tookRoot(list Result) {
+	l.vetted = true
+	if err := otherRecipe(l.cfg.Root, KindSemaphore, list.Names); err != nil {
+		l.end(Refused, err)
+	}
+}
+
+// vet ends the claim if another recipe has its znodes at the parent, which the first look tells.
+func (l *Line) vet(children []string) bool {
+	if l.vetted || l.cfg.Rule == Leases {
+		return true
+	}
+	l.vetted = true
+	want := KindLock
+	switch {
+	case l.cfg.Rule == Leadership:
+		want = KindElection
+	case l.cfg.Naming.shared():
+		want = KindReadWriteLock
+	}
+	others := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == l.own.Name })
+	if err := otherRecipe(l.cfg.Parent, want, others); err != nil {
+		l.end(Refused, err)
+	}
+	return l.phase == Standing
 }
 
 func (l *Line) tookParents(r Result) {

@@ -61,7 +61,7 @@ func (l *Line) tookDelete(r Result) {
 // finish is the end: the bid is gone, or err says why it stays behind.
 func (l *Line) finish(err error) {
 	if l.own.Name != "" || err != nil {
-		l.tell(Left{l.own.Name, err})
+		l.tell(Left{l.own.Name, l.path(l.own.Name), err})
 	}
 	l.phase, l.out, l.asked, l.watched, l.stays = Done, nil, nothing, "", err
 }

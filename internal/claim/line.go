@@ -9,8 +9,6 @@ import (
 
 // Times that are not the caller's to choose.
 const (
-	pauseMin     = 50 * time.Millisecond // after an operation that could not be carried out
-	pauseMax     = 2 * time.Second
 	publishPause = time.Second // between two looks at a LEADER that is in the way
 	verifyMin    = 100 * time.Millisecond
 )
@@ -48,6 +46,9 @@ type Config struct {
 	Leases int  // under the rule of that name: how many may hold at once
 	Try    bool // give up, as Occupied, instead of waiting for others
 	Loose  bool // the term lasts as long as the bid, without a proof that the session lives
+	// Root is the path of a recipe whose lines stand below it; empty for one that has its line at
+	// Parent. Before the first bid makes Parent it is looked at, lest another recipe be there.
+	Root string
 	// Margin is how long before its deadline a term ends, for work that takes
 	// time to stop.
 	Margin time.Duration
@@ -86,7 +87,7 @@ type Line struct {
 	asked step // what the outstanding request is for
 	n     uint64
 	out   *Request
-	pause pause
+	pause Backoff
 
 	doubtful bool     // the bid may have been made, its name is not known
 	probes   []string // bids among which it may be
@@ -107,6 +108,8 @@ type Line struct {
 	pub    publication
 	verify timer
 
+	vetted bool // no other recipe stands there, as far as names tell
+
 	happenings []Happening
 }
 
@@ -119,7 +122,8 @@ func NewLine(cfg Config) *Line {
 type step uint8
 
 const (
-	nothing step = iota
+	nothing  step = iota
+	stepRoot      // is it another recipe's?
 	stepParents
 	stepCreate
 	stepFind  // after a lost reply: is there a bid of ours?
@@ -219,7 +223,7 @@ func (l *Line) attach(a Attached) {
 	}
 	l.session, l.attached = a.Session, true
 	l.renew(a.Lease)
-	l.pause = pause{}
+	l.pause.reconnected()
 	l.verify = timer{}
 	if l.phase == Standing {
 		l.look, l.first = true, false // the watch may have been lost on the way
@@ -242,6 +246,7 @@ func (l *Line) fired(path string) {
 	if by == anyLease {
 		by = ""
 	}
+	l.pause.failures = 0
 	l.tell(Woken{l.own.Name, by})
 	l.watched, l.look = "", true
 }
@@ -286,7 +291,7 @@ func (l *Line) end(reason Reason, err error) {
 	}
 	l.tell(Ended{l.own.Name, l.phase == Leading, reason, err, l.cfg.Rule})
 	l.phase, l.reason, l.err, l.first = Leaving, reason, err, false
-	l.pause = pause{}
+	l.pause = Backoff{}
 	if l.asked == nothing && l.own.Name == "" && !l.doubtful && len(l.probes) == 0 {
 		l.finish(nil) // nothing to remove
 	}
@@ -342,11 +347,11 @@ func (l *Line) reply(r Reply) {
 		}
 	}
 	if lost {
-		l.pause.extend(l.now)
+		l.pause.Fail(l.now)
 		l.lost(s)
 		return
 	}
-	l.pause = pause{}
+	l.pause.stumbles(l.now, r.Results)
 	l.take(s, r.Results)
 }
 
@@ -371,6 +376,8 @@ func (l *Line) take(s step, res []Result) {
 		}
 	}
 	switch s {
+	case stepRoot:
+		l.tookRoot(res[0])
 	case stepParents:
 		l.tookParents(res[0])
 	case stepCreate:
@@ -464,10 +471,3 @@ type timer struct {
 func (t timer) left(now Moment) time.Duration { return t.wait - now.Since(t.from) }
 
 func (t timer) over(now Moment) bool { return t.wait == 0 || t.left(now) <= 0 }
-
-// pause is a timer that grows with each failure in a row.
-type pause struct{ timer }
-
-func (p *pause) extend(now Moment) {
-	p.timer = timer{now, min(max(2*p.wait, pauseMin), pauseMax)}
-}

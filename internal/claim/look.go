@@ -82,14 +82,14 @@ func (l *Line) misses(list, own Result) bool {
 }
 
 func (l *Line) tookLook(list, own Result) {
-	if l.phase != Standing || !l.stands(own) || l.refusedBy(list) {
+	if l.phase != Standing || !l.stands(own) || l.refusedBy(list) || !l.vet(list.Names) {
 		return
 	}
 	l.token = own.Stat.Czxid
 	l.look = !l.compare(list.Names)
 	if l.look {
 		l.stale = true
-		l.pause.extend(l.now) // a server that is behind in spite of the sync
+		l.pause.Fail(l.now) // a server that is behind in spite of the sync
 	}
 }
 

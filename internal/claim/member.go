@@ -228,6 +228,9 @@ func (m *Member) tookLook(res []Result) {
 		return
 	}
 	m.watched, m.look = true, false
+	if m.refused(otherRecipe(m.cfg.Path, KindDoubleBarrier, list.Names)) {
+		return
+	}
 	in := members(list.Names)
 	switch {
 	case ready.Err == nil && m.czxid != 0 && ready.Stat.Czxid > m.czxid:

@@ -15,7 +15,7 @@ func (m *Member) depart() {
 		return
 	}
 	m.phase, m.outcome, m.err, m.failed, m.leaving = Departing, Underway, nil, nil, false
-	m.asked, m.out, m.pause = 0, nil, pause{}
+	m.asked, m.out, m.pause = 0, nil, Backoff{}
 	m.there, m.waits, m.blind = nil, "", false
 }
 

@@ -169,8 +169,8 @@ func TestBarrierLooksAgain(t *testing.T) {
 	if r = next(0, Reply{r.N, []Result{{Err: wire.ErrConnectionLoss}, {Err: wire.ErrConnectionLoss}}}); r != nil {
 		t.Fatalf("asks for %+v at once", r)
 	}
-	r = next(pauseMin, Tick{})
-	if next(pauseMin, Reply{r.N, []Result{{}, noNode}}); b.Outcome() != Succeeded {
+	r = next(backoffMin, Tick{})
+	if next(backoffMin, Reply{r.N, []Result{{}, noNode}}); b.Outcome() != Succeeded {
 		t.Errorf("%v, %v", b.Outcome(), b.Err())
 	}
 }

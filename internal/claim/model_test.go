@@ -27,6 +27,7 @@ type node struct {
 	czxid   wire.Zxid
 	mzxid   wire.Zxid // in the model of single operations
 	version int32
+	ctime   int64 // ms since 1970, in the model of single operations
 }
 
 // change is one znode's new content; nil deletes it.
@@ -152,6 +153,18 @@ func (w *world) write(s wire.SessionID, op Op) Result {
 			default:
 				delete(view, name)
 				t.changes = append(t.changes, change{name, nil})
+			}
+		case OpSet:
+			switch n := view[name]; {
+			case n == nil:
+				err = wire.ErrNoNode
+			case o.Version != AnyVersion && o.Version != n.version:
+				err = wire.ErrBadVersion
+			default:
+				set := *n
+				set.data, set.version = string(o.Data), n.version+1
+				view[name] = &set
+				t.changes = append(t.changes, change{name, view[name]})
 			}
 		case OpCreate:
 			name, err = create(view, counts, o, t.zxid, s)

@@ -50,6 +50,7 @@ type Op struct {
 	Data       []byte // create, set, parents
 	Sequential bool   // create
 	Persistent bool   // create
+	Like       string // create, in a multi: with the ACL of this znode
 	Version    int32  // delete, set
 	Strict     bool   // watch: fail where reading is not allowed, instead of watching all the same
 	Ops        []Op   // multi
@@ -117,6 +118,13 @@ const (
 	closed       // the client is
 	denied       // the tree or the server says no
 )
+
+// Passes reports whether an error says no more than that the connection or the session
+// failed, or that a server could not serve at the moment.
+func Passes(err error) bool {
+	f := fateOf(err)
+	return f == again || f == expired
+}
 
 // fateOf sorts an error.
 func fateOf(err error) fate {

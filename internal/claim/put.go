@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,7 +12,12 @@ import (
 // PutConfig is what a Put is about.
 type PutConfig struct {
 	Items string // below which the items stand
-	Mark  string // path of an ephemeral znode that nobody else makes
+	// Root and Claims are of a queue with claims: the path above Items, and where items are claimed.
+	Root, Claims string
+	// Poke is a path below the items that nobody else uses, for an item that is not due yet and is
+	// put elsewhere: what is made and deleted there wakes the consumer that waits. Empty: none.
+	Poke string
+	Mark string // path of an ephemeral znode that nobody else makes
 	// Prefix of the item's name. Unique: it never was before, so that an item
 	// that is there tells that it was put.
 	Prefix string
@@ -30,6 +36,7 @@ type Put struct {
 	cfg    PutConfig
 	marked wire.SessionID // the item is put, and the mark stands in this session
 	done   bool           // the item is put
+	vetted bool           // no other recipe stands at Root, as far as names tell
 }
 
 // NewPut makes the state machine, which waits for Attached.
@@ -62,10 +69,14 @@ func (p *Put) plan() {
 	case p.doubt != 0:
 		p.ask(p.tookLook, Op{Kind: OpSync, Path: p.cfg.Mark}, Op{Kind: OpGet, Path: p.cfg.Mark})
 	case !p.leaving:
-		p.attempt(p.tookPut, Op{Kind: OpMulti, Path: p.cfg.Items, Ops: []Op{
+		ops := []Op{
 			{Kind: OpCreate, Path: p.cfg.Mark},
 			{Kind: OpCreate, Path: Join(p.cfg.Items, p.cfg.Prefix), Data: p.cfg.Data, Sequential: true, Persistent: true},
-		}})
+		}
+		if p.cfg.Poke != "" {
+			ops = append(ops, Op{Kind: OpCreate, Path: p.cfg.Poke, Persistent: true}, Op{Kind: OpDelete, Path: p.cfg.Poke, Version: AnyVersion})
+		}
+		p.attempt(p.tookPut, Op{Kind: OpMulti, Path: p.cfg.Items, Ops: ops})
 	}
 }
 
@@ -103,10 +114,26 @@ func (p *Put) tookPut(res []Result) {
 	switch err := res[0].Err; {
 	case err == nil:
 		p.done, p.marked = true, p.session
+	case errors.Is(err, wire.ErrNoNode) && p.cfg.Root != "" && !p.vetted:
+		p.ask(p.tookRoot, Op{Kind: OpList, Path: p.cfg.Root})
 	case errors.Is(err, wire.ErrNoNode):
-		p.ask(p.tookParents,
-			Op{Kind: OpParents, Path: p.cfg.Items}, Op{Kind: OpParents, Path: p.cfg.Mark[:strings.LastIndexByte(p.cfg.Mark, '/')]})
+		ops := []Op{{Kind: OpParents, Path: p.cfg.Items}, {Kind: OpParents, Path: p.cfg.Mark[:strings.LastIndexByte(p.cfg.Mark, '/')]}}
+		if p.cfg.Claims != "" {
+			ops = append(ops, Op{Kind: OpParents, Path: p.cfg.Claims})
+		}
+		if p.cfg.Poke != "" {
+			ops = append(ops, Op{Kind: OpParents, Path: path.Dir(p.cfg.Poke)})
+		}
+		p.ask(p.tookParents, ops...)
 	default:
+		p.end(Failed, err)
+	}
+}
+
+// tookRoot: a list that is refused tells nothing.
+func (p *Put) tookRoot(res []Result) {
+	p.vetted = true
+	if err := otherRecipe(p.cfg.Root, KindWorkQueue, res[0].Names); err != nil {
 		p.end(Failed, err)
 	}
 }

@@ -55,7 +55,7 @@ func (r *Registrant) planCreate() {
 		case errors.Is(err, wire.ErrNodeExists):
 			r.have = anyData
 		case errors.Is(err, wire.ErrNoNode) && bare:
-			r.refuse(fmt.Errorf("%s: %w: %v", r.cfg.Path, ErrNoParent, err))
+			r.refuse(fmt.Errorf("%s: %w: %w", r.cfg.Path, ErrNoParent, err))
 		case errors.Is(err, wire.ErrNoNode):
 			r.ask(r.tookParents, Op{Kind: OpParents, Path: path.Dir(r.cfg.Path)})
 		default:
@@ -69,7 +69,7 @@ func (r *Registrant) tookParents(res []Result) {
 	case err == nil:
 		r.bare = true
 	case errors.Is(err, wire.ErrNoNode):
-		r.refuse(fmt.Errorf("%s: %w: %v", r.cfg.Path, ErrNoParent, err))
+		r.refuse(fmt.Errorf("%s: %w: %w", r.cfg.Path, ErrNoParent, err))
 	default:
 		r.refuse(err)
 	}

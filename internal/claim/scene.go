@@ -119,7 +119,7 @@ var Suffixes = [...]string{lineSuffix, gateSuffix}
 // isItem reports whether a name is that of a queue's item, under any naming.
 func isItem(name string) bool {
 	_, ok := ParseItem(name)
-	return ok || isCuratorItem(name)
+	return ok || isCuratorItem(name) || IsLater(name)
 }
 
 // isCuratorItem: queue-<seq>, with a priority, a time or an id before the number, of Curator's
@@ -137,6 +137,8 @@ func Recognise(p Place) (Scene, bool) {
 	switch base := p.base(); {
 	case base == "entries" && p.beside("taken"):
 		s.Kind, s.Path = KindWorkQueue, p.dir()
+	case base == "delayed" && p.beside("entries"):
+		s = Scene{Kind: KindWorkQueue, Path: p.dir(), Items: p.delayed()}
 	case base == "taken" && p.beside("entries"):
 		s = Scene{Kind: KindWorkQueue, Path: p.dir(), Stands: p.ephemerals("works")}
 	case s.Items > 0:
@@ -161,6 +163,17 @@ func Recognise(p Place) (Scene, bool) {
 	}
 	s.Orphans = append(s.Orphans, twice(s)...)
 	return s, len(s.Stands)+len(s.gate)+len(s.line)+s.Items+len(s.Orphans) > 0
+}
+
+// delayed counts the items that are not due yet.
+func (p Place) delayed() int {
+	n := 0
+	for _, name := range p.Names {
+		if IsLater(name) {
+			n++
+		}
+	}
+	return n
 }
 
 // items counts those of a queue. Ephemerals are none.

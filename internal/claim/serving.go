@@ -106,6 +106,10 @@ func (s *Serving) took(res []Result) {
 	case list.Err != nil:
 		s.end(Failed, list.Err)
 	default:
+		if err := otherRecipe(s.cfg.Root, KindTransaction, list.Names); err != nil && len(s.joined) == 0 {
+			s.end(Failed, err)
+			return
+		}
 		s.watch, s.bare, s.next = s.n, false, nil
 		there := map[string]bool{}
 		for _, name := range list.Names {

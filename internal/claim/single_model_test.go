@@ -91,6 +91,9 @@ func (w *singleWorld) violated(format string, args ...any) {
 	}
 }
 
+// clock is the time by which the leader stamps znodes, in ms since 1970. No actor's clock shows it.
+func (w *singleWorld) clock() int64 { return 1_000_000_000_000 + w.now.Milliseconds() }
+
 func (w *singleWorld) tree() map[string]*node { return w.log[len(w.log)-1] }
 
 // add gives the world another actor.
@@ -304,7 +307,7 @@ func (w *singleWorld) carryOut(a *actor, op Op) Result {
 }
 
 func (n *node) stat() wire.Stat {
-	return wire.Stat{Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner, Version: n.version}
+	return wire.Stat{Czxid: n.czxid, Mzxid: n.mzxid, EphemeralOwner: n.owner, Version: n.version, Ctime: n.ctime}
 }
 
 // write is carried out at the leader, all of it or nothing.
@@ -349,7 +352,7 @@ func (w *singleWorld) writeOne(a *actor, view map[string]*node, counts map[strin
 	}
 	switch name := o.Path; o.Kind {
 	case OpCreate:
-		made := &node{data: string(o.Data), czxid: wire.Zxid(len(w.log)), mzxid: wire.Zxid(len(w.log))}
+		made := &node{data: string(o.Data), czxid: wire.Zxid(len(w.log)), mzxid: wire.Zxid(len(w.log)), ctime: w.clock()}
 		if !o.Persistent {
 			made.owner = a.session
 		}
@@ -363,7 +366,7 @@ func (w *singleWorld) writeOne(a *actor, view map[string]*node, counts map[strin
 		view[name] = made
 		return name, nil
 	case OpSet:
-		view[name] = &node{data: string(o.Data), owner: n.owner, czxid: n.czxid, mzxid: wire.Zxid(len(w.log)), version: n.version + 1}
+		view[name] = &node{data: string(o.Data), owner: n.owner, czxid: n.czxid, mzxid: wire.Zxid(len(w.log)), version: n.version + 1, ctime: n.ctime}
 	case OpDelete:
 		delete(view, name)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bellwether/wire"
 	"pgregory.net/rapid"
@@ -18,20 +19,36 @@ const (
 	modelQueue  = "/app/q"
 	modelClaims = "/app/taken"
 	modelQLine  = "/app/line"
+	modelLater  = "/app/later"
+	modelDead   = "/app/dead"
 	modelValue  = "/app/n"
 )
 
 // queueWorld has producers and consumers of one queue.
 type queueWorld struct {
 	*singleWorld
-	claims string // empty: what is taken is gone
-	nonces int
-	puts   int            // items to be put yet
-	got    map[string]int // how often an item was taken or acknowledged, by its data
+	claims  string // where items are claimed; empty: a taken item is deleted at once
+	most    int    // deliveries before an item is dead, and some items come late; 0: neither
+	hasty   bool   // a fault put in on purpose: the producers name an earlier time
+	nonces  int
+	puts    int            // items to be put yet
+	got     map[string]int // how often an item was taken or acknowledged, by its data
+	due     map[string]int64
+	claimed map[string]int // how often each was claimed, by its data, as are
+	over    map[string]int // those acknowledged or dead
 }
 
 func newQueueWorld(choose func(int) int, b singleBroken, claims string) *queueWorld {
-	w := &queueWorld{singleWorld: newSingleWorld(choose, b), claims: claims, puts: 30, got: map[string]int{}}
+	return newQueueWorldOf(&queueWorld{singleWorld: newSingleWorld(choose, b), claims: claims})
+}
+
+// newLateWorld has items that are not due at once, and that die after three deliveries.
+func newLateWorld(choose func(int) int, b singleBroken, hasty bool) *queueWorld {
+	return newQueueWorldOf(&queueWorld{singleWorld: newSingleWorld(choose, b), claims: modelClaims, most: 3, hasty: hasty})
+}
+
+func newQueueWorldOf(w *queueWorld) *queueWorld {
+	w.puts, w.got, w.due, w.claimed, w.over = 30, map[string]int{}, map[string]int64{}, map[string]int{}, map[string]int{}
 	w.effect = w.isEffect
 	for i := range 2 {
 		w.add(fmt.Sprint("producer ", i), w.newPut, nil)
@@ -59,6 +76,14 @@ func (w *queueWorld) newPut() single {
 	if cfg.Unique = w.choose(2) == 0; cfg.Unique {
 		cfg.Prefix = n + "-" + cfg.Prefix
 	}
+	if w.most > 0 && w.choose(2) == 0 {
+		due := w.clock() + int64(w.choose(4000)) - 500
+		w.due[n] = due
+		if w.hasty {
+			due -= 1000
+		}
+		cfg.Items, cfg.Prefix, cfg.Poke = modelLater, DuePrefix(time.UnixMilli(due))+cfg.Prefix, Join(modelQueue, n+"-due")
+	}
 	return NewPut(cfg)
 }
 
@@ -70,7 +95,11 @@ func (w *queueWorld) addConsumer(name string) {
 			item, _, session := taken.Taken()
 			return NewHandIn(HandInConfig{Item: item, Claim: Join(w.claims, path.Base(item)), Session: session, Release: w.choose(4) == 0})
 		}
-		return NewTake(TakeConfig{Items: modelQueue, Line: modelQLine, Claims: w.claims, Nonce: w.nonce()})
+		cfg := TakeConfig{Items: modelQueue, Line: modelQLine, Claims: w.claims, Nonce: w.nonce()}
+		if w.most > 0 {
+			cfg.Delayed, cfg.Most, cfg.Dead = modelLater, w.most, modelDead
+		}
+		return NewTake(cfg)
 	}, func(m single) {
 		switch m := m.(type) {
 		case *Take:
@@ -99,9 +128,27 @@ func (w *queueWorld) isEffect(a *actor, ops []Op) bool {
 	for _, o := range ops {
 		dir, name := path.Split(o.Path)
 		switch dir {
+		case modelLater + "/":
+			if _, put := a.m.(*Put); put {
+				return true
+			}
+		case modelDead + "/":
+			data := string(o.Data)
+			if w.over[data]++; w.claimed[data] < w.most {
+				w.violated("%s is dead after %d deliveries", data, w.claimed[data])
+			}
 		case modelQueue + "/":
 			if _, put := a.m.(*Put); put {
 				return true
+			}
+			if due := w.due[string(o.Data)]; o.Kind == OpCreate && due > w.clock() {
+				w.violated("%s is delivered %d ms before it is due", o.Data, due-w.clock())
+			}
+			if _, handIn := a.m.(*HandIn); handIn && o.Kind == OpDelete {
+				w.over[w.tree()[o.Path].data]++
+			}
+			if w.most > 0 {
+				continue // moving an item to another place is not an outcome of the operation
 			}
 			if _, take := a.m.(*Take); take && o.Kind == OpDelete {
 				w.checkOrder(a, name)
@@ -110,6 +157,7 @@ func (w *queueWorld) isEffect(a *actor, ops []Op) bool {
 		case modelClaims + "/":
 			if o.Kind == OpCreate {
 				w.checkOrder(a, name)
+				w.checkDeliveries(w.tree()[Join(modelQueue, name)].data)
 			} else if owner := w.tree()[o.Path].owner; owner != a.session {
 				w.violated("%s ends the claim of session %v on %s", a.name, owner, name)
 			}
@@ -117,6 +165,13 @@ func (w *queueWorld) isEffect(a *actor, ops []Op) bool {
 		}
 	}
 	return false
+}
+
+// checkDeliveries: nobody gets an item more often than is allowed.
+func (w *queueWorld) checkDeliveries(data string) {
+	if w.claimed[data]++; w.most > 0 && w.claimed[data] > w.most {
+		w.violated("%s is delivered %d times, of %d", data, w.claimed[data], w.most)
+	}
 }
 
 // checkOrder: of the items that a consumer has found it takes the first, by
@@ -147,8 +202,12 @@ func (w *queueWorld) run(steps int) {
 func (w *queueWorld) checkRest() {
 	for p, n := range w.tree() {
 		switch dir, name := path.Split(p); dir {
-		case modelQueue + "/", modelClaims + "/":
+		case modelQueue + "/", modelClaims + "/", modelLater + "/":
 			w.violated("%s is left", p)
+		case modelDead + "/":
+			if w.over[n.data] != 1 {
+				w.violated("%s is dead, and over %d times", n.data, w.over[n.data])
+			}
 		case modelQLine + "/":
 			if !slices.ContainsFunc(w.actors, func(a *actor) bool { return a.session == n.owner && strings.Contains(name, "-n_") }) {
 				w.violated("%s is left in the line", p)
@@ -199,6 +258,49 @@ func TestQueueSeeds(t *testing.T) {
 					w.fail(t)
 				}
 			}
+		})
+	}
+}
+
+// TestLateAndDeadItemsUnderFaults: an item is not delivered before it is due, nor more often than is
+// allowed; after that it is among the dead, once; and nothing is left besides.
+func TestLateAndDeadItemsUnderFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newLateWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{}, false)
+		w.run(rapid.IntRange(0, 400).Draw(t, "steps"))
+		w.fail(t)
+	})
+}
+
+// TestLateAndDeadItemsSeeds goes through longer histories, in which items come late and die.
+func TestLateAndDeadItemsSeeds(t *testing.T) {
+	late, dead := 0, 0
+	for seed := range uint64(seeds / 8) {
+		w := newLateWorld(seededChoice(seed), singleBroken{}, false)
+		if w.run(3000); w.wrong != "" {
+			t.Logf("seed %d", seed)
+			w.fail(t)
+		}
+		late += len(w.due)
+		dead += len(children(w.tree(), modelDead))
+	}
+	if late == 0 || dead == 0 {
+		t.Errorf("%d items came late, and %d are dead: this shows nothing", late, dead)
+	}
+}
+
+// TestLateAndDeadChecksNotice breaks one rule at a time and expects some history to show it.
+func TestLateAndDeadChecksNotice(t *testing.T) {
+	for name, b := range map[string]singleBroken{
+		"transactions are not whole": {torn: true},
+		"named too early":            {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noticed(t, func(seed uint64) *singleWorld {
+				w := newLateWorld(seededChoice(seed), b, b == singleBroken{})
+				w.run(2000)
+				return w.singleWorld
+			})
 		})
 	}
 }

@@ -52,6 +52,7 @@ func (t *Take) tookPlace(res []Result) {
 	switch err := res[0].Err; {
 	case err == nil:
 		p.own = res[0].Path[strings.LastIndexByte(res[0].Path, '/')+1:]
+		t.clock.see(res[0].Stat, t.now)
 	case !errors.Is(err, wire.ErrNoNode):
 		t.end(Failed, err)
 	default:

@@ -100,7 +100,7 @@ func TestListWithoutOwnBidProvesNothing(t *testing.T) {
 	if s := e.State(); s.Phase != Standing {
 		t.Fatalf("%+v", s)
 	}
-	e.Step(Moment{Mono: pauseMin}, Tick{})
+	e.Step(Moment{Mono: backoffMin}, Tick{})
 	again := e.Ready().Request
 	if again == nil {
 		t.Fatal("does not look again")

@@ -1,6 +1,10 @@
 package claim
 
-import "bellwether/wire"
+import (
+	"errors"
+
+	"bellwether/wire"
+)
 
 // TakeConfig is what a Take is about.
 type TakeConfig struct {
@@ -9,7 +13,14 @@ type TakeConfig struct {
 	// Claims is where items are claimed that stay until they are acknowledged.
 	// Empty: an item is gone when it is taken.
 	Claims string
-	Nonce  Nonce // of the place in the line, random and never used before
+	// Delayed is where items wait that are not due yet; empty: nowhere. Only with Claims.
+	Delayed string
+	// Most is how often an item is delivered before it goes to Dead, below which the items of
+	// another queue stand; 0: any number of times. Only with Claims.
+	Most  int
+	Dead  string
+	Root  string // of a queue with claims: the path above Items and Claims
+	Nonce Nonce  // of the place in the line, random and never used before
 }
 
 // Take takes one item of a queue: the most urgent, and of those the oldest.
@@ -35,9 +46,16 @@ type Take struct {
 	found   string          // the item to be taken, by name
 	read    bool            // and its data is known
 	data    []byte
-	item    string         // that was taken, by path
-	got     wire.SessionID // in which
-	why     error          // of leaving, other than Resign
+	version int32 // and how often it was delivered before
+	// uncounted: this delivery is not counted, since the server does not allow it or the item is large.
+	uncounted bool
+	later     laterItem      // the one that is due first, as of the last look
+	clock     serversClock   // by which it is due
+	moved     bool           // one that was due has been moved
+	item      string         // that was taken, by path
+	got       wire.SessionID // in which
+	why       error          // of leaving, other than Resign
+	vetted    bool           // no other recipe stands at Root, as far as names tell
 }
 
 // NewTake makes the state machine, which waits for Attached.
@@ -51,6 +69,15 @@ func NewTake(cfg TakeConfig) *Take {
 // that took it.
 func (t *Take) Taken() (item string, data []byte, session wire.SessionID) {
 	return t.item, t.data, t.got
+}
+
+// Deliveries is how often the item of a Take that has succeeded was delivered, this time included;
+// 0: it is not known.
+func (t *Take) Deliveries() int {
+	if t.cfg.Claims == "" || t.uncounted {
+		return 0
+	}
+	return int(t.version) + 1
 }
 
 // Step takes one event, which happened at now.
@@ -80,7 +107,13 @@ func (t *Take) resolve() {
 }
 
 // Ready hands out what has come of the steps since the last call.
-func (t *Take) Ready() Ready { return t.ready() }
+func (t *Take) Ready() Ready {
+	r := t.ready()
+	if due := t.wake(); due > 0 && (r.Wake == 0 || due < r.Wake) {
+		r.Wake = due
+	}
+	return r
+}
 
 // startAnew drops what has gone with the session.
 func (t *Take) startAnew() {
@@ -90,7 +123,7 @@ func (t *Take) startAnew() {
 }
 
 func (t *Take) lookAgain() {
-	t.watch, t.claims, t.waits, t.found, t.read = false, false, false, "", false
+	t.watch, t.claims, t.waits, t.found, t.read, t.uncounted, t.later = false, false, false, "", false, false, laterItem{}
 }
 
 func (t *Take) fired(path string) {
@@ -121,6 +154,10 @@ func (t *Take) plan() {
 	case t.Over():
 	case t.doubt != 0 && t.doubt == t.session:
 		t.planFindOut()
+	case !t.leaving && t.place.first && t.dueNow():
+		t.planLater()
+	case !t.leaving && t.read && t.cfg.Most > 0 && int(t.version) >= t.cfg.Most:
+		t.planBury()
 	case t.leaving || t.read:
 		t.planUnwatch()
 	case !t.place.first:
@@ -160,6 +197,19 @@ func (t *Take) planLeave() {
 	case p.own == "":
 		t.left()
 	default:
-		t.ask(func([]Result) { p.own = ""; t.left() }, Op{Kind: OpDelete, Path: Join(t.cfg.Line, p.own), Version: AnyVersion})
+		t.ask(t.tookLeave, Op{Kind: OpDelete, Path: Join(t.cfg.Line, p.own), Version: AnyVersion})
 	}
+}
+
+// tookLeave: a place that cannot be removed stays until the session ends, and all behind it wait.
+func (t *Take) tookLeave(res []Result) {
+	p := &t.place
+	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+		t.tell(Left{p.own, Join(t.cfg.Line, p.own), err})
+		if t.why == nil {
+			t.why = err
+		}
+	}
+	p.own = ""
+	t.left()
 }

@@ -24,6 +24,9 @@ func (t *Take) planLook() {
 	if t.cfg.Claims != "" {
 		ops = append(ops, claims)
 	}
+	if t.cfg.Delayed != "" {
+		ops = append(ops, Op{Kind: OpList, Path: t.cfg.Delayed})
+	}
 	t.ask(t.tookLook, append(ops, items)...)
 }
 
@@ -32,6 +35,9 @@ func (t *Take) tookLook(res []Result) {
 		t.stale, res = false, res[1:]
 	}
 	items, claims := res[len(res)-1], res[0]
+	if t.cfg.Delayed != "" {
+		t.later = earliest(res[len(res)-2].Names) // none where it is refused, or not there
+	}
 	t.note(t.watch, t.cfg.Items, items)
 	if t.cfg.Claims == "" {
 		claims = Result{}
@@ -46,6 +52,12 @@ func (t *Take) tookLook(res []Result) {
 		return
 	}
 	all := ParseItems(items.Names)
+	if t.cfg.Claims == "" {
+		if err := otherThanQueue(t.cfg.Items, items.Names, len(all)); err != nil {
+			t.refuse(err)
+			return
+		}
+	}
 	for _, it := range all {
 		if !slices.Contains(claims.Names, it.Name) {
 			t.found = it.Name
@@ -64,8 +76,17 @@ func (t *Take) note(asked bool, path string, r Result) {
 	}
 }
 
-// planMake makes what the queue stands on.
+// planMake makes what the queue stands on, unless another recipe stands there.
 func (t *Take) planMake() {
+	if t.cfg.Root != "" && !t.vetted {
+		t.ask(func(res []Result) {
+			t.vetted = true
+			if err := otherRecipe(t.cfg.Root, KindWorkQueue, res[0].Names); err != nil {
+				t.refuse(err)
+			}
+		}, Op{Kind: OpList, Path: t.cfg.Root})
+		return
+	}
 	ops := []Op{{Kind: OpParents, Path: t.cfg.Items}}
 	if t.cfg.Claims != "" {
 		ops = append(ops, Op{Kind: OpParents, Path: t.cfg.Claims})
@@ -76,7 +97,8 @@ func (t *Take) planMake() {
 func (t *Take) tookItem(res []Result) {
 	switch err := res[0].Err; {
 	case err == nil:
-		t.read, t.data = true, res[0].Data
+		t.read, t.data, t.version = true, res[0].Data, res[0].Stat.Version
+		t.uncounted = len(t.data) > countedMax
 	case errors.Is(err, wire.ErrNoNode):
 		t.faster()
 	default:
@@ -90,12 +112,20 @@ func (t *Take) faster() {
 	t.stale = true
 }
 
+// countedMax is the size of an item's data up to which its deliveries are counted: what counts them
+// is the version of the znode, which is set to the same data again.
+const countedMax = 256 << 10
+
 // planTake takes the item and leaves the line, or does neither.
 func (t *Take) planTake() {
 	item, own := Join(t.cfg.Items, t.found), Join(t.cfg.Line, t.place.own)
 	ops := []Op{{Kind: OpDelete, Path: item, Version: AnyVersion}}
 	if t.cfg.Claims != "" {
-		ops = []Op{{Kind: OpCheck, Path: item, Version: AnyVersion}, {Kind: OpCreate, Path: Join(t.cfg.Claims, t.found), Data: []byte(own)}}
+		count := Op{Kind: OpSet, Path: item, Data: t.data, Version: t.version}
+		if t.uncounted {
+			count = Op{Kind: OpCheck, Path: item, Version: AnyVersion}
+		}
+		ops = []Op{count, {Kind: OpCreate, Path: Join(t.cfg.Claims, t.found), Data: []byte(own)}}
 	}
 	ops = append(ops, Op{Kind: OpDelete, Path: own, Version: AnyVersion})
 	session, last := t.session, len(ops)-1
@@ -106,8 +136,10 @@ func (t *Take) planTake() {
 		case session != t.session: // all is begun anew
 		case r.Failed == last && errors.Is(r.Err, wire.ErrNoNode): // somebody deleted the place
 			t.startAnew()
-		case errors.Is(r.Err, wire.ErrNoNode), errors.Is(r.Err, wire.ErrNodeExists):
+		case errors.Is(r.Err, wire.ErrNoNode), errors.Is(r.Err, wire.ErrNodeExists), errors.Is(r.Err, wire.ErrBadVersion):
 			t.faster()
+		case t.cfg.Claims != "" && r.Failed == 0 && !t.uncounted: // it may be taken, and not be written
+			t.uncounted = true
 		default:
 			t.refuse(r.Err)
 		}

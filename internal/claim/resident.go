@@ -1,0 +1,124 @@
+package claim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kinds that are told apart only where a recipe is to begin. See the others in scene.go.
+const (
+	KindBarrier     Kind = "barrier"
+	KindPartitioner Kind = "partitioner"
+	KindWork        Kind = "work"
+)
+
+// OtherRecipeError: the path that was given to a recipe, Want, is that of another one, Found,
+// whose znodes stand there.
+type OtherRecipeError struct {
+	Path        string
+	Want, Found string
+}
+
+func (e *OtherRecipeError) Error() string {
+	return fmt.Sprintf("%s is in use by another recipe (%s), and cannot be used as %s: give each a path of its own", e.Path, e.Found, e.Want)
+}
+
+// otherRecipe is an [OtherRecipeError] if the children of a path, by their names, are those of a
+// recipe that want cannot share it with. What is not sure is nothing: strangers are left alone. An
+// election whose leader is not published looks as a lock does, which is no reason to refuse it.
+func otherRecipe(path string, want Kind, names []string) error {
+	found := resident(names)
+	if found == "" || found == want || slices.Contains(neighbours[want], found) {
+		return nil
+	}
+	return &OtherRecipeError{Path: path, Want: string(want), Found: string(found)}
+}
+
+// neighbours are the kinds whose znodes do not keep a recipe from working.
+var neighbours = map[Kind][]Kind{
+	KindElection:      {KindLock},
+	KindLock:          {KindReadWriteLock},
+	KindReadWriteLock: {KindLock},
+	KindTransaction:   {KindLock, KindReadWriteLock},
+	KindPartitioner:   {KindLock, KindReadWriteLock},
+	KindWork:          {KindLock, KindReadWriteLock, KindPartitioner},
+}
+
+// resident is the recipe whose children have these names; empty where they do not tell. Bids come
+// first: who stands in a line shares it with those that stand there already.
+func resident(names []string) Kind {
+	has := func(all ...string) bool {
+		return !slices.ContainsFunc(all, func(name string) bool { return !slices.Contains(names, name) })
+	}
+	any := func(is func(string) bool) bool { return slices.ContainsFunc(names, is) }
+	switch bids := any(isOwnBid); {
+	case bids && has("LEADER"):
+		return KindElection
+	case bids && any(isReadersBid):
+		return KindReadWriteLock
+	case bids:
+		return KindLock
+	case has("entries", "taken"):
+		return KindWorkQueue
+	case has("leases", "locks"):
+		return KindSemaphore
+	case has("members", "tasks"):
+		return KindWork
+	case has("members", "parts"):
+		return KindPartitioner
+	case any(func(name string) bool { _, ok := ParseItem(name); return ok }):
+		return KindQueue
+	case any(isTransaction):
+		return KindTransaction
+	case has("ready") && any(func(name string) bool { return isHex32(name) || isUUID(name) }):
+		return KindDoubleBarrier
+	}
+	return ""
+}
+
+// isOwnBid: the name is that of a bid with a nonce, which nothing else has by chance.
+func isOwnBid(name string) bool {
+	b, err := ParseBid(name)
+	return err == nil && b.Naming != Foreign && b.Naming != Plain && len(name) > 32
+}
+
+func isReadersBid(name string) bool {
+	b, err := ParseBid(name)
+	return err == nil && b.Naming.shared()
+}
+
+func isTransaction(name string) bool {
+	id, ok := strings.CutPrefix(name, TxPrefix)
+	return ok && isHex32(id)
+}
+
+// otherThanQueue is otherRecipe for a queue that has so many items. With some, what else stands
+// there does not matter, unless it is a work queue, whose consumers stand in the same line.
+func otherThanQueue(path string, names []string, items int) error {
+	if items > 0 && !(slices.Contains(names, "entries") && slices.Contains(names, "taken")) {
+		return nil
+	}
+	return otherRecipe(path, KindQueue, names)
+}
+
+// OtherThanGroup is an [OtherRecipeError] if one of these ephemeral children of path is a bid, of
+// which an election or a lock consists.
+func OtherThanGroup(path string, ephemerals []string) error {
+	if !slices.ContainsFunc(ephemerals, isOwnBid) {
+		return nil
+	}
+	return otherRecipe(path, KindGroup, ephemerals)
+}
+
+// Strangers is an [OtherRecipeError] if the parent of a [Sharing] has the children of another recipe.
+func (c SharingConfig) Strangers(names []string) error {
+	want := KindPartitioner
+	if c.Tasks {
+		want = KindWork
+		if slices.Contains(names, "parts") && !slices.Contains(names, "tasks") {
+			return &OtherRecipeError{Path: c.Parent, Want: string(want), Found: string(KindPartitioner)}
+		}
+	}
+	return otherRecipe(c.Parent, want, names)
+}

@@ -1,0 +1,37 @@
+package recipe
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"bellwether/zk"
+)
+
+// TestEnsurePathAndDeleteRecursive makes a subtree and deletes it, each twice.
+func TestEnsurePathAndDeleteRecursive(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		c := s.connect(zk.Options{})
+		for range 2 {
+			for i := range 300 {
+				if err := c.EnsurePath(t.Context(), fmt.Sprintf("/app/jobs/%d/x", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.put("/apple", "")
+		for range 2 {
+			if err := c.DeleteRecursive(t.Context(), "/app"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if names, _, err := c.Children(t.Context(), "/"); err != nil || len(names) != 1 || names[0] != "apple" {
+			t.Errorf("left over: %q, %v", names, err)
+		}
+		for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota", "x"} {
+			if err := c.DeleteRecursive(t.Context(), path); !errors.Is(err, zk.ErrBadArguments) {
+				t.Errorf("%s: %v, want ErrBadArguments", path, err)
+			}
+		}
+	})
+}

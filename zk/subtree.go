@@ -1,0 +1,184 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"bellwether/wire"
+)
+
+const (
+	// subtreeTriesMax is how often EnsurePath and DeleteRecursive begin again because others
+	// change the same znodes, or because an answer was lost.
+	subtreeTriesMax = 20
+	// subtreeBatch is how many znodes DeleteRecursive reads in one request, and Batch by itself.
+	subtreeBatch = 128
+)
+
+// DeleteOption is an option of Client.DeleteRecursive: a Batch.
+type DeleteOption interface{ deletes(*deletion) }
+
+// Batch is how many znodes Client.DeleteRecursive deletes in one transaction. Default 128.
+type Batch int
+
+func (b Batch) deletes(d *deletion) { d.batch = max(int(b), 1) }
+
+// deletion is what the options of DeleteRecursive say.
+type deletion struct{ batch int }
+
+// EnsurePath creates a znode without data, and its parents, where they are missing. The
+// options are ACLs and Container; they count for all znodes that it creates. It survives
+// lost answers and others who create the same path. Of "/" it creates the chroot;
+// other paths below a missing chroot give ErrNoChroot.
+func (c *Client) EnsurePath(ctx context.Context, path string, opts ...CreateOption) error {
+	spec := specOf(opts)
+	if !validPath(path, false) || spec.mode&^Container != 0 || spec.ttl != 0 {
+		return opError(wire.OpCreate, path, ErrBadArguments)
+	}
+	if path == "/" {
+		return c.ensureChroot(ctx, &spec)
+	}
+	var err error
+	for range subtreeTriesMax {
+		if err = c.ensure(ctx, path, &spec); !c.mayRetry(ctx, err) && (!errors.Is(err, ErrNoNode) || errors.Is(err, ErrNoChroot)) {
+			return err
+		}
+	}
+	return err
+}
+
+// ensure looks before it creates: who may not create anything below the parent
+// may still find the znode there.
+func (c *Client) ensure(ctx context.Context, path string, spec *createSpec) error {
+	if _, found, err := c.Exists(ctx, path); found || err != nil {
+		return err
+	}
+	_, _, err := c.create(ctx, path, nil, spec)
+	if errors.Is(err, ErrNoNode) && parentOf(path) != "/" && !errors.Is(err, ErrNoChroot) {
+		if err = c.ensure(ctx, parentOf(path), spec); err == nil {
+			_, _, err = c.create(ctx, path, nil, spec)
+		}
+	}
+	if errors.Is(err, ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// ensureChroot creates the chroot and what is above it.
+func (c *Client) ensureChroot(ctx context.Context, spec *createSpec) (err error) {
+	for at := 1; at <= len(c.chroot); at++ {
+		if at < len(c.chroot) && c.chroot[at] != '/' {
+			continue
+		}
+		req := wire.CreateRequest{Path: c.chroot[:at], ACL: spec.acl, Flags: int32(spec.mode)}
+		op := wire.OpCreate
+		if spec.mode == Container {
+			op = wire.OpCreateContainer
+		}
+		for range subtreeTriesMax {
+			k := c.newCall(op)
+			k.path = req.Path
+			if err = c.do(ctx, k, "/", &req, nil); err == nil {
+				k.free()
+			}
+			if !c.mayRetry(ctx, err) {
+				break
+			}
+		}
+	}
+	if _, found, e := c.Exists(ctx, "/"); found || e != nil {
+		return e
+	}
+	return err
+}
+
+// mayRetry reports whether an operation that can be carried out twice is worth another try.
+func (c *Client) mayRetry(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && c.Err() == nil && (errors.Is(err, ErrConnectionLoss) || errors.Is(err, ErrSessionExpired))
+}
+
+// DeleteRecursive deletes a znode with everything below it, in transactions
+// of many znodes, children first. A znode that is missing is as good as deleted. What others
+// create below it meanwhile is deleted too, until they have done so many times: then the error
+// is ErrNotEmpty. It is not one transaction: after an error part of the subtree is gone. The
+// paths "/" and /zookeeper, and what is below the latter, are refused with ErrBadArguments.
+func (c *Client) DeleteRecursive(ctx context.Context, path string, opts ...DeleteOption) error {
+	d := deletion{batch: subtreeBatch}
+	for _, o := range opts {
+		o.deletes(&d)
+	}
+	full, err := c.abs(path, false)
+	if err != nil || path == "/" || full == systemPath || strings.HasPrefix(full, systemPath+"/") {
+		return opError(wire.OpDelete, path, ErrBadArguments)
+	}
+	for range subtreeTriesMax {
+		err = c.deleteSubtree(ctx, path, d.batch)
+		if !c.mayRetry(ctx, err) && !errors.Is(err, ErrNotEmpty) {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *Client) deleteSubtree(ctx context.Context, path string, batch int) error {
+	paths, err := c.subtree(ctx, path)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(paths)
+	for len(paths) > 0 {
+		n, size := 0, 0
+		var ops []Op
+		for n < len(paths) && n < batch && (n == 0 || size+len(c.chroot)+len(paths[n]) < c.opt.FrameMax/4) {
+			size += len(c.chroot) + len(paths[n])
+			ops = append(ops, DeleteOp(paths[n], AnyVersion))
+			n++
+		}
+		if _, err := c.Multi(ctx, ops...); err != nil {
+			if err := c.deleteEach(ctx, paths[:n]); err != nil {
+				return err
+			}
+		}
+		paths = paths[n:]
+	}
+	return nil
+}
+
+// deleteEach deletes what a transaction did not, since one of the znodes was gone.
+func (c *Client) deleteEach(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		if err := c.Delete(ctx, path, AnyVersion); err != nil && !errors.Is(err, ErrNoNode) {
+			return err
+		}
+	}
+	return nil
+}
+
+// subtree lists a znode and everything below it, parents first.
+func (c *Client) subtree(ctx context.Context, top string) ([]string, error) {
+	paths := []string{top}
+	for at := 0; at < len(paths); {
+		var ops []Op
+		size := 0
+		for ; at < len(paths) && len(ops) < subtreeBatch && (len(ops) == 0 || size < c.opt.FrameMax/4); at++ {
+			size += len(c.chroot) + len(paths[at])
+			ops = append(ops, ChildrenOp(paths[at]))
+		}
+		results, err := c.MultiRead(ctx, ops...)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range results {
+			if r.Err != nil && !errors.Is(r.Err, ErrNoNode) {
+				return nil, opError(wire.OpGetChildren, ops[i].path, r.Err)
+			}
+			for _, name := range r.Children {
+				paths = append(paths, ops[i].path+"/"+name)
+			}
+		}
+	}
+	return paths, nil
+}
