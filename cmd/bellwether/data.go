@@ -34,7 +34,7 @@ func (f *outputFlag) json() (bool, error) {
 	case "text", "json":
 		return f.output == "json", nil
 	}
-	return false, usage(fmt.Errorf("--output %q: want text or json", f.output))
+	return false, shell.Usage(fmt.Errorf("--output %q: want text or json", f.output))
 }
 
 // dataFlags say where the data lies and how to print.
@@ -66,7 +66,7 @@ func newDataCheck() *cobra.Command {
 			}
 			o, err := f.directories(args)
 			if err != nil {
-				return usage(err)
+				return shell.Usage(err)
 			}
 			if _, err := os.Stat(filepath.Join(o.DataDir, "version-2")); err != nil {
 				return fmt.Errorf("%s holds no version-2: name the directory that dataDir names (%w)", o.DataDir, err)

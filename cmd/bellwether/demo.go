@@ -43,7 +43,7 @@ func newDemo() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.every < 100*time.Millisecond || f.kills < 0 {
-				return usage(errors.New("--every takes at least 100ms, --kills at least 0"))
+				return shell.Usage(errors.New("--every takes at least 100ms, --kills at least 0"))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 			defer stop()

@@ -36,7 +36,7 @@ const (
 func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) error {
 	host, port, err := f.checkEnsemble()
 	if err != nil {
-		return usage(err)
+		return shell.Usage(err)
 	}
 	folder, err := holdFolder(f.data)
 	if err != nil {
@@ -48,7 +48,7 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 		Settings: []string{"autopurge.purgeInterval=1"},
 	})
 	if err != nil {
-		return usage(err)
+		return shell.Usage(err)
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

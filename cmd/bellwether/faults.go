@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bellwether/embed"
+	"bellwether/internal/shell"
 )
 
 // faultsAnywhere is --faults without an address.
@@ -28,11 +29,11 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 		err = checkLoopback(f.faults)
 	}
 	if err != nil {
-		return usage(err)
+		return shell.Usage(err)
 	}
 	log, _, err := f.logger(stderr)
 	if err != nil {
-		return usage(err)
+		return shell.Usage(err)
 	}
 	if f.memory {
 		f.data = ""

@@ -3,60 +3,19 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/guard"
 	"bellwether/internal/shell"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
-
-// run carries out one command line and returns the exit status.
-func run(args []string) int {
-	root := newRoot()
-	root.SetArgs(args)
-	out := shell.NewOutput(os.Stdout)
-	root.SetOut(out)
-	cmd, err := root.ExecuteContextC(context.Background())
-	if unwritten := out.Close(); unwritten != nil && (err == nil || errors.Is(err, syscall.EPIPE)) {
-		err = shell.NotWritten(unwritten)
+func main() {
+	if guard.IsGuardian() {
+		os.Exit(guard.Main())
 	}
-	if err == nil {
-		return shell.ExitDone
-	}
-	var s *shell.StatusError
-	if !errors.As(err, &s) { // what a command returns has a status: this is cobra's complaint
-		s = usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
-	}
-	if s.Err != nil {
-		for line := range strings.SplitSeq(s.Err.Error(), "\n") {
-			fmt.Fprintf(os.Stderr, "bellwether: %s\n", line)
-		}
-	}
-	return s.Status
-}
-
-// failing gives the errors of a command and of those below it a status.
-func failing(c *cobra.Command) {
-	for _, sub := range c.Commands() {
-		failing(sub)
-	}
-	if run := c.RunE; run != nil {
-		c.RunE = func(cmd *cobra.Command, args []string) error {
-			err := run(cmd, args)
-			var s *shell.StatusError
-			if err == nil || errors.As(err, &s) {
-				return err
-			}
-			return &shell.StatusError{Status: shell.ExitFailed, Err: err}
-		}
-	}
+	os.Exit(shell.Execute(newRoot(), os.Args[1:]))
 }
 
 const rootLong = `Bellwether is a coordination service that speaks Apache ZooKeeper's protocols:
@@ -84,10 +43,9 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, shell.Commands()...)
-	root.AddCommand(newServe(), newDemo(), newData(), newSim(), newVersion(), newCompletion(root))
+	root.AddCommand(newServe(), newDemo(), newData(), newVersion(), newCompletion(root))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
-	failing(root)
 	return root
 }
 
@@ -102,14 +60,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 				err = c.ValidateArgs(rest)
 			}
 			if err != nil {
-				return usage(err)
+				return shell.Usage(err)
 			}
 			return c.Help()
 		},
 	}
-}
-
-// usage is an error of whoever typed the command.
-func usage(err error) *shell.StatusError {
-	return &shell.StatusError{Status: shell.ExitUsage, Err: err}
 }

@@ -18,11 +18,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"bellwether/internal/guard"
 	"bellwether/wire"
 )
 
 // The test binary is the program too, when it is started under its name.
 func TestMain(m *testing.M) {
+	if guard.IsGuardian() {
+		os.Exit(guard.Main())
+	}
 	testscript.Main(m, map[string]func(){"bellwether": main})
 }
 
@@ -125,7 +129,7 @@ func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*s
 // setUp also names the variables that a started program gets, empty until a
 // script sets them.
 func setUp(env *testscript.Env) error {
-	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "flags=", "JVMFLAGS=", "SERVER_JVMFLAGS=", raceOptions)
+	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "flags=", "ns=", "runner=", "JVMFLAGS=", "SERVER_JVMFLAGS=", raceOptions)
 	s := &stage{processes: map[string]*process{}}
 	for _, v := range env.Vars {
 		name, _, _ := strings.Cut(v, "=")

@@ -18,6 +18,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/shell"
 )
 
 // serveFlags are what serve was asked.
@@ -76,7 +77,7 @@ func newServe() *cobra.Command {
 				cmd.SetOut(os.Stdout)          // a server goes on when a line is not written, and its status does not depend on it
 			}
 			if f.faults == "" && (f.memory || f.noSync) {
-				return usage(errors.New("--memory and --no-sync need --faults"))
+				return shell.Usage(errors.New("--memory and --no-sync need --faults"))
 			}
 			if cmd.Flags().Changed("ensemble") {
 				if f.data == "" {
@@ -91,7 +92,7 @@ func newServe() *cobra.Command {
 				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			if f.faults != "" {
-				return usage(errors.New("--faults needs --ensemble N; 1 is a server alone"))
+				return shell.Usage(errors.New("--faults needs --ensemble N; 1 is a server alone"))
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -120,11 +121,11 @@ func newServe() *cobra.Command {
 func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	log, level, err := f.logger(stderr)
 	if err != nil {
-		return usage(err)
+		return shell.Usage(err)
 	}
 	c, err := f.load()
 	if err != nil {
-		return usage(err)
+		return shell.Usage(err)
 	}
 	if f.check {
 		return check(stdout, c)

@@ -45,26 +45,47 @@ func steadyNow() int64 {
 	return ts.Nano()
 }
 
-// The lines of the pipe: "run STEADY WALL" renews the deadline, "stop STEADY
-// WALL" asks the command to end at once and may bring the deadline forward.
-// The end of the pipe asks it to end too.
+// The lines of the pipe to the guardian. "run STEADY WALL GRACE" renews the
+// deadline; GRACE, in nanoseconds, is how long before it the command is asked
+// to end. "stop STEADY WALL 0" asks the command to end at once and may bring
+// the deadline forward. "cont 0 0 0" continues a command that was stopped at
+// the terminal. The end of the pipe asks the command to end too.
 const (
 	runWord  = "run"
 	stopWord = "stop"
+	contWord = "cont"
 )
 
-// lostWord is what a guardian reports when it has asked the command to end.
-const lostWord = "lost"
+// order is one line of the pipe.
+type order struct {
+	word  string
+	due   deadline
+	grace time.Duration
+}
 
-func (d deadline) line(word string) string { return fmt.Sprintf("%s %d %d\n", word, d.steady, d.wall) }
+func (o order) String() string {
+	return fmt.Sprintf("%s %d %d %d\n", o.word, o.due.steady, o.due.wall, int64(o.grace))
+}
 
 var errLine = errors.New("not a line a parent sends")
 
-// parseLine reads a line without its end; stop tells which kind it is.
-func parseLine(s string) (d deadline, stop bool, err error) {
-	var word string
-	if _, err := fmt.Sscanf(s, "%s %d %d", &word, &d.steady, &d.wall); err != nil || word != runWord && word != stopWord {
-		return d, false, fmt.Errorf("%q: %w", s, errLine)
+// parseOrder reads a line.
+func parseOrder(s string) (o order, err error) {
+	n, err := fmt.Sscanf(s, "%s %d %d %d", &o.word, &o.due.steady, &o.due.wall, &o.grace)
+	known := o.word == runWord || o.word == stopWord || o.word == contWord
+	if n != 4 || err != nil || !known {
+		return o, fmt.Errorf("%q: %w", s, errLine)
 	}
-	return d, word == stopWord, nil
+	return o, nil
 }
+
+// The first words of the lines of the pipe from the guardian.
+const (
+	startedWord = "started" // and the command's process id
+	lostWord    = "lost"    // the command was asked to end because the claim ends
+	endedWord   = "ended"   // the command has, but perhaps not all that it left behind
+	stoppedWord = "stopped" // and the number of the signal that stopped the command
+	leftWord    = "left"    // and what SIGKILL did not end, for people
+	goneWord    = "gone"    // all of the command has ended, or it was not started
+	errorWord   = "error"   // and why the command could not be started, for people
+)

@@ -15,28 +15,35 @@ import (
 	"time"
 )
 
-// The test binary is the guardian too: TestMain becomes one when asked.
-const guardianArg = "guardian-of-a-test"
+// playsRole makes the test binary one of the other processes that tests need,
+// and returns when that one has done its work; false for the tests themselves.
+var playsRole = func() bool { return false }
 
+// The test binary is the guardian too.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == guardianArg {
-		grace, _ := time.ParseDuration(os.Args[2])
-		os.Exit(Main(os.Args[3:], grace))
+	if playsRole() {
+		return
+	}
+	if IsGuardian() {
+		os.Exit(Main())
 	}
 	os.Exit(m.Run())
 }
 
-// start runs a shell script in dir under a guardian with a grace of 50 ms.
-func start(t *testing.T, dir, script string) *Child { return startGrace(t, dir, script, "50ms") }
-
-func startGrace(t *testing.T, dir, script, grace string) *Child {
+// start runs a shell script in dir under a guardian.
+func start(t *testing.T, dir, script string) *Child {
 	t.Helper()
-	c, err := Start([]string{guardianArg, grace, "/bin/sh", "-c", `cd "$0" && ` + script, dir}, os.Environ(), nil)
+	return startCommand(t, "/bin/sh", "-c", "cd \"$0\"\n"+script, dir)
+}
+
+func startCommand(t *testing.T, argv ...string) *Child {
+	t.Helper()
+	c, err := Start(Command{Argv: argv, Env: os.Environ(), Say: func(text string) { t.Log(text) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		c.cmd.Process.Kill()
+		c.kill()
 		c.Wait() // what a test that failed has left
 	})
 	return c
@@ -61,9 +68,12 @@ func readFile(name string) string {
 	return string(bytes.TrimSpace(b))
 }
 
+// grace is how long before its deadline a command of a test is asked to end.
+const grace = 50 * time.Millisecond
+
 func renew(t *testing.T, c *Child, d time.Duration) {
 	t.Helper()
-	if err := c.Renew(func() time.Duration { return d }); err != nil {
+	if err := c.Renew(func() time.Duration { return d }, grace); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -100,7 +110,7 @@ func TestNothingRunsWithoutADeadline(t *testing.T) {
 			c.Renew(func() time.Duration {
 				<-time.After(30 * time.Millisecond)
 				return 20 * time.Millisecond
-			})
+			}, grace)
 		},
 	} {
 		c := start(t, dir, "touch mark")
@@ -119,10 +129,7 @@ func TestCommandThatIsNotThere(t *testing.T) {
 	plain := filepath.Join(dir, "plain")
 	os.WriteFile(plain, []byte("text"), 0o644)
 	for cmd, want := range map[string]int{"/no/such/command": ExitNoCmd, "no-such-command-in-path": ExitNoCmd, plain: ExitNotExec} {
-		c, err := Start([]string{guardianArg, "50ms", cmd}, os.Environ(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := startCommand(t, cmd)
 		renew(t, c, patience)
 		if got, _ := c.Wait(); got != want {
 			t.Errorf("%s: status %d, want %d", cmd, got, want)
@@ -179,12 +186,12 @@ func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration
 	begin := time.Now()
 	last := begin
 	waitFor(t, "several deadlines to pass", func() bool {
-		c.Renew(func() time.Duration { return deadline }) // the guardian may be gone
+		c.Renew(func() time.Duration { return deadline }, grace) // the guardian may be gone
 		now := time.Now()
 		gap, last = max(gap, now.Sub(last)), now
 		return now.Sub(begin) > 2*deadline
 	})
-	c.Renew(func() time.Duration { return time.Minute })
+	c.Renew(func() time.Duration { return time.Minute }, grace)
 	os.WriteFile(dir+"/end", nil, 0o644)
 	status, _ = c.Wait()
 	return status, gap
@@ -228,7 +235,7 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 	c := start(t, filepath.Dir(pid), "echo $$ > new; mv new pid; while :; do sleep 1; done")
 	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
-	c.cmd.Process.Kill()
+	c.kill()
 	if got, _ := c.Wait(); got != 137 {
 		t.Errorf("status %d, want that of a killed process, 137", got)
 	}
@@ -245,7 +252,7 @@ func TestGroupDiesWithItsGuardian(t *testing.T) {
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	c.Signal(syscall.SIGUSR1) // which the guardian passes on when it has reported the command
 	waitFor(t, "the report", func() bool { return exists(dir + "/asked") })
-	c.cmd.Process.Kill()
+	c.kill()
 	c.Wait()
 	waitDead(t, readFile(pid))
 }
@@ -283,13 +290,24 @@ func TestStopHasAGrace(t *testing.T) {
 func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := startGrace(t, dir, stubborn, "5s")
+	c := start(t, dir, stubborn)
 	renew(t, c, patience)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
-	renew(t, c, 4*time.Second) // less than the grace
+	c.Renew(func() time.Duration { return 4 * time.Second }, 5*time.Second)
 	waitFor(t, "the question", func() bool { return exists(dir + "/asked") })
-	c.Renew(func() time.Duration { return time.Hour }) // the guardian may be gone
+	c.Renew(func() time.Duration { return time.Hour }, grace) // the guardian may be gone
 	wantLost(t, c)
+}
+
+// A timer does not count the time for which the machine is suspended, so the
+// guardian reads the clocks often, also while the command has its grace.
+func TestClocksAreReadOften(t *testing.T) {
+	for _, grace := range []time.Duration{0, 2 * time.Hour} {
+		g := guardian{order: order{due: after(time.Hour), grace: grace}, asked: true}
+		if next, over := g.enforce(); next > 500*time.Millisecond || over {
+			t.Errorf("grace %v: the clocks are read again after %v, over %v; want half a second", grace, next, over)
+		}
+	}
 }
 
 // Either clock is enough: a wall clock that jumped, or a steady one that ran.

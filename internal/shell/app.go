@@ -40,7 +40,7 @@ type app struct {
 
 // Commands returns the commands of the client side.
 func Commands() []*cobra.Command {
-	commands := []*cobra.Command{newBarrier(), newBench(), newElect(), newElection(), newGuardian(), newLock(), newQueue(), newSemaphore(), newStatus(), newWatch()}
+	commands := []*cobra.Command{newBarrier(), newBench(), newElect(), newElection(), newLock(), newQueue(), newSemaphore(), newStatus(), newWatch()}
 	for _, command := range []func(*app) *cobra.Command{
 		newGet, newSet, newCreate, newDelete, newDeleteAll, newLs, newStat, newSync, newGetACL, newSetACL,
 		newCount, newKick, newRecipes, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,
@@ -264,6 +264,9 @@ func inWords(err error) error {
 	var op *zk.OpError
 	if !errors.As(err, &op) {
 		return err
+	}
+	if errors.Is(err, zk.ErrNoChroot) {
+		return fmt.Errorf("%w: create it, or correct the path behind the servers", err)
 	}
 	for _, w := range []struct {
 		code error

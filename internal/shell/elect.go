@@ -13,7 +13,9 @@ import (
 const electLong = `Campaign in the election of PATH and run a command while leading it: on exactly one machine at a time.
 
 The command runs under a guardian, a process that asks it to end (SIGTERM) --grace before its leadership could lapse,
-and kills it and all of its process group (SIGKILL) when it could, even if this process is stopped, starved or killed.
+and kills it (SIGKILL) when it could, even if this process is stopped, starved or killed. On Linux, all that the command
+has started is killed with it, daemons too, also when the command ends by itself; elsewhere its process group is. What
+cannot be killed, a process of another user for example, is named here, and leadership is not given up before it ends.
 Signals are passed on. Leadership is given up when the command ends. Its environment has
 
   BELLWETHER_TOKEN      a number that is larger for every later leader (the czxid of its bid, in decimal)

@@ -22,7 +22,9 @@ type holder struct {
 const holdLong = `
 
 The command runs under a guardian, a process that asks it to end (SIGTERM) --grace before %[1]s could lapse, and kills it
-and all of its process group (SIGKILL) when it could, even if this process is stopped, starved or killed. Signals are
+(SIGKILL) when it could, even if this process is stopped, starved or killed. On Linux, all that the command has started
+is killed with it, daemons too, also when the command ends by itself; elsewhere its process group is. What cannot be
+killed, a process of another user for example, is named here, and %[1]s is not given up before it ends. Signals are
 passed on. %[2]s is given up when the command ends. Its environment has
 
   BELLWETHER_TOKEN      a number that is larger for every later holder (the czxid of its bid, in decimal)

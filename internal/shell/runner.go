@@ -99,6 +99,9 @@ func (r *runner) takeArgs(c *cobra.Command, args []string) error {
 	if c.ArgsLenAtDash() != 1 || len(args) < 2 {
 		return fmt.Errorf("want %s", c.UseLine())
 	}
+	if args[1] == "" {
+		return errors.New("the COMMAND behind -- is empty")
+	}
 	r.parent, r.argv = args[0], args[1:]
 	return r.checkTimes()
 }
@@ -290,7 +293,7 @@ func (r *runner) pace(zc *zk.Client) time.Duration {
 func (r *runner) lease(zc *zk.Client) zk.Lease {
 	l := zc.Lease()
 	if r.delay > 0 {
-		l.Delay = r.delay
+		l.Delay, l.DelayKnown = r.delay, true
 	}
 	return l
 }

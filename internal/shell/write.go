@@ -194,7 +194,7 @@ func newDeleteAll(a *app) *cobra.Command {
 		Use:   "deleteall PATH",
 		Short: "delete a znode and everything below it",
 		Long: "Delete a znode and everything below it, children first, in transactions of --batch znodes. What others\n" +
-			"create meanwhile makes it fail.",
+			"create meanwhile is deleted too; it fails when they go on creating.",
 		Example: "  bellwether deleteall /app",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -205,44 +205,17 @@ func newDeleteAll(a *app) *cobra.Command {
 				return usagef("/ stays: name what is to be deleted below it")
 			}
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				return deleteAll(ctx, zc, args[0], batch)
+				if _, found, err := zc.Exists(ctx, args[0]); err != nil {
+					return err
+				} else if !found {
+					return &zk.OpError{Op: "delete", Path: args[0], Err: zk.ErrNoNode}
+				}
+				return zc.DeleteRecursive(ctx, args[0], zk.Batch(batch))
 			})
 		},
 	}
 	c.Flags().IntVarP(&batch, "batch", "b", 1000, "how many to delete in one transaction")
 	return c
-}
-
-// deleteAll deletes a subtree, children first, batch znodes to a multi. A
-// batch that meets a change of others is deleted one by one.
-func deleteAll(ctx context.Context, zc *zk.Client, top string, batch int) error {
-	var paths []string
-	if err := walk(ctx, zc, top, func(p string) error { paths = append(paths, p); return nil }); err != nil {
-		return err
-	}
-	for len(paths) > 0 {
-		n := max(0, len(paths)-batch)
-		var ops []zk.Op
-		for i := len(paths) - 1; i >= n; i-- {
-			ops = append(ops, zk.DeleteOp(paths[i], zk.AnyVersion))
-		}
-		if _, err := zc.Multi(ctx, ops...); err != nil {
-			if err := deleteEach(ctx, zc, paths[n:]); err != nil {
-				return err
-			}
-		}
-		paths = paths[:n]
-	}
-	return nil
-}
-
-func deleteEach(ctx context.Context, zc *zk.Client, paths []string) error {
-	for i := len(paths) - 1; i >= 0; i-- {
-		if err := zc.Delete(ctx, paths[i], zk.AnyVersion); err != nil && !isNoNode(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }

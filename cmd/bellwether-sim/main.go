@@ -1,3 +1,5 @@
+// Command bellwether-sim simulates ensembles under faults that a seed decides.
+// It is for developers; the bellwether program does not contain the simulator.
 package main
 
 import (
@@ -5,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -14,7 +17,9 @@ import (
 	"bellwether/internal/sim"
 )
 
-// simulation is what the command line of sim says.
+func main() { os.Exit(shell.Execute(newRoot(), os.Args[1:])) }
+
+// simulation is what the command line says.
 type simulation struct {
 	options sim.Options
 	during  time.Duration
@@ -34,13 +39,13 @@ Exit status: 0 no rule is broken, 1 one is; then the end of the story is printed
 // shrinkRuns is how many runs --shrink takes at most.
 const shrinkRuns = 400
 
-func newSim() *cobra.Command {
+func newRoot() *cobra.Command {
 	var s simulation
 	c := &cobra.Command{
-		Use:     "sim",
+		Use:     "bellwether-sim",
 		Short:   "simulate ensembles under faults, by a seed",
 		Long:    simLong,
-		Example: "  bellwether sim --seed 7\n  bellwether sim --for 1h\n  bellwether sim --seed 7 --shrink",
+		Example: "  bellwether-sim --seed 7\n  bellwether-sim --for 1h\n  bellwether-sim --seed 7 --shrink",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.OutOrStdout()) },
 	}

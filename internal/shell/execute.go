@@ -1,0 +1,60 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Execute runs one command line of a program and returns its exit status. It
+// prints the error, if there is one, with the name of the program. A command
+// whose output could not be written has failed.
+func Execute(root *cobra.Command, args []string) int {
+	root.SilenceErrors, root.SilenceUsage = true, true
+	giveStatus(root)
+	root.SetArgs(args)
+	out := NewOutput(os.Stdout)
+	root.SetOut(out)
+	cmd, err := root.ExecuteContextC(context.Background())
+	if unwritten := out.Close(); unwritten != nil && (err == nil || errors.Is(err, syscall.EPIPE)) {
+		err = NotWritten(unwritten)
+	}
+	if err == nil {
+		return ExitDone
+	}
+	var s *StatusError
+	if !errors.As(err, &s) { // every command returns a status, so this is cobra's own error
+		s = Usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
+	}
+	if s.Err != nil {
+		for line := range strings.SplitSeq(s.Err.Error(), "\n") {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", root.Name(), line)
+		}
+	}
+	return s.Status
+}
+
+// Usage is the error of a command line that is wrong.
+func Usage(err error) *StatusError { return &StatusError{Status: ExitUsage, Err: err} }
+
+// giveStatus gives the errors of a command and of its subcommands a status.
+func giveStatus(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		giveStatus(sub)
+	}
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			var s *StatusError
+			if err == nil || errors.As(err, &s) {
+				return err
+			}
+			return &StatusError{Status: ExitFailed, Err: err}
+		}
+	}
+}
