@@ -230,7 +230,7 @@ func remoteMain(addr, parent, state string) error {
 		return err
 	}
 	defer c.Close(context.Background())
-	say := sayer{}
+	say := sayer{stands: make(chan struct{})}
 	e, err := recipe.NewElection(c, parent, "remote", &recipe.ElectionOptions{Logger: slog.New(&say)})
 	if err != nil {
 		return err
@@ -239,6 +239,7 @@ func remoteMain(addr, parent, state string) error {
 	if err != nil {
 		return err
 	}
+	<-say.stands // the log tells a little later
 	say.line("leads", h.Token())
 	if state == "" {
 		<-ctx.Done()
@@ -273,6 +274,8 @@ func untilInputEnds() (context.Context, context.CancelFunc) {
 // sayer prints, and hears in the log when the bid stands.
 type sayer struct {
 	listener
+	stands chan struct{} // closed when it was said
+
 	mu    sync.Mutex
 	stood bool
 }
@@ -290,6 +293,7 @@ func (s *sayer) Handle(_ context.Context, r slog.Record) error {
 	if settled && !s.stood {
 		s.stood = true
 		fmt.Println("stands")
+		close(s.stands)
 	}
 	if strings.Contains(r.Message, " waits for ") {
 		fmt.Println("waits")

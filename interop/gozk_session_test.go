@@ -2,6 +2,7 @@ package interop
 
 import (
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -91,7 +92,7 @@ func TestGoZKExpiry(t *testing.T) {
 func TestGoZKServerKilledAndBack(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
-		c := dial(t, s.Addr)
+		c := dialFor(t, s.Addr, time.Minute) // a busy machine can take longer than 10 s to restart ZooKeeper
 		root := c.root(t, "gozk-restart")
 		session := c.SessionID()
 		mine := c.create(t, root+"/e", "kept", zk.FlagEphemeral)

@@ -34,6 +34,10 @@ survey() {
     PATH=$PATH:/usr/sbin:/sbin need_command losetup mount
     PATH=$PATH:/usr/sbin:/sbin need_command fsfreeze util-linux
     PATH=$PATH:/usr/sbin:/sbin need_command mkfs.ext4 e2fsprogs
+    PATH=$PATH:/usr/sbin:/sbin need_command killall psmisc
+    need_command pkill procps
+    need_command pidof sysvinit-utils
+    need_command setpriv util-linux
     need_command gcc gcc
     need_command curl curl
     need_command java default-jdk-headless

@@ -172,9 +172,9 @@ func (r *registry) create(path string) {
 }
 
 // join makes us a member called go.
-func (r *registry) join(group string, l recipe.GroupLayout) {
+func (r *registry) join(group string, l recipe.GroupNaming) {
 	r.t.Helper()
-	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Layout: l})
+	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Naming: l})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -184,8 +184,8 @@ func (r *registry) join(group string, l recipe.GroupLayout) {
 }
 
 // sees waits until the group has these members.
-func (r *registry) sees(group string, l recipe.GroupLayout, want ...string) error {
-	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Layout: l})
+func (r *registry) sees(group string, l recipe.GroupNaming, want ...string) error {
+	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Naming: l})
 	if err != nil {
 		return err
 	}

@@ -100,8 +100,8 @@ func rosterMain(addr, prefix, kind string) error {
 	if err != nil {
 		return err
 	}
-	join := func(name string, layout recipe.GroupLayout) (func() ([]string, error), error) {
-		g, err := recipe.NewGroup(c, prefix+"/"+name, &recipe.GroupOptions{Layout: layout})
+	join := func(name string, layout recipe.GroupNaming) (func() ([]string, error), error) {
+		g, err := recipe.NewGroup(c, prefix+"/"+name, &recipe.GroupOptions{Naming: layout})
 		if err == nil {
 			_, err = g.Join(ctx, "ours", nil)
 		}

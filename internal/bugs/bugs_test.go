@@ -21,7 +21,7 @@ import (
 const root = "../.."
 
 // TestScenariosExist: each scenario of the table is a test of its room, and
-// each patch of testdata belongs to one.
+// each patch of testdata belongs to one and fits the code as it is.
 func TestScenariosExist(t *testing.T) {
 	tests := map[string]map[string]bool{}
 	used := map[string]bool{}
@@ -50,8 +50,12 @@ func TestScenariosExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if name := strings.TrimSuffix(filepath.Base(f), ".patch"); !used[name] {
+		name := strings.TrimSuffix(filepath.Base(f), ".patch")
+		if !used[name] {
 			t.Errorf("%s belongs to no scenario", f)
+		}
+		if _, err := load(t, name).apply(source); err != nil {
+			t.Errorf("%s: %v", f, err)
 		}
 	}
 	if len(files) < 25 {
@@ -150,13 +154,16 @@ func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool)
 	return string(b), err != nil
 }
 
+// source reads a file of the module.
+func source(file string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(root, file))
+	return string(b), err
+}
+
 // overlay writes the patched files and the list that has the build read them.
 func overlay(t *testing.T, p *patch) string {
 	t.Helper()
-	changed, err := p.apply(func(file string) (string, error) {
-		b, err := os.ReadFile(filepath.Join(root, file))
-		return string(b), err
-	})
+	changed, err := p.apply(source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 // broken builds the program with a patch.
 func broken(t *testing.T, name string) (program string) {
 	t.Helper()
-	program = filepath.Join(t.TempDir(), "bellwether")
+	program = filepath.Join(t.TempDir(), "bellwether-sim")
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay="+overlay(t, load(t, name)), "-gcflags=-N -l", "-ldflags=-s -w",
-		"-o", program, "./cmd/bellwether")
+		"-o", program, "./cmd/bellwether-sim")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -24,7 +24,7 @@ func broken(t *testing.T, name string) (program string) {
 // any.
 func simulate(t *testing.T, program, command, rule string) string {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "bellwether", `"$0"`, 1), program)
+	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "bellwether-sim", `"$0"`, 1), program)
 	out, err := run.Output()
 	if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 1 || !strings.Contains(string(out), " breaks "+rule) {
 		t.Fatalf("%s: %v\n%s", command, err, out)
@@ -52,7 +52,7 @@ func TestReplay(t *testing.T) {
 		t.Run(patch, func(t *testing.T) {
 			t.Parallel()
 			program := broken(t, patch)
-			out := simulate(t, program, "bellwether sim --seed 1 --for 10m", "")
+			out := simulate(t, program, "bellwether-sim --seed 1 --for 10m", "")
 			at := strings.Index(out, " breaks ")
 			whole := out[strings.LastIndex(out[:at], "seed "):]
 			rule, _, _ := strings.Cut(out[at+len(" breaks "):], ":")

@@ -141,6 +141,20 @@ var elections = []bug{
 	{"a candidate that cannot lead, elected again", []scenario{
 		{"sim", "TestCandidateThatCannotBeJoined", "failed-forgotten"},
 		{"election", "TestDifferentMemoriesAgree", "failed-split"},
+		{"election", "TestLeaderThatOthersHaveLeftIsGivenUp", "failed-kept"},
+	}, ""},
+	{"a snapshot that counts as more history", []scenario{
+		{"sim", "TestSnapshotGivesNoMoreHistory", "snapshot-zero"},
+		{"sim", "TestSnapshotOfZooKeeperGivesNoMoreHistory", "snapshot-foreign"},
+	}, ""},
+	{"heartbeats in the middle of a batch", []scenario{
+		{"sim", "TestLeaseOfABusyLeader", "beat-ahead"},
+		{"sim", "TestLeaseOfALeaderCutOffWhileBusy", "beat-newest"},
+		{"sim", "TestBusyLeaderHasNothingOnItsDisk", "beat-logged"},
+		{"sim", "TestBusyBatches", "beat-ack"},
+		{"sim", "TestBusyObserverLagsBehind", "beat-lag"},
+		{"zab", "TestBeatBetweenTwoSteps", "beat-overtakes"},
+		{"zab", "TestBusyLearnerAnswersPings", "beat-echo"},
 	}, ""},
 	{"a promise that was lost with its disk", []scenario{
 		{"zab", "TestFirstWordIsLostWithItsLink", "promise-link"},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/interop/target"
 	"bellwether/zk"
 )
 
@@ -38,7 +39,19 @@ func (s *scene) measure(size int, servers ...int) *meter {
 	for _, i := range servers {
 		addrs = append(addrs, s.e.Servers[i].Addr)
 	}
-	c := s.client(strings.Join(addrs, ","), longSession)
+	return s.measureBy(s.client(strings.Join(addrs, ","), longSession), size)
+}
+
+// measureFrom begins to write through a server; the client may go to any.
+func (s *scene) measureFrom(size, server int) *meter {
+	s.t.Helper()
+	c := s.client(s.e.Servers[server].Addr, longSession)
+	s.must(c.SetServers(s.e.Addrs()))
+	return s.measureBy(c, size)
+}
+
+func (s *scene) measureBy(c *zk.Client, size int) *meter {
+	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
 	path := fmt.Sprintf("/measured-%v", c.Session().ID)
 	_, _, err := c.Create(ctx, path, nil)
@@ -135,72 +148,94 @@ func TestHungDiskOfHighestVoter(t *testing.T) {
 	s.finish()
 }
 
-// TestHungDiskOfLeader freezes the leader's disk under load: it gives up, another
-// one leads, and it follows when its disk answers.
-func TestHungDiskOfLeader(t *testing.T) {
+// hungScene is three servers on disks that can hang, one of which hangs.
+type hungScene struct {
+	*scene
+	leader, hung int
+	freeze, thaw func()
+}
+
+// beginHung begins the scene, with the disk of the leader or of a follower.
+func beginHung(t *testing.T, ofLeader bool) *hungScene {
 	disks, before := onDisks(t, 0, 1, 2)
-	s := begin(t, setting{extra: usual, before: before})
-	leader := s.awaitWhole()
-	m := s.measure(100, s.others(leader)...)
-	large := s.measure(900<<10, s.others(leader)...)
-	thaw := disks.freeze(leader)
-	s.awaitLeader(leader)
-	m.goesOn(t)
-	s.awaitSlowDisk(leader)
-	thaw()
-	large.end()
-	m.end()
+	s := &hungScene{scene: begin(t, setting{extra: usual, before: before}), thaw: func() {}}
+	s.leader = s.awaitWhole()
+	if s.hung = s.leader; !ofLeader {
+		s.hung = s.others(s.leader)[0]
+	}
+	s.freeze = func() { s.thaw = disks.freeze(s.hung) }
+	return s
+}
+
+// end lets the disk answer, and checks all that must hold in the end.
+func (s *hungScene) end(meters ...*meter) {
+	s.t.Helper()
+	s.thaw()
+	for _, m := range meters {
+		m.end()
+	}
 	s.finish()
+}
+
+// TestHungDiskOfLeader freezes the leader's disk under load: it gives up, another
+// one leads, and it follows when its disk answers. Clients of the hung server go
+// to the others, also those that could wait for it for long.
+func TestHungDiskOfLeader(t *testing.T) {
+	s := beginHung(t, true)
+	m := s.measure(100, s.others(s.hung)...)
+	large := s.measure(900<<10, s.others(s.hung)...)
+	moves := s.measureFrom(100, s.hung)
+	s.freeze()
+	s.awaitLeader(s.hung)
+	m.goesOn(t)
+	moves.goesOn(t)
+	s.awaitSlowDisk(s.hung)
+	s.end(large, m, moves)
 }
 
 // TestHungDiskOfFollower freezes a follower's disk: the leader stays, and writes
 // through the others go on as if nothing had happened.
 func TestHungDiskOfFollower(t *testing.T) {
-	disks, before := onDisks(t, 0, 1, 2)
-	s := begin(t, setting{extra: usual, before: before})
-	leader := s.awaitWhole()
-	follower := s.others(leader)[0]
-	m := s.measure(100, s.others(follower)...)
-	thaw := disks.freeze(follower)
-	s.awaitSlowDisk(follower)
+	s := beginHung(t, false)
+	m := s.measure(100, s.others(s.hung)...)
+	s.freeze()
+	s.awaitSlowDisk(s.hung)
 	m.goesOn(t)
-	if now := s.awaitLeader(follower); now != leader {
-		t.Errorf("server %d leads after server %d, because of a follower's disk", now+1, leader+1)
+	if now := s.awaitLeader(s.hung); now != s.leader {
+		t.Errorf("server %d leads after server %d, because of a follower's disk", now+1, s.leader+1)
 	}
-	thaw()
-	m.end()
-	s.finish()
+	s.end(m)
 }
 
 // TestServerWithHungDiskStops ends a follower by SIGTERM whose disk hangs: its ports
 // are closed in bounded time. The process itself ends when the disk answers: no
 // process can end before, whose thread waits in the kernel.
 func TestServerWithHungDiskStops(t *testing.T) {
-	disks, before := onDisks(t, 0, 1, 2)
-	s := begin(t, setting{extra: usual, before: before})
-	leader := s.awaitWhole()
-	follower := s.others(leader)[0]
-	thaw := disks.freeze(follower)
-	s.awaitSlowDisk(follower)
-	s.signal(follower, 15)
+	s := beginHung(t, false)
+	s.freeze()
+	s.awaitSlowDisk(s.hung)
+	s.signal(s.hung, 15)
 	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
-		if _, err := s.e.Servers[follower].Word("ruok"); err != nil {
+		if _, err := s.e.Servers[s.hung].Word("ruok"); err != nil {
 			break
 		}
 		if time.Now().After(end) {
 			t.Fatal("the server still answers")
 		}
 	}
-	thaw()
-	_ = s.e.Servers[follower].Stop() // it may have ended already
-	s.finish()
+	s.thaw()
+	_ = s.e.Servers[s.hung].Stop() // it may have ended already
+	s.end()
 }
+
+// filterWays are the packets to and from the quorum port of a host.
+var filterWays = []string{"to %s ipproto tcp dport 2888", "from %s ipproto tcp sport 2888"}
 
 // TestFilteredQuorumPort filters the quorum port of the server whose vote wins every
 // election, both ways and one way, while its election port stays open, and kills
 // the leader: another one leads soon.
 func TestFilteredQuorumPort(t *testing.T) {
-	for _, way := range []string{"to %s ipproto tcp dport 2888", "from %s ipproto tcp sport 2888"} {
+	for _, way := range filterWays {
 		t.Run(strings.Fields(way)[0], func(t *testing.T) {
 			s := begin(t, setting{kinds: ours(3), extra: usual})
 			leader := s.leadElsewhere(2)
@@ -212,6 +247,43 @@ func TestFilteredQuorumPort(t *testing.T) {
 			m.goesOn(t)
 			m.end()
 			s.finish()
+		})
+	}
+}
+
+// TestFilteredQuorumPortOfIdleServers does the same to servers to which nothing was
+// ever written. Server 3 has joined by a snapshot: it has no more history than the
+// others, so these elect one of themselves, also where the leader was ZooKeeper's.
+func TestFilteredQuorumPortOfIdleServers(t *testing.T) {
+	for name, kinds := range map[string][]target.Kind{
+		"ours":             ours(3),
+		"under ZooKeeper":  {target.Bellwether, target.Apache, target.Bellwether},
+		"beside ZooKeeper": {target.Bellwether, target.Bellwether, target.Apache},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, setting{kinds: kinds, extra: usual, idle: true})
+			s.must(s.e.Servers[2].Stop())
+			leader := s.awaitLeader(2)
+			s.restart(2)
+			if now := s.awaitWhole(); leader != 1 || now != 1 {
+				t.Fatalf("server %d leads, then %d", leader+1, now+1)
+			}
+			s.Filter(fmt.Sprintf(filterWays[0], s.hosts[2].addr))
+			began := time.Now()
+			s.e.Servers[leader].Kill()
+			<-time.After(500 * time.Millisecond) // both others look, and elect server 3
+			s.restart(leader)
+			c := s.client(s.e.Addrs(), longSession)
+			_, _, err := c.Create(t.Context(), "/written", nil)
+			s.must(err)
+			gap := time.Since(began)
+			t.Logf("first write %v after the leader was killed", gap.Round(time.Millisecond))
+			if gap > gapMax {
+				t.Error("that is too long")
+			}
+			s.Heal()
+			s.awaitWhole()
+			s.awaitSameZxid()
 		})
 	}
 }

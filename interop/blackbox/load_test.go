@@ -150,7 +150,7 @@ func (w *worker) saw(g glimpse) {
 func (w *worker) set(ctx context.Context, in regIn) {
 	call, session := w.now(), w.c.Session().ID
 	stat, err := w.c.Set(ctx, regPath(in.key), []byte(in.value), in.version)
-	lost := (*zk.LostError)(nil)
+	lost := (*zk.UnknownOutcomeError)(nil)
 	switch {
 	case err == nil:
 		w.record(in, regOut{version: stat.Version}, call)
@@ -170,7 +170,7 @@ func (w *worker) set(ctx context.Context, in regIn) {
 func (w *worker) keep(ctx context.Context, value string) {
 	path := kept + "/" + value
 	_, _, err := w.c.Create(ctx, path, []byte(value))
-	lost := (*zk.LostError)(nil)
+	lost := (*zk.UnknownOutcomeError)(nil)
 	if err != nil && !errors.As(err, &lost) {
 		w.unexpected(ctx, err)
 		return

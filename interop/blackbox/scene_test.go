@@ -43,6 +43,7 @@ type setting struct {
 	extra  map[string]string
 	delay  time.Duration // between servers, each way
 	before func(*network, []target.Place)
+	idle   bool // there is no load, and nothing is written
 }
 
 // begin makes the hosts, servers and clients, and waits until all work. Hosts
@@ -71,8 +72,10 @@ func begin(t *testing.T, s setting) *scene {
 	sc := &scene{network: w, t: t}
 	sc.e = target.EnsembleFor(t, target.EnsembleOptions{Kinds: s.kinds, Places: places, Extra: extra})
 	sc.awaitWhole()
-	sc.startLoad()
-	sc.load.awaitWrites(5)
+	if !s.idle {
+		sc.startLoad()
+		sc.load.awaitWrites(5)
+	}
 	return sc
 }
 

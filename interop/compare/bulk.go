@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,14 +38,17 @@ var bulkLoads = []struct {
 	run   func(b *bulk) error
 }{
 	{what: "multis of 20,000 operations, 16 clients", run: (*bulk).multis},
-	{what: "end of a session with ephemerals, half as many as -znodes", setup: (*bulk).ephemerals, run: (*bulk).endSession},
+	{what: "end of a session with ephemerals, half as many as -znodes, 1,000 in a directory", setup: ephemerals(ephemeralBatch), run: (*bulk).endSession},
+	{what: "end of a session with ephemerals, half as many as -znodes, all in one directory", setup: ephemerals(math.MaxInt), run: (*bulk).endSession},
+	{what: "end of a session with ephemerals, half as many as -znodes, each in a directory of its own", setup: ephemerals(1), run: (*bulk).endSession},
+	{what: "end of a session with ephemerals, half as many as -znodes, each of them watched", setup: (*bulk).watchedEphemerals, run: (*bulk).endSession},
 	{what: "setWatches of 90,000 paths, 10 times", run: (*bulk).setWatches},
 	{what: "setWatches of 90,000 paths that all have an event, 10 times", run: (*bulk).dueWatches},
 	{what: "snapshots, while writes go on", extra: map[string]string{"snapCount": strconv.Itoa(snapshotEvery)},
 		setup: (*bulk).fill, run: (*bulk).snapshots},
 	{what: "wchp and wchc, as many watches as -znodes", setup: (*bulk).watched, run: words("wchp", "wchc")},
 	{what: "wchs, mntr and cons, as many watches as -znodes", setup: (*bulk).watched, run: words("wchs", "mntr", "cons")},
-	{what: "dump, half as many ephemerals as -znodes", setup: (*bulk).ephemerals, run: words("dump")},
+	{what: "dump, half as many ephemerals as -znodes", setup: ephemerals(ephemeralBatch), run: words("dump")},
 	{what: "deleteall of bellwether", setup: (*bulk).fill, run: (*bulk).deleteAll},
 	{what: "deleteall of zkCli", setup: (*bulk).fill, run: (*bulk).deleteAllJava},
 	{what: "recursive delete of kazoo, a 20th of -znodes", setup: (*bulk).fillLess, run: (*bulk).deleteAllKazoo},
@@ -64,7 +69,8 @@ func measureBulk(ctx context.Context, kind target.Kind, p plan) ([]figure, error
 		}
 		b := &bulk{meter: m, extra: load.extra}
 		if err := b.measure(load.what, load.setup, load.run); err != nil {
-			return nil, fmt.Errorf("%s: %w", load.what, err)
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			b.say("failed: "+first, "%s", load.what)
 		}
 	}
 	return m.figures, nil
@@ -97,6 +103,11 @@ func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
 	if err := b.settle(); err != nil {
 		return err
 	}
+	for _, s := range b.servers {
+		if _, err := s.Word("srst"); err != nil { // the largest values are to be those of the load
+			return err
+		}
+	}
 	pr, err := b.probe()
 	if err != nil {
 		return err
@@ -115,8 +126,16 @@ func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
 	if err != nil {
 		return err
 	}
-	b.say(fmt.Sprintf("longest write %d ms, %d of %d above 100 ms; longest loop batch %s, longest fsync %s; load %.1f s",
-		pr.longest().Milliseconds(), pr.above(100*time.Millisecond), len(pr.took), loop, fsync, took.Seconds()), "%s", what)
+	late, err := b.longest("zk_max_heartbeat_late_ms")
+	if err != nil {
+		return err
+	}
+	answer, err := b.longest("zk_max_heartbeat_answer_ms")
+	if err != nil {
+		return err
+	}
+	b.say(fmt.Sprintf("longest write %d ms, %d of %d above 100 ms; latest heartbeat %s, latest answer %s; longest loop batch %s, longest fsync %s; load %.1f s",
+		pr.longest().Milliseconds(), pr.above(100*time.Millisecond), len(pr.took), late, answer, loop, fsync, took.Seconds()), "%s", what)
 	return nil
 }
 
@@ -187,8 +206,8 @@ func (b *bulk) settle() error {
 	return nil
 }
 
-// longest is the largest value of a figure in ms since the start, the setup
-// included, on any of the servers.
+// longest is the largest value of a figure in ms since the load began, on any of
+// the servers.
 func (b *bulk) longest(name string) (string, error) {
 	longest := -1.0
 	for _, s := range b.servers {
@@ -322,27 +341,58 @@ func (b *bulk) together(n int, do func(c *zk.Client, i int) error) error {
 // ephemeralBatch is how many ephemerals one multi creates.
 const ephemeralBatch = 1000
 
-// ephemerals gives one session many of them.
-func (b *bulk) ephemerals() error {
-	c, err := zk.Connect(b.ctx, b.at, &zk.Options{SessionTimeout: time.Minute})
-	if err != nil {
+// ephemeral is the path of an ephemeral, with so many in each directory.
+func ephemeral(i, perDirectory int) string {
+	return fmt.Sprintf("/e%06d/member-%06d", i/perDirectory, i)
+}
+
+// ephemerals gives one session very many of them, so many in each directory.
+func ephemerals(perDirectory int) func(*bulk) error {
+	return func(b *bulk) error {
+		c, err := zk.Connect(b.ctx, b.at, &zk.Options{SessionTimeout: time.Minute})
+		if err != nil {
+			return err
+		}
+		b.loaded = c
+		for n := 0; n < b.plan.znodes/2; n += ephemeralBatch {
+			var ops []zk.Op
+			for i := n; i < n+ephemeralBatch; i++ {
+				if i%perDirectory == 0 {
+					ops = append(ops, zk.CreateOp(path.Dir(ephemeral(i, perDirectory)), nil))
+				}
+				ops = append(ops, zk.CreateOp(ephemeral(i, perDirectory), []byte("10.0.0.1:2181"), zk.Ephemeral))
+			}
+			if _, err := c.Multi(b.ctx, ops...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// watchedEphemerals adds a data watch on each, by other connections to the same
+// server.
+func (b *bulk) watchedEphemerals() error {
+	if err := ephemerals(ephemeralBatch)(b); err != nil {
 		return err
 	}
-	b.loaded = c
-	n := b.plan.znodes / 2
-	for parent := range (n + ephemeralBatch - 1) / ephemeralBatch {
-		if _, _, err := c.Create(b.ctx, fmt.Sprintf("/e%06d", parent), nil); err != nil {
+	const share = 25_000 // of one connection: as many as a frame of 1 MiB holds
+	for n := 0; n < b.plan.znodes/2; n += share {
+		data := make([]string, min(share, b.plan.znodes/2-n))
+		for i := range data {
+			data[i] = ephemeral(n+i, ephemeralBatch)
+		}
+		r, err := dialRaw(b.at)
+		if err != nil {
+			return err
+		}
+		b.raws = append(b.raws, r)
+		if err := r.watchFromNowOn(data); err != nil {
 			return err
 		}
 	}
-	for parent := 0; parent*ephemeralBatch < n; parent++ {
-		var ops []zk.Op
-		for i := range ephemeralBatch {
-			ops = append(ops, zk.CreateOp(fmt.Sprintf("/e%06d/member-%06d", parent, i), []byte("10.0.0.1:2181"), zk.Ephemeral))
-		}
-		if _, err := c.Multi(b.ctx, ops...); err != nil {
-			return err
-		}
+	for _, r := range b.raws {
+		go r.drain()
 	}
 	return nil
 }
@@ -418,8 +468,8 @@ func (b *bulk) snapshots() error {
 	defer cancel()
 	return b.together(8, func(c *zk.Client, i int) error {
 		for n := 0; ctx.Err() == nil; n++ {
-			path := fmt.Sprintf("%s/%06d", filled, (n*8+i)%max(1, b.plan.znodes/perParent))
-			if _, err := c.Set(b.ctx, path, []byte("changed"), zk.AnyVersion); err != nil {
+			at := fmt.Sprintf("%s/%06d", filled, (n*8+i)%max(1, b.plan.znodes/perParent))
+			if _, err := c.Set(b.ctx, at, []byte("changed"), zk.AnyVersion); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os/exec"
 	"time"
@@ -89,7 +90,7 @@ func (r *rawClient) frame() ([]byte, error) {
 	return frame, err
 }
 
-// setWatches sends a setWatches and reads until it is answered.
+// setWatches sets watches until something exists, and until it changes; nil: none.
 func (r *rawClient) setWatches(exist, data func(i int) []string, i int) error {
 	q := &wire.SetWatchesRequest{Data: []string{}, Exist: []string{}, Child: []string{}}
 	if exist != nil {
@@ -98,6 +99,24 @@ func (r *rawClient) setWatches(exist, data func(i int) []string, i int) error {
 	if data != nil {
 		q.Data = data(i)
 	}
+	return r.watch(q)
+}
+
+// watchFromNowOn watches paths for data. Nothing that happened before is an event.
+func (r *rawClient) watchFromNowOn(data []string) error {
+	return r.watch(&wire.SetWatchesRequest{RelativeZxid: math.MaxInt64, Data: data, Exist: []string{}, Child: []string{}})
+}
+
+// drain reads until the connection ends, as cheaply as it can be done: what the
+// clients use of the processors the servers cannot.
+func (r *rawClient) drain() {
+	if r.conn.SetReadDeadline(time.Time{}) == nil {
+		io.Copy(io.Discard, r.conn)
+	}
+}
+
+// watch sends a setWatches and reads until it is answered.
+func (r *rawClient) watch(q *wire.SetWatchesRequest) error {
 	h := &wire.RequestHeader{Xid: wire.XidSetWatches, Op: wire.OpSetWatches}
 	if _, err := r.conn.Write(wire.AppendFrame(nil, h, q)); err != nil {
 		return err

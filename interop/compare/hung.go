@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +19,9 @@ import (
 // hungFor is how long a disk hangs in a scenario. A gap that lasts as long is shown
 // as longer than that.
 const hungFor = 30 * time.Second
+
+// diskSize has room for the loads.
+const diskSize = "4G"
 
 // hungDisk is a scenario: an ensemble, whose disk hangs, and what happens then.
 type hungDisk struct {
@@ -52,6 +54,9 @@ func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	}
 	f := &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
 	for _, s := range hungDisks {
+		if !strings.Contains(s.what, p.only) {
+			continue
+		}
 		var gaps []time.Duration
 		for range p.rounds {
 			gap, err := f.hang(s)
@@ -66,48 +71,81 @@ func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 		}
 		f.say(text, "%s: longest time without a write, client of the other servers", s.what)
 	}
+	for _, what := range []string{hangsOnce, hangsAgain} {
+		if strings.Contains(what, p.only) {
+			if err := f.hangAgain(what); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return f.figures, nil
 }
 
 // hang plays a scenario once, in a new ensemble.
 func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
-	f.servers++
-	dir := filepath.Join(f.dir, strconv.Itoa(f.servers))
-	places := make([]target.Place, s.members)
-	disks := make([]*frozenDisk, s.members)
-	for i := range places {
-		if s.disk > 0 && i != s.disk-1 {
-			continue
-		}
-		if disks[i], err = makeDisk(filepath.Join(dir, fmt.Sprint("disk", i+1))); err != nil {
-			return 0, err
-		}
-		defer disks[i].remove()
-		places[i].Data = filepath.Join(disks[i].dir, "data")
-	}
-	f.e, err = target.NewEnsemble(dir, target.EnsembleOptions{
-		Kinds: slices.Repeat([]target.Kind{f.kind}, s.members), Places: places, JVM: []string{"-Xmx" + f.plan.heap},
-		Extra: map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5"},
-	})
+	only := s.disk - 1 // the server whose disk can hang; negative: each can
+	disks, err := f.beginOnDisks(s.members, only)
 	if err != nil {
 		return 0, err
 	}
+	defer disks.End()
 	defer f.end()
-	if err := f.e.Begin(); err != nil {
-		return 0, err
-	}
-	leader, err := f.ledByAnother(s.disk - 1)
+	leader, err := f.ledByAnother(only)
 	if err != nil {
 		return 0, err
 	}
-	hangs := s.disk - 1
+	hangs, disk := only, 0
 	switch s.disk {
 	case 0:
-		hangs = leader
+		hangs, disk = leader, leader
 	case -1:
 		hangs = (leader + 1) % s.members
+		disk = hangs
 	}
-	return f.longestHungGap(disks[hangs], hangs, leader, s)
+	return f.longestHungGap(disks, disk, hangs, leader, s)
+}
+
+// beginOnDisks begins an ensemble whose disks can hang: that of the server only if
+// that is not negative, else each, of which server i has disk i. Both kinds of
+// servers have the waits that they have by default.
+func (f *fleet) beginOnDisks(servers, only int) (*target.Disks, error) {
+	n := servers
+	if only >= 0 {
+		n = 1
+	}
+	disks, err := target.StartDisks(n, diskSize)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]target.Place, servers)
+	for i := range n {
+		places[max(i, only)].Data = filepath.Join(disks.Path(i), "data")
+	}
+	f.servers++
+	f.e, err = target.NewEnsemble(filepath.Join(f.dir, strconv.Itoa(f.servers)), target.EnsembleOptions{
+		Kinds: slices.Repeat([]target.Kind{f.kind}, servers), Places: places, JVM: []string{"-Xmx" + f.plan.heap},
+		Extra: map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5"},
+	})
+	if err == nil {
+		err = f.e.Begin()
+	}
+	if err != nil {
+		f.end()
+		disks.End()
+		return nil, err
+	}
+	return disks, nil
+}
+
+// makeWritten makes the znode that gapUntil writes.
+func (f *fleet) makeWritten(servers string) error {
+	c, err := f.client(servers)
+	if err != nil {
+		return err
+	}
+	defer c.Detach()
+	_, _, err = c.Create(f.ctx, "/written", nil)
+	return err
 }
 
 // ledByAnother waits until a server leads that is not this one.
@@ -129,31 +167,32 @@ func (f *fleet) ledByAnother(than int) (leader int, err error) {
 	}
 }
 
-// longestHungGap lets a disk hang for hungFor and writes through the servers that
+// longestHungGap lets a disk hang, for hungFor and writes through the servers that
 // neither have it nor are restarted.
-func (f *fleet) longestHungGap(disk *frozenDisk, hangs, leader int, scenario hungDisk) (time.Duration, error) {
+func (f *fleet) longestHungGap(disks *target.Disks, disk, hangs, leader int, scenario hungDisk) (time.Duration, error) {
 	var others []string
 	for i, s := range f.e.Servers {
 		if i != hangs && (i != leader || !scenario.restart) {
 			others = append(others, s.Addr)
 		}
 	}
-	c, err := f.client(strings.Join(others, ","))
+	servers := strings.Join(others, ",")
+	if err := f.makeWritten(servers); err != nil {
+		return 0, err
+	}
+	c, err := f.client(servers)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Detach()
-	if _, _, err := c.Create(f.ctx, "/written", nil); err != nil {
+	if err := disks.Freeze(disk); err != nil {
 		return 0, err
 	}
-	if err := disk.freeze(); err != nil {
-		return 0, err
-	}
-	defer disk.thaw()
+	defer func() { _ = disks.Thaw(disk) }() // if not now, then when it is removed
 	ctx, cancel := context.WithTimeout(f.ctx, hungFor)
 	defer cancel()
 	if scenario.load {
-		end, err := f.large(ctx, strings.Join(others, ","))
+		end, err := f.large(ctx, servers)
 		if err != nil {
 			return 0, err
 		}
@@ -218,52 +257,4 @@ func gapUntil(ctx context.Context, c *zk.Client) time.Duration {
 		}
 	}
 	return max(longest, time.Since(last))
-}
-
-// frozenDisk is a file system that can be frozen.
-type frozenDisk struct{ dir string }
-
-// makeDisk makes and mounts one.
-func makeDisk(dir string) (*frozenDisk, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	image := dir + ".img"
-	if err := os.WriteFile(image, nil, 0o644); err != nil {
-		return nil, err
-	}
-	if err := os.Truncate(image, 4<<30); err != nil {
-		return nil, err
-	}
-	for _, cmd := range [][]string{
-		{"mkfs.ext4", "-q", image}, {"mount", "-o", "loop", image, dir}, {"chown", fmt.Sprint(os.Getuid()), dir},
-	} {
-		if err := asRoot(cmd...); err != nil {
-			return nil, err
-		}
-	}
-	return &frozenDisk{dir}, nil
-}
-
-func (d *frozenDisk) freeze() error { return asRoot("fsfreeze", "-f", d.dir) }
-
-// thaw ends freeze; one that was not frozen is left as it is.
-func (d *frozenDisk) thaw() { _ = asRoot("fsfreeze", "-u", d.dir) }
-
-func (d *frozenDisk) remove() {
-	d.thaw()
-	if err := asRoot("umount", d.dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-}
-
-// asRoot runs a command as root.
-func asRoot(args ...string) error {
-	if os.Getuid() != 0 {
-		args = append([]string{"sudo", "-n"}, args...)
-	}
-	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ type plan struct {
 	recipes  bool          // measure our recipes beside Curator's
 	hung     bool          // measure ensembles with a disk that hangs
 	bulk     bool          // measure what one client's large loads cost another client
-	only     string        // with bulk, the loads whose description contains this
+	only     string        // with bulk and hung, the loads and scenarios whose description contains this
 	ensemble bool          // with bulk, over three servers instead of one
 	binary   string        // of Bellwether, empty: built from this repository
 	readers  bool          // measure an ensemble of three under large reads
@@ -77,7 +77,7 @@ func main() {
 	flag.BoolVar(&p.failover, "failover", false, "measure three servers and the departure of their leaders instead")
 	flag.BoolVar(&p.recipes, "recipes", false, "measure elections, locks, sessions and caches of ours and of Curator's instead")
 	flag.BoolVar(&p.bulk, "bulk", false, "measure how long one client's large loads make another client wait instead")
-	flag.StringVar(&p.only, "only", "", "with -bulk, only the loads whose description contains this")
+	flag.StringVar(&p.only, "only", "", "with -bulk and -hung, only the loads and scenarios whose description contains this")
 	flag.BoolVar(&p.ensemble, "ensemble", false, "with -bulk, load the leader of three servers; the other client is at a follower")
 	flag.StringVar(&p.binary, "binary", "", "the Bellwether to measure; empty: built from this repository")
 	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader is asked for many large replies instead")

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bellwether/interop/target"
+)
+
+// hangLengths is for how long the disk of a leader hangs, one after the other.
+var hangLengths = []time.Duration{
+	6 * time.Second, 8 * time.Second, 500 * time.Millisecond, 1200 * time.Millisecond, 1500 * time.Millisecond,
+	2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 8 * time.Second,
+}
+
+// Descriptions of the two scenarios: each length in an ensemble of its own, and all
+// in one, each on the server that leads by then.
+const (
+	hangsOnce  = "disk of the leader of three hangs once"
+	hangsAgain = "disk of the leader of three hangs again"
+)
+
+// hangAgain lets the disks of leaders hang for different times, and shows for each
+// the longest time without a write, of a client of the other servers and of one
+// that was connected to the leader and may go to any, and the longest time in
+// which no server said that it leads.
+func (f *fleet) hangAgain(what string) error {
+	lengths := [][]time.Duration{hangLengths}
+	if what == hangsOnce {
+		lengths = nil
+		for _, length := range hangLengths {
+			lengths = append(lengths, []time.Duration{length})
+		}
+	}
+	for _, l := range lengths {
+		if err := f.hangLeaders(what, l); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// hangLeaders begins an ensemble and lets the disk of its leader hang.
+func (f *fleet) hangLeaders(what string, lengths []time.Duration) error {
+	disks, err := f.beginOnDisks(members, -1)
+	if err != nil {
+		return err
+	}
+	defer disks.End()
+	defer f.end()
+	if err := f.makeWritten(f.e.Addrs()); err != nil {
+		return err
+	}
+	for _, length := range lengths {
+		g, err := f.hangLeader(disks, length)
+		if err != nil {
+			return err
+		}
+		f.say(g.String(), "%s, for %v: no write of a client of the others, of any; no leader", what, length)
+	}
+	return nil
+}
+
+// hangGaps are longest times during one hang, and whether another server led
+// after it.
+type hangGaps struct {
+	healthy, any, leaderless time.Duration
+	changed                  bool
+}
+
+func (g hangGaps) String() string {
+	text := fmt.Sprintf("%d, %d; %d ms", g.healthy.Milliseconds(), g.any.Milliseconds(), g.leaderless.Milliseconds())
+	if g.changed {
+		text += ", another leads"
+	}
+	return text
+}
+
+// hangLeader lets the leader's disk hang once, and waits until all servers are
+// whole again.
+func (f *fleet) hangLeader(disks *target.Disks, length time.Duration) (g hangGaps, err error) {
+	leader, err := f.e.AwaitWhole(patience)
+	if err != nil {
+		return g, err
+	}
+	var others []string
+	for i, s := range f.e.Servers {
+		if i != leader {
+			others = append(others, s.Addr)
+		}
+	}
+	healthy, err := f.client(strings.Join(others, ","))
+	if err != nil {
+		return g, err
+	}
+	defer healthy.Detach()
+	any, err := f.clientAt(leader)
+	if err != nil {
+		return g, err
+	}
+	defer any.Detach()
+	ctx, end := context.WithCancel(f.ctx)
+	defer end()
+	var all sync.WaitGroup
+	all.Go(func() { g.healthy = gapUntil(ctx, healthy) })
+	all.Go(func() { g.any = gapUntil(ctx, any) })
+	all.Go(func() { g.leaderless = f.leaderlessUntil(ctx) })
+	now := leader
+	if err = disks.Freeze(leader); err == nil {
+		<-time.After(length)
+		err = disks.Thaw(leader)
+	}
+	if err == nil {
+		now, err = f.e.AwaitWhole(patience)
+	}
+	g.changed = now != leader
+	<-time.After(time.Second)
+	end()
+	all.Wait()
+	return g, err
+}
+
+// leaderlessUntil asks all servers for their roles until ctx ends, and returns the
+// longest time in which none said that it leads.
+func (f *fleet) leaderlessUntil(ctx context.Context) (longest time.Duration) {
+	const every = 10 * time.Millisecond
+	began := time.Now()
+	var led atomic.Int64 // since began, when a server last said so
+	var all sync.WaitGroup
+	for _, s := range f.e.Servers {
+		all.Go(func() {
+			for ; ctx.Err() == nil; <-time.After(every) {
+				if s.Role() == "leader" {
+					led.Store(int64(time.Since(began)))
+				}
+			}
+		})
+	}
+	for ; ctx.Err() == nil; <-time.After(every) {
+		longest = max(longest, time.Since(began)-time.Duration(led.Load()))
+	}
+	all.Wait()
+	return longest
+}
