@@ -187,7 +187,7 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 
 // TestDocumentsShowThePlan holds the table of docs/architecture.md to the plan.
 func TestDocumentsShowThePlan(t *testing.T) {
-	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/]+)`( \\(pure\\)| \\(public\\))? \\|")
+	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
