@@ -4,10 +4,10 @@ package guard
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -131,8 +131,10 @@ func (c *Child) tell(what Command) error {
 	if err := c.orders.SetWriteDeadline(time.Now().Add(5 * answerTime)); err != nil {
 		return err
 	}
-	_, err = c.orders.Write(append(line, '\n'))
-	return err
+	if _, err = c.orders.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return c.orders.SetWriteDeadline(time.Time{})
 }
 
 // program is the file of this program. Linux has a name for it that holds
@@ -176,11 +178,20 @@ func (c *Child) Stop(grace time.Duration) {
 }
 
 // send writes an order, unless the pipe is full: a guardian that does not read
-// knows a deadline that comes too early, which is safe.
+// knows a deadline that comes too early, which is safe. The write is tried once
+// and never waits, so that a slow machine loses no order: a write deadline may
+// pass before the first attempt.
 func (c *Child) send(o order) error {
-	c.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	_, err := io.WriteString(c.orders, o.String())
-	return err
+	pipe, err := c.orders.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = pipe.Write(func(fd uintptr) bool {
+		_, failed = syscall.Write(int(fd), []byte(o.String())) // whole or not at all: shorter than PIPE_BUF
+		return true
+	})
+	return cmp.Or(failed, err)
 }
 
 // Signal passes a signal on to the command.
