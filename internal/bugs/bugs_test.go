@@ -55,7 +55,7 @@ func TestScenariosExist(t *testing.T) {
 			t.Errorf("%s belongs to no scenario", f)
 		}
 		if _, err := load(t, name).apply(source); err != nil {
-			t.Errorf("%s: %v", f, err)
+			t.Errorf("%s: %v%s", f, err, carryHelp)
 		}
 	}
 	if len(files) < 25 {

@@ -8,6 +8,6 @@
 // a short text: comment lines begin with #, a line "--- file" names a file
 // of the module, "@@" begins a place in it, whose lines begin with a blank
 // (as it is), - (taken out) or + (put in). The lines must be in the file
-// exactly once; where they are no more the test fails, and the patch has to be
-// written anew.
+// exactly once. Where they are not, the test fails and says how one command brings
+// the patches forward (carry_test.go); what it cannot merge is written by hand.
 package bugs
