@@ -58,6 +58,7 @@ var plan = map[string]room{
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
 	"internal/replica": {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
+	"internal/survey":  {floor: 3, rooms: "wire internal/claim", pure: true},
 	"recipe":           {floor: 3, rooms: "zk internal/claim internal/inorder wire"},
 	"internal/bench":   {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
 	"internal/server": {floor: 4, rooms: "internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
@@ -65,7 +66,7 @@ var plan = map[string]room{
 	"internal/sim": {floor: 4, rooms: "internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},
-	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
+	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/survey internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
 	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
 	"cmd/bellwether":     {floor: 7, rooms: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard", libraries: cobra + " " + sys},

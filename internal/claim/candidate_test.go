@@ -389,7 +389,7 @@ func (w *world) ahead(c *candidate, bid string) []string {
 		if name == bid {
 			break
 		}
-		if b, _ := ParseBid(name); c.rule != Shared || !b.Naming.shared() {
+		if b, _ := ParseBid(name); c.rule != Shared || !b.Naming.Shared() {
 			names = append(names, name)
 		}
 	}

@@ -49,10 +49,6 @@
 // what was answered later; its end as [WatchOver]. The reads of a Cache are
 // one Request, which may be one to the server, in whichever session there is.
 //
-// [Recognise] and [Assemble] go the other way: from znodes as they were read
-// to the recipe that they are a part of, and who waits for whom; [Deadlocks]
-// finds those who wait for themselves.
-//
 // The package is pure: it knows no clock, socket, goroutine or randomness.
 // One goroutine at a time uses a Line. Package recipe drives it over a
 // client, the tests over a model of servers. Read line.go first, then

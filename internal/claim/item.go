@@ -26,7 +26,7 @@ func ParseItem(name string) (Item, bool) {
 		return Item{}, false
 	}
 	head := strings.TrimSuffix(name, FormatSeq(bid.Seq))
-	if i := strings.Index(head, "-entry-"); i == 32 && isHex32(head[:i]) {
+	if i := strings.Index(head, "-entry-"); i == 32 && IsHex32(head[:i]) {
 		head = head[i+1:]
 	}
 	if head == "qn-" {

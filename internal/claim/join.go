@@ -47,7 +47,7 @@ func (l *Line) parentData() []byte {
 // BidID is the candidate's id in a bid's data, of ours or another library.
 func BidID(naming Naming, data []byte) string {
 	if naming == Plain {
-		if i := len(data) - 33; i >= 0 && data[i] == '\n' && isHex32(string(data[i+1:])) {
+		if i := len(data) - 33; i >= 0 && data[i] == '\n' && IsHex32(string(data[i+1:])) {
 			return string(data[:i])
 		}
 	}
@@ -97,7 +97,7 @@ func (l *Line) vet(children []string) bool {
 	switch {
 	case l.cfg.Rule == Leadership:
 		want = KindElection
-	case l.cfg.Naming.shared():
+	case l.cfg.Naming.Shared():
 		want = KindReadWriteLock
 	}
 	others := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == l.own.Name })

@@ -109,7 +109,7 @@ func (l *Line) compare(children []string) bool {
 	if !seen {
 		return false
 	}
-	if l.exact = wornOut(bids) && len(l.others) > 0; !l.exact {
+	if l.exact = WornOut(bids) && len(l.others) > 0; !l.exact {
 		l.settle(preceding(l.others, l.own, l.skip))
 	}
 	return true
@@ -162,7 +162,7 @@ func (l *Line) settle(ahead []Bid) {
 func (l *Line) inTheWay(ahead []Bid) []Bid {
 	switch l.cfg.Rule {
 	case Shared:
-		return slices.DeleteFunc(ahead, func(b Bid) bool { return b.Naming.shared() })
+		return slices.DeleteFunc(ahead, func(b Bid) bool { return b.Naming.Shared() })
 	case Leases:
 		if len(ahead) < l.cfg.Leases {
 			return nil

@@ -340,5 +340,5 @@ func (w *world) bidsBelow(parent string) []string {
 
 func isBid(p string) bool {
 	_, err := ParseBid(path.Base(p))
-	return err == nil || isHex32(path.Base(p))
+	return err == nil || IsHex32(path.Base(p))
 }

@@ -100,15 +100,15 @@ func (n Naming) Prefix(nonce Nonce) string {
 	panic(fmt.Sprintf("claim: bids of naming %v are not made here", n))
 }
 
-// shared: bids of this naming are those of readers.
-func (n Naming) shared() bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
+// Shared: bids of this naming are those of readers.
+func (n Naming) Shared() bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
 
 // parse takes a child's name apart in a line of bids of this naming.
 func (n Naming) parse(name string) (Bid, error) {
 	switch {
 	case n != KazooLease:
 		return ParseBid(name)
-	case isHex32(name):
+	case IsHex32(name):
 		return Bid{Name: name, Naming: KazooLease}, nil
 	}
 	return Bid{}, errNoBid
@@ -153,7 +153,7 @@ func ParseBid(name string) (Bid, error) {
 			return Bid{Name: name, Naming: p.naming, Seq: seq}, nil
 		}
 	}
-	if isHex32(name) || isUUID(name) || isMark(name) {
+	if IsHex32(name) || IsUUID(name) || IsMark(name) {
 		return Bid{}, errNoBid
 	}
 	for _, width := range [...]int{10, 11} {
@@ -173,21 +173,21 @@ var patterns = [...]struct {
 	mark   string
 	head   func(string) bool
 }{
-	{Own, "-n_", isHex32},
+	{Own, "-n_", IsHex32},
 	{Plain, "n_", func(s string) bool { return s == "" }},
-	{CuratorLatch, "latch-", func(s string) bool { return s == "" || isProtected(s, 36) }},
-	{GoZKLock, "-lock-", func(s string) bool { return strings.HasPrefix(s, "_c_") && isHex32(s[3:]) }},
-	{CuratorLock, "lock-", func(s string) bool { return s == "" || isProtected(s, 36) }},
-	{KazooLock, "__lock__", isHex32},
-	{OwnRead, "-r_", isHex32},
+	{CuratorLatch, "latch-", func(s string) bool { return s == "" || IsProtected(s, 36) }},
+	{GoZKLock, "-lock-", func(s string) bool { return strings.HasPrefix(s, "_c_") && IsHex32(s[3:]) }},
+	{CuratorLock, "lock-", func(s string) bool { return s == "" || IsProtected(s, 36) }},
+	{KazooLock, "__lock__", IsHex32},
+	{OwnRead, "-r_", IsHex32},
 	{CuratorRead, "-__READ__", isCurator},
 	{CuratorWrite, "-__WRIT__", isCurator},
-	{KazooRead, "__rlock__", isHex32},
+	{KazooRead, "__rlock__", IsHex32},
 	{CuratorLease, "-lease-", isCurator},
 }
 
-// isHex32 reports whether s is 32 lower-case hex digits.
-func isHex32(s string) bool {
+// IsHex32 reports whether s is 32 lower-case hex digits.
+func IsHex32(s string) bool {
 	if len(s) != 32 {
 		return false
 	}
@@ -199,19 +199,19 @@ func isHex32(s string) bool {
 	return true
 }
 
-// isUUID reports whether s is 32 lower-case hex digits as 8-4-4-4-12.
-func isUUID(s string) bool {
-	return len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' && isHex32(strings.ReplaceAll(s, "-", ""))
+// IsUUID reports whether s is 32 lower-case hex digits as 8-4-4-4-12.
+func IsUUID(s string) bool {
+	return len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' && IsHex32(strings.ReplaceAll(s, "-", ""))
 }
 
-// isProtected reports whether s is Curator's protection prefix with an id of
+// IsProtected reports whether s is Curator's protection prefix with an id of
 // n characters.
-func isProtected(s string, n int) bool {
+func IsProtected(s string, n int) bool {
 	return len(s) == n+4 && strings.HasPrefix(s, "_c_") && s[n+3] == '-'
 }
 
 // isCurator reports whether s is that prefix with a UUID, up to its last hyphen.
-func isCurator(s string) bool { return isProtected(s+"-", 36) }
+func isCurator(s string) bool { return IsProtected(s+"-", 36) }
 
 // parseSeq reads a sequence number exactly as servers write it, %010d of an
 // int32: ten digits, or a minus sign with nine or ten.
@@ -228,3 +228,12 @@ func parseSeq(s string) (int32, bool) {
 
 // FormatSeq writes a sequence number as servers do.
 func FormatSeq(seq int32) string { return fmt.Sprintf("%010d", seq) }
+
+// IsMark reports whether a name is that of a mark, of a value's change or a queue's item.
+func IsMark(name string) bool {
+	if nonce, ok := strings.CutPrefix(name, "_m_"); ok {
+		return IsHex32(nonce)
+	}
+	nonce, ok := strings.CutSuffix(name, "-put")
+	return ok && IsHex32(nonce)
+}

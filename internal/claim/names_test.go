@@ -110,7 +110,7 @@ func TestWornOutParentsAreSeen(t *testing.T) {
 		for i, seq := range c.seqs {
 			bids = append(bids, Bid{fmt.Sprint(i), Own, seq})
 		}
-		if got := wornOut(bids); got != c.want {
+		if got := WornOut(bids); got != c.want {
 			t.Errorf("wornOut(%v) = %v", c.seqs, got)
 		}
 	}

@@ -50,11 +50,11 @@ func preceding(bids []Bid, own Bid, skip map[string]bool) []Bid {
 	return ahead
 }
 
-// wornOut reports whether the sequence numbers of these bids cannot be
+// WornOut reports whether the sequence numbers of these bids cannot be
 // trusted to order them. A ZooKeeper server's counter stops at its largest
 // value: then bids share that number, and those made in one go even get
 // negative ones before it comes up again. Only the czxids order such bids.
-func wornOut(bids []Bid) bool {
+func WornOut(bids []Bid) bool {
 	seen := make(map[int32]bool, len(bids))
 	for _, b := range bids {
 		if b.Seq < 0 || b.Seq == math.MaxInt32 || seen[b.Seq] {

@@ -6,8 +6,24 @@ import (
 	"strings"
 )
 
-// Kinds that are told apart only where a recipe is to begin. See the others in scene.go.
+// Kind is the recipe that the znodes below a parent belong to.
+type Kind string
+
+// The kinds. A lock may be an election of kazoo, or of Curator's
+// LeaderSelector, whose znodes are the same.
 const (
+	KindElection      Kind = "election"
+	KindLock          Kind = "lock"
+	KindReadWriteLock Kind = "read-write lock"
+	KindSemaphore     Kind = "semaphore"
+	KindQueue         Kind = "queue"
+	KindWorkQueue     Kind = "work queue"
+	KindDoubleBarrier Kind = "double barrier"
+	KindGroup         Kind = "group"
+	KindService       Kind = "service"
+	KindTransaction   Kind = "transaction"
+
+	// A recipe that is about to begin tells these apart; a survey of the tree does not.
 	KindBarrier     Kind = "barrier"
 	KindPartitioner Kind = "partitioner"
 	KindWork        Kind = "work"
@@ -71,7 +87,7 @@ func resident(names []string) Kind {
 		return KindQueue
 	case any(isTransaction):
 		return KindTransaction
-	case has("ready") && any(func(name string) bool { return isHex32(name) || isUUID(name) }):
+	case has("ready") && any(func(name string) bool { return IsHex32(name) || IsUUID(name) }):
 		return KindDoubleBarrier
 	}
 	return ""
@@ -85,12 +101,12 @@ func isOwnBid(name string) bool {
 
 func isReadersBid(name string) bool {
 	b, err := ParseBid(name)
-	return err == nil && b.Naming.shared()
+	return err == nil && b.Naming.Shared()
 }
 
 func isTransaction(name string) bool {
 	id, ok := strings.CutPrefix(name, TxPrefix)
-	return ok && isHex32(id)
+	return ok && IsHex32(id)
 }
 
 // otherThanQueue is otherRecipe for a queue that has so many items. With some, what else stands

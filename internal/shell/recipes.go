@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/survey"
 	"bellwether/zk"
 )
 
@@ -36,9 +37,9 @@ type surveyor struct {
 	adminPort  int
 	zc         *zk.Client
 
-	read   int  // znodes so far
-	short  bool // more was there than max or depth allows
-	scenes []claim.Scene
+	read    int  // znodes so far
+	short   bool // more was there than max or depth allows
+	recipes []survey.Recipe
 }
 
 func newRecipes(a *app) *cobra.Command {
@@ -70,8 +71,8 @@ func newRecipes(a *app) *cobra.Command {
 	return c
 }
 
-// survey finds what stands at the root and below, and at the places beside it
-// that belong to it.
+// survey finds the recipes at the root and below, and in the znodes beside it that
+// belong to it.
 func (s *surveyor) survey(ctx context.Context, root string) error {
 	if err := s.zc.Sync(ctx, root); err != nil {
 		return err
@@ -86,14 +87,14 @@ func (s *surveyor) survey(ctx context.Context, root string) error {
 	if err := s.visit(ctx, root, beside, s.depth); err != nil {
 		return err
 	}
-	for _, more := range claim.Suffixes {
+	for _, more := range survey.Suffixes {
 		if slices.Contains(beside, path.Base(root)+more) {
 			if err := s.visit(ctx, root+more, beside, 0); err != nil {
 				return err
 			}
 		}
 	}
-	s.scenes = claim.Assemble(s.scenes)
+	s.recipes = survey.Assemble(s.recipes)
 	return nil
 }
 
@@ -101,7 +102,7 @@ func (s *surveyor) survey(ctx context.Context, root string) error {
 func (s *surveyor) visit(ctx context.Context, at string, beside []string, depth int) error {
 	names, _, err := s.zc.Children(ctx, at)
 	switch {
-	case errors.Is(err, zk.ErrNoNode) && len(s.scenes)+s.read > 0:
+	case errors.Is(err, zk.ErrNoNode) && len(s.recipes)+s.read > 0:
 		return nil // gone since
 	case errors.Is(err, zk.ErrNoAuth):
 		s.short = true
@@ -110,7 +111,7 @@ func (s *surveyor) visit(ctx context.Context, at string, beside []string, depth 
 		return err
 	}
 	slices.Sort(names)
-	p := claim.Place{Path: at, Beside: beside, Names: names}
+	p := survey.Parent{Path: at, Beside: beside, Names: names}
 	if p.Children, err = s.children(ctx, at, p.Reads()); err != nil {
 		return err
 	}
@@ -119,8 +120,8 @@ func (s *surveyor) visit(ctx context.Context, at string, beside []string, depth 
 			return err
 		}
 	}
-	if scene, ok := claim.Recognise(p); ok {
-		s.scenes = append(s.scenes, scene)
+	if recipe, ok := survey.Recognise(p); ok {
+		s.recipes = append(s.recipes, recipe)
 	}
 	for _, c := range p.Children {
 		below := claim.Join(at, c.Name)
@@ -145,14 +146,14 @@ const (
 )
 
 // children reads what Reads asks for, as far as max allows.
-func (s *surveyor) children(ctx context.Context, at string, names []string) ([]claim.Child, error) {
+func (s *surveyor) children(ctx context.Context, at string, names []string) ([]survey.Child, error) {
 	if room := s.max - s.read; len(names) > room {
 		names, s.short = names[:room], true
 	}
 	s.read += len(names)
-	var out []claim.Child
+	var out []survey.Child
 	for some := range slices.Chunk(names, readsAtOnce) {
-		read := make([]claim.Child, len(some))
+		read := make([]survey.Child, len(some))
 		errs := make(chan error, len(some)) // room for all: none waits
 		for i, name := range some {
 			go func() {
@@ -185,12 +186,12 @@ func (s *surveyor) children(ctx context.Context, at string, names []string) ([]c
 
 // child reads a znode's stat, and its data where that may be an id. Without
 // czxid it is gone.
-func (s *surveyor) child(ctx context.Context, path string) (claim.Child, error) {
+func (s *surveyor) child(ctx context.Context, path string) (survey.Child, error) {
 	st, ok, err := s.zc.Exists(ctx, path)
 	if err != nil || !ok {
-		return claim.Child{}, err
+		return survey.Child{}, err
 	}
-	c := claim.Child{Stat: st}
+	c := survey.Child{Stat: st}
 	if st.DataLength == 0 || st.DataLength > idMax || st.EphemeralOwner == 0 && !strings.HasSuffix(path, "/LEADER") {
 		return c, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/survey"
 	"bellwether/wire"
 )
 
@@ -66,8 +67,8 @@ func (s *surveyor) report(ctx context.Context) error {
 		known = nil
 	}
 	out := surveyJSON{Recipes: []recipeJSON{}, Orphans: []orphanJSON{}, Deadlocks: []deadlockJSON{}, Complete: !s.short}
-	for _, sc := range s.scenes {
-		if len(sc.Stands)+sc.Items > 0 {
+	for _, sc := range s.recipes {
+		if len(sc.Participants)+sc.Items > 0 {
 			out.Recipes = append(out.Recipes, recipeOf(sc, addresses))
 		}
 		orphans := sc.Orphans
@@ -82,7 +83,7 @@ func (s *surveyor) report(ctx context.Context) error {
 			}
 		}
 	}
-	for _, d := range claim.Deadlocks(s.scenes) {
+	for _, d := range survey.Deadlocks(s.recipes) {
 		if is, err := s.locked(ctx, d); err != nil {
 			return err
 		} else if is {
@@ -111,10 +112,10 @@ func addressless(recipes []recipeJSON) int {
 	return len(sessions)
 }
 
-// recipeOf is a scene for programs.
-func recipeOf(sc claim.Scene, addresses map[wire.SessionID]string) recipeJSON {
+// recipeOf is a recipe for programs.
+func recipeOf(sc survey.Recipe, addresses map[wire.SessionID]string) recipeJSON {
 	r := recipeJSON{Path: sc.Path, Recipe: sc.Kind, Items: sc.Items, Leases: sc.Leases, Clients: []clientJSON{}}
-	for _, st := range sc.Stands {
+	for _, st := range sc.Participants {
 		r.Clients = append(r.Clients, clientJSON{
 			State: st.Role, ID: printable(st.ID), Bid: st.Path, Naming: st.Naming.String(), Token: st.Token.String(), Since: Instant(st.Since),
 			Session: st.Session.String(), Address: addresses[st.Session], Behind: st.Behind, AnyOf: st.AnyOf,
@@ -124,7 +125,7 @@ func recipeOf(sc claim.Scene, addresses map[wire.SessionID]string) recipeJSON {
 }
 
 // orphaned looks again: the tree was read in pieces, and things change.
-func (s *surveyor) orphaned(ctx context.Context, o claim.Orphan) (bool, error) {
+func (s *surveyor) orphaned(ctx context.Context, o survey.Orphan) (bool, error) {
 	is, err := s.stands(ctx, o.Path, o.Token)
 	if !is || err != nil || o.Missing == "" {
 		return is, err
@@ -136,9 +137,9 @@ func (s *surveyor) orphaned(ctx context.Context, o claim.Orphan) (bool, error) {
 // locked looks again at a circle. When all its znodes stand at one moment,
 // which they do if they stand now and stood before, it is one: nobody who
 // stands in a line changes places.
-func (s *surveyor) locked(ctx context.Context, circle []claim.Link) (bool, error) {
+func (s *surveyor) locked(ctx context.Context, circle []survey.Link) (bool, error) {
 	for _, l := range circle {
-		for _, st := range []claim.Stand{l.Holds, l.Wait} {
+		for _, st := range []survey.Participant{l.Holds, l.Wait} {
 			if is, err := s.stands(ctx, st.Path, st.Token); !is || err != nil {
 				return false, err
 			}
@@ -154,7 +155,7 @@ func (s *surveyor) stands(ctx context.Context, path string, czxid wire.Zxid) (bo
 }
 
 // clear is what to type to be rid of an orphan.
-func (s *surveyor) clear(o claim.Orphan) string {
+func (s *surveyor) clear(o survey.Orphan) string {
 	if o.Plain {
 		return s.command("delete", o.Path)
 	}
@@ -172,7 +173,7 @@ func (s *surveyor) command(name, path string) string {
 
 // deadlockOf names the circle; it is cleared by taking from the one who holds
 // since the shortest time.
-func (s *surveyor) deadlockOf(d []claim.Link) deadlockJSON {
+func (s *surveyor) deadlockOf(d []survey.Link) deadlockJSON {
 	var out deadlockJSON
 	last := d[0].Holds
 	for _, l := range d {

@@ -1,0 +1,175 @@
+package survey
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"bellwether/internal/claim"
+)
+
+// bids returns the children that are bids, in the order of the line, and as orphans the
+// persistent znodes whose names look like bids.
+func (p Parent) bids() (bids []bid, orphans []Orphan) {
+	var parsed []claim.Bid
+	for _, c := range p.Children {
+		b, err := claim.ParseBid(c.Name)
+		switch {
+		case err != nil:
+		case c.Stat.EphemeralOwner != 0:
+			parsed = append(parsed, b)
+			bids = append(bids, bid{b, c, p.Path})
+		case b.Naming != claim.Foreign && b.Naming != claim.Plain && !isItem(c.Name):
+			orphans = append(orphans, Orphan{Path: claim.Join(p.Path, c.Name), Token: c.Stat.Czxid,
+				Why: "is persistent: it stays whoever leaves, and clients of other libraries wait for it"})
+		}
+	}
+	order := parsed
+	if !claim.WornOut(parsed) {
+		names := make([]string, len(parsed))
+		for i, b := range parsed {
+			names[i] = b.Name
+		}
+		order = claim.ParseBids(names)
+	} else {
+		order = nil
+	}
+	slices.SortFunc(bids, func(a, b bid) int {
+		if order == nil {
+			return cmp.Compare(a.c.Stat.Czxid, b.c.Stat.Czxid)
+		}
+		at := func(x bid) int { return slices.IndexFunc(order, func(o claim.Bid) bool { return o.Name == x.Name }) }
+		return cmp.Compare(at(a), at(b))
+	})
+	return bids, orphans
+}
+
+// bid is a bid with its znode.
+type bid struct {
+	claim.Bid
+	c      Child
+	parent string
+}
+
+// participant is the bid's znode in a role.
+func (b bid) participant(role string) Participant { return b.c.participant(b.parent, b.Naming, role) }
+
+func (c Child) participant(parent string, n claim.Naming, role string) Participant {
+	return Participant{Path: claim.Join(parent, c.Name), ID: claim.BidID(n, c.Data), Naming: n, Session: c.Stat.EphemeralOwner,
+		Token: c.Stat.Czxid, Since: c.Stat.Ctime, Role: role}
+}
+
+// queueUp says which bid of a line waits for which others. Under the rule Leases every bid counts
+// as a holder, because no znode says how many may hold.
+func queueUp(bids []bid, rule claim.Rule, holds string) []Participant {
+	out := make([]Participant, 0, len(bids))
+	for i, b := range bids {
+		s := b.participant(holds)
+		for _, ahead := range bids[:i] {
+			if rule != claim.Leases && !(b.Naming.Shared() && ahead.Naming.Shared()) {
+				s.Behind = append(s.Behind, claim.Join(ahead.parent, ahead.Name))
+			}
+		}
+		if len(s.Behind) > 0 {
+			s.Role = "waits"
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// line fills in an election or a lock.
+func (p Parent) line(s *Recipe, bids []bid) {
+	s.Kind = claim.KindLock
+	holds := "holds"
+	var leader *Child
+	for i, c := range p.Children {
+		if c.Name == "LEADER" {
+			leader = &p.Children[i]
+		}
+	}
+	for _, b := range bids {
+		switch b.Naming {
+		case claim.OwnRead, claim.CuratorRead, claim.CuratorWrite, claim.KazooRead:
+			s.Kind = claim.KindReadWriteLock
+		case claim.CuratorLatch, claim.Plain:
+			s.Kind = claim.KindElection
+		case claim.CuratorLease:
+			s.Kind = claim.KindSemaphore
+		}
+	}
+	if leader != nil {
+		s.Kind = claim.KindElection
+	}
+	rule := claim.Exclusive
+	switch s.Kind {
+	case claim.KindElection:
+		holds = "leads"
+	case claim.KindSemaphore:
+		rule = claim.Leases
+	}
+	s.Participants = queueUp(bids, rule, holds)
+	if leader != nil {
+		p.published(s, *leader)
+	}
+}
+
+// published takes the data of LEADER into account.
+func (p Parent) published(s *Recipe, leader Child) {
+	n, err := claim.ParseNotice(leader.Data)
+	own := claim.Join(p.Path, leader.Name)
+	first := &s.Participants[0]
+	switch {
+	case leader.Stat.EphemeralOwner == 0:
+		s.Orphans = append(s.Orphans, Orphan{Path: own, Token: leader.Stat.Czxid, Why: "is persistent, so that no leader can make itself known"})
+	case err != nil: // written by another recipe
+	case !slices.Contains(p.Names, n.Bid):
+		s.Orphans = append(s.Orphans, p.nameless(leader, n))
+	case claim.Join(p.Path, n.Bid) == first.Path:
+		first.Since = leader.Stat.Ctime
+	}
+}
+
+// nameless is the orphan for a LEADER whose bid is gone.
+func (p Parent) nameless(leader Child, n claim.Notice) Orphan {
+	return Orphan{Path: claim.Join(p.Path, leader.Name), Token: leader.Stat.Czxid, Why: fmt.Sprintf("names %s, which is gone", n.Bid), Missing: claim.Join(p.Path, n.Bid)}
+}
+
+// twice finds bids that a lost reply has left behind: two bids with the same nonce, or, in an
+// election, two bids of one session, for which no library has a reason. In a lock one session may
+// have several bids, as each thread of a program makes its own.
+func twice(s Recipe) []Orphan {
+	var out []Orphan
+	for i, a := range s.Participants {
+		for _, b := range s.Participants[i+1:] {
+			why := ""
+			switch {
+			case stem(a) != "" && stem(a) == stem(b):
+				why = "is left over from a lost answer: the same bid stands here again, as " + path.Base(b.Path)
+			case s.Kind == claim.KindElection && a.Session == b.Session && a.ID == b.ID:
+				why = fmt.Sprintf("may be left over from a lost answer: session %v stands here again, as %s", a.Session, path.Base(b.Path))
+			default:
+				continue
+			}
+			out = append(out, Orphan{Path: a.Path, Token: a.Token, Why: why})
+			break
+		}
+	}
+	return out
+}
+
+// stem is the random prefix of a bid's name, which bids of one client share; empty if the name
+// has none.
+func stem(s Participant) string {
+	switch b, err := claim.ParseBid(path.Base(s.Path)); {
+	case err != nil, b.Naming == claim.Foreign, b.Naming == claim.Plain:
+		return ""
+	default:
+		if head := strings.TrimSuffix(b.Name, claim.FormatSeq(b.Seq)); len(head) > len(claim.Nonce{}) {
+			return head
+		}
+	}
+	return ""
+}
