@@ -185,7 +185,7 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return slices.ContainsFunc(names[dir], re.MatchString) })
 }
 
-// TestDocumentsShowThePlan holds the table of docs/architecture.md to the plan.
+// TestDocumentsShowThePlan holds the table of docs/architecture.md to that of layout_test.go.
 func TestDocumentsShowThePlan(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
 	text, err := os.ReadFile("docs/architecture.md")
@@ -197,7 +197,7 @@ func TestDocumentsShowThePlan(t *testing.T) {
 		shown[m[2]] = m[1] + m[3]
 	}
 	for name, r := range plan {
-		want := strconv.Itoa(r.floor)
+		want := strconv.Itoa(r.layer)
 		switch {
 		case r.pure:
 			want += " (pure)"
@@ -210,7 +210,7 @@ func TestDocumentsShowThePlan(t *testing.T) {
 		delete(shown, name)
 	}
 	for name := range shown {
-		t.Errorf("%s is no room", name)
+		t.Errorf("%s is not in the table of layout_test.go", name)
 	}
 }
 

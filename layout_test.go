@@ -1,5 +1,5 @@
-// Package bellwether_test holds the rules of the house that a compiler does
-// not check. The plan of the rooms stands here; docs/architecture.md draws it.
+// Package bellwether_test holds the rules of this project that a compiler does not
+// check. The table of packages and layers is here; docs/architecture.md draws it.
 package bellwether_test
 
 import (
@@ -17,12 +17,14 @@ import (
 	"testing"
 )
 
-// room is a package of the plan: its floor, which other rooms it may import
-// (all of them on lower floors), which libraries, and whether it is pure.
-type room struct {
-	floor     int
-	rooms     string // space-separated
-	libraries string // path prefixes besides the standard library
+// packageRule says what one package may import: packages of the module, all of them
+// on lower layers, and libraries. A pure package has no socket, file, clock,
+// goroutine or lock.
+type packageRule struct {
+	layer     int
+	imports   string // packages of the module, separated by spaces
+	tests     string // packages that only its tests may import, on any layer
+	libraries string // prefixes of import paths besides the standard library
 	pure      bool
 }
 
@@ -36,44 +38,47 @@ const (
 	sys        = "golang.org/x/sys"
 )
 
-var plan = map[string]room{
-	"wire":                {floor: 1},
-	"internal/ensemble":   {floor: 1, pure: true},
-	"internal/transcript": {floor: 1}, // for tests
-	"internal/portblock":  {floor: 1},
-	"internal/bugs":       {floor: 1}, // tests alone: known bugs, brought back
-	"internal/metrics":    {floor: 1, libraries: prometheus},
-	"internal/guard":      {floor: 1, libraries: sys},
-	"internal/notice":     {floor: 1}, // what clients and servers do wrong is logged in one way by peer and server
-	"internal/inorder":    {floor: 1},
-	"internal/local":      {floor: 2, rooms: "internal/portblock"},
-	"internal/config":     {floor: 2, rooms: "internal/ensemble"},
-	"internal/election":   {floor: 2, rooms: "wire internal/ensemble", pure: true},
-	"internal/zab":        {floor: 2, rooms: "wire internal/ensemble", pure: true},
-	"internal/tree":       {floor: 2, rooms: "wire", pure: true},
-	"internal/claim":      {floor: 2, rooms: "wire", pure: true},
-	"internal/store":      {floor: 2, rooms: "wire internal/metrics", libraries: klauspost + " " + sys},
-	"internal/peer":       {floor: 2, rooms: "wire internal/ensemble internal/metrics internal/notice", libraries: sys},
-	"zk":                  {floor: 2, rooms: "internal/inorder wire"},
+var plan = map[string]packageRule{
+	"wire":                {layer: 1, tests: "internal/wiretest internal/record internal/ensemble"},
+	"internal/ensemble":   {layer: 1, pure: true},
+	"internal/transcript": {layer: 1}, // for tests
+	"internal/portblock":  {layer: 1},
+	"internal/bugs":       {layer: 1}, // only tests: known bugs, brought back
+	"internal/metrics":    {layer: 1, libraries: prometheus},
+	"internal/guard":      {layer: 1, libraries: sys},
+	"internal/notice":     {layer: 1}, // what clients and servers do wrong is logged in one way by peer and server
+	"internal/inorder":    {layer: 1},
+	"internal/peerwire":   {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest internal/record", pure: true},
+	"internal/record":     {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest", pure: true},
+	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // for tests
+	"internal/local":      {layer: 2, imports: "internal/portblock"},
+	"internal/config":     {layer: 2, imports: "internal/ensemble"},
+	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
+	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble", pure: true},
+	"internal/tree":       {layer: 3, imports: "internal/record wire", pure: true},
+	"internal/claim":      {layer: 2, imports: "wire", pure: true},
+	"internal/store":      {layer: 3, imports: "internal/record wire internal/metrics", libraries: klauspost + " " + sys},
+	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
+	"zk":                  {layer: 2, imports: "internal/inorder wire"},
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
-	"internal/replica": {floor: 3, rooms: "internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
-	"internal/survey":  {floor: 3, rooms: "wire internal/claim", pure: true},
-	"recipe":           {floor: 3, rooms: "zk internal/claim internal/inorder wire"},
-	"internal/bench":   {floor: 4, rooms: "recipe zk internal/metrics", libraries: hdr},
-	"internal/server": {floor: 4, rooms: "internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
+	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
+	"internal/survey":  {layer: 3, imports: "wire internal/claim", pure: true},
+	"recipe":           {layer: 3, imports: "zk internal/claim internal/inorder wire"},
+	"internal/bench":   {layer: 4, imports: "recipe zk internal/metrics", libraries: hdr},
+	"internal/server": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics internal/notice", libraries: sys},
-	"internal/sim": {floor: 4, rooms: "internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
+	"internal/sim": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
-	"internal/admin": {floor: 5, rooms: "internal/election internal/server internal/claim internal/metrics wire"},
-	"internal/shell": {floor: 6, rooms: "zk recipe internal/claim internal/survey internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
-	"embed":          {floor: 6, rooms: "internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"internal/admin": {layer: 6, imports: "internal/ensemble internal/election internal/server internal/claim internal/metrics wire"},
+	"internal/shell": {layer: 7, imports: "zk recipe internal/claim internal/survey internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
+	"embed":          {layer: 7, imports: "internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {floor: 7, rooms: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard", libraries: cobra + " " + sys},
-	"cmd/bellwether-sim": {floor: 7, rooms: "internal/shell internal/sim", libraries: cobra},
+	"cmd/bellwether":     {layer: 8, imports: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
+	"cmd/bellwether-sim": {layer: 8, imports: "internal/shell internal/sim", libraries: cobra},
 }
 
-// sourceFile is one Go file of a room.
+// sourceFile is one Go file of a package.
 type sourceFile struct {
 	name string
 	test bool
@@ -130,8 +135,9 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// roomOf is the room a folder belongs to: itself, or the nearest one above it.
-func roomOf(dir string) string {
+// packageOf returns the package of the table that a folder belongs to: itself, or the
+// nearest one above it.
+func packageOf(dir string) string {
 	for d := dir; d != "."; d = path.Dir(d) {
 		if _, ok := plan[d]; ok {
 			return d
@@ -140,19 +146,20 @@ func roomOf(dir string) string {
 	return ""
 }
 
-// TestPlanIsOrdered shows that every import the plan allows leads downwards.
+// TestPlanIsOrdered shows that the table allows only imports of lower layers.
 func TestPlanIsOrdered(t *testing.T) {
 	for name, r := range plan {
-		for _, to := range strings.Fields(r.rooms) {
-			if other, ok := plan[to]; !ok || other.floor >= r.floor {
-				t.Errorf("%s (floor %d) may import %s: not a room on a lower floor", name, r.floor, to)
+		for _, to := range strings.Fields(r.imports) {
+			if other, ok := plan[to]; !ok || other.layer >= r.layer {
+				t.Errorf("%s (layer %d) may import %s: not a package on a lower layer", name, r.layer, to)
 			}
 		}
 	}
 }
 
-// TestImportsFollowThePlan fails for each import that leaves the plan. Tests
-// may import more libraries, but no room on their own floor or above.
+// TestImportsFollowThePlan fails for each import that the table does not allow. Tests
+// may import more: any library, any package on a lower layer, and those that the table
+// names for tests.
 func TestImportsFollowThePlan(t *testing.T) {
 	module := modulePath(t)
 	files := sources(t)
@@ -160,9 +167,9 @@ func TestImportsFollowThePlan(t *testing.T) {
 		if dir == "." {
 			continue
 		}
-		name := roomOf(dir)
+		name := packageOf(dir)
 		if name == "" {
-			t.Errorf("%s is in no room of the plan", dir)
+			t.Errorf("%s belongs to no package of the table", dir)
 			continue
 		}
 		for _, f := range files[dir] {
@@ -176,19 +183,19 @@ func TestImportsFollowThePlan(t *testing.T) {
 	}
 }
 
-// refuse says why a file of the room may not import a path; empty if it may.
+// refuse says why a file of a package may not import a path; empty if it may.
 func refuse(name, module, to string, test bool) string {
 	r := plan[name]
 	if rest, ok := strings.CutPrefix(to, module+"/"); ok {
-		target := roomOf(rest)
-		allowed := target == name || slices.Contains(strings.Fields(r.rooms), target)
+		target := packageOf(rest)
+		allowed := target == name || slices.Contains(strings.Fields(r.imports), target)
 		switch {
 		case target == "":
-			return "not a room of the plan"
-		case allowed || test && plan[target].floor < r.floor:
+			return "not a package of the table"
+		case allowed || test && (plan[target].layer < r.layer || slices.Contains(strings.Fields(r.tests), target)):
 			return ""
 		}
-		return "the plan does not allow it"
+		return "the table does not allow it"
 	}
 	if first, _, _ := strings.Cut(to, "/"); !strings.Contains(first, ".") || test {
 		return ""
@@ -198,18 +205,18 @@ func refuse(name, module, to string, test bool) string {
 			return ""
 		}
 	}
-	return "the library is not this room's"
+	return "the table does not allow this library"
 }
 
-// impure are the packages a pure room does not mention. sync is allowed in
-// the tree alone.
+// impure are the packages that a pure package does not import. Only tree may import
+// sync.
 var impure = []string{"net", "os", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "io/fs", "sync", "sync/atomic", "context", "runtime", "unsafe"}
 
-// TestPureRoomsArePure fails where a pure room touches clock, socket, file,
+// TestPurePackagesArePure fails where a pure package uses a clock, socket, file,
 // lock, goroutine or channel. Its tests may.
-func TestPureRoomsArePure(t *testing.T) {
+func TestPurePackagesArePure(t *testing.T) {
 	for dir, files := range sources(t) {
-		if name := roomOf(dir); name == "" || !plan[name].pure {
+		if name := packageOf(dir); name == "" || !plan[name].pure {
 			continue
 		}
 		for _, f := range files {
@@ -225,7 +232,7 @@ func checkPure(t *testing.T, dir string, f sourceFile) {
 		to, _ := strconv.Unquote(spec.Path.Value)
 		locks := dir == "internal/tree" && (to == "sync" || to == "sync/atomic")
 		if slices.Contains(impure, to) && !locks {
-			t.Errorf("%s imports %s: a pure room does not", f.name, to)
+			t.Errorf("%s imports %s: a pure package does not", f.name, to)
 		}
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -241,7 +248,7 @@ func checkPure(t *testing.T, dir string, f sourceFile) {
 			}
 		}
 		if what != "" {
-			t.Errorf("%s: %s in a pure room", f.set.Position(n.Pos()), what)
+			t.Errorf("%s: %s in a pure package", f.set.Position(n.Pos()), what)
 		}
 		return true
 	})
@@ -256,7 +263,7 @@ var clockNames = map[string]bool{
 // TestThePlanRefuses shows that the rules above can fail.
 func TestThePlanRefuses(t *testing.T) {
 	for _, c := range []struct {
-		room, to string
+		from, to string
 		test     bool
 	}{
 		{"wire", "m/zk", false},
@@ -267,8 +274,8 @@ func TestThePlanRefuses(t *testing.T) {
 		{"internal/tree", "m/internal/nowhere", false},
 		{"cmd/bellwether", "m/internal/sim", false},
 	} {
-		if refuse(c.room, "m", c.to, c.test) == "" {
-			t.Errorf("%s may import %s", c.room, c.to)
+		if refuse(c.from, "m", c.to, c.test) == "" {
+			t.Errorf("%s may import %s", c.from, c.to)
 		}
 	}
 	if why := refuse("internal/server", "m", "m/wire", false); why != "" {

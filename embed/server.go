@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bellwether/internal/admin"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/server"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -107,7 +108,7 @@ func (s *Server) Role() string {
 		return "standalone"
 	case st == nil || !st.Serving:
 		return "looking"
-	case st.Role == wire.Leading:
+	case st.Role == peerwire.Leading:
 		return "leader"
 	}
 	return "follower"

@@ -1,8 +1,11 @@
-package wire
+package wire_test
 
 import (
 	"bytes"
 	"testing"
+
+	"bellwether/internal/record"
+	"bellwether/wire"
 )
 
 // The hot paths of a server and of a client, each written as its users write
@@ -10,44 +13,44 @@ import (
 
 // getDataReply encodes a getData reply into memory that is used again.
 type getDataReply struct {
-	header ReplyHeader
-	reply  DataResponse
+	header wire.ReplyHeader
+	reply  wire.DataResponse
 	out    []byte
 }
 
 func newGetDataReply(size int) *getDataReply {
 	return &getDataReply{
-		header: ReplyHeader{Xid: 7, Zxid: 0x100000003},
-		reply:  DataResponse{Data: bytes.Repeat([]byte("d"), size), Stat: Stat{Czxid: 1, DataLength: int32(size)}},
-		out:    make([]byte, 0, frameHeaderLen+ReplyHeaderLen+4+size+StatLen),
+		header: wire.ReplyHeader{Xid: 7, Zxid: 0x100000003},
+		reply:  wire.DataResponse{Data: bytes.Repeat([]byte("d"), size), Stat: wire.Stat{Czxid: 1, DataLength: int32(size)}},
+		out:    make([]byte, 0, wire.FrameHeaderLen+wire.ReplyHeaderLen+4+size+wire.StatLen),
 	}
 }
 
 func (e *getDataReply) encode() {
-	buf, mark := BeginFrame(e.out[:0])
-	c := Encoder(buf)
+	buf, mark := wire.BeginFrame(e.out[:0])
+	c := wire.Encoder(buf)
 	e.header.Code(&c)
 	e.reply.Code(&c)
-	e.out = EndFrame(c.Bytes(), mark)
+	e.out = wire.EndFrame(c.Bytes(), mark)
 }
 
 // setDataRequest decodes a setData request.
 type setDataRequest struct {
 	frame   []byte
 	alias   bool
-	header  RequestHeader
-	request SetDataRequest
+	header  wire.RequestHeader
+	request wire.SetDataRequest
 	err     error
 }
 
 func newSetDataRequest(size int, alias bool) *setDataRequest {
-	frame := AppendFrame(nil, &RequestHeader{Xid: 7, Op: OpSetData},
-		&SetDataRequest{Path: "/service/candidates/n_0000000001", Data: bytes.Repeat([]byte("d"), size), Version: -1})
-	return &setDataRequest{frame: frame[frameHeaderLen:], alias: alias}
+	frame := wire.AppendFrame(nil, &wire.RequestHeader{Xid: 7, Op: wire.OpSetData},
+		&wire.SetDataRequest{Path: "/service/candidates/n_0000000001", Data: bytes.Repeat([]byte("d"), size), Version: -1})
+	return &setDataRequest{frame: frame[wire.FrameHeaderLen:], alias: alias}
 }
 
 func (d *setDataRequest) decode() {
-	c := Decoder(d.frame)
+	c := wire.Decoder(d.frame)
 	c.Alias = d.alias
 	d.header.Code(&c)
 	d.request.Code(&c)
@@ -60,9 +63,9 @@ func (d *setDataRequest) decode() {
 func TestHotPathsAllocateOnlyThePayload(t *testing.T) {
 	reply := newGetDataReply(1000)
 	aliased, copied := newSetDataRequest(1000, true), newSetDataRequest(1000, false)
-	create := Append(nil, &CreateRequest{Path: "/a", Data: []byte("x"), ACL: OpenACL()})
-	children := Append(nil, &ChildrenResponse{Children: []string{"a", "b", "c"}})
-	packet := Append(nil, &TxnHeader{Zxid: 1})
+	create := wire.Append(nil, &wire.CreateRequest{Path: "/a", Data: []byte("x"), ACL: wire.OpenACL()})
+	children := wire.Append(nil, &wire.ChildrenResponse{Children: []string{"a", "b", "c"}})
+	packet := wire.Append(nil, &record.TxnHeader{Zxid: 1})
 	for _, tt := range []struct {
 		name string
 		want float64
@@ -72,20 +75,20 @@ func TestHotPathsAllocateOnlyThePayload(t *testing.T) {
 		{"decode a setData request, aliasing", 0, aliased.decode},
 		{"decode a setData request, copying the path", 1, copied.decode},
 		{"decode a create request, aliasing: the list", 1, func() {
-			var r CreateRequest
-			c := Decoder(create)
+			var r wire.CreateRequest
+			c := wire.Decoder(create)
 			c.Alias = true
 			r.Code(&c)
 		}},
 		{"decode a getChildren reply, aliasing: the list", 1, func() {
-			var r ChildrenResponse
-			c := Decoder(children)
+			var r wire.ChildrenResponse
+			c := wire.Decoder(children)
 			c.Alias = true
 			r.Code(&c)
 		}},
 		{"decode a transaction header", 0, func() {
-			var h TxnHeader
-			c := Decoder(packet)
+			var h record.TxnHeader
+			c := wire.Decoder(packet)
 			h.Code(&c)
 		}},
 	} {
@@ -122,10 +125,10 @@ func BenchmarkDecodeSetDataRequest(b *testing.B) {
 }
 
 func BenchmarkTxn(b *testing.B) {
-	txn := &Txn{
-		TxnHeader: TxnHeader{Session: 1, Cxid: 2, Zxid: 3, Type: OpSetData},
-		Body:      &SetDataTxn{Path: "/service/candidates/n_0000000001", Data: bytes.Repeat([]byte("d"), 100)},
-		Digest:    &TxnDigest{Version: DigestVersion},
+	txn := &record.Txn{
+		TxnHeader: record.TxnHeader{Session: 1, Cxid: 2, Zxid: 3, Type: wire.OpSetData},
+		Body:      &record.SetDataTxn{Path: "/service/candidates/n_0000000001", Data: bytes.Repeat([]byte("d"), 100)},
+		Digest:    &record.TxnDigest{Version: record.DigestVersion},
 	}
 	encoded := txn.Append(nil)
 	b.Run("append", func(b *testing.B) {
@@ -138,7 +141,7 @@ func BenchmarkTxn(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := DecodeTxn(encoded); err != nil {
+			if _, err := record.DecodeTxn(encoded); err != nil {
 				b.Fatal(err)
 			}
 		}

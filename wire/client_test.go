@@ -1,10 +1,13 @@
-package wire
+package wire_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"bellwether/internal/wiretest"
+	"bellwether/wire"
 )
 
 // clientVector is one frame of testdata/client.json, captured from Apache
@@ -13,87 +16,87 @@ type clientVector struct {
 	Name    string
 	Hex     string
 	Kind    string
-	Opcode  *OpCode
+	Opcode  *wire.OpCode
 	Decoded json.RawMessage
 }
 
 func clientVectors(t testing.TB) []clientVector {
 	var file struct{ Vectors []clientVector }
-	readJSON(t, "client.json", &file)
+	wiretest.ReadJSON(t, "client.json", &file)
 	return file.Vectors
 }
 
 // newRequest returns an empty record for the body of a request; nil where
 // there is none.
-func newRequest(op OpCode) Record {
+func newRequest(op wire.OpCode) wire.Record {
 	switch op {
-	case OpCreate, OpCreate2, OpCreateContainer:
-		return new(CreateRequest)
-	case OpCreateTTL:
-		return new(CreateTTLRequest)
-	case OpDelete, OpCheck:
-		return new(PathVersionRequest)
-	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
-		return new(PathWatchRequest)
-	case OpSetData:
-		return new(SetDataRequest)
-	case OpGetACL, OpGetAllChildrenNumber:
-		return new(PathRequest)
-	case OpSetACL:
-		return new(SetACLRequest)
-	case OpSync, OpGetEphemerals:
-		return new(NullPathRequest)
-	case OpMulti, OpMultiRead:
-		return new(MultiRequest)
-	case OpReconfig:
-		return new(ReconfigRequest)
-	case OpCheckWatches, OpRemoveWatches:
-		return new(WatchesRequest)
-	case OpAuth:
-		return new(AuthRequest)
-	case OpSASL:
-		return new(SASLRequest)
-	case OpSetWatches:
-		return new(SetWatchesRequest)
-	case OpSetWatches2:
-		return new(SetWatches2Request)
-	case OpAddWatch:
-		return new(AddWatchRequest)
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer:
+		return new(wire.CreateRequest)
+	case wire.OpCreateTTL:
+		return new(wire.CreateTTLRequest)
+	case wire.OpDelete, wire.OpCheck:
+		return new(wire.PathVersionRequest)
+	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
+		return new(wire.PathWatchRequest)
+	case wire.OpSetData:
+		return new(wire.SetDataRequest)
+	case wire.OpGetACL, wire.OpGetAllChildrenNumber:
+		return new(wire.PathRequest)
+	case wire.OpSetACL:
+		return new(wire.SetACLRequest)
+	case wire.OpSync, wire.OpGetEphemerals:
+		return new(wire.NullPathRequest)
+	case wire.OpMulti, wire.OpMultiRead:
+		return new(wire.MultiRequest)
+	case wire.OpReconfig:
+		return new(wire.ReconfigRequest)
+	case wire.OpCheckWatches, wire.OpRemoveWatches:
+		return new(wire.WatchesRequest)
+	case wire.OpAuth:
+		return new(wire.AuthRequest)
+	case wire.OpSASL:
+		return new(wire.SASLRequest)
+	case wire.OpSetWatches:
+		return new(wire.SetWatchesRequest)
+	case wire.OpSetWatches2:
+		return new(wire.SetWatches2Request)
+	case wire.OpAddWatch:
+		return new(wire.AddWatchRequest)
 	}
 	return nil
 }
 
 // newReply returns an empty record for the body of a reply; nil where there is none.
-func newReply(op OpCode) Record {
+func newReply(op wire.OpCode) wire.Record {
 	switch op {
-	case OpCreate:
-		return new(PathResponse)
-	case OpCreate2, OpCreateContainer, OpCreateTTL:
-		return new(PathStatResponse)
-	case OpExists, OpSetData, OpSetACL:
-		return new(StatResponse)
-	case OpGetData, OpReconfig:
-		return new(DataResponse)
-	case OpGetACL:
-		return new(ACLResponse)
-	case OpGetChildren:
-		return new(ChildrenResponse)
-	case OpGetChildren2:
-		return new(ChildrenStatResponse)
-	case OpSync:
-		return new(NullPathResponse)
-	case OpMulti, OpMultiRead:
-		return new(MultiResponse)
-	case OpSASL:
-		return new(SASLResponse)
-	case OpGetEphemerals:
-		return new(EphemeralsResponse)
-	case OpGetAllChildrenNumber:
-		return new(CountResponse)
-	case OpAddWatch:
-		return new(ErrorResponse)
-	case OpWhoAmI:
-		return new(WhoAmIResponse)
+	case wire.OpCreate:
+		return new(wire.PathResponse)
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		return new(wire.PathStatResponse)
+	case wire.OpExists, wire.OpSetData, wire.OpSetACL:
+		return new(wire.StatResponse)
+	case wire.OpGetData, wire.OpReconfig:
+		return new(wire.DataResponse)
+	case wire.OpGetACL:
+		return new(wire.ACLResponse)
+	case wire.OpGetChildren:
+		return new(wire.ChildrenResponse)
+	case wire.OpGetChildren2:
+		return new(wire.ChildrenStatResponse)
+	case wire.OpSync:
+		return new(wire.NullPathResponse)
+	case wire.OpMulti, wire.OpMultiRead:
+		return new(wire.MultiResponse)
+	case wire.OpSASL:
+		return new(wire.SASLResponse)
+	case wire.OpGetEphemerals:
+		return new(wire.EphemeralsResponse)
+	case wire.OpGetAllChildrenNumber:
+		return new(wire.CountResponse)
+	case wire.OpAddWatch:
+		return new(wire.ErrorResponse)
+	case wire.OpWhoAmI:
+		return new(wire.WhoAmIResponse)
 	}
 	return nil
 }
@@ -107,14 +110,14 @@ func TestClientFramesDecodeAndEncode(t *testing.T) {
 	}
 	for _, v := range vectors {
 		t.Run(v.Name, func(t *testing.T) {
-			raw := unhex(t, v.Hex)
+			raw := wiretest.Unhex(t, v.Hex)
 			if v.Kind == "raw" {
 				var want struct{ Text string }
-				unmarshal(t, v.Decoded, &want)
-				equalBytes(t, raw, []byte(want.Text))
+				wiretest.Unmarshal(t, v.Decoded, &want)
+				wiretest.EqualBytes(t, raw, []byte(want.Text))
 				return
 			}
-			frame, err := ReadFrame(bytes.NewReader(raw), nil, FrameMax)
+			frame, err := wire.ReadFrame(bytes.NewReader(raw), nil, wire.FrameMax)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,77 +130,68 @@ func TestClientFramesDecodeAndEncode(t *testing.T) {
 	}
 }
 
-func unmarshal(t testing.TB, b []byte, v any) {
-	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	if err := d.Decode(v); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // checkHandshake checks a frame that has no header.
 func checkHandshake(t *testing.T, v clientVector, raw, frame []byte) {
-	var rec Record = new(ConnectRequest)
+	var rec wire.Record = new(wire.ConnectRequest)
 	if v.Kind == "ConnectResponse" {
-		rec = new(ConnectResponse)
+		rec = new(wire.ConnectResponse)
 	}
-	decodeWhole(t, frame, rec)
-	var want object
-	unmarshal(t, v.Decoded, &want)
-	equalJSON(t, object{"length": len(frame), v.Kind: showHandshake(rec)}, want)
-	equalBytes(t, AppendFrame(nil, rec), raw)
+	wiretest.DecodeWhole(t, frame, rec)
+	var want wiretest.Object
+	wiretest.Unmarshal(t, v.Decoded, &want)
+	wiretest.EqualJSON(t, wiretest.Object{"length": len(frame), v.Kind: showHandshake(rec)}, want)
+	wiretest.EqualBytes(t, wire.AppendFrame(nil, rec), raw)
 }
 
 // checkMessage checks a request, a reply or an event.
 func checkMessage(t *testing.T, v clientVector, raw, frame []byte) {
-	var want struct{ Header, Body object }
-	unmarshal(t, v.Decoded, &want)
-	c := Decoder(frame)
+	var want struct{ Header, Body wiretest.Object }
+	wiretest.Unmarshal(t, v.Decoded, &want)
+	c := wire.Decoder(frame)
 	parts, header := decodeHeader(&c, v)
 	if c.Err() != nil {
 		t.Fatal(c.Err())
 	}
-	equalJSON(t, header, want.Header)
+	wiretest.EqualJSON(t, header, want.Header)
 	body := newBody(v, parts[0])
 	if bytes.Contains(v.Decoded, []byte(`"body": null`)) {
-		if err := Decode(c.Rest(), body); !errors.Is(err, ErrShort) {
-			t.Errorf("error %v, want %v", err, ErrShort)
+		if err := wire.Decode(c.Rest(), body); !errors.Is(err, wire.ErrShort) {
+			t.Errorf("error %v, want %v", err, wire.ErrShort)
 		}
 		body = nil
 	}
 	if body != nil {
-		decodeWhole(t, c.Rest(), body)
+		wiretest.DecodeWhole(t, c.Rest(), body)
 		parts = append(parts, body)
-		equalJSON(t, showBody(v, parts[0], body), want.Body)
+		wiretest.EqualJSON(t, showBody(v, parts[0], body), want.Body)
 	} else if c.Left() != 0 || want.Body != nil {
 		t.Errorf("%d bytes and %v behind the header, and no record for them", c.Left(), want.Body)
 	}
-	equalBytes(t, AppendFrame(nil, parts...), raw)
+	wiretest.EqualBytes(t, wire.AppendFrame(nil, parts...), raw)
 }
 
 // decodeHeader decodes the header of v's kind and shows it.
-func decodeHeader(c *Coder, v clientVector) ([]Record, object) {
+func decodeHeader(c *wire.Coder, v clientVector) ([]wire.Record, wiretest.Object) {
 	if v.Kind == "request" {
-		h := new(RequestHeader)
+		h := new(wire.RequestHeader)
 		h.Code(c)
-		return []Record{h}, object{"xid": h.Xid, "type": h.Op}
+		return []wire.Record{h}, wiretest.Object{"xid": h.Xid, "type": h.Op}
 	}
-	h := new(ReplyHeader)
+	h := new(wire.ReplyHeader)
 	h.Code(c)
-	return []Record{h}, object{"xid": h.Xid, "zxid": long(h.Zxid), "err": int32(h.Err)}
+	return []wire.Record{h}, wiretest.Object{"xid": h.Xid, "zxid": wiretest.Long(h.Zxid), "err": int32(h.Err)}
 }
 
 // newBody returns the record behind a header, nil where there is none.
-func newBody(v clientVector, header Record) Record {
+func newBody(v clientVector, header wire.Record) wire.Record {
 	switch h := header.(type) {
-	case *RequestHeader:
+	case *wire.RequestHeader:
 		return newRequest(h.Op)
-	case *ReplyHeader:
+	case *wire.ReplyHeader:
 		if v.Kind == "event" {
-			return new(WatcherEvent)
+			return new(wire.WatcherEvent)
 		}
-		if h.Err != OK {
+		if h.Err != wire.OK {
 			return nil
 		}
 		return newReply(*v.Opcode)
@@ -205,27 +199,13 @@ func newBody(v clientVector, header Record) Record {
 	return nil
 }
 
-func showBody(v clientVector, header, body Record) object {
+func showBody(v clientVector, header, body wire.Record) wiretest.Object {
 	if v.Kind != "request" {
 		return showReply(body)
 	}
 	o := showRequest(body)
-	if header.(*RequestHeader).Op == OpGetEphemerals {
-		return object{"prefixPath": o["path"]}
+	if header.(*wire.RequestHeader).Op == wire.OpGetEphemerals {
+		return wiretest.Object{"prefixPath": o["path"]}
 	}
 	return o
-}
-
-// decodeWhole decodes all of b into r and fails unless nothing is left over
-// and nothing was read other than as it stands.
-func decodeWhole(t testing.TB, b []byte, r Record) {
-	t.Helper()
-	c := Decoder(b)
-	r.Code(&c)
-	if c.Err() != nil {
-		t.Fatal(c.Err())
-	}
-	if c.Left() != 0 || !c.Canonical() {
-		t.Errorf("%d bytes left over, canonical %v", c.Left(), c.Canonical())
-	}
 }

@@ -1,27 +1,29 @@
-package wire
+package wire_test
 
 import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"bellwether/wire"
 )
 
 // TestCodesHaveTheirNumbers: the numbers of the protocol, each with words.
 func TestCodesHaveTheirNumbers(t *testing.T) {
-	numbers := map[Code]int32{
-		OK: 0, ErrSystem: -1, ErrRuntimeInconsistency: -2, ErrDataInconsistency: -3, ErrConnectionLoss: -4,
-		ErrMarshalling: -5, ErrUnimplemented: -6, ErrOperationTimeout: -7, ErrBadArguments: -8,
-		ErrInvalidState: -9, ErrUnknownSession: -12, ErrNewConfigNoQuorum: -13, ErrReconfigInProgress: -14,
-		ErrAPI: -100, ErrNoNode: -101, ErrNoAuth: -102, ErrBadVersion: -103, ErrNoChildrenForEphemerals: -108,
-		ErrNodeExists: -110, ErrNotEmpty: -111, ErrSessionExpired: -112, ErrInvalidCallback: -113,
-		ErrInvalidACL: -114, ErrAuthFailed: -115, ErrClosing: -116, ErrNothing: -117, ErrSessionMoved: -118,
-		ErrNotReadOnly: -119, ErrEphemeralOnLocalSession: -120, ErrNoWatcher: -121, ErrRequestTimeout: -122,
-		ErrReconfigDisabled: -123, ErrSessionClosedRequireAuth: -124, ErrQuotaExceeded: -125, ErrThrottledOp: -127,
+	numbers := map[wire.Code]int32{
+		wire.OK: 0, wire.ErrSystem: -1, wire.ErrRuntimeInconsistency: -2, wire.ErrDataInconsistency: -3, wire.ErrConnectionLoss: -4,
+		wire.ErrMarshalling: -5, wire.ErrUnimplemented: -6, wire.ErrOperationTimeout: -7, wire.ErrBadArguments: -8,
+		wire.ErrInvalidState: -9, wire.ErrUnknownSession: -12, wire.ErrNewConfigNoQuorum: -13, wire.ErrReconfigInProgress: -14,
+		wire.ErrAPI: -100, wire.ErrNoNode: -101, wire.ErrNoAuth: -102, wire.ErrBadVersion: -103, wire.ErrNoChildrenForEphemerals: -108,
+		wire.ErrNodeExists: -110, wire.ErrNotEmpty: -111, wire.ErrSessionExpired: -112, wire.ErrInvalidCallback: -113,
+		wire.ErrInvalidACL: -114, wire.ErrAuthFailed: -115, wire.ErrClosing: -116, wire.ErrNothing: -117, wire.ErrSessionMoved: -118,
+		wire.ErrNotReadOnly: -119, wire.ErrEphemeralOnLocalSession: -120, wire.ErrNoWatcher: -121, wire.ErrRequestTimeout: -122,
+		wire.ErrReconfigDisabled: -123, wire.ErrSessionClosedRequireAuth: -124, wire.ErrQuotaExceeded: -125, wire.ErrThrottledOp: -127,
 	}
-	if len(numbers) != len(codeNames) {
-		t.Errorf("%d codes here, %d with words", len(numbers), len(codeNames))
+	if len(numbers) != len(wire.CodeNames) {
+		t.Errorf("%d codes here, %d with words", len(numbers), len(wire.CodeNames))
 	}
-	words := map[string]Code{}
+	words := map[string]wire.Code{}
 	for code, number := range numbers {
 		if int32(code) != number {
 			t.Errorf("%v is %d, want %d", code, int32(code), number)
@@ -35,13 +37,13 @@ func TestCodesHaveTheirNumbers(t *testing.T) {
 
 // TestCodesAreErrors: OK is none, and any other number is one that says it.
 func TestCodesAreErrors(t *testing.T) {
-	if err := OK.Err(); err != nil {
+	if err := wire.OK.Err(); err != nil {
 		t.Errorf("OK is the error %v", err)
 	}
-	if err := fmt.Errorf("get /a: %w", ErrNoNode.Err()); !errors.Is(err, ErrNoNode) || errors.Is(err, ErrNoAuth) {
-		t.Errorf("%v is not %v alone", err, ErrNoNode)
+	if err := fmt.Errorf("get /a: %w", wire.ErrNoNode.Err()); !errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrNoAuth) {
+		t.Errorf("%v is not %v alone", err, wire.ErrNoNode)
 	}
-	if got, want := Code(-999).Err().Error(), "zookeeper error -999"; got != want {
+	if got, want := wire.Code(-999).Err().Error(), "zookeeper error -999"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -56,26 +58,26 @@ func TestOperationsHaveTheirNumbersAndNames(t *testing.T) {
 		"getEphemerals": 103, "getAllChildrenNumber": 104, "setWatches2": 105, "addWatch": 106, "whoAmI": 107,
 		"error": -1, "createSession": -10, "closeSession": -11,
 	}
-	if len(numbers) != len(opNames) {
-		t.Errorf("%d operations here, %d with names", len(numbers), len(opNames))
+	if len(numbers) != len(wire.OpNames) {
+		t.Errorf("%d operations here, %d with names", len(numbers), len(wire.OpNames))
 	}
 	for name, number := range numbers {
-		if got := OpCode(number).String(); got != name {
+		if got := wire.OpCode(number).String(); got != name {
 			t.Errorf("%d is %q, want %q", number, got, name)
 		}
 	}
-	if got := OpCode(10).String(); got != "op 10" {
+	if got := wire.OpCode(10).String(); got != "op 10" {
 		t.Errorf("%q for an operation without a name", got)
 	}
 }
 
 // TestWritesGoThroughTheLeader: exactly those that become transactions.
 func TestWritesGoThroughTheLeader(t *testing.T) {
-	writes := map[OpCode]bool{
-		OpCreate: true, OpCreate2: true, OpCreateContainer: true, OpCreateTTL: true, OpDelete: true,
-		OpSetData: true, OpSetACL: true, OpMulti: true, OpReconfig: true,
+	writes := map[wire.OpCode]bool{
+		wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true, wire.OpDelete: true,
+		wire.OpSetData: true, wire.OpSetACL: true, wire.OpMulti: true, wire.OpReconfig: true,
 	}
-	for op := OpCode(-20); op < 200; op++ {
+	for op := wire.OpCode(-20); op < 200; op++ {
 		if op.IsWrite() != writes[op] {
 			t.Errorf("%v: write %v, want %v", op, op.IsWrite(), writes[op])
 		}
@@ -85,25 +87,25 @@ func TestWritesGoThroughTheLeader(t *testing.T) {
 // TestZxidsPrintInHex and take themselves apart.
 func TestZxidsPrintInHex(t *testing.T) {
 	for _, tt := range []struct {
-		zxid    Zxid
+		zxid    wire.Zxid
 		text    string
-		epoch   Epoch
+		epoch   wire.Epoch
 		counter uint32
 	}{
 		{0, "0x0", 0, 0},
 		{0x100000001, "0x100000001", 1, 1},
 		{0x1fffffffe, "0x1fffffffe", 1, 0xfffffffe},
-		{MakeZxid(0x7fffffff, 0xffffffff), "0x7fffffffffffffff", 0x7fffffff, 0xffffffff},
+		{wire.MakeZxid(0x7fffffff, 0xffffffff), "0x7fffffffffffffff", 0x7fffffff, 0xffffffff},
 		{-1, "0xffffffffffffffff", 0xffffffff, 0xffffffff},
 	} {
 		if got := tt.zxid.String(); got != tt.text {
 			t.Errorf("%q, want %q", got, tt.text)
 		}
-		if tt.zxid.Epoch() != tt.epoch || tt.zxid.Counter() != tt.counter || MakeZxid(tt.epoch, tt.counter) != tt.zxid {
+		if tt.zxid.Epoch() != tt.epoch || tt.zxid.Counter() != tt.counter || wire.MakeZxid(tt.epoch, tt.counter) != tt.zxid {
 			t.Errorf("%v: epoch %d, counter %d", tt.zxid, tt.zxid.Epoch(), tt.zxid.Counter())
 		}
 	}
-	if got, want := SessionID(-1<<56).String(), "0xff00000000000000"; got != want {
+	if got, want := wire.SessionID(-1<<56).String(), "0xff00000000000000"; got != want {
 		t.Errorf("session %q, want %q", got, want)
 	}
 }

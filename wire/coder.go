@@ -24,6 +24,9 @@ var (
 	ErrNull = errors.New("null where a value is required")
 	// ErrValue: a field holds a value outside its enumeration.
 	ErrValue = errors.New("value is not allowed here")
+	// ErrNoEnd: a record that ends where its input ends was to be read from a
+	// stream. This is a mistake of the caller.
+	ErrNoEnd = errors.New("record has no end of its own and cannot be read from a stream")
 )
 
 // Record is anything that has a place on the wire. Code writes the record
@@ -127,13 +130,19 @@ func (c *Coder) fail(err error) {
 	}
 }
 
-// failAt is fail for a field of n bytes that a decoder has consumed already.
-func (c *Coder) failAt(n int, err error) {
+// Fail records an error that a record's Code has found, with its place, unless
+// there is an error already. The bad field is the last n bytes that a decoder
+// has consumed.
+func (c *Coder) Fail(n int, err error) {
 	if c.err == nil {
 		c.off -= n
 		c.fail(err)
 	}
 }
+
+// NotCanonical notes, if lossy is true, that encoding the record will not give the
+// decoded bytes again; see [Coder.Canonical].
+func (c *Coder) NotCanonical(lossy bool) { c.lossy = c.lossy || lossy }
 
 // take consumes the n bytes of a fixed field, or fails and returns nil. What
 // it returns is good until the next call.
@@ -226,7 +235,7 @@ func (c *Coder) takeElement() []byte {
 		return nil
 	}
 	if n < 0 {
-		c.failAt(4, ErrLength)
+		c.Fail(4, ErrLength)
 		return nil
 	}
 	return c.takeBytes(n)
@@ -243,21 +252,21 @@ func (c *Coder) takeBytes(n int) []byte {
 	return c.take(n)
 }
 
-// tail codes bytes without a length, which go on to the end of the input.
-func (c *Coder) tail(v *[]byte) {
+// Tail codes bytes without a length, which go on to the end of the input.
+func (c *Coder) Tail(v *[]byte) {
 	switch {
 	case !c.decoding:
 		c.buf = append(c.buf, *v...)
-	case c.err == nil && !c.endless():
+	case c.err == nil && c.Bounded():
 		*v = c.takeBytes(c.Left())
 	}
 }
 
-// endless reports, and fails, where a record that ends with its input is
-// decoded from a stream.
-func (c *Coder) endless() bool {
+// Bounded reports whether the end of the input is known. It is not where a decoder
+// reads a stream: a record that ends with its input then fails with ErrNoEnd.
+func (c *Coder) Bounded() bool {
 	if c.src != nil {
-		c.fail(errNoEnd)
+		c.fail(ErrNoEnd)
 	}
-	return c.src != nil
+	return c.src == nil
 }

@@ -44,12 +44,6 @@ func (r *ConnectResponse) Code(c *Coder) {
 	codeOptionalBool(c, &r.ReadOnly, &r.HasReadOnly)
 }
 
-// NegotiateTimeout is the session timeout that a server grants: what was
-// asked for, within its limits. All are milliseconds.
-func NegotiateTimeout(requestedMS, minMS, maxMS int32) int32 {
-	return min(max(requestedMS, minMS), maxMS)
-}
-
 // codeOptionalBool codes a trailing flag that older peers leave out.
 func codeOptionalBool(c *Coder, v, has *bool) {
 	if c.decoding {

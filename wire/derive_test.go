@@ -1,4 +1,4 @@
-package wire
+package wire_test
 
 import (
 	"encoding/hex"
@@ -7,6 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/record"
+	"bellwether/internal/wiretest"
+	"bellwether/wire"
 )
 
 // derivation is one computed value of testdata/client.json; which fields it
@@ -20,7 +25,7 @@ type derivation struct {
 	ID    string
 
 	ElapsedMs    string
-	ServerID     ServerID
+	ServerID     ensemble.ServerID
 	SessionIDHex string
 
 	TTLMs    string
@@ -53,13 +58,13 @@ type derivation struct {
 // TestDerivedValues computes every derived value of the golden file.
 func TestDerivedValues(t *testing.T) {
 	var file struct{ Derivations []json.RawMessage }
-	readJSON(t, "client.json", &file)
+	wiretest.ReadJSON(t, "client.json", &file)
 	if len(file.Derivations) != 67 {
 		t.Errorf("%d derivations, want 67", len(file.Derivations))
 	}
 	for i, raw := range file.Derivations {
 		var d derivation
-		unmarshal(t, raw, &d)
+		wiretest.Unmarshal(t, raw, &d)
 		t.Run(d.Kind+"/"+strconv.Itoa(i), func(t *testing.T) {
 			if got, want := d.values(t); got != want {
 				t.Errorf("%s: %q, want %q", raw, got, want)
@@ -72,37 +77,37 @@ func TestDerivedValues(t *testing.T) {
 func (d *derivation) values(t *testing.T) (got, want string) {
 	switch d.Kind {
 	case "session-password":
-		p := SessionID(parse(t, d.SessionID)).Password()
+		p := wire.SessionID(parse(t, d.SessionID)).Password()
 		return hex.EncodeToString(p[:]), d.Passwd
 	case "digest-id":
-		return DigestID(d.Input), d.ID
+		return wire.DigestID(d.Input), d.ID
 	case "first-session-id":
-		return FirstSessionID(d.ServerID, parse(t, d.ElapsedMs)).String(), d.SessionIDHex
+		return record.FirstSessionID(d.ServerID, parse(t, d.ElapsedMs)).String(), d.SessionIDHex
 	case "ttl-ephemeral-owner":
-		owner := TTLOwner(parse(t, d.TTLMs))
-		if ms, ok := OwnerTTL(owner); !ok || ms != parse(t, d.TTLMs) {
+		owner := record.TTLOwner(parse(t, d.TTLMs))
+		if ms, ok := record.OwnerTTL(owner); !ok || ms != parse(t, d.TTLMs) {
 			t.Errorf("owner %x holds TTL %d, %v", owner, ms, ok)
 		}
-		return hex0x(owner), d.OwnerHex
+		return wiretest.Hex0x(owner), d.OwnerHex
 	case "visible-cversion":
-		return decimal(VisibleCversion(d.StoredCreates, d.NumChildren)), decimal(d.Cversion)
+		return decimal(record.VisibleCversion(d.StoredCreates, d.NumChildren)), decimal(d.Cversion)
 	case "sequence-suffix":
-		return SequenceSuffix(d.Counter), d.Suffix
+		return record.SequenceSuffix(d.Counter), d.Suffix
 	case "negotiated-timeout":
-		return decimal(NegotiateTimeout(d.Requested, 2*d.TickTime, 20*d.TickTime)), decimal(d.Result)
+		return decimal(min(max(d.Requested, 2*d.TickTime), 20*d.TickTime)), decimal(d.Result)
 	case "sasl-digest-md5":
 		e := d.exchange()
 		return e.Response() + " rspauth=" + e.Rspauth(), d.Response + " " + d.ServerFinal
 	case "path-validation":
-		return strconv.FormatBool(ValidPath(d.Path)), strconv.FormatBool(d.Valid)
+		return strconv.FormatBool(wire.ValidPath(d.Path)), strconv.FormatBool(d.Valid)
 	}
 	return "nothing", d.Kind
 }
 
-func (d *derivation) exchange() *DigestMD5 {
+func (d *derivation) exchange() *wire.DigestMD5 {
 	realm := regexp.MustCompile(`realm="(.*?)"`).FindStringSubmatch(d.Challenge)[1]
 	nonce := regexp.MustCompile(`nonce="(.*?)"`).FindStringSubmatch(d.Challenge)[1]
-	return &DigestMD5{Username: d.Username, Password: d.Password, Realm: realm, Nonce: nonce,
+	return &wire.DigestMD5{Username: d.Username, Password: d.Password, Realm: realm, Nonce: nonce,
 		Cnonce: d.Cnonce, Count: d.NC, URI: d.DigestURI}
 }
 
@@ -119,7 +124,7 @@ func decimal(n int32) string { return strconv.Itoa(int(n)) }
 // TestQuorumDigestMD5 computes the proofs of a captured exchange between two
 // servers, which names an authorization id.
 func TestQuorumDigestMD5(t *testing.T) {
-	d := &DigestMD5{
+	d := &wire.DigestMD5{
 		Username: "test", Password: "mypassword", Realm: "zk-quorum-sasl-md5", Authzid: "test", Count: "00000001",
 		Nonce: "W77WMGbZEQxaEXSUQySEXMJilzN4ONPHoEYthmcS", Cnonce: "OdK9oTcmH09FR0wQb4UNqnZABirO/LI+HaDyneAl",
 		URI: "zookeeper-quorum/zk-quorum-sasl-md5",
@@ -129,26 +134,6 @@ func TestQuorumDigestMD5(t *testing.T) {
 	}
 	if got, want := d.Rspauth(), "688a3423d1c05b98cace04f78d7a4bd2"; got != want {
 		t.Errorf("rspauth %s, want %s", got, want)
-	}
-}
-
-// TestOwnersThatHoldNoTTL: neither sessions nor containers are taken for one.
-func TestOwnersThatHoldNoTTL(t *testing.T) {
-	for _, owner := range []int64{0, 1, OwnerContainer, 0x100000ed48f0000, -1, ownerTTL | 1<<40, -2 << 56} {
-		if ms, ok := OwnerTTL(owner); ok {
-			t.Errorf("owner %x: TTL %d", owner, ms)
-		}
-	}
-}
-
-// TestSequenceSuffixHasTenCharactersWhereItCan: the sign counts as one.
-func TestSequenceSuffixHasTenCharactersWhereItCan(t *testing.T) {
-	for counter, want := range map[int32]string{
-		-1: "-000000001", -999999999: "-999999999", -1000000000: "-1000000000", 1234567890: "1234567890",
-	} {
-		if got := SequenceSuffix(counter); got != want {
-			t.Errorf("%d: %q, want %q", counter, got, want)
-		}
 	}
 }
 
@@ -162,7 +147,7 @@ func TestPathsWithCharactersAtTheEdge(t *testing.T) {
 		{0xd7ff, true}, {0xe000, false}, {0xf8ff, false}, {0xf900, true}, {0xffef, true},
 		{0xfff0, false}, {0xffff, false}, {0x10000, false}, {0x10ffff, false},
 	} {
-		if got := ValidPath("/a" + string(tt.char) + "/b"); got != tt.valid {
+		if got := wire.ValidPath("/a" + string(tt.char) + "/b"); got != tt.valid {
 			t.Errorf("%U: %v, want %v", tt.char, got, tt.valid)
 		}
 	}
@@ -172,7 +157,7 @@ func TestPathsWithCharactersAtTheEdge(t *testing.T) {
 		"/.": false, "/..": false, "/./a": false, "/../a": false, "/a/.": false, "/a/..": false, "/a/./b": false, "/a/../b": false,
 		"/a\x00": false, "/a\xff": false, "/\xc0\x80": false, "/a\xed\xa0\x80": false,
 	} {
-		if got := ValidPath(path); got != want {
+		if got := wire.ValidPath(path); got != want {
 			t.Errorf("%q: %v, want %v", path, got, want)
 		}
 	}

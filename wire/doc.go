@@ -1,7 +1,6 @@
-// Package wire holds every byte that crosses a socket or lies in a log: the
-// jute primitives, the requests, replies and events that clients and servers
-// exchange, what servers say to each other, the transaction records, the
-// frames around them, and the names of the codes they carry.
+// Package wire holds the messages that clients and servers exchange: the jute
+// primitives, the requests, replies and events, the frames around them, and the
+// names of the codes that they carry. Programs that use package zk do not need it.
 //
 // A record lists its fields once, in its method Code, which both writes and
 // reads: a [Coder] made by [Encoder] appends, one made by [Decoder] consumes.
@@ -15,25 +14,25 @@
 //	r.Code(&c)
 //	if err := c.Err(); err != nil { … }
 //
-// Clients' messages and election notifications come in frames: [ReadFrame],
-// [ReadElectionFrame], [AppendFrame]. Packets between a leader and a learner
-// have none: [ReadPacket], and [ReadRecord] for other records of a stream.
+// Clients' messages come in frames: [ReadFrame], [AppendFrame]. [ReadRecord] reads
+// a record that has no frame from a stream.
 //
-// A decoder copies nothing it need not: byte slices it hands out alias its
-// input, which the caller therefore must not change afterwards. Strings are
-// copied unless [Coder.Alias] is set. What comes from a stream owns its
-// memory. Whatever the input, decoding does not panic, and what it allocates
-// is bounded by the length of what has arrived, never by a length that the
-// input claims.
+// A decoder copies only what it must: the byte slices that it returns share memory
+// with its input, so the caller must not change the input afterwards. Strings are
+// copied unless [Coder.Alias] is set. What is decoded from a stream has memory of
+// its own. Whatever the input is, decoding does not panic, and it allocates in
+// proportion to the bytes that have arrived, never to a length that the input claims.
 //
-// Null and empty are different values on the wire: a nil slice is null
-// (length -1), an empty non-nil slice is empty (length 0). Where a string may
-// be null the field is a [NullString].
+// Null and empty are different values: a nil slice is null (length -1), an empty
+// non-nil slice is empty (length 0). A field that may hold a null string is a
+// [NullString].
 //
-// Beside the records stand the values that both ends must compute alike:
-// session passwords, digest ids, owners with a TTL, the rules of paths.
+// The package also holds the values that both ends must compute alike: session
+// passwords, digest ids, the rules of paths.
+//
+// What servers say to each other is in internal/peerwire, and what logs and
+// snapshots contain in internal/record. Both are made of this package's coder.
 //
 // The package decides nothing, opens nothing and starts no goroutine; its
-// values are safe for concurrent reading. Read coder.go first, then txn.go
-// and quorum.go.
+// values are safe for concurrent reading. Read coder.go first, then request.go.
 package wire

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -98,58 +97,6 @@ func ExampleMultiRequest() {
 	// Output:
 	// check /leader
 	// delete /job
-}
-
-func ExampleDecodeTxn() {
-	txn := &wire.Txn{
-		TxnHeader: wire.TxnHeader{Session: 0x100000ed48f0000, Cxid: 1, Zxid: 0x100000002, Type: wire.OpDelete},
-		Body:      &wire.DeleteTxn{Path: "/a"},
-	}
-	again, err := wire.DecodeTxn(txn.Append(nil))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(again.Zxid, again.Type, again.Body.(*wire.DeleteTxn).Path)
-	// Output: 0x100000002 delete /a
-}
-
-// Packets between servers stand back to back without a frame.
-func ExampleReadPacket() {
-	var stream []byte
-	for _, p := range []*wire.QuorumPacket{
-		{Type: wire.PacketDiff, Zxid: 0x100000007},
-		{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: 3, Version: wire.QuorumVersion})},
-	} {
-		stream = wire.Append(stream, p)
-	}
-	r := bufio.NewReader(bytes.NewReader(stream))
-	for {
-		var p wire.QuorumPacket
-		if err := wire.ReadPacket(r, &p, wire.PacketMax); err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(p.Type, p.Zxid, len(p.Data))
-	}
-	// Output:
-	// DIFF 0x100000007 0
-	// FOLLOWERINFO 0x0 20
-	// EOF
-}
-
-func ExampleNotification() {
-	frame := wire.AppendFrame(nil, &wire.Notification{
-		State: wire.Looking, Leader: 3, ElectionEpoch: 1, Version: wire.NotificationPlain,
-	})
-	payload, err := wire.ReadElectionFrame(bytes.NewReader(frame), nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var n wire.Notification
-	fmt.Println(wire.Decode(payload, &n), n.State, n.Leader, len(payload))
-	// Output: <nil> LOOKING 3 40
 }
 
 func ExampleSessionID_Password() {

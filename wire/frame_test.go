@@ -1,4 +1,4 @@
-package wire
+package wire_test
 
 import (
 	"bufio"
@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"bellwether/internal/wiretest"
+	"bellwether/wire"
 )
 
 // readers are the ways in which bytes arrive.
@@ -25,23 +28,23 @@ var readers = map[string]func([]byte) io.Reader{
 // TestFramesArriveInAnyPieces: however the stream is cut, the frames are the
 // same, and the end between two of them is io.EOF.
 func TestFramesArriveInAnyPieces(t *testing.T) {
-	payloads := []string{"", "a", strings.Repeat("b", readStep), strings.Repeat("c", 5*readStep+1), "d"}
+	payloads := []string{"", "a", strings.Repeat("b", wiretest.ReadStep), strings.Repeat("c", 5*wiretest.ReadStep+1), "d"}
 	var stream []byte
 	for _, p := range payloads {
 		var mark int
-		stream, mark = BeginFrame(stream)
-		stream = EndFrame(append(stream, p...), mark)
+		stream, mark = wire.BeginFrame(stream)
+		stream = wire.EndFrame(append(stream, p...), mark)
 	}
 	for name, reader := range readers {
-		for _, room := range []int{0, 3, 4, readStep, 10 * readStep} {
+		for _, room := range []int{0, 3, 4, wiretest.ReadStep, 10 * wiretest.ReadStep} {
 			r := reader(stream)
 			for i, p := range payloads {
-				got, err := ReadFrame(r, make([]byte, room), FrameMax)
+				got, err := wire.ReadFrame(r, make([]byte, room), wire.FrameMax)
 				if err != nil || string(got) != p || got == nil {
 					t.Errorf("%s, room %d, frame %d: %d bytes, error %v, want %d", name, room, i, len(got), err, len(p))
 				}
 			}
-			if _, err := ReadFrame(r, nil, FrameMax); err != io.EOF {
+			if _, err := wire.ReadFrame(r, nil, wire.FrameMax); err != io.EOF {
 				t.Errorf("%s: error %v at the end, want EOF", name, err)
 			}
 		}
@@ -50,7 +53,7 @@ func TestFramesArriveInAnyPieces(t *testing.T) {
 
 // TestBadFramesAreRefused: by their length alone, or where they end too soon.
 func TestBadFramesAreRefused(t *testing.T) {
-	tooLong := func(n int) error { return &FrameError{Len: n, Max: 8} }
+	tooLong := func(n int) error { return &wire.FrameError{Len: n, Max: 8} }
 	for _, tt := range []struct {
 		name, stream string
 		want         error
@@ -68,8 +71,8 @@ func TestBadFramesAreRefused(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for name, reader := range readers {
-				got, err := ReadFrame(reader([]byte(tt.stream)), nil, 8)
-				var bad, want *FrameError
+				got, err := wire.ReadFrame(reader([]byte(tt.stream)), nil, 8)
+				var bad, want *wire.FrameError
 				if errors.As(tt.want, &want) {
 					if !errors.As(err, &bad) || *bad != *want {
 						t.Errorf("%s: error %v, want %v", name, err, tt.want)
@@ -88,7 +91,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 // TestFrameErrorSaysTheLimit: an operator reads which key raises it.
 func TestFrameErrorSaysTheLimit(t *testing.T) {
 	const want = "frame of 2000000 bytes, at most 1048575 are accepted (jute.maxbuffer)"
-	if got := (&FrameError{2000000, FrameMax}).Error(); got != want {
+	if got := (&wire.FrameError{Len: 2000000, Max: wire.FrameMax}).Error(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -102,7 +105,7 @@ func TestReadErrorsPassThrough(t *testing.T) {
 			if name == "buffered" {
 				r = bufio.NewReader(io.MultiReader(strings.NewReader(sent), iotest.ErrReader(broken)))
 			}
-			if _, err := ReadFrame(r, nil, 8); !errors.Is(err, broken) {
+			if _, err := wire.ReadFrame(r, nil, 8); !errors.Is(err, broken) {
 				t.Errorf("%s, behind %q: error %v, want %v", name, sent, err, broken)
 			}
 		}
@@ -112,23 +115,23 @@ func TestReadErrorsPassThrough(t *testing.T) {
 // TestALengthAloneCostsNothing: memory is made only for bytes that came.
 func TestALengthAloneCostsNothing(t *testing.T) {
 	head := []byte{0x00, 0x0f, 0xff, 0xff} // FrameMax
-	for _, sent := range []int{0, 1, readStep, 4 * readStep, 100000} {
+	for _, sent := range []int{0, 1, wiretest.ReadStep, 4 * wiretest.ReadStep, 100000} {
 		stream := append(bytes.Clone(head), make([]byte, sent)...)
-		checkAllocated(t, 4*sent+2*readStep, func() { ReadFrame(bytes.NewReader(stream), nil, FrameMax) })
+		wiretest.CheckAllocated(t, 4*sent+2*wiretest.ReadStep, func() { wire.ReadFrame(bytes.NewReader(stream), nil, wire.FrameMax) })
 	}
 }
 
 // TestReadingIntoOwnMemoryAllocatesNothing: a buffered connection that hands
 // in its last frame's memory pays for no other.
 func TestReadingIntoOwnMemoryAllocatesNothing(t *testing.T) {
-	stream := AppendFrame(nil, &RequestHeader{}, &SetDataRequest{Path: "/a", Data: make([]byte, 1000)})
+	stream := wire.AppendFrame(nil, &wire.RequestHeader{}, &wire.SetDataRequest{Path: "/a", Data: make([]byte, 1000)})
 	source := bytes.NewReader(stream)
 	r := bufio.NewReader(source)
 	buf := make([]byte, 0, len(stream))
 	if n := testing.AllocsPerRun(100, func() {
 		source.Reset(stream)
 		r.Reset(source)
-		if _, err := ReadFrame(r, buf, FrameMax); err != nil {
+		if _, err := wire.ReadFrame(r, buf, wire.FrameMax); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -140,7 +143,7 @@ func TestReadingIntoOwnMemoryAllocatesNothing(t *testing.T) {
 // length would be read as a negative one.
 func TestFrameThatCannotBeWrittenPanics(t *testing.T) {
 	n := math.MaxInt32
-	if got := frameLen(n); got != math.MaxInt32 {
+	if got := wire.FrameLen(n); got != math.MaxInt32 {
 		t.Errorf("%d, want %d", got, n)
 	}
 	defer func() {
@@ -148,5 +151,5 @@ func TestFrameThatCannotBeWrittenPanics(t *testing.T) {
 			t.Error("a frame of 2^31 bytes was closed")
 		}
 	}()
-	frameLen(n + 1)
+	wire.FrameLen(n + 1)
 }

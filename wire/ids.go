@@ -26,12 +26,6 @@ func (z Zxid) String() string { return fmt.Sprintf("0x%x", uint64(z)) }
 // Code codes the zxid as a long.
 func (z *Zxid) Code(c *Coder) { c.Int64((*int64)(z)) }
 
-// ServerID is a server's number in its ensemble, its sid.
-type ServerID int64
-
-// Code codes the id as a long.
-func (s *ServerID) Code(c *Coder) { c.Int64((*int64)(s)) }
-
 // SessionID identifies a client's session; 0 is none. The high byte is the
 // id of the server that made it.
 type SessionID int64
@@ -43,13 +37,6 @@ func (s *SessionID) Code(c *Coder) { c.Int64((*int64)(s)) }
 
 // PasswordLen is the length of a session password in bytes.
 const PasswordLen = 16
-
-// FirstSessionID is the first id of a server's run: the low byte of the
-// server's id, 40 bits of a millisecond clock, 16 zero bits. Each further
-// session of the run adds one.
-func FirstSessionID(sid ServerID, clockMS int64) SessionID {
-	return SessionID(int64(uint64(clockMS<<24)>>8) | int64(sid)<<56)
-}
 
 // Password is the session's password, a pure function of its id, so that
 // every server of an ensemble, whoever made it, computes the same. It is a

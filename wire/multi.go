@@ -60,7 +60,7 @@ func (r *MultiRequest) decode(c *Coder) {
 		c.lossy = c.lossy || h.Err != -1
 		rec := newMultiOp(h.Type)
 		if rec == nil {
-			c.failAt(multiHeaderLen, ErrValue)
+			c.Fail(multiHeaderLen, ErrValue)
 			return
 		}
 		rec.Code(c)
@@ -146,7 +146,7 @@ func (r *MultiResponse) decode(c *Coder) {
 		case OpDelete, OpCheck:
 		default:
 			if res.Response = newMultiResponse(h.Type); res.Response == nil {
-				c.failAt(multiHeaderLen, ErrValue)
+				c.Fail(multiHeaderLen, ErrValue)
 				return
 			}
 			res.Response.Code(c)

@@ -35,31 +35,3 @@ func validName(s string) bool {
 	}
 	return true
 }
-
-// SequenceSuffix is what a server appends to the name of a sequential znode:
-// counter is how many children its parent has had created, as ten digits at
-// least. It wraps to negative numbers.
-func SequenceSuffix(counter int32) string {
-	const digits = 10
-	n := int64(counter)
-	var b [digits + 1]byte // with the sign of the longest
-	sign := n < 0
-	if sign {
-		n = -n
-	}
-	i := len(b)
-	for range digits {
-		i--
-		b[i] = byte('0' + n%10)
-		n /= 10
-	}
-	if sign {
-		// As upstream's format has it, the sign counts as one of the ten.
-		if b[i] == '0' {
-			i++
-		}
-		i--
-		b[i] = '-'
-	}
-	return string(b[i:])
-}

@@ -35,48 +35,6 @@ func (s *Stat) Code(c *Coder) {
 	s.Pzxid.Code(c)
 }
 
-// StatPersisted is the part of a znode's stat that lies on disk. Cversion
-// counts creates alone here, and Owner also encodes containers and TTLs.
-type StatPersisted struct {
-	Czxid    Zxid
-	Mzxid    Zxid
-	Ctime    int64
-	Mtime    int64
-	Version  int32
-	Cversion int32
-	Aversion int32
-	Owner    int64
-	Pzxid    Zxid
-}
-
-// Code lists the fields.
-func (s *StatPersisted) Code(c *Coder) {
-	s.Czxid.Code(c)
-	s.Mzxid.Code(c)
-	c.Int64(&s.Ctime)
-	c.Int64(&s.Mtime)
-	c.Int32(&s.Version)
-	c.Int32(&s.Cversion)
-	c.Int32(&s.Aversion)
-	c.Int64(&s.Owner)
-	s.Pzxid.Code(c)
-}
-
-// DataNode is a znode in a snapshot. ACL is a key into the snapshot's ACL
-// map, -1 for world:anyone with all permissions.
-type DataNode struct {
-	Data []byte
-	ACL  int64
-	Stat StatPersisted
-}
-
-// Code lists the fields.
-func (n *DataNode) Code(c *Coder) {
-	c.Buffer(&n.Data)
-	c.Int64(&n.ACL)
-	n.Stat.Code(c)
-}
-
 // Permissions of an ACL entry, to be joined by or.
 const (
 	PermRead   int32 = 1

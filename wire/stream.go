@@ -7,10 +7,6 @@ import (
 	"io"
 )
 
-// errNoEnd: a record whose length is that of its input was to be read from a
-// stream, which has none: a mistake of the caller.
-var errNoEnd = errors.New("record has no end of its own and cannot be read from a stream")
-
 // readStep is how many bytes a reader makes room for before the first of
 // them has arrived; from there on room at most doubles what has arrived. So
 // a length costs its receiver nothing that its sender has not paid for.

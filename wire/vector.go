@@ -25,7 +25,7 @@ func beginVector[T any](c *Coder, v *[]T, least int) int {
 		n = 0
 	}
 	if n > c.Left()/least {
-		c.failAt(4, ErrLength)
+		c.Fail(4, ErrLength)
 		return 0
 	}
 	if c.src != nil {
@@ -58,6 +58,17 @@ func push[T any](v []T, e T) []T {
 		v = bigger
 	}
 	return append(v, e)
+}
+
+// Vector codes a vector of records, each of which takes at least least bytes.
+func Vector[T any, P interface {
+	*T
+	Record
+}](c *Coder, v *[]T, least int) {
+	n := beginVector(c, v, least)
+	for i := 0; nextElement(c, v, i, n); i++ {
+		P(&(*v)[i]).Code(c)
+	}
 }
 
 // Strings codes a vector of strings.

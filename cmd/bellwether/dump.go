@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/record"
 	"bellwether/internal/shell"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -82,33 +83,33 @@ func (p printer) line(v any) error {
 }
 
 // bodyText is a transaction's body for people.
-func bodyText(b wire.TxnBody) string {
+func bodyText(b record.TxnBody) string {
 	switch t := b.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		kind := ""
 		if t.Ephemeral {
 			kind = " ephemeral"
 		}
 		return fmt.Sprintf("%s %s acl %s%s parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), kind, t.ParentCversion)
-	case *wire.CreateContainerTxn:
+	case *record.CreateContainerTxn:
 		return fmt.Sprintf("%s %s acl %s parent cversion %d", t.Path, dataText(t.Data), aclsText(t.ACL), t.ParentCversion)
-	case *wire.CreateTTLTxn:
+	case *record.CreateTTLTxn:
 		return fmt.Sprintf("%s %s acl %s parent cversion %d ttl %d ms", t.Path, dataText(t.Data), aclsText(t.ACL), t.ParentCversion, t.TTL)
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		return t.Path
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		return fmt.Sprintf("%s %s version %d", t.Path, dataText(t.Data), t.Version)
-	case *wire.SetACLTxn:
+	case *record.SetACLTxn:
 		return fmt.Sprintf("%s acl %s version %d", t.Path, aclsText(t.ACL), t.Version)
-	case *wire.CheckTxn:
+	case *record.CheckTxn:
 		return fmt.Sprintf("%s version %d", t.Path, t.Version)
-	case *wire.ErrorTxn:
+	case *record.ErrorTxn:
 		return fmt.Sprintf("%d %v", int32(t.Err), t.Err)
-	case *wire.CreateSessionTxn:
+	case *record.CreateSessionTxn:
 		return fmt.Sprintf("%d ms", t.TimeoutMS)
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		return strings.Join(t.Paths, " ")
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		var ops []string
 		for _, o := range t.Ops {
 			ops = append(ops, fmt.Sprintf("%v %s", o.Type, bodyText(o.Body)))
@@ -162,7 +163,7 @@ func (p *snapshotPrinter) ACL(key int64, acl []wire.ACL) error {
 	return nil
 }
 
-func (p *snapshotPrinter) Node(path string, n *wire.DataNode) error {
+func (p *snapshotPrinter) Node(path string, n *record.DataNode) error {
 	if path == "" {
 		path = "/"
 	}
@@ -191,4 +192,4 @@ func (p *snapshotPrinter) SnapshotDone(zxid wire.Zxid, d *store.SnapshotDigest) 
 	return err
 }
 
-func (p *snapshotPrinter) Txn(*wire.Txn) error { return nil }
+func (p *snapshotPrinter) Txn(*record.Txn) error { return nil }

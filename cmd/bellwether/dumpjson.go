@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 
+	"bellwether/internal/record"
 	"bellwether/internal/shell"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -51,33 +52,33 @@ type bodyJSON struct {
 	Ops            []bodyJSON      `json:"ops,omitempty"`
 }
 
-func bodyOf(op wire.OpCode, b wire.TxnBody) bodyJSON {
+func bodyOf(op wire.OpCode, b record.TxnBody) bodyJSON {
 	j := bodyJSON{Type: op.String()}
 	switch t := b.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		j.create(t.Path, t.Data, t.ACL, t.ParentCversion)
 		j.Ephemeral = t.Ephemeral
-	case *wire.CreateContainerTxn:
+	case *record.CreateContainerTxn:
 		j.create(t.Path, t.Data, t.ACL, t.ParentCversion)
-	case *wire.CreateTTLTxn:
+	case *record.CreateTTLTxn:
 		j.create(t.Path, t.Data, t.ACL, t.ParentCversion)
 		j.TTLMS = t.TTL
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		j.Path = t.Path
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		data := shell.DataOf(t.Data)
 		j.Path, j.DataJSON, j.Version = t.Path, &data, &t.Version
-	case *wire.SetACLTxn:
+	case *record.SetACLTxn:
 		j.Path, j.ACL, j.Version = t.Path, shell.ACLsOf(t.ACL), &t.Version
-	case *wire.CheckTxn:
+	case *record.CheckTxn:
 		j.Path, j.Version = t.Path, &t.Version
-	case *wire.ErrorTxn:
+	case *record.ErrorTxn:
 		j.Error, j.Reason = int32(t.Err), t.Err.Error()
-	case *wire.CreateSessionTxn:
+	case *record.CreateSessionTxn:
 		j.TimeoutMS = t.TimeoutMS
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		j.Paths = t.Paths
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		for _, o := range t.Ops {
 			j.Ops = append(j.Ops, bodyOf(o.Type, o.Body))
 		}
@@ -118,7 +119,7 @@ type persistedJSON struct {
 	Owner    string `json:"ephemeral_owner,omitempty"` // a session, or what marks containers and TTLs
 }
 
-func persistedOf(s wire.StatPersisted) persistedJSON {
+func persistedOf(s record.StatPersisted) persistedJSON {
 	j := persistedJSON{
 		Czxid: s.Czxid.String(), Mzxid: s.Mzxid.String(), Pzxid: s.Pzxid.String(),
 		Ctime: shell.Instant(s.Ctime), Mtime: shell.Instant(s.Mtime),

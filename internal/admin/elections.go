@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
 	"bellwether/wire"
 )
@@ -12,42 +13,42 @@ import (
 // electionJSON is an election as one server saw it, for programs; Line and
 // Story are the same for people.
 type electionJSON struct {
-	Server        wire.ServerID   `json:"server"`
-	Began         time.Time       `json:"began"`
-	Why           string          `json:"why"`
-	Own           voteJSON        `json:"own"`
-	Rounds        []wire.Epoch    `json:"rounds"`
-	Votes         []heardJSON     `json:"votes"`
-	WaitsMS       []int64         `json:"waits_ms"`
-	Sent          int             `json:"sent"`
-	State         string          `json:"state,omitempty"`
-	Leader        *wire.ServerID  `json:"leader,omitempty"` // nil: none was elected
-	Supporters    []wire.ServerID `json:"supporters,omitempty"`
-	Ending        string          `json:"ending"`
-	Epoch         wire.Epoch      `json:"epoch"` // in which it served, 0 if it did not
-	Phase         string          `json:"phase"`
-	LookMS        int64           `json:"look_ms"`
-	DiscoverMS    int64           `json:"discover_ms"`
-	SynchroniseMS int64           `json:"synchronise_ms"`
-	ServeMS       int64           `json:"serve_ms"`
-	Ended         string          `json:"ended,omitempty"`
-	Line          string          `json:"line"`
-	Story         string          `json:"story"`
+	Server        ensemble.ServerID   `json:"server"`
+	Began         time.Time           `json:"began"`
+	Why           string              `json:"why"`
+	Own           voteJSON            `json:"own"`
+	Rounds        []wire.Epoch        `json:"rounds"`
+	Votes         []heardJSON         `json:"votes"`
+	WaitsMS       []int64             `json:"waits_ms"`
+	Sent          int                 `json:"sent"`
+	State         string              `json:"state,omitempty"`
+	Leader        *ensemble.ServerID  `json:"leader,omitempty"` // nil: none was elected
+	Supporters    []ensemble.ServerID `json:"supporters,omitempty"`
+	Ending        string              `json:"ending"`
+	Epoch         wire.Epoch          `json:"epoch"` // in which it served, 0 if it did not
+	Phase         string              `json:"phase"`
+	LookMS        int64               `json:"look_ms"`
+	DiscoverMS    int64               `json:"discover_ms"`
+	SynchroniseMS int64               `json:"synchronise_ms"`
+	ServeMS       int64               `json:"serve_ms"`
+	Ended         string              `json:"ended,omitempty"`
+	Line          string              `json:"line"`
+	Story         string              `json:"story"`
 }
 
 type voteJSON struct {
-	Leader wire.ServerID `json:"leader"`
-	Zxid   string        `json:"zxid"`
-	Epoch  wire.Epoch    `json:"epoch"`
+	Leader ensemble.ServerID `json:"leader"`
+	Zxid   string            `json:"zxid"`
+	Epoch  wire.Epoch        `json:"epoch"`
 }
 
 type heardJSON struct {
-	AtMS    int64         `json:"at_ms"`
-	From    wire.ServerID `json:"from"`
-	State   string        `json:"state"`
-	Round   wire.Epoch    `json:"round"`
-	Vote    voteJSON      `json:"vote"`
-	Verdict string        `json:"verdict"`
+	AtMS    int64             `json:"at_ms"`
+	From    ensemble.ServerID `json:"from"`
+	State   string            `json:"state"`
+	Round   wire.Epoch        `json:"round"`
+	Vote    voteJSON          `json:"vote"`
+	Verdict string            `json:"verdict"`
 }
 
 func voteOf(v election.Vote) voteJSON { return voteJSON{v.Leader, v.Zxid.String(), v.PeerEpoch} }

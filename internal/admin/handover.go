@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
 	"bellwether/wire"
 )
@@ -19,16 +20,16 @@ const handMax = 2 * time.Second
 
 // handedJSON is the answer. Error: nobody was named, or who was does not lead.
 type handedJSON struct {
-	From   wire.ServerID `json:"from"`
-	To     wire.ServerID `json:"to"`
-	Epoch  wire.Epoch    `json:"epoch"`
-	TookMS int64         `json:"took_ms"`
-	Error  string        `json:"error,omitempty"`
+	From   ensemble.ServerID `json:"from"`
+	To     ensemble.ServerID `json:"to"`
+	Epoch  wire.Epoch        `json:"epoch"`
+	TookMS int64             `json:"took_ms"`
+	Error  string            `json:"error,omitempty"`
 }
 
 // hand has the server hand over, to another one or to the fittest
-// (wire.NoServer), and says in JSON how that went.
-func hand(s *server.Server, to wire.ServerID) string {
+// (peerwire.NoServer), and says in JSON how that went.
+func hand(s *server.Server, to ensemble.ServerID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), handMax)
 	defer cancel()
 	h, err := s.HandOver(ctx, to)

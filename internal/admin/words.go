@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
-	"bellwether/wire"
 )
 
 // Words returns what answers four-letter words, for server.Options.Words; it
@@ -94,7 +94,7 @@ func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool
 	case !whole:
 		return "", true
 	case name == handWord:
-		return hand(s, wire.ServerID(arg)), true
+		return hand(s, ensemble.ServerID(arg)), true
 	}
 	w.mask.Store(&arg)
 	return e.text(w, s), true

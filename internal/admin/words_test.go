@@ -16,6 +16,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/server"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -412,7 +413,7 @@ func TestHandIsGuarded(t *testing.T) {
 		{"", false, refused}, {"*", false, refused}, {"hand", false, alone}, {"*,hand", false, alone},
 	} {
 		s := serve(t, strings.Split(c.words, ",")...)
-		q := server.Word{Name: "hand", Arg: arg(int64(wire.NoServer)), Local: c.local}
+		q := server.Word{Name: "hand", Arg: arg(int64(peerwire.NoServer)), Local: c.local}
 		if got, known := Words(version)(s, q); !known || got != c.want {
 			t.Errorf("%q, local %v: %q, want %q", c.words, c.local, got, c.want)
 		}

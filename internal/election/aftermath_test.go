@@ -4,17 +4,18 @@ import (
 	"slices"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // synchronise does what Zab does after an election: a leader whose followers
 // are a quorum serves a new epoch, and they all have its history then.
 func (w *world) synchronise(leader *server) bool {
-	if leader.decision == nil || leader.decision.State != wire.Leading || leader.serving {
+	if leader.decision == nil || leader.decision.State != peerwire.Leading || leader.serving {
 		return false
 	}
 	with := w.followers(leader)
-	if !leader.members.HasQuorum(func(id ensemble.ServerID) bool { return slices.Contains(with, wire.ServerID(id)) }) {
+	if !leader.members.HasQuorum(func(id ensemble.ServerID) bool { return slices.Contains(with, ensemble.ServerID(id)) }) {
 		return false
 	}
 	epoch := wire.Epoch(0)
@@ -32,8 +33,8 @@ func (w *world) synchronise(leader *server) bool {
 }
 
 // followers are those who can be a leader's learners now, and itself.
-func (w *world) followers(leader *server) []wire.ServerID {
-	var with []wire.ServerID
+func (w *world) followers(leader *server) []ensemble.ServerID {
+	var with []ensemble.ServerID
 	for _, id := range w.ids() {
 		s := w.servers[id]
 		if s.alive && s.decision != nil && s.decision.Vote.Leader == leader.id && !w.cut[pair(id, leader.id)] {
@@ -55,8 +56,8 @@ func (w *world) roles() {
 			continue
 		}
 		leader := w.servers[s.decision.Vote.Leader]
-		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), wire.ServerID(id)) }
-		leads := leader.alive && leader.decision != nil && leader.decision.State == wire.Leading
+		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), ensemble.ServerID(id)) }
+		leads := leader.alive && leader.decision != nil && leader.decision.State == peerwire.Leading
 		switch {
 		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
 			w.lookAgain(s, "no quorum follows")
@@ -82,18 +83,18 @@ func (s *server) patience() int64 {
 
 // agreed reports whether all servers that are up have the same serving leader.
 func (w *world) agreed() bool {
-	leader := wire.NoServer
+	leader := peerwire.NoServer
 	for _, id := range w.ids() {
 		s := w.servers[id]
 		if !s.alive {
 			continue
 		}
-		if s.decision == nil || !s.serving || leader != wire.NoServer && leader != s.decision.Vote.Leader {
+		if s.decision == nil || !s.serving || leader != peerwire.NoServer && leader != s.decision.Vote.Leader {
 			return false
 		}
 		leader = s.decision.Vote.Leader
 	}
-	return leader != wire.NoServer && w.servers[leader].alive && w.servers[leader].decision.State == wire.Leading
+	return leader != peerwire.NoServer && w.servers[leader].alive && w.servers[leader].decision.State == peerwire.Leading
 }
 
 // converge runs without faults for at most ms.

@@ -4,34 +4,36 @@ import (
 	"maps"
 	"slices"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // message is a notification with the committed membership. One without a voter
 // is not sent: a ZooKeeper server may go deaf over it.
-func (e *Election) message(state wire.ServerState, v Vote, round wire.Epoch) wire.Notification {
-	n := wire.Notification{
+func (e *Election) message(state peerwire.ServerState, v Vote, round wire.Epoch) peerwire.Notification {
+	n := peerwire.Notification{
 		State: state, Leader: v.Leader, Zxid: v.Zxid, PeerEpoch: v.PeerEpoch, ElectionEpoch: round,
-		Version: wire.NotificationPlain,
+		Version: peerwire.NotificationPlain,
 	}
 	if len(e.committed.Voters()) > 0 {
-		n.Version, n.Config = wire.NotificationConfig, e.text
+		n.Version, n.Config = peerwire.NotificationConfig, e.text
 	}
 	return n
 }
 
 // lookingMessage tells the proposal.
-func (e *Election) lookingMessage() wire.Notification {
-	return e.message(wire.Looking, e.proposal, e.round)
+func (e *Election) lookingMessage() peerwire.Notification {
+	return e.message(peerwire.Looking, e.proposal, e.round)
 }
 
 // roleMessage tells the role and the decision behind it.
-func (e *Election) roleMessage(round wire.Epoch) wire.Notification {
+func (e *Election) roleMessage(round wire.Epoch) peerwire.Notification {
 	return e.message(e.state, e.current.Vote, round)
 }
 
 // send queues a message, in place of an earlier one to the same server.
-func (e *Election) send(to wire.ServerID, n wire.Notification) {
+func (e *Election) send(to ensemble.ServerID, n peerwire.Notification) {
 	e.running.sent()
 	for i := range e.ready.Send {
 		if e.ready.Send[i].To == to {
@@ -56,7 +58,7 @@ func (e *Election) broadcast() {
 // answer is what was last told to a server without a vote, and when.
 type answer struct {
 	vote  Vote
-	state wire.ServerState
+	state peerwire.ServerState
 	round wire.Epoch
 	at    int64
 }
@@ -70,15 +72,15 @@ type answer struct {
 // A ZooKeeper server answers every notification. This one answers those that
 // look, and an equal question not at once again: two servers that each think
 // the other has no vote would otherwise never stop.
-func (e *Election) answerStranger(id wire.ServerID, n *wire.Notification) {
+func (e *Election) answerStranger(id ensemble.ServerID, n *peerwire.Notification) {
 	if !e.isMember(id) {
 		e.refuse(id, "it is no member; it is answered, not counted")
 	}
-	if n.State != wire.Looking {
+	if n.State != peerwire.Looking {
 		return
 	}
 	m := e.roleMessage(e.round)
-	if e.state == wire.Looking {
+	if e.state == peerwire.Looking {
 		m = e.lookingMessage()
 		if len(e.asking) < strangersMax {
 			e.asking[id] = true
@@ -107,12 +109,12 @@ func (e *Election) tellAsking() {
 
 // refusal is why something from a server was not counted.
 type refusal struct {
-	from wire.ServerID
+	from ensemble.ServerID
 	why  string
 }
 
 // refuse tells once in an election why messages of a server are not counted.
-func (e *Election) refuse(from wire.ServerID, why string) {
+func (e *Election) refuse(from ensemble.ServerID, why string) {
 	r := refusal{from, why}
 	if e.refused[r] || len(e.refused) >= strangersMax {
 		return

@@ -3,12 +3,13 @@ package election
 import (
 	"time"
 
-	"bellwether/wire"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 )
 
 // standing is the ballot of this server.
 func (e *Election) standing() ballot {
-	return ballot{Vote: e.proposal, round: e.round, state: wire.Looking, fresh: true}
+	return ballot{Vote: e.proposal, round: e.round, state: peerwire.Looking, fresh: true}
 }
 
 // count looks whether a quorum holds the proposal, and either ends the
@@ -16,9 +17,9 @@ func (e *Election) standing() ballot {
 // wait longer, and all waits of a round together are bounded, so that a server
 // that never falls silent starves nobody.
 func (e *Election) count() {
-	if e.state != wire.Looking || e.mute() || !e.quorum(e.holds) {
+	if e.state != peerwire.Looking || e.mute() || !e.quorum(e.holds) {
 		e.settleAt = Never
-		if e.state == wire.Looking && !e.mute() {
+		if e.state == peerwire.Looking && !e.mute() {
 			e.watchSplit()
 		}
 		return
@@ -59,7 +60,7 @@ func (e *Election) tellWait() {
 }
 
 // holds reports whether a voter's ballot is the proposal.
-func (e *Election) holds(id wire.ServerID) bool {
+func (e *Election) holds(id ensemble.ServerID) bool {
 	if id == e.id {
 		return true // counts where it is a voter
 	}
@@ -101,12 +102,12 @@ func (e *Election) wait() int64 {
 
 // decide ends the election with a ballot.
 func (e *Election) decide(b ballot, how Ending) {
-	d := Decision{State: wire.Following, Vote: b.Vote, Round: b.round, Ending: how}
+	d := Decision{State: peerwire.Following, Vote: b.Vote, Round: b.round, Ending: how}
 	switch {
 	case b.Leader == e.id:
-		d.State = wire.Leading
+		d.State = peerwire.Leading
 	case e.observes():
-		d.State = wire.Observing
+		d.State = peerwire.Observing
 	}
 	d.Supporters, d.Spare = e.supportersOf(b, how), e.spare(b.Leader)
 	e.takeRole(d)
@@ -115,8 +116,8 @@ func (e *Election) decide(b ballot, how Ending) {
 
 // spare reports whether the voters that have taken part are a quorum without
 // the leader.
-func (e *Election) spare(leader wire.ServerID) bool {
-	return e.quorum(func(id wire.ServerID) bool {
+func (e *Election) spare(leader ensemble.ServerID) bool {
+	return e.quorum(func(id ensemble.ServerID) bool {
 		_, looked := e.votes[id]
 		_, settled := e.outside[id]
 		return id != leader && (id == e.id || looked || settled)
@@ -124,8 +125,8 @@ func (e *Election) spare(leader wire.ServerID) bool {
 }
 
 // supportersOf lists the voters behind a ballot that made a decision.
-func (e *Election) supportersOf(b ballot, how Ending) []wire.ServerID {
-	var ids []wire.ServerID
+func (e *Election) supportersOf(b ballot, how Ending) []ensemble.ServerID {
+	var ids []ensemble.ServerID
 	for _, id := range e.voters {
 		mine, ok := e.votes[id]
 		theirs, settled := e.outside[id]

@@ -3,27 +3,29 @@ package election
 import (
 	"testing"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // A leader's word that it leads counts for a while only: one that resigns
 // before it is dialled tells the voters, but no observer.
 func TestALeaderThatIsNotReachedIsGivenUp(t *testing.T) {
-	voters := []wire.ServerID{1, 2, 3}
-	e := New(Options{ID: 4, Committed: membership(0, voters, []wire.ServerID{4}, nil, nil)})
+	voters := []ensemble.ServerID{1, 2, 3}
+	e := New(Options{ID: 4, Committed: membership(0, voters, []ensemble.ServerID{4}, nil, nil)})
 	e.Step(0, Look{Zxid: wire.MakeZxid(1, 1), Epoch: 1, Why: "started"})
-	word := func(now int64, from wire.ServerID, state wire.ServerState) {
-		e.Step(now, Heard{From: from, Notification: wire.Notification{
-			State: state, Leader: 1, Zxid: wire.MakeZxid(1, 1), ElectionEpoch: 5, PeerEpoch: 1, Version: wire.NotificationPlain,
+	word := func(now int64, from ensemble.ServerID, state peerwire.ServerState) {
+		e.Step(now, Heard{From: from, Notification: peerwire.Notification{
+			State: state, Leader: 1, Zxid: wire.MakeZxid(1, 1), ElectionEpoch: 5, PeerEpoch: 1, Version: peerwire.NotificationPlain,
 		}})
 	}
-	word(1, 1, wire.Leading)
-	word(1, 2, wire.Following)
-	if r := e.Ready(); r.Decision == nil || r.Decision.State != wire.Observing {
+	word(1, 1, peerwire.Leading)
+	word(1, 2, peerwire.Following)
+	if r := e.Ready(); r.Decision == nil || r.Decision.State != peerwire.Observing {
 		t.Fatalf("decided %+v", r.Decision)
 	}
-	word(700, 1, wire.Leading)
-	word(1200, 1, wire.Leading) // only the first one counts
+	word(700, 1, peerwire.Leading)
+	word(1200, 1, peerwire.Leading) // only the first one counts
 	e.Step(1600, Tick{})
 	if r := e.Ready(); r.GiveUp != "" || r.Wake != 1700 {
 		t.Fatalf("gives up at 1600: %q, wakes at %d", r.GiveUp, r.Wake)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // Options are the settings of an Election.
 type Options struct {
-	ID        wire.ServerID
+	ID        ensemble.ServerID
 	Committed *ensemble.Membership // never nil
 	Proposed  *ensemble.Membership // as in Configured
 	// Reconfig allows to adopt a newer membership from a notification.
@@ -45,13 +46,13 @@ type Options struct {
 
 // Election is one server's part in the elections of its ensemble.
 type Election struct {
-	id       wire.ServerID
+	id       ensemble.ServerID
 	reconfig bool
 	intervalMin, intervalMax,
 	interval int64
 
 	committed, next *ensemble.Membership // next: proposed, newer, or nil
-	voters          []wire.ServerID      // of both, in order
+	voters          []ensemble.ServerID  // of both, in order
 	text            string               // of committed, as it is sent
 	parsed          struct {             // the last text of another server
 		text string
@@ -59,21 +60,21 @@ type Election struct {
 	}
 
 	now      int64
-	began    bool             // Look or Appointed was stepped
-	state    wire.ServerState // Looking, or the role
-	round    wire.Epoch       // the logical clock
+	began    bool                 // Look or Appointed was stepped
+	state    peerwire.ServerState // Looking, or the role
+	round    wire.Epoch           // the logical clock
 	asked    Look
 	initial  Vote
 	proposal Vote
-	barred   bool                     // neither candidate nor supporter until synchronised
-	failed   map[wire.ServerID]Failed // candidates whose last terms failed
-	relaxed  bool                     // failed terms count no more in this election
-	restated bool                     // a false vote for this server was answered by a new round
+	barred   bool                         // neither candidate nor supporter until synchronised
+	failed   map[ensemble.ServerID]Failed // candidates whose last terms failed
+	relaxed  bool                         // failed terms count no more in this election
+	restated bool                         // a false vote for this server was answered by a new round
 
-	votes   map[wire.ServerID]ballot // of this round
-	outside map[wire.ServerID]ballot // of those that have a role, in any round
-	down    map[wire.ServerID]bool   // during this round
-	trips   map[wire.ServerID]time.Duration
+	votes   map[ensemble.ServerID]ballot // of this round
+	outside map[ensemble.ServerID]ballot // of those that have a role, in any round
+	down    map[ensemble.ServerID]bool   // during this round
+	trips   map[ensemble.ServerID]time.Duration
 
 	resendAt int64 // Never outside an election
 	settleAt int64 // end of the wait, Never if none runs
@@ -85,18 +86,18 @@ type Election struct {
 	agreed      bool   // the epoch is
 	established bool
 	gaveUp      bool
-	handed      bool                   // the role came from the leader before
-	dialBy      int64                  // the candidate must have led by then
-	forward     bool                   // the candidate has said that it leads
-	supporters  map[wire.ServerID]bool // while leading
-	left        map[wire.ServerID]bool // that look in a later round, while this server dials the leader again
+	handed      bool                       // the role came from the leader before
+	dialBy      int64                      // the candidate must have led by then
+	forward     bool                       // the candidate has said that it leads
+	supporters  map[ensemble.ServerID]bool // while leading
+	left        map[ensemble.ServerID]bool // that look in a later round, while this server dials the leader again
 
-	asking  map[wire.ServerID]bool   // who cannot elect, and waits to hear who leads
-	told    map[wire.ServerID]answer // to those without a vote
-	empties map[wire.ServerID]bool   // voters that know of no transaction, in this election
+	asking  map[ensemble.ServerID]bool   // who cannot elect, and waits to hear who leads
+	told    map[ensemble.ServerID]answer // to those without a vote
+	empties map[ensemble.ServerID]bool   // voters that know of no transaction, in this election
 	// withdrawn are voters that have said in this election that they are no
 	// candidates: their disk is empty or does not answer.
-	withdrawn map[wire.ServerID]bool
+	withdrawn map[ensemble.ServerID]bool
 	refused   map[refusal]bool // in this election, so that each is told once
 
 	ready   Ready
@@ -109,9 +110,9 @@ type Election struct {
 func New(o Options) *Election {
 	e := &Election{
 		id: o.ID, reconfig: o.Reconfig, intervalMin: o.IntervalMinMS, intervalMax: o.IntervalMaxMS,
-		votes: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{},
-		down: map[wire.ServerID]bool{}, trips: map[wire.ServerID]time.Duration{},
-		asking: map[wire.ServerID]bool{}, told: map[wire.ServerID]answer{}, empties: map[wire.ServerID]bool{}, withdrawn: map[wire.ServerID]bool{}, left: map[wire.ServerID]bool{}, refused: map[refusal]bool{},
+		votes: map[ensemble.ServerID]ballot{}, outside: map[ensemble.ServerID]ballot{},
+		down: map[ensemble.ServerID]bool{}, trips: map[ensemble.ServerID]time.Duration{},
+		asking: map[ensemble.ServerID]bool{}, told: map[ensemble.ServerID]answer{}, empties: map[ensemble.ServerID]bool{}, withdrawn: map[ensemble.ServerID]bool{}, left: map[ensemble.ServerID]bool{}, refused: map[refusal]bool{},
 		resendAt: Never, settleAt: Never, settleBy: Never, againAt: Never, splitAt: Never, dialBy: Never,
 	}
 	if e.intervalMin <= 0 {
@@ -200,7 +201,7 @@ func (e *Election) members(committed, proposed *ensemble.Membership) {
 	e.voters = e.voters[:0]
 	for _, m := range e.tracked() {
 		for _, id := range m.Voters() {
-			e.voters = append(e.voters, wire.ServerID(id))
+			e.voters = append(e.voters, ensemble.ServerID(id))
 		}
 	}
 	slices.Sort(e.voters)
@@ -215,12 +216,12 @@ func (e *Election) tracked() []*ensemble.Membership {
 	return []*ensemble.Membership{e.committed, e.next}
 }
 
-func (e *Election) isVoter(id wire.ServerID) bool {
+func (e *Election) isVoter(id ensemble.ServerID) bool {
 	_, ok := slices.BinarySearch(e.voters, id)
 	return ok
 }
 
-func (e *Election) isMember(id wire.ServerID) bool {
+func (e *Election) isMember(id ensemble.ServerID) bool {
 	for _, m := range e.tracked() {
 		if _, ok := m.Server(ensemble.ServerID(id)); ok {
 			return true
@@ -236,13 +237,13 @@ func (e *Election) observes() bool {
 	return ok && s.Role == ensemble.Observer
 }
 
-func (e *Election) weight(id wire.ServerID) int64 {
+func (e *Election) weight(id ensemble.ServerID) int64 {
 	return e.committed.Weight(ensemble.ServerID(id))
 }
 
 // quorum reports whether those for which has is true are a quorum in every
 // membership that counts.
-func (e *Election) quorum(has func(wire.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(wire.ServerID(id)) }
+func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
+	ask := func(id ensemble.ServerID) bool { return has(ensemble.ServerID(id)) }
 	return e.committed.HasQuorum(ask) && (e.next == nil || e.next.HasQuorum(ask))
 }

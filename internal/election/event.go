@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -35,24 +36,24 @@ type Look struct {
 
 // Heard is a notification from another server.
 type Heard struct {
-	From wire.ServerID
+	From ensemble.ServerID
 	// First: it is the first message on its connection, which a server may
 	// have sent before and sends again.
 	First        bool
-	Notification wire.Notification
+	Notification peerwire.Notification
 }
 
 // Up: a connection to a server exists.
-type Up struct{ Server wire.ServerID }
+type Up struct{ Server ensemble.ServerID }
 
 // Down: a dial was refused, or a connection reset by a server that ended. It
 // must not stand for a time-out, nor for the connection that the larger id's
 // one replaces: who is slow may still have a better vote.
-type Down struct{ Server wire.ServerID }
+type Down struct{ Server ensemble.ServerID }
 
 // RoundTrip is the newest measured time to a server and back.
 type RoundTrip struct {
-	Server wire.ServerID
+	Server ensemble.ServerID
 	Took   time.Duration
 }
 
@@ -76,7 +77,7 @@ type Configured struct{ Committed, Proposed *ensemble.Membership }
 // Appointed takes a role without an election: Leader was designated by the
 // reconfiguration at Zxid.
 type Appointed struct {
-	Leader wire.ServerID
+	Leader ensemble.ServerID
 	Zxid   wire.Zxid
 }
 
@@ -85,7 +86,7 @@ type Appointed struct {
 // has it. What does not come to a leader of a new epoch within 500 ms is given
 // up. HeldMS is how long writes were held before, where that is known.
 type HandedOver struct {
-	From, Leader wire.ServerID
+	From, Leader ensemble.ServerID
 	Zxid         wire.Zxid
 	Epoch        wire.Epoch
 	HeldMS       int64
@@ -134,18 +135,18 @@ type Ready struct {
 // the same server is replaced by it; the last one sent is sent again first
 // when the connection had to be made anew.
 type Message struct {
-	To           wire.ServerID
-	Notification wire.Notification
+	To           ensemble.ServerID
+	Notification peerwire.Notification
 }
 
 // Decision is how an election ended.
 type Decision struct {
-	State  wire.ServerState // Following, Leading or Observing
+	State  peerwire.ServerState // Following, Leading or Observing
 	Vote   Vote
 	Round  wire.Epoch
 	Ending Ending
 	// Supporters are the voters whose votes made it, in order.
-	Supporters []wire.ServerID
+	Supporters []ensemble.ServerID
 	// Spare: the voters that have taken part, without the one that is to lead,
 	// are a quorum. They can elect another if that one does not come forward.
 	Spare bool

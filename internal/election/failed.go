@@ -3,6 +3,8 @@ package election
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -17,7 +19,7 @@ const splitMS = 400
 // Failed is what a server remembers of a candidate whose last terms ended
 // before they served. The zero value is that of any other candidate.
 type Failed struct {
-	Candidate wire.ServerID
+	Candidate ensemble.ServerID
 	// Times is how many terms failed one after the other.
 	Times int
 	// Until: before this time a candidate with as much history is preferred.
@@ -38,7 +40,7 @@ func (e *Election) remember(failed []Failed) {
 	e.failed = nil
 	for _, f := range failed {
 		if e.failed == nil {
-			e.failed = map[wire.ServerID]Failed{}
+			e.failed = map[ensemble.ServerID]Failed{}
 		}
 		e.failed[f.Candidate] = f
 	}
@@ -59,7 +61,7 @@ func (e *Election) nextAgain() int64 {
 
 // penalty is by how many failed terms a candidate ranks behind those with as
 // much history.
-func (e *Election) penalty(id wire.ServerID) int {
+func (e *Election) penalty(id ensemble.ServerID) int {
 	if f := e.failed[id]; !e.relaxed && f.Until > e.now {
 		return f.Times
 	}
@@ -67,7 +69,7 @@ func (e *Election) penalty(id wire.ServerID) int {
 }
 
 // patience is how long a candidate is dialled.
-func (e *Election) patience(id wire.ServerID) int64 {
+func (e *Election) patience(id ensemble.ServerID) int64 {
 	if ms := e.failed[id].PatienceMS; ms > 0 {
 		return ms
 	}
@@ -84,7 +86,7 @@ func (e *Election) vain(b ballot) bool {
 // candidate that says that it leads needs this server's support now.
 func (e *Election) again() int64 {
 	id := e.proposal.Leader
-	if b, ok := e.votes[id]; ok && b.state == wire.Leading && b.agrees(e.standing()) {
+	if b, ok := e.votes[id]; ok && b.state == peerwire.Leading && b.agrees(e.standing()) {
 		return e.now
 	}
 	return e.failed[id].Again
@@ -93,9 +95,9 @@ func (e *Election) again() int64 {
 // watchSplit looks for voters that prefer different candidates because they
 // remember different terms: their votes are a quorum, but no vote has one.
 func (e *Election) watchSplit() {
-	voted := func(id wire.ServerID) bool {
+	voted := func(id ensemble.ServerID) bool {
 		b, ok := e.votes[id]
-		return id == e.id || ok && b.state == wire.Looking
+		return id == e.id || ok && b.state == peerwire.Looking
 	}
 	switch {
 	case e.relaxed || !e.prefers() || !e.quorum(voted):
@@ -122,7 +124,7 @@ func (e *Election) relax() {
 	e.relaxed, e.splitAt = true, Never
 	best := e.proposal
 	for _, id := range e.voters {
-		if b, ok := e.votes[id]; ok && b.state == wire.Looking && e.beats(b.Vote, best) {
+		if b, ok := e.votes[id]; ok && b.state == peerwire.Looking && e.beats(b.Vote, best) {
 			best = b.Vote
 		}
 	}
@@ -143,7 +145,7 @@ type Relaxed struct {
 // ElectsAgain: a quorum votes for a candidate whose last terms failed, and this
 // server waits before it lets the candidate lead again.
 type ElectsAgain struct {
-	Candidate wire.ServerID
+	Candidate ensemble.ServerID
 	Times     int
 	Why       string
 	WaitMS    int64

@@ -4,17 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"bellwether/wire"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 )
 
 // fresh is a vote for a server with the history that all have.
-func fresh(id wire.ServerID) Vote { return Vote{id, 0x100000001, 1} }
+func fresh(id ensemble.ServerID) Vote { return Vote{id, 0x100000001, 1} }
 
 // abstains is the vote of a server whose disk does not answer.
-func abstains(id wire.ServerID) Vote { return Vote{id, NoHistory, 1} }
+func abstains(id ensemble.ServerID) Vote { return Vote{id, NoHistory, 1} }
 
 // lookWith is a server of n that begins an election with this.
-func lookWith(n int, id wire.ServerID, l Look) *Election {
+func lookWith(n int, id ensemble.ServerID, l Look) *Election {
 	e := New(Options{ID: id, Committed: plain(0, n), Reconfig: true})
 	l.Why = "started"
 	e.Step(0, l)
@@ -30,15 +31,15 @@ func TestAbstainingServerIsNoCandidate(t *testing.T) {
 			t.Fatalf("says %v", v)
 		}
 	}
-	hear(e, 1, wire.Looking, fresh(2), 1)
-	hear(e, 2, wire.Looking, fresh(2), 1)
+	hear(e, 1, peerwire.Looking, fresh(2), 1)
+	hear(e, 2, peerwire.Looking, fresh(2), 1)
 	e.Step(5000, Tick{})
 	if r := e.Ready(); r.Decision != nil {
 		t.Fatalf("decides %+v", r.Decision)
 	}
-	hear(e, 1, wire.Following, fresh(2), 1)
-	hear(e, 2, wire.Leading, fresh(2), 1)
-	if r := e.Ready(); r.Decision == nil || r.Decision.State != wire.Following || r.Decision.Vote.Leader != 2 {
+	hear(e, 1, peerwire.Following, fresh(2), 1)
+	hear(e, 2, peerwire.Leading, fresh(2), 1)
+	if r := e.Ready(); r.Decision == nil || r.Decision.State != peerwire.Following || r.Decision.Vote.Leader != 2 {
 		t.Errorf("%+v, want to follow 2", r.Decision)
 	}
 }
@@ -47,9 +48,9 @@ func TestAbstainingServerIsNoCandidate(t *testing.T) {
 // abstain does not take them for empty ones with which it may begin a history.
 func TestAbstainingServerDoesNotSayThatItIsEmpty(t *testing.T) {
 	e := lookWith(3, 1, Look{})
-	hear(e, 2, wire.Looking, abstains(2), 1)
-	hear(e, 3, wire.Looking, abstains(3), 1)
-	hear(e, 2, wire.Looking, abstains(2), 2)
+	hear(e, 2, peerwire.Looking, abstains(2), 1)
+	hear(e, 3, peerwire.Looking, abstains(3), 1)
+	hear(e, 2, peerwire.Looking, abstains(2), 2)
 	if st := e.State(); !st.Barred {
 		t.Errorf("%+v: it stands for election", st)
 	}
@@ -59,17 +60,17 @@ func TestAbstainingServerDoesNotSayThatItIsEmpty(t *testing.T) {
 // withdrawn, even if others still do, until that candidate stands again.
 func TestWithdrawnCandidateIsDropped(t *testing.T) {
 	e := alone(5, 4)
-	hear(e, 5, wire.Looking, fresh(5), 1)
-	hear(e, 1, wire.Looking, fresh(5), 1)
-	hear(e, 5, wire.Looking, abstains(5), 2)
+	hear(e, 5, peerwire.Looking, fresh(5), 1)
+	hear(e, 1, peerwire.Looking, fresh(5), 1)
+	hear(e, 5, peerwire.Looking, abstains(5), 2)
 	if st := e.State(); st.Vote.Leader != 4 || st.Round != 2 {
 		t.Fatalf("%+v, want a vote for itself in round 2", st)
 	}
-	hear(e, 1, wire.Looking, fresh(5), 2)
+	hear(e, 1, peerwire.Looking, fresh(5), 2)
 	if st := e.State(); st.Vote.Leader != 4 {
 		t.Fatalf("%+v: it votes for a server that is no candidate", st)
 	}
-	hear(e, 5, wire.Looking, fresh(5), 3)
+	hear(e, 5, peerwire.Looking, fresh(5), 3)
 	if st := e.State(); st.Vote.Leader != 5 {
 		t.Errorf("%+v: the candidate is back", st)
 	}
@@ -82,25 +83,25 @@ func TestVoteOfARestartedServerDoesNotCount(t *testing.T) {
 	for _, again := range []Vote{abstains(2), {2, NoHistory, 0}, fresh(2)} {
 		e := alone(5, 1)
 		e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"}) // round 2
-		hear(e, 5, wire.Looking, fresh(5), 2)
-		hear(e, 2, wire.Looking, fresh(5), 2)
+		hear(e, 5, peerwire.Looking, fresh(5), 2)
+		hear(e, 2, peerwire.Looking, fresh(5), 2)
 		if !e.State().Settling {
 			t.Fatal("three votes of five are no quorum")
 		}
-		e.Step(0, Heard{From: 2, First: true, Notification: says(e, wire.Looking, again, 1)})
+		e.Step(0, Heard{From: 2, First: true, Notification: says(e, peerwire.Looking, again, 1)})
 		if !e.State().Settling {
 			t.Errorf("%v: what may be an old message takes a vote back", again)
 		}
-		hear(e, 2, wire.Looking, again, 1)
+		hear(e, 2, peerwire.Looking, again, 1)
 		if e.State().Settling {
 			t.Errorf("%v: the vote from before the restart counts", again)
 		}
 	}
 	e := alone(5, 1)
-	hear(e, 2, wire.Following, fresh(5), 9)
-	hear(e, 2, wire.Looking, Vote{2, NoHistory, 0}, 1)
-	hear(e, 3, wire.Following, fresh(5), 9)
-	hear(e, 5, wire.Leading, fresh(5), 9)
+	hear(e, 2, peerwire.Following, fresh(5), 9)
+	hear(e, 2, peerwire.Looking, Vote{2, NoHistory, 0}, 1)
+	hear(e, 3, peerwire.Following, fresh(5), 9)
+	hear(e, 5, peerwire.Leading, fresh(5), 9)
 	if r := e.Ready(); r.Decision != nil {
 		t.Errorf("%+v by the word of a server that has lost its role", r.Decision)
 	}
@@ -111,23 +112,23 @@ func TestVoteOfARestartedServerDoesNotCount(t *testing.T) {
 func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
 	failed := []Failed{{Candidate: 5, Times: 2, Until: 1000}, {Candidate: 4, Times: 1, Until: 1000}}
 	e := lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
-	hear(e, 5, wire.Looking, fresh(5), 1)
-	hear(e, 4, wire.Looking, fresh(4), 1)
+	hear(e, 5, peerwire.Looking, fresh(5), 1)
+	hear(e, 4, peerwire.Looking, fresh(4), 1)
 	if v := e.State().Vote; v.Leader != 3 {
 		t.Errorf("votes for %v", v)
 	}
-	hear(e, 5, wire.Looking, Vote{5, 0x100000002, 1}, 1)
+	hear(e, 5, peerwire.Looking, Vote{5, 0x100000002, 1}, 1)
 	if v := e.State().Vote; v.Leader != 5 {
 		t.Errorf("votes for %v, 5 has more", v)
 	}
 	e = lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
 	e.Step(1001, Tick{})
-	hear(e, 5, wire.Looking, fresh(5), 1)
+	hear(e, 5, peerwire.Looking, fresh(5), 1)
 	if v := e.State().Vote; v.Leader != 5 {
 		t.Errorf("votes for %v when the pause is over", v)
 	}
 	e = lookWith(5, 5, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed}) // itself
-	hear(e, 2, wire.Looking, fresh(2), 1)
+	hear(e, 2, peerwire.Looking, fresh(2), 1)
 	if v := e.State().Vote; v.Leader != 2 {
 		t.Errorf("votes for %v", v)
 	}
@@ -139,8 +140,8 @@ func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 	failed := []Failed{{Candidate: 3, Times: 5, Until: 16_000, Again: 800, Why: "nobody could join it"}}
 	for _, forward := range []bool{false, true} {
 		e := lookWith(3, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
-		hear(e, 3, wire.Looking, Vote{3, 0x100000002, 1}, 1)
-		hear(e, 2, wire.Looking, Vote{3, 0x100000002, 1}, 1)
+		hear(e, 3, peerwire.Looking, Vote{3, 0x100000002, 1}, 1)
+		hear(e, 2, peerwire.Looking, Vote{3, 0x100000002, 1}, 1)
 		r := e.Ready()
 		if r.Decision != nil || r.Wake > 800 {
 			t.Fatalf("decides %+v, wakes at %d", r.Decision, r.Wake)
@@ -153,7 +154,7 @@ func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 			t.Errorf("told %v", r.Happenings)
 		}
 		if forward {
-			hear(e, 3, wire.Leading, Vote{3, 0x100000002, 1}, 1)
+			hear(e, 3, peerwire.Leading, Vote{3, 0x100000002, 1}, 1)
 			if r := e.Ready(); r.Decision == nil {
 				t.Error("a candidate that leads is kept waiting")
 			}
@@ -175,7 +176,7 @@ func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 // agree long before the pause is over.
 func TestDifferentMemoriesAgree(t *testing.T) {
 	w := worldOf(4)
-	for id := wire.ServerID(1); id <= 2; id++ {
+	for id := ensemble.ServerID(1); id <= 2; id++ {
 		w.servers[id].look.Failed = []Failed{{Candidate: 4, Times: 5, Until: 30_000}}
 	}
 	w.startAll()
@@ -189,11 +190,11 @@ func TestDifferentMemoriesAgree(t *testing.T) {
 func TestLeaderThatOthersHaveLeftIsGivenUp(t *testing.T) {
 	dials := func(n int, failed ...Failed) *Election {
 		e := lookWith(n, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
-		best := wire.ServerID(n)
-		for id := wire.ServerID(2); id < best; id++ {
-			hear(e, id, wire.Following, fresh(best), 9)
+		best := ensemble.ServerID(n)
+		for id := ensemble.ServerID(2); id < best; id++ {
+			hear(e, id, peerwire.Following, fresh(best), 9)
 		}
-		hear(e, best, wire.Leading, fresh(best), 9)
+		hear(e, best, peerwire.Leading, fresh(best), 9)
 		if r := e.Ready(); r.Decision == nil || r.Decision.Vote.Leader != best {
 			t.Fatalf("%+v, want to follow %d", r.Decision, best)
 		}
@@ -205,31 +206,31 @@ func TestLeaderThatOthersHaveLeftIsGivenUp(t *testing.T) {
 			t.Errorf("%s: gives up %q and sends %v", what, r.GiveUp, r.Send)
 		}
 	}
-	again := func(id wire.ServerID) Failed { return Failed{Candidate: id, Times: 1, Until: 1000} }
+	again := func(id ensemble.ServerID) Failed { return Failed{Candidate: id, Times: 1, Until: 1000} }
 
 	e := dials(3, again(3))
-	hear(e, 2, wire.Looking, fresh(2), 9)
+	hear(e, 2, peerwire.Looking, fresh(2), 9)
 	given(e, "a voter looks in the same round", false)
-	e.Step(0, Heard{From: 2, First: true, Notification: says(e, wire.Looking, fresh(2), 10)})
+	e.Step(0, Heard{From: 2, First: true, Notification: says(e, peerwire.Looking, fresh(2), 10)})
 	given(e, "the first message of a connection", false)
-	hear(e, 2, wire.Looking, fresh(2), 10)
+	hear(e, 2, peerwire.Looking, fresh(2), 10)
 	given(e, "the other voter looks in a later round", true)
 
 	e = dials(3)
-	hear(e, 2, wire.Looking, fresh(2), 10)
+	hear(e, 2, peerwire.Looking, fresh(2), 10)
 	given(e, "the first time that the leader is dialled", false)
 
 	e = dials(3, again(3))
 	e.Step(0, Linked{})
-	hear(e, 2, wire.Looking, fresh(2), 10)
+	hear(e, 2, peerwire.Looking, fresh(2), 10)
 	given(e, "the leader is reached", false)
 
 	e = dials(5, again(5))
-	hear(e, 2, wire.Looking, fresh(2), 10)
+	hear(e, 2, peerwire.Looking, fresh(2), 10)
 	given(e, "one of four looks", false)
-	hear(e, 2, wire.Following, fresh(5), 10)
-	hear(e, 3, wire.Looking, fresh(2), 10)
+	hear(e, 2, peerwire.Following, fresh(5), 10)
+	hear(e, 3, peerwire.Looking, fresh(2), 10)
 	given(e, "that one follows again, and another looks", false)
-	hear(e, 4, wire.Looking, fresh(2), 10)
+	hear(e, 4, peerwire.Looking, fresh(2), 10)
 	given(e, "two look", true)
 }

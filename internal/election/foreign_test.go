@@ -2,6 +2,7 @@ package election
 
 import (
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -10,28 +11,28 @@ import (
 // not better meanwhile, whatever is complete; it answers those without a vote
 // from the election before; it knows neither refusals nor old messages.
 type foreign struct {
-	id       wire.ServerID
+	id       ensemble.ServerID
 	m        *ensemble.Membership
 	now      int64
-	state    wire.ServerState
+	state    peerwire.ServerState
 	round    wire.Epoch
 	initial  Vote
 	proposal Vote
 	current  ballot
-	recv     map[wire.ServerID]ballot
-	outside  map[wire.ServerID]ballot
+	recv     map[ensemble.ServerID]ballot
+	outside  map[ensemble.ServerID]ballot
 	interval int64
 	settling bool
 	wake     int64
 	ready    Ready
 }
 
-func newForeign(id wire.ServerID, m *ensemble.Membership) *foreign {
-	return &foreign{id: id, m: m, wake: Never, recv: map[wire.ServerID]ballot{}, outside: map[wire.ServerID]ballot{}}
+func newForeign(id ensemble.ServerID, m *ensemble.Membership) *foreign {
+	return &foreign{id: id, m: m, wake: Never, recv: map[ensemble.ServerID]ballot{}, outside: map[ensemble.ServerID]ballot{}}
 }
 
 func (f *foreign) State() State {
-	if f.state == wire.Looking {
+	if f.state == peerwire.Looking {
 		return State{Role: f.state, Round: f.round, Vote: f.proposal, Settling: f.settling}
 	}
 	return State{Role: f.state, Round: f.round, Vote: f.current.Vote}
@@ -62,12 +63,12 @@ func (f *foreign) look(ev Look) {
 	if s, ok := f.m.Server(ensemble.ServerID(f.id)); ok && s.Role == ensemble.Participant {
 		f.initial = Vote{f.id, ev.Zxid, ev.Epoch}
 	}
-	if f.state == wire.Looking && f.round == 0 {
+	if f.state == peerwire.Looking && f.round == 0 {
 		f.current = ballot{Vote: f.initial, round: -1}
 	}
 	clear(f.recv)
 	clear(f.outside)
-	f.state, f.settling, f.interval = wire.Looking, false, 200
+	f.state, f.settling, f.interval = peerwire.Looking, false, 200
 	f.round++
 	f.proposal = f.initial
 	f.wake = f.now + f.interval
@@ -82,30 +83,30 @@ func (f *foreign) count() {
 	}
 }
 
-func (f *foreign) voter(id wire.ServerID) bool { return f.m.IsVoter(ensemble.ServerID(id)) }
+func (f *foreign) voter(id ensemble.ServerID) bool { return f.m.IsVoter(ensemble.ServerID(id)) }
 
 func (f *foreign) beats(a, b Vote) bool {
 	return f.m.Weight(ensemble.ServerID(a.Leader)) > 0 && a.Compare(b) > 0
 }
 
-func (f *foreign) say(to wire.ServerID, state wire.ServerState, v Vote, round wire.Epoch) {
+func (f *foreign) say(to ensemble.ServerID, state peerwire.ServerState, v Vote, round wire.Epoch) {
 	if to == f.id {
 		f.recv[f.id] = ballot{Vote: v, round: round}
 		return
 	}
-	f.ready.Send = append(f.ready.Send, Message{to, wire.Notification{State: state, Leader: v.Leader, Zxid: v.Zxid,
-		PeerEpoch: v.PeerEpoch, ElectionEpoch: round, Version: wire.NotificationConfig, Config: f.m.String()}})
+	f.ready.Send = append(f.ready.Send, Message{to, peerwire.Notification{State: state, Leader: v.Leader, Zxid: v.Zxid,
+		PeerEpoch: v.PeerEpoch, ElectionEpoch: round, Version: peerwire.NotificationConfig, Config: f.m.String()}})
 }
 
 func (f *foreign) broadcast() {
 	for _, id := range f.m.Voters() {
-		f.say(wire.ServerID(id), wire.Looking, f.proposal, f.round)
+		f.say(ensemble.ServerID(id), peerwire.Looking, f.proposal, f.round)
 	}
 }
 
 func (f *foreign) tick() {
 	switch {
-	case f.state != wire.Looking || f.wake > f.now:
+	case f.state != peerwire.Looking || f.wake > f.now:
 	case f.settling:
 		f.finish(ballot{Vote: f.proposal, round: f.round}, Agreed)
 	default:
@@ -116,18 +117,18 @@ func (f *foreign) tick() {
 }
 
 // receive answers, and hands on what concerns the election.
-func (f *foreign) receive(from wire.ServerID, n *wire.Notification) {
+func (f *foreign) receive(from ensemble.ServerID, n *peerwire.Notification) {
 	switch {
 	case !f.voter(from):
 		f.say(from, f.state, f.current.Vote, f.round)
 		return
-	case f.state != wire.Looking:
-		if n.State == wire.Looking {
+	case f.state != peerwire.Looking:
+		if n.State == peerwire.Looking {
 			f.say(from, f.state, f.current.Vote, f.current.round)
 		}
 		return
-	case n.State == wire.Looking && n.ElectionEpoch < f.round:
-		f.say(from, wire.Looking, f.proposal, f.round)
+	case n.State == peerwire.Looking && n.ElectionEpoch < f.round:
+		f.say(from, peerwire.Looking, f.proposal, f.round)
 	}
 	if f.settling {
 		if !f.beats(voteOf(n), f.proposal) {
@@ -140,12 +141,12 @@ func (f *foreign) receive(from wire.ServerID, n *wire.Notification) {
 	f.process(from, n)
 }
 
-func (f *foreign) process(from wire.ServerID, n *wire.Notification) {
-	if !f.voter(n.Leader) || n.State == wire.Observing {
+func (f *foreign) process(from ensemble.ServerID, n *peerwire.Notification) {
+	if !f.voter(n.Leader) || n.State == peerwire.Observing {
 		return
 	}
 	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State}
-	if n.State != wire.Looking {
+	if n.State != peerwire.Looking {
 		f.settled(from, b)
 		return
 	}
@@ -168,7 +169,7 @@ func (f *foreign) process(from wire.ServerID, n *wire.Notification) {
 	f.count()
 }
 
-func (f *foreign) settled(from wire.ServerID, b ballot) {
+func (f *foreign) settled(from ensemble.ServerID, b ballot) {
 	ref := b
 	ref.version = 2
 	if b.round == f.round {
@@ -185,26 +186,26 @@ func (f *foreign) settled(from wire.ServerID, b ballot) {
 	}
 }
 
-func (f *foreign) quorum(votes map[wire.ServerID]ballot, b ballot) bool {
+func (f *foreign) quorum(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	return f.m.HasQuorum(func(id ensemble.ServerID) bool {
-		o, ok := votes[wire.ServerID(id)]
+		o, ok := votes[ensemble.ServerID(id)]
 		return ok && o.agrees(b)
 	})
 }
 
-func (f *foreign) leads(votes map[wire.ServerID]ballot, b ballot) bool {
+func (f *foreign) leads(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	if b.Leader == f.id {
 		return b.round == f.round
 	}
-	return votes[b.Leader].state == wire.Leading
+	return votes[b.Leader].state == peerwire.Leading
 }
 
 func (f *foreign) finish(b ballot, how Ending) {
-	f.state = wire.Following
+	f.state = peerwire.Following
 	if b.Leader == f.id {
-		f.state = wire.Leading
+		f.state = peerwire.Leading
 	} else if !f.voter(f.id) {
-		f.state = wire.Observing
+		f.state = peerwire.Observing
 	}
 	f.current, f.settling, f.wake = b, false, Never
 	f.ready.Decision = &Decision{State: f.state, Vote: b.Vote, Round: b.round, Ending: how}

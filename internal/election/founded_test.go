@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // with all voters there, there is nothing to wait for. With one missing there
 // is, for it may have a history.
 func TestInterruptedFirstStart(t *testing.T) {
-	ids := []wire.ServerID{1, 2, 3, 4, 5}
+	ids := []ensemble.ServerID{1, 2, 3, 4, 5}
 	w := newWorld()
 	m := membership(0, ids, nil, nil, nil)
 	for _, id := range ids {
@@ -38,7 +39,7 @@ func TestInterruptedFirstStart(t *testing.T) {
 
 // The caution stays where one of the voters knows of a transaction.
 func TestLostHistoryIsNotFoundedAnew(t *testing.T) {
-	ids := []wire.ServerID{1, 2, 3}
+	ids := []ensemble.ServerID{1, 2, 3}
 	w := newWorld()
 	m := membership(0, ids, nil, nil, nil)
 	for _, id := range ids {

@@ -3,6 +3,8 @@ package election
 import (
 	"testing"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -11,10 +13,10 @@ import (
 // when the others are reasonable again.
 func FuzzHeard(f *testing.F) {
 	e := alone(3, 1)
-	for _, n := range []wire.Notification{
-		says(e, wire.Looking, Vote{3, 0x100000001, 1}, 1), says(e, wire.Leading, Vote{2, 0x100000001, 1}, 7),
-		says(e, wire.Following, Vote{1, 0x100000001, 1}, 1), says(e, wire.Looking, nobody, 1),
-		{Version: wire.NotificationBare}, {Version: wire.NotificationPlain, Leader: 1, Zxid: 0x7fffffffffffffff},
+	for _, n := range []peerwire.Notification{
+		says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1), says(e, peerwire.Leading, Vote{2, 0x100000001, 1}, 7),
+		says(e, peerwire.Following, Vote{1, 0x100000001, 1}, 1), says(e, peerwire.Looking, nobody, 1),
+		{Version: peerwire.NotificationBare}, {Version: peerwire.NotificationPlain, Leader: 1, Zxid: 0x7fffffffffffffff},
 	} {
 		for from := range byte(5) {
 			f.Add([]byte{from, 3}, wire.Append(nil, &n), wire.Append(nil, &n))
@@ -25,12 +27,12 @@ func FuzzHeard(f *testing.F) {
 		e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
 		now := int64(0)
 		for i, s := range script {
-			var n wire.Notification
+			var n peerwire.Notification
 			if wire.Decode([][]byte{a, b}[i%2], &n) != nil {
 				return
 			}
 			now += int64(s >> 3)
-			e.Step(now, Heard{From: wire.ServerID(s & 7), First: s&8 != 0, Notification: n})
+			e.Step(now, Heard{From: ensemble.ServerID(s & 7), First: s&8 != 0, Notification: n})
 			e.Step(now, Tick{})
 			r := e.Ready()
 			if len(r.Send) > 4 { // the two others, and who asked and is no voter
@@ -51,13 +53,13 @@ func FuzzHeard(f *testing.F) {
 
 // mustEnd lets both others follow the better one of them in the server's own round.
 func mustEnd(t *testing.T, e *Election, now int64) {
-	if e.State().Role != wire.Looking {
+	if e.State().Role != peerwire.Looking {
 		e.Step(now, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
 	}
 	round := e.State().Round
-	e.Step(now, Heard{From: 2, Notification: says(e, wire.Following, Vote{3, 0x1000000ff, 1}, round)})
-	e.Step(now, Heard{From: 3, Notification: says(e, wire.Leading, Vote{3, 0x1000000ff, 1}, round)})
-	if st := e.State(); st.Role != wire.Following || st.Vote.Leader != 3 {
+	e.Step(now, Heard{From: 2, Notification: says(e, peerwire.Following, Vote{3, 0x1000000ff, 1}, round)})
+	e.Step(now, Heard{From: 3, Notification: says(e, peerwire.Leading, Vote{3, 0x1000000ff, 1}, round)})
+	if st := e.State(); st.Role != peerwire.Following || st.Vote.Leader != 3 {
 		t.Fatalf("%+v, want FOLLOWING 3", st)
 	}
 }

@@ -3,6 +3,7 @@ package election
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
 
@@ -35,18 +36,18 @@ type Decided struct {
 
 // Abandoned: the decision comes to nothing.
 type Abandoned struct {
-	Leader wire.ServerID
+	Leader ensemble.ServerID
 	Why    string
 }
 
 // Barred: this server is empty and heard of a history, so its own may be lost.
 type Barred struct {
-	From wire.ServerID
+	From ensemble.ServerID
 	Vote Vote
 }
 
 // Withdrawn: the candidate that this server votes for says that it is none.
-type Withdrawn struct{ Candidate wire.ServerID }
+type Withdrawn struct{ Candidate ensemble.ServerID }
 
 // Founded: this server is empty, and so are all other voters.
 type Founded struct{}
@@ -54,7 +55,7 @@ type Founded struct{}
 // Restated: votes give this server a history it does not have; it begins a
 // round in which it says what it has.
 type Restated struct {
-	From      wire.ServerID
+	From      ensemble.ServerID
 	Vote, Own Vote
 }
 
@@ -63,7 +64,7 @@ type AdoptedMembers struct{ Version, Was int64 }
 
 // Refused: what a server sends is not counted. Told once in an election.
 type Refused struct {
-	From wire.ServerID
+	From ensemble.ServerID
 	Why  string
 }
 

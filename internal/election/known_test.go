@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -17,7 +18,7 @@ func worldOf(n int) *world {
 	w.trips = true
 	m := plain(0, n)
 	for i := range n {
-		s := w.add(wire.ServerID(i+1), m)
+		s := w.add(ensemble.ServerID(i+1), m)
 		s.look.Zxid, s.look.Epoch = 0x100000001, 1
 	}
 	return w
@@ -25,15 +26,15 @@ func worldOf(n int) *world {
 
 // plain is a membership of voters 1 to n.
 func plain(version int64, n int) *ensemble.Membership {
-	var ids []wire.ServerID
+	var ids []ensemble.ServerID
 	for i := range n {
-		ids = append(ids, wire.ServerID(i+1))
+		ids = append(ids, ensemble.ServerID(i+1))
 	}
 	return membership(version, ids, nil, nil, nil)
 }
 
 // alone is a server that looks, in an ensemble of n whose others are played by the test.
-func alone(n int, id wire.ServerID) *Election {
+func alone(n int, id ensemble.ServerID) *Election {
 	e := New(Options{ID: id, Committed: plain(0, n), Reconfig: true})
 	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
 	e.Ready()
@@ -41,7 +42,7 @@ func alone(n int, id wire.ServerID) *Election {
 }
 
 // says makes the notification of a server that is of today's version.
-func says(e *Election, state wire.ServerState, v Vote, round wire.Epoch) wire.Notification {
+func says(e *Election, state peerwire.ServerState, v Vote, round wire.Epoch) peerwire.Notification {
 	return e.message(state, v, round)
 }
 
@@ -63,16 +64,16 @@ func (w *world) mustConverge(t *testing.T, ms int64) {
 func TestZK1514FollowersOfAnEarlierRound(t *testing.T) {
 	e := alone(3, 3)
 	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"}) // round 2
-	for _, from := range []wire.ServerID{1, 2} {
-		e.Step(2, Heard{From: from, Notification: says(e, wire.Following, Vote{3, 0x100000001, 1}, 1)})
+	for _, from := range []ensemble.ServerID{1, 2} {
+		e.Step(2, Heard{From: from, Notification: says(e, peerwire.Following, Vote{3, 0x100000001, 1}, 1)})
 	}
-	if st := e.State(); st.Role != wire.Looking || st.Round != 2 {
+	if st := e.State(); st.Role != peerwire.Looking || st.Round != 2 {
 		t.Errorf("%+v, want LOOKING in round 2", st)
 	}
-	for _, from := range []wire.ServerID{1, 2} { // those of its own round count
-		e.Step(3, Heard{From: from, Notification: says(e, wire.Following, Vote{3, 0x100000001, 1}, 2)})
+	for _, from := range []ensemble.ServerID{1, 2} { // those of its own round count
+		e.Step(3, Heard{From: from, Notification: says(e, peerwire.Following, Vote{3, 0x100000001, 1}, 2)})
 	}
-	if st := e.State(); st.Role != wire.Leading {
+	if st := e.State(); st.Role != peerwire.Leading {
 		t.Errorf("%+v, want LEADING", st)
 	}
 }
@@ -81,13 +82,13 @@ func TestZK1514FollowersOfAnEarlierRound(t *testing.T) {
 // leader report other zxids and rounds, because they joined at other times.
 func TestZK1817JoinerAmongUnequalVotes(t *testing.T) {
 	e := alone(5, 5)
-	e.Step(1, Heard{From: 1, Notification: says(e, wire.Following, Vote{2, 0x100000001, 3}, 7)})
-	e.Step(1, Heard{From: 3, Notification: says(e, wire.Following, Vote{2, 0x200000005, 3}, 4)})
-	if st := e.State(); st.Role != wire.Looking {
+	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Following, Vote{2, 0x100000001, 3}, 7)})
+	e.Step(1, Heard{From: 3, Notification: says(e, peerwire.Following, Vote{2, 0x200000005, 3}, 4)})
+	if st := e.State(); st.Role != peerwire.Looking {
 		t.Fatalf("%+v joined before the leader's own word", st)
 	}
-	e.Step(2, Heard{From: 2, Notification: says(e, wire.Leading, Vote{2, 0x200000005, 3}, 9)})
-	if st := e.State(); st.Role != wire.Following || st.Vote.Leader != 2 || st.Round != 9 {
+	e.Step(2, Heard{From: 2, Notification: says(e, peerwire.Leading, Vote{2, 0x200000005, 3}, 9)})
+	if st := e.State(); st.Role != peerwire.Following || st.Vote.Leader != 2 || st.Round != 9 {
 		t.Errorf("%+v, want FOLLOWING 2 in round 9", st)
 	}
 }
@@ -95,11 +96,11 @@ func TestZK1817JoinerAmongUnequalVotes(t *testing.T) {
 // TestZK1732MixedVersions: a member of before 3.4.6 reports another epoch.
 func TestZK1732MixedVersions(t *testing.T) {
 	e := alone(3, 3)
-	old := says(e, wire.Following, Vote{2, 0x100000001, 1}, 1)
-	old.Version, old.Config = wire.NotificationBare, ""
+	old := says(e, peerwire.Following, Vote{2, 0x100000001, 1}, 1)
+	old.Version, old.Config = peerwire.NotificationBare, ""
 	e.Step(1, Heard{From: 1, Notification: old})
-	e.Step(1, Heard{From: 2, Notification: says(e, wire.Leading, Vote{2, 0x100000001, 2}, 1)})
-	if st := e.State(); st.Role != wire.Following || st.Vote.Leader != 2 {
+	e.Step(1, Heard{From: 2, Notification: says(e, peerwire.Leading, Vote{2, 0x100000001, 2}, 1)})
+	if st := e.State(); st.Role != peerwire.Following || st.Vote.Leader != 2 {
 		t.Errorf("%+v, want FOLLOWING 2", st)
 	}
 }
@@ -114,7 +115,7 @@ func TestZK975SmallerLeader(t *testing.T) {
 	w.servers[3].look.Zxid = 0x1000000ff
 	w.start(3)
 	w.mustConverge(t, 5000)
-	if d := w.servers[3].decision; d.State != wire.Following || d.Vote.Leader != 2 {
+	if d := w.servers[3].decision; d.State != peerwire.Following || d.Vote.Leader != 2 {
 		t.Errorf("%+v, want FOLLOWING 2", d)
 	}
 }
@@ -124,12 +125,12 @@ func TestZK975SmallerLeader(t *testing.T) {
 func TestZK3109ChangedMind(t *testing.T) {
 	e := alone(3, 3)
 	mine := Vote{3, 0x100000001, 1}
-	e.Step(1, Heard{From: 1, Notification: says(e, wire.Looking, mine, 1)})
+	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Looking, mine, 1)})
 	e.Step(250, Tick{})
-	if r := e.Ready(); r.Decision == nil || r.Decision.State != wire.Leading {
+	if r := e.Ready(); r.Decision == nil || r.Decision.State != peerwire.Leading {
 		t.Fatalf("%+v, want LEADING", r)
 	}
-	e.Step(251, Heard{From: 1, Notification: says(e, wire.Looking, Vote{2, 0x100000002, 1}, 1)})
+	e.Step(251, Heard{From: 1, Notification: says(e, peerwire.Looking, Vote{2, 0x100000002, 1}, 1)})
 	if r := e.Ready(); r.GiveUp == "" {
 		t.Errorf("%+v, want to give up", r)
 	}
@@ -161,7 +162,7 @@ func TestZK3218BackOff(t *testing.T) {
 func TestZK3479ElectionTime(t *testing.T) {
 	e := New(Options{ID: 3, Committed: plain(0, 3)})
 	e.Step(1_000_000, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
-	e.Step(1_000_500, Heard{From: 1, Notification: says(e, wire.Looking, Vote{3, 0x100000001, 1}, 1)})
+	e.Step(1_000_500, Heard{From: 1, Notification: says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)})
 	e.Step(1_000_700, Tick{})
 	e.Step(1_000_730, Joined{})
 	e.Step(1_000_790, Established{2})
@@ -176,17 +177,17 @@ func TestZK3479ElectionTime(t *testing.T) {
 // counted for what it says; the server goes on either way.
 func TestZK3769HalfDeliveredVote(t *testing.T) {
 	e := alone(3, 1)
-	whole := says(e, wire.Looking, Vote{3, 0x100000001, 1}, 1)
+	whole := says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
 	b := wire.Append(nil, &whole)
 	for n := range len(b) {
-		var cut wire.Notification
+		var cut peerwire.Notification
 		if wire.Decode(b[:n], &cut) == nil {
 			e.Step(1, Heard{From: 2, First: true, Notification: cut})
 		}
 	}
 	e.Step(2, Heard{From: 3, Notification: whole})
 	e.Step(2, Heard{From: 2, Notification: whole})
-	if st := e.State(); st.Role != wire.Following || st.Vote.Leader != 3 {
+	if st := e.State(); st.Role != peerwire.Following || st.Vote.Leader != 3 {
 		t.Errorf("%+v, want FOLLOWING 3", st)
 	}
 }
@@ -196,11 +197,11 @@ func TestZK3769HalfDeliveredVote(t *testing.T) {
 func TestZK4787ForeignCharset(t *testing.T) {
 	for _, text := range []string{"server.1=m\xfcnchen:1:2:participant\nversion=0", "\x00\xff\xfe", "server.x=", "version=zz", "group.1=1:x", ""} {
 		e := alone(3, 1)
-		n := says(e, wire.Looking, Vote{3, 0x100000001, 1}, 1)
+		n := says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
 		n.Config = text
 		e.Step(1, Heard{From: 3, Notification: n})
 		e.Step(1, Heard{From: 2, Notification: n})
-		if st := e.State(); st.Role != wire.Following || st.Vote.Leader != 3 {
+		if st := e.State(); st.Role != peerwire.Following || st.Vote.Leader != 3 {
 			t.Errorf("with %q: %+v, want FOLLOWING 3", text, st)
 		}
 	}
@@ -217,7 +218,7 @@ func TestZK3829RollingToFourMembers(t *testing.T) {
 	w.add(4, four)
 	w.start(4)
 	w.mustConverge(t, 5000)
-	for _, id := range []wire.ServerID{1, 2, 3} {
+	for _, id := range []ensemble.ServerID{1, 2, 3} {
 		w.crash(id)
 		w.servers[id].members = four
 		w.start(id)
@@ -239,14 +240,14 @@ func TestZK3829RollingToFourMembers(t *testing.T) {
 func TestLostMessage(t *testing.T) {
 	e := alone(3, 3)
 	v := Vote{3, 0x100000001, 1}
-	e.Step(1, Heard{From: 1, Notification: says(e, wire.Looking, Vote{1, 0x100000001, 1}, 0)})
+	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Looking, Vote{1, 0x100000001, 1}, 0)})
 	if sent := e.Ready().Send; len(sent) != 1 || sent[0].To != 1 || sent[0].Notification.ElectionEpoch != 1 {
 		t.Fatalf("answered %+v", sent)
 	}
-	e.Step(2, Heard{From: 1, Notification: says(e, wire.Following, v, 0)})
-	e.Step(3, Heard{From: 1, Notification: says(e, wire.Looking, v, 1)})
+	e.Step(2, Heard{From: 1, Notification: says(e, peerwire.Following, v, 0)})
+	e.Step(3, Heard{From: 1, Notification: says(e, peerwire.Looking, v, 1)})
 	e.Step(300, Tick{})
-	if st := e.State(); st.Role != wire.Leading {
+	if st := e.State(); st.Role != peerwire.Leading {
 		t.Errorf("%+v, want LEADING", st)
 	}
 }
@@ -274,9 +275,9 @@ func TestRestartedWinner(t *testing.T) {
 }
 
 // leader is the serving one, 0 if there is none.
-func (w *world) leader() wire.ServerID {
+func (w *world) leader() ensemble.ServerID {
 	for _, id := range w.ids() {
-		if s := w.servers[id]; s.alive && s.serving && s.decision.State == wire.Leading {
+		if s := w.servers[id]; s.alive && s.serving && s.decision.State == peerwire.Leading {
 			return id
 		}
 	}
@@ -304,7 +305,7 @@ func TestHighestRound(t *testing.T) {
 	w := worldOf(3)
 	w.startAll()
 	e := w.servers[1].e.(*Election)
-	e.Step(0, Heard{From: 2, Notification: says(e, wire.Looking, Vote{2, 0x100000001, 1}, roundMax)})
+	e.Step(0, Heard{From: 2, Notification: says(e, peerwire.Looking, Vote{2, 0x100000001, 1}, roundMax)})
 	for range 3 {
 		w.mustConverge(t, 10_000)
 		id := w.leader()
@@ -320,12 +321,12 @@ func TestHighestRound(t *testing.T) {
 // TestBabblingServer: one that repeats a worse vote without end delays nothing.
 func TestBabblingServer(t *testing.T) {
 	e := alone(3, 3)
-	e.Step(1, Heard{From: 1, Notification: says(e, wire.Looking, Vote{3, 0x100000001, 1}, 1)})
-	for now := int64(2); e.State().Role == wire.Looking; now++ {
+	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)})
+	for now := int64(2); e.State().Role == peerwire.Looking; now++ {
 		if now > 210 {
 			t.Fatalf("still waits: %+v", e.State())
 		}
-		e.Step(now, Heard{From: 2, Notification: says(e, wire.Looking, Vote{2, 0x100000000, 1}, 1)})
+		e.Step(now, Heard{From: 2, Notification: says(e, peerwire.Looking, Vote{2, 0x100000000, 1}, 1)})
 		e.Step(now, Tick{})
 	}
 }
@@ -333,23 +334,23 @@ func TestBabblingServer(t *testing.T) {
 // TestQuorumInBothMemberships: while another membership is proposed, a quorum
 // of each is needed.
 func TestQuorumInBothMemberships(t *testing.T) {
-	proposed := membership(9, []wire.ServerID{3, 4, 5}, nil, nil, nil)
+	proposed := membership(9, []ensemble.ServerID{3, 4, 5}, nil, nil, nil)
 	e := New(Options{ID: 3, Committed: plain(1, 3), Proposed: proposed})
 	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
 	v := Vote{3, 0x100000001, 1}
 	if sent := e.Ready().Send; len(sent) != 4 {
 		t.Fatalf("told %v, want 1, 2, 4 and 5", sent)
 	}
-	for _, from := range []wire.ServerID{1, 2} {
-		e.Step(1, Heard{From: from, Notification: says(e, wire.Looking, v, 1)})
+	for _, from := range []ensemble.ServerID{1, 2} {
+		e.Step(1, Heard{From: from, Notification: says(e, peerwire.Looking, v, 1)})
 	}
 	e.Step(1000, Tick{})
-	if st := e.State(); st.Settling || st.Role != wire.Looking {
+	if st := e.State(); st.Settling || st.Role != peerwire.Looking {
 		t.Fatalf("%+v with a quorum of the old alone", st)
 	}
-	e.Step(1001, Heard{From: 4, Notification: says(e, wire.Looking, v, 1)})
+	e.Step(1001, Heard{From: 4, Notification: says(e, peerwire.Looking, v, 1)})
 	e.Step(2000, Tick{})
-	if st := e.State(); st.Role != wire.Leading {
+	if st := e.State(); st.Role != peerwire.Leading {
 		t.Errorf("%+v, want LEADING", st)
 	}
 }

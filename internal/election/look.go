@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // look begins an election with a vote for this server.
 func (e *Election) look(ev Look) {
 	e.closeRecord(ev.Why)
-	e.began, e.state, e.asked = true, wire.Looking, ev
+	e.began, e.state, e.asked = true, peerwire.Looking, ev
 	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
 	e.restated, e.established, e.handed, e.supporters = false, false, false, nil
 	e.dialBy = Never
@@ -41,7 +42,7 @@ func (e *Election) ownVote() Vote {
 	if e.observes() {
 		return nobody
 	}
-	v := Vote{Leader: wire.NoServer, Zxid: e.asked.Zxid, PeerEpoch: e.asked.Epoch}
+	v := Vote{Leader: peerwire.NoServer, Zxid: e.asked.Zxid, PeerEpoch: e.asked.Epoch}
 	if e.asked.Abstains && v.Zxid > 0 {
 		v.PeerEpoch = max(v.PeerEpoch, 1) // so that nobody takes this server for empty
 	}
@@ -90,10 +91,10 @@ func (e *Election) heard(h Heard) {
 		return
 	}
 	switch {
-	case e.state != wire.Looking:
+	case e.state != peerwire.Looking:
 		e.heardInRole(h)
-	case n.State == wire.Observing:
-	case n.State == wire.Looking:
+	case n.State == peerwire.Observing:
+	case n.State == peerwire.Looking:
 		e.noteEmpty(h)
 		e.learnHistory(h)
 		e.heardLooking(h)
@@ -105,13 +106,13 @@ func (e *Election) heard(h Heard) {
 }
 
 // implausible says why a notification cannot be right; empty if it can.
-func implausible(n *wire.Notification) string {
+func implausible(n *peerwire.Notification) string {
 	switch {
-	case n.State < wire.Looking || n.State > wire.Observing:
+	case n.State < peerwire.Looking || n.State > peerwire.Observing:
 		return "unknown state"
-	case n.State == wire.Looking && n.ElectionEpoch < 0, n.ElectionEpoch < -1, n.ElectionEpoch > roundMax:
+	case n.State == peerwire.Looking && n.ElectionEpoch < 0, n.ElectionEpoch < -1, n.ElectionEpoch > roundMax:
 		return "no election reaches this round"
-	case n.Leader == wire.NoServer:
+	case n.Leader == peerwire.NoServer:
 		return "" // names nobody, so it is not counted
 	case n.Zxid < NoHistory:
 		return "the zxid is negative"
@@ -122,7 +123,7 @@ func implausible(n *wire.Notification) string {
 }
 
 // voteOf is the vote in a notification.
-func voteOf(n *wire.Notification) Vote {
+func voteOf(n *peerwire.Notification) Vote {
 	return Vote{Leader: n.Leader, Zxid: n.Zxid, PeerEpoch: n.PeerEpoch}
 }
 
@@ -168,7 +169,7 @@ func (e *Election) allEmpty() bool {
 // one of them had to tell was an epoch without a transaction. That is left by
 // a first start that was interrupted; waiting on would be for ever.
 func (e *Election) found() {
-	if !e.barred || e.asked.Zxid == NoHistory || e.asked.Abstains || e.state != wire.Looking || !e.allEmpty() {
+	if !e.barred || e.asked.Zxid == NoHistory || e.asked.Abstains || e.state != peerwire.Looking || !e.allEmpty() {
 		return
 	}
 	e.barred = false
@@ -331,7 +332,7 @@ func (e *Election) heardSettled(h Heard) {
 	}
 	e.running.vote(e.now, h, hasRole)
 	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State, version: n.Version, fresh: true}
-	if b.version < wire.NotificationConfig {
+	if b.version < peerwire.NotificationConfig {
 		b.version = 0
 	}
 	if n.ElectionEpoch == e.round && !e.mute() {
@@ -352,8 +353,8 @@ func (e *Election) heardSettled(h Heard) {
 
 // followed reports whether those who sent the same as b are a quorum, and the
 // leader they name leads.
-func (e *Election) followed(votes map[wire.ServerID]ballot, b ballot) bool {
-	has := func(id wire.ServerID) bool {
+func (e *Election) followed(votes map[ensemble.ServerID]ballot, b ballot) bool {
+	has := func(id ensemble.ServerID) bool {
 		o, ok := votes[id]
 		return ok && o.agrees(b)
 	}
@@ -364,18 +365,18 @@ func (e *Election) followed(votes map[wire.ServerID]ballot, b ballot) bool {
 // becomes leader that way only by followers of this very round, not by those
 // that still follow it from an earlier one (ZOOKEEPER-1514), and only if what
 // they elected is what it has.
-func (e *Election) leads(votes map[wire.ServerID]ballot, b ballot) bool {
+func (e *Election) leads(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	if b.Leader == e.id {
 		return !e.mute() && b.round == e.round && b.Zxid == e.initial.Zxid
 	}
 	o, ok := votes[b.Leader]
-	return ok && o.state == wire.Leading
+	return ok && o.state == peerwire.Leading
 }
 
 // adopt takes over a newer membership from a notification, if it carries one.
 // It reports whether the members changed, so that a new election has begun.
-func (e *Election) adopt(n *wire.Notification) bool {
-	if !e.reconfig || e.state != wire.Looking || n.Version < wire.NotificationConfig || n.Config == e.text {
+func (e *Election) adopt(n *peerwire.Notification) bool {
+	if !e.reconfig || e.state != peerwire.Looking || n.Version < peerwire.NotificationConfig || n.Config == e.text {
 		return false
 	}
 	if n.Config != e.parsed.text || e.parsed.m == nil {
@@ -399,7 +400,7 @@ func (e *Election) change(committed, proposed *ensemble.Membership) bool {
 	same := committed.SameMembers(e.committed)
 	e.members(committed, proposed)
 	e.prune()
-	if !e.began || e.state != wire.Looking {
+	if !e.began || e.state != peerwire.Looking {
 		return false
 	}
 	if same {
@@ -416,7 +417,7 @@ func (e *Election) change(committed, proposed *ensemble.Membership) bool {
 
 // prune forgets what is known of servers that are no voters any more.
 func (e *Election) prune() {
-	gone := func(id wire.ServerID) bool { return !e.isVoter(id) }
+	gone := func(id ensemble.ServerID) bool { return !e.isVoter(id) }
 	forget(e.votes, gone)
 	forget(e.outside, gone)
 	forget(e.down, gone)
@@ -424,7 +425,7 @@ func (e *Election) prune() {
 	forget(e.trips, gone)
 }
 
-func forget[V any](m map[wire.ServerID]V, gone func(wire.ServerID) bool) {
+func forget[V any](m map[ensemble.ServerID]V, gone func(ensemble.ServerID) bool) {
 	for id := range m {
 		if gone(id) {
 			delete(m, id)
@@ -433,8 +434,8 @@ func forget[V any](m map[wire.ServerID]V, gone func(wire.ServerID) bool) {
 }
 
 // up: a new connection to a voter is worth a new try soon.
-func (e *Election) up(id wire.ServerID) {
-	if e.state != wire.Looking || !e.began || !e.isVoter(id) {
+func (e *Election) up(id ensemble.ServerID) {
+	if e.state != peerwire.Looking || !e.began || !e.isVoter(id) {
 		return
 	}
 	delete(e.down, id)
@@ -444,11 +445,11 @@ func (e *Election) up(id wire.ServerID) {
 
 // lost: a server is known to be down, so its vote need not be waited for, nor
 // its coming to lead by a hand-over.
-func (e *Election) lost(id wire.ServerID) {
+func (e *Election) lost(id ensemble.ServerID) {
 	if e.handed && !e.established && id == e.current.Leader {
 		e.giveUp("it is down")
 	}
-	if e.state != wire.Looking || !e.began || !slices.Contains(e.voters, id) || id == e.id {
+	if e.state != peerwire.Looking || !e.began || !slices.Contains(e.voters, id) || id == e.id {
 		return
 	}
 	e.down[id] = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -16,19 +17,19 @@ import (
 // sent again on a new connection, refusals by the dead and silence of the cut.
 type world struct {
 	now     int64
-	servers map[wire.ServerID]*server
-	links   map[[2]wire.ServerID]*link // from, to
-	up      map[[2]wire.ServerID]bool  // smaller, larger
-	cut     map[[2]wire.ServerID]bool
+	servers map[ensemble.ServerID]*server
+	links   map[[2]ensemble.ServerID]*link // from, to
+	up      map[[2]ensemble.ServerID]bool  // smaller, larger
+	cut     map[[2]ensemble.ServerID]bool
 	trips   bool // whether round trips are measured
 	story   []string
 	wrong   []string
-	cast    map[wire.Epoch]map[wire.ServerID][]cast
+	cast    map[wire.Epoch]map[ensemble.ServerID][]cast
 }
 
 // server is one of them, with what it has on disk.
 type server struct {
-	id       wire.ServerID
+	id       ensemble.ServerID
 	alive    bool
 	e        elector
 	foreign  bool // plays a ZooKeeper server
@@ -52,13 +53,13 @@ type elector interface {
 
 // link is one direction between two servers.
 type link struct {
-	slot, last *wire.Notification
+	slot, last *peerwire.Notification
 	first      bool
 	flight     []flown
 }
 
 type flown struct {
-	n     wire.Notification
+	n     peerwire.Notification
 	first bool
 }
 
@@ -66,10 +67,10 @@ type flown struct {
 type cast struct{ vote, own Vote }
 
 // membership makes one of voters and observers.
-func membership(version int64, voters, observers []wire.ServerID, groups map[ensemble.GroupID][]ensemble.ServerID,
+func membership(version int64, voters, observers []ensemble.ServerID, groups map[ensemble.GroupID][]ensemble.ServerID,
 	weights map[ensemble.ServerID]int64) *ensemble.Membership {
 	d := ensemble.Definition{Version: version, Groups: groups, Weights: weights}
-	for role, ids := range [][]wire.ServerID{voters, observers} {
+	for role, ids := range [][]ensemble.ServerID{voters, observers} {
 		for _, id := range ids {
 			d.Servers = append(d.Servers, ensemble.Server{ID: ensemble.ServerID(id), Role: ensemble.Role(role),
 				Addresses: []ensemble.Address{{Host: "127.0.0.1", QuorumPort: 2000 + int(id), ElectionPort: 3000 + int(id)}}})
@@ -84,25 +85,27 @@ func membership(version int64, voters, observers []wire.ServerID, groups map[ens
 
 func newWorld() *world {
 	return &world{
-		servers: map[wire.ServerID]*server{}, links: map[[2]wire.ServerID]*link{},
-		up: map[[2]wire.ServerID]bool{}, cut: map[[2]wire.ServerID]bool{},
-		cast: map[wire.Epoch]map[wire.ServerID][]cast{},
+		servers: map[ensemble.ServerID]*server{}, links: map[[2]ensemble.ServerID]*link{},
+		up: map[[2]ensemble.ServerID]bool{}, cut: map[[2]ensemble.ServerID]bool{},
+		cast: map[wire.Epoch]map[ensemble.ServerID][]cast{},
 	}
 }
 
 // add adds a server that is not started.
-func (w *world) add(id wire.ServerID, m *ensemble.Membership) *server {
+func (w *world) add(id ensemble.ServerID, m *ensemble.Membership) *server {
 	s := &server{id: id, members: m, look: Look{Why: "started"}}
 	w.servers[id] = s
 	return s
 }
 
-func (w *world) ids() []wire.ServerID { return slices.Sorted(maps.Keys(w.servers)) }
+func (w *world) ids() []ensemble.ServerID { return slices.Sorted(maps.Keys(w.servers)) }
 
-func pair(a, b wire.ServerID) [2]wire.ServerID { return [2]wire.ServerID{min(a, b), max(a, b)} }
+func pair(a, b ensemble.ServerID) [2]ensemble.ServerID {
+	return [2]ensemble.ServerID{min(a, b), max(a, b)}
+}
 
-func (w *world) link(from, to wire.ServerID) *link {
-	k := [2]wire.ServerID{from, to}
+func (w *world) link(from, to ensemble.ServerID) *link {
+	k := [2]ensemble.ServerID{from, to}
 	if w.links[k] == nil {
 		w.links[k] = &link{}
 	}
@@ -118,7 +121,7 @@ func (w *world) wrongf(format string, args ...any) {
 }
 
 // start starts a server's process, which then looks for a leader.
-func (w *world) start(id wire.ServerID) {
+func (w *world) start(id ensemble.ServerID) {
 	s := w.servers[id]
 	s.alive, s.round = true, 0
 	s.e = New(Options{ID: id, Committed: s.members, Reconfig: true})
@@ -170,7 +173,7 @@ func (w *world) step(s *server, ev Event) {
 // tellSent tells what a server sends, in one line what several are told alike.
 func (w *world) tellSent(s *server, sent []Message) {
 	for len(sent) > 0 {
-		var same []wire.ServerID
+		var same []ensemble.ServerID
 		text := show(&sent[0].Notification)
 		sent = slices.DeleteFunc(slices.Clone(sent), func(m Message) bool {
 			if show(&m.Notification) != text {
@@ -183,13 +186,13 @@ func (w *world) tellSent(s *server, sent []Message) {
 	}
 }
 
-func show(n *wire.Notification) string {
+func show(n *peerwire.Notification) string {
 	v := voteOf(n)
 	return fmt.Sprintf("%s %s, round %d", n.State, v, n.ElectionEpoch)
 }
 
 // pump sends what waits in the slot, making the connection where there is none.
-func (w *world) pump(s *server, to wire.ServerID) {
+func (w *world) pump(s *server, to ensemble.ServerID) {
 	l := w.link(s.id, to)
 	other := w.servers[to]
 	k := pair(s.id, to)
@@ -229,14 +232,14 @@ func (w *world) connect(a, b *server) {
 	}
 }
 
-func (w *world) transmit(from, to wire.ServerID) {
+func (w *world) transmit(from, to ensemble.ServerID) {
 	l := w.link(from, to)
 	l.flight = append(l.flight, flown{*l.slot, l.first})
 	l.last, l.slot, l.first = l.slot, nil, false
 }
 
 // deliver hands over the oldest message on its way; false if there is none.
-func (w *world) deliver(from, to wire.ServerID) bool {
+func (w *world) deliver(from, to ensemble.ServerID) bool {
 	l := w.link(from, to)
 	if len(l.flight) == 0 {
 		return false
@@ -248,14 +251,14 @@ func (w *world) deliver(from, to wire.ServerID) bool {
 }
 
 // busy lists the links with messages on their way, in order.
-func (w *world) busy() [][2]wire.ServerID {
-	var out [][2]wire.ServerID
+func (w *world) busy() [][2]ensemble.ServerID {
+	var out [][2]ensemble.ServerID
 	for k, l := range w.links {
 		if len(l.flight) > 0 {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b [2]wire.ServerID) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	slices.SortFunc(out, func(a, b [2]ensemble.ServerID) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
 	return out
 }
 
@@ -276,13 +279,13 @@ func (w *world) settle() bool {
 }
 
 // sever ends the connection of two servers: what is on its way is lost.
-func (w *world) sever(a, b wire.ServerID) {
+func (w *world) sever(a, b ensemble.ServerID) {
 	delete(w.up, pair(a, b))
 	w.link(a, b).flight, w.link(b, a).flight = nil, nil
 }
 
 // crash ends a server's process; those connected to it see a reset.
-func (w *world) crash(id wire.ServerID) {
+func (w *world) crash(id ensemble.ServerID) {
 	s := w.servers[id]
 	s.alive, s.decision, s.serving = false, nil, false
 	for _, other := range w.ids() {
@@ -298,7 +301,7 @@ func (w *world) crash(id wire.ServerID) {
 }
 
 // partition cuts two servers off each other without a sign.
-func (w *world) partition(a, b wire.ServerID) {
+func (w *world) partition(a, b ensemble.ServerID) {
 	w.cut[pair(a, b)] = true
 	w.sever(a, b)
 }
@@ -333,10 +336,10 @@ func (w *world) due(s *server) bool { return s.e.Ready().Wake <= w.now }
 // watch notes the votes that are held and checks what holds at every step.
 func (w *world) watch(s *server, before State, ev Event) {
 	st := s.e.State()
-	if st.Role != wire.Looking {
+	if st.Role != peerwire.Looking {
 		return
 	}
-	if _, began := ev.(Look); !began && before.Role == wire.Looking && s.round == st.Round && !st.Barred &&
+	if _, began := ev.(Look); !began && before.Role == peerwire.Looking && s.round == st.Round && !st.Barred &&
 		s.prefers(s.proposal, st.Vote) && before.Round == st.Round && s.text == s.members.String() {
 		w.wrongf("%d went from %s down to %s in round %d", s.id, s.proposal, st.Vote, st.Round)
 	}
@@ -353,12 +356,12 @@ func (s *server) prefers(a, b Vote) bool {
 	return beats(a, b, s.weigh)
 }
 
-func (s *server) weigh(id wire.ServerID) int64 { return s.members.Weight(ensemble.ServerID(id)) }
+func (s *server) weigh(id ensemble.ServerID) int64 { return s.members.Weight(ensemble.ServerID(id)) }
 
 // note notes that a server held a vote in a round.
 func (w *world) note(s *server, round wire.Epoch, v Vote) {
 	if w.cast[round] == nil {
-		w.cast[round] = map[wire.ServerID][]cast{}
+		w.cast[round] = map[ensemble.ServerID][]cast{}
 	}
 	c := cast{v, Vote{s.id, s.look.Zxid, s.look.Epoch}}
 	if votes := w.cast[round][s.id]; !slices.Contains(votes, c) {
@@ -377,18 +380,18 @@ func (w *world) checkDecision(s *server, before State, d *Decision) {
 		w.wrongf("%d decided on %d, which cannot lead", s.id, m)
 	}
 	if d.Ending == Follows {
-		if d.State == wire.Leading && d.Round != before.Round {
+		if d.State == peerwire.Leading && d.Round != before.Round {
 			w.wrongf("%d leads by followers of round %d in round %d", s.id, d.Round, before.Round)
 		}
 		return
 	}
 	supports := func(id ensemble.ServerID) bool {
-		for _, c := range w.cast[d.Round][wire.ServerID(id)] {
+		for _, c := range w.cast[d.Round][ensemble.ServerID(id)] {
 			if c.vote == d.Vote {
 				return true
 			}
 		}
-		return wire.ServerID(id) == s.id
+		return ensemble.ServerID(id) == s.id
 	}
 	if !s.members.HasQuorum(supports) {
 		w.wrongf("%d decided on %s in round %d without a quorum", s.id, d.Vote, d.Round)
@@ -428,7 +431,7 @@ func (w *world) states() string {
 
 // State is how things stand.
 type State struct {
-	Role  wire.ServerState
+	Role  peerwire.ServerState
 	Round wire.Epoch
 	// Vote is the proposal while LOOKING, else the decision.
 	Vote Vote
@@ -441,7 +444,7 @@ type State struct {
 // State returns how things stand after the last Step.
 func (e *Election) State() State {
 	s := State{Role: e.state, Round: e.round, Vote: e.current.Vote, Barred: e.barred}
-	if e.state == wire.Looking {
+	if e.state == peerwire.Looking {
 		s.Vote, s.Settling = e.proposal, e.settleAt != Never
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 	"pgregory.net/rapid"
 )
@@ -15,12 +16,12 @@ func drawWorld(t *rapid.T) *world {
 	w := newWorld()
 	w.trips = rapid.Bool().Draw(t, "trips")
 	n := rapid.IntRange(1, 7).Draw(t, "voters")
-	var voters, observers []wire.ServerID
+	var voters, observers []ensemble.ServerID
 	for i := range n {
-		voters = append(voters, wire.ServerID(i+1))
+		voters = append(voters, ensemble.ServerID(i+1))
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "observers") {
-		observers = append(observers, wire.ServerID(n+i+1))
+		observers = append(observers, ensemble.ServerID(n+i+1))
 	}
 	var groups map[ensemble.GroupID][]ensemble.ServerID
 	var weights map[ensemble.ServerID]int64
@@ -46,7 +47,7 @@ func drawWorld(t *rapid.T) *world {
 }
 
 // drawFailed draws what a server remembers of failed terms: each its own.
-func drawFailed(t *rapid.T, voters []wire.ServerID) (all []Failed) {
+func drawFailed(t *rapid.T, voters []ensemble.ServerID) (all []Failed) {
 	for range rapid.IntRange(0, 2).Draw(t, "failed") {
 		all = append(all, Failed{
 			Candidate: rapid.SampledFrom(voters).Draw(t, "candidate"), Times: rapid.IntRange(1, 6).Draw(t, "times"),
@@ -93,7 +94,7 @@ func act(t *rapid.T, w *world) {
 			w.lookAgain(a, "the disk")
 		}
 	case 9:
-		if a.serving && a.decision.State == wire.Leading { // something is written
+		if a.serving && a.decision.State == peerwire.Leading { // something is written
 			a.look.Zxid++
 			if b.serving && b.decision.Vote.Leader == a.id {
 				b.look.Zxid = a.look.Zxid

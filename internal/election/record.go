@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -46,8 +48,8 @@ func (v Verdict) String() string {
 // HeardVote is a vote as it arrived.
 type HeardVote struct {
 	AtMS    int64 // since the election began
-	From    wire.ServerID
-	State   wire.ServerState
+	From    ensemble.ServerID
+	State   peerwire.ServerState
 	Vote    Vote
 	Round   wire.Epoch
 	Verdict Verdict
@@ -76,7 +78,7 @@ func (p Phase) String() string {
 
 // Record is one election as one server saw it, and what came of it.
 type Record struct {
-	Server   wire.ServerID
+	Server   ensemble.ServerID
 	Began    int64 // the clock's ms
 	Why      string
 	Own      Vote
@@ -310,13 +312,13 @@ func (r *Record) reason() string {
 func (r *Record) runnerUp() (Vote, bool) {
 	best, ok := nobody, false
 	consider := func(v Vote) {
-		if v.Leader != r.Decision.Vote.Leader && v.Leader != wire.NoServer && v.Zxid != NoHistory && (!ok || v.Compare(best) > 0) {
+		if v.Leader != r.Decision.Vote.Leader && v.Leader != peerwire.NoServer && v.Zxid != NoHistory && (!ok || v.Compare(best) > 0) {
 			best, ok = v, true
 		}
 	}
 	consider(r.Own)
 	for _, v := range r.Votes {
-		if v.State == wire.Looking && v.Round == r.Decision.Round {
+		if v.State == peerwire.Looking && v.Round == r.Decision.Round {
 			consider(v.Vote)
 		}
 	}
@@ -324,4 +326,4 @@ func (r *Record) runnerUp() (Vote, bool) {
 }
 
 // list writes server ids with blanks between.
-func list(ids []wire.ServerID) string { return strings.Trim(fmt.Sprint(ids), "[]") }
+func list(ids []ensemble.ServerID) string { return strings.Trim(fmt.Sprint(ids), "[]") }

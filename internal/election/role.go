@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -16,8 +18,8 @@ func (e *Election) takeRole(d Decision) {
 	e.supporters = nil
 	clear(e.left)
 	e.dialBy = Never
-	if d.State == wire.Leading {
-		e.supporters = map[wire.ServerID]bool{e.id: true}
+	if d.State == peerwire.Leading {
+		e.supporters = map[ensemble.ServerID]bool{e.id: true}
 		for _, id := range d.Supporters {
 			e.supporters[id] = true
 		}
@@ -35,14 +37,14 @@ func (e *Election) appointed(ev Appointed) {
 	e.closeRecord("a leader was named")
 	e.began, e.asked = true, Look{Zxid: ev.Zxid}
 	e.openRecord("a leader was named")
-	d := Decision{State: wire.Following, Vote: Vote{ev.Leader, ev.Zxid, -1}, Round: -1, Ending: Named}
+	d := Decision{State: peerwire.Following, Vote: Vote{ev.Leader, ev.Zxid, -1}, Round: -1, Ending: Named}
 	switch {
 	case ev.Leader == e.id:
-		d.State = wire.Leading
+		d.State = peerwire.Leading
 	case e.observes():
-		d.State = wire.Observing
+		d.State = peerwire.Observing
 	}
-	if d.State == wire.Leading {
+	if d.State == peerwire.Leading {
 		d.Supporters = slices.Clone(e.voters)
 	}
 	e.takeRole(d)
@@ -59,13 +61,13 @@ func (e *Election) handedOver(ev HandedOver) {
 	e.initial = e.ownVote()
 	e.openRecord(why)
 	e.running.held(ev.HeldMS)
-	d := Decision{State: wire.Following, Vote: Vote{ev.Leader, ev.Zxid, ev.Epoch}, Round: e.round, Ending: Handed}
+	d := Decision{State: peerwire.Following, Vote: Vote{ev.Leader, ev.Zxid, ev.Epoch}, Round: e.round, Ending: Handed}
 	switch {
 	case ev.Leader == e.id:
-		d.State = wire.Leading
+		d.State = peerwire.Leading
 		d.Supporters = slices.Clone(e.voters)
 	case e.observes():
-		d.State = wire.Observing
+		d.State = peerwire.Observing
 	}
 	e.takeRole(d)
 	e.handed, e.dialBy = true, e.now+handOverMax
@@ -76,17 +78,17 @@ func (e *Election) handedOver(ev HandedOver) {
 // succeed, watches for signs that it will not.
 func (e *Election) heardInRole(h Heard) {
 	n := &h.Notification
-	waits := e.state != wire.Leading && !e.established && h.From == e.current.Leader
+	waits := e.state != peerwire.Leading && !e.established && h.From == e.current.Leader
 	switch {
 	case waits:
 		e.heardCandidate(h)
-	case e.state == wire.Leading && !e.established:
+	case e.state == peerwire.Leading && !e.established:
 		e.heardSupporter(h)
 	case e.isLeft(h):
 		e.giveUp("voters that followed it look again, and without them it has no quorum")
 		return // else they would join it again by this server's word
 	}
-	if n.State != wire.Looking || waits && voteOf(n) == e.current.Vote && n.ElectionEpoch == e.current.round {
+	if n.State != peerwire.Looking || waits && voteOf(n) == e.current.Vote && n.ElectionEpoch == e.current.round {
 		// A candidate in its own wait for a better vote would wait anew after
 		// each message; it has this server's vote.
 		return
@@ -99,18 +101,18 @@ func (e *Election) heardCandidate(h Heard) {
 	n := &h.Notification
 	round, itself := e.current.round, n.Leader == e.current.Leader
 	b, heard := e.votes[h.From] // in this round, so it was in it
-	ran := heard && b.state == wire.Looking && b.agrees(e.current)
+	ran := heard && b.state == peerwire.Looking && b.agrees(e.current)
 	switch {
-	case n.State == wire.Leading && itself && e.dialBy != Never && !e.handed && !e.forward:
+	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.handed && !e.forward:
 		e.forward = true
 		e.dialBy = e.now + e.patience(h.From) // it may lead no more when it is dialled, and an observer is not told
-	case n.State == wire.Leading && itself:
-	case n.State == wire.Looking && n.ElectionEpoch > round && !e.named():
+	case n.State == peerwire.Leading && itself:
+	case n.State == peerwire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
 	case h.First && !ran, e.bygone(n): // may be older than its candidacy
-	case !itself && (n.ElectionEpoch == round || n.State != wire.Looking && n.ElectionEpoch > round):
+	case !itself && (n.ElectionEpoch == round || n.State != peerwire.Looking && n.ElectionEpoch > round):
 		e.giveUp("it is for another server now")
-	case n.State != wire.Looking || e.named() || !heard:
+	case n.State != peerwire.Looking || e.named() || !heard:
 	case n.ElectionEpoch < round:
 		e.giveUp("it has begun anew")
 	case itself && voteOf(n) != e.current.Vote:
@@ -120,8 +122,8 @@ func (e *Election) heardCandidate(h Heard) {
 
 // bygone reports whether a message may be from before the hand-over that gave
 // this role, which is of the same round: it tells of no later epoch.
-func (e *Election) bygone(n *wire.Notification) bool {
-	return e.handed && n.State != wire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
+func (e *Election) bygone(n *peerwire.Notification) bool {
+	return e.handed && n.State != peerwire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
 }
 
 // named reports whether the role came without a vote, so without a round.
@@ -136,12 +138,12 @@ func (e *Election) heardSupporter(h Heard) {
 		return
 	}
 	later, earlier := n.ElectionEpoch > e.current.round, n.ElectionEpoch < e.current.round
-	left := n.State == wire.Looking && (later || earlier && !e.agreed) || !earlier && n.Leader != e.id
+	left := n.State == peerwire.Looking && (later || earlier && !e.agreed) || !earlier && n.Leader != e.id
 	if !left {
 		return
 	}
 	delete(e.supporters, h.From)
-	if !e.quorum(func(id wire.ServerID) bool { return e.supporters[id] }) {
+	if !e.quorum(func(id ensemble.ServerID) bool { return e.supporters[id] }) {
 		e.giveUp("voters that supported it look again")
 	}
 }
@@ -154,14 +156,14 @@ func (e *Election) heardSupporter(h Heard) {
 func (e *Election) isLeft(h Heard) bool {
 	n := &h.Notification
 	switch {
-	case n.State != wire.Looking:
+	case n.State != peerwire.Looking:
 		delete(e.left, h.From)
 		return false
 	case e.dialBy == Never, e.handed, e.failed[e.current.Leader].Times == 0, h.First, n.ElectionEpoch <= e.current.round:
 		return false
 	}
 	e.left[h.From] = true
-	return e.quorum(func(id wire.ServerID) bool { return id == e.id || e.left[id] })
+	return e.quorum(func(id ensemble.ServerID) bool { return id == e.id || e.left[id] })
 }
 
 // giveUp advises to leave the role, once.
@@ -184,11 +186,11 @@ func (e *Election) linked() {
 
 // joined: from here on the links between leader and learners tell how it goes.
 func (e *Election) joined() {
-	if e.state == wire.Looking {
+	if e.state == peerwire.Looking {
 		return
 	}
 	e.agreed = true
-	if !e.handed || e.state != wire.Leading {
+	if !e.handed || e.state != peerwire.Leading {
 		e.dialBy = Never
 	}
 	e.running.reach(Synchronise, e.now)
@@ -197,7 +199,7 @@ func (e *Election) joined() {
 // establish ends the doubtful time of a role. What is told from now on carries
 // the epoch in which this server serves (ZOOKEEPER-1732).
 func (e *Election) establish(epoch wire.Epoch) {
-	if e.state == wire.Looking {
+	if e.state == peerwire.Looking {
 		return
 	}
 	e.established = true

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // hear steps what a server of today's version says.
-func hear(e *Election, from wire.ServerID, state wire.ServerState, v Vote, round wire.Epoch) {
+func hear(e *Election, from ensemble.ServerID, state peerwire.ServerState, v Vote, round wire.Epoch) {
 	e.Step(e.now, Heard{From: from, Notification: says(e, state, v, round)})
 }
 
@@ -16,17 +17,17 @@ func hear(e *Election, from wire.ServerID, state wire.ServerState, v Vote, round
 // in an earlier round counts in the next.
 func TestLaterRoundForgetsTheEarlier(t *testing.T) {
 	e := alone(3, 1)
-	hear(e, 3, wire.Looking, Vote{3, 0x100000005, 1}, 1)
-	hear(e, 2, wire.Looking, Vote{2, 0x100000003, 1}, 2)
+	hear(e, 3, peerwire.Looking, Vote{3, 0x100000005, 1}, 1)
+	hear(e, 2, peerwire.Looking, Vote{2, 0x100000003, 1}, 2)
 	if st := e.State(); st.Round != 2 || st.Vote.Leader != 2 {
 		t.Errorf("%+v, want a vote for 2 in round 2", st)
 	}
 	// A follower of round 1 does not help a leader of round 3.
 	e = alone(3, 1)
-	hear(e, 3, wire.Following, Vote{2, 0x100000001, 1}, 1)
+	hear(e, 3, peerwire.Following, Vote{2, 0x100000001, 1}, 1)
 	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
-	hear(e, 2, wire.Leading, Vote{2, 0x100000001, 1}, 2)
-	if st := e.State(); st.Role != wire.Looking {
+	hear(e, 2, peerwire.Leading, Vote{2, 0x100000001, 1}, 2)
+	if st := e.State(); st.Role != peerwire.Looking {
 		t.Errorf("%+v on the word of one", st)
 	}
 }
@@ -36,8 +37,8 @@ func TestLaterRoundForgetsTheEarlier(t *testing.T) {
 func TestRepeatedMessageTakesNothingBack(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
-	hear(e, 2, wire.Looking, v, 1)
-	e.Step(1, Heard{From: 2, First: true, Notification: says(e, wire.Looking, v, 1)})
+	hear(e, 2, peerwire.Looking, v, 1)
+	e.Step(1, Heard{From: 2, First: true, Notification: says(e, peerwire.Looking, v, 1)})
 	e.Step(2, Down{3})
 	if r := e.Ready(); r.Decision == nil || r.Decision.Ending != Unanimous {
 		t.Errorf("%+v, want a decision", r)
@@ -51,14 +52,14 @@ func TestCandidateThatIsDownIsNotExcused(t *testing.T) {
 	v := Vote{5, 0x100000005, 1}
 	e.Step(1, Down{4})
 	e.Step(1, Down{5})
-	hear(e, 2, wire.Looking, v, 1)
-	hear(e, 3, wire.Looking, v, 1)
+	hear(e, 2, peerwire.Looking, v, 1)
+	hear(e, 3, peerwire.Looking, v, 1)
 	if st := e.State(); !st.Settling {
 		t.Fatalf("%+v, want to settle", st)
 	}
 	// What is heard from it says that it is not down.
-	hear(e, 5, wire.Looking, v, 1)
-	if st := e.State(); st.Role != wire.Following {
+	hear(e, 5, peerwire.Looking, v, 1)
+	if st := e.State(); st.Role != peerwire.Following {
 		t.Errorf("%+v, want FOLLOWING", st)
 	}
 }
@@ -69,25 +70,25 @@ func TestWithoutHistoryAloneIsNoLeader(t *testing.T) {
 	e := New(Options{ID: 1, Committed: plain(0, 1)})
 	e.Step(0, Look{Zxid: NoHistory, Why: "started"})
 	e.Step(10_000, Tick{})
-	if st := e.State(); st.Role != wire.Looking {
+	if st := e.State(); st.Role != peerwire.Looking {
 		t.Errorf("%+v, want LOOKING", st)
 	}
 	e.Step(10_001, Look{Zxid: 0, Why: "made one"})
-	if st := e.State(); st.Role != wire.Looking || !st.Barred {
+	if st := e.State(); st.Role != peerwire.Looking || !st.Barred {
 		t.Errorf("%+v: an empty log is no proof that nothing was lost", st)
 	}
 	e.Step(10_002, Look{Zxid: 0, Initialized: true, Why: "the operator says so"})
-	if st := e.State(); st.Role != wire.Leading {
+	if st := e.State(); st.Role != peerwire.Leading {
 		t.Errorf("%+v, want LEADING", st)
 	}
 }
 
 // TestSingleVoter: an ensemble of one decides at once.
 func TestSingleVoter(t *testing.T) {
-	e := New(Options{ID: 7, Committed: membership(0, []wire.ServerID{7}, nil, nil, nil)})
+	e := New(Options{ID: 7, Committed: membership(0, []ensemble.ServerID{7}, nil, nil, nil)})
 	e.Step(0, Look{Why: "started"})
 	r := e.Ready()
-	if r.Decision == nil || r.Decision.State != wire.Leading || len(r.Send) != 0 || r.Wake != Never {
+	if r.Decision == nil || r.Decision.State != peerwire.Leading || len(r.Send) != 0 || r.Wake != Never {
 		t.Errorf("%+v", r)
 	}
 }
@@ -95,16 +96,16 @@ func TestSingleVoter(t *testing.T) {
 // TestEmptyObserver: an observer without data is no risk to anybody, and ends
 // its election by the agreement of voters as well.
 func TestEmptyObserver(t *testing.T) {
-	m := membership(0, []wire.ServerID{1, 2, 3}, []wire.ServerID{4}, nil, nil)
-	for _, id := range []wire.ServerID{4, 5} { // 5 is to become a member
+	m := membership(0, []ensemble.ServerID{1, 2, 3}, []ensemble.ServerID{4}, nil, nil)
+	for _, id := range []ensemble.ServerID{4, 5} { // 5 is to become a member
 		e := New(Options{ID: id, Committed: m})
 		e.Step(0, Look{Why: "started"})
-		hear(e, 1, wire.Looking, Vote{2, 0x100000005, 1}, 1)
-		hear(e, 2, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+		hear(e, 1, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
+		hear(e, 2, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
 		e.Step(200, Tick{})
-		want := wire.Observing
+		want := peerwire.Observing
 		if id == 5 {
-			want = wire.Following
+			want = peerwire.Following
 		}
 		if st := e.State(); st.Role != want || st.Vote.Leader != 2 || st.Barred {
 			t.Errorf("%d: %+v, want %s 2", id, st, want)
@@ -115,11 +116,11 @@ func TestEmptyObserver(t *testing.T) {
 // TestNothingIsSentWithoutAVoter: a real server may go deaf over a membership
 // without one, so it is not told.
 func TestNothingIsSentWithoutAVoter(t *testing.T) {
-	e := New(Options{ID: 5, Committed: membership(0, nil, []wire.ServerID{4}, nil, nil)})
+	e := New(Options{ID: 5, Committed: membership(0, nil, []ensemble.ServerID{4}, nil, nil)})
 	e.Step(0, Look{Why: "started"})
-	e.Step(1, Heard{From: 4, Notification: wire.Notification{State: wire.Looking, Version: wire.NotificationPlain}})
+	e.Step(1, Heard{From: 4, Notification: peerwire.Notification{State: peerwire.Looking, Version: peerwire.NotificationPlain}})
 	r := e.Ready()
-	if len(r.Send) != 1 || r.Send[0].Notification.Version != wire.NotificationPlain || r.Send[0].Notification.Config != "" {
+	if len(r.Send) != 1 || r.Send[0].Notification.Version != peerwire.NotificationPlain || r.Send[0].Notification.Config != "" {
 		t.Errorf("%+v", r.Send)
 	}
 }
@@ -146,7 +147,7 @@ func TestMembershipIsOnlyAdoptedWhereAllowed(t *testing.T) {
 			e.Step(0, Appointed{Leader: 2})
 		}
 		e.Ready()
-		n := says(e, wire.Looking, Vote{2, 5, 1}, 1)
+		n := says(e, peerwire.Looking, Vote{2, 5, 1}, 1)
 		n.Config = newer.String()
 		e.Step(1, Heard{From: 2, Notification: n})
 		if got := e.Ready().Adopt != nil; got != c.want {
@@ -159,7 +160,7 @@ func TestMembershipIsOnlyAdoptedWhereAllowed(t *testing.T) {
 // vote that brought the version.
 func TestSameMembersAtANewerVersion(t *testing.T) {
 	e := alone(3, 1)
-	n := says(e, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+	n := says(e, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
 	n.Config = plain(9, 3).String()
 	e.Step(1, Heard{From: 2, Notification: n})
 	r := e.Ready()
@@ -173,9 +174,9 @@ func TestSameMembersAtANewerVersion(t *testing.T) {
 func TestMembershipChangesWhileLooking(t *testing.T) {
 	e := alone(3, 1)
 	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
-	hear(e, 3, wire.Looking, Vote{3, 0x100000005, 1}, 2)
+	hear(e, 3, peerwire.Looking, Vote{3, 0x100000005, 1}, 2)
 	e.Step(2, RoundTrip{3, 5e6})
-	e.Step(3, Configured{Committed: membership(4, []wire.ServerID{1, 2}, nil, nil, nil)})
+	e.Step(3, Configured{Committed: membership(4, []ensemble.ServerID{1, 2}, nil, nil, nil)})
 	if st := e.State(); st.Round != 1 || st.Vote.Leader != 1 || len(e.trips) != 0 {
 		t.Errorf("%+v %v", st, e.trips)
 	}
@@ -188,7 +189,7 @@ func TestMembershipChangesWhileLooking(t *testing.T) {
 func TestRecordsAreBounded(t *testing.T) {
 	e := alone(3, 1)
 	for i := range heardMax + 10 {
-		hear(e, 2, wire.Looking, Vote{1, 0, 0}, wire.Epoch(i))
+		hear(e, 2, peerwire.Looking, Vote{1, 0, 0}, wire.Epoch(i))
 	}
 	if r := e.Records()[0]; len(r.Votes) != heardMax || r.Dropped != 10 || len(r.Rounds) != roundsMax {
 		t.Errorf("%d votes, %d dropped, %d rounds", len(r.Votes), r.Dropped, len(r.Rounds))
@@ -207,13 +208,13 @@ func TestAnswersToStrangersInARole(t *testing.T) {
 	e := alone(3, 1) // round 1
 	e.Step(1, Appointed{Leader: 2, Zxid: 0x100000009})
 	e.Ready()
-	hear(e, 9, wire.Looking, nobody, 1)
+	hear(e, 9, peerwire.Looking, nobody, 1)
 	r := e.Ready()
-	if len(r.Send) != 1 || r.Send[0].Notification.State != wire.Following || r.Send[0].Notification.ElectionEpoch != 1 {
+	if len(r.Send) != 1 || r.Send[0].Notification.State != peerwire.Following || r.Send[0].Notification.ElectionEpoch != 1 {
 		t.Errorf("%+v", r.Send)
 	}
 	e.Step(1000, Tick{})
-	for _, state := range []wire.ServerState{wire.Following, wire.Leading, wire.Observing} {
+	for _, state := range []peerwire.ServerState{peerwire.Following, peerwire.Leading, peerwire.Observing} {
 		hear(e, 9, state, Vote{2, 0, 1}, 1)
 	}
 	if r := e.Ready(); len(r.Send) != 0 {
@@ -226,10 +227,10 @@ func TestAnswersToStrangersInARole(t *testing.T) {
 func TestObservingVoterIsNotCounted(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
-	hear(e, 3, wire.Observing, v, 1)
-	hear(e, 2, wire.Leading, v, 1)
+	hear(e, 3, peerwire.Observing, v, 1)
+	hear(e, 2, peerwire.Leading, v, 1)
 	e.Step(1000, Tick{})
-	if st := e.State(); st.Role != wire.Looking {
+	if st := e.State(); st.Role != peerwire.Looking {
 		t.Errorf("%+v", st)
 	}
 }
@@ -238,10 +239,10 @@ func TestObservingVoterIsNotCounted(t *testing.T) {
 func TestGivesUpOnce(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
-	hear(e, 2, wire.Looking, v, 1)
+	hear(e, 2, peerwire.Looking, v, 1)
 	e.Step(300, Tick{})
 	for i := range 2 {
-		hear(e, 2, wire.Looking, v, 2)
+		hear(e, 2, peerwire.Looking, v, 2)
 		if r := e.Ready(); (r.GiveUp != "") != (i == 0) {
 			t.Errorf("time %d: %q", i, r.GiveUp)
 		}
@@ -252,10 +253,10 @@ func TestGivesUpOnce(t *testing.T) {
 func TestLeaderMustSayThatItLeads(t *testing.T) {
 	e := alone(5, 1)
 	v := Vote{2, 0x100000005, 1}
-	for from, state := range map[wire.ServerID]wire.ServerState{2: wire.Looking, 3: wire.Following, 4: wire.Following} {
+	for from, state := range map[ensemble.ServerID]peerwire.ServerState{2: peerwire.Looking, 3: peerwire.Following, 4: peerwire.Following} {
 		hear(e, from, state, v, 1)
 	}
-	if st := e.State(); st.Role != wire.Looking {
+	if st := e.State(); st.Role != peerwire.Looking {
 		t.Errorf("%+v", st)
 	}
 }
@@ -267,15 +268,15 @@ func TestLateMessageOfTheCandidate(t *testing.T) {
 	for _, heard := range []bool{false, true} {
 		e := alone(5, 1)
 		v := Vote{2, 0x100000005, 1}
-		from := []wire.ServerID{3, 4}
+		from := []ensemble.ServerID{3, 4}
 		if heard {
-			from = []wire.ServerID{3, 2}
+			from = []ensemble.ServerID{3, 2}
 		}
 		for _, id := range from {
-			hear(e, id, wire.Looking, v, 2)
+			hear(e, id, peerwire.Looking, v, 2)
 		}
 		e.Step(300, Tick{})
-		hear(e, 2, wire.Looking, v, 1)
+		hear(e, 2, peerwire.Looking, v, 1)
 		if r := e.Ready(); r.Decision == nil || (r.GiveUp != "") != heard {
 			t.Errorf("heard before %v: %+v", heard, r)
 		}
@@ -287,8 +288,8 @@ func TestLateMessageOfTheCandidate(t *testing.T) {
 func TestWhoIsHeardIsNotDown(t *testing.T) {
 	e := alone(3, 1)
 	e.Step(1, Down{3})
-	hear(e, 3, wire.Looking, Vote{3, 0x100000001, 1}, 1)
-	hear(e, 2, wire.Looking, Vote{2, 0x100000005, 1}, 1)
+	hear(e, 3, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
+	hear(e, 2, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
 	if st := e.State(); !st.Settling {
 		t.Errorf("%+v, want to settle", st)
 	}
@@ -300,7 +301,7 @@ func TestLateNewsOfARole(t *testing.T) {
 	e := alone(3, 1)
 	e.Step(1, Joined{})
 	e.Step(1, Established{7})
-	if r := e.Records()[0]; r.Phase != Search || r.Epoch != 0 || e.State().Role != wire.Looking {
+	if r := e.Records()[0]; r.Phase != Search || r.Epoch != 0 || e.State().Role != peerwire.Looking {
 		t.Errorf("%+v", r)
 	}
 }
@@ -310,9 +311,9 @@ func TestLateNewsOfARole(t *testing.T) {
 func TestLookTakesBackTheDecision(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
-	hear(e, 2, wire.Looking, v, 1)
-	hear(e, 3, wire.Looking, v, 1)
-	hear(e, 2, wire.Looking, v, 2)
+	hear(e, 2, peerwire.Looking, v, 1)
+	hear(e, 3, peerwire.Looking, v, 1)
+	hear(e, 2, peerwire.Looking, v, 2)
 	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
 	if r := e.Ready(); r.Decision != nil || r.GiveUp != "" {
 		t.Errorf("%+v", r)
@@ -325,10 +326,10 @@ func TestLookTakesBackTheDecision(t *testing.T) {
 func TestVoteForTheDeaf(t *testing.T) {
 	e := alone(3, 3)
 	worse := Vote{2, 0, 0}
-	hear(e, 2, wire.Following, Vote{1, 0, 0}, 0)
+	hear(e, 2, peerwire.Following, Vote{1, 0, 0}, 0)
 	for i, want := range []int{1, 0} {
 		e.Ready()
-		hear(e, 2, wire.Looking, worse, 1)
+		hear(e, 2, peerwire.Looking, worse, 1)
 		sent := e.Ready().Send
 		if len(sent) != want || want > 0 && (sent[0].To != 2 || sent[0].Notification.Leader != 3) {
 			t.Errorf("at message %d it said %+v", i+1, sent)
@@ -344,11 +345,11 @@ func TestHalfSynchronisedIsEmpty(t *testing.T) {
 	for _, began := range []wire.Zxid{0, 0x600000035} { // before the snapshot came, or after a restart
 		e := New(Options{ID: 3, Committed: plain(0, 3)})
 		e.Step(0, Look{Zxid: began, Why: "started"})
-		hear(e, 1, wire.Looking, Vote{1, 0x400000041, 4}, 1)
+		hear(e, 1, peerwire.Looking, Vote{1, 0x400000041, 4}, 1)
 		e.Step(1, Look{Zxid: 0x600000035, Why: "the leader died"})
-		hear(e, 1, wire.Looking, Vote{1, 0x400000041, 4}, 2)
+		hear(e, 1, peerwire.Looking, Vote{1, 0x400000041, 4}, 2)
 		e.Step(10_000, Tick{})
-		if st := e.State(); !st.Barred || st.Role != wire.Looking {
+		if st := e.State(); !st.Barred || st.Role != peerwire.Looking {
 			t.Errorf("begun at %v: %+v", began, st)
 		}
 		e.Step(10_001, Look{Zxid: 0x600000035, Epoch: 7, Why: "synchronised"})

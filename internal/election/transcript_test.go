@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/transcript"
 	"bellwether/wire"
 )
@@ -132,10 +133,10 @@ func (w *world) serverCommand(s *server, name string, arg func(int) string) erro
 	case "crash":
 		w.crash(s.id)
 	case "inject":
-		n := wire.Notification{Leader: sid(arg(4)), Zxid: wire.Zxid(number(arg(5))), ElectionEpoch: wire.Epoch(number(arg(6))),
-			PeerEpoch: wire.Epoch(number(arg(7))), Version: wire.NotificationPlain}
-		for n.State = wire.Looking; n.State.String() != arg(3); n.State++ {
-			if n.State > wire.Observing {
+		n := peerwire.Notification{Leader: sid(arg(4)), Zxid: wire.Zxid(number(arg(5))), ElectionEpoch: wire.Epoch(number(arg(6))),
+			PeerEpoch: wire.Epoch(number(arg(7))), Version: peerwire.NotificationPlain}
+		for n.State = peerwire.Looking; n.State.String() != arg(3); n.State++ {
+			if n.State > peerwire.Observing {
 				return fmt.Errorf("no state %s", arg(3))
 			}
 		}
@@ -186,15 +187,15 @@ func number(text string) int64 {
 	return n
 }
 
-func sid(text string) wire.ServerID {
+func sid(text string) ensemble.ServerID {
 	if text == "nobody" {
-		return wire.NoServer
+		return peerwire.NoServer
 	}
-	return wire.ServerID(number(text))
+	return ensemble.ServerID(number(text))
 }
 
-func sids(text string) []wire.ServerID {
-	var out []wire.ServerID
+func sids(text string) []ensemble.ServerID {
+	var out []ensemble.ServerID
 	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '-' }) {
 		out = append(out, sid(f))
 	}

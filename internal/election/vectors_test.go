@@ -10,19 +10,20 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // recorded is what was captured between servers of Apache ZooKeeper 3.8.0,
 // together with what their rules say of votes. It lies with the bytes' tests.
-const recorded = "../../wire/testdata/election.json"
+const recorded = "../peerwire/testdata/election.json"
 
 type recordedVote struct {
-	ID, Leader    wire.ServerID
+	ID, Leader    ensemble.ServerID
 	Zxid          wire.Zxid
 	PeerEpoch     wire.Epoch
 	ElectionEpoch wire.Epoch
-	Version       wire.NotificationVersion
+	Version       peerwire.NotificationVersion
 	State         string
 }
 
@@ -30,7 +31,7 @@ type recordedFile struct {
 	Vectors []struct {
 		Name, Scenario, Conn, Kind, Hex string
 		T                               float64 `json:"t_ms"`
-		From, To                        *wire.ServerID
+		From, To                        *ensemble.ServerID
 	}
 	Probes []struct {
 		Name, Hex, Expected string
@@ -59,7 +60,7 @@ func readRecorded(t *testing.T) *recordedFile {
 	}
 	// Who is at the far end of connections that were recorded without their
 	// first message: there are three servers, of which the second leads next.
-	far := map[string]wire.ServerID{"56066>23231": 2, "56078>23231": 3, "39822>23232": 3}
+	far := map[string]ensemble.ServerID{"56066>23231": 2, "56078>23231": 3, "39822>23232": 3}
 	for i := range f.Vectors {
 		v := &f.Vectors[i]
 		id, ok := far[v.Conn]
@@ -83,7 +84,7 @@ func TestOrderOfVotes(t *testing.T) {
 		t.Errorf("%d rows, want 10", len(rows))
 	}
 	for _, r := range rows {
-		weigh := func(id wire.ServerID) int64 {
+		weigh := func(id ensemble.ServerID) int64 {
 			if id == r.New.ID {
 				return r.WeightOfNew
 			}
@@ -113,7 +114,7 @@ func TestEqualityOfVotes(t *testing.T) {
 
 func (r recordedVote) ballot(t *testing.T) ballot {
 	b := ballot{Vote: Vote{r.Leader, r.Zxid, r.PeerEpoch}, round: r.ElectionEpoch, version: r.Version}
-	for s := wire.Looking; s <= wire.Observing; s++ {
+	for s := peerwire.Looking; s <= peerwire.Observing; s++ {
 		if s.String() == r.State {
 			b.state = s
 			return b
@@ -124,15 +125,15 @@ func (r recordedVote) ballot(t *testing.T) ballot {
 }
 
 // notification decodes a frame.
-func notification(text string) (*wire.Notification, error) {
+func notification(text string) (*peerwire.Notification, error) {
 	b, err := hex.DecodeString(text)
 	if err != nil {
 		return nil, err
 	}
-	if b, err = wire.ReadElectionFrame(bytes.NewReader(b), nil); err != nil {
+	if b, err = peerwire.ReadElectionFrame(bytes.NewReader(b), nil); err != nil {
 		return nil, err
 	}
-	n := new(wire.Notification)
+	n := new(peerwire.Notification)
 	return n, wire.Decode(b, n)
 }
 
@@ -149,7 +150,7 @@ func TestProbesOfALeader(t *testing.T) {
 	}
 	for _, p := range f.Probes {
 		t.Run(strings.TrimPrefix(p.Name, "probe/"), func(t *testing.T) {
-			e := inRole(t, 2, first.Config, Decision{State: wire.Leading, Vote: Vote{2, 0x100000009, 1}, Round: 2, Ending: Agreed}, 2)
+			e := inRole(t, 2, first.Config, Decision{State: peerwire.Leading, Vote: Vote{2, 0x100000009, 1}, Round: 2, Ending: Agreed}, 2)
 			n, err := notification(p.Hex)
 			answered := strings.Contains(p.Expected, "answered") || strings.HasPrefix(p.Expected, "processed")
 			if strings.HasPrefix(p.Expected, "DESTROYS") {
@@ -169,7 +170,7 @@ func TestProbesOfALeader(t *testing.T) {
 				}
 				return
 			}
-			want := e.message(wire.Leading, Vote{2, 0x100000009, 2}, 2)
+			want := e.message(peerwire.Leading, Vote{2, 0x100000009, 2}, 2)
 			if len(sent) != 1 || sent[0].To != 3 || sent[0].Notification != want {
 				t.Errorf("answered %+v, want %+v", sent, want)
 			}
@@ -178,7 +179,7 @@ func TestProbesOfALeader(t *testing.T) {
 }
 
 // inRole makes a server that has decided and, if epoch is not 0, serves.
-func inRole(t *testing.T, id wire.ServerID, config string, d Decision, epoch wire.Epoch) *Election {
+func inRole(t *testing.T, id ensemble.ServerID, config string, d Decision, epoch wire.Epoch) *Election {
 	t.Helper()
 	m, err := ensemble.Parse(config)
 	if err != nil {
@@ -198,11 +199,11 @@ func inRole(t *testing.T, id wire.ServerID, config string, d Decision, epoch wir
 // replay is a server of a recorded scenario, whose part an Election plays.
 type replay struct {
 	scenario string
-	id       wire.ServerID
-	role     wire.ServerState // Looking: it looks for a leader from the start
-	round    wire.Epoch       // before that
-	deaf     wire.ServerID    // who is not there to hear it
-	again    float64          // when it looks once more; 0: it does not
+	id       ensemble.ServerID
+	role     peerwire.ServerState // Looking: it looks for a leader from the start
+	round    wire.Epoch           // before that
+	deaf     ensemble.ServerID    // who is not there to hear it
+	again    float64              // when it looks once more; 0: it does not
 	// sooner: it decides before ZooKeeper does, which waits anew after every
 	// message, not only after a better vote. To those without a vote only the
 	// last word is compared then.
@@ -222,33 +223,33 @@ var whole part
 func (p part) has(at float64) bool { return at >= p.from && (p.to == 0 || at < p.to) }
 
 var replays = []replay{
-	{"s1-start", 1, wire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
-	{"s1-start", 2, wire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
-	{"s1-start", 3, wire.Looking, 0, 0, 0, false, whole, "LEADING 3 round 1"},
-	{"s1-start", 4, wire.Looking, 0, 0, 0, false, whole, "OBSERVING 3 round 1"},
-	{"s3-failover", 1, wire.Looking, 1, 3, 0, false, whole, "FOLLOWING 2 round 2"},
-	{"s3-failover", 2, wire.Looking, 1, 3, 0, false, whole, "LEADING 2 round 2"},
-	{"s3-failover", 4, wire.Looking, 1, 3, 799, false, whole, "OBSERVING 2 round 2"},
-	{"s4-diff", 1, wire.Following, 2, 0, 0, false, whole, ""},
-	{"s4-diff", 2, wire.Leading, 2, 0, 0, false, whole, ""},
-	{"s4-diff", 3, wire.Looking, 0, 0, 0, false, whole, "FOLLOWING 2 round 2"},
-	{"s5-snap", 1, wire.Looking, 0, 0, 0, false, whole, "FOLLOWING 2 round 2"},
-	{"s5-snap", 2, wire.Leading, 2, 0, 0, false, whole, ""},
-	{"s5-snap", 3, wire.Following, 2, 0, 0, false, whole, ""},
-	{"s6-trunc", 1, wire.Following, 1, 0, 0, false, whole, ""},
-	{"s6-trunc", 2, wire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
-	{"s6-trunc", 3, wire.Leading, 1, 0, 0, false, whole, ""},
-	{"s9-rollover", 1, wire.Looking, 1, 0, 0, false, whole, "FOLLOWING 2 round 2"},
-	{"s9-rollover", 2, wire.Looking, 1, 0, 0, false, whole, "LEADING 2 round 2"},
-	{"s9-rollover", 3, wire.Leading, 1, 0, 0, false, part{0, 700}, ""},
-	{"s9-rollover", 3, wire.Looking, 1, 0, 0, false, part{700, 0}, "FOLLOWING 2 round 2"},
-	{"s11-disklog", 1, wire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
-	{"s11-disklog", 2, wire.Following, 1, 0, 0, false, whole, ""},
-	{"s11-disklog", 3, wire.Leading, 1, 0, 0, false, whole, ""},
-	{"s13-observermaster", 1, wire.Looking, 0, 0, 0, true, whole, "FOLLOWING 3 round 1"},
-	{"s13-observermaster", 2, wire.Looking, 0, 0, 0, true, whole, "FOLLOWING 3 round 1"},
-	{"s13-observermaster", 3, wire.Looking, 0, 0, 0, true, whole, "LEADING 3 round 1"},
-	{"s13-observermaster", 4, wire.Looking, 0, 0, 0, false, whole, "OBSERVING 3 round 1"},
+	{"s1-start", 1, peerwire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
+	{"s1-start", 2, peerwire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
+	{"s1-start", 3, peerwire.Looking, 0, 0, 0, false, whole, "LEADING 3 round 1"},
+	{"s1-start", 4, peerwire.Looking, 0, 0, 0, false, whole, "OBSERVING 3 round 1"},
+	{"s3-failover", 1, peerwire.Looking, 1, 3, 0, false, whole, "FOLLOWING 2 round 2"},
+	{"s3-failover", 2, peerwire.Looking, 1, 3, 0, false, whole, "LEADING 2 round 2"},
+	{"s3-failover", 4, peerwire.Looking, 1, 3, 799, false, whole, "OBSERVING 2 round 2"},
+	{"s4-diff", 1, peerwire.Following, 2, 0, 0, false, whole, ""},
+	{"s4-diff", 2, peerwire.Leading, 2, 0, 0, false, whole, ""},
+	{"s4-diff", 3, peerwire.Looking, 0, 0, 0, false, whole, "FOLLOWING 2 round 2"},
+	{"s5-snap", 1, peerwire.Looking, 0, 0, 0, false, whole, "FOLLOWING 2 round 2"},
+	{"s5-snap", 2, peerwire.Leading, 2, 0, 0, false, whole, ""},
+	{"s5-snap", 3, peerwire.Following, 2, 0, 0, false, whole, ""},
+	{"s6-trunc", 1, peerwire.Following, 1, 0, 0, false, whole, ""},
+	{"s6-trunc", 2, peerwire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
+	{"s6-trunc", 3, peerwire.Leading, 1, 0, 0, false, whole, ""},
+	{"s9-rollover", 1, peerwire.Looking, 1, 0, 0, false, whole, "FOLLOWING 2 round 2"},
+	{"s9-rollover", 2, peerwire.Looking, 1, 0, 0, false, whole, "LEADING 2 round 2"},
+	{"s9-rollover", 3, peerwire.Leading, 1, 0, 0, false, part{0, 700}, ""},
+	{"s9-rollover", 3, peerwire.Looking, 1, 0, 0, false, part{700, 0}, "FOLLOWING 2 round 2"},
+	{"s11-disklog", 1, peerwire.Looking, 0, 0, 0, false, whole, "FOLLOWING 3 round 1"},
+	{"s11-disklog", 2, peerwire.Following, 1, 0, 0, false, whole, ""},
+	{"s11-disklog", 3, peerwire.Leading, 1, 0, 0, false, whole, ""},
+	{"s13-observermaster", 1, peerwire.Looking, 0, 0, 0, true, whole, "FOLLOWING 3 round 1"},
+	{"s13-observermaster", 2, peerwire.Looking, 0, 0, 0, true, whole, "FOLLOWING 3 round 1"},
+	{"s13-observermaster", 3, peerwire.Looking, 0, 0, 0, true, whole, "LEADING 3 round 1"},
+	{"s13-observermaster", 4, peerwire.Looking, 0, 0, 0, false, whole, "OBSERVING 3 round 1"},
 }
 
 // TestRecordedScenarios lets an Election play each server of the recordings:
@@ -276,14 +277,14 @@ func TestRecordedScenarios(t *testing.T) {
 }
 
 // said is what a server told another, one after the other.
-type said map[wire.ServerID][]string
+type said map[ensemble.ServerID][]string
 
 // add adds a message. A server without a vote is told the proposal while this
 // one looks, where a ZooKeeper server tells the vote of the election before:
 // of these only state and round are compared.
-func (s said) add(to wire.ServerID, n *wire.Notification, votes bool) {
+func (s said) add(to ensemble.ServerID, n *peerwire.Notification, votes bool) {
 	text := show(n)
-	if !votes && n.State == wire.Looking {
+	if !votes && n.State == peerwire.Looking {
 		text = fmt.Sprintf("%s, round %d", n.State, n.ElectionEpoch)
 	}
 	if had := s[to]; len(had) == 0 || had[len(had)-1] != text {
@@ -304,7 +305,7 @@ func (r *replay) play(t *testing.T, f *recordedFile, seen map[string]bool) {
 		switch r.id {
 		case *v.From:
 			// In a role, LOOKING is what the connection sent again.
-			if r.role == wire.Looking || n.State != wire.Looking {
+			if r.role == peerwire.Looking || n.State != peerwire.Looking {
 				seen[v.Name] = true
 				p.want.add(*v.To, n, p.e.isVoter(*v.To))
 			}
@@ -355,7 +356,7 @@ type player struct {
 	serves    wire.Epoch
 }
 
-func mustNotification(t *testing.T, text string) *wire.Notification {
+func mustNotification(t *testing.T, text string) *peerwire.Notification {
 	t.Helper()
 	n, err := notification(text)
 	if err != nil {
@@ -372,7 +373,7 @@ func (r *replay) begin(t *testing.T, f *recordedFile) *player {
 			continue
 		}
 		n := mustNotification(t, v.Hex)
-		if n.State != wire.Looking {
+		if n.State != peerwire.Looking {
 			p.serves = n.PeerEpoch
 		}
 		if p.e == nil && n.State == r.role {
@@ -384,9 +385,9 @@ func (r *replay) begin(t *testing.T, f *recordedFile) *player {
 }
 
 // make begins at the time of the first own message; what came before is heard then.
-func (r *replay) make(t *testing.T, n *wire.Notification, now int64) *Election {
+func (r *replay) make(t *testing.T, n *peerwire.Notification, now int64) *Election {
 	v := voteOf(n)
-	if r.role != wire.Looking {
+	if r.role != peerwire.Looking {
 		d := Decision{State: r.role, Vote: v, Round: n.ElectionEpoch, Ending: Agreed}
 		return inRole(t, r.id, n.Config, d, v.PeerEpoch)
 	}
@@ -402,7 +403,7 @@ func (r *replay) make(t *testing.T, n *wire.Notification, now int64) *Election {
 
 // hear steps what was heard at a time. As the first message of a connection
 // each, so that it waits for better votes as ZooKeeper does.
-func (p *player) hear(from wire.ServerID, n *wire.Notification, at float64) {
+func (p *player) hear(from ensemble.ServerID, n *peerwire.Notification, at float64) {
 	now := max(int64(at), p.e.now)
 	p.until(now)
 	if p.again > 0 && at > p.again {

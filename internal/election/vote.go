@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -15,13 +17,13 @@ const NoHistory wire.Zxid = -1
 
 // Vote names a candidate and the history it is known to have.
 type Vote struct {
-	Leader    wire.ServerID // wire.NoServer: nobody
-	Zxid      wire.Zxid     // the newest transaction in the candidate's log
-	PeerEpoch wire.Epoch    // the candidate's current epoch
+	Leader    ensemble.ServerID // peerwire.NoServer: nobody
+	Zxid      wire.Zxid         // the newest transaction in the candidate's log
+	PeerEpoch wire.Epoch        // the candidate's current epoch
 }
 
 // nobody is the vote of an observer.
-var nobody = Vote{Leader: wire.NoServer, Zxid: math.MinInt64, PeerEpoch: math.MinInt64}
+var nobody = Vote{Leader: peerwire.NoServer, Zxid: math.MinInt64, PeerEpoch: math.MinInt64}
 
 // Compare orders votes by peer epoch, zxid and id, all of them signed.
 func (v Vote) Compare(o Vote) int {
@@ -34,7 +36,7 @@ func (v Vote) history(o Vote) int {
 }
 
 func (v Vote) String() string {
-	if v.Leader == wire.NoServer {
+	if v.Leader == peerwire.NoServer {
 		return "nobody"
 	}
 	switch {
@@ -49,11 +51,11 @@ func (v Vote) String() string {
 // beats reports whether vote a is to be adopted in place of b, where weigh
 // tells a server's weight. A server without weight is never adopted, and its
 // own vote for itself gives way to any candidate with weight.
-func beats(a, b Vote, weigh func(wire.ServerID) int64) bool {
+func beats(a, b Vote, weigh func(ensemble.ServerID) int64) bool {
 	if weigh(a.Leader) == 0 {
 		return false
 	}
-	return a.Compare(b) > 0 || weigh(b.Leader) == 0 && b.Leader != wire.NoServer
+	return a.Compare(b) > 0 || weigh(b.Leader) == 0 && b.Leader != peerwire.NoServer
 }
 
 // ballot is a vote as it was heard: with the sender's state and round. version
@@ -62,8 +64,8 @@ func beats(a, b Vote, weigh func(wire.ServerID) int64) bool {
 type ballot struct {
 	Vote
 	round   wire.Epoch
-	state   wire.ServerState
-	version wire.NotificationVersion
+	state   peerwire.ServerState
+	version peerwire.NotificationVersion
 	// fresh: not the first message of a connection, which may be one sent
 	// again from an earlier time.
 	fresh bool
@@ -75,7 +77,7 @@ type ballot struct {
 // two comes from before 3.4.6 in the epoch as well (ZOOKEEPER-1732).
 func (b ballot) agrees(o ballot) bool {
 	switch {
-	case b.state == wire.Looking || o.state == wire.Looking:
+	case b.state == peerwire.Looking || o.state == peerwire.Looking:
 		return b.Vote == o.Vote && b.round == o.round
 	case (b.version > 0) != (o.version > 0):
 		return b.Leader == o.Leader

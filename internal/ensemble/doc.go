@@ -15,7 +15,5 @@
 // configuration text between servers follows its rules as zoo.cfg does.
 //
 // It opens nothing, resolves no name, starts no goroutine and takes no lock;
-// its values are safe for concurrent reading. ServerID is a type of its own
-// here so that the package needs the standard library alone; it converts
-// to wire.ServerID. Read server.go first, then membership.go and quorum.go.
+// its values are safe for concurrent reading. Read server.go first, then membership.go and quorum.go.
 package ensemble

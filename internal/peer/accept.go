@@ -9,31 +9,33 @@ import (
 	"slices"
 	"time"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // observerWithoutID is what old observers call themselves; each is given a
 // negative id of its own here.
-const observerWithoutID wire.ServerID = math.MaxInt64
+const observerWithoutID ensemble.ServerID = math.MaxInt64
 
 // welcome treats an accepted connection up to the decision which of the two
 // servers keeps it. It reports whether this one does.
 func (m *Mesh) welcome(raw net.Conn) bool {
 	tune(raw, electionDead)
-	c, err := m.o.Secure.server(raw, ForElection, wire.NoServer)
+	c, err := m.o.Secure.server(raw, ForElection, peerwire.NoServer)
 	if err != nil {
-		m.refuse(raw, wire.NoServer, "a connection to the election port was refused", err)
+		m.refuse(raw, peerwire.NoServer, "a connection to the election port was refused", err)
 		return false
 	}
 	r := bufio.NewReader(c)
-	var msg wire.InitialMessage
-	err = wire.ReadRecord(r, &msg, wire.InitialMax)
-	if err == nil && msg.Version == wire.InitialBare && !m.known(msg.Server) {
+	var msg peerwire.InitialMessage
+	err = wire.ReadRecord(r, &msg, peerwire.InitialMax)
+	if err == nil && msg.Version == peerwire.InitialBare && !m.known(msg.Server) {
 		err = wire.ErrValue // any eight bytes are an id of that form, so only members use it
 	}
 	if err != nil {
 		if err != io.EOF { // who says nothing at all is a port scan or a health check
-			m.refuse(raw, wire.NoServer, "a connection to the election port began with something else than a server's id", err)
+			m.refuse(raw, peerwire.NoServer, "a connection to the election port began with something else than a server's id", err)
 		}
 		return false
 	}
@@ -61,14 +63,14 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 }
 
 // known reports whether a server is a member or connected.
-func (m *Mesh) known(id wire.ServerID) bool {
+func (m *Mesh) known(id ensemble.ServerID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.remotes[id] != nil
 }
 
 // keep adopts the connection that a larger id has opened.
-func (m *Mesh) keep(c, raw net.Conn, msg *wire.InitialMessage) bool {
+func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	m.mu.Lock()
 	r, complaint := m.find(msg.Server)
 	if r == nil {
@@ -87,12 +89,12 @@ func (m *Mesh) keep(c, raw net.Conn, msg *wire.InitialMessage) bool {
 
 // knocked answers a smaller id, which may only announce itself: any
 // connection to it is stale, and it is dialled, where it says it is.
-func (m *Mesh) knocked(raw net.Conn, msg *wire.InitialMessage) {
+func (m *Mesh) knocked(raw net.Conn, msg *peerwire.InitialMessage) {
 	complaint := m.callBack(msg.Server, useful(msg.Addresses, raw))
 	m.complain(raw, msg.Server, complaint)
 }
 
-func (m *Mesh) callBack(id wire.ServerID, advertised []string) (complaint string) {
+func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if id == observerWithoutID {
@@ -126,7 +128,7 @@ func (r *remote) advertise(addresses []string) (complaint string) {
 }
 
 // complain logs what is wrong with a server that has connected, if anything.
-func (m *Mesh) complain(raw net.Conn, id wire.ServerID, what string) {
+func (m *Mesh) complain(raw net.Conn, id ensemble.ServerID, what string) {
 	if what != "" {
 		m.notices.Say(slog.LevelWarn, what, raw.RemoteAddr().String(), "sid", id)
 	}
@@ -134,7 +136,7 @@ func (m *Mesh) complain(raw net.Conn, id wire.ServerID, what string) {
 
 // find returns the remote with this id, made now if it is a stranger; nil if
 // there are too many of those. The lock is held.
-func (m *Mesh) find(id wire.ServerID) (r *remote, complaint string) {
+func (m *Mesh) find(id ensemble.ServerID) (r *remote, complaint string) {
 	if r := m.remotes[id]; r != nil || m.closed {
 		return r, ""
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -97,14 +98,14 @@ func (c *conn) read(r *bufio.Reader) {
 	var buf []byte
 	heard, address := false, c.RemoteAddr().String()
 	for {
-		frame, err := wire.ReadElectionFrame(r, buf)
+		frame, err := peerwire.ReadElectionFrame(r, buf)
 		if err != nil {
 			c.fail(err)
 			break
 		}
 		buf = frame
 		c.m.figures.BytesReceived.Add(int64(len(frame)))
-		var n wire.Notification
+		var n peerwire.Notification
 		if err := wire.Decode(frame, &n); err != nil {
 			// As real servers do: the message is dropped, the connection stays
 			// (ZOOKEEPER-3769).

@@ -31,7 +31,7 @@
 // be logged under Links.mu, and a
 // connection is told to end under a lock but closed by its reader.
 //
-// Limits: frames wire.ElectionFrameMax, packets Options.PacketMax, strangers
+// Limits: frames peerwire.ElectionFrameMax, packets Options.PacketMax, strangers
 // (servers outside the membership, which take part without a vote)
 // strangersMax, learners linksMax, connections that have said nothing
 // greetingsMax and Options.HandshakeTimeout. What another machine does wrong costs it its connection, and is

@@ -3,7 +3,8 @@ package peer
 import (
 	"time"
 
-	"bellwether/wire"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 )
 
 // LinkID names a connection between a leader and a learner; no two of a
@@ -15,25 +16,25 @@ type Event interface{ event() }
 
 // Heard is a notification from another server.
 type Heard struct {
-	From    wire.ServerID
+	From    ensemble.ServerID
 	Address string // where its connection goes
 	// First: the first message on its connection, which a server may have sent
 	// before and sends again.
 	First        bool
-	Notification wire.Notification
+	Notification peerwire.Notification
 }
 
 // Up: an election connection to a server exists, perhaps instead of an older one.
-type Up struct{ Server wire.ServerID }
+type Up struct{ Server ensemble.ServerID }
 
 // Down: a dial was refused, or a server closed its connection and cannot be
 // reached any more, or resets what is dialled then. It comes again with each dial
 // that ends so. Time-outs and connections that are replaced do not bring it.
-type Down struct{ Server wire.ServerID }
+type Down struct{ Server ensemble.ServerID }
 
 // RoundTrip is the newest measured time to a server and back.
 type RoundTrip struct {
-	Server wire.ServerID
+	Server ensemble.ServerID
 	Took   time.Duration
 }
 
@@ -45,7 +46,7 @@ type Opened struct {
 
 // Linked: the leader that Dial named has accepted a link, at Address.
 type Linked struct {
-	Leader  wire.ServerID
+	Leader  ensemble.ServerID
 	Link    LinkID
 	Address string
 }
@@ -54,7 +55,7 @@ type Linked struct {
 // receiver. A SNAP comes when the snapshot behind it has been read.
 type Received struct {
 	Link    LinkID
-	Packets []*wire.QuorumPacket
+	Packets []*peerwire.QuorumPacket
 }
 
 // Progress: a part of a snapshot has arrived.

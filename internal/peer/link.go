@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -124,19 +125,19 @@ func (k *link) read() error {
 
 // batch reads one packet and those that have arrived with it. A SNAP stands
 // alone: what was before it is handed on before its snapshot is read.
-func (k *link) batch() ([]*wire.QuorumPacket, error) {
-	p := new(wire.QuorumPacket)
-	if err := wire.ReadPacket(k.r, p, k.l.o.PacketMax); err != nil {
+func (k *link) batch() ([]*peerwire.QuorumPacket, error) {
+	p := new(peerwire.QuorumPacket)
+	if err := peerwire.ReadPacket(k.r, p, k.l.o.PacketMax); err != nil {
 		return nil, k.malformed(err)
 	}
-	batch := []*wire.QuorumPacket{p}
-	for p.Type != wire.PacketSnap && len(batch) < receivedMax {
+	batch := []*peerwire.QuorumPacket{p}
+	for p.Type != peerwire.PacketSnap && len(batch) < receivedMax {
 		if p = k.arrivedPacket(); p == nil {
 			return batch, nil
 		}
 		batch = append(batch, p)
 	}
-	if p.Type != wire.PacketSnap {
+	if p.Type != peerwire.PacketSnap {
 		return batch, nil
 	}
 	if before := batch[:len(batch)-1]; len(before) > 0 {
@@ -146,14 +147,14 @@ func (k *link) batch() ([]*wire.QuorumPacket, error) {
 	if err := k.snapshot(p); err != nil {
 		return nil, err
 	}
-	return []*wire.QuorumPacket{p}, nil
+	return []*peerwire.QuorumPacket{p}, nil
 }
 
 // arrivedPacket decodes a packet that is in memory as a whole; nil if none is.
-func (k *link) arrivedPacket() *wire.QuorumPacket {
+func (k *link) arrivedPacket() *peerwire.QuorumPacket {
 	b, _ := k.r.Peek(k.r.Buffered())
 	c := wire.Decoder(b)
-	var p wire.QuorumPacket
+	var p peerwire.QuorumPacket
 	p.Code(&c)
 	if len(b) == 0 || c.Err() != nil || c.Offset() > k.l.o.PacketMax {
 		return nil // to be waited for, or complained about, by the next read
@@ -169,7 +170,7 @@ func (k *link) arrivedPacket() *wire.QuorumPacket {
 var errSnapshot = errors.New("a snapshot came that nobody asked for")
 
 // snapshot lets the stream behind a SNAP be read.
-func (k *link) snapshot(p *wire.QuorumPacket) error {
+func (k *link) snapshot(p *peerwire.QuorumPacket) error {
 	if !k.learner || k.l.o.ReadSnapshot == nil {
 		return k.malformed(errSnapshot)
 	}

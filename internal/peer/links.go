@@ -14,7 +14,7 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/metrics"
 	"bellwether/internal/notice"
-	"bellwether/wire"
+	"bellwether/internal/peerwire"
 )
 
 const (
@@ -78,7 +78,7 @@ func (l *Links) SetMembership(committed, proposed *ensemble.Membership) {
 }
 
 // addresses are the quorum addresses of a server.
-func (l *Links) addresses(id wire.ServerID) []string {
+func (l *Links) addresses(id ensemble.ServerID) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return addresses(id, ensemble.Address.Quorum, l.memberships)
@@ -137,7 +137,7 @@ func (l *Links) accept(c net.Conn) { l.greetings.add(c, l.welcome) }
 // learners speak first, and who does not is none.
 func (l *Links) welcome(raw net.Conn) bool {
 	tune(raw, l.o.WriteTimeout)
-	c, err := l.o.Secure.server(raw, ForLearner, wire.NoServer)
+	c, err := l.o.Secure.server(raw, ForLearner, peerwire.NoServer)
 	if err != nil {
 		if !endedThere(err) {
 			l.figures.Refused.Add(1)
@@ -158,7 +158,7 @@ func (l *Links) welcome(raw net.Conn) bool {
 
 // Dial tries to reach the leader until Linked says that it was, or until
 // Hang or another Dial.
-func (l *Links) Dial(leader wire.ServerID) {
+func (l *Links) Dial(leader ensemble.ServerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -182,7 +182,7 @@ func (l *Links) Hang() {
 	}
 }
 
-func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
+func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
 	began, again := time.Now(), learnerRetryMin
 	for tries := 1; ctx.Err() == nil; tries++ {
 		err := l.try(ctx, leader)
@@ -206,7 +206,7 @@ func (l *Links) dial(ctx context.Context, leader wire.ServerID) {
 }
 
 // try makes one attempt to reach the leader at all its addresses.
-func (l *Links) try(ctx context.Context, leader wire.ServerID) error {
+func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 	limited, cancel := context.WithTimeout(ctx, min(learnerDial, l.o.ConnectTimeout))
 	d, err := l.o.dialAny(limited, l.addresses(leader))
 	cancel()
@@ -270,12 +270,12 @@ func (l *Links) forget(k *link) {
 
 // Send queues a packet, which must not be changed afterwards. It never
 // blocks; a link that takes too little of what is queued ends.
-func (l *Links) Send(id LinkID, p *wire.QuorumPacket) { l.push(id, outgoing{packet: p}) }
+func (l *Links) Send(id LinkID, p *peerwire.QuorumPacket) { l.push(id, outgoing{packet: p}) }
 
 // SendSnapshot queues a packet and behind it what snapshot writes, on the
 // goroutine of that link. What is queued later follows. An error of snapshot
 // ends the link.
-func (l *Links) SendSnapshot(id LinkID, p *wire.QuorumPacket, snapshot func(w io.Writer) error) {
+func (l *Links) SendSnapshot(id LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) error) {
 	l.push(id, outgoing{packet: p, snapshot: snapshot})
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -27,14 +29,14 @@ func (l *lan) links(id int, change ...func(*Options)) (*Links, *sink) {
 	return k, s
 }
 
-func packet(kind wire.PacketType, z wire.Zxid, data []byte) *wire.QuorumPacket {
-	return &wire.QuorumPacket{Type: kind, Zxid: z, Data: data}
+func packet(kind peerwire.PacketType, z wire.Zxid, data []byte) *peerwire.QuorumPacket {
+	return &peerwire.QuorumPacket{Type: kind, Zxid: z, Data: data}
 }
 
 // received waits until a link has brought n packets, and returns them.
-func received(t *testing.T, s *sink, n int) []*wire.QuorumPacket {
+func received(t *testing.T, s *sink, n int) []*peerwire.QuorumPacket {
 	t.Helper()
-	var all []*wire.QuorumPacket
+	var all []*peerwire.QuorumPacket
 	for len(all) < n {
 		all = append(all, await[Received](t, s, nil).Packets...)
 	}
@@ -52,7 +54,7 @@ func pair(t *testing.T, leader, learner func(*Options)) (l2, l1 *Links, s2, s1 *
 	}
 	l1.Dial(2)
 	at1 = await[Linked](t, s1, nil).Link
-	l1.Send(at1, packet(wire.PacketFollowerInfo, 0, []byte("hello")))
+	l1.Send(at1, packet(peerwire.PacketFollowerInfo, 0, []byte("hello")))
 	at2 = await[Opened](t, s2, nil).Link
 	if p := received(t, s2, 1)[0]; string(p.Data) != "hello" {
 		t.Fatalf("%+v", p)
@@ -67,7 +69,7 @@ func TestPacketsArriveInOrder(t *testing.T) {
 	l2, l1, s2, s1, at2, at1 := pair(t, plain, plain)
 	const n = 5000
 	for i := range n {
-		p := packet(wire.PacketProposal, wire.Zxid(i), bytes.Repeat([]byte{byte(i)}, i%300))
+		p := packet(peerwire.PacketProposal, wire.Zxid(i), bytes.Repeat([]byte{byte(i)}, i%300))
 		if i%1000 == 999 {
 			p.Data = bytes.Repeat([]byte{7}, 1<<20)
 		}
@@ -82,7 +84,7 @@ func TestPacketsArriveInOrder(t *testing.T) {
 			t.Fatalf("packet %d is %v with %d bytes", i, p.Zxid, len(p.Data))
 		}
 	}
-	request := packet(wire.PacketRequest, -1, nil)
+	request := packet(peerwire.PacketRequest, -1, nil)
 	request.Auth = []wire.ID{{Scheme: "ip", ID: "127.0.0.1"}}
 	l1.Send(at1, request)
 	if p := received(t, s2, 1)[0]; p.Data != nil || len(p.Auth) != 1 || p.Auth[0] != request.Auth[0] {
@@ -100,7 +102,7 @@ func TestPacketsAreBatched(t *testing.T) {
 	f := rawDial(t, l.quorum(2))
 	var b []byte
 	for i := range 100 {
-		b = wire.Append(b, packet(wire.PacketAck, wire.Zxid(i), []byte{byte(i)}))
+		b = wire.Append(b, packet(peerwire.PacketAck, wire.Zxid(i), []byte{byte(i)}))
 	}
 	f.send(b)
 	first := await[Received](t, s2, nil)
@@ -130,7 +132,7 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	l2, s2 := l.links(2)
 	l1.Dial(3)
 	refused := func() int64 { return l1.Figures().DialFailures.Value() }
-	for _, leader := range []wire.ServerID{3, 2} {
+	for _, leader := range []ensemble.ServerID{3, 2} {
 		began, before := time.Now(), refused()
 		l1.Dial(leader)
 		eventually(t, "eager refusals", func() bool { return time.Since(began) > learnerEager && refused() > before })
@@ -149,7 +151,7 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 		c.Close()
 		t.Error("the port is still open")
 	}
-	l1.Send(linked.Link, packet(wire.PacketAck, 1, nil))
+	l1.Send(linked.Link, packet(peerwire.PacketAck, 1, nil))
 	eventually(t, "either", func() bool { return len(s2.list())+len(s1.list()) > 0 })
 
 	l3, s3 := l.links(3)
@@ -169,7 +171,7 @@ func TestSnapshotStandsInOrder(t *testing.T) {
 	chunk := bytes.Repeat([]byte("snapshot"), 1<<10)
 	const chunks = 200
 	read := func(o *Options) {
-		o.ReadSnapshot = func(_ LinkID, p *wire.QuorumPacket, r *bufio.Reader) error {
+		o.ReadSnapshot = func(_ LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
 			if p.Zxid != 9 {
 				return errors.New("another packet")
 			}
@@ -183,8 +185,8 @@ func TestSnapshotStandsInOrder(t *testing.T) {
 		}
 	}
 	l2, _, _, s1, at2, _ := pair(t, plain, read)
-	l2.Send(at2, packet(wire.PacketLeaderInfo, 1, nil))
-	l2.SendSnapshot(at2, packet(wire.PacketSnap, 9, nil), func(w io.Writer) error {
+	l2.Send(at2, packet(peerwire.PacketLeaderInfo, 1, nil))
+	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) error {
 		for range chunks {
 			if _, err := w.Write(chunk); err != nil {
 				return err
@@ -192,16 +194,16 @@ func TestSnapshotStandsInOrder(t *testing.T) {
 		}
 		return nil
 	})
-	l2.Send(at2, packet(wire.PacketNewLeader, 2, nil))
-	if p := received(t, s1, 1); p[0].Type != wire.PacketLeaderInfo {
+	l2.Send(at2, packet(peerwire.PacketNewLeader, 2, nil))
+	if p := received(t, s1, 1); p[0].Type != peerwire.PacketLeaderInfo {
 		t.Fatalf("%+v", p[0])
 	}
 	await[Progress](t, s1, nil)
-	var kinds []wire.PacketType
+	var kinds []peerwire.PacketType
 	for _, p := range received(t, s1, 2) {
 		kinds = append(kinds, p.Type)
 	}
-	if kinds[0] != wire.PacketSnap || kinds[1] != wire.PacketNewLeader {
+	if kinds[0] != peerwire.PacketSnap || kinds[1] != peerwire.PacketNewLeader {
 		t.Errorf("%v", kinds)
 	}
 }
@@ -209,28 +211,28 @@ func TestSnapshotStandsInOrder(t *testing.T) {
 // A snapshot that cannot be read or written, or that a learner sends, ends the link.
 func TestFailedSnapshotsEndTheLink(t *testing.T) {
 	bad := func(o *Options) {
-		o.ReadSnapshot = func(LinkID, *wire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
+		o.ReadSnapshot = func(LinkID, *peerwire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
 	}
 	l2, _, s2, s1, at2, _ := pair(t, plain, bad)
-	l2.SendSnapshot(at2, packet(wire.PacketSnap, 9, nil), func(w io.Writer) error { _, err := w.Write([]byte("x")); return err })
+	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) error { _, err := w.Write([]byte("x")); return err })
 	if c := await[Closed](t, s1, nil); !strings.Contains(c.Why, "no room") {
 		t.Error(c.Why)
 	}
 	await[Closed](t, s2, nil)
 
 	waits := func(o *Options) {
-		o.ReadSnapshot = func(_ LinkID, _ *wire.QuorumPacket, r *bufio.Reader) error { _, err := r.ReadByte(); return err }
+		o.ReadSnapshot = func(_ LinkID, _ *peerwire.QuorumPacket, r *bufio.Reader) error { _, err := r.ReadByte(); return err }
 	}
 	l2, l1, s2, s1, at2, at1 := pair(t, plain, waits)
-	l2.SendSnapshot(at2, packet(wire.PacketSnap, 9, nil), func(io.Writer) error { return errors.New("disk") })
+	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(io.Writer) error { return errors.New("disk") })
 	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "disk") {
 		t.Error(c.Why)
 	}
 	await[Closed](t, s1, nil)
-	l1.Send(at1, packet(wire.PacketAck, 1, nil)) // to a link that has ended: nothing
+	l1.Send(at1, packet(peerwire.PacketAck, 1, nil)) // to a link that has ended: nothing
 
 	_, l1, s2, _, _, at1 = pair(t, bad, plain)
-	l1.Send(at1, packet(wire.PacketSnap, 1, nil))
+	l1.Send(at1, packet(peerwire.PacketSnap, 1, nil))
 	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "nobody asked") {
 		t.Error(c.Why)
 	}
@@ -240,10 +242,10 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 func TestCloseFlushes(t *testing.T) {
 	l2, _, s2, s1, at2, _ := pair(t, func(o *Options) { o.FlushTimeout = patience }, plain)
 	for i := range 1000 {
-		l2.Send(at2, packet(wire.PacketCommit, wire.Zxid(i), make([]byte, 1000)))
+		l2.Send(at2, packet(peerwire.PacketCommit, wire.Zxid(i), make([]byte, 1000)))
 	}
 	l2.Close(at2)
-	l2.Send(at2, packet(wire.PacketPing, 0, nil)) // comes too late
+	l2.Send(at2, packet(peerwire.PacketPing, 0, nil)) // comes too late
 	if all := received(t, s1, 1000); all[999].Zxid != 999 {
 		t.Errorf("%v came last", all[999].Zxid)
 	}
@@ -263,14 +265,14 @@ func TestSlowLearnerIsCutOff(t *testing.T) {
 	if err := l2.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	hello := wire.Append(nil, packet(wire.PacketFollowerInfo, 0, nil))
+	hello := wire.Append(nil, packet(peerwire.PacketFollowerInfo, 0, nil))
 	slow, other, stuck := rawDial(t, l.quorum(2)), rawDial(t, l.quorum(2)), rawDial(t, l.quorum(2))
 	var ids []LinkID
 	for _, f := range []*fake{slow, other, stuck} {
 		f.send(hello)
 		ids = append(ids, await[Opened](t, s2, nil).Link)
 	}
-	big := packet(wire.PacketProposal, 1, make([]byte, 1<<20))
+	big := packet(peerwire.PacketProposal, 1, make([]byte, 1<<20))
 	for range 24 {
 		l2.Send(ids[2], big)
 	}
@@ -282,9 +284,9 @@ func TestSlowLearnerIsCutOff(t *testing.T) {
 	if c := await[Closed](t, s2, nil); c.Link != ids[0] || !strings.Contains(c.Why, "wait to be sent") {
 		t.Errorf("%+v", c)
 	}
-	l2.Send(ids[1], packet(wire.PacketPing, 5, nil))
-	var p wire.QuorumPacket
-	if err := wire.ReadPacket(bufio.NewReader(other), &p, wire.PacketMax); err != nil || p.Zxid != 5 {
+	l2.Send(ids[1], packet(peerwire.PacketPing, 5, nil))
+	var p peerwire.QuorumPacket
+	if err := peerwire.ReadPacket(bufio.NewReader(other), &p, peerwire.PacketMax); err != nil || p.Zxid != 5 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -299,7 +301,7 @@ func TestStrangeLearnersEndAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := rawDial(t, l.quorum(2))
-	good.send(wire.Append(nil, packet(wire.PacketAck, 1, nil)))
+	good.send(wire.Append(nil, packet(peerwire.PacketAck, 1, nil)))
 	received(t, s2, 1)
 	for range greetingsMax + 5 {
 		rawDial(t, l.quorum(2))
@@ -309,7 +311,7 @@ func TestStrangeLearnersEndAlone(t *testing.T) {
 		f.send([]byte(strings.Repeat("\x7f", 200)))
 		await[Closed](t, s2, nil)
 	}
-	good.send(wire.Append(nil, packet(wire.PacketAck, 2, nil)))
+	good.send(wire.Append(nil, packet(peerwire.PacketAck, 2, nil)))
 	received(t, s2, 1)
 	if n := strings.Count(lines(), "something else than packets"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, lines())
@@ -327,8 +329,8 @@ func TestRecordedPacketsPass(t *testing.T) {
 	var want []string
 	for _, v := range zabVectors(t) {
 		b, err := hex.DecodeString(v.Hex)
-		var p wire.QuorumPacket
-		if err != nil || wire.Decode(b, &p) != nil || p.Type == wire.PacketSnap || !bytes.Equal(wire.Append(nil, &p), b) {
+		var p peerwire.QuorumPacket
+		if err != nil || wire.Decode(b, &p) != nil || p.Type == peerwire.PacketSnap || !bytes.Equal(wire.Append(nil, &p), b) {
 			continue // no packet of its own, or with a snapshot behind it
 		}
 		stream = append(stream, b...)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/portblock"
 	"bellwether/wire"
 )
@@ -165,7 +166,7 @@ func (l *lan) quorum(id int) string {
 
 func (l *lan) options(id int, s *sink) Options {
 	return Options{
-		ID: wire.ServerID(id), Membership: l.ms, Handle: s.handle, Listen: l.listen,
+		ID: ensemble.ServerID(id), Membership: l.ms, Handle: s.handle, Listen: l.listen,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 }
@@ -187,19 +188,21 @@ func (l *lan) mesh(id int, change ...func(*Options)) (*Mesh, *sink) {
 }
 
 // vote is a notification that can be told from others.
-func vote(round int) wire.Notification {
-	return wire.Notification{Leader: 1, ElectionEpoch: wire.Epoch(round), Version: wire.NotificationPlain}
+func vote(round int) peerwire.Notification {
+	return peerwire.Notification{Leader: 1, ElectionEpoch: wire.Epoch(round), Version: peerwire.NotificationPlain}
 }
 
 func heard(from, round int) func(Heard) bool {
 	return func(h Heard) bool {
-		return h.From == wire.ServerID(from) && h.Notification.ElectionEpoch == wire.Epoch(round)
+		return h.From == ensemble.ServerID(from) && h.Notification.ElectionEpoch == wire.Epoch(round)
 	}
 }
 
-func up(id int) func(Up) bool { return func(u Up) bool { return u.Server == wire.ServerID(id) } }
+func up(id int) func(Up) bool { return func(u Up) bool { return u.Server == ensemble.ServerID(id) } }
 
-func down(id int) func(Down) bool { return func(d Down) bool { return d.Server == wire.ServerID(id) } }
+func down(id int) func(Down) bool {
+	return func(d Down) bool { return d.Server == ensemble.ServerID(id) }
+}
 
 // fake is a server that speaks the election protocol by hand.
 type fake struct {
@@ -208,10 +211,10 @@ type fake struct {
 }
 
 // callAs dials the election port and introduces itself.
-func callAs(t *testing.T, address string, id wire.ServerID, own string) *fake {
+func callAs(t *testing.T, address string, id ensemble.ServerID, own string) *fake {
 	t.Helper()
 	f := rawDial(t, address)
-	msg := wire.InitialMessage{Version: wire.InitialOne, Server: id, Addresses: []string{own}}
+	msg := peerwire.InitialMessage{Version: peerwire.InitialOne, Server: id, Addresses: []string{own}}
 	f.send(wire.Append(nil, &msg))
 	return f
 }
@@ -234,14 +237,14 @@ func (f *fake) send(b []byte) {
 }
 
 // receive reads one notification.
-func (f *fake) receive() wire.Notification {
+func (f *fake) receive() peerwire.Notification {
 	f.t.Helper()
 	f.SetReadDeadline(time.Now().Add(patience))
-	b, err := wire.ReadElectionFrame(f, nil)
+	b, err := peerwire.ReadElectionFrame(f, nil)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	var n wire.Notification
+	var n peerwire.Notification
 	if err := wire.Decode(b, &n); err != nil {
 		f.t.Fatal(err)
 	}
@@ -257,7 +260,7 @@ func (f *fake) over() {
 	}
 }
 
-func frame(n wire.Notification) []byte { return wire.AppendFrame(nil, &n) }
+func frame(n peerwire.Notification) []byte { return wire.AppendFrame(nil, &n) }
 
 func portOf(address string) int {
 	_, port, _ := net.SplitHostPort(address)

@@ -12,6 +12,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/notice"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -33,15 +34,15 @@ type Mesh struct {
 
 	mu        sync.Mutex
 	closed    bool
-	remotes   map[wire.ServerID]*remote
+	remotes   map[ensemble.ServerID]*remote
 	own       []string // where this server is to be reached
 	ports     *ports
-	anonymous wire.ServerID // the last name given to an observer without an id
+	anonymous ensemble.ServerID // the last name given to an observer without an id
 }
 
 // NewMesh opens the election port and begins to dial the other servers.
 func NewMesh(o Options) (*Mesh, error) {
-	m := &Mesh{o: o.filled(), remotes: map[wire.ServerID]*remote{}}
+	m := &Mesh{o: o.filled(), remotes: map[ensemble.ServerID]*remote{}}
 	m.notices = notice.New(m.o.Log)
 	m.greetings = &greetings{timeout: m.o.HandshakeTimeout}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -63,11 +64,11 @@ func (m *Mesh) Figures() *Figures { return &m.figures }
 
 // electionAddresses are where a server takes part in elections, by all
 // memberships in turn.
-func electionAddresses(id wire.ServerID, memberships ...*ensemble.Membership) []string {
+func electionAddresses(id ensemble.ServerID, memberships ...*ensemble.Membership) []string {
 	return addresses(id, ensemble.Address.Election, memberships)
 }
 
-func addresses(id wire.ServerID, of func(ensemble.Address) string, memberships []*ensemble.Membership) []string {
+func addresses(id ensemble.ServerID, of func(ensemble.Address) string, memberships []*ensemble.Membership) []string {
 	var out []string
 	for _, m := range memberships {
 		if m == nil {
@@ -88,26 +89,26 @@ func addresses(id wire.ServerID, of func(ensemble.Address) string, memberships [
 // of those that left are closed, and the port moves if this server's address
 // has changed. Only one goroutine at a time may call it.
 func (m *Mesh) SetMembership(committed, proposed *ensemble.Membership) {
-	wanted := map[wire.ServerID][]string{}
+	wanted := map[ensemble.ServerID][]string{}
 	for _, ms := range []*ensemble.Membership{committed, proposed} {
 		if ms == nil {
 			continue
 		}
 		for _, s := range ms.Servers() {
-			id := wire.ServerID(s.ID)
+			id := ensemble.ServerID(s.ID)
 			wanted[id] = electionAddresses(id, committed, proposed)
 		}
 	}
 	own := electionAddresses(m.o.ID, committed, proposed)
 	delete(wanted, m.o.ID)
-	keep := func(id wire.ServerID) bool {
+	keep := func(id ensemble.ServerID) bool {
 		return isVoter(m.o.ID, committed, proposed) || isVoter(id, committed, proposed)
 	}
 	m.adopt(wanted, keep)
 	m.move(own)
 }
 
-func isVoter(id wire.ServerID, memberships ...*ensemble.Membership) bool {
+func isVoter(id ensemble.ServerID, memberships ...*ensemble.Membership) bool {
 	return slices.ContainsFunc(memberships, func(m *ensemble.Membership) bool {
 		return m != nil && m.IsVoter(ensemble.ServerID(id))
 	})
@@ -116,7 +117,7 @@ func isVoter(id wire.ServerID, memberships ...*ensemble.Membership) bool {
 // adopt makes the remotes those that are wanted. A connection is kept for its
 // own sake only where one of the two votes: observers have nothing to tell
 // each other (ZOOKEEPER-1807).
-func (m *Mesh) adopt(wanted map[wire.ServerID][]string, keep func(wire.ServerID) bool) {
+func (m *Mesh) adopt(wanted map[ensemble.ServerID][]string, keep func(ensemble.ServerID) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -165,7 +166,7 @@ func (m *Mesh) move(own []string) {
 }
 
 // add makes a remote and starts its goroutine. The lock is held.
-func (m *Mesh) add(id wire.ServerID) *remote {
+func (m *Mesh) add(id ensemble.ServerID) *remote {
 	r := newRemote(m, id)
 	m.remotes[id] = r
 	m.done.Go(r.run)
@@ -185,13 +186,13 @@ func (m *Mesh) drop(r *remote) {
 // Send hands a notification to a server. It replaces one that waits still;
 // without a connection the server is dialled at once. To a server that is
 // neither a member nor connected nothing is sent.
-func (m *Mesh) Send(to wire.ServerID, n wire.Notification) {
-	if n.Version >= wire.NotificationConfig && n.Config == "" {
-		n.Version = wire.NotificationPlain // an empty one makes real servers deaf
+func (m *Mesh) Send(to ensemble.ServerID, n peerwire.Notification) {
+	if n.Version >= peerwire.NotificationConfig && n.Config == "" {
+		n.Version = peerwire.NotificationPlain // an empty one makes real servers deaf
 	}
 	frame := wire.AppendFrame(nil, &n)
-	if len(frame) > wire.ElectionFrameMax {
-		m.o.Log.Error("a notification is too long to be sent", "bytes", len(frame), "max", wire.ElectionFrameMax)
+	if len(frame) > peerwire.ElectionFrameMax {
+		m.o.Log.Error("a notification is too long to be sent", "bytes", len(frame), "max", peerwire.ElectionFrameMax)
 		return
 	}
 	m.mu.Lock()
@@ -235,13 +236,13 @@ func (m *Mesh) accept(c net.Conn) { m.greetings.add(c, m.welcome) }
 
 // refuse turns a connection away. That the other side gave up by itself, as
 // one does whose dial is overtaken by ours, is not worth a line.
-func (m *Mesh) refuse(from net.Conn, id wire.ServerID, why string, err error) {
+func (m *Mesh) refuse(from net.Conn, id ensemble.ServerID, why string, err error) {
 	if endedThere(err) {
 		return
 	}
 	m.figures.Refused.Add(1)
 	args := []any{"err", err}
-	if id != wire.NoServer {
+	if id != peerwire.NoServer {
 		args = append(args, "sid", id)
 	}
 	m.notices.Say(slog.LevelWarn, why, from.RemoteAddr().String(), args...)

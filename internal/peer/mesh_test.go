@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -25,7 +26,7 @@ func TestEveryPairTalks(t *testing.T) {
 	for to := 1; to <= 3; to++ {
 		for from := 1; from <= 3; from++ {
 			if from != to {
-				ms[from].Send(wire.ServerID(to), vote(from*10+to))
+				ms[from].Send(ensemble.ServerID(to), vote(from*10+to))
 				await(t, ss[to], heard(from, from*10+to))
 			}
 		}
@@ -35,7 +36,7 @@ func TestEveryPairTalks(t *testing.T) {
 		eventually(t, "a connection to each other server", func() bool {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			return len(m.remotes) == 2 && m.remotes[wire.ServerID(id%3+1)].conn != nil
+			return len(m.remotes) == 2 && m.remotes[ensemble.ServerID(id%3+1)].conn != nil
 		})
 	}
 }
@@ -45,7 +46,7 @@ func TestBothEndsMeasureTheRoundTrip(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, sa := l.mesh(1)
 	_, sb := l.mesh(2)
-	for s, other := range map[*sink]wire.ServerID{sa: 2, sb: 1} {
+	for s, other := range map[*sink]ensemble.ServerID{sa: 2, sb: 1} {
 		if r := await(t, s, func(r RoundTrip) bool { return r.Server == other }); r.Took <= 0 {
 			t.Errorf("%+v", r)
 		}
@@ -130,9 +131,9 @@ func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var msg wire.InitialMessage
+		var msg peerwire.InitialMessage
 		r := bufio.NewReader(c)
-		if err := wire.ReadRecord(r, &msg, wire.InitialMax); err != nil || msg.Server != 2 || msg.Addresses[0] != l.election(2) {
+		if err := wire.ReadRecord(r, &msg, peerwire.InitialMax); err != nil || msg.Server != 2 || msg.Addresses[0] != l.election(2) {
 			t.Errorf("dialled back with %+v, %v", msg, err)
 		}
 		c.Write(frame(vote(port)))
@@ -174,8 +175,8 @@ func TestUnreachableAdvertisedAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var msg wire.InitialMessage
-	if err := wire.ReadRecord(bufio.NewReader(c), &msg, wire.InitialMax); err != nil || msg.Server != 2 {
+	var msg peerwire.InitialMessage
+	if err := wire.ReadRecord(bufio.NewReader(c), &msg, peerwire.InitialMax); err != nil || msg.Server != 2 {
 		t.Errorf("introduced as %+v, %v", msg, err)
 	}
 }
@@ -318,7 +319,7 @@ func TestEndAndReturnOfAServer(t *testing.T) {
 		gone.Close()
 		await(t, s, down(end))
 		back, _ := l.mesh(end)
-		back.Send(wire.ServerID(stay), vote(5))
+		back.Send(ensemble.ServerID(stay), vote(5))
 		await(t, s, heard(end, 5))
 	}
 }
@@ -338,7 +339,7 @@ func TestZookeeper3756SilentAddressDelaysNobody(t *testing.T) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}
 	})
-	for id := wire.ServerID(2); id <= 5; id++ {
+	for id := ensemble.ServerID(2); id <= 5; id++ {
 		m.Send(id, vote(1))
 	}
 	_, s := l.mesh(2)
@@ -371,9 +372,9 @@ func TestAllAddressesOfAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var msg wire.InitialMessage
-	err = wire.ReadRecord(bufio.NewReader(c), &msg, wire.InitialMax)
-	if err != nil || msg.Version != wire.InitialMany || len(msg.Addresses) != 2 {
+	var msg peerwire.InitialMessage
+	err = wire.ReadRecord(bufio.NewReader(c), &msg, peerwire.InitialMax)
+	if err != nil || msg.Version != peerwire.InitialMany || len(msg.Addresses) != 2 {
 		t.Errorf("introduced as %+v, %v", msg, err)
 	}
 	callAs(t, extra.Election(), 3, "127.0.0.1:1") // both addresses accept
@@ -399,7 +400,7 @@ func TestZookeeper2080And2778MembershipChangesUnderLoad(t *testing.T) {
 	c, _ := l.mesh(3, hang)
 	for round := range 60 {
 		for _, m := range []*Mesh{a, b, c} {
-			m.Send(wire.ServerID(round%4+1), vote(round))
+			m.Send(ensemble.ServerID(round%4+1), vote(round))
 			if round%2 == 0 {
 				m.SetMembership(three, l.ms)
 			} else {
@@ -474,7 +475,7 @@ func TestZookeeper4886StrangersAreServedAndForgotten(t *testing.T) {
 func TestZookeeper4736NothingLeaks(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, _ := l.mesh(2)
-	for id := range wire.ServerID(strangersMax + 20) {
+	for id := range ensemble.ServerID(strangersMax + 20) {
 		callAs(t, l.election(2), 100+id, "127.0.0.1:1")
 	}
 	eventually(t, "too many are refused", func() bool { return m.Figures().Refused.Value() == 20 })
@@ -496,8 +497,8 @@ func TestEmptyConfigurationIsNeverSent(t *testing.T) {
 	m, s := l.mesh(1)
 	f := callAs(t, l.election(1), 2, l.election(2))
 	await(t, s, up(2))
-	m.Send(2, wire.Notification{Version: wire.NotificationConfig})
-	if n := f.receive(); n.Version != wire.NotificationPlain {
+	m.Send(2, peerwire.Notification{Version: peerwire.NotificationConfig})
+	if n := f.receive(); n.Version != peerwire.NotificationPlain {
 		t.Errorf("version %d", n.Version)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
-	"bellwether/wire"
+	"bellwether/internal/peerwire"
 )
 
 // Options are those of a [Mesh] and of [Links]. ID, Membership and Handle
 // must be set; of the others the zero value means the default.
 type Options struct {
 	// ID is this server; Membership must name it, for it says where to listen.
-	ID         wire.ServerID
+	ID         ensemble.ServerID
 	Membership *ensemble.Membership
 	// Handle takes every event. It is called by several goroutines at a time
 	// and must not block; the events of one connection come in their order.
@@ -41,13 +41,13 @@ type Options struct {
 	// RetryMax bounds the pause between dials of a server that is not there; 5 s.
 	RetryMax time.Duration
 
-	// PacketMax bounds a received packet in bytes; wire.PacketMax and a little.
+	// PacketMax bounds a received packet in bytes; peerwire.PacketMax and a little.
 	PacketMax int
 	// QueueMax bounds what waits to be sent on one link, in bytes; 256 MiB.
 	QueueMax int
 	// ReadSnapshot consumes exactly the snapshot behind the packet p (SNAP). It
 	// runs on the link's reader. Without it a SNAP ends the link.
-	ReadSnapshot func(link LinkID, p *wire.QuorumPacket, r *bufio.Reader) error
+	ReadSnapshot func(link LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
 
 	// Secure wraps connections; nothing where its functions are nil.
 	Secure Secure
@@ -71,22 +71,22 @@ const (
 )
 
 // Wrap makes a connection secure, or refuses it. The connection has a
-// deadline. server is who was dialled or claims to be there, wire.NoServer
+// deadline. server is who was dialled or claims to be there, peerwire.NoServer
 // where that is not known; address is what was dialled, or where the other
 // end is.
-type Wrap func(c net.Conn, p Purpose, server wire.ServerID, address string) (net.Conn, error)
+type Wrap func(c net.Conn, p Purpose, server ensemble.ServerID, address string) (net.Conn, error)
 
 // Secure is where TLS and SASL come in: one function for each end.
 type Secure struct{ Client, Server Wrap }
 
-func (s Secure) client(c net.Conn, p Purpose, server wire.ServerID, address string) (net.Conn, error) {
+func (s Secure) client(c net.Conn, p Purpose, server ensemble.ServerID, address string) (net.Conn, error) {
 	if s.Client == nil {
 		return c, nil
 	}
 	return s.Client(c, p, server, address)
 }
 
-func (s Secure) server(c net.Conn, p Purpose, server wire.ServerID) (net.Conn, error) {
+func (s Secure) server(c net.Conn, p Purpose, server ensemble.ServerID) (net.Conn, error) {
 	if s.Server == nil {
 		return c, nil
 	}
@@ -114,7 +114,7 @@ func (o Options) filled() *Options {
 	o.WriteTimeout = orDefault(o.WriteTimeout, writeTimeout)
 	o.FlushTimeout = orDefault(o.FlushTimeout, flushTimeout)
 	o.RetryMax = orDefault(o.RetryMax, retryMax)
-	o.PacketMax = orDefault(o.PacketMax, wire.PacketMax+packetSlack)
+	o.PacketMax = orDefault(o.PacketMax, peerwire.PacketMax+packetSlack)
 	o.QueueMax = orDefault(o.QueueMax, queueMax)
 	if o.Dial == nil {
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {

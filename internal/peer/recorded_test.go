@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -30,7 +31,7 @@ func TestRecordedIntroductions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var msg wire.InitialMessage
+		var msg peerwire.InitialMessage
 		if err := wire.Decode(raw, &msg); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func listenAnywhere(t *testing.T) net.Listener {
 func recordedMesh(t *testing.T, id int, m *ensemble.Membership, s *sink, ln net.Listener, dialled func(address string) net.Listener) *Mesh {
 	t.Helper()
 	mesh, err := NewMesh(Options{
-		ID: wire.ServerID(id), Membership: m, Handle: s.handle, Log: slog.New(slog.DiscardHandler),
+		ID: ensemble.ServerID(id), Membership: m, Handle: s.handle, Log: slog.New(slog.DiscardHandler),
 		Listen: func(string) (net.Listener, error) { return ln, nil },
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			if to := dialled(address); to != nil {
@@ -114,9 +115,9 @@ func introduction(t *testing.T, from, to int, host string) []byte {
 	}
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(patience))
-	var msg wire.InitialMessage
+	var msg peerwire.InitialMessage
 	var read bytes.Buffer
-	if err := wire.ReadRecord(bufio.NewReaderSize(io.TeeReader(c, &read), 16), &msg, wire.InitialMax); err != nil {
+	if err := wire.ReadRecord(bufio.NewReaderSize(io.TeeReader(c, &read), 16), &msg, peerwire.InitialMax); err != nil {
 		t.Fatal(err)
 	}
 	return read.Bytes()

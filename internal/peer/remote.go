@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -36,7 +38,7 @@ const (
 // the mesh's lock guards what may change.
 type remote struct {
 	m      *Mesh
-	id     wire.ServerID
+	id     ensemble.ServerID
 	ctx    context.Context // ends when the remote is dropped
 	cancel context.CancelFunc
 	wake   chan struct{} // one: look again at what is to be done
@@ -61,7 +63,7 @@ type remote struct {
 	backoff  time.Duration
 }
 
-func newRemote(m *Mesh, id wire.ServerID) *remote {
+func newRemote(m *Mesh, id ensemble.ServerID) *remote {
 	r := &remote{m: m, id: id, wake: make(chan struct{}, 1), backoff: retryMin}
 	r.ctx, r.cancel = context.WithCancel(m.ctx)
 	return r
@@ -261,7 +263,7 @@ func (r *remote) introduce(d *dialled) (net.Conn, error) {
 
 // initial is what this server says of itself. Where its address is a wildcard
 // it names the one it dials from.
-func (m *Mesh) initial(c net.Conn) wire.InitialMessage {
+func (m *Mesh) initial(c net.Conn) peerwire.InitialMessage {
 	m.mu.Lock()
 	own := slices.Clone(m.own)
 	m.mu.Unlock()
@@ -272,9 +274,9 @@ func (m *Mesh) initial(c net.Conn) wire.InitialMessage {
 			own[i] = net.JoinHostPort(from, port)
 		}
 	}
-	msg := wire.InitialMessage{Version: wire.InitialOne, Server: m.o.ID, Addresses: own[:1]}
+	msg := peerwire.InitialMessage{Version: peerwire.InitialOne, Server: m.o.ID, Addresses: own[:1]}
 	if m.o.ManyAddresses && len(own) > 1 {
-		msg.Version, msg.Addresses = wire.InitialMany, own
+		msg.Version, msg.Addresses = peerwire.InitialMany, own
 	}
 	return msg
 }
@@ -286,7 +288,7 @@ func (r *remote) await(c net.Conn) error {
 	r.knockedAt(time.Now())
 	closeWrite(c)
 	c.SetReadDeadline(time.Now().Add(knockGap))
-	_, err := io.CopyN(io.Discard, c, wire.InitialMax) // whatever comes means nothing
+	_, err := io.CopyN(io.Discard, c, peerwire.InitialMax) // whatever comes means nothing
 	c.Close()
 	if !connectionReset(err) {
 		return nil

@@ -8,22 +8,23 @@ import (
 	"sync"
 	"testing"
 
-	"bellwether/wire"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 )
 
 // purposes is a Secure that says a word at each step and expects it there.
 type purposes struct {
 	mu   sync.Mutex
-	seen map[Purpose]wire.ServerID // who was dialled, or claimed to be there
+	seen map[Purpose]ensemble.ServerID // who was dialled, or claimed to be there
 	word string
 }
 
-func (p *purposes) client(c net.Conn, what Purpose, _ wire.ServerID, _ string) (net.Conn, error) {
+func (p *purposes) client(c net.Conn, what Purpose, _ ensemble.ServerID, _ string) (net.Conn, error) {
 	_, err := c.Write([]byte{p.word[what]})
 	return c, err
 }
 
-func (p *purposes) server(c net.Conn, what Purpose, who wire.ServerID, _ string) (net.Conn, error) {
+func (p *purposes) server(c net.Conn, what Purpose, who ensemble.ServerID, _ string) (net.Conn, error) {
 	var b [1]byte
 	if _, err := io.ReadFull(c, b[:]); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (p *purposes) server(c net.Conn, what Purpose, who wire.ServerID, _ string)
 // (ZOOKEEPER-4886: whoever is dialled, an observer too).
 func TestZookeeper4886SecureHooksStandAtTheirPlaces(t *testing.T) {
 	l := newLAN(t, 3, 1)
-	p := &purposes{seen: map[Purpose]wire.ServerID{}, word: "abc"}
+	p := &purposes{seen: map[Purpose]ensemble.ServerID{}, word: "abc"}
 	secure := func(o *Options) { o.Secure = Secure{p.client, p.server} }
 	log, lines := logLines()
 	m1, s1 := l.mesh(1, secure, func(o *Options) { o.Log = log })
@@ -60,11 +61,11 @@ func TestZookeeper4886SecureHooksStandAtTheirPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	learner.Dial(1)
-	learner.Send(await[Linked](t, fs, nil).Link, packet(wire.PacketAck, 3, nil))
+	learner.Send(await[Linked](t, fs, nil).Link, packet(peerwire.PacketAck, 3, nil))
 	received(t, ls, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.seen[ForElection] != wire.NoServer || p.seen[ForVotes] <= 0 || p.seen[ForLearner] != wire.NoServer {
+	if p.seen[ForElection] != peerwire.NoServer || p.seen[ForVotes] <= 0 || p.seen[ForLearner] != peerwire.NoServer {
 		t.Errorf("%v", p.seen)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/metrics"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // outgoing is a packet, perhaps with a snapshot behind it.
 type outgoing struct {
-	packet   *wire.QuorumPacket
+	packet   *peerwire.QuorumPacket
 	snapshot func(io.Writer) error
 }
 

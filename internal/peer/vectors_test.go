@@ -20,7 +20,7 @@ type recorded struct {
 
 func electionVectors(t *testing.T) recorded {
 	t.Helper()
-	b, err := os.ReadFile("../../wire/testdata/election.json")
+	b, err := os.ReadFile("../peerwire/testdata/election.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ type zabVector struct{ Name, Kind, Hex string }
 
 func zabVectors(t *testing.T) []zabVector {
 	t.Helper()
-	b, err := os.ReadFile("../../wire/testdata/zab.json")
+	b, err := os.ReadFile("../peerwire/testdata/zab.json")
 	if err != nil {
 		t.Fatal(err)
 	}

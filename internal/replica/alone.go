@@ -1,6 +1,10 @@
 package replica
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
 
 // alone is what stands in the place of Zab on a standalone server: its own
 // synced log is the quorum.
@@ -10,8 +14,8 @@ type alone struct {
 	generation uint64
 	full       bool // the log has no room: writes are refused
 	room       bool // there is room again, but committed ones are still to be applied
-	inflight   queue[*wire.Txn]
-	append     []*wire.Txn
+	inflight   queue[*record.Txn]
+	append     []*record.Txn
 }
 
 func newAlone(last wire.Zxid) *alone {
@@ -29,14 +33,14 @@ func (r *Replica) stepAlone(e Event) {
 	}
 }
 
-func (a *alone) propose(txn *wire.Txn) {
+func (a *alone) propose(txn *record.Txn) {
 	a.proposed = txn.Zxid
 	a.inflight.push(txn)
 	a.append = append(a.append, txn)
 }
 
 func (a *alone) ready() Ready {
-	rd := Ready{Wake: Never, Dial: wire.NoServer}
+	rd := Ready{Wake: Never, Dial: peerwire.NoServer}
 	if len(a.append) > 0 {
 		rd.Duties = []Duty{{Append: a.append, Generation: a.generation}}
 	}

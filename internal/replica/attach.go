@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -144,7 +147,7 @@ func (r *Replica) ask(c *conn) {
 		r.mark(id, r.opt.ServerID)
 		return
 	}
-	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: wire.Revalidation{Session: id, TimeoutMS: c.timeout}})
+	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: peerwire.Revalidation{Session: id, TimeoutMS: c.timeout}})
 	if !m.learner.Ours() {
 		m.syncs[r.syncToken(id)] = c
 	}
@@ -165,17 +168,17 @@ func (r *Replica) outdate(id wire.SessionID) {
 // mark has every server told, at one place of the history, that a session's
 // connection is from here on the newest one of a server: an error transaction,
 // which changes nothing on any server, with a cxid that no request has.
-func (r *Replica) mark(id wire.SessionID, at wire.ServerID) {
-	q := wire.ForwardedRequest{Session: id, Cxid: markOf(at)}
+func (r *Replica) mark(id wire.SessionID, at ensemble.ServerID) {
+	q := peerwire.ForwardedRequest{Session: id, Cxid: markOf(at)}
 	r.proposeError(&q, wire.ErrSessionMoved)
 }
 
 // markOf is the cxid that names a server in a mark.
-func markOf(at wire.ServerID) int32 { return math.MinInt32 | int32(at&math.MaxInt32) }
+func markOf(at ensemble.ServerID) int32 { return math.MinInt32 | int32(at&math.MaxInt32) }
 
 // marked: a mark is applied. The connection that it is for is attached, every
 // other one of the session is a client's that has left it.
-func (r *Replica) marked(txn *wire.Txn) {
+func (r *Replica) marked(txn *record.Txn) {
 	id := txn.Session
 	if txn.Cxid == markOf(r.opt.ServerID) {
 		if c := r.firstAsking(id); c != nil {
@@ -223,7 +226,7 @@ func (r *Replica) syncToken(id wire.SessionID) uint64 {
 	m.token++
 	e := zab.Sync{Token: m.token}
 	if m.learner != nil {
-		e.Request.Request = wire.ForwardedRequest{
+		e.Request.Request = peerwire.ForwardedRequest{
 			Session: id, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
 		}
 	}
@@ -254,7 +257,7 @@ func (r *Replica) syncDone(token uint64) {
 }
 
 // revalidated is the leader's word on a session.
-func (r *Replica) revalidated(a wire.Revalidated) {
+func (r *Replica) revalidated(a peerwire.Revalidated) {
 	c := r.firstAsking(a.Session)
 	switch {
 	case c == nil:
@@ -285,7 +288,7 @@ func (r *Replica) attachWhenDue(c *conn) {
 
 // keeps notes, on the leader, on which server a session's connection is: from
 // the moment on at which that is proposed.
-func (r *Replica) keeps(id wire.SessionID, at wire.ServerID) {
+func (r *Replica) keeps(id wire.SessionID, at ensemble.ServerID) {
 	if r.member != nil {
 		r.member.homes[id] = at
 	}

@@ -8,6 +8,8 @@ import (
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -45,13 +47,13 @@ type delivery struct {
 
 // server is one server and its disk: a log that is never lost.
 type server struct {
-	id       wire.ServerID
+	id       ensemble.ServerID
 	up       bool
 	r        *Replica
-	log      []*wire.Txn
+	log      []*record.Txn
 	acc, cur wire.Epoch
 	listens  bool
-	dials    wire.ServerID
+	dials    ensemble.ServerID
 	wake     int64
 	inbox    []Event
 	spool    *tree.Tree
@@ -68,15 +70,15 @@ type client struct {
 }
 
 func newHerd(t *testing.T, voters int, keep bool) *herd {
-	var ids []wire.ServerID
+	var ids []ensemble.ServerID
 	for i := 1; i <= voters; i++ {
-		ids = append(ids, wire.ServerID(i))
+		ids = append(ids, ensemble.ServerID(i))
 	}
 	return newHerdOf(t, keep, ids...)
 }
 
 // newHerdOf starts an ensemble of voters with these ids.
-func newHerdOf(t *testing.T, keep bool, ids ...wire.ServerID) *herd {
+func newHerdOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *herd {
 	var text bytes.Buffer
 	for i, id := range ids {
 		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", id, 1001+i, 2001+i)
@@ -105,7 +107,7 @@ func (h *herd) start(s *server) {
 		t.Apply(txn)
 	}
 	log.MarkApplied(log.Last())
-	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, wire.NoServer, 0
+	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
 	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
 }
 
@@ -178,7 +180,7 @@ func (h *herd) turn() (busy bool) {
 }
 
 func (h *herd) dial(s *server) bool {
-	if s.dials == wire.NoServer {
+	if s.dials == peerwire.NoServer {
 		return false
 	}
 	to := h.server(s.dials)
@@ -186,7 +188,7 @@ func (h *herd) dial(s *server) bool {
 		return false
 	}
 	h.last++
-	s.dials = wire.NoServer
+	s.dials = peerwire.NoServer
 	if h.relays > 0 {
 		h.relays--
 		s.inbox = append(s.inbox, Linked{to.id, h.last}, Zab{zab.Closed{Link: h.last, Why: "end of file"}})
@@ -277,7 +279,7 @@ func (h *herd) carryOut(s *server, rd Ready) {
 }
 
 // server is the server with an id.
-func (h *herd) server(id wire.ServerID) *server {
+func (h *herd) server(id ensemble.ServerID) *server {
 	return h.servers[slices.IndexFunc(h.servers, func(s *server) bool { return s.id == id })]
 }
 
@@ -311,8 +313,8 @@ func (h *herd) duty(s *server, d Duty) {
 		answer(Zab{zab.Saved{Accepted: s.acc, Generation: d.Generation}})
 	}
 	if d.Truncate != nil {
-		s.log = s.log[:slices.IndexFunc(append(slices.Clone(s.log), &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 1 << 62}}),
-			func(t *wire.Txn) bool { return t.Zxid > d.Truncate.Zxid })]
+		s.log = s.log[:slices.IndexFunc(append(slices.Clone(s.log), &record.Txn{TxnHeader: record.TxnHeader{Zxid: 1 << 62}}),
+			func(t *record.Txn) bool { return t.Zxid > d.Truncate.Zxid })]
 	}
 	if d.Rebuild {
 		t := tree.New(tree.Options{Seed: 1})
@@ -394,7 +396,7 @@ func (h *herd) create(s *server, conn ConnID, xid int32, path string) {
 func (h *herd) leader() *server {
 	var found *server
 	for _, s := range h.servers {
-		if st := s.r.Standing(); s.up && st.Role == wire.Leading && st.Serving {
+		if st := s.r.Standing(); s.up && st.Role == peerwire.Leading && st.Serving {
 			if found != nil {
 				h.t.Fatal("two leaders")
 			}

@@ -2,6 +2,8 @@ package replica
 
 import (
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -111,7 +113,7 @@ type Zab struct{ Event zab.Event }
 
 // Linked (ensemble): the leader that Ready.Dial names is connected.
 type Linked struct {
-	Leader wire.ServerID
+	Leader ensemble.ServerID
 	Link   zab.LinkID
 }
 
@@ -145,7 +147,7 @@ type Duty struct {
 	// Append is written to the log behind all earlier ones, then synced, and
 	// acknowledged by one Synced with the last zxid. Transactions are shared
 	// with the replica and must not be changed. The slice is the driver's.
-	Append      []*wire.Txn
+	Append      []*record.Txn
 	Sync        bool       // answered with Synced even if nothing is appended
 	SaveCurrent wire.Epoch // 0: none; answered with Zab{Saved}
 	// Generation belongs into the answers; it is raised whenever what was
@@ -170,14 +172,14 @@ type Ready struct {
 	Listen bool
 	// Dial is the server to be dialled as a learner, again and again until
 	// Linked; NoServer: nobody.
-	Dial wire.ServerID
+	Dial ensemble.ServerID
 	// Wake is when to step a Wake at the latest, or Never.
 	Wake int64
 	// NextBeat is when to call Beat at the latest if something takes long, or Never.
 	NextBeat int64
 
 	// Committed is what Next applies from here on, for figures.
-	Committed []*wire.Txn
+	Committed []*record.Txn
 	// Happenings are for the log and the flight recorder.
 	Happenings []Happening
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -51,7 +53,7 @@ type failedTerm struct {
 
 // failedTerms are the terms that ended before they served, by candidate, since
 // a term has served.
-type failedTerms map[wire.ServerID]failedTerm
+type failedTerms map[ensemble.ServerID]failedTerm
 
 // doubled is base doubled so many times, at most limit.
 func doubled(base int64, times int, limit int64) int64 {
@@ -104,7 +106,7 @@ func (m *member) failedCandidates(now int64) (all []election.Failed) {
 }
 
 // patience is how long a candidate may take to come forward.
-func (m *member) patience(id wire.ServerID, now int64) int64 {
+func (m *member) patience(id ensemble.ServerID, now int64) int64 {
 	times := 0
 	if f, ok := m.failed[id]; ok && now-f.at <= failedForgetMS {
 		times = f.times
@@ -115,10 +117,10 @@ func (m *member) patience(id wire.ServerID, now int64) int64 {
 // failedTerm takes note of a term that has ended before it served.
 func (r *Replica) failedTerm(why string) {
 	m := r.member
-	if m.serving || m.role == wire.Looking {
+	if m.serving || m.role == peerwire.Looking {
 		return
 	}
-	ours := m.role != wire.Leading && (m.resting != "" || r.stall.active())
+	ours := m.role != peerwire.Leading && (m.resting != "" || r.stall.active())
 	f := m.noteFailed(r.now.Mono, why, ours)
 	if !ours && !r.Vain() { // a leader that takes others in has not failed
 		r.happened(TermFailed{Candidate: m.decision.Vote.Leader, Times: f.times, Why: why, PauseMS: f.pauseMS()})
@@ -134,7 +136,7 @@ func (r *Replica) Vain() bool {
 
 // TermFailed: a term has ended before it served.
 type TermFailed struct {
-	Candidate wire.ServerID
+	Candidate ensemble.ServerID
 	Times     int
 	Why       string
 	PauseMS   int64

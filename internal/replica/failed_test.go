@@ -3,6 +3,7 @@ package replica
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -14,7 +15,7 @@ func (h *herd) deaf() *[]int64 {
 	var came []int64
 	h.delay = func(_ *server, e Event) bool {
 		if z, ok := e.(Zab); ok {
-			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == wire.PacketFollowerInfo {
+			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == peerwire.PacketFollowerInfo {
 				in.Packet.Zxid = 0
 				came = append(came, h.now.Mono)
 			}
@@ -79,7 +80,7 @@ func TestAnsweredAndEnded(t *testing.T) {
 	deaf := h.delay
 	h.delay = func(to *server, e Event) bool {
 		if z, ok := e.(Zab); ok && to == s {
-			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == wire.PacketLeaderInfo {
+			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == peerwire.PacketLeaderInfo {
 				s.r.Step(h.now, e)
 				s.r.Step(h.now, Zab{zab.Closed{Link: in.Link, Why: "end of file"}})
 				return true

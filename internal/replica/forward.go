@@ -3,6 +3,9 @@ package replica
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -12,21 +15,21 @@ import (
 func (r *Replica) forward(c *conn, q *Request) {
 	q.zxid = forwarded
 	c.closing = q.Op == wire.OpCloseSession
-	r.forwardRequest(wire.ForwardedRequest{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body}, q.Identities)
+	r.forwardRequest(peerwire.ForwardedRequest{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body}, q.Identities)
 }
 
 // forwardCreate asks the leader for a session.
 func (r *Replica) forwardCreate(id wire.SessionID, timeout []byte) {
-	r.forwardRequest(wire.ForwardedRequest{Session: id, Op: wire.OpCreateSession, Body: timeout}, nil)
+	r.forwardRequest(peerwire.ForwardedRequest{Session: id, Op: wire.OpCreateSession, Body: timeout}, nil)
 }
 
-func (r *Replica) forwardRequest(q wire.ForwardedRequest, ids []wire.ID) {
+func (r *Replica) forwardRequest(q peerwire.ForwardedRequest, ids []wire.ID) {
 	r.member.learner.Step(r.now.Mono, zab.Forward{Request: q, Identities: ids})
 }
 
 // failed answers with an error. That the session is another server's now ends
 // the connection: it is not the client's newest one.
-func (r *Replica) failed(txn *wire.Txn, res tree.Result) {
+func (r *Replica) failed(txn *record.Txn, res tree.Result) {
 	if res.Err == wire.ErrSessionMoved && txn.Cxid < 0 {
 		r.marked(txn)
 		return
@@ -57,7 +60,7 @@ func (r *Replica) input(in zab.Input) {
 
 // heardFrom: a session was heard from, whose timeout its server knows best: it
 // is agreed anew with each connection.
-func (r *Replica) heardFrom(t wire.TouchedSession) {
+func (r *Replica) heardFrom(t peerwire.TouchedSession) {
 	if r.expiry.Touch(t.Session, r.now.Mono) && t.TimeoutMS > 0 {
 		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
 	}
@@ -89,7 +92,7 @@ func (r *Replica) requested(in zab.Input) {
 }
 
 // entitled says whether a learner may ask in the name of a session.
-func (r *Replica) entitled(id wire.SessionID, at wire.ServerID) wire.Code {
+func (r *Replica) entitled(id wire.SessionID, at ensemble.ServerID) wire.Code {
 	switch {
 	case r.lives(id):
 	case r.elsewhere(id):
@@ -106,14 +109,14 @@ func (r *Replica) entitled(id wire.SessionID, at wire.ServerID) wire.Code {
 }
 
 // proposeError answers a request that came to nothing.
-func (r *Replica) proposeError(q *wire.ForwardedRequest, code wire.Code) {
+func (r *Replica) proposeError(q *peerwire.ForwardedRequest, code wire.Code) {
 	z, ok := r.nextZxid()
 	if !ok {
 		return
 	}
-	r.log(&wire.Txn{
-		TxnHeader: wire.TxnHeader{Session: q.Session, Cxid: q.Cxid, Zxid: z, Time: r.now.Wall, Type: wire.OpError},
-		Body:      &wire.ErrorTxn{Err: code},
+	r.log(&record.Txn{
+		TxnHeader: record.TxnHeader{Session: q.Session, Cxid: q.Cxid, Zxid: z, Time: r.now.Wall, Type: wire.OpError},
+		Body:      &record.ErrorTxn{Err: code},
 	})
 }
 
@@ -121,7 +124,7 @@ func (r *Replica) proposeError(q *wire.ForwardedRequest, code wire.Code) {
 // From here on the session is that learner's.
 func (r *Replica) revalidate(in zab.Input) {
 	q := in.Revalidation
-	a := wire.Revalidated{Session: q.Session, Valid: r.lives(q.Session)}
+	a := peerwire.Revalidated{Session: q.Session, Valid: r.lives(q.Session)}
 	if a.Valid {
 		r.outdate(q.Session)
 		r.keeps(q.Session, in.Server)

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -35,8 +36,8 @@ func (r *Replica) logFull(e LogFull) {
 	a.proposed = a.durable
 	r.happened(WritesStopped{a.durable})
 	r.tree.Discard()
-	var lost []*wire.Txn
-	var kept queue[*wire.Txn]
+	var lost []*record.Txn
+	var kept queue[*record.Txn]
 	for a.inflight.len() > 0 {
 		if t := a.inflight.pop(); t.Zxid <= a.durable {
 			kept.push(t)
@@ -51,7 +52,7 @@ func (r *Replica) logFull(e LogFull) {
 }
 
 // takeBack undoes what a proposal had set in motion and answers it.
-func (r *Replica) takeBack(t *wire.Txn) {
+func (r *Replica) takeBack(t *record.Txn) {
 	id := t.Session
 	switch t.Type {
 	case wire.OpCreateSession:

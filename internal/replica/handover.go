@@ -4,8 +4,9 @@ import (
 	"errors"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // A leader that is to give up its role hands over (zab/handover.go). From its
@@ -17,7 +18,7 @@ import (
 // lead next, which Successor has named; nothing happens if that cannot be.
 // Leaving: this server is about to stop.
 type HandOver struct {
-	To      wire.ServerID
+	To      ensemble.ServerID
 	Leaving bool
 }
 
@@ -34,14 +35,14 @@ var errHandsOver = errors.New("this server hands over already")
 
 // Successor returns who would lead if this server handed over: to, or the
 // fittest of those that can if that is NoServer. The error says why nobody can.
-func (r *Replica) Successor(to wire.ServerID, leaving bool) (wire.ServerID, error) {
+func (r *Replica) Successor(to ensemble.ServerID, leaving bool) (ensemble.ServerID, error) {
 	switch m := r.member; {
 	case m == nil:
-		return wire.NoServer, errAlone
+		return peerwire.NoServer, errAlone
 	case !m.leads():
-		return wire.NoServer, errFollows
+		return peerwire.NoServer, errFollows
 	case m.leader.HandingOver():
-		return wire.NoServer, errHandsOver
+		return peerwire.NoServer, errHandsOver
 	default:
 		return m.leader.Successor(to, leaving)
 	}
@@ -64,6 +65,6 @@ func (r *Replica) handsOver() bool {
 // quorum by which that one is established, that one would have none soon.
 func (r *Replica) succeed(s *zab.Successor) {
 	m := r.member
-	m.role, m.leaving = wire.Looking, s.Leaving
+	m.role, m.leaving = peerwire.Looking, s.Leaving
 	m.election.Step(r.now.Mono, election.HandedOver{From: s.From, Leader: s.Leader, Zxid: s.Zxid, Epoch: s.Epoch, HeldMS: s.HeldMS})
 }

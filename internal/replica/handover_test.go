@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -17,7 +18,7 @@ func isAck(e Event) bool {
 		return false
 	}
 	r, ok := z.Event.(zab.Received)
-	return ok && r.Packet.Type == wire.PacketAck && r.Packet.Zxid.Counter() > 0
+	return ok && r.Packet.Type == peerwire.PacketAck && r.Packet.Zxid.Counter() > 0
 }
 
 // A leader hands over while its writes are not acknowledged yet. Whatever
@@ -46,7 +47,7 @@ func TestHandOverHoldsWhatComes(t *testing.T) {
 	}
 	s[0].inbox = append(s[0].inbox, HandOver{To: to})
 	h.run(5)
-	if _, err := s[0].r.Successor(wire.NoServer, false); err == nil {
+	if _, err := s[0].r.Successor(peerwire.NoServer, false); err == nil {
 		t.Error("it can be asked for twice")
 	}
 	last := s[0].r.member.log.Last()
@@ -144,7 +145,7 @@ func TestExpireDuringAHandOver(t *testing.T) {
 // Who does not lead says so, and takes no notice of the event.
 func TestHandOverOfAFollower(t *testing.T) {
 	h, s := leaderFirst(t, false)
-	if _, err := s[1].r.Successor(wire.NoServer, false); err == nil {
+	if _, err := s[1].r.Successor(peerwire.NoServer, false); err == nil {
 		t.Error("a follower names a successor")
 	}
 	s[1].inbox = append(s[1].inbox, HandOver{To: s[2].id})
@@ -153,7 +154,7 @@ func TestHandOverOfAFollower(t *testing.T) {
 		t.Error("another leads")
 	}
 	alone := New(s[0].r.tree, Options{}, h.now)
-	if _, err := alone.Successor(wire.NoServer, false); err == nil {
+	if _, err := alone.Successor(peerwire.NoServer, false); err == nil {
 		t.Error("one that is alone names a successor")
 	}
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -94,7 +95,7 @@ func (r *Replica) askAgain(c *conn) {
 	case r.decides():
 		r.keeps(c.session, r.opt.ServerID)
 	default:
-		told := []wire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
+		told := []peerwire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
 		r.member.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: r.member.touch})
 	}
 	syncing := false

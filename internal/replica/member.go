@@ -5,6 +5,8 @@ import (
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -57,7 +59,7 @@ type member struct {
 	saved             struct{ accepted, current wire.Epoch }
 	generation        uint64
 
-	role     wire.ServerState
+	role     peerwire.ServerState
 	decision election.Decision
 	leader   *zab.Leader
 	learner  *zab.Learner
@@ -79,7 +81,7 @@ type member struct {
 	effects   queue[effect]
 	held      []*conn // that wait for a leader, or did
 	holdBy    int64   // Mono until which no connection has waited too long for one
-	homes     map[wire.SessionID]wire.ServerID
+	homes     map[wire.SessionID]ensemble.ServerID
 	gone      gone
 	asking    map[wire.SessionID][]*conn // that wait for the leader's word
 	syncs     map[uint64]*conn           // by token
@@ -92,7 +94,7 @@ type member struct {
 
 // effect is what a commit brings about, in order.
 type effect struct {
-	txn         *wire.Txn
+	txn         *record.Txn
 	sync        uint64
 	confirmed   uint64 // touches
 	established *zab.Established
@@ -123,7 +125,7 @@ func (r *Replica) reset() {
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
 	m.redial = redial{}
 	m.term++
-	m.homes, m.gone = map[wire.SessionID]wire.ServerID{}, gone{}
+	m.homes, m.gone = map[wire.SessionID]ensemble.ServerID{}, gone{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 }
@@ -238,9 +240,9 @@ func (r *Replica) readyMember() Ready {
 	r.reviseReadOnly()
 	rd := m.ready
 	m.ready = Ready{}
-	rd.Listen = m.role == wire.Leading && m.leader != nil
-	rd.Dial = wire.NoServer
-	if m.role != wire.Looking && m.role != wire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
+	rd.Listen = m.role == peerwire.Leading && m.leader != nil
+	rd.Dial = peerwire.NoServer
+	if m.role != peerwire.Looking && m.role != peerwire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
 		rd.Dial = m.decision.Vote.Leader
 	}
 	rd.NextBeat = Never
@@ -273,9 +275,9 @@ func (r *Replica) nextMember() bool {
 
 // Standing is how a server of an ensemble stands.
 type Standing struct {
-	Role    wire.ServerState
-	Leader  wire.ServerID // NoServer: there is none
-	Epoch   wire.Epoch    // in which it serves
+	Role    peerwire.ServerState
+	Leader  ensemble.ServerID // NoServer: there is none
+	Epoch   wire.Epoch        // in which it serves
 	Serving bool
 	Resting string // why it takes no part, empty if it does
 	// Abstains says why this server is no candidate for leader and promises no
@@ -293,8 +295,8 @@ func (r *Replica) Standing() *Standing {
 	if m == nil {
 		return nil
 	}
-	s := &Standing{Role: m.role, Leader: wire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
-	if m.role != wire.Looking {
+	s := &Standing{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
+	if m.role != peerwire.Looking {
 		s.Leader, s.Handed = m.decision.Vote.Leader, m.decision.Ending == election.Handed
 	}
 	return s

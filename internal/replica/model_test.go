@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -24,7 +25,7 @@ type model struct {
 	r       *Replica
 	now     Time
 	gen     uint64
-	log     []*wire.Txn // appended and not void
+	log     []*record.Txn // appended and not void
 	durable wire.Zxid
 	full    bool
 	conns   []*clientModel
@@ -165,7 +166,7 @@ func (m *model) drain() {
 	}
 }
 
-func (m *model) appended(txns []*wire.Txn) {
+func (m *model) appended(txns []*record.Txn) {
 	for _, txn := range txns {
 		last := m.durable
 		if len(m.log) > 0 {

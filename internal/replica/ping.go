@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -81,7 +82,7 @@ func (r *Replica) ping(c *conn, q *Request) {
 	if m.serving && m.learner != nil {
 		m.touch++
 		p.token = m.touch
-		touched := []wire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
+		touched := []peerwire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
 		m.learner.Step(r.now.Mono, zab.Touched{Sessions: touched, Token: p.token})
 	}
 	m.pings.push(p)
@@ -131,10 +132,10 @@ func (r *Replica) touched(sessions []Touch) {
 		}
 		return
 	}
-	var told []wire.TouchedSession
+	var told []peerwire.TouchedSession
 	for _, t := range sessions {
 		if c := r.owners[t.Session]; !r.locals.touch(t.Session, t.Mono) && c != nil {
-			told = append(told, wire.TouchedSession{Session: t.Session, TimeoutMS: c.timeout})
+			told = append(told, peerwire.TouchedSession{Session: t.Session, TimeoutMS: c.timeout})
 		}
 	}
 	if m := r.member; m.learner != nil && len(told) > 0 {

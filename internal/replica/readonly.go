@@ -1,6 +1,9 @@
 package replica
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
 
 // A server without a quorum can answer the reads of clients that say that
 // they accept such a server (Connect.ReadOnly), as ZooKeeper's read-only mode
@@ -50,7 +53,7 @@ func ReadOnlyRefuses(op wire.OpCode) bool {
 func (r *Replica) readOnlyAt() int64 {
 	m := r.member
 	switch {
-	case m.role != wire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
+	case m.role != peerwire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
 		return Never
 	case m.resting != "":
 		return 0

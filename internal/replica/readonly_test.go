@@ -3,6 +3,8 @@ package replica
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -110,7 +112,7 @@ func TestReadOnlySessions(t *testing.T) {
 		t.Errorf("a session of the ensemble: %+v", c.answer)
 	}
 	foreign := reader
-	foreign.Session = wire.FirstSessionID(2, h.now.Wall)
+	foreign.Session = record.FirstSessionID(2, h.now.Wall)
 	pw = foreign.Session.Password()
 	foreign.Password = pw[:]
 	if c, _ := h.ask(s, foreign); !c.closed || c.answer.Kind != 0 {
@@ -152,7 +154,7 @@ func TestReadOnlyEnds(t *testing.T) {
 	}
 	h.start(back)
 	for end := h.now.Mono + 5000; !c.closed && h.now.Mono < end; h.run(1) {
-		if s.r.Standing().Role != wire.Looking {
+		if s.r.Standing().Role != peerwire.Looking {
 			t.Fatal("served behind the decision")
 		}
 	}

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"bellwether/internal/ensemble"
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -10,7 +12,7 @@ import (
 type Options struct {
 	// ServerID is the server's number in its ensemble, 0 being one like any
 	// other. Its low byte is the high byte of the session ids.
-	ServerID wire.ServerID
+	ServerID ensemble.ServerID
 	// TickMS is tickTime. Sessions expire in buckets of it.
 	TickMS int64
 	// SessionMinMS and SessionMaxMS bound what a client may ask for;
@@ -99,7 +101,7 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 	r := &Replica{
 		opt: o, tree: t, now: now, lastTick: now.Mono,
 		conns: map[ConnID]*conn{}, owners: map[wire.SessionID]*conn{}, creating: map[wire.SessionID]*conn{},
-		nextID: wire.FirstSessionID(o.ServerID, now.Wall), locals: newLocals(o.TickMS),
+		nextID: record.FirstSessionID(o.ServerID, now.Wall), locals: newLocals(o.TickMS),
 	}
 	t.OnYield(o.Yield)
 	r.track()
@@ -208,7 +210,7 @@ func (r *Replica) decides() bool {
 // propose prepares a request of the tree and has it logged, where this server
 // decides. A nil transaction: nothing is proposed, the code is the answer; OK
 // then means that the term ends.
-func (r *Replica) propose(req tree.Request) (*wire.Txn, wire.Code) {
+func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	z, ok := r.nextZxid()
 	if !ok {
 		return nil, wire.OK
@@ -230,7 +232,7 @@ func (r *Replica) nextZxid() (wire.Zxid, bool) {
 }
 
 // log hands a transaction on to be made durable, here or in a quorum.
-func (r *Replica) log(txn *wire.Txn) {
+func (r *Replica) log(txn *record.Txn) {
 	if r.alone != nil {
 		r.alone.propose(txn)
 	} else {
@@ -249,7 +251,7 @@ func nextZxid(z wire.Zxid) wire.Zxid {
 }
 
 // apply carries out one committed transaction and answers who waited for it.
-func (r *Replica) apply(txn *wire.Txn) {
+func (r *Replica) apply(txn *record.Txn) {
 	apply := r.tree.Apply
 	if r.owners[txn.Session] == nil {
 		apply = r.tree.Replay
@@ -272,7 +274,7 @@ func (r *Replica) apply(txn *wire.Txn) {
 
 // answer replies to a connection's oldest request if a transaction is what it
 // waits for, and gives a turn to those behind it that need none.
-func (r *Replica) answer(c *conn, txn *wire.Txn, res tree.Result) {
+func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
 	if c == nil || c.waiting.len() == 0 {
 		return
 	}
@@ -298,7 +300,7 @@ const (
 // that was forwarded is the next of that session with its number: behind the
 // sync that attached it nothing older can come (attach.go). The end of a
 // session that expires has a number too, 0, and answers nobody.
-func (q *Request) awaits(txn *wire.Txn) bool {
+func (q *Request) awaits(txn *record.Txn) bool {
 	if txn.Type == wire.OpCloseSession && q.Op != txn.Type {
 		return false
 	}

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -109,7 +110,7 @@ func (r *Replica) write(c *conn, q *Request) {
 }
 
 // closing notes the end of a session that is proposed.
-func (r *Replica) closing(txn *wire.Txn) {
+func (r *Replica) closing(txn *record.Txn) {
 	if txn.Type != wire.OpCloseSession {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -249,7 +250,7 @@ func TestANewSessionOutlivesTwoLeaders(t *testing.T) {
 			return false
 		}
 		r, ok := z.Event.(zab.Received)
-		return ok && r.Packet.Type == wire.PacketCommit
+		return ok && r.Packet.Type == peerwire.PacketCommit
 	}
 	s.inbox = append(s.inbox, Connect{Conn: id, Password: make([]byte, wire.PasswordLen), TimeoutMS: 20_000})
 	h.run(100)
@@ -280,7 +281,7 @@ func TestAMoveIsToldOnceItIsCommitted(t *testing.T) {
 	h.delay = func(to *server, e Event) bool {
 		if z, ok := e.(Zab); ok && to == plain {
 			r, ok := z.Event.(zab.Received)
-			told = told || ok && r.Packet.Type == wire.PacketRevalidate
+			told = told || ok && r.Packet.Type == peerwire.PacketRevalidate
 		}
 		_, synced := e.(Synced)
 		return synced && to != leader
@@ -303,7 +304,7 @@ func TestNoRoomWhileLooking(t *testing.T) {
 	full := h.servers[2] // would be elected
 	full.inbox = append(full.inbox, LogFull{})
 	h.run(8000)
-	if st := full.r.Standing(); st.Role != wire.Looking || h.leader() == full {
+	if st := full.r.Standing(); st.Role != peerwire.Looking || h.leader() == full {
 		t.Fatalf("it is %v", st.Role)
 	}
 	full.inbox = append(full.inbox, LogFree{})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -11,7 +12,7 @@ import (
 // look begins an election, unless the disk has no room.
 func (r *Replica) look(why string) {
 	m := r.member
-	m.role, m.leaving, m.readers.since = wire.Looking, false, r.now.Mono
+	m.role, m.leaving, m.readers.since = peerwire.Looking, false, r.now.Mono
 	if m.resting != "" {
 		return
 	}
@@ -41,7 +42,7 @@ func (r *Replica) stepVote(e election.Event) {
 	m := r.member
 	m.election.Step(r.now.Mono, e)
 	h, heard := e.(election.Heard)
-	if n := &h.Notification; heard && m.leader != nil && n.State == wire.Looking &&
+	if n := &h.Notification; heard && m.leader != nil && n.State == peerwire.Looking &&
 		(n.Leader == h.From || n.PeerEpoch <= m.leader.Epoch()) {
 		m.step(r.now.Mono, zab.Looks{Server: h.From, Current: max(n.PeerEpoch, 0)})
 	}
@@ -61,7 +62,7 @@ func (r *Replica) electionReady() bool {
 	if rd.Decision != nil {
 		r.take(*rd.Decision)
 	}
-	if rd.GiveUp != "" && m.role != wire.Looking {
+	if rd.GiveUp != "" && m.role != peerwire.Looking {
 		r.leave(rd.GiveUp)
 	}
 	return rd.Decision != nil || rd.GiveUp != ""
@@ -74,7 +75,7 @@ func (r *Replica) take(d election.Decision) {
 		return
 	}
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
-	if d.State == wire.Leading {
+	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			Terms: r.terms(), Plain: m.opt.Plain, BeatMS: m.opt.BeatMS, LeaseMS: m.opt.LeaseMS,
 			Above: m.above, Claims: m.claims(), DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
@@ -99,7 +100,7 @@ func (r *Replica) terms() zab.Terms {
 // linked: the leader is connected, so the term of a learner begins.
 func (r *Replica) linked(e Linked) {
 	m := r.member
-	learns := m.role == wire.Following || m.role == wire.Observing
+	learns := m.role == peerwire.Following || m.role == peerwire.Observing
 	if !learns || m.learner != nil || e.Leader != m.decision.Vote.Leader {
 		m.ready.Close = append(m.ready.Close, e.Link)
 		return
@@ -107,7 +108,7 @@ func (r *Replica) linked(e Linked) {
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == wire.Observing || m.leaving, Plain: m.opt.Plain,
+		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, Plain: m.opt.Plain,
 	}, m.log)
 }
 

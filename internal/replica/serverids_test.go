@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // serves as a follower, each leads once its history is the longest, and a
 // session moves between them.
 func TestServerIDs(t *testing.T) {
-	for _, ids := range [][]wire.ServerID{{0, 1, 2}, {0, 1, 256}, {255, 256, 257}, {0, 1 << 31, 1<<62 + 5}} {
+	for _, ids := range [][]ensemble.ServerID{{0, 1, 2}, {0, 1, 256}, {255, 256, 257}, {0, 1 << 31, 1<<62 + 5}} {
 		t.Run(fmt.Sprint(ids), func(t *testing.T) {
 			h := newHerdOf(t, false, ids...)
 			h.run(1000)

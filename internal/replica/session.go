@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -154,7 +155,7 @@ func (r *Replica) create(c *conn) {
 
 // proposeSession proposes a session to all servers, or asks the leader to.
 func (r *Replica) proposeSession(id wire.SessionID, timeoutMS int32) wire.Code {
-	body := wire.Append(nil, &wire.CreateSessionTxn{TimeoutMS: timeoutMS})
+	body := wire.Append(nil, &record.CreateSessionTxn{TimeoutMS: timeoutMS})
 	if !r.decides() {
 		r.forwardCreate(id, body)
 		return wire.OK
@@ -177,9 +178,9 @@ func (r *Replica) newID() wire.SessionID {
 }
 
 // created: the session of a createSession exists from here on.
-func (r *Replica) created(txn *wire.Txn) {
+func (r *Replica) created(txn *record.Txn) {
 	id, timeout := txn.Session, int32(0)
-	if b, ok := txn.Body.(*wire.CreateSessionTxn); ok {
+	if b, ok := txn.Body.(*record.CreateSessionTxn); ok {
 		timeout = b.TimeoutMS
 	}
 	r.locals.remove(id)
@@ -211,7 +212,7 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 }
 
 // closed: a session has ended, at its client's wish or because it expired.
-func (r *Replica) closed(txn *wire.Txn, res tree.Result) {
+func (r *Replica) closed(txn *record.Txn, res tree.Result) {
 	id := txn.Session
 	delete(r.ending, id)
 	r.expiry.Remove(id)

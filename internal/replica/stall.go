@@ -3,8 +3,8 @@ package replica
 import (
 	"fmt"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // DiskStalled: the oldest duty that the driver holds has been unanswered since
@@ -76,7 +76,7 @@ func (r *Replica) diskAnswered() {
 // a leader.
 func (r *Replica) lookAnew(why string) {
 	m := r.member
-	if m == nil || m.role != wire.Looking {
+	if m == nil || m.role != peerwire.Looking {
 		return
 	}
 	since := m.readers.since
@@ -98,11 +98,11 @@ func (r *Replica) yield() {
 		r.leave(r.stall.reason())
 	case m.leader.HandingOver() || !m.leader.Spare():
 	default:
-		if _, err := m.leader.Successor(wire.NoServer, true); err != nil {
+		if _, err := m.leader.Successor(peerwire.NoServer, true); err != nil {
 			r.leave(r.stall.reason())
 			return
 		}
-		m.leader.Step(r.now.Mono, zab.HandOver{To: wire.NoServer, Stalled: true})
+		m.leader.Step(r.now.Mono, zab.HandOver{To: peerwire.NoServer, Stalled: true})
 	}
 }
 

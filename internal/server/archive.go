@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bellwether/internal/record"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -51,8 +52,8 @@ type source struct {
 }
 
 // Nodes yields the znodes.
-func (s *source) Nodes(yield func(path string, n *wire.DataNode) error) error {
-	return s.Snapshot.Nodes(func(path string, n *wire.DataNode) error {
+func (s *source) Nodes(yield func(path string, n *record.DataNode) error) error {
+	return s.Snapshot.Nodes(func(path string, n *record.DataNode) error {
 		if s.archive.urgent.Load() {
 			return errInterrupted
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/wire"
 )
@@ -120,15 +121,15 @@ func TestHeartbeatsInALongTransaction(t *testing.T) {
 func TestPingsBeforeServiceAreNotAwaited(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	m := g.settled()
-	ping := []*wire.QuorumPacket{{Type: wire.PacketPing}}
+	ping := []*peerwire.QuorumPacket{{Type: peerwire.PacketPing}}
 	for _, c := range []struct {
 		st   *replica.Standing
 		want bool
 	}{
 		{nil, false},
-		{&replica.Standing{Role: wire.Following}, false},
-		{&replica.Standing{Role: wire.Leading, Serving: true}, false},
-		{&replica.Standing{Role: wire.Following, Serving: true}, true},
+		{&replica.Standing{Role: peerwire.Following}, false},
+		{&replica.Standing{Role: peerwire.Leading, Serving: true}, false},
+		{&replica.Standing{Role: peerwire.Following, Serving: true}, true},
 	} {
 		alike := &member{srv: m.Server, stats: m.member.stats}
 		alike.standing.Store(c.st)

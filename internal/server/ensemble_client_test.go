@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -162,7 +163,7 @@ func TestClientsWaitForALeader(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	a, b := g.servers[0], g.servers[1]
 	g.start(a)
-	eventually(t, "it looks", func() bool { st := a.Standing(); return st != nil && st.Role == wire.Looking })
+	eventually(t, "it looks", func() bool { st := a.Standing(); return st != nil && st.Role == peerwire.Looking })
 	if a.Serving() || a.Status().Mode != "looking" || a.Status().Peer != "looking" {
 		t.Errorf("%+v", a.Status())
 	}
@@ -212,7 +213,7 @@ func TestStoppedLeaderIsReplaced(t *testing.T) {
 func TestObservers(t *testing.T) {
 	g := startTeam(t, 3, 2, false)
 	for _, m := range g.servers[3:] {
-		if !m.serves(wire.Observing) || m.Status().Mode != "observer" {
+		if !m.serves(peerwire.Observing) || m.Status().Mode != "observer" {
 			t.Errorf("server %d: %+v", m.id, m.Standing())
 		}
 		m.connect().create("/by"+m.Status().Mode+string(rune('0'+m.id)), "")

@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -108,7 +109,7 @@ func TestLeaderKeepsClientsAway(t *testing.T) {
 	g.kill(l)
 	g.settled()
 	for i, m := range []*teammate{g.servers[l.id%3], g.servers[(l.id+1)%3]} {
-		if m.serves(wire.Leading) {
+		if m.serves(peerwire.Leading) {
 			hello(m).closed()
 			for _, c := range attached {
 				if c.session.Session>>56 == wire.SessionID(m.id) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -30,9 +31,9 @@ type stoics struct {
 	round wire.Epoch
 	elect bool // they look for a leader, in the next round
 	conns []net.Conn
-	lines map[wire.ServerID]net.Conn // election connections of server 3
-	asked []time.Time                // when it came to join
-	joins chan wire.Epoch            // epochs that it promised
+	lines map[ensemble.ServerID]net.Conn // election connections of server 3
+	asked []time.Time                    // when it came to join
+	joins chan wire.Epoch                // epochs that it promised
 
 	votes    [][]byte // said first in place of votes
 	openings [][]byte // said first in place of the epoch that is led
@@ -40,7 +41,7 @@ type stoics struct {
 
 // newStoics has the two listen where their addresses are.
 func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
-	s := &stoics{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[wire.ServerID]net.Conn{}}
+	s := &stoics{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[ensemble.ServerID]net.Conn{}}
 	var ports []net.Listener
 	listen := func(address string, serve func(net.Conn)) {
 		ln, err := net.Listen("tcp", address)
@@ -64,7 +65,7 @@ func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
 			}
 		})
 	}
-	for id := wire.ServerID(1); id <= 2; id++ {
+	for id := ensemble.ServerID(1); id <= 2; id++ {
 		own, _ := m.Server(ensemble.ServerID(id))
 		listen(own.Addresses[0].Election(), func(c net.Conn) { s.vote(id, c) })
 		if id == 2 {
@@ -86,39 +87,39 @@ func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
 }
 
 // says is what a server tells server 3. The lock is held.
-func (s *stoics) says(id wire.ServerID) []byte {
-	n := &wire.Notification{Leader: 2, Zxid: 7, ElectionEpoch: s.round, PeerEpoch: 5, Version: wire.NotificationPlain}
-	n.State = map[wire.ServerID]wire.ServerState{1: wire.Following, 2: wire.Leading}[id]
+func (s *stoics) says(id ensemble.ServerID) []byte {
+	n := &peerwire.Notification{Leader: 2, Zxid: 7, ElectionEpoch: s.round, PeerEpoch: 5, Version: peerwire.NotificationPlain}
+	n.State = map[ensemble.ServerID]peerwire.ServerState{1: peerwire.Following, 2: peerwire.Leading}[id]
 	if s.elect {
-		n.State, n.ElectionEpoch = wire.Looking, s.round+1
+		n.State, n.ElectionEpoch = peerwire.Looking, s.round+1
 	}
 	return wire.AppendFrame(nil, n)
 }
 
 // vote answers whoever looks for a leader.
-func (s *stoics) vote(id wire.ServerID, c net.Conn) {
+func (s *stoics) vote(id ensemble.ServerID, c net.Conn) {
 	r := bufio.NewReader(c)
-	if err := wire.ReadRecord(r, new(wire.InitialMessage), wire.InitialMax); err != nil {
+	if err := wire.ReadRecord(r, new(peerwire.InitialMessage), peerwire.InitialMax); err != nil {
 		return
 	}
 	for {
-		b, err := wire.ReadElectionFrame(r, nil)
+		b, err := peerwire.ReadElectionFrame(r, nil)
 		if err != nil {
 			return
 		}
-		var n wire.Notification
+		var n peerwire.Notification
 		if err := wire.Decode(b, &n); err != nil {
 			s.t.Error(err)
 			return
 		}
 		s.mu.Lock()
 		s.lines[id] = c
-		if n.State == wire.Looking && id == 1 {
+		if n.State == peerwire.Looking && id == 1 {
 			for _, v := range s.votes {
 				c.Write(v)
 			}
 		}
-		if n.State == wire.Looking {
+		if n.State == peerwire.Looking {
 			c.Write(s.says(id))
 		}
 		s.mu.Unlock()
@@ -128,8 +129,8 @@ func (s *stoics) vote(id wire.ServerID, c net.Conn) {
 // lead tells a learner the epoch, and takes its promise.
 func (s *stoics) lead(c net.Conn) {
 	r := bufio.NewReader(c)
-	var p wire.QuorumPacket
-	if wire.ReadPacket(r, &p, wire.PacketMax) != nil || p.Type != wire.PacketFollowerInfo {
+	var p peerwire.QuorumPacket
+	if peerwire.ReadPacket(r, &p, peerwire.PacketMax) != nil || p.Type != peerwire.PacketFollowerInfo {
 		return
 	}
 	s.mu.Lock()
@@ -142,8 +143,8 @@ func (s *stoics) lead(c net.Conn) {
 		return
 	}
 	s.mu.Unlock()
-	c.Write(packet(wire.PacketLeaderInfo, epoch, &wire.LeaderInfo{Version: wire.QuorumVersion}))
-	if wire.ReadPacket(r, &p, wire.PacketMax) == nil && p.Type == wire.PacketAckEpoch {
+	c.Write(packet(peerwire.PacketLeaderInfo, epoch, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion}))
+	if peerwire.ReadPacket(r, &p, peerwire.PacketMax) == nil && p.Type == peerwire.PacketAckEpoch {
 		s.joins <- epoch.Epoch()
 	}
 }
@@ -224,28 +225,28 @@ func TestBadInputFromMembers(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.book = book
 	s := newStoics(t, g.members)
-	hello := &wire.LeaderInfo{Version: wire.QuorumVersion}
-	zero := packet(wire.PacketLeaderInfo, wire.MakeZxid(5, 0), hello)
-	then := func(kind wire.PacketType, z wire.Zxid) []byte {
+	hello := &peerwire.LeaderInfo{Version: peerwire.QuorumVersion}
+	zero := packet(peerwire.PacketLeaderInfo, wire.MakeZxid(5, 0), hello)
+	then := func(kind peerwire.PacketType, z wire.Zxid) []byte {
 		return slices.Concat(zero, packet(kind, z, nil))
 	}
 	s.openings = [][]byte{
 		[]byte("HTTP/1.1 400 Bad Request\r\n\r\n" + strings.Repeat("x", 400)),
-		packet(wire.PacketLeaderInfo, wire.MakeZxid(5, 0), &wire.LeaderInfo{Version: 7}),
-		packet(wire.PacketLeaderInfo, wire.MakeZxid(zab.EpochMax+2, 0), hello),
-		packet(wire.PacketUpToDate, -1, nil),
-		then(wire.PacketPing, 0),
-		then(wire.PacketDiff, wire.MakeZxid(6, 1)),
-		then(wire.PacketTrunc, 77),
-		packet(wire.PacketLeaderInfo, 0, nil),
+		packet(peerwire.PacketLeaderInfo, wire.MakeZxid(5, 0), &peerwire.LeaderInfo{Version: 7}),
+		packet(peerwire.PacketLeaderInfo, wire.MakeZxid(zab.EpochMax+2, 0), hello),
+		packet(peerwire.PacketUpToDate, -1, nil),
+		then(peerwire.PacketPing, 0),
+		then(peerwire.PacketDiff, wire.MakeZxid(6, 1)),
+		then(peerwire.PacketTrunc, 77),
+		packet(peerwire.PacketLeaderInfo, 0, nil),
 	}
 	s.openings = append(s.openings, s.openings[1]) // again: not told again
-	vote := wire.Notification{State: wire.Following, Leader: 2, ElectionEpoch: 1, Version: wire.NotificationPlain}
-	for _, wrong := range []func(*wire.Notification){
-		func(n *wire.Notification) { n.PeerEpoch = 1 << 40 },
-		func(n *wire.Notification) { n.ElectionEpoch = 1 << 60 },
-		func(n *wire.Notification) { n.Zxid = -9 },
-		func(n *wire.Notification) { n.Leader = 88 },
+	vote := peerwire.Notification{State: peerwire.Following, Leader: 2, ElectionEpoch: 1, Version: peerwire.NotificationPlain}
+	for _, wrong := range []func(*peerwire.Notification){
+		func(n *peerwire.Notification) { n.PeerEpoch = 1 << 40 },
+		func(n *peerwire.Notification) { n.ElectionEpoch = 1 << 60 },
+		func(n *peerwire.Notification) { n.Zxid = -9 },
+		func(n *peerwire.Notification) { n.Leader = 88 },
 	} {
 		n := vote
 		wrong(&n)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -87,9 +89,9 @@ func TestHandOverUnderWrites(t *testing.T) {
 		for i := range 6 {
 			g.wrote(5)
 			old := g.settled()
-			epoch, to := old.Standing().Epoch, wire.NoServer
+			epoch, to := old.Standing().Epoch, peerwire.NoServer
 			if i%2 == 1 {
-				to = wire.ServerID(old.id)%3 + 1
+				to = ensemble.ServerID(old.id)%3 + 1
 			}
 			h, err := old.HandOver(t.Context(), to)
 			now := g.settled()
@@ -104,7 +106,7 @@ func TestHandOverUnderWrites(t *testing.T) {
 				continue
 			}
 			handed++
-			if h.From != wire.ServerID(old.id) || h.To != wire.ServerID(now.id) || h.Epoch != epoch+1 || to != wire.NoServer && h.To != to {
+			if h.From != ensemble.ServerID(old.id) || h.To != ensemble.ServerID(now.id) || h.Epoch != epoch+1 || to != peerwire.NoServer && h.To != to {
 				t.Errorf("%+v; server %d led epoch %d, server %d leads", h, old.id, epoch, now.id)
 			}
 			if want := fmt.Sprintf("server %d: server %d hands over to server %d; LEADING", h.To, h.From, h.To); !strings.HasPrefix(last.String(), want) {
@@ -152,15 +154,15 @@ func TestStoppedLeaderHandsOver(t *testing.T) {
 // Who cannot hand over says why, and goes on as before.
 func TestHandOverIsRefused(t *testing.T) {
 	alone := start(t, Options{Config: testConfig()})
-	if _, err := alone.HandOver(t.Context(), wire.NoServer); err == nil || !strings.Contains(err.Error(), "alone") {
+	if _, err := alone.HandOver(t.Context(), peerwire.NoServer); err == nil || !strings.Contains(err.Error(), "alone") {
 		t.Errorf("alone: %v", err)
 	}
 	g := startTeam(t, 3, 1, false)
 	l, epoch := g.leader(), g.leader().Standing().Epoch
-	if _, err := g.follower().HandOver(t.Context(), wire.NoServer); err == nil || !strings.Contains(err.Error(), "does not lead") {
+	if _, err := g.follower().HandOver(t.Context(), peerwire.NoServer); err == nil || !strings.Contains(err.Error(), "does not lead") {
 		t.Errorf("a follower: %v", err)
 	}
-	for to, want := range map[wire.ServerID]string{4: "no vote", wire.ServerID(l.id): "it leads", 77: "no vote"} {
+	for to, want := range map[ensemble.ServerID]string{4: "no vote", ensemble.ServerID(l.id): "it leads", 77: "no vote"} {
 		if _, err := l.HandOver(t.Context(), to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("to %d: %v, want %s", to, err, want)
 		}
@@ -168,7 +170,7 @@ func TestHandOverIsRefused(t *testing.T) {
 	gone := g.follower()
 	g.stopped(gone)
 	eventually(t, "it is missed", func() bool { return len(l.Learners()) == 2 })
-	if _, err := l.HandOver(t.Context(), wire.ServerID(gone.id)); err == nil || !strings.Contains(err.Error(), "does not follow") {
+	if _, err := l.HandOver(t.Context(), ensemble.ServerID(gone.id)); err == nil || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("to one that is gone: %v", err)
 	}
 	if st := l.Standing(); !st.Serving || st.Epoch != epoch {
@@ -177,8 +179,8 @@ func TestHandOverIsRefused(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	eventually(t, "the other one is named, for whom nobody waits", func() bool { // it may be slow to follow
-		h, err := l.HandOver(ended, wire.NoServer)
-		return h.To != wire.NoServer && (err != nil || h.Epoch > epoch) // or it leads by now
+		h, err := l.HandOver(ended, peerwire.NoServer)
+		return h.To != peerwire.NoServer && (err != nil || h.Epoch > epoch) // or it leads by now
 	})
 	g.settled()
 }

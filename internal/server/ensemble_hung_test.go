@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/wire"
 )
@@ -129,7 +131,7 @@ func (g *team) led(m *teammate) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := l.HandOver(ctx, wire.ServerID(m.id)); err != nil {
+	if _, err := l.HandOver(ctx, ensemble.ServerID(m.id)); err != nil {
 		g.t.Fatal(err)
 	}
 	g.settled()
@@ -180,7 +182,7 @@ func TestHungDiskDoesNotWinElections(t *testing.T) {
 			w := g.writing(100, g.servers[:3]...)
 			w.goesOn(t)
 			g.start(old)
-			if hung.serves(wire.Leading) {
+			if hung.serves(peerwire.Leading) {
 				t.Error("the server with the hung disk leads")
 			}
 			eventually(t, "its disk is reported", func() bool { return hung.Status().Disk != nil })
@@ -286,11 +288,11 @@ func TestFilteredQuorumPort(t *testing.T) {
 	g.equal()
 	filtered.Store(true)
 	g.kill(old)
-	eventually(t, "server 3 has won", func() bool { return next.Standing().Role == wire.Leading })
+	eventually(t, "server 3 has won", func() bool { return next.Standing().Role == peerwire.Leading })
 	g.start(old)
 	w := g.writing(100, g.servers[0], g.servers[1])
 	w.goesOn(t)
-	if next.serves(wire.Leading) {
+	if next.serves(peerwire.Leading) {
 		t.Error("the server that nobody reaches leads")
 	}
 	filtered.Store(false)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/wire"
 )
@@ -37,8 +38,8 @@ func throw(t *testing.T, address string, b []byte, closes bool) {
 }
 
 // packet is one between leader and learner.
-func packet(kind wire.PacketType, z wire.Zxid, data wire.Record) []byte {
-	p := &wire.QuorumPacket{Type: kind, Zxid: z}
+func packet(kind peerwire.PacketType, z wire.Zxid, data wire.Record) []byte {
+	p := &peerwire.QuorumPacket{Type: kind, Zxid: z}
 	if data != nil {
 		p.Data = wire.Append(nil, data)
 	}
@@ -62,20 +63,22 @@ func TestBadInputFromServers(t *testing.T) {
 	}
 	self, _ := g.members.Server(l.id)
 	election, quorum := self.Addresses[0].Election(), self.Addresses[0].Quorum()
-	other := wire.ServerID(l.id%3 + 1)
+	other := ensemble.ServerID(l.id%3 + 1)
 
-	greeting := func(id wire.ServerID) []byte {
-		return wire.Append(nil, &wire.InitialMessage{Version: wire.InitialMany, Server: id, Addresses: []string{"127.0.0.1:9"}})
+	greeting := func(id ensemble.ServerID) []byte {
+		return wire.Append(nil, &peerwire.InitialMessage{Version: peerwire.InitialMany, Server: id, Addresses: []string{"127.0.0.1:9"}})
 	}
-	vote := wire.AppendFrame(nil, &wire.Notification{Leader: 77, Zxid: 1 << 40, ElectionEpoch: 1, PeerEpoch: 200, Version: wire.NotificationConfig})
-	unknown := wire.AppendFrame(nil, &wire.Notification{State: 9, Leader: 77, Version: wire.NotificationConfig})
-	hello := func(id wire.ServerID, accepted wire.Zxid) []byte {
-		return packet(wire.PacketFollowerInfo, accepted, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})
+	vote := wire.AppendFrame(nil, &peerwire.Notification{Leader: 77, Zxid: 1 << 40, ElectionEpoch: 1, PeerEpoch: 200, Version: peerwire.NotificationConfig})
+	unknown := wire.AppendFrame(nil, &peerwire.Notification{State: 9, Leader: 77, Version: peerwire.NotificationConfig})
+	hello := func(id ensemble.ServerID, accepted wire.Zxid) []byte {
+		return packet(peerwire.PacketFollowerInfo, accepted, &peerwire.LearnerInfo{Server: id, Version: peerwire.QuorumVersion})
 	}
 	epoch := l.Standing().Epoch
 	zero := wire.MakeZxid(epoch, 0)
-	promise := func(last wire.Zxid) []byte { return packet(wire.PacketAckEpoch, last, &wire.EpochAck{CurrentEpoch: 1}) }
-	oversize := wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketFollowerInfo})[:12]
+	promise := func(last wire.Zxid) []byte {
+		return packet(peerwire.PacketAckEpoch, last, &peerwire.EpochAck{CurrentEpoch: 1})
+	}
+	oversize := wire.Append(nil, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo})[:12]
 	oversize = append(oversize, 0x40, 0, 0, 0)
 	for range 3 {
 		for _, c := range []struct {
@@ -85,23 +88,23 @@ func TestBadInputFromServers(t *testing.T) {
 		}{
 			{election, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
 			{election, greeting(-7), true},
-			{election, greeting(wire.ServerID(l.id)), true},
+			{election, greeting(ensemble.ServerID(l.id)), true},
 			{election, greeting(77)[:10], false},
 			{election, append(greeting(77), vote...), false},
 			{election, append(greeting(78), vote[:20]...), false},
 			{election, append(greeting(79), 0x40, 0, 0, 0), true},
 			{election, append(greeting(80), 0xff, 0xff, 0xff, 0xff), true},
 			{election, append(greeting(81), unknown...), false},
-			{election, wire.Append(nil, &wire.InitialMessage{Version: -65530, Server: 82, Addresses: []string{"127.0.0.1:9"}}), true},
+			{election, wire.Append(nil, &peerwire.InitialMessage{Version: -65530, Server: 82, Addresses: []string{"127.0.0.1:9"}}), true},
 			{quorum, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
 			{quorum, oversize, true},
-			{quorum, hello(wire.ServerID(l.id), 0), true},
+			{quorum, hello(ensemble.ServerID(l.id), 0), true},
 			{quorum, hello(other, wire.MakeZxid(1<<30, 0)), true},
 			{quorum, hello(other, 0)[:9], false},
-			{quorum, wire.Append(nil, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: 5}), true},
-			{quorum, packet(wire.PacketFollowerInfo, 0, &wire.LearnerInfo{Server: other, Version: 0x999}), true},
+			{quorum, wire.Append(nil, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: 5}), true},
+			{quorum, packet(peerwire.PacketFollowerInfo, 0, &peerwire.LearnerInfo{Server: other, Version: 0x999}), true},
 			{quorum, append(hello(90, 0), promise(wire.MakeZxid(epoch+5, 1))...), true},
-			{quorum, slices.Concat(hello(91, 0), promise(0), packet(wire.PacketAck, zero, nil), packet(wire.PacketAck, zero+1<<20, nil)), true},
+			{quorum, slices.Concat(hello(91, 0), promise(0), packet(peerwire.PacketAck, zero, nil), packet(peerwire.PacketAck, zero+1<<20, nil)), true},
 		} {
 			throw(t, c.to, c.bytes, c.closes)
 		}
@@ -172,7 +175,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 	twin.kill(double)
 	g.settled()
 	g.equal()
-	if !l.serves(wire.Leading) {
+	if !l.serves(peerwire.Leading) {
 		t.Error("the leader was lost")
 	}
 	told = regexp.MustCompile(`msg="([^"]*do two (servers have it|have the same id)\?[^"]*)" server=(\d) peer=127\.0\.0\.1:\d+`)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/wire"
 )
@@ -171,7 +172,7 @@ func TestSnapshotUnderWrites(t *testing.T) {
 	acked := g.writeThrough(5000, func() {
 		for i := range 4 {
 			for _, m := range g.servers {
-				if !m.serves(wire.Leading) && i%2 == int(m.id)%2 {
+				if !m.serves(peerwire.Leading) && i%2 == int(m.id)%2 {
 					g.kill(m)
 					m.fs = store.NewMem(uint64(i) + 70)
 					g.wrote(50)

@@ -7,7 +7,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
-	"bellwether/wire"
+	"bellwether/internal/peerwire"
 )
 
 // newTeamOf makes servers of the lines of a configuration, with empty disks.
@@ -65,7 +65,7 @@ func TestEnsembleOverIPv6(t *testing.T) {
 	g.lives()
 	for _, m := range g.servers {
 		for _, l := range m.Learners() {
-			if !m.serves(wire.Leading) || l.Server == wire.ServerID(m.id) {
+			if !m.serves(peerwire.Leading) || l.Server == ensemble.ServerID(m.id) {
 				t.Errorf("server %d has learner %+v", m.id, l)
 			}
 		}
@@ -101,14 +101,14 @@ func (g *team) agrees(ids ...ensemble.ServerID) {
 	for _, id := range ids {
 		m := g.servers[id-1]
 		eventually(g.t, fmt.Sprintf("server %d hears that all others vote for the same", id), func() bool {
-			heard := map[wire.ServerID]map[wire.ServerID]bool{} // for whom, from whom
+			heard := map[ensemble.ServerID]map[ensemble.ServerID]bool{} // for whom, from whom
 			for _, e := range m.Elections() {
 				for _, v := range e.Votes {
-					if v.State != wire.Looking {
+					if v.State != peerwire.Looking {
 						continue
 					}
 					if heard[v.Vote.Leader] == nil {
-						heard[v.Vote.Leader] = map[wire.ServerID]bool{}
+						heard[v.Vote.Leader] = map[ensemble.ServerID]bool{}
 					}
 					heard[v.Vote.Leader][v.From] = true
 				}
@@ -122,7 +122,7 @@ func (g *team) agrees(ids ...ensemble.ServerID) {
 		})
 	}
 	for _, id := range ids {
-		if st := g.servers[id-1].Standing(); st.Role != wire.Looking || st.Serving {
+		if st := g.servers[id-1].Standing(); st.Role != peerwire.Looking || st.Serving {
 			g.t.Errorf("server %d: %+v", id, st)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bellwether/internal/config"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -151,7 +152,7 @@ func formerLeader(t *testing.T, wentOn bool) {
 	before := old.store.Synced()
 	c.write(request(99, wire.OpCreate, create("/lost", "")))
 	eventually(t, "the leader has logged it, or has given up", func() bool {
-		return old.store.Synced() > before || !old.serves(wire.Leading)
+		return old.store.Synced() > before || !old.serves(peerwire.Leading)
 	})
 	logged := old.store.Synced() > before
 	g.kill(old)

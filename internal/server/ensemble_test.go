@@ -11,9 +11,9 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/portblock"
 	"bellwether/internal/store"
-	"bellwether/wire"
 )
 
 // team is an ensemble of servers in this process, over loopback.
@@ -132,7 +132,7 @@ func (g *team) stopped(m *teammate) {
 }
 
 // serves reports whether a server serves, as this.
-func (m *teammate) serves(role wire.ServerState) bool {
+func (m *teammate) serves(role peerwire.ServerState) bool {
 	if m.down {
 		return false
 	}
@@ -143,7 +143,7 @@ func (m *teammate) serves(role wire.ServerState) bool {
 // leader is the one that leads; nil if there is none.
 func (g *team) leader() *teammate {
 	for _, m := range g.servers {
-		if m.serves(wire.Leading) {
+		if m.serves(peerwire.Leading) {
 			return m
 		}
 	}
@@ -154,7 +154,7 @@ func (g *team) leader() *teammate {
 func (g *team) follower() *teammate {
 	g.t.Helper()
 	for _, m := range g.servers {
-		if m.serves(wire.Following) {
+		if m.serves(peerwire.Following) {
 			return m
 		}
 	}
@@ -176,7 +176,7 @@ func (g *team) settled() *teammate {
 				continue
 			}
 			st := m.Standing()
-			if st == nil || !st.Serving || st.Leader != wire.ServerID(l.id) || st.Epoch != l.Standing().Epoch {
+			if st == nil || !st.Serving || st.Leader != ensemble.ServerID(l.id) || st.Epoch != l.Standing().Epoch {
 				return false
 			}
 		}

@@ -7,22 +7,24 @@ import (
 	"sync"
 	"time"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/wire"
 )
 
 // HandedOver says how a hand-over went.
 type HandedOver struct {
-	From, To wire.ServerID
+	From, To ensemble.ServerID
 	Epoch    wire.Epoch    // in which To leads
 	Took     time.Duration // from the question until this server serves under it
 }
 
 // HandOver has this server, which leads, pass that on to another: to, or the
-// fittest that can lead if that is wire.NoServer. Clients stay connected, their
+// fittest that can lead if that is peerwire.NoServer. Clients stay connected, their
 // writes are held meanwhile. It returns when this server follows; the error
 // says why nobody took over.
-func (s *Server) HandOver(ctx context.Context, to wire.ServerID) (HandedOver, error) {
+func (s *Server) HandOver(ctx context.Context, to ensemble.ServerID) (HandedOver, error) {
 	return s.handOver(ctx, to, false)
 }
 
@@ -32,7 +34,7 @@ var (
 	errEnding = errors.New("this server is not serving")
 )
 
-func (s *Server) handOver(ctx context.Context, to wire.ServerID, leaving bool) (HandedOver, error) {
+func (s *Server) handOver(ctx context.Context, to ensemble.ServerID, leaving bool) (HandedOver, error) {
 	if s.member == nil {
 		return HandedOver{}, errAlone
 	}
@@ -69,12 +71,12 @@ const leaveMax = 500 * time.Millisecond
 // leave has a leader that is to stop hand over first, if it can. Its clients
 // are served until then.
 func (s *Server) leave() {
-	if st := s.Standing(); st == nil || !st.Serving || st.Role != wire.Leading {
+	if st := s.Standing(); st == nil || !st.Serving || st.Role != peerwire.Leading {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
 	defer cancel()
-	if h, err := s.handOver(ctx, wire.NoServer, true); err != nil {
+	if h, err := s.handOver(ctx, peerwire.NoServer, true); err != nil {
 		s.log.Info("stops to lead without a hand-over", "err", err)
 	} else {
 		s.log.Info("has handed over", "leader", h.To, "epoch", h.Epoch, "took", h.Took)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bellwether/internal/metrics"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/zab"
@@ -285,12 +286,12 @@ func TestStartEndsWithAHungDisk(t *testing.T) {
 }
 
 // packetOf is a packet of a kind with so many bytes.
-func packetOf(kind wire.PacketType, size int) []*wire.QuorumPacket {
-	return []*wire.QuorumPacket{{Type: kind, Data: make([]byte, size)}}
+func packetOf(kind peerwire.PacketType, size int) []*peerwire.QuorumPacket {
+	return []*peerwire.QuorumPacket{{Type: kind, Data: make([]byte, size)}}
 }
 
 // types are the packets among events, in order.
-func types(events []event) (out []wire.PacketType) {
+func types(events []event) (out []peerwire.PacketType) {
 	for _, e := range events {
 		if z, ok := e.event.(replica.Zab); ok {
 			if r, ok := z.Event.(zab.Received); ok {
@@ -301,7 +302,7 @@ func types(events []event) (out []wire.PacketType) {
 	return out
 }
 
-func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*wire.QuorumPacket) {
+func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*peerwire.QuorumPacket) {
 	t.Helper()
 	if err := b.pushPackets(link, p); err != nil {
 		t.Fatal(err)
@@ -313,8 +314,8 @@ func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*wire.QuorumPacket) {
 func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
-	var sent []*wire.QuorumPacket
-	for _, kind := range []wire.PacketType{wire.PacketFollowerInfo, wire.PacketAckEpoch, wire.PacketRequest, wire.PacketAck, wire.PacketRequest, wire.PacketPing} {
+	var sent []*peerwire.QuorumPacket
+	for _, kind := range []peerwire.PacketType{peerwire.PacketFollowerInfo, peerwire.PacketAckEpoch, peerwire.PacketRequest, peerwire.PacketAck, peerwire.PacketRequest, peerwire.PacketPing} {
 		sent = append(sent, packetOf(kind, 10)...)
 	}
 	for i, p := range sent {
@@ -322,7 +323,7 @@ func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	}
 	mustPush(t, b, 1, sent)
 	got := types(b.take(nil))
-	if len(got) != 4 || got[0] != wire.PacketFollowerInfo || got[1] != wire.PacketAckEpoch || got[2] != wire.PacketAck || got[3] != wire.PacketPing {
+	if len(got) != 4 || got[0] != peerwire.PacketFollowerInfo || got[1] != peerwire.PacketAckEpoch || got[2] != peerwire.PacketAck || got[3] != peerwire.PacketPing {
 		t.Errorf("read %v", got)
 	}
 	b.log(-1000)
@@ -332,13 +333,13 @@ func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 		t.Error("the loop is not told that there is room")
 	}
 	events := b.take(nil)
-	if got := types(events); len(got) != 2 || got[0] != wire.PacketRequest || got[1] != wire.PacketRequest {
+	if got := types(events); len(got) != 2 || got[0] != peerwire.PacketRequest || got[1] != peerwire.PacketRequest {
 		t.Fatalf("read %v", got)
 	}
 	if z := events[0].event.(replica.Zab).Event.(zab.Received).Packet.Zxid; z != 2 {
 		t.Errorf("request %d comes first", z)
 	}
-	mustPush(t, b, 1, packetOf(wire.PacketRequest, 10))
+	mustPush(t, b, 1, packetOf(peerwire.PacketRequest, 10))
 	if got := types(b.take(nil)); len(got) != 1 {
 		t.Errorf("with room: read %v", got)
 	}
@@ -350,8 +351,8 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
 	for range 4 {
-		mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20))
-		mustPush(t, b, 2, packetOf(wire.PacketRequest, 1<<20))
+		mustPush(t, b, 1, packetOf(peerwire.PacketRequest, 1<<20))
+		mustPush(t, b, 2, packetOf(peerwire.PacketRequest, 1<<20))
 	}
 	b.log(-1 << 20)
 	if got := types(b.take(nil)); len(got) != 1 {
@@ -368,7 +369,7 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < parkBytesMax>>20+2; n++ {
-		err = b.pushPackets(3, packetOf(wire.PacketRequest, 1<<20))
+		err = b.pushPackets(3, packetOf(peerwire.PacketRequest, 1<<20))
 	}
 	if !errors.Is(err, errParked) || n < parkBytesMax>>20 {
 		t.Errorf("after %d requests of a MiB: %v", n, err)
@@ -383,15 +384,15 @@ func TestParkedRequestsOfAllAreBounded(t *testing.T) {
 	learners := parkTotalMax / (64 << 20)
 	for i := range learners {
 		for range 64 {
-			mustPush(t, b, zab.LinkID(i), packetOf(wire.PacketRequest, 1<<20-packetCost))
+			mustPush(t, b, zab.LinkID(i), packetOf(peerwire.PacketRequest, 1<<20-packetCost))
 		}
 	}
-	if err := b.pushPackets(99, packetOf(wire.PacketRequest, 1<<20)); !errors.Is(err, errParked) {
+	if err := b.pushPackets(99, packetOf(peerwire.PacketRequest, 1<<20)); !errors.Is(err, errParked) {
 		t.Errorf("beyond the bound of all: %v", err)
 	}
 	b.closed(99)
 	b.closed(0)
-	mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20))
+	mustPush(t, b, 1, packetOf(peerwire.PacketRequest, 1<<20))
 	b.log(-diskQueueMax)
 	for len(b.take(nil)) > 0 {
 	}
@@ -406,9 +407,9 @@ func TestLoopIsToldOfWhatCameBeforeTheEnd(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
 	for range parkBytesMax >> 20 {
-		mustPush(t, b, 1, packetOf(wire.PacketRequest, 1<<20-packetCost))
+		mustPush(t, b, 1, packetOf(peerwire.PacketRequest, 1<<20-packetCost))
 	}
-	both := append(packetOf(wire.PacketAck, 0), packetOf(wire.PacketRequest, 1<<20)...)
+	both := append(packetOf(peerwire.PacketAck, 0), packetOf(peerwire.PacketRequest, 1<<20)...)
 	if err := b.pushPackets(1, both); !errors.Is(err, errParked) {
 		t.Fatalf("beyond the bound: %v", err)
 	}
@@ -428,7 +429,7 @@ func TestSynchronisationLeavesRoomForProposals(t *testing.T) {
 	defer b.close()
 	b.follows(1)
 	b.log(diskQueueMax / 2)
-	one := bring(&all, 1, func() { mustPush(t, b, 1, packetOf(wire.PacketUpToDate, 0)) })
+	one := bring(&all, 1, func() { mustPush(t, b, 1, packetOf(peerwire.PacketUpToDate, 0)) })
 	eventually(t, "the learner waits", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -439,7 +440,7 @@ func TestSynchronisationLeavesRoomForProposals(t *testing.T) {
 	}
 	b.log(-1)
 	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
-	mustPush(t, b, 1, packetOf(wire.PacketProposal, 1<<20))
+	mustPush(t, b, 1, packetOf(peerwire.PacketProposal, 1<<20))
 }
 
 // A follower in service whose disk is behind gives up its link; one that is being
@@ -450,15 +451,15 @@ func TestFollowerBehindGivesUpItsLink(t *testing.T) {
 	defer all.Wait()
 	defer b.close()
 	b.follows(1)
-	mustPush(t, b, 1, packetOf(wire.PacketUpToDate, 0))
-	mustPush(t, b, 1, packetOf(wire.PacketProposal, 10))
+	mustPush(t, b, 1, packetOf(peerwire.PacketUpToDate, 0))
+	mustPush(t, b, 1, packetOf(peerwire.PacketProposal, 10))
 	b.log(diskQueueMax)
-	if err := b.pushPackets(1, packetOf(wire.PacketProposal, 10)); !errors.Is(err, errBehind) {
+	if err := b.pushPackets(1, packetOf(peerwire.PacketProposal, 10)); !errors.Is(err, errBehind) {
 		t.Errorf("in service: %v", err)
 	}
 	b.closed(1)
 	b.follows(2)
-	one := bring(&all, 1, func() { mustPush(t, b, 2, packetOf(wire.PacketProposal, 10)) })
+	one := bring(&all, 1, func() { mustPush(t, b, 2, packetOf(peerwire.PacketProposal, 10)) })
 	eventually(t, "the learner waits", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // inbox is where everybody leaves events for the loop. Clients' connections
@@ -37,7 +38,7 @@ type inbox struct {
 
 	lower   sync.Cond // on mu: one of the following went down, or somebody is let off
 	links   map[zab.LinkID]int
-	votes   map[wire.ServerID]int
+	votes   map[ensemble.ServerID]int
 	logging int                 // bytes that wait for the disk
 	most    int                 // of them, before data is held back
 	full    atomic.Bool         // these are so many that no further request of a client is to be read
@@ -96,7 +97,7 @@ func (e *event) size() int {
 
 func newInbox(diskQueueMax int) *inbox {
 	b := &inbox{most: diskQueueMax, wake: make(chan struct{}, 1),
-		links: map[zab.LinkID]int{}, votes: map[wire.ServerID]int{}, held: map[zab.LinkID]bool{},
+		links: map[zab.LinkID]int{}, votes: map[ensemble.ServerID]int{}, held: map[zab.LinkID]bool{},
 		leaders: map[zab.LinkID]leaderLink{}, parked: map[zab.LinkID]*parked{}}
 	b.lower.L = &b.mu
 	return b
@@ -167,7 +168,7 @@ var (
 
 // pushPackets leaves the packets of a link in order, when there is room. After an
 // error the first of them were left or none, and the link is to end.
-func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error {
+func (b *inbox) pushPackets(link zab.LinkID, packets []*peerwire.QuorumPacket) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	leader, learns := b.leaders[link]
@@ -188,11 +189,11 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*wire.QuorumPacket) error
 	for _, p := range packets {
 		e := event{event: replica.Zab{Event: zab.Received{Link: link, Packet: p}}}
 		switch {
-		case learns && p.Type == wire.PacketPing && b.pinged.Link == link:
+		case learns && p.Type == peerwire.PacketPing && b.pinged.Link == link:
 			b.pinged.Pings++
-		case learns && p.Type == wire.PacketUpToDate:
+		case learns && p.Type == peerwire.PacketUpToDate:
 			b.leaders[link] = leaderLink{serves: true}
-		case !learns && p.Type == wire.PacketRequest && (b.logging >= b.most || b.parked[link] != nil):
+		case !learns && p.Type == peerwire.PacketRequest && (b.logging >= b.most || b.parked[link] != nil):
 			if !b.park(link, e) {
 				return errParked
 			}

@@ -8,9 +8,9 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // bring lets n goroutines, one behind the other, run f and counts those done.
@@ -33,8 +33,8 @@ func TestLinkIsHeldUpAtItsBound(t *testing.T) {
 	defer all.Wait()
 	defer b.close()
 	mega := func(link zab.LinkID) func() {
-		p := &wire.QuorumPacket{Type: wire.PacketProposal, Data: make([]byte, 1<<20)}
-		return func() { b.pushPackets(link, []*wire.QuorumPacket{p}) }
+		p := &peerwire.QuorumPacket{Type: peerwire.PacketProposal, Data: make([]byte, 1<<20)}
+		return func() { b.pushPackets(link, []*peerwire.QuorumPacket{p}) }
 	}
 	held := func(link zab.LinkID) bool {
 		b.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/config"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/zab"
@@ -30,8 +31,8 @@ func memberAlone(t *testing.T) (*Server, *logWriter) {
 }
 
 // logged is a transaction that creates a session.
-func logged(z wire.Zxid) *wire.Txn {
-	return &wire.Txn{TxnHeader: wire.TxnHeader{Session: wire.SessionID(z), Zxid: z, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1000}}
+func logged(z wire.Zxid) *record.Txn {
+	return &record.Txn{TxnHeader: record.TxnHeader{Session: wire.SessionID(z), Zxid: z, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1000}}
 }
 
 // told is what the log writer has answered since the last time.
@@ -48,12 +49,12 @@ func TestDutiesInOrder(t *testing.T) {
 	s, w := memberAlone(t)
 	for _, d := range []replica.Duty{
 		{SaveAccepted: 1, Generation: 1},
-		{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 2},
-		{Append: []*wire.Txn{logged(1<<32 + 2)}, Sync: true, Generation: 2},
+		{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 2},
+		{Append: []*record.Txn{logged(1<<32 + 2)}, Sync: true, Generation: 2},
 		{Sync: true, SaveCurrent: 1, Generation: 2},
-		{Append: []*wire.Txn{logged(1<<32 + 3)}, Generation: 3},
+		{Append: []*record.Txn{logged(1<<32 + 3)}, Generation: 3},
 		{Truncate: &zab.Truncate{Zxid: 1<<32 + 2}, Generation: 4},
-		{Append: []*wire.Txn{logged(2<<32 + 1)}, Generation: 4},
+		{Append: []*record.Txn{logged(2<<32 + 1)}, Generation: 4},
 		{Truncate: &zab.Truncate{Zxid: 1<<32 + 1, Rebuild: true}, Rebuild: true, Generation: 5},
 	} {
 		s.journal.push(task{Duty: d}, 0)
@@ -94,9 +95,9 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	s.journal.push(task{Duty: replica.Duty{SaveAccepted: 1, Generation: 1}}, 0)
 	w.write()
 	s.told()
-	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
 	s.journal.push(task{Duty: replica.Duty{Truncate: &zab.Truncate{Zxid: 7 << 32}, Generation: 2}}, 0)
-	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 2)}, Generation: 2}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 2)}, Generation: 2}}, 0)
 	w.write()
 	s.journal.push(task{Duty: replica.Duty{SaveAccepted: 9, Generation: 3}}, 0)
 	w.write()
@@ -109,7 +110,7 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 		t.Errorf("told %+v", got[1])
 	}
 	s.journal.reopen()
-	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 2)}, Generation: 4}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 2)}, Generation: 4}}, 0)
 	w.write()
 	if got := s.told(); len(got) != 1 || got[0] != (replica.Synced{Zxid: 1<<32 + 2, Generation: 4}) {
 		t.Errorf("told %v", got)
@@ -124,7 +125,7 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 func TestFullDiskIsTold(t *testing.T) {
 	s, w := memberAlone(t)
 	fs := s.opt.FS.(*store.Mem)
-	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
 	w.write()
 	s.told()
 	fs.SetSpace(0)
@@ -149,7 +150,7 @@ func TestFullDiskIsTold(t *testing.T) {
 func TestFailedSyncEndsAMember(t *testing.T) {
 	s, w := memberAlone(t)
 	s.opt.FS.(*store.Mem).Fail(store.OpSync, 1, errors.New("broken"))
-	s.journal.push(task{Duty: replica.Duty{Append: []*wire.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
 	w.write()
 	if got := s.told(); len(got) != 0 {
 		t.Errorf("told %v", got)

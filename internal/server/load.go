@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -101,7 +102,7 @@ type timedSink struct {
 }
 
 // SnapshotDone notes the time.
-func (l *timedSink) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
+func (l *timedSink) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	l.read = time.Now()
 	return l.Sink.SnapshotDone(zxid, digest)
 }
@@ -119,7 +120,7 @@ type logTail struct {
 	*tree.Loader
 	keep   int
 	before wire.Zxid // what the first of txns follows
-	txns   []*wire.Txn
+	txns   []*record.Txn
 }
 
 // Reset begins anew.
@@ -129,13 +130,13 @@ func (l *logTail) Reset() {
 }
 
 // SnapshotDone notes where the log goes on.
-func (l *logTail) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
+func (l *logTail) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	l.before = zxid
 	return l.Loader.SnapshotDone(zxid, digest)
 }
 
 // Txn replays a transaction and keeps it.
-func (l *logTail) Txn(t *wire.Txn) error {
+func (l *logTail) Txn(t *record.Txn) error {
 	if len(l.txns) >= 2*l.keep {
 		drop := len(l.txns) - l.keep
 		l.before = l.txns[drop-1].Zxid
@@ -248,9 +249,9 @@ func (w *logWriter) beginHistory() error {
 // nothing is a sink for a history that the tree has already.
 type nothing struct{}
 
-func (nothing) Reset()                                             {}
-func (nothing) Session(wire.SessionID, int32) error                { return nil }
-func (nothing) ACL(int64, []wire.ACL) error                        { return nil }
-func (nothing) Node(string, *wire.DataNode) error                  { return nil }
-func (nothing) SnapshotDone(wire.Zxid, *wire.SnapshotDigest) error { return nil }
-func (nothing) Txn(*wire.Txn) error                                { return nil }
+func (nothing) Reset()                                               {}
+func (nothing) Session(wire.SessionID, int32) error                  { return nil }
+func (nothing) ACL(int64, []wire.ACL) error                          { return nil }
+func (nothing) Node(string, *record.DataNode) error                  { return nil }
+func (nothing) SnapshotDone(wire.Zxid, *record.SnapshotDigest) error { return nil }
+func (nothing) Txn(*record.Txn) error                                { return nil }

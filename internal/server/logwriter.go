@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"bellwether/internal/metrics"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // logWriter is the goroutine that owns the log.
 type logWriter struct {
 	srv   *Server
 	room  []task
-	batch []*wire.Txn // memory of those that are logged together
+	batch []*record.Txn // memory of those that are logged together
 	// void is, on a standalone server, the last generation that ended with a
 	// full disk: nothing of it is logged any more. Generations start at 1.
 	void  uint64
@@ -182,7 +182,7 @@ func (w *logWriter) failed(err error, generation uint64) {
 }
 
 // log appends and syncs one batch.
-func (w *logWriter) log(txns []*wire.Txn) error {
+func (w *logWriter) log(txns []*record.Txn) error {
 	s := w.srv
 	if len(txns) == 0 {
 		return s.store.Sync()

@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/metrics"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -60,7 +61,7 @@ func (l *loop) run(quit <-chan struct{}) {
 	l.tickEvery = tickEvery(s.config())
 	tick := time.NewTicker(l.tickEvery)
 	defer tick.Stop()
-	l.team.alarm, l.team.dials = time.NewTimer(0), wire.NoServer
+	l.team.alarm, l.team.dials = time.NewTimer(0), peerwire.NoServer
 	defer l.team.alarm.Stop()
 	for {
 		ticked := false

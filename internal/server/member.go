@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/peer"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -48,7 +51,7 @@ type member struct {
 	// ends are where links go to, until they end.
 	ends map[peer.LinkID]string
 	// voices is where notifications come from.
-	voices map[wire.ServerID]string
+	voices map[ensemble.ServerID]string
 }
 
 // newMember returns the member that a configuration asks for; nil: alone.
@@ -58,7 +61,7 @@ func newMember(s *Server) *member {
 		return nil
 	}
 	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{},
-		ends: map[peer.LinkID]string{}, voices: map[wire.ServerID]string{}}
+		ends: map[peer.LinkID]string{}, voices: map[ensemble.ServerID]string{}}
 }
 
 // loaded notes what was found on the disk.
@@ -102,7 +105,7 @@ func (m *member) open() error {
 		first = time.Duration(c.Ensemble.SyncLimit) * c.TickTime
 	}
 	o := peer.Options{
-		ID: wire.ServerID(c.Ensemble.ID), Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
+		ID: ensemble.ServerID(c.Ensemble.ID), Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
 		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: first, ReadSnapshot: m.readSnapshot,
 		Dial: m.srv.opt.Seams.Dial, Listen: m.srv.opt.Seams.Listen,
@@ -200,11 +203,11 @@ func (m *member) handle(e peer.Event) {
 }
 
 // arrived notes when a learner that serves was pinged; another one does not answer.
-func (m *member) arrived(packets []*wire.QuorumPacket) {
-	ping := func(p *wire.QuorumPacket) bool { return p.Type == wire.PacketPing }
+func (m *member) arrived(packets []*peerwire.QuorumPacket) {
+	ping := func(p *peerwire.QuorumPacket) bool { return p.Type == peerwire.PacketPing }
 	learns := func() bool {
 		now := m.standing.Load()
-		return now != nil && now.Serving && now.Role != wire.Leading
+		return now != nil && now.Serving && now.Role != peerwire.Leading
 	}
 	if m.pinged.Load() == 0 && slices.ContainsFunc(packets, ping) && learns() {
 		m.pinged.Store(m.srv.clock())
@@ -213,7 +216,7 @@ func (m *member) arrived(packets []*wire.QuorumPacket) {
 
 // beaten accounts for the pings, or the answers to pings, among what is sent.
 func (m *member) beaten(send []zab.Message, due int64) {
-	if !slices.ContainsFunc(send, func(msg zab.Message) bool { return msg.Packet.Type == wire.PacketPing }) {
+	if !slices.ContainsFunc(send, func(msg zab.Message) bool { return msg.Packet.Type == peerwire.PacketPing }) {
 		return
 	}
 	now := m.srv.clock()
@@ -227,7 +230,7 @@ func (m *member) beaten(send []zab.Message, due int64) {
 
 // readSnapshot reads what follows a SNAP into a tree of its own, on the
 // link's goroutine.
-func (m *member) readSnapshot(link peer.LinkID, p *wire.QuorumPacket, r *bufio.Reader) error {
+func (m *member) readSnapshot(link peer.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
 	t := m.srv.newTree()
 	loader := t.Loader()
 	loader.Reset()
@@ -243,8 +246,8 @@ func (m *member) readSnapshot(link peer.LinkID, p *wire.QuorumPacket, r *bufio.R
 }
 
 // measure has the queue of a learner measured once it has said who it is.
-func (m *member) measure(link zab.LinkID, p *wire.QuorumPacket) {
-	var info wire.LearnerInfo
+func (m *member) measure(link zab.LinkID, p *peerwire.QuorumPacket) {
+	var info peerwire.LearnerInfo
 	if wire.Decode(p.Data, &info) != nil {
 		return
 	}
@@ -256,7 +259,7 @@ func (m *member) measure(link zab.LinkID, p *wire.QuorumPacket) {
 const voicesMax = 1024
 
 // heardFrom notes where a server speaks from.
-func (m *member) heardFrom(id wire.ServerID, address string) {
+func (m *member) heardFrom(id ensemble.ServerID, address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.voices) >= voicesMax {
@@ -266,7 +269,7 @@ func (m *member) heardFrom(id wire.ServerID, address string) {
 }
 
 // voice is where a server speaks from.
-func (m *member) voice(id wire.ServerID) string {
+func (m *member) voice(id ensemble.ServerID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.voices[id]
@@ -336,7 +339,7 @@ func (m *member) readLog(q zab.ReadLog) {
 // errLogLong: a snapshot is shorter.
 var errLogLong = errors.New("too much was logged since; a snapshot is sent instead")
 
-func (m *member) logBetween(q zab.ReadLog) (txns []*wire.Txn, err error) {
+func (m *member) logBetween(q zab.ReadLog) (txns []*record.Txn, err error) {
 	bytes, reached := 0, q.After
 	for t, err := range m.srv.store.ReadLog(q.After) {
 		if err != nil {

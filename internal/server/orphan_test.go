@@ -3,6 +3,7 @@ package server
 import (
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -26,8 +27,8 @@ func TestOrphanedEphemeralIsRemovedForGood(t *testing.T) {
 	if _, err := st.Load(old.Loader()); err != nil {
 		t.Fatal(err)
 	}
-	old.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Type: wire.OpCreate},
-		Body: &wire.CreateTxn{Path: "/leader", Data: []byte("gone"), ACL: wire.OpenACL(), Ephemeral: true, ParentCversion: 1}})
+	old.Apply(&record.Txn{TxnHeader: record.TxnHeader{Session: 7, Type: wire.OpCreate},
+		Body: &record.CreateTxn{Path: "/leader", Data: []byte("gone"), ACL: wire.OpenACL(), Ephemeral: true, ParentCversion: 1}})
 	if _, err := st.WriteSnapshot(0, orphaned{old.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}

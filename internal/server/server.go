@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/notice"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
-	"bellwether/wire"
 )
 
 // Options say what a server is made of.
@@ -251,7 +251,7 @@ func (s *Server) replicaOptions() replica.Options {
 		ContainerCheckMS: c.Tree.ContainerInterval.Milliseconds(), ContainersPerMinute: int64(c.Tree.ContainerPerMinute),
 	}
 	if s.member != nil {
-		o.ServerID, o.Member = wire.ServerID(c.Ensemble.ID), s.member.mind
+		o.ServerID, o.Member = ensemble.ServerID(c.Ensemble.ID), s.member.mind
 	}
 	return o
 }

@@ -3,8 +3,8 @@ package server
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
-	"bellwether/wire"
 )
 
 // What clients are served with follows from one standing: a server that ceases
@@ -15,10 +15,10 @@ func TestServiceFollowsTheStanding(t *testing.T) {
 		serves, readOnly bool
 	}{
 		{nil, false, false},
-		{&replica.Standing{Role: wire.Looking}, false, false},
-		{&replica.Standing{Role: wire.Looking, ReadOnly: true}, true, true},
-		{&replica.Standing{Role: wire.Following}, false, false},
-		{&replica.Standing{Role: wire.Following, Serving: true}, true, false},
+		{&replica.Standing{Role: peerwire.Looking}, false, false},
+		{&replica.Standing{Role: peerwire.Looking, ReadOnly: true}, true, true},
+		{&replica.Standing{Role: peerwire.Following}, false, false},
+		{&replica.Standing{Role: peerwire.Following, Serving: true}, true, false},
 	} {
 		s := &Server{member: &member{}}
 		s.member.standing.Store(c.stands)

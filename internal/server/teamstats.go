@@ -10,6 +10,8 @@ import (
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/metrics"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -108,7 +110,7 @@ func newTeamStats(s *Server) *teamStats {
 	learners("synced_observers", func(l zab.LearnerStatus) bool { return l.Synced && l.Observer })
 	leading("pending_syncs", s.pendingSyncs)
 	r.Gauge("observer_master_id", func() float64 {
-		if st := s.Standing(); st != nil && st.Serving && st.Role == wire.Observing {
+		if st := s.Standing(); st != nil && st.Serving && st.Role == peerwire.Observing {
 			return float64(st.Leader)
 		}
 		return math.NaN()
@@ -123,7 +125,7 @@ func newTeamStats(s *Server) *teamStats {
 // sent counts the proposals among what a leader sends: each once.
 func (t *teamStats) sent(send []zab.Message) {
 	for _, m := range send {
-		if p := m.Packet; p.Type == wire.PacketProposal && p.Zxid > t.last {
+		if p := m.Packet; p.Type == peerwire.PacketProposal && p.Zxid > t.last {
 			t.last = p.Zxid
 			t.proposal.size(int64(len(p.Data)))
 		}
@@ -135,23 +137,23 @@ func (t *teamStats) leading() bool { return t.leads.Load() >= 0 }
 
 // heard counts what comes from other servers; behind UPTODATE, what comes in
 // front of it is old. wall is the time.
-func (t *teamStats) heard(p *wire.QuorumPacket, wall int64) {
+func (t *teamStats) heard(p *peerwire.QuorumPacket, wall int64) {
 	switch {
 	case !t.serves:
-	case p.Type == wire.PacketProposal:
+	case p.Type == peerwire.PacketProposal:
 		t.proposals.Add(1)
 		if made, ok := madeAt(p.Data); ok {
 			t.arrived.Observe((wall-made)*metrics.Unit, 1)
 		}
-	case p.Type == wire.PacketCommit, p.Type == wire.PacketInform:
+	case p.Type == peerwire.PacketCommit, p.Type == peerwire.PacketInform:
 		t.commits.Add(1)
-	case p.Type == wire.PacketRevalidate && t.leading():
+	case p.Type == peerwire.PacketRevalidate && t.leading():
 		t.revalidations.Add(1)
 	}
 }
 
 // committed accounts for transactions that were committed and have been applied.
-func (t *teamStats) committed(txns []*wire.Txn, wall int64) {
+func (t *teamStats) committed(txns []*record.Txn, wall int64) {
 	t.queued.Add(int64(len(txns)))
 	known := t.told
 	if t.leading() {
@@ -165,7 +167,7 @@ func (t *teamStats) committed(txns []*wire.Txn, wall int64) {
 
 // stands notes a change of how the server stands.
 func (t *teamStats) stands(before, now *replica.Standing, clock int64) {
-	leads, led := now.Serving && now.Role == wire.Leading, t.leading()
+	leads, led := now.Serving && now.Role == peerwire.Leading, t.leading()
 	served := before != nil && before.Serving
 	switch {
 	case before == nil && !now.Serving, served && !now.Serving:
@@ -187,7 +189,7 @@ func (t *teamStats) stands(before, now *replica.Standing, clock int64) {
 
 // peerState is a standing as zk_peer_state names it.
 func peerState(st *replica.Standing) string {
-	role := map[wire.ServerState]string{wire.Following: "following", wire.Leading: "leading", wire.Observing: "observing"}[st.Role]
+	role := map[peerwire.ServerState]string{peerwire.Following: "following", peerwire.Leading: "leading", peerwire.Observing: "observing"}[st.Role]
 	switch {
 	case role == "":
 		return "looking"
@@ -200,13 +202,13 @@ func peerState(st *replica.Standing) string {
 // mode is a role as the word srvr names it.
 func mode(st *replica.Standing) string {
 	switch {
-	case st == nil || st.Role == wire.Looking:
+	case st == nil || st.Role == peerwire.Looking:
 		return "looking"
-	case st.Role == wire.Leading:
+	case st.Role == peerwire.Leading:
 		return "leader"
-	case st.Role == wire.Following:
+	case st.Role == peerwire.Following:
 		return "follower"
-	case st.Role == wire.Observing:
+	case st.Role == peerwire.Observing:
 		return "observer"
 	}
 	return fmt.Sprint(st.Role)

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/peer"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // teamwork is what the loop of a server of an ensemble keeps beside.
@@ -20,7 +21,7 @@ type teamwork struct {
 	later   []zab.Message // not sent yet, because a snapshot stands in front of them on their link
 	alarm   *time.Timer
 	listens bool
-	dials   wire.ServerID
+	dials   ensemble.ServerID
 	ended   []zab.LinkID // links that have closed in this batch
 }
 
@@ -98,12 +99,12 @@ func (l *loop) heed(e replica.Event) {
 }
 
 // heard looks at a packet of another server.
-func (l *loop) heard(link zab.LinkID, p *wire.QuorumPacket) {
+func (l *loop) heard(link zab.LinkID, p *peerwire.QuorumPacket) {
 	m := l.srv.member
 	switch p.Type {
-	case wire.PacketRequest:
+	case peerwire.PacketRequest:
 		l.asked++
-	case wire.PacketFollowerInfo, wire.PacketObserverInfo:
+	case peerwire.PacketFollowerInfo, peerwire.PacketObserverInfo:
 		m.measure(link, p)
 	}
 	m.stats.heard(p, l.now.Wall)
@@ -182,7 +183,7 @@ func (l *loop) connect(rd *replica.Ready) {
 		m.openPort(rd.Listen)
 	}
 	if rd.Dial != l.team.dials {
-		if l.team.dials = rd.Dial; rd.Dial == wire.NoServer {
+		if l.team.dials = rd.Dial; rd.Dial == peerwire.NoServer {
 			m.links.Hang()
 		} else {
 			m.links.Dial(rd.Dial)

@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // Servers that are plain stand in for those of Apache ZooKeeper. Their replica
@@ -21,14 +21,14 @@ import (
 // accent puts what a leader sends into the order of Apache ZooKeeper's.
 func accent(out []zab.Message) {
 	for i, m := range out {
-		if m.Packet.Type != wire.PacketNewLeader {
+		if m.Packet.Type != peerwire.PacketNewLeader {
 			continue
 		}
 		at := i
 		for j := i + 1; j < len(out); j++ {
 			switch {
 			case out[j].Link != m.Link:
-			case out[j].Packet.Type != wire.PacketProposal:
+			case out[j].Packet.Type != peerwire.PacketProposal:
 				j = len(out) // what follows counts on what was told
 			default:
 				out[at], out[j] = out[j], out[at]

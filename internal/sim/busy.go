@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -120,7 +121,7 @@ func (v *server) beat() {
 func (v *server) pingsArrived() (a zab.Arrived) {
 	for _, e := range v.inbox {
 		z, _ := e.(replica.Zab)
-		if p, ok := z.Event.(zab.Received); ok && p.Link == v.linked && p.Packet.Type == wire.PacketPing {
+		if p, ok := z.Event.(zab.Received); ok && p.Link == v.linked && p.Packet.Type == peerwire.PacketPing {
 			a.Pings++
 		}
 	}
@@ -128,4 +129,4 @@ func (v *server) pingsArrived() (a zab.Arrived) {
 	return a
 }
 
-func isPing(m zab.Message) bool { return m.Packet.Type == wire.PacketPing }
+func isPing(m zab.Message) bool { return m.Packet.Type == peerwire.PacketPing }

@@ -3,27 +3,28 @@ package sim
 import (
 	"strings"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // note takes down which paths a transaction changed.
-func (h *history) note(z wire.Zxid, op wire.OpCode, body wire.TxnBody) {
+func (h *history) note(z wire.Zxid, op wire.OpCode, body record.TxnBody) {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		h.noteKid(b.Path, z, true)
-	case *wire.CreateContainerTxn:
+	case *record.CreateContainerTxn:
 		h.noteKid(b.Path, z, true)
-	case *wire.CreateTTLTxn:
+	case *record.CreateTTLTxn:
 		h.noteKid(b.Path, z, true)
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		h.noteDeleted(b.Path, z)
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		h.at(b.Path).change(z, true)
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		for _, p := range b.Paths {
 			h.noteDeleted(p, z)
 		}
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		if b.Failed() {
 			break
 		}

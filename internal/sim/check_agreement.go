@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
 
@@ -11,10 +12,10 @@ import (
 // has delivered both: nobody passes over what another has.
 type agreement struct {
 	all  []wire.Zxid // delivered by anybody, sorted
-	last map[wire.ServerID]wire.Zxid
+	last map[ensemble.ServerID]wire.Zxid
 }
 
-func newAgreement() *agreement { return &agreement{last: map[wire.ServerID]wire.Zxid{}} }
+func newAgreement() *agreement { return &agreement{last: map[ensemble.ServerID]wire.Zxid{}} }
 
 func (*agreement) name() string { return "Agreement" }
 

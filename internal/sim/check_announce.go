@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -56,12 +57,12 @@ func (c *announcements) see(o any) string {
 }
 
 // changed looks at what is written where leaders announce something.
-func (c *announcements) changed(body wire.TxnBody) string {
+func (c *announcements) changed(body record.TxnBody) string {
 	path, data := "", []byte(nil)
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		path, data = b.Path, b.Data
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		path, data = b.Path, b.Data
 	}
 	switch path {

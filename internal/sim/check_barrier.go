@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -40,17 +41,17 @@ func (b *barriers) see(o any) string {
 }
 
 // change looks at what a transaction does at the gate.
-func (b *barriers) change(z wire.Zxid, body wire.TxnBody) string {
+func (b *barriers) change(z wire.Zxid, body record.TxnBody) string {
 	switch t := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		return b.made(z, t.Path)
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		b.removed(z, t.Path)
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		for _, p := range t.Paths {
 			b.removed(z, p)
 		}
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		if t.Failed() {
 			break
 		}

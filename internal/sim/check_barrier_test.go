@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -69,9 +70,9 @@ func someGuest(name string) *guest {
 
 // stood and gone are what a server shows where a znode of the gate comes and goes.
 func stood(v *server, z wire.Zxid, name string) committed {
-	return committed{v, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z}, Body: &wire.CreateTxn{Path: gatePath + "/" + name}}}
+	return committed{v, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.CreateTxn{Path: gatePath + "/" + name}}}
 }
 
 func gone(v *server, z wire.Zxid, name string) committed {
-	return committed{v, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z}, Body: &wire.DeleteTxn{Path: gatePath + "/" + name}}}
+	return committed{v, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.DeleteTxn{Path: gatePath + "/" + name}}}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -141,11 +142,11 @@ func (c *caches) dataAt(n *claim.Node) (data []byte, ok bool) {
 	}
 	for _, body := range changesOf(c.history.entries[i].txn) {
 		switch b := body.(type) {
-		case *wire.CreateTxn:
+		case *record.CreateTxn:
 			if b.Path == n.Path {
 				data, ok = b.Data, true
 			}
-		case *wire.SetDataTxn:
+		case *record.SetDataTxn:
 			if b.Path == n.Path {
 				data, ok = b.Data, true
 			}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -85,11 +86,11 @@ func cacheRule(h *history, _ *Sim) checker { return newCaches(h) }
 // grown is a cache of a tree in which /leaf was made with a, set to b, deleted,
 // and made again with c; /p/x came then.
 func grown(h *history) *mirror {
-	for i, body := range []wire.TxnBody{
-		&wire.CreateTxn{Path: "/leaf", Data: []byte("a")}, &wire.SetDataTxn{Path: "/leaf", Data: []byte("b")}, &wire.DeleteTxn{Path: "/leaf"},
-		&wire.CreateTxn{Path: "/leaf", Data: []byte("c")}, &wire.CreateTxn{Path: "/p/x", Data: []byte("x")},
+	for i, body := range []record.TxnBody{
+		&record.CreateTxn{Path: "/leaf", Data: []byte("a")}, &record.SetDataTxn{Path: "/leaf", Data: []byte("b")}, &record.DeleteTxn{Path: "/leaf"},
+		&record.CreateTxn{Path: "/leaf", Data: []byte("c")}, &record.CreateTxn{Path: "/p/x", Data: []byte("x")},
 	} {
-		t := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z(1, uint32(i+1))}, Body: body}
+		t := &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, uint32(i+1))}, Body: body}
 		h.note(t.Zxid, t.Type, body)
 		h.index[t.Zxid] = len(h.entries)
 		h.entries = append(h.entries, entry{zxid: t.Zxid, txn: t})

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // commits: of a transaction there is one decision for all and for ever. It is
@@ -58,21 +58,21 @@ func (c *commits) decided(tx string, d claim.Decision, who string) string {
 }
 
 // wrote looks at what a transaction of the tree does to decisions.
-func (c *commits) wrote(body wire.TxnBody) string {
+func (c *commits) wrote(body record.TxnBody) string {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		if tx, ok := decisionOf(b.Path); ok {
 			return c.made(tx, string(b.Data))
 		}
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		if tx, ok := decisionOf(b.Path); ok {
 			return fmt.Sprintf("the decision of %s is changed to %s", tx, b.Data)
 		}
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		if tx, ok := decisionOf(b.Path); ok {
 			return c.gone(tx)
 		}
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		if b.Failed() {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -30,7 +31,7 @@ func (c *counts) see(o any) string {
 	switch e := o.(type) {
 	case committed:
 		for _, body := range changesOf(e.txn) {
-			set, ok := body.(*wire.SetDataTxn)
+			set, ok := body.(*record.SetDataTxn)
 			if !ok || c.sums[set.Path] == nil {
 				continue
 			}
@@ -52,7 +53,7 @@ func (c *counts) see(o any) string {
 }
 
 // set: the number grows by one step.
-func (c *counts) set(session wire.SessionID, set *wire.SetDataTxn) string {
+func (c *counts) set(session wire.SessionID, set *record.SetDataTxn) string {
 	sum, err := claim.DecimalCounter.Parse(set.Data)
 	step := int64(1)
 	if set.Path == idsPath {

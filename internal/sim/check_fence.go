@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -50,13 +51,13 @@ func grows(last *wire.Zxid, token wire.Zxid, what string) string {
 }
 
 // guardedWrite is the token that a transaction writes.
-func guardedWrite(t *wire.Txn) (wire.Zxid, bool) {
-	m, ok := t.Body.(*wire.MultiTxn)
+func guardedWrite(t *record.Txn) (wire.Zxid, bool) {
+	m, ok := t.Body.(*record.MultiTxn)
 	if !ok || m.Failed() {
 		return 0, false
 	}
 	for _, part := range m.Ops {
-		if set, ok := part.Body.(*wire.SetDataTxn); ok && set.Path == guardedPath {
+		if set, ok := part.Body.(*record.SetDataTxn); ok && set.Path == guardedPath {
 			n, err := strconv.ParseInt(string(set.Data), 10, 64)
 			return wire.Zxid(n), err == nil
 		}

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -34,15 +35,15 @@ func (c *handOvers) sent(e promised) string {
 	switch {
 	case e.byLearner:
 		return ""
-	case e.packet.Type == wire.PacketPing:
+	case e.packet.Type == peerwire.PacketPing:
 		if end, over := c.ended[z.Epoch()]; over {
 			return fmt.Sprintf("leader %d pings in epoch %d, which was handed over at %v", e.v.id, z.Epoch(), end)
 		}
 		return ""
-	case e.packet.Type != wire.PacketHandOver:
+	case e.packet.Type != peerwire.PacketHandOver:
 		return ""
 	}
-	var h wire.HandOver
+	var h peerwire.HandOver
 	if err := wire.Decode(e.packet.Data, &h); err != nil {
 		return err.Error()
 	}

@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // integrity: what a server delivers, the established leader of its epoch has
 // broadcast, with that very content.
 type integrity struct {
-	leaders   map[wire.Epoch]wire.ServerID
+	leaders   map[wire.Epoch]ensemble.ServerID
 	broadcast map[wire.Zxid]uint32
 	buf       []byte
 }
 
 func newIntegrity() *integrity {
-	return &integrity{leaders: map[wire.Epoch]wire.ServerID{}, broadcast: map[wire.Zxid]uint32{}}
+	return &integrity{leaders: map[wire.Epoch]ensemble.ServerID{}, broadcast: map[wire.Zxid]uint32{}}
 }
 
 func (*integrity) name() string { return "Integrity" }
@@ -24,11 +26,11 @@ func (*integrity) name() string { return "Integrity" }
 func (c *integrity) see(o any) string {
 	switch e := o.(type) {
 	case established:
-		if e.role == wire.Leading {
+		if e.role == peerwire.Leading {
 			c.leaders[e.epoch] = e.v.id
 		}
 	case promised:
-		if !e.byLearner && e.packet.Type == wire.PacketProposal {
+		if !e.byLearner && e.packet.Type == peerwire.PacketProposal {
 			return c.appears(e.v, e.packet.Zxid, e.packet.Data)
 		}
 	case ordered:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -59,7 +60,7 @@ func (c *items) listed(e answered) {
 	c.found[e.call.session][e.call.path] = r.Children
 }
 
-func (c *items) committed(t *wire.Txn) string {
+func (c *items) committed(t *record.Txn) string {
 	if t.Type == wire.OpCloseSession {
 		for name, session := range c.claims {
 			if session == t.Session {
@@ -77,31 +78,31 @@ func (c *items) committed(t *wire.Txn) string {
 }
 
 // changesOf are what a transaction changes.
-func changesOf(t *wire.Txn) []wire.TxnBody {
-	m, ok := t.Body.(*wire.MultiTxn)
+func changesOf(t *record.Txn) []record.TxnBody {
+	m, ok := t.Body.(*record.MultiTxn)
 	switch {
 	case !ok:
-		return []wire.TxnBody{t.Body}
+		return []record.TxnBody{t.Body}
 	case m.Failed():
 		return nil
 	}
-	var all []wire.TxnBody
+	var all []record.TxnBody
 	for _, part := range m.Ops {
 		all = append(all, part.Body)
 	}
 	return all
 }
 
-func (c *items) changed(session wire.SessionID, body wire.TxnBody) string {
+func (c *items) changed(session wire.SessionID, body record.TxnBody) string {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		switch name := path.Base(b.Path); path.Dir(b.Path) {
 		case queueItems:
 			return c.made(name, string(b.Data))
 		case queueClaims:
 			return c.claim(session, name)
 		}
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		switch name := path.Base(b.Path); path.Dir(b.Path) {
 		case queueItems:
 			return c.removed(session, name)

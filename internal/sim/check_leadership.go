@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -10,19 +12,19 @@ import (
 // everything that was committed before (Leadership1 and LeaderCompleteness).
 type leadership struct {
 	history *history
-	leaders map[wire.Epoch]wire.ServerID
+	leaders map[wire.Epoch]ensemble.ServerID
 	latest  wire.Epoch
 }
 
 func newLeadership(h *history) *leadership {
-	return &leadership{history: h, leaders: map[wire.Epoch]wire.ServerID{}}
+	return &leadership{history: h, leaders: map[wire.Epoch]ensemble.ServerID{}}
 }
 
 func (*leadership) name() string { return "Leadership" }
 
 func (c *leadership) see(o any) string {
 	e, ok := o.(established)
-	if !ok || e.role != wire.Leading {
+	if !ok || e.role != peerwire.Leading {
 		return ""
 	}
 	if before, ok := c.leaders[e.epoch]; ok {

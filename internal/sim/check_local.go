@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -20,18 +22,18 @@ type localSessions struct {
 	ended  map[wire.SessionID]replica.ConnID // the last connection there was by then
 	asked  map[wire.SessionID]bool           // for an ephemeral: it may be everybody's
 	proven map[wire.SessionID]int64          // µs, when the last of its requests that were answered was sent
-	began  map[wire.ServerID]bool            // to serve, and its tree was not looked at since
+	began  map[ensemble.ServerID]bool        // to serve, and its tree was not looked at since
 }
 
 // home is one life of a server.
 type home struct {
-	server wire.ServerID
+	server ensemble.ServerID
 	life   int
 }
 
 func newLocalSessions(s *Sim) *localSessions {
 	return &localSessions{s, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]replica.ConnID{},
-		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[wire.ServerID]bool{}}
+		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[ensemble.ServerID]bool{}}
 }
 
 func (*localSessions) name() string { return "LocalSessions" }
@@ -99,7 +101,7 @@ func (c *localSessions) over(id wire.SessionID) bool {
 }
 
 // done looks at a transaction and its session.
-func (c *localSessions) done(t *wire.Txn) string {
+func (c *localSessions) done(t *record.Txn) string {
 	switch {
 	case t.Type == wire.OpError || t.Session == 0:
 		return ""

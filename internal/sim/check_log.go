@@ -3,13 +3,17 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // noHole: what a server logs follows what it logged before.
-type noHole struct{ last map[wire.ServerID]wire.Zxid }
+type noHole struct {
+	last map[ensemble.ServerID]wire.Zxid
+}
 
-func newNoHole() *noHole { return &noHole{map[wire.ServerID]wire.Zxid{}} }
+func newNoHole() *noHole { return &noHole{map[ensemble.ServerID]wire.Zxid{}} }
 
 func (*noHole) name() string { return "NoHole" }
 
@@ -56,12 +60,12 @@ func (durability) see(o any) string {
 	}
 	z, disk := e.packet.Zxid, e.v.saved
 	switch {
-	case !e.byLearner && e.packet.Type == wire.PacketLeaderInfo && disk.Accepted < z.Epoch():
+	case !e.byLearner && e.packet.Type == peerwire.PacketLeaderInfo && disk.Accepted < z.Epoch():
 		return fmt.Sprintf("leader %d tells epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Accepted)
 	case !e.byLearner:
-	case e.packet.Type == wire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
+	case e.packet.Type == peerwire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
 		return fmt.Sprintf("server %d acknowledges epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Current)
-	case e.packet.Type == wire.PacketAck && z.Counter() != 0 && e.v.store.Synced() < z:
+	case e.packet.Type == peerwire.PacketAck && z.Counter() != 0 && e.v.store.Synced() < z:
 		return fmt.Sprintf("server %d acknowledges %v, durable is %v", e.v.id, z, e.v.store.Synced())
 	}
 	return ""

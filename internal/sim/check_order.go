@@ -3,13 +3,17 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // totalOrder: two servers deliver in the same order: that of the zxids.
-type totalOrder struct{ last map[wire.ServerID]wire.Zxid }
+type totalOrder struct {
+	last map[ensemble.ServerID]wire.Zxid
+}
 
-func newTotalOrder() *totalOrder { return &totalOrder{map[wire.ServerID]wire.Zxid{}} }
+func newTotalOrder() *totalOrder { return &totalOrder{map[ensemble.ServerID]wire.Zxid{}} }
 
 func (*totalOrder) name() string { return "TotalOrder" }
 
@@ -30,10 +34,12 @@ func (c *totalOrder) see(o any) string {
 
 // localPrimaryOrder: what one leader broadcasts is delivered in the order in
 // which it did that, with nothing left out.
-type localPrimaryOrder struct{ last map[wire.ServerID]wire.Zxid }
+type localPrimaryOrder struct {
+	last map[ensemble.ServerID]wire.Zxid
+}
 
 func newLocalPrimaryOrder() *localPrimaryOrder {
-	return &localPrimaryOrder{map[wire.ServerID]wire.Zxid{}}
+	return &localPrimaryOrder{map[ensemble.ServerID]wire.Zxid{}}
 }
 
 func (*localPrimaryOrder) name() string { return "LocalPrimaryOrder" }
@@ -58,10 +64,12 @@ func (c *localPrimaryOrder) see(o any) string {
 
 // globalPrimaryOrder: what a leader of an earlier epoch has broadcast comes
 // before what a later one has.
-type globalPrimaryOrder struct{ epoch map[wire.ServerID]wire.Epoch }
+type globalPrimaryOrder struct {
+	epoch map[ensemble.ServerID]wire.Epoch
+}
 
 func newGlobalPrimaryOrder() *globalPrimaryOrder {
-	return &globalPrimaryOrder{map[wire.ServerID]wire.Epoch{}}
+	return &globalPrimaryOrder{map[ensemble.ServerID]wire.Epoch{}}
 }
 
 func (*globalPrimaryOrder) name() string { return "GlobalPrimaryOrder" }
@@ -84,13 +92,13 @@ func (c *globalPrimaryOrder) see(o any) string {
 // primaryIntegrity: before a leader broadcasts, it has delivered everything of
 // earlier epochs that anybody ever delivers.
 type primaryIntegrity struct {
-	delivered map[wire.ServerID]wire.Zxid
+	delivered map[ensemble.ServerID]wire.Zxid
 	began     map[wire.Epoch]wire.Zxid // what its leader had delivered when it first broadcast
 	latest    wire.Epoch
 }
 
 func newPrimaryIntegrity() *primaryIntegrity {
-	return &primaryIntegrity{delivered: map[wire.ServerID]wire.Zxid{}, began: map[wire.Epoch]wire.Zxid{}}
+	return &primaryIntegrity{delivered: map[ensemble.ServerID]wire.Zxid{}, began: map[wire.Epoch]wire.Zxid{}}
 }
 
 func (*primaryIntegrity) name() string { return "PrimaryIntegrity" }
@@ -100,7 +108,7 @@ func (c *primaryIntegrity) see(o any) string {
 	case stands:
 		c.delivered[e.v.id] = e.zxid
 	case promised: // in the middle of a batch a leader proposes before it logs
-		if !e.byLearner && e.packet.Type == wire.PacketProposal {
+		if !e.byLearner && e.packet.Type == peerwire.PacketProposal {
 			c.broadcast(e.v, e.packet.Zxid.Epoch())
 		}
 	case ordered:

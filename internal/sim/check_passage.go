@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // passages: who passes a barrier, or has opened it, does so only if it was open
@@ -42,11 +42,11 @@ func (c *passages) see(o any) string {
 	return ""
 }
 
-func (c *passages) change(body wire.TxnBody) {
+func (c *passages) change(body record.TxnBody) {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		c.closed = c.closed || b.Path == barrierPath
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		c.closed = c.closed && b.Path != barrierPath
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -61,27 +62,27 @@ func (r *registrations) see(o any) string {
 }
 
 // changed looks at what a transaction does at the places.
-func (r *registrations) changed(txn *wire.Txn, body wire.TxnBody) (wrong string) {
+func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong string) {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		if slices.Contains(places, b.Path) {
 			r.at[b.Path] = lodging{txn.Zxid, txn.Session, 0}
 			r.makers[txn.Zxid] = txn.Session
 			r.written[txn.Zxid] = map[string]bool{string(b.Data): true}
 		}
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		if n, ok := r.at[b.Path]; ok {
 			wrong = r.touched(txn.Session, b.Path, n)
 			r.written[n.czxid][string(b.Data)] = true
 			n.version = b.Version
 			r.at[b.Path] = n
 		}
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		if n, ok := r.at[b.Path]; ok {
 			wrong = r.touched(txn.Session, b.Path, n)
 			delete(r.at, b.Path)
 		}
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		r.ended[txn.Session] = true
 		for _, p := range b.Paths {
 			delete(r.at, p)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -53,22 +54,22 @@ func placeRule(_ *history, s *Sim) checker {
 // lodges, redoes and sweeps are what a server shows where a session makes, sets
 // or deletes the znode of the first place; session 4 is client 3's next.
 func lodges(v *server, session wire.SessionID, at wire.Zxid) committed {
-	return placed(v, session, at, &wire.CreateTxn{Path: places[0], Data: dataOf(session, 1), Ephemeral: true})
+	return placed(v, session, at, &record.CreateTxn{Path: places[0], Data: dataOf(session, 1), Ephemeral: true})
 }
 
 func redoes(v *server, session wire.SessionID, at wire.Zxid, n int) committed {
-	return placed(v, session, at, &wire.SetDataTxn{Path: places[0], Data: dataOf(session, n), Version: int32(n) - 1})
+	return placed(v, session, at, &record.SetDataTxn{Path: places[0], Data: dataOf(session, n), Version: int32(n) - 1})
 }
 
 func sweeps(v *server, session wire.SessionID, at wire.Zxid) committed {
-	return placed(v, session, at, &wire.DeleteTxn{Path: places[0]})
+	return placed(v, session, at, &record.DeleteTxn{Path: places[0]})
 }
 
 func ends(v *server, session wire.SessionID) committed {
-	return placed(v, session, 0, &wire.CloseSessionTxn{Paths: places[:1]})
+	return placed(v, session, 0, &record.CloseSessionTxn{Paths: places[:1]})
 }
 
-func placed(v *server, session wire.SessionID, at wire.Zxid, body wire.TxnBody) committed {
+func placed(v *server, session wire.SessionID, at wire.Zxid, body record.TxnBody) committed {
 	c := wrote(v, session, body)
 	c.txn.Zxid = at
 	return c

@@ -60,7 +60,7 @@ func (c possibleLeaders) everywhere(k *candidate) string {
 // only a leader that there is, until it has been synchronised.
 func (v *server) electable() bool {
 	return v.log != nil && v.members != nil && v.members.IsVoter(ensemble.ServerID(v.id)) && v.members.HasQuorum(func(id ensemble.ServerID) bool {
-		o := v.sim.server(wire.ServerID(id))
+		o := v.sim.server(ensemble.ServerID(id))
 		switch {
 		case o == nil || o.log == nil || o.unknown && !o.has:
 			return false

@@ -3,18 +3,18 @@ package sim
 import (
 	"fmt"
 
-	"bellwether/wire"
+	"bellwether/internal/ensemble"
 )
 
 // prefixConsistency: of what two servers have delivered one is a beginning of
 // the other.
 type prefixConsistency struct {
 	history *history
-	next    map[wire.ServerID]int // the place in the history of what is delivered next, 0: not known
+	next    map[ensemble.ServerID]int // the place in the history of what is delivered next, 0: not known
 }
 
 func newPrefixConsistency(h *history) *prefixConsistency {
-	return &prefixConsistency{h, map[wire.ServerID]int{}}
+	return &prefixConsistency{h, map[ensemble.ServerID]int{}}
 }
 
 func (*prefixConsistency) name() string { return "PrefixConsistency" }

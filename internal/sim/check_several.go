@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -56,7 +57,7 @@ func (c *several) beside(k *grab) string {
 }
 
 // ended says who holds a lock by a session that is over.
-func (c *several) ended(t *wire.Txn) string {
+func (c *several) ended(t *record.Txn) string {
 	for _, g := range c.sim.gatherers() {
 		for _, k := range g.grabs {
 			if g.c.session == t.Session && k.holds() {

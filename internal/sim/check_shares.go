@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -62,7 +63,7 @@ func (c *shares) beside(o *owner) string {
 	return ""
 }
 
-func (c *shares) committed(t *wire.Txn) string {
+func (c *shares) committed(t *record.Txn) string {
 	if t.Type == wire.OpCloseSession {
 		for _, s := range c.sim.sharers() {
 			for _, o := range s.owners {
@@ -80,13 +81,13 @@ func (c *shares) committed(t *wire.Txn) string {
 	return ""
 }
 
-func (c *shares) changed(session wire.SessionID, body wire.TxnBody) string {
+func (c *shares) changed(session wire.SessionID, body record.TxnBody) string {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		if path.Dir(b.Path) == shareTasks {
 			c.tasks[path.Base(b.Path)] = true
 		}
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		name := path.Base(b.Path)
 		if path.Dir(b.Path) != shareTasks {
 			return ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -100,8 +101,8 @@ func (c *asIssued) see(o any) string {
 
 // turnsAway reports whether a transaction is the answer to what comes late, for
 // a session that has ended or is another server's: nothing was carried out.
-func turnsAway(t *wire.Txn) bool {
-	e, ok := t.Body.(*wire.ErrorTxn)
+func turnsAway(t *record.Txn) bool {
+	e, ok := t.Body.(*record.ErrorTxn)
 	return ok && (e.Err == wire.ErrSessionMoved || e.Err == wire.ErrSessionExpired)
 }
 

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -15,10 +18,10 @@ import (
 )
 
 // setTxn is a transaction to tell from others by its mark.
-func setTxn(z wire.Zxid, mark string) *wire.Txn {
-	return &wire.Txn{
-		TxnHeader: wire.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
-		Body:      &wire.SetDataTxn{Path: "/zookeeper", Data: []byte(mark)},
+func setTxn(z wire.Zxid, mark string) *record.Txn {
+	return &record.Txn{
+		TxnHeader: record.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
+		Body:      &record.SetDataTxn{Path: "/zookeeper", Data: []byte(mark)},
 	}
 }
 
@@ -35,11 +38,11 @@ type broken struct {
 // Each rule is broken once on purpose: a checker that does not see it is none.
 var brokenRules = []broken{
 	{"two leaders of one epoch", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{established{a, wire.Leading, 1, 0}, established{b, wire.Following, 1, 0}, established{b, wire.Leading, 1, 0}}
+		return []any{established{a, peerwire.Leading, 1, 0}, established{b, peerwire.Following, 1, 0}, established{b, peerwire.Leading, 1, 0}}
 	}},
 	{"a leader without what is committed", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(h *history, _ *Sim, a, b *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
-		return []any{established{a, wire.Leading, 2, z(1, 1)}, established{b, wire.Leading, 3, 0}}
+		return []any{established{a, peerwire.Leading, 2, z(1, 1)}, established{b, peerwire.Leading, 3, 0}}
 	}},
 	{"other content at the same zxid", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
 		t := setTxn(z(1, 1), "x")
@@ -53,17 +56,17 @@ var brokenRules = []broken{
 	{"delivered and never broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(h *history, _ *Sim, a, b *server) []any {
 		t := setTxn(z(1, 1), "x")
 		return []any{
-			established{a, wire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*wire.Txn{t}}}, delivered{b, t, h.sum(t)},
+			established{a, peerwire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*record.Txn{t}}}, delivered{b, t, h.sum(t)},
 			delivered{b, setTxn(z(1, 2), "x"), 0},
 		}
 	}},
 	{"broadcast by one that does not lead", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{established{a, wire.Leading, 1, 0}, ordered{b, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x")}}}}
+		return []any{established{a, peerwire.Leading, 1, 0}, ordered{b, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}}}
 	}},
 	{"logged otherwise than broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{
-			established{a, wire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x")}}},
-			ordered{b, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "y")}}},
+			established{a, peerwire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}},
+			ordered{b, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "y")}}},
 		}
 	}},
 	{"one passed over", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
@@ -89,44 +92,44 @@ var brokenRules = []broken{
 	}},
 	{"a leader that did not deliver first", func(*history, *Sim) checker { return newPrimaryIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{
-			stands{a, z(1, 1), 0}, ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(2, 1), "x")}}},
+			stands{a, z(1, 1), 0}, ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 1), "x")}}},
 			committed{b, 1, setTxn(z(2, 1), "x")}, committed{b, 2, setTxn(z(1, 2), "x")},
 		}
 	}},
 	{"a hole in a log", func(*history, *Sim) checker { return newNoHole() }, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{
-			ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x"), setTxn(z(1, 2), "x")}}},
-			ordered{a, &replica.Duty{Truncate: &zab.Truncate{Zxid: z(1, 1)}, Append: []*wire.Txn{setTxn(z(2, 1), "x")}}},
-			ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(2, 3), "x")}}},
+			ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x"), setTxn(z(1, 2), "x")}}},
+			ordered{a, &replica.Duty{Truncate: &zab.Truncate{Zxid: z(1, 1)}, Append: []*record.Txn{setTxn(z(2, 1), "x")}}},
+			ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 3), "x")}}},
 		}
 	}},
 	{"an epoch promised before it is saved", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
 		a.saved = store.Epochs{Current: 1, Accepted: 2}
 		return []any{
-			promised{a, b, false, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: z(2, 0)}},
-			promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(1, 0)}},
-			promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(2, 0)}},
+			promised{a, b, false, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: z(2, 0)}},
+			promised{a, b, true, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 0)}},
+			promised{a, b, true, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(2, 0)}},
 		}
 	}},
 	{"a transaction acknowledged before it is synced", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{promised{a, b, true, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z(1, 1)}}}
+		return []any{promised{a, b, true, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 1)}}}
 	}},
 	{"logged behind a hand-over", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
 		a.log, a.standing.Epoch = zab.NewLog(0, 0), 1
-		named := &wire.QuorumPacket{Type: wire.PacketHandOver, Data: wire.Append(nil, &wire.HandOver{Leader: b.id})}
-		return []any{promised{a, b, false, named}, ordered{a, &replica.Duty{Append: []*wire.Txn{setTxn(z(1, 1), "x")}}}}
+		named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: wire.Append(nil, &peerwire.HandOver{Leader: b.id})}
+		return []any{promised{a, b, false, named}, ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}}}
 	}},
 	{"pings behind a hand-over", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
 		a.log, a.standing.Epoch = zab.NewLog(0, 0), 1
-		named := &wire.QuorumPacket{Type: wire.PacketHandOver, Data: wire.Append(nil, &wire.HandOver{Leader: b.id})}
+		named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: wire.Append(nil, &peerwire.HandOver{Leader: b.id})}
 		ping := func(e wire.Epoch) promised {
-			return promised{a, b, false, &wire.QuorumPacket{Type: wire.PacketPing, Zxid: z(e, 0)}}
+			return promised{a, b, false, &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z(e, 0)}}
 		}
 		return []any{ping(1), promised{a, b, false, named}, ping(2), ping(1)}
 	}},
 	{"handed over to one that lacks something", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
 		a.log = zab.NewLog(0, 0)
-		named := &wire.QuorumPacket{Type: wire.PacketHandOver, Zxid: 5, Data: wire.Append(nil, &wire.HandOver{Leader: b.id})}
+		named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: 5, Data: wire.Append(nil, &peerwire.HandOver{Leader: b.id})}
 		return []any{promised{a, a, false, named}, promised{a, b, false, named}}
 	}},
 	{"another tree", func(h *history, _ *Sim) checker { return equalDigest{h} }, func(h *history, _ *Sim, a, b *server) []any {
@@ -139,13 +142,13 @@ var brokenRules = []broken{
 		return []any{stands{a, z(1, 1), 0}, stands{a, 0, 0}}
 	}},
 	{"an ephemeral of nobody", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(_ *history, _ *Sim, a, _ *server) []any {
-		create := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/e", Ephemeral: true}}
+		create := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/e", Ephemeral: true}}
 		return []any{committed{a, 1, create}}
 	}},
 	{"an ephemeral that outlives its session", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(h *history, _ *Sim, a, _ *server) []any {
-		open := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1}}
-		create := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/e", Ephemeral: true, ACL: wire.OpenACL()}}
-		end := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 3), Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}
+		open := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
+		create := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/e", Ephemeral: true, ACL: wire.OpenACL()}}
+		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 3), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 		h.add(open)
 		h.add(create) // the end is never applied
 		return []any{committed{a, 1, open}, committed{a, 2, create}, committed{a, 3, end}}
@@ -204,7 +207,7 @@ var brokenRules = []broken{
 	}},
 	{"a session that ends before its deadline", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, a, _ *server) []any {
 		holder(s, 9)
-		end := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}
+		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 		return []any{committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 1, end}}
 	}},
 	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
@@ -232,9 +235,9 @@ var brokenRules = []broken{
 		return []any{began, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
 	}},
 	{"a read of what is gone", func(h *history, _ *Sim) checker { return shown{h} }, func(h *history, _ *Sim, _, _ *server) []any {
-		create := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z(1, 1), Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/a", ACL: wire.OpenACL()}}
+		create := &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, 1), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/a", ACL: wire.OpenACL()}}
 		h.add(create)
-		h.add(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z(1, 2), Type: wire.OpDelete}, Body: &wire.DeleteTxn{Path: "/a"}})
+		h.add(&record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, 2), Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/a"}})
 		read := func(at wire.Zxid, err wire.Code) answered {
 			return answered{&call{client: &client{}, op: wire.OpExists, path: "/a"},
 				response{header: wire.ReplyHeader{Zxid: at, Err: err}, record: &wire.StatResponse{Stat: wire.Stat{Mzxid: z(1, 1)}}}}
@@ -274,14 +277,14 @@ var brokenRules = []broken{
 	}},
 	{"an end of a holder's session in the log of who could lead", func(_ *history, s *Sim) checker { return possibleLeaders{s} }, func(_ *history, s *Sim, a, b *server) []any {
 		holder(s, 9)
-		end := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}
+		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 		r := roster{places: []place{votes, votes}}
 		s.servers = []*server{a, b}
 		for _, v := range s.servers {
 			v.members, v.log, v.tree = r.list(), zab.NewLog(0, 0), newTree()
 		}
 		b.saved.Current = 1 // a could not be elected, b could
-		return []any{ordered{a, &replica.Duty{Append: []*wire.Txn{end}}}, ordered{b, &replica.Duty{Append: []*wire.Txn{end}}}}
+		return []any{ordered{a, &replica.Duty{Append: []*record.Txn{end}}}, ordered{b, &replica.Duty{Append: []*record.Txn{end}}}}
 	}},
 	{"a token that is older than the last", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
@@ -297,9 +300,9 @@ var brokenRules = []broken{
 	}},
 	{"a guard that lets an old token through", func(*history, *Sim) checker { return &fence{} }, func(_ *history, _ *Sim, a, _ *server) []any {
 		write := func(counter uint32, token string) committed {
-			set := &wire.SetDataTxn{Path: guardedPath, Data: []byte(token)}
-			return committed{a, int(counter), &wire.Txn{TxnHeader: wire.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
-				Body: &wire.MultiTxn{Ops: []wire.SubTxn{{Type: wire.OpCheck, Body: &wire.CheckTxn{}}, {Type: wire.OpSetData, Body: set}}}}}
+			set := &record.SetDataTxn{Path: guardedPath, Data: []byte(token)}
+			return committed{a, int(counter), &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
+				Body: &record.MultiTxn{Ops: []record.SubTxn{{Type: wire.OpCheck, Body: &record.CheckTxn{}}, {Type: wire.OpSetData, Body: set}}}}}
 		}
 		return []any{write(1, "7"), write(2, "9"), write(3, "8")}
 	}},
@@ -348,7 +351,7 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				servers[i] = &server{sim: s, id: wire.ServerID(i + 1), store: st}
+				servers[i] = &server{sim: s, id: ensemble.ServerID(i + 1), store: st}
 				servers[i].writer.v = servers[i]
 			}
 			c := b.rules(&s.history, s)
@@ -394,7 +397,7 @@ func TestWhatIsTurnedAwayIsNotCarriedOut(t *testing.T) {
 		c.see(issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}})
 	}
 	late := func(counter uint32, err wire.Code) committed {
-		return committed{txn: &wire.Txn{TxnHeader: wire.TxnHeader{Session: 1, Cxid: 1, Zxid: z(1, counter), Type: wire.OpError}, Body: &wire.ErrorTxn{Err: err}}}
+		return committed{txn: &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Cxid: 1, Zxid: z(1, counter), Type: wire.OpError}, Body: &record.ErrorTxn{Err: err}}}
 	}
 	for _, o := range []committed{{txn: setTxn(z(1, 2), "x")}, late(3, wire.ErrSessionMoved), late(4, wire.ErrSessionExpired)} {
 		if wrong := c.see(o); wrong != "" {

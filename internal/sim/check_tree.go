@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -75,9 +76,9 @@ func (c *ephemerals) see(o any) string {
 	return ""
 }
 
-func (c *ephemerals) change(id wire.SessionID, body wire.TxnBody) string {
+func (c *ephemerals) change(id wire.SessionID, body record.TxnBody) string {
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		if !b.Ephemeral {
 			break
 		}
@@ -85,9 +86,9 @@ func (c *ephemerals) change(id wire.SessionID, body wire.TxnBody) string {
 			return fmt.Sprintf("%s is created by session %v, which does not live", b.Path, id)
 		}
 		c.owner[b.Path] = id
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		delete(c.owner, b.Path)
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		if b.Failed() {
 			break
 		}
@@ -101,7 +102,7 @@ func (c *ephemerals) change(id wire.SessionID, body wire.TxnBody) string {
 }
 
 // compare holds the ephemerals there should be against those there are.
-func (c *ephemerals) compare(txn *wire.Txn) string {
+func (c *ephemerals) compare(txn *record.Txn) string {
 	there := map[string]wire.SessionID{}
 	for _, s := range c.history.tree.EphemeralsBySession() {
 		for _, path := range s.Paths {

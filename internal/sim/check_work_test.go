@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -29,7 +30,7 @@ var brokenWork = []broken{
 		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), removes(a, 2, "entry-100-0000000001")}
 	}},
 	{"another's claim ended", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), wrote(a, 2, &wire.DeleteTxn{Path: queueClaims + "/entry-100-0000000001"})}
+		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), wrote(a, 2, &record.DeleteTxn{Path: queueClaims + "/entry-100-0000000001"})}
 	}},
 	{"an item taken by who says that it has none", itemRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{putItem(a, "entry-100-0000000001", "x"), removes(a, 1, "entry-100-0000000001"),
@@ -44,7 +45,7 @@ var brokenWork = []broken{
 	}},
 	{"a barrier closed by who has not", passageRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		w, m := someWorker(), done(claim.NewBarrier(barrierPath, claim.CloseBarrier))
-		return []any{shuts(a), workBegan{w, m}, wrote(a, 1, &wire.DeleteTxn{Path: barrierPath}), workEnded{w, m, false}, workBegan{w, m}, workEnded{w, m, false}}
+		return []any{shuts(a), workBegan{w, m}, wrote(a, 1, &record.DeleteTxn{Path: barrierPath}), workEnded{w, m, false}, workBegan{w, m}, workEnded{w, m, false}}
 	}},
 	{"a number that jumps", countRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{counted(a, 1, "1"), counted(a, 1, "3")}
@@ -65,31 +66,31 @@ func countRule(*history, *Sim) checker { return newCounts() }
 
 func passageRule(*history, *Sim) checker { return newPassages() }
 
-func shuts(v *server) committed { return wrote(v, 1, &wire.CreateTxn{Path: barrierPath}) }
+func shuts(v *server) committed { return wrote(v, 1, &record.CreateTxn{Path: barrierPath}) }
 
 func someWorker() *worker {
 	return &worker{hands: hands{c: &client{}}, sessions: []wire.SessionID{1}}
 }
 
 // wrote is a transaction of a session.
-func wrote(v *server, session wire.SessionID, body wire.TxnBody) committed {
-	return committed{v, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Session: session}, Body: body}}
+func wrote(v *server, session wire.SessionID, body record.TxnBody) committed {
+	return committed{v, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session}, Body: body}}
 }
 
 func putItem(v *server, name, data string) committed {
-	return wrote(v, 9, &wire.CreateTxn{Path: queueItems + "/" + name, Data: []byte(data)})
+	return wrote(v, 9, &record.CreateTxn{Path: queueItems + "/" + name, Data: []byte(data)})
 }
 
 func takesClaim(v *server, session wire.SessionID) committed {
-	return wrote(v, session, &wire.CreateTxn{Path: queueClaims + "/entry-100-0000000001"})
+	return wrote(v, session, &record.CreateTxn{Path: queueClaims + "/entry-100-0000000001"})
 }
 
 func removes(v *server, session wire.SessionID, name string) committed {
-	return wrote(v, session, &wire.DeleteTxn{Path: queueItems + "/" + name})
+	return wrote(v, session, &record.DeleteTxn{Path: queueItems + "/" + name})
 }
 
 func counted(v *server, session wire.SessionID, sum string) committed {
-	return wrote(v, session, &wire.SetDataTxn{Path: countPath, Data: []byte(sum)})
+	return wrote(v, session, &record.SetDataTxn{Path: countPath, Data: []byte(sum)})
 }
 
 // lists is what a session has found.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -33,7 +34,7 @@ type task struct {
 type spool struct {
 	zxid  wire.Zxid
 	bytes []byte
-	knows []*wire.Txn // as server.knows, of who sent it
+	knows []*record.Txn // as server.knows, of who sent it
 }
 
 // writer is the log writer of a process: it does one thing after the other,
@@ -211,7 +212,7 @@ func (w *writer) carryOut(d *replica.Duty, sent spool) ([]replica.Event, error) 
 }
 
 // log appends and syncs, and begins a snapshot when one is due.
-func (w *writer) log(txns []*wire.Txn) error {
+func (w *writer) log(txns []*record.Txn) error {
 	st := w.v.store
 	if err := st.Append(txns); err != nil {
 		return err
@@ -276,7 +277,7 @@ func (w *writer) install(d *replica.Duty, sent spool) ([]replica.Event, error) {
 }
 
 // loadInto fills a tree from the disk, and a list with what was replayed.
-func loadInto(st *store.Store, t *tree.Tree, replayed *[]*wire.Txn) (store.LoadResult, error) {
+func loadInto(st *store.Store, t *tree.Tree, replayed *[]*record.Txn) (store.LoadResult, error) {
 	l := &keepingLoader{Loader: t.Loader(), txns: replayed}
 	res, err := st.Load(l)
 	if err != nil {
@@ -297,7 +298,7 @@ func loadInto(st *store.Store, t *tree.Tree, replayed *[]*wire.Txn) (store.LoadR
 // keepingLoader is a tree's loader that keeps what was replayed.
 type keepingLoader struct {
 	*tree.Loader
-	txns *[]*wire.Txn
+	txns *[]*record.Txn
 }
 
 func (l *keepingLoader) Reset() {
@@ -307,7 +308,7 @@ func (l *keepingLoader) Reset() {
 	l.Loader.Reset()
 }
 
-func (l *keepingLoader) Txn(t *wire.Txn) error {
+func (l *keepingLoader) Txn(t *record.Txn) error {
 	if l.txns != nil {
 		*l.txns = append(*l.txns, t)
 	}

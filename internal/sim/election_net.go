@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/wire"
 )
@@ -12,7 +13,7 @@ import (
 // queue of one, the message that is sent again on a new connection, and its
 // end of the connection.
 type voice struct {
-	slot, last *wire.Notification
+	slot, last *peerwire.Notification
 	first      bool // nothing was sent on this connection yet
 	sending    bool
 	dialling   bool
@@ -33,7 +34,7 @@ func (v *server) voice(o *server) *voice {
 
 // flown is a notification on its way.
 type flown struct {
-	n     wire.Notification
+	n     peerwire.Notification
 	first bool
 }
 

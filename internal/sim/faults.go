@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
-	"bellwether/wire"
 )
 
 // Act is one fault, or the end of one.
@@ -81,7 +81,7 @@ func (s *Sim) Do(a Act) {
 		s.enrol(a.A, place(a.Value))
 		return
 	}
-	v := s.server(wire.ServerID(a.A))
+	v := s.server(ensemble.ServerID(a.A))
 	if v == nil { // one that has not come, for want of what came before
 		return
 	}
@@ -148,9 +148,9 @@ func (s *Sim) Do(a Act) {
 
 // handOver has a leader pass on its role, as far as it can.
 func (v *server) handOver(a Act) {
-	to := wire.NoServer
+	to := peerwire.NoServer
 	if a.B > 0 {
-		to = wire.ServerID(a.B)
+		to = ensemble.ServerID(a.B)
 	}
 	v.push(replica.HandOver{To: to, Leaving: a.Value != 0})
 }
@@ -168,7 +168,7 @@ func (v *server) wakeUp() {
 func (v *server) wipe() {
 	s := v.sim
 	if !v.up && s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
-		o := s.server(wire.ServerID(id))
+		o := s.server(ensemble.ServerID(id))
 		return o != v && o.has && o.members == s.roster.newest
 	}) {
 		v.fs = store.NewMem(v.sim.dice.next())
@@ -188,7 +188,7 @@ func (s *Sim) doNet(a Act) {
 	if -a.B > len(s.clients) {
 		return
 	}
-	x := &s.server(wire.ServerID(a.A)).host
+	x := &s.server(ensemble.ServerID(a.A)).host
 	for _, o := range n.hosts {
 		if o == x || a.B > 0 && !s.isServer(a.B, o) || a.B < 0 && o != &s.clients[-a.B-1].host {
 			continue
@@ -211,7 +211,7 @@ func (s *Sim) doNet(a Act) {
 }
 
 func (s *Sim) isServer(id int, h *host) bool {
-	v := s.server(wire.ServerID(id))
+	v := s.server(ensemble.ServerID(id))
 	return v != nil && h == &v.host
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -24,7 +26,7 @@ type entry struct {
 	zxid   wire.Zxid
 	sum    uint32 // of its bytes
 	digest uint64 // of the tree after it
-	txn    *wire.Txn
+	txn    *record.Txn
 }
 
 // changed are the last zxids at which something happened to a path.
@@ -55,13 +57,13 @@ func (h *history) place(z wire.Zxid) (int, bool) {
 	return i - 1, true
 }
 
-func (h *history) sum(t *wire.Txn) uint32 {
+func (h *history) sum(t *record.Txn) uint32 {
 	h.buf = t.Append(h.buf[:0])
 	return crc32.ChecksumIEEE(h.buf)
 }
 
 // add puts a transaction behind the history.
-func (h *history) add(t *wire.Txn) {
+func (h *history) add(t *record.Txn) {
 	h.tree.Apply(t)
 	_, digest := h.tree.Digest()
 	h.index[t.Zxid] = len(h.entries)
@@ -89,7 +91,7 @@ func (v *server) observe() {
 		if st.Epoch == v.rejoined {
 			v.sim.reach(situationRejoin)
 		}
-		if st.Role == wire.Leading && z > v.sim.history.last().zxid {
+		if st.Role == peerwire.Leading && z > v.sim.history.last().zxid {
 			v.sim.reach(situationTailKept)
 		}
 		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
@@ -127,7 +129,7 @@ func (v *server) deliver(z wire.Zxid) {
 
 // shed is a truncation, or a snapshot in the place of the history.
 type shed struct {
-	knew []*wire.Txn // what the server knew before
+	knew []*record.Txn // what the server knew before
 	to   wire.Zxid
 }
 
@@ -166,7 +168,7 @@ func (v *server) learn(d *replica.Duty) {
 
 // recall takes down what the disk has at a start, although it was to be cut off
 // when the process before ended.
-func (v *server) recall(txns []*wire.Txn) {
+func (v *server) recall(txns []*record.Txn) {
 	if n := len(v.knows); n > 0 {
 		txns = txns[len(upTo(txns, v.knows[n-1].Zxid)):]
 	}
@@ -174,7 +176,7 @@ func (v *server) recall(txns []*wire.Txn) {
 }
 
 // upTo is the part of sorted transactions that is not above z.
-func upTo(txns []*wire.Txn, z wire.Zxid) []*wire.Txn {
+func upTo(txns []*record.Txn, z wire.Zxid) []*record.Txn {
 	i := sort.Search(len(txns), func(i int) bool { return txns[i].Zxid > z })
 	return txns[:i:i]
 }

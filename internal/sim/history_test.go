@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -11,7 +12,7 @@ import (
 // What a disk was told to take out of the history and refused is still there,
 // also where a leader's snapshot ends below it; what it has done is done.
 func TestWhatADiskRefusesIsUndone(t *testing.T) {
-	var tail []*wire.Txn
+	var tail []*record.Txn
 	for i := range uint32(3) {
 		tail = append(tail, setTxn(z(8, i+1), "x"))
 	}

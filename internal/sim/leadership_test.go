@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -161,10 +162,10 @@ func TestHandOverStoppedByAFollowerAhead(t *testing.T) {
 	}
 	old.powerOff()
 	for _, v := range []*server{behind, ahead} {
-		data := wire.Append(nil, &wire.HandOver{Leader: behind.id})
-		v.push(replica.Zab{Event: zab.Received{Link: v.linked, Packet: &wire.QuorumPacket{Type: wire.PacketHandOver, Data: data}}})
+		data := wire.Append(nil, &peerwire.HandOver{Leader: behind.id})
+		v.push(replica.Zab{Event: zab.Received{Link: v.linked, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: data}}})
 	}
-	s.until("it takes the role", second, func() bool { return behind.standing.Role == wire.Leading })
+	s.until("it takes the role", second, func() bool { return behind.standing.Role == peerwire.Leading })
 	s.until("the other leads", 5*second, func() bool { return s.leader() == ahead })
 	if s.reached[situationLeader] != 2 {
 		t.Errorf("%d leaders", s.reached[situationLeader])

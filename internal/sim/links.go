@@ -3,6 +3,9 @@ package sim
 import (
 	"slices"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -28,9 +31,9 @@ func (l *link) at(v *server) (int, bool) {
 
 // packet is a packet between servers on its way, with the bytes behind a SNAP.
 type packet struct {
-	packet   *wire.QuorumPacket
+	packet   *peerwire.QuorumPacket
 	snapshot []byte
-	knows    []*wire.Txn
+	knows    []*record.Txn
 }
 
 // redial is how long a learner waits before it knocks again at a server that
@@ -38,9 +41,9 @@ type packet struct {
 const redial = 10 * millisecond
 
 // seek dials the leader that Ready names until it is linked.
-func (v *server) seek(leader wire.ServerID) {
+func (v *server) seek(leader ensemble.ServerID) {
 	v.dials = leader
-	if leader == wire.NoServer || v.dialling {
+	if leader == peerwire.NoServer || v.dialling {
 		return
 	}
 	o := v.sim.server(leader)
@@ -98,7 +101,7 @@ func (v *server) link(o *server) {
 
 // receive takes a packet through its bytes, as the wire would.
 func (v *server) receive(l *link, p packet) {
-	q := new(wire.QuorumPacket)
+	q := new(peerwire.QuorumPacket)
 	if err := wire.Decode(wire.Append(nil, p.packet), q); err != nil {
 		v.sim.fail("Wire", "%d sent %v, which cannot be read: %v", l.ends[0].id, p.packet.Type, err)
 		return
@@ -109,10 +112,10 @@ func (v *server) receive(l *link, p packet) {
 			break
 		}
 	}
-	if v.sim.traces && q.Type != wire.PacketPing {
+	if v.sim.traces && q.Type != peerwire.PacketPing {
 		v.sim.trace("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
 	}
-	if q.Type == wire.PacketSnap {
+	if q.Type == peerwire.PacketSnap {
 		v.spools[l.id] = spool{q.Zxid, p.snapshot, p.knows}
 	}
 	v.push(replica.Zab{Event: zab.Received{Link: l.id, Packet: q}})

@@ -3,6 +3,8 @@ package sim
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -118,8 +120,8 @@ func TestASessionThatHasEndedIsGivenToNobodyWhoAsksThen(t *testing.T) {
 	}
 }
 
-func sessionTxn(z wire.Zxid, op wire.OpCode, id wire.SessionID) *wire.Txn {
-	return &wire.Txn{TxnHeader: wire.TxnHeader{Session: id, Zxid: z, Type: op}}
+func sessionTxn(z wire.Zxid, op wire.OpCode, id wire.SessionID) *record.Txn {
+	return &record.Txn{TxnHeader: record.TxnHeader{Session: id, Zxid: z, Type: op}}
 }
 
 func locally(_ *history, s *Sim) checker {
@@ -152,9 +154,9 @@ var brokenLocals = []broken{
 	}},
 	{"a local session that a tree has", locally, func(_ *history, _ *Sim, a, _ *server) []any {
 		a.tree = newTree()
-		txn := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1}}
+		txn := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
 		a.tree.Apply(txn)
-		return []any{stands{a, 0, 0}, established{a, wire.Following, 1, 0}, stands{a, z(1, 1), 0}}
+		return []any{stands{a, 0, 0}, established{a, peerwire.Following, 1, 0}, stands{a, z(1, 1), 0}}
 	}},
 	{"a local session that expires too early", locally, func(_ *history, s *Sim, a, b *server) []any {
 		k := &call{op: wire.OpPing, session: 7, issued: s.now}

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"bellwether/wire"
+	"bellwether/internal/peerwire"
 )
 
 // nemesis draws faults, and keeps those that were carried out.
@@ -405,4 +405,4 @@ func (n *nemesis) move() {
 }
 
 // leads reports whether a server is an established leader.
-func (v *server) leads() bool { return v.standing.Serving && v.standing.Role == wire.Leading }
+func (v *server) leads() bool { return v.standing.Serving && v.standing.Role == peerwire.Leading }

@@ -3,8 +3,9 @@ package sim
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/store"
-	"bellwether/wire"
 )
 
 // What was severed ends for both, also where one of the machines lost power
@@ -32,18 +33,18 @@ func TestSeveredAndWithoutPower(t *testing.T) {
 // A server that plays ZooKeeper waits for a better vote, but hears who votes for
 // it by a history or an epoch that its disk has lost.
 func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
-	v := &server{id: 1, plain: true, knows: []*wire.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
+	v := &server{id: 1, plain: true, knows: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
 	for _, c := range []struct {
-		n     wire.Notification
+		n     peerwire.Notification
 		plain bool
 		want  bool
 	}{
-		{wire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 8}, true, true},
-		{wire.Notification{Leader: 2, Zxid: z(9, 3), PeerEpoch: 9}, true, true},
-		{wire.Notification{Leader: 1, Zxid: z(8, 4), PeerEpoch: 8}, true, false},
-		{wire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 9}, true, false},
-		{wire.Notification{Leader: 1}, true, false},
-		{wire.Notification{Leader: 2, Zxid: z(8, 3), PeerEpoch: 8}, false, false},
+		{peerwire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 8}, true, true},
+		{peerwire.Notification{Leader: 2, Zxid: z(9, 3), PeerEpoch: 9}, true, true},
+		{peerwire.Notification{Leader: 1, Zxid: z(8, 4), PeerEpoch: 8}, true, false},
+		{peerwire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 9}, true, false},
+		{peerwire.Notification{Leader: 1}, true, false},
+		{peerwire.Notification{Leader: 2, Zxid: z(8, 3), PeerEpoch: 8}, false, false},
 	} {
 		v.plain = c.plain
 		if v.doubts(flown{n: c.n}) != c.want {

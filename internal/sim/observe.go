@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -16,7 +18,7 @@ type (
 	// established: a server begins to serve clients, with this applied.
 	established struct {
 		v     *server
-		role  wire.ServerState
+		role  peerwire.ServerState
 		epoch wire.Epoch
 		zxid  wire.Zxid
 	}
@@ -35,23 +37,23 @@ type (
 		v         *server
 		to        *server
 		byLearner bool
-		packet    *wire.QuorumPacket
+		packet    *peerwire.QuorumPacket
 	}
 	// committed: a transaction was applied by the first server.
 	committed struct {
 		v     *server
 		index int
-		txn   *wire.Txn
+		txn   *record.Txn
 	}
 	// handed: a server applies a transaction next.
 	handed struct {
 		v   *server
-		txn *wire.Txn
+		txn *record.Txn
 	}
 	// delivered: a server has applied a transaction.
 	delivered struct {
 		v   *server
-		txn *wire.Txn
+		txn *record.Txn
 		sum uint32
 	}
 	// stands: a server's tree after what it delivered.

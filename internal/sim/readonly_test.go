@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -122,7 +123,7 @@ func TestReadersSeeNoSnapshotOfAnUnfinishedTerm(t *testing.T) {
 		}
 		s.carried(c.ask(c.setting("/a")))
 	}
-	s.until("it looks for a leader", 20*second, func() bool { return behind.standing.Role == wire.Looking })
+	s.until("it looks for a leader", 20*second, func() bool { return behind.standing.Role == peerwire.Looking })
 	s.Do(Act{Kind: Heal, A: 1})
 	s.until("it has a snapshot", 20*second, behind.log.Fresh)
 	s.alone(behind)

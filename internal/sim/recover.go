@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -110,10 +111,10 @@ func (s *Sim) await(what string, within int64, holds func() string) {
 // allServe says what is missing until everybody serves.
 func (s *Sim) allServe() string {
 	var missing []string
-	leader, epoch := wire.NoServer, wire.Epoch(0)
+	leader, epoch := peerwire.NoServer, wire.Epoch(0)
 	for _, v := range s.servers {
 		if v.up && v.leads() {
-			if leader != wire.NoServer {
+			if leader != peerwire.NoServer {
 				missing = append(missing, fmt.Sprintf("servers %d and %d lead", leader, v.id))
 			}
 			leader, epoch = v.id, v.standing.Epoch

@@ -6,7 +6,6 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/store"
-	"bellwether/wire"
 )
 
 // place is what the newest list says of a server.
@@ -29,7 +28,7 @@ const (
 type roster struct {
 	places []place
 	groups int                  // hierarchical quorums: so many groups, 0: none
-	light  wire.ServerID        // a voter of weight 0
+	light  ensemble.ServerID    // a voter of weight 0
 	newest *ensemble.Membership // the list
 	moved  int                  // steps when somebody last went over to it
 }
@@ -74,10 +73,10 @@ func (r *roster) voters() (n int) {
 
 // newServer makes the next machine, without a process.
 func (s *Sim) newServer() *server {
-	id := wire.ServerID(len(s.servers) + 1)
+	id := ensemble.ServerID(len(s.servers) + 1)
 	v := &server{
 		sim: s, id: id, members: s.roster.newest, plain: int(id) <= s.opt.Plain, space: -1,
-		fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)), voices: map[wire.ServerID]*voice{},
+		fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)), voices: map[ensemble.ServerID]*voice{},
 	}
 	v.host = host{name: fmt.Sprint("server ", id), on: true, clock: newClock(s.dice.between(-driftMax, driftMax))}
 	s.net.add(&v.host)

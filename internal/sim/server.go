@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -18,7 +20,7 @@ import (
 type server struct {
 	host
 	sim     *Sim
-	id      wire.ServerID
+	id      ensemble.ServerID
 	plain   bool                 // it plays ZooKeeper
 	members *ensemble.Membership // its list
 	absent  bool                 // the newest list has it no more
@@ -33,11 +35,11 @@ type server struct {
 	hungTasks  []func() // what waits for that to end
 	space      int64    // that the disk has, -1: endless
 	snapEvery  int
-	rejoined   wire.Epoch  // in which it served last
-	installed  bool        // its snapshot is a leader's, which may have been ahead of its zxid
-	has        bool        // it was once synchronised since its disk is new
-	knows      []*wire.Txn // its history, as far as it was not observed yet
-	sheds      []shed      // what its disk was told to take out of it, and has not yet
+	rejoined   wire.Epoch    // in which it served last
+	installed  bool          // its snapshot is a leader's, which may have been ahead of its zxid
+	has        bool          // it was once synchronised since its disk is new
+	knows      []*record.Txn // its history, as far as it was not observed yet
+	sheds      []shed        // what its disk was told to take out of it, and has not yet
 
 	// What follows belongs to one life of the process.
 	up          bool
@@ -63,8 +65,8 @@ type server struct {
 	at          replica.Time  // of the last batch
 	waitingSend []zab.Message // packets behind a snapshot that is not taken yet
 	writer      writer
-	voices      map[wire.ServerID]*voice
-	dials       wire.ServerID
+	voices      map[ensemble.ServerID]*voice
+	dials       ensemble.ServerID
 	dialling    bool
 	listens     bool
 	links       []*link
@@ -125,7 +127,7 @@ func (v *server) start() {
 		return
 	}
 	t := newTree()
-	var txns []*wire.Txn
+	var txns []*record.Txn
 	res, err := loadInto(st, t, &txns)
 	if err != nil {
 		v.unloadable(err)
@@ -159,9 +161,9 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.tree, v.log, v.store, v.saved = t, log, st, epochs
 	v.inbox, v.backlog, v.links, v.conns = nil, nil, nil, nil
 	v.spools, v.linked = map[zab.LinkID]spool{}, 0
-	v.dials, v.dialling, v.listens = wire.NoServer, false, false
+	v.dials, v.dialling, v.listens = peerwire.NoServer, false, false
 	v.writer = writer{v: v}
-	v.voices = map[wire.ServerID]*voice{}
+	v.voices = map[ensemble.ServerID]*voice{}
 	v.alarm, v.wake, v.lease, v.nextBeat, v.busyAfter = 0, 0, -1, replica.Never, 0
 	v.waitingSend = nil
 	v.standing = replica.Standing{}

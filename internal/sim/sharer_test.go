@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -126,7 +127,7 @@ var brokenShares = []broken{
 	{"an owner's session ends before its term", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "p")
 		end := func(session wire.SessionID) committed {
-			return committed{a, 1, &wire.Txn{TxnHeader: wire.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &wire.CloseSessionTxn{}}}
+			return committed{a, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
 		}
 		return []any{partOwned{all[0], 3}, end(99), end(1)}
 	}},
@@ -139,18 +140,18 @@ var brokenShares = []broken{
 		return []any{submits(a, "t"), taskBegan{all[0]}, taskDone{all[0]}}
 	}},
 	{"a task that goes, and nobody has begun it", shareRule, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{submits(a, "t"), wrote(a, 1, &wire.DeleteTxn{Path: shareTasks + "/t"})}
+		return []any{submits(a, "t"), wrote(a, 1, &record.DeleteTxn{Path: shareTasks + "/t"})}
 	}},
 	{"a task ended by who does not own it", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "t")
-		return []any{submits(a, "t"), taskBegan{all[0]}, wrote(a, 1, &wire.DeleteTxn{Path: shareTasks + "/t"})}
+		return []any{submits(a, "t"), taskBegan{all[0]}, wrote(a, 1, &record.DeleteTxn{Path: shareTasks + "/t"})}
 	}},
 }
 
 func shareRule(_ *history, s *Sim) checker { return newShares(s) }
 
 func submits(v *server, task string) committed {
-	return wrote(v, 9, &wire.CreateTxn{Path: shareTasks + "/" + task})
+	return wrote(v, 9, &record.CreateTxn{Path: shareTasks + "/" + task})
 }
 
 // someOwners are members of sessions 1, 2 and so on, each of which owns a part.

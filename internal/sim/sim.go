@@ -6,10 +6,10 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
-	"bellwether/wire"
 )
 
 // Sim is a simulated ensemble with its clients.
@@ -88,7 +88,7 @@ func (s *Sim) populate() {
 		r.groups = 3
 	}
 	if r.groups > 0 && s.dice.chance(50) {
-		r.light = wire.ServerID(s.dice.between(1, int64(s.opt.Voters)-3))
+		r.light = ensemble.ServerID(s.dice.between(1, int64(s.opt.Voters)-3))
 	}
 	for i := range s.opt.Voters + max(s.opt.Observers, 0) {
 		p := votes
@@ -148,7 +148,7 @@ func (s *Sim) cast(c *client, n int) {
 }
 
 // server finds a server by its id, nil if there is none.
-func (s *Sim) server(id wire.ServerID) *server {
+func (s *Sim) server(id ensemble.ServerID) *server {
 	if id < 1 || int(id) > len(s.servers) {
 		return nil
 	}

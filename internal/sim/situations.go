@@ -1,6 +1,9 @@
 package sim
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
 
 // situation is something that a good set of seeds has to reach: that a fault
 // was carried out is not enough, it has to have had its effect.
@@ -107,7 +110,7 @@ func (s *Sim) reach(x situation) { s.reached[x]++ }
 func (s *Sim) arrived(v *server) {
 	r := &s.roster
 	switch {
-	case v.standing.Role == wire.Leading:
+	case v.standing.Role == peerwire.Leading:
 		if n := v.voterCount(); n >= votersMin && n <= votersMax {
 			s.reach(situationThree + situation(n-votersMin))
 		}
@@ -117,7 +120,7 @@ func (s *Sim) arrived(v *server) {
 		if s.mixed() {
 			s.reach(situationMixed)
 		}
-	case v.standing.Role == wire.Observing:
+	case v.standing.Role == peerwire.Observing:
 		s.reach(situationObserver)
 	}
 	if v.id == r.light {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -121,7 +122,7 @@ var brokenWords = []broken{
 	}},
 	{"a follower that goes back to a former leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		leads := func(token wire.Zxid) committed {
-			return wrote(a, 1, &wire.CreateTxn{Path: electionPath + "/LEADER", Data: claim.Notice{Bid: "b", Token: token}.Encode()})
+			return wrote(a, 1, &record.CreateTxn{Path: electionPath + "/LEADER", Data: claim.Notice{Bid: "b", Token: token}.Encode()})
 		}
 		sp := someSpeaker()
 		return []any{leads(4), leads(5), leaderSeen{sp, claim.Notice{Token: 5}}, leaderSeen{sp, claim.Notice{}}, leaderSeen{sp, claim.Notice{Token: 4}}}
@@ -140,5 +141,5 @@ func announcing() operation { return claim.NewAnnounce(claim.AnnounceConfig{Sess
 // says is a word of a leader that is written.
 func says(v *server, token wire.Zxid, data string) committed {
 	text := claim.Announcement{Token: token, Data: []byte(data)}.Text("/bid")
-	return wrote(v, 1, &wire.SetDataTxn{Path: configPath, Data: text})
+	return wrote(v, 1, &record.SetDataTxn{Path: configPath, Data: text})
 }

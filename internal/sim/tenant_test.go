@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // tenancies counts what became of registrations.
@@ -31,7 +31,7 @@ func (n tenancies) see(o any) string {
 	case tenantLeft:
 		n["leaves"]++
 	case committed:
-		if m, ok := e.txn.Body.(*wire.MultiTxn); ok && !m.Failed() {
+		if m, ok := e.txn.Body.(*record.MultiTxn); ok && !m.Failed() {
 			n["takes over"]++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -21,8 +22,8 @@ type claimed struct {
 
 func (c claimed) write(t *testing.T, m *Mem) {
 	t.Helper()
-	src := &copyTree{paths: []string{"", "/a"}, nodes: make([]wire.DataNode, 2),
-		digest: &SnapshotDigest{Zxid: c.digest, Version: wire.DigestVersion}}
+	src := &copyTree{paths: []string{"", "/a"}, nodes: make([]record.DataNode, 2),
+		digest: &SnapshotDigest{Zxid: c.digest, Version: record.DigestVersion}}
 	src.nodes[0].ACL, src.nodes[1].ACL = -1, -1
 	src.nodes[1].Stat.Mzxid = c.newest
 	var b bytes.Buffer
@@ -42,9 +43,9 @@ func (l logged) write(t *testing.T, m *Mem) {
 	t.Helper()
 	b, c := appendLogHeader(nil), wire.Coder{}
 	for z := l.first; z <= l.last; z++ {
-		x := &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 1}}
+		x := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
 		if l.change {
-			x = &wire.Txn{TxnHeader: wire.TxnHeader{Session: 7, Zxid: z, Type: wire.OpSetData}, Body: &wire.SetDataTxn{Path: "/a", Version: int32(z)}}
+			x = &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z, Type: wire.OpSetData}, Body: &record.SetDataTxn{Path: "/a", Version: int32(z)}}
 		}
 		var err error
 		b, err = appendRecord(&c, b, x)

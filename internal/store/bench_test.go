@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -15,8 +16,8 @@ func (flat) Sessions(func(wire.SessionID, int32) error) error { return nil }
 
 func (flat) ACLs(yield func(int64, []wire.ACL) error) error { return yield(1, wire.OpenACL()) }
 
-func (f flat) Nodes(yield func(string, *wire.DataNode) error) error {
-	n := wire.DataNode{ACL: -1}
+func (f flat) Nodes(yield func(string, *record.DataNode) error) error {
+	n := record.DataNode{ACL: -1}
 	if err := yield("", &n); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func BenchmarkAppendSync(b *testing.B) {
 			must(b, err)
 			_, err = s.WriteSnapshot(0, newWorld())
 			must(b, err)
-			batch := make([]*wire.Txn, 64)
+			batch := make([]*record.Txn, 64)
 			z := wire.Zxid(0)
 			for i := range batch {
 				batch[i] = txn(6, 'b')

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -18,7 +19,7 @@ import (
 // on, the file is set aside, and its name can be used again.
 func TestLogWithoutRecords_ZOOKEEPER_2332(t *testing.T) {
 	header := appendLogHeader(nil)
-	record, err := appendRecord(new(wire.Coder), nil, txn(4, 'x'))
+	recorded, err := appendRecord(new(wire.Coder), nil, txn(4, 'x'))
 	must(t, err)
 	for name, b := range map[string][]byte{
 		"empty":                      {},
@@ -28,9 +29,9 @@ func TestLogWithoutRecords_ZOOKEEPER_2332(t *testing.T) {
 		"zeros, allocated ahead":     make([]byte, 70000),
 		"a header":                   header,
 		"a header, allocated ahead":  append(slices.Clone(header), make([]byte, 70000)...),
-		"a part of a record":         append(slices.Clone(header), record[:len(record)-1]...),
-		"first sector missing":       append(make([]byte, sectorLen), record...),
-		"a part of a record's start": append(slices.Clone(header), record[:5]...),
+		"a part of a record":         append(slices.Clone(header), recorded[:len(recorded)-1]...),
+		"first sector missing":       append(make([]byte, sectorLen), recorded...),
+		"a part of a record's start": append(slices.Clone(header), recorded[:5]...),
 	} {
 		m, d := filled(t, 3)
 		put(t, m, "log.4", b)
@@ -83,23 +84,23 @@ func TestTrustEmptyReplaysLogs_ZOOKEEPER_3644(t *testing.T) {
 		drop(t, m, name)
 	}
 	s := open(t, m, o)
-	r := &record{}
+	r := &recorded{}
 	res, err := s.Load(r)
 	must(t, err)
 	if res.Empty || res.Snapshot != -1 || res.Txns != 0xa1 || res.LastZxid != 0xa1 || len(r.txns) != 0xa1 {
 		t.Errorf("%+v", res)
 	}
-	if err := s.Append([]*wire.Txn{txn(0xa2, 'a')}); err == nil {
+	if err := s.Append([]*record.Txn{txn(0xa2, 'a')}); err == nil {
 		t.Error("appended without a snapshot")
 	}
 	_, err = s.WriteSnapshot(0xa1, newWorld())
 	must(t, err)
-	must(t, s.Append([]*wire.Txn{txn(0xa2, 'a')}))
+	must(t, s.Append([]*record.Txn{txn(0xa2, 'a')}))
 	must(t, s.Close())
 	drop(t, m, "snapshot.a1")
 	drop(t, m, "log.1")
 	var d *DamageError
-	if _, err := loadInto(m, o, &record{}); !errors.As(err, &d) || filepath.Base(d.File) != "log.3e" {
+	if _, err := loadInto(m, o, &recorded{}); !errors.As(err, &d) || filepath.Base(d.File) != "log.3e" {
 		t.Errorf("beginning missing: %v", err)
 	}
 }
@@ -215,7 +216,7 @@ func TestSyncedFollowsTruncation_Keeper_102629(t *testing.T) {
 func TestReadLogRefusesGap_ZOOKEEPER_2418(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
-	_, err := s.Load(&record{})
+	_, err := s.Load(&recorded{})
 	must(t, err)
 	must(t, m.Remove("/data/version-2/log.93"))
 	readFails(t, s, 0x50)
@@ -277,7 +278,7 @@ func TestFuzzySnapshotNeedsItsLog(t *testing.T) {
 	b := get(t, m, "log.3e")
 	put(t, m, "log.3e", b[:len(b)-1]) // ends at 0x91, snapshot.91 knows of 0x92
 	s := open(t, m, dataOptions)
-	res, err := s.Load(&record{})
+	res, err := s.Load(&recorded{})
 	must(t, err)
 	if res.Snapshot != 0x3c || res.LastZxid != 0x91 {
 		t.Errorf("%+v", res)
@@ -365,7 +366,7 @@ func TestUnfinishedSnapshotOfUpstream(t *testing.T) {
 		t.Errorf("check: %v %v", rep.Damage, rep.Notes)
 	}
 	s := open(t, m, dataOptions)
-	res, err := s.Load(&record{})
+	res, err := s.Load(&recorded{})
 	must(t, err)
 	if res.Snapshot != 0x95 || res.Txns != 12 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "snapshot.99.tmp") {
 		t.Errorf("%+v", res)
@@ -382,19 +383,19 @@ func TestOldRecords(t *testing.T) {
 	m, _ := filled(t, 0)
 	raw := appendLogHeader(nil)
 	var err error
-	for _, old := range []*wire.Txn{
-		{TxnHeader: wire.TxnHeader{Session: 7, Zxid: 1, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 9}},
-		{TxnHeader: wire.TxnHeader{Session: 7, Zxid: 2, Type: wire.OpCloseSession}},
-		{TxnHeader: wire.TxnHeader{Session: 7, Zxid: 3, Type: wire.OpCloseSession}, Digest: &wire.TxnDigest{Version: 2, Tree: 8}},
-		{TxnHeader: wire.TxnHeader{Session: 7, Zxid: 4, Type: wire.OpError}, Body: &wire.ErrorTxn{Err: -110}},
+	for _, old := range []*record.Txn{
+		{TxnHeader: record.TxnHeader{Session: 7, Zxid: 1, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 9}},
+		{TxnHeader: record.TxnHeader{Session: 7, Zxid: 2, Type: wire.OpCloseSession}},
+		{TxnHeader: record.TxnHeader{Session: 7, Zxid: 3, Type: wire.OpCloseSession}, Digest: &record.TxnDigest{Version: 2, Tree: 8}},
+		{TxnHeader: record.TxnHeader{Session: 7, Zxid: 4, Type: wire.OpError}, Body: &record.ErrorTxn{Err: -110}},
 	} {
 		raw, err = appendRecord(new(wire.Coder), raw, old)
 		must(t, err)
 	}
-	v0 := wire.Append(nil, &wire.TxnHeader{Session: 7, Zxid: 5, Type: wire.OpCreate})
-	create := wire.Append(nil, &wire.CreateTxn{Path: "/old", Data: []byte("d"), ACL: wire.OpenACL()})
+	v0 := wire.Append(nil, &record.TxnHeader{Session: 7, Zxid: 5, Type: wire.OpCreate})
+	create := wire.Append(nil, &record.CreateTxn{Path: "/old", Data: []byte("d"), ACL: wire.OpenACL()})
 	v0 = append(v0, create[:len(create)-4]...)
-	first, err := wire.DecodeTxn(v0)
+	first, err := record.DecodeTxn(v0)
 	must(t, err)
 	raw, err = appendRecord(new(wire.Coder), raw, first)
 	must(t, err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -148,7 +149,7 @@ func (s *shape) ACL(key int64, _ []wire.ACL) error {
 	return nil
 }
 
-func (s *shape) Node(path string, n *wire.DataNode) error {
+func (s *shape) Node(path string, n *record.DataNode) error {
 	if parent := path[:max(0, strings.LastIndexByte(path, '/'))]; path != "" && !s.nodes[parent] {
 		return fmt.Errorf("%q comes before its parent", path)
 	}

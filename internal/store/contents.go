@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -26,7 +27,7 @@ type contents struct {
 const configPath = "/zookeeper/config"
 
 // node takes account of a znode.
-func (c *contents) node(path string, s *wire.StatPersisted) {
+func (c *contents) node(path string, s *record.StatPersisted) {
 	if path != configPath {
 		c.newest = max(c.newest, s.Czxid, s.Mzxid, s.Pzxid)
 	}
@@ -73,11 +74,11 @@ func (c *contents) misnamed(name wire.Zxid) string {
 // changesZnodes reports whether a transaction, once applied, shows in the
 // czxid, mzxid or pzxid of a znode. Every later change keeps that visible: the
 // deletion of a znode shows in its parent.
-func changesZnodes(t *wire.Txn) bool {
+func changesZnodes(t *record.Txn) bool {
 	switch body := t.Body.(type) {
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		return len(body.Paths) > 0
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		if body.Failed() {
 			return false
 		}
@@ -92,14 +93,14 @@ func changesZnodes(t *wire.Txn) bool {
 	}
 }
 
-func changes(op wire.OpCode, body wire.TxnBody) bool {
+func changes(op wire.OpCode, body record.TxnBody) bool {
 	if op == wire.OpReconfig {
 		return false // it writes configPath
 	}
 	switch body := body.(type) {
-	case *wire.CreateTxn, *wire.CreateContainerTxn, *wire.CreateTTLTxn, *wire.DeleteTxn:
+	case *record.CreateTxn, *record.CreateContainerTxn, *record.CreateTTLTxn, *record.DeleteTxn:
 		return true
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		return body.Path != configPath
 	}
 	return false

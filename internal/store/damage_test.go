@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -53,7 +54,7 @@ func refused(t *testing.T, m *Mem, name string, from, to int64) {
 	}
 	rep, err := Check(m, dataOptions)
 	must(t, err)
-	_, err = loadInto(m, dataOptions, &record{})
+	_, err = loadInto(m, dataOptions, &recorded{})
 	var d *DamageError
 	if !errors.As(err, &d) || filepath.Base(d.File) != name || d.Offset < from || d.Offset >= to || d.Do == "" {
 		t.Fatalf("load: %v; want damage of %s in [%d, %d)", err, name, from, to)
@@ -83,19 +84,19 @@ func TestFlippedBitInLastLog(t *testing.T) {
 		must(t, err)
 		ends = append(ends, e.End)
 	}
-	record := 0
+	recorded := 0
 	for at := 0; at < len(raw); at += apart {
 		if at >= 4 && at < logHeaderLen {
 			continue
 		}
 		from, to := int64(0), int64(1)
 		if at >= logHeaderLen {
-			for int64(at) >= ends[record] {
-				record++
+			for int64(at) >= ends[recorded] {
+				recorded++
 			}
-			from, to = logHeaderLen, ends[record]
-			if record > 0 {
-				from = ends[record-1]
+			from, to = logHeaderLen, ends[recorded]
+			if recorded > 0 {
+				from = ends[recorded-1]
 			}
 		}
 		for _, flip := range []byte{1 << (at % 8), 0xff} {
@@ -119,7 +120,7 @@ func TestFlippedBitInOlderLog(t *testing.T) {
 		put(t, m, "log.3e", broken)
 		rep, err := Check(m, dataOptions)
 		must(t, err)
-		_, err = loadInto(m, dataOptions, &record{})
+		_, err = loadInto(m, dataOptions, &recorded{})
 		var d *DamageError
 		if !errors.As(err, &d) || filepath.Base(d.File) != "log.3e" || d.Offset > int64(at) || len(rep.Damage) == 0 || *rep.Damage[0] != *d {
 			t.Fatalf("flipped at %d: %v; check: %v", at, err, rep.Damage)
@@ -137,7 +138,7 @@ func TestFlippedBitInSnapshot(t *testing.T) {
 		broken[at] ^= 1 << (at % 8)
 		put(t, m, "snapshot.95", broken)
 		s := open(t, m, dataOptions)
-		res, err := s.Load(&record{})
+		res, err := s.Load(&recorded{})
 		must(t, err)
 		must(t, s.Close())
 		if res.Snapshot != 0x91 || res.LastZxid != 0xa1 || len(res.Notes) == 0 || !strings.Contains(res.Notes[0], "snapshot.95") {
@@ -268,7 +269,7 @@ func TestMissingSectorFarBack(t *testing.T) {
 	var err error
 	data := bytes.Repeat([]byte{'d'}, 1<<20)
 	for z := wire.Zxid(1); z <= 12; z++ {
-		create := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: nodeOf(z), Data: data}}
+		create := &record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpCreate}, Body: &record.CreateTxn{Path: nodeOf(z), Data: data}}
 		raw, err = appendRecord(new(wire.Coder), raw, create)
 		must(t, err)
 	}
@@ -304,7 +305,7 @@ func TestZerosWithinSector(t *testing.T) {
 func TestUnknownTransaction(t *testing.T) {
 	m, _ := filled(t, 3)
 	raw := get(t, m, "log.1")
-	odd := &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 4, Type: 77}}
+	odd := &record.Txn{TxnHeader: record.TxnHeader{Zxid: 4, Type: 77}}
 	more, err := appendRecord(new(wire.Coder), slices.Clone(raw), odd)
 	must(t, err)
 	put(t, m, "log.1", more)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // LogEntry is a record of a log file as it lies there.
@@ -15,7 +15,7 @@ type LogEntry struct {
 	Offset int64 // of its checksum
 	End    int64 // behind its end byte
 	Sum    uint32
-	Txn    *wire.Txn
+	Txn    *record.Txn
 }
 
 // DumpLog yields the records of one log file, whatever its name. It ends with

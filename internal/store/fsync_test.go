@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -45,11 +46,11 @@ func (f *unsyncedFile) Sync() error {
 func TestSnapshotIsFsyncedAsItGrows(t *testing.T) {
 	fs := &unsyncedFS{FS: diskOf(t)}
 	s := open(t, fs, dataOptions)
-	_, err := s.Load(&record{})
+	_, err := s.Load(&recorded{})
 	must(t, err)
 	_, err = s.WriteSnapshot(0, &copyTree{})
 	must(t, err)
-	must(t, s.Append([]*wire.Txn{{TxnHeader: wire.TxnHeader{Zxid: 1, Type: wire.OpError}, Body: &wire.ErrorTxn{}}}))
+	must(t, s.Append([]*record.Txn{{TxnHeader: record.TxnHeader{Zxid: 1, Type: wire.OpError}, Body: &record.ErrorTxn{}}}))
 	must(t, s.Sync())
 	_, err = s.WriteSnapshot(1, flat(300_000))
 	must(t, err)

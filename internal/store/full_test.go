@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -161,7 +162,7 @@ func failedSync(t *testing.T, op Op, fresh bool) {
 	}
 	steps := d.m.Steps()
 	for name, again := range map[string]error{
-		"append":   d.s.Append([]*wire.Txn{txn(5, 'a')}),
+		"append":   d.s.Append([]*record.Txn{txn(5, 'a')}),
 		"sync":     d.s.Sync(),
 		"roll":     d.s.Roll(),
 		"room":     d.s.Room(),
@@ -210,9 +211,9 @@ func TestTooLongPoisons(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
 	bad := txn(2, 'a')
-	bad.Body.(*wire.CreateTxn).Data = make([]byte, recordMax)
+	bad.Body.(*record.CreateTxn).Data = make([]byte, recordMax)
 	var poisoned *PoisonedError
-	if err := d.s.Append([]*wire.Txn{txn(1, 'a'), bad}); !errors.As(err, &poisoned) {
+	if err := d.s.Append([]*record.Txn{txn(1, 'a'), bad}); !errors.As(err, &poisoned) {
 		t.Errorf("append: %v", err)
 	}
 	if err := d.s.Sync(); !errors.As(err, &poisoned) {
@@ -223,21 +224,21 @@ func TestTooLongPoisons(t *testing.T) {
 // A body that is not its type's would be read as damage: it is refused before
 // anything of its batch is written, and the log goes on.
 func TestMisfitIsNotLogged(t *testing.T) {
-	misfit := func(op wire.OpCode, body wire.TxnBody) *wire.Txn {
-		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 3, Type: op}, Body: body}
+	misfit := func(op wire.OpCode, body record.TxnBody) *record.Txn {
+		return &record.Txn{TxnHeader: record.TxnHeader{Zxid: 3, Type: op}, Body: body}
 	}
-	for _, bad := range []*wire.Txn{
-		misfit(wire.OpDelete, &wire.CreateTxn{Path: "/a"}),
+	for _, bad := range []*record.Txn{
+		misfit(wire.OpDelete, &record.CreateTxn{Path: "/a"}),
 		misfit(wire.OpCreate, nil),
 		misfit(wire.OpGetData, nil),
-		misfit(wire.OpMulti, &wire.MultiTxn{Ops: []wire.SubTxn{{Type: wire.OpDelete, Body: &wire.CheckTxn{}}}}),
-		misfit(wire.OpMulti, &wire.MultiTxn{Ops: []wire.SubTxn{{Type: wire.OpDelete}}}),
+		misfit(wire.OpMulti, &record.MultiTxn{Ops: []record.SubTxn{{Type: wire.OpDelete, Body: &record.CheckTxn{}}}}),
+		misfit(wire.OpMulti, &record.MultiTxn{Ops: []record.SubTxn{{Type: wire.OpDelete}}}),
 	} {
 		d := newDriver(NewMem(1), dataOptions)
 		must(t, d.start())
 		must(t, d.commit(1))
 		steps := d.m.Steps()
-		err := d.s.Append([]*wire.Txn{txn(2, 'a'), bad})
+		err := d.s.Append([]*record.Txn{txn(2, 'a'), bad})
 		if err == nil || !strings.Contains(err.Error(), "transaction 0x3 is a ") {
 			t.Errorf("%v with %T: %v", bad.Type, bad.Body, err)
 		}

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"testing"
 
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // allocated runs f and returns the bytes it allocated.
@@ -42,7 +42,7 @@ func FuzzLog(f *testing.F) {
 		put(t, m, "log.1", b)
 		rep, err := Check(m, dataOptions)
 		must(t, err)
-		first := &record{}
+		first := &recorded{}
 		res, err := loadInto(m, dataOptions, first)
 		var d *DamageError
 		if err != nil && !errors.As(err, &d) {
@@ -54,7 +54,7 @@ func FuzzLog(f *testing.F) {
 		if err != nil {
 			return
 		}
-		second := &record{}
+		second := &recorded{}
 		again, err := loadInto(m, dataOptions, second)
 		must(t, err)
 		if again.LastZxid != res.LastZxid || len(second.txns) != len(first.txns) {
@@ -207,7 +207,7 @@ func TestSnapshotCutOffAnywhere(t *testing.T) {
 func TestSnapshotTrailers(t *testing.T) {
 	body := func() *snapshotEncoder {
 		var out bytes.Buffer
-		_, err := EncodeSnapshot(&out, 0, &copyTree{paths: []string{""}, nodes: make([]wire.DataNode, 1)}, Options{OmitDigest: true})
+		_, err := EncodeSnapshot(&out, 0, &copyTree{paths: []string{""}, nodes: make([]record.DataNode, 1)}, Options{OmitDigest: true})
 		must(t, err)
 		h := adler32.New()
 		h.Write(out.Bytes())
@@ -221,7 +221,7 @@ func TestSnapshotTrailers(t *testing.T) {
 		},
 	} {
 		var out bytes.Buffer
-		_, err := EncodeSnapshot(&out, 0, &copyTree{paths: []string{""}, nodes: make([]wire.DataNode, 1)}, Options{OmitDigest: true})
+		_, err := EncodeSnapshot(&out, 0, &copyTree{paths: []string{""}, nodes: make([]record.DataNode, 1)}, Options{OmitDigest: true})
 		must(t, err)
 		e := body()
 		e.w = &out

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -91,36 +92,36 @@ func must(t testing.TB, err error) {
 var dataOptions = Options{DataDir: "/data", PreallocBytes: 4096}
 
 // record keeps all that a sink gets, as text to be compared.
-type record struct {
+type recorded struct {
 	snapshot []string // sessions, ACLs, nodes; then the digest
 	txns     []string
 	zxids    []wire.Zxid
 	resets   int
 }
 
-func (r *record) Reset() { *r = record{resets: r.resets + 1} }
+func (r *recorded) Reset() { *r = recorded{resets: r.resets + 1} }
 
-func (r *record) Session(id wire.SessionID, timeoutMS int32) error {
+func (r *recorded) Session(id wire.SessionID, timeoutMS int32) error {
 	r.snapshot = append(r.snapshot, fmt.Sprintf("session %v %d", id, timeoutMS))
 	return nil
 }
 
-func (r *record) ACL(key int64, acl []wire.ACL) error {
+func (r *recorded) ACL(key int64, acl []wire.ACL) error {
 	r.snapshot = append(r.snapshot, fmt.Sprintf("acl %d %v", key, acl))
 	return nil
 }
 
-func (r *record) Node(path string, n *wire.DataNode) error {
+func (r *recorded) Node(path string, n *record.DataNode) error {
 	r.snapshot = append(r.snapshot, fmt.Sprintf("node %q %x nil=%v acl=%d %v", path, n.Data, n.Data == nil, n.ACL, n.Stat))
 	return nil
 }
 
-func (r *record) SnapshotDone(z wire.Zxid, d *SnapshotDigest) error {
+func (r *recorded) SnapshotDone(z wire.Zxid, d *SnapshotDigest) error {
 	r.snapshot = append(r.snapshot, fmt.Sprintf("done %v %v", z, d))
 	return nil
 }
 
-func (r *record) Txn(t *wire.Txn) error {
+func (r *recorded) Txn(t *record.Txn) error {
 	r.txns = append(r.txns, fmt.Sprintf("%x", t.Append(nil)))
 	r.zxids = append(r.zxids, t.Zxid)
 	return nil
@@ -134,10 +135,10 @@ func open(t testing.TB, fs FS, o Options) *Store {
 }
 
 // loaded opens, loads and closes the store on a disk.
-func loaded(t testing.TB, fs FS) *record {
+func loaded(t testing.TB, fs FS) *recorded {
 	t.Helper()
 	s := open(t, fs, dataOptions)
-	r := &record{}
+	r := &recorded{}
 	_, err := s.Load(r)
 	must(t, err)
 	must(t, s.Close())
@@ -156,7 +157,7 @@ type copyTree struct {
 		acl []wire.ACL
 	}
 	paths  []string
-	nodes  []wire.DataNode
+	nodes  []record.DataNode
 	digest *SnapshotDigest
 	parts  []int64
 }
@@ -179,7 +180,7 @@ func (c *copyTree) ACL(key int64, acl []wire.ACL) error {
 	return nil
 }
 
-func (c *copyTree) Node(path string, n *wire.DataNode) error {
+func (c *copyTree) Node(path string, n *record.DataNode) error {
 	c.paths, c.nodes = append(c.paths, path), append(c.nodes, *n)
 	return nil
 }
@@ -207,7 +208,7 @@ func (c *copyTree) ACLs(yield func(int64, []wire.ACL) error) error {
 	return nil
 }
 
-func (c *copyTree) Nodes(yield func(string, *wire.DataNode) error) error {
+func (c *copyTree) Nodes(yield func(string, *record.DataNode) error) error {
 	for i, path := range c.paths {
 		if err := yield(path, &c.nodes[i]); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -163,8 +164,8 @@ func (h *history) jumpsOver(prev, next wire.Zxid) bool {
 type undecodable struct{ error }
 
 // decode reads the transaction of a record, which owns its memory.
-func (rec logRecord) decode() (*wire.Txn, error) {
-	t, err := wire.DecodeTxn(append(make([]byte, 0, len(rec.payload)), rec.payload...))
+func (rec logRecord) decode() (*record.Txn, error) {
+	t, err := record.DecodeTxn(append(make([]byte, 0, len(rec.payload)), rec.payload...))
 	if err != nil {
 		return nil, &undecodable{err}
 	}

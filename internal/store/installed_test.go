@@ -55,7 +55,7 @@ func TestBrokenSnapshotInTheMiddleIsRefused(t *testing.T) {
 		}
 		must(t, d.s.Close())
 		var damage *DamageError
-		if _, err := loadInto(d.m, dataOptions, &record{}); !errors.As(err, &damage) {
+		if _, err := loadInto(d.m, dataOptions, &recorded{}); !errors.As(err, &damage) {
 			t.Errorf("%x: loaded over a broken snapshot: %v", z, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -42,7 +43,7 @@ func (w *logWriter) close() error {
 // transaction out of line, or with a body that is not its type's, is refused
 // without effect, and all with it; every other error is a
 // [*PoisonedError] and for good.
-func (s *Store) Append(txns []*wire.Txn) error {
+func (s *Store) Append(txns []*record.Txn) error {
 	if err := s.appendable(txns); err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (s *Store) Append(txns []*wire.Txn) error {
 
 // appendable checks all before anything is written: a gap on disk, or a body
 // that is not its type's, could not be opened again, by us or by upstream.
-func (s *Store) appendable(txns []*wire.Txn) error {
+func (s *Store) appendable(txns []*record.Txn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -83,7 +84,7 @@ func (s *Store) appendable(txns []*wire.Txn) error {
 	return nil
 }
 
-func (s *Store) append(t *wire.Txn) error {
+func (s *Store) append(t *record.Txn) error {
 	w := &s.log
 	if w.f == nil {
 		if err := s.begin(t.Zxid); err != nil {

@@ -7,6 +7,7 @@ import (
 	"hash/adler32"
 	"io"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -38,7 +39,7 @@ func appendLogHeader(dst []byte) []byte {
 
 // appendRecord appends the record of t, encoding through c, whose only
 // purpose is to be used again and again.
-func appendRecord(c *wire.Coder, dst []byte, t *wire.Txn) ([]byte, error) {
+func appendRecord(c *wire.Coder, dst []byte, t *record.Txn) ([]byte, error) {
 	start := len(dst)
 	var head [recordHeadLen]byte
 	*c = wire.Encoder(append(dst, head[:]...))
@@ -140,7 +141,7 @@ func (s *logScanner) next() (logRecord, verdict, error) {
 	switch {
 	case s.inner && allZero(head):
 		return logRecord{}, verdict{endClean, s.off, ""}, nil
-	case n < wire.TxnHeaderLen || n > recordMax:
+	case n < record.TxnHeaderLen || n > recordMax:
 		what, n = fmt.Sprintf("unreasonable record length %d", n), -1
 	case s.size-s.off < n+recordOver:
 		what = "the record is cut short"

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -229,7 +230,7 @@ func TestBesideEachOther(t *testing.T) {
 		return err
 	})
 	for z := wire.Zxid(1); z < 300; z++ {
-		must(t, d.s.Append([]*wire.Txn{txn(z, 'a')}))
+		must(t, d.s.Append([]*record.Txn{txn(z, 'a')}))
 		must(t, d.s.Sync())
 		if z%20 == 0 {
 			must(t, d.s.Roll())

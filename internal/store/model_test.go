@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -35,7 +36,7 @@ func (w *world) Reset() {
 func (w *world) Session(wire.SessionID, int32) error { return nil }
 func (w *world) ACL(int64, []wire.ACL) error         { return nil }
 
-func (w *world) Node(path string, n *wire.DataNode) error {
+func (w *world) Node(path string, n *record.DataNode) error {
 	if path != "" {
 		w.nodes[path] = n.Data
 	}
@@ -47,8 +48,8 @@ func (w *world) SnapshotDone(z wire.Zxid, _ *SnapshotDigest) error {
 	return nil
 }
 
-func (w *world) Txn(t *wire.Txn) error {
-	b := t.Body.(*wire.CreateTxn)
+func (w *world) Txn(t *record.Txn) error {
+	b := t.Body.(*record.CreateTxn)
 	w.nodes[b.Path] = b.Data
 	w.last = t.Zxid
 	return nil
@@ -58,12 +59,12 @@ func (w *world) Sessions(yield func(wire.SessionID, int32) error) error { return
 
 func (w *world) ACLs(yield func(int64, []wire.ACL) error) error { return yield(1, wire.OpenACL()) }
 
-func (w *world) Nodes(yield func(string, *wire.DataNode) error) error {
-	if err := yield("", &wire.DataNode{ACL: -1}); err != nil {
+func (w *world) Nodes(yield func(string, *record.DataNode) error) error {
+	if err := yield("", &record.DataNode{ACL: -1}); err != nil {
 		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(w.nodes)) {
-		if err := yield(path, &wire.DataNode{Data: w.nodes[path], ACL: 1}); err != nil {
+		if err := yield(path, &record.DataNode{Data: w.nodes[path], ACL: 1}); err != nil {
 			return err
 		}
 	}
@@ -90,16 +91,16 @@ func (w *world) diff(want *world) string {
 
 // txn makes the transaction z of a lineage. Sizes vary from a few bytes to
 // several sectors, and some data is zeros, as a missing sector is.
-func txn(z wire.Zxid, lineage byte) *wire.Txn {
+func txn(z wire.Zxid, lineage byte) *record.Txn {
 	size := []int{5, 700, 40, 1900, 512, 3}[z%6]
 	data := bytes.Repeat([]byte{lineage}, size)
 	if z%6 == 3 {
 		clear(data[100:1800])
 	}
-	return &wire.Txn{
-		TxnHeader: wire.TxnHeader{Session: 7, Zxid: z, Time: int64(lineage), Type: wire.OpCreate},
-		Body:      &wire.CreateTxn{Path: nodeOf(z), Data: data, ACL: wire.OpenACL()},
-		Digest:    &wire.TxnDigest{Version: 2, Tree: uint64(z)},
+	return &record.Txn{
+		TxnHeader: record.TxnHeader{Session: 7, Zxid: z, Time: int64(lineage), Type: wire.OpCreate},
+		Body:      &record.CreateTxn{Path: nodeOf(z), Data: data, ACL: wire.OpenACL()},
+		Digest:    &record.TxnDigest{Version: 2, Tree: uint64(z)},
 	}
 }
 
@@ -143,7 +144,7 @@ func (d *driver) start() error {
 
 // add appends transactions and does not sync.
 func (d *driver) add(zxids ...wire.Zxid) error {
-	var txns []*wire.Txn
+	var txns []*record.Txn
 	for _, z := range zxids {
 		t := txn(z, d.lineage)
 		w := d.states[d.last].clone()

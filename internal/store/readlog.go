@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"iter"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -15,8 +16,8 @@ import (
 // gap, as behind an installed snapshot, or is purged meanwhile) it yields an
 // error that is [ErrNotInLog], and ends; what came before the error is no
 // whole answer. May run beside everything but Truncate and InstallSnapshot.
-func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*wire.Txn, error] {
-	return func(yield func(*wire.Txn, error) bool) {
+func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*record.Txn, error] {
+	return func(yield func(*record.Txn, error) bool) {
 		err := s.readLog(after, s.Synced(), yield)
 		switch {
 		case err == nil, errors.Is(err, errFound):
@@ -28,7 +29,7 @@ func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*wire.Txn, error] {
 	}
 }
 
-func (s *Store) readLog(after, synced wire.Zxid, yield func(*wire.Txn, error) bool) error {
+func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) bool) error {
 	logs, _, err := listFiles(s.fs, s.logDir, logPrefix)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 
 	"github.com/klauspost/compress/gzip"
@@ -109,7 +110,7 @@ func sameJSON(a, b []byte) bool {
 }
 
 // bodyJSON gives a body the form of txns.json.
-func bodyJSON(op wire.OpCode, body wire.TxnBody) any {
+func bodyJSON(op wire.OpCode, body record.TxnBody) any {
 	type m = map[string]any
 	data := func(b []byte) any {
 		if b == nil {
@@ -125,27 +126,27 @@ func bodyJSON(op wire.OpCode, body wire.TxnBody) any {
 		return out
 	}
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		return m{"path": b.Path, "data": data(b.Data), "acl": acl(b.ACL), "ephemeral": b.Ephemeral, "parentCVersion": b.ParentCversion}
-	case *wire.CreateContainerTxn:
+	case *record.CreateContainerTxn:
 		return m{"path": b.Path, "data": data(b.Data), "acl": acl(b.ACL), "parentCVersion": b.ParentCversion}
-	case *wire.CreateTTLTxn:
+	case *record.CreateTTLTxn:
 		return m{"path": b.Path, "data": data(b.Data), "acl": acl(b.ACL), "parentCVersion": b.ParentCversion, "ttl": b.TTL}
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		return m{"path": b.Path}
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		return m{"path": b.Path, "data": data(b.Data), "version": b.Version}
-	case *wire.SetACLTxn:
+	case *record.SetACLTxn:
 		return m{"path": b.Path, "acl": acl(b.ACL), "version": b.Version}
-	case *wire.CheckTxn:
+	case *record.CheckTxn:
 		return m{"path": b.Path, "version": b.Version}
-	case *wire.ErrorTxn:
+	case *record.ErrorTxn:
 		return m{"err": b.Err}
-	case *wire.CreateSessionTxn:
+	case *record.CreateSessionTxn:
 		return m{"timeOut": b.TimeoutMS}
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		return m{"paths2Delete": b.Paths}
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		ops := []m{}
 		for _, op := range b.Ops {
 			ops = append(ops, m{"type": opNames[op.Type], "body": bodyJSON(op.Type, op.Body)})
@@ -264,7 +265,7 @@ func TestSampleForms(t *testing.T) {
 		o := dataOptions
 		o.Compression = form
 		s := open(t, m, o)
-		_, err := s.Load(&record{})
+		_, err := s.Load(&recorded{})
 		must(t, err)
 		file, err := s.InstallSnapshot(0xa1, &gz)
 		must(t, err)
@@ -274,7 +275,7 @@ func TestSampleForms(t *testing.T) {
 		must(t, s.Close())
 		got := loaded(t, m)
 		// What was installed came from a leader, where its digest is of no use.
-		if want := fmt.Sprintf("done 0xa1 %v", &wire.SnapshotDigest{Version: wire.DigestVersion}); got.snapshot[len(got.snapshot)-1] != want {
+		if want := fmt.Sprintf("done 0xa1 %v", &record.SnapshotDigest{Version: record.DigestVersion}); got.snapshot[len(got.snapshot)-1] != want {
 			t.Errorf("%s: %s, want %s", form, got.snapshot[len(got.snapshot)-1], want)
 		}
 	}
@@ -291,7 +292,7 @@ func TestSampleLoadsFromAnySnapshot(t *testing.T) {
 			}
 		}
 		s := open(t, m, dataOptions)
-		r := &record{}
+		r := &recorded{}
 		res, err := s.Load(r)
 		must(t, err)
 		if res.Snapshot != z || res.LastZxid != 0xa1 || res.Txns != int(0xa1-z) || len(res.Notes) > 0 {
@@ -333,7 +334,7 @@ func TestPaddedLog(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, versionDir, "snapshot.95"), b, 0o644))
 	s := open(t, OS(), Options{DataDir: dir})
-	res, err := s.Load(&record{})
+	res, err := s.Load(&recorded{})
 	must(t, err)
 	if res.LastZxid != 0xa1 || len(res.Notes) > 0 {
 		t.Errorf("%+v", res)
@@ -345,7 +346,7 @@ func TestPaddedLog(t *testing.T) {
 func TestSampleQuorumDirectory(t *testing.T) {
 	m := diskOf(t, "testdata/quorum-datadir-3.8.0")
 	s := open(t, m, dataOptions)
-	r := &record{}
+	r := &recorded{}
 	res, err := s.Load(r)
 	must(t, err)
 	if res.Snapshot != 0 || res.LastZxid.Epoch() != 1 || res.Txns == 0 {

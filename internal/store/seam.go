@@ -1,6 +1,9 @@
 package store
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
 
 // Source is a tree to be written as a snapshot. The three passes come in
 // this order; the tree may change in between (the format is made for it).
@@ -9,7 +12,7 @@ type Source interface {
 	ACLs(yield func(key int64, acl []wire.ACL) error) error
 	// Nodes yields every znode, parents before children, the root as "".
 	// What yield gets it must not keep.
-	Nodes(yield func(path string, n *wire.DataNode) error) error
+	Nodes(yield func(path string, n *record.DataNode) error) error
 	// Digest is asked last: the last applied zxid and the digest of the tree
 	// at that zxid.
 	Digest() (wire.Zxid, uint64)
@@ -23,13 +26,13 @@ type Sink interface {
 	Session(id wire.SessionID, timeoutMS int32) error
 	ACL(key int64, acl []wire.ACL) error
 	// Node owns n.Data after the call; n itself is used again for the next.
-	Node(path string, n *wire.DataNode) error
+	Node(path string, n *record.DataNode) error
 	// SnapshotDone ends the snapshot named after zxid. digest is nil where
 	// the file has none; else its zxid may be later than the file's.
 	SnapshotDone(zxid wire.Zxid, digest *SnapshotDigest) error
 	// Txn owns t after the call.
-	Txn(t *wire.Txn) error
+	Txn(t *record.Txn) error
 }
 
 // SnapshotDigest is the digest block of a snapshot.
-type SnapshotDigest = wire.SnapshotDigest
+type SnapshotDigest = record.SnapshotDigest

@@ -7,6 +7,7 @@ import (
 	"hash/adler32"
 	"io"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -47,7 +48,7 @@ func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (Snapsho
 		return SnapshotDigest{}, err
 	}
 	e.seal()
-	digest := SnapshotDigest{Version: wire.DigestVersion}
+	digest := SnapshotDigest{Version: record.DigestVersion}
 	digest.Zxid, digest.Tree = src.Digest()
 	if !o.OmitDigest {
 		e.digest(digest)
@@ -111,7 +112,7 @@ func (e *snapshotEncoder) acls(src Source) error {
 }
 
 func (e *snapshotEncoder) nodes(src Source) error {
-	return src.Nodes(func(path string, n *wire.DataNode) error {
+	return src.Nodes(func(path string, n *record.DataNode) error {
 		if path == nodesEnd {
 			return fmt.Errorf("snapshot: the root is named %q here, not %q", "", nodesEnd)
 		}

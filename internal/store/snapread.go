@@ -8,6 +8,7 @@ import (
 	"hash/adler32"
 	"io"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -258,11 +259,11 @@ func (d *snapshotDecoder) acl() []wire.ACL {
 	return acl
 }
 
-// statLen is the encoded length of a wire.StatPersisted in bytes.
+// statLen is the encoded length of a record.StatPersisted in bytes.
 const statLen = 60
 
 func (d *snapshotDecoder) nodes() {
-	var n wire.DataNode
+	var n record.DataNode
 	for first := true; d.err == nil; first = false {
 		d.part()
 		path := d.text("a path")
@@ -319,7 +320,7 @@ func (d *snapshotDecoder) trailer() {
 // digest reads the digest block; nil for one of an older kind.
 func (d *snapshotDecoder) digest() *SnapshotDigest {
 	digest := &SnapshotDigest{Zxid: wire.Zxid(d.int64()), Version: d.int32()}
-	if digest.Version < wire.DigestVersion && d.err == nil {
+	if digest.Version < record.DigestVersion && d.err == nil {
 		d.text("an old digest")
 		return nil
 	}

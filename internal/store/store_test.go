@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -56,7 +57,7 @@ func TestOnRealFileSystem(t *testing.T) {
 	must(t, err)
 	for z := wire.Zxid(1); z < 40; z++ {
 		must(t, w.Txn(txn(z, 'r')))
-		must(t, s.Append([]*wire.Txn{txn(z, 'r')}))
+		must(t, s.Append([]*record.Txn{txn(z, 'r')}))
 		must(t, s.Sync())
 		if z%10 == 0 {
 			must(t, s.Roll())
@@ -185,23 +186,23 @@ func TestInitializeMarker(t *testing.T) {
 // repetition, a log to which no snapshot belongs.
 func TestAppendOutOfLine(t *testing.T) {
 	s := open(t, NewMem(1), dataOptions)
-	if err := s.Append([]*wire.Txn{txn(1, 'a')}); err == nil {
+	if err := s.Append([]*record.Txn{txn(1, 'a')}); err == nil {
 		t.Error("appended before Load")
 	}
 	_, err := s.Load(newWorld())
 	must(t, err)
-	if err := s.Append([]*wire.Txn{txn(1, 'a')}); err == nil {
+	if err := s.Append([]*record.Txn{txn(1, 'a')}); err == nil {
 		t.Error("appended without a snapshot")
 	}
 	_, err = s.WriteSnapshot(0, newWorld())
 	must(t, err)
-	must(t, s.Append([]*wire.Txn{txn(1, 'a'), txn(2, 'a')}))
+	must(t, s.Append([]*record.Txn{txn(1, 'a'), txn(2, 'a')}))
 	for _, z := range []wire.Zxid{2, 4, 1, 1<<32 + 2, 1 << 32} {
-		if err := s.Append([]*wire.Txn{txn(z, 'a')}); err == nil {
+		if err := s.Append([]*record.Txn{txn(z, 'a')}); err == nil {
 			t.Errorf("%v after 2 was taken", z)
 		}
 	}
-	must(t, s.Append([]*wire.Txn{txn(3, 'a'), txn(1<<32+1, 'a'), txn(3<<32+1, 'a')}))
+	must(t, s.Append([]*record.Txn{txn(3, 'a'), txn(1<<32+1, 'a'), txn(3<<32+1, 'a')}))
 	must(t, s.Close())
 }
 
@@ -210,7 +211,7 @@ func TestAppendOutOfLine(t *testing.T) {
 func TestPurge(t *testing.T) {
 	purge := func(m *Mem, keep int) string {
 		s := open(t, m, dataOptions)
-		_, err := s.Load(&record{})
+		_, err := s.Load(&recorded{})
 		must(t, err)
 		removed, err := s.Purge(keep)
 		must(t, err)
@@ -253,7 +254,7 @@ func TestPurge(t *testing.T) {
 	}
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
-	_, err := s.Load(&record{})
+	_, err := s.Load(&recorded{})
 	must(t, err)
 	if _, err := s.WriteSnapshot(0xa1, newWorld()); err != nil {
 		t.Fatal(err)
@@ -269,7 +270,7 @@ func TestPurge(t *testing.T) {
 func TestTruncateElsewhere(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
-	_, err := s.Load(&record{})
+	_, err := s.Load(&recorded{})
 	must(t, err)
 	before := names(t, m)
 	for _, z := range []wire.Zxid{0xa2, 1 << 32} {
@@ -292,11 +293,11 @@ func TestTruncateElsewhere(t *testing.T) {
 func TestReadLog(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
-	_, err := s.Load(&record{})
+	_, err := s.Load(&recorded{})
 	must(t, err)
-	must(t, s.Append([]*wire.Txn{txn(0xa2, 'a'), txn(0xa3, 'a')}))
+	must(t, s.Append([]*record.Txn{txn(0xa2, 'a'), txn(0xa3, 'a')}))
 	must(t, s.Sync())
-	must(t, s.Append([]*wire.Txn{txn(0xa4, 'a')}))
+	must(t, s.Append([]*record.Txn{txn(0xa4, 'a')}))
 	for _, after := range []wire.Zxid{0, 1, 0x3c, 0x3d, 0x95, 0x96, 0xa1, 0xa2, 0xa3} {
 		z := after
 		for txn, err := range s.ReadLog(after) {
@@ -369,7 +370,7 @@ func (p purging) ReadDir(dir string) ([]FileInfo, error) {
 func TestReadLogBesidePurge(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
-	_, err := s.Load(&record{})
+	_, err := s.Load(&recorded{})
 	must(t, err)
 	s.fs = purging{m, "/data/version-2/log.1"}
 	readFails(t, s, 1)
@@ -446,19 +447,19 @@ func TestEpochs(t *testing.T) {
 func TestLargeBatchIsSyncedInBetween(t *testing.T) {
 	d := newDriver(NewMem(1), Options{DataDir: "/data"})
 	must(t, d.start())
-	var batch []*wire.Txn
+	var batch []*record.Txn
 	for z := wire.Zxid(1); z <= 24; z++ {
 		size := 1 << 20
 		if z == 12 {
 			size = 10 << 20
 		}
-		batch = append(batch, &wire.Txn{
-			TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpCreate},
-			Body:      &wire.CreateTxn{Path: nodeOf(z), Data: make([]byte, size)},
+		batch = append(batch, &record.Txn{
+			TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpCreate},
+			Body:      &record.CreateTxn{Path: nodeOf(z), Data: make([]byte, size)},
 		})
 	}
 	for i, one := range batch {
-		must(t, d.s.Append([]*wire.Txn{one}))
+		must(t, d.s.Append([]*record.Txn{one}))
 		if open := d.s.LogBytes() - d.s.log.synced; open > syncMax && d.s.Synced() != wire.Zxid(i) {
 			t.Errorf("%d bytes are not synced after %v", open, one.Zxid)
 		}

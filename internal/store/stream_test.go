@@ -12,12 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // kept is a sink that can be written again as it was read.
 type kept struct {
-	record
+	recorded
 	sessions []keptSession
 	acls     []keptACL
 	nodes    []keptNode
@@ -36,7 +37,7 @@ type keptACL struct {
 
 type keptNode struct {
 	path string
-	node wire.DataNode
+	node record.DataNode
 }
 
 func (k *kept) Session(id wire.SessionID, timeoutMS int32) error {
@@ -49,7 +50,7 @@ func (k *kept) ACL(key int64, acl []wire.ACL) error {
 	return nil
 }
 
-func (k *kept) Node(path string, n *wire.DataNode) error {
+func (k *kept) Node(path string, n *record.DataNode) error {
 	k.nodes = append(k.nodes, keptNode{path, *n})
 	return nil
 }
@@ -80,7 +81,7 @@ func (a again) ACLs(yield func(key int64, acl []wire.ACL) error) error {
 	return nil
 }
 
-func (a again) Nodes(yield func(path string, n *wire.DataNode) error) error {
+func (a again) Nodes(yield func(path string, n *record.DataNode) error) error {
 	for i := range a.nodes {
 		if err := yield(a.nodes[i].path, &a.nodes[i].node); err != nil {
 			return err
@@ -94,7 +95,7 @@ func (a again) Digest() (wire.Zxid, uint64) { return a.zxid, 0 }
 // recordedStreams are snapshots as real leaders sent them.
 func recordedStreams(t *testing.T) [][]byte {
 	t.Helper()
-	text, err := os.ReadFile("../../wire/testdata/zab.json")
+	text, err := os.ReadFile("../peerwire/testdata/zab.json")
 	must(t, err)
 	var file struct{ Vectors []struct{ Hex string } }
 	must(t, json.Unmarshal(text, &file))

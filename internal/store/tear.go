@@ -7,7 +7,7 @@ import (
 	"hash/adler32"
 	"io"
 
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // A crash leaves an unsynced write behind in one of two ways:
@@ -66,7 +66,7 @@ func (s *logScanner) judge(n int64, what string) (verdict, error) {
 // only its length is wrong, and that no crash does.
 func (s *logScanner) judgeCut(last int64, what string) (verdict, error) {
 	p := s.off
-	if last-p >= recordHeadLen+wire.TxnHeaderLen {
+	if last-p >= recordHeadLen+record.TxnHeaderLen {
 		whole, err := s.wholeWithin(p, last)
 		if err != nil {
 			return verdict{}, err
@@ -88,8 +88,8 @@ func (s *logScanner) wholeWithin(p, last int64) (bool, error) {
 	sum := binary.BigEndian.Uint64(b)
 	b = b[recordHeadLen:]
 	h := adler32.New()
-	h.Write(b[:wire.TxnHeaderLen])
-	for b = b[wire.TxnHeaderLen:]; ; {
+	h.Write(b[:record.TxnHeaderLen])
+	for b = b[record.TxnHeaderLen:]; ; {
 		i := bytes.IndexByte(b, recordEnd)
 		if i < 0 {
 			return false, nil

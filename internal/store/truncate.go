@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -129,9 +130,9 @@ type ignore struct{}
 func (ignore) Reset()                                        {}
 func (ignore) Session(wire.SessionID, int32) error           { return nil }
 func (ignore) ACL(int64, []wire.ACL) error                   { return nil }
-func (ignore) Node(string, *wire.DataNode) error             { return nil }
+func (ignore) Node(string, *record.DataNode) error           { return nil }
 func (ignore) SnapshotDone(wire.Zxid, *SnapshotDigest) error { return nil }
-func (ignore) Txn(*wire.Txn) error                           { return nil }
+func (ignore) Txn(*record.Txn) error                         { return nil }
 
 // beginCut writes down what cut will do. Where that fails pendingCut says whether
 // it is written nevertheless, if not durably.

@@ -1,10 +1,13 @@
 package tree
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
 
 // prepareSetACL checks in the order clients rely on: session, path, form of
 // the list, existence, permission, version of the list.
-func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpSetACL
 	t := p.t
 	if code := p.checkSession(); code != wire.OK {
@@ -30,10 +33,10 @@ func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, wire.TxnBo
 	after.stat.Aversion = nextVersion(v.stat.Aversion)
 	after.acl = acl
 	p.put(r.Path, &v, &after)
-	return op, &wire.SetACLTxn{Path: r.Path, ACL: acl, Version: after.stat.Aversion}, wire.OK
+	return op, &record.SetACLTxn{Path: r.Path, ACL: acl, Version: after.stat.Aversion}, wire.OK
 }
 
-func (t *Tree) applySetACL(s *wire.SetACLTxn) (*node, wire.Code) {
+func (t *Tree) applySetACL(s *record.SetACLTxn) (*node, wire.Code) {
 	n := t.find(s.Path)
 	if n == nil {
 		return nil, wire.ErrNoNode

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -261,7 +262,7 @@ func TestNewListCountsAtOnce(t *testing.T) {
 	w := newWorld(t, Options{})
 	me := id("digest:me:x")
 	w.ok(createACL("/n", acl(31, "digest:me:x")))
-	pending := []*wire.Txn{}
+	pending := []*record.Txn{}
 	prepare := func(req *Request, want wire.OpCode) {
 		t.Helper()
 		txn, _ := w.prepare(req)

@@ -1,11 +1,14 @@
 package tree
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
 
 // Apply carries out a committed transaction, queues the events it causes,
 // and returns what its reply says. Applied again, or over a snapshot that
 // holds parts of it, it leaves the same tree.
-func (t *Tree) Apply(txn *wire.Txn) Result {
+func (t *Tree) Apply(txn *record.Txn) Result {
 	t.mu.Lock()
 	res := t.applyBody(txn.Body, &txn.TxnHeader)
 	t.watches.unwatched = "" // a client may watch it before the next transaction
@@ -19,7 +22,7 @@ func (t *Tree) Apply(txn *wire.Txn) Result {
 // Replay is Apply where nobody waits for a reply: its Result has no Response. A
 // follower replays what clients of other servers asked for, a start what the log
 // holds.
-func (t *Tree) Replay(txn *wire.Txn) Result {
+func (t *Tree) Replay(txn *record.Txn) Result {
 	t.unanswered = true
 	res := t.Apply(txn)
 	t.unanswered = false
@@ -27,34 +30,34 @@ func (t *Tree) Replay(txn *wire.Txn) Result {
 }
 
 // applyBody carries out a transaction or one operation of a multi.
-func (t *Tree) applyBody(body wire.TxnBody, h *wire.TxnHeader) Result {
+func (t *Tree) applyBody(body record.TxnBody, h *record.TxnHeader) Result {
 	res := Result{Zxid: h.Zxid}
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		c := created{path: b.Path, data: b.Data, acl: b.ACL, counter: b.ParentCversion}
 		if b.Ephemeral {
 			c.owner = int64(h.Session)
 		}
 		t.create(&res, &c, h)
-	case *wire.CreateContainerTxn:
-		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, wire.OwnerContainer}, h)
-	case *wire.CreateTTLTxn:
-		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, wire.TTLOwner(b.TTL & wire.TTLMax)}, h)
-	case *wire.DeleteTxn:
+	case *record.CreateContainerTxn:
+		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, record.OwnerContainer}, h)
+	case *record.CreateTTLTxn:
+		t.create(&res, &created{b.Path, b.Data, b.ACL, b.ParentCversion, record.TTLOwner(b.TTL & record.TTLMax)}, h)
+	case *record.DeleteTxn:
 		res.Err = t.applyDelete(b.Path, h.Zxid)
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		t.setData(&res, b, h)
-	case *wire.SetACLTxn:
+	case *record.SetACLTxn:
 		var n *node
 		n, res.Err = t.applySetACL(b)
 		t.respondStat(&res, n)
-	case *wire.ErrorTxn:
+	case *record.ErrorTxn:
 		res.Err = b.Err
-	case *wire.CreateSessionTxn:
+	case *record.CreateSessionTxn:
 		t.openSession(h.Session, b.TimeoutMS)
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		t.applyCloseSession(h.Session, h.Zxid, b.Paths)
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		return t.applyMulti(b, h)
 	case nil:
 		if h.Type == wire.OpCloseSession {
@@ -65,7 +68,7 @@ func (t *Tree) applyBody(body wire.TxnBody, h *wire.TxnHeader) Result {
 }
 
 // create applies any kind of create and builds its reply.
-func (t *Tree) create(res *Result, c *created, h *wire.TxnHeader) {
+func (t *Tree) create(res *Result, c *created, h *record.TxnHeader) {
 	var n *node
 	if n, res.Err = t.applyCreate(c, h); res.Err != wire.OK || t.unanswered {
 		return
@@ -79,7 +82,7 @@ func (t *Tree) create(res *Result, c *created, h *wire.TxnHeader) {
 	res.Response = r
 }
 
-func (t *Tree) setData(res *Result, s *wire.SetDataTxn, h *wire.TxnHeader) {
+func (t *Tree) setData(res *Result, s *record.SetDataTxn, h *record.TxnHeader) {
 	var n *node
 	if n, res.Err = t.applySetData(s, h); res.Err == wire.OK && h.Type == wire.OpReconfig && !t.unanswered {
 		r := &wire.DataResponse{Data: n.data()}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -15,7 +16,7 @@ func fill(t testing.TB, tree *Tree, n, perDirectory int) {
 	l := tree.Loader()
 	l.Reset()
 	node := func(path string) {
-		d := &wire.DataNode{Data: make([]byte, 100), ACL: openKey, Stat: wire.StatPersisted{Czxid: 1, Mzxid: 1, Pzxid: 1, Ctime: 1, Mtime: 1}}
+		d := &record.DataNode{Data: make([]byte, 100), ACL: openKey, Stat: record.StatPersisted{Czxid: 1, Mzxid: 1, Pzxid: 1, Ctime: 1, Mtime: 1}}
 		if err := l.Node(path, d); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -129,7 +130,7 @@ func TestEndOfASessionWithManyEphemerals(t *testing.T) {
 			t.Errorf("prepared with %d yields", yields)
 		}
 		yields = 0
-		listed := len(txn.Body.(*wire.CloseSessionTxn).Paths)
+		listed := len(txn.Body.(*record.CloseSessionTxn).Paths)
 		l.tree.Apply(txn)
 		if yields < n/yieldEvery {
 			t.Errorf("applied with %d yields", yields)
@@ -175,7 +176,7 @@ func TestManyEndsOfSessionsAtOnce(t *testing.T) {
 		closeSession(bob),
 		remove("/d5", -1).by(carol), // it will be empty
 	}
-	var txns []*wire.Txn
+	var txns []*record.Txn
 	for _, q := range steps {
 		txn, code := w.prepare(q)
 		if code != wire.OK || txn.Type == wire.OpError {
@@ -243,7 +244,7 @@ func TestEventsOfASessionsEnd(t *testing.T) {
 		w.tree.AddWatch(c, "/d", wire.WatchPersistentRecursive)
 		c.take()
 		txn, _ := w.prepare(closeSession(alice))
-		body := txn.Body.(*wire.CloseSessionTxn)
+		body := txn.Body.(*record.CloseSessionTxn)
 		body.Paths = body.Paths[:named:named]
 		w.apply(txn)
 		for i, path := range want {

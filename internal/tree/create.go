@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -53,7 +54,7 @@ func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
 		return wire.ErrBadArguments
 	case isTTL(flags) && !t.o.ExtendedTypes:
 		return wire.ErrUnimplemented
-	case isTTL(flags) && (ttl <= 0 || ttl > wire.TTLMax):
+	case isTTL(flags) && (ttl <= 0 || ttl > record.TTLMax):
 		return wire.ErrBadArguments
 	case isTTL(flags) != (op == wire.OpCreateTTL):
 		return wire.ErrBadArguments
@@ -63,7 +64,7 @@ func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
 
 // prepareCreate checks in the order clients rely on: flags, session, form of
 // the path, list, parent, permission, full path, existence, kind of parent, quota.
-func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int64) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int64) (wire.OpCode, record.TxnBody, wire.Code) {
 	t := p.t
 	if code := t.checkFlags(op, r.Flags, ttl); code != wire.OK {
 		return op, nil, code
@@ -96,7 +97,7 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	if isSequential(r.Flags) {
 		// The counter stops at its end, where a name once taken makes further
 		// sequential creates with that prefix fail with NodeExists.
-		path += wire.SequenceSuffix(parent.stat.Cversion)
+		path += record.SequenceSuffix(parent.stat.Cversion)
 	}
 	if code := p.checkPlace(path, &parent, &v, len(r.Data)); code != wire.OK {
 		return op, nil, code
@@ -133,27 +134,27 @@ func (p *proposal) checkPlace(path string, parent, v *view, size int) wire.Code 
 	return t.checkQuota(path, 1, int64(size))
 }
 
-func (p *proposal) newStat(op wire.OpCode, flags int32, ttl int64) wire.StatPersisted {
-	s := wire.StatPersisted{Czxid: p.zxid, Mzxid: p.zxid, Pzxid: p.zxid, Ctime: p.now, Mtime: p.now}
+func (p *proposal) newStat(op wire.OpCode, flags int32, ttl int64) record.StatPersisted {
+	s := record.StatPersisted{Czxid: p.zxid, Mzxid: p.zxid, Pzxid: p.zxid, Ctime: p.now, Mtime: p.now}
 	switch {
 	case op == wire.OpCreateContainer:
-		s.Owner = wire.OwnerContainer
+		s.Owner = record.OwnerContainer
 	case op == wire.OpCreateTTL:
-		s.Owner = wire.TTLOwner(ttl)
+		s.Owner = record.TTLOwner(ttl)
 	case isEphemeral(op, flags):
 		s.Owner = int64(p.session)
 	}
 	return s
 }
 
-func createTxn(op wire.OpCode, path string, data []byte, acl []wire.ACL, counter int32, ttl, owner int64) wire.TxnBody {
+func createTxn(op wire.OpCode, path string, data []byte, acl []wire.ACL, counter int32, ttl, owner int64) record.TxnBody {
 	switch op {
 	case wire.OpCreateContainer:
-		return &wire.CreateContainerTxn{Path: path, Data: data, ACL: acl, ParentCversion: counter}
+		return &record.CreateContainerTxn{Path: path, Data: data, ACL: acl, ParentCversion: counter}
 	case wire.OpCreateTTL:
-		return &wire.CreateTTLTxn{Path: path, Data: data, ACL: acl, ParentCversion: counter, TTL: ttl}
+		return &record.CreateTTLTxn{Path: path, Data: data, ACL: acl, ParentCversion: counter, TTL: ttl}
 	}
-	return &wire.CreateTxn{Path: path, Data: data, ACL: acl, Ephemeral: owner != 0, ParentCversion: counter}
+	return &record.CreateTxn{Path: path, Data: data, ACL: acl, Ephemeral: owner != 0, ParentCversion: counter}
 }
 
 // raiseCounter gives a parent the count of creates that a transaction names,
@@ -184,7 +185,7 @@ func (t *Tree) above(path string) (parent *node, up, name string) {
 	return t.find(up), up, name
 }
 
-func (t *Tree) applyCreate(c *created, h *wire.TxnHeader) (*node, wire.Code) {
+func (t *Tree) applyCreate(c *created, h *record.TxnHeader) (*node, wire.Code) {
 	parent, up, name := t.above(c.path)
 	if parent == nil {
 		return nil, wire.ErrNoNode

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -198,8 +199,8 @@ func TestSequenceEnds(t *testing.T) {
 		reqs := []*Request{create("/s/a", 2), create("/s/a", 2), create("/s/a", 2), create("/s/b", 2), create("/s/c", 0)}
 		var got []wire.Code
 		var paths []string
-		var txns []*wire.Txn
-		run := func(txn *wire.Txn) {
+		var txns []*record.Txn
+		run := func(txn *record.Txn) {
 			res := w.apply(txn)
 			got = append(got, res.Err)
 			if r, ok := res.Response.(*wire.PathResponse); ok {

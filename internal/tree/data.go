@@ -1,10 +1,13 @@
 package tree
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
 
 // prepareSetData checks in the order clients rely on: session, path,
 // existence, permission, quota, version.
-func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpSetData
 	t := p.t
 	if code := p.checkSession(); code != wire.OK {
@@ -34,12 +37,12 @@ func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, wire.Txn
 		after.crc = t.crcOf(r.Path, r.Data)
 	}
 	p.put(r.Path, &v, &after)
-	return op, &wire.SetDataTxn{Path: r.Path, Data: r.Data, Version: after.stat.Version}, wire.OK
+	return op, &record.SetDataTxn{Path: r.Path, Data: r.Data, Version: after.stat.Version}, wire.OK
 }
 
 // applySetData replaces a znode's data; the version comes from the
 // transaction, so that doing it again changes nothing.
-func (t *Tree) applySetData(s *wire.SetDataTxn, h *wire.TxnHeader) (*node, wire.Code) {
+func (t *Tree) applySetData(s *record.SetDataTxn, h *record.TxnHeader) (*node, wire.Code) {
 	n := t.find(s.Path)
 	if n == nil {
 		return nil, wire.ErrNoNode
@@ -60,7 +63,7 @@ func (t *Tree) applySetData(s *wire.SetDataTxn, h *wire.TxnHeader) (*node, wire.
 
 // prepareCheck checks in the order: path, existence, permission, version. It
 // stands in multis alone.
-func (p *proposal) prepareCheck(r *wire.PathVersionRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareCheck(r *wire.PathVersionRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpCheck
 	var v view
 	switch {
@@ -73,7 +76,7 @@ func (p *proposal) prepareCheck(r *wire.PathVersionRequest) (wire.OpCode, wire.T
 	case !versionFits(r.Version, v.stat.Version):
 		return op, nil, wire.ErrBadVersion
 	}
-	txn := &wire.CheckTxn{Path: r.Path, Version: -1}
+	txn := &record.CheckTxn{Path: r.Path, Version: -1}
 	if r.Version != -1 {
 		txn.Version = nextVersion(r.Version)
 	}

@@ -3,6 +3,7 @@ package tree
 import (
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -105,9 +106,9 @@ func TestReconfigTransaction(t *testing.T) {
 	w.tree.GetData(c, configPath, true, new(wire.DataResponse))
 	c.take()
 	w.z++
-	res := w.apply(&wire.Txn{
-		TxnHeader: wire.TxnHeader{Zxid: w.z, Type: wire.OpReconfig, Time: 5},
-		Body:      &wire.SetDataTxn{Path: configPath, Data: []byte("server.1=x"), Version: -1},
+	res := w.apply(&record.Txn{
+		TxnHeader: record.TxnHeader{Zxid: w.z, Type: wire.OpReconfig, Time: 5},
+		Body:      &record.SetDataTxn{Path: configPath, Data: []byte("server.1=x"), Version: -1},
 	})
 	r, ok := res.Response.(*wire.DataResponse)
 	if !ok || string(r.Data) != "server.1=x" || r.Stat.Version != -1 || r.Stat.Mzxid != w.z {

@@ -3,13 +3,14 @@ package tree
 import (
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // prepareDelete checks in the order clients rely on: session, form of the
 // path, parent, permission, existence, version, children.
-func (p *proposal) prepareDelete(r *wire.PathVersionRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
-	return wire.OpDelete, &wire.DeleteTxn{Path: r.Path}, p.checkDelete(r)
+func (p *proposal) prepareDelete(r *wire.PathVersionRequest) (wire.OpCode, record.TxnBody, wire.Code) {
+	return wire.OpDelete, &record.DeleteTxn{Path: r.Path}, p.checkDelete(r)
 }
 
 func (p *proposal) checkDelete(r *wire.PathVersionRequest) wire.Code {
@@ -40,7 +41,7 @@ func (p *proposal) checkDelete(r *wire.PathVersionRequest) wire.Code {
 
 // prepareDeleteContainer looks again whether a container or TTL znode is
 // due. Where it is not, nothing is proposed.
-func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpDeleteContainer
 	var v view
 	switch {
@@ -54,12 +55,12 @@ func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, wir
 		return op, nil, wire.ErrBadVersion
 	}
 	p.remove(r.Path)
-	return op, &wire.DeleteTxn{Path: r.Path}, wire.OK
+	return op, &record.DeleteTxn{Path: r.Path}, wire.OK
 }
 
 // due reports whether a znode without children is to be removed: a container
 // that had a child once, or none for too long; a TTL that has passed.
-func (t *Tree) due(s *wire.StatPersisted, nowMS int64) bool {
+func (t *Tree) due(s *record.StatPersisted, nowMS int64) bool {
 	switch k, ttl := t.o.kindOf(s.Owner); k {
 	case kindContainer:
 		never := t.o.ContainerMaxNeverUsedMS

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -28,7 +29,7 @@ func (t *Tree) crcOf(path string, data []byte) uint32 {
 const scratchMax = 64 << 10
 
 // finish is a znode's digest, from its beginning and its stat.
-func (t *Tree) finish(crc uint32, s *wire.StatPersisted) uint64 {
+func (t *Tree) finish(crc uint32, s *record.StatPersisted) uint64 {
 	b := t.scratch[:0]
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Czxid))
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Mzxid))
@@ -86,7 +87,7 @@ type digestLog struct {
 	// While the tree is fuzzy (loaded from a snapshot, and not yet past the
 	// transaction at which the snapshot's digest was taken) only want counts.
 	fuzzy bool
-	want  wire.SnapshotDigest
+	want  record.SnapshotDigest
 }
 
 func (d *digestLog) remember(z wire.Zxid, digest uint64) {
@@ -119,7 +120,7 @@ func (t *Tree) DigestMismatches() (n int64, first []wire.Zxid) {
 
 // checkDigest compares the digest after a transaction with what its leader,
 // or the snapshot, said.
-func (t *Tree) checkDigest(txn *wire.Txn) {
+func (t *Tree) checkDigest(txn *record.Txn) {
 	if t.o.DigestOff {
 		return
 	}
@@ -136,7 +137,7 @@ func (t *Tree) checkDigest(txn *wire.Txn) {
 }
 
 func (t *Tree) compare(z wire.Zxid, version int32, digest uint64) {
-	if version != wire.DigestVersion || digest == t.digest {
+	if version != record.DigestVersion || digest == t.digest {
 		return
 	}
 	d := &t.digests

@@ -3,6 +3,7 @@ package tree
 import (
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -36,7 +37,7 @@ func FuzzPrepare(f *testing.F) {
 			if txn == nil {
 				continue
 			}
-			back, err := wire.DecodeTxn(txn.Append(nil))
+			back, err := record.DecodeTxn(txn.Append(nil))
 			if err != nil {
 				t.Fatalf("%+v: %v", txn, err)
 			}
@@ -57,7 +58,7 @@ func FuzzApply(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		txn, err := wire.DecodeTxn(b)
+		txn, err := record.DecodeTxn(b)
 		if err != nil {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -60,7 +61,7 @@ type world struct {
 	tree *Tree
 	z    wire.Zxid
 	now  int64
-	txns []*wire.Txn
+	txns []*record.Txn
 }
 
 // Sessions of the tests, open from the start in newWorld.
@@ -83,7 +84,7 @@ func (w *world) open(id wire.SessionID) {
 
 // prepare gives a request the next zxid; a request that proposes nothing
 // leaves it free.
-func (w *world) prepare(req *Request) (*wire.Txn, wire.Code) {
+func (w *world) prepare(req *Request) (*record.Txn, wire.Code) {
 	w.now++
 	txn, code := w.tree.Prepare(req, w.z+1, w.now)
 	if txn != nil {
@@ -97,9 +98,9 @@ func (w *world) prepare(req *Request) (*wire.Txn, wire.Code) {
 }
 
 // apply sends a transaction through its encoding first, as a log would.
-func (w *world) apply(txn *wire.Txn) Result {
+func (w *world) apply(txn *record.Txn) Result {
 	w.Helper()
-	back, err := wire.DecodeTxn(txn.Append(nil))
+	back, err := record.DecodeTxn(txn.Append(nil))
 	if err != nil {
 		w.Fatalf("transaction does not survive its encoding: %v", err)
 	}
@@ -235,7 +236,7 @@ func dump(t *Tree) []string {
 		return nil
 	})
 	var usage int64
-	s.Nodes(func(path string, n *wire.DataNode) error {
+	s.Nodes(func(path string, n *record.DataNode) error {
 		if strings.HasSuffix(path, "/"+statsName) {
 			usage += int64(len(n.Data))
 			n.Data = nil

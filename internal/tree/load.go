@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -73,7 +74,7 @@ func (l *Loader) place(key int64) int32 {
 
 // Node takes a znode of the snapshot. It fails where the parent was not
 // there before, and where the path is none.
-func (l *Loader) Node(path string, d *wire.DataNode) error {
+func (l *Loader) Node(path string, d *record.DataNode) error {
 	l.begin()
 	t := l.t
 	if path == "" {
@@ -104,7 +105,7 @@ func (l *Loader) Node(path string, d *wire.DataNode) error {
 }
 
 // set gives a znode the stat and list of the snapshot.
-func (l *Loader) set(n *node, d *wire.DataNode) {
+func (l *Loader) set(n *node, d *record.DataNode) {
 	s := &d.Stat
 	n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime = s.Czxid, s.Mzxid, s.Pzxid, s.Ctime, s.Mtime
 	n.version, n.cversion, n.aversion, n.owner = s.Version, s.Cversion, s.Aversion, s.Owner
@@ -118,13 +119,13 @@ func (l *Loader) set(n *node, d *wire.DataNode) {
 
 // unknown is the want of a tree that holds effects of transactions which are
 // still to come, nobody can say of which.
-var unknown = wire.SnapshotDigest{Zxid: math.MaxInt64}
+var unknown = record.SnapshotDigest{Zxid: math.MaxInt64}
 
 // SnapshotDone ends the snapshot named after zxid. A digest of a later
 // transaction says that the snapshot holds effects up to there: until it
 // has been replayed no digest is compared. A digest of none says that it came
 // from a leader, as with CloseFuzzy.
-func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error {
+func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	t := l.t
 	if l.begun && !l.rooted {
 		return fmt.Errorf("snapshot %v has no root", zxid)
@@ -134,7 +135,7 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error
 	t.recountAll()
 	t.last = zxid
 	l.acls = nil
-	if digest == nil || digest.Version != wire.DigestVersion || t.o.DigestOff {
+	if digest == nil || digest.Version != record.DigestVersion || t.o.DigestOff {
 		return nil
 	}
 	switch {
@@ -150,7 +151,7 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *wire.SnapshotDigest) error
 }
 
 // Txn replays a transaction.
-func (l *Loader) Txn(txn *wire.Txn) error {
+func (l *Loader) Txn(txn *record.Txn) error {
 	l.t.Replay(txn)
 	return nil
 }
@@ -179,8 +180,8 @@ func (l *Loader) CloseFuzzy() {
 func (t *Tree) Describe(members string, version, wallMS int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.applySetData(&wire.SetDataTxn{Path: configPath, Data: []byte(members), Version: -1},
-		&wire.TxnHeader{Zxid: wire.Zxid(version), Time: wallMS})
+	t.applySetData(&record.SetDataTxn{Path: configPath, Data: []byte(members), Version: -1},
+		&record.TxnHeader{Zxid: wire.Zxid(version), Time: wallMS})
 }
 
 // Settled says that everything has been applied of which a snapshot can have

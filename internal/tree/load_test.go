@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
-func stat(czxid wire.Zxid, owner int64) wire.StatPersisted {
-	return wire.StatPersisted{Czxid: czxid, Mzxid: czxid, Pzxid: czxid, Owner: owner}
+func stat(czxid wire.Zxid, owner int64) record.StatPersisted {
+	return record.StatPersisted{Czxid: czxid, Mzxid: czxid, Pzxid: czxid, Owner: owner}
 }
 
 // begin starts a snapshot with what every one has.
@@ -19,14 +20,14 @@ func begin(t *testing.T, o Options) (*Tree, *Loader) {
 	l := tree.Loader()
 	l.Reset()
 	for _, path := range []string{"", zookeeperPath, configPath, quotaPath} {
-		mustNode(t, l, path, openKey, wire.StatPersisted{})
+		mustNode(t, l, path, openKey, record.StatPersisted{})
 	}
 	return tree, l
 }
 
-func mustNode(t *testing.T, l *Loader, path string, acl int64, s wire.StatPersisted) {
+func mustNode(t *testing.T, l *Loader, path string, acl int64, s record.StatPersisted) {
 	t.Helper()
-	if err := l.Node(path, &wire.DataNode{Data: []byte{}, ACL: acl, Stat: s}); err != nil {
+	if err := l.Node(path, &record.DataNode{Data: []byte{}, ACL: acl, Stat: s}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +37,7 @@ func mustNode(t *testing.T, l *Loader, path string, acl int64, s wire.StatPersis
 func TestUnsoundSnapshots(t *testing.T) {
 	_, l := begin(t, Options{})
 	for _, path := range []string{"/missing/x", "x", "/", "/a/", "/a//b", quotaPath, "/\x00/x"} {
-		if err := l.Node(path, &wire.DataNode{ACL: openKey}); err == nil {
+		if err := l.Node(path, &record.DataNode{ACL: openKey}); err == nil {
 			t.Errorf("%q is taken", path)
 		}
 	}
@@ -44,7 +45,7 @@ func TestUnsoundSnapshots(t *testing.T) {
 	l = tree.Loader()
 	l.Reset()
 	l.Session(5, 1000)
-	if err := l.Node("/a", &wire.DataNode{ACL: openKey}); err == nil {
+	if err := l.Node("/a", &record.DataNode{ACL: openKey}); err == nil {
 		t.Error("a znode before the root is taken")
 	}
 	if err := l.SnapshotDone(1, nil); err == nil {
@@ -82,12 +83,12 @@ func TestDeadOwners(t *testing.T) {
 	mustNode(t, l, "/p/late", openKey, stat(3, 8))
 	mustNode(t, l, "/p/dead2", openKey, stat(4, 10))
 	mustNode(t, l, "/p/dead1", openKey, stat(4, 11))
-	mustNode(t, l, "/ttl", openKey, stat(5, wire.TTLOwner(1000)))
-	mustNode(t, l, "/container", openKey, stat(5, wire.OwnerContainer))
+	mustNode(t, l, "/ttl", openKey, stat(5, record.TTLOwner(1000)))
+	mustNode(t, l, "/container", openKey, stat(5, record.OwnerContainer))
 	if err := l.SnapshotDone(5, nil); err != nil {
 		t.Fatal(err)
 	}
-	l.Txn(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 6, Session: 8, Type: wire.OpCreateSession}, Body: &wire.CreateSessionTxn{TimeoutMS: 5}})
+	l.Txn(&record.Txn{TxnHeader: record.TxnHeader{Zxid: 6, Session: 8, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 5}})
 	// A server of an ensemble leaves them: what one alone takes away the others
 	// would still have.
 	if l.Close(); tree.find("/p/dead1") == nil || tree.find("/p/dead2") == nil {
@@ -116,14 +117,14 @@ func TestOwnerForms(t *testing.T) {
 		ttl   int64
 	}{
 		{Options{}, 0, kindPersistent, 0},
-		{Options{}, wire.OwnerContainer, kindContainer, 0},
+		{Options{}, record.OwnerContainer, kindContainer, 0},
 		{Options{}, -1<<56 | 86_400_000, kindTTL, 86_400_000},
 		{Options{ExtendedTypes: true}, -1 << 56, kindTTL, 0},
 		{Options{}, -1<<56 | 1<<40, kindEphemeral, 0},
 		{Options{}, int64(alice), kindEphemeral, 0},
 		{Options{}, old, kindEphemeral, 0},
 		{Options{Emulate353TTL: true}, old, kindTTL, 77},
-		{Options{Emulate353TTL: true}, wire.OwnerContainer, kindContainer, 0},
+		{Options{Emulate353TTL: true}, record.OwnerContainer, kindContainer, 0},
 	} {
 		if k, ttl := row.o.kindOf(row.owner); k != row.want || ttl != row.ttl {
 			t.Errorf("%+v %#x: kind %d, ttl %d", row.o, uint64(row.owner), k, ttl)
@@ -154,9 +155,9 @@ func TestListsOfSnapshot_ZOOKEEPER_4846(t *testing.T) {
 	if got := read("digest:me:x"); got != wire.ErrNoAuth {
 		t.Errorf("a znode without its list answers %v", got)
 	}
-	res := tree.Apply(&wire.Txn{
-		TxnHeader: wire.TxnHeader{Zxid: 9, Type: wire.OpCreate},
-		Body:      &wire.CreateTxn{Path: "/fuzzy", ACL: []wire.ACL{me}, ParentCversion: 3},
+	res := tree.Apply(&record.Txn{
+		TxnHeader: record.TxnHeader{Zxid: 9, Type: wire.OpCreate},
+		Body:      &record.CreateTxn{Path: "/fuzzy", ACL: []wire.ACL{me}, ParentCversion: 3},
 	})
 	if res.Err != wire.ErrNodeExists || read("digest:me:x") != wire.OK || read("digest:you:x") != wire.ErrNoAuth {
 		t.Errorf("%v; me %v, you %v", res.Err, read("digest:me:x"), read("digest:you:x"))
@@ -167,8 +168,8 @@ func TestListsOfSnapshot_ZOOKEEPER_4846(t *testing.T) {
 // TestCreateWithoutAList: logs of some clients have null; it is open.
 func TestCreateWithoutAList(t *testing.T) {
 	tree := New(Options{})
-	tree.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 1, Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/a", ParentCversion: -1}})
-	tree.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: 2, Type: wire.OpCreate}, Body: &wire.CreateTxn{Path: "/a/b", ParentCversion: -1}})
+	tree.Apply(&record.Txn{TxnHeader: record.TxnHeader{Zxid: 1, Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/a", ParentCversion: -1}})
+	tree.Apply(&record.Txn{TxnHeader: record.TxnHeader{Zxid: 2, Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/a/b", ParentCversion: -1}})
 	var out wire.ACLResponse
 	if code := tree.GetACL(&conn{}, "/a", &out); code != wire.OK || fmt.Sprint(out.ACL) != "[{31 {world anyone}}]" {
 		t.Errorf("%v %v", code, out.ACL)
@@ -207,9 +208,9 @@ func TestReplayOverLaterZnodes(t *testing.T) {
 	l := copied.Loader()
 	l.Reset()
 	late.ACLs(func(key int64, acl []wire.ACL) error { return l.ACL(key, acl) })
-	late.Nodes(func(path string, n *wire.DataNode) error { return l.Node(path, n) })
+	late.Nodes(func(path string, n *record.DataNode) error { return l.Node(path, n) })
 	z, digest := w.tree.Digest()
-	if err := l.SnapshotDone(0, &wire.SnapshotDigest{Zxid: z, Version: 2, Tree: digest}); err != nil {
+	if err := l.SnapshotDone(0, &record.SnapshotDigest{Zxid: z, Version: 2, Tree: digest}); err != nil {
 		t.Fatal(err)
 	}
 	for _, txn := range w.txns {
@@ -224,20 +225,20 @@ func TestReplayOverLaterZnodes(t *testing.T) {
 // TestParentIsNotSetBack: what a fuzzy snapshot saw of a parent later than a
 // transaction is not undone by replaying it.
 func TestParentIsNotSetBack(t *testing.T) {
-	header := func(z wire.Zxid) wire.TxnHeader { return wire.TxnHeader{Zxid: z, Type: wire.OpCreate} }
+	header := func(z wire.Zxid) record.TxnHeader { return record.TxnHeader{Zxid: z, Type: wire.OpCreate} }
 	for _, row := range []struct {
 		name    string
-		txn     *wire.Txn
+		txn     *record.Txn
 		counter int32
 		pzxid   wire.Zxid
 	}{
-		{"earlier create", &wire.Txn{TxnHeader: header(11), Body: &wire.CreateTxn{Path: "/p/x", ParentCversion: 6}}, 7, 20},
-		{"last create", &wire.Txn{TxnHeader: header(19), Body: &wire.CreateTxn{Path: "/p/x", ParentCversion: 7}}, 7, 20},
-		{"later create", &wire.Txn{TxnHeader: header(21), Body: &wire.CreateTxn{Path: "/p/x", ParentCversion: 8}}, 8, 21},
-		{"later create of what is there", &wire.Txn{TxnHeader: header(21), Body: &wire.CreateTxn{Path: "/p/is", ParentCversion: 8}}, 8, 21},
-		{"earlier delete", &wire.Txn{TxnHeader: header(12), Body: &wire.DeleteTxn{Path: "/p/is"}}, 7, 20},
-		{"later delete", &wire.Txn{TxnHeader: header(21), Body: &wire.DeleteTxn{Path: "/p/is"}}, 7, 21},
-		{"later delete of what is gone", &wire.Txn{TxnHeader: header(21), Body: &wire.DeleteTxn{Path: "/p/gone"}}, 7, 21},
+		{"earlier create", &record.Txn{TxnHeader: header(11), Body: &record.CreateTxn{Path: "/p/x", ParentCversion: 6}}, 7, 20},
+		{"last create", &record.Txn{TxnHeader: header(19), Body: &record.CreateTxn{Path: "/p/x", ParentCversion: 7}}, 7, 20},
+		{"later create", &record.Txn{TxnHeader: header(21), Body: &record.CreateTxn{Path: "/p/x", ParentCversion: 8}}, 8, 21},
+		{"later create of what is there", &record.Txn{TxnHeader: header(21), Body: &record.CreateTxn{Path: "/p/is", ParentCversion: 8}}, 8, 21},
+		{"earlier delete", &record.Txn{TxnHeader: header(12), Body: &record.DeleteTxn{Path: "/p/is"}}, 7, 20},
+		{"later delete", &record.Txn{TxnHeader: header(21), Body: &record.DeleteTxn{Path: "/p/is"}}, 7, 21},
+		{"later delete of what is gone", &record.Txn{TxnHeader: header(21), Body: &record.DeleteTxn{Path: "/p/gone"}}, 7, 21},
 	} {
 		tree, l := begin(t, Options{})
 		s := stat(5, 0)
@@ -264,7 +265,7 @@ func TestSnapshotLeavesOutLaterZnodes(t *testing.T) {
 	w.ok(create("/after", 0))
 	w.ok(create("/before/after", 0))
 	got := ""
-	s.Nodes(func(path string, n *wire.DataNode) error {
+	s.Nodes(func(path string, n *record.DataNode) error {
 		if outsideDigest(path) {
 			return nil
 		}
@@ -301,9 +302,9 @@ func TestSessionTableIsInStep_ZOOKEEPER_3144(t *testing.T) {
 // TestDigestChecks: mismatches are counted, told once each up to a bound,
 // and not looked for while the snapshot is fuzzy.
 func TestDigestChecks(t *testing.T) {
-	txn := func(z wire.Zxid, digest uint64) *wire.Txn {
-		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpCreateSession, Session: 1}, Body: &wire.CreateSessionTxn{},
-			Digest: &wire.TxnDigest{Version: 2, Tree: digest}}
+	txn := func(z wire.Zxid, digest uint64) *record.Txn {
+		return &record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpCreateSession, Session: 1}, Body: &record.CreateSessionTxn{},
+			Digest: &record.TxnDigest{Version: 2, Tree: digest}}
 	}
 	tree := New(Options{})
 	_, right := tree.Digest()
@@ -327,21 +328,21 @@ func TestDigestChecks(t *testing.T) {
 
 	for _, row := range []struct {
 		name   string
-		digest *wire.SnapshotDigest
-		txns   []*wire.Txn
+		digest *record.SnapshotDigest
+		txns   []*record.Txn
 		want   int64
 		told   string
 	}{
-		{"none", nil, []*wire.Txn{txn(11, 1)}, 1, ""},
-		{"zxid 0", &wire.SnapshotDigest{Version: 2}, []*wire.Txn{txn(11, right)}, 0, ""},
-		{"zxid 0 is from a leader", &wire.SnapshotDigest{Version: 2}, []*wire.Txn{txn(11, 1)}, 0, ""},
-		{"at its name, right", &wire.SnapshotDigest{Zxid: 10, Version: 2, Tree: right}, nil, 0, ""},
-		{"at its name, wrong", &wire.SnapshotDigest{Zxid: 10, Version: 2, Tree: 1}, nil, 1, ""},
-		{"older", &wire.SnapshotDigest{Zxid: 9, Version: 2, Tree: 1}, nil, 0, ""},
-		{"other version", &wire.SnapshotDigest{Zxid: 10, Version: 1, Tree: 1}, nil, 0, ""},
-		{"later, right", &wire.SnapshotDigest{Zxid: 12, Version: 2, Tree: right}, []*wire.Txn{txn(11, 1), txn(12, 1), txn(13, right)}, 0, ""},
-		{"later, wrong", &wire.SnapshotDigest{Zxid: 12, Version: 2, Tree: 1}, []*wire.Txn{txn(11, 1), txn(12, right), txn(13, 1)}, 2, ""},
-		{"not reached", &wire.SnapshotDigest{Zxid: 12, Version: 2, Tree: right}, []*wire.Txn{txn(11, 1)}, 0,
+		{"none", nil, []*record.Txn{txn(11, 1)}, 1, ""},
+		{"zxid 0", &record.SnapshotDigest{Version: 2}, []*record.Txn{txn(11, right)}, 0, ""},
+		{"zxid 0 is from a leader", &record.SnapshotDigest{Version: 2}, []*record.Txn{txn(11, 1)}, 0, ""},
+		{"at its name, right", &record.SnapshotDigest{Zxid: 10, Version: 2, Tree: right}, nil, 0, ""},
+		{"at its name, wrong", &record.SnapshotDigest{Zxid: 10, Version: 2, Tree: 1}, nil, 1, ""},
+		{"older", &record.SnapshotDigest{Zxid: 9, Version: 2, Tree: 1}, nil, 0, ""},
+		{"other version", &record.SnapshotDigest{Zxid: 10, Version: 1, Tree: 1}, nil, 0, ""},
+		{"later, right", &record.SnapshotDigest{Zxid: 12, Version: 2, Tree: right}, []*record.Txn{txn(11, 1), txn(12, 1), txn(13, right)}, 0, ""},
+		{"later, wrong", &record.SnapshotDigest{Zxid: 12, Version: 2, Tree: 1}, []*record.Txn{txn(11, 1), txn(12, right), txn(13, 1)}, 2, ""},
+		{"not reached", &record.SnapshotDigest{Zxid: 12, Version: 2, Tree: right}, []*record.Txn{txn(11, 1)}, 0,
 			"the log ends at zxid 0xb, before 0xc at which the snapshot was complete: the tree may hold parts of lost transactions"},
 	} {
 		tree, l := begin(t, Options{})
@@ -368,15 +369,15 @@ func TestDigestOff(t *testing.T) {
 		t.Errorf("digest %d, in the transaction %v", digest, w.txns[2].Digest)
 	}
 	w.z++
-	w.apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: w.z, Type: wire.OpDelete}, Body: &wire.DeleteTxn{Path: "/a"},
-		Digest: &wire.TxnDigest{Version: 2, Tree: 7}})
+	w.apply(&record.Txn{TxnHeader: record.TxnHeader{Zxid: w.z, Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/a"},
+		Digest: &record.TxnDigest{Version: 2, Tree: 7}})
 }
 
 // TestDigestHistory: every 128th, the last 1024 of them.
 func TestDigestHistory(t *testing.T) {
 	tree := New(Options{})
 	for z := wire.Zxid(1); z <= 128*1030; z++ {
-		tree.Apply(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}})
+		tree.Apply(&record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{}})
 	}
 	h := tree.DigestHistory()
 	if len(h) != 1024 || h[0].Zxid != 128*7 || h[1023].Zxid != 128*1030 || h[5].Digest != 1371985504 {
@@ -393,9 +394,9 @@ func TestFuzzyStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.CloseFuzzy()
-	wrong := func(z wire.Zxid) *wire.Txn {
-		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{},
-			Digest: &wire.TxnDigest{Version: wire.DigestVersion, Tree: 1}}
+	wrong := func(z wire.Zxid) *record.Txn {
+		return &record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{},
+			Digest: &record.TxnDigest{Version: record.DigestVersion, Tree: 1}}
 	}
 	tree.Apply(wrong(3))
 	if n, _ := tree.DigestMismatches(); n != 0 {
@@ -412,12 +413,12 @@ func TestFuzzyStream(t *testing.T) {
 // too, which its file says with a digest of no transaction.
 func TestInstalledSnapshot(t *testing.T) {
 	tree, l := begin(t, Options{})
-	if err := l.SnapshotDone(2, &wire.SnapshotDigest{Version: wire.DigestVersion}); err != nil {
+	if err := l.SnapshotDone(2, &record.SnapshotDigest{Version: record.DigestVersion}); err != nil {
 		t.Fatal(err)
 	}
-	wrong := func(z wire.Zxid) *wire.Txn {
-		return &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{},
-			Digest: &wire.TxnDigest{Version: wire.DigestVersion, Tree: 1}}
+	wrong := func(z wire.Zxid) *record.Txn {
+		return &record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{},
+			Digest: &record.TxnDigest{Version: record.DigestVersion, Tree: 1}}
 	}
 	l.Txn(wrong(3))
 	l.Close()

@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 //
 // A create2 is in it as a create, which it is to a tree: servers of ZooKeeper
 // 3.8.0 and 3.8.1 leave out a create2 of a multi without a word.
-func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareMulti(body []byte) (wire.OpCode, record.TxnBody, wire.Code) {
 	var r wire.MultiRequest
 	if decode(wire.OpMulti, body, &r) != wire.OK || !allWrites(r.Ops) {
 		return wire.OpMulti, nil, wire.ErrMarshalling
@@ -23,7 +24,7 @@ func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Co
 	}
 	p.multi = true
 	start := p.mark()
-	txn := &wire.MultiTxn{Ops: make([]wire.SubTxn, len(r.Ops))}
+	txn := &record.MultiTxn{Ops: make([]record.SubTxn, len(r.Ops))}
 	for i, op := range r.Ops {
 		p.t.mayYield(i)
 		sub, body, code := p.one(multiType(op), op.Request)
@@ -38,15 +39,15 @@ func (p *proposal) prepareMulti(body []byte) (wire.OpCode, wire.TxnBody, wire.Co
 		if sub == wire.OpCreate2 {
 			sub = wire.OpCreate
 		}
-		txn.Ops[i] = wire.SubTxn{Type: sub, Body: body}
+		txn.Ops[i] = record.SubTxn{Type: sub, Body: body}
 	}
 	return wire.OpMulti, txn, wire.OK
 }
 
 // fail marks the operation that failed and those behind it.
-func fail(ops []wire.SubTxn, code wire.Code) {
+func fail(ops []record.SubTxn, code wire.Code) {
 	for i := range ops {
-		ops[i] = wire.SubTxn{Type: wire.OpError, Body: &wire.ErrorTxn{Err: code}}
+		ops[i] = record.SubTxn{Type: wire.OpError, Body: &record.ErrorTxn{Err: code}}
 		code = wire.ErrRuntimeInconsistency
 	}
 }
@@ -78,7 +79,7 @@ func multiType(op wire.Op) wire.OpCode {
 
 // applyMulti applies the operations in their order under one zxid, or none.
 // Each create is answered as a create2, see AsAsked.
-func (t *Tree) applyMulti(m *wire.MultiTxn, h *wire.TxnHeader) Result {
+func (t *Tree) applyMulti(m *record.MultiTxn, h *record.TxnHeader) Result {
 	if t.unanswered {
 		t.replayMulti(m, h)
 		return Result{Zxid: h.Zxid}
@@ -96,7 +97,7 @@ func (t *Tree) applyMulti(m *wire.MultiTxn, h *wire.TxnHeader) Result {
 			continue
 		}
 		result := wire.OpResult{Type: wire.OpError}
-		if e, ok := op.Body.(*wire.ErrorTxn); ok {
+		if e, ok := op.Body.(*record.ErrorTxn); ok {
 			result.Err = e.Err
 		}
 		response.Results = append(response.Results, result)
@@ -104,7 +105,7 @@ func (t *Tree) applyMulti(m *wire.MultiTxn, h *wire.TxnHeader) Result {
 	return Result{Zxid: h.Zxid, Response: response}
 }
 
-func (t *Tree) replayMulti(m *wire.MultiTxn, h *wire.TxnHeader) {
+func (t *Tree) replayMulti(m *record.MultiTxn, h *record.TxnHeader) {
 	if m.Failed() {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -85,8 +86,8 @@ func TestMultiSuccess(t *testing.T) {
 		t.Errorf("empty multi: %s", got)
 	}
 	// A check is stored with the version behind the one that was asked for.
-	m := w.txns[len(w.txns)-2].Body.(*wire.MultiTxn)
-	if c := m.Ops[4].Body.(*wire.CheckTxn); c.Version != 3 {
+	m := w.txns[len(w.txns)-2].Body.(*record.MultiTxn)
+	if c := m.Ops[4].Body.(*record.CheckTxn); c.Version != 3 {
 		t.Errorf("check is stored with version %d", c.Version)
 	}
 	// So is a create2 as a create, which all servers know.
@@ -110,7 +111,7 @@ func TestMultiFailure(t *testing.T) {
 	if txn.Type != wire.OpMulti || txn.Digest == nil {
 		t.Fatalf("transaction %+v", txn)
 	}
-	m := txn.Body.(*wire.MultiTxn)
+	m := txn.Body.(*record.MultiTxn)
 	logged := ""
 	for _, op := range m.Ops {
 		logged += fmt.Sprintf("%d ", op.Type)

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -80,7 +81,7 @@ func (t *Tree) stat(n *node, s *wire.Stat) {
 	count := int32(n.kids.len())
 	*s = wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
-		Version: n.version, Cversion: wire.VisibleCversion(n.cversion, count), Aversion: n.aversion,
+		Version: n.version, Cversion: record.VisibleCversion(n.cversion, count), Aversion: n.aversion,
 		DataLength: int32(n.dataLen()), NumChildren: count,
 	}
 	if kind, _ := t.o.kindOf(n.owner); kind == kindEphemeral {
@@ -89,8 +90,8 @@ func (t *Tree) stat(n *node, s *wire.Stat) {
 }
 
 // persisted fills in what lies on disk.
-func (n *node) persisted() wire.StatPersisted {
-	return wire.StatPersisted{
+func (n *node) persisted() record.StatPersisted {
+	return record.StatPersisted{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Cversion: n.cversion, Aversion: n.aversion, Owner: n.owner,
 	}
@@ -113,14 +114,14 @@ func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
 	switch owner {
 	case 0:
 		return kindPersistent, 0
-	case wire.OwnerContainer:
+	case record.OwnerContainer:
 		return kindContainer, 0
 	}
-	if ttl, ok := wire.OwnerTTL(owner); ok {
+	if ttl, ok := record.OwnerTTL(owner); ok {
 		return kindTTL, ttl
 	}
 	if owner < 0 && o.Emulate353TTL {
-		return kindTTL, owner &^ wire.OwnerContainer
+		return kindTTL, owner &^ record.OwnerContainer
 	}
 	return kindEphemeral, 0
 }

@@ -1,6 +1,9 @@
 package tree
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
 
 // pending is what has been prepared and not applied yet: an overlay of the
 // committed state, by path.
@@ -25,7 +28,7 @@ type pending struct {
 // view is a znode as the next request will find it. Once it is in the overlay
 // only the transaction that has put it there changes it.
 type view struct {
-	stat    wire.StatPersisted
+	stat    record.StatPersisted
 	acl     []wire.ACL
 	zxid    wire.Zxid // of the transaction that left it so; 0: committed
 	kids    int32

@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 // Session 0 is the server itself (deleteContainer). The body of a
 // createSession is the timeout in ms as an int32; that of a closeSession is
 // not looked at.
-func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*wire.Txn, wire.Code) {
+func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*record.Txn, wire.Code) {
 	if t.pend.touched.len() == 0 {
 		t.pend.digest = t.digest
 	}
@@ -29,26 +30,26 @@ func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*wire.Txn, wire.
 		code == wire.ErrMarshalling && (op == wire.OpReconfig || op == wire.OpCreateSession):
 		return nil, code
 	case code != wire.OK:
-		return &wire.Txn{TxnHeader: p.header(req, wire.OpError), Body: &wire.ErrorTxn{Err: code}}, wire.OK
+		return &record.Txn{TxnHeader: p.header(req, wire.OpError), Body: &record.ErrorTxn{Err: code}}, wire.OK
 	}
 	txn := &struct {
-		wire.Txn
-		digest wire.TxnDigest
-	}{Txn: wire.Txn{TxnHeader: p.header(req, op), Body: body}}
+		record.Txn
+		digest record.TxnDigest
+	}{Txn: record.Txn{TxnHeader: p.header(req, op), Body: body}}
 	if !t.o.DigestOff {
-		txn.digest = wire.TxnDigest{Version: wire.DigestVersion, Tree: t.pend.digest}
+		txn.digest = record.TxnDigest{Version: record.DigestVersion, Tree: t.pend.digest}
 		txn.Digest = &txn.digest
 	}
 	return &txn.Txn, wire.OK
 }
 
-func (p *proposal) header(req *Request, op wire.OpCode) wire.TxnHeader {
-	return wire.TxnHeader{Session: req.Session, Cxid: req.Cxid, Zxid: p.zxid, Time: p.now, Type: op}
+func (p *proposal) header(req *Request, op wire.OpCode) record.TxnHeader {
+	return record.TxnHeader{Session: req.Session, Cxid: req.Cxid, Zxid: p.zxid, Time: p.now, Type: op}
 }
 
 // prepare returns the transaction's type and body. OpError as the type means
 // that the operation has none.
-func (p *proposal) prepare(req *Request) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepare(req *Request) (wire.OpCode, record.TxnBody, wire.Code) {
 	switch req.Op {
 	case wire.OpCreateSession:
 		body, code := p.t.prepareCreateSession(p, req.Body)
@@ -106,7 +107,7 @@ func decode(op wire.OpCode, body []byte, rec wire.Record) wire.Code {
 }
 
 // one prepares a single operation, alone or within a multi.
-func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, record.TxnBody, wire.Code) {
 	switch r := rec.(type) {
 	case *wire.CreateRequest:
 		return p.prepareCreate(op, r, -1)
@@ -151,7 +152,7 @@ func nextVersion(v int32) int32 {
 func versionFits(want, have int32) bool { return want == -1 || want == have }
 
 // prepareReconfig: the tree of a standalone server has no members to change.
-func (p *proposal) prepareReconfig() (wire.OpCode, wire.TxnBody, wire.Code) {
+func (p *proposal) prepareReconfig() (wire.OpCode, record.TxnBody, wire.Code) {
 	code := p.checkSession()
 	switch {
 	case code != wire.OK:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 
 	"pgregory.net/rapid"
@@ -106,7 +107,7 @@ func newLeader(seed uint64) *leader {
 }
 
 // prepare returns nil where nothing is proposed.
-func (l *leader) prepare(req *Request) *wire.Txn {
+func (l *leader) prepare(req *Request) *record.Txn {
 	l.now++
 	txn, _ := l.tree.Prepare(req, l.z+1, l.now)
 	if txn != nil {
@@ -187,7 +188,7 @@ func TestDigestFollowsTheTree(t *testing.T) {
 			if txn == nil {
 				continue
 			}
-			m, _ := txn.Body.(*wire.MultiTxn)
+			m, _ := txn.Body.(*record.MultiTxn)
 			var before []string
 			if m != nil && m.Failed() {
 				before = dump(l.tree)
@@ -210,7 +211,7 @@ func TestDigestFollowsTheTree(t *testing.T) {
 func TestPipelinedIsOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, one, piped, follower := newWriter(t), newLeader(1), newLeader(2), newLeader(3)
-		var waiting []*wire.Txn
+		var waiting []*record.Txn
 		for range rapid.IntRange(1, 60).Draw(t, "writes") {
 			req := w.request()
 			a, b := one.prepare(req), piped.prepare(req)
@@ -262,12 +263,12 @@ func load(t rapid.TB, from *Snapshot, to *Tree, pause func()) *Loader {
 	pause()
 	check(from.ACLs(func(key int64, acl []wire.ACL) error { return l.ACL(key, acl) }))
 	pause()
-	check(from.Nodes(func(path string, n *wire.DataNode) error {
+	check(from.Nodes(func(path string, n *record.DataNode) error {
 		defer pause()
 		return l.Node(path, n)
 	}))
 	z, digest := from.Digest()
-	check(l.SnapshotDone(from.Zxid(), &wire.SnapshotDigest{Zxid: z, Version: wire.DigestVersion, Tree: digest}))
+	check(l.SnapshotDone(from.Zxid(), &record.SnapshotDigest{Zxid: z, Version: record.DigestVersion, Tree: digest}))
 	return l
 }
 
@@ -276,7 +277,7 @@ func load(t rapid.TB, from *Snapshot, to *Tree, pause func()) *Loader {
 func TestFuzzySnapshot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l := newWriter(t), newLeader(rapid.Uint64Range(0, 5).Draw(t, "seed"))
-		var txns []*wire.Txn
+		var txns []*record.Txn
 		write := func(most int) {
 			for range rapid.IntRange(0, most).Draw(t, "writes") {
 				if txn := l.prepare(w.request()); txn != nil {
@@ -354,7 +355,7 @@ func (m *watchModel) fire(typ wire.EventType, path string, z wire.Zxid) {
 }
 
 // apply fires what the successful parts of a transaction cause.
-func (m *watchModel) apply(body wire.TxnBody, z wire.Zxid) {
+func (m *watchModel) apply(body record.TxnBody, z wire.Zxid) {
 	created := func(path string) {
 		up, _, _ := splitPath(path)
 		m.fire(wire.EventNodeCreated, path, z)
@@ -366,21 +367,21 @@ func (m *watchModel) apply(body wire.TxnBody, z wire.Zxid) {
 		m.fire(wire.EventNodeChildrenChanged, canonical(up), z)
 	}
 	switch b := body.(type) {
-	case *wire.CreateTxn:
+	case *record.CreateTxn:
 		created(b.Path)
-	case *wire.CreateContainerTxn:
+	case *record.CreateContainerTxn:
 		created(b.Path)
-	case *wire.CreateTTLTxn:
+	case *record.CreateTTLTxn:
 		created(b.Path)
-	case *wire.DeleteTxn:
+	case *record.DeleteTxn:
 		deleted(b.Path)
-	case *wire.SetDataTxn:
+	case *record.SetDataTxn:
 		m.fire(wire.EventNodeDataChanged, b.Path, z)
-	case *wire.CloseSessionTxn:
+	case *record.CloseSessionTxn:
 		for _, path := range b.Paths {
 			deleted(path)
 		}
-	case *wire.MultiTxn:
+	case *record.MultiTxn:
 		if !b.Failed() {
 			for _, op := range b.Ops {
 				m.apply(op.Body, z)

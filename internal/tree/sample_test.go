@@ -10,25 +10,26 @@ import (
 	"strconv"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // The data directory of a ZooKeeper 3.8.0 server, and what a client of it saw.
 
 // readSampleLog returns the transactions of one of its log files.
-func readSampleLog(t *testing.T, name string) []*wire.Txn {
+func readSampleLog(t *testing.T, name string) []*record.Txn {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata/datadir", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var txns []*wire.Txn
+	var txns []*record.Txn
 	for b = b[16:]; len(b) >= 12; {
 		n := int(binary.BigEndian.Uint32(b[8:]))
 		if n == 0 {
 			break
 		}
-		txn, err := wire.DecodeTxn(b[12 : 12+n])
+		txn, err := record.DecodeTxn(b[12 : 12+n])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +39,8 @@ func readSampleLog(t *testing.T, name string) []*wire.Txn {
 	return txns
 }
 
-func sampleTxns(t *testing.T) []*wire.Txn {
-	var txns []*wire.Txn
+func sampleTxns(t *testing.T) []*record.Txn {
+	var txns []*record.Txn
 	for _, name := range []string{"log.1", "log.3e", "log.93", "log.96"} {
 		txns = append(txns, readSampleLog(t, name)...)
 	}
@@ -82,7 +83,7 @@ func loadSampleSnapshot(t *testing.T, l *Loader, name string) wire.Zxid {
 		if c.String(&path); path == "/" {
 			break
 		}
-		var n wire.DataNode
+		var n record.DataNode
 		n.Code(&c)
 		check(c.Err())
 		check(l.Node(path, &n))
@@ -91,7 +92,7 @@ func loadSampleSnapshot(t *testing.T, l *Loader, name string) wire.Zxid {
 	for i := range seal {
 		c.Byte(&seal[i])
 	}
-	var digest wire.SnapshotDigest
+	var digest record.SnapshotDigest
 	digest.Zxid.Code(&c)
 	c.Int32(&digest.Version)
 	var v int64

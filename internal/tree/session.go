@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -164,8 +165,8 @@ func (t *Tree) sessionTable() []SessionTimeout {
 }
 
 // prepareCreateSession: the body is the timeout.
-func (t *Tree) prepareCreateSession(p *proposal, body []byte) (wire.TxnBody, wire.Code) {
-	txn := new(wire.CreateSessionTxn)
+func (t *Tree) prepareCreateSession(p *proposal, body []byte) (record.TxnBody, wire.Code) {
+	txn := new(record.CreateSessionTxn)
 	if err := wire.Decode(body, txn); err != nil {
 		return nil, wire.ErrMarshalling
 	}
@@ -179,7 +180,7 @@ func (t *Tree) prepareCreateSession(p *proposal, body []byte) (wire.TxnBody, wir
 //
 // A session may own very many, so the overlay gets no view of each: look takes
 // them for gone because their session's end is pending.
-func (t *Tree) prepareCloseSession(p *proposal) (wire.TxnBody, wire.Code) {
+func (t *Tree) prepareCloseSession(p *proposal) (record.TxnBody, wire.Code) {
 	if !t.open(p.session) {
 		return nil, wire.ErrSessionExpired
 	}
@@ -187,7 +188,7 @@ func (t *Tree) prepareCloseSession(p *proposal) (wire.TxnBody, wire.Code) {
 	p.removeUntouched(going)
 	p.removeTouched(changed)
 	p.setSession(false)
-	return &wire.CloseSessionTxn{Paths: t.listed(going.nodes, changed)}, wire.OK
+	return &record.CloseSessionTxn{Paths: t.listed(going.nodes, changed)}, wire.OK
 }
 
 // untouched are the ephemerals that go with a session and that nothing pending has

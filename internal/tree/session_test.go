@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -26,7 +27,7 @@ func TestSessionLife(t *testing.T) {
 	c.take()
 	res := w.ok(closeSession(alice))
 	txn := w.txns[len(w.txns)-1]
-	if got := fmt.Sprint(txn.Body.(*wire.CloseSessionTxn).Paths); got != "[/a /b]" || res.Response != nil {
+	if got := fmt.Sprint(txn.Body.(*record.CloseSessionTxn).Paths); got != "[/a /b]" || res.Response != nil {
 		t.Errorf("closeSession deletes %s, answers %v", got, res)
 	}
 	want := fmt.Sprintf("[NodeDeleted /a %[1]d NodeChildrenChanged / %[1]d NodeDeleted /b %[1]d NodeChildrenChanged / %[1]d]", w.z)
@@ -48,7 +49,7 @@ func TestSessionLife(t *testing.T) {
 		t.Errorf("counts %+v", c)
 	}
 	w.open(alice)
-	if txn, _ = w.prepare(closeSession(alice)); txn.Body.(*wire.CloseSessionTxn).Paths == nil {
+	if txn, _ = w.prepare(closeSession(alice)); txn.Body.(*record.CloseSessionTxn).Paths == nil {
 		t.Error("a session without ephemerals closes with null paths, not with none")
 	}
 	if txn, code := w.prepare(&Request{Session: 5, Op: wire.OpCreateSession, Body: []byte{1}}); txn != nil || code != wire.ErrMarshalling {
@@ -63,7 +64,7 @@ func TestCloseSessionSeesPending(t *testing.T) {
 	w.ok(create("/old", wire.FlagEphemeral))
 	w.ok(create("/gone", wire.FlagEphemeral))
 	w.ok(create("/taken", wire.FlagEphemeral))
-	var txns []*wire.Txn
+	var txns []*record.Txn
 	step := func(req *Request) {
 		txn, code := w.prepare(req)
 		if txn == nil {
@@ -79,11 +80,11 @@ func TestCloseSessionSeesPending(t *testing.T) {
 	step(create("/taken", wire.FlagEphemeral).by(bob))
 	step(multi(opCreate("/inmulti", 1), opCheck("/missing", 0)))
 	step(closeSession(alice))
-	if got := fmt.Sprint(txns[len(txns)-1].Body.(*wire.CloseSessionTxn).Paths); got != "[/new /old]" {
+	if got := fmt.Sprint(txns[len(txns)-1].Body.(*record.CloseSessionTxn).Paths); got != "[/new /old]" {
 		t.Errorf("closeSession deletes %s", got)
 	}
 	step(create("/late", 0))
-	if e, ok := txns[len(txns)-1].Body.(*wire.ErrorTxn); !ok || e.Err != wire.ErrSessionExpired || txns[len(txns)-1].Digest != nil {
+	if e, ok := txns[len(txns)-1].Body.(*record.ErrorTxn); !ok || e.Err != wire.ErrSessionExpired || txns[len(txns)-1].Digest != nil {
 		t.Errorf("write behind the close: %+v", txns[len(txns)-1])
 	}
 	step(create("/old", 0).by(bob))
@@ -140,15 +141,15 @@ func TestCloseSessionOfOldLogs(t *testing.T) {
 	w.ok(create("/a", wire.FlagEphemeral))
 	w.ok(create("/b", wire.FlagEphemeral).by(bob))
 	w.ok(create("/c", wire.FlagEphemeral).by(bob))
-	header := func(id wire.SessionID) wire.TxnHeader {
+	header := func(id wire.SessionID) record.TxnHeader {
 		w.z++
-		return wire.TxnHeader{Session: id, Zxid: w.z, Type: wire.OpCloseSession}
+		return record.TxnHeader{Session: id, Zxid: w.z, Type: wire.OpCloseSession}
 	}
-	w.apply(&wire.Txn{TxnHeader: header(alice)})
+	w.apply(&record.Txn{TxnHeader: header(alice)})
 	if w.exists("/a") {
 		t.Error("/a is left")
 	}
-	w.apply(&wire.Txn{TxnHeader: header(99), Body: &wire.CloseSessionTxn{Paths: []string{"/b", "/missing", "", "/", "x"}}})
+	w.apply(&record.Txn{TxnHeader: header(99), Body: &record.CloseSessionTxn{Paths: []string{"/b", "/missing", "", "/", "x"}}})
 	if w.exists("/b") || !w.exists("/c") {
 		t.Error("/b is left, or /c gone")
 	}
@@ -164,7 +165,7 @@ func TestCloseSessionWithALongList(t *testing.T) {
 	}
 	w.ok(closeSession(alice))
 	txn := w.txns[len(w.txns)-1]
-	if n := len(txn.Body.(*wire.CloseSessionTxn).Paths); n != 10 || len(txn.Append(nil)) > wire.FrameMax {
+	if n := len(txn.Body.(*record.CloseSessionTxn).Paths); n != 10 || len(txn.Append(nil)) > wire.FrameMax {
 		t.Errorf("%d paths are listed in %d bytes", n, len(txn.Append(nil)))
 	}
 	if c := w.tree.Counts(); c.Ephemerals != 0 || c.Nodes != 5 {

@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -62,7 +63,7 @@ func (s *Snapshot) Digest() (wire.Zxid, uint64) { return s.t.Digest() }
 // Nodes yields every znode, parents before children, the root as "". A znode
 // made after Zxid is left out, and with it everything below: its create will
 // be replayed.
-func (s *Snapshot) Nodes(yield func(path string, n *wire.DataNode) error) error {
+func (s *Snapshot) Nodes(yield func(path string, n *record.DataNode) error) error {
 	w := walker{t: s.t, since: s.zxid}
 	w.start()
 	for len(w.stack) > 0 || len(w.batch) > 0 {
@@ -94,7 +95,7 @@ type level struct {
 
 type walked struct {
 	path string
-	node wire.DataNode
+	node record.DataNode
 }
 
 func (w *walker) start() {
@@ -133,7 +134,7 @@ func (w *walker) step(limit int) int {
 }
 
 func (w *walker) visit(n *node, path string) {
-	w.batch = append(w.batch, walked{path, wire.DataNode{
+	w.batch = append(w.batch, walked{path, record.DataNode{
 		Data: n.data(), ACL: w.t.acls.entries[n.acl].key, Stat: n.persisted(),
 	}})
 	if n.kids != nil {

@@ -4,12 +4,14 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // opening takes the packet that says how the history is made equal.
-func (r *Learner) opening(p *wire.QuorumPacket) {
-	how := map[wire.PacketType]How{wire.PacketDiff: Diff, wire.PacketTrunc: Trunc, wire.PacketSnap: Snap}[p.Type]
+func (r *Learner) opening(p *peerwire.QuorumPacket) {
+	how := map[peerwire.PacketType]How{peerwire.PacketDiff: Diff, peerwire.PacketTrunc: Trunc, peerwire.PacketSnap: Snap}[p.Type]
 	if how == 0 || p.Zxid < 0 || p.Zxid.Epoch() > r.epoch {
 		r.giveUp(fmt.Sprintf("the leader began the history with %v(%v)", p.Type, p.Zxid))
 		return
@@ -50,37 +52,37 @@ func (r *Learner) truncate(z wire.Zxid) {
 // history takes what comes from the opening packet to UPTODATE. None of it is
 // applied yet, and what is not committed is not logged either. What is not
 // expected is ignored, pings too.
-func (r *Learner) history(p *wire.QuorumPacket) {
+func (r *Learner) history(p *peerwire.QuorumPacket) {
 	switch p.Type {
-	case wire.PacketProposal:
+	case peerwire.PacketProposal:
 		r.queue(p.Zxid, p.Data)
-	case wire.PacketCommit:
+	case peerwire.PacketCommit:
 		r.decide(p.Zxid)
-	case wire.PacketCommitActivate:
+	case peerwire.PacketCommitActivate:
 		r.decideActivation(p)
-	case wire.PacketInform:
+	case peerwire.PacketInform:
 		if r.queue(p.Zxid, p.Data) {
 			r.decide(p.Zxid)
 		}
-	case wire.PacketInformActivate:
+	case peerwire.PacketInformActivate:
 		if data, ok := r.informed(p); ok && r.queue(p.Zxid, data) {
 			r.decideActivation(p)
 		}
-	case wire.PacketNewLeader:
+	case peerwire.PacketNewLeader:
 		r.newLeader(p)
-	case wire.PacketUpToDate:
+	case peerwire.PacketUpToDate:
 		r.upToDate()
 	}
 }
 
 // informed is the transaction of an INFORMANDACTIVATE.
-func (r *Learner) informed(p *wire.QuorumPacket) ([]byte, bool) {
+func (r *Learner) informed(p *peerwire.QuorumPacket) ([]byte, bool) {
 	a, ok := r.activation(p)
 	return a.Txn, ok
 }
 
 // activation reads what comes with the commit of a reconfiguration.
-func (r *Learner) activation(p *wire.QuorumPacket) (a wire.Activation, ok bool) {
+func (r *Learner) activation(p *peerwire.QuorumPacket) (a peerwire.Activation, ok bool) {
 	if err := wire.Decode(p.Data, &a); err != nil {
 		r.giveUp(fmt.Sprintf("the leader's %v cannot be read: %v", p.Type, err))
 		return a, false
@@ -89,7 +91,7 @@ func (r *Learner) activation(p *wire.QuorumPacket) (a wire.Activation, ok bool) 
 }
 
 // decideActivation commits a reconfiguration, which holds from UPTODATE on.
-func (r *Learner) decideActivation(p *wire.QuorumPacket) {
+func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	a, ok := r.activation(p)
 	if !ok || p.Zxid <= r.decided {
 		return
@@ -104,8 +106,8 @@ func (r *Learner) decideActivation(p *wire.QuorumPacket) {
 }
 
 // decode reads a proposal; nil, and the end of the term, if it is none.
-func (r *Learner) decode(z wire.Zxid, data []byte) *wire.Txn {
-	t, err := wire.DecodeTxn(data)
+func (r *Learner) decode(z wire.Zxid, data []byte) *record.Txn {
+	t, err := record.DecodeTxn(data)
 	switch {
 	case err != nil:
 		r.giveUp(fmt.Sprintf("the leader's transaction %v cannot be read: %v", z, err))
@@ -160,7 +162,7 @@ func (r *Learner) undecided() int {
 // newLeader begins to make the history durable: the log or the snapshot first,
 // then currentEpoch, then the ACK, each after the one before is on the disk
 // (ZOOKEEPER-3911, 4643, 4646). What is not committed waits for UPTODATE.
-func (r *Learner) newLeader(p *wire.QuorumPacket) {
+func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 	if r.step != adopting || p.Zxid != wire.MakeZxid(r.epoch, 0) {
 		r.giveUp(fmt.Sprintf("the leader of epoch %d sent NEWLEADER %v", r.epoch, p.Zxid))
 		return
@@ -198,14 +200,14 @@ func (r *Learner) configure(text []byte) bool {
 }
 
 // install puts the snapshot in the place of the whole history.
-func (r *Learner) install(done []*wire.Txn) {
+func (r *Learner) install(done []*record.Txn) {
 	r.ready.Install = &Install{Link: r.opt.Link, Zxid: r.decided, Txns: done}
 	r.generation++
 	r.log.install(r.opened, done, r.generation)
 }
 
 // append logs transactions.
-func (r *Learner) append(txns []*wire.Txn) {
+func (r *Learner) append(txns []*record.Txn) {
 	for _, t := range txns {
 		r.remember(t)
 		r.ready.Append = append(r.ready.Append, t)
@@ -213,7 +215,7 @@ func (r *Learner) append(txns []*wire.Txn) {
 }
 
 // remember keeps a transaction, which follows the last one, in memory.
-func (r *Learner) remember(t *wire.Txn) {
+func (r *Learner) remember(t *record.Txn) {
 	if err := r.log.Append(t); err != nil {
 		panic("zab: " + err.Error())
 	}
@@ -254,7 +256,7 @@ func (r *Learner) saveCurrent() {
 func (r *Learner) acknowledge() {
 	r.step = adopted
 	r.heardNow()
-	r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
 }
 
 // upToDate lets clients see what was adopted, and logs what is not committed
@@ -276,7 +278,7 @@ func (r *Learner) upToDate() {
 		}
 	}
 	r.step = following
-	r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
 	pending := r.pending
 	r.pending, r.log.fresh = nil, false
 	r.append(pending)
@@ -290,7 +292,7 @@ func (r *Learner) upToDate() {
 
 // misplaced says why the term ends under a configuration and who leads there;
 // empty if it goes on.
-func (r *Learner) misplaced(m *ensemble.Membership, leader wire.ServerID) string {
+func (r *Learner) misplaced(m *ensemble.Membership, leader ensemble.ServerID) string {
 	switch {
 	case leader != r.opt.Leader:
 		return fmt.Sprintf("server %d leads under the new configuration", leader)

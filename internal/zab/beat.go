@@ -3,6 +3,8 @@ package zab
 import (
 	"slices"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -26,7 +28,7 @@ type waiting struct {
 	token uint64
 	zxid  wire.Zxid
 	beat  int64
-	reply *wire.QuorumPacket // nil: a sync
+	reply *peerwire.QuorumPacket // nil: a sync
 }
 
 // heartbeat pings the learners: ours at every round, others each half tick, or
@@ -44,12 +46,12 @@ func (l *Leader) heartbeat(now int64, hurry bool) {
 		if k.state < linkSyncing || !due || len(k.unanswered) >= beatsMax {
 			continue
 		}
-		p := &wire.QuorumPacket{Type: wire.PacketPing, Zxid: l.proposed}
+		p := &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: l.proposed}
 		if k.ours {
 			if lease {
 				k.confirm(l.log.applied)
 			}
-			p.Data = wire.Append(nil, &wire.PingInfo{Confirmed: k.confirmed})
+			p.Data = wire.Append(nil, &peerwire.PingInfo{Confirmed: k.confirmed})
 		}
 		l.send(k, p)
 		k.pingedAt = now
@@ -96,8 +98,8 @@ func (l *Leader) NextBeat() int64 {
 }
 
 // pinged takes the answer to a learner's oldest ping.
-func (l *Leader) pinged(k *link, p *wire.QuorumPacket) string {
-	var touched wire.TouchedSessions
+func (l *Leader) pinged(k *link, p *peerwire.QuorumPacket) string {
+	var touched peerwire.TouchedSessions
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		return "answered a ping in a way that cannot be read: " + err.Error()
 	}
@@ -147,7 +149,7 @@ func (k *link) confirm(z wire.Zxid) {
 // confirm finds the last round that a quorum has answered.
 func (l *Leader) confirm() {
 	try := func(b beat) {
-		if b.n > l.beat.confirmed.n && l.quorum(func(id wire.ServerID) bool { return l.answered(id, b.n) }) {
+		if b.n > l.beat.confirmed.n && l.quorum(func(id ensemble.ServerID) bool { return l.answered(id, b.n) }) {
 			l.beat.confirmed = b
 		}
 	}
@@ -158,7 +160,7 @@ func (l *Leader) confirm() {
 	l.release()
 }
 
-func (l *Leader) answered(id wire.ServerID, n int64) bool {
+func (l *Leader) answered(id ensemble.ServerID, n int64) bool {
 	if id == l.opt.ID {
 		return true
 	}
@@ -173,7 +175,7 @@ func (l *Leader) Lease() int64 {
 	switch {
 	case l.phase != serving:
 		return -1
-	case l.quorum(func(id wire.ServerID) bool { return id == l.opt.ID }):
+	case l.quorum(func(id ensemble.ServerID) bool { return id == l.opt.ID }):
 		return Never
 	case l.beat.confirmed.n == 0:
 		return -1
@@ -184,7 +186,7 @@ func (l *Leader) Lease() int64 {
 // Heard is when a quorum was last certain to be with this leader, also after
 // the term.
 func (l *Leader) Heard() int64 {
-	if l.quorum(func(id wire.ServerID) bool { return id == l.opt.ID }) {
+	if l.quorum(func(id ensemble.ServerID) bool { return id == l.opt.ID }) {
 		return l.now
 	}
 	return l.beat.confirmed.at
@@ -239,7 +241,7 @@ func (l *Leader) revalidated(e Revalidated) {
 	if l.links[e.Link] == nil {
 		return
 	}
-	p := &wire.QuorumPacket{Type: wire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Answer)}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Answer)}
 	l.hold(waiting{link: e.Link, zxid: l.log.last, reply: p})
 }
 
@@ -307,6 +309,6 @@ func (l *Leader) reply(w waiting) {
 	case w.reply != nil:
 		l.send(k, w.reply)
 	default:
-		l.send(k, &wire.QuorumPacket{Type: wire.PacketSync})
+		l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketSync})
 	}
 }

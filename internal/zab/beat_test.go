@@ -3,13 +3,15 @@ package zab
 import (
 	"testing"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // pings are the links that messages ping, in order.
 func pings(send []Message) (links []LinkID) {
 	for _, m := range send {
-		if m.Packet.Type == wire.PacketPing {
+		if m.Packet.Type == peerwire.PacketPing {
 			links = append(links, m.Link)
 		}
 	}
@@ -33,10 +35,10 @@ func TestBeatBetweenTwoSteps(t *testing.T) {
 		t.Fatalf("sent before it is due: %v", send)
 	}
 	z, _ := l.NextZxid()
-	l.Step(w.now, Propose{Txn: &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}}})
+	l.Step(w.now, Propose{Txn: &record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{}}})
 	proposals := len(l.ready.Send)
 	send, due := l.Beat(at + 30)
-	if due != at || len(pings(send)) != 3 || len(send) != proposals+3 || send[0].Packet.Type != wire.PacketProposal {
+	if due != at || len(pings(send)) != 3 || len(send) != proposals+3 || send[0].Packet.Type != peerwire.PacketProposal {
 		t.Fatalf("sent %v, due at %d, want %d", send, due, at)
 	}
 	if again, _ := l.Beat(at + 129); again != nil {
@@ -104,7 +106,7 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 	n, l := w.nodes[0], w.nodes[2].leader
 	r := n.learner
 	link := r.opt.Link
-	w.step(n, Touched{[]wire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, 5})
+	w.step(n, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, 5})
 	if send := r.Beat(w.now, Arrived{Link: link}); send != nil {
 		t.Fatalf("answers pings that have not arrived: %v", send)
 	}
@@ -115,7 +117,7 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 	if len(pings(send)) != 2 {
 		t.Fatalf("2 pings have arrived: %v", send)
 	}
-	var touched wire.TouchedSessions
+	var touched peerwire.TouchedSessions
 	if err := wire.Decode(send[0].Packet.Data, &touched); err != nil || len(touched.Sessions) != 1 {
 		t.Errorf("%+v, %v", touched, err)
 	}
@@ -126,7 +128,7 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 		t.Errorf("another one has arrived: %v", more)
 	}
 	ping := func(confirmed int64) []LinkID {
-		p := &wire.QuorumPacket{Type: wire.PacketPing, Zxid: l.proposed, Data: wire.Append(nil, &wire.PingInfo{Confirmed: confirmed})}
+		p := &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: l.proposed, Data: wire.Append(nil, &peerwire.PingInfo{Confirmed: confirmed})}
 		r.Step(w.now, Received{link, p})
 		return pings(r.Ready().Send)
 	}

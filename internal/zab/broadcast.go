@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -19,7 +21,7 @@ func (l *Leader) NextZxid() (wire.Zxid, bool) {
 }
 
 // propose logs a transaction and sends it to all that take part.
-func (l *Leader) propose(t *wire.Txn) {
+func (l *Leader) propose(t *record.Txn) {
 	if next, ok := l.NextZxid(); !ok || t.Zxid != next {
 		panic(fmt.Sprintf("zab: proposed %v, next is %v (%v)", t.Zxid, next, ok))
 	}
@@ -29,7 +31,7 @@ func (l *Leader) propose(t *wire.Txn) {
 	}
 	l.proposed = t.Zxid
 	l.ready.Append = append(l.ready.Append, t)
-	p := &wire.QuorumPacket{Type: wire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)}
 	for _, k := range l.order {
 		if k.state >= linkSyncing && !k.observer {
 			l.propagate(k, p)
@@ -39,15 +41,15 @@ func (l *Leader) propose(t *wire.Txn) {
 
 // follow takes note of a reconfiguration: from its proposal on both
 // memberships have to agree.
-func (l *Leader) follow(t *wire.Txn) {
+func (l *Leader) follow(t *record.Txn) {
 	if m := members(t); m != nil && m.Version() > l.committed.Version() {
 		l.lastSeen, l.reconfig = m, t.Zxid
 	}
 }
 
 // members is the configuration that a transaction proposes; nil for all others.
-func members(t *wire.Txn) *ensemble.Membership {
-	body, ok := t.Body.(*wire.SetDataTxn)
+func members(t *record.Txn) *ensemble.Membership {
+	body, ok := t.Body.(*record.SetDataTxn)
 	if !ok || t.Type != wire.OpReconfig {
 		return nil
 	}
@@ -59,7 +61,7 @@ func members(t *wire.Txn) *ensemble.Membership {
 }
 
 // propagate sends a proposal and watches for its ACK.
-func (l *Leader) propagate(k *link, p *wire.QuorumPacket) {
+func (l *Leader) propagate(k *link, p *peerwire.QuorumPacket) {
 	l.send(k, p)
 	if k.watched == 0 {
 		k.watched, k.watchedAt = p.Zxid, l.now
@@ -67,7 +69,7 @@ func (l *Leader) propagate(k *link, p *wire.QuorumPacket) {
 }
 
 // has reports whether a server has the log up to z on its disk.
-func (l *Leader) has(id wire.ServerID, z wire.Zxid) bool {
+func (l *Leader) has(id ensemble.ServerID, z wire.Zxid) bool {
 	if id == l.opt.ID {
 		return l.ownAcked >= z
 	}
@@ -103,7 +105,7 @@ func (l *Leader) commit() {
 func (l *Leader) decided() wire.Zxid {
 	z := l.log.applied
 	for _, t := range l.log.between(z, l.log.last) {
-		if !l.quorum(func(id wire.ServerID) bool { return l.has(id, t.Zxid) }) {
+		if !l.quorum(func(id ensemble.ServerID) bool { return l.has(id, t.Zxid) }) {
 			break
 		}
 		if z = t.Zxid; z == l.reconfig {
@@ -116,13 +118,13 @@ func (l *Leader) decided() wire.Zxid {
 // announce tells everyone of a commit: those that have the transaction its
 // zxid, observers the whole of it. With a designated leader the packets are
 // those of a reconfiguration.
-func (l *Leader) announce(t *wire.Txn, designated *wire.ServerID) {
-	commit := &wire.QuorumPacket{Type: wire.PacketCommit, Zxid: t.Zxid}
+func (l *Leader) announce(t *record.Txn, designated *ensemble.ServerID) {
+	commit := &peerwire.QuorumPacket{Type: peerwire.PacketCommit, Zxid: t.Zxid}
 	if designated != nil {
-		commit.Type = wire.PacketCommitActivate
-		commit.Data = wire.Append(nil, &wire.Activation{Leader: *designated})
+		commit.Type = peerwire.PacketCommitActivate
+		commit.Data = wire.Append(nil, &peerwire.Activation{Leader: *designated})
 	}
-	var inform *wire.QuorumPacket
+	var inform *peerwire.QuorumPacket
 	for _, k := range l.order {
 		l.answerSyncs(k, t.Zxid)
 		switch {
@@ -138,17 +140,17 @@ func (l *Leader) announce(t *wire.Txn, designated *wire.ServerID) {
 	}
 }
 
-func informOf(t *wire.Txn, designated *wire.ServerID) *wire.QuorumPacket {
+func informOf(t *record.Txn, designated *ensemble.ServerID) *peerwire.QuorumPacket {
 	if designated == nil {
-		return &wire.QuorumPacket{Type: wire.PacketInform, Zxid: t.Zxid, Data: t.Append(nil)}
+		return &peerwire.QuorumPacket{Type: peerwire.PacketInform, Zxid: t.Zxid, Data: t.Append(nil)}
 	}
-	data := wire.Append(nil, &wire.Activation{Leader: *designated, Txn: t.Append(nil)})
-	return &wire.QuorumPacket{Type: wire.PacketInformActivate, Zxid: t.Zxid, Data: data}
+	data := wire.Append(nil, &peerwire.Activation{Leader: *designated, Txn: t.Append(nil)})
+	return &peerwire.QuorumPacket{Type: peerwire.PacketInformActivate, Zxid: t.Zxid, Data: data}
 }
 
 // activate commits a reconfiguration: its membership holds, and who leads under
 // it is told. Another than this server takes over at once; this one is done.
-func (l *Leader) activate(t *wire.Txn) {
+func (l *Leader) activate(t *record.Txn) {
 	leader := l.designate(t.Zxid)
 	l.committed, l.lastSeen, l.reconfig = l.lastSeen, nil, 0
 	l.announce(t, &leader)
@@ -161,13 +163,13 @@ func (l *Leader) activate(t *wire.Txn) {
 
 // designate names who leads under the proposed membership: this server if it
 // votes there, else the new voter that has acknowledged most.
-func (l *Leader) designate(z wire.Zxid) wire.ServerID {
+func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 	leader, acked := l.opt.ID, wire.Zxid(-1)
 	if l.lastSeen.IsVoter(ensemble.ServerID(l.opt.ID)) {
 		return leader
 	}
 	for _, v := range l.lastSeen.Voters() {
-		id := wire.ServerID(v)
+		id := ensemble.ServerID(v)
 		if k := l.linkOf(id); k != nil && k.acked >= z && k.acked > acked {
 			leader, acked = id, k.acked
 		}

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"bellwether/wire"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 )
 
 // The tests of this file are named after bugs of the field as well: those
@@ -16,11 +17,11 @@ import (
 func atNewLeader(t *testing.T) (*Learner, Ready) {
 	t.Helper()
 	r := soloLearner(t, "1.5", "", false)
-	take(r, pack(wire.PacketDiff, "1.7", nil))
+	take(r, pack(peerwire.PacketDiff, "1.7", nil))
 	for _, z := range []string{"1.6", "1.7"} {
-		take(r, pack(wire.PacketProposal, z, one(z)), pack(wire.PacketCommit, z, nil))
+		take(r, pack(peerwire.PacketProposal, z, one(z)), pack(peerwire.PacketCommit, z, nil))
 	}
-	take(r, pack(wire.PacketNewLeader, "2.0", nil), pack(wire.PacketProposal, "2.1", one("2.1")))
+	take(r, pack(peerwire.PacketNewLeader, "2.0", nil), pack(peerwire.PacketProposal, "2.1", one("2.1")))
 	return r, r.Ready()
 }
 
@@ -94,7 +95,7 @@ func TestZK4646AcknowledgedHistorySurvives(t *testing.T) {
 		history := l.log.Applied()
 		acked := func() bool {
 			up := w.links[len(w.links)-1].up
-			return len(up) > 0 && up[len(up)-1].p.Type == wire.PacketAck
+			return len(up) > 0 && up[len(up)-1].p.Type == peerwire.PacketAck
 		}
 		for !acked() && w.actions(1) == 1 {
 			continue
@@ -116,7 +117,7 @@ func TestZK4785OutstandingIsAcknowledgedWhenDurable(t *testing.T) {
 	r, _ := atNewLeader(t)
 	r.Step(0, Synced{zx("1.7"), r.generation})
 	r.Step(0, Saved{Current: 2, Generation: r.generation})
-	take(r, pack(wire.PacketUpToDate, "0", nil))
+	take(r, pack(peerwire.PacketUpToDate, "0", nil))
 	sent, out := packets(r.ready.Send), r.Ready()
 	if sent != "ACK 2.0, ACK 2.0" || strings.Join(zxids(out.Append), " ") != "2.1" {
 		t.Errorf("sends %s, appends %v", sent, zxids(out.Append))
@@ -141,7 +142,7 @@ func choice(remembered, log, peer string) string {
 	if !p.ask {
 		return short(p)
 	}
-	var read []*wire.Txn
+	var read []*record.Txn
 	met := false
 	for _, x := range txns(log) {
 		if met {

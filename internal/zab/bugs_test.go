@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -21,8 +24,8 @@ func packets(sent []Message) string {
 	return strings.Join(out, ", ")
 }
 
-func pack(kind wire.PacketType, zxid string, x *wire.Txn) *wire.QuorumPacket {
-	p := &wire.QuorumPacket{Type: kind, Zxid: zx(zxid)}
+func pack(kind peerwire.PacketType, zxid string, x *record.Txn) *peerwire.QuorumPacket {
+	p := &peerwire.QuorumPacket{Type: kind, Zxid: zx(zxid)}
 	if x != nil {
 		p.Data = x.Append(nil)
 	}
@@ -38,7 +41,7 @@ func soloLearner(t *testing.T, base, entries string, observer bool) *Learner {
 	r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Observer: observer, Plain: true, Terms: Terms{
 		ID: 1, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
-	take(r, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})})
+	take(r, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})})
 	r.Step(0, Saved{Accepted: 2, Generation: r.generation})
 	if got := packets(r.Ready().Send); !strings.HasSuffix(got, "ACKEPOCH "+dotted(g.Last())) {
 		t.Fatal("not introduced:", got)
@@ -46,7 +49,7 @@ func soloLearner(t *testing.T, base, entries string, observer bool) *Learner {
 	return r
 }
 
-func take(r *Learner, ps ...*wire.QuorumPacket) {
+func take(r *Learner, ps ...*peerwire.QuorumPacket) {
 	for _, p := range ps {
 		r.Step(0, Received{1, p})
 	}
@@ -68,26 +71,26 @@ func carryDisk(r *Learner) (sent []Message, all []Ready) {
 	return sent, all
 }
 
-func one(z string) *wire.Txn { return txns(z)[0] }
+func one(z string) *record.Txn { return txns(z)[0] }
 
 // TestZK4394CommitBetweenNewLeaderAndUpToDate: a commit that comes between the
 // two, for a proposal before or behind NEWLEADER, is applied after UPTODATE.
 func TestZK4394CommitBetweenNewLeaderAndUpToDate(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		r := soloLearner(t, "1.5", "", false)
-		take(r, pack(wire.PacketDiff, "1.5", nil))
+		take(r, pack(peerwire.PacketDiff, "1.5", nil))
 		if early {
-			take(r, pack(wire.PacketProposal, "2.1", one("2.1")))
+			take(r, pack(peerwire.PacketProposal, "2.1", one("2.1")))
 		}
-		take(r, pack(wire.PacketNewLeader, "2.0", nil))
+		take(r, pack(peerwire.PacketNewLeader, "2.0", nil))
 		if !early {
-			take(r, pack(wire.PacketProposal, "2.1", one("2.1")))
+			take(r, pack(peerwire.PacketProposal, "2.1", one("2.1")))
 		}
 		sent, all := carryDisk(r)
 		if got := packets(sent); got != "ACK 2.0" || len(all[0].Append) != 0 {
 			t.Fatalf("sent %s, appended %v", got, all[0].Append)
 		}
-		take(r, pack(wire.PacketProposal, "2.2", one("2.2")), pack(wire.PacketCommit, "2.1", nil), pack(wire.PacketUpToDate, "0", nil))
+		take(r, pack(peerwire.PacketProposal, "2.2", one("2.2")), pack(peerwire.PacketCommit, "2.1", nil), pack(peerwire.PacketUpToDate, "0", nil))
 		out := r.Ready()
 		if got := strings.Join(zxids(out.Append), " "); got != "2.1 2.2" {
 			t.Errorf("appended %s", got)
@@ -113,7 +116,7 @@ func TestZK4685ProposalAckBeforeNewLeaderAck(t *testing.T) {
 		t.Fatal(got)
 	}
 	for _, z := range []string{"1.3", "2.0", "1.3", "2.0"} {
-		l.Step(0, Received{1, pack(wire.PacketAck, z, nil)})
+		l.Step(0, Received{1, pack(peerwire.PacketAck, z, nil)})
 	}
 	if got := packets(l.Ready().Send); got != "UPTODATE "+dotted(-1) || l.links[1] == nil {
 		t.Errorf("sent %s, link %v", got, l.links[1])
@@ -121,35 +124,35 @@ func TestZK4685ProposalAckBeforeNewLeaderAck(t *testing.T) {
 }
 
 // greet brings a learner to the leader, up to its ACKEPOCH.
-func greet(l *Leader, id LinkID, server wire.ServerID, last string, observer bool) {
-	info := &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: server, Version: wire.QuorumVersion})}
+func greet(l *Leader, id LinkID, server ensemble.ServerID, last string, observer bool) {
+	info := &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: server, Version: peerwire.QuorumVersion})}
 	if observer {
-		info.Type = wire.PacketObserverInfo
+		info.Type = peerwire.PacketObserverInfo
 	}
 	l.Step(l.now, Opened{id})
 	l.Step(l.now, Received{id, info})
-	l.Step(l.now, Received{id, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1})}})
+	l.Step(l.now, Received{id, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}})
 }
 
 // TestZK4925NoHoleInTheCommittedLog: what a learner was synchronised with is
 // remembered, so that it can pass it on; a gap ends the term.
 func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 	for _, c := range []struct {
-		opening wire.PacketType
+		opening peerwire.PacketType
 		at      string
-	}{{wire.PacketDiff, "1.7"}, {wire.PacketSnap, "1.5"}, {wire.PacketTrunc, "1.5"}} {
+	}{{peerwire.PacketDiff, "1.7"}, {peerwire.PacketSnap, "1.5"}, {peerwire.PacketTrunc, "1.5"}} {
 		r := soloLearner(t, "1.4", "1.5", false)
 		take(r, pack(c.opening, c.at, nil))
 		for _, z := range []string{"1.6", "1.7", "2.1"} {
-			take(r, pack(wire.PacketProposal, z, one(z)), pack(wire.PacketCommit, z, nil))
+			take(r, pack(peerwire.PacketProposal, z, one(z)), pack(peerwire.PacketCommit, z, nil))
 		}
-		take(r, pack(wire.PacketNewLeader, "2.0", nil))
+		take(r, pack(peerwire.PacketNewLeader, "2.0", nil))
 		carryDisk(r)
 		if got := strings.Join(zxids(r.log.between(zx("1.5"), r.log.last)), " "); got != "1.6 1.7 2.1" {
 			t.Errorf("%v: remembers %s", c.opening, got)
 		}
 		r = soloLearner(t, "1.4", "1.5", false)
-		take(r, pack(c.opening, c.at, nil), pack(wire.PacketProposal, "1.7", one("1.7")))
+		take(r, pack(c.opening, c.at, nil), pack(peerwire.PacketProposal, "1.7", one("1.7")))
 		if got := r.Ready().GiveUp; !strings.Contains(got, "behind") {
 			t.Errorf("%v: a gap: %q", c.opening, got)
 		}
@@ -160,7 +163,7 @@ func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 // changes nothing: not the log, not the tree, not what the next leader is told.
 func TestZK3642SnapshotInterrupted(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5", false)
-	take(r, pack(wire.PacketSnap, "1.9", nil), pack(wire.PacketProposal, "2.1", one("2.1")), pack(wire.PacketCommit, "2.1", nil))
+	take(r, pack(peerwire.PacketSnap, "1.9", nil), pack(peerwire.PacketProposal, "2.1", one("2.1")), pack(peerwire.PacketCommit, "2.1", nil))
 	r.Step(0, Closed{1, "reset"})
 	out := r.Ready()
 	if out.Install != nil || out.Commit != nil || out.GiveUp == "" || r.log.Last() != zx("1.5") {
@@ -173,7 +176,7 @@ func TestZK3642SnapshotInterrupted(t *testing.T) {
 func TestZK5094TruncationInterrupted(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5 1.6 1.7", false)
 	r.log.MarkApplied(zx("1.6"))
-	take(r, pack(wire.PacketTrunc, "1.5", nil))
+	take(r, pack(peerwire.PacketTrunc, "1.5", nil))
 	r.Step(0, Closed{1, "reset"})
 	out := r.Ready()
 	if out.Truncate == nil || *out.Truncate != (Truncate{zx("1.5"), true}) || r.log.Last() != zx("1.5") || r.log.Applied() != zx("1.5") {
@@ -210,11 +213,11 @@ func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 // in memory ends where that on disk does.
 func TestZK4882DiskErrorIsNoHole(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
-	take(r, pack(wire.PacketDiff, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+	take(r, pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
 	carryDisk(r)
-	take(r, pack(wire.PacketUpToDate, "0", nil))
+	take(r, pack(peerwire.PacketUpToDate, "0", nil))
 	for _, z := range []string{"2.1", "2.2", "2.3"} {
-		take(r, pack(wire.PacketProposal, z, one(z)))
+		take(r, pack(peerwire.PacketProposal, z, one(z)))
 	}
 	r.Step(0, Synced{zx("2.1"), r.generation})
 	r.Step(0, Refused{zx("2.1"), r.generation, "no space"})
@@ -242,7 +245,7 @@ func TestZK2247LeaderThatCannotWriteResigns(t *testing.T) {
 func TestZK4541StaleSyncedIsDropped(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5 1.6", false)
 	old := r.generation
-	take(r, pack(wire.PacketTrunc, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+	take(r, pack(peerwire.PacketTrunc, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
 	r.Ready()
 	r.Step(0, Synced{zx("1.6"), old})
 	if out := r.Ready(); out.SaveCurrent != 0 || r.generation == old {
@@ -257,9 +260,9 @@ func TestZK4541StaleSyncedIsDropped(t *testing.T) {
 // TestZK2355UnreadableProposalEndsTheTerm: nothing is passed over in silence.
 func TestZK2355UnreadableProposalEndsTheTerm(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
-	p := pack(wire.PacketProposal, "2.1", one("2.1"))
+	p := pack(peerwire.PacketProposal, "2.1", one("2.1"))
 	p.Data = p.Data[:len(p.Data)-1]
-	take(r, pack(wire.PacketDiff, "1.5", nil), p)
+	take(r, pack(peerwire.PacketDiff, "1.5", nil), p)
 	if got := r.Ready().GiveUp; !strings.Contains(got, "cannot be read") {
 		t.Error(got)
 	}
@@ -305,11 +308,11 @@ func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 		}
 	}
 	l := NewLeader(0, LeaderOptions{Terms: Terms{ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, g)
-	info := &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})}
+	info := &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion})}
 	l.Step(0, Opened{1})
 	l.Step(0, Received{1, info})
 	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
-	l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Data: wire.Append(nil, &wire.EpochAck{})}})
+	l.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Data: wire.Append(nil, &peerwire.EpochAck{})}})
 	sent := l.Ready().Send
 	if got := packets(sent); got != "LEADERINFO 2.0, SNAP 1.3, PROPOSAL 1.4, COMMIT 1.4, PROPOSAL 1.5, COMMIT 1.5, NEWLEADER 2.0" || !sent[1].Snapshot {
 		t.Error(got)
@@ -320,10 +323,10 @@ func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 // proposal around NEWLEADER is tolerated.
 func TestZabSpecProposalTwice(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
-	p := pack(wire.PacketProposal, "2.1", one("2.1"))
-	take(r, pack(wire.PacketDiff, "1.5", nil), p, pack(wire.PacketNewLeader, "2.0", nil), p)
+	p := pack(peerwire.PacketProposal, "2.1", one("2.1"))
+	take(r, pack(peerwire.PacketDiff, "1.5", nil), p, pack(peerwire.PacketNewLeader, "2.0", nil), p)
 	carryDisk(r)
-	take(r, p, pack(wire.PacketCommit, "2.1", nil), pack(wire.PacketUpToDate, "0", nil), p, pack(wire.PacketCommit, "2.1", nil))
+	take(r, p, pack(peerwire.PacketCommit, "2.1", nil), pack(peerwire.PacketUpToDate, "0", nil), p, pack(peerwire.PacketCommit, "2.1", nil))
 	if out := r.Ready(); out.GiveUp != "" || len(out.Append) != 1 || len(out.Commit) != 1 {
 		t.Errorf("%+v", out)
 	}
@@ -336,12 +339,12 @@ func TestZabSpecAttachedBeforeNewLeader(t *testing.T) {
 	greet(l, 1, 1, "1.1", false)
 	greet(l, 2, 2, "1.1", false)
 	greet(l, 4, 4, "1.1", true)
-	l.Step(0, Received{2, pack(wire.PacketAck, "2.0", nil)})
+	l.Step(0, Received{2, pack(peerwire.PacketAck, "2.0", nil)})
 	l.Ready()
 	l.Step(0, Propose{one("2.1")})
 	l.Step(0, Synced{zx("2.1"), l.generation})
-	l.Step(0, Received{2, pack(wire.PacketAck, "2.1", nil)})
-	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+	l.Step(0, Received{2, pack(peerwire.PacketAck, "2.1", nil)})
+	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)})
 	got := map[LinkID][]Message{}
 	for _, m := range l.Ready().Send {
 		got[m.Link] = append(got[m.Link], m)
@@ -395,10 +398,10 @@ func TestSpecLeaderBehindRefusesWhoIsAhead(t *testing.T) {
 		l := NewLeader(0, LeaderOptions{Terms: Terms{ID: 3, Accepted: 2, Current: 1, Committed: newWorld(1, 5, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, NewLog(zx("1.5"), 0))
 		for i := range LinkID(2) {
 			l.Step(0, Opened{i + 1})
-			l.Step(0, Received{i + 1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: wire.ServerID(i + 1), Version: wire.QuorumVersion})}})
+			l.Step(0, Received{i + 1, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: ensemble.ServerID(i + 1), Version: peerwire.QuorumVersion})}})
 		}
 		l.Step(0, Saved{Accepted: 3, Generation: l.generation})
-		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx(c.last), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: c.epoch})}})
+		l.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx(c.last), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: c.epoch})}})
 		got := ""
 		for _, h := range l.Ready().Happenings {
 			got += h.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -22,7 +23,7 @@ func (h How) String() string { return [...]string{"?", "DIFF", "TRUNC", "SNAP"}[
 // history is what the choice for a learner depends on.
 type history struct {
 	// committed are the newest committed transactions, without a gap.
-	committed []*wire.Txn
+	committed []*record.Txn
 	// before is what the first of them follows; 0: not known.
 	before wire.Zxid
 	// newest is the newest committed zxid: of the last of committed, or of the
@@ -57,7 +58,7 @@ func (h *history) max() wire.Zxid {
 type plan struct {
 	how  How
 	zxid wire.Zxid
-	txns []*wire.Txn
+	txns []*record.Txn
 	ask  bool
 }
 
@@ -88,11 +89,11 @@ func choose(h *history, peer wire.Zxid) plan {
 // chooseRead decides when the log on disk has answered: read follows peer.
 // Only what is older than the committed transactions in memory is taken from
 // it, and a gap between the two rules it out (ZOOKEEPER-2418).
-func chooseRead(h *history, peer wire.Zxid, read []*wire.Txn, ok bool) plan {
+func chooseRead(h *history, peer wire.Zxid, read []*record.Txn, ok bool) plan {
 	if !ok || len(h.committed) == 0 {
 		return h.snap()
 	}
-	txns, at := []*wire.Txn(nil), peer
+	txns, at := []*record.Txn(nil), peer
 	for _, t := range read {
 		if t.Zxid >= h.min() {
 			break
@@ -127,7 +128,7 @@ func (h *history) walk(peer wire.Zxid) plan {
 }
 
 // after are the committed transactions above z.
-func (h *history) after(z wire.Zxid) []*wire.Txn {
+func (h *history) after(z wire.Zxid) []*record.Txn {
 	i := len(h.committed)
 	for i > 0 && h.committed[i-1].Zxid > z {
 		i--

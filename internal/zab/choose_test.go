@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -27,10 +28,10 @@ func num(s string) int {
 	return n
 }
 
-func txns(zxids string) []*wire.Txn {
-	var out []*wire.Txn
+func txns(zxids string) []*record.Txn {
+	var out []*record.Txn
 	for _, s := range strings.Fields(zxids) {
-		out = append(out, &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: zx(s), Type: wire.OpError}, Body: &wire.ErrorTxn{}})
+		out = append(out, &record.Txn{TxnHeader: record.TxnHeader{Zxid: zx(s), Type: wire.OpError}, Body: &record.ErrorTxn{}})
 	}
 	return out
 }
@@ -99,7 +100,7 @@ func TestChoiceOfSynchronisation(t *testing.T) {
 		h := history{committed: txns(c.log), newest: zx(c.newest), last: zx(c.last), tree: zx(c.last), disk: c.disk != ""}
 		p := choose(&h, zx(c.peer))
 		if p.ask {
-			var read []*wire.Txn
+			var read []*record.Txn
 			ok := false
 			for _, t := range txns(c.disk) {
 				if ok {
@@ -129,8 +130,8 @@ func TestChoiceMakesEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// An epoch has one leader: two tails share none, and at most one of them
 		// goes on in the epoch that the common part ends in.
-		grow := func(base []*wire.Txn, n int, parity wire.Epoch, goOn bool) []*wire.Txn {
-			out, last := append([]*wire.Txn(nil), base...), wire.Zxid(0)
+		grow := func(base []*record.Txn, n int, parity wire.Epoch, goOn bool) []*record.Txn {
+			out, last := append([]*record.Txn(nil), base...), wire.Zxid(0)
 			if len(base) > 0 {
 				last = base[len(base)-1].Zxid
 			}
@@ -140,7 +141,7 @@ func TestChoiceMakesEqual(t *testing.T) {
 					last = wire.MakeZxid(e+(e+parity)%2, 0)
 				}
 				last++
-				out = append(out, &wire.Txn{TxnHeader: wire.TxnHeader{Zxid: last}})
+				out = append(out, &record.Txn{TxnHeader: record.TxnHeader{Zxid: last}})
 			}
 			return out
 		}
@@ -171,7 +172,7 @@ func TestChoiceMakesEqual(t *testing.T) {
 	})
 }
 
-func readAll(h *history, leader []*wire.Txn, peer wire.Zxid) plan {
+func readAll(h *history, leader []*record.Txn, peer wire.Zxid) plan {
 	for i, t := range leader {
 		if t.Zxid == peer {
 			return chooseRead(h, peer, leader[i+1:], true)
@@ -181,9 +182,9 @@ func readAll(h *history, leader []*wire.Txn, peer wire.Zxid) plan {
 }
 
 // carryOut is what a plan makes of a log.
-func carryOut(p plan, log, leader []*wire.Txn) []*wire.Txn {
-	var out []*wire.Txn
-	for _, t := range map[How][]*wire.Txn{Diff: log, Trunc: log, Snap: leader}[p.how] {
+func carryOut(p plan, log, leader []*record.Txn) []*record.Txn {
+	var out []*record.Txn
+	for _, t := range map[How][]*record.Txn{Diff: log, Trunc: log, Snap: leader}[p.how] {
 		if p.how == Diff || t.Zxid <= p.zxid {
 			out = append(out, t)
 		}
@@ -191,7 +192,7 @@ func carryOut(p plan, log, leader []*wire.Txn) []*wire.Txn {
 	return append(out, p.txns...)
 }
 
-func zxids(log []*wire.Txn) []string {
+func zxids(log []*record.Txn) []string {
 	var out []string
 	for _, t := range log {
 		out = append(out, dotted(t.Zxid))
@@ -199,6 +200,6 @@ func zxids(log []*wire.Txn) []string {
 	return out
 }
 
-func sameZxids(a, b []*wire.Txn) bool {
+func sameZxids(a, b []*record.Txn) bool {
 	return strings.Join(zxids(a), " ") == strings.Join(zxids(b), " ")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -12,8 +13,8 @@ import (
 // stranger cannot, and nobody by so much that there would soon be no epochs left:
 // a member that is farther ahead is let in by a later term, each of which comes
 // nearer to it.
-func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
-	var info wire.LearnerInfo
+func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
+	var info peerwire.LearnerInfo
 	accepted, most := p.Zxid.Epoch(), max(l.opt.Accepted, l.opt.Above)+epochAhead
 	err := wire.Decode(p.Data, &info)
 	_, member := l.committed.Server(ensemble.ServerID(info.Server))
@@ -22,8 +23,8 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 		return fmt.Sprintf("sent %v twice", p.Type)
 	case err != nil:
 		return "did not say who it is: " + err.Error()
-	case info.Version < wire.QuorumVersion:
-		return fmt.Sprintf("speaks version %#x of the protocol, %#x is needed", info.Version, wire.QuorumVersion)
+	case info.Version < peerwire.QuorumVersion:
+		return fmt.Sprintf("speaks version %#x of the protocol, %#x is needed", info.Version, peerwire.QuorumVersion)
 	case info.Server == l.opt.ID:
 		return fmt.Sprintf("claims this server's id %d", info.Server)
 	case accepted > EpochMax || p.Zxid < 0:
@@ -43,11 +44,11 @@ func (l *Leader) named(k *link, p *wire.QuorumPacket) string {
 	default:
 		l.drop(old, "the same server has connected again")
 	}
-	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == wire.PacketObserverInfo
+	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == peerwire.PacketObserverInfo
 	l.servers[k.server] = k
-	ext, offered := wire.FindExtension(p.Data, wire.LearnerInfoLen)
+	ext, offered := peerwire.FindExtension(p.Data, peerwire.LearnerInfoLen)
 	k.ours = offered && !l.opt.Plain
-	k.hands = k.ours && ext.Version >= wire.ExtensionHandOver
+	k.hands = k.ours && ext.Version >= peerwire.ExtensionHandOver
 	switch {
 	case member && accepted > l.epoch && l.phase == serving:
 		l.makeRoom(k, accepted)
@@ -100,19 +101,19 @@ func (l *Leader) saved(e Saved) {
 
 // invite tells a learner the epoch.
 func (l *Leader) invite(k *link) {
-	data := wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})
+	data := wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})
 	if k.ours {
-		data = wire.Append(data, &wire.Extension{Version: wire.ExtensionVersion, LeaseMS: int32(l.opt.LeaseMS)})
+		data = wire.Append(data, &peerwire.Extension{Version: peerwire.ExtensionVersion, LeaseMS: int32(l.opt.LeaseMS)})
 	}
 	k.state, k.heard = linkInvited, l.now
-	l.send(k, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: l.epochZero(), Data: data})
+	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: l.epochZero(), Data: data})
 }
 
 // promised takes a learner's promise of the epoch, with the end of its log. A
 // learner whose history is ahead of ours must not lose it to us. NoEpoch: it
 // had accepted the epoch before, so that this is no promise.
-func (l *Leader) promised(k *link, p *wire.QuorumPacket) string {
-	var ack wire.EpochAck
+func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
+	var ack peerwire.EpochAck
 	err := wire.Decode(p.Data, &ack)
 	theirs := summary{wire.Epoch(ack.CurrentEpoch), p.Zxid}
 	switch {
@@ -120,11 +121,11 @@ func (l *Leader) promised(k *link, p *wire.QuorumPacket) string {
 		return "promised an epoch it was not told"
 	case err != nil:
 		return "sent a promise that cannot be read: " + err.Error()
-	case ack.CurrentEpoch < wire.NoEpoch || theirs.current > l.epoch || p.Zxid.Epoch() > l.epoch || p.Zxid < 0:
+	case ack.CurrentEpoch < peerwire.NoEpoch || theirs.current > l.epoch || p.Zxid.Epoch() > l.epoch || p.Zxid < 0:
 		return fmt.Sprintf("has history %v of epoch %d, which epoch %d cannot follow", p.Zxid, ack.CurrentEpoch, l.epoch)
 	}
 	k.peer, k.state = p.Zxid, linkPromised
-	if ack.CurrentEpoch != wire.NoEpoch && l.phase == promising {
+	if ack.CurrentEpoch != peerwire.NoEpoch && l.phase == promising {
 		if l.summary.less(theirs) {
 			return fmt.Sprintf("is ahead: history %v of epoch %d, here %v of %d", theirs.last, theirs.current, l.summary.last, l.summary.current)
 		}

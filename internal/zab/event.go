@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -19,7 +21,7 @@ type Opened struct{ Link LinkID }
 // Looks (leader): a server looks for a leader. Its history is of the epoch
 // Current or of an earlier one.
 type Looks struct {
-	Server  wire.ServerID
+	Server  ensemble.ServerID
 	Current wire.Epoch
 }
 
@@ -34,7 +36,7 @@ type Closed struct {
 // the driver keeps that until an Install asks for it.
 type Received struct {
 	Link   LinkID
-	Packet *wire.QuorumPacket
+	Packet *peerwire.QuorumPacket
 }
 
 // Progress (learner): a part of a snapshot has arrived.
@@ -73,17 +75,17 @@ type Refused struct {
 // without a gap, as far as asked for. Not OK: the log cannot tell.
 type LogRead struct {
 	Link LinkID
-	Txns []*wire.Txn
+	Txns []*record.Txn
 	OK   bool
 }
 
 // Propose (leader): broadcast this transaction, whose zxid is NextZxid.
-type Propose struct{ Txn *wire.Txn }
+type Propose struct{ Txn *record.Txn }
 
 // Forward (learner): the leader is to carry out a client's request. The
 // machine keeps nothing of it after the step.
 type Forward struct {
-	Request    wire.ForwardedRequest
+	Request    peerwire.ForwardedRequest
 	Identities []wire.ID
 }
 
@@ -97,18 +99,18 @@ type Sync struct {
 }
 
 // Revalidate (learner): may this session be resumed here?
-type Revalidate struct{ Revalidation wire.Revalidation }
+type Revalidate struct{ Revalidation peerwire.Revalidation }
 
 // Revalidated (leader) answers a learner's question.
 type Revalidated struct {
 	Link   LinkID
-	Answer wire.Revalidated
+	Answer peerwire.Revalidated
 }
 
 // Touched (learner): sessions heard from. Token, which must grow, comes back
 // in Ready.Confirmed.
 type Touched struct {
-	Sessions []wire.TouchedSession
+	Sessions []peerwire.TouchedSession
 	Token    uint64
 }
 
@@ -154,16 +156,16 @@ const Never = math.MaxInt64
 // loop does not wait for it. All else may be done at once: a packet that
 // promises something about the disk is handed out after the event that says so.
 type Ready struct {
-	SaveAccepted wire.Epoch  // answered with Saved; 0: none
-	Truncate     *Truncate   // answered only if it is Refused
-	Install      *Install    // answered with Installed
-	Append       []*wire.Txn // implies Sync
-	Sync         bool        // sync the log, whatever is in it; answered with Synced
-	SaveCurrent  wire.Epoch  // answered with Saved; 0: none
+	SaveAccepted wire.Epoch    // answered with Saved; 0: none
+	Truncate     *Truncate     // answered only if it is Refused
+	Install      *Install      // answered with Installed
+	Append       []*record.Txn // implies Sync
+	Sync         bool          // sync the log, whatever is in it; answered with Synced
+	SaveCurrent  wire.Epoch    // answered with Saved; 0: none
 	Generation   uint64
 
 	// Commit is applied to the tree before anything below, in this order.
-	Commit []*wire.Txn
+	Commit []*record.Txn
 	// Send is in order for each link. Behind a message with Snapshot set the
 	// bytes of a snapshot are sent: of a tree that holds everything up to the
 	// packet's zxid and may hold more of what was committed.
@@ -191,7 +193,7 @@ type Ready struct {
 	// Syncs are the tokens of syncs that are done once Commit is applied.
 	Syncs []uint64
 	// Revalidated (learner) are the leader's answers.
-	Revalidated []wire.Revalidated
+	Revalidated []peerwire.Revalidated
 	// Confirmed (learner) is the highest token of Touched that the leader has
 	// confirmed; 0: none so far.
 	Confirmed uint64
@@ -227,13 +229,13 @@ type Truncate struct {
 type Install struct {
 	Link LinkID
 	Zxid wire.Zxid
-	Txns []*wire.Txn
+	Txns []*record.Txn
 }
 
 // Message is a packet for one link.
 type Message struct {
 	Link     LinkID
-	Packet   *wire.QuorumPacket
+	Packet   *peerwire.QuorumPacket
 	Snapshot bool
 }
 
@@ -256,12 +258,12 @@ type Established struct {
 // Request, Revalidation and Touched is set.
 type Input struct {
 	Link         LinkID
-	Server       wire.ServerID
+	Server       ensemble.ServerID
 	Ours         bool // it agreed on extensions
-	Request      *wire.ForwardedRequest
+	Request      *peerwire.ForwardedRequest
 	Identities   []wire.ID // of a Request
-	Revalidation *wire.Revalidation
-	Touched      []wire.TouchedSession
+	Revalidation *peerwire.Revalidation
+	Touched      []peerwire.TouchedSession
 }
 
 // Reconfigured is a configuration committed by the transaction Zxid, with who
@@ -270,5 +272,5 @@ type Input struct {
 type Reconfigured struct {
 	Zxid    wire.Zxid
 	Members *ensemble.Membership
-	Leader  wire.ServerID
+	Leader  ensemble.ServerID
 }

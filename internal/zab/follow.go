@@ -3,33 +3,34 @@ package zab
 import (
 	"fmt"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // live takes what the leader broadcasts.
-func (r *Learner) live(p *wire.QuorumPacket) {
+func (r *Learner) live(p *peerwire.QuorumPacket) {
 	switch p.Type {
-	case wire.PacketProposal:
+	case peerwire.PacketProposal:
 		r.proposed(p.Zxid, p.Data)
-	case wire.PacketCommit:
+	case peerwire.PacketCommit:
 		r.committed(p.Zxid)
-	case wire.PacketInform:
+	case peerwire.PacketInform:
 		if r.proposed(p.Zxid, p.Data) {
 			r.committed(p.Zxid)
 		}
-	case wire.PacketCommitActivate:
+	case peerwire.PacketCommitActivate:
 		r.activated(p)
-	case wire.PacketInformActivate:
+	case peerwire.PacketInformActivate:
 		if data, ok := r.informed(p); ok && r.proposed(p.Zxid, data) {
 			r.activated(p)
 		}
-	case wire.PacketPing:
+	case peerwire.PacketPing:
 		r.pinged(p)
-	case wire.PacketSync:
+	case peerwire.PacketSync:
 		r.synced()
-	case wire.PacketRevalidate:
+	case peerwire.PacketRevalidate:
 		r.revalidated(p)
-	case wire.PacketHandOver:
+	case peerwire.PacketHandOver:
 		r.handedOver(p)
 	default:
 		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
@@ -74,7 +75,7 @@ func (r *Learner) committed(z wire.Zxid) {
 
 // activated commits a reconfiguration. Where it gives this server another role
 // or the ensemble another leader the term ends.
-func (r *Learner) activated(p *wire.QuorumPacket) {
+func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	a, ok := r.activation(p)
 	if !ok {
 		return
@@ -110,6 +111,6 @@ func (r *Learner) acknowledgeTo(z wire.Zxid) {
 		done = done[n-1:]
 	}
 	for _, z := range done {
-		r.send(&wire.QuorumPacket{Type: wire.PacketAck, Zxid: z})
+		r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -22,7 +23,7 @@ const handOverMax = 250
 // says; else nothing happens. Leaving: this server is about to stop. Stalled:
 // its disk does not answer, so that it cannot promise the next epoch.
 type HandOver struct {
-	To               wire.ServerID
+	To               ensemble.ServerID
 	Leaving, Stalled bool
 }
 
@@ -30,7 +31,7 @@ func (HandOver) event() {}
 
 // Successor is whom a leader has named at the end of its term.
 type Successor struct {
-	From, Leader wire.ServerID
+	From, Leader ensemble.ServerID
 	Zxid         wire.Zxid  // the end of the history, all of it committed
 	Epoch        wire.Epoch // of From
 	HeldMS       int64      // how long nothing was proposed before, where that is known
@@ -40,7 +41,7 @@ type Successor struct {
 // handing is a hand-over under way.
 type handing struct {
 	HandOver
-	to    wire.ServerID // To, or who takes its place
+	to    ensemble.ServerID // To, or who takes its place
 	began int64
 }
 
@@ -55,20 +56,20 @@ func (l *Leader) HandingOver() bool { return l.handing != nil }
 // kind that has most on its disk if that is NoServer. The others must be able to
 // find it, so that those who are told have to be a quorum, without this server
 // if it is apart: about to stop, or unable to promise an epoch.
-func (l *Leader) Successor(to wire.ServerID, apart bool) (wire.ServerID, error) {
+func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID, error) {
 	if l.phase != serving {
-		return wire.NoServer, errors.New("this server does not lead")
+		return peerwire.NoServer, errors.New("this server does not lead")
 	}
-	if to == wire.NoServer {
+	if to == peerwire.NoServer {
 		to = l.fittest()
 	}
-	if to == wire.NoServer {
+	if to == peerwire.NoServer {
 		return to, errors.New("no other server can take over")
 	}
 	if why := l.unfit(to); why != "" {
 		return to, fmt.Errorf("server %d cannot take over: %s", to, why)
 	}
-	told := func(id wire.ServerID) bool {
+	told := func(id ensemble.ServerID) bool {
 		k := l.linkOf(id)
 		return id == l.opt.ID && !apart || k != nil && k.hands && k.state == linkServing && !k.observer
 	}
@@ -80,7 +81,7 @@ func (l *Leader) Successor(to wire.ServerID, apart bool) (wire.ServerID, error) 
 
 // fittest is the server with most on its disk of those that can lead next, of
 // equal ones that with the largest id; NoServer: there is none.
-func (l *Leader) fittest() wire.ServerID {
+func (l *Leader) fittest() ensemble.ServerID {
 	var best *link
 	for _, k := range l.order {
 		if k.state != linkServing || l.unfit(k.server) != "" {
@@ -91,13 +92,13 @@ func (l *Leader) fittest() wire.ServerID {
 		}
 	}
 	if best == nil {
-		return wire.NoServer
+		return peerwire.NoServer
 	}
 	return best.server
 }
 
 // unfit says why a server cannot lead next; empty if it can.
-func (l *Leader) unfit(id wire.ServerID) string {
+func (l *Leader) unfit(id ensemble.ServerID) string {
 	k := l.linkOf(id)
 	switch {
 	case id == l.opt.ID:
@@ -117,7 +118,7 @@ func (l *Leader) unfit(id wire.ServerID) string {
 }
 
 // electable reports whether a server has a vote and weight wherever that counts.
-func (l *Leader) electable(id wire.ServerID) bool {
+func (l *Leader) electable(id ensemble.ServerID) bool {
 	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
 		if m != nil && (!m.IsVoter(ensemble.ServerID(id)) || m.Weight(ensemble.ServerID(id)) == 0) {
 			return false
@@ -145,7 +146,7 @@ func (l *Leader) handOn() {
 	}
 	to, err := l.Successor(h.to, h.apart())
 	if err != nil {
-		to, err = l.Successor(wire.NoServer, h.apart())
+		to, err = l.Successor(peerwire.NoServer, h.apart())
 	}
 	switch {
 	case err != nil:
@@ -161,8 +162,8 @@ func (l *Leader) handOn() {
 
 // name ends the term: the next leader and all others that know hand-overs are
 // told who that is, behind everything that was sent before.
-func (l *Leader) name(to wire.ServerID, heldMS int64) {
-	p := &wire.QuorumPacket{Type: wire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &wire.HandOver{Leader: to})}
+func (l *Leader) name(to ensemble.ServerID, heldMS int64) {
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
 	l.send(l.linkOf(to), p)
 	for _, k := range l.order {
 		if k.hands && k.state == linkServing && k.server != to {
@@ -175,8 +176,8 @@ func (l *Leader) name(to wire.ServerID, heldMS int64) {
 
 // handedOver takes the leader's word that its term is over and who is to lead
 // next. Where something is missing here the word is worth nothing.
-func (r *Learner) handedOver(p *wire.QuorumPacket) {
-	var h wire.HandOver
+func (r *Learner) handedOver(p *peerwire.QuorumPacket) {
+	var h peerwire.HandOver
 	err := wire.Decode(p.Data, &h)
 	switch {
 	case !r.hands:
@@ -195,7 +196,7 @@ func (r *Learner) handedOver(p *wire.QuorumPacket) {
 
 // HandsOver: a leader proposes nothing more, and waits for what is outstanding.
 type HandsOver struct {
-	To          wire.ServerID
+	To          ensemble.ServerID
 	Epoch       wire.Epoch
 	Outstanding int
 }

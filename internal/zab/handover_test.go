@@ -4,15 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
 // named is the last hand-over that was sent on a link, nil if none was.
-func named(r *Ready, link LinkID) *wire.HandOver {
-	var found *wire.HandOver
+func named(r *Ready, link LinkID) *peerwire.HandOver {
+	var found *peerwire.HandOver
 	for _, m := range r.Send {
-		if m.Link == link && m.Packet.Type == wire.PacketHandOver {
-			found = new(wire.HandOver)
+		if m.Link == link && m.Packet.Type == peerwire.PacketHandOver {
+			found = new(peerwire.HandOver)
 			if err := wire.Decode(m.Packet.Data, found); err != nil {
 				panic(err)
 			}
@@ -22,8 +24,8 @@ func named(r *Ready, link LinkID) *wire.HandOver {
 }
 
 // acknowledge brings an ACK of a server.
-func acknowledge(l *Leader, now int64, id wire.ServerID, z wire.Zxid) {
-	l.Step(now, Received{l.servers[id].id, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: z}})
+func acknowledge(l *Leader, now int64, id ensemble.ServerID, z wire.Zxid) {
+	l.Step(now, Received{l.servers[id].id, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z}})
 }
 
 // TestHandOverWaitsForEverything: nothing is proposed any more, and nobody is
@@ -129,32 +131,32 @@ func TestHandOverEnds(t *testing.T) {
 func TestSuccessor(t *testing.T) {
 	for _, c := range []struct {
 		what    string
-		to      wire.ServerID
+		to      ensemble.ServerID
 		leaving bool
 		change  func(w *world, l *Leader)
-		want    wire.ServerID
+		want    ensemble.ServerID
 		err     string
 	}{
-		{"the fittest", wire.NoServer, true, nil, 2, ""},
+		{"the fittest", peerwire.NoServer, true, nil, 2, ""},
 		{"a named one", 1, true, nil, 1, ""},
 		{"itself", 3, false, nil, 0, "it leads"},
 		{"an observer", 4, false, nil, 0, "no vote"},
 		{"a stranger", 9, false, nil, 0, "no vote"},
-		{"one that has more", wire.NoServer, false, func(w *world, l *Leader) {
+		{"one that has more", peerwire.NoServer, false, func(w *world, l *Leader) {
 			l.servers[1].acked++
 		}, 1, ""},
 		{"one that is not there", 1, false, func(w *world, l *Leader) {
 			l.Step(w.now, Closed{l.servers[1].id, "gone"})
 		}, 0, "does not follow"},
 		{"one that does not know it", 1, false, func(w *world, l *Leader) { l.servers[1].hands = false }, 0, "knows no"},
-		{"the other of one that does not", wire.NoServer, false, func(w *world, l *Leader) { l.servers[2].hands = false }, 1, ""},
-		{"no quorum without the leader", wire.NoServer, true, func(w *world, l *Leader) { l.servers[2].hands = false }, 0, "no quorum"},
-		{"nobody", wire.NoServer, false, func(w *world, l *Leader) { l.servers[1].hands, l.servers[2].hands = false, false }, 0, "no other server"},
+		{"the other of one that does not", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[2].hands = false }, 1, ""},
+		{"no quorum without the leader", peerwire.NoServer, true, func(w *world, l *Leader) { l.servers[2].hands = false }, 0, "no quorum"},
+		{"nobody", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[1].hands, l.servers[2].hands = false, false }, 0, "no other server"},
 		{"a silent one", 1, false, func(w *world, l *Leader) { l.servers[1].heard -= 501 }, 0, "silent for 501 ms"},
 		{"a slow disk", 1, false, func(w *world, l *Leader) {
 			l.servers[1].watched, l.servers[1].watchedAt = 5, w.now-251
 		}, 0, "has not acknowledged"},
-		{"before it serves", wire.NoServer, false, func(_ *world, l *Leader) { l.phase = synchronising }, 0, "does not lead"},
+		{"before it serves", peerwire.NoServer, false, func(_ *world, l *Leader) { l.phase = synchronising }, 0, "does not lead"},
 	} {
 		w := servingWorld(false)
 		l := w.nodes[2].leader
@@ -173,7 +175,7 @@ func TestSuccessor(t *testing.T) {
 		}
 	}
 	l := servingWorld(true).nodes[2].leader
-	if _, err := l.Successor(wire.NoServer, false); err == nil {
+	if _, err := l.Successor(peerwire.NoServer, false); err == nil {
 		t.Error("among servers of the other kind")
 	}
 }
@@ -181,18 +183,18 @@ func TestSuccessor(t *testing.T) {
 // TestHandOverIsNegotiated: a learner that has not agreed on it ignores the
 // packet, as it does what cannot be read or comes before its history.
 func TestHandOverIsNegotiated(t *testing.T) {
-	packet := func(z wire.Zxid, to wire.ServerID) *wire.QuorumPacket {
-		return &wire.QuorumPacket{Type: wire.PacketHandOver, Zxid: z, Data: wire.Append(nil, &wire.HandOver{Leader: to})}
+	packet := func(z wire.Zxid, to ensemble.ServerID) *peerwire.QuorumPacket {
+		return &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: z, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
 	}
 	for _, c := range []struct {
 		what         string
 		hands        bool
-		p            *wire.QuorumPacket
+		p            *peerwire.QuorumPacket
 		ends, trusts bool
 	}{
 		{"agreed", true, packet(0, 2), true, true},
 		{"not agreed", false, packet(0, 2), false, false},
-		{"unreadable", true, &wire.QuorumPacket{Type: wire.PacketHandOver, Data: []byte{1}}, true, false},
+		{"unreadable", true, &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: []byte{1}}, true, false},
 		{"what is not here", true, packet(zx("1.9"), 2), true, false},
 		{"no voter", true, packet(0, 4), true, false},
 	} {
@@ -210,9 +212,9 @@ func TestHandOverIsNegotiated(t *testing.T) {
 		w := newWorld(1, 3, 0)
 		l := NewLeader(0, LeaderOptions{Terms: w.terms(w.nodes[2])}, w.nodes[2].log)
 		l.Step(0, Opened{1})
-		data := wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})
-		data = wire.Append(data, &wire.Extension{Version: version})
-		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: data}})
+		data := wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion})
+		data = wire.Append(data, &peerwire.Extension{Version: version})
+		l.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: data}})
 		if k := l.links[1]; !k.ours || k.hands != want {
 			t.Errorf("version %d: %v %v", version, k.ours, k.hands)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -21,7 +23,7 @@ type EpochAgreed struct {
 type LeaderServes struct {
 	Epoch                              wire.Epoch
 	DiscoverMS, SynchroniseMS, InAllMS int64
-	Followers                          []wire.ServerID
+	Followers                          []ensemble.ServerID
 }
 
 // SyncBegan: a learner is sent the history.
@@ -52,7 +54,7 @@ type LearnerLost struct {
 // promised. One of our kind would end its term for that; Apache ZooKeeper's
 // leads on, and its followers look for another in vain until it ends.
 type OldEpoch struct {
-	Leader                   wire.ServerID
+	Leader                   ensemble.ServerID
 	Link                     LinkID
 	Epoch, Current, Accepted wire.Epoch
 }
@@ -68,19 +70,19 @@ type Foreign struct {
 // Unexpected: a packet nobody waited for. Told once for a connection.
 type Unexpected struct {
 	From   string
-	Packet wire.PacketType
+	Packet peerwire.PacketType
 }
 
 // Activated: a reconfiguration holds.
 type Activated struct {
 	Zxid    wire.Zxid
 	Version int64
-	Leader  wire.ServerID
+	Leader  ensemble.ServerID
 }
 
 // GaveUp: a role ends.
 type GaveUp struct {
-	Role    wire.ServerState
+	Role    peerwire.ServerState
 	Epoch   wire.Epoch
 	Why     string
 	AfterMS int64
@@ -90,7 +92,7 @@ type GaveUp struct {
 
 // Synchronising: the leader's history begins to arrive.
 type Synchronising struct {
-	Leader wire.ServerID
+	Leader ensemble.ServerID
 	Epoch  wire.Epoch
 	How    How
 	From   wire.Zxid
@@ -99,7 +101,7 @@ type Synchronising struct {
 
 // ServesUnder: this server has the leader's history and serves.
 type ServesUnder struct {
-	Leader                             wire.ServerID
+	Leader                             ensemble.ServerID
 	Epoch                              wire.Epoch
 	How                                How
 	DiscoverMS, SynchroniseMS, InAllMS int64

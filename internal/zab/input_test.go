@@ -8,46 +8,49 @@ import (
 
 	"pgregory.net/rapid"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // TestLeaderRefuses: what a learner must not send costs it its connection, and
 // says why; the leader goes on.
 func TestLeaderRefuses(t *testing.T) {
-	info := func(id wire.ServerID, version int32, config int64) []byte {
-		return wire.Append(nil, &wire.LearnerInfo{Server: id, Version: version, ConfigVersion: config})
+	info := func(id ensemble.ServerID, version int32, config int64) []byte {
+		return wire.Append(nil, &peerwire.LearnerInfo{Server: id, Version: version, ConfigVersion: config})
 	}
-	hello := func(data []byte, zxid wire.Zxid) *wire.QuorumPacket {
-		return &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: zxid, Data: data}
+	hello := func(data []byte, zxid wire.Zxid) *peerwire.QuorumPacket {
+		return &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Zxid: zxid, Data: data}
 	}
 	for _, c := range []struct {
 		why    string
 		greet  bool // after a proper introduction
-		packet *wire.QuorumPacket
+		packet *peerwire.QuorumPacket
 	}{
 		{"did not say who it is", false, hello([]byte{1, 2, 3}, 0)},
 		{"protocol", false, hello(info(1, 0, 0), 0)},
-		{"this server's id", false, hello(info(3, wire.QuorumVersion, 0), 0)},
-		{"cannot be", false, hello(info(1, wire.QuorumVersion, 0), math.MinInt64)},
-		{"cannot be", false, hello(info(1, wire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
-		{"too far from 1", false, hello(info(1, wire.QuorumVersion, 0), wire.MakeZxid(2+epochAhead, 0))},
-		{"newer than", false, hello(info(1, wire.QuorumVersion, math.MaxInt64), 0)},
-		{"was not told", false, pack(wire.PacketAckEpoch, "0", nil)},
-		{"before it was sent", false, pack(wire.PacketAck, "2.1", nil)},
-		{"before it was synchronised", false, pack(wire.PacketRequest, "0", nil)},
+		{"this server's id", false, hello(info(3, peerwire.QuorumVersion, 0), 0)},
+		{"cannot be", false, hello(info(1, peerwire.QuorumVersion, 0), math.MinInt64)},
+		{"cannot be", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
+		{"too far from 1", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(2+epochAhead, 0))},
+		{"newer than", false, hello(info(1, peerwire.QuorumVersion, math.MaxInt64), 0)},
+		{"was not told", false, pack(peerwire.PacketAckEpoch, "0", nil)},
+		{"before it was sent", false, pack(peerwire.PacketAck, "2.1", nil)},
+		{"before it was synchronised", false, pack(peerwire.PacketRequest, "0", nil)},
 		{"before it was synchronised", false, pack(99, "0", nil)},
-		{"twice", true, hello(info(1, wire.QuorumVersion, 0), 0)},
-		{"never proposed", true, pack(wire.PacketAck, "2.9", nil)},
-		{"cannot be read", true, pack(wire.PacketRequest, "0", nil)},
-		{"cannot be read", true, pack(wire.PacketRevalidate, "0", nil)},
-		{"was not sent", true, pack(wire.PacketPing, "0", nil)},
+		{"twice", true, hello(info(1, peerwire.QuorumVersion, 0), 0)},
+		{"never proposed", true, pack(peerwire.PacketAck, "2.9", nil)},
+		{"cannot be read", true, pack(peerwire.PacketRequest, "0", nil)},
+		{"cannot be read", true, pack(peerwire.PacketRevalidate, "0", nil)},
+		{"was not sent", true, pack(peerwire.PacketPing, "0", nil)},
 		{"", true, pack(99, "0", nil)},
-		{"", true, pack(wire.PacketAck, "1.1", nil)},
+		{"", true, pack(peerwire.PacketAck, "1.1", nil)},
 	} {
 		l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 		if c.greet {
 			greet(l, 1, 1, "1.1", false)
-			l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+			l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)})
 		} else {
 			l.Step(0, Opened{1})
 		}
@@ -66,7 +69,7 @@ func TestLeaderRefuses(t *testing.T) {
 func TestTwoServersWithOneID(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
-	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
+	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)})
 	l.linkOf(1).ours = true
 	l.Ready()
 	l.now = 100
@@ -90,7 +93,7 @@ func TestNewerConnectionCounts(t *testing.T) {
 	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 2 {
 		t.Errorf("closed %v", out.Close)
 	}
-	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)}) // of the old one, read late
+	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)}) // of the old one, read late
 	if l.linkOf(1).state != linkSyncing {
 		t.Error("a packet of the closed connection counts")
 	}
@@ -100,18 +103,18 @@ func TestNewerConnectionCounts(t *testing.T) {
 // must not use up the epochs there are; a member's counts, as it will follow
 // nobody in an epoch that it has promised.
 func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
-	for server, want := range map[wire.ServerID]wire.Epoch{9: 2, 2: 1001} {
+	for server, want := range map[ensemble.ServerID]wire.Epoch{9: 2, 2: 1001} {
 		l := NewLeader(0, LeaderOptions{Terms: Terms{
 			ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.1", ""))
-		for i, id := range []wire.ServerID{server, 1} {
+		for i, id := range []ensemble.ServerID{server, 1} {
 			accepted := wire.MakeZxid(1000, 0)
 			if id == 1 {
 				accepted = wire.MakeZxid(1, 0)
 			}
 			l.Step(0, Opened{LinkID(i + 1)})
-			l.Step(0, Received{LinkID(i + 1), &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: accepted,
-				Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})}})
+			l.Step(0, Received{LinkID(i + 1), &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Zxid: accepted,
+				Data: wire.Append(nil, &peerwire.LearnerInfo{Server: id, Version: peerwire.QuorumVersion})}})
 		}
 		if got := l.Ready().SaveAccepted; got != want {
 			t.Errorf("with server %d the epoch becomes %d, want %d", server, got, want)
@@ -125,14 +128,14 @@ func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 // that is farther ahead is believed in a later term.
 func TestEpochsLast(t *testing.T) {
 	const week, step = 7 * 24 * 3600 / 10, EpochMax / 30_000
-	above := map[wire.ServerID]wire.Epoch{}
-	raises := func(id wire.ServerID, accepted wire.Epoch) bool {
+	above := map[ensemble.ServerID]wire.Epoch{}
+	raises := func(id ensemble.ServerID, accepted wire.Epoch) bool {
 		l := NewLeader(0, LeaderOptions{Above: above[id], Terms: Terms{
 			ID: 3, Accepted: 7, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.1", ""))
 		l.Step(0, Opened{1})
-		l.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(accepted, 0),
-			Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})}})
+		l.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Zxid: wire.MakeZxid(accepted, 0),
+			Data: wire.Append(nil, &peerwire.LearnerInfo{Server: id, Version: peerwire.QuorumVersion})}})
 		out := l.Ready()
 		above[id] = max(above[id], out.Above)
 		return out.SaveAccepted == accepted+1
@@ -154,7 +157,7 @@ func TestEpochsLast(t *testing.T) {
 func TestTooManyObservers(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	for i := range LinkID(12) {
-		greet(l, 10+i, wire.ServerID(20+i), "0", true)
+		greet(l, 10+i, ensemble.ServerID(20+i), "0", true)
 	}
 	greet(l, 1, 1, "0", false)
 	out := l.Ready()
@@ -167,11 +170,11 @@ func TestTooManyObservers(t *testing.T) {
 func TestLearnerThatDoesNotAcknowledgeIsClosed(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	for i := range LinkID(2) {
-		greet(l, i+1, wire.ServerID(i+1), "1.1", false)
-		l.Step(0, Received{i + 1, pack(wire.PacketAck, "2.0", nil)})
+		greet(l, i+1, ensemble.ServerID(i+1), "1.1", false)
+		l.Step(0, Received{i + 1, pack(peerwire.PacketAck, "2.0", nil)})
 	}
 	l.Step(0, Propose{one("2.1")})
-	l.Step(0, Received{2, pack(wire.PacketAck, "2.1", nil)})
+	l.Step(0, Received{2, pack(peerwire.PacketAck, "2.1", nil)})
 	for now := int64(0); now < 12_000; now += 500 {
 		for i := range LinkID(2) {
 			l.Step(now, Received{i + 1, pack(99, "0", nil)})
@@ -185,18 +188,18 @@ func TestLearnerThatDoesNotAcknowledgeIsClosed(t *testing.T) {
 
 // somePacket draws a packet: of any type, with zxids near what matters, and
 // data that is proper, cut or garbage.
-func somePacket(t *rapid.T) *wire.QuorumPacket {
+func somePacket(t *rapid.T) *peerwire.QuorumPacket {
 	z := rapid.SampledFrom([]wire.Zxid{0, -1, 1, zx("1.5"), zx("1.6"), zx("2.0"), zx("2.1"), zx("2.2"), zx("3.0"), zx("3.1"), math.MinInt64, math.MaxInt64}).Draw(t, "zxid")
 	data := rapid.SampledFrom([][]byte{
-		nil, {}, {1, 2, 3}, one("2.1").Append(nil), (&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}}).Append(nil),
-		wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion}),
-		wire.Append(wire.Append(nil, &wire.LearnerInfo{Server: 2, Version: wire.QuorumVersion}), &wire.Extension{Version: 1}),
-		wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion}), wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1}),
-		wire.Append(nil, &wire.EpochAck{CurrentEpoch: wire.NoEpoch}), wire.Append(nil, &wire.ForwardedRequest{Session: 1, Op: wire.OpSync}),
-		wire.Append(nil, &wire.Activation{Leader: 1, Txn: one("2.1").Append(nil)}), wire.Append(nil, &wire.Revalidation{Session: 1}),
-		wire.Append(nil, &wire.TouchedSessions{Sessions: []wire.TouchedSession{{Session: 1, TimeoutMS: 1}}}), []byte("version=1"),
+		nil, {}, {1, 2, 3}, one("2.1").Append(nil), (&record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{}}).Append(nil),
+		wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion}),
+		wire.Append(wire.Append(nil, &peerwire.LearnerInfo{Server: 2, Version: peerwire.QuorumVersion}), &peerwire.Extension{Version: 1}),
+		wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion}), wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1}),
+		wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: peerwire.NoEpoch}), wire.Append(nil, &peerwire.ForwardedRequest{Session: 1, Op: wire.OpSync}),
+		wire.Append(nil, &peerwire.Activation{Leader: 1, Txn: one("2.1").Append(nil)}), wire.Append(nil, &peerwire.Revalidation{Session: 1}),
+		wire.Append(nil, &peerwire.TouchedSessions{Sessions: []peerwire.TouchedSession{{Session: 1, TimeoutMS: 1}}}), []byte("version=1"),
 	}).Draw(t, "data")
-	return &wire.QuorumPacket{Type: wire.PacketType(rapid.IntRange(-1, 20).Draw(t, "type")), Zxid: z, Data: data}
+	return &peerwire.QuorumPacket{Type: peerwire.PacketType(rapid.IntRange(-1, 20).Draw(t, "type")), Zxid: z, Data: data}
 }
 
 // TestNoPacketPanics feeds both machines whatever a peer may send, with a disk

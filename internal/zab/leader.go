@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -26,7 +27,7 @@ const (
 // Terms are what a role begins with: who this server is, what it has promised,
 // and the waits.
 type Terms struct {
-	ID wire.ServerID
+	ID ensemble.ServerID
 	// Accepted and Current are the epochs of the last duties handed out, done or
 	// not; at the start of the process those on the disk.
 	Accepted, Current wire.Epoch
@@ -146,8 +147,8 @@ type Leader struct {
 	handing    *handing  // nil: it does not hand over
 
 	links   map[LinkID]*link
-	servers map[wire.ServerID]*link // those that have said who they are
-	seekers map[wire.ServerID]seeker
+	servers map[ensemble.ServerID]*link // those that have said who they are
+	seekers map[ensemble.ServerID]seeker
 	order   []*link // by arrival
 	beat    beats
 	nextHB  int64 // when to look at the links, and to ping unless Beat has
@@ -173,7 +174,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 	l := &Leader{
 		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
 		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, servers: map[wire.ServerID]*link{}, seekers: map[wire.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
+		links: map[LinkID]*link{}, servers: map[ensemble.ServerID]*link{}, seekers: map[ensemble.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
 	}
 	l.ready.Sync = true // before currentEpoch is saved the log must be durable
 	l.enter(discovering)
@@ -284,7 +285,7 @@ func (l *Leader) giveUp(why string) {
 	}
 	l.links, l.servers, l.order = nil, nil, nil
 	l.ready.GiveUp = why
-	l.tell(GaveUp{wire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil, 0})
+	l.tell(GaveUp{peerwire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil, 0})
 }
 
 func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }
@@ -297,26 +298,26 @@ func (l *Leader) refused(e Refused) {
 
 // quorum reports whether those for which has is true are a quorum in every
 // membership that counts.
-func (l *Leader) quorum(has func(wire.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(wire.ServerID(id)) }
+func (l *Leader) quorum(has func(ensemble.ServerID) bool) bool {
+	ask := func(id ensemble.ServerID) bool { return has(ensemble.ServerID(id)) }
 	return l.committed.HasQuorum(ask) && (l.lastSeen == nil || l.lastSeen.HasQuorum(ask))
 }
 
 // committedQuorum asks the committed membership alone, which is what the two
 // gates of discovery go by. This server counts.
 func (l *Leader) committedQuorum(has func(k *link) bool) bool {
-	return l.committed.HasQuorum(func(id ensemble.ServerID) bool { return l.counts(wire.ServerID(id), has) })
+	return l.committed.HasQuorum(func(id ensemble.ServerID) bool { return l.counts(ensemble.ServerID(id), has) })
 }
 
 // counts reports whether a server is this one, or has something on the link
 // that it has now. What it did on an earlier link does not count: it may have
 // lost its disk since then.
-func (l *Leader) counts(id wire.ServerID, has func(k *link) bool) bool {
+func (l *Leader) counts(id ensemble.ServerID, has func(k *link) bool) bool {
 	k := l.linkOf(id)
 	return id == l.opt.ID || k != nil && !k.observer && has(k)
 }
 
-func (l *Leader) isVoter(id wire.ServerID) bool {
+func (l *Leader) isVoter(id ensemble.ServerID) bool {
 	return l.committed.IsVoter(ensemble.ServerID(id)) || l.lastSeen != nil && l.lastSeen.IsVoter(ensemble.ServerID(id))
 }
 
@@ -324,7 +325,7 @@ func (l *Leader) isVoter(id wire.ServerID) bool {
 func (l *Leader) epochZero() wire.Zxid { return wire.MakeZxid(l.epoch, 0) }
 
 // send queues a packet for a link.
-func (l *Leader) send(k *link, p *wire.QuorumPacket) {
+func (l *Leader) send(k *link, p *peerwire.QuorumPacket) {
 	l.ready.Send = append(l.ready.Send, Message{Link: k.id, Packet: p})
 }
 
@@ -414,7 +415,7 @@ func (l *Leader) checkQuorum() {
 		return
 	}
 	silent := l.opt.SyncLimit * l.opt.TickMS
-	if !l.quorum(func(id wire.ServerID) bool { return l.with(id, silent) }) {
+	if !l.quorum(func(id ensemble.ServerID) bool { return l.with(id, silent) }) {
 		l.giveUp(fmt.Sprintf("no quorum is connected and was heard from in the last %d ms", silent))
 	}
 }
@@ -444,12 +445,12 @@ func (l *Leader) mayTakePart(k *link) bool {
 // that nothing can be committed. Where this server has ended their links itself
 // the term goes on until that is found in turn.
 func (l *Leader) Deserted() bool {
-	return l.phase == serving && !l.quorum(func(id wire.ServerID) bool { return l.with(id, Never) })
+	return l.phase == serving && !l.quorum(func(id ensemble.ServerID) bool { return l.with(id, Never) })
 }
 
 // with reports whether a server has this term's history and is connected, and
 // has not been silent for longer, or is this one.
-func (l *Leader) with(id wire.ServerID, silent int64) bool {
+func (l *Leader) with(id ensemble.ServerID, silent int64) bool {
 	k := l.linkOf(id)
 	return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
 }
@@ -460,7 +461,7 @@ func (l *Leader) with(id wire.ServerID, silent int64) bool {
 // disk as slow as this one's.
 func (l *Leader) Spare() bool {
 	silent := l.opt.SyncLimit * l.opt.TickMS
-	return l.phase == serving && l.quorum(func(id wire.ServerID) bool {
+	return l.phase == serving && l.quorum(func(id ensemble.ServerID) bool {
 		k := l.linkOf(id)
 		return id != l.opt.ID && l.with(id, silent) && (!l.late(k) || k.acked > l.ownAcked)
 	})
@@ -471,4 +472,4 @@ func (l *Leader) Spare() bool {
 func (l *Leader) late(k *link) bool { return k.watched != 0 && l.now-k.watchedAt > handOverMax }
 
 // linkOf is the link of a server, nil if there is none.
-func (l *Leader) linkOf(id wire.ServerID) *link { return l.servers[id] }
+func (l *Leader) linkOf(id ensemble.ServerID) *link { return l.servers[id] }

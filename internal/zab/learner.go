@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -12,7 +14,7 @@ type LearnerOptions struct {
 	Terms
 	// Link is the connection to Leader; both exist when the term begins.
 	Link   LinkID
-	Leader wire.ServerID
+	Leader ensemble.ServerID
 	// Observer: it takes no part in decisions.
 	Observer bool
 	// Reconfig: the leader's configuration is taken over. Else that of the
@@ -56,15 +58,15 @@ type Learner struct {
 	epoch   wire.Epoch
 	known   bool // the epoch had been accepted before
 	how     How
-	claimed wire.Zxid   // the end of the log, as the leader was told
-	opened  wire.Zxid   // where the history of the leader begins to arrive
-	tail    wire.Zxid   // the last one proposed
-	decided wire.Zxid   // the last one committed
-	pending []*wire.Txn // proposed, not in the log yet
+	claimed wire.Zxid     // the end of the log, as the leader was told
+	opened  wire.Zxid     // where the history of the leader begins to arrive
+	tail    wire.Zxid     // the last one proposed
+	decided wire.Zxid     // the last one committed
+	pending []*record.Txn // proposed, not in the log yet
 	members *ensemble.Membership
 	// designated leads under members: this leader, unless one was committed
 	// since that names another.
-	designated wire.ServerID
+	designated ensemble.ServerID
 	target     wire.Zxid // what must be durable before the next step
 
 	unacked []wire.Zxid // appended, not acknowledged
@@ -78,13 +80,13 @@ type Learner struct {
 // NewLearner begins a term under a leader that this server is connected to.
 func NewLearner(now int64, o LearnerOptions, log *Log) *Learner {
 	r := &Learner{opt: o, log: log, generation: o.Generation + 1, now: now, began: now, heard: now, designated: o.Leader}
-	info := &wire.LearnerInfo{Server: o.ID, Version: wire.QuorumVersion, ConfigVersion: o.Committed.Version()}
-	p := &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(o.Accepted, 0), Data: wire.Append(nil, info)}
+	info := &peerwire.LearnerInfo{Server: o.ID, Version: peerwire.QuorumVersion, ConfigVersion: o.Committed.Version()}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Zxid: wire.MakeZxid(o.Accepted, 0), Data: wire.Append(nil, info)}
 	if o.Observer {
-		p.Type = wire.PacketObserverInfo
+		p.Type = peerwire.PacketObserverInfo
 	}
 	if !o.Plain {
-		p.Data = wire.Append(p.Data, &wire.Extension{Version: wire.ExtensionVersion})
+		p.Data = wire.Append(p.Data, &peerwire.Extension{Version: peerwire.ExtensionVersion})
 	}
 	r.send(p)
 	return r
@@ -167,7 +169,7 @@ func (r *Learner) Heard() int64 { return r.heard }
 // kind do by themselves.
 func (r *Learner) Ours() bool { return r.ours }
 
-func (r *Learner) send(p *wire.QuorumPacket) {
+func (r *Learner) send(p *peerwire.QuorumPacket) {
 	r.ready.Send = append(r.ready.Send, Message{Link: r.opt.Link, Packet: p})
 }
 
@@ -178,9 +180,9 @@ func (r *Learner) giveUp(why string) {
 	if r.step == ended {
 		return
 	}
-	role := wire.Following
+	role := peerwire.Following
 	if r.opt.Observer {
-		role = wire.Observing
+		role = peerwire.Observing
 	}
 	r.step, r.pending = ended, nil
 	r.ready.Close = append(r.ready.Close, r.opt.Link)
@@ -195,7 +197,7 @@ func (r *Learner) refused(e Refused) {
 }
 
 // packet takes what the leader sends. What breaks the protocol ends the term.
-func (r *Learner) packet(p *wire.QuorumPacket) {
+func (r *Learner) packet(p *peerwire.QuorumPacket) {
 	switch r.step {
 	case joining:
 		r.leaderInfo(p)
@@ -211,17 +213,17 @@ func (r *Learner) packet(p *wire.QuorumPacket) {
 }
 
 // leaderInfo takes the new epoch. It is durable before it is promised.
-func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
-	var info wire.LeaderInfo
+func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
+	var info peerwire.LeaderInfo
 	e := p.Zxid.Epoch()
 	switch err := wire.Decode(p.Data, &info); {
-	case p.Type != wire.PacketLeaderInfo:
+	case p.Type != peerwire.PacketLeaderInfo:
 		r.giveUp(fmt.Sprintf("the leader sent %v instead of its epoch", p.Type))
 		return
 	case err != nil:
 		r.giveUp("the leader's epoch cannot be read: " + err.Error())
 		return
-	case p.Zxid < 0 || e > EpochMax+1 || info.Version < wire.QuorumVersion:
+	case p.Zxid < 0 || e > EpochMax+1 || info.Version < peerwire.QuorumVersion:
 		r.giveUp(fmt.Sprintf("the leader offers epoch %d in version %#x of the protocol", e, info.Version))
 		return
 	case e < r.opt.Accepted:
@@ -229,9 +231,9 @@ func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
 		r.giveUp(fmt.Sprintf("the leader's epoch %d is older than %d, which was accepted", e, r.opt.Accepted))
 		return
 	}
-	ext, answered := wire.FindExtension(p.Data, wire.LeaderInfoLen)
+	ext, answered := peerwire.FindExtension(p.Data, peerwire.LeaderInfoLen)
 	r.ours = answered && !r.opt.Plain
-	r.hands = r.ours && ext.Version >= wire.ExtensionHandOver
+	r.hands = r.ours && ext.Version >= peerwire.ExtensionHandOver
 	// What a leader says of its lease counts within the bounds of its options.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease
@@ -249,9 +251,9 @@ func (r *Learner) leaderInfo(p *wire.QuorumPacket) {
 // leader asked in vain for a truncation, an empty log is claimed, so that it
 // sends a snapshot: nothing is decided by that, since it is no promise.
 func (r *Learner) promise() {
-	ack, last := &wire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
+	ack, last := &peerwire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
 	if r.known {
-		ack.CurrentEpoch = wire.NoEpoch
+		ack.CurrentEpoch = peerwire.NoEpoch
 		if r.log.stuck {
 			last = 0
 		}
@@ -260,7 +262,7 @@ func (r *Learner) promise() {
 	r.claimed = last
 	r.step = introduced
 	r.ready.Joined = true
-	r.send(&wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: last, Data: wire.Append(nil, ack)})
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: last, Data: wire.Append(nil, ack)})
 }
 
 func (r *Learner) saved(e Saved) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -77,8 +79,8 @@ func TestTouchesAreConfirmed(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		w := servingWorld(plain)
 		n := w.nodes[0]
-		s := wire.TouchedSession{Session: 7, TimeoutMS: 4000}
-		w.step(n, Touched{[]wire.TouchedSession{s, {Session: 8, TimeoutMS: 1}, s}, 5})
+		s := peerwire.TouchedSession{Session: 7, TimeoutMS: 4000}
+		w.step(n, Touched{[]peerwire.TouchedSession{s, {Session: 8, TimeoutMS: 1}, s}, 5})
 		if n.confirmed != 0 {
 			t.Fatal("confirmed at once")
 		}
@@ -105,7 +107,7 @@ func TestNoConfirmationWithoutLease(t *testing.T) {
 	w := servingWorld(false)
 	w.nodes[1].learner.step = ended // does not answer
 	n, l := w.nodes[0], w.nodes[2]
-	w.step(n, Touched{[]wire.TouchedSession{{Session: 7, TimeoutMS: 1}}, 5})
+	w.step(n, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 1}}, 5})
 	l.leader.opt.LeaseMS = -1000 // no answer is young enough
 	for range 10 {
 		w.pass(100)
@@ -127,7 +129,7 @@ func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
 	for i := range uint64(3) {
 		w.step(l, Sync{Token: i + 1})
 	}
-	f := Forward{Request: wire.ForwardedRequest{Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})}}
+	f := Forward{Request: peerwire.ForwardedRequest{Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})}}
 	w.step(w.nodes[0], Sync{Token: 8, Request: f})
 	w.step(w.nodes[3], Sync{Token: 9, Request: f})
 	if len(l.syncs) != 0 || l.leader.beat.last.n > before+1 {
@@ -243,10 +245,10 @@ func TestSilenceForgetsOldGaps(t *testing.T) {
 func TestRevalidationAndForwarding(t *testing.T) {
 	w := servingWorld(false)
 	n := w.nodes[0]
-	n.learner.Step(w.now, Revalidate{wire.Revalidation{Session: 7, TimeoutMS: 4000}})
-	n.learner.Step(w.now, Forward{wire.ForwardedRequest{Session: 7, Cxid: 3, Op: wire.OpDelete, Body: []byte{1}}, []wire.ID{{Scheme: "ip", ID: "::1"}}})
+	n.learner.Step(w.now, Revalidate{peerwire.Revalidation{Session: 7, TimeoutMS: 4000}})
+	n.learner.Step(w.now, Forward{peerwire.ForwardedRequest{Session: 7, Cxid: 3, Op: wire.OpDelete, Body: []byte{1}}, []wire.ID{{Scheme: "ip", ID: "::1"}}})
 	w.ready(n)
-	var answers []wire.Revalidated
+	var answers []peerwire.Revalidated
 	for range 20 {
 		for _, c := range w.links {
 			w.deliver(c, true)
@@ -266,7 +268,7 @@ func TestRevalidationAndForwarding(t *testing.T) {
 			w.diskStep(s)
 		}
 	}
-	if len(answers) != 1 || answers[0] != (wire.Revalidated{Session: 7, Valid: true}) {
+	if len(answers) != 1 || answers[0] != (peerwire.Revalidated{Session: 7, Valid: true}) {
 		t.Errorf("answers %v", answers)
 	}
 	i := slices.IndexFunc(w.nodes[2].inputs, func(in Input) bool { return in.Request != nil })
@@ -280,9 +282,9 @@ func TestRevalidationAndForwarding(t *testing.T) {
 }
 
 // sentTo are the packets for a link, but for pings.
-func sentTo(l *Leader, link LinkID) (types []wire.PacketType) {
+func sentTo(l *Leader, link LinkID) (types []peerwire.PacketType) {
 	for _, m := range l.Ready().Send {
-		if m.Link == link && m.Packet.Type != wire.PacketPing {
+		if m.Link == link && m.Packet.Type != peerwire.PacketPing {
 			types = append(types, m.Packet.Type)
 		}
 	}
@@ -293,9 +295,9 @@ func sentTo(l *Leader, link LinkID) (types []wire.PacketType) {
 func (w *world) answeredOnce(t *testing.T, l *Leader, k *link) {
 	t.Helper()
 	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
-		l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketPing}})
+		l.Step(w.now, Received{k.id, &peerwire.QuorumPacket{Type: peerwire.PacketPing}})
 	}
-	if got := sentTo(l, k.id); !slices.Equal(got, []wire.PacketType{wire.PacketSync}) {
+	if got := sentTo(l, k.id); !slices.Equal(got, []peerwire.PacketType{peerwire.PacketSync}) {
 		t.Errorf("sent %v behind the pings", got)
 	}
 }
@@ -311,7 +313,7 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	k := l.linkOf(1)
 	propose := func() wire.Zxid {
 		z, _ := l.NextZxid()
-		l.Step(w.now, Propose{&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &wire.ErrorTxn{}}})
+		l.Step(w.now, Propose{&record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{}}})
 		return z
 	}
 	l.Step(w.now, Sync{Link: k.id}) // nothing is outstanding
@@ -320,8 +322,8 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	last := propose()
 	l.Step(w.now, Sync{Link: k.id})
 	l.Step(w.now, Synced{Zxid: last, Generation: l.Generation()})
-	l.Step(w.now, Received{k.id, &wire.QuorumPacket{Type: wire.PacketAck, Zxid: last}})
-	want := []wire.PacketType{wire.PacketProposal, wire.PacketProposal, wire.PacketSync, wire.PacketCommit, wire.PacketSync, wire.PacketCommit}
+	l.Step(w.now, Received{k.id, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: last}})
+	want := []peerwire.PacketType{peerwire.PacketProposal, peerwire.PacketProposal, peerwire.PacketSync, peerwire.PacketCommit, peerwire.PacketSync, peerwire.PacketCommit}
 	if got := sentTo(l, k.id); !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
 	}
@@ -338,7 +340,7 @@ func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
 	k := l.linkOf(1)
 	l.Step(w.now, Sync{Link: k.id})
 	for _, m := range l.Ready().Send {
-		if m.Packet.Type == wire.PacketSync {
+		if m.Packet.Type == peerwire.PacketSync {
 			t.Error("answered before anybody was heard")
 		}
 	}
@@ -399,14 +401,14 @@ func TestLeaderThatAllHaveLeftBeforeItServes(t *testing.T) {
 				return l.Ready().GiveUp
 			}
 			follow := func(now int64, link LinkID) {
-				info := wire.Append(nil, &wire.LearnerInfo{Server: 1, Version: wire.QuorumVersion})
+				info := wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion})
 				step(now, Opened{link})
-				step(now, Received{link, &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: info}})
+				step(now, Received{link, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: info}})
 			}
 			follow(0, 1)
 			step(0, Saved{Accepted: 2, Generation: l.Generation()})
 			if promised {
-				step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx("1.1"), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1})}})
+				step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx("1.1"), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}})
 			}
 			if want := map[bool]phase{false: promising, true: synchronising}[promised]; l.phase != want {
 				t.Fatalf("phase %v, want %v", l.phase, want)

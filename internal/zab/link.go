@@ -3,6 +3,8 @@ package zab
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -24,7 +26,7 @@ const (
 type link struct {
 	id       LinkID
 	state    linkState
-	server   wire.ServerID
+	server   ensemble.ServerID
 	observer bool
 	ours     bool // extensions are agreed on
 	hands    bool // hand-overs among them
@@ -104,24 +106,24 @@ func (l *Leader) received(e Received) {
 }
 
 // packet returns why the link is to be closed, if it is.
-func (l *Leader) packet(k *link, p *wire.QuorumPacket) string {
+func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 	switch p.Type {
-	case wire.PacketFollowerInfo, wire.PacketObserverInfo:
+	case peerwire.PacketFollowerInfo, peerwire.PacketObserverInfo:
 		return l.named(k, p)
-	case wire.PacketAckEpoch:
+	case peerwire.PacketAckEpoch:
 		return l.promised(k, p)
-	case wire.PacketAck:
+	case peerwire.PacketAck:
 		return l.acked(k, p.Zxid)
 	}
 	if k.state < linkSynced {
 		return fmt.Sprintf("sent %v before it was synchronised", p.Type)
 	}
 	switch p.Type {
-	case wire.PacketPing:
+	case peerwire.PacketPing:
 		return l.pinged(k, p)
-	case wire.PacketRequest:
+	case peerwire.PacketRequest:
 		return l.request(k, p)
-	case wire.PacketRevalidate:
+	case peerwire.PacketRevalidate:
 		return l.revalidate(k, p)
 	}
 	if !k.odd {
@@ -132,8 +134,8 @@ func (l *Leader) packet(k *link, p *wire.QuorumPacket) string {
 }
 
 // request passes on a client's request.
-func (l *Leader) request(k *link, p *wire.QuorumPacket) string {
-	r := new(wire.ForwardedRequest)
+func (l *Leader) request(k *link, p *peerwire.QuorumPacket) string {
+	r := new(peerwire.ForwardedRequest)
 	if err := wire.Decode(p.Data, r); err != nil {
 		return "sent a request that cannot be read: " + err.Error()
 	}
@@ -144,8 +146,8 @@ func (l *Leader) request(k *link, p *wire.QuorumPacket) string {
 	return ""
 }
 
-func (l *Leader) revalidate(k *link, p *wire.QuorumPacket) string {
-	r := new(wire.Revalidation)
+func (l *Leader) revalidate(k *link, p *peerwire.QuorumPacket) string {
+	r := new(peerwire.Revalidation)
 	if err := wire.Decode(p.Data, r); err != nil {
 		return "sent a revalidation that cannot be read: " + err.Error()
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -18,7 +19,7 @@ const KeepMin = 500
 // lasts as long as the process; the roles take turns on it.
 type Log struct {
 	keep    int
-	entries []*wire.Txn
+	entries []*record.Txn
 	before  wire.Zxid // what the first entry follows
 	last    wire.Zxid
 	applied wire.Zxid
@@ -50,7 +51,7 @@ func (g *Log) Fresh() bool { return g.fresh }
 
 // Append puts a transaction behind the log; an error, and no change, if it
 // does not follow the last one.
-func (g *Log) Append(t *wire.Txn) error {
+func (g *Log) Append(t *record.Txn) error {
 	if !follows(g.last, t.Zxid) {
 		return fmt.Errorf("transaction %v does not follow %v", t.Zxid, g.last)
 	}
@@ -75,7 +76,7 @@ func (g *Log) MarkApplied(z wire.Zxid) {
 }
 
 // take returns the transactions in (applied, z] and counts them as applied.
-func (g *Log) take(z wire.Zxid) []*wire.Txn {
+func (g *Log) take(z wire.Zxid) []*record.Txn {
 	out := slices.Clone(g.between(g.applied, z))
 	g.MarkApplied(z)
 	return out
@@ -97,7 +98,7 @@ func (g *Log) index(z wire.Zxid) int {
 }
 
 // between returns the entries in (after, through], shared with the log.
-func (g *Log) between(after, through wire.Zxid) []*wire.Txn {
+func (g *Log) between(after, through wire.Zxid) []*record.Txn {
 	i, j := g.index(after), g.index(through)
 	return g.entries[i:max(i, j)]
 }
@@ -130,7 +131,7 @@ func (g *Log) truncate(z wire.Zxid) {
 // install replaces the whole log by a snapshot that holds everything up to z
 // and txns behind it. These are remembered, so that they can be passed on
 // (ZOOKEEPER-4925), but the disk has them in the snapshot only.
-func (g *Log) install(z wire.Zxid, txns []*wire.Txn, generation uint64) {
+func (g *Log) install(z wire.Zxid, txns []*record.Txn, generation uint64) {
 	before := g.copy()
 	*g = *NewLog(z, g.keep)
 	g.undo, g.madeBy = before, generation

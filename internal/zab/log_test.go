@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -32,7 +33,7 @@ func TestLogRefusesGaps(t *testing.T) {
 		{full - 1, full, true}, {full, full + 1, false}, {full, zx("2.1"), true},
 	} {
 		g := NewLog(c.last, 0)
-		if err := g.Append(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: c.next}}); (err == nil) != c.ok {
+		if err := g.Append(&record.Txn{TxnHeader: record.TxnHeader{Zxid: c.next}}); (err == nil) != c.ok {
 			t.Errorf("%v behind %v: %v", c.next, c.last, err)
 		}
 	}
@@ -43,7 +44,7 @@ func TestLogRefusesGaps(t *testing.T) {
 func TestLogForgetsOldApplied(t *testing.T) {
 	g := NewLog(0, 0)
 	for i := 1; i <= 5000; i++ {
-		if err := g.Append(&wire.Txn{TxnHeader: wire.TxnHeader{Zxid: wire.MakeZxid(1, uint32(i))}}); err != nil {
+		if err := g.Append(&record.Txn{TxnHeader: record.TxnHeader{Zxid: wire.MakeZxid(1, uint32(i))}}); err != nil {
 			t.Fatal(err)
 		}
 		if i > 100 {

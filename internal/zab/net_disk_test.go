@@ -3,7 +3,7 @@ package zab
 import (
 	"slices"
 
-	"bellwether/wire"
+	"bellwether/internal/record"
 )
 
 // write queues the duties for the disk.
@@ -48,7 +48,7 @@ func (w *world) write(n *node, r *Ready) {
 	}
 }
 
-func (w *world) append(n *node, txns []*wire.Txn) {
+func (w *world) append(n *node, txns []*record.Txn) {
 	for _, t := range txns {
 		if !follows(n.disk.last(), t.Zxid) {
 			w.fail("server %d writes %v behind %v", n.id, t.Zxid, n.disk.last())

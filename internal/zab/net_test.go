@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -21,8 +23,8 @@ type world struct {
 	marks   int32 // of transactions, to tell them apart
 	rnd     *rand.Rand
 
-	history []*wire.Txn // what any server has shown
-	leaders map[wire.Epoch]wire.ServerID
+	history []*record.Txn // what any server has shown
+	leaders map[wire.Epoch]ensemble.ServerID
 	needs   map[uint64]int // by the token of a sync: how much it must find shown
 	wrong   string
 	story   []string
@@ -47,7 +49,7 @@ type faults struct {
 
 // node is one server.
 type node struct {
-	id        wire.ServerID
+	id        ensemble.ServerID
 	up        bool
 	disk      disk
 	writer    []duty
@@ -56,12 +58,12 @@ type node struct {
 	gen       uint64
 	leader    *Leader
 	learner   *Learner
-	under     wire.ServerID
-	tree      []*wire.Txn // what is applied
-	fresh     []*wire.Txn // installed, not shown yet
-	old       []*wire.Txn // what fresh was before the last Install
-	shown     int         // how much of tree clients may have seen
-	spool     []*wire.Txn // the snapshot that arrived last
+	under     ensemble.ServerID
+	tree      []*record.Txn // what is applied
+	fresh     []*record.Txn // installed, not shown yet
+	old       []*record.Txn // what fresh was before the last Install
+	shown     int           // how much of tree clients may have seen
+	spool     []*record.Txn // the snapshot that arrived last
 	serving   bool
 	syncs     []uint64
 	confirmed uint64
@@ -72,9 +74,9 @@ type node struct {
 
 // disk is what survives a crash, and what may.
 type disk struct {
-	snapshot          []*wire.Txn
+	snapshot          []*record.Txn
 	base              wire.Zxid
-	log               []*wire.Txn
+	log               []*record.Txn
 	synced            int
 	accepted, current wire.Epoch
 }
@@ -111,20 +113,20 @@ type conduit struct {
 }
 
 type packet struct {
-	p        *wire.QuorumPacket
-	snapshot []*wire.Txn
+	p        *peerwire.QuorumPacket
+	snapshot []*record.Txn
 }
 
 func newWorld(seed uint64, voters, observers int) *world {
 	var servers []ensemble.Server
-	w := &world{leaders: map[wire.Epoch]wire.ServerID{}, needs: map[uint64]int{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
+	w := &world{leaders: map[wire.Epoch]ensemble.ServerID{}, needs: map[uint64]int{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
 	for i := 1; i <= voters+observers; i++ {
 		s := ensemble.Server{ID: ensemble.ServerID(i), Addresses: []ensemble.Address{{Host: "h", QuorumPort: i, ElectionPort: 100 + i}}}
 		if i > voters {
 			s.Role = ensemble.Observer
 		}
 		servers = append(servers, s)
-		w.nodes = append(w.nodes, &node{id: wire.ServerID(i)})
+		w.nodes = append(w.nodes, &node{id: ensemble.ServerID(i)})
 	}
 	m, err := ensemble.New(ensemble.Definition{Servers: servers})
 	if err != nil {
@@ -209,7 +211,7 @@ func (w *world) lead(n *node) {
 	w.ready(n)
 }
 
-func alone(id wire.ServerID) *ensemble.Membership {
+func alone(id ensemble.ServerID) *ensemble.Membership {
 	m, err := ensemble.New(ensemble.Definition{Servers: []ensemble.Server{{ID: ensemble.ServerID(id), Addresses: []ensemble.Address{{Host: "h", QuorumPort: 1, ElectionPort: 2}}}}})
 	if err != nil {
 		panic(err)
@@ -292,7 +294,7 @@ func (w *world) answer(n *node, r *Ready) {
 	for _, in := range r.Inputs {
 		switch {
 		case in.Revalidation != nil:
-			w.step(n, Revalidated{in.Link, wire.Revalidated{Session: in.Revalidation.Session, Valid: true}})
+			w.step(n, Revalidated{in.Link, peerwire.Revalidated{Session: in.Revalidation.Session, Valid: true}})
 		case in.Request != nil && in.Request.Op == wire.OpSync:
 			w.step(n, Sync{Link: in.Link})
 		case in.Request != nil:
@@ -305,7 +307,7 @@ func (w *world) answer(n *node, r *Ready) {
 }
 
 func readLog(n *node, q ReadLog) Event {
-	var out []*wire.Txn
+	var out []*record.Txn
 	met := n.disk.base == q.After
 	for _, t := range n.disk.log[:n.disk.synced] {
 		if met && t.Zxid <= q.Through {
@@ -379,8 +381,8 @@ func (w *world) established(n *node, est *Established) {
 // send puts a packet on its link, after checking what it promises.
 func (w *world) send(n *node, m Message) {
 	c := w.link(m.Link)
-	if c != nil && n == c.ldr && w.faults.fakePings && m.Packet.Type == wire.PacketPing {
-		c.up = append(c.up, packet{p: &wire.QuorumPacket{Type: wire.PacketPing}})
+	if c != nil && n == c.ldr && w.faults.fakePings && m.Packet.Type == peerwire.PacketPing {
+		c.up = append(c.up, packet{p: &peerwire.QuorumPacket{Type: peerwire.PacketPing}})
 		return
 	}
 	if c == nil || c.cut {
@@ -401,18 +403,18 @@ func (w *world) send(n *node, m Message) {
 		c.up = append(c.up, p)
 		return
 	}
-	if m.Packet.Type == wire.PacketLeaderInfo && n.disk.accepted != m.Packet.Zxid.Epoch() && !w.faults.acceptedLost {
+	if m.Packet.Type == peerwire.PacketLeaderInfo && n.disk.accepted != m.Packet.Zxid.Epoch() && !w.faults.acceptedLost {
 		w.fail("leader %d tells epoch %v before it is saved", n.id, m.Packet.Zxid)
 	}
 	c.down = append(c.down, p)
 }
 
-func (w *world) checkPromise(n *node, p *wire.QuorumPacket) {
+func (w *world) checkPromise(n *node, p *peerwire.QuorumPacket) {
 	z := p.Zxid
 	switch {
-	case p.Type == wire.PacketAckEpoch && !n.learner.known && n.disk.accepted != n.learner.epoch && !w.faults.acceptedLost:
+	case p.Type == peerwire.PacketAckEpoch && !n.learner.known && n.disk.accepted != n.learner.epoch && !w.faults.acceptedLost:
 		w.fail("server %d promises epoch %d with %d on its disk", n.id, n.learner.epoch, n.disk.accepted)
-	case p.Type != wire.PacketAck || w.faults.syncedEarly:
+	case p.Type != peerwire.PacketAck || w.faults.syncedEarly:
 	case z.Counter() == 0 && n.disk.current != z.Epoch():
 		w.fail("server %d acknowledges epoch %d with %d on its disk", n.id, z.Epoch(), n.disk.current)
 	case z.Counter() == 0 && n.learner.step == adopted && n.disk.durable() < n.log.Last():
@@ -460,7 +462,7 @@ func (w *world) deliver(c *conduit, toLeader bool) {
 		case len(c.down) > 0:
 			p := c.down[0]
 			c.down = c.down[1:]
-			if p.p.Type == wire.PacketSnap {
+			if p.p.Type == peerwire.PacketSnap {
 				c.lrn.spool = p.snapshot
 			}
 			w.arrive(c.ldr, c.lrn, p.p)
@@ -474,20 +476,20 @@ func (w *world) deliver(c *conduit, toLeader bool) {
 }
 
 // arrive tells of a packet.
-func (w *world) arrive(from, to *node, p *wire.QuorumPacket) {
-	if w.trace && p.Type != wire.PacketPing {
+func (w *world) arrive(from, to *node, p *peerwire.QuorumPacket) {
+	if w.trace && p.Type != peerwire.PacketPing {
 		w.story = append(w.story, fmt.Sprintf("%6d ms  %d ▸ %d  %v %s", w.now-1000, from.id, to.id, p.Type, dotted(p.Zxid)))
 	}
 }
 
 // recode sends a packet through its bytes.
-func (w *world) recode(p *wire.QuorumPacket) *wire.QuorumPacket {
-	q := new(wire.QuorumPacket)
+func (w *world) recode(p *peerwire.QuorumPacket) *peerwire.QuorumPacket {
+	q := new(peerwire.QuorumPacket)
 	if err := wire.Decode(wire.Append(nil, p), q); err != nil {
 		panic(err)
 	}
-	if w.faults.worstVote && p.Type == wire.PacketAckEpoch {
-		q.Data = wire.Append(nil, &wire.EpochAck{})
+	if w.faults.worstVote && p.Type == peerwire.PacketAckEpoch {
+		q.Data = wire.Append(nil, &peerwire.EpochAck{})
 	}
 	return q
 }
@@ -512,16 +514,16 @@ func (w *world) sync(n *node) {
 	}
 	token := uint64(len(w.needs) + 1)
 	w.needs[token] = len(w.history)
-	w.step(n, Sync{Token: token, Request: Forward{Request: wire.ForwardedRequest{
+	w.step(n, Sync{Token: token, Request: Forward{Request: peerwire.ForwardedRequest{
 		Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
 	}}})
 }
 
-func (w *world) txn(z wire.Zxid) *wire.Txn {
+func (w *world) txn(z wire.Zxid) *record.Txn {
 	w.marks++
-	return &wire.Txn{
-		TxnHeader: wire.TxnHeader{Session: 1, Cxid: w.marks, Zxid: z, Time: int64(w.marks), Type: wire.OpSetData},
-		Body:      &wire.SetDataTxn{Path: "/a", Version: w.marks},
+	return &record.Txn{
+		TxnHeader: record.TxnHeader{Session: 1, Cxid: w.marks, Zxid: z, Time: int64(w.marks), Type: wire.OpSetData},
+		Body:      &record.SetDataTxn{Path: "/a", Version: w.marks},
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -21,19 +23,19 @@ func leaderOfFive(t *testing.T) *Leader {
 }
 
 // introduce connects a server on a link, with the epoch that it has accepted.
-func introduce(l *Leader, link LinkID, id wire.ServerID, accepted wire.Epoch) {
+func introduce(l *Leader, link LinkID, id ensemble.ServerID, accepted wire.Epoch) {
 	l.Step(0, Opened{link})
-	l.Step(0, Received{link, &wire.QuorumPacket{
-		Type: wire.PacketFollowerInfo, Zxid: wire.MakeZxid(accepted, 0),
-		Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion, ConfigVersion: l.committed.Version()}),
+	l.Step(0, Received{link, &peerwire.QuorumPacket{
+		Type: peerwire.PacketFollowerInfo, Zxid: wire.MakeZxid(accepted, 0),
+		Data: wire.Append(nil, &peerwire.LearnerInfo{Server: id, Version: peerwire.QuorumVersion, ConfigVersion: l.committed.Version()}),
 	}})
 }
 
 // promiseOn has a server answer with its history; NoEpoch where it had accepted
 // the epoch before.
 func promiseOn(l *Leader, link LinkID, current int32, last string) {
-	l.Step(0, Received{link, &wire.QuorumPacket{
-		Type: wire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: current}),
+	l.Step(0, Received{link, &peerwire.QuorumPacket{
+		Type: peerwire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: current}),
 	}})
 }
 
@@ -87,7 +89,7 @@ func TestPromiseIsNotRepeated(t *testing.T) {
 	promiseOn(l, 1, 1, "1.2")
 	l.Step(0, Closed{1, "reset"})
 	introduce(l, 3, 1, 2)
-	promiseOn(l, 3, wire.NoEpoch, "1.2")
+	promiseOn(l, 3, peerwire.NoEpoch, "1.2")
 	promiseOn(l, 2, 1, "1.2")
 	if joined(l) {
 		t.Fatal("two servers have promised, of five")
@@ -107,16 +109,16 @@ func TestHistoryIsLostWithItsLink(t *testing.T) {
 	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
 	promiseOn(l, 1, 1, "1.2")
 	promiseOn(l, 2, 1, "1.2")
-	l.Step(0, Received{1, pack(wire.PacketAck, "2.0", nil)})
-	l.Step(0, Received{2, pack(wire.PacketAck, "2.0", nil)})
+	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)})
+	l.Step(0, Received{2, pack(peerwire.PacketAck, "2.0", nil)})
 	l.Step(0, Closed{1, "reset"})
 	l.Step(0, Saved{Current: 2, Generation: l.generation})
 	if l.Serving() {
 		t.Fatal("established by a learner that is gone")
 	}
 	introduce(l, 3, 1, 2)
-	promiseOn(l, 3, wire.NoEpoch, "1.2")
-	l.Step(0, Received{3, pack(wire.PacketAck, "2.0", nil)})
+	promiseOn(l, 3, peerwire.NoEpoch, "1.2")
+	l.Step(0, Received{3, pack(peerwire.PacketAck, "2.0", nil)})
 	if !l.Serving() {
 		t.Error("not established when the learner is back")
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -33,11 +35,11 @@ func configuration(version wire.Zxid, servers string) *ensemble.Membership {
 }
 
 // reconfiguration is the transaction that proposes a membership.
-func reconfiguration(zxid, servers string) *wire.Txn {
+func reconfiguration(zxid, servers string) *record.Txn {
 	m := configuration(zx(zxid), servers)
-	return &wire.Txn{
-		TxnHeader: wire.TxnHeader{Session: 1, Zxid: zx(zxid), Type: wire.OpReconfig},
-		Body:      &wire.SetDataTxn{Path: "/zookeeper/config", Data: []byte(m.String()), Version: 1},
+	return &record.Txn{
+		TxnHeader: record.TxnHeader{Session: 1, Zxid: zx(zxid), Type: wire.OpReconfig},
+		Body:      &record.SetDataTxn{Path: "/zookeeper/config", Data: []byte(m.String()), Version: 1},
 	}
 }
 
@@ -54,18 +56,18 @@ func betweenTwo(t *testing.T) *Leader {
 	return l
 }
 
-func hello(l *Leader, id wire.ServerID) {
+func hello(l *Leader, id ensemble.ServerID) {
 	l.Step(0, Opened{LinkID(id)})
-	l.Step(0, Received{LinkID(id), &wire.QuorumPacket{Type: wire.PacketFollowerInfo, Data: wire.Append(nil, &wire.LearnerInfo{Server: id, Version: wire.QuorumVersion})}})
+	l.Step(0, Received{LinkID(id), &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: id, Version: peerwire.QuorumVersion})}})
 }
 
-func promise(l *Leader, id wire.ServerID) {
-	l.Step(0, Received{LinkID(id), &wire.QuorumPacket{Type: wire.PacketAckEpoch, Zxid: zx("1.2"), Data: wire.Append(nil, &wire.EpochAck{CurrentEpoch: 1})}})
+func promise(l *Leader, id ensemble.ServerID) {
+	l.Step(0, Received{LinkID(id), &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx("1.2"), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}})
 }
 
 func ack(l *Leader, zxid string, ids ...LinkID) {
 	for _, id := range ids {
-		l.Step(l.now, Received{id, pack(wire.PacketAck, zxid, nil)})
+		l.Step(l.now, Received{id, pack(peerwire.PacketAck, zxid, nil)})
 	}
 }
 
@@ -110,7 +112,7 @@ func TestLearnerJoinsWhenItPromises(t *testing.T) {
 		if r.Ready().Joined {
 			t.Error("joined at once")
 		}
-		take(r, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})})
+		take(r, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})})
 		if out := r.Ready(); out.Joined != (accepted == 2) {
 			t.Errorf("accepted %d: joined %v before the epoch is saved", accepted, out.Joined)
 		}
@@ -118,7 +120,7 @@ func TestLearnerJoinsWhenItPromises(t *testing.T) {
 		if out := r.Ready(); out.Joined != (accepted == 1) {
 			t.Errorf("accepted %d: joined %v once the epoch is saved", accepted, out.Joined)
 		}
-		take(r, pack(wire.PacketDiff, "1.5", nil))
+		take(r, pack(peerwire.PacketDiff, "1.5", nil))
 		if r.Ready().Joined {
 			t.Error("joined twice")
 		}
@@ -131,14 +133,14 @@ func TestLearnerJoinsWhenItPromises(t *testing.T) {
 func TestBothConfigurationsAdoptTheHistory(t *testing.T) {
 	for _, order := range [][]LinkID{{1, 2, 4}, {4, 5, 1}} {
 		l := betweenTwo(t)
-		for _, id := range []wire.ServerID{1, 2, 4, 5} {
+		for _, id := range []ensemble.ServerID{1, 2, 4, 5} {
 			hello(l, id)
 		}
 		l.Step(0, Saved{Accepted: 2, Generation: l.generation})
-		for _, id := range []wire.ServerID{1, 2, 4, 5} {
+		for _, id := range []ensemble.ServerID{1, 2, 4, 5} {
 			promise(l, id)
 		}
-		i := slices.IndexFunc(l.ready.Send, func(m Message) bool { return m.Packet.Type == wire.PacketNewLeader })
+		i := slices.IndexFunc(l.ready.Send, func(m Message) bool { return m.Packet.Type == peerwire.PacketNewLeader })
 		if text := string(l.Ready().Send[i].Packet.Data); text != configuration(zx("1.2"), "3 4 5").String() {
 			t.Errorf("the term begins with %q", text)
 		}
@@ -161,7 +163,7 @@ func reconfiguring(t *testing.T) *Leader {
 	t.Helper()
 	l := establishedLeader(t, 3, 2, configuration(zx("1.0"), "1 2 3 | 6"), logOf(t, "1.1", ""))
 	for _, id := range []LinkID{1, 2, 4, 5} {
-		greet(l, id, wire.ServerID(id), "1.1", false)
+		greet(l, id, ensemble.ServerID(id), "1.1", false)
 	}
 	greet(l, 6, 6, "1.1", true)
 	ack(l, "2.0", 1, 2, 4, 5, 6)
@@ -170,7 +172,7 @@ func reconfiguring(t *testing.T) *Leader {
 }
 
 // offer proposes a transaction, which is durable here at once.
-func offer(l *Leader, x *wire.Txn) {
+func offer(l *Leader, x *record.Txn) {
 	l.Step(l.now, Propose{x})
 	l.Step(l.now, Synced{x.Zxid, l.generation})
 }
@@ -200,13 +202,13 @@ func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 			t.Errorf("%+v", out.Reconfigured)
 		}
 		for _, m := range out.Send {
-			var a wire.Activation
+			var a peerwire.Activation
 			switch m.Packet.Type {
-			case wire.PacketCommitActivate, wire.PacketInformActivate:
-				if err := wire.Decode(m.Packet.Data, &a); err != nil || a.Leader != 3 || (m.Link == 6) != (m.Packet.Type == wire.PacketInformActivate) {
+			case peerwire.PacketCommitActivate, peerwire.PacketInformActivate:
+				if err := wire.Decode(m.Packet.Data, &a); err != nil || a.Leader != 3 || (m.Link == 6) != (m.Packet.Type == peerwire.PacketInformActivate) {
 					t.Errorf("link %d: %v, leader %d, %v", m.Link, m.Packet, a.Leader, err)
 				}
-			case wire.PacketCommit, wire.PacketInform:
+			case peerwire.PacketCommit, peerwire.PacketInform:
 				if m.Packet.Zxid == zx("2.1") {
 					t.Errorf("link %d: %v", m.Link, m.Packet)
 				}
@@ -262,8 +264,8 @@ func TestLeaderThatIsRemovedDesignates(t *testing.T) {
 	}
 	told := 0
 	for _, m := range out.Send {
-		var a wire.Activation
-		if m.Packet.Type != wire.PacketCommitActivate && m.Packet.Type != wire.PacketInformActivate {
+		var a peerwire.Activation
+		if m.Packet.Type != peerwire.PacketCommitActivate && m.Packet.Type != peerwire.PacketInformActivate {
 			continue
 		}
 		if told++; wire.Decode(m.Packet.Data, &a) != nil || a.Leader != 4 {
@@ -284,18 +286,18 @@ func TestNewcomerBeginsWithWhatHolds(t *testing.T) {
 	l.Ready()
 	greet(l, 7, 7, "1.1", false)
 	for _, m := range l.Ready().Send {
-		if m.Packet.Type == wire.PacketNewLeader && string(m.Packet.Data) != configuration(zx("1.0"), "1 2 3 | 6").String() {
+		if m.Packet.Type == peerwire.PacketNewLeader && string(m.Packet.Data) != configuration(zx("1.0"), "1 2 3 | 6").String() {
 			t.Errorf("NEWLEADER carries %q", m.Packet.Data)
 		}
 	}
 }
 
 // activate is the packet that commits a reconfiguration.
-func activate(zxid string, leader wire.ServerID, inform *wire.Txn) *wire.QuorumPacket {
-	a := &wire.Activation{Leader: leader}
-	p := &wire.QuorumPacket{Type: wire.PacketCommitActivate, Zxid: zx(zxid)}
+func activate(zxid string, leader ensemble.ServerID, inform *record.Txn) *peerwire.QuorumPacket {
+	a := &peerwire.Activation{Leader: leader}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketCommitActivate, Zxid: zx(zxid)}
 	if inform != nil {
-		p.Type, a.Txn = wire.PacketInformActivate, inform.Append(nil)
+		p.Type, a.Txn = peerwire.PacketInformActivate, inform.Append(nil)
 	}
 	p.Data = wire.Append(nil, a)
 	return p
@@ -310,7 +312,7 @@ func TestLearnerActivates(t *testing.T) {
 		servers  string
 		observer bool
 		files    bool // the configuration of the files holds
-		leader   wire.ServerID
+		leader   ensemble.ServerID
 		ends     string
 	}{
 		{servers: "1 2 3 4", leader: 3},
@@ -328,31 +330,31 @@ func TestLearnerActivates(t *testing.T) {
 				r := soloLearner(t, "1.5", "", c.observer)
 				r.opt.Reconfig = !c.files
 				x := reconfiguration("2.1", c.servers)
-				packets := []*wire.QuorumPacket{pack(wire.PacketProposal, "2.1", x), activate("2.1", c.leader, nil)}
+				packets := []*peerwire.QuorumPacket{pack(peerwire.PacketProposal, "2.1", x), activate("2.1", c.leader, nil)}
 				if c.observer {
-					packets = []*wire.QuorumPacket{activate("2.1", c.leader, x)}
+					packets = []*peerwire.QuorumPacket{activate("2.1", c.leader, x)}
 				}
 				now := []byte(configuration(0, "1 2 3").String())
 				if c.observer {
 					now = []byte(configuration(0, "2 3 | 1").String())
 				}
-				take(r, pack(wire.PacketDiff, "1.5", nil), &wire.QuorumPacket{Type: wire.PacketNewLeader, Zxid: zx("2.0"), Data: now})
+				take(r, pack(peerwire.PacketDiff, "1.5", nil), &peerwire.QuorumPacket{Type: peerwire.PacketNewLeader, Zxid: zx("2.0"), Data: now})
 				carryDisk(r)
 				var before Ready
 				if late {
-					take(r, pack(wire.PacketUpToDate, "0", nil))
+					take(r, pack(peerwire.PacketUpToDate, "0", nil))
 					before = r.Ready()
 					take(r, packets...)
 				} else {
 					take(r, packets...)
-					take(r, pack(wire.PacketUpToDate, "0", nil))
+					take(r, pack(peerwire.PacketUpToDate, "0", nil))
 				}
 				out := r.Ready()
 				if (c.ends == "") != (out.GiveUp == "") || !strings.Contains(out.GiveUp, c.ends) {
 					t.Errorf("ended: %q", out.GiveUp)
 				}
 				var m *ensemble.Membership
-				leader := wire.ServerID(3)
+				leader := ensemble.ServerID(3)
 				if len(out.Reconfigured) == 1 {
 					m, leader = out.Reconfigured[0].Members, out.Reconfigured[0].Leader
 				} else if out.Established != nil {
@@ -375,12 +377,12 @@ func TestLearnerActivates(t *testing.T) {
 func TestActivationThatCannotBeRead(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		r := soloLearner(t, "1.5", "", false)
-		take(r, pack(wire.PacketDiff, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+		take(r, pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
 		carryDisk(r)
 		if late {
-			take(r, pack(wire.PacketUpToDate, "0", nil))
+			take(r, pack(peerwire.PacketUpToDate, "0", nil))
 		}
-		take(r, pack(wire.PacketProposal, "2.1", reconfiguration("2.1", "1 2 3")), pack(wire.PacketCommitActivate, "2.1", nil))
+		take(r, pack(peerwire.PacketProposal, "2.1", reconfiguration("2.1", "1 2 3")), pack(peerwire.PacketCommitActivate, "2.1", nil))
 		if out := r.Ready(); !strings.Contains(out.GiveUp, "cannot be read") || len(out.Commit) != 0 {
 			t.Errorf("%q", out.GiveUp)
 		}
@@ -397,13 +399,13 @@ func TestLeaseOfALeaderIsBounded(t *testing.T) {
 		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: Terms{
 			ID: 1, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.5", ""))
-		data := wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})
-		data = wire.Append(data, &wire.Extension{Version: wire.ExtensionVersion, LeaseMS: c.leaseMS})
-		take(r, &wire.QuorumPacket{Type: wire.PacketLeaderInfo, Zxid: zx("2.0"), Data: data})
+		data := wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})
+		data = wire.Append(data, &peerwire.Extension{Version: peerwire.ExtensionVersion, LeaseMS: c.leaseMS})
+		take(r, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: data})
 		r.Step(0, Saved{Accepted: 2, Generation: r.generation})
-		take(r, pack(wire.PacketDiff, "1.5", nil), pack(wire.PacketNewLeader, "2.0", nil))
+		take(r, pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
 		carryDisk(r)
-		take(r, pack(wire.PacketUpToDate, "0", nil))
+		take(r, pack(peerwire.PacketUpToDate, "0", nil))
 		if got := r.patience(); !r.Ours() || got != c.want || r.silence.floor > 5000 || r.silence.floor < 0 {
 			t.Errorf("lease %d: given up after %d ms, want %d", c.leaseMS, got, c.want)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -42,7 +43,9 @@ func TestEveryRecordedPacket(t *testing.T) {
 }
 
 // encoded is a packet with its kind, to the byte.
-func encoded(p *wire.QuorumPacket) string { return fmt.Sprintf("%v %x", p.Type, wire.Append(nil, p)) }
+func encoded(p *peerwire.QuorumPacket) string {
+	return fmt.Sprintf("%v %x", p.Type, wire.Append(nil, p))
+}
 
 // expected is what a machine is to say where this was recorded.
 func (r *recorded) expected() string {
@@ -52,12 +55,12 @@ func (r *recorded) expected() string {
 	return encoded(r.packet)
 }
 
-func (r *recorded) ping() bool { return r.packet != nil && r.packet.Type == wire.PacketPing }
+func (r *recorded) ping() bool { return r.packet != nil && r.packet.Type == peerwire.PacketPing }
 
 // touchedIn are the sessions in an answer to a ping.
-func touchedIn(t *testing.T, p *wire.QuorumPacket) []wire.TouchedSession {
+func touchedIn(t *testing.T, p *peerwire.QuorumPacket) []peerwire.TouchedSession {
 	t.Helper()
-	var touched wire.TouchedSessions
+	var touched peerwire.TouchedSessions
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +97,7 @@ func (p *toLeader) answeredBy(r recorded) {
 	p.owed[id] = false
 	p.l.Step(p.now, Received{id, r.packet})
 	out := p.l.Ready()
-	var touched []wire.TouchedSession
+	var touched []peerwire.TouchedSession
 	for _, in := range out.Inputs {
 		touched = append(touched, in.Touched...)
 	}
@@ -132,7 +135,7 @@ func (w *playedLearner) unanswered() {
 func (w *playedLearner) echoed(r recorded) {
 	if w.ping == nil || w.ping.Zxid != r.packet.Zxid {
 		w.unanswered()
-		w.ping = &wire.QuorumPacket{Type: wire.PacketPing, Zxid: r.packet.Zxid}
+		w.ping = &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: r.packet.Zxid}
 	}
 	p := w.ping
 	w.ping = nil
@@ -147,19 +150,19 @@ func (w *playedLearner) echoed(r recorded) {
 // echo gives the learner a ping and compares its answer. Behind one with
 // sessions our learner asks a leader of ZooKeeper's for a sync, which shows
 // that they were read; ZooKeeper's does not.
-func (w *playedLearner) echo(p *wire.QuorumPacket, want string) {
+func (w *playedLearner) echo(p *peerwire.QuorumPacket, want string) {
 	w.Step(0, Received{1, p})
 	out := w.Ready()
 	if want == "" {
-		want = encoded(&wire.QuorumPacket{Type: wire.PacketPing, Zxid: p.Zxid, Data: []byte{}})
+		want = encoded(&peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: p.Zxid, Data: []byte{}})
 	}
 	if len(out.Send) == 0 || encoded(out.Send[0].Packet) != want {
 		w.t.Errorf("answered a ping by %v, recorded was %s", out.Send, want)
 		return
 	}
 	w.pings++
-	if len(out.Send) == 2 && out.Send[1].Packet.Type == wire.PacketRequest {
-		w.Step(0, Received{1, &wire.QuorumPacket{Type: wire.PacketSync}})
+	if len(out.Send) == 2 && out.Send[1].Packet.Type == peerwire.PacketRequest {
+		w.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketSync}})
 		if got := w.Ready().Confirmed; got != w.token {
 			w.t.Errorf("the touches up to %d are confirmed, want %d", got, w.token)
 		}

@@ -3,6 +3,7 @@ package zab
 import (
 	"fmt"
 
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -71,7 +72,7 @@ func (r *Learner) tick() {
 
 // touches are the sessions heard from, on their way to the leader.
 type touches struct {
-	sessions  []wire.TouchedSession // since the last answer to a ping
+	sessions  []peerwire.TouchedSession // since the last answer to a ping
 	place     map[wire.SessionID]int
 	token     uint64 // of the last Touched
 	replies   int64  // answers to pings so far
@@ -104,9 +105,9 @@ func (r *Learner) touched(e Touched) {
 
 // pinged answers a ping. A leader of our kind says in its pings which answers it
 // has confirmed, and may have been answered already (Beat).
-func (r *Learner) pinged(p *wire.QuorumPacket) {
+func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 	t := &r.touches
-	var info wire.PingInfo
+	var info peerwire.PingInfo
 	if r.ours && wire.Decode(p.Data, &info) == nil {
 		for len(t.sent) > 0 && t.sent[0].reply <= info.Confirmed {
 			t.confirmed = t.sent[0].token
@@ -162,14 +163,14 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	t := &r.touches
 	t.replies++
 	sessions := t.sessions
-	data := wire.Append([]byte{}, &wire.TouchedSessions{Sessions: sessions})
-	r.send(&wire.QuorumPacket{Type: wire.PacketPing, Zxid: z, Data: data, Auth: ids})
+	data := wire.Append([]byte{}, &peerwire.TouchedSessions{Sessions: sessions})
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z, Data: data, Auth: ids})
 	t.sessions, t.place = nil, nil
 	switch {
 	case r.ours:
 		t.sent = append(t.sent, sentTouches{t.replies, t.token})
 	case len(sessions) > 0:
-		r.request(Forward{Request: wire.ForwardedRequest{
+		r.request(Forward{Request: peerwire.ForwardedRequest{
 			Session: sessions[0].Session, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
 		}})
 		r.syncs = append(r.syncs, pendingSync{touches: true, token: t.token})
@@ -189,7 +190,7 @@ const requestRoom = 32
 // request sends a request to the leader.
 func (r *Learner) request(e Forward) {
 	data := wire.Append(make([]byte, 0, requestRoom+len(e.Request.Body)), &e.Request)
-	r.send(&wire.QuorumPacket{Type: wire.PacketRequest, Zxid: -1, Data: data, Auth: e.Identities})
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketRequest, Zxid: -1, Data: data, Auth: e.Identities})
 }
 
 // mustServe guards what is impossible before UPTODATE.
@@ -215,7 +216,7 @@ func (r *Learner) sync(e Sync) {
 // synced completes the oldest sync, behind the commits received before.
 func (r *Learner) synced() {
 	if len(r.syncs) == 0 {
-		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), wire.PacketSync})
+		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), peerwire.PacketSync})
 		return
 	}
 	s := r.syncs[0]
@@ -229,11 +230,11 @@ func (r *Learner) synced() {
 
 func (r *Learner) revalidate(e Revalidate) {
 	r.mustServe("a revalidation")
-	r.send(&wire.QuorumPacket{Type: wire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Revalidation)})
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Revalidation)})
 }
 
-func (r *Learner) revalidated(p *wire.QuorumPacket) {
-	var a wire.Revalidated
+func (r *Learner) revalidated(p *peerwire.QuorumPacket) {
+	var a peerwire.Revalidated
 	if err := wire.Decode(p.Data, &a); err != nil {
 		r.giveUp("the leader's answer about a session cannot be read: " + err.Error())
 		return

@@ -1,11 +1,14 @@
 package zab
 
-import "bellwether/wire"
+import (
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
 
 // LearnerStatus is what a leader knows of one learner.
 type LearnerStatus struct {
 	Link     LinkID
-	Server   wire.ServerID
+	Server   ensemble.ServerID
 	Observer bool
 	// Synced: it has the leader's history; before, it is being brought there.
 	Synced bool

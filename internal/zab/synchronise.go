@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -60,21 +61,21 @@ func (l *Leader) deliver(k *link, h *history, p plan) {
 	}
 	k.how, k.state, k.heard = p.how, linkSyncing, l.now
 	k.upTo = h.newest
-	opening := map[How]wire.PacketType{Diff: wire.PacketDiff, Trunc: wire.PacketTrunc, Snap: wire.PacketSnap}[p.how]
+	opening := map[How]peerwire.PacketType{Diff: peerwire.PacketDiff, Trunc: peerwire.PacketTrunc, Snap: peerwire.PacketSnap}[p.how]
 	l.ready.Send = append(l.ready.Send, Message{
-		Link: k.id, Packet: &wire.QuorumPacket{Type: opening, Zxid: p.zxid}, Snapshot: p.how == Snap,
+		Link: k.id, Packet: &peerwire.QuorumPacket{Type: opening, Zxid: p.zxid}, Snapshot: p.how == Snap,
 	})
 	for _, t := range p.txns {
-		l.send(k, &wire.QuorumPacket{Type: wire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)})
-		l.send(k, &wire.QuorumPacket{Type: wire.PacketCommit, Zxid: t.Zxid})
+		l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)})
+		l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketCommit, Zxid: t.Zxid})
 	}
-	l.send(k, &wire.QuorumPacket{Type: wire.PacketNewLeader, Zxid: l.epochZero(), Data: []byte(l.newMembers().String())})
+	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketNewLeader, Zxid: l.epochZero(), Data: []byte(l.newMembers().String())})
 	l.tell(SyncBegan{k.name(), p.how, k.peer, p.zxid, len(p.txns)})
 	if l.phase != serving || k.observer {
 		return
 	}
 	for _, t := range l.log.between(l.log.applied, l.log.last) {
-		l.propagate(k, &wire.QuorumPacket{Type: wire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)})
+		l.propagate(k, &peerwire.QuorumPacket{Type: peerwire.PacketProposal, Zxid: t.Zxid, Data: t.Append(nil)})
 	}
 }
 
@@ -110,7 +111,7 @@ func (l *Leader) newMembers() *ensemble.Membership {
 // adopt counts those who have the whole history on their disks, this server
 // once its own epoch is durable behind its log. A quorum establishes the leader.
 func (l *Leader) adopt() {
-	if l.phase == synchronising && l.current && l.synced && l.quorum(func(id wire.ServerID) bool { return l.counts(id, (*link).adopted) }) {
+	if l.phase == synchronising && l.current && l.synced && l.quorum(func(id ensemble.ServerID) bool { return l.counts(id, (*link).adopted) }) {
 		l.establish()
 	}
 }
@@ -137,8 +138,8 @@ func (l *Leader) establish() {
 }
 
 // followers are the servers that have adopted the history, in order.
-func (l *Leader) followers() []wire.ServerID {
-	var ids []wire.ServerID
+func (l *Leader) followers() []ensemble.ServerID {
+	var ids []ensemble.ServerID
 	for id, k := range l.servers {
 		if l.isVoter(id) && !k.observer && k.adopted() {
 			ids = append(ids, id)
@@ -151,7 +152,7 @@ func (l *Leader) followers() []wire.ServerID {
 // serve tells a learner that has the history to serve clients.
 func (l *Leader) serve(k *link) {
 	k.state, k.heard = linkServing, l.now
-	l.send(k, &wire.QuorumPacket{Type: wire.PacketUpToDate, Zxid: -1})
+	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketUpToDate, Zxid: -1})
 	l.tell(LearnerServes{k.name(), k.how, l.now - k.began})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/transcript"
 	"bellwether/wire"
 )
@@ -101,7 +102,7 @@ func (w *world) command(f []string) {
 	case "sync":
 		w.sync(n)
 	case "touch":
-		w.step(n, Touched{[]wire.TouchedSession{{Session: wire.SessionID(arg(2, 1)), TimeoutMS: 4000}}, n.confirmed + 1})
+		w.step(n, Touched{[]peerwire.TouchedSession{{Session: wire.SessionID(arg(2, 1)), TimeoutMS: 4000}}, n.confirmed + 1})
 	case "settle":
 		w.settle()
 	case "deliver":

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -47,11 +49,11 @@ func from(all []recorded, name string) []recorded {
 // are the connections that have been there before.
 type conversation struct {
 	all      []recorded
-	id       wire.ServerID
+	id       ensemble.ServerID
 	epoch    wire.Epoch
 	members  *ensemble.Membership
 	log      string
-	attached map[string]wire.ServerID
+	attached map[string]ensemble.ServerID
 	observer string // which of them is an observer's
 	ends     bool   // the term ends with the recording
 }
@@ -63,7 +65,7 @@ func (c *conversation) attach(l *Leader) map[string]LinkID {
 		id := LinkID(100 + server)
 		links[conn] = id
 		greet(l, id, server, c.log, conn == c.observer)
-		l.Step(0, Received{id, pack(wire.PacketAck, dotted(wire.MakeZxid(c.epoch, 0)), nil)})
+		l.Step(0, Received{id, pack(peerwire.PacketAck, dotted(wire.MakeZxid(c.epoch, 0)), nil)})
 	}
 	l.Ready()
 	return links
@@ -79,48 +81,48 @@ func leaderGoesOn(t *testing.T, seen *ledger) {
 	for name, c := range map[string]conversation{
 		"an observer is removed and added": {
 			all: reconfig, id: 3, epoch: 3, members: recordedConfiguration(t, "s7-reconfig", "1.0"), log: "3.1",
-			attached: map[string]wire.ServerID{"57348>23223": 1, "57364>23223": 2, "57340>23223": 4}, observer: "57340>23223",
+			attached: map[string]ensemble.ServerID{"57348>23223": 1, "57364>23223": 2, "57340>23223": 4}, observer: "57340>23223",
 		},
 		"the leader is removed": {
 			all: of(removed, "51582>23223", "51572>23223"), id: 3, epoch: 1, members: three, log: "0",
-			attached: map[string]wire.ServerID{"51582>23223": 1, "51572>23223": 2}, ends: true,
+			attached: map[string]ensemble.ServerID{"51582>23223": 1, "51572>23223": 2}, ends: true,
 		},
 		"the counter ends": {
 			all: from(of(rollover, "49220>23223", "49234>23223"), "s9-rollover/003-proposal"), id: 3, epoch: 1, members: three, log: "1.4294967291",
-			attached: map[string]wire.ServerID{"49220>23223": 1, "49234>23223": 2}, ends: true,
+			attached: map[string]ensemble.ServerID{"49220>23223": 1, "49234>23223": 2}, ends: true,
 		},
 		"the counter of the next epoch, set by hand": {
 			all: from(of(rollover, "38758>23222", "38762>23222"), "s9-rollover/039-request"), id: 2, epoch: 2, members: three, log: "2.4294967291",
-			attached: map[string]wire.ServerID{"38758>23222": 1, "38762>23222": 3},
+			attached: map[string]ensemble.ServerID{"38758>23222": 1, "38762>23222": 3},
 		},
 		"a session becomes global": {
 			all: local, id: 3, epoch: 1, members: three, log: "0",
-			attached: map[string]wire.ServerID{"34746>23223": 1, "34742>23223": 2},
+			attached: map[string]ensemble.ServerID{"34746>23223": 1, "34742>23223": 2},
 		},
 		// Before that was set by hand, the leader had proposed nothing.
 		"the counter at its beginning": {
 			all: until(of(rollover, "49234>23223"), "s9-rollover/003-proposal"), id: 3, epoch: 1, members: three, log: "0",
-			attached: map[string]wire.ServerID{"49234>23223": 2},
+			attached: map[string]ensemble.ServerID{"49234>23223": 2},
 		},
 		"pings of a leader that is about to die": {
 			all: of(recordings(t, "s3-failover"), "35012>23223", "35018>23223"), id: 3, epoch: 1, members: three, log: "1.9",
-			attached: map[string]wire.ServerID{"35012>23223": 1, "35018>23223": 2},
+			attached: map[string]ensemble.ServerID{"35012>23223": 1, "35018>23223": 2},
 		},
 		"pings while another comes back": {
 			all: of(recordings(t, "s4-diff"), "49436>23222"), id: 2, epoch: 2, members: recordedMembers(t, recordings(t, "s4-diff")), log: "2.5",
-			attached: map[string]wire.ServerID{"49436>23222": 1},
+			attached: map[string]ensemble.ServerID{"49436>23222": 1},
 		},
 		"pings while another comes back empty": {
 			all: of(recordings(t, "s5-snap"), "49442>23222", "41722>23222"), id: 2, epoch: 2, members: recordedMembers(t, recordings(t, "s5-snap")), log: "2.5",
-			attached: map[string]wire.ServerID{"49442>23222": 4, "41722>23222": 3}, observer: "49442>23222",
+			attached: map[string]ensemble.ServerID{"49442>23222": 4, "41722>23222": 3}, observer: "49442>23222",
 		},
 		"pings while another is cut back": {
 			all: of(recordings(t, "s6-trunc"), "57340>23223", "57348>23223"), id: 3, epoch: 3, members: recordedMembers(t, recordings(t, "s6-trunc")), log: "2.7",
-			attached: map[string]wire.ServerID{"57340>23223": 4, "57348>23223": 1}, observer: "57340>23223",
+			attached: map[string]ensemble.ServerID{"57340>23223": 4, "57348>23223": 1}, observer: "57340>23223",
 		},
 		"pings while the log on disk is read": {
 			all: of(recordings(t, "s11-disklog"), "39028>23223"), id: 3, epoch: 2, members: three, log: "2.625",
-			attached: map[string]wire.ServerID{"39028>23223": 2},
+			attached: map[string]ensemble.ServerID{"39028>23223": 2},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,13 +166,13 @@ func leaderAnew(t *testing.T, seen *ledger) {
 // behind, more than are remembered; the first of them come from the disk.
 func leaderReadsItsDisk(t *testing.T, seen *ledger) {
 	all := recordings(t, "s11-disklog")
-	known := map[wire.Zxid]*wire.Txn{}
+	known := map[wire.Zxid]*record.Txn{}
 	for _, r := range all {
-		if r.packet != nil && r.packet.Type == wire.PacketProposal {
+		if r.packet != nil && r.packet.Type == peerwire.PacketProposal {
 			known[r.packet.Zxid] = recordedTxn(t, r)
 		}
 	}
-	var txns []*wire.Txn
+	var txns []*record.Txn
 	for z := zx("2.4"); z <= zx("2.625"); z++ {
 		if known[z] == nil {
 			known[z] = one(dotted(z))
@@ -251,9 +253,9 @@ func learnerGoesOn(t *testing.T, seen *ledger) {
 			w.opt.Leader = 3
 			w.designated = 3
 			zero := dotted(wire.MakeZxid(c.epoch, 0))
-			for _, p := range []*wire.QuorumPacket{
-				{Type: wire.PacketLeaderInfo, Zxid: zx(zero), Data: wire.Append(nil, &wire.LeaderInfo{Version: wire.QuorumVersion})},
-				pack(wire.PacketDiff, c.log, nil), pack(wire.PacketNewLeader, zero, nil), pack(wire.PacketUpToDate, "0", nil),
+			for _, p := range []*peerwire.QuorumPacket{
+				{Type: peerwire.PacketLeaderInfo, Zxid: zx(zero), Data: wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})},
+				pack(peerwire.PacketDiff, c.log, nil), pack(peerwire.PacketNewLeader, zero, nil), pack(peerwire.PacketUpToDate, "0", nil),
 			} {
 				w.Step(0, Received{1, p})
 				w.carry()

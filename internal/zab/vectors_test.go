@@ -10,20 +10,22 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
 // recorded is a packet captured between servers of Apache ZooKeeper 3.8.0.
 type recorded struct {
 	Name, Scenario, Conn, Kind, Hex string
-	From, To                        *wire.ServerID
-	packet                          *wire.QuorumPacket // nil: snapshot bytes
+	From, To                        *ensemble.ServerID
+	packet                          *peerwire.QuorumPacket // nil: snapshot bytes
 }
 
 // allRecorded are the packets of all scenarios, each with who is at its ends.
 func allRecorded(t *testing.T) []recorded {
 	t.Helper()
-	b, err := os.ReadFile("../../wire/testdata/zab.json")
+	b, err := os.ReadFile("../peerwire/testdata/zab.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func allRecorded(t *testing.T) []recorded {
 			t.Fatal(err)
 		}
 		if r.Kind != "SNAPSHOT" {
-			r.packet = new(wire.QuorumPacket)
+			r.packet = new(peerwire.QuorumPacket)
 			if err := wire.Decode(raw, r.packet); err != nil {
 				t.Fatal(r.Name, err)
 			}
@@ -62,7 +64,7 @@ func recordings(t *testing.T, scenario string) []recorded {
 // name fills in who is at the ends of connections that were recorded without
 // their first packet.
 func name(r *recorded) {
-	id, ok := map[string]wire.ServerID{
+	id, ok := map[string]ensemble.ServerID{
 		"s8-reconfig-leader/51582>23223": 1, "s8-reconfig-leader/51572>23223": 2,
 		"s9-rollover/49220>23223": 1, "s9-rollover/49234>23223": 2,
 		"s11-disklog/39028>23223": 2,
@@ -95,7 +97,7 @@ func leaderAnswers(t *testing.T, seen *ledger) {
 		scenario   string
 		next       string   // goes on in the same connections
 		conns      []string // those of this leader, where there are others
-		id         wire.ServerID
+		id         ensemble.ServerID
 		epochs     wire.Epoch // accepted and current before
 		base       string     // of the leader's snapshot
 		configZero bool
@@ -141,8 +143,8 @@ type toLeader struct {
 	now       int64
 	links     map[string]LinkID
 	got, want map[LinkID][]string
-	pings     map[LinkID]*wire.QuorumPacket // the last one sent
-	owed      map[LinkID]bool               // that is not answered yet
+	pings     map[LinkID]*peerwire.QuorumPacket // the last one sent
+	owed      map[LinkID]bool                   // that is not answered yet
 }
 
 // replayToLeader plays packets. links are the connections that there are already.
@@ -151,7 +153,7 @@ func replayToLeader(t *testing.T, seen *ledger, l *Leader, all []recorded, links
 		links = map[string]LinkID{}
 	}
 	p := &toLeader{t: t, seen: seen, l: l, all: all, links: links, got: map[LinkID][]string{}, want: map[LinkID][]string{},
-		pings: map[LinkID]*wire.QuorumPacket{}, owed: map[LinkID]bool{}}
+		pings: map[LinkID]*peerwire.QuorumPacket{}, owed: map[LinkID]bool{}}
 	compared := len(seen.said)
 	for i, r := range all {
 		p.play(r, all[i+1:])
@@ -184,7 +186,7 @@ func (p *toLeader) play(r recorded, rest []recorded) {
 		p.seen.heard[r.Name] = true
 		p.l.Step(p.now, Received{id, r.packet})
 	default:
-		if next, ok := p.l.NextZxid(); ok && r.packet != nil && r.packet.Type == wire.PacketProposal && r.packet.Zxid == next {
+		if next, ok := p.l.NextZxid(); ok && r.packet != nil && r.packet.Type == peerwire.PacketProposal && r.packet.Zxid == next {
 			p.l.Step(p.now, Propose{recordedTxn(p.t, r)})
 		}
 		p.want[id] = append(p.want[id], r.expected())
@@ -203,7 +205,7 @@ func (p *toLeader) carry(spare LinkID) {
 func (p *toLeader) collect(r Ready, spare LinkID) {
 	for _, m := range r.Send {
 		switch {
-		case m.Packet.Type != wire.PacketPing:
+		case m.Packet.Type != peerwire.PacketPing:
 			p.got[m.Link] = append(p.got[m.Link], encoded(m.Packet))
 			if m.Snapshot {
 				p.got[m.Link] = append(p.got[m.Link], "SNAPSHOT")
@@ -213,7 +215,7 @@ func (p *toLeader) collect(r Ready, spare LinkID) {
 		default:
 			p.pings[m.Link] = m.Packet
 			if p.l.links[m.Link] != nil && p.l.links[m.Link].state == linkServing {
-				p.l.Step(p.now, Received{m.Link, &wire.QuorumPacket{Type: wire.PacketPing, Zxid: m.Packet.Zxid}})
+				p.l.Step(p.now, Received{m.Link, &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: m.Packet.Zxid}})
 			}
 		}
 	}
@@ -226,9 +228,9 @@ func (p *toLeader) collect(r Ready, spare LinkID) {
 	}
 }
 
-func recordedTxn(t *testing.T, r recorded) *wire.Txn {
+func recordedTxn(t *testing.T, r recorded) *record.Txn {
 	t.Helper()
-	x, err := wire.DecodeTxn(r.packet.Data)
+	x, err := record.DecodeTxn(r.packet.Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,12 +242,12 @@ func recordedTxn(t *testing.T, r recorded) *wire.Txn {
 func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 	switch {
 	case in.Revalidation != nil:
-		l.Step(l.now, Revalidated{in.Link, wire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
+		l.Step(l.now, Revalidated{in.Link, peerwire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
 	case in.Request != nil && in.Request.Op == wire.OpSync:
 		l.Step(l.now, Sync{Link: in.Link})
 	case in.Request != nil:
 		for _, r := range all {
-			if r.packet == nil || r.packet.Type != wire.PacketProposal {
+			if r.packet == nil || r.packet.Type != peerwire.PacketProposal {
 				continue
 			}
 			x := recordedTxn(t, r)
@@ -263,7 +265,7 @@ func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 func leaderSynchronises(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
 		scenario, conn, base string
-		id                   wire.ServerID
+		id                   ensemble.ServerID
 		epoch                wire.Epoch
 		reads                []string // entries known besides the recorded proposals
 	}{
@@ -281,7 +283,7 @@ func leaderSynchronises(t *testing.T, seen *ledger) {
 			}
 			l := establishedLeader(t, c.id, c.epoch, recordedMembers(t, all), g)
 			for _, r := range all {
-				if r.packet != nil && r.packet.Type == wire.PacketProposal {
+				if r.packet != nil && r.packet.Type == peerwire.PacketProposal {
 					x := recordedTxn(t, r)
 					l.Step(0, Propose{x})
 					l.Step(0, Synced{x.Zxid, l.generation})
@@ -296,12 +298,12 @@ func leaderSynchronises(t *testing.T, seen *ledger) {
 
 // establishedLeader leads an epoch, alone so far: the others' votes are given
 // to it directly.
-func establishedLeader(t *testing.T, id wire.ServerID, epoch wire.Epoch, m *ensemble.Membership, g *Log) *Leader {
+func establishedLeader(t *testing.T, id ensemble.ServerID, epoch wire.Epoch, m *ensemble.Membership, g *Log) *Leader {
 	t.Helper()
 	l := NewLeader(0, LeaderOptions{Terms: Terms{
 		ID: id, Accepted: epoch - 1, Current: epoch - 1, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
-	for i := range wire.ServerID(8) {
+	for i := range ensemble.ServerID(8) {
 		l.servers[i] = &link{server: i, state: linkSynced, promises: true}
 	}
 	l.discover()
@@ -324,7 +326,7 @@ func learnerAnswers(t *testing.T, seen *ledger) {
 		scenario string
 		next     string
 		conn     string
-		id       wire.ServerID
+		id       ensemble.ServerID
 		accepted wire.Epoch
 		current  wire.Epoch
 		base     string
@@ -369,13 +371,13 @@ type playedLearner struct {
 	t         *testing.T
 	seen      *ledger
 	got, want []string
-	snap      *wire.QuorumPacket // whose snapshot is still to come
-	ping      *wire.QuorumPacket // that is still to be given to it
-	pings     int                // answered
-	token     uint64             // of touches
+	snap      *peerwire.QuorumPacket // whose snapshot is still to come
+	ping      *peerwire.QuorumPacket // that is still to be given to it
+	pings     int                    // answered
+	token     uint64                 // of touches
 }
 
-func wireLearner(t *testing.T, seen *ledger, m *ensemble.Membership, id wire.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
+func wireLearner(t *testing.T, seen *ledger, m *ensemble.Membership, id ensemble.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
 	t.Helper()
 	s, _ := m.Server(ensemble.ServerID(id)) // one that is not named is a follower without a vote
 	return &playedLearner{t: t, seen: seen, Learner: NewLearner(0, LearnerOptions{
@@ -421,7 +423,7 @@ func (w *playedLearner) hear(r recorded) {
 	case r.packet == nil:
 		w.Step(0, Progress{1})
 		w.Step(0, Received{1, w.snap})
-	case r.packet.Type == wire.PacketSnap:
+	case r.packet.Type == peerwire.PacketSnap:
 		w.snap = r.packet
 	default:
 		w.Step(0, Received{1, r.packet})
@@ -432,16 +434,16 @@ func (w *playedLearner) hear(r recorded) {
 // what it was synchronised with; ours has the whole history acknowledged by then.
 func (w *playedLearner) expect(r recorded) {
 	switch r.packet.Type {
-	case wire.PacketAck:
+	case peerwire.PacketAck:
 		if r.packet.Zxid.Counter() != 0 && r.Scenario == "s4-diff" {
 			return
 		}
-	case wire.PacketRevalidate:
-		var q wire.Revalidation
+	case peerwire.PacketRevalidate:
+		var q peerwire.Revalidation
 		_ = wire.Decode(r.packet.Data, &q)
 		w.Step(0, Revalidate{q})
-	case wire.PacketRequest:
-		var q wire.ForwardedRequest
+	case peerwire.PacketRequest:
+		var q peerwire.ForwardedRequest
 		_ = wire.Decode(r.packet.Data, &q)
 		if f := (Forward{q, r.packet.Auth}); q.Op == wire.OpSync {
 			w.Step(0, Sync{Token: 7, Request: f})

@@ -1,21 +1,25 @@
-package wire
+package record
 
-import "fmt"
+import (
+	"fmt"
+
+	"bellwether/wire"
+)
 
 // TxnHeader opens every transaction record, in logs and in proposals.
 type TxnHeader struct {
-	Session SessionID // who asked; 0 for the servers' own clean-up
-	Cxid    int32     // the client's xid; 0 for createSession and the servers' own
-	Zxid    Zxid
+	Session wire.SessionID // who asked; 0 for the servers' own clean-up
+	Cxid    int32          // the client's xid; 0 for createSession and the servers' own
+	Zxid    wire.Zxid
 	Time    int64 // ms since 1970, by the proposer
-	Type    OpCode
+	Type    wire.OpCode
 }
 
 // TxnHeaderLen is the encoded length of a TxnHeader in bytes.
 const TxnHeaderLen = 32
 
 // Code lists the fields.
-func (h *TxnHeader) Code(c *Coder) {
+func (h *TxnHeader) Code(c *wire.Coder) {
 	h.Session.Code(c)
 	c.Int32(&h.Cxid)
 	h.Zxid.Code(c)
@@ -36,11 +40,11 @@ type TxnDigest struct {
 }
 
 // Code lists the fields.
-func (d *TxnDigest) Code(c *Coder) {
+func (d *TxnDigest) Code(c *wire.Coder) {
 	c.Int32(&d.Version)
 	v := int64(d.Tree)
 	c.Int64(&v)
-	if c.decoding { // a transaction that is shared is encoded by several
+	if c.Decoding() { // a transaction that is shared is encoded by several
 		d.Tree = uint64(v)
 	}
 }
@@ -56,7 +60,7 @@ type Txn struct {
 
 // TxnBody is one of the *…Txn records of this package.
 type TxnBody interface {
-	Record
+	wire.Record
 	txn()
 }
 
@@ -68,9 +72,9 @@ func (t *Txn) Append(dst []byte) []byte {
 	if dst == nil {
 		dst = make([]byte, 0, txnRoom)
 	}
-	c := Encoder(dst)
+	c := wire.Encoder(dst)
 	t.Code(&c)
-	return c.buf
+	return c.Bytes()
 }
 
 // DecodeTxn reads one whole encoded transaction; its byte slices alias b.
@@ -78,24 +82,24 @@ func (t *Txn) Append(dst []byte) []byte {
 // counter, closeSession without a body, records without a digest. Anything
 // behind the transaction is an error.
 func DecodeTxn(b []byte) (*Txn, error) {
-	c := Decoder(b)
+	c := wire.Decoder(b)
 	t := new(Txn)
 	t.Code(&c)
 	switch {
-	case c.err == nil:
+	case c.Err() == nil:
 		return t, nil
 	case len(b) < TxnHeaderLen:
-		return nil, fmt.Errorf("transaction header: %w", c.err)
+		return nil, fmt.Errorf("transaction header: %w", c.Err())
 	default:
-		return nil, fmt.Errorf("transaction %v (%v): %w", t.Zxid, t.Type, c.err)
+		return nil, fmt.Errorf("transaction %v (%v): %w", t.Zxid, t.Type, c.Err())
 	}
 }
 
 // Code codes the whole transaction: header, body, digest. A decoder takes
 // all that is left of its input, see [DecodeTxn].
-func (t *Txn) Code(c *Coder) {
+func (t *Txn) Code(c *wire.Coder) {
 	t.TxnHeader.Code(c)
-	if c.decoding {
+	if c.Decoding() {
 		t.decodeRest(c)
 		return
 	}
@@ -109,46 +113,46 @@ func (t *Txn) Code(c *Coder) {
 
 // decodeRest decodes what is behind the header: in its form of today or, if
 // that does not fit, in the one that older servers wrote.
-func (t *Txn) decodeRest(c *Coder) {
-	c.endless()
+func (t *Txn) decodeRest(c *wire.Coder) {
+	c.Bounded()
 	body := NewTxnBody(t.Type)
 	if body == nil {
-		c.fail(fmt.Errorf("transaction type %d: %w", int32(t.Type), ErrValue))
+		c.Fail(0, fmt.Errorf("transaction type %d: %w", int32(t.Type), wire.ErrValue))
 	}
-	if c.err != nil {
+	if c.Err() != nil {
 		return
 	}
 	start := *c
-	if t.decodeForm(c, body); c.err == nil {
+	if t.decodeForm(c, body); c.Err() == nil {
 		return
 	}
 	today := *c
 	*c = start
 	switch t.Type {
-	case OpCreate:
+	case wire.OpCreate:
 		t.decodeForm(c, &CreateTxn{noParent: true})
-	case OpCloseSession:
+	case wire.OpCloseSession:
 		t.decodeForm(c, nil)
 	default:
 		*c = today
 	}
-	if c.err != nil {
+	if c.Err() != nil {
 		*c = today
 	}
 }
 
 // decodeForm decodes body, if there is one, and an optional digest, which
 // must use up the input.
-func (t *Txn) decodeForm(c *Coder, body TxnBody) {
+func (t *Txn) decodeForm(c *wire.Coder, body TxnBody) {
 	t.Body, t.Digest = body, nil
 	if body != nil {
 		body.Code(c)
 	}
-	if c.err != nil || c.Left() == 0 {
+	if c.Err() != nil || c.Left() == 0 {
 		return
 	}
 	if c.Left() != digestLen {
-		c.fail(fmt.Errorf("%w: %d bytes behind the body", ErrLength, c.Left()))
+		c.Fail(0, fmt.Errorf("%w: %d bytes behind the body", wire.ErrLength, c.Left()))
 		return
 	}
 	t.Digest = new(TxnDigest)

@@ -1,4 +1,9 @@
-package wire
+package peerwire
+
+import (
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
 
 // extensionMagic opens an Extension: the text BELLWETH.
 const extensionMagic int64 = 0x42454c4c57455448
@@ -25,11 +30,11 @@ type Extension struct {
 }
 
 // Code lists the fields.
-func (e *Extension) Code(c *Coder) {
+func (e *Extension) Code(c *wire.Coder) {
 	magic := extensionMagic
 	c.Int64(&magic)
 	if magic != extensionMagic {
-		c.fail(ErrValue)
+		c.Fail(0, wire.ErrValue)
 		return
 	}
 	c.Int32(&e.Version)
@@ -40,7 +45,7 @@ func (e *Extension) Code(c *Coder) {
 // there is none.
 func FindExtension(data []byte, n int) (Extension, bool) {
 	var e Extension
-	if len(data) < n+ExtensionLen || Decode(data[n:], &e) != nil || e.Version < 1 {
+	if len(data) < n+ExtensionLen || wire.Decode(data[n:], &e) != nil || e.Version < 1 {
 		return Extension{}, false
 	}
 	return e, true
@@ -59,11 +64,11 @@ const (
 type PingInfo struct{ Confirmed int64 }
 
 // Code lists the fields.
-func (p *PingInfo) Code(c *Coder) { c.Int64(&p.Confirmed) }
+func (p *PingInfo) Code(c *wire.Coder) { c.Int64(&p.Confirmed) }
 
 // HandOver is the data of PacketHandOver: who is to lead next. The packet's
 // zxid is the end of the history, all of which is committed.
-type HandOver struct{ Leader ServerID }
+type HandOver struct{ Leader ensemble.ServerID }
 
 // Code lists the fields.
-func (h *HandOver) Code(c *Coder) { h.Leader.Code(c) }
+func (h *HandOver) Code(c *wire.Coder) { c.Int64((*int64)(&h.Leader)) }

@@ -1,4 +1,9 @@
-package wire
+package peerwire
+
+import (
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
 
 // QuorumVersion is the version of the protocol between leader and learner.
 const QuorumVersion int32 = 0x10000
@@ -9,21 +14,21 @@ const NoEpoch int32 = -1
 
 // LearnerInfo is the data of PacketFollowerInfo and PacketObserverInfo.
 type LearnerInfo struct {
-	Server        ServerID
+	Server        ensemble.ServerID
 	Version       int32 // QuorumVersion
 	ConfigVersion int64 // of the committed configuration, 0: the initial one
 }
 
 // Code lists the fields. Learners before 3.5 leave out the last one, and
 // older ones Version too: these are then 0. Bytes behind the record are ignored.
-func (i *LearnerInfo) Code(c *Coder) {
-	i.Server.Code(c)
-	if c.missing(4) {
+func (i *LearnerInfo) Code(c *wire.Coder) {
+	c.Int64((*int64)(&i.Server))
+	if missing(c, 4) {
 		i.Version, i.ConfigVersion = 0, 0
 		return
 	}
 	c.Int32(&i.Version)
-	if c.missing(8) {
+	if missing(c, 8) {
 		i.ConfigVersion = 0
 		return
 	}
@@ -32,11 +37,11 @@ func (i *LearnerInfo) Code(c *Coder) {
 
 // missing reports whether a decoder has fewer than n bytes left, where older
 // peers end their record. What an encoder writes is complete.
-func (c *Coder) missing(n int) bool {
-	if !c.decoding || c.err != nil || c.endless() || c.Left() >= n {
+func missing(c *wire.Coder, n int) bool {
+	if !c.Decoding() || c.Err() != nil || !c.Bounded() || c.Left() >= n {
 		return false
 	}
-	c.lossy = true
+	c.NotCanonical(true)
 	return true
 }
 
@@ -44,59 +49,59 @@ func (c *Coder) missing(n int) bool {
 type LeaderInfo struct{ Version int32 }
 
 // Code lists the fields.
-func (i *LeaderInfo) Code(c *Coder) { c.Int32(&i.Version) }
+func (i *LeaderInfo) Code(c *wire.Coder) { c.Int32(&i.Version) }
 
 // EpochAck is the data of PacketAckEpoch: the learner's current epoch, or NoEpoch.
 type EpochAck struct{ CurrentEpoch int32 }
 
 // Code lists the fields.
-func (a *EpochAck) Code(c *Coder) { c.Int32(&a.CurrentEpoch) }
+func (a *EpochAck) Code(c *wire.Coder) { c.Int32(&a.CurrentEpoch) }
 
 // ForwardedRequest is the data of PacketRequest: a client's write, sync, or
 // opening or closing of a session, as the learner got it.
 type ForwardedRequest struct {
-	Session SessionID
+	Session wire.SessionID
 	Cxid    int32
-	Op      OpCode
+	Op      wire.OpCode
 	Body    []byte // the encoded record, up to the end of the data
 }
 
 // Code lists the fields.
-func (r *ForwardedRequest) Code(c *Coder) {
+func (r *ForwardedRequest) Code(c *wire.Coder) {
 	r.Session.Code(c)
 	c.Int32(&r.Cxid)
 	r.Op.Code(c)
-	c.tail(&r.Body)
+	c.Tail(&r.Body)
 }
 
 // Revalidation is the data of a learner's PacketRevalidate: may this session
 // be resumed here?
 type Revalidation struct {
-	Session   SessionID
+	Session   wire.SessionID
 	TimeoutMS int32
 }
 
 // Code lists the fields.
-func (r *Revalidation) Code(c *Coder) {
+func (r *Revalidation) Code(c *wire.Coder) {
 	r.Session.Code(c)
 	c.Int32(&r.TimeoutMS)
 }
 
 // Revalidated is the data of the leader's PacketRevalidate.
 type Revalidated struct {
-	Session SessionID
+	Session wire.SessionID
 	Valid   bool
 }
 
 // Code lists the fields.
-func (r *Revalidated) Code(c *Coder) {
+func (r *Revalidated) Code(c *wire.Coder) {
 	r.Session.Code(c)
 	c.Bool(&r.Valid)
 }
 
 // TouchedSession is a session heard of since the last ping.
 type TouchedSession struct {
-	Session   SessionID
+	Session   wire.SessionID
 	TimeoutMS int32
 }
 
@@ -104,7 +109,7 @@ type TouchedSession struct {
 const touchedSessionLen = 12
 
 // Code lists the fields.
-func (s *TouchedSession) Code(c *Coder) {
+func (s *TouchedSession) Code(c *wire.Coder) {
 	s.Session.Code(c)
 	c.Int32(&s.TimeoutMS)
 }
@@ -114,10 +119,10 @@ func (s *TouchedSession) Code(c *Coder) {
 type TouchedSessions struct{ Sessions []TouchedSession }
 
 // Code lists the sessions.
-func (t *TouchedSessions) Code(c *Coder) {
-	if c.decoding {
+func (t *TouchedSessions) Code(c *wire.Coder) {
+	if c.Decoding() {
 		t.Sessions = nil
-		if c.endless() {
+		if !c.Bounded() {
 			return
 		}
 		if n := c.Left() / touchedSessionLen; n > 0 {
@@ -127,8 +132,8 @@ func (t *TouchedSessions) Code(c *Coder) {
 	for i := range t.Sessions {
 		t.Sessions[i].Code(c)
 	}
-	if c.decoding && c.Left() > 0 {
-		c.fail(ErrShort)
+	if c.Decoding() && c.Left() > 0 {
+		c.Fail(0, wire.ErrShort)
 	}
 }
 
@@ -136,12 +141,12 @@ func (t *TouchedSessions) Code(c *Coder) {
 // who is to lead under the new configuration and, in the latter, the encoded
 // transaction, up to the end of the data.
 type Activation struct {
-	Leader ServerID
+	Leader ensemble.ServerID
 	Txn    []byte
 }
 
 // Code lists the fields.
-func (a *Activation) Code(c *Coder) {
-	a.Leader.Code(c)
-	c.tail(&a.Txn)
+func (a *Activation) Code(c *wire.Coder) {
+	c.Int64((*int64)(&a.Leader))
+	c.Tail(&a.Txn)
 }

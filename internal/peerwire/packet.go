@@ -1,8 +1,10 @@
-package wire
+package peerwire
 
 import (
 	"bufio"
 	"strconv"
+
+	"bellwether/wire"
 )
 
 // PacketType says what a packet between a leader and a learner is for.
@@ -60,20 +62,20 @@ func (p PacketType) String() string {
 
 // PacketMax is the default limit of a quorum packet in bytes: its data and
 // its identities may each be as long as the longest element.
-const PacketMax = 2 * ElementMax
+const PacketMax = 2 * wire.ElementMax
 
 // QuorumPacket is what a leader and a learner send each other. Nothing frames
 // it: the packets stand back to back, and behind one of type PacketSnap the
 // bytes of a snapshot do. Null and empty Data are both accepted everywhere.
 type QuorumPacket struct {
 	Type PacketType
-	Zxid Zxid
-	Data []byte // the record that Type names, nil where there is none
-	Auth []ID   // of a PacketRequest: the identities of the client
+	Zxid wire.Zxid
+	Data []byte    // the record that Type names, nil where there is none
+	Auth []wire.ID // of a PacketRequest: the identities of the client
 }
 
 // Code lists the fields.
-func (p *QuorumPacket) Code(c *Coder) {
+func (p *QuorumPacket) Code(c *wire.Coder) {
 	c.Int32((*int32)(&p.Type))
 	p.Zxid.Code(c)
 	c.Buffer(&p.Data)
@@ -81,12 +83,12 @@ func (p *QuorumPacket) Code(c *Coder) {
 }
 
 // ReadPacket fills p with the next packet of r, of at most max bytes. The
-// packet owns its memory. Errors are those of [ReadRecord]. An unknown type
+// packet owns its memory. Errors are those of [wire.ReadRecord]. An unknown type
 // is no error: those who do not expect a packet ignore it.
 func ReadPacket(r *bufio.Reader, p *QuorumPacket, max int) error {
-	c := StreamDecoder(r, max)
+	c := wire.StreamDecoder(r, max)
 	p.Code(&c)
-	return c.err
+	return c.Err()
 }
 
 // SnapshotEnd is the string behind the snapshot that follows a PacketSnap.

@@ -1,35 +1,36 @@
-package wire
+package record
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"bellwether/wire"
 )
 
 // NewTxnBody returns an empty body for a transaction type, nil if there is none.
-func NewTxnBody(op OpCode) TxnBody {
+func NewTxnBody(op wire.OpCode) TxnBody {
 	switch op {
-	case OpCreate, OpCreate2:
+	case wire.OpCreate, wire.OpCreate2:
 		return new(CreateTxn)
-	case OpCreateContainer:
+	case wire.OpCreateContainer:
 		return new(CreateContainerTxn)
-	case OpCreateTTL:
+	case wire.OpCreateTTL:
 		return new(CreateTTLTxn)
-	case OpDelete, OpDeleteContainer:
+	case wire.OpDelete, wire.OpDeleteContainer:
 		return new(DeleteTxn)
-	case OpSetData, OpReconfig:
+	case wire.OpSetData, wire.OpReconfig:
 		return new(SetDataTxn)
-	case OpSetACL:
+	case wire.OpSetACL:
 		return new(SetACLTxn)
-	case OpCheck:
+	case wire.OpCheck:
 		return new(CheckTxn)
-	case OpError:
+	case wire.OpError:
 		return new(ErrorTxn)
-	case OpCreateSession:
+	case wire.OpCreateSession:
 		return new(CreateSessionTxn)
-	case OpCloseSession:
+	case wire.OpCloseSession:
 		return new(CloseSessionTxn)
-	case OpMulti:
+	case wire.OpMulti:
 		return new(MultiTxn)
 	}
 	return nil
@@ -38,35 +39,35 @@ func NewTxnBody(op OpCode) TxnBody {
 // Fits reports whether the body is the one of the transaction's type: what
 // does not fit cannot be read again. Without one only a closeSession does.
 func (t *Txn) Fits() bool {
-	return fits(t.Type, t.Body) || t.Body == nil && t.Type == OpCloseSession
+	return fits(t.Type, t.Body) || t.Body == nil && t.Type == wire.OpCloseSession
 }
 
 // fits is NewTxnBody asked the other way round.
-func fits(op OpCode, body TxnBody) bool {
+func fits(op wire.OpCode, body TxnBody) bool {
 	switch b := body.(type) {
 	case *CreateTxn:
-		return op == OpCreate || op == OpCreate2
+		return op == wire.OpCreate || op == wire.OpCreate2
 	case *CreateContainerTxn:
-		return op == OpCreateContainer
+		return op == wire.OpCreateContainer
 	case *CreateTTLTxn:
-		return op == OpCreateTTL
+		return op == wire.OpCreateTTL
 	case *DeleteTxn:
-		return op == OpDelete || op == OpDeleteContainer
+		return op == wire.OpDelete || op == wire.OpDeleteContainer
 	case *SetDataTxn:
-		return op == OpSetData || op == OpReconfig
+		return op == wire.OpSetData || op == wire.OpReconfig
 	case *SetACLTxn:
-		return op == OpSetACL
+		return op == wire.OpSetACL
 	case *CheckTxn:
-		return op == OpCheck
+		return op == wire.OpCheck
 	case *ErrorTxn:
-		return op == OpError
+		return op == wire.OpError
 	case *CreateSessionTxn:
-		return op == OpCreateSession
+		return op == wire.OpCreateSession
 	case *CloseSessionTxn:
-		return op == OpCloseSession
+		return op == wire.OpCloseSession
 	case *MultiTxn:
 		misfit := func(s SubTxn) bool { return !inMulti(s.Type) || !fits(s.Type, s.Body) }
-		return op == OpMulti && !slices.ContainsFunc(b.Ops, misfit)
+		return op == wire.OpMulti && !slices.ContainsFunc(b.Ops, misfit)
 	}
 	return false
 }
@@ -75,7 +76,7 @@ func fits(op OpCode, body TxnBody) bool {
 type CreateTxn struct {
 	Path      string
 	Data      []byte
-	ACL       []ACL
+	ACL       []wire.ACL
 	Ephemeral bool
 	// ParentCversion is the parent's count of creates with this one; -1 in
 	// records of servers before 3.4: one more than the parent has.
@@ -85,7 +86,7 @@ type CreateTxn struct {
 }
 
 // Code lists the fields.
-func (t *CreateTxn) Code(c *Coder) {
+func (t *CreateTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
 	c.ACLs(&t.ACL)
@@ -101,12 +102,12 @@ func (t *CreateTxn) Code(c *Coder) {
 type CreateContainerTxn struct {
 	Path           string
 	Data           []byte
-	ACL            []ACL
+	ACL            []wire.ACL
 	ParentCversion int32
 }
 
 // Code lists the fields.
-func (t *CreateContainerTxn) Code(c *Coder) {
+func (t *CreateContainerTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
 	c.ACLs(&t.ACL)
@@ -117,13 +118,13 @@ func (t *CreateContainerTxn) Code(c *Coder) {
 type CreateTTLTxn struct {
 	Path           string
 	Data           []byte
-	ACL            []ACL
+	ACL            []wire.ACL
 	ParentCversion int32
 	TTL            int64
 }
 
 // Code lists the fields.
-func (t *CreateTTLTxn) Code(c *Coder) {
+func (t *CreateTTLTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
 	c.ACLs(&t.ACL)
@@ -135,7 +136,7 @@ func (t *CreateTTLTxn) Code(c *Coder) {
 type DeleteTxn struct{ Path string }
 
 // Code lists the fields.
-func (t *DeleteTxn) Code(c *Coder) { c.String(&t.Path) }
+func (t *DeleteTxn) Code(c *wire.Coder) { c.String(&t.Path) }
 
 // SetDataTxn replaces data; Version is the new one.
 type SetDataTxn struct {
@@ -145,7 +146,7 @@ type SetDataTxn struct {
 }
 
 // Code lists the fields.
-func (t *SetDataTxn) Code(c *Coder) {
+func (t *SetDataTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
 	c.Int32(&t.Version)
@@ -154,12 +155,12 @@ func (t *SetDataTxn) Code(c *Coder) {
 // SetACLTxn replaces an ACL; Version is the new one.
 type SetACLTxn struct {
 	Path    string
-	ACL     []ACL
+	ACL     []wire.ACL
 	Version int32
 }
 
 // Code lists the fields.
-func (t *SetACLTxn) Code(c *Coder) {
+func (t *SetACLTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.ACLs(&t.ACL)
 	c.Int32(&t.Version)
@@ -173,32 +174,32 @@ type CheckTxn struct {
 }
 
 // Code lists the fields.
-func (t *CheckTxn) Code(c *Coder) {
+func (t *CheckTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Int32(&t.Version)
 }
 
 // ErrorTxn is a rejected write; it takes a zxid and changes nothing.
-type ErrorTxn struct{ Err Code }
+type ErrorTxn struct{ Err wire.Code }
 
 // Code lists the fields.
-func (t *ErrorTxn) Code(c *Coder) { t.Err.Code(c) }
+func (t *ErrorTxn) Code(c *wire.Coder) { t.Err.Code(c) }
 
 // CreateSessionTxn opens the header's session.
 type CreateSessionTxn struct{ TimeoutMS int32 }
 
 // Code lists the fields.
-func (t *CreateSessionTxn) Code(c *Coder) { c.Int32(&t.TimeoutMS) }
+func (t *CreateSessionTxn) Code(c *wire.Coder) { c.Int32(&t.TimeoutMS) }
 
 // CloseSessionTxn ends the header's session and deletes its ephemerals.
 type CloseSessionTxn struct{ Paths []string }
 
 // Code lists the fields.
-func (t *CloseSessionTxn) Code(c *Coder) { c.Strings(&t.Paths) }
+func (t *CloseSessionTxn) Code(c *wire.Coder) { c.Strings(&t.Paths) }
 
 // SubTxn is one operation of a MultiTxn.
 type SubTxn struct {
-	Type OpCode
+	Type wire.OpCode
 	Body TxnBody
 }
 
@@ -209,7 +210,7 @@ type MultiTxn struct{ Ops []SubTxn }
 // Failed reports whether the multi was refused.
 func (t *MultiTxn) Failed() bool {
 	for _, op := range t.Ops {
-		if op.Type == OpError {
+		if op.Type == wire.OpError {
 			return true
 		}
 	}
@@ -220,51 +221,22 @@ func (t *MultiTxn) Failed() bool {
 const subTxnMin = 8
 
 // Code lists the operations.
-func (t *MultiTxn) Code(c *Coder) {
-	n := beginVector(c, &t.Ops, subTxnMin)
-	for i := 0; nextElement(c, &t.Ops, i, n); i++ {
-		t.Ops[i].Code(c)
-	}
-}
+func (t *MultiTxn) Code(c *wire.Coder) { wire.Vector(c, &t.Ops, subTxnMin) }
 
 // Code lists the fields. The body stands in a buffer, which it must fill.
-func (op *SubTxn) Code(c *Coder) {
+func (op *SubTxn) Code(c *wire.Coder) {
 	op.Type.Code(c)
-	if !c.decoding {
-		mark := len(c.buf)
-		c.length(0)
-		op.Body.Code(c)
-		binary.BigEndian.PutUint32(c.buf[mark:], uint32(len(c.buf)-mark-4))
-		return
+	if c.Decoding() {
+		if op.Body = newSubTxnBody(op.Type); op.Body == nil {
+			c.Fail(4, fmt.Errorf("operation type %d in a multi: %w", int32(op.Type), wire.ErrValue))
+			return
+		}
 	}
-	if op.Body = newSubTxnBody(op.Type); op.Body == nil {
-		c.failAt(4, fmt.Errorf("operation type %d in a multi: %w", int32(op.Type), ErrValue))
-		return
-	}
-	if b := c.takeElement(); c.err == nil {
-		c.nested(b, op.Body)
-	}
-}
-
-// nested decodes r from the whole of b, the content of a buffer just taken.
-func (c *Coder) nested(b []byte, r Record) {
-	outer := *c
-	*c = Decoder(b)
-	c.Alias = outer.Alias || outer.src != nil
-	r.Code(c)
-	if c.err == nil && c.Left() != 0 {
-		c.fail(ErrLength)
-	}
-	err, lossy := c.err, c.lossy
-	*c = outer
-	c.lossy = c.lossy || lossy
-	if err != nil {
-		c.failAt(len(b), fmt.Errorf("operation of a multi: %w", err))
-	}
+	c.Nested("operation of a multi", op.Body)
 }
 
 // newSubTxnBody is NewTxnBody for what may stand inside a multi.
-func newSubTxnBody(op OpCode) TxnBody {
+func newSubTxnBody(op wire.OpCode) TxnBody {
 	if !inMulti(op) {
 		return nil
 	}
@@ -272,10 +244,10 @@ func newSubTxnBody(op OpCode) TxnBody {
 }
 
 // inMulti reports whether a multi may hold such an operation.
-func inMulti(op OpCode) bool {
+func inMulti(op wire.OpCode) bool {
 	switch op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpDeleteContainer,
-		OpSetData, OpCheck, OpError:
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpDeleteContainer,
+		wire.OpSetData, wire.OpCheck, wire.OpError:
 		return true
 	}
 	return false

@@ -1,14 +1,14 @@
-package wire
+package wiretest
 
 import (
 	"runtime"
 	"testing"
 )
 
-// checkAllocated fails if f takes more than limit bytes of heap, garbage
+// CheckAllocated fails if f takes more than limit bytes of heap, garbage
 // included. Others allocate too while f runs, so it is run again, a few
 // times, before it is believed to be f: f must do the same each time.
-func checkAllocated(t testing.TB, limit int, f func()) {
+func CheckAllocated(t testing.TB, limit int, f func()) {
 	t.Helper()
 	const tries = 5
 	var got uint64
@@ -33,5 +33,9 @@ const (
 	allocBase   = 2 << 10
 )
 
-// allocBudget is the most that decoding an input of n bytes may allocate.
-func allocBudget(n int) int { return allocFactor*n + allocBase }
+// AllocBudget is the most that decoding an input of n bytes may allocate.
+func AllocBudget(n int) int { return allocFactor*n + allocBase }
+
+// ReadStep is the room, in bytes, that a reader of a stream makes before anything
+// has arrived.
+const ReadStep = 8 << 10

@@ -1,6 +1,11 @@
-package wire
+package record
 
-import "math"
+import (
+	"math"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
+)
 
 // What the owner field of a stored stat says besides 0 (persistent) and the
 // id of a session (ephemeral).
@@ -32,3 +37,38 @@ func OwnerTTL(owner int64) (ms int64, ok bool) {
 // children: a server stores only how many were created, and has as many as
 // were not deleted. It wraps.
 func VisibleCversion(creates, children int32) int32 { return 2*creates - children }
+
+// FirstSessionID is the first id of a server's run: the low byte of the
+// server's id, 40 bits of a millisecond clock, 16 zero bits. Each further
+// session of the run adds one.
+func FirstSessionID(sid ensemble.ServerID, clockMS int64) wire.SessionID {
+	return wire.SessionID(int64(uint64(clockMS<<24)>>8) | int64(sid)<<56)
+}
+
+// SequenceSuffix is what a server appends to the name of a sequential znode:
+// counter is how many children its parent has had created, as ten digits at
+// least. It wraps to negative numbers.
+func SequenceSuffix(counter int32) string {
+	const digits = 10
+	n := int64(counter)
+	var b [digits + 1]byte // with the sign of the longest
+	sign := n < 0
+	if sign {
+		n = -n
+	}
+	i := len(b)
+	for range digits {
+		i--
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	if sign {
+		// As upstream's format has it, the sign counts as one of the ten.
+		if b[i] == '0' {
+			i++
+		}
+		i--
+		b[i] = '-'
+	}
+	return string(b[i:])
+}

@@ -1,21 +1,24 @@
-package wire
+package peerwire
 
 import (
 	"fmt"
 	"io"
 	"math"
 	"strconv"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
 )
 
 // ElectionFrameMax is the longest frame of an election connection in bytes.
 const ElectionFrameMax = 512 << 10
 
-// ReadElectionFrame is [ReadFrame] for an election connection: an empty frame
-// is an error there, too.
+// ReadElectionFrame is [wire.ReadFrame] for an election connection, where an empty
+// frame is an error too.
 func ReadElectionFrame(r io.Reader, buf []byte) ([]byte, error) {
-	b, err := ReadFrame(r, buf, ElectionFrameMax)
+	b, err := wire.ReadFrame(r, buf, ElectionFrameMax)
 	if err == nil && len(b) == 0 {
-		err = &FrameError{Max: ElectionFrameMax}
+		err = &wire.FrameError{Max: ElectionFrameMax}
 	}
 	if err != nil && err != io.EOF {
 		return nil, fmt.Errorf("election connection: %w", err)
@@ -50,7 +53,7 @@ func (s ServerState) String() string {
 
 // NoServer stands in the vote of an observer, which votes for nobody; its
 // zxid and peer epoch are the same number.
-const NoServer ServerID = math.MinInt64
+const NoServer ensemble.ServerID = math.MinInt64
 
 // NotificationVersion is the form of a Notification.
 type NotificationVersion int32
@@ -73,10 +76,10 @@ const (
 // It fills one frame.
 type Notification struct {
 	State         ServerState
-	Leader        ServerID // who is voted for, or followed
-	Zxid          Zxid     // the last of that server, as the sender knows it
-	ElectionEpoch Epoch    // the sender's round
-	PeerEpoch     Epoch    // the current epoch of that server
+	Leader        ensemble.ServerID // who is voted for, or followed
+	Zxid          wire.Zxid         // the last of that server, as the sender knows it
+	ElectionEpoch wire.Epoch        // the sender's round
+	PeerEpoch     wire.Epoch        // the current epoch of that server
 	Version       NotificationVersion
 	// Config is the sender's committed configuration. It must name a
 	// participant: a real server may go deaf over a text without one. Who
@@ -86,19 +89,19 @@ type Notification struct {
 
 // Code lists the fields. A decoder takes the form from the length of its
 // input; a Plain or Bare notification reads as one whatever version it names.
-func (n *Notification) Code(c *Coder) {
-	if c.endless() {
+func (n *Notification) Code(c *wire.Coder) {
+	if !c.Bounded() {
 		return
 	}
 	size := c.Left()
 	c.Int32((*int32)(&n.State))
-	if c.decoding && c.err == nil && (n.State < Looking || n.State > Observing) {
-		c.failAt(4, ErrValue)
+	if c.Decoding() && c.Err() == nil && (n.State < Looking || n.State > Observing) {
+		c.Fail(4, wire.ErrValue)
 	}
-	n.Leader.Code(c)
+	c.Int64((*int64)(&n.Leader))
 	n.Zxid.Code(c)
 	n.ElectionEpoch.Code(c)
-	if c.decoding {
+	if c.Decoding() {
 		n.decodeForm(c, size)
 		return
 	}
@@ -113,11 +116,11 @@ func (n *Notification) Code(c *Coder) {
 }
 
 // decodeForm decodes what the forms differ in.
-func (n *Notification) decodeForm(c *Coder, size int) {
+func (n *Notification) decodeForm(c *wire.Coder, size int) {
 	n.Config = ""
 	if size == notificationBareLen {
 		n.Version = NotificationBare
-		n.PeerEpoch = Epoch(n.Zxid >> 32)
+		n.PeerEpoch = wire.Epoch(n.Zxid >> 32)
 		return
 	}
 	n.PeerEpoch.Code(c)
@@ -126,6 +129,6 @@ func (n *Notification) decodeForm(c *Coder, size int) {
 		c.String(&n.Config)
 		return
 	}
-	c.lossy = c.lossy || n.Version != NotificationPlain
+	c.NotCanonical(n.Version != NotificationPlain)
 	n.Version = NotificationPlain
 }

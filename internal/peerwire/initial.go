@@ -1,9 +1,12 @@
-package wire
+package peerwire
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"bellwether/internal/ensemble"
+	"bellwether/wire"
 )
 
 // InitialVersion is the form of an InitialMessage.
@@ -26,11 +29,11 @@ const (
 )
 
 // InitialMessage is what the dialler of an election connection says first.
-// It is not framed: read it with [ReadRecord], and write it at one go, as
+// It is not framed: read it with [wire.ReadRecord], and write it at one go, as
 // acceptors read it at one go.
 type InitialMessage struct {
 	Version InitialVersion
-	Server  ServerID // the dialler
+	Server  ensemble.ServerID // the dialler
 	// Addresses are where the dialler takes part in elections: host:port,
 	// IPv6 hosts in brackets; none in an InitialBare. Wildcard hosts are
 	// well-formed but of no use to who dials back.
@@ -38,22 +41,22 @@ type InitialMessage struct {
 }
 
 // Code lists the fields.
-func (m *InitialMessage) Code(c *Coder) {
+func (m *InitialMessage) Code(c *wire.Coder) {
 	first := int64(m.Version)
 	if m.Version == InitialBare {
 		first = int64(m.Server)
 	}
 	c.Int64(&first)
 	if first >= 0 { // a version is negative, an id is not
-		m.Version, m.Server, m.Addresses = InitialBare, ServerID(first), nil
+		m.Version, m.Server, m.Addresses = InitialBare, ensemble.ServerID(first), nil
 		return
 	}
 	m.Version = InitialVersion(first)
 	if m.Version != InitialOne && m.Version != InitialMany {
-		c.failAt(8, fmt.Errorf("version %d of an initial message: %w", first, ErrValue))
+		c.Fail(8, fmt.Errorf("version %d of an initial message: %w", first, wire.ErrValue))
 		return
 	}
-	m.Server.Code(c)
+	c.Int64((*int64)(&m.Server))
 	m.codeAddresses(c)
 }
 
@@ -61,21 +64,21 @@ func (m *InitialMessage) Code(c *Coder) {
 const addressSeparator = "|"
 
 // codeAddresses codes the text that holds all addresses.
-func (m *InitialMessage) codeAddresses(c *Coder) {
+func (m *InitialMessage) codeAddresses(c *wire.Coder) {
 	text := strings.Join(m.Addresses, addressSeparator)
 	c.String(&text)
 	switch {
-	case c.err != nil:
+	case c.Err() != nil:
 	case len(text) > InitialAddressMax:
-		c.failAt(len(text), ErrLength)
-	case c.decoding && m.Version == InitialMany:
+		c.Fail(len(text), wire.ErrLength)
+	case c.Decoding() && m.Version == InitialMany:
 		m.Addresses = strings.Split(text, addressSeparator)
-	case c.decoding:
+	case c.Decoding():
 		m.Addresses = []string{text}
 	}
 	for _, address := range m.Addresses {
-		if c.decoding && !hostPort(address) {
-			c.fail(fmt.Errorf("address %q is not host:port: %w", address, ErrValue))
+		if c.Decoding() && !hostPort(address) {
+			c.Fail(0, fmt.Errorf("address %q is not host:port: %w", address, wire.ErrValue))
 		}
 	}
 }

@@ -1,4 +1,8 @@
-package wire
+package peerwire
+
+import (
+	"bellwether/wire"
+)
 
 // QuorumAuthMagic is how a QuorumAuthPacket begins. An acceptor that does not
 // insist on authentication looks at the first 8 bytes of a connection to see
@@ -20,21 +24,21 @@ const (
 )
 
 // QuorumAuthPacket carries a SASL token between servers. Nothing frames it:
-// read it with [ReadRecord].
+// read it with [wire.ReadRecord].
 type QuorumAuthPacket struct {
 	Status QuorumAuthStatus
 	Token  []byte
 }
 
 // Code lists the fields.
-func (p *QuorumAuthPacket) Code(c *Coder) {
+func (p *QuorumAuthPacket) Code(c *wire.Coder) {
 	magic := QuorumAuthMagic
 	if c.Int64(&magic); magic != QuorumAuthMagic {
-		c.failAt(8, ErrValue)
+		c.Fail(8, wire.ErrValue)
 	}
 	c.Int32((*int32)(&p.Status))
-	if c.decoding && (p.Status < QuorumAuthError || p.Status > QuorumAuthSuccess) {
-		c.failAt(4, ErrValue)
+	if c.Decoding() && (p.Status < QuorumAuthError || p.Status > QuorumAuthSuccess) {
+		c.Fail(4, wire.ErrValue)
 	}
 	c.Buffer(&p.Token)
 }

@@ -1,0 +1,13 @@
+package record
+
+// What tests outside of the package need to see.
+var NewSubTxnBody = newSubTxnBody
+
+// CreateTxnV0 returns t as a record of servers before 3.4, which is read and
+// written without ParentCversion.
+func CreateTxnV0(t CreateTxn) *CreateTxn {
+	t.ParentCversion, t.noParent = -1, true
+	return &t
+}
+
+const OwnerTTLMark = ownerTTL
