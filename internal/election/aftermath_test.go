@@ -15,7 +15,7 @@ func (w *world) synchronise(leader *server) bool {
 		return false
 	}
 	with := w.followers(leader)
-	if !leader.members.HasQuorum(func(id ensemble.ServerID) bool { return slices.Contains(with, ensemble.ServerID(id)) }) {
+	if !leader.members.HasQuorum(func(id ensemble.ServerID) bool { return slices.Contains(with, id) }) {
 		return false
 	}
 	epoch := wire.Epoch(0)
@@ -56,7 +56,7 @@ func (w *world) roles() {
 			continue
 		}
 		leader := w.servers[s.decision.Vote.Leader]
-		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), ensemble.ServerID(id)) }
+		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), id) }
 		leads := leader.alive && leader.decision != nil && leader.decision.State == peerwire.Leading
 		switch {
 		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):

@@ -200,9 +200,7 @@ func (e *Election) members(committed, proposed *ensemble.Membership) {
 	e.committed, e.next, e.text = committed, proposed, committed.String()
 	e.voters = e.voters[:0]
 	for _, m := range e.tracked() {
-		for _, id := range m.Voters() {
-			e.voters = append(e.voters, ensemble.ServerID(id))
-		}
+		e.voters = append(e.voters, m.Voters()...)
 	}
 	slices.Sort(e.voters)
 	e.voters = slices.Compact(e.voters)
@@ -223,7 +221,7 @@ func (e *Election) isVoter(id ensemble.ServerID) bool {
 
 func (e *Election) isMember(id ensemble.ServerID) bool {
 	for _, m := range e.tracked() {
-		if _, ok := m.Server(ensemble.ServerID(id)); ok {
+		if _, ok := m.Server(id); ok {
 			return true
 		}
 	}
@@ -233,17 +231,17 @@ func (e *Election) isMember(id ensemble.ServerID) bool {
 // observes reports whether this server is an observer. One that the membership
 // does not name takes part like a follower, without a vote.
 func (e *Election) observes() bool {
-	s, ok := e.committed.Server(ensemble.ServerID(e.id))
+	s, ok := e.committed.Server(e.id)
 	return ok && s.Role == ensemble.Observer
 }
 
 func (e *Election) weight(id ensemble.ServerID) int64 {
-	return e.committed.Weight(ensemble.ServerID(id))
+	return e.committed.Weight(id)
 }
 
 // quorum reports whether those for which has is true are a quorum in every
 // membership that counts.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(ensemble.ServerID(id)) }
+	ask := func(id ensemble.ServerID) bool { return has(id) }
 	return e.committed.HasQuorum(ask) && (e.next == nil || e.next.HasQuorum(ask))
 }

@@ -60,7 +60,7 @@ func (f *foreign) Step(now int64, ev Event) {
 
 func (f *foreign) look(ev Look) {
 	f.initial = nobody
-	if s, ok := f.m.Server(ensemble.ServerID(f.id)); ok && s.Role == ensemble.Participant {
+	if s, ok := f.m.Server(f.id); ok && s.Role == ensemble.Participant {
 		f.initial = Vote{f.id, ev.Zxid, ev.Epoch}
 	}
 	if f.state == peerwire.Looking && f.round == 0 {
@@ -83,10 +83,10 @@ func (f *foreign) count() {
 	}
 }
 
-func (f *foreign) voter(id ensemble.ServerID) bool { return f.m.IsVoter(ensemble.ServerID(id)) }
+func (f *foreign) voter(id ensemble.ServerID) bool { return f.m.IsVoter(id) }
 
 func (f *foreign) beats(a, b Vote) bool {
-	return f.m.Weight(ensemble.ServerID(a.Leader)) > 0 && a.Compare(b) > 0
+	return f.m.Weight(a.Leader) > 0 && a.Compare(b) > 0
 }
 
 func (f *foreign) say(to ensemble.ServerID, state peerwire.ServerState, v Vote, round wire.Epoch) {
@@ -100,7 +100,7 @@ func (f *foreign) say(to ensemble.ServerID, state peerwire.ServerState, v Vote, 
 
 func (f *foreign) broadcast() {
 	for _, id := range f.m.Voters() {
-		f.say(ensemble.ServerID(id), peerwire.Looking, f.proposal, f.round)
+		f.say(id, peerwire.Looking, f.proposal, f.round)
 	}
 }
 
@@ -188,7 +188,7 @@ func (f *foreign) settled(from ensemble.ServerID, b ballot) {
 
 func (f *foreign) quorum(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	return f.m.HasQuorum(func(id ensemble.ServerID) bool {
-		o, ok := votes[ensemble.ServerID(id)]
+		o, ok := votes[id]
 		return ok && o.agrees(b)
 	})
 }

@@ -49,7 +49,7 @@ func (e *Election) ownVote() Vote {
 	if e.mute() {
 		v.Zxid = NoHistory
 	}
-	if e.committed.IsVoter(ensemble.ServerID(e.id)) {
+	if e.committed.IsVoter(e.id) {
 		v.Leader = e.id
 	}
 	return v

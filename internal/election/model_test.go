@@ -72,7 +72,7 @@ func membership(version int64, voters, observers []ensemble.ServerID, groups map
 	d := ensemble.Definition{Version: version, Groups: groups, Weights: weights}
 	for role, ids := range [][]ensemble.ServerID{voters, observers} {
 		for _, id := range ids {
-			d.Servers = append(d.Servers, ensemble.Server{ID: ensemble.ServerID(id), Role: ensemble.Role(role),
+			d.Servers = append(d.Servers, ensemble.Server{ID: id, Role: ensemble.Role(role),
 				Addresses: []ensemble.Address{{Host: "127.0.0.1", QuorumPort: 2000 + int(id), ElectionPort: 3000 + int(id)}}})
 		}
 	}
@@ -356,7 +356,7 @@ func (s *server) prefers(a, b Vote) bool {
 	return beats(a, b, s.weigh)
 }
 
-func (s *server) weigh(id ensemble.ServerID) int64 { return s.members.Weight(ensemble.ServerID(id)) }
+func (s *server) weigh(id ensemble.ServerID) int64 { return s.members.Weight(id) }
 
 // note notes that a server held a vote in a round.
 func (w *world) note(s *server, round wire.Epoch, v Vote) {
@@ -372,7 +372,7 @@ func (w *world) note(s *server, round wire.Epoch, v Vote) {
 // checkDecision checks what must hold of a decision (the numbers are those of
 // the safety properties of the protocol's description).
 func (w *world) checkDecision(s *server, before State, d *Decision) {
-	m := ensemble.ServerID(d.Vote.Leader)
+	m := d.Vote.Leader
 	if d.Ending == Named || d.Ending == Handed {
 		return
 	}
@@ -386,19 +386,19 @@ func (w *world) checkDecision(s *server, before State, d *Decision) {
 		return
 	}
 	supports := func(id ensemble.ServerID) bool {
-		for _, c := range w.cast[d.Round][ensemble.ServerID(id)] {
+		for _, c := range w.cast[d.Round][id] {
 			if c.vote == d.Vote {
 				return true
 			}
 		}
-		return ensemble.ServerID(id) == s.id
+		return id == s.id
 	}
 	if !s.members.HasQuorum(supports) {
 		w.wrongf("%d decided on %s in round %d without a quorum", s.id, d.Vote, d.Round)
 	}
 	for _, id := range d.Supporters {
 		for _, c := range w.cast[d.Round][id] {
-			if c.vote == d.Vote && s.members.Weight(ensemble.ServerID(id)) > 0 && c.own.history(d.Vote) > 0 {
+			if c.vote == d.Vote && s.members.Weight(id) > 0 && c.own.history(d.Vote) > 0 {
 				w.wrongf("%d decided on %s in round %d, but its supporter %d has %s", s.id, d.Vote, d.Round, id, c.own)
 			}
 		}

@@ -29,8 +29,8 @@ func drawWorld(t *rapid.T) *world {
 		groups, weights = map[ensemble.GroupID][]ensemble.ServerID{}, map[ensemble.ServerID]int64{}
 		for _, id := range voters {
 			g := ensemble.GroupID(int(id) % 3)
-			groups[g] = append(groups[g], ensemble.ServerID(id))
-			weights[ensemble.ServerID(id)] = int64(rapid.IntRange(0, 2).Draw(t, "weight"))
+			groups[g] = append(groups[g], id)
+			weights[id] = int64(rapid.IntRange(0, 2).Draw(t, "weight"))
 		}
 		weights[1] = 1 // some weight is needed
 	}

@@ -74,7 +74,7 @@ func addresses(id ensemble.ServerID, of func(ensemble.Address) string, membershi
 		if m == nil {
 			continue
 		}
-		s, _ := m.Server(ensemble.ServerID(id))
+		s, _ := m.Server(id)
 		for _, a := range s.Addresses {
 			if address := of(a); !slices.Contains(out, address) {
 				out = append(out, address)
@@ -95,7 +95,7 @@ func (m *Mesh) SetMembership(committed, proposed *ensemble.Membership) {
 			continue
 		}
 		for _, s := range ms.Servers() {
-			id := ensemble.ServerID(s.ID)
+			id := s.ID
 			wanted[id] = electionAddresses(id, committed, proposed)
 		}
 	}
@@ -110,7 +110,7 @@ func (m *Mesh) SetMembership(committed, proposed *ensemble.Membership) {
 
 func isVoter(id ensemble.ServerID, memberships ...*ensemble.Membership) bool {
 	return slices.ContainsFunc(memberships, func(m *ensemble.Membership) bool {
-		return m != nil && m.IsVoter(ensemble.ServerID(id))
+		return m != nil && m.IsVoter(id)
 	})
 }
 

@@ -66,7 +66,7 @@ func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
 		})
 	}
 	for id := ensemble.ServerID(1); id <= 2; id++ {
-		own, _ := m.Server(ensemble.ServerID(id))
+		own, _ := m.Server(id)
 		listen(own.Addresses[0].Election(), func(c net.Conn) { s.vote(id, c) })
 		if id == 2 {
 			listen(own.Addresses[0].Quorum(), s.lead)

@@ -91,7 +91,7 @@ func TestHandOverUnderWrites(t *testing.T) {
 			old := g.settled()
 			epoch, to := old.Standing().Epoch, peerwire.NoServer
 			if i%2 == 1 {
-				to = ensemble.ServerID(old.id)%3 + 1
+				to = old.id%3 + 1
 			}
 			h, err := old.HandOver(t.Context(), to)
 			now := g.settled()
@@ -106,7 +106,7 @@ func TestHandOverUnderWrites(t *testing.T) {
 				continue
 			}
 			handed++
-			if h.From != ensemble.ServerID(old.id) || h.To != ensemble.ServerID(now.id) || h.Epoch != epoch+1 || to != peerwire.NoServer && h.To != to {
+			if h.From != old.id || h.To != now.id || h.Epoch != epoch+1 || to != peerwire.NoServer && h.To != to {
 				t.Errorf("%+v; server %d led epoch %d, server %d leads", h, old.id, epoch, now.id)
 			}
 			if want := fmt.Sprintf("server %d: server %d hands over to server %d; LEADING", h.To, h.From, h.To); !strings.HasPrefix(last.String(), want) {
@@ -162,7 +162,7 @@ func TestHandOverIsRefused(t *testing.T) {
 	if _, err := g.follower().HandOver(t.Context(), peerwire.NoServer); err == nil || !strings.Contains(err.Error(), "does not lead") {
 		t.Errorf("a follower: %v", err)
 	}
-	for to, want := range map[ensemble.ServerID]string{4: "no vote", ensemble.ServerID(l.id): "it leads", 77: "no vote"} {
+	for to, want := range map[ensemble.ServerID]string{4: "no vote", l.id: "it leads", 77: "no vote"} {
 		if _, err := l.HandOver(t.Context(), to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("to %d: %v, want %s", to, err, want)
 		}
@@ -170,7 +170,7 @@ func TestHandOverIsRefused(t *testing.T) {
 	gone := g.follower()
 	g.stopped(gone)
 	eventually(t, "it is missed", func() bool { return len(l.Learners()) == 2 })
-	if _, err := l.HandOver(t.Context(), ensemble.ServerID(gone.id)); err == nil || !strings.Contains(err.Error(), "does not follow") {
+	if _, err := l.HandOver(t.Context(), gone.id); err == nil || !strings.Contains(err.Error(), "does not follow") {
 		t.Errorf("to one that is gone: %v", err)
 	}
 	if st := l.Standing(); !st.Serving || st.Epoch != epoch {

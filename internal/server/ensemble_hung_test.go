@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"bellwether/internal/config"
-	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -131,7 +130,7 @@ func (g *team) led(m *teammate) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := l.HandOver(ctx, ensemble.ServerID(m.id)); err != nil {
+	if _, err := l.HandOver(ctx, m.id); err != nil {
 		g.t.Fatal(err)
 	}
 	g.settled()

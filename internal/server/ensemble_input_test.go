@@ -63,7 +63,7 @@ func TestBadInputFromServers(t *testing.T) {
 	}
 	self, _ := g.members.Server(l.id)
 	election, quorum := self.Addresses[0].Election(), self.Addresses[0].Quorum()
-	other := ensemble.ServerID(l.id%3 + 1)
+	other := l.id%3 + 1
 
 	greeting := func(id ensemble.ServerID) []byte {
 		return wire.Append(nil, &peerwire.InitialMessage{Version: peerwire.InitialMany, Server: id, Addresses: []string{"127.0.0.1:9"}})
@@ -88,7 +88,7 @@ func TestBadInputFromServers(t *testing.T) {
 		}{
 			{election, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
 			{election, greeting(-7), true},
-			{election, greeting(ensemble.ServerID(l.id)), true},
+			{election, greeting(l.id), true},
 			{election, greeting(77)[:10], false},
 			{election, append(greeting(77), vote...), false},
 			{election, append(greeting(78), vote[:20]...), false},
@@ -98,7 +98,7 @@ func TestBadInputFromServers(t *testing.T) {
 			{election, wire.Append(nil, &peerwire.InitialMessage{Version: -65530, Server: 82, Addresses: []string{"127.0.0.1:9"}}), true},
 			{quorum, []byte("GET / HTTP/1.1\r\n\r\n" + strings.Repeat("x", 400)), true},
 			{quorum, oversize, true},
-			{quorum, hello(ensemble.ServerID(l.id), 0), true},
+			{quorum, hello(l.id, 0), true},
 			{quorum, hello(other, wire.MakeZxid(1<<30, 0)), true},
 			{quorum, hello(other, 0)[:9], false},
 			{quorum, wire.Append(nil, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: 5}), true},

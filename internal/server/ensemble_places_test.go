@@ -65,7 +65,7 @@ func TestEnsembleOverIPv6(t *testing.T) {
 	g.lives()
 	for _, m := range g.servers {
 		for _, l := range m.Learners() {
-			if !m.serves(peerwire.Leading) || l.Server == ensemble.ServerID(m.id) {
+			if !m.serves(peerwire.Leading) || l.Server == m.id {
 				t.Errorf("server %d has learner %+v", m.id, l)
 			}
 		}

@@ -176,7 +176,7 @@ func (g *team) settled() *teammate {
 				continue
 			}
 			st := m.Standing()
-			if st == nil || !st.Serving || st.Leader != ensemble.ServerID(l.id) || st.Epoch != l.Standing().Epoch {
+			if st == nil || !st.Serving || st.Leader != l.id || st.Epoch != l.Standing().Epoch {
 				return false
 			}
 		}

@@ -105,7 +105,7 @@ func (m *member) open() error {
 		first = time.Duration(c.Ensemble.SyncLimit) * c.TickTime
 	}
 	o := peer.Options{
-		ID: ensemble.ServerID(c.Ensemble.ID), Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
+		ID: c.Ensemble.ID, Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
 		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: first, ReadSnapshot: m.readSnapshot,
 		Dial: m.srv.opt.Seams.Dial, Listen: m.srv.opt.Seams.Listen,

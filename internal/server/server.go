@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"bellwether/internal/config"
-	"bellwether/internal/ensemble"
 	"bellwether/internal/notice"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
@@ -251,7 +250,7 @@ func (s *Server) replicaOptions() replica.Options {
 		ContainerCheckMS: c.Tree.ContainerInterval.Milliseconds(), ContainersPerMinute: int64(c.Tree.ContainerPerMinute),
 	}
 	if s.member != nil {
-		o.ServerID, o.Member = ensemble.ServerID(c.Ensemble.ID), s.member.mind
+		o.ServerID, o.Member = c.Ensemble.ID, s.member.mind
 	}
 	return o
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"bellwether/internal/election"
-	"bellwether/internal/ensemble"
 	"bellwether/internal/metrics"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
@@ -102,7 +101,7 @@ func newTeamStats(s *Server) *teamStats {
 		})
 	}
 	members := s.config().Ensemble.Members
-	voter := func(l zab.LearnerStatus) bool { return members.IsVoter(ensemble.ServerID(l.Server)) }
+	voter := func(l zab.LearnerStatus) bool { return members.IsVoter(l.Server) }
 	r.Gauge("quorum_size", func() float64 { return float64(len(members.Voters())) })
 	learners("learners", func(zab.LearnerStatus) bool { return true })
 	learners("synced_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer })

@@ -59,8 +59,8 @@ func (c possibleLeaders) everywhere(k *candidate) string {
 // that have no more than it has. One whose disk was wiped elects nobody: it joins
 // only a leader that there is, until it has been synchronised.
 func (v *server) electable() bool {
-	return v.log != nil && v.members != nil && v.members.IsVoter(ensemble.ServerID(v.id)) && v.members.HasQuorum(func(id ensemble.ServerID) bool {
-		o := v.sim.server(ensemble.ServerID(id))
+	return v.log != nil && v.members != nil && v.members.IsVoter(v.id) && v.members.HasQuorum(func(id ensemble.ServerID) bool {
+		o := v.sim.server(id)
 		switch {
 		case o == nil || o.log == nil || o.unknown && !o.has:
 			return false

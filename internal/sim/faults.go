@@ -168,7 +168,7 @@ func (v *server) wakeUp() {
 func (v *server) wipe() {
 	s := v.sim
 	if !v.up && s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
-		o := s.server(ensemble.ServerID(id))
+		o := s.server(id)
 		return o != v && o.has && o.members == s.roster.newest
 	}) {
 		v.fs = store.NewMem(v.sim.dice.next())

@@ -158,9 +158,9 @@ func (v *server) moveOver() {
 		s.reach(situationRetired)
 	case before == nil:
 		s.reach(situationAdded)
-	case p == votes && !before.IsVoter(ensemble.ServerID(v.id)):
+	case p == votes && !before.IsVoter(v.id):
 		s.reach(situationPromoted)
-	case p != votes && before.IsVoter(ensemble.ServerID(v.id)):
+	case p != votes && before.IsVoter(v.id):
 		s.reach(situationDemoted)
 	}
 }

@@ -305,6 +305,6 @@ func (r *Learner) misplaced(m *ensemble.Membership, leader ensemble.ServerID) st
 // observes reports whether a configuration makes this server an observer. One
 // that it does not name takes part like a follower, without a vote.
 func (r *Learner) observes(m *ensemble.Membership) bool {
-	s, ok := m.Server(ensemble.ServerID(r.opt.ID))
+	s, ok := m.Server(r.opt.ID)
 	return ok && s.Role == ensemble.Observer
 }

@@ -165,11 +165,11 @@ func (l *Leader) activate(t *record.Txn) {
 // votes there, else the new voter that has acknowledged most.
 func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 	leader, acked := l.opt.ID, wire.Zxid(-1)
-	if l.lastSeen.IsVoter(ensemble.ServerID(l.opt.ID)) {
+	if l.lastSeen.IsVoter(l.opt.ID) {
 		return leader
 	}
 	for _, v := range l.lastSeen.Voters() {
-		id := ensemble.ServerID(v)
+		id := v
 		if k := l.linkOf(id); k != nil && k.acked >= z && k.acked > acked {
 			leader, acked = id, k.acked
 		}

@@ -3,7 +3,6 @@ package zab
 import (
 	"fmt"
 
-	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -17,7 +16,7 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	var info peerwire.LearnerInfo
 	accepted, most := p.Zxid.Epoch(), max(l.opt.Accepted, l.opt.Above)+epochAhead
 	err := wire.Decode(p.Data, &info)
-	_, member := l.committed.Server(ensemble.ServerID(info.Server))
+	_, member := l.committed.Server(info.Server)
 	switch {
 	case k.state != linkNew:
 		return fmt.Sprintf("sent %v twice", p.Type)

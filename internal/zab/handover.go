@@ -120,7 +120,7 @@ func (l *Leader) unfit(id ensemble.ServerID) string {
 // electable reports whether a server has a vote and weight wherever that counts.
 func (l *Leader) electable(id ensemble.ServerID) bool {
 	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
-		if m != nil && (!m.IsVoter(ensemble.ServerID(id)) || m.Weight(ensemble.ServerID(id)) == 0) {
+		if m != nil && (!m.IsVoter(id) || m.Weight(id) == 0) {
 			return false
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Learner) handedOver(p *peerwire.QuorumPacket) {
 	case err != nil:
 		r.giveUp("the leader's hand-over cannot be read: " + err.Error())
 		return
-	case p.Zxid > r.decided || !r.opt.Committed.IsVoter(ensemble.ServerID(h.Leader)):
+	case p.Zxid > r.decided || !r.opt.Committed.IsVoter(h.Leader):
 		r.giveUp(fmt.Sprintf("the leader hands over to server %d at %v, here %v is committed", h.Leader, p.Zxid, r.decided))
 		return
 	}

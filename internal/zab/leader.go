@@ -299,14 +299,14 @@ func (l *Leader) refused(e Refused) {
 // quorum reports whether those for which has is true are a quorum in every
 // membership that counts.
 func (l *Leader) quorum(has func(ensemble.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(ensemble.ServerID(id)) }
+	ask := func(id ensemble.ServerID) bool { return has(id) }
 	return l.committed.HasQuorum(ask) && (l.lastSeen == nil || l.lastSeen.HasQuorum(ask))
 }
 
 // committedQuorum asks the committed membership alone, which is what the two
 // gates of discovery go by. This server counts.
 func (l *Leader) committedQuorum(has func(k *link) bool) bool {
-	return l.committed.HasQuorum(func(id ensemble.ServerID) bool { return l.counts(ensemble.ServerID(id), has) })
+	return l.committed.HasQuorum(func(id ensemble.ServerID) bool { return l.counts(id, has) })
 }
 
 // counts reports whether a server is this one, or has something on the link
@@ -318,7 +318,7 @@ func (l *Leader) counts(id ensemble.ServerID, has func(k *link) bool) bool {
 }
 
 func (l *Leader) isVoter(id ensemble.ServerID) bool {
-	return l.committed.IsVoter(ensemble.ServerID(id)) || l.lastSeen != nil && l.lastSeen.IsVoter(ensemble.ServerID(id))
+	return l.committed.IsVoter(id) || l.lastSeen != nil && l.lastSeen.IsVoter(id)
 }
 
 // epochZero is the zxid that stands for the epoch itself.

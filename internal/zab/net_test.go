@@ -212,7 +212,7 @@ func (w *world) lead(n *node) {
 }
 
 func alone(id ensemble.ServerID) *ensemble.Membership {
-	m, err := ensemble.New(ensemble.Definition{Servers: []ensemble.Server{{ID: ensemble.ServerID(id), Addresses: []ensemble.Address{{Host: "h", QuorumPort: 1, ElectionPort: 2}}}}})
+	m, err := ensemble.New(ensemble.Definition{Servers: []ensemble.Server{{ID: id, Addresses: []ensemble.Address{{Host: "h", QuorumPort: 1, ElectionPort: 2}}}}})
 	if err != nil {
 		panic(err)
 	}
@@ -224,7 +224,7 @@ func (w *world) join(n, leader *node) {
 	w.nextID++
 	c := &conduit{id: w.nextID, lrn: n, ldr: leader}
 	w.links = append(w.links, c)
-	s, _ := w.members.Server(ensemble.ServerID(n.id))
+	s, _ := w.members.Server(n.id)
 	n.under = leader.id
 	n.learner = NewLearner(w.now, LearnerOptions{
 		Terms: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer, Plain: w.plain,
@@ -584,9 +584,9 @@ func (w *world) idle() []*node {
 
 // elect makes the best of these servers the leader, if they are a quorum.
 func (w *world) elect(from []*node) *node {
-	from = slices.DeleteFunc(slices.Clone(from), func(n *node) bool { return !w.members.IsVoter(ensemble.ServerID(n.id)) })
+	from = slices.DeleteFunc(slices.Clone(from), func(n *node) bool { return !w.members.IsVoter(n.id) })
 	up := func(id ensemble.ServerID) bool {
-		return slices.ContainsFunc(from, func(n *node) bool { return ensemble.ServerID(n.id) == id })
+		return slices.ContainsFunc(from, func(n *node) bool { return n.id == id })
 	}
 	if !w.members.HasQuorum(up) {
 		return nil

@@ -3,7 +3,6 @@ package zab
 import (
 	"fmt"
 
-	"bellwether/internal/ensemble"
 	"bellwether/wire"
 )
 
@@ -20,7 +19,7 @@ type seeker struct {
 
 // looks notes how far the history of a member that looks for a leader reaches.
 func (l *Leader) looks(e Looks) {
-	if _, member := l.committed.Server(ensemble.ServerID(e.Server)); member {
+	if _, member := l.committed.Server(e.Server); member {
 		s := l.seekers[e.Server]
 		s.current = e.Current
 		l.seekers[e.Server] = s

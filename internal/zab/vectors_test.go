@@ -379,7 +379,7 @@ type playedLearner struct {
 
 func wireLearner(t *testing.T, seen *ledger, m *ensemble.Membership, id ensemble.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
 	t.Helper()
-	s, _ := m.Server(ensemble.ServerID(id)) // one that is not named is a follower without a vote
+	s, _ := m.Server(id) // one that is not named is a follower without a vote
 	return &playedLearner{t: t, seen: seen, Learner: NewLearner(0, LearnerOptions{
 		Terms: Terms{ID: id, Accepted: accepted, Current: current, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5},
 		Link:  1, Leader: 9, Observer: s.Role == ensemble.Observer, Reconfig: true, Plain: true,
