@@ -3,7 +3,6 @@ package zab
 import (
 	"slices"
 
-	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -39,6 +38,7 @@ func (l *Leader) heartbeat(now int64, hurry bool) {
 		return
 	}
 	l.beat.last = beat{l.beat.last.n + 1, now}
+	l.own.answered = l.beat.last
 	lease, all := now <= l.Lease(), true
 	for _, k := range l.order {
 		due := k.ours || hurry || now-k.pingedAt >= l.opt.TickMS/2
@@ -149,7 +149,7 @@ func (k *link) confirm(z wire.Zxid) {
 // confirm finds the last round that a quorum has answered.
 func (l *Leader) confirm() {
 	try := func(b beat) {
-		if b.n > l.beat.confirmed.n && l.quorum(func(id ensemble.ServerID) bool { return l.answered(id, b.n) }) {
+		if b.n > l.beat.confirmed.n && l.acknowledged(func(a *acks) bool { return a.answered.n >= b.n }) {
 			l.beat.confirmed = b
 		}
 	}
@@ -160,14 +160,6 @@ func (l *Leader) confirm() {
 	l.release()
 }
 
-func (l *Leader) answered(id ensemble.ServerID, n int64) bool {
-	if id == l.opt.ID {
-		return true
-	}
-	k := l.linkOf(id)
-	return k != nil && !k.observer && k.answered.n >= n
-}
-
 // Lease is the last moment at which a client's ping may be answered and a
 // session be confirmed; Never where this server alone is the quorum. It is to
 // be asked anew before each answer.
@@ -175,7 +167,7 @@ func (l *Leader) Lease() int64 {
 	switch {
 	case l.phase != serving:
 		return -1
-	case l.quorum(func(id ensemble.ServerID) bool { return id == l.opt.ID }):
+	case l.alone():
 		return Never
 	case l.beat.confirmed.n == 0:
 		return -1
@@ -186,7 +178,7 @@ func (l *Leader) Lease() int64 {
 // Heard is when a quorum was last certain to be with this leader, also after
 // the term.
 func (l *Leader) Heard() int64 {
-	if l.quorum(func(id ensemble.ServerID) bool { return id == l.opt.ID }) {
+	if l.alone() {
 		return l.now
 	}
 	return l.beat.confirmed.at
@@ -197,6 +189,7 @@ func (l *Leader) Heard() int64 {
 func (l *Leader) slept(ms int64) {
 	l.beat.last.at -= ms
 	l.beat.confirmed.at -= ms
+	l.own.answered.at -= ms
 	for _, k := range l.order {
 		k.answered.at -= ms
 		for i := range k.unanswered {

@@ -39,14 +39,6 @@ func (l *Leader) propose(t *record.Txn) {
 	}
 }
 
-// follow takes note of a reconfiguration: from its proposal on both
-// memberships have to agree.
-func (l *Leader) follow(t *record.Txn) {
-	if m := members(t); m != nil && m.Version() > l.committed.Version() {
-		l.lastSeen, l.reconfig = m, t.Zxid
-	}
-}
-
 // members is the configuration that a transaction proposes; nil for all others.
 func members(t *record.Txn) *ensemble.Membership {
 	body, ok := t.Body.(*record.SetDataTxn)
@@ -66,53 +58,6 @@ func (l *Leader) propagate(k *link, p *peerwire.QuorumPacket) {
 	if k.watched == 0 {
 		k.watched, k.watchedAt = p.Zxid, l.now
 	}
-}
-
-// has reports whether a server has the log up to z on its disk.
-func (l *Leader) has(id ensemble.ServerID, z wire.Zxid) bool {
-	if id == l.opt.ID {
-		return l.ownAcked >= z
-	}
-	k := l.linkOf(id)
-	return k != nil && k.state >= linkSynced && k.acked >= z
-}
-
-// commit commits, in order, what a quorum has on its disks. The ACK of a
-// proposal stands for all before it: links and logs keep their order.
-func (l *Leader) commit() {
-	for l.phase == serving {
-		z := l.decided()
-		if z == l.log.applied {
-			break
-		}
-		for _, t := range l.log.take(z) {
-			l.ready.Commit = append(l.ready.Commit, t)
-			if t.Zxid == l.reconfig {
-				l.activate(t)
-			} else {
-				l.announce(t, nil)
-			}
-		}
-		l.release()
-	}
-	if l.phase == serving && l.proposed.Counter() >= l.opt.CounterMax && l.log.applied >= l.proposed {
-		l.giveUp(fmt.Sprintf("the counter of epoch %d is used up", l.epoch))
-	}
-}
-
-// decided is how far a quorum has the log, but not beyond a reconfiguration:
-// what follows that is decided by the new membership.
-func (l *Leader) decided() wire.Zxid {
-	z := l.log.applied
-	for _, t := range l.log.between(z, l.log.last) {
-		if !l.quorum(func(id ensemble.ServerID) bool { return l.has(id, t.Zxid) }) {
-			break
-		}
-		if z = t.Zxid; z == l.reconfig {
-			break
-		}
-	}
-	return z
 }
 
 // announce tells everyone of a commit: those that have the transaction its
@@ -152,7 +97,7 @@ func informOf(t *record.Txn, designated *ensemble.ServerID) *peerwire.QuorumPack
 // it is told. Another than this server takes over at once; this one is done.
 func (l *Leader) activate(t *record.Txn) {
 	leader := l.designate(t.Zxid)
-	l.committed, l.lastSeen, l.reconfig = l.lastSeen, nil, 0
+	l.activateMembership()
 	l.announce(t, &leader)
 	l.ready.Reconfigured = append(l.ready.Reconfigured, Reconfigured{t.Zxid, l.committed, leader})
 	l.tell(Activated{t.Zxid, l.committed.Version(), leader})
@@ -169,9 +114,9 @@ func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 		return leader
 	}
 	for _, v := range l.lastSeen.Voters() {
-		id := v
-		if k := l.linkOf(id); k != nil && k.acked >= z && k.acked > acked {
-			leader, acked = id, k.acked
+		id := ensemble.ServerID(v)
+		if k := l.linkOf(id); k != nil && k.durable >= z && k.durable > acked {
+			leader, acked = id, k.durable
 		}
 	}
 	return leader

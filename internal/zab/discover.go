@@ -56,7 +56,7 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 			l.epoch = max(l.epoch, accepted+1)
 		}
 		l.discover()
-	case l.accepted:
+	case l.own.promised:
 		l.invite(k)
 	}
 	return ""
@@ -71,7 +71,7 @@ func (l *Leader) answers(k *link) bool {
 
 // discover fixes the epoch once a quorum has said which ones it accepted.
 func (l *Leader) discover() {
-	if l.phase != discovering || !l.committedQuorum(func(k *link) bool { return true }) {
+	if l.phase != discovering || !l.committedAcknowledged((*acks).joined) {
 		return
 	}
 	l.ready.SaveAccepted = l.epoch
@@ -83,8 +83,8 @@ func (l *Leader) saved(e Saved) {
 	if e.Generation != l.generation {
 		return
 	}
-	if e.Accepted == l.epoch && l.phase == promising && !l.accepted {
-		l.accepted = true
+	if e.Accepted == l.epoch && l.phase == promising && !l.own.promised {
+		l.own.promised = true
 		for _, k := range l.order {
 			if k.state == linkNamed {
 				l.invite(k)
@@ -128,7 +128,7 @@ func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 		if l.summary.less(theirs) {
 			return fmt.Sprintf("is ahead: history %v of epoch %d, here %v of %d", theirs.last, theirs.current, l.summary.last, l.summary.current)
 		}
-		k.promises = true
+		k.promised = true
 	}
 	if l.phase == promising {
 		l.promise()
@@ -142,7 +142,7 @@ func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 // leader can commit anything any more. The epoch is saved behind the log, lest
 // a crash leave the one without the other.
 func (l *Leader) promise() {
-	if l.phase != promising || !l.accepted || !l.committedQuorum(func(k *link) bool { return k.promises }) {
+	if l.phase != promising || !l.own.promised || !l.committedAcknowledged(func(a *acks) bool { return a.promised }) {
 		return
 	}
 	l.ready.Joined = true
@@ -161,20 +161,5 @@ func (l *Leader) promise() {
 func (l *Leader) saveCurrent() {
 	if l.phase == synchronising && l.synced && !l.current {
 		l.ready.SaveCurrent = l.epoch
-	}
-}
-
-// logSynced: the log is durable up to here. That is this server's own ACK.
-func (l *Leader) logSynced(e Synced) {
-	l.log.confirm(e.Generation)
-	if e.Generation != l.generation {
-		return
-	}
-	if !l.synced && e.Zxid >= l.log.last { // nothing was proposed yet
-		l.synced = true
-		l.saveCurrent()
-	}
-	if l.ownAcked = max(l.ownAcked, e.Zxid); l.phase == serving {
-		l.commit()
 	}
 }

@@ -87,7 +87,7 @@ func (l *Leader) fittest() ensemble.ServerID {
 		if k.state != linkServing || l.unfit(k.server) != "" {
 			continue
 		}
-		if best == nil || k.acked > best.acked || k.acked == best.acked && k.server > best.server {
+		if best == nil || k.durable > best.durable || k.durable == best.durable && k.server > best.server {
 			best = k
 		}
 	}

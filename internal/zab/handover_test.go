@@ -143,7 +143,7 @@ func TestSuccessor(t *testing.T) {
 		{"an observer", 4, false, nil, 0, "no vote"},
 		{"a stranger", 9, false, nil, 0, "no vote"},
 		{"one that has more", peerwire.NoServer, false, func(w *world, l *Leader) {
-			l.servers[1].acked++
+			l.servers[1].durable++
 		}, 1, ""},
 		{"one that is not there", 1, false, func(w *world, l *Leader) {
 			l.Step(w.now, Closed{l.servers[1].id, "gone"})

@@ -124,10 +124,9 @@ const (
 
 // Leader is the leading server's part. See the package comment.
 type Leader struct {
-	opt       LeaderOptions
-	log       *Log
-	committed *ensemble.Membership
-	lastSeen  *ensemble.Membership // newer than committed, or nil
+	opt LeaderOptions
+	log *Log
+	commitment
 
 	now        int64
 	phase      phase
@@ -138,16 +137,12 @@ type Leader struct {
 	epoch      wire.Epoch // highest accepted so far plus one; fixed when discovery is over
 	summary    summary
 	generation uint64
-	accepted   bool      // acceptedEpoch is durable
 	synced     bool      // the log of the start is durable
 	current    bool      // currentEpoch is durable
-	ownAcked   wire.Zxid // durable here
 	proposed   wire.Zxid // the last zxid given out
-	reconfig   wire.Zxid // of the reconfiguration under way
 	handing    *handing  // nil: it does not hand over
 
 	links   map[LinkID]*link
-	servers map[ensemble.ServerID]*link // those that have said who they are
 	seekers map[ensemble.ServerID]seeker
 	order   []*link // by arrival
 	beat    beats
@@ -172,9 +167,10 @@ func (s summary) less(o summary) bool {
 func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 	o.defaults()
 	l := &Leader{
-		opt: o, log: log, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), now: now, began: now,
-		epoch: max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, servers: map[ensemble.ServerID]*link{}, seekers: map[ensemble.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
+		opt: o, log: log, now: now, began: now,
+		commitment: commitment{self: o.ID, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), servers: map[ensemble.ServerID]*link{}},
+		epoch:      max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
+		links: map[LinkID]*link{}, seekers: map[ensemble.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
 	}
 	l.ready.Sync = true // before currentEpoch is saved the log must be durable
 	l.enter(discovering)
@@ -296,31 +292,6 @@ func (l *Leader) refused(e Refused) {
 	l.giveUp("the disk: " + e.Why)
 }
 
-// quorum reports whether those for which has is true are a quorum in every
-// membership that counts.
-func (l *Leader) quorum(has func(ensemble.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(id) }
-	return l.committed.HasQuorum(ask) && (l.lastSeen == nil || l.lastSeen.HasQuorum(ask))
-}
-
-// committedQuorum asks the committed membership alone, which is what the two
-// gates of discovery go by. This server counts.
-func (l *Leader) committedQuorum(has func(k *link) bool) bool {
-	return l.committed.HasQuorum(func(id ensemble.ServerID) bool { return l.counts(id, has) })
-}
-
-// counts reports whether a server is this one, or has something on the link
-// that it has now. What it did on an earlier link does not count: it may have
-// lost its disk since then.
-func (l *Leader) counts(id ensemble.ServerID, has func(k *link) bool) bool {
-	k := l.linkOf(id)
-	return id == l.opt.ID || k != nil && !k.observer && has(k)
-}
-
-func (l *Leader) isVoter(id ensemble.ServerID) bool {
-	return l.committed.IsVoter(id) || l.lastSeen != nil && l.lastSeen.IsVoter(id)
-}
-
 // epochZero is the zxid that stands for the epoch itself.
 func (l *Leader) epochZero() wire.Zxid { return wire.MakeZxid(l.epoch, 0) }
 
@@ -426,7 +397,7 @@ func (l *Leader) checkQuorum() {
 // may end them again: then it lasts a while.
 func (l *Leader) checkLinked() {
 	begun := l.phase == promising || l.phase == synchronising
-	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committedQuorum(l.mayTakePart) {
+	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committed.HasQuorum(l.mayTakePart) {
 		l.giveUp("no quorum is connected any more")
 	}
 }
@@ -434,11 +405,15 @@ func (l *Leader) checkLinked() {
 // leftMinMS is how long a term lasts at least that has not served.
 const leftMinMS = 1000
 
-// mayTakePart reports whether a connected learner can be part of the quorum
-// that this phase waits for. One that cannot promise the epoch any more may
-// follow later.
-func (l *Leader) mayTakePart(k *link) bool {
-	return l.phase != promising || k.promises || k.state < linkPromised
+// mayTakePart reports whether a server can be part of the quorum that this phase
+// waits for: this server, and connected voters. One that cannot promise the epoch
+// any more may follow later.
+func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
+	if ensemble.ServerID(id) == l.self {
+		return true
+	}
+	k := l.linkOf(ensemble.ServerID(id))
+	return k != nil && !k.observer && (l.phase != promising || k.promised || k.state < linkPromised)
 }
 
 // Deserted reports whether those that are connected are no quorum any more, so
@@ -452,7 +427,7 @@ func (l *Leader) Deserted() bool {
 // has not been silent for longer, or is this one.
 func (l *Leader) with(id ensemble.ServerID, silent int64) bool {
 	k := l.linkOf(id)
-	return id == l.opt.ID || k != nil && k.state >= linkSynced && l.now-k.heard <= silent
+	return id == l.opt.ID || k != nil && k.adopted && l.now-k.heard <= silent
 }
 
 // Spare reports whether the servers that follow are a quorum without this one,
@@ -463,13 +438,9 @@ func (l *Leader) Spare() bool {
 	silent := l.opt.SyncLimit * l.opt.TickMS
 	return l.phase == serving && l.quorum(func(id ensemble.ServerID) bool {
 		k := l.linkOf(id)
-		return id != l.opt.ID && l.with(id, silent) && (!l.late(k) || k.acked > l.ownAcked)
+		return id != l.opt.ID && l.with(id, silent) && (!l.late(k) || k.durable > l.own.durable)
 	})
 }
-
-// late reports whether a follower owes the ACK of a proposal for so long that it
-// cannot take over.
-func (l *Leader) late(k *link) bool { return k.watched != 0 && l.now-k.watchedAt > handOverMax }
 
 // linkOf is the link of a server, nil if there is none.
 func (l *Leader) linkOf(id ensemble.ServerID) *link { return l.servers[id] }

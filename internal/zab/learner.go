@@ -40,6 +40,16 @@ const (
 )
 
 // Learner is the part of a follower or an observer. See the package comment.
+//
+// Invariants, until the term has ended:
+//   - The step never goes back.
+//   - opened <= decided <= tail, once the history arrives.
+//   - Before following, the log ends at opened or, from logging on, at target; what
+//     the leader has sent beyond that is in pending, which ends at tail and ascends.
+//   - When following, pending is empty, tail is the end of the log, and decided is
+//     what has been handed out for applying.
+//   - unacked ascends, ends at tail, and is empty before following.
+//   - In touches, confirmed <= token, and sent ascends.
 type Learner struct {
 	opt        LearnerOptions
 	log        *Log

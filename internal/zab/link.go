@@ -23,24 +23,36 @@ const (
 )
 
 // link is what the leader knows of one connection of a learner.
+//
+// Invariants, in addition to those of acks:
+//   - The leader finds the link by its id and in order, and from linkNamed on by its
+//     server. A server has one link.
+//   - The state never goes back. A learner is told to serve (linkServing) only by a
+//     leader that serves.
+//   - upTo <= durable, once the history is adopted.
+//   - watched is 0, or durable < watched <= the last proposal, and never set for an
+//     observer.
+//   - answered.n < unanswered[0].n, and the rounds in unanswered ascend. At most
+//     beatsMax pings are unanswered.
+//   - confirmed <= replies, and unconfirmed ascends by number and by zxid.
+//   - syncs is empty for a native peer, and before the learner serves.
 type link struct {
 	id       LinkID
 	state    linkState
 	server   ensemble.ServerID
 	observer bool
-	ours     bool // extensions are agreed on
-	hands    bool // hand-overs among them
-	vain     bool // it has accepted a later epoch
-	promises bool // it has promised the epoch on this link, and not before
-	began    int64
+	ours     bool  // extensions are agreed on
+	hands    bool  // hand-overs among them
+	vain     bool  // it has accepted a later epoch
+	began    int64 // when the connection came
 	heard    int64 // when the last packet came
 
-	peer  wire.Zxid // the end of its log when it came
-	how   How       // while it is being synchronised
-	upTo  wire.Zxid // what it was synchronised with as committed
-	acked wire.Zxid // it has everything up to here on its disk
+	peer wire.Zxid // the end of its log when it came
+	how  How       // while it is being synchronised
+	upTo wire.Zxid // what it was synchronised with as committed
+	acks
 
-	// syncs are those that it waits for, not being of our kind.
+	// syncs are those that a compatible peer waits for, oldest first.
 	syncs []waiting
 
 	// The oldest proposal that is watched for its ACK, and since when.
@@ -48,7 +60,6 @@ type link struct {
 	watchedAt int64
 
 	unanswered []beat // pings sent, oldest first
-	answered   beat   // the latest that was answered
 	pingedAt   int64
 	replies    int64 // answers to pings
 	confirmed  int64 // of these, those whose sessions were confirmed
@@ -56,9 +67,6 @@ type link struct {
 	unconfirmed []answers // oldest first
 	odd         bool      // an unexpected packet was told of
 }
-
-// adopted reports whether the learner has the leader's history on its disk.
-func (k *link) adopted() bool { return k.state >= linkSynced }
 
 func (k *link) name() string {
 	switch {
@@ -76,7 +84,7 @@ func (l *Leader) checkLinks() {
 	for i := 0; i < len(l.order); i++ {
 		k := l.order[i]
 		limit := l.opt.InitLimit * l.opt.TickMS
-		if k.state >= linkSynced {
+		if k.adopted {
 			limit = l.opt.SyncLimit * l.opt.TickMS
 		}
 		switch {
@@ -85,7 +93,7 @@ func (l *Leader) checkLinks() {
 		case l.now-k.heard > limit:
 			l.drop(k, fmt.Sprintf("silent for %d ms", l.now-k.heard))
 			i--
-		case k.state >= linkSynced && k.watched != 0 && l.now-k.watchedAt > l.opt.SyncLimit*l.opt.TickMS:
+		case k.adopted && k.watched != 0 && l.now-k.watchedAt > l.opt.SyncLimit*l.opt.TickMS:
 			l.drop(k, fmt.Sprintf("has not acknowledged %v for %d ms", k.watched, l.now-k.watchedAt))
 			i--
 		}
@@ -115,7 +123,7 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 	case peerwire.PacketAck:
 		return l.acked(k, p.Zxid)
 	}
-	if k.state < linkSynced {
+	if !k.adopted {
 		return fmt.Sprintf("sent %v before it was synchronised", p.Type)
 	}
 	switch p.Type {

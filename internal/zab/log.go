@@ -17,6 +17,9 @@ const KeepMin = 500
 // gap, and how far it has been handed out for applying. The entries behind
 // that are logged, or on their way there, and not known to be committed. A Log
 // lasts as long as the process; the roles take turns on it.
+//
+// Invariants: each entry follows the one before it, the first follows before, and
+// last is the zxid of the last one. applied <= last.
 type Log struct {
 	keep    int
 	entries []*record.Txn

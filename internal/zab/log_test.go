@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-func logOf(t *testing.T, base, entries string) *Log {
+func logOf(t testing.TB, base, entries string) *Log {
 	t.Helper()
 	g := NewLog(zx(base), 0)
 	for _, x := range txns(entries) {

@@ -248,10 +248,14 @@ func (w *world) step(n *node, e Event) {
 
 func (w *world) ready(n *node) {
 	var r Ready
+	var err error
 	if n.leader != nil {
-		r = n.leader.Ready()
+		r, err = n.leader.Ready(), n.leader.check()
 	} else {
-		r = n.learner.Ready()
+		r, err = n.learner.Ready(), n.learner.check()
+	}
+	if err != nil && w.faults == (faults{}) { // with faults the other checks are tried
+		w.fail("server %d: %v", n.id, err)
 	}
 	for _, h := range r.Happenings {
 		w.tell(n, "%v", h)

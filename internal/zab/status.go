@@ -27,8 +27,8 @@ func (l *Leader) Learners() []LearnerStatus {
 			continue
 		}
 		out = append(out, LearnerStatus{
-			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.state >= linkSynced, Ours: k.ours,
-			Acked: k.acked, HeardMS: l.now - k.heard,
+			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Ours: k.ours,
+			Acked: k.durable, HeardMS: l.now - k.heard,
 		})
 	}
 	return out

@@ -2,11 +2,9 @@ package zab
 
 import (
 	"fmt"
-	"slices"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
-	"bellwether/wire"
 )
 
 // history is the leader's as learners are to have it: before it serves its
@@ -108,14 +106,6 @@ func (l *Leader) newMembers() *ensemble.Membership {
 	return m
 }
 
-// adopt counts those who have the whole history on their disks, this server
-// once its own epoch is durable behind its log. A quorum establishes the leader.
-func (l *Leader) adopt() {
-	if l.phase == synchronising && l.current && l.synced && l.quorum(func(id ensemble.ServerID) bool { return l.counts(id, (*link).adopted) }) {
-		l.establish()
-	}
-}
-
 // establish begins the broadcast. The end of the log is committed by it.
 func (l *Leader) establish() {
 	discover, took, m := l.phaseBegan-l.began, l.now-l.phaseBegan, l.newMembers()
@@ -137,66 +127,9 @@ func (l *Leader) establish() {
 	}
 }
 
-// followers are the servers that have adopted the history, in order.
-func (l *Leader) followers() []ensemble.ServerID {
-	var ids []ensemble.ServerID
-	for id, k := range l.servers {
-		if l.isVoter(id) && !k.observer && k.adopted() {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
 // serve tells a learner that has the history to serve clients.
 func (l *Leader) serve(k *link) {
 	k.state, k.heard = linkServing, l.now
 	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketUpToDate, Zxid: -1})
 	l.tell(LearnerServes{k.name(), k.how, l.now - k.began})
-}
-
-// acked takes an ACK: of the history if it names the epoch itself, else of a
-// proposal. Before the one of the history all others are passed over: an old
-// follower acknowledges what it was synchronised with, maybe too early.
-func (l *Leader) acked(k *link, z wire.Zxid) string {
-	switch {
-	case k.state < linkSyncing:
-		return "acknowledged before it was sent anything"
-	case k.state == linkSyncing:
-		if z == l.epochZero() {
-			l.hasHistory(k)
-		}
-		return ""
-	case z > l.proposed:
-		return fmt.Sprintf("acknowledged %v, which was never proposed", z)
-	case k.observer || z.Counter() == 0:
-		return ""
-	}
-	k.acked = max(k.acked, z)
-	if k.watched != 0 && z >= k.watched {
-		l.watch(k)
-	}
-	if l.phase == serving {
-		l.commit()
-	}
-	return ""
-}
-
-func (l *Leader) hasHistory(k *link) {
-	k.state, k.acked = linkSynced, k.upTo
-	l.watch(k)
-	if l.phase == serving {
-		l.serve(k)
-		return
-	}
-	l.adopt()
-}
-
-// watch looks at the oldest proposal that the learner has not acknowledged.
-func (l *Leader) watch(k *link) {
-	k.watched = 0
-	if open := l.log.between(k.acked, l.log.last); len(open) > 0 && !k.observer {
-		k.watched, k.watchedAt = open[0].Zxid, l.now
-	}
 }

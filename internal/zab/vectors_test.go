@@ -25,7 +25,7 @@ type recorded struct {
 // allRecorded are the packets of all scenarios, each with who is at its ends.
 func allRecorded(t *testing.T) []recorded {
 	t.Helper()
-	b, err := os.ReadFile("../peerwire/testdata/zab.json")
+	b, err := os.ReadFile("../../wire/testdata/zab.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,13 +298,13 @@ func leaderSynchronises(t *testing.T, seen *ledger) {
 
 // establishedLeader leads an epoch, alone so far: the others' votes are given
 // to it directly.
-func establishedLeader(t *testing.T, id ensemble.ServerID, epoch wire.Epoch, m *ensemble.Membership, g *Log) *Leader {
+func establishedLeader(t testing.TB, id ensemble.ServerID, epoch wire.Epoch, m *ensemble.Membership, g *Log) *Leader {
 	t.Helper()
 	l := NewLeader(0, LeaderOptions{Terms: Terms{
 		ID: id, Accepted: epoch - 1, Current: epoch - 1, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
 	for i := range ensemble.ServerID(8) {
-		l.servers[i] = &link{server: i, state: linkSynced, promises: true}
+		l.servers[i] = &link{server: i, state: linkSynced, acks: acks{promised: true, adopted: true}}
 	}
 	l.discover()
 	gen := l.Ready().Generation
