@@ -112,22 +112,26 @@ func (Tick) event()        {}
 // Never is the Wake of an election that waits for nothing.
 const Never = math.MaxInt64
 
-// Ready is what is to be done after the steps since the last one, in the order
-// of the fields.
+// Ready is what is to be done after the steps since the last one. Each field says
+// what must be done before it.
 type Ready struct {
-	// Adopt is a membership learned from another server, to be made durable
-	// as the committed one; the election counts by it already.
+	// Adopt is a membership learned from another server, to be made durable as the
+	// committed one, before Decision is carried out. The election counts by it
+	// already. nil: none.
 	Adopt *ensemble.Membership
-	// Send holds at most one message to each server: only the latest matters.
+	// Send holds at most one message to each server: only the latest matters. They
+	// promise nothing about the disk and wait for nothing.
 	Send []Message
-	// Decision ends the election; nil while it goes on.
+	// Decision ends the election: the server enters the role, after Adopt is durable.
+	// Send may come before or after it. nil while the election goes on.
 	Decision *Decision
-	// GiveUp says why the role of the last Decision will come to nothing:
-	// leave it and Look again. Empty: it may yet.
+	// GiveUp says why the role of the last Decision will come to nothing. The server
+	// leaves it, after Decision of this Ready, and steps Look. Empty: it may yet.
 	GiveUp string
-	// Wake is when to step a Tick at the latest, or Never.
+	// Wake is when to step a Tick at the latest, after all events that have arrived by
+	// then; or Never.
 	Wake int64
-	// Happenings are for the log.
+	// Happenings are for the log, in this order. They wait for nothing.
 	Happenings []Happening
 }
 

@@ -49,8 +49,8 @@
 // A server without a quorum can answer reads (readonly.go), on sessions that
 // live on it alone (local.go).
 //
-// The order of duties and effects is the rule that keeps promises: see Ready
-// and Output. One goroutine owns a Replica. The package starts none, holds no
+// Each field of Ready, Duty and Output states what must be done before it. The
+// promises to clients and other servers rest on that. One goroutine owns a Replica. The package starts none, holds no
 // lock and knows no clock: time comes in with each event. Read event.go
 // first, then replica.go.
 package replica

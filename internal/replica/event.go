@@ -136,51 +136,83 @@ func (Zab) event()          {}
 func (Linked) event()       {}
 func (Rebuilt) event()      {}
 
-// Duty is work for the log writer, in the order of its fields, behind all
-// duties handed out before. What is said of them in zab.Ready holds.
+// Duty is work for the log writer. Duties are done one after the other, in the order
+// in which they were handed out; within a duty each field says what is done before
+// it. After a duty that could not be done (Refused, LogFull), no duty is done that the
+// replica handed out before it heard of that.
 type Duty struct {
-	SaveAccepted wire.Epoch // 0: none; answered with Zab{Saved}
-	Truncate     *zab.Truncate
-	// Rebuild: the tree is to be made anew from the disk; answered with Rebuilt.
+	// SaveAccepted is an epoch to be made durable as acceptedEpoch, before all other
+	// fields. Once it is durable it is answered with Zab{Saved}. 0: none.
+	SaveAccepted wire.Epoch
+	// Truncate cuts the log, after SaveAccepted. The cut is durable before the next
+	// field is begun. It is answered only if it is Refused.
+	Truncate *zab.Truncate
+	// Rebuild: the tree is made anew from the disk, after Truncate is durable, and
+	// answered with Rebuilt.
 	Rebuild bool
-	Install *zab.Install // answered with Rebuilt and Zab{Installed}
-	// Append is written to the log behind all earlier ones, then synced, and
-	// acknowledged by one Synced with the last zxid. Transactions are shared
-	// with the replica and must not be changed. The slice is the driver's.
-	Append      []*record.Txn
-	Sync        bool       // answered with Synced even if nothing is appended
-	SaveCurrent wire.Epoch // 0: none; answered with Zab{Saved}
-	// Generation belongs into the answers; it is raised whenever what was
-	// appended is taken back, so that an answer from before is dropped.
+	// Install replaces the history by a snapshot, after SaveAccepted. Once it is
+	// durable it is answered with Rebuilt, then Zab{Installed}.
+	Install *zab.Install
+	// Append is written to the log, behind everything appended before and after
+	// Truncate and Install. It is made durable before SaveCurrent, and answered with
+	// one Synced that has its last zxid; Appends of several duties may share an fsync
+	// and a Synced. Transactions are shared with the replica and must not be
+	// changed. The slice is the driver's.
+	Append []*record.Txn
+	// Sync makes the log durable with fsync after Append, and is answered with
+	// Synced, even if nothing is appended.
+	Sync bool
+	// SaveCurrent is an epoch to be made durable as currentEpoch, after Append and
+	// Sync are durable. Once it is durable it is answered with Zab{Saved}. 0: none.
+	SaveCurrent wire.Epoch
+	// Generation belongs into the answers. It is raised whenever what was appended
+	// is taken back, so that an answer from before is dropped.
 	Generation uint64
 }
 
-// Ready is what came of the steps since the last one. Duties go to the log
-// writer; the loop does not wait for it. All else is done at once, but a Send
-// with Snapshot set after Next is drained.
+// Ready is what came of the steps since the last one. The loop hands Duties to the
+// log writer and does not wait for them. It does the rest at once: a message that
+// promises something about the disk is in a later Ready, after the event that says
+// it is durable.
 type Ready struct {
+	// Duties are done in this order, behind all duties of earlier Readys. Nothing
+	// else in this Ready waits for them.
 	Duties []Duty
 
-	// Votes are notifications: at most one for each server matters, the last.
+	// Votes are notifications. They promise nothing about the disk and wait for
+	// nothing. For each server only the last one matters.
 	Votes []election.Message
-	// Send is in order for each link, Close ends links behind what was sent.
-	Send    []zab.Message
-	BeatDue int64 // Mono at which the pings in Send were due; 0: there are none, or none that were
-	Close   []zab.LinkID
+	// Send is sent in this order on each link, behind what earlier Readys sent. A
+	// message with Snapshot set, and what follows on its link, is sent after Next has
+	// returned false, because the snapshot is taken of the tree with all effects of
+	// this Ready applied; all other messages wait for nothing.
+	Send []zab.Message
+	// BeatDue is the Mono at which the pings in Send were due. It orders nothing. 0:
+	// there are none, or none that were due.
+	BeatDue int64
+	// Close ends links, each after everything in Send for it is sent.
+	Close []zab.LinkID
+	// ReadLog asks for the log on disk. It waits for nothing, and nothing waits for
+	// it; each is answered with Zab{LogRead}, in any order.
 	ReadLog []zab.ReadLog
-	// Listen: learners are to be accepted from here on, or not any more.
+	// Listen: learners are accepted from here on; false: not any more. It holds until
+	// the next Ready.
 	Listen bool
-	// Dial is the server to be dialled as a learner, again and again until
-	// Linked; NoServer: nobody.
+	// Dial is the server to be dialled as a learner, again and again until Linked;
+	// NoServer: nobody. It holds until the next Ready.
 	Dial ensemble.ServerID
-	// Wake is when to step a Wake at the latest, or Never.
+	// Wake is when to step a Wake at the latest, after all events that have arrived
+	// by then; or Never. It holds until the next Ready.
 	Wake int64
 	// NextBeat is when to call Beat at the latest if something takes long, or Never.
+	// It holds until the next Ready or Beat.
 	NextBeat int64
 
-	// Committed is what Next applies from here on, for figures.
+	// Committed is what Next applies from here on, for figures only: the driver
+	// applies nothing itself.
 	Committed []*record.Txn
-	// Happenings are for the log and the flight recorder.
+	// Happenings are for the log and the flight recorder, in this order. They wait
+	// for nothing.
 	Happenings []Happening
 }
 
@@ -192,29 +224,32 @@ type OutputKind uint8
 
 // The kinds of outputs.
 const (
-	// Attached answers a Connect with Session, TimeoutMS and Password;
-	// TimeoutMS 0 refuses, Session is then 0.
+	// Attached answers a Connect with Session, TimeoutMS and Password, before
+	// anything else is sent to the connection. TimeoutMS 0 refuses; Session is then 0.
 	Attached OutputKind = iota + 1
-	// Reply answers Request with Header and Response.
+	// Reply answers Request with Header and Response. It is sent behind the watch
+	// events of its transaction, which the tree has queued on the connection before
+	// Next returned the Output.
 	Reply
-	// Turn gives Request, a read, back: it is to be carried out now, before
-	// Next is called again.
+	// Turn gives Request, a read, back. It is carried out now, before Next is called
+	// again: the tree shows the writes in front of it and nothing later.
 	Turn
-	// Close ends the connection, behind the outputs it was given before.
+	// Close ends the connection, after everything it was given before is sent.
 	Close
 )
 
-// Output is one effect that a client may see. Outputs are carried out in the
-// order in which Next returns them; the watch events of a transaction were
-// queued by the tree before the Output that follows it.
+// Output is one effect that a client may see. Outputs are carried out in the order
+// in which Next returns them.
 type Output struct {
 	Kind OutputKind
 	Conn ConnID
 
+	// Request is answered by a Reply, or given back by a Turn.
 	Request  *Request
 	Header   wire.ReplyHeader
-	Response wire.Record // nil where there is none
+	Response wire.Record // nil: the reply is the header alone
 
+	// Session, TimeoutMS, Password and ReadOnly are the answer to a Connect.
 	Session   wire.SessionID
 	TimeoutMS int32
 	Password  [wire.PasswordLen]byte

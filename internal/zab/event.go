@@ -148,84 +148,119 @@ func (Tick) event()        {}
 // Never is the Wake of a machine that waits for nothing.
 const Never = math.MaxInt64
 
-// Ready is what is to be done after the steps since the last one.
-//
-// The duties for the disk go to the log writer, in the order of the fields and
-// behind all that were handed out before, those of earlier roles included. The
-// writer answers each with its event and the Generation that stands here; the
-// loop does not wait for it. All else may be done at once: a packet that
-// promises something about the disk is handed out after the event that says so.
+// Ready is what is to be done after the steps since the last one. Each field
+// says what must be done before it. There are three parts: duties for the disk,
+// which go to the log writer; what is done at once; and what the driver is told.
+// Nothing of a Ready waits for its own duties: a packet that promises something
+// about the disk is in a later Ready, after the event that says it is durable.
 type Ready struct {
-	SaveAccepted wire.Epoch    // answered with Saved; 0: none
-	Truncate     *Truncate     // answered only if it is Refused
-	Install      *Install      // answered with Installed
-	Append       []*record.Txn // implies Sync
-	Sync         bool          // sync the log, whatever is in it; answered with Synced
-	SaveCurrent  wire.Epoch    // answered with Saved; 0: none
-	Generation   uint64
+	// SaveAccepted is an epoch to be made durable as acceptedEpoch, after all
+	// duties handed out before and before all others of this Ready. The driver
+	// answers with Saved once it is durable. 0: none.
+	SaveAccepted wire.Epoch
+	// Truncate cuts the log, after SaveAccepted and before Append. The cut is
+	// durable before the next duty begins. It is answered only if it is Refused.
+	Truncate *Truncate
+	// Install replaces the history by a snapshot, after SaveAccepted. It is
+	// durable before the next duty begins, and answered with Installed.
+	Install *Install
+	// Append is written behind the log, in this order, after Truncate and Install
+	// and after every earlier Append. All of it is made durable (as by Sync)
+	// before SaveCurrent.
+	Append []*record.Txn
+	// Sync makes the log durable with fsync, whatever is in it, after Append and
+	// before SaveCurrent. Sync and Append are answered with one Synced.
+	Sync bool
+	// SaveCurrent is an epoch to be made durable as currentEpoch: after the log of
+	// this Ready and all earlier ones is durable. Otherwise a crash could leave a
+	// server that claims an epoch without its history. The driver answers with
+	// Saved once it is durable. 0: none.
+	SaveCurrent wire.Epoch
+	// Generation stands in the answers to the duties of this Ready. A Truncate or an
+	// Install raises it, so that answers to earlier duties are recognised as such.
+	Generation uint64
 
-	// Commit is applied to the tree before anything below, in this order.
+	// Commit is applied to the tree in this order, after what earlier Readys
+	// committed; before Established, Reconfigured and Syncs of this Ready take
+	// effect, and before snapshots in Send are taken. It does not wait for the
+	// disk: a quorum of other disks may be enough.
 	Commit []*record.Txn
-	// Send is in order for each link. Behind a message with Snapshot set the
-	// bytes of a snapshot are sent: of a tree that holds everything up to the
-	// packet's zxid and may hold more of what was committed.
+	// Send is sent in this order on each link, behind what earlier Readys sent. It
+	// does not wait for the duties of this Ready. Behind a message with Snapshot
+	// set the bytes of a snapshot are sent, and only then what follows on that link.
 	Send []Message
-	// BeatDue (leader) is when the pings in Send were due; 0: there are none, or
-	// none that were.
+	// BeatDue (leader) is when the pings in Send were due. It orders nothing. 0:
+	// there are none, or none that were due.
 	BeatDue int64
-	// Close ends links, behind what was sent to them.
+	// Close ends links, each after everything in Send for it is sent.
 	Close []LinkID
-	// ReadLog asks for the log on disk; answered with LogRead.
+	// ReadLog asks for the log on disk. It waits for nothing, and nothing waits for
+	// it; each is answered with LogRead, in any order.
 	ReadLog []ReadLog
 
-	// Joined is set once: discovery is over. A learner promises the epoch that
-	// the leader has told it, a leader has its epoch promised by a quorum.
+	// Joined is set once per term, when discovery is over: a learner promises the
+	// leader's epoch (the ACKEPOCH is in Send), a leader has the promises of a
+	// quorum. It is told to the election before the events that follow.
 	Joined bool
-	// Established is set once: clients may be served from here on.
+	// Established is set once per term. Clients are served after Commit of this
+	// Ready is applied, and not before.
 	Established *Established
-	// Reconfigured are configurations that hold once Commit is applied.
+	// Reconfigured are configurations that hold in this order, each after the
+	// transaction of its zxid in Commit is applied, and before GiveUp.
 	Reconfigured []Reconfigured
-	// LastSeen (learner) is a configuration under way, to be made durable
-	// beside the one that holds; nil: none new.
+	// LastSeen (learner) is a proposed configuration, to be made durable beside the
+	// committed one, after all duties handed out before. The driver does not answer.
+	// nil: none new.
 	LastSeen *ensemble.Membership
-	// Inputs (leader) is what learners sent for the rest of the server, in order.
+	// Inputs (leader) is what learners sent for the rest of the server, in the order
+	// in which it arrived on each link. They are stepped on in this order.
 	Inputs []Input
-	// Syncs are the tokens of syncs that are done once Commit is applied.
+	// Syncs are the tokens of client syncs, in the order in which they were asked
+	// for. Each is answered after Commit of this Ready is applied.
 	Syncs []uint64
-	// Revalidated (learner) are the leader's answers.
+	// Revalidated (learner) are the leader's answers, in the order of the questions.
+	// They wait for nothing.
 	Revalidated []peerwire.Revalidated
 	// Confirmed (learner) is the highest token of Touched that the leader has
-	// confirmed; 0: none so far.
+	// confirmed. Pings of clients up to it are answered after Commit of this Ready
+	// is applied. 0: none so far.
 	Confirmed uint64
 
-	// Rebuild: the tree holds what the log on disk has lost, and must be made
-	// anew from disk; all clients are closed.
+	// Rebuild: the tree holds what the log on disk has lost. All clients are closed
+	// and the tree is made anew from disk, after all duties handed out before, and
+	// before anything is served again.
 	Rebuild bool
-	// Above is for the LeaderOptions of the next term; 0: as before.
+	// Above is for the LeaderOptions of the next term, whenever that begins; 0: as
+	// before.
 	Above wire.Epoch
-	// GiveUp ends the term and says why; empty while it goes on. Successor is
-	// set with it where the leader has named who is to lead next.
-	GiveUp    string
+	// GiveUp ends the term and says why, after everything else in this Ready is
+	// done or handed on; empty while the term goes on.
+	GiveUp string
+	// Successor is set with GiveUp if the leader has named the next one. Commit of
+	// this Ready is part of the history that it names.
 	Successor *Successor
-	// Wake is when to step a Tick at the latest, or Never.
+	// Wake is when to step a Tick at the latest, after all events that have arrived
+	// by then; or Never.
 	Wake int64
-	// Happenings are for the log and the flight recorder.
+	// Happenings are for the log and the flight recorder, in this order. They wait
+	// for nothing.
 	Happenings []Happening
 }
 
-// Truncate cuts the log behind Zxid. Rebuild: the tree has applied what is
-// cut, so it must be made anew from disk; where a client may have seen it that
-// is an error worth telling, and all clients are closed.
+// Truncate cuts the log behind Zxid. Everything up to Zxid stays.
 type Truncate struct {
-	Zxid    wire.Zxid
+	Zxid wire.Zxid
+	// Rebuild: the tree has applied what is cut. All clients are closed, and after
+	// the cut is durable the tree is made anew from disk, before the next duty.
+	// Where a client may have seen what is cut the driver reports an error.
 	Rebuild bool
 }
 
 // Install makes the snapshot that was read from Link, with Txns applied to it, the
-// whole history up to Zxid, and sets aside everything the log holds above it.
-// Applying must bear transactions that the snapshot knows already. From here on
-// this is the server's tree, whatever becomes of the term; clients see it only
-// from the next Established on, which may be that of a later term.
+// whole history up to Zxid, and sets aside everything the log holds above it. The
+// snapshot may contain transactions of Txns already. When it is durable the tree
+// made of it is the server's, whatever becomes of the term; clients see it from the
+// next Established on, which may be that of a later term.
 type Install struct {
 	Link LinkID
 	Zxid wire.Zxid
@@ -234,12 +269,16 @@ type Install struct {
 
 // Message is a packet for one link.
 type Message struct {
-	Link     LinkID
-	Packet   *peerwire.QuorumPacket
+	Link   LinkID
+	Packet *peerwire.QuorumPacket
+	// Snapshot: behind the packet goes a snapshot of the tree. It is taken after
+	// Commit of the same Ready is applied, so that it holds everything up to the
+	// packet's zxid; it may hold later committed transactions.
 	Snapshot bool
 }
 
-// ReadLog asks for the transactions in (After, Through].
+// ReadLog asks for the transactions in (After, Through] on disk. They are committed,
+// but the disk of this server may not have all of them yet: then the answer is not OK.
 type ReadLog struct {
 	Link           LinkID
 	After, Through wire.Zxid
