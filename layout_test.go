@@ -48,21 +48,22 @@ var plan = map[string]packageRule{
 	"internal/guard":      {layer: 1, libraries: sys},
 	"internal/notice":     {layer: 1}, // what clients and servers do wrong is logged in one way by peer and server
 	"internal/inorder":    {layer: 1},
+	"internal/fifo":       {layer: 1, pure: true},
 	"internal/peerwire":   {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest internal/record", pure: true},
 	"internal/record":     {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest", pure: true},
 	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // for tests
 	"internal/local":      {layer: 2, imports: "internal/portblock"},
 	"internal/config":     {layer: 2, imports: "internal/ensemble"},
 	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
-	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble", pure: true},
-	"internal/tree":       {layer: 3, imports: "internal/record wire", pure: true},
+	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble internal/fifo", pure: true},
+	"internal/tree":       {layer: 3, imports: "internal/record wire internal/fifo", pure: true},
 	"internal/claim":      {layer: 2, imports: "wire", pure: true},
 	"internal/store":      {layer: 3, imports: "internal/record wire internal/metrics", libraries: klauspost + " " + sys},
 	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
 	"zk":                  {layer: 2, imports: "internal/inorder wire"},
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
-	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble wire", pure: true},
+	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
 	"internal/survey":  {layer: 3, imports: "wire internal/claim", pure: true},
 	"recipe":           {layer: 3, imports: "zk internal/claim internal/inorder wire"},
 	"internal/bench":   {layer: 4, imports: "recipe zk internal/metrics", libraries: hdr},

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/wire"
@@ -14,7 +15,7 @@ type alone struct {
 	generation uint64
 	full       bool // the log has no room: writes are refused
 	room       bool // there is room again, but committed ones are still to be applied
-	inflight   queue[*record.Txn]
+	inflight   fifo.Queue[*record.Txn]
 	append     []*record.Txn
 }
 
@@ -35,7 +36,7 @@ func (r *Replica) stepAlone(e Event) {
 
 func (a *alone) propose(txn *record.Txn) {
 	a.proposed = txn.Zxid
-	a.inflight.push(txn)
+	a.inflight.Push(txn)
 	a.append = append(a.append, txn)
 }
 
@@ -58,14 +59,14 @@ func (a *alone) synced(e Synced) {
 // nextAlone applies the next committed transaction; false if there is none.
 func (r *Replica) nextAlone() bool {
 	a := r.alone
-	p := a.inflight.first()
+	p := a.inflight.First()
 	if p == nil && a.room {
 		r.resume()
-		return r.outputs.len() > 0
+		return r.outputs.Len() > 0
 	}
 	if p == nil || (*p).Zxid > a.durable {
 		return false
 	}
-	r.apply(a.inflight.pop())
+	r.apply(a.inflight.Pop())
 	return true
 }

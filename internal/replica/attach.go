@@ -244,8 +244,8 @@ func (r *Replica) syncDone(token uint64) {
 		c.attach.synced = true
 		r.attachWhenDue(c)
 	default:
-		for i := range c.waiting.len() {
-			if q := *c.waiting.at(i); q.token == token {
+		for i := range c.waiting.Len() {
+			if q := *c.waiting.At(i); q.token == token {
 				q.token = 0
 				break
 			}

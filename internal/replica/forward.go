@@ -35,7 +35,7 @@ func (r *Replica) failed(txn *record.Txn, res tree.Result) {
 		return
 	}
 	c := r.owners[txn.Session]
-	if c != nil && res.Err == wire.ErrSessionMoved && c.waiting.len() > 0 && (*c.waiting.first()).awaits(txn) {
+	if c != nil && res.Err == wire.ErrSessionMoved && c.waiting.Len() > 0 && (*c.waiting.First()).awaits(txn) {
 		r.happened(ForwardRefused{txn.Session})
 		r.end(c)
 		return

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 
+	"bellwether/internal/fifo"
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -37,10 +38,10 @@ func (r *Replica) logFull(e LogFull) {
 	r.happened(WritesStopped{a.durable})
 	r.tree.Discard()
 	var lost []*record.Txn
-	var kept queue[*record.Txn]
-	for a.inflight.len() > 0 {
-		if t := a.inflight.pop(); t.Zxid <= a.durable {
-			kept.push(t)
+	var kept fifo.Queue[*record.Txn]
+	for a.inflight.Len() > 0 {
+		if t := a.inflight.Pop(); t.Zxid <= a.durable {
+			kept.Push(t)
 		} else {
 			lost = append(lost, t)
 		}
@@ -73,8 +74,8 @@ func (r *Replica) takeBack(t *record.Txn) {
 		return
 	}
 	c.closing = false
-	for i := range c.waiting.len() {
-		if q := *c.waiting.at(i); q.zxid == t.Zxid {
+	for i := range c.waiting.Len() {
+		if q := *c.waiting.At(i); q.zxid == t.Zxid {
 			q.zxid, q.verdict = 0, wire.ErrNotReadOnly
 		}
 	}
@@ -86,7 +87,7 @@ func (r *Replica) takeBack(t *record.Txn) {
 func (r *Replica) logFree() {
 	a := r.alone
 	a.room = a.full
-	if a.room && a.inflight.len() == 0 {
+	if a.room && a.inflight.Len() == 0 {
 		r.resume()
 	}
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -69,9 +70,9 @@ func (r *Replica) resumeKept(before wire.Epoch) {
 		}
 	}
 	pings := m.pings
-	m.pings = queue[heldPing]{}
-	for pings.len() > 0 {
-		if p := pings.pop(); !p.conn.gone {
+	m.pings = fifo.Queue[heldPing]{}
+	for pings.Len() > 0 {
+		if p := pings.Pop(); !p.conn.gone {
 			r.ping(p.conn, p.q)
 		}
 	}
@@ -80,8 +81,8 @@ func (r *Replica) resumeKept(before wire.Epoch) {
 // inFlight reports whether the leader was asked for something of which it is
 // not known what has become.
 func (c *conn) inFlight() bool {
-	for i := range c.waiting.len() {
-		if z := (*c.waiting.at(i)).zxid; z > 0 || z == forwarded {
+	for i := range c.waiting.Len() {
+		if z := (*c.waiting.At(i)).zxid; z > 0 || z == forwarded {
 			return true
 		}
 	}
@@ -99,8 +100,8 @@ func (r *Replica) askAgain(c *conn) {
 		r.member.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: r.member.touch})
 	}
 	syncing := false
-	for i := range c.waiting.len() {
-		q := *c.waiting.at(i)
+	for i := range c.waiting.Len() {
+		q := *c.waiting.At(i)
 		q.zxid, q.token = 0, 0
 		if q.verdict == wire.OK {
 			r.begin(c, q, syncing)

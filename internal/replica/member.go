@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/zab"
@@ -78,7 +79,7 @@ type member struct {
 
 	wakeElection, wakeZab int64
 
-	effects   queue[effect]
+	effects   fifo.Queue[effect]
 	held      []*conn // that wait for a leader, or did
 	holdBy    int64   // Mono until which no connection has waited too long for one
 	homes     map[wire.SessionID]ensemble.ServerID
@@ -86,7 +87,7 @@ type member struct {
 	asking    map[wire.SessionID][]*conn // that wait for the leader's word
 	syncs     map[uint64]*conn           // by token
 	token     uint64
-	pings     queue[heldPing]
+	pings     fifo.Queue[heldPing]
 	touch     uint64
 	unsettled bool
 	ready     Ready
@@ -256,10 +257,10 @@ func (r *Replica) readyMember() Ready {
 // nextMember carries out the next effect of a commit; false if there is none.
 func (r *Replica) nextMember() bool {
 	m := r.member
-	if m.effects.len() == 0 {
+	if m.effects.Len() == 0 {
 		return false
 	}
-	switch e := m.effects.pop(); {
+	switch e := m.effects.Pop(); {
 	case e.txn != nil:
 		r.apply(e.txn)
 	case e.term != m.term:

@@ -85,18 +85,18 @@ func (r *Replica) ping(c *conn, q *Request) {
 		touched := []peerwire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
 		m.learner.Step(r.now.Mono, zab.Touched{Sessions: touched, Token: p.token})
 	}
-	m.pings.push(p)
+	m.pings.Push(p)
 	r.release()
 }
 
 // release answers, on the leader, the pings held for its lease.
 func (r *Replica) release() {
 	m := r.member
-	if !m.leads() || m.pings.len() == 0 || r.now.Mono > m.leader.Lease() {
+	if !m.leads() || m.pings.Len() == 0 || r.now.Mono > m.leader.Lease() {
 		return
 	}
-	for m.pings.len() > 0 {
-		p := m.pings.pop()
+	for m.pings.Len() > 0 {
+		p := m.pings.Pop()
 		r.expiry.Touch(p.conn.session, r.now.Mono)
 		r.pong(p)
 	}
@@ -109,8 +109,8 @@ func (r *Replica) confirmed(token uint64) {
 	if !r.member.serving {
 		return
 	}
-	for f := pings.first(); f != nil && f.token <= token; f = pings.first() {
-		r.pong(pings.pop())
+	for f := pings.First(); f != nil && f.token <= token; f = pings.First() {
+		r.pong(pings.Pop())
 	}
 }
 
@@ -118,7 +118,7 @@ func (r *Replica) pong(p heldPing) {
 	if p.conn.gone || r.ending[p.conn.session] {
 		return
 	}
-	r.outputs.push(Output{Kind: Reply, Conn: p.conn.id, Request: p.q,
+	r.outputs.Push(Output{Kind: Reply, Conn: p.conn.id, Request: p.q,
 		Header: wire.ReplyHeader{Xid: wire.XidPing, Zxid: r.tree.LastZxid()}})
 }
 

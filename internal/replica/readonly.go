@@ -154,7 +154,7 @@ func (r *Replica) admitReader(c *conn) {
 func (r *Replica) readRequest(c *conn, q *Request) {
 	switch {
 	case q.Op == wire.OpCloseSession:
-		r.outputs.push(Output{Kind: Reply, Conn: c.id, Request: q,
+		r.outputs.Push(Output{Kind: Reply, Conn: c.id, Request: q,
 			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: r.tree.LastZxid()}})
 		r.closeLocal(c.session)
 		return

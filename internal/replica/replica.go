@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bellwether/internal/ensemble"
+	"bellwether/internal/fifo"
 	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -75,7 +76,7 @@ type Replica struct {
 
 	asked      tree.Request // memory for prepare
 	happenings []Happening
-	outputs    queue[Output]
+	outputs    fifo.Queue[Output]
 }
 
 // conn is a client connection of this server.
@@ -87,7 +88,7 @@ type conn struct {
 	timeout int32          // ms, negotiated
 	closing bool           // its closeSession is proposed: nothing more is taken
 	gone    bool           // Close was put out or Disconnected came in
-	waiting queue[*Request]
+	waiting fifo.Queue[*Request]
 	attach  attaching
 	since   int64 // Mono since which it is without a leader
 	// readOnly: its session is of this server alone (readonly.go).
@@ -172,12 +173,12 @@ func (r *Replica) Ready() Ready {
 // Next returns the next effect for a client, applying committed transactions
 // as far as it must; false when there is none.
 func (r *Replica) Next() (Output, bool) {
-	for r.outputs.len() == 0 {
+	for r.outputs.Len() == 0 {
 		if r.member != nil && !r.nextMember() || r.member == nil && !r.nextAlone() {
 			return Output{}, false
 		}
 	}
-	return r.outputs.pop(), true
+	return r.outputs.Pop(), true
 }
 
 // Unsettled reports whether there is more for Ready: what Next did has led to
@@ -275,15 +276,15 @@ func (r *Replica) apply(txn *record.Txn) {
 // answer replies to a connection's oldest request if a transaction is what it
 // waits for, and gives a turn to those behind it that need none.
 func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
-	if c == nil || c.waiting.len() == 0 {
+	if c == nil || c.waiting.Len() == 0 {
 		return
 	}
-	if q := *c.waiting.first(); q.awaits(txn) {
-		c.waiting.pop()
+	if q := *c.waiting.First(); q.awaits(txn) {
+		c.waiting.Pop()
 		if m, ok := res.Response.(*wire.MultiResponse); ok {
 			tree.AsAsked(m, q.Body)
 		}
-		r.outputs.push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
+		r.outputs.Push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
 			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: res.Zxid, Err: res.Err}})
 		r.proceed(c)
 	}
@@ -314,7 +315,7 @@ func (q *Request) pending() bool { return q.zxid != 0 || q.token != 0 }
 // proceed answers a connection's oldest requests as far as they wait for
 // nothing.
 func (r *Replica) proceed(c *conn) {
-	for f := c.waiting.first(); f != nil && !(*f).pending(); f = c.waiting.first() {
-		r.answerNow(c, c.waiting.pop())
+	for f := c.waiting.First(); f != nil && !(*f).pending(); f = c.waiting.First() {
+		r.answerNow(c, c.waiting.Pop())
 	}
 }

@@ -30,11 +30,11 @@ func (r *Replica) request(q *Request) {
 	default:
 		r.begin(c, q, c.syncing())
 	}
-	if !q.pending() && c.waiting.len() == 0 {
+	if !q.pending() && c.waiting.Len() == 0 {
 		r.answerNow(c, q)
 		return
 	}
-	c.waiting.push(q)
+	c.waiting.Push(q)
 }
 
 // begin sets in motion what a request needs. A write behind a sync is held:
@@ -57,8 +57,8 @@ func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 
 // syncing reports whether a sync of a connection is not answered yet.
 func (c *conn) syncing() bool {
-	for i := range c.waiting.len() {
-		if (*c.waiting.at(i)).token != 0 {
+	for i := range c.waiting.Len() {
+		if (*c.waiting.At(i)).token != 0 {
 			return true
 		}
 	}
@@ -67,8 +67,8 @@ func (c *conn) syncing() bool {
 
 // beginHeld sets in motion the writes that no sync holds any more.
 func (r *Replica) beginHeld(c *conn) {
-	for i := range c.waiting.len() {
-		q := *c.waiting.at(i)
+	for i := range c.waiting.Len() {
+		q := *c.waiting.At(i)
 		if q.token != 0 {
 			return
 		}
@@ -136,13 +136,13 @@ func (r *Replica) answerNow(c *conn, q *Request) {
 			o.Response = &wire.NullPathResponse{Path: r.leaseAnswer(p.Path)}
 		}
 	case q.Op == wire.OpCloseSession:
-		r.outputs.push(o)
+		r.outputs.Push(o)
 		r.closeLocal(c.session)
 		return
 	default:
 		o = Output{Kind: Turn, Conn: c.id, Request: q}
 	}
-	r.outputs.push(o)
+	r.outputs.Push(o)
 }
 
 // leaseAnswer is what sync answers with: the path it was sent, unless that is

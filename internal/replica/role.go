@@ -186,7 +186,7 @@ func (r *Replica) collect(rd zab.Ready) {
 	m.ready.Close = append(m.ready.Close, rd.Close...)
 	m.ready.ReadLog = append(m.ready.ReadLog, rd.ReadLog...)
 	for _, t := range rd.Commit {
-		m.effects.push(effect{txn: t})
+		m.effects.Push(effect{txn: t})
 	}
 	if m.ready.Committed == nil {
 		m.ready.Committed = rd.Commit
@@ -197,16 +197,16 @@ func (r *Replica) collect(rd zab.Ready) {
 		m.election.Step(r.now.Mono, election.Joined{})
 	}
 	if rd.Established != nil {
-		m.effects.push(effect{established: rd.Established, term: m.term})
+		m.effects.Push(effect{established: rd.Established, term: m.term})
 	}
 	for _, token := range rd.Syncs {
-		m.effects.push(effect{sync: token, term: m.term})
+		m.effects.Push(effect{sync: token, term: m.term})
 	}
 	for _, a := range rd.Revalidated {
 		r.revalidated(a)
 	}
-	if p := m.pings.first(); p != nil && rd.Confirmed > 0 && rd.Confirmed >= p.token {
-		m.effects.push(effect{confirmed: rd.Confirmed, term: m.term})
+	if p := m.pings.First(); p != nil && rd.Confirmed > 0 && rd.Confirmed >= p.token {
+		m.effects.Push(effect{confirmed: rd.Confirmed, term: m.term})
 	}
 	for _, h := range rd.Happenings {
 		r.happened(h)

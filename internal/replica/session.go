@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 
+	"bellwether/internal/fifo"
 	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -103,7 +104,7 @@ func (r *Replica) behind(c *conn) bool {
 // refuse tells a client that its session does not live.
 func (r *Replica) refuse(c *conn, reason string) {
 	r.happened(SessionRefused{c.id, c.ask.Session, reason})
-	r.outputs.push(Output{Kind: Attached, Conn: c.id, ReadOnly: r.member != nil && r.member.readers.serves})
+	r.outputs.Push(Output{Kind: Attached, Conn: c.id, ReadOnly: r.member != nil && r.member.readers.serves})
 	r.end(c)
 }
 
@@ -208,7 +209,7 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 	case r.decides():
 		r.expiry.Add(id, c.timeout, r.now.Mono)
 	}
-	r.outputs.push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password(), ReadOnly: c.readOnly})
+	r.outputs.Push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password(), ReadOnly: c.readOnly})
 }
 
 // closed: a session has ended, at its client's wish or because it expired.
@@ -227,7 +228,7 @@ func (r *Replica) closed(txn *record.Txn, res tree.Result) {
 // end closes a connection from our side.
 func (r *Replica) end(c *conn) {
 	if !c.gone {
-		r.outputs.push(Output{Kind: Close, Conn: c.id})
+		r.outputs.Push(Output{Kind: Close, Conn: c.id})
 		r.drop(c)
 	}
 }
@@ -242,7 +243,7 @@ func (r *Replica) disconnected(id ConnID) {
 // drop forgets a connection and what it waits for. Its proposals go on.
 func (r *Replica) drop(c *conn) {
 	c.gone = true
-	c.waiting = queue[*Request]{}
+	c.waiting = fifo.Queue[*Request]{}
 	delete(r.conns, c.id)
 	if c.session != 0 && r.owners[c.session] == c {
 		delete(r.owners, c.session)

@@ -144,7 +144,7 @@ func TestEndOfASessionWithManyEphemerals(t *testing.T) {
 		if n, first := l.tree.DigestMismatches(); n != 0 {
 			t.Errorf("digest mismatch at %v", first)
 		}
-		if l.tree.pend.leaving != nil || l.tree.pend.closings != nil {
+		if l.tree.pend.leaving != nil || l.tree.pend.closings.Len() != 0 {
 			t.Error("what the session's end takes is still pending")
 		}
 		audit(t, l.tree)

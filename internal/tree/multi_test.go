@@ -130,7 +130,7 @@ func TestMultiFailure(t *testing.T) {
 	if e := c.events(); len(e) != 0 {
 		t.Errorf("events %v", e)
 	}
-	if len(w.tree.pend.views) != 0 || w.tree.pend.touched.len() != 0 {
+	if len(w.tree.pend.views) != 0 || w.tree.pend.touched.Len() != 0 {
 		t.Error("something is still pending")
 	}
 	w.expect("what the failed multi deleted", setData("/n", "y", 0), wire.OK)

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bellwether/internal/fifo"
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -17,10 +18,10 @@ type pending struct {
 	// ephemeral in each of very many directories: a view of each directory would
 	// cost several times as much.
 	leaving  map[*node]leave
-	closings []closing
+	closings fifo.Queue[closing]
 	// touched lists every change of views, sessions and ephemerals, oldest first,
 	// so that each is dropped when its transaction is applied.
-	touched queue
+	touched fifo.Queue[touch]
 	// digest is that of the tree with everything pending applied.
 	digest uint64
 }
@@ -74,26 +75,6 @@ type touch struct {
 	session wire.SessionID
 }
 
-// queue is a first-in-first-out list that reuses its memory.
-type queue struct {
-	list []touch
-	head int
-}
-
-func (q *queue) len() int     { return len(q.list) - q.head }
-func (q *queue) push(c touch) { q.list = append(q.list, c) }
-
-func (q *queue) pop() {
-	q.list[q.head] = touch{}
-	if q.head++; q.head == len(q.list) {
-		q.list, q.head = q.list[:0], 0
-	} else if q.head >= 1024 && q.head >= len(q.list)/2 {
-		n := copy(q.list, q.list[q.head:])
-		clear(q.list[n:])
-		q.list, q.head = q.list[:n], 0
-	}
-}
-
 func (p *pending) clear() {
 	*p = pending{
 		views:      map[string]*view{},
@@ -105,12 +86,8 @@ func (p *pending) clear() {
 // applied drops what the transactions up to z left.
 func (p *pending) applied(z wire.Zxid) {
 	p.left(z)
-	for p.touched.len() > 0 {
-		c := p.touched.list[p.touched.head]
-		if c.zxid > z {
-			return
-		}
-		p.touched.pop()
+	for f := p.touched.First(); f != nil && f.zxid <= z; f = p.touched.First() {
+		c := p.touched.Pop()
 		if c.path != "" {
 			if v := p.views[c.path]; v != nil && v.zxid <= z {
 				delete(p.views, c.path)
@@ -126,9 +103,9 @@ func (p *pending) applied(z wire.Zxid) {
 
 // left drops what ends of sessions up to z take: it is taken.
 func (p *pending) left(z wire.Zxid) {
-	for len(p.closings) > 0 && p.closings[0].zxid <= z {
-		for _, d := range p.closings[0].from {
-			if len(p.closings) == 1 {
+	for c := p.closings.First(); c != nil && c.zxid <= z; c = p.closings.First() {
+		for _, d := range c.from {
+			if p.closings.Len() == 1 {
 				break
 			}
 			if l := p.leaving[d.parent]; l.kids > d.kids {
@@ -138,11 +115,10 @@ func (p *pending) left(z wire.Zxid) {
 				delete(p.leaving, d.parent)
 			}
 		}
-		p.closings[0] = closing{}
-		p.closings = p.closings[1:]
+		p.closings.Pop()
 	}
-	if len(p.closings) == 0 {
-		p.closings, p.leaving = nil, nil
+	if p.closings.Len() == 0 {
+		p.leaving = nil
 	}
 }
 
@@ -251,7 +227,7 @@ func (p *proposal) put(path string, old, v *view) {
 	*kept = *v
 	kept.zxid = p.zxid
 	t.pend.views[path] = kept
-	t.pend.touched.push(touch{zxid: p.zxid, path: path})
+	t.pend.touched.Push(touch{zxid: p.zxid, path: path})
 }
 
 // own notes the create of an ephemeral.
@@ -259,7 +235,7 @@ func (p *proposal) own(path string) {
 	c := touch{zxid: p.zxid, path: path}
 	pend := &p.t.pend
 	pend.ephemerals[p.session] = append(pend.ephemerals[p.session], c)
-	pend.touched.push(touch{zxid: p.zxid, session: p.session})
+	pend.touched.Push(touch{zxid: p.zxid, session: p.session})
 }
 
 // remove takes out a znode that is there, and tells its parent.
@@ -288,7 +264,7 @@ type mark struct {
 }
 
 func (p *proposal) mark() mark {
-	return mark{p.t.pend.digest, p.t.pend.touched.len()}
+	return mark{p.t.pend.digest, p.t.pend.touched.Len()}
 }
 
 func (p *proposal) rollback(m mark) {
@@ -302,11 +278,7 @@ func (p *proposal) rollback(m mark) {
 		}
 	}
 	p.undo = p.undo[:0]
-	list := pend.touched.list
-	for i := pend.touched.head + m.touched; i < len(list); i++ {
-		list[i] = touch{}
-	}
-	pend.touched.list = list[:pend.touched.head+m.touched]
+	pend.touched.Truncate(m.touched)
 	pend.untrim(p.session, p.zxid)
 }
 

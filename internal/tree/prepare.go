@@ -19,7 +19,7 @@ import (
 // createSession is the timeout in ms as an int32; that of a closeSession is
 // not looked at.
 func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*record.Txn, wire.Code) {
-	if t.pend.touched.len() == 0 {
+	if t.pend.touched.Len() == 0 {
 		t.pend.digest = t.digest
 	}
 	p := proposal{t: t, zxid: z, now: nowMS, session: req.Session, ids: req.Identities}

@@ -235,7 +235,7 @@ func TestPipelinedIsOneByOne(t *testing.T) {
 			piped.tree.Apply(txn)
 		}
 		p := &piped.tree.pend
-		if len(p.views)+len(p.sessions)+len(p.ephemerals)+p.touched.len() != 0 {
+		if len(p.views)+len(p.sessions)+len(p.ephemerals)+p.touched.Len() != 0 {
 			t.Fatalf("still pending: %+v", p)
 		}
 		audit(t, follower.tree)

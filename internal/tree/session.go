@@ -292,7 +292,7 @@ func (p *proposal) removeUntouched(g untouched) {
 		}
 		pend.leaving[d.parent] = leave{l.kids + d.kids, p.zxid}
 	}
-	pend.closings = append(pend.closings, c)
+	pend.closings.Push(c)
 }
 
 // removeTouched takes ephemerals of the session that have a view out of the pending
@@ -386,7 +386,7 @@ func (p *proposal) setSession(live bool) {
 		s.ended = p.zxid
 	}
 	p.t.pend.sessions[p.session] = s
-	p.t.pend.touched.push(touch{zxid: p.zxid, session: p.session})
+	p.t.pend.touched.Push(touch{zxid: p.zxid, session: p.session})
 }
 
 // open reports whether a session is open once everything pending is applied.

@@ -95,7 +95,7 @@ func TestCloseSessionSeesPending(t *testing.T) {
 		t.Error("wrong znodes are left")
 	}
 	p := &w.tree.pend
-	if len(p.views)+len(p.sessions)+len(p.ephemerals)+p.touched.len() != 0 {
+	if len(p.views)+len(p.sessions)+len(p.ephemerals)+p.touched.Len() != 0 {
 		t.Errorf("still pending: %+v", p)
 	}
 }

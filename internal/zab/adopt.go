@@ -283,7 +283,7 @@ func (r *Learner) upToDate() {
 	r.pending, r.log.fresh = nil, false
 	r.append(pending)
 	for _, t := range pending {
-		r.unacked = append(r.unacked, t.Zxid)
+		r.unacked.Push(t.Zxid)
 	}
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est

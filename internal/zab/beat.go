@@ -1,8 +1,7 @@
 package zab
 
 import (
-	"slices"
-
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -16,7 +15,7 @@ type beats struct {
 	last      beat  // the last round sent
 	full      int64 // the number of the last that was sent to all
 	confirmed beat  // the last that a quorum has answered
-	waiting   []waiting
+	waiting   fifo.Queue[waiting]
 }
 
 // waiting is an answer held back until everything proposed before the question
@@ -43,7 +42,7 @@ func (l *Leader) heartbeat(now int64, hurry bool) {
 	for _, k := range l.order {
 		due := k.ours || hurry || now-k.pingedAt >= l.opt.TickMS/2
 		all = all && due
-		if k.state < linkSyncing || !due || len(k.unanswered) >= beatsMax {
+		if k.state < linkSyncing || !due || k.unanswered.Len() >= beatsMax {
 			continue
 		}
 		p := &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: l.proposed}
@@ -56,7 +55,7 @@ func (l *Leader) heartbeat(now int64, hurry bool) {
 		l.send(k, p)
 		k.pingedAt = now
 		if k.state == linkServing {
-			k.unanswered = append(k.unanswered, l.beat.last)
+			k.unanswered.Push(l.beat.last)
 		}
 	}
 	if all {
@@ -103,11 +102,10 @@ func (l *Leader) pinged(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		return "answered a ping in a way that cannot be read: " + err.Error()
 	}
-	if len(k.unanswered) == 0 {
+	if k.unanswered.Len() == 0 {
 		return "answered a ping that was not sent"
 	}
-	k.answered = k.unanswered[0]
-	k.unanswered = slices.Delete(k.unanswered, 0, 1)
+	k.answered = k.unanswered.Pop()
 	k.replies++
 	if k.ours {
 		k.read(l.log.last)
@@ -131,18 +129,17 @@ type answers struct {
 
 // read notes that a ping was answered when the log ended at z.
 func (k *link) read(z wire.Zxid) {
-	if n := len(k.unconfirmed); n > 0 && k.unconfirmed[n-1].zxid == z {
-		k.unconfirmed[n-1].n = k.replies
+	if last := k.unconfirmed.Last(); last != nil && last.zxid == z {
+		last.n = k.replies
 		return
 	}
-	k.unconfirmed = append(k.unconfirmed, answers{k.replies, z})
+	k.unconfirmed.Push(answers{k.replies, z})
 }
 
 // confirm takes in what came when the log ended at z or before.
 func (k *link) confirm(z wire.Zxid) {
-	for len(k.unconfirmed) > 0 && k.unconfirmed[0].zxid <= z {
-		k.confirmed = k.unconfirmed[0].n
-		k.unconfirmed = k.unconfirmed[1:]
+	for f := k.unconfirmed.First(); f != nil && f.zxid <= z; f = k.unconfirmed.First() {
+		k.confirmed = k.unconfirmed.Pop().n
 	}
 }
 
@@ -192,8 +189,8 @@ func (l *Leader) slept(ms int64) {
 	l.own.answered.at -= ms
 	for _, k := range l.order {
 		k.answered.at -= ms
-		for i := range k.unanswered {
-			k.unanswered[i].at -= ms
+		for i := range k.unanswered.Len() {
+			k.unanswered.At(i).at -= ms
 		}
 	}
 }
@@ -214,7 +211,7 @@ func (l *Leader) sync(e Sync) {
 	case k == nil || k.ours:
 		l.hold(waiting{link: e.Link, token: e.Token, zxid: l.log.last})
 	default:
-		k.syncs = append(k.syncs, waiting{link: e.Link, zxid: l.log.last, beat: l.beat.last.n + 1})
+		k.syncs.Push(waiting{link: e.Link, zxid: l.log.last, beat: l.beat.last.n + 1})
 		l.release()
 	}
 }
@@ -222,9 +219,8 @@ func (l *Leader) sync(e Sync) {
 // answerSyncs answers the syncs of a learner that is not of our kind from
 // before z was proposed, which is committed and about to be told.
 func (l *Leader) answerSyncs(k *link, z wire.Zxid) {
-	for len(k.syncs) > 0 && k.syncs[0].zxid < z {
-		l.reply(k.syncs[0])
-		k.syncs = k.syncs[1:]
+	for f := k.syncs.First(); f != nil && f.zxid < z; f = k.syncs.First() {
+		l.reply(k.syncs.Pop())
 	}
 }
 
@@ -240,13 +236,13 @@ func (l *Leader) revalidated(e Revalidated) {
 
 // PendingSyncs is how many syncs wait for their answer.
 func (l *Leader) PendingSyncs() (n int) {
-	for _, w := range l.beat.waiting {
-		if w.reply == nil {
+	for i := range l.beat.waiting.Len() {
+		if l.beat.waiting.At(i).reply == nil {
 			n++
 		}
 	}
 	for _, k := range l.order {
-		n += len(k.syncs)
+		n += k.syncs.Len()
 	}
 	return n
 }
@@ -256,41 +252,32 @@ func (l *Leader) hold(w waiting) {
 		return
 	}
 	w.beat = l.beat.last.n + 1
-	l.beat.waiting = append(l.beat.waiting, w)
+	l.beat.waiting.Push(w)
 	l.release()
 }
 
 // release gives the answers whose time has come, in order, and sees that a
 // ping to all is under way for the rest: one at a time, so that many share it.
 func (l *Leader) release() {
-	var newest int64
-	l.beat.waiting, newest = l.releaseDue(l.beat.waiting, 0)
+	newest := l.releaseDue(&l.beat.waiting)
 	for _, k := range l.order {
-		if len(k.syncs) > 0 {
-			k.syncs, newest = l.releaseDue(k.syncs, newest)
-		}
+		newest = max(newest, l.releaseDue(&k.syncs))
 	}
 	if newest > l.beat.last.n && l.beat.confirmed.n >= l.beat.full {
 		l.heartbeat(l.now, true)
 	}
 }
 
-// releaseDue gives the first of some answers. It returns the rest, and the ping
-// that the last of them waits for, or newest if that is later.
-func (l *Leader) releaseDue(all []waiting, newest int64) ([]waiting, int64) {
-	done := 0
-	for _, w := range all {
-		if w.zxid > l.log.applied || w.beat > l.beat.confirmed.n {
-			break
-		}
-		l.reply(w)
-		done++
+// releaseDue gives the answers of a queue whose time has come. It returns the round
+// of pings that the last of the others waits for, 0 if there are none.
+func (l *Leader) releaseDue(q *fifo.Queue[waiting]) int64 {
+	for w := q.First(); w != nil && w.zxid <= l.log.applied && w.beat <= l.beat.confirmed.n; w = q.First() {
+		l.reply(q.Pop())
 	}
-	rest := slices.Delete(all, 0, done)
-	if n := len(rest); n > 0 {
-		newest = max(newest, rest[n-1].beat)
+	if last := q.Last(); last != nil {
+		return last.beat
 	}
-	return rest, newest
+	return 0
 }
 
 func (l *Leader) reply(w waiting) {

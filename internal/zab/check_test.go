@@ -1,9 +1,12 @@
 package zab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
+	"bellwether/internal/fifo"
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -31,7 +34,7 @@ func (l *Leader) check() error {
 		must(l.phase < serving || l.own.adopted, "serves before its own history is durable"),
 		must(l.beat.confirmed.n <= l.beat.last.n && l.beat.full <= l.beat.last.n, "pings: %+v", l.beat),
 		must(len(l.order) == len(l.links), "%d links in order, %d by id", len(l.order), len(l.links)),
-		ascending("waiting", l.beat.waiting, func(w waiting) int64 { return w.beat }),
+		ascending("waiting", &l.beat.waiting, func(w waiting) int64 { return w.beat }),
 	}
 	named := 0
 	for _, k := range l.order {
@@ -54,8 +57,8 @@ func (c *commitment) check() error {
 
 func (l *Leader) checkLink(k *link) error {
 	oldest := beat{n: l.beat.last.n + 1}
-	if len(k.unanswered) > 0 {
-		oldest = k.unanswered[0]
+	if k.unanswered.Len() > 0 {
+		oldest = *k.unanswered.First()
 	}
 	err := errors.Join(
 		must(l.links[k.id] == k, "the link is not found by its id"),
@@ -69,12 +72,12 @@ func (l *Leader) checkLink(k *link) error {
 		must(k.watched == 0 || k.durable < k.watched && k.watched <= l.proposed && !k.observer && k.state >= linkSyncing,
 			"waits for the ACK of %v, durable up to %v", k.watched, k.durable),
 		must(k.answered.n < oldest.n, "answered round %d, waits for the answer to %d", k.answered.n, oldest.n),
-		must(len(k.unanswered) <= beatsMax, "%d unanswered pings", len(k.unanswered)),
+		must(k.unanswered.Len() <= beatsMax, "%d unanswered pings", k.unanswered.Len()),
 		must(k.confirmed <= k.replies, "%d of %d answers confirmed", k.confirmed, k.replies),
-		must(len(k.syncs) == 0 || !k.ours && k.state == linkServing, "holds syncs in state %d", k.state),
-		ascending("unanswered", k.unanswered, func(b beat) int64 { return b.n }),
-		ascending("unconfirmed", k.unconfirmed, func(a answers) int64 { return a.n }),
-		ascending("unconfirmed zxids", k.unconfirmed, func(a answers) wire.Zxid { return a.zxid }),
+		must(k.syncs.Len() == 0 || !k.ours && k.state == linkServing, "holds syncs in state %d", k.state),
+		ascending("unanswered", &k.unanswered, func(b beat) int64 { return b.n }),
+		ascending("unconfirmed", &k.unconfirmed, func(a answers) int64 { return a.n }),
+		ascending("unconfirmed zxids", &k.unconfirmed, func(a answers) wire.Zxid { return a.zxid }),
 	)
 	if err != nil {
 		return fmt.Errorf("link of %s: %w", k.name(), err)
@@ -92,14 +95,14 @@ func (r *Learner) check() error {
 		must(r.step < adopting || r.opened <= r.decided && r.decided <= r.tail, "opened %v, decided %v, tail %v", r.opened, r.decided, r.tail),
 		must(r.step != following || r.tail == r.log.last && r.decided == r.log.applied, "tail %v, decided %v, log %v applied %v", r.tail, r.decided, r.log.last, r.log.applied),
 		must(len(r.pending) == 0 || r.step >= adopting && r.step < following && r.pending[len(r.pending)-1].Zxid == r.tail, "%d pending in step %d, tail %v", len(r.pending), r.step, r.tail),
-		must(len(r.unacked) == 0 || r.step == following && r.unacked[len(r.unacked)-1] == r.tail, "%d unacknowledged in step %d", len(r.unacked), r.step),
+		must(r.unacked.Len() == 0 || r.step == following && *r.unacked.Last() <= r.tail, "%d unacknowledged in step %d", r.unacked.Len(), r.step),
 		must(r.target <= r.log.last, "waits for %v, the log ends at %v", r.target, r.log.last),
 		must(r.early >= 0, "%d pings answered ahead", r.early),
 		must(len(t.place) == len(t.sessions), "%d sessions, %d places", len(t.sessions), len(t.place)),
 		must(t.confirmed <= t.token, "confirmed %d of %d", t.confirmed, t.token),
-		ascending("pending", r.pending, func(t *record.Txn) wire.Zxid { return t.Zxid }),
-		ascending("unacknowledged", r.unacked, func(z wire.Zxid) wire.Zxid { return z }),
-		ascending("sent touches", t.sent, func(s sentTouches) int64 { return s.reply }),
+		must(slices.IsSortedFunc(r.pending, func(a, b *record.Txn) int { return cmp.Compare(a.Zxid, b.Zxid) }), "pending out of order"),
+		ascending("unacknowledged", &r.unacked, func(z wire.Zxid) wire.Zxid { return z }),
+		ascending("sent touches", &t.sent, func(s sentTouches) int64 { return s.reply }),
 	)
 }
 
@@ -118,10 +121,10 @@ func (g *Log) check() error {
 }
 
 // ascending reports whether the keys of a queue never decrease.
-func ascending[E any, K ~int64](name string, queue []E, key func(E) K) error {
-	for i := 1; i < len(queue); i++ {
-		if key(queue[i-1]) > key(queue[i]) {
-			return fmt.Errorf("%s: %d before %d", name, key(queue[i-1]), key(queue[i]))
+func ascending[E any, K ~int64](name string, queue *fifo.Queue[E], key func(E) K) error {
+	for i := 1; i < queue.Len(); i++ {
+		if a, b := key(*queue.At(i - 1)), key(*queue.At(i)); a > b {
+			return fmt.Errorf("%s: %d before %d", name, a, b)
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
 	r.tail = z
 	r.remember(t)
 	r.ready.Append = append(r.ready.Append, t)
-	r.unacked = append(r.unacked, z)
+	r.unacked.Push(z)
 	return true
 }
 
@@ -98,19 +98,11 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 // acknowledgeTo acknowledges what is durable. A leader of our kind takes the
 // last one for all; others count each.
 func (r *Learner) acknowledgeTo(z wire.Zxid) {
-	n := 0
-	for n < len(r.unacked) && r.unacked[n] <= z {
-		n++
-	}
-	done := r.unacked[:n]
-	r.unacked = r.unacked[n:]
-	if r.opt.Observer || n == 0 {
-		return
-	}
-	if r.ours {
-		done = done[n-1:]
-	}
-	for _, z := range done {
-		r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z})
+	for f := r.unacked.First(); f != nil && *f <= z; f = r.unacked.First() {
+		acked := r.unacked.Pop()
+		more := r.unacked.Len() > 0 && *r.unacked.First() <= z
+		if !r.opt.Observer && (!r.ours || !more) {
+			r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: acked})
+		}
 	}
 }

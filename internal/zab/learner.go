@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/wire"
@@ -79,10 +80,10 @@ type Learner struct {
 	designated ensemble.ServerID
 	target     wire.Zxid // what must be durable before the next step
 
-	unacked []wire.Zxid // appended, not acknowledged
+	unacked fifo.Queue[wire.Zxid] // appended, not acknowledged
 	touches touches
 	early   int // pings that were answered and that no Step has brought yet
-	syncs   []pendingSync
+	syncs   fifo.Queue[pendingSync]
 
 	ready Ready
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -53,19 +54,19 @@ type link struct {
 	acks
 
 	// syncs are those that a compatible peer waits for, oldest first.
-	syncs []waiting
+	syncs fifo.Queue[waiting]
 
 	// The oldest proposal that is watched for its ACK, and since when.
 	watched   wire.Zxid
 	watchedAt int64
 
-	unanswered []beat // pings sent, oldest first
+	unanswered fifo.Queue[beat] // pings sent, oldest first
 	pingedAt   int64
 	replies    int64 // answers to pings
 	confirmed  int64 // of these, those whose sessions were confirmed
 
-	unconfirmed []answers // oldest first
-	odd         bool      // an unexpected packet was told of
+	unconfirmed fifo.Queue[answers] // oldest first
+	odd         bool                // an unexpected packet was told of
 }
 
 func (k *link) name() string {

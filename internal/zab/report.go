@@ -3,6 +3,7 @@ package zab
 import (
 	"fmt"
 
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -76,7 +77,7 @@ type touches struct {
 	place     map[wire.SessionID]int
 	token     uint64 // of the last Touched
 	replies   int64  // answers to pings so far
-	sent      []sentTouches
+	sent      fifo.Queue[sentTouches]
 	confirmed uint64
 }
 
@@ -109,9 +110,8 @@ func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 	t := &r.touches
 	var info peerwire.PingInfo
 	if r.ours && wire.Decode(p.Data, &info) == nil {
-		for len(t.sent) > 0 && t.sent[0].reply <= info.Confirmed {
-			t.confirmed = t.sent[0].token
-			t.sent = t.sent[1:]
+		for f := t.sent.First(); f != nil && f.reply <= info.Confirmed; f = t.sent.First() {
+			t.confirmed = t.sent.Pop().token
 		}
 	}
 	if r.early > 0 {
@@ -168,12 +168,12 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	t.sessions, t.place = nil, nil
 	switch {
 	case r.ours:
-		t.sent = append(t.sent, sentTouches{t.replies, t.token})
+		t.sent.Push(sentTouches{t.replies, t.token})
 	case len(sessions) > 0:
 		r.request(Forward{Request: peerwire.ForwardedRequest{
 			Session: sessions[0].Session, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
 		}})
-		r.syncs = append(r.syncs, pendingSync{touches: true, token: t.token})
+		r.syncs.Push(pendingSync{touches: true, token: t.token})
 	}
 }
 
@@ -210,17 +210,16 @@ func (r *Learner) forward(e Forward) {
 func (r *Learner) sync(e Sync) {
 	r.mustServe("a sync")
 	r.request(e.Request)
-	r.syncs = append(r.syncs, pendingSync{token: e.Token})
+	r.syncs.Push(pendingSync{token: e.Token})
 }
 
 // synced completes the oldest sync, behind the commits received before.
 func (r *Learner) synced() {
-	if len(r.syncs) == 0 {
+	if r.syncs.Len() == 0 {
 		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), peerwire.PacketSync})
 		return
 	}
-	s := r.syncs[0]
-	r.syncs = r.syncs[1:]
+	s := r.syncs.Pop()
 	if s.touches {
 		r.touches.confirmed = s.token
 	} else {
