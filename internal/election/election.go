@@ -242,6 +242,5 @@ func (e *Election) weight(id ensemble.ServerID) int64 {
 // quorum reports whether those for which has is true are a quorum in every
 // membership that counts.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(id) }
-	return e.committed.HasQuorum(ask) && (e.next == nil || e.next.HasQuorum(ask))
+	return e.committed.HasQuorum(has) && (e.next == nil || e.next.HasQuorum(has))
 }

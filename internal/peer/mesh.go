@@ -95,8 +95,7 @@ func (m *Mesh) SetMembership(committed, proposed *ensemble.Membership) {
 			continue
 		}
 		for _, s := range ms.Servers() {
-			id := s.ID
-			wanted[id] = electionAddresses(id, committed, proposed)
+			wanted[s.ID] = electionAddresses(s.ID, committed, proposed)
 		}
 	}
 	own := electionAddresses(m.o.ID, committed, proposed)

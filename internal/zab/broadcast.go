@@ -113,8 +113,7 @@ func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 	if l.lastSeen.IsVoter(l.opt.ID) {
 		return leader
 	}
-	for _, v := range l.lastSeen.Voters() {
-		id := ensemble.ServerID(v)
+	for _, id := range l.lastSeen.Voters() {
 		if k := l.linkOf(id); k != nil && k.durable >= z && k.durable > acked {
 			leader, acked = id, k.durable
 		}

@@ -84,8 +84,7 @@ func (c *commitment) has(id ensemble.ServerID, z wire.Zxid) bool {
 // quorum reports whether the servers for which has is true are a quorum of the
 // committed membership and, during a reconfiguration, of the proposed one.
 func (c *commitment) quorum(has func(ensemble.ServerID) bool) bool {
-	ask := func(id ensemble.ServerID) bool { return has(ensemble.ServerID(id)) }
-	return c.committed.HasQuorum(ask) && (c.lastSeen == nil || c.lastSeen.HasQuorum(ask))
+	return c.committed.HasQuorum(has) && (c.lastSeen == nil || c.lastSeen.HasQuorum(has))
 }
 
 // acknowledged reports whether a quorum has acknowledged what has asks for.
@@ -100,7 +99,7 @@ func (c *commitment) acknowledged(has func(*acks) bool) bool {
 // decides discovery.
 func (c *commitment) committedAcknowledged(has func(*acks) bool) bool {
 	return c.committed.HasQuorum(func(id ensemble.ServerID) bool {
-		a := c.acksOf(ensemble.ServerID(id))
+		a := c.acksOf(id)
 		return a != nil && has(a)
 	})
 }
@@ -112,7 +111,7 @@ func (c *commitment) alone() bool {
 
 // isVoter reports whether a server has a vote in a membership that counts.
 func (c *commitment) isVoter(id ensemble.ServerID) bool {
-	return c.committed.IsVoter(ensemble.ServerID(id)) || c.lastSeen != nil && c.lastSeen.IsVoter(ensemble.ServerID(id))
+	return c.committed.IsVoter(id) || c.lastSeen != nil && c.lastSeen.IsVoter(id)
 }
 
 // decided returns how far the log is committed: applied if none of the entries

@@ -409,10 +409,10 @@ const leftMinMS = 1000
 // waits for: this server, and connected voters. One that cannot promise the epoch
 // any more may follow later.
 func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
-	if ensemble.ServerID(id) == l.self {
+	if id == l.self {
 		return true
 	}
-	k := l.linkOf(ensemble.ServerID(id))
+	k := l.linkOf(id)
 	return k != nil && !k.observer && (l.phase != promising || k.promised || k.state < linkPromised)
 }
 

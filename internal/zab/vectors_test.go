@@ -25,7 +25,7 @@ type recorded struct {
 // allRecorded are the packets of all scenarios, each with who is at its ends.
 func allRecorded(t *testing.T) []recorded {
 	t.Helper()
-	b, err := os.ReadFile("../../wire/testdata/zab.json")
+	b, err := os.ReadFile("../peerwire/testdata/zab.json")
 	if err != nil {
 		t.Fatal(err)
 	}
