@@ -2,8 +2,8 @@ package guard
 
 import "syscall"
 
-// commandAttr puts the command into its own process group and ties its life
-// to the thread that starts it, which Main never gives up.
+// commandAttr returns attributes that give the command its own process group and kill
+// it when the thread that started it ends. Main never gives up that thread.
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package guard
 
 import "syscall"
 
-// commandAttr puts the command into its own process group.
+// commandAttr returns attributes that give the command its own process group.
 func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -17,40 +17,41 @@ import (
 	"time"
 )
 
-// Child is a command that runs under a guardian, seen by its parent. Its
-// methods may be called by any goroutine.
+// Child is the parent's view of a command that runs under a guardian. Its
+// methods are safe for concurrent use.
 type Child struct {
 	guardian   int
 	orders     *os.File // to the guardian
 	say        func(string)
-	adopts     bool          // this process inherits what a killed guardian leaves behind
+	adopts     bool          // this process becomes the parent of the processes of a killed guardian
 	terminal   bool          // the command's standard input is the terminal of this process
-	foreground bool          // the command was given that terminal; for listen and then attend
-	ended      chan struct{} // the guardian and all of the command have; status is set
+	foreground bool          // the command was given that terminal; used by listen, and by supervise after listen has ended
+	ended      chan struct{} // closed when the guardian and all processes of the command have ended and status is set
 
-	mu      sync.Mutex
-	reaped  bool // the guardian has ended, and its process id may be another's
-	due     deadline
-	begun   bool     // with the first Renew
-	lost    bool     // the command was asked to end
-	gone    bool     // the guardian has left nothing behind
-	command int      // its process id, once the guardian has told
-	heard   int      // lines of the guardian
-	told    struct { // the last word of processes that do not end
+	mu       sync.Mutex
+	reaped   bool // the guardian has ended; its process id may belong to another process now
+	due      deadline
+	begun    bool     // Renew was called at least once
+	lost     bool     // the command was asked to end
+	gone     bool     // the guardian has reported that no process of the command is left
+	command  int      // the command's process id; 0 before the guardian reports it and after the command has ended
+	heard    int      // lines received from the guardian
+	reported struct { // the last message about processes that SIGKILL does not end
 		when time.Time
 		lost bool
 	}
 	status int
 }
 
-// spawning is held while a guardian is started, so that it is known to be one.
 var (
+	// spawning is held while a guardian is started and added to guardians, so that
+	// killLeftovers never takes a new guardian for a leftover process.
 	spawning  sync.Mutex
-	guardians = map[int]bool{} // that live
-	// alone tells that this process had no children when it started its first
-	// guardian, and gets none but by that: then all others that it has come from
-	// the commands of its guardians.
-	alone = sync.OnceValue(func() bool {
+	guardians = map[int]bool{} // the process ids of the living guardians
+	// adoptsOrphans reports whether this process had no children before its first
+	// guardian and has become the parent of orphaned descendants. Every child that is
+	// not a guardian then comes from a guardian's command.
+	adoptsOrphans = sync.OnceValue(func() bool {
 		f, err := familyOf(os.Getpid(), nil)
 		return err == nil && os.Getpid() != 1 && len(f.living) == 0 && !f.zombies && adoptOrphans() == nil
 	})
@@ -58,11 +59,11 @@ var (
 
 // Start starts this program again as a guardian. The command itself starts
 // with the first Renew. A process that calls Start should start no other
-// processes: what a killed guardian leaves behind could not be told from them.
+// processes: they could not be told from those that a killed guardian leaves behind.
 func Start(c Command) (*Child, error) {
 	path, err := program()
 	if err != nil {
-		return nil, fmt.Errorf("guardian: this program's file is not known: %w", err)
+		return nil, fmt.Errorf("guardian: cannot find this program's file: %w", err)
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
@@ -74,7 +75,7 @@ func Start(c Command) (*Child, error) {
 		return nil, errors.Join(fmt.Errorf("pipe from the guardian: %w", err), ours.Close())
 	}
 	defer report.Close()
-	child := &Child{orders: ours, say: c.Say, adopts: alone(), ended: make(chan struct{})}
+	child := &Child{orders: ours, say: c.Say, adopts: adoptsOrphans(), ended: make(chan struct{})}
 	child.terminal = c.Stdin == nil && terminalGroup() > 0
 	child.foreground = child.terminal && inForeground()
 	if err := child.spawn(path, c, theirs, report); err != nil {
@@ -82,7 +83,7 @@ func Start(c Command) (*Child, error) {
 	}
 	read := make(chan struct{})
 	go child.listen(reports, read)
-	go child.attend(read)
+	go child.supervise(read)
 	if err := child.tell(c); err != nil {
 		child.kill()
 		<-child.ended
@@ -91,7 +92,7 @@ func Start(c Command) (*Child, error) {
 	return child, nil
 }
 
-// spawn starts the guardian.
+// spawn starts the guardian and registers it in guardians.
 func (c *Child) spawn(path string, what Command, orders, report *os.File) error {
 	if what.Stdin == nil {
 		what.Stdin = os.Stdin
@@ -100,7 +101,7 @@ func (c *Child) spawn(path string, what Command, orders, report *os.File) error 
 		Path: path, Args: []string{guardianName}, Env: what.Env,
 		Stdin: what.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles: []*os.File{orders, report}, // ordersFD, reportFD
-		// Its own group: a key pressed at the terminal reaches it once, from us.
+		// In its own group, the guardian gets a signal key of the terminal once, from this process.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	spawning.Lock()
@@ -114,11 +115,11 @@ func (c *Child) spawn(path string, what Command, orders, report *os.File) error 
 }
 
 const (
-	answerTime = 2 * time.Second       // for which a guardian may be silent when its command must end
-	watchPace  = 50 * time.Millisecond // at which the parent looks whether it must act itself
+	answerTimeout = 2 * time.Second       // how long a guardian may be silent when its command must end
+	watchInterval = 50 * time.Millisecond // how often the parent checks whether it must act itself
 )
 
-// tell sends the guardian its command.
+// tell sends the guardian its command line.
 func (c *Child) tell(what Command) error {
 	s := spec{Foreground: c.foreground}
 	for _, a := range what.Argv {
@@ -128,7 +129,7 @@ func (c *Child) tell(what Command) error {
 	if err != nil {
 		return err
 	}
-	if err := c.orders.SetWriteDeadline(time.Now().Add(5 * answerTime)); err != nil {
+	if err := c.orders.SetWriteDeadline(time.Now().Add(5 * answerTimeout)); err != nil {
 		return err
 	}
 	if _, err = c.orders.Write(append(line, '\n')); err != nil {
@@ -137,9 +138,9 @@ func (c *Child) tell(what Command) error {
 	return c.orders.SetWriteDeadline(time.Time{})
 }
 
-// program is the file of this program. Linux has a name for it that holds
-// even when the file has been replaced since, so that both ends of the pipes
-// are the same program. Without /proc it is looked for as the shell did.
+// program returns the path of this program's file. On Linux, /proc/self/exe stays
+// valid after the file has been replaced, so both ends of the pipes run the same
+// program. Without /proc, program searches for the file as the shell did.
 func program() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -151,10 +152,10 @@ func program() (string, error) {
 	return exec.LookPath(os.Args[0])
 }
 
-// Renew moves the deadline to as long from now as left says, and the command is
-// asked to end as long before it as grace says for it. The clocks are read
-// before left is called: a process that is stopped in between makes the
-// deadline earlier, never later. No Renew counts after a Stop.
+// Renew moves the deadline to now plus left(). The command is asked to end when only
+// grace is left before the deadline. Renew reads the clocks before it calls left: if
+// this process is stopped in between, the deadline is too early, never too late. A
+// Renew after Stop has no effect.
 func (c *Child) Renew(left func() time.Duration, grace time.Duration) error {
 	due := after(0)
 	due = due.later(left())
@@ -166,21 +167,21 @@ func (c *Child) Renew(left func() time.Duration, grace time.Duration) error {
 	return c.send(order{runWord, due, grace})
 }
 
-// Stop asks the command to end and lets it be killed after grace, or at the
-// deadline if that is sooner. No Renew may follow.
+// Stop asks the command to end. The guardian kills it after grace, or at the
+// deadline if that is earlier. Do not call Renew afterwards.
 func (c *Child) Stop(grace time.Duration) {
 	due := after(grace)
 	c.mu.Lock()
 	c.due, c.begun, c.lost = c.due.earlier(due), true, true
 	c.mu.Unlock()
 	c.send(order{stopWord, due, 0})
-	c.orders.Close() // a guardian that is gone needs none
+	c.orders.Close() // the end of the pipe also asks the command to end
 }
 
 // send writes an order, unless the pipe is full: a guardian that does not read
-// knows a deadline that comes too early, which is safe. The write is tried once
-// and never waits, so that a slow machine loses no order: a write deadline may
-// pass before the first attempt.
+// keeps an earlier deadline, which is safe. send makes one attempt without a write
+// deadline: on a slow machine, a deadline could pass before the first attempt, and the
+// order would be lost.
 func (c *Child) send(o order) error {
 	pipe, err := c.orders.SyscallConn()
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Child) send(o order) error {
 	}
 	var failed error
 	err = pipe.Write(func(fd uintptr) bool {
-		_, failed = syscall.Write(int(fd), []byte(o.String())) // whole or not at all: shorter than PIPE_BUF
+		_, failed = syscall.Write(int(fd), []byte(o.String())) // atomic: shorter than PIPE_BUF
 		return true
 	})
 	return cmp.Or(failed, err)
@@ -205,11 +206,11 @@ func (c *Child) Signal(s os.Signal) {
 
 func (c *Child) kill() { c.Signal(syscall.SIGKILL) }
 
-// Ended is closed when the command has ended, with all that it left behind.
+// Ended returns a channel that is closed when all processes of the command have ended.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Wait waits for Ended, and returns the command's exit status as shells give
-// it, or one of the Exit constants. lost tells whether the command was made to
+// Wait waits for Ended and returns the command's exit status as a shell reports
+// it, or one of the Exit constants. lost reports whether the command was made to
 // end because of the deadline or Stop.
 func (c *Child) Wait() (status int, lost bool) {
 	<-c.ended
@@ -219,15 +220,14 @@ func (c *Child) Wait() (status int, lost bool) {
 	return c.status, false
 }
 
-// Survivors reports whether processes of the command live on that SIGKILL does
-// not end.
+// Survivors reports whether SIGKILL has failed to end processes of the command.
 func (c *Child) Survivors() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.told.when.IsZero()
+	return !c.reported.when.IsZero()
 }
 
-// listen reads what the guardian tells until it has ended.
+// listen reads the guardian's reports until the guardian has ended.
 func (c *Child) listen(reports *os.File, read chan<- struct{}) {
 	defer close(read)
 	defer reports.Close()
@@ -248,7 +248,7 @@ func (c *Child) listen(reports *os.File, read chan<- struct{}) {
 		c.mu.Unlock()
 		switch word {
 		case leftWord:
-			c.sayLeft(rest)
+			c.reportSurvivors(rest)
 		case errorWord:
 			c.say(rest)
 		case stoppedWord:
@@ -257,17 +257,18 @@ func (c *Child) listen(reports *os.File, read chan<- struct{}) {
 	}
 }
 
-// sayLeft tells a person now and then of processes that do not end.
-func (c *Child) sayLeft(text string) {
+// reportSurvivors calls say with a message about processes that do not end: once every
+// reportInterval, and when the command is lost.
+func (c *Child) reportSurvivors(text string) {
 	c.mu.Lock()
 	if c.lost {
-		text += "; what it ran under is lost: another may run the command already"
+		text += "; the claim is lost: another process may already run the command"
 	} else {
-		text += "; what it runs under is kept until it has"
+		text += "; the claim is kept until it ends"
 	}
-	news := c.told.when.IsZero() || c.told.lost != c.lost || time.Since(c.told.when) > tellPace
+	news := c.reported.when.IsZero() || c.reported.lost != c.lost || time.Since(c.reported.when) > reportInterval
 	if news {
-		c.told.when, c.told.lost = time.Now(), c.lost
+		c.reported.when, c.reported.lost = time.Now(), c.lost
 	}
 	c.mu.Unlock()
 	if news {
@@ -275,15 +276,15 @@ func (c *Child) sayLeft(text string) {
 	}
 }
 
-// attend watches over the guardian until it has ended, and then ends what it
-// has left behind.
-func (c *Child) attend(read <-chan struct{}) {
+// supervise watches the guardian until it has ended, and then kills the processes
+// that it has left behind.
+func (c *Child) supervise(read <-chan struct{}) {
 	defer close(c.ended)
 	reaped := make(chan syscall.WaitStatus, 1)
 	go c.reapGuardian(reaped)
-	tick := time.NewTicker(watchPace)
+	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
-	var l lateness
+	var l overdue
 	var status syscall.WaitStatus
 	for alive := true; alive; {
 		select {
@@ -296,7 +297,7 @@ func (c *Child) attend(read <-chan struct{}) {
 	<-read
 	c.orders.Close()
 	if !c.gone {
-		c.avenge()
+		c.killLeftovers()
 	}
 	spawning.Lock()
 	delete(guardians, c.guardian)
@@ -307,7 +308,8 @@ func (c *Child) attend(read <-chan struct{}) {
 	c.mu.Unlock()
 }
 
-// reapGuardian waits for the guardian, and continues it when it is stopped.
+// reapGuardian waits for the guardian's end. It continues the guardian whenever a
+// signal stops it.
 func (c *Child) reapGuardian(reaped chan<- syscall.WaitStatus) {
 	for {
 		var ws syscall.WaitStatus
@@ -325,55 +327,55 @@ func (c *Child) reapGuardian(reaped chan<- syscall.WaitStatus) {
 	}
 }
 
-// lateness is what is known of a guardian that has not ended its command in time.
-type lateness struct {
-	hunt   hunt
-	heard  int           // lines when it was looked last
-	silent time.Duration // without a new one, while this process ran
-	killed bool          // a debugger may keep it from ending
+// overdue is what the parent knows of a guardian that has not ended its command in time.
+type overdue struct {
+	killer killer
+	heard  int           // lines received at the last check
+	silent time.Duration // time without a new line, while this process ran
+	killed bool          // the guardian was killed; a debugger may delay its end
 }
 
-// enforce does what the guardian should have done when the deadline has passed:
-// it may be stopped or starved.
-func (c *Child) enforce(l *lateness) {
+// enforce ends the command itself when the deadline has passed and the guardian has
+// not done so: the guardian may be stopped or get no CPU time.
+func (c *Child) enforce(l *overdue) {
 	c.mu.Lock()
 	begun, due, command, heard := c.begun, c.due, c.command, c.heard
 	c.mu.Unlock()
 	if !begun || due.left() > 0 {
 		return
 	}
-	if l.silent += watchPace; l.heard != heard {
+	if l.silent += watchInterval; l.heard != heard {
 		l.heard, l.silent = heard, 0
 	}
-	if !l.hunt.due() {
+	if !l.killer.due() {
 		return
 	}
 	if command > 0 {
 		syscall.Kill(-command, syscall.SIGKILL)
 	}
-	l.hunt.kill(c.guardian, nil)
-	if l.silent > answerTime && c.adopts && !l.killed {
+	l.killer.kill(c.guardian, nil)
+	if l.silent > answerTimeout && c.adopts && !l.killed {
 		l.killed = true
 		c.mu.Lock()
 		c.lost = true
 		c.mu.Unlock()
-		c.say(fmt.Sprintf("the guardian (process %d) does not answer: it is killed with the command", c.guardian))
+		c.say(fmt.Sprintf("the guardian (process %d) does not answer: killing it and the command", c.guardian))
 		c.kill()
 	}
 }
 
-// avenge ends what a guardian has left behind that was killed.
-func (c *Child) avenge() {
+// killLeftovers kills the processes that a killed guardian has left behind.
+func (c *Child) killLeftovers() {
 	if c.command > 0 {
 		syscall.Kill(-c.command, syscall.SIGKILL)
 	}
 	if !c.adopts {
 		return
 	}
-	var h hunt
-	for clear := 0; clear < 2; { // one look may miss a process that just changes its parent
-		if !h.due() {
-			<-time.After(h.next())
+	var k killer
+	for clear := 0; clear < 2; { // one search may miss a process whose parent changes meanwhile
+		if !k.due() {
+			<-time.After(k.next())
 			continue
 		}
 		spawning.Lock()
@@ -381,16 +383,16 @@ func (c *Child) avenge() {
 		for pid := range guardians {
 			others = append(others, pid)
 		}
-		h.kill(os.Getpid(), others)
+		k.kill(os.Getpid(), others)
 		spawning.Unlock()
 		c.mu.Lock()
 		c.lost = c.lost || c.begun && c.due.left() <= 0
 		c.mu.Unlock()
 		reap(others)
-		if clear++; len(h.found.living) > 0 {
+		if clear++; len(k.found.living) > 0 {
 			clear = 0
-			if text := h.survivors(); text != "" {
-				c.sayLeft(text)
+			if text := k.survivors(); text != "" {
+				c.reportSurvivors(text)
 			}
 		}
 	}

@@ -2,5 +2,6 @@ package guard
 
 import "golang.org/x/sys/unix"
 
-// steadyClock counts the time a suspended machine sleeps too.
+// steadyClock is a clock that never jumps and also counts the time for which the
+// machine is suspended.
 const steadyClock = unix.CLOCK_BOOTTIME

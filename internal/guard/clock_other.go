@@ -4,6 +4,6 @@ package guard
 
 import "golang.org/x/sys/unix"
 
-// steadyClock may stand still while the machine is suspended; the wall clock
-// covers that.
+// steadyClock is a clock that never jumps. It may stand still while the machine is
+// suspended; the wall clock covers that time.
 const steadyClock = unix.CLOCK_MONOTONIC

@@ -2,16 +2,16 @@ package guard
 
 import "os"
 
-// Exit statuses of a command under a guardian besides its own.
+// Exit statuses of Main and Wait that are not the command's own.
 const (
-	ExitLost    = 120 // the deadline passed, or the parent said stop
+	ExitLost    = 120 // the deadline passed, or the parent called Stop
 	ExitNotExec = 126 // the command exists but cannot be run
 	ExitNoCmd   = 127 // there is no such command
 )
 
-// Command is what a guardian runs.
+// Command describes the command that a guardian runs.
 type Command struct {
 	Argv, Env []string
-	Stdin     *os.File     // nil: that of this process
-	Say       func(string) // is told what a person should know; any goroutine calls it
+	Stdin     *os.File     // nil: the standard input of this process
+	Say       func(string) // receives messages for the user; called from any goroutine
 }

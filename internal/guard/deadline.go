@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deadline is when the command must be gone, on two clocks, in nanoseconds.
+// deadline is the time by which the command must have ended, on two clocks, in nanoseconds.
 type deadline struct {
 	steady int64
 	wall   int64
@@ -21,22 +21,22 @@ func after(d time.Duration) deadline {
 	return deadline{steadyNow(), time.Now().UnixNano()}.later(d)
 }
 
-// later is the deadline moved on; by may be negative.
+// later returns the deadline moved by the given time; by may be negative.
 func (d deadline) later(by time.Duration) deadline {
 	return deadline{d.steady + int64(by), d.wall + int64(by)}
 }
 
-// earlier is the one of two deadlines that comes first on each clock.
+// earlier returns, for each clock, the earlier of the two readings.
 func (d deadline) earlier(o deadline) deadline {
 	return deadline{min(d.steady, o.steady), min(d.wall, o.wall)}
 }
 
-// left is the time until the earlier of the two clocks reaches the deadline.
+// left returns the time until the first of the two clocks reaches the deadline.
 func (d deadline) left() time.Duration {
 	return time.Duration(min(d.steady-steadyNow(), d.wall-time.Now().UnixNano()))
 }
 
-// steadyNow reads the clock that never jumps. Failure is a broken system.
+// steadyNow reads steadyClock, which never jumps. It panics if the system cannot read it.
 func steadyNow() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(steadyClock, &ts); err != nil {
@@ -45,18 +45,19 @@ func steadyNow() int64 {
 	return ts.Nano()
 }
 
-// The lines of the pipe to the guardian. "run STEADY WALL GRACE" renews the
-// deadline; GRACE, in nanoseconds, is how long before it the command is asked
-// to end. "stop STEADY WALL 0" asks the command to end at once and may bring
-// the deadline forward. "cont 0 0 0" continues a command that was stopped at
-// the terminal. The end of the pipe asks the command to end too.
+// The first words of the lines that the parent writes to the guardian's pipe.
+// "run STEADY WALL GRACE" renews the deadline; GRACE, in nanoseconds, is how long
+// before the deadline the command is asked to end. "stop STEADY WALL 0" asks the
+// command to end at once and may make the deadline earlier. "cont 0 0 0" continues a
+// command that was stopped at the terminal. The end of the pipe also asks the command
+// to end.
 const (
 	runWord  = "run"
 	stopWord = "stop"
 	contWord = "cont"
 )
 
-// order is one line of the pipe.
+// order is one line from the parent to the guardian.
 type order struct {
 	word  string
 	due   deadline
@@ -67,9 +68,9 @@ func (o order) String() string {
 	return fmt.Sprintf("%s %d %d %d\n", o.word, o.due.steady, o.due.wall, int64(o.grace))
 }
 
-var errLine = errors.New("not a line a parent sends")
+var errLine = errors.New("not an order of the parent")
 
-// parseOrder reads a line.
+// parseOrder parses one line from the parent.
 func parseOrder(s string) (o order, err error) {
 	n, err := fmt.Sscanf(s, "%s %d %d %d", &o.word, &o.due.steady, &o.due.wall, &o.grace)
 	known := o.word == runWord || o.word == stopWord || o.word == contWord
@@ -79,13 +80,13 @@ func parseOrder(s string) (o order, err error) {
 	return o, nil
 }
 
-// The first words of the lines of the pipe from the guardian.
+// The first words of the lines that the guardian writes to the parent, and what follows them.
 const (
-	startedWord = "started" // and the command's process id
-	lostWord    = "lost"    // the command was asked to end because the claim ends
-	endedWord   = "ended"   // the command has, but perhaps not all that it left behind
-	stoppedWord = "stopped" // and the number of the signal that stopped the command
-	leftWord    = "left"    // and what SIGKILL did not end, for people
-	goneWord    = "gone"    // all of the command has ended, or it was not started
-	errorWord   = "error"   // and why the command could not be started, for people
+	startedWord = "started" // the command's process id
+	lostWord    = "lost"    // nothing: the command was asked to end because the claim ends
+	endedWord   = "ended"   // nothing: the command has ended, but other processes that it started may live
+	stoppedWord = "stopped" // the number of the signal that stopped the command
+	leftWord    = "left"    // a message for the user about processes that SIGKILL did not end
+	goneWord    = "gone"    // nothing: all processes of the command have ended, or it was not started
+	errorWord   = "error"   // a message for the user: why the command could not be started
 )

@@ -1,41 +1,44 @@
-// Package guard runs a command for as long as a claim stands, and no longer.
+// Package guard runs a command for as long as a claim (leadership or a lock) is held,
+// and no longer.
 //
 // The claim's holder (the parent) starts a guardian: a second process of the
-// same binary, under a name of its own. The guardian starts the command in a
-// process group of its own, and asks it to end (SIGTERM), then kills it, when
-// the deadline has passed. The parent renews the deadline through a pipe. The
-// end of the pipe asks the command to end, so it ends in time even if the parent
-// is stopped, starved or killed.
+// same binary under another process name. The guardian starts the command in its
+// own process group. Shortly before the deadline it asks the command to end
+// (SIGTERM); at the deadline it kills the command. The parent renews the deadline
+// through a pipe. The end of the pipe asks the command to end, so the command ends
+// in time even if the parent is stopped, gets no CPU time or is killed.
 //
-// On Linux, the guardian adopts every descendant of the command that loses its
-// parent. So it finds, kills and collects also what has left the process group,
-// as daemons do; the guardian ends only when nothing of the command is left. The
-// parent adopts what a killed guardian leaves behind, and ends it likewise; it
-// also continues a guardian that was stopped, and ends the command itself where
-// the guardian does not do so in time. It cannot tell a killed guardian's
-// processes from other children where it has had such (a script's exec) or is
-// process 1: there it kills the command's process group only. Processes that
-// SIGKILL does not end, those of another user for example, are reported, and the
-// end of the command waits for them.
+// On Linux, the guardian becomes the parent of every descendant of the command that
+// loses its own parent. It therefore finds, kills and reaps also the processes that
+// left the process group, as daemons do. The guardian ends only when no process of
+// the command is left. The parent does the same for the processes of a killed
+// guardian. It also continues a guardian that was stopped, and ends the command
+// itself if the guardian does not do so in time. If the parent had other children
+// before (a script's exec), or is process 1, it cannot tell them from the processes
+// of a killed guardian: then it kills only the command's process group. Processes
+// that SIGKILL does not end, for example those of another user, are reported, and
+// [Child.Ended] waits for them.
 //
-// What is out of reach: both processes killed by SIGKILL at once. Then Linux
-// still kills the command itself (PDEATHSIG), unless it changed its user, but
-// not what the command has started. Where both are stopped at once, the command
-// runs on until one of them is continued. Without /proc, and on other systems
-// than Linux, only the process group is killed. The fencing token holds always.
+// Limits: if parent and guardian are both killed by SIGKILL at once, Linux still
+// kills the command itself (PDEATHSIG), unless it changed its user, but not the
+// processes that the command has started. If both are stopped at once, the command
+// runs until one of them is continued. Without /proc, and on systems other than
+// Linux, only the process group is killed. The fencing token protects the resource in
+// all these cases.
 //
-// A deadline is an absolute reading of two clocks, one that never jumps and,
-// on Linux, counts suspended time too, and the wall clock; it has passed when
-// either says so. A late read of the pipe therefore cannot prolong it.
+// A deadline is an absolute reading of two clocks: the wall clock, and a clock that
+// never jumps and, on Linux, counts suspended time too. The deadline has passed when
+// either clock has reached it. A late read of the pipe therefore cannot extend it.
 //
-// Where the command's standard input is the terminal of a shell with job
+// If the command's standard input is the terminal of a shell with job
 // control, the parent behaves like a job of that shell; see terminal.go.
 //
-// Parent: [Start], [Child.Renew], [Child.Stop], [Child.Wait]. Its goroutines
-// for each guardian: one reads reports, one waits for the guardian, one acts in
-// its place and closes [Child.Ended]. Guardian process: [Main], with one
-// goroutine that reads the pipe and one that collects children. Read
-// guardian.go first, then child.go, and hunt.go for what the search does.
+// The parent uses [Start], [Child.Renew], [Child.Stop] and [Child.Wait]. It has three
+// goroutines for each guardian: one reads reports, one waits for the guardian's end,
+// and one enforces the deadline if the guardian does not, and closes [Child.Ended].
+// The guardian process runs [Main], with one goroutine that reads the pipe and one
+// that reaps children. Read guardian.go first, then child.go, then killer.go for the
+// search for processes.
 //
 // Unix only; the package is empty elsewhere.
 package guard

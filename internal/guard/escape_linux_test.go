@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// escape starts what leaves the command's process group: a daemon that has
-// forked twice, and a session of its own with a child. Each ignores SIGTERM. It
-// makes the file escaped when they run.
+// escape is a shell script that starts two processes outside the command's process
+// group: a daemon that has forked twice, and a new session with a child. Both ignore
+// SIGTERM. The script creates the file escaped when they run.
 const escape = `cat > daemon <<'END'
 trap "" TERM HUP
 sleep 1000 &
@@ -30,14 +30,14 @@ touch escaped
 func startEscape(t *testing.T, dir, rest string) *Child {
 	t.Helper()
 	c := start(t, dir, escape+rest)
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the daemons", func() bool { return exists(dir + "/escaped") })
 	return c
 }
 
-// What has left the command's process group ends with it: at the deadline,
-// when the command ends by itself, when it is stopped, and when somebody kills
-// the guardian.
+// TestDaemonsEndWithTheCommand shows that processes outside the command's process group
+// end with the command: at the deadline, when the command ends by itself, when it is
+// stopped, and when somebody kills the guardian.
 func TestDaemonsEndWithTheCommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		rest   string
@@ -62,24 +62,24 @@ func TestDaemonsEndWithTheCommand(t *testing.T) {
 	}
 }
 
-// A daemon that has no parent and nobody else would tell is asked to end with
-// the command, and not killed before that one has ended.
+// TestDaemonsAreAskedToEnd shows that a daemon that has lost its parent gets SIGTERM
+// together with the command, and is not killed before the command has ended.
 func TestDaemonsAreAskedToEnd(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, dir, `(setsid sh -c 'trap "touch asked; exit" TERM; echo $$ > new; mv new up; while :; do sleep 0.01; done' &)
 		trap "" TERM; until [ -e asked ]; do sleep 0.01; done`)
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the daemon to lose its parent", func() bool {
 		p, _ := parseStat([]byte(readFile("/proc/" + readFile(dir+"/up") + "/stat")))
 		return p.parent == c.guardian
 	})
-	c.Stop(patience)
+	c.Stop(waitMax)
 	waitFor(t, "the daemon to be asked", func() bool { return exists(dir + "/asked") })
 	wantLost(t, c)
 }
 
-// A command that forks as fast as it can, with sessions of their own, does not
-// outrun the guardian.
+// TestForkBombEnds shows that the guardian ends a command that forks as fast as it can,
+// in new sessions.
 func TestForkBombEnds(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, dir, `ulimit -u 100000 2>/dev/null; cat > bomb <<'END'
@@ -90,19 +90,19 @@ sh ./bomb &
 touch up
 END
 trap "" TERM; sh ./bomb; while :; do sh ./bomb; done`)
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the bomb", func() bool { return exists(dir+"/up") && len(inDir(t, dir)) > 20 })
 	renew(t, c, 0)
 	wantLost(t, c)
 	wantNobody(t, dir)
 }
 
-// The names by which people end processes, the program's, its file's and the
-// command's, are not the guardian's.
+// TestNameOfTheGuardian shows that the guardian's name contains neither the name of the
+// program or its file nor that of the command: users end processes by those names.
 func TestNameOfTheGuardian(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, dir, "touch up; sleep 1000")
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	at := fmt.Sprintf("/proc/%d/", c.guardian)
 	if comm, line := readFile(at+"comm"), readFile(at+"cmdline"); comm != guardianName || strings.Trim(line, "\x00") != guardianName {
@@ -110,11 +110,11 @@ func TestNameOfTheGuardian(t *testing.T) {
 	}
 }
 
-// A guardian that somebody stops is continued, and does its work.
+// TestStoppedGuardianGoesOn shows that the parent continues a stopped guardian.
 func TestStoppedGuardianGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, dir, "trap '' TERM; touch up; while :; do sleep 0.01; done")
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	renew(t, c, time.Second)
 	syscall.Kill(c.guardian, syscall.SIGSTOP)
@@ -122,9 +122,10 @@ func TestStoppedGuardianGoesOn(t *testing.T) {
 	wantNobody(t, dir)
 }
 
-// Where the guardian does nothing, the parent ends the command at the deadline,
-// and then the guardian, whether it has been told of the command or not.
-func TestParentEndsWhatADeafGuardianRuns(t *testing.T) {
+// TestParentEndsWhatAnUnresponsiveGuardianRuns shows that the parent ends the command at
+// the deadline if the guardian does nothing, and then the guardian, whether or not the
+// guardian has reported the command.
+func TestParentEndsWhatAnUnresponsiveGuardianRuns(t *testing.T) {
 	for _, reports := range []string{"reports", "does not"} {
 		dir := t.TempDir()
 		t.Setenv(deafEnv, reports)
@@ -132,33 +133,35 @@ func TestParentEndsWhatADeafGuardianRuns(t *testing.T) {
 		began := time.Now()
 		renew(t, c, 100*time.Millisecond)
 		waitFor(t, "the end of the command", func() bool { return len(inDir(t, dir)) == 0 })
-		t.Logf("%v after a deadline in 100ms nobody is left", time.Since(began))
+		t.Logf("all processes ended after %v; the deadline was 100ms", time.Since(began))
 		wantLost(t, c)
 	}
 }
 
-// A guardian that reads nothing blocks nobody.
+// TestRenewalsDoNotWaitForTheGuardian shows that Renew does not block if the guardian
+// reads nothing.
 func TestRenewalsDoNotWaitForTheGuardian(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(deafEnv, "reports")
 	c := start(t, dir, "touch up; while :; do sleep 1; done")
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	failed := false
 	for range 5000 { // more than the pipe holds
-		if failed = c.Renew(func() time.Duration { return patience }, grace) != nil; failed {
+		if failed = c.Renew(func() time.Duration { return waitMax }, grace) != nil; failed {
 			break
 		}
 	}
 	if !failed {
-		t.Error("the pipe takes renewals without end")
+		t.Error("5000 renewals fit into the pipe: it was never full")
 	}
 	c.Stop(0)
 	wantLost(t, c)
 	wantNobody(t, dir)
 }
 
-// A guardian that is killed before it could tell of its command leaves nothing.
+// TestGuardianThatDiesBeforeItReports shows that no process of the command is left if the
+// guardian is killed before it has reported the command.
 func TestGuardianThatDiesBeforeItReports(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(deafEnv, "does not")
@@ -168,8 +171,8 @@ func TestGuardianThatDiesBeforeItReports(t *testing.T) {
 	wantNobody(t, dir)
 }
 
-// A parent that had children before, as a script that ends with exec has,
-// leaves them alone when its guardian is killed.
+// TestOtherChildrenOfTheParentStay shows that a parent with earlier children, such as a
+// script that ends with exec, leaves them alone when its guardian is killed.
 func TestOtherChildrenOfTheParentStay(t *testing.T) {
 	dir := t.TempDir()
 	startParent(t, dir, "echo $PPID > new; mv new guardian; sleep 1000", nil,
@@ -184,7 +187,7 @@ func TestOtherChildrenOfTheParentStay(t *testing.T) {
 	for _, name := range []string{"child", "grandchild"} {
 		pid, _ := strconv.Atoi(readFile(dir + "/" + name))
 		if pid == 0 || syscall.Kill(pid, 0) != nil {
-			t.Errorf("the parent's own %s has been killed", name)
+			t.Errorf("the parent's own %s was killed", name)
 		}
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
@@ -193,8 +196,8 @@ func TestOtherChildrenOfTheParentStay(t *testing.T) {
 	}
 }
 
-// A debugger may hold what has been killed, so that nobody can collect it. It
-// has ended all the same; of a guardian, a person is told once.
+// TestDebuggerHoldsTheDead shows that a killed process counts as ended even if a debugger
+// holds it, so that nobody can reap it. If it is the guardian, the user gets one message.
 func TestDebuggerHoldsTheDead(t *testing.T) {
 	for held, want := range map[string]string{"command": "", "guardian": "does not answer"} {
 		t.Run(held, func(t *testing.T) {
@@ -227,7 +230,7 @@ func TestDebuggerHoldsTheDead(t *testing.T) {
 			}
 			said := readFile(dir + "/said")
 			if strings.Count(said, "\n") > 0 || !strings.Contains(said, want) || want == "" && said != "" {
-				t.Errorf("told %q, want one line with %q, or nothing", said, want)
+				t.Errorf("message %q, want one line with %q, or none", said, want)
 			}
 		})
 	}
@@ -261,20 +264,20 @@ func becomesRoot(t *testing.T, dir string) {
 	}
 }
 
-// asRoot runs until the file end is there, and cannot be killed by who runs it.
+// asRoot runs a process of root until the file end exists; the test's user cannot kill it.
 const asRoot = `./become --reuid 0 --regid 0 --clear-groups sh -c 'trap "" TERM; touch up; until [ -e end ]; do sleep 0.05; done'`
 
-// What has become another user cannot be killed. The end of the command waits
-// for it, and a person is told.
+// TestCommandOfAnotherUserIsWaitedFor shows that Ended waits for a process that has
+// become another user's, which cannot be killed, and that the user gets a message.
 func TestCommandOfAnotherUserIsWaitedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		script, deadline string
 		kill             bool
 		status, said     string
 	}{
-		"left behind": {asRoot + " & until [ -e up ]; do sleep 0.01; done; exit 4", "", false, "4 false", "is kept until it has"},
-		"lost":        {"exec " + asRoot, "200ms", false, "120 true", "another may run the command already"},
-		"guardian":    {"echo $PPID > new; mv new guardian; " + asRoot, "", true, "137 false", "is kept until it has"},
+		"left behind": {asRoot + " & until [ -e up ]; do sleep 0.01; done; exit 4", "", false, "4 false", "is kept until it ends"},
+		"lost":        {"exec " + asRoot, "200ms", false, "120 true", "another process may already run the command"},
+		"guardian":    {"echo $PPID > new; mv new guardian; " + asRoot, "", true, "137 false", "is kept until it ends"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -288,12 +291,12 @@ func TestCommandOfAnotherUserIsWaitedFor(t *testing.T) {
 				pid, _ := strconv.Atoi(readFile(dir + "/guardian"))
 				syscall.Kill(pid, syscall.SIGKILL)
 			}
-			waitFor(t, "a person to be told", func() bool { return strings.Contains(readFile(dir+"/said"), c.said) })
+			waitFor(t, "the message", func() bool { return strings.Contains(readFile(dir+"/said"), c.said) })
 			if said := readFile(dir + "/said"); !strings.Contains(said, "(sh, user 0, state ") {
-				t.Errorf("told %q, want the name of the process and its user", said)
+				t.Errorf("message %q, want the name of the process and its user", said)
 			}
 			if exists(dir + "/status") {
-				t.Error("the parent has not waited for it")
+				t.Error("the parent did not wait for it")
 			}
 			os.WriteFile(dir+"/end", nil, 0o666)
 			waitFor(t, "the parent", func() bool { return exists(dir + "/status") })

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// playsRole makes the test binary one of the other processes that tests need,
-// and returns when that one has done its work; false for the tests themselves.
+// playsRole runs the test binary in the role of another process that a test needs and
+// returns true when that is done. It returns false if the binary runs the tests.
 var playsRole = func() bool { return false }
 
-// The test binary is the guardian too.
+// TestMain also makes the test binary the guardian.
 func TestMain(m *testing.M) {
 	if playsRole() {
 		return
@@ -44,20 +44,20 @@ func startCommand(t *testing.T, argv ...string) *Child {
 	}
 	t.Cleanup(func() {
 		c.kill()
-		c.Wait() // what a test that failed has left
+		c.Wait() // if a failed test left it running
 	})
 	return c
 }
 
-// patience is how long a test waits for what must happen.
-const patience = 3 * time.Minute
+// waitMax is how long a test waits for an expected event.
+const waitMax = 3 * time.Minute
 
-// waitFor polls a condition; real processes have no other way to tell.
+// waitFor polls a condition, because real processes cannot signal a test.
 func waitFor(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); {
+	for deadline := time.Now().Add(waitMax); !cond(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -68,7 +68,7 @@ func readFile(name string) string {
 	return string(bytes.TrimSpace(b))
 }
 
-// grace is how long before its deadline a command of a test is asked to end.
+// grace is how long before its deadline a test's command is asked to end.
 const grace = 50 * time.Millisecond
 
 func renew(t *testing.T, c *Child, d time.Duration) {
@@ -78,7 +78,7 @@ func renew(t *testing.T, c *Child, d time.Duration) {
 	}
 }
 
-// wantLost waits for a command that was made to end.
+// wantLost waits for the command's end and fails unless it was made to end.
 func wantLost(t *testing.T, c *Child) {
 	t.Helper()
 	if got, lost := c.Wait(); got != ExitLost || !lost {
@@ -89,7 +89,7 @@ func wantLost(t *testing.T, c *Child) {
 func TestStatusIsTheCommands(t *testing.T) {
 	for script, want := range map[string]int{"exit 0": 0, "exit 7": 7, "exit 120": 120, "kill -9 $$": 137, "kill -TERM $$": 143} {
 		c := start(t, t.TempDir(), script)
-		renew(t, c, patience)
+		renew(t, c, waitMax)
 		if got, lost := c.Wait(); got != want || lost {
 			t.Errorf("%q: status %d, lost %v; want %d", script, got, lost, want)
 		}
@@ -99,13 +99,13 @@ func TestStatusIsTheCommands(t *testing.T) {
 func TestNothingRunsWithoutADeadline(t *testing.T) {
 	dir := t.TempDir()
 	for name, act := range map[string]func(*Child){
-		"stop":              func(c *Child) { c.Stop(time.Minute) },
-		"parent gone":       func(c *Child) { c.orders.Close() },
-		"deadline has been": func(c *Child) { renew(t, c, -time.Second) },
-		"garbage":           func(c *Child) { fmt.Fprintln(c.orders, "walk 1 2") },
-		"half a line":       func(c *Child) { fmt.Fprintln(c.orders, "run 1") },
-		// A parent that is stopped after it has looked at its lease: the time
-		// until it goes on counts.
+		"stop":            func(c *Child) { c.Stop(time.Minute) },
+		"parent gone":     func(c *Child) { c.orders.Close() },
+		"deadline passed": func(c *Child) { renew(t, c, -time.Second) },
+		"garbage":         func(c *Child) { fmt.Fprintln(c.orders, "walk 1 2") },
+		"half a line":     func(c *Child) { fmt.Fprintln(c.orders, "run 1") },
+		// If the parent is stopped after it has read its lease, the time until it
+		// continues must count.
 		"stale renewal": func(c *Child) {
 			c.Renew(func() time.Duration {
 				<-time.After(30 * time.Millisecond)
@@ -130,26 +130,26 @@ func TestCommandThatIsNotThere(t *testing.T) {
 	os.WriteFile(plain, []byte("text"), 0o644)
 	for cmd, want := range map[string]int{"/no/such/command": ExitNoCmd, "no-such-command-in-path": ExitNoCmd, plain: ExitNotExec} {
 		c := startCommand(t, cmd)
-		renew(t, c, patience)
+		renew(t, c, waitMax)
 		if got, _ := c.Wait(); got != want {
 			t.Errorf("%s: status %d, want %d", cmd, got, want)
 		}
 	}
 }
 
-// The parent says nothing more: the whole group, a grandchild that ignores
-// SIGTERM included, is gone when the deadline has passed.
+// TestGroupDiesAtTheDeadline shows that without renewals the whole process group has
+// ended when the deadline has passed, a grandchild that ignores SIGTERM included.
 func TestGroupDiesAtTheDeadline(t *testing.T) {
 	pid := filepath.Join(t.TempDir(), "pid")
 	c := start(t, filepath.Dir(pid), `trap '' TERM; sh -c 'trap "" TERM; while :; do sleep 1; done' & echo $! > new; mv new pid; wait; while :; do sleep 1; done`)
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
 	renew(t, c, 200*time.Millisecond)
 	wantLost(t, c)
 	waitDead(t, readFile(pid))
 }
 
-// waitDead waits until a process is gone or a zombie.
+// waitDead waits until a process has ended or is a zombie.
 func waitDead(t *testing.T, pid string) {
 	t.Helper()
 	n, err := strconv.Atoi(pid)
@@ -169,15 +169,15 @@ func TestRenewalsKeepTheCommand(t *testing.T) {
 		if status == 5 {
 			return
 		}
-		if gap < deadline/2 || deadline > patience {
-			t.Fatalf("status %d, want the command's 5; %v passed between two renewals by %v", status, gap, deadline)
+		if gap < deadline/2 || deadline > waitMax {
+			t.Fatalf("status %d, want the command's 5; %v passed between two renewals with deadline %v", status, gap, deadline)
 		}
-		t.Logf("the machine stood still for %v: again, with longer deadlines", gap)
+		t.Logf("the machine paused for %v: trying again with longer deadlines", gap)
 	}
 }
 
-// keptBy keeps a command beyond its first deadlines, and returns its status and
-// the longest time between two renewals.
+// keptBy keeps a command running beyond its first deadlines. It returns the command's
+// status and the longest time between two renewals.
 func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration) {
 	t.Helper()
 	dir := t.TempDir()
@@ -197,11 +197,11 @@ func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration
 	return status, gap
 }
 
-// A parent that dies takes the command with it, politely first.
+// TestPipeEndStops shows that the command ends when its parent dies, with SIGTERM first.
 func TestPipeEndStops(t *testing.T) {
 	dir := t.TempDir()
 	c := start(t, dir, "trap 'touch asked; exit 0' TERM; touch up; while :; do sleep 0.01; done")
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { _, err := os.Stat(dir + "/up"); return err == nil })
 	c.orders.Close()
 	wantLost(t, c)
@@ -212,12 +212,12 @@ func TestPipeEndStops(t *testing.T) {
 
 func TestSignalsAreForwarded(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1} {
-		if signal.Ignored(sig) { // as under nohup: then nobody passes it on, and no shell can catch it
+		if signal.Ignored(sig) { // as under nohup: then it is not passed on, and a shell cannot catch it
 			continue
 		}
 		dir := t.TempDir()
 		c := start(t, dir, "trap 'exit 9' "+name+"; touch up; while :; do sleep 0.01; done")
-		renew(t, c, patience)
+		renew(t, c, waitMax)
 		waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 		c.Signal(sig)
 		if got, _ := c.Wait(); got != 9 {
@@ -226,14 +226,14 @@ func TestSignalsAreForwarded(t *testing.T) {
 	}
 }
 
-// A killed guardian takes the command with it (Linux).
+// TestCommandDiesWithItsGuardian shows that the command ends when its guardian is killed (Linux).
 func TestCommandDiesWithItsGuardian(t *testing.T) {
 	if steadyClock != 7 { // CLOCK_BOOTTIME: Linux
 		return
 	}
 	pid := filepath.Join(t.TempDir(), "pid")
 	c := start(t, filepath.Dir(pid), "echo $$ > new; mv new pid; while :; do sleep 1; done")
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { return readFile(pid) != "" })
 	c.kill()
 	if got, _ := c.Wait(); got != 137 {
@@ -242,29 +242,29 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 	waitDead(t, readFile(pid))
 }
 
-// What the command has started dies with the guardian too, by the parent.
+// TestGroupDiesWithItsGuardian shows that the parent then kills the command's process group.
 func TestGroupDiesWithItsGuardian(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
 	c := start(t, dir, "trap 'touch asked' USR1; "+
 		`sh -c 'trap "" TERM USR1; echo $$ > new; mv new pid; while :; do sleep 1; done' & until wait; do :; done`)
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the grandchild", func() bool { return readFile(pid) != "" })
-	c.Signal(syscall.SIGUSR1) // which the guardian passes on when it has reported the command
+	c.Signal(syscall.SIGUSR1) // the guardian passes it on after it has reported the command
 	waitFor(t, "the report", func() bool { return exists(dir + "/asked") })
 	c.kill()
 	c.Wait()
 	waitDead(t, readFile(pid))
 }
 
-// stubborn is a command that does not end when asked; it makes the files up
-// and asked.
+// stubborn is a command that ignores SIGTERM. It creates the file up when it runs and
+// asked when it gets SIGTERM.
 const stubborn = "trap 'touch asked' TERM; touch up; while :; do sleep 0.01; done"
 
 func exists(name string) bool { _, err := os.Stat(name); return err == nil }
 
-// Stop gives the command its grace and no more, far as the deadline may be;
-// a deadline that comes first counts.
+// TestStopHasAGrace shows that Stop gives the command its grace and no more, even if the
+// deadline is far away, and less if the deadline comes first.
 func TestStopHasAGrace(t *testing.T) {
 	for name, c := range map[string]struct{ deadline, grace time.Duration }{
 		"grace first":    {time.Hour, 3 * time.Second},
@@ -274,7 +274,7 @@ func TestStopHasAGrace(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			child := start(t, dir, stubborn)
-			renew(t, child, max(c.deadline, patience))
+			renew(t, child, max(c.deadline, waitMax))
 			waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 			renew(t, child, c.deadline)
 			child.Stop(c.grace)
@@ -286,21 +286,22 @@ func TestStopHasAGrace(t *testing.T) {
 	}
 }
 
-// A command that was asked to end is not kept by a renewal that comes late.
-func TestRenewalAfterTheQuestionIsTooLate(t *testing.T) {
+// TestRenewalAfterTermIsTooLate shows that a late renewal does not keep a command that
+// has already got SIGTERM.
+func TestRenewalAfterTermIsTooLate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := start(t, dir, stubborn)
-	renew(t, c, patience)
+	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	c.Renew(func() time.Duration { return 4 * time.Second }, 5*time.Second)
-	waitFor(t, "the question", func() bool { return exists(dir + "/asked") })
+	waitFor(t, "SIGTERM", func() bool { return exists(dir + "/asked") })
 	c.Renew(func() time.Duration { return time.Hour }, grace) // the guardian may be gone
 	wantLost(t, c)
 }
 
-// A timer does not count the time for which the machine is suspended, so the
-// guardian reads the clocks often, also while the command has its grace.
+// TestClocksAreReadOften shows that the guardian reads the clocks often, also during
+// grace: a timer does not count the time for which the machine is suspended.
 func TestClocksAreReadOften(t *testing.T) {
 	for _, grace := range []time.Duration{0, 2 * time.Hour} {
 		g := guardian{order: order{due: after(time.Hour), grace: grace}, asked: true}
@@ -310,11 +311,12 @@ func TestClocksAreReadOften(t *testing.T) {
 	}
 }
 
-// Either clock is enough: a wall clock that jumped, or a steady one that ran.
+// TestDeadlinePassesOnEitherClock shows that one clock suffices: the wall clock may have
+// jumped, or the steady clock may have run on.
 func TestDeadlinePassesOnEitherClock(t *testing.T) {
 	d := after(time.Hour)
 	if d.left() < 59*time.Minute {
-		t.Fatalf("an hour ahead, left %v", d.left())
+		t.Fatalf("left %v, want about an hour", d.left())
 	}
 	for _, passed := range []deadline{{d.steady, 1}, {1, d.wall}} {
 		if passed.left() > 0 {

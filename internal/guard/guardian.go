@@ -22,41 +22,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardianName is the name of the guardian process for ps, killall and pkill.
-// It has nothing of the program's name, and the guardian's command line holds
-// nothing else. So a killall or pkill with the name of the program, or of the
-// command, does not end the guardian. Linux shows 15 bytes.
+// guardianName is the guardian's process name and its whole command line. It shares
+// nothing with the name of this program or of the command, so a killall or pkill with
+// one of those names does not end the guardian. Linux shows at most 15 bytes.
 const guardianName = "claim-guardian"
 
-// IsGuardian reports whether this process was started as a guardian: its main
-// function then calls nothing but [Main].
+// IsGuardian reports whether this process was started as a guardian. If so, the main
+// function must call nothing but [Main].
 func IsGuardian() bool { return len(os.Args) == 1 && filepath.Base(os.Args[0]) == guardianName }
 
-// Where the guardian finds its ends of the pipes.
+// The file descriptors of the guardian's ends of the pipes.
 const (
 	ordersFD = 3
 	reportFD = 4
 )
 
-// spec is the first line of the pipe to the guardian, as JSON.
+// spec is the first line that the parent sends, as JSON.
 type spec struct {
 	Argv       [][]byte // need not be UTF-8
-	Foreground bool     // the command reads the terminal
+	Foreground bool     // the command becomes the terminal's foreground process group
 }
 
-// Main is the guardian process. It returns the exit status.
+// Main runs the guardian process and returns its exit status.
 func Main() int {
-	// The command dies with the thread that started it: keep this one.
+	// commandAttr ties the command's life to the thread that starts it: keep this thread.
 	runtime.LockOSThread()
 	pipe, report := os.NewFile(ordersFD, "orders"), os.NewFile(reportFD, "report")
 	if !isPipe(pipe) || !isPipe(report) {
-		fmt.Fprintln(os.Stderr, "bellwether: guardian: started by hand; use bellwether elect")
+		fmt.Fprintln(os.Stderr, "bellwether: guardian: not started by a parent process; run bellwether elect instead")
 		return 2
 	}
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportFD)
 	setName(guardianName)
-	adoptOrphans()                      // where that is not possible, the command's group is all that is found
+	adoptOrphans()                      // on failure, only the command's process group can be found
 	signals := make(chan os.Signal, 16) // more than a person sends while one is handled
 	signal.Notify(signals, Forwarded()...)
 
@@ -65,7 +64,7 @@ func Main() int {
 	return status
 }
 
-// guard reads the command and the first deadline, and runs the command under it.
+// guard reads the command and the first deadline, and runs the command until it ends.
 func guard(pipe io.Reader, report io.Writer, signals <-chan os.Signal) (status int) {
 	var what spec
 	lines := bufio.NewReader(pipe)
@@ -88,8 +87,8 @@ func isPipe(f *os.File) bool {
 	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
-// readOrders hands on the pipe's lines until its end, then closes orders. A
-// line that makes no sense is an end too: the safe side.
+// readOrders sends the pipe's lines to orders until the pipe ends, then closes orders.
+// An invalid line counts as the end, which is the safe choice.
 func readOrders(pipe io.Reader, orders chan<- order) {
 	defer close(orders)
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
@@ -103,18 +102,18 @@ func readOrders(pipe io.Reader, orders chan<- order) {
 
 // guardian is the state of Main's loop.
 type guardian struct {
-	order   // the last one
+	order   // the last order
 	orders  <-chan order
 	signals <-chan os.Signal
 	report  io.Writer
 
 	pid   int
-	asked bool // SIGTERM was sent because the claim ends; no renewal counts any more
+	asked bool // SIGTERM was sent because the claim ends; later renewals have no effect
 
-	ended  bool // the command has, with status
-	status syscall.WaitStatus
-	hunt   hunt      // for what the command leaves behind
-	told   time.Time // of it, where the parent has ended
+	ended    bool // the command has ended with status
+	status   syscall.WaitStatus
+	killer   killer    // kills what the command leaves behind
+	reported time.Time // the last message about survivors to standard error, once the parent has ended
 }
 
 func (g *guardian) run(what spec) int {
@@ -133,9 +132,9 @@ func (g *guardian) run(what spec) int {
 		}
 		return ExitNotExec
 	}
-	// A guardian that writes to a terminal or to a pipe without a reader, or that
-	// shares a key with the command, must neither stop nor end. The command has
-	// started before, so it does not inherit this.
+	// The guardian must neither stop nor end when it writes to a terminal or to a pipe
+	// without a reader, or when it gets a terminal key's signal together with the command.
+	// The command has already started, so it does not inherit the ignored signals.
 	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE)
 	g.pid = cmd.Process.Pid
 	fmt.Fprintln(g.report, startedWord, g.pid)
@@ -145,21 +144,21 @@ func (g *guardian) run(what spec) int {
 	switch {
 	case g.asked:
 		return ExitLost
-	case !g.ended: // all have gone, and nobody knows how
+	case !g.ended: // all processes have ended, but the command's status was not seen
 		return 128 + int(syscall.SIGKILL)
 	}
 	return exitStatus(g.status)
 }
 
-// child is a child that ended or was stopped.
+// child is a child process that has ended or was stopped.
 type child struct {
 	pid    int
 	status syscall.WaitStatus
 }
 
-// waitForChildren collects the children of this process, those that it adopted
-// too, until there are none. It then closes children: where orphans are
-// adopted, nothing of the command is left.
+// waitForChildren reaps the children of this process, adopted ones included, until
+// there are none, and then closes children. If orphans are adopted, no process of
+// the command is left at that point.
 func waitForChildren(children chan<- child) {
 	defer close(children)
 	for {
@@ -173,7 +172,7 @@ func waitForChildren(children chan<- child) {
 	}
 }
 
-// watch ends when the command and all that it left behind have ended.
+// watch runs the guardian's loop until the command and all processes it left behind have ended.
 func (g *guardian) watch(children <-chan child) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -203,37 +202,37 @@ func (g *guardian) noteChild(c child) {
 	case c.pid != g.pid:
 	case !c.status.Stopped():
 		g.ended, g.status = true, c.status
-		syscall.Kill(-g.pid, syscall.SIGKILL) // what is left in its group
+		syscall.Kill(-g.pid, syscall.SIGKILL) // the rest of its group
 		fmt.Fprintln(g.report, endedWord)
 	default:
 		fmt.Fprintln(g.report, stoppedWord, int(c.status.StopSignal()))
 	}
 }
 
-// signal sends a signal to the command's process group. One that asks it to end
-// also continues it, as a stopped process does not notice otherwise.
+// signal sends a signal to the command's process group. If the signal asks it to end,
+// signal also continues the group, because a stopped process would not react.
 func (g *guardian) signal(s syscall.Signal) {
 	if g.ended {
 		return
 	}
 	syscall.Kill(-g.pid, s)
-	if slices.Contains(endings, s) {
+	if slices.Contains(endSignals, s) {
 		syscall.Kill(-g.pid, syscall.SIGCONT)
 	}
 }
 
-// endings are the signals by which people end a command.
-var endings = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
+// endSignals are the signals with which users end a command.
+var endSignals = []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 
-// obey takes an order; ok is false at the end of the pipe.
+// obey carries out an order; ok is false at the end of the pipe.
 func (g *guardian) obey(o order, ok bool) {
 	switch {
 	case !ok:
 		g.orders = nil
-		g.ask()
+		g.askToEnd()
 	case o.word == stopWord:
 		g.due = g.due.earlier(o.due)
-		g.ask()
+		g.askToEnd()
 	case o.word == contWord:
 		g.signal(syscall.SIGCONT)
 	case !g.asked:
@@ -241,12 +240,12 @@ func (g *guardian) obey(o order, ok bool) {
 	}
 }
 
-// enforce acts on what time it is and returns when to look again, or that
-// nothing is left to do.
+// enforce asks the command to end, or kills it, if it is time to. It returns when to
+// check again, or that nothing is left to do.
 func (g *guardian) enforce() (next time.Duration, over bool) {
 	left := g.due.left()
 	if left <= g.grace {
-		g.ask()
+		g.askToEnd()
 	}
 	switch {
 	case left <= 0 || g.ended:
@@ -255,43 +254,43 @@ func (g *guardian) enforce() (next time.Duration, over bool) {
 	case left > g.grace:
 		left -= g.grace
 	}
-	// Clocks may jump while a timer sleeps: look at them twice a second.
+	// Clocks may jump while a timer sleeps: check twice a second.
 	return min(left, 500*time.Millisecond), false
 }
 
-// sweep kills what there is of the command, and says what does not end.
+// sweep kills the remaining processes of the command and reports those that do not end.
 func (g *guardian) sweep() (next time.Duration, over bool) {
-	if !g.hunt.due() {
-		return g.hunt.next(), false
+	if !g.killer.due() {
+		return g.killer.next(), false
 	}
-	over = g.hunt.kill(os.Getpid(), nil)
-	if text := g.hunt.survivors(); text != "" && !over {
-		if _, err := fmt.Fprintln(g.report, leftWord, text); err != nil && time.Since(g.told) > tellPace { // the parent has ended
-			g.told = time.Now()
-			fmt.Fprintf(os.Stderr, "bellwether: %s; another may run the command already\n", text)
+	over = g.killer.kill(os.Getpid(), nil)
+	if text := g.killer.survivors(); text != "" && !over {
+		if _, err := fmt.Fprintln(g.report, leftWord, text); err != nil && time.Since(g.reported) > reportInterval { // the parent has ended
+			g.reported = time.Now()
+			fmt.Fprintf(os.Stderr, "bellwether: %s; another process may already run the command\n", text)
 		}
 	}
-	return g.hunt.next(), over
+	return g.killer.next(), over
 }
 
-// ask tells the command, once, that it should end, and with it what left its
-// process group and has no parent any more to tell it.
-func (g *guardian) ask() {
+// askToEnd sends SIGTERM once to the command's process group, and to its daemons:
+// processes outside the group that have no other parent to tell them.
+func (g *guardian) askToEnd() {
 	if g.asked {
 		return
 	}
 	g.asked = true
 	fmt.Fprintln(g.report, lostWord)
 	g.signal(syscall.SIGTERM)
-	daemons, _ := familyOf(os.Getpid(), nil) // without /proc they are not known
+	daemons, _ := familyOf(os.Getpid(), nil) // without /proc, none is found
 	self := os.Getpid()
 	daemons.living = slices.DeleteFunc(daemons.living, func(p process) bool { return p.parent != self || p.group == g.pid })
 	daemons.signal(syscall.SIGTERM)
 }
 
-// Forwarded are the signals that parent and guardian pass on to the command:
-// those that could end or tell it something, but for the ones that this
-// process was started to ignore, as by nohup.
+// Forwarded returns the signals that parent and guardian pass on to the command:
+// those that end or notify a process, except the ones that this process was started
+// to ignore, as by nohup.
 func Forwarded() []os.Signal {
 	all := []os.Signal{
 		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
@@ -300,7 +299,7 @@ func Forwarded() []os.Signal {
 	return slices.DeleteFunc(all, signal.Ignored)
 }
 
-// exitStatus is a shell's: the status itself, or 128+n for a signal.
+// exitStatus returns the status as a shell reports it: the exit code, or 128+n for signal n.
 func exitStatus(ws syscall.WaitStatus) int {
 	if ws.Signaled() {
 		return 128 + int(ws.Signal())

@@ -32,10 +32,10 @@ func init() {
 	}
 }
 
-// parentArg makes the test binary a process that does nothing but run a
-// command under a guardian, as bellwether elect does. It works in a directory:
-// file deadline holds how long the command may run, and is read again and
-// again; files said and status hold what the command's end was like.
+// parentArg makes the test binary a process that only runs a command under a guardian,
+// as bellwether elect does. The process works in a directory. It rereads the file
+// deadline, which holds how long the command may run, and writes the files said
+// (messages) and status (the command's end).
 const parentArg = "parent-of-a-command"
 
 func parent(dir string, argv []string) {
@@ -57,7 +57,7 @@ func parent(dir string, argv []string) {
 	}
 	status, lost := c.Wait()
 	appendTo(dir+"/new-status", fmt.Sprintln(status, lost))
-	os.Rename(dir+"/new-status", dir+"/status") // complete as soon as it is there
+	os.Rename(dir+"/new-status", dir+"/status") // rename, so that the file is complete when it appears
 }
 
 func (c *Child) hasEnded() bool {
@@ -76,18 +76,18 @@ func appendTo(name, text string) {
 	}
 }
 
-// startParent starts such a process for a shell script, by way of before.
+// startParent starts such a process for a shell script; before is a command that runs it.
 func startParent(t *testing.T, dir, script string, attr func(*exec.Cmd), before ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := filepath.Join(dir, "guard.test") // where another user can run it
+	self := filepath.Join(dir, "guard.test") // in a place where another user may run it
 	if err := os.WriteFile(self, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	os.WriteFile(dir+"/deadline", []byte(patience.String()), 0o666)
+	os.WriteFile(dir+"/deadline", []byte(waitMax.String()), 0o666)
 	args := append(before, self, parentArg, dir, "/bin/sh", "-c", "cd \"$0\"\n"+script, dir)
 	p := exec.Command(args[0], args[1:]...)
 	p.Stderr = os.Stderr
@@ -104,8 +104,8 @@ func startParent(t *testing.T, dir, script string, attr func(*exec.Cmd), before 
 	return p
 }
 
-// tracerArg makes the test binary a debugger that holds a process, and notices
-// nothing of its end, until the file end is in a directory.
+// tracerArg makes the test binary a debugger that holds a process and does not react to
+// its end until the file end exists in a directory.
 const tracerArg = "tracer"
 
 func trace(dir, pid string) {
@@ -123,8 +123,8 @@ func trace(dir, pid string) {
 	}
 }
 
-// deafEnv makes the guardian one that starts its command and then does nothing,
-// as one that is held by a debugger. With "reports" it has told of the command.
+// deafEnv makes the guardian one that starts its command and then does nothing, as if a
+// debugger held it. With the value "reports" it reports the command first.
 const deafEnv = "BELLWETHER_TEST_DEAF_GUARDIAN"
 
 func deaf(reports bool) {
@@ -143,7 +143,7 @@ func deaf(reports bool) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
 	cmd.SysProcAttr = commandAttr()
-	cmd.SysProcAttr.Pdeathsig = 0 // the thread that starts it may end
+	cmd.SysProcAttr.Pdeathsig = 0 // the thread that starts it may end before it
 	cmd.Start()
 	if reports {
 		fmt.Fprintln(os.NewFile(reportFD, "report"), startedWord, cmd.Process.Pid)
@@ -166,10 +166,10 @@ func inDir(t *testing.T, dir string) (found []process) {
 	return found
 }
 
-// wantNobody fails if a process of a command that has ended still runs.
+// wantNobody fails if a process of a command that has ended is still running.
 func wantNobody(t *testing.T, dir string) {
 	t.Helper()
 	if left := inDir(t, dir); len(left) > 0 {
-		t.Errorf("the command has ended, but there are still %v", left)
+		t.Errorf("the command has ended, but these processes still run: %v", left)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// process is one line of /proc/PID/stat.
+// process is a process as /proc/PID/stat shows it.
 type process struct {
 	pid, parent, group int
 	threads            int
@@ -17,7 +17,7 @@ type process struct {
 	name               string
 }
 
-// String names the process for people, with its state and its user.
+// String describes the process for users, with its state and its user.
 func (p process) String() string {
 	owner := "unknown"
 	if info, err := os.Stat(fmt.Sprint("/proc/", p.pid)); err == nil {
@@ -26,7 +26,7 @@ func (p process) String() string {
 	return fmt.Sprintf("process %d (%s, user %s, state %c)", p.pid, printable(p.name), owner, p.state)
 }
 
-// printable is a process's name, which the process chooses itself, in one line.
+// printable returns a process's name in one line: processes choose their names freely.
 func printable(name string) string {
 	quoted := strconv.Quote(name)
 	if quoted != `"`+name+`"` {
@@ -35,12 +35,12 @@ func printable(name string) string {
 	return name
 }
 
-// runs reports whether the process can still do something. The first thread of
-// a process may have ended before the others: that one looks like a zombie.
+// runs reports whether the process still has a running thread. A process whose first
+// thread has ended before the others looks like a zombie.
 func (p process) runs() bool { return p.state != 'X' && (p.state != 'Z' || p.threads > 1) }
 
-// processes lists what /proc shows. It is not a snapshot: a process that
-// changes its parent meanwhile can be missing.
+// processes lists the processes in /proc. The list is not a snapshot: a process whose
+// parent changes meanwhile can be missing.
 func processes() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -62,14 +62,14 @@ func processes() ([]process, error) {
 			}
 		}
 	}
-	if len(all) == 0 { // this process at least is there
+	if len(all) == 0 { // at least this process must be there
 		return nil, fmt.Errorf("/proc shows no processes: %w", os.ErrNotExist)
 	}
 	return all, nil
 }
 
-// parseStat reads /proc/PID/stat: the pid, the name in parentheses, the state
-// and numbers. The name can hold anything, parentheses too.
+// parseStat parses /proc/PID/stat: the pid, the name in parentheses, the state
+// and numbers. The name may contain any characters, parentheses included.
 func parseStat(stat []byte) (p process, ok bool) {
 	open, shut := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if open < 1 || shut < open {
@@ -91,8 +91,8 @@ func parseStat(stat []byte) (p process, ok bool) {
 	return p, true
 }
 
-// below are the descendants of root among all, but not those in except, nor
-// what descends from these.
+// below returns the descendants of root, except the processes in except and their
+// descendants.
 func below(all []process, root int, except []int) []process {
 	children := map[int][]process{}
 	for _, p := range all {

@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// stateOf is the state of the process whose id a file holds, as /proc shows it.
+// stateOf returns the state, as /proc shows it, of the process whose id a file holds.
 func stateOf(file string) byte {
 	p, _ := parseStat([]byte(readFile("/proc/" + readFile(file) + "/stat")))
 	return p.state
 }
 
-// Without a terminal, a command that is stopped just stays stopped: neither its
-// parent stops, nor who shares the parent's process group. A person is told,
-// and the deadline holds.
+// TestStoppedCommandStopsNobodyElse shows that without a terminal a stopped command just
+// stays stopped. Neither its parent nor the other members of the parent's process group
+// stop. The user gets a message, and the deadline still applies.
 func TestStoppedCommandStopsNobodyElse(t *testing.T) {
 	for _, sig := range []string{"TSTP", "TTIN", "TTOU", "STOP"} {
 		t.Run(sig, func(t *testing.T) {
@@ -32,9 +32,9 @@ func TestStoppedCommandStopsNobodyElse(t *testing.T) {
 				}
 			})
 			os.WriteFile(dir+"/parent", []byte(strconv.Itoa(p.Process.Pid)), 0o666)
-			waitFor(t, "a person to be told", func() bool { return strings.Contains(readFile(dir+"/said"), "is stopped by SIG"+sig) })
+			waitFor(t, "the message", func() bool { return strings.Contains(readFile(dir+"/said"), "is stopped by SIG"+sig) })
 			if stateOf(dir+"/pid") != 'T' || exists(dir+"/on") {
-				t.Error("the command runs")
+				t.Error("the command is running, want stopped")
 			}
 			for _, name := range []string{"parent", "stranger"} {
 				if s := stateOf(dir + "/" + name); s == 'T' || s == 0 {
@@ -50,7 +50,8 @@ func TestStoppedCommandStopsNobodyElse(t *testing.T) {
 	}
 }
 
-// Whoever ends a command that is stopped means that it ends: it is continued.
+// TestStoppedCommandIsEndedBySignals shows that a stopped command is continued when a
+// user ends it with a signal.
 func TestStoppedCommandIsEndedBySignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		if signal.Ignored(sig) { // as by nohup
@@ -58,7 +59,7 @@ func TestStoppedCommandIsEndedBySignals(t *testing.T) {
 		}
 		dir := t.TempDir()
 		c := start(t, dir, "echo $$ > new; mv new pid; kill -STOP $$; while :; do sleep 1; done")
-		renew(t, c, patience)
+		renew(t, c, waitMax)
 		waitFor(t, "the stop", func() bool { return stateOf(dir+"/pid") == 'T' })
 		c.Signal(sig)
 		if got, lost := c.Wait(); got != 128+int(sig) || lost {

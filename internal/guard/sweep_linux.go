@@ -8,23 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adoptOrphans makes this process the parent of every descendant that loses
-// its own. So a process that leaves the command's group, by setsid or as a
-// daemon does, stays a descendant of this process, and is found.
+// adoptOrphans makes this process the parent of every descendant that loses its own
+// parent. A process that leaves the command's group, by setsid or as a daemon, thus
+// stays a descendant of this process and can be found.
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // setName gives this process the name that ps and killall show.
-func setName(name string) { os.WriteFile("/proc/self/comm", []byte(name), 0) } // without /proc nobody sees it
+func setName(name string) { os.WriteFile("/proc/self/comm", []byte(name), 0) } // best effort: without /proc nobody sees the name
 
-// family is what descends from a process.
+// family holds the descendants of a process.
 type family struct {
 	living  []process
-	zombies bool         // some have ended and wait for their parents
-	shared  map[int]bool // process groups that others are in too
+	zombies bool         // some have ended but are not reaped yet
+	shared  map[int]bool // process groups that also have other members
 }
 
-// familyOf finds the descendants of root. The processes in except and their
-// descendants are not among them.
+// familyOf finds the descendants of root, except the processes in except and their
+// descendants.
 func familyOf(root int, except []int) (f family, err error) {
 	all, err := processes()
 	if err != nil {
@@ -42,7 +42,7 @@ func familyOf(root int, except []int) (f family, err error) {
 	}
 	f.shared = map[int]bool{}
 	for _, p := range all {
-		// One whose parent is not in the list lost it while /proc was read: it may be a descendant.
+		// A process whose parent is missing lost it while /proc was read: it may be a descendant.
 		known := func(o process) bool { return o.pid == p.parent }
 		if !ours[p.pid] && (p.parent == 0 || slices.ContainsFunc(all, known)) {
 			f.shared[p.group] = true
@@ -51,8 +51,8 @@ func familyOf(root int, except []int) (f family, err error) {
 	return f, nil
 }
 
-// signal sends a signal to all who live. A process group without strangers gets
-// it as a whole, which its members cannot escape by forking.
+// signal sends a signal to all living processes. A group without other members gets
+// it as a whole, so that its members cannot escape by forking.
 func (f family) signal(s syscall.Signal) {
 	done := map[int]bool{}
 	for _, p := range f.living {
@@ -66,7 +66,7 @@ func (f family) signal(s syscall.Signal) {
 	}
 }
 
-// reap collects the ended children of this process that it did not start.
+// reap collects the exit statuses of ended children, except those in except.
 func reap(except []int) {
 	all, err := processes()
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// process is a process that outlives its command: none is found on this system.
+// process is a process that outlives its command. None is found on this system.
 type process struct{ pid, parent, group int }
 
 func (p process) String() string { return "" }
 
-var errNotFound = errors.New("this system does not tell which processes descend from a command")
+var errNotFound = errors.New("this system cannot list the descendants of a command")
 
-// adoptOrphans is not possible here: what leaves the command's process group
-// is out of reach.
+// adoptOrphans always fails here: processes that leave the command's process group
+// cannot be found.
 func adoptOrphans() error { return errNotFound }
 
 func setName(string) {}

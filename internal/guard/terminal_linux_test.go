@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// typist is a shell with job control, at a terminal of its own.
+// typist is a shell with job control at its own terminal, and a user who types there.
 type typist struct {
 	t      *testing.T
 	dir    string
@@ -64,7 +64,7 @@ func newTypist(t *testing.T) *typist {
 		for _, left := range inDir(t, p.dir) {
 			syscall.Kill(left.pid, syscall.SIGKILL)
 		}
-		text := <-shown // until no process has the terminal open any more
+		text := <-shown // until no process has the terminal open
 		screen.Close()
 		if t.Failed() {
 			t.Logf("the terminal shows %q", text)
@@ -82,8 +82,8 @@ func (p *typist) types(keys string) {
 
 const ctrlZ = "\x1a"
 
-// runs is a line for the shell that runs a script under a guardian, in a
-// directory of its own.
+// runs returns a line for the shell that runs a script under a guardian, in its own
+// directory.
 func (p *typist) runs(name, script string) string {
 	p.t.Helper()
 	self, err := os.Readlink("/proc/self/exe")
@@ -92,7 +92,7 @@ func (p *typist) runs(name, script string) string {
 	}
 	dir := p.dir + "/" + name
 	os.Mkdir(dir, 0o777)
-	os.WriteFile(dir+"/deadline", []byte(patience.String()), 0o666)
+	os.WriteFile(dir+"/deadline", []byte(waitMax.String()), 0o666)
 	os.WriteFile(dir+"/script", []byte("cd "+dir+"; echo $$ > new; mv new pid\n"+script), 0o666)
 	return fmt.Sprintf("sh -c 'echo $$ > %[1]s/parent; exec %[2]s %[3]s %[1]s /bin/sh %[1]s/script'", dir, self, parentArg)
 }
@@ -104,7 +104,7 @@ func (p *typist) reads(file, line string) {
 	waitFor(p.t, file+" to be read", func() bool { return readFile(p.dir+"/"+file) == line })
 }
 
-// stopped waits until commands and their parents are stopped, and the shell is back.
+// stopped waits until the commands and their parents are stopped and the shell has the terminal.
 func (p *typist) stopped(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -132,8 +132,8 @@ func (p *typist) ends(name string) {
 	}
 }
 
-// At a terminal, the shell's keys and words work as for a command without a
-// guardian: control-Z, fg and bg, and the stop of a job that reads in the background.
+// TestJobControl shows that the shell's keys and builtins work as they do without a
+// guardian: control-Z, fg, bg, and the stop of a background job that reads.
 func TestJobControl(t *testing.T) {
 	p := newTypist(t)
 	// The command starts no process while it may be stopped: a shell's child
@@ -155,7 +155,7 @@ read line; echo $line > three`)
 	p.types(ctrlZ)
 	p.stopped("c")
 
-	p.types("bg\n") // goes on, and stops when it reads
+	p.types("bg\n") // it continues, and stops when it reads
 	waitFor(t, "the command to go on", func() bool { return stateOf(p.dir+"/c/pid") != 'T' })
 	os.WriteFile(p.dir+"/c/on", []byte("\n"), 0o666)
 	waitFor(t, "the command to go on", func() bool { return exists(p.dir + "/c/background") })
@@ -169,7 +169,7 @@ read line; echo $line > three`)
 
 	p.types("bg\n")
 	waitFor(t, "the command to go on", func() bool { return stateOf(p.dir+"/c/pid") != 'T' })
-	p.types("fg\n") // is not stopped meanwhile, and gets the terminal when it reads
+	p.types("fg\n") // it was not stopped meanwhile, and gets the terminal when it reads
 	p.waitForTerminal("the parent", readFile(p.dir+"/c/parent"))
 	os.WriteFile(p.dir+"/c/off", []byte("\n"), 0o666)
 	hasTerminal()
@@ -178,9 +178,9 @@ read line; echo $line > three`)
 	p.waitForTerminal("the shell", strconv.Itoa(p.shell.Process.Pid))
 }
 
-// Two commands of one job share the terminal. The first one to start has it;
-// when the other one reads, the job stops, and fg gives it to that one, until it
-// ends: the end of the first does not take it away.
+// TestTwoCommandsInOneJob shows how two commands of one job share the terminal. The first
+// one to start has it. When the other one reads, the job stops, and fg gives the terminal
+// to that one until it ends, even if the first ends before.
 func TestTwoCommandsInOneJob(t *testing.T) {
 	p := newTypist(t)
 	first := p.runs("a", `until [ -e on ]; do sleep 0.01; done`)
@@ -205,8 +205,8 @@ func TestTwoCommandsInOneJob(t *testing.T) {
 	p.waitForTerminal("the shell", strconv.Itoa(p.shell.Process.Pid))
 }
 
-// Where no shell could continue the command, as at a terminal that was opened
-// for it alone, control-Z stops nobody.
+// TestStopKeyWithoutAShell shows that control-Z stops no process if no shell could
+// continue it, as at a terminal that was opened for one command.
 func TestStopKeyWithoutAShell(t *testing.T) {
 	p := newTypist(t)
 	line := p.runs("c", `kill -TSTP $$; kill -STOP $$; trap 'touch again' CONT; until read line; do :; done; echo $line > one; until read line; do :; done; echo $line > two`)

@@ -1,19 +1,19 @@
-// Package inorder runs functions of a caller, such as those of a Logger, beside
-// the code that has something to tell. One that blocks delays nothing but the
-// functions behind it.
+// Package inorder runs functions of a caller, such as calls of its Logger, in order and
+// outside the code that adds them. A function that blocks delays only the functions
+// behind it.
 package inorder
 
 import "sync"
 
-// Max is how many functions wait at most; further ones are left out.
+// Max is the largest number of waiting functions; Add drops further ones.
 const Max = 1024
 
 // Queue runs functions one after the other, in the order in which they were added.
-// It has a goroutine only while there are some. The zero value is ready for use, by
-// any goroutine.
+// It has a goroutine only while there are functions to run. The zero value is ready for
+// use and safe for concurrent use.
 type Queue struct {
-	// Missed is called, in its turn, with the number of functions that were left
-	// out since it was called last. nil: nobody is told.
+	// Missed is called between two functions with the number of functions dropped since its
+	// last call. nil: dropped functions are not reported.
 	Missed func(n int)
 
 	mu      sync.Mutex
@@ -22,8 +22,8 @@ type Queue struct {
 	missed  int
 }
 
-// Add has f run behind all that were added before, unless Max of them wait. It
-// does not block.
+// Add makes f run after all functions that were added before. It drops f if Max
+// functions wait. Add does not block.
 func (q *Queue) Add(f func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -38,7 +38,7 @@ func (q *Queue) Add(f func()) {
 	}
 }
 
-// run runs what waits, and ends when nothing does.
+// run runs the waiting functions and returns when there are none.
 func (q *Queue) run() {
 	for {
 		batch, missed := q.take()
@@ -54,7 +54,8 @@ func (q *Queue) run() {
 	}
 }
 
-// take takes all that waits. Where that is nothing the goroutine counts as ended.
+// take removes and returns all waiting functions. If there are none, the goroutine counts
+// as ended.
 func (q *Queue) take() (batch []func(), missed int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,15 +68,15 @@ func (q *Queue) take() (batch []func(), missed int) {
 	return batch, missed
 }
 
-// Waiting is how many functions wait, that which runs and those taken with it left out.
+// Waiting returns the number of waiting functions, without those that run has already taken.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting)
 }
 
-// Busy is a channel that is closed when no function waits or runs any more; nil
-// where none does.
+// Busy returns a channel that is closed when no function waits or runs; nil if none does
+// now.
 func (q *Queue) Busy() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

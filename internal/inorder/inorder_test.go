@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestQueueKeepsTheOrder: functions run one after the other; the queue has no
-// goroutine when none waits, and has one again for the next.
+// TestQueueKeepsTheOrder shows that functions run one after the other, that the queue has
+// no goroutine when none waits, and that it starts one for the next function.
 func TestQueueKeepsTheOrder(t *testing.T) {
 	var q Queue
 	var got, want []int
@@ -20,16 +20,16 @@ func TestQueueKeepsTheOrder(t *testing.T) {
 			<-busy
 		}
 		if q.Busy() != nil {
-			t.Fatal("it is busy with nothing")
+			t.Fatal("the queue is busy without a function")
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the order is %v", got)
+		t.Errorf("order %v", got)
 	}
 }
 
-// TestQueueIsBounded: behind a function that blocks Max others wait, Add does not
-// block, and the number of those that were left out is told once.
+// TestQueueIsBounded shows that Max functions wait behind one that blocks, that Add does
+// not block, and that the number of dropped functions is reported once.
 func TestQueueIsBounded(t *testing.T) {
 	var missed []int
 	q := Queue{Missed: func(n int) { missed = append(missed, n) }}
@@ -43,6 +43,6 @@ func TestQueueIsBounded(t *testing.T) {
 	close(block)
 	<-busy
 	if ran != Max || !slices.Equal(missed, []int{7}) {
-		t.Errorf("%d ran, missed are %v", ran, missed)
+		t.Errorf("%d functions ran, Missed got %v", ran, missed)
 	}
 }

@@ -1,9 +1,9 @@
-// Package notice logs what others do wrong without letting them fill the log.
+// Package notice logs the faults of clients and other servers without filling the log.
 //
-// A [Log] writes a message the first time, counts its repetitions, and writes
-// their number and the last address in a summary from time to time. It holds
-// a bounded number of kinds of messages and of addresses for each.
+// A [Log] writes a message the first time and counts its repetitions. From time to
+// time it writes a summary with their number and the last address. It keeps a
+// bounded number of kinds of messages, and of addresses for each kind.
 //
 // A Log starts no goroutine of its own. Its summaries run on timers, which
-// Close stops. One lock guards all state; it is not held while logging.
+// Close stops. One lock guards all state. It is not held while logging.
 package notice

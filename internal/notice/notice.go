@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// What a Log keeps and how often it writes.
+// Limits and intervals of a Log.
 const (
-	hostsMax = 8   // hosts that a kind logs one by one
-	kindsMax = 128 // kinds that are counted one by one
-	first    = time.Minute
-	longest  = time.Hour
+	hostsMax    = 8   // hosts per kind that are logged one by one
+	kindsMax    = 128 // kinds that are counted one by one
+	periodFirst = time.Minute
+	periodMax   = time.Hour
 )
 
-// rest is the kind of all messages beyond kindsMax.
+// rest is the kind that counts all messages beyond kindsMax.
 const rest = "other notices"
 
-// Log is a log of repeated messages. It is safe for concurrent use.
+// Log writes repeated messages. It is safe for concurrent use.
 type Log struct {
 	log *slog.Logger
 
@@ -28,23 +28,23 @@ type Log struct {
 	closed bool
 }
 
-// kind is one message since it was logged first. It is forgotten when it has
-// not been repeated for a period. 0 <= len(hosts) <= hostsMax.
+// kind is one message since it was first logged. The Log forgets a kind that was not
+// repeated for a period. 0 <= len(hosts) <= hostsMax.
 type kind struct {
 	level  slog.Level
-	hosts  map[string]bool // that were logged one by one
-	count  int             // of repetitions since the last summary
-	last   string          // address of the last one
-	period time.Duration   // until the next summary; it doubles up to longest
+	hosts  map[string]bool // hosts whose messages were logged
+	count  int             // repetitions since the last summary
+	last   string          // address of the last repetition
+	period time.Duration   // until the next summary; it doubles up to periodMax
 	timer  *time.Timer
 }
 
 // New returns a Log that writes to log.
 func New(log *slog.Logger) *Log { return &Log{log: log, kinds: map[string]*kind{}} }
 
-// Say logs a message about an address, as peer= unless it is empty, or only counts it: a summary
-// follows, in which what stands for all messages of its kind. What is not made
-// of anything that others choose freely. At level debug nothing is left out.
+// Say logs the message what with peer=address (without peer if address is empty), or only
+// counts it: a later summary then names what and the count. what must not contain text
+// that others choose freely. At level debug, every message is logged.
 func (l *Log) Say(level slog.Level, what, address string, args ...any) {
 	if address != "" {
 		args = append([]any{"peer", address}, args...)
@@ -52,8 +52,8 @@ func (l *Log) Say(level slog.Level, what, address string, args ...any) {
 	l.log.Log(context.Background(), l.Level(level, what, address), what, args...)
 }
 
-// Level counts a message, for a caller that logs it with other words than
-// what: at level if it is new, and otherwise at level debug.
+// Level counts the message what and returns the level at which the caller should log it,
+// in words of its own: level if it is new, and debug otherwise.
 func (l *Log) Level(level slog.Level, what, address string) slog.Level {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *Log) Level(level slog.Level, what, address string) slog.Level {
 	return slog.LevelDebug
 }
 
-// hostOf is the host of an address: ports change from one connection to the next.
+// hostOf returns the host of an address, without the port, which changes with every connection.
 func hostOf(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -76,7 +76,7 @@ func hostOf(address string) string {
 	return address
 }
 
-// kind returns the kind of a message, made now if it is new. The lock is held.
+// kind returns the kind of a message and adds it if it is new. The caller holds the lock.
 func (l *Log) kind(level slog.Level, what string) *kind {
 	if k := l.kinds[what]; k != nil {
 		return k
@@ -84,7 +84,7 @@ func (l *Log) kind(level slog.Level, what string) *kind {
 	if len(l.kinds) >= kindsMax && what != rest {
 		return l.kind(level, rest)
 	}
-	k := &kind{level: level, hosts: map[string]bool{}, period: first}
+	k := &kind{level: level, hosts: map[string]bool{}, period: periodFirst}
 	if !l.closed {
 		k.timer = time.AfterFunc(k.period, func() { l.due(what, k) })
 	}
@@ -92,7 +92,7 @@ func (l *Log) kind(level slog.Level, what string) *kind {
 	return k
 }
 
-// due writes the summary of a kind, or forgets it if there is nothing to tell.
+// due writes the summary of a kind, or forgets the kind if it was not repeated.
 func (l *Log) due(what string, k *kind) {
 	l.mu.Lock()
 	count, last, period := k.count, k.last, k.period
@@ -103,7 +103,7 @@ func (l *Log) due(what string, k *kind) {
 		delete(l.kinds, what)
 	default:
 		k.count = 0
-		k.period = min(2*k.period, longest)
+		k.period = min(2*k.period, periodMax)
 		k.timer.Reset(k.period)
 	}
 	l.mu.Unlock()
@@ -116,8 +116,8 @@ func (l *Log) summary(level slog.Level, what string, count int, last string, per
 	}
 }
 
-// Close writes what was counted and stops the timers. Later messages are
-// logged or counted, without summaries.
+// Close writes the remaining summaries and stops the timers. Later messages are logged
+// or counted, but have no summaries.
 func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -39,8 +39,8 @@ func logTo(l *lines, level slog.Level) *Log {
 	}})))
 }
 
-// TestRepetitionsAreCounted: a message is logged once, a summary comes after a
-// minute, then after two, and a message that has stopped is new again.
+// TestRepetitionsAreCounted shows that a message is logged once, that summaries follow
+// after one minute and then after two, and that a message that has stopped is new again.
 func TestRepetitionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lines
@@ -50,16 +50,16 @@ func TestRepetitionsAreCounted(t *testing.T) {
 			l.Say(slog.LevelWarn, "garbage", fmt.Sprintf("10.0.0.1:%d", i), "err", i)
 		}
 		want(t, &out, `level=WARN msg=garbage peer=10.0.0.1:0 err=0`)
-		time.Sleep(first)
+		time.Sleep(periodFirst)
 		synctest.Wait()
 		want(t, &out, `level=WARN msg="repeated: garbage" times=999 within=1m0s last=10.0.0.1:999`)
 		l.Say(slog.LevelWarn, "garbage", "[::1]:7")
 		l.Say(slog.LevelWarn, "garbage", "[::1]:8")
 		want(t, &out, `level=WARN msg=garbage peer=[::1]:7`)
-		time.Sleep(2 * first)
+		time.Sleep(2 * periodFirst)
 		synctest.Wait()
 		want(t, &out, `level=WARN msg="repeated: garbage" times=1 within=2m0s last=[::1]:8`)
-		time.Sleep(4 * first)
+		time.Sleep(4 * periodFirst)
 		synctest.Wait()
 		want(t, &out)
 		l.Say(slog.LevelWarn, "garbage", "10.0.0.1:1")
@@ -67,8 +67,8 @@ func TestRepetitionsAreCounted(t *testing.T) {
 	})
 }
 
-// TestAttackersAreBounded: whatever number of addresses and kinds there is,
-// few lines come of it, and none of them is held.
+// TestAttackersAreBounded shows that any number of addresses and kinds causes few lines,
+// and that none of them stays in memory.
 func TestAttackersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lines
@@ -87,9 +87,9 @@ func TestAttackersAreBounded(t *testing.T) {
 			t.Errorf("%d lines, want at most %d", n, kindsMax+hostsMax)
 		}
 		if n := len(l.kinds); n > kindsMax+1 {
-			t.Errorf("%d kinds are held", n)
+			t.Errorf("%d kinds are in memory, want 0", n)
 		}
-		time.Sleep(first)
+		time.Sleep(periodFirst)
 		synctest.Wait()
 		if got := strings.Join(out.take(), "\n"); !strings.Contains(got, fmt.Sprintf("times=%d ", 100_000-hostsMax)) || !strings.Contains(got, rest) {
 			t.Errorf("summaries:\n%s", got)
@@ -97,16 +97,17 @@ func TestAttackersAreBounded(t *testing.T) {
 	})
 }
 
-// TestDebugLeavesNothingOut, and Close writes what was counted, once.
+// TestDebugLeavesNothingOut shows that level debug logs every message, and that Close
+// writes the summaries once.
 func TestDebugLeavesNothingOut(t *testing.T) {
 	var out lines
 	l := logTo(&out, slog.LevelDebug)
-	l.Say(slog.LevelError, "no descriptor", "")
-	l.Say(slog.LevelError, "no descriptor", "")
+	l.Say(slog.LevelError, "no file descriptor", "")
+	l.Say(slog.LevelError, "no file descriptor", "")
 	l.Close()
 	l.Close()
-	want(t, &out, `level=ERROR msg="no descriptor"`, `level=DEBUG msg="no descriptor"`,
-		`level=ERROR msg="repeated: no descriptor" times=1 within=1m0s last=""`)
+	want(t, &out, `level=ERROR msg="no file descriptor"`, `level=DEBUG msg="no file descriptor"`,
+		`level=ERROR msg="repeated: no file descriptor" times=1 within=1m0s last=""`)
 }
 
 func want(t *testing.T, out *lines, lines ...string) {

@@ -1,10 +1,9 @@
-// Package portblock finds ports for servers that are started later, and whose
-// ports stay theirs while they are down.
+// Package portblock finds ports for servers that are started later and that keep their
+// ports while they are down.
 //
-// The ports lie outside of those that the system hands out for outgoing
-// connections and for port 0. Processes that start servers run side by side, so
-// each has a block of ports of its own for as long as it lives: [Free] takes
-// them in turn.
+// The ports lie outside the range that the system assigns to outgoing connections and to
+// port 0. Several processes may start servers at the same time, so each process has its
+// own block of ports for as long as it lives. [Free] goes through the block in turn.
 package portblock
 
 import (
@@ -19,21 +18,21 @@ import (
 )
 
 const (
-	each = 500 // ports of a block; its first is listened on for as long as the process lives
+	each = 500 // ports of a block; the process listens on the first one for as long as it lives
 
-	// The blocks lie between these, behind the ports that programs are known by.
+	// The blocks lie between these ports, above the well-known ports.
 	lowest, highest = 10_000, 65_500
 )
 
 var block struct {
 	sync.Mutex
-	held  net.Listener // what keeps others off; nil: the block is shared
+	held  net.Listener // keeps other processes out of the block; nil: the block is shared
 	start int
 	taken int
 }
 
-// Free returns n ports, each different, that nobody listens on at host just now.
-// Any goroutine may call it.
+// Free returns n different ports at host on which nobody listens at the moment. It is
+// safe for concurrent use.
 func Free(host string, n int) ([]int, error) {
 	block.Lock()
 	defer block.Unlock()
@@ -57,27 +56,27 @@ func Free(host string, n int) ([]int, error) {
 		ports = append(ports, port)
 	}
 	if len(ports) < n {
-		return nil, fmt.Errorf("%d of %d free ports at %s from %d on: %w", len(ports), n, host, block.start, last)
+		return nil, fmt.Errorf("found only %d of %d free ports at %s from port %d on: %w", len(ports), n, host, block.start, last)
 	}
 	return ports, nil
 }
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// hold takes a block that no other process has, any of them: what was found for
-// servers that are down now, by a process that has ended, is seldom found again.
-// Where all are taken one is shared.
+// hold takes a random block that no other process holds. Random blocks make it unlikely
+// to get ports that a process which has ended found for servers that are now down. If all
+// blocks are held, hold shares one.
 func hold(host string) {
-	low, high := handedOut()
+	low, high := assignedRange()
 	fit := blocks(low, high)
-	if len(fit) == 0 { // the system hands out every port
+	if len(fit) == 0 { // the system assigns every port
 		fit = blocks(0, 0)
 	}
 	rand.Shuffle(len(fit), func(i, j int) { fit[i], fit[j] = fit[j], fit[i] })
 	block.start, block.taken = fit[0], rand.IntN(each-1)
 	for _, start := range fit {
 		l, err := net.Listen("tcp", address("127.0.0.1", start))
-		if err != nil && !errors.Is(err, syscall.EADDRINUSE) { // no such address here
+		if err != nil && !errors.Is(err, syscall.EADDRINUSE) { // the machine has no such address
 			l, err = net.Listen("tcp", address(host, start))
 		}
 		if err == nil {
@@ -87,7 +86,7 @@ func hold(host string) {
 	}
 }
 
-// blocks are the first ports of those without any from low to high.
+// blocks returns the first port of each block that has no port from low to high.
 func blocks(low, high int) []int {
 	var all []int
 	for start := lowest; start+each <= highest; start += each {
@@ -98,8 +97,8 @@ func blocks(low, high int) []int {
 	return all
 }
 
-// handedOut are the first and last port that the system hands out.
-func handedOut() (low, high int) {
+// assignedRange returns the first and the last port that the system assigns itself.
+func assignedRange() (low, high int) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {
 		_, err = fmt.Sscan(string(text), &low, &high)

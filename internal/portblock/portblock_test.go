@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestBlocks: two processes never find the same port, and one finds many before
-// it finds one again.
+// TestBlocks shows that two processes never find the same port, and that one process finds
+// many ports before it finds one again.
 func TestBlocks(t *testing.T) {
 	const n = each / 2 // others may listen on some
 	ports, err := Free("127.0.0.1", n)
@@ -33,7 +33,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestOther is the other process of TestBlocks; alone it says which port it found.
+// TestOther is the other process of TestBlocks. Run directly, it prints the port it found.
 func TestOther(t *testing.T) {
 	ports, err := Free("127.0.0.1", 1)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestBlocksLieOutside: no block has a port that the system hands out.
+// TestBlocksLieOutside shows that no block contains a port that the system assigns itself.
 func TestBlocksLieOutside(t *testing.T) {
 	for _, c := range []struct{ low, high, first, n int }{
 		{32768, 60999, 10_000, 45 + 9}, // up to 32499, and from 61000
@@ -58,7 +58,7 @@ func TestBlocksLieOutside(t *testing.T) {
 		got := blocks(c.low, c.high)
 		for _, start := range got {
 			if start+each > c.low && start <= c.high {
-				t.Errorf("ports from %d to %d are handed out, a block begins at %d", c.low, c.high, start)
+				t.Errorf("the system assigns ports %d to %d, but a block begins at %d", c.low, c.high, start)
 			}
 		}
 		if len(got) != c.n || c.n > 0 && got[0] != c.first {

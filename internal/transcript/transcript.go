@@ -1,9 +1,9 @@
-// Package transcript plays the conversations by which the pure rooms are
-// tested: files testdata/*.txt of commands, each line beginning with >, and
-// below each what it brought about. The test is the conversation; a change
-// of behaviour shows as a changed conversation, to be reviewed as prose.
+// Package transcript runs the transcripts that test the pure packages. A transcript is a
+// file testdata/*.txt: commands, each on a line that begins with >, and below each command
+// its output. A change of behaviour shows as a changed transcript, which is reviewed as
+// prose.
 //
-// Only tests import it. Regenerate with go test PACKAGE -run Transcripts -update.
+// Only tests import this package. Regenerate with go test PACKAGE -run Transcripts -update.
 package transcript
 
 import (
@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the transcripts anew")
+var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// Play runs each file of the calling package's testdata as a test of its
-// own. play carries out the commands of a text and returns the text with what
-// they brought about; comments (#) and blank lines it keeps.
+// Play runs each transcript of the calling package as a subtest. play carries out the
+// commands of a text and returns the text with their output; it keeps comments (#) and
+// blank lines.
 func Play(t *testing.T, play func(t *testing.T, text string) []byte) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
-		t.Fatal("no transcripts", err)
+		t.Fatal("no transcripts in testdata", err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -38,7 +38,7 @@ func Play(t *testing.T, play func(t *testing.T, text string) []byte) {
 					t.Fatal(err)
 				}
 			} else if !bytes.Equal(got, want) {
-				t.Errorf("another conversation; review it with -update and git diff:\n%s", got)
+				t.Errorf("the output differs from the transcript; review it with -update and git diff:\n%s", got)
 			}
 		})
 	}
