@@ -14,8 +14,7 @@ import (
 	"bellwether/wire"
 )
 
-// decimal prints a value as Java prints a double that was rounded to four
-// places: 0.0, 0.1538.
+// decimal formats a value as Java formats a double rounded to four places: 0.0, 0.1538.
 func decimal(v float64) string {
 	t := strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
 	if !strings.Contains(t, ".") {
@@ -24,11 +23,11 @@ func decimal(v float64) string {
 	return t
 }
 
-// address prints where a client connects from, as Java prints it.
+// address formats a client's address as Java does.
 func address(a netip.AddrPort) string { return "/" + a.String() }
 
-// brief is a connection's line in stat, and the beginning of that in cons.
-// The number in brackets is ZooKeeper's interest: 1 once there is a session.
+// brief returns a connection's line in stat, which is also the beginning of its line in
+// cons. The number in brackets is ZooKeeper's interest: 1 once there is a session.
 func brief(c *server.Connection) string {
 	return fmt.Sprintf("%s[%d](queued=%d,recved=%d,sent=%d)", address(c.Addr), interest(c), c.Queued, c.Received, c.Sent)
 }
@@ -53,7 +52,7 @@ func cons(_ *texts, s *server.Server) string {
 	return b.String()
 }
 
-// details is what cons adds for a connection with a session.
+// details returns what cons adds for a connection with a session.
 func details(c *server.Connection) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ",sid=%v,lop=%s,est=%d,to=%d", c.Session, opName(c), c.Established.UnixMilli(), c.Timeout.Milliseconds())
@@ -65,7 +64,7 @@ func details(c *server.Connection) string {
 	return b.String()
 }
 
-// opName is the name of the last operation, in four letters.
+// opName returns the name of the last operation in at most four letters.
 func opName(c *server.Connection) string {
 	switch {
 	case c.Answered == 0:
@@ -79,7 +78,7 @@ func opName(c *server.Connection) string {
 	return name[:min(4, len(name))]
 }
 
-// javaDate is how Java prints a date.
+// javaDate formats a time as Java formats a date.
 func javaDate(t time.Time) string { return t.Format("Mon Jan 02 15:04:05 MST 2006") }
 
 func dump(_ *texts, s *server.Server) string {
@@ -105,8 +104,8 @@ func dump(_ *texts, s *server.Server) string {
 	return b.String()
 }
 
-// dumpExpiring lists sessions by when they expire, which a leader or a server
-// that is alone decides.
+// dumpExpiring lists sessions by their expiry time, which only a leader or a standalone
+// server decides.
 func dumpExpiring(b *strings.Builder, kind string, sets []server.Expiring) {
 	total := 0
 	for _, e := range sets {
@@ -121,7 +120,7 @@ func dumpExpiring(b *strings.Builder, kind string, sets []server.Expiring) {
 	}
 }
 
-// dumpGlobal lists the sessions that a learner knows of.
+// dumpGlobal lists the global sessions that a learner knows.
 func dumpGlobal(b *strings.Builder, s *server.Server) {
 	timeouts := map[wire.SessionID]int32{}
 	s.Tree().Sessions(func(id wire.SessionID, timeoutMS int32) { timeouts[id] = timeoutMS })
@@ -131,11 +130,11 @@ func dumpGlobal(b *strings.Builder, s *server.Server) {
 	}
 }
 
-// connectionSet is the width of the sets that ZooKeeper closes connections in.
+// connectionSet is the width of the intervals in which ZooKeeper closes silent connections.
 const connectionSet = 10 * time.Second
 
-// dumpConnections lists connections by when they are closed if nothing is
-// heard of them.
+// dumpConnections lists connections by the time at which the server closes them if they
+// stay silent.
 func dumpConnections(b *strings.Builder, conns []server.Connection) {
 	end := func(c *server.Connection) time.Time { return c.Deadline.Truncate(connectionSet).Add(connectionSet) }
 	slices.SortStableFunc(conns, func(x, y server.Connection) int { return end(&x).Compare(end(&y)) })
@@ -160,7 +159,7 @@ func wchs(_ *texts, s *server.Server) string {
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", sessions, paths, watches)
 }
 
-// watchLine is how long the line of a session is at most.
+// watchLine is the greatest length of a session's line.
 const watchLine = len("\t0x0123456789abcdef\n")
 
 func wchc(_ *texts, s *server.Server) string {
@@ -172,7 +171,7 @@ func wchc(_ *texts, s *server.Server) string {
 			size += 2 + len(path)
 		}
 	}
-	b.Grow(size) // once: a text of many megabytes takes long to move
+	b.Grow(size) // one allocation: copying many megabytes takes long
 	for _, o := range list {
 		fmt.Fprintf(&b, "%v\n", o.Session)
 		writePaths(&b, o.Paths)
@@ -181,7 +180,7 @@ func wchc(_ *texts, s *server.Server) string {
 	return b.String()
 }
 
-// writePaths writes a line for each path. There may be a million of them.
+// writePaths writes a line for each path. There may be a million paths.
 func writePaths(b *strings.Builder, paths []string) {
 	for _, p := range paths {
 		b.WriteByte('\t')

@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// electionJSON is an election as one server saw it, for programs; Line and
-// Story are the same for people.
+// electionJSON is an election as one server saw it, in a form for programs. Line and
+// Story hold the same in a form for people.
 type electionJSON struct {
 	Server        ensemble.ServerID   `json:"server"`
 	Began         time.Time           `json:"began"`
@@ -22,10 +22,10 @@ type electionJSON struct {
 	WaitsMS       []int64             `json:"waits_ms"`
 	Sent          int                 `json:"sent"`
 	State         string              `json:"state,omitempty"`
-	Leader        *ensemble.ServerID  `json:"leader,omitempty"` // nil: none was elected
+	Leader        *ensemble.ServerID  `json:"leader,omitempty"` // nil: no leader was elected
 	Supporters    []ensemble.ServerID `json:"supporters,omitempty"`
 	Ending        string              `json:"ending"`
-	Epoch         wire.Epoch          `json:"epoch"` // in which it served, 0 if it did not
+	Epoch         wire.Epoch          `json:"epoch"` // the epoch in which the server served; 0 if it did not serve
 	Phase         string              `json:"phase"`
 	LookMS        int64               `json:"look_ms"`
 	DiscoverMS    int64               `json:"discover_ms"`
@@ -53,8 +53,8 @@ type heardJSON struct {
 
 func voteOf(v election.Vote) voteJSON { return voteJSON{v.Leader, v.Zxid.String(), v.PeerEpoch} }
 
-// elog is a word of ours: the server's last elections as a JSON array, the
-// oldest first; empty on a standalone server.
+// elog answers the word elog, which ZooKeeper does not have: the server's last elections
+// as a JSON array, oldest first. It is empty on a standalone server.
 func elog(_ *texts, s *server.Server) string {
 	all := []electionJSON{}
 	for _, e := range s.Elections() {
@@ -62,7 +62,7 @@ func elog(_ *texts, s *server.Server) string {
 	}
 	b, err := json.Marshal(all)
 	if err != nil {
-		return err.Error() + "\n" // no value of these types fails
+		return err.Error() + "\n" // unreachable: values of these types can always be encoded
 	}
 	return string(b) + "\n"
 }

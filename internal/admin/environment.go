@@ -11,7 +11,7 @@ import (
 	"bellwether/internal/server"
 )
 
-// version2 is the folder that holds the files of a data directory.
+// version2 returns the absolute path of the folder version-2 of a data directory.
 func version2(dir string) string {
 	p := filepath.Join(dir, "version-2")
 	if abs, err := filepath.Abs(p); err == nil {
@@ -20,15 +20,15 @@ func version2(dir string) string {
 	return p
 }
 
-// notAvailable is what ZooKeeper shows where it does not know a value.
+// notAvailable stands for an unknown value, as in ZooKeeper.
 const notAvailable = "<NA>"
 
-// javaVersion stands in the line java.version: there is no Java, and scripts
-// compare the line with the least version that ZooKeeper's clients need.
+// javaVersion is the value of java.version. There is no Java, but scripts compare the
+// value with the lowest version that ZooKeeper's clients need.
 const javaVersion = "17.0.1"
 
-// envi lists where the server runs: ZooKeeper's lines, in its order, then
-// go.version. The lines on Java describe this program instead.
+// envi answers the word envi: ZooKeeper's lines, in its order, then go.version. The lines
+// about Java describe this program instead.
 func envi(w *texts, _ *server.Server) string {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -51,7 +51,7 @@ func envi(w *texts, _ *server.Server) string {
 	return b.String()
 }
 
-// known returns a text, or notAvailable if there is an error.
+// known returns text, or notAvailable if err is not nil.
 func known(text string, err error) string {
 	if err != nil {
 		return notAvailable
@@ -59,8 +59,8 @@ func known(text string, err error) string {
 	return text
 }
 
-// osUser returns the name and the home directory of the user that the process
-// runs as; "?", as in Java, where the system does not know that user.
+// osUser returns the name and home directory of the process's user, or "?", as Java
+// does, if the system does not know the user.
 func osUser() (name, home string) {
 	u, err := user.Current()
 	if err != nil {
@@ -69,7 +69,7 @@ func osUser() (name, home string) {
 	return u.Username, u.HomeDir
 }
 
-// javaOS is Java's name of an operating system.
+// javaOS returns Java's name of an operating system.
 func javaOS(goos string) string {
 	names := map[string]string{"linux": "Linux", "darwin": "Mac OS X", "windows": "Windows", "freebsd": "FreeBSD", "openbsd": "OpenBSD", "netbsd": "NetBSD"}
 	if name, ok := names[goos]; ok {
@@ -78,7 +78,7 @@ func javaOS(goos string) string {
 	return goos
 }
 
-// javaArch is Java's name of a processor.
+// javaArch returns Java's name of a processor architecture.
 func javaArch(goarch string) string {
 	names := map[string]string{"arm64": "aarch64", "386": "i386"}
 	if name, ok := names[goarch]; ok {
@@ -87,8 +87,7 @@ func javaArch(goarch string) string {
 	return goarch
 }
 
-// osVersion is the release of the running kernel, where the system tells it in
-// a file.
+// osVersion returns the release of the running kernel on systems that provide it in /proc.
 func osVersion() string {
 	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	return known(strings.TrimSpace(string(text)), err)

@@ -10,15 +10,16 @@ import (
 	"bellwether/wire"
 )
 
-// handWord is a word of ours that changes something: a leader passes its role
-// on. Over the network it has to be in the whitelist by its name; "*" is enough
-// for who is on the same machine.
+// handWord is the word that makes a leader transfer leadership. ZooKeeper does not have
+// it. Over the network it is answered only if the whitelist contains it by name; for a
+// client on the same machine "*" is enough.
 const handWord = "hand"
 
-// handMax is how long its answer is waited for.
-const handMax = 2 * time.Second
+// handTimeout is how long the server waits for the transfer before it answers.
+const handTimeout = 2 * time.Second
 
-// handedJSON is the answer. Error: nobody was named, or who was does not lead.
+// handedJSON is the answer to hand. Error is set if no server was named as the next
+// leader, or if the named one does not lead.
 type handedJSON struct {
 	From   ensemble.ServerID `json:"from"`
 	To     ensemble.ServerID `json:"to"`
@@ -27,10 +28,10 @@ type handedJSON struct {
 	Error  string            `json:"error,omitempty"`
 }
 
-// hand has the server hand over, to another one or to the fittest
-// (peerwire.NoServer), and says in JSON how that went.
+// hand makes the server transfer leadership to the server to, or to the most suitable one
+// (peerwire.NoServer), and returns the outcome as JSON.
 func hand(s *server.Server, to ensemble.ServerID) string {
-	ctx, cancel := context.WithTimeout(context.Background(), handMax)
+	ctx, cancel := context.WithTimeout(context.Background(), handTimeout)
 	defer cancel()
 	h, err := s.HandOver(ctx, to)
 	o := handedJSON{From: h.From, To: h.To, Epoch: h.Epoch, TookMS: h.Took.Milliseconds()}
@@ -39,7 +40,7 @@ func hand(s *server.Server, to ensemble.ServerID) string {
 	}
 	b, err := json.Marshal(o)
 	if err != nil {
-		return err.Error() + "\n" // no value of this type fails
+		return err.Error() + "\n" // unreachable: values of this type can always be encoded
 	}
 	return string(b) + "\n"
 }

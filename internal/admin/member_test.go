@@ -15,7 +15,7 @@ import (
 	"bellwether/internal/store"
 )
 
-// member5 runs server 5, which is all of its ensemble, on this disk.
+// member5 runs server 5, the only member of its ensemble, on this disk.
 func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, election int) {
 	t.Helper()
 	free, err := portblock.Free("127.0.0.1", 2)
@@ -50,7 +50,7 @@ func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, 
 	return s, line, quorum, election
 }
 
-// A server of an ensemble says which part it has, in the words of ZooKeeper.
+// TestWordsOfAMember shows that a server of an ensemble reports its role in ZooKeeper's words.
 func TestWordsOfAMember(t *testing.T) {
 	s, line, quorum, election := member5(t, store.NewMem(1))
 	tail := fmt.Sprintf("serverId=5\ninitLimit=10\nsyncLimit=5\nelectionAlg=3\nelectionPort=%d\nquorumPort=%d\npeerType=0\nmembership: \n%s\nversion=0",
@@ -70,14 +70,14 @@ func TestWordsOfAMember(t *testing.T) {
 	for _, want := range []string{"zk_quorum_size\t1\n", "zk_learners\t0\n", "zk_synced_followers\t0\n", "zk_synced_observers\t0\n",
 		"zk_synced_non_voting_followers\t0\n", "zk_leader_uptime\t", "zk_cnt_election_time\t1\n", "zk_looking_count\t1\n"} {
 		if got := ask(t, s, "mntr"); !strings.Contains(got, want) {
-			t.Errorf("mntr is without %q", want)
+			t.Errorf("mntr does not contain %q", want)
 		}
 	}
 	checkElog(t, ask(t, s, "elog"))
 }
 
-// A member whose disk is full says that it is read-only and why, and that it
-// is not any more.
+// TestWordsOfAFullDisk shows that a member whose disk is full reports that it is read-only
+// and why, and later that it no longer is.
 func TestWordsOfAFullDisk(t *testing.T) {
 	disk := store.NewMem(1)
 	s, _, _, _ := member5(t, disk)
@@ -87,19 +87,19 @@ func TestWordsOfAFullDisk(t *testing.T) {
 		nc.Write(create(fmt.Sprintf("/b%d-%0200d", i, 0), 0)(2 + i))
 	}
 	says := func(word, want string) bool { return strings.Contains(ask(t, s, word), want) }
-	within(t, "it is read-only", func() bool { return says("isro", "ro") })
+	within(t, "read-only state", func() bool { return says("isro", "ro") })
 	for word, want := range map[string]string{
 		"srvr": "\nRead-only because: no space for the transaction log behind 0x1",
 		"stat": "\nREAD-ONLY mode; serving only read-only clients\n",
 		"mntr": "zk_server_state\tread-only\n",
 	} {
 		if !says(word, want) {
-			t.Errorf("%s is without %q:\n%s", word, want, ask(t, s, word))
+			t.Errorf("%s does not contain %q:\n%s", word, want, ask(t, s, word))
 		}
 	}
 	disk.SetSpace(-1)
-	// An answer that was begun while it was read-only may be of two moments.
-	within(t, "it leads again", func() bool { return says("isro", "rw") && says("srvr", "Mode: leader") })
+	// An answer that was begun in read-only state may mix both states.
+	within(t, "leading again", func() bool { return says("isro", "rw") && says("srvr", "Mode: leader") })
 	if got := ask(t, s, "srvr"); strings.Contains(got, "ead-only") {
 		t.Errorf("srvr: %s", got)
 	}
@@ -112,13 +112,13 @@ func within(t *testing.T, what string, holds func() bool) {
 	defer tick.Stop()
 	for end := time.Now().Add(time.Minute); !holds(); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("timed out waiting for: %s", what)
 		}
 	}
 }
 
-// checkElog looks at the record of the election of server 5 by itself: for
-// programs field by field, for people in words.
+// checkElog checks server 5's record of its own election: the fields for programs, and
+// the texts for people.
 func checkElog(t *testing.T, text string) {
 	t.Helper()
 	var all []electionJSON
@@ -131,7 +131,7 @@ func checkElog(t *testing.T, text string) {
 		t.Errorf("elog: %+v", e)
 	}
 	if age := time.Since(e.Began); age < 0 || age > time.Hour {
-		t.Errorf("it began at %v", e.Began)
+		t.Errorf("began at %v", e.Began)
 	}
 	if !strings.HasPrefix(e.Line, "server 5 round 1: started; LEADING 5, ") || !strings.HasPrefix(e.Story, "Server 5 looked for a leader: started.\n") {
 		t.Errorf("line %q, story %q", e.Line, e.Story)

@@ -12,36 +12,36 @@ import (
 	"bellwether/internal/server"
 )
 
-// Words returns what answers four-letter words, for server.Options.Words; it
-// is safe for any goroutine. version is what stands behind "Zookeeper
-// version: ", which tools compare: 3.9.5-bellwether-…, built on ….
+// Words returns the function that answers four-letter words, for server.Options.Words. It
+// is safe for concurrent use. version follows "Zookeeper version: ", a line that tools
+// compare: 3.9.5-bellwether-…, built on ….
 func Words(version string) func(s *server.Server, w server.Word) (text string, known bool) {
 	t := &texts{version: version}
 	return t.answer
 }
 
-// texts is what the words need besides the server.
+// texts holds what the words need besides the server.
 type texts struct {
 	version string
-	mask    atomic.Pointer[int64] // the trace mask; nil: never set
-	large   sync.Mutex            // held while a large text is made
+	mask    atomic.Pointer[int64] // the trace mask; nil: not set
+	large   sync.Mutex            // held while a large text is built
 }
 
-// traceMask is what ZooKeeper starts with.
+// traceMask is ZooKeeper's initial trace mask.
 const traceMask = 306
 
-// notServing is the answer of a server that has not loaded yet or is ending.
+// notServing is the answer of a server that is still loading or is ending.
 const notServing = "This ZooKeeper instance is not currently serving requests"
 
-// word is one entry of the table.
+// word describes one four-letter word.
 type word struct {
 	text func(w *texts, s *server.Server) string
-	// idle: works on a server that does not serve.
+	// idle: the word is answered even if the server does not serve.
 	idle bool
 	// arg: eight bytes follow the word.
 	arg bool
 	// large: the text may have a line for each watch or ephemeral. Only one such
-	// text is made at a time, as it takes a processor and much memory.
+	// text is built at a time, because it takes CPU time and much memory.
 	large bool
 }
 
@@ -68,7 +68,7 @@ var words = map[string]word{
 	"wchs":   {text: wchs, large: true},
 }
 
-// answer returns the text of a word; known is false for what is none.
+// answer returns the text of a word; known is false if there is no such word.
 func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool) {
 	name := q.Name
 	e, known := words[name]
@@ -139,7 +139,7 @@ func stat(w *texts, s *server.Server) string {
 	return overview(w, s, b.String())
 }
 
-// overview is srvr, with clients behind the version.
+// overview returns the text of srvr, with clients after the version.
 func overview(w *texts, s *server.Server, clients string) string {
 	st := s.Status()
 	var b strings.Builder
@@ -165,8 +165,8 @@ func overview(w *texts, s *server.Server, clients string) string {
 	return b.String()
 }
 
-// slowDisk says which disk does not answer, what follows, and what an operator
-// can do.
+// slowDisk describes the disk that does not answer, the consequence, and what an
+// operator can do.
 func slowDisk(st server.Status) string {
 	follows := "it takes no part in elections"
 	if st.Mode == "standalone" {
@@ -175,8 +175,8 @@ func slowDisk(st server.Status) string {
 	return fmt.Sprintf("the disk does not answer: %v; until it does %s; check the device and its file system", st.Disk, follows)
 }
 
-// whyNotServing is the answer of a server that does not serve. Behind
-// ZooKeeper's line it names a disk that does not answer.
+// whyNotServing returns the answer of a server that does not serve: ZooKeeper's line,
+// and a line about a disk that does not answer.
 func whyNotServing(s *server.Server) string {
 	if st := s.Status(); st.Disk != nil {
 		return notServing + "\n" + slowDisk(st) + "\n"
@@ -194,7 +194,7 @@ func conf(_ *texts, s *server.Server) string {
 	if a, ok := s.Addr().(*net.TCPAddr); ok {
 		port = a.Port
 	}
-	id := int64(0) // of a standalone server, whatever myid says
+	id := int64(0) // a standalone server has id 0, whatever myid contains
 	if !c.Standalone() {
 		id = int64(c.Ensemble.ID)
 	}
@@ -218,8 +218,8 @@ func conf(_ *texts, s *server.Server) string {
 	return b.String()
 }
 
-// member is what conf adds in an ensemble: the limits, this server's ports,
-// and the membership, which ends without a line feed.
+// member writes what conf adds in an ensemble: the limits, this server's ports,
+// and the membership, which has no line feed at its end.
 func member(b *strings.Builder, s *server.Server) {
 	e := &s.Config().Ensemble
 	self, _ := e.Members.Server(e.ID)

@@ -26,13 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const version = "3.9.5-bellwether-1, built on 2026-11-21 05:30 UTC"
 
-// serve runs a server that answers the given words until the test ends.
+// serve runs a server with this whitelist until the test ends.
 func serve(t *testing.T, words ...string) *server.Server {
 	t.Helper()
 	return serveOn(t, store.NewMem(1), time.Second, words...)
 }
 
-// serveOn is serve with a disk and its diskStallLimit.
+// serveOn is serve with the given disk and diskStallLimit.
 func serveOn(t *testing.T, disk *store.Mem, limit time.Duration, words ...string) *server.Server {
 	t.Helper()
 	c := config.Default()
@@ -57,7 +57,7 @@ func serveOn(t *testing.T, disk *store.Mem, limit time.Duration, words ...string
 	return s
 }
 
-// ask sends a word and returns everything that comes back.
+// ask sends a word and returns the complete answer.
 func ask(t *testing.T, s *server.Server, word string) string {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.Addr().String())
@@ -66,7 +66,7 @@ func ask(t *testing.T, s *server.Server, word string) string {
 	}
 	defer nc.Close()
 	nc.SetDeadline(time.Now().Add(time.Minute))
-	// In two segments: a word is one wherever the network cuts it.
+	// In two segments: the network may split a word anywhere.
 	nc.Write([]byte(word[:2]))
 	nc.Write([]byte(word[2:]))
 	b, err := io.ReadAll(nc)
@@ -76,7 +76,7 @@ func ask(t *testing.T, s *server.Server, word string) string {
 	return string(b)
 }
 
-// session opens a session and sends requests, each with the next xid.
+// session opens a session and sends the requests, numbered by xid.
 func session(t *testing.T, s *server.Server, timeout int32, requests ...func(xid int32) []byte) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", s.Addr().String())
@@ -97,7 +97,7 @@ func session(t *testing.T, s *server.Server, timeout int32, requests ...func(xid
 	return nc
 }
 
-// connections waits until there are n: those that ended are gone.
+// connections waits until there are n connections: ended ones are gone.
 func connections(t *testing.T, s *server.Server, n int) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -121,7 +121,7 @@ func watch(op wire.OpCode, path string) func(int32) []byte {
 	return request(op, &wire.PathWatchRequest{Path: path, Watch: true})
 }
 
-// populate makes the state that the captures were taken in.
+// populate creates the state in which the captures were made.
 func populate(t *testing.T, s *server.Server) {
 	gone := session(t, s, 40_000, create("/w", 0), create("/eph", 0), create("/eph/open-2", wire.FlagEphemeral))
 	gone.Close()
@@ -130,8 +130,8 @@ func populate(t *testing.T, s *server.Server) {
 	connections(t, s, 2)
 }
 
-// forms are the captured texts, with what depends on the run as patterns.
-// Each is checked against the capture itself as well.
+// forms are the captured texts with patterns for the parts that vary. The test also
+// compares each form with its capture.
 var forms = map[string]string{
 	"ruok": `imok`,
 	"isro": `rw`,
@@ -165,7 +165,7 @@ func pattern(t *testing.T, form string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + form + `$`)
 }
 
-// The texts have the form that 3.8.0's have.
+// TestWordsHaveTheCapturedForm shows that the texts have the form of ZooKeeper 3.8.0's.
 func TestWordsHaveTheCapturedForm(t *testing.T) {
 	b, err := os.ReadFile("testdata/words-3.8.0.json")
 	if err != nil {
@@ -180,10 +180,10 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 	for word, form := range forms {
 		re := pattern(t, form)
 		if !re.MatchString(captured[word]) {
-			t.Errorf("%s: the form %s does not fit the capture\n%s", word, form, captured[word])
+			t.Errorf("%s: the form %s does not match the capture\n%s", word, form, captured[word])
 		}
 		if word == "crst" || word == "srst" {
-			continue // they would change what the others show
+			continue // they would change the answers of the others
 		}
 		if got := ask(t, s, word); !re.MatchString(got) {
 			t.Errorf("%s answers\n%s", word, got)
@@ -196,12 +196,12 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 	}
 }
 
-// own are the names of figures that 3.8.0 does not have: ours, then those of 3.9.
+// own are the metric names that ZooKeeper 3.8.0 does not have: ours, then those of 3.9.
 var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|disk_\w+|` +
 	`snapshot_(error|rate_limited)_count|restore_(error|rate_limited)_count|(avg|min|max|cnt|sum)_restore_time)$`)
 
-// mntr has the names that exporters and dashboards ask for, each of them a
-// name of 3.8.0 as well, in the same notation, except for own.
+// TestMntrNames shows that mntr has the names that exporters and dashboards use. Each name
+// that is not in own is a name of ZooKeeper 3.8.0, and its value has the same notation.
 func TestMntrNames(t *testing.T) {
 	b, err := os.ReadFile("testdata/words-3.8.0.json")
 	if err != nil {
@@ -225,7 +225,7 @@ func TestMntrNames(t *testing.T) {
 			continue
 		}
 		if !known {
-			t.Errorf("%s is no name of 3.8.0", name)
+			t.Errorf("%s is not a name of ZooKeeper 3.8.0", name)
 		} else if name != "zk_version" && name != "zk_server_state" && strings.Contains(value, ".") != strings.Contains(their, ".") {
 			t.Errorf("%s prints %s, 3.8.0 prints %s", name, value, their)
 		}
@@ -257,8 +257,8 @@ func fields(text string) map[string]string {
 	return m
 }
 
-// Only the words of the white list are executed; srvr always is; a text that
-// is no word gets nothing.
+// TestWhiteList shows that only the words of the whitelist and srvr are answered, and that
+// an unknown word gets no answer.
 func TestWhiteList(t *testing.T) {
 	s := serve(t, "ruok", "nosuchword")
 	for word, want := range map[string]string{
@@ -276,7 +276,8 @@ func TestWhiteList(t *testing.T) {
 	}
 }
 
-// A word that came whole answers whatever follows it; stmk takes eight bytes.
+// TestTraceMask shows that a complete word is answered whatever follows it, and that stmk
+// takes eight bytes.
 func TestTraceMask(t *testing.T) {
 	s := serve(t, "*")
 	for word, want := range map[string]string{"ruok\r\n": "imok", "stmk\x00\x00\x00\x00\x00\x00\x01\x32": "306"} {
@@ -290,9 +291,9 @@ func TestTraceMask(t *testing.T) {
 	}
 }
 
-// A word that is not in the white list is refused at once, also if an argument
-// belongs behind it. A word of the list whose argument does not arrive gets no
-// answer and changes nothing.
+// TestWordsWithoutTheirArgument shows that a word outside the whitelist is refused at once,
+// even if it needs an argument. A word of the whitelist whose argument does not arrive gets
+// no answer and changes nothing.
 func TestWordsWithoutTheirArgument(t *testing.T) {
 	all, none := serve(t, "*"), serve(t, "")
 	for _, word := range []string{"stmk", "hand"} {
@@ -313,16 +314,16 @@ func TestWordsWithoutTheirArgument(t *testing.T) {
 	for _, mask := range []string{"\xff\xff\xff\xff\xff\xff\xff\xff", "\x7f\xff\xff\xff\xff\xff\xff\xff"} {
 		want := ask(t, all, "stmk"+mask)
 		if got := ask(t, all, "gtmk"); got != want || got == "306" {
-			t.Errorf("gtmk behind stmk %q: %q, want %q", mask, got, want)
+			t.Errorf("gtmk after stmk %q: %q, want %q", mask, got, want)
 		}
 	}
 }
 
-// counted waits until the server and its connections have counted so much.
-// What is sent is counted when it is on its way.
+// counted waits until the server and its connections have counted these packets. A packet
+// that is sent is counted shortly afterwards.
 func counted(t *testing.T, s *server.Server, received, sent, ofConnections int64) {
 	t.Helper()
-	within(t, "all is counted", func() bool {
+	within(t, "the counts", func() bool {
 		n := int64(0)
 		for _, c := range s.Connections() {
 			n += c.Received + c.Sent
@@ -332,7 +333,7 @@ func counted(t *testing.T, s *server.Server, received, sent, ofConnections int64
 	})
 }
 
-// srst and crst begin the counting anew.
+// TestStatsReset shows that srst and crst reset the counts.
 func TestStatsReset(t *testing.T) {
 	s := serve(t, "*")
 	populate(t, s)
@@ -345,20 +346,20 @@ func TestStatsReset(t *testing.T) {
 	connections(t, s, 2)
 	counted(t, s, 0, 1, 0)
 	if got := ask(t, s, "srvr"); !strings.Contains(got, "Received: 1\nSent: 1\n") {
-		t.Errorf("srvr behind srst:\n%s", got)
+		t.Errorf("srvr after srst:\n%s", got)
 	}
 	if got := ask(t, s, "cons"); strings.Count(got, "recved=0,sent=0,") != 2 {
-		t.Errorf("cons behind crst:\n%s", got)
+		t.Errorf("cons after crst:\n%s", got)
 	}
 	after := fields(ask(t, s, "mntr"))
 	for _, name := range []string{"zk_connection_request_count", "zk_cnt_fsynctime", "zk_cnt_updatelatency"} {
 		if before[name] == "0" || after[name] != "0" {
-			t.Errorf("%s was %s, and behind srst it is %s", name, before[name], after[name])
+			t.Errorf("%s was %s, and after srst it is %s", name, before[name], after[name])
 		}
 	}
 }
 
-// A server that does not serve says so, in the form tools look for.
+// TestWordsWithoutService shows the answers of a server that does not serve.
 func TestWordsWithoutService(t *testing.T) {
 	c := config.Default()
 	c.Client = ensemble.HostPort{}
@@ -396,11 +397,11 @@ func TestWordsWithoutService(t *testing.T) {
 
 func mustAnswer(text string, _ bool) string { return text }
 
-// arg is an argument that has come whole.
+// arg returns an argument that has arrived completely.
 func arg(v int64) func() (int64, bool) { return func() (int64, bool) { return v, true } }
 
-// The word that has another server lead is answered where the white list names
-// it, and with * there to who is on the same machine.
+// TestHandIsGuarded shows that hand, which makes another server lead, is answered if the
+// whitelist names it, and for * only to clients on the same machine.
 func TestHandIsGuarded(t *testing.T) {
 	const refused = "hand is not executed because it is not in the whitelist.\n"
 	const alone = `{"from":0,"to":0,"epoch":0,"took_ms":0,"error":"this server is alone"}` + "\n"
@@ -426,8 +427,8 @@ func TestHandIsGuarded(t *testing.T) {
 	}
 }
 
-// A disk that does not answer is named by srvr and mntr, with directory, duty,
-// consequence and remedy.
+// TestHungDiskIsNamed shows that srvr and mntr name a disk that does not answer, with
+// directory, operation, consequence and remedy.
 func TestHungDiskIsNamed(t *testing.T) {
 	disk := store.NewMem(1)
 	s := serveOn(t, disk, 20*time.Millisecond, "*")
@@ -440,7 +441,7 @@ func TestHungDiskIsNamed(t *testing.T) {
 	defer nc.Close()
 	nc.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, 16)}))
 	line := regexp.MustCompile(`(?m)^In part only because: the disk does not answer: \w+ (of|to|for) \S+ in data/version-2 is unanswered since \S+Z; until it does writes wait; check the device and its file system$`)
-	within(t, "srvr names the disk", func() bool { return line.MatchString(ask(t, s, "srvr")) })
+	within(t, "srvr to name the disk", func() bool { return line.MatchString(ask(t, s, "srvr")) })
 	if text := ask(t, s, "mntr"); !regexp.MustCompile(`(?m)^zk_slow_disk\t.* in data/version-2 is unanswered since \S+Z$`).MatchString(text) {
 		t.Errorf("mntr does not name the disk: %s", text)
 	}

@@ -11,8 +11,8 @@ import (
 	"bellwether/zk"
 )
 
-// Quantiles are those of all workers together, and a latency beyond the
-// longest that is told apart counts as the longest.
+// TestReportMergesLatencies shows that the quantiles are those of all workers together,
+// and that a latency above latencyMax counts as latencyMax.
 func TestReportMergesLatencies(t *testing.T) {
 	fast, slow := newLatencies(), newLatencies()
 	for range 990 {
@@ -36,7 +36,7 @@ func TestReportMergesLatencies(t *testing.T) {
 	}
 }
 
-// A run that cannot connect reports that, and touches nothing.
+// TestRunWithoutServer shows that a run without a connection fails and changes nothing.
 func TestRunWithoutServer(t *testing.T) {
 	refused := errors.New("refused")
 	var calls atomic.Int32
@@ -57,7 +57,7 @@ func TestRunWithoutServer(t *testing.T) {
 	}
 }
 
-// inFlight calls each index once, and stops at an error.
+// TestInFlight shows that inFlight calls f once for each index and stops at an error.
 func TestInFlight(t *testing.T) {
 	var sum atomic.Int64
 	if err := inFlight(1000, 7, func(i int) error { sum.Add(int64(i)); return nil }); err != nil || sum.Load() != 499_500 {

@@ -12,17 +12,17 @@ import (
 	"bellwether/zk"
 )
 
-// Elections hands leadership around among candidates that resign as soon as
+// Elections measures how fast leadership passes between candidates that resign as soon as
 // they lead.
 type Elections struct {
 	Connect    Connect
-	Candidates int // each with a session of its own
+	Candidates int // each has its own session
 	Warmup     time.Duration
 	Duration   time.Duration
-	Root       string // the election's path; it must not exist, and is removed at the end
+	Root       string // the election's path; it must not exist, and Run deletes it at the end
 }
 
-// Check says what is wrong with the elections, if anything.
+// Check returns an error if a field is out of range.
 func (e Elections) Check() error {
 	switch {
 	case e.Candidates < 2 || e.Candidates > connectionsMax:
@@ -33,9 +33,8 @@ func (e Elections) Check() error {
 	return nil
 }
 
-// Run lets the candidates stand and reports: an operation is a handover, its
-// latency the time from the begin of a resignation until the next candidate
-// knows that it leads.
+// Run runs the elections. In the Report, an operation is a handover, and its latency is
+// the time from the start of a resignation until the next candidate knows that it leads.
 func (e Elections) Run(ctx context.Context) (Report, error) {
 	if err := e.Check(); err != nil {
 		return Report{}, err
@@ -44,11 +43,11 @@ func (e Elections) Run(ctx context.Context) (Report, error) {
 	return s.use(ctx, func(clients []*zk.Client) (Report, error) { return e.drive(ctx, clients) })
 }
 
-// drive lets every client stand until the time is over.
+// drive lets every client campaign until the time is over.
 func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, error) {
 	bounded, cancel := context.WithTimeout(ctx, e.Warmup+e.Duration)
 	defer cancel()
-	b := baton{counted: time.Now().Add(e.Warmup), took: newLatencies()}
+	b := stopwatch{counted: time.Now().Add(e.Warmup), took: newLatencies()}
 	errs := make([]error, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -66,8 +65,8 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, err
 	return reportOf("election", elapsed, b.took), nil
 }
 
-// stand is one candidate's life.
-func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *baton) error {
+// stand lets one candidate campaign and resign again and again until ctx ends.
+func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *stopwatch) error {
 	election, err := recipe.NewElection(c, e.Root, id, nil)
 	if err != nil {
 		return err
@@ -80,9 +79,9 @@ func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *baton)
 			}
 			return err
 		}
-		b.taken()
+		b.stop()
 		if h.Lost() == nil {
-			b.given()
+			b.start()
 		}
 		if err := election.Resign(ctx); err != nil && ctx.Err() == nil {
 			return err
@@ -90,7 +89,7 @@ func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *baton)
 	}
 }
 
-// clean removes what candidates have left.
+// clean deletes the znodes that candidates have left.
 func (e Elections) clean(ctx context.Context, c *zk.Client) error {
 	names, _, err := c.Children(ctx, e.Root)
 	for _, name := range names {
@@ -99,22 +98,22 @@ func (e Elections) clean(ctx context.Context, c *zk.Client) error {
 	return err
 }
 
-// baton times handovers: one leader gives it, the next one takes it.
-type baton struct {
-	counted time.Time // what was given before is not counted
+// stopwatch measures handovers: one leader starts it, the next one stops it.
+type stopwatch struct {
+	counted time.Time // handovers that start before this time are not recorded
 	took    *latencies
 
 	mu    sync.Mutex
-	begin time.Time // zero while somebody holds it
+	begin time.Time // zero while no handover is in progress
 }
 
-func (b *baton) given() {
+func (b *stopwatch) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begin = time.Now()
 }
 
-func (b *baton) taken() {
+func (b *stopwatch) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.begin.IsZero() && b.begin.After(b.counted) {

@@ -11,35 +11,35 @@ import (
 	"bellwether/zk"
 )
 
-// Kind says what a load does.
+// Kind is the operation that a load repeats.
 type Kind string
 
-// The kinds.
+// The kinds of load.
 const (
 	Read  Kind = "read"  // getData
 	Write Kind = "write" // setData
 )
 
-// Load is a load of reads or writes.
+// Load describes a load of reads or writes.
 type Load struct {
 	Connect     Connect
 	Kind        Kind
-	Connections int // sessions, each with a connection of its own
-	Outstanding int // requests in flight on each
-	Keys        int // znodes that take part
-	Size        int // bytes of data in each
+	Connections int // sessions, each with its own connection
+	Outstanding int // requests in flight per connection
+	Keys        int // number of znodes
+	Size        int // bytes of data per znode
 	Warmup      time.Duration
 	Duration    time.Duration
-	Root        string // a znode that must not exist; it is removed at the end
+	Root        string // a znode that must not exist; Run deletes it at the end
 }
 
-// Bounds of a load, against slips of the finger.
+// Limits of a load that catch typing errors.
 const (
 	connectionsMax = 100_000
 	keysMax        = 10_000_000
 )
 
-// Check says what is wrong with the load, if anything.
+// Check returns an error if a field is out of range.
 func (l Load) Check() error {
 	switch {
 	case l.Connections < 1 || l.Connections > connectionsMax:
@@ -56,8 +56,8 @@ func (l Load) Check() error {
 	return nil
 }
 
-// Run puts the load on the servers and reports. The znodes it made are
-// removed whatever happens, as far as the servers let it.
+// Run puts the load on the servers and reports the result. It tries to delete the znodes
+// that it created, even after an error.
 func (l Load) Run(ctx context.Context) (Report, error) {
 	if err := l.Check(); err != nil {
 		return Report{}, err
@@ -76,7 +76,7 @@ func (l Load) Run(ctx context.Context) (Report, error) {
 	})
 }
 
-// prepareBatch is how many znodes are made in flight at once.
+// prepareBatch is the number of create or delete requests in flight.
 const prepareBatch = 500
 
 func (l Load) prepare(ctx context.Context, c *zk.Client) error {
@@ -92,7 +92,7 @@ func (l Load) clean(ctx context.Context, c *zk.Client) error {
 
 func (l Load) key(i int) string { return l.Root + "/" + strconv.Itoa(i) }
 
-// drive keeps every worker busy for d.
+// drive keeps all workers busy for the duration d.
 func (l Load) drive(ctx context.Context, clients []*zk.Client, d time.Duration) (Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -123,10 +123,11 @@ func (l Load) drive(ctx context.Context, clients []*zk.Client, d time.Duration) 
 	return r, nil
 }
 
-// keyStride keeps workers from walking the keys in step; a prime.
+// keyStride is the distance between the first keys of two workers: a prime, so that they
+// do not use the same keys at the same time.
 const keyStride = 7919
 
-// worker is one closed loop.
+// worker sends requests one after the other.
 type worker struct {
 	load   Load
 	client *zk.Client

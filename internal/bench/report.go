@@ -8,15 +8,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// latencyMax is the longest latency that is told from longer ones.
+// latencyMax is the longest latency that is recorded exactly; longer ones count as this.
 const latencyMax = time.Minute
 
-// histogramsMax bounds the memory of a run: a histogram takes a quarter of a
-// megabyte, and beyond this number workers share them.
+// histogramsMax bounds the number of histograms, and so the memory of a run: one takes a
+// quarter of a megabyte. More workers share them.
 const histogramsMax = 64
 
-// latencies is a histogram with three significant digits, from 1 µs; for any
-// goroutine.
+// latencies is a histogram with three significant digits, from 1 µs. It is safe for
+// concurrent use.
 type latencies struct {
 	mu sync.Mutex
 	h  *hdrhistogram.Histogram
@@ -32,7 +32,8 @@ func (l *latencies) record(d time.Duration) {
 	l.h.RecordValue(min(max(d, time.Microsecond), latencyMax).Microseconds())
 }
 
-// Report is what a run measured. Latencies are whole calls, seen by the client.
+// Report is the result of a run. A latency is the duration of a whole call as the client
+// sees it.
 type Report struct {
 	Kind       string
 	Operations int64
@@ -41,10 +42,10 @@ type Report struct {
 	Mean time.Duration
 }
 
-// PerSecond is the throughput.
+// PerSecond returns the throughput.
 func (r Report) PerSecond() float64 { return float64(r.Operations) / r.Elapsed.Seconds() }
 
-// String is the report as one line for people.
+// String returns the report in one line.
 func (r Report) String() string {
 	us := func(d time.Duration) string { return d.Round(time.Microsecond).String() }
 	return fmt.Sprintf("%s: %.0f/s, %d in %v; latency min %s, p50 %s, p99 %s, p99.9 %s, max %s",
@@ -62,7 +63,7 @@ func reportOf(kind string, elapsed time.Duration, l *latencies) Report {
 	}
 }
 
-// merge adds several up.
+// merge returns the sum of several histograms.
 func merge(all []*latencies) *latencies {
 	sum := newLatencies()
 	for _, l := range all {

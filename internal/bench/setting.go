@@ -12,15 +12,15 @@ import (
 // Connect opens one session with the servers that are measured.
 type Connect func(context.Context) (*zk.Client, error)
 
-// setting is what every run needs: sessions, and a znode of its own.
+// setting describes what a run needs: sessions, and its own znode.
 type setting struct {
 	connect  Connect
 	sessions int
 	root     string
-	clean    func(context.Context, *zk.Client) error // removes what is below root
+	clean    func(context.Context, *zk.Client) error // deletes the znodes below root
 }
 
-// use makes the setting, runs f, and takes it away again whatever happens.
+// use opens the sessions and creates the znode, runs f, and then removes both in any case.
 func (s setting) use(ctx context.Context, f func([]*zk.Client) (Report, error)) (r Report, err error) {
 	clients, err := connectAll(ctx, s.connect, s.sessions)
 	defer closeAll(clients)
@@ -37,7 +37,7 @@ func (s setting) use(ctx context.Context, f func([]*zk.Client) (Report, error)) 
 	return f(clients)
 }
 
-// remove deletes a znode that may be gone already.
+// remove deletes a znode; it is no error if the znode does not exist.
 func remove(ctx context.Context, c *zk.Client, path string) error {
 	if err := c.Delete(ctx, path, zk.AnyVersion); !errors.Is(err, zk.ErrNoNode) {
 		return err
@@ -45,8 +45,8 @@ func remove(ctx context.Context, c *zk.Client, path string) error {
 	return nil
 }
 
-// inFlight calls f for 0 … n-1 with at most width calls at a time, and
-// returns the first error.
+// inFlight calls f for 0 … n-1, with at most width calls at the same time. After an error
+// it starts no further call and returns that error.
 func inFlight(n, width int, f func(i int) error) error {
 	var (
 		wg    sync.WaitGroup
@@ -75,10 +75,10 @@ func inFlight(n, width int, f func(i int) error) error {
 	return first
 }
 
-// dialWidth is how many connections are opened at once.
+// dialWidth is how many connections are opened or closed at the same time.
 const dialWidth = 32
 
-// connectAll opens n sessions; what it returns is to be closed even on error.
+// connectAll opens n sessions. The caller must close the result even after an error.
 func connectAll(ctx context.Context, connect Connect, n int) ([]*zk.Client, error) {
 	clients := make([]*zk.Client, n)
 	err := inFlight(n, dialWidth, func(i int) (err error) {
@@ -88,15 +88,15 @@ func connectAll(ctx context.Context, connect Connect, n int) ([]*zk.Client, erro
 	return clients, err
 }
 
-// closeTime bounds the closing of one session.
-const closeTime = 5 * time.Second
+// closeTimeout bounds the time to close one session.
+const closeTimeout = 5 * time.Second
 
 func closeAll(clients []*zk.Client) {
 	inFlight(len(clients), dialWidth, func(i int) error {
 		if clients[i] != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 			defer cancel()
-			clients[i].Close(ctx) // a session left open expires
+			clients[i].Close(ctx) // on failure, the session expires
 		}
 		return nil
 	})

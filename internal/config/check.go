@@ -9,7 +9,7 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// check looks at the settings together, once each has been read.
+// check checks rules that involve several settings, after each has been read.
 func (l *loader) check() {
 	c := l.c
 	if c.DataDir == "" && len(l.errsOf("dataDir")) == 0 {
@@ -40,7 +40,7 @@ func (l *loader) errsOf(name string) []*Error {
 	return found
 }
 
-// checkClient settles the client address as far as zoo.cfg gives it.
+// checkClient determines the client address from zoo.cfg alone.
 func (l *loader) checkClient() {
 	_, port := l.settings["clientPort"]
 	_, address := l.settings["clientPortAddress"]
@@ -54,7 +54,7 @@ func (l *loader) checkClient() {
 	}
 }
 
-// checkAddresses takes brackets off literal IPv6 addresses.
+// checkAddresses removes the brackets of literal IPv6 addresses.
 func (l *loader) checkAddresses() {
 	for _, h := range []*string{&l.c.Client.Host, &l.c.Admin.Address.Host, &l.c.Metrics.Address.Host} {
 		if strings.HasPrefix(*h, "[") && strings.HasSuffix(*h, "]") {
@@ -63,8 +63,8 @@ func (l *loader) checkAddresses() {
 	}
 }
 
-// checkSuper checks the form of the super user's digest, which would otherwise
-// simply never match.
+// checkSuper checks the form of the super user's digest: a wrong one would never match
+// and cause no error.
 func (l *loader) checkSuper() {
 	digest := l.c.Access.SuperDigest
 	if digest == "" {
@@ -74,29 +74,29 @@ func (l *loader) checkSuper() {
 	raw, err := base64.StdEncoding.DecodeString(hash)
 	if size := l.c.Access.DigestHash.Size(); name == "" || err != nil || len(raw) != size {
 		const super = "DigestAuthenticationProvider.superDigest"
-		l.failKey(super, "is not allowed", "make it with the name and the password, not of the password alone")
+		l.failKey(super, "is not allowed", "compute the hash over the name and the password, not over the password alone")
 		l.errs[len(l.errs)-1].Allowed = fmt.Sprintf("NAME:HASH, where HASH is the base64 of the %v of NAME:PASSWORD, %d bytes", l.c.Access.DigestHash, size)
 	}
 }
 
-// warn lists what is allowed but unwise.
+// warn adds a warning for each setting that is allowed but unwise.
 func (l *loader) warn() {
 	c := l.c
 	l.warnDirs()
 	if c.Client.IsZero() {
-		l.warning(c.File, 0, "clientPort", "is set neither here nor in a server line of this server: no client can connect")
+		l.warning(c.File, 0, "clientPort", "is set neither here nor in this server's server line: no client can connect")
 	}
 	l.warnRaised("autopurge.snapRetainCount", c.Autopurge.Retain)
 	l.warnRaised("snapCount", c.Storage.SnapCount)
-	l.warnIf(c.Autopurge.Interval <= 0, "autopurge.purgeInterval", "is 0: old snapshots and logs are never removed")
+	l.warnIf(c.Autopurge.Interval <= 0, "autopurge.purgeInterval", "is 0: old snapshots and logs are never deleted")
 	l.warnIf(!c.Storage.ForceSync, "forceSync", "is no: a power failure loses acknowledged writes")
 	l.warnIf(c.Access.SkipACL, "skipACL", "is yes: every client may read and change everything")
-	l.warnIf(!c.Storage.Digest, "digest.enabled", "is false: damage to the tree in memory is not noticed")
-	l.warnIf(c.Storage.TrustEmpty, "snapshot.trust.empty", "is true: lost snapshots are not noticed; remove it after the first start")
+	l.warnIf(!c.Storage.Digest, "digest.enabled", "is false: damage to the tree in memory is not detected")
+	l.warnIf(c.Storage.TrustEmpty, "snapshot.trust.empty", "is true: lost snapshots are not detected; remove the key after the first start")
 	l.warnMembers()
 }
 
-// warnDirs looks at the data directories.
+// warnDirs warns about data directories in doubtful places.
 func (l *loader) warnDirs() {
 	for _, name := range []string{"dataDir", "dataLogDir"} {
 		v, given := l.settings[name]
@@ -105,7 +105,7 @@ func (l *loader) warnDirs() {
 			continue
 		}
 		if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, ".") {
-			l.warning(v.file, v.line, v.name, "is relative to the working directory; write ./ before it if that is meant")
+			l.warning(v.file, v.line, v.name, "is relative to the working directory; write ./ before the path if this is intended")
 		}
 		if strings.HasPrefix(filepath.Clean(dir)+"/", "/tmp/") {
 			l.warning(v.file, v.line, v.name, "is under /tmp, which many systems empty at boot")
@@ -113,18 +113,18 @@ func (l *loader) warnDirs() {
 	}
 }
 
-// warnRaised tells of a number that was too small and has been raised.
+// warnRaised warns about a number below its minimum, which was raised to now.
 func (l *loader) warnRaised(name string, now int) {
 	v, given := l.settings[name]
 	if !given {
 		return
 	}
 	if n, ok := v.key.readNumber(v.value); ok && n < int64(now) {
-		l.warning(v.file, v.line, v.name, fmt.Sprintf("is %d, which is less than can be; %d is used", n, now))
+		l.warning(v.file, v.line, v.name, fmt.Sprintf("is %d, below the minimum; %d is used", n, now))
 	}
 }
 
-// warnIf adds a warning at the place of a row.
+// warnIf adds a warning at the line where name is set, if yes.
 func (l *loader) warnIf(yes bool, name, why string) {
 	if !yes {
 		return
@@ -136,7 +136,7 @@ func (l *loader) warnIf(yes bool, name, why string) {
 	l.warning(v.file, v.line, v.name, why)
 }
 
-// warnMembers passes on what the membership itself finds unwise.
+// warnMembers adds the warnings of the membership itself.
 func (l *loader) warnMembers() {
 	m := l.c.Ensemble.Members
 	if m == nil {
@@ -144,7 +144,7 @@ func (l *loader) warnMembers() {
 	}
 	for _, w := range m.Warnings() {
 		if w.Rule == ensemble.OneVoter && l.c.Standalone() {
-			w.Text = "names one participant only, so the server runs alone; set standaloneEnabled=false for an ensemble of one"
+			w.Text = "names one participant only, so the server runs standalone; set standaloneEnabled=false for an ensemble of one"
 			l.warning(l.memberFile(), l.memberLine(), "server."+fmt.Sprint(m.Voters()[0]), w.Text)
 			continue
 		}

@@ -14,15 +14,15 @@ import (
 	_ "crypto/sha512" // values of digestAlg
 )
 
-// Config holds every setting of a server. [Load] and [Default] make one.
+// Config holds every setting of a server. [Load] and [Default] return one.
 type Config struct {
-	// File is the path that was read, empty for [Default].
+	// File is the path that was read, or empty for [Default].
 	File string
 
 	DataDir    string // snapshots and myid
-	DataLogDir string // transaction logs; equals DataDir if not set apart
+	DataLogDir string // transaction logs; equals DataDir unless set separately
 
-	// Client is where plain clients connect. The zero value means that no
+	// Client is the address for client connections without TLS. The zero value means that no
 	// client port is open, which is allowed. Its port may be 0 (any free one).
 	Client ensemble.HostPort
 
@@ -30,13 +30,13 @@ type Config struct {
 	MinSessionTimeout time.Duration
 	MaxSessionTimeout time.Duration
 
-	// FourLetterWords are the words of 4lw.commands.whitelist, "*" among them
-	// for all. Ask AllowsWord.
+	// FourLetterWords are the words of 4lw.commands.whitelist; "*" stands for all words.
+	// AllowsWord interprets them.
 	FourLetterWords []string
-	// ReadOnlyMode lets a server of an ensemble that has no quorum answer the
-	// reads of clients that accept that, and allows the word isro.
+	// ReadOnlyMode lets a server that has no quorum answer reads of clients that accept a
+	// read-only server. It also allows the word isro.
 	ReadOnlyMode bool
-	// ReadUncommitted lets such a server show its log before it has served in a
+	// ReadUncommitted lets a read-only server show its log even if it has not served in a
 	// quorum since its start.
 	ReadUncommitted bool
 
@@ -49,81 +49,81 @@ type Config struct {
 	Ensemble  Ensemble
 	Autopurge Autopurge
 
-	// Notices name what was written and has no effect, in order of the lines.
+	// Notices describe settings that were written but have no effect, in order of the lines.
 	Notices []Notice
-	// Warnings name what is allowed but unwise.
+	// Warnings describe settings that are allowed but unwise.
 	Warnings []Notice
 
-	// given is what was written, by key; of server, group and weight lines and of myid too.
+	// given holds the written text of each key, of server, group and weight lines, and of myid.
 	given map[string]string
 }
 
-// Limits bound what clients can ask for.
+// Limits bound the resources that clients can use.
 type Limits struct {
-	ClientCnxns    int           // connections of one source address; 0 or less: no limit
-	Cnxns          int           // connections in all; 0 or less: no limit
-	Backlog        int           // as configured; for the word conf only
-	Outstanding    int           // requests in process before clients are no longer read
-	FrameBytes     int           // largest request, its four bytes of length not counted
-	LargeBytes     int           // large requests in process, in all
-	LargeThreshold int           // a request above this is large; 0 or less: none is
-	ReplyMemoryMB  int           // MiB of memory for replies that wait for clients; -1: a quarter of what the machine has
-	Sessionless    time.Duration // until a connection without session is closed
+	ClientCnxns    int           // connections from one source address; 0 or less: no limit
+	Cnxns          int           // connections in total; 0 or less: no limit
+	Backlog        int           // as configured; used only by the word conf
+	Outstanding    int           // requests in progress above which the server stops reading from clients
+	FrameBytes     int           // size of the largest request, without its four bytes of length
+	LargeBytes     int           // total size of the large requests in progress
+	LargeThreshold int           // a request above this size is large; 0 or less: none is
+	ReplyMemoryMB  int           // MiB for replies that wait for clients; -1: a quarter of the machine's memory
+	Sessionless    time.Duration // a connection without a session is closed after this time
 	KeepAlive      bool          // TCP keep-alive on client connections
 	Throttle       Throttle
 }
 
-// Throttle is the request throttler.
+// Throttle holds the settings of the request throttler.
 type Throttle struct {
-	MaxRequests  int           // requests past the throttler at a time; 0 or less: off
-	Stall        time.Duration // wait before it looks again
-	DropStale    bool          // stale requests are dropped and their connection closed
-	StaleLatency bool          // stale if older than its session's timeout
-	OpWait       time.Duration // longer in the queue: error Throttledop; 0: off
+	MaxRequests  int           // requests that may be in progress; 0 or less: no throttling
+	Stall        time.Duration // how long a held request waits before the next check
+	DropStale    bool          // drop stale requests and close their connections
+	StaleLatency bool          // a request older than its session's timeout is stale
+	OpWait       time.Duration // a request queued for longer fails with Throttledop; 0: off
 }
 
-// Storage is how transactions and snapshots are kept.
+// Storage says how transactions and snapshots are stored.
 type Storage struct {
-	PreAllocBytes     int64 // log padding
+	PreAllocBytes     int64 // how far a log is extended ahead of its records
 	SnapCount         int   // transactions between snapshots, at least 2
 	SnapSizeBytes     int64 // log bytes between snapshots; 0 or less: no limit
-	LogSizeBytes      int64 // size at which a log is rolled; 0 or less: no limit
-	ForceSync         bool  // false: acknowledge without fsync
+	LogSizeBytes      int64 // size at which a new log is started; 0 or less: no limit
+	ForceSync         bool  // false: writes are acknowledged without fsync
 	SyncWarning       time.Duration
-	StallLimit        time.Duration // a disk that does not answer a call for longer stalls
+	StallLimit        time.Duration // the disk counts as stalled if a call takes longer
 	Compression       string        // of snapshots: "", "gz" or "snappy"
-	TrustEmpty        bool          // logs without a snapshot are no error
-	Digest            bool          // tree digests are kept and compared
-	LastProcessedZxid bool          // snapshots carry the block that 3.9 added
-	AutocreateDir     bool          // missing data directories are made
-	AutocreateDB      bool          // an empty history may vote
+	TrustEmpty        bool          // logs without a snapshot are accepted
+	Digest            bool          // tree digests are computed and compared
+	LastProcessedZxid bool          // snapshots contain the block that ZooKeeper 3.9 added
+	AutocreateDir     bool          // missing data directories are created
+	AutocreateDB      bool          // a server with an empty history may vote
 }
 
-// Autopurge removes old snapshots and logs.
+// Autopurge says which old snapshots and logs are deleted.
 type Autopurge struct {
 	Retain   int           // snapshots kept, at least 3
 	Interval time.Duration // 0: off
 }
 
-// Tree is what znodes can do.
+// Tree says which features znodes have.
 type Tree struct {
 	ExtendedTypes      bool // TTL znodes
-	Emulate353TTL      bool // TTLs in the layout of 3.5.3 are read as well
-	EnforceQuota       bool // quotas refuse writes
+	Emulate353TTL      bool // TTLs in the layout of ZooKeeper 3.5.3 are recognised as well
+	EnforceQuota       bool // writes above a hard quota are refused
 	ContainerInterval  time.Duration
 	ContainerPerMinute int
-	ContainerNeverUsed time.Duration // 0: containers that never had a child stay
+	ContainerNeverUsed time.Duration // 0: containers that never had a child are kept
 	Reconfig           bool          // reconfigEnabled
 }
 
-// Access says who may do what.
+// Access holds the settings of access control.
 type Access struct {
 	SkipACL     bool
 	SuperDigest string      // name:<base64 of the hash>; empty: no super user
-	DigestHash  crypto.Hash // of the scheme digest; available
+	DigestHash  crypto.Hash // of the scheme digest; linked into the program
 }
 
-// Admin is the HTTP admin server. This version has none.
+// Admin holds the settings of the HTTP admin server, which this version does not have.
 type Admin struct {
 	Enabled     bool
 	Address     ensemble.HostPort
@@ -131,56 +131,54 @@ type Admin struct {
 	IdleTimeout time.Duration
 }
 
-// Metrics is the metrics page. This version has none.
+// Metrics holds the settings of the metrics page, which this version does not have.
 type Metrics struct {
 	Provider string // Java class name
 	Address  ensemble.HostPort
 }
 
-// Ensemble is what a server knows of the others.
+// Ensemble holds the membership and the settings that concern other servers.
 type Ensemble struct {
-	// Members are the servers of the file or the dynamic file; nil if it
-	// names none.
+	// Members are the servers of zoo.cfg or of the dynamic file; nil if there are none.
 	Members *ensemble.Membership
-	// ID is this server's number from myid; HasID tells whether there is one.
+	// ID is this server's number from myid; HasID reports whether myid gave one.
 	ID    ensemble.ServerID
 	HasID bool
 
 	PeerType          ensemble.Role
-	StandaloneEnabled bool   // one participant means standalone
-	DynamicFile       string // as written; empty: members stand in zoo.cfg
+	StandaloneEnabled bool   // a server that is the only participant runs standalone
+	DynamicFile       string // as written; empty: the members are in zoo.cfg
 	InitLimit         int    // ticks
 	SyncLimit         int    // ticks
 	ListenOnAllIPs    bool
 	LeaderServes      bool
-	KeepClients       bool // client connections outlive a change of leaders
-	LocalSessions     bool // new sessions live on one server alone
-	UpgradeLocal      bool // ... until they create an ephemeral
+	KeepClients       bool // client connections survive a change of leaders
+	LocalSessions     bool // new sessions are known to one server only
+	UpgradeLocal      bool // a local session that creates an ephemeral becomes global
 	ElectionConnect   time.Duration
-	ElectionRead      time.Duration // until the first message between two servers; 0 or less: SyncLimit ticks
+	ElectionRead      time.Duration // time for the first message between two servers; 0 or less: SyncLimit ticks
 	CommitLogCount    int
 	SnapshotFactor    float64
 	MultiAddress      bool
 }
 
-// Standalone reports whether the server runs alone: it knows no participants,
-// or one and standaloneEnabled.
+// Standalone reports whether the server runs standalone: it has no participants, or one
+// participant and standaloneEnabled.
 func (c *Config) Standalone() bool {
 	m := c.Ensemble.Members
 	return m == nil || len(m.Voters()) == 1 && c.Ensemble.StandaloneEnabled
 }
 
-// AllowsWord reports whether the whitelist allows a four-letter word. srvr
-// and our elog always are, isro while read-only mode is on and in an ensemble,
-// where a member with a full disk is read-only in any case and its clients look
-// for another with this word.
+// AllowsWord reports whether the whitelist allows a four-letter word. srvr and elog are
+// always allowed. isro is allowed in read-only mode and in every ensemble: a member with a
+// full disk is read-only in any case, and its clients use isro to look for another server.
 func (c *Config) AllowsWord(word string) bool {
 	return word == "srvr" || word == "elog" || word == "isro" && (c.ReadOnlyMode || !c.Standalone()) ||
 		slices.Contains(c.FourLetterWords, "*") || slices.Contains(c.FourLetterWords, word)
 }
 
-// Default returns the settings of a server that nobody configured: ZooKeeper's
-// defaults with the tick of its sample file (2 s), but only on loopback and
+// Default returns the settings of a server without a configuration file: ZooKeeper's
+// defaults with the tick of its sample file (2 s), but only on the loopback address and
 // with the data in ./bellwether-data.
 func Default() *Config {
 	c := defaults()
@@ -192,7 +190,7 @@ func Default() *Config {
 	return c
 }
 
-// derive fills in what follows from other settings.
+// derive sets the settings that follow from other settings.
 func (c *Config) derive() {
 	if c.DataLogDir == "" {
 		c.DataLogDir = c.DataDir
@@ -207,7 +205,7 @@ func (c *Config) derive() {
 	c.Autopurge.Retain = max(c.Autopurge.Retain, retainMin)
 }
 
-// The least values that ZooKeeper raises smaller ones to.
+// The minimums to which ZooKeeper raises smaller values.
 const (
 	snapCountMin = 2
 	retainMin    = 3

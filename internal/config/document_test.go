@@ -14,12 +14,12 @@ import (
 	"text/template"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md anew from the table of keys")
+var update = flag.Bool("update", false, "rewrite docs/configuration.md from the table of keys")
 
 const documentFile = "../../docs/configuration.md"
 
-// TestDocument fails when docs/configuration.md is not what the table of keys
-// makes. Run it with -update after a change to the table or the template.
+// TestDocument fails when docs/configuration.md differs from what the table of keys
+// generates. Run it with -update after a change to the table or the template.
 func TestDocument(t *testing.T) {
 	want := document(t)
 	if *update {
@@ -36,7 +36,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// document renders the page.
+// document renders docs/configuration.md.
 func document(t *testing.T) string {
 	t.Helper()
 	tmpl, err := template.New("configuration.md.tmpl").Funcs(template.FuncMap{"row": documentRow}).
@@ -78,7 +78,7 @@ func documentRow(k key) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", name, documentKind(k), def, documentAllowed(k), k.effect, documentStatus(k))
 }
 
-// documentAllowed says which values a key takes, shorter than an error does.
+// documentAllowed describes the values that a key takes, in fewer words than an error does.
 func documentAllowed(k key) string {
 	if k.form == pattern {
 		return "–"
@@ -140,47 +140,47 @@ func documentStatus(k key) string {
 	return "honoured"
 }
 
-// TestTable checks each row for what no row may lack.
+// TestTable checks each row of the table for consistency.
 func TestTable(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range table {
 		for i := range s.keys {
 			k := &s.keys[i]
 			if seen[k.name] {
-				t.Errorf("%s stands twice in the table", k.name)
+				t.Errorf("%s is in the table twice", k.name)
 			}
 			seen[k.name] = true
 			if k.kind == 0 || !strings.HasSuffix(k.effect, ".") || strings.Contains(k.effect, "|") {
-				t.Errorf("%s: kind %d, effect %q", k.name, k.kind, k.effect)
+				t.Errorf("%s: kind %d, effect %q, want both set and the effect to be a sentence", k.name, k.kind, k.effect)
 			}
 			if (k.status == ignored || k.status == stops) != (k.reason != "") {
-				t.Errorf("%s: a reason belongs to keys that are ignored or refused, and to no others", k.name)
+				t.Errorf("%s: exactly the keys that are ignored or refused must have a reason", k.name)
 			}
 			if k.status == honoured && k.into == nil && k.form != pattern {
-				t.Errorf("%s is honoured but stored nowhere", k.name)
+				t.Errorf("%s is honoured but not stored", k.name)
 			}
 			if (k.form == pattern) != strings.HasSuffix(k.name, "*") {
-				t.Errorf("%s: form and name disagree on whether it is a family", k.name)
+				t.Errorf("%s: its name must end with * if and only if its form is pattern", k.name)
 			}
 			if (k.form == yesNo) != (k.exact != "") || (k.form == word) != (k.words != nil) {
-				t.Errorf("%s: words do not fit its form", k.name)
+				t.Errorf("%s: exactly the keys of form word must have words", k.name)
 			}
 			for _, v := range []string{k.def, k.same, k.when} {
 				if v != "" && !k.allows(v) {
-					t.Errorf("%s: its own value %q is not allowed", k.name, v)
+					t.Errorf("%s: the table gives the value %q, which the key does not allow", k.name, v)
 				}
 			}
 		}
 	}
 	for wrong, right := range misnamed {
 		if find(wrong) != nil || find(right) == nil {
-			t.Errorf("misnamed %s for %s: the first must not, the second must be a key", wrong, right)
+			t.Errorf("misnamed: %s must not be a key, and %s must be one", wrong, right)
 		}
 	}
 }
 
-// TestHonouredKeysAreRead fails for a key that is said to have an effect, and
-// whose field is read neither by the rooms above nor for the membership.
+// TestHonouredKeysAreRead fails for a key that is honoured according to the table, but
+// whose field neither the server packages nor the membership read.
 func TestHonouredKeysAreRead(t *testing.T) {
 	var code []byte
 	for _, pattern := range []string{"members.go", "../server/*.go", "../admin/*.go", "../../cmd/bellwether/*.go"} {
@@ -206,18 +206,18 @@ func TestHonouredKeysAreRead(t *testing.T) {
 			}
 			name := fieldAt(reflect.ValueOf(c).Elem(), k.into(c))
 			if !regexp.MustCompile(`\.` + name + `\b`).Match(code) {
-				t.Errorf("%s: nobody reads %s", k.name, name)
+				t.Errorf("%s: no code reads %s", k.name, name)
 			}
 		}
 	}
 }
 
-// fieldAt is the name of the field of v, or of a struct in it, that p points to.
+// fieldAt returns the name of the field of v, or of a struct in it, to which p points.
 func fieldAt(v reflect.Value, p any) string {
 	for i := range v.NumField() {
 		f := v.Field(i)
 		if !f.CanInterface() {
-			continue // no setting
+			continue // not a setting
 		}
 		if f.Addr().Interface() == p {
 			return v.Type().Field(i).Name
@@ -231,8 +231,8 @@ func fieldAt(v reflect.Value, p any) string {
 	return ""
 }
 
-// TestEveryKeyOfZooKeeperIsInTheTable reads the list of ZooKeeper's keys, each
-// with its kind.
+// TestEveryKeyOfZooKeeperIsInTheTable compares the list of ZooKeeper's keys and kinds with
+// the table.
 func TestEveryKeyOfZooKeeperIsInTheTable(t *testing.T) {
 	text, err := os.ReadFile("testdata/keys.txt")
 	if err != nil {

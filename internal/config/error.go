@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Error is one thing in the configuration that stops the start.
+// Error is one fault in the configuration that prevents the start.
 type Error struct {
 	File    string // path, or JVMFLAGS for a Java property given as a flag
-	Line    int    // 1-based; 0 where no single line is at fault
+	Line    int    // 1-based; 0 if no single line is at fault
 	Key     string // as written
 	Value   string // as written; empty for secrets
 	Problem string // what is wrong
-	Allowed string // what would be right, if that can be said
-	Remedy  string // what to do
+	Allowed string // the allowed values; may be empty
+	Remedy  string // what the operator should do
 }
 
-// Error returns one line: where, what is wrong, what is allowed, what to do.
+// Error returns one line: the place, the problem, the allowed values and the remedy.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(place(e.File, e.Line, e.Key, e.Value))
@@ -31,15 +31,15 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Notice is one thing worth knowing that does not stop the start.
+// Notice is a remark about a setting that does not prevent the start.
 type Notice struct {
-	File string // as in Error; empty where no file is concerned
+	File string // as in Error; empty if the remark is not about a file
 	Line int
 	Key  string // as written
-	Text string // what it does or does not do, and why
+	Text string // what the setting does or does not do, and why
 }
 
-// String returns one line: where, and the text.
+// String returns one line: the place and the text.
 func (n Notice) String() string {
 	if n.File == "" && n.Key == "" {
 		return n.Text
@@ -47,8 +47,8 @@ func (n Notice) String() string {
 	return place(n.File, n.Line, n.Key, "") + " " + n.Text
 }
 
-// place returns file:line: key=value, as far as they are known, and without a key
-// what ends in a colon.
+// place returns "file:line: key=value" without the parts that are unknown. Without a key
+// the result ends in a colon.
 func place(file string, line int, key, value string) string {
 	var b strings.Builder
 	b.WriteString(file)
@@ -66,7 +66,7 @@ func place(file string, line int, key, value string) string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
-// valueShown bounds how much of a wrong value an error repeats.
+// valueShown bounds how many bytes of a wrong value an error repeats.
 const valueShown = 120
 
 func clip(s string) string {

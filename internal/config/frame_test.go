@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A frame above what a record of the log can hold would let one client's
-// request stop the server, so it cannot be configured.
+// TestFrameIsBoundedByTheLog shows that jute.maxbuffer cannot exceed what a log record can
+// hold: otherwise one client's request could stop the server.
 func TestFrameIsBoundedByTheLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "zoo.cfg")
 	if err := os.WriteFile(file, []byte("dataDir=data\ntickTime=2000\nclientPort=2181\n"), 0o644); err != nil {
@@ -17,6 +17,6 @@ func TestFrameIsBoundedByTheLog(t *testing.T) {
 		t.Errorf("32 MiB: %v", err)
 	}
 	if _, err := Load(file, "-Djute.maxbuffer=33554433"); err == nil {
-		t.Error("one byte more is taken")
+		t.Error("one byte more is accepted")
 	}
 }

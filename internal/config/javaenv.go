@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// JVMFlags returns the flags that the start script of ZooKeeper would give to
-// Java for the configuration file at path: SERVER_JVMFLAGS and JVMFLAGS of env,
-// as the file java.env beside it changes them, and the flag that
-// ZOO_DATADIR_AUTOCREATE_DISABLE stands for. A missing java.env is no error.
+// JVMFlags returns the flags that ZooKeeper's start script would give to Java for the
+// configuration file at path: SERVER_JVMFLAGS and JVMFLAGS of env, as changed by the file
+// java.env next to the configuration file, and the flag for
+// ZOO_DATADIR_AUTOCREATE_DISABLE. A missing java.env is not an error.
 func JVMFlags(path string, env map[string]string) (string, error) {
 	file := filepath.Join(filepath.Dir(path), "java.env")
 	text, err := readFile(file)
@@ -32,9 +32,8 @@ func JVMFlags(path string, env map[string]string) (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
-// assignments carries out the simple assignments of a shell script,
-// NAME=value with or without export and quotes, over a copy of env. Other
-// lines of the script are left out.
+// assignments applies the simple assignments of a shell script (NAME=value with or
+// without export and quotes) to a copy of env. It skips all other lines.
 func assignments(script string, env map[string]string) map[string]string {
 	vars := maps.Clone(env)
 	if vars == nil {
@@ -60,8 +59,8 @@ func isShellName(s string) bool {
 	return s != ""
 }
 
-// shellWord reads the first word of s as a shell does: quotes are taken off and
-// $NAME and ${NAME} replaced, except between single quotes.
+// shellWord returns the first word of s as a shell reads it: without quotes, and with
+// $NAME and ${NAME} replaced except between single quotes.
 func shellWord(s string, vars map[string]string) string {
 	var word strings.Builder
 	quote := byte(0)
@@ -87,8 +86,8 @@ func shellWord(s string, vars map[string]string) string {
 	return word.String()
 }
 
-// expand returns the value of the variable that s begins with, and the length
-// of its name with the dollar. What is no plain name stands for itself.
+// expand returns the value of the variable reference at the beginning of s and the
+// length of the reference. A dollar that no plain name follows is returned unchanged.
 func expand(s string, vars map[string]string) (string, int) {
 	if rest, ok := strings.CutPrefix(s, "${"); ok {
 		if name, _, closed := strings.Cut(rest, "}"); closed && isShellName(name) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestJVMFlags shows how the flags come together from the environment and the
-// file java.env.
+// TestJVMFlags shows how the flags are composed from the environment and the file
+// java.env.
 func TestJVMFlags(t *testing.T) {
 	cases := []struct {
 		name, file string

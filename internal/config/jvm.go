@@ -2,18 +2,17 @@ package config
 
 import "strings"
 
-// FlagsSource is the File of errors and notices about Java properties that were
-// given as JVM flags.
+// FlagsSource is the File of errors and notices about Java properties given as JVM flags.
 const FlagsSource = "JVMFLAGS"
 
-// jvmFlag is one JVM flag, -Dname=value or another.
+// jvmFlag is one JVM flag: -Dname=value or another one.
 type jvmFlag struct {
 	name, value string // of -Dname=value
-	other       string // the whole flag if it is no -D
+	other       string // the whole flag if it does not begin with -D
 }
 
-// splitFlags parts the flags as the shell scripts of ZooKeeper do: at blanks,
-// quotes having no meaning.
+// splitFlags splits the flags at blanks, as ZooKeeper's shell scripts do. Quotes have no
+// meaning.
 func splitFlags(text string) []jvmFlag {
 	var flags []jvmFlag
 	for _, word := range strings.Fields(text) {
@@ -27,8 +26,8 @@ func splitFlags(text string) []jvmFlag {
 	return flags
 }
 
-// applyFlags takes in the Java properties. A property that zoo.cfg sets too is
-// zoo.cfg's; of two flags for one property the later wins.
+// applyFlags adds the Java properties to the settings. A property that zoo.cfg also sets
+// keeps the value of zoo.cfg. Of two flags for one property the later one wins.
 func (l *loader) applyFlags(text string) {
 	seen := make(map[string]bool)
 	flags := splitFlags(text)
@@ -46,7 +45,7 @@ func (l *loader) applyFlags(text string) {
 	}
 }
 
-// applyProperty takes in one -D flag.
+// applyProperty adds one -D flag to the settings.
 func (l *loader) applyProperty(f jvmFlag) {
 	shown := "-D" + f.name
 	k, prefixed := findProperty(f.name)
@@ -70,8 +69,8 @@ func (l *loader) applyProperty(f jvmFlag) {
 	}
 }
 
-// findProperty returns the row that a Java property belongs to, and the prefix
-// it was found by.
+// findProperty returns the row of a Java property, and the prefix under which it was
+// found.
 func findProperty(name string) (*key, string) {
 	if k := find(name); k != nil && k.kind&(java|unprefix) != 0 {
 		return k, ""
@@ -84,7 +83,7 @@ func findProperty(name string) (*key, string) {
 	return nil, ""
 }
 
-// unknownProperty says why a -D flag does nothing.
+// unknownProperty returns why a -D flag has no effect.
 func unknownProperty(name string) string {
 	rest, ours := strings.CutPrefix(name, "zookeeper.")
 	switch k := find(rest); {
@@ -103,13 +102,13 @@ func unknownProperty(name string) string {
 	return "is ignored: ZooKeeper has no such property" + suggestion(rest)
 }
 
-// otherFlag says why a flag that is no property does nothing.
+// otherFlag returns why a flag other than -D has no effect.
 func otherFlag(f string) string {
 	switch {
 	case strings.HasPrefix(f, "-Xmx"):
 		return "is ignored: there is no Java heap; the environment variable GOMEMLIMIT sets a soft limit"
 	case strings.HasPrefix(f, "-javaagent") && strings.Contains(f, "jmx"):
-		return "is ignored: there are no Java agents, so the metrics port of this one will not exist"
+		return "is ignored: there are no Java agents, so this one's metrics port will not be open"
 	}
 	return "is ignored: it is a flag of the Java virtual machine"
 }

@@ -17,7 +17,7 @@ import (
 // fileMax bounds the size of a configuration file in bytes.
 const fileMax = 1 << 20
 
-// setting is one value that was given for a row of the table.
+// setting is the value that was given for one row of the table.
 type setting struct {
 	key   *key
 	file  string
@@ -26,19 +26,18 @@ type setting struct {
 	value string
 }
 
-// loader gathers settings, notices and errors of one Load.
+// loader collects the settings, notices and errors of one Load.
 type loader struct {
 	c        *Config
-	settings map[string]setting // by name of the row, of a family by own name
+	settings map[string]setting // by the name of the row; for families by the name as written
 	members  []ensemble.Property
 	errs     []*Error
 }
 
-// Load reads the configuration file at path, the dynamic configuration file it
-// names, and myid. jvmFlags are the flags that a Java server would have been
-// started with; see [JVMFlags]. If anything must be put right first, the error
-// joins one [Error] for each such thing, in order of their lines; errors.As
-// finds the first.
+// Load reads the configuration file at path, the dynamic configuration file that it
+// names, and myid. jvmFlags are the flags with which a Java server would have been
+// started; see [JVMFlags]. On failure the error joins one [Error] for each fault, in order
+// of their lines; errors.As finds the first one.
 func Load(path, jvmFlags string) (*Config, error) {
 	props, err := readProperties(path)
 	if err != nil {
@@ -62,7 +61,7 @@ func Load(path, jvmFlags string) (*Config, error) {
 	return l.c, nil
 }
 
-// noteGiven keeps what was written for Config.Reloaded.
+// noteGiven stores the written values for Config.Reloaded.
 func (l *loader) noteGiven() {
 	given := make(map[string]string, len(l.settings)+len(l.members)+1)
 	for name, v := range l.settings {
@@ -84,7 +83,7 @@ func readProperties(path string) ([]ensemble.Property, error) {
 		return nil, fmt.Errorf("configuration file: %w", err)
 	}
 	if mark := byteOrderMark(text); mark != "" {
-		e := &Error{File: path, Line: 1, Problem: "begins with the byte-order mark of " + mark + ", which Java would take for a part of the first key and so ignore that key"}
+		e := &Error{File: path, Line: 1, Problem: "begins with the byte-order mark of " + mark + ": Java would read it as part of the first key and so ignore that key"}
 		e.Remedy = "save the file as plain text (ISO-8859-1 or ASCII) without a byte-order mark"
 		return nil, e
 	}
@@ -95,7 +94,7 @@ func readProperties(path string) ([]ensemble.Property, error) {
 	return props, err
 }
 
-// byteOrderMark names the encoding whose mark stands at the beginning of a text.
+// byteOrderMark returns the encoding whose byte-order mark begins the text, or "".
 func byteOrderMark(text []byte) string {
 	for mark, encoding := range map[string]string{"\xef\xbb\xbf": "UTF-8", "\xff\xfe": "UTF-16", "\xfe\xff": "UTF-16"} {
 		if bytes.HasPrefix(text, []byte(mark)) {
@@ -105,7 +104,7 @@ func byteOrderMark(text []byte) string {
 	return ""
 }
 
-// readFile reads at most fileMax bytes.
+// readFile reads a file of at most fileMax bytes.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -119,7 +118,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// defaults returns the defaults of the table.
+// defaults returns a Config with the defaults of the table.
 func defaults() *Config {
 	c := &Config{}
 	for _, s := range table {
@@ -133,8 +132,8 @@ func defaults() *Config {
 	return c
 }
 
-// applyFile takes in the lines of zoo.cfg. Of several lines with one key the
-// last counts.
+// applyFile adds the lines of zoo.cfg to the settings. The last of several lines with
+// the same key wins.
 func (l *loader) applyFile(path string, props []ensemble.Property) {
 	last := make(map[string]int, len(props))
 	for _, p := range props {
@@ -142,14 +141,14 @@ func (l *loader) applyFile(path string, props []ensemble.Property) {
 	}
 	for _, p := range props {
 		if at := last[p.Key]; at != p.Line {
-			l.warning(path, p.Line, p.Key, fmt.Sprintf("is given again in line %d, which counts", at))
+			l.warning(path, p.Line, p.Key, fmt.Sprintf("is overridden by line %d", at))
 			continue
 		}
 		l.applyLine(path, p)
 	}
 }
 
-// applyLine takes in one line of zoo.cfg.
+// applyLine adds one line of zoo.cfg to the settings.
 func (l *loader) applyLine(path string, p ensemble.Property) {
 	k := byName[p.Key]
 	switch {
@@ -170,8 +169,8 @@ func (l *loader) applyLine(path string, p ensemble.Property) {
 	l.settings[id] = setting{key: k, file: path, line: p.Line, name: p.Key, value: p.Value}
 }
 
-// setAll puts the settings into the Config, in order of the table, so that a
-// later row may win over an earlier one.
+// setAll stores the settings in the Config, in order of the table: a later row overrides
+// an earlier one.
 func (l *loader) setAll() {
 	for _, s := range table {
 		for i := range s.keys {
@@ -185,7 +184,7 @@ func (l *loader) setAll() {
 	}
 }
 
-// setFamily deals with the settings that a pattern stands for.
+// setFamily stores the settings that belong to a pattern.
 func (l *loader) setFamily(k *key) {
 	for _, v := range l.settings {
 		if v.key == k {
@@ -194,8 +193,8 @@ func (l *loader) setFamily(k *key) {
 	}
 }
 
-// set deals with one setting as the status of its row says. What has no effect
-// does not stop the start, whatever its value.
+// set handles one setting according to the status of its row. An ignored key does not
+// stop the start, whatever its value.
 func (l *loader) set(v setting) {
 	k := v.key
 	if k.status == stops {
@@ -210,7 +209,7 @@ func (l *loader) set(v setting) {
 		l.notice(v.file, v.line, v.name, "is ignored: "+k.reason)
 	}
 	if k.form == yesNo && v.value != "yes" && v.value != "no" {
-		l.notice(v.file, v.line, v.name, fmt.Sprintf("is %q, which counts as %s: only the exact word %s has an effect", clip(v.value), opposite(k.exact), k.exact))
+		l.notice(v.file, v.line, v.name, fmt.Sprintf("is %q, which means %s: only the exact word %s has an effect", clip(v.value), opposite(k.exact), k.exact))
 	}
 }
 
@@ -221,8 +220,8 @@ func opposite(word string) string {
 	return "yes"
 }
 
-// refuse stops the start over a setting that guards something unsupported,
-// unless its value switches the guard off.
+// refuse records an error for a key that requires an unsupported security feature,
+// unless its value disables the feature.
 func (l *loader) refuse(v setting) {
 	k := v.key
 	if k.same != "" && strings.EqualFold(v.value, k.same) || builtinProvider(v) {
@@ -236,10 +235,10 @@ func (l *loader) refuse(v setting) {
 	if !k.secret {
 		e.Value = v.value
 	}
-	e.Remedy = "the server does not start without what the key asks for; remove it to run without, or stay with ZooKeeper"
+	e.Remedy = "remove the key to run without this feature, or stay with ZooKeeper"
 }
 
-// builtinProvider reports whether a setting registers a scheme that is always there.
+// builtinProvider reports whether a setting registers a scheme that is always available.
 func builtinProvider(v setting) bool {
 	const classes = "org.apache.zookeeper.server.auth."
 	return v.key.name == "authProvider.*" &&
@@ -259,7 +258,7 @@ func (l *loader) bad(v setting) {
 	}
 }
 
-// defaultText returns the default for people.
+// defaultText returns the default in a form for people.
 func (k *key) defaultText() string {
 	if k.says != "" {
 		return k.says
@@ -267,14 +266,14 @@ func (k *key) defaultText() string {
 	return k.def
 }
 
-// fail records an error and returns it for the rest of its parts.
+// fail records an error and returns it, so that the caller can fill in the other fields.
 func (l *loader) fail(file string, line int, name, problem string) *Error {
 	e := &Error{File: file, Line: line, Key: name, Problem: problem}
 	l.errs = append(l.errs, e)
 	return e
 }
 
-// failKey records an error about a row, at its line if it was given.
+// failKey records an error about a row, at the line where it was given.
 func (l *loader) failKey(name, problem, remedy string) {
 	v, given := l.settings[name]
 	if !given {
@@ -291,7 +290,7 @@ func (l *loader) notice(file string, line int, name, why string) {
 	l.c.Notices = append(l.c.Notices, Notice{File: file, Line: line, Key: name, Text: why})
 }
 
-// noticeIf adds a notice at the place where a row was given.
+// noticeIf adds a notice at the line where a row was given, if yes.
 func (l *loader) noticeIf(yes bool, name, why string) {
 	if v, given := l.settings[name]; yes && given {
 		l.notice(v.file, v.line, v.name, why)
@@ -302,7 +301,7 @@ func (l *loader) warning(file string, line int, name, why string) {
 	l.c.Warnings = append(l.c.Warnings, Notice{File: file, Line: line, Key: name, Text: why})
 }
 
-// joined returns all errors in order of their places.
+// joined returns all errors, ordered by place.
 func (l *loader) joined() error {
 	slices.SortStableFunc(l.errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(a.Line, b.Line), strings.Compare(a.Key, b.Key))
@@ -314,7 +313,7 @@ func (l *loader) joined() error {
 	return errors.Join(all...)
 }
 
-// rank puts lines of files first, then what is missing in them, then flags.
+// rank orders errors: lines of files first, then missing keys, then flags.
 func (e *Error) rank() int {
 	switch {
 	case e.File == FlagsSource:
@@ -325,7 +324,7 @@ func (e *Error) rank() int {
 	return 2
 }
 
-// sortNotices puts the notices in order of files and lines.
+// sortNotices sorts notices and warnings by file and line.
 func (l *loader) sortNotices() {
 	flags := func(n Notice) int {
 		if n.File == FlagsSource {

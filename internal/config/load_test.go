@@ -13,8 +13,8 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// write puts a zoo.cfg with this text, and other files, into a new directory.
-// DIR in a text becomes that directory.
+// write creates a new directory with a zoo.cfg of this text and with the other files. It
+// replaces DIR in the texts by that directory.
 func write(t *testing.T, text string, files ...string) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func write(t *testing.T, text string, files ...string) (path string) {
 	return filepath.Join(dir, "zoo.cfg")
 }
 
-// load loads a configuration that must be good.
+// load loads a configuration and fails the test if it is refused.
 func load(t *testing.T, flags, text string, files ...string) *Config {
 	t.Helper()
 	c, err := Load(write(t, text, files...), flags)
@@ -44,14 +44,14 @@ func load(t *testing.T, flags, text string, files ...string) *Config {
 	return c
 }
 
-// refuse loads a configuration that must be refused and returns the text of the
-// error with the directory taken out.
+// refuse loads a configuration that must be refused. It returns the text of the error
+// without the directory.
 func refuse(t *testing.T, flags, text string, files ...string) string {
 	t.Helper()
 	path := write(t, text, files...)
 	c, err := Load(path, flags)
 	if err == nil {
-		t.Fatalf("%q passes: %+v", text, c)
+		t.Fatalf("%q is accepted: %+v", text, c)
 	}
 	return strings.ReplaceAll(err.Error(), filepath.Dir(path), "DIR")
 }
@@ -73,7 +73,7 @@ dataDir=/nonexistent/zookeeper
 clientPort=2181
 `
 
-// TestSample shows what an ordinary file gives, defaults included.
+// TestSample shows the settings of an ordinary file, defaults included.
 func TestSample(t *testing.T) {
 	c := load(t, "", sample)
 	want := defaults()
@@ -88,7 +88,7 @@ func TestSample(t *testing.T) {
 		t.Errorf("notices %v, warnings %v", c.Notices, c.Warnings)
 	}
 	if !c.Standalone() {
-		t.Error("not standalone")
+		t.Error("Standalone() is false, want true")
 	}
 }
 
@@ -131,7 +131,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestDefaultServer shows the server that nobody configured.
+// TestDefaultServer shows the settings of a server without a configuration file.
 func TestDefaultServer(t *testing.T) {
 	c := Default()
 	if c.Client.String() != "127.0.0.1:2181" || c.DataLogDir != "bellwether-data" || c.MaxSessionTimeout != 40*time.Second ||
@@ -140,7 +140,7 @@ func TestDefaultServer(t *testing.T) {
 	}
 }
 
-// TestSettings shows where each honoured value goes, in its forms and units.
+// TestSettings shows for each honoured value where it is stored, in its forms and units.
 func TestSettings(t *testing.T) {
 	cases := []struct {
 		line string
@@ -186,8 +186,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestJavaProperties shows the settings that come as JVM flags, and that the
-// file wins over them.
+// TestJavaProperties shows that settings can be given as JVM flags, and that the file
+// wins over them.
 func TestJavaProperties(t *testing.T) {
 	c := load(t, "-Djute.maxbuffer=8388608 -Dzookeeper.snapCount=7 -Dzookeeper.snapCount=0x9 -Dzookeeper.maxCnxns=5\t-Dreadonlymode.enabled=true"+
 		" -Dfsync.warningthresholdms=20 -Dznode.container.maxNeverUsedIntervalMs=30 -Dzookeeper.skipACL=yes -Dzookeeper.multiAddress.enabled=true",
@@ -201,33 +201,33 @@ func TestJavaProperties(t *testing.T) {
 	}
 	c = load(t, "-Dfsync.warningthresholdms=20 -Dzookeeper.fsync.warningthresholdms=30", "dataDir=/nonexistent")
 	if c.Storage.SyncWarning != 30*time.Millisecond {
-		t.Errorf("the property with prefix does not win: %v", c.Storage.SyncWarning)
+		t.Errorf("the property with the prefix must win, got %v", c.Storage.SyncWarning)
 	}
 }
 
-// TestNotices shows the one line each about what has no effect.
+// TestNotices shows the notice for each reason why a setting has no effect.
 func TestNotices(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
 		{"", "serverCnxnFactory=x", "zoo.cfg:2: serverCnxnFactory is ignored: there is one kind of client connection"},
 		{"", "netty.server.x=1", "zoo.cfg:2: netty.server.x is ignored: there is no Netty"},
 		{"", "flushDelay=0", ""},
-		{"", "jute.maxbuffer.extrasize=5000", "zoo.cfg:2: jute.maxbuffer.extrasize is ignored: a record of the log may be 64 MiB in any case"},
+		{"", "jute.maxbuffer.extrasize=5000", "zoo.cfg:2: jute.maxbuffer.extrasize is ignored: a log record may always be up to 64 MiB"},
 		{"", "request_stale_connection_check=true", ""},
-		{"", "flushDelay=5", "zoo.cfg:2: flushDelay is ignored: while one sync runs the next writes gather; no timer or size is needed"},
+		{"", "flushDelay=5", "zoo.cfg:2: flushDelay is ignored: the writes that arrive during one fsync form the next batch; no timer or size is needed"},
 		{"", "admin.enableServer=false", ""},
 		{"", "admin.serverPort=9090", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
 		{"", "admin.serverPort=http", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
-		{"", "metricsProvider.className=my.Metrics", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; the four-letter word mntr has the figures"},
-		{"", "jvm.pause.sleep.time.ms=soon", "zoo.cfg:2: jvm.pause.sleep.time.ms is ignored: there is no JVM whose pauses could be watched"},
+		{"", "metricsProvider.className=my.Metrics", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; use the four-letter word mntr"},
+		{"", "jvm.pause.sleep.time.ms=soon", "zoo.cfg:2: jvm.pause.sleep.time.ms is ignored: there is no JVM"},
 		{"", "audit.enable=true", "zoo.cfg:2: audit.enable is ignored: this version writes no audit log"},
-		{"", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; the four-letter word mntr has the figures"},
-		{"", "superUser.2=bob", "zoo.cfg:2: superUser.2 is ignored: it has an effect with SASL only, which this version does not support: nobody is super by it"},
-		{"", "skipACL=true", `zoo.cfg:2: skipACL is "true", which counts as no: only the exact word yes has an effect`},
-		{"", "forceSync=false", `zoo.cfg:2: forceSync is "false", which counts as yes: only the exact word no has an effect`},
+		{"", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; use the four-letter word mntr"},
+		{"", "superUser.2=bob", "zoo.cfg:2: superUser.2 is ignored: it has an effect with SASL only, which this version does not support, so it makes nobody a super user"},
+		{"", "skipACL=true", `zoo.cfg:2: skipACL is "true", which means no: only the exact word yes has an effect`},
+		{"", "forceSync=false", `zoo.cfg:2: forceSync is "false", which means yes: only the exact word no has an effect`},
 		{"", "zookeeper.skipACL=yes", "zoo.cfg:2: zookeeper.skipACL has no effect: in zoo.cfg it becomes the property zookeeper.zookeeper.skipACL; the key is skipACL"},
 		{"", "zookeeper.requestThrottleLimit=1", "zoo.cfg:2: zookeeper.requestThrottleLimit has no effect: in zoo.cfg it becomes the property zookeeper.zookeeper.requestThrottleLimit; the key is request_throttle_max_requests"},
 		{"", "jute.maxbuffer=5", "zoo.cfg:2: jute.maxbuffer has no effect in zoo.cfg, where it becomes the property zookeeper.jute.maxbuffer; give it as -Djute.maxbuffer=VALUE in JVMFLAGS"},
-		{"", "maxTimeToWaitForEpoch=5", "zoo.cfg:2: maxTimeToWaitForEpoch has no effect: the key that works is leader.maxTimeToWaitForEpoch"},
+		{"", "maxTimeToWaitForEpoch=5", "zoo.cfg:2: maxTimeToWaitForEpoch has no effect: the correct key is leader.maxTimeToWaitForEpoch"},
 		{"", "maxSessionTimeOut=5", "zoo.cfg:2: maxSessionTimeOut is ignored: ZooKeeper has no such key; did you mean maxSessionTimeout?"},
 		{"", "nonsense=5", "zoo.cfg:2: nonsense is ignored: ZooKeeper has no such key"},
 		{"", "=5", "zoo.cfg:2: is ignored: ZooKeeper has no such key"},
@@ -235,7 +235,7 @@ func TestNotices(t *testing.T) {
 		{"", "sslQuorum=false\nenforce.auth.enabled=FALSE\nDigestAuthenticationProvider.enabled=true", ""},
 		{"-Xmx1000m", "", "JVMFLAGS: -Xmx1000m is ignored: there is no Java heap; the environment variable GOMEMLIMIT sets a soft limit"},
 		{"-XX:+UseG1GC", "", "JVMFLAGS: -XX:+UseG1GC is ignored: it is a flag of the Java virtual machine"},
-		{"-javaagent:/jmx_prometheus_javaagent.jar=9404:/c.yml", "", "JVMFLAGS: -javaagent:/jmx_prometheus_javaagent.jar=9404:/c.yml is ignored: there are no Java agents, so the metrics port of this one will not exist"},
+		{"-javaagent:/jmx_prometheus_javaagent.jar=9404:/c.yml", "", "JVMFLAGS: -javaagent:/jmx_prometheus_javaagent.jar=9404:/c.yml is ignored: there are no Java agents, so this one's metrics port will not be open"},
 		{"-Dcom.sun.management.jmxremote", "", "JVMFLAGS: -Dcom.sun.management.jmxremote is ignored: it is a setting of Java or of a library"},
 		{"-Dzookeeper.jute.maxbuffer=1", "", "JVMFLAGS: -Dzookeeper.jute.maxbuffer has no effect: the property is jute.maxbuffer, without zookeeper."},
 		{"-DsnapCount=1", "", "JVMFLAGS: -DsnapCount has no effect: the property is zookeeper.snapCount"},
@@ -250,7 +250,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestNoticesAreInOrder shows that notices come by line, flags last, each once.
+// TestNoticesAreInOrder shows that notices are ordered by line, with flags last, and that
+// none is repeated.
 func TestNoticesAreInOrder(t *testing.T) {
 	c := load(t, "-Xss1m", "b=1\nwatchManagerName=x\ndataDir=/nonexistent\nflushDelay=1\na=1\nb=2\n")
 	var got []string
@@ -260,7 +261,7 @@ func TestNoticesAreInOrder(t *testing.T) {
 	if want := []string{"watchManagerName", "flushDelay", "a", "b", "-Xss1m"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if !strings.Contains(texts(c.Warnings), "zoo.cfg:1: b is given again in line 6, which counts") {
+	if !strings.Contains(texts(c.Warnings), "zoo.cfg:1: b is overridden by line 6") {
 		t.Errorf("warnings %v", c.Warnings)
 	}
 }
@@ -273,12 +274,12 @@ func TestErrors(t *testing.T) {
 		{"", "dataDir=", "DIR/zoo.cfg:1: dataDir is not allowed; allowed is a path; correct it or remove it"},
 		{"", "dataDir=/nonexistent\n# x\ntickTime=many", "DIR/zoo.cfg:3: tickTime=many is not allowed; allowed is a number of ms from 1 to 2147483647; correct it or remove it for the default, 3000"},
 		{"", "dataDir=/nonexistent\ntickTime=0", "DIR/zoo.cfg:2: tickTime=0 is not allowed"},
-		{"", "dataDir=/nonexistent\nmaxClientCnxns=5 # five", "DIR/zoo.cfg:2: maxClientCnxns=5 # five is not allowed; allowed is a number of 32 bits"},
+		{"", "dataDir=/nonexistent\nmaxClientCnxns=5 # five", "DIR/zoo.cfg:2: maxClientCnxns=5 # five is not allowed; allowed is a number that fits in 32 bits"},
 		{"", "dataDir=/nonexistent\nclientPort=65536", "clientPort=65536 is not allowed; allowed is a number from 0 to 65535; correct it or remove it for the default, none"},
 		{"", "dataDir=/nonexistent\nclientPort=0x10", "clientPort=0x10 is not allowed"},
 		{"", "dataDir=/nonexistent\nreconfigEnabled=yes", "reconfigEnabled=yes is not allowed; allowed is true or false"},
 		{"", "dataDir=/nonexistent\nenforceQuota=yes", "enforceQuota=yes is not allowed; allowed is true or false"},
-		{"", "dataDir=/nonexistent\nsnapCount=abc", "snapCount=abc is not allowed; allowed is a number of 32 bits"},
+		{"", "dataDir=/nonexistent\nsnapCount=abc", "snapCount=abc is not allowed; allowed is a number that fits in 32 bits"},
 		{"", "dataDir=/nonexistent\nsnapCount=3000000000", "snapCount=3000000000 is not allowed"},
 		{"", "dataDir=/nonexistent\nsnapCount=0x", "snapCount=0x is not allowed"},
 		{"", "dataDir=/nonexistent\nsnapCount=0x-1", "snapCount=0x-1 is not allowed"},
@@ -307,14 +308,14 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestAllErrorsAtOnce shows that every bad line is reported, in order, and that
-// the first can be had as a value.
+// TestAllErrorsAtOnce shows that every bad line is reported, in order, and that errors.As
+// finds the first error.
 func TestAllErrorsAtOnce(t *testing.T) {
 	path := write(t, "tickTime=x\ndataDir=/nonexistent\nmaxCnxns=y\nsslQuorum=true\n")
 	_, err := Load(path, "-Djute.maxbuffer=z")
 	var first *Error
 	if !errors.As(err, &first) || first.Key != "tickTime" || first.Line != 1 || first.Value != "x" || first.File != path || first.Allowed == "" || first.Remedy == "" {
-		t.Errorf("first: %+v", first)
+		t.Errorf("first error: %+v", first)
 	}
 	lines := strings.Split(err.Error(), "\n")
 	for i, want := range []string{":1: tickTime=x", ":3: maxCnxns=y", ":4: sslQuorum=true", "JVMFLAGS: -Djute.maxbuffer=z"} {
@@ -324,10 +325,11 @@ func TestAllErrorsAtOnce(t *testing.T) {
 	}
 }
 
-// TestGuardsStopTheStart shows that nothing starts open that was meant to be closed.
+// TestGuardsStopTheStart shows that the server does not start without a security feature
+// that the configuration asks for.
 func TestGuardsStopTheStart(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
-		{"", "secureClientPort=2281", "secureClientPort=2281 is not supported by this version: TLS; the server does not start without what the key asks for; remove it to run without, or stay with ZooKeeper"},
+		{"", "secureClientPort=2281", "secureClientPort=2281 is not supported by this version: TLS; remove the key to run without this feature, or stay with ZooKeeper"},
 		{"", "ssl.keyStore.location=/k.jks", "ssl.keyStore.location=/k.jks is not supported by this version: TLS"},
 		{"", "ssl.quorum.trustStore.location=/k.jks", "ssl.quorum.trustStore.location=/k.jks is not supported"},
 		{"", "ssl.context.supplier.class=x", "is not supported by this version: TLS"},
@@ -341,7 +343,7 @@ func TestGuardsStopTheStart(t *testing.T) {
 		{"", "sessionRequireClientSASLAuth=true", "is not supported by this version: SASL"},
 		{"", "enforce.auth.enabled=true\nenforce.auth.schemes=digest", "enforce.auth.enabled=true is not supported by this version: enforced authentication"},
 		{"", "enforce.auth.enabled=yes", "enforce.auth.enabled=yes is not allowed"},
-		{"", "DigestAuthenticationProvider.enabled=false", "is not supported by this version: switching the scheme digest off"},
+		{"", "DigestAuthenticationProvider.enabled=false", "is not supported by this version: disabling the scheme digest"},
 		{"", "requireKerberosConfig=true", "is not supported by this version: SASL by Kerberos"},
 		{"", "quorum.auth.enableSasl=true", "is not supported by this version: SASL between servers"},
 		{"", "quorum.auth.serverRequireSasl=true", "is not supported"},
@@ -359,14 +361,14 @@ func TestGuardsStopTheStart(t *testing.T) {
 	}
 }
 
-// TestWarnings shows what is allowed but unwise.
+// TestWarnings shows the warnings about settings that are allowed but unwise.
 func TestWarnings(t *testing.T) {
 	cases := []struct{ line, want string }{
-		{"autopurge.snapRetainCount=2", "zoo.cfg:3: autopurge.snapRetainCount is 2, which is less than can be; 3 is used"},
-		{"snapCount=0", "zoo.cfg:3: snapCount is 0, which is less than can be; 2 is used"},
+		{"autopurge.snapRetainCount=2", "zoo.cfg:3: autopurge.snapRetainCount is 2, below the minimum; 3 is used"},
+		{"snapCount=0", "zoo.cfg:3: snapCount is 0, below the minimum; 2 is used"},
 		{"forceSync=no", "zoo.cfg:3: forceSync is no: a power failure loses acknowledged writes"},
 		{"skipACL=yes", "zoo.cfg:3: skipACL is yes: every client may read and change everything"},
-		{"dataLogDir=logs", "zoo.cfg:3: dataLogDir is relative to the working directory; write ./ before it if that is meant"},
+		{"dataLogDir=logs", "zoo.cfg:3: dataLogDir is relative to the working directory; write ./ before the path if this is intended"},
 		{"dataLogDir=/tmp/zookeeper", "zoo.cfg:3: dataLogDir is under /tmp, which many systems empty at boot"},
 		{"dataLogDir=./logs", ""},
 		{"digest.enabled=false", "digest.enabled is false"},
@@ -380,7 +382,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestReadOnlyWordOfAMember: the word isro is allowed in any ensemble.
+// TestReadOnlyWordOfAMember shows that the word isro is allowed in any ensemble.
 func TestReadOnlyWordOfAMember(t *testing.T) {
 	c := load(t, "", trio, "data/myid", "2\n")
 	if !c.AllowsWord("isro") || c.AllowsWord("ruok") {
@@ -388,7 +390,7 @@ func TestReadOnlyWordOfAMember(t *testing.T) {
 	}
 }
 
-// TestAllowsWord shows the white list of the four-letter words.
+// TestAllowsWord shows how the whitelist of four-letter words is applied.
 func TestAllowsWord(t *testing.T) {
 	for _, x := range []struct{ flags, list, yes, no string }{
 		{"", "", "srvr", "ruok isro"},
@@ -411,7 +413,7 @@ func TestAllowsWord(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeRead shows the errors before any line is read.
+// TestFilesThatCannotBeRead shows the errors for files that cannot be read at all.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	if _, err := Load(filepath.Join(t.TempDir(), "none"), ""); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
@@ -421,8 +423,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// FuzzLoad shows that no file and no flags panic, and that what loads has sound
-// values.
+// FuzzLoad shows that no file and no flags cause a panic, and that a configuration that
+// loads has valid values.
 func FuzzLoad(f *testing.F) {
 	f.Add(sample, "-Djute.maxbuffer=1")
 	f.Add("dataDir=d\nserver.1=[::1]:1:2;3\ngroup.1=1\nssl.x=\nskipACL=z", "-Dzookeeper.x -Xmx1")

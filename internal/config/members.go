@@ -12,12 +12,12 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// idExtendedMax is the largest server id with extended types: the ids above
-// mark TTLs in the owner of a znode.
+// idExtendedMax is the largest server id with extended types: larger values in that byte
+// of a znode's owner mark a TTL.
 const idExtendedMax = 254
 
-// loadMembers reads the servers, from zoo.cfg or the dynamic file, then myid,
-// and settles what depends on them.
+// loadMembers reads the servers, from zoo.cfg or the dynamic file, then myid, and sets
+// the settings that depend on them.
 func (l *loader) loadMembers() {
 	version := int64(0)
 	if file := l.c.Ensemble.DynamicFile; file != "" {
@@ -45,8 +45,8 @@ func (l *loader) loadMembers() {
 	}
 }
 
-// checkPorts refuses addresses that two servers have, or that this server
-// would open twice.
+// checkPorts refuses an address that two servers share, or that this server would open
+// twice.
 func (l *loader) checkPorts() {
 	servers := l.c.Ensemble.Members.Servers()
 	owner := map[string]ensemble.ServerID{}
@@ -54,7 +54,7 @@ func (l *loader) checkPorts() {
 		for _, a := range s.Addresses {
 			for _, address := range []string{a.Quorum(), a.Election()} {
 				if (ensemble.HostPort{Host: a.Host}).IsWildcard() {
-					continue // of another machine
+					continue // may be on another machine
 				}
 				if other, taken := owner[address]; taken && other != s.ID {
 					l.failServer(s.ID, fmt.Sprintf("has the address %s of server.%d", address, other), "give each server a host or ports of its own")
@@ -70,7 +70,7 @@ func (l *loader) checkPorts() {
 	}
 }
 
-// checkOwnPorts compares the client port with an address of this server.
+// checkOwnPorts compares the client port with one address of this server.
 func (l *loader) checkOwnPorts(id ensemble.ServerID, a ensemble.Address) {
 	client, other := l.c.Client, ensemble.HostPort{Host: a.Host}
 	if !client.IsWildcard() && !other.IsWildcard() && !l.c.Ensemble.ListenOnAllIPs && !strings.EqualFold(client.Host, other.Host) {
@@ -78,12 +78,12 @@ func (l *loader) checkOwnPorts(id ensemble.ServerID, a ensemble.Address) {
 	}
 	for port, name := range map[int]string{a.QuorumPort: "quorum", a.ElectionPort: "election"} {
 		if port == client.Port {
-			l.failServer(id, fmt.Sprintf("has the client port %d as its %s port too", port, name), "give this server three different ports")
+			l.failServer(id, fmt.Sprintf("uses port %d both as the client port and as the %s port", port, name), "give this server three different ports")
 		}
 	}
 }
 
-// memberFile returns the file that the server lines stand in.
+// memberFile returns the file that contains the server lines.
 func (l *loader) memberFile() string {
 	if f := l.c.Ensemble.DynamicFile; f != "" {
 		return f
@@ -91,7 +91,7 @@ func (l *loader) memberFile() string {
 	return l.c.File
 }
 
-// memberLine returns the line of the first member, 0 if there is none.
+// memberLine returns the line of the first member, or 0 if there is none.
 func (l *loader) memberLine() int {
 	if len(l.members) == 0 {
 		return 0
@@ -99,12 +99,12 @@ func (l *loader) memberLine() int {
 	return l.members[0].Line
 }
 
-// readDynamic replaces the members by those of the dynamic file and returns
-// their version, which stands in the file's name.
+// readDynamic replaces the members by those of the dynamic file. It returns their
+// version, which is part of the file's name.
 func (l *loader) readDynamic(file string) int64 {
 	if len(l.members) > 0 {
 		p := l.members[0]
-		e := l.fail(l.c.File, p.Line, p.Key, "must stand in the dynamic configuration file")
+		e := l.fail(l.c.File, p.Line, p.Key, "must be in the dynamic configuration file")
 		e.Remedy = "move it to " + file + " or remove dynamicConfigFile"
 		return 0
 	}
@@ -119,7 +119,7 @@ func (l *loader) readDynamic(file string) int64 {
 	}
 	for _, p := range props {
 		if !ensemble.IsMemberKey(p.Key) {
-			e := l.fail(file, p.Line, p.Key, "does not belong into a dynamic configuration file")
+			e := l.fail(file, p.Line, p.Key, "is not allowed in a dynamic configuration file")
 			e.Value = p.Value
 			e.Allowed = "server.N, group.N and weight.N"
 			e.Remedy = "move it to " + l.c.File
@@ -133,8 +133,8 @@ func (l *loader) readDynamic(file string) int64 {
 	return versionOf(file)
 }
 
-// versionOf reads the version from the name of a dynamic file: what follows the
-// last dot of the path, in hexadecimal, or 0 if it is no such number.
+// versionOf returns the version in the name of a dynamic file: the hexadecimal number
+// after the last dot of the path, or 0 if there is none.
 func versionOf(file string) int64 {
 	v, err := strconv.ParseInt(file[strings.LastIndexByte(file, '.')+1:], 16, 64)
 	if err != nil || v < 0 {
@@ -143,7 +143,7 @@ func versionOf(file string) int64 {
 	return v
 }
 
-// failMember records what is wrong with the server lines.
+// failMember records an error in the server lines.
 func (l *loader) failMember(err error) {
 	var bad *ensemble.KeyError
 	if !errors.As(err, &bad) {
@@ -158,14 +158,14 @@ func (l *loader) failMember(err error) {
 	e.Remedy = "correct the line"
 }
 
-// idFile is the name of the file with the id of this server, in dataDir.
+// idFile is the name of the file in dataDir that contains this server's id.
 const idFile = "myid"
 
-// noID is the number in myid that ZooKeeper takes for a missing file.
+// noID is the number in myid that ZooKeeper treats like a missing file.
 const noID = -1
 
-// readID reads myid. Without the file the server has no id, which only an
-// ensemble needs: a standalone server starts with any number in the file.
+// readID reads myid. Without the file the server has no id. Only an ensemble needs one: a
+// standalone server starts with any number in the file.
 func (l *loader) readID() {
 	file := filepath.Join(l.c.DataDir, idFile)
 	text, err := readFile(file)
@@ -179,8 +179,8 @@ func (l *loader) readID() {
 	line, _, _ := strings.Cut(strings.ReplaceAll(string(text), "\r", "\n"), "\n")
 	id, err := strconv.ParseInt(line, 10, 64)
 	if err != nil || id < 0 && !l.c.Standalone() {
-		e := l.fail(file, 1, strconv.Quote(clip(line)), "is no server id")
-		e.Allowed = "a decimal number of 0 or more alone on the first line, without blanks"
+		e := l.fail(file, 1, strconv.Quote(clip(line)), "is not a server id")
+		e.Allowed = "a decimal number of 0 or more as the whole first line, without blanks"
 		e.Remedy = "write the number of this server's server.N line"
 		return
 	}
@@ -189,8 +189,8 @@ func (l *loader) readID() {
 	}
 	l.c.Ensemble.ID, l.c.Ensemble.HasID = ensemble.ServerID(id), true
 	if l.c.Tree.ExtendedTypes && id > idExtendedMax && !l.c.Standalone() {
-		l.failKey("extendedTypesEnabled", fmt.Sprintf("needs a server id of at most %d, and %s says %d", idExtendedMax, file, id),
-			"change the id of this server or do without TTLs")
+		l.failKey("extendedTypesEnabled", fmt.Sprintf("needs a server id of at most %d, but %s contains %d", idExtendedMax, file, id),
+			"change the id of this server or remove extendedTypesEnabled")
 	}
 }
 
@@ -211,7 +211,7 @@ func (l *loader) checkMembers() {
 	case voters == 0 && !l.c.Ensemble.StandaloneEnabled:
 		l.failKey("standaloneEnabled", "is false, but there is no participant", "add a line server.1=HOST:2888:3888;2181 for each server, or set standaloneEnabled=true")
 	case alone && m != nil && len(m.Servers()) > voters:
-		l.fail(l.memberFile(), l.memberLine(), l.members[0].Key, "names observers without two participants to observe").Remedy = "add participants or remove the observers"
+		l.fail(l.memberFile(), l.memberLine(), l.members[0].Key, "names observers, but there are fewer than two participants").Remedy = "add participants or remove the observers"
 	case !alone:
 		l.checkQuorum(m)
 	}
@@ -228,7 +228,7 @@ func (l *loader) failServer(id ensemble.ServerID, problem, remedy string) {
 	l.fail(l.memberFile(), line, key, problem).Remedy = remedy
 }
 
-// checkQuorum checks what a member of an ensemble needs.
+// checkQuorum checks the settings that a member of an ensemble needs.
 func (l *loader) checkQuorum(m *ensemble.Membership) {
 	c := &l.c.Ensemble
 	if c.InitLimit == 0 {
@@ -239,13 +239,13 @@ func (l *loader) checkQuorum(m *ensemble.Membership) {
 	}
 	file := filepath.Join(l.c.DataDir, idFile)
 	if !c.HasID {
-		l.fail(file, 0, "", "is missing, but an ensemble needs it").Remedy = "write into it the number of this server's server.N line"
+		l.fail(file, 0, "", "is missing, but an ensemble needs it").Remedy = "write the number of this server's server.N line into it"
 	} else if _, ok := m.Server(c.ID); !ok {
-		l.fail(file, 1, "", fmt.Sprintf("says %d, but no line server.%d defines that server", c.ID, c.ID)).Remedy = "correct myid or add the line"
+		l.fail(file, 1, "", fmt.Sprintf("contains %d, but there is no line server.%d", c.ID, c.ID)).Remedy = "correct myid or add the line"
 	}
 }
 
-// settleSelf takes over what the server line of this server says.
+// settleSelf applies the settings in this server's own server line.
 func (l *loader) settleSelf() {
 	if l.c.Ensemble.Members == nil || !l.c.Ensemble.HasID {
 		return
@@ -255,12 +255,12 @@ func (l *loader) settleSelf() {
 		return
 	}
 	if v, given := l.settings["peerType"]; given && l.c.Ensemble.PeerType != self.Role {
-		l.warning(v.file, v.line, v.name, "is "+v.value+", but the server line says "+self.Role.String()+", which counts")
+		l.warning(v.file, v.line, v.name, "is "+v.value+", but the server line says "+self.Role.String()+", which takes precedence")
 	}
 	l.c.Ensemble.PeerType = self.Role
 	if !l.c.Standalone() {
 		l.noticeIf(l.c.ReadUncommitted && !l.c.ReadOnlyMode, "readonlymode.uncommitted", "has no effect without readonlymode.enabled=true")
-		l.noticeIf(l.c.Tree.Reconfig, "reconfigEnabled", "has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false")
+		l.noticeIf(l.c.Tree.Reconfig, "reconfigEnabled", "has no effect in an ensemble: this version cannot change the membership of a running ensemble")
 	}
 	if self.Client.IsZero() {
 		return
@@ -273,9 +273,9 @@ func (l *loader) settleSelf() {
 	l.c.Client = self.Client
 }
 
-// sameClient compares the client address of zoo.cfg with that of the server
-// line. A wildcard in zoo.cfg agrees with any address. Names are not resolved
-// here: where one is a name, equal ports have to do, and a warning says so.
+// sameClient reports whether the client addresses of zoo.cfg and of the server line agree.
+// A wildcard in zoo.cfg agrees with any address. Names are not resolved: if one address is
+// a name, equal ports are enough, and a warning says so.
 func (l *loader) sameClient(own, line ensemble.HostPort) bool {
 	if own.Port != line.Port {
 		return false

@@ -16,7 +16,8 @@ server.3=zk3:2888:3888:observer
 server.4=zk4:2888:3888
 `
 
-// TestEnsemble shows a member of an ensemble: it is read in full and is not alone.
+// TestEnsemble shows that the settings of an ensemble's member are read in full and that
+// it is not standalone.
 func TestEnsemble(t *testing.T) {
 	c := load(t, "", trio, "data/myid", "2\n")
 	if c.Standalone() || c.Ensemble.ID != 2 || !c.Ensemble.HasID || c.Client.String() != "10.0.0.2:2182" || c.Ensemble.PeerType != ensemble.Participant {
@@ -29,18 +30,18 @@ func TestEnsemble(t *testing.T) {
 	}
 }
 
-// TestEnsembleNotices shows what is named once at the start of a member because
-// it has no effect there, and that guards stop its start.
+// TestEnsembleNotices shows the notices about settings without effect in an ensemble, and
+// that unsupported security features stop the start of a member too.
 func TestEnsembleNotices(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
 		{"", "reconfigEnabled=false", ""},
-		{"", "reconfigEnabled=true", "reconfigEnabled has no effect in an ensemble: this version changes no membership while servers run, and answers as if it were false"},
+		{"", "reconfigEnabled=true", "reconfigEnabled has no effect in an ensemble: this version cannot change the membership of a running ensemble"},
 		{"-Dreadonlymode.enabled=true", "", ""},
 		{"-Dreadonlymode.enabled=true", "readonlymode.uncommitted=true", ""},
 		{"", "readonlymode.uncommitted=true", "readonlymode.uncommitted has no effect without readonlymode.enabled=true"},
 		{"", "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true", ""},
-		{"", "observerMasterPort=2191", "observerMasterPort is ignored: observers connect to the leader, which takes any number"},
-		{"", "syncEnabled=false", "syncEnabled is ignored: an observer keeps its history, so that it goes on where it was"},
+		{"", "observerMasterPort=2191", "observerMasterPort is ignored: observers connect to the leader, which accepts any number of them"},
+		{"", "syncEnabled=false", "syncEnabled is ignored: an observer always keeps its log, so that it continues where it stopped"},
 		{"", "syncEnabled=true\ntcpKeepAlive=true\nforceSnapshotSync=false", ""},
 		{"", "leaderServes=no\nquorumCnxnTimeoutMs=7\ncnxTimeout=8", ""},
 	}
@@ -51,7 +52,7 @@ func TestEnsembleNotices(t *testing.T) {
 		}
 	}
 	if got := texts(load(t, "", "dataDir=/nonexistent\nreconfigEnabled=true").Notices); got != "" {
-		t.Errorf("alone: %s", got)
+		t.Errorf("standalone: %s", got)
 	}
 	for _, guard := range []string{"sslQuorum=true", "portUnification=true", "ssl.quorum.keyStore.location=/k", "quorum.auth.enableSasl=true",
 		"quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true", "secureClientPort=2281"} {
@@ -61,7 +62,7 @@ func TestEnsembleNotices(t *testing.T) {
 	}
 }
 
-// TestStandalone shows which files mean a server alone, and where its client
+// TestStandalone shows which files configure a standalone server, and where its client
 // port comes from.
 func TestStandalone(t *testing.T) {
 	cases := []struct {
@@ -95,13 +96,13 @@ func TestStandalone(t *testing.T) {
 			}
 			c := load(t, "", "dataDir=DIR/data\n"+x.text, files...)
 			if c.Client.String() != x.client || c.Standalone() != x.alone {
-				t.Errorf("client %q, alone %v", c.Client, c.Standalone())
+				t.Errorf("client %q, standalone %v", c.Client, c.Standalone())
 			}
 		})
 	}
 }
 
-// TestMemberErrors shows what is refused about servers, with the place.
+// TestMemberErrors shows the errors about server lines and myid, with their places.
 func TestMemberErrors(t *testing.T) {
 	limits := "initLimit=1\nsyncLimit=1\n"
 	two := "server.1=a:1:2\nserver.2=b:1:2\n"
@@ -112,23 +113,23 @@ func TestMemberErrors(t *testing.T) {
 		{"groups", two + "group.1=1", "", "DIR/zoo.cfg:2: server 2 is in no group"},
 		{"a key like a group", "groupie=1", "", "DIR/zoo.cfg:2: groupie=1 is not allowed: unrecognised; allowed are server.N, group.N and weight.N"},
 		{"several addresses", "server.1=a:1:2|b:1:2;5", "", "DIR/zoo.cfg:2: server.1 has several addresses, but multiAddress.enabled is not true"},
-		{"observers only", "server.1=a:1:2:observer", "", "DIR/zoo.cfg:2: server.1 names observers without two participants"},
-		{"one and an observer", "server.1=a:1:2\nserver.2=b:1:2:observer", "", "names observers without two participants"},
+		{"observers only", "server.1=a:1:2:observer", "", "DIR/zoo.cfg:2: server.1 names observers, but there are fewer than two participants"},
+		{"one and an observer", "server.1=a:1:2\nserver.2=b:1:2:observer", "", "names observers, but there are fewer than two participants"},
 		{"nobody in an ensemble", "standaloneEnabled=false", "", "DIR/zoo.cfg:2: standaloneEnabled=false is false, but there is no participant"},
 		{"no initLimit", two + "syncLimit=1", "1", "DIR/zoo.cfg: initLimit is not set, but an ensemble needs it; add a line initLimit=10"},
 		{"no syncLimit", two + "initLimit=1", "1", "DIR/zoo.cfg: syncLimit is not set"},
-		{"no myid", limits + two, "", "DIR/data/myid: is missing, but an ensemble needs it; write into it the number"},
-		{"id not in the list", limits + two, "7", "DIR/data/myid:1: says 7, but no line server.7 defines that server"},
-		{"myid with a blank", limits + two, "1 ", `DIR/data/myid:1: "1 " is no server id; allowed is a decimal number of 0 or more alone on the first line, without blanks`},
-		{"myid empty, alone", "clientPort=1", "\n", `DIR/data/myid:1: "" is no server id`},
-		{"myid -1", limits + two, "-1", `DIR/data/myid:1: "-1" is no server id; allowed is a decimal number of 0 or more`},
-		{"myid negative", limits + two, "-2", `"-2" is no server id`},
+		{"no myid", limits + two, "", "DIR/data/myid: is missing, but an ensemble needs it; write the number of this server's server.N line into it"},
+		{"id not in the list", limits + two, "7", "DIR/data/myid:1: contains 7, but there is no line server.7"},
+		{"myid with a blank", limits + two, "1 ", `DIR/data/myid:1: "1 " is not a server id; allowed is a decimal number of 0 or more as the whole first line, without blanks`},
+		{"myid empty, alone", "clientPort=1", "\n", `DIR/data/myid:1: "" is not a server id`},
+		{"myid -1", limits + two, "-1", `DIR/data/myid:1: "-1" is not a server id; allowed is a decimal number of 0 or more`},
+		{"myid negative", limits + two, "-2", `"-2" is not a server id`},
 		{"server negative", limits + two + "server.-2=c:1:2\n", "1", `server "-2" is not a number of 0 or more`},
 		{"the number of observers without an id", limits + two + "server.9223372036854775807=c:1:2\n", "1",
 			"server 9223372036854775807 is an observer without an id for other servers; use an id from 0 to 255"},
 		{"client ports differ", "server.1=a:1:2;5\nclientPort=6", "1", "DIR/zoo.cfg:3: clientPort=6 gives the client address 0.0.0.0:6, but the line server.1 gives 0.0.0.0:5"},
 		{"client addresses differ", "server.1=a:1:2;10.0.0.1:6\nclientPort=6\nclientPortAddress=10.0.0.2", "1", "gives the client address 10.0.0.2:6"},
-		{"id too large for TTLs", "extendedTypesEnabled=true\n" + limits + "server.254=a:1:2\nserver.255=b:1:2", "255", "DIR/zoo.cfg:2: extendedTypesEnabled=true needs a server id of at most 254, and DIR/data/myid says 255"},
+		{"id too large for TTLs", "extendedTypesEnabled=true\n" + limits + "server.254=a:1:2\nserver.255=b:1:2", "255", "DIR/zoo.cfg:2: extendedTypesEnabled=true needs a server id of at most 254, but DIR/data/myid contains 255"},
 		{"no such dynamic file", "dynamicConfigFile=DIR/none", "", "DIR/zoo.cfg:2: dynamicConfigFile=DIR/none cannot be read"},
 	}
 	for _, x := range cases {
@@ -144,8 +145,8 @@ func TestMemberErrors(t *testing.T) {
 	}
 }
 
-// TestDynamicFile shows members that stand in a file of their own, whose name
-// carries the version.
+// TestDynamicFile shows members in a dynamic configuration file, whose name contains the
+// version.
 func TestDynamicFile(t *testing.T) {
 	text := "dataDir=DIR/data\ninitLimit=1\nsyncLimit=1\ndynamicConfigFile=DIR/zoo.cfg.dynamic.100000005"
 	file := "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant;0.0.0.0:2181"
@@ -154,9 +155,9 @@ func TestDynamicFile(t *testing.T) {
 		t.Errorf("%s", c.Ensemble.Members)
 	}
 	for _, x := range []struct{ name, text, dynamic, want string }{
-		{"server line in both", text + "\nserver.1=a:1:2", file, "DIR/zoo.cfg:5: server.1 must stand in the dynamic configuration file; move it to DIR/zoo.cfg.dynamic.100000005"},
-		{"other key", text, "tickTime=5", "DIR/zoo.cfg.dynamic.100000005:1: tickTime=5 does not belong into a dynamic configuration file; allowed is server.N, group.N and weight.N; move it to DIR/zoo.cfg"},
-		{"version", text, file + "\nversion=5", "DIR/zoo.cfg.dynamic.100000005:3: version=5 does not belong into a dynamic configuration file; allowed is server.N, group.N and weight.N; remove it: the version is the hexadecimal suffix"},
+		{"server line in both", text + "\nserver.1=a:1:2", file, "DIR/zoo.cfg:5: server.1 must be in the dynamic configuration file; move it to DIR/zoo.cfg.dynamic.100000005"},
+		{"other key", text, "tickTime=5", "DIR/zoo.cfg.dynamic.100000005:1: tickTime=5 is not allowed in a dynamic configuration file; allowed is server.N, group.N and weight.N; move it to DIR/zoo.cfg"},
+		{"version", text, file + "\nversion=5", "DIR/zoo.cfg.dynamic.100000005:3: version=5 is not allowed in a dynamic configuration file; allowed is server.N, group.N and weight.N; remove it: the version is the hexadecimal suffix"},
 		{"bad server", text, "server.1=a", "DIR/zoo.cfg.dynamic.100000005:1: server.1=a is not allowed: \"a\" does not have the form"},
 		{"bad escape", text, `server.1=\u1`, "DIR/zoo.cfg.dynamic.100000005:1: "},
 	} {
@@ -166,7 +167,7 @@ func TestDynamicFile(t *testing.T) {
 	}
 }
 
-// TestVersionOf shows which file names carry a version.
+// TestVersionOf shows which file names contain a version.
 func TestVersionOf(t *testing.T) {
 	for file, want := range map[string]int64{
 		"/c/zoo.cfg.dynamic.100000005": 0x100000005, "/c/zoo.cfg.dynamic": 0, "zoo.cfg.dynamic.0": 0,
@@ -178,13 +179,13 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// TestMemberWarnings shows what is unwise about an ensemble.
+// TestMemberWarnings shows the warnings about an ensemble.
 func TestMemberWarnings(t *testing.T) {
 	for _, x := range []struct{ text, want string }{
-		{"server.1=a:1:2;5", "zoo.cfg:6: server.1 names one participant only, so the server runs alone"},
+		{"server.1=a:1:2;5", "zoo.cfg:6: server.1 names one participant only, so the server runs standalone"},
 		{"server.1=a:1:2;5\nserver.2=b:1:2", "zoo.cfg: two voters only: no server failure is tolerated"},
 		{"server.1=a:1:2;5\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2", "zoo.cfg: 4 voters tolerate as many failures as 3"},
-		{"server.1=a:1:2:observer;5\nserver.2=b:1:2\nserver.3=c:1:2", "zoo.cfg:5: peerType is participant, but the server line says observer, which counts"},
+		{"server.1=a:1:2:observer;5\nserver.2=b:1:2\nserver.3=c:1:2", "zoo.cfg:5: peerType is participant, but the server line says observer, which takes precedence"},
 		{"server.1=a:1:2;h:5\nserver.2=b:1:2\nserver.3=c:1:2\nclientPort=5\nclientPortAddress=10.0.0.1", "zoo.cfg:10: clientPortAddress is 10.0.0.1, but the server line says h, which is used"},
 	} {
 		c := load(t, "", "dataDir=DIR/data\ninitLimit=1\nsyncLimit=1\nautopurge.purgeInterval=1\npeerType=participant\n"+x.text, "data/myid", "1")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// misnamed are names that ZooKeeper's manual or common files use, and the
-// names that have an effect.
+// misnamed maps names that appear in ZooKeeper's manual or in common files, but have no
+// effect, to the names that do.
 var misnamed = map[string]string{
 	"connectionMaxTokens":         "connection_throttle_tokens",
 	"connectionTokenFillTime":     "connection_throttle_fill_time",
@@ -31,8 +31,8 @@ var misnamed = map[string]string{
 	"superDigest":                 "DigestAuthenticationProvider.superDigest",
 }
 
-// noEffect says why a line of zoo.cfg with this key does nothing in ZooKeeper,
-// and which name would do something.
+// noEffect returns why a line of zoo.cfg with this key has no effect in ZooKeeper, and
+// which name would have one.
 func noEffect(name string) string {
 	if rest, ok := strings.CutPrefix(name, "zookeeper."); ok {
 		hint := suggestion(rest)
@@ -47,12 +47,12 @@ func noEffect(name string) string {
 		return "has no effect in zoo.cfg, where it becomes the property zookeeper." + name + "; give it as -D" + name + "=VALUE in JVMFLAGS"
 	}
 	if right := misnamed[name]; right != "" {
-		return "has no effect: the key that works is " + right
+		return "has no effect: the correct key is " + right
 	}
 	return "is ignored: ZooKeeper has no such key" + suggestion(name)
 }
 
-// suggestion names the key that differs only in case or in its punctuation.
+// suggestion names the keys that differ from name only in case or punctuation.
 func suggestion(name string) string {
 	plain := func(s string) string {
 		return strings.ToLower(strings.NewReplacer(".", "", "_", "", "-", "").Replace(s))

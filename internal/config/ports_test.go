@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSharedPortsAreRefused: no address stands for two servers, and none is to
-// be opened twice by one; what may be another machine's is allowed.
+// TestSharedPortsAreRefused shows that two servers must not share an address and that a
+// server must not open one twice. Addresses that may be on other machines are allowed.
 func TestSharedPortsAreRefused(t *testing.T) {
 	const head = "dataDir=DIR\ninitLimit=5\nsyncLimit=2\n"
 	for _, c := range []struct{ lines, refused string }{
@@ -18,13 +18,13 @@ func TestSharedPortsAreRefused(t *testing.T) {
 		{"server.1=a:2888:3888\nserver.2=a:2888:3889\n", "server.2 has the address a:2888 of server.1"},
 		{"server.1=a:2888:3888\nserver.2=a:3888:4888:observer\nserver.3=c:1:2\n", "server.2 has the address a:3888 of server.1"},
 		{"multiAddress.enabled=true\nserver.1=a:2888:3888|b:2888:3888\nserver.2=c:2888:3888|b:2888:3889\n", "server.2 has the address b:2888 of server.1"},
-		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2888\n", "has the client port 2888 as its quorum port too"},
-		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=A\n", "has the client port 3888 as its election port too"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2888\n", "uses port 2888 both as the client port and as the quorum port"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=A\n", "uses port 3888 both as the client port and as the election port"},
 		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=c\n", ""},
-		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=c\nquorumListenOnAllIPs=true\n", "has the client port 3888 as its election port too"},
-		{"server.1=a:2888:3888;2888\nserver.2=b:2888:3888;2888\n", "has the client port 2888 as its quorum port too"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=c\nquorumListenOnAllIPs=true\n", "uses port 3888 both as the client port and as the election port"},
+		{"server.1=a:2888:3888;2888\nserver.2=b:2888:3888;2888\n", "uses port 2888 both as the client port and as the quorum port"},
 		{"server.1=a:2888:3888\nserver.2=b:2888:3888;2888\nclientPort=2181\n", ""},
-		{"server.1=a:2888:3888\nclientPort=2888\n", ""}, // it runs alone and opens no other port
+		{"server.1=a:2888:3888\nclientPort=2888\n", ""}, // standalone: it opens no other port
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "zoo.cfg")
@@ -41,7 +41,8 @@ func TestSharedPortsAreRefused(t *testing.T) {
 	}
 }
 
-// TestByteOrderMarksAreRefused, in zoo.cfg and in the dynamic file.
+// TestByteOrderMarksAreRefused shows that a byte-order mark is refused in zoo.cfg and in
+// the dynamic file.
 func TestByteOrderMarksAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	file, dynamic := filepath.Join(dir, "zoo.cfg"), filepath.Join(dir, "dynamic")

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestRefusedKeysAreDocumented compares the table of keys with
-// docs/differences.md: every key that can stop the start is listed there with a
-// reason, and everything that is listed stops one.
+// TestRefusedKeysAreDocumented shows that docs/differences.md lists, with a reason, exactly
+// the keys that can stop the start.
 func TestRefusedKeysAreDocumented(t *testing.T) {
 	listed := refusedKeys(t)
 	for _, s := range table {
@@ -25,19 +24,19 @@ func TestRefusedKeysAreDocumented(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Errorf("%s stops the start, and docs/differences.md does not list it", k.name)
+				t.Errorf("%s stops the start, but docs/differences.md does not list it", k.name)
 			}
 		}
 	}
 	for pattern, met := range listed {
 		if !met {
-			t.Errorf("docs/differences.md lists %s, which stops no start", pattern)
+			t.Errorf("docs/differences.md lists %s, which does not stop the start", pattern)
 		}
 	}
 }
 
-// refusedKeys are the names in the section of docs/differences.md on keys that
-// stop the start, each with false.
+// refusedKeys returns the names in the section of docs/differences.md about keys that stop
+// the start, each with the value false.
 func refusedKeys(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/differences.md")

@@ -9,13 +9,13 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// Changes are the keys in which a configuration differs from the one before it.
+// Changes names the keys in which a configuration differs from the one before it.
 type Changes struct {
 	Taken   []string // took effect, in order of the table
-	Restart []string // take effect with the next start, in order of the table, then server lines
+	Restart []string // take effect after a restart, in order of the table, then server lines
 }
 
-// String says which changes took effect and which did not.
+// String lists the keys that took effect and those that need a restart.
 func (c Changes) String() string {
 	var parts []string
 	if len(c.Taken) > 0 {
@@ -30,10 +30,9 @@ func (c Changes) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Reloaded returns the configuration of a server that runs with c and reads
-// next: the keys that take effect while it runs have the values of next, all
-// others those of c. Changes names the keys in which the two differ, as far as
-// they were given in one of them.
+// Reloaded returns the configuration of a server that runs with c and then reads next:
+// live keys have the values of next, all others those of c. Changes names the keys whose
+// values differ and that one of the two gives explicitly.
 func (c *Config) Reloaded(next *Config) (*Config, Changes) {
 	now := *c
 	now.given = map[string]string{}
@@ -67,8 +66,8 @@ func (c *Config) Reloaded(next *Config) (*Config, Changes) {
 	return &now, changes
 }
 
-// memberChanges are the lines about servers that were added, removed or
-// changed, and myid.
+// memberChanges returns the server, group and weight lines that were added, removed or
+// changed, and myid if it was.
 func memberChanges(before, after map[string]string) []string {
 	var names []string
 	for _, given := range []map[string]string{before, after} {

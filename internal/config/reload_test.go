@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// loadText loads a zoo.cfg in a directory of its own, which text may name DIR,
-// beside a myid.
+// loadText loads a zoo.cfg in dir, next to a myid. It replaces DIR in the text by dir.
 func loadText(t *testing.T, dir, text string) *Config {
 	t.Helper()
 	file := filepath.Join(dir, "zoo.cfg")
@@ -26,8 +25,8 @@ func loadText(t *testing.T, dir, text string) *Config {
 const three = "dataDir=DIR\nclientPort=2181\ninitLimit=5\nsyncLimit=2\ntickTime=2000\n" +
 	"server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
 
-// TestReloadedNamesEachChange: what takes effect is in force, what does not is
-// not, and both are named; what only looks different is neither.
+// TestReloadedNamesEachChange shows that Reloaded applies the live keys and no others, that
+// it names the changed keys of both kinds, and that it names no key whose value is equal.
 func TestReloadedNamesEachChange(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("1\n"), 0o644); err != nil {
@@ -46,14 +45,14 @@ func TestReloadedNamesEachChange(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.change, changes, c.says)
 		}
 		if now.TickTime != 2*time.Second || now.Ensemble.SyncLimit != 2 || len(now.Ensemble.Members.Servers()) != 3 {
-			t.Errorf("%q: what needs a restart is in force: %+v", c.change, now)
+			t.Errorf("%q: a key that needs a restart took effect: %+v", c.change, now)
 		}
-		// What needs a restart is named again with each reading, until it is taken back.
+		// A key that needs a restart is named at each reload until it has its old value again.
 		if _, again := now.Reloaded(loadText(t, dir, three+c.change)); strings.Join(again.Restart, " ") != strings.Join(changes.Restart, " ") || len(again.Taken) > 0 {
-			t.Errorf("%q: again %s", c.change, again)
+			t.Errorf("%q: second reload: %s", c.change, again)
 		}
 		if _, back := now.Reloaded(loadText(t, dir, three)); len(back.Restart) > 0 || strings.Join(back.Taken, " ") != strings.Join(changes.Taken, " ") {
-			t.Errorf("%q: taken back: %s", c.change, back)
+			t.Errorf("%q: old value again: %s", c.change, back)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("2\n"), 0o644); err != nil {
@@ -65,8 +64,7 @@ func TestReloadedNamesEachChange(t *testing.T) {
 	}
 }
 
-// TestLiveKeysAreHonoured: a key that changes nothing cannot change while the
-// server runs.
+// TestLiveKeysAreHonoured shows that every live key has an effect.
 func TestLiveKeysAreHonoured(t *testing.T) {
 	for _, s := range table {
 		for _, k := range s.keys {

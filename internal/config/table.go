@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// kind says where a setting can be given.
+// kind is the set of ways in which a setting can be given.
 type kind uint8
 
 const (
-	parsed   kind = 1 << iota // P: a key that the parser of zoo.cfg knows
-	system                    // S: Java property zookeeper.<key>, from any other line or -D
-	java                      // J: a Java property of another name, from -D only
-	unprefix                  // S that is also read as a -D property without zookeeper.
+	parsed   kind = 1 << iota // P: a key of zoo.cfg
+	system                    // S: Java property zookeeper.<key>, from any other line of zoo.cfg or -D
+	java                      // J: Java property with another name, from -D only
+	unprefix                  // S, and as a -D property also without zookeeper.
 )
 
-// status says what this version does with a setting.
+// status is what this version does with a setting.
 type status uint8
 
 const (
 	honoured   status = iota
-	inEnsemble        // checked; means something only among several servers
-	ignored           // no effect; a notice says why
-	stops             // guards something that is not supported: the start is refused
+	inEnsemble        // checked; has an effect only in an ensemble
+	ignored           // no effect; a notice gives the reason
+	stops             // requires a security feature that is not supported: the server does not start
 )
 
-// form is how a value is read.
+// form is the syntax of a value.
 type form uint8
 
 const (
@@ -34,7 +34,7 @@ const (
 	number               // decimal, 0x or # hexadecimal, or octal after a leading 0
 	fraction             // decimal fraction
 	boolean              // true or false, in any case
-	yesNo                // one exact word switches; every other value means the opposite
+	yesNo                // one exact word has an effect; every other value means the opposite
 	word                 // one of words, or empty if words begins with ""
 	list                 // comma-separated
 	path                 // name of a file or directory
@@ -44,27 +44,27 @@ const (
 
 // key is one row of the table.
 type key struct {
-	name   string // as written in zoo.cfg; for kind J the property
+	name   string // as written in zoo.cfg; for kind J the name of the property
 	kind   kind
 	form   form
 	unit   string // ms, bytes, KB, hours, ticks, s or nothing
-	def    string // default, as it would be written; what is empty is unset
-	says   string // default in words, where it is derived from other settings
+	def    string // default as it would be written; empty: unset
+	says   string // default in words, if it depends on other settings
 	min    int64  // lowest number allowed
-	max    int64  // highest; 0 means the largest int32
+	max    int64  // highest number allowed; 0 means the largest int32
 	words  []string
 	effect string // one sentence
 	status status
-	reason string // why it is ignored, or what it guards
-	same   string // the value at which ignoring it changes nothing: no notice, no refusal
-	when   string // the only value that guards; empty: every value does
-	exact  string // of form yesNo: the one word that has an effect
-	secret bool   // values are not repeated in errors
-	live   bool   // a running server that reads the file again takes a new value over
-	into   func(*Config) any
+	reason string            // why it is ignored, or which feature it requires
+	same   string            // the value for which ignoring the key changes nothing: no notice, no refusal
+	when   string            // status stops: the only value that requires the feature; empty: every value does
+	exact  string            // form yesNo: the one word that has an effect
+	secret bool              // errors do not repeat the value
+	live   bool              // a running server applies a new value when it rereads the file
+	into   func(*Config) any // the field for the value; nil if it is not stored
 }
 
-// table is every key, by sections in the order of the documentation.
+// table holds every key, in the order of the documentation.
 var table = []section{
 	{"Essential", basicKeys},
 	{"Sessions, connections, limits", limitKeys},
@@ -76,13 +76,13 @@ var table = []section{
 	{"Java only", javaKeys},
 }
 
-// section is one group of rows.
+// section is a titled group of rows.
 type section struct {
 	title string
 	keys  []key
 }
 
-// byName finds a row by its exact name; families are found by prefix in patterns.
+// byName finds a row by its exact name; patterns holds the families, found by prefix.
 var byName, patterns = index()
 
 func index() (map[string]*key, []*key) {
@@ -100,7 +100,7 @@ func index() (map[string]*key, []*key) {
 	return names, families
 }
 
-// find returns the row for a key, or nil.
+// find returns the row of a key, or nil.
 func find(name string) *key {
 	if k := byName[name]; k != nil && k.form != pattern {
 		return k
@@ -113,7 +113,7 @@ func find(name string) *key {
 	return nil
 }
 
-// unitOf returns the factor of a unit in nanoseconds or bytes.
+// unitOf returns the factor that converts a unit to nanoseconds or bytes.
 func unitOf(unit string) int64 {
 	switch unit {
 	case "ms":

@@ -11,8 +11,8 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// set reads value into the field of c that belongs to k. It reports whether the
-// value is allowed; if not, c is unchanged.
+// set parses value and stores it in the field of c that belongs to k. It reports whether
+// the value is allowed; if not, c is unchanged.
 func (k *key) set(c *Config, value string) bool {
 	if k.into == nil {
 		return k.allows(value)
@@ -55,11 +55,11 @@ func (k *key) set(c *Config, value string) bool {
 	return true
 }
 
-// roleField tells a role from other numbers.
+// roleField is a role, as a type that set can tell from numbers.
 type roleField ensemble.Role
 
-// setNumber stores n units. Negative numbers are switches ("off", "as the other
-// setting"), not amounts: they stay negative whatever the unit.
+// setNumber stores n units. A negative number does not stand for an amount but for
+// "off" or "the default", so it stays negative whatever the unit.
 func setNumber(field any, n, unit int64) {
 	switch field := field.(type) {
 	case *int:
@@ -69,11 +69,11 @@ func setNumber(field any, n, unit int64) {
 	case *time.Duration:
 		*field = time.Duration(n * unit)
 	default:
-		panic(fmt.Sprintf("config: no way to read a value into a %T", field))
+		panic(fmt.Sprintf("config: a value cannot be stored in a %T", field))
 	}
 }
 
-// setBool reads the two kinds of switches.
+// setBool parses a value of form yesNo or boolean.
 func (k *key) setBool(field *bool, value string) bool {
 	if k.form == yesNo {
 		*field = (value == k.exact) == (k.exact == "yes")
@@ -111,7 +111,7 @@ func (k *key) allows(value string) bool {
 	return true
 }
 
-// readNumber reads a number in the range of k.
+// readNumber parses a number and reports whether it is in the range of k.
 func (k *key) readNumber(value string) (int64, bool) {
 	var n int64
 	var err error
@@ -130,8 +130,8 @@ func (k *key) highest() int64 {
 	return k.max
 }
 
-// decode reads a number as Java's Integer.getInteger does: an optional sign,
-// then 0x, 0X or # and hexadecimal digits, or 0 and octal ones, or decimal.
+// decode parses a number as Java's Integer.getInteger does: an optional sign, then
+// 0x, 0X or # and hexadecimal digits, or 0 and octal digits, or a decimal number.
 func decode(value string) (int64, error) {
 	sign, digits := "", value
 	if value != "" && (value[0] == '-' || value[0] == '+') {
@@ -172,7 +172,7 @@ func splitList(value string) []string {
 	return items
 }
 
-// digests are the hashes that digestAlg may name, by their Java names.
+// digests are the hashes that digestAlg accepts, under their Java names.
 var digests = []struct {
 	name string
 	hash crypto.Hash
@@ -199,7 +199,7 @@ func digestNames() []string {
 	return names
 }
 
-// allowed says in words which values k takes.
+// allowed describes the values that k accepts.
 func (k *key) allowed() string {
 	switch k.form {
 	case decimal, number:
@@ -208,7 +208,7 @@ func (k *key) allowed() string {
 			what = "a number of " + k.unit
 		}
 		if k.min == math.MinInt32 && k.max == 0 {
-			return what + " of 32 bits"
+			return what + " that fits in 32 bits"
 		}
 		return fmt.Sprintf("%s from %d to %d", what, k.min, k.highest())
 	case fraction:
@@ -220,7 +220,7 @@ func (k *key) allowed() string {
 	case word:
 		return "one of " + strings.Join(k.shownWords(), ", ")
 	case list:
-		return "a list with commas"
+		return "a comma-separated list"
 	case path:
 		return "a path"
 	case host:
@@ -229,7 +229,7 @@ func (k *key) allowed() string {
 	return "any text"
 }
 
-// shownWords are the allowed words with the empty one spelled out.
+// shownWords returns the allowed words; the empty word is shown as "nothing".
 func (k *key) shownWords() []string {
 	var ws []string
 	for _, w := range k.words {

@@ -1,14 +1,13 @@
-// Package local runs an ensemble of real server processes on this machine,
-// each with a folder and ports of its own: for trying out, for demonstrations
-// and for tests that kill.
+// Package local runs an ensemble of real server processes on this machine, each with its
+// own folder and ports: to try things out, for demonstrations, and for tests that kill
+// servers.
 //
-// [Make] writes, or takes up again, the folders; [Ensemble.Start] starts the
-// process of a server, [Ensemble.Kill] ends one without a goodbye, and
-// [Ensemble.Stop] ends all of them. The processes end too when this one does,
-// however it ends: each has a pipe from it as its standard input, and the
-// program that is started must end when that closes.
+// [Make] creates the folders or reuses existing ones. [Ensemble.Start] starts a server's
+// process, [Ensemble.Kill] kills one, and [Ensemble.Stop] ends all of them. The processes
+// also end when this process ends for any reason: the standard input of each is a pipe
+// from this process, and the started program must end when that pipe closes.
 //
-// Goroutines: one for each running process, which passes its log on and waits
-// for its end. Ensemble.mu guards which processes run; it is not held while a
-// process is waited for.
+// There is one goroutine for each running process. It forwards the process's log and waits
+// for its end. Ensemble.mu guards the set of running processes; it is not held while the
+// package waits for a process.
 package local

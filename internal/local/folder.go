@@ -15,22 +15,22 @@ import (
 	"bellwether/internal/portblock"
 )
 
-// Options say what an ensemble is made of.
+// Options describe an ensemble.
 type Options struct {
-	// Dir holds a folder for each server, named by its number.
+	// Dir contains a folder for each server, named by its number.
 	Dir string
-	// Servers is how many there are. Where Dir holds an ensemble already it
-	// must be as many as there.
+	// Servers is the number of servers. If Dir already contains an ensemble, it must be
+	// the number there.
 	Servers int
-	// Host is where all of them listen; Port the client port of the first one,
-	// the others take those behind it. 0: any free ones.
+	// Host is the address on which all servers listen. Port is the client port of the
+	// first server; the others use the following ports. 0: any free ports.
 	Host string
 	Port int
-	// Settings are further lines for each zoo.cfg.
+	// Settings are additional lines for each zoo.cfg.
 	Settings []string
 }
 
-// Ensemble is a set of servers of this machine.
+// Ensemble is a set of server processes on this machine.
 type Ensemble struct {
 	opt     Options
 	servers []*server
@@ -39,12 +39,11 @@ type Ensemble struct {
 	stopped bool
 }
 
-// Make makes the folders of an ensemble that do not exist yet, and finds
-// ports for it. What exists is taken up as it is: the ports between servers
-// stay what they were.
+// Make creates the missing folders of an ensemble and finds ports for it. In existing
+// folders, the data and the ports between servers stay as they are.
 func Make(o Options) (*Ensemble, error) {
 	if o.Servers < 1 || o.Servers > 99 {
-		return nil, fmt.Errorf("an ensemble of %d servers: from 1 to 99 are possible", o.Servers)
+		return nil, fmt.Errorf("an ensemble of %d servers: give a number from 1 to 99", o.Servers)
 	}
 	e := &Ensemble{opt: o}
 	for i := 1; i <= o.Servers; i++ {
@@ -56,7 +55,7 @@ func Make(o Options) (*Ensemble, error) {
 	}
 	extra := filepath.Join(o.Dir, strconv.Itoa(o.Servers+1))
 	if _, err := os.Stat(extra); err == nil {
-		return nil, fmt.Errorf("%s holds more servers than %d: ask for as many, or name another folder", o.Dir, o.Servers)
+		return nil, fmt.Errorf("%s contains more than %d servers: give the number of servers in it, or another folder", o.Dir, o.Servers)
 	}
 	lines, err := e.members()
 	if err != nil {
@@ -74,28 +73,28 @@ func Make(o Options) (*Ensemble, error) {
 	return e, nil
 }
 
-// membersFile keeps the lines that all servers share.
+// membersFile is the name of the file that contains the server lines of all servers.
 const membersFile = "members"
 
-// members are the server lines: those of the folder, or new ones.
+// members returns the server lines: those in Dir, or new ones.
 func (e *Ensemble) members() ([]string, error) {
 	file := filepath.Join(e.opt.Dir, membersFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return e.found(file)
+		return e.newMembers(file)
 	}
 	if err != nil {
 		return nil, err
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if len(lines) != len(e.servers) {
-		return nil, fmt.Errorf("%s names another number of servers, %d and not %d: ask for as many, or name another folder", file, len(lines), len(e.servers))
+		return nil, fmt.Errorf("%s contains %d servers, not %d: give that number, or another folder", file, len(lines), len(e.servers))
 	}
 	return lines, nil
 }
 
-// found begins a new ensemble.
-func (e *Ensemble) found(file string) ([]string, error) {
+// newMembers chooses ports for a new ensemble and writes its members file.
+func (e *Ensemble) newMembers(file string) ([]string, error) {
 	free, err := portblock.Free(e.opt.Host, 2*len(e.servers))
 	if err != nil {
 		return nil, err
@@ -110,18 +109,18 @@ func (e *Ensemble) found(file string) ([]string, error) {
 	return lines, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
-// clientPorts are those of the servers for clients: as asked for, or any that
-// are free and that the servers do not have for each other.
+// clientPorts returns the client ports of the servers: those of Options, or free ones
+// that no server uses as its quorum or election port.
 func (e *Ensemble) clientPorts(members []string) ([]int, error) {
 	n := len(e.servers)
 	if e.opt.Port > 0 {
-		var behind []int
+		var ports []int
 		for i := range n {
-			behind = append(behind, e.opt.Port+i)
+			ports = append(ports, e.opt.Port+i)
 		}
-		return behind, nil
+		return ports, nil
 	}
-	free, err := portblock.Free(e.opt.Host, 3*n) // the servers have 2*n at most of them
+	free, err := portblock.Free(e.opt.Host, 3*n) // the servers use at most 2*n of them
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +140,7 @@ func (e *Ensemble) configure(s *server, port int, members []string) error {
 		"clientPortAddress=" + e.opt.Host,
 		"clientPort=" + strconv.Itoa(port),
 		"4lw.commands.whitelist=*",
-		"maxClientCnxns=0", // clients are of this machine too
+		"maxClientCnxns=0", // all clients are on this machine too
 		"admin.enableServer=false",
 	}, e.opt.Settings...)
 	lines = append(lines, members...)
@@ -154,7 +153,7 @@ func (e *Ensemble) configure(s *server, port int, members []string) error {
 	return os.WriteFile(filepath.Join(s.dir, "myid"), []byte(strconv.Itoa(s.id)+"\n"), 0o644)
 }
 
-// bracketed is a host as a server line has it.
+// bracketed returns a host in the form of a server line, with IPv6 addresses in brackets.
 func bracketed(host string) string {
 	if strings.Contains(host, ":") {
 		return "[" + host + "]"
@@ -162,7 +161,7 @@ func bracketed(host string) string {
 	return host
 }
 
-// Clients is the connect string of all servers.
+// Clients returns the connect string with all servers.
 func (e *Ensemble) Clients() string {
 	var all []string
 	for _, s := range e.servers {
@@ -171,8 +170,8 @@ func (e *Ensemble) Clients() string {
 	return strings.Join(all, ",")
 }
 
-// Servers is how many there are; their numbers begin at 1.
+// Servers returns the number of servers. Server ids begin at 1.
 func (e *Ensemble) Servers() int { return len(e.servers) }
 
-// Client is the client address of a server.
+// Client returns the client address of a server.
 func (e *Ensemble) Client(id int) string { return e.servers[id-1].client }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be the server that is started: it says what
-// its zoo.cfg is and ends with its standard input, or when it is told to.
+// TestMain lets the test binary also act as the started server: it prints its zoo.cfg and
+// ends when its standard input ends or when it gets a signal.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
 		fmt.Fprintln(os.Stderr, "config", os.Args[2])
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 func program(config string) *exec.Cmd { return exec.Command(os.Args[0], "serve", config) }
 
-// log collects lines and wakes who waits for one.
+// log collects lines and lets tests wait for them.
 type log struct {
 	mu    sync.Mutex
 	more  *sync.Cond
@@ -57,7 +57,7 @@ func (l *log) wait(n int) []string {
 	return l.lines
 }
 
-func TestAnEnsembleIsTakenUpAgain(t *testing.T) {
+func TestExistingEnsembleIsReused(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Servers: 3, Host: "127.0.0.1", Settings: []string{"maxClientCnxns=7"}}
 	e, err := Make(o)
 	if err != nil {
@@ -86,17 +86,17 @@ func TestAnEnsembleIsTakenUpAgain(t *testing.T) {
 		}
 	}
 	if _, err := Make(o); err != nil || read("members") != members {
-		t.Errorf("taken up again: %v, members %q", err, read("members"))
+		t.Errorf("second Make: %v, members %q", err, read("members"))
 	}
 	for _, n := range []int{0, 2, 4, 100} {
 		o.Servers = n
 		if _, err := Make(o); err == nil {
-			t.Errorf("%d servers in a folder of 3", n)
+			t.Errorf("Make accepts %d servers in a folder of 3", n)
 		}
 	}
 }
 
-// However often a folder is taken up, its servers never get a port twice.
+// TestPortsDiffer shows that the servers of a reused folder never share a port.
 func TestPortsDiffer(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Servers: 99, Host: "127.0.0.1"}
 	for range 10 {
@@ -111,7 +111,7 @@ func TestPortsDiffer(t *testing.T) {
 		seen := map[string]bool{}
 		for _, port := range regexp.MustCompile(`:\d+`).FindAllString(string(text)+e.Clients(), -1) {
 			if seen[port] {
-				t.Fatalf("two of the ensemble have port %s", port)
+				t.Fatalf("two servers of the ensemble have port %s", port)
 			}
 			seen[port] = true
 		}
@@ -133,7 +133,7 @@ func TestProcessesStartAndEnd(t *testing.T) {
 		}
 	}
 	if err := e.Start(1, program, l.add); err == nil {
-		t.Error("a running server was started")
+		t.Error("a running server was started again")
 	}
 	lines := l.wait(2)
 	for _, line := range lines {
@@ -143,35 +143,36 @@ func TestProcessesStartAndEnd(t *testing.T) {
 	}
 	pid := e.PID(1)
 	if err := e.Kill(1); err != nil || e.PID(1) != 0 {
-		t.Errorf("killed: %v, its process is %d", err, e.PID(1))
+		t.Errorf("Kill: %v, process id %d", err, e.PID(1))
 	}
 	if err := syscall.Kill(pid, 0); err == nil {
-		t.Error("the process is still there")
+		t.Error("the process still exists")
 	}
 	if how := e.HowEnded(1); how == nil || how.Error() != "signal: killed" {
-		t.Errorf("it ended: %v", how)
+		t.Errorf("the killed process ended with %v", how)
 	}
 	if err := e.Kill(1); err == nil {
-		t.Error("a server was killed twice")
+		t.Error("Kill succeeded for a server that does not run")
 	}
 	if err := e.Start(1, program, l.add); err != nil {
 		t.Error(err)
 	}
 	e.Stop(time.Minute)
 	if e.PID(1) != 0 || e.PID(2) != 0 {
-		t.Error("a server runs on")
+		t.Error("a server still runs after Stop")
 	}
 	if how := e.HowEnded(2); how == nil || how.Error() != "signal: terminated" {
-		t.Errorf("it ended: %v", how)
+		t.Errorf("the stopped process ended with %v", how)
 	}
-	// Who was about to start one again must not leave it behind.
+	// A caller that is about to restart a server must not leave it behind.
 	if err := e.Start(1, program, l.add); !errors.Is(err, ErrStopped) {
-		t.Errorf("started after the end: %v", err)
+		t.Errorf("Start after Stop: %v", err)
 		e.Stop(time.Minute)
 	}
 }
 
-// The processes end with the pipe to them, as they do when this one is killed.
+// TestProcessesEndWithTheirStarter shows that the processes end when the pipes to them
+// close, as they do when this process is killed.
 func TestProcessesEndWithTheirStarter(t *testing.T) {
 	e, err := Make(Options{Dir: t.TempDir(), Servers: 1, Host: "127.0.0.1"})
 	if err != nil {

@@ -11,31 +11,30 @@ import (
 	"time"
 )
 
-// Program makes the command line that serves with a zoo.cfg and ends when its
-// standard input does.
+// Program returns a command that serves with the given zoo.cfg and ends when its standard
+// input ends.
 type Program func(config string) *exec.Cmd
 
-// server is one server; proc is its process, nil while there is none, and how
-// the end of the one before.
+// server is one server of the ensemble.
 type server struct {
 	id                  int
 	dir, config, client string
-	proc                *process
-	how                 error
+	proc                *process // nil while the server does not run
+	exit                error    // how the last process ended
 }
 
 // process is a running server.
 type process struct {
 	cmd   *exec.Cmd
-	alive io.Closer     // its standard input
-	ended chan struct{} // closed when it has ended
+	alive io.Closer     // the pipe to its standard input
+	ended chan struct{} // closed when the process has ended
 }
 
-// ErrStopped: Stop was called, so that no server is started any more.
+// ErrStopped is returned by Start after Stop was called.
 var ErrStopped = errors.New("the ensemble is stopped")
 
-// Start starts the process of a server. Each line of its log goes to line, one
-// call at a time for each server. An error if it runs already, or after Stop.
+// Start starts the process of a server. It calls line for each line of the server's log,
+// one call at a time for each server. It fails if the server runs already, or after Stop.
 func (e *Ensemble) Start(id int, program Program, line func(id int, text string)) error {
 	s := e.servers[id-1]
 	e.mu.Lock()
@@ -64,29 +63,29 @@ func (e *Ensemble) Start(id int, program Program, line func(id int, text string)
 	return nil
 }
 
-// watch passes the log on until the process has ended.
+// watch forwards the log until the process has ended, and then records how it ended.
 func (e *Ensemble) watch(s *server, p *process, log io.Reader, line func(int, string)) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		line(s.id, lines.Text())
 	}
-	_, _ = io.Copy(io.Discard, log) // a line too long ends the scanner, not the process
-	how := p.cmd.Wait()
+	_, _ = io.Copy(io.Discard, log) // a line that is too long stops the scanner, but must not block the process
+	exit := p.cmd.Wait()
 	e.mu.Lock()
-	s.proc, s.how = nil, how
+	s.proc, s.exit = nil, exit
 	e.mu.Unlock()
 	close(p.ended)
 }
 
-// process is the one of a server, nil if it does not run.
+// process returns a server's process, or nil if it does not run.
 func (e *Ensemble) process(id int) *process {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.servers[id-1].proc
 }
 
-// PID is the number of a server's process, 0 if it does not run.
+// PID returns the process id of a server, or 0 if it does not run.
 func (e *Ensemble) PID(id int) int {
 	if p := e.process(id); p != nil {
 		return p.cmd.Process.Pid
@@ -94,8 +93,8 @@ func (e *Ensemble) PID(id int) int {
 	return 0
 }
 
-// Ended is closed when the process that a server has now ends; nil if it has
-// none.
+// Ended returns a channel that is closed when the server's current process ends, or nil
+// if the server does not run.
 func (e *Ensemble) Ended(id int) <-chan struct{} {
 	if p := e.process(id); p != nil {
 		return p.ended
@@ -103,15 +102,15 @@ func (e *Ensemble) Ended(id int) <-chan struct{} {
 	return nil
 }
 
-// HowEnded is how the last process of a server ended: nil for status 0, an
-// *exec.ExitError for another one or a signal.
+// HowEnded returns how the last process of a server ended: nil for status 0, or an
+// *exec.ExitError for another status or a signal.
 func (e *Ensemble) HowEnded(id int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.servers[id-1].how
+	return e.servers[id-1].exit
 }
 
-// Kill ends a server as kill -9 does, and waits for its end.
+// Kill kills a server as kill -9 does, and waits for its end.
 func (e *Ensemble) Kill(id int) error {
 	p := e.process(id)
 	if p == nil {
@@ -124,14 +123,14 @@ func (e *Ensemble) Kill(id int) error {
 	return nil
 }
 
-// Stop ends all servers, cleanly, and kills what has not ended within patience.
-// None is started any more.
-func (e *Ensemble) Stop(patience time.Duration) {
+// Stop asks all servers to end (SIGTERM) and kills those that have not ended within
+// timeout. No server can be started afterwards.
+func (e *Ensemble) Stop(timeout time.Duration) {
 	all := e.stop()
 	for _, p := range all {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	}
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(timeout)
 	defer limit.Stop()
 	late := false
 	for _, p := range all {
@@ -148,7 +147,7 @@ func (e *Ensemble) Stop(patience time.Duration) {
 	}
 }
 
-// stop sees to it that the processes that run now are the last, and returns them.
+// stop prevents further starts and returns the running processes.
 func (e *Ensemble) stop() (all []*process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,13 +1,12 @@
-// Package metrics keeps a server's figures under the names that dashboards
-// and alert rules for Apache ZooKeeper know: a [Counter], a gauge (a function
-// that is asked), a [Summary] (count, sum, least, most, and for an advanced
-// one the quantiles of the last minutes), a [Keyed] set of these.
+// Package metrics holds a server's metrics under the names that dashboards and alert rules
+// for Apache ZooKeeper use. Its kinds are [Counter], gauge (a function that returns the
+// value), [Summary] (count, sum, minimum, maximum, and optionally the quantiles of the last
+// minutes), and [Keyed], a set of summaries.
 //
-// A [Registry] holds them and gives them out twice: Samples in the form of
-// the four-letter word mntr (there with zk_ in front), and, as a
-// prometheus.Collector, under the bare name, a counter without _total.
+// A [Registry] holds all metrics and exports them in two ways: Samples returns them as the
+// lines of the four-letter word mntr (there prefixed with zk_), and the Registry is a
+// prometheus.Collector that uses the names as they are, counters without _total.
 //
-// Adding is cheap and never locks: atomics alone. The package starts no
-// goroutine; somebody who has a clock calls [Registry.Rotate]. Read
-// registry.go first.
+// Updates use only atomics and never lock. The package starts no goroutine; a caller with
+// a clock must call [Registry.Rotate]. Read registry.go first.
 package metrics

@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Keyed is one name's summaries, one for each key: mntr puts the key in front
-// of the name, Prometheus has it as a label.
+// Keyed holds summaries of one name, one for each key. mntr prefixes the name with the
+// key; Prometheus has the key as a label.
 type Keyed struct {
 	quantiles bool
 	max       int
 
 	mu   sync.Mutex
-	keys []keyedSummary // by key
+	keys []keyedSummary // sorted by key
 }
 
 type keyedSummary struct {
@@ -36,8 +36,8 @@ func (r *Registry) keyed(name string, quantiles bool, max int) *Keyed {
 	return k
 }
 
-// Of returns the summary of a key. It takes a lock, so who adds often keeps
-// what it returns. Beyond the bound it is one that nobody sees.
+// Of returns the summary of a key. It takes a lock, so a caller that adds often should keep
+// the result. If there are max keys already, Of returns a summary that is not exported.
 func (k *Keyed) Of(key string) *Summary {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,7 +52,7 @@ func (k *Keyed) Of(key string) *Summary {
 	return s
 }
 
-// all is a copy of the list.
+// all returns a copy of the summaries.
 func (k *Keyed) all() []keyedSummary {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,22 +11,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The histogram's error is bounded: a value and the middle of its bucket
-// differ by less than one part in subBuckets.
+// TestBucketKeepsValuesApart shows that a value and the middle of its bucket differ by less
+// than one part in subBuckets.
 func TestBucketKeepsValuesApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Int64Range(0, math.MaxInt64).Draw(t, "v")
 		got := value(bucket(v))
 		if off := math.Abs(float64(got) - float64(v)); off > float64(v)/subBuckets {
-			t.Fatalf("%d stands for %d", got, v)
+			t.Fatalf("the middle %d of a bucket is too far from %d", got, v)
 		}
 	})
 	if last := bucket(math.MaxInt64); last >= buckets {
-		t.Fatalf("bucket %d of %d", last, buckets)
+		t.Fatalf("the last bucket is %d of %d", last, buckets)
 	}
 }
 
-// Quantiles follow what was observed, and forget it after two rotations.
+// TestSummaryQuantilesForget shows that two rotations remove a value from the quantiles.
 func TestSummaryQuantilesForget(t *testing.T) {
 	s := NewSummary(true)
 	for i := int64(1); i <= 1000; i++ {
@@ -43,7 +43,7 @@ func TestSummaryQuantilesForget(t *testing.T) {
 	}
 	s.rotate()
 	if s.Figures().QuantilesEmpty {
-		t.Error("one rotation forgot everything")
+		t.Error("one rotation removed all values")
 	}
 	s.rotate()
 	if f := s.Figures(); !f.QuantilesEmpty || f.Count != 1000 {
@@ -51,7 +51,7 @@ func TestSummaryQuantilesForget(t *testing.T) {
 	}
 }
 
-// Many goroutines add without losing anything.
+// TestObserveIsConcurrent shows that concurrent observations are all counted.
 func TestObserveIsConcurrent(t *testing.T) {
 	s := NewSummary(true)
 	var wg sync.WaitGroup
@@ -68,18 +68,18 @@ func TestObserveIsConcurrent(t *testing.T) {
 	}
 }
 
-// One registry gives the same figures to mntr and to Prometheus, under the
-// names each expects.
+// TestNamesOutward shows that mntr and Prometheus get the same values, each under the names
+// that it expects.
 func TestNamesOutward(t *testing.T) {
 	r := New()
 	r.Counter("snap_count").Add(3)
 	r.Gauge("avg_latency", func() float64 { return 0.25 })
 	r.Gauge("znode_count", func() float64 { return 5 })
-	r.Gauge("leader_uptime", math.NaN) // not now
+	r.Gauge("leader_uptime", math.NaN) // not exported
 	r.Basic("fsynctime").Observe(2*Unit, 1)
 	r.Advanced("readlatency").Observe(7*Unit, 1)
 	queues := r.BasicKeyed("learner_handler_qp_size", 2)
-	for _, key := range []string{"3", "1", "3", "2"} { // the last is one too many
+	for _, key := range []string{"3", "1", "3", "2"} { // the last key exceeds the bound
 		queues.Of(key).Observe(Unit, 1)
 	}
 	var names []string

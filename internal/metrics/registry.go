@@ -10,26 +10,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counter is a number that only grows.
+// Counter is a number that only grows, except for Reset.
 type Counter struct{ v atomic.Int64 }
 
 // Add adds n, which must not be negative.
 func (c *Counter) Add(n int64) { c.v.Add(n) }
 
-// Value is the sum so far.
+// Value returns the current sum.
 func (c *Counter) Value() int64 { return c.v.Load() }
 
-// Reset sets it to 0, where an operator asks for that.
+// Reset sets the counter to 0, when an operator asks for that.
 func (c *Counter) Reset() { c.v.Store(0) }
 
-// Registry is a set of named figures. Names are registered once, before the
-// first Samples; after that everything may be used by any goroutine.
+// Registry is a set of named metrics. All names must be registered before the first
+// Samples; after that, all methods are safe for concurrent use.
 type Registry struct {
 	mu      sync.Mutex
 	entries []entry
 }
 
-// entry is one name; exactly one of the last four is set.
+// entry is one metric; exactly one of the last four fields is set.
 type entry struct {
 	name    string
 	desc    *prometheus.Desc
@@ -63,8 +63,8 @@ func (r *Registry) Counter(name string) *Counter {
 	return c
 }
 
-// Gauge registers a figure that value is asked for each time; value must be
-// safe for any goroutine and must not take long. While it is NaN it is left out.
+// Gauge registers a gauge. value returns the current value; it must be safe for concurrent
+// use and must not take long. A gauge whose value is NaN is not exported.
 func (r *Registry) Gauge(name string, value func() float64) {
 	r.add(entry{name: name, gauge: value})
 }
@@ -81,7 +81,7 @@ func (r *Registry) summary(name string, quantiles bool) *Summary {
 	return s
 }
 
-// Rotate lets the quantiles forget what is older than the last Rotate but one.
+// Rotate makes the quantiles forget the values from before the last Rotate but one.
 func (r *Registry) Rotate() {
 	for _, e := range r.list() {
 		switch {
@@ -93,7 +93,7 @@ func (r *Registry) Rotate() {
 	}
 }
 
-// Reset forgets everything that was counted or observed.
+// Reset clears all counters and summaries.
 func (r *Registry) Reset() {
 	for _, e := range r.list() {
 		switch {
@@ -107,23 +107,22 @@ func (r *Registry) Reset() {
 	}
 }
 
-// list is a copy of the entries, in order of registration.
+// list returns a copy of the entries, in order of registration.
 func (r *Registry) list() []entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.entries)
 }
 
-// Sample is one line of mntr. Integer: the value is to be printed without a
-// fraction.
+// Sample is one line of mntr. Integer means that the value is printed without a fraction.
 type Sample struct {
-	Name    string // without zk_
+	Name    string // without the prefix zk_
 	Value   float64
 	Integer bool
 }
 
-// Samples lists all figures: gauges, counters, then summaries, those of keys
-// last, each in the order of registration.
+// Samples returns all metrics: gauges, counters, summaries, and keyed summaries, each
+// in order of registration.
 func (r *Registry) Samples() []Sample {
 	var gauges, counters, summaries, keyed []Sample
 	for _, e := range r.list() {
@@ -143,19 +142,19 @@ func (r *Registry) Samples() []Sample {
 	return slices.Concat(gauges, counters, summaries, keyed)
 }
 
-// fractional tells the gauges that are printed as decimals.
+// fractional reports whether a gauge is printed with a fraction.
 func fractional(name string) bool {
 	return strings.HasPrefix(name, "avg_") || strings.HasSuffix(name, "_probability")
 }
 
-// Describe is the Collector's; see Collect.
+// Describe implements prometheus.Collector.
 func (r *Registry) Describe(ch chan<- *prometheus.Desc) {
 	for _, e := range r.list() {
 		ch <- e.desc
 	}
 }
 
-// Collect gives all figures to Prometheus.
+// Collect implements prometheus.Collector.
 func (r *Registry) Collect(ch chan<- prometheus.Metric) {
 	for _, e := range r.list() {
 		switch {

@@ -8,25 +8,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Summary gathers values: what is counted is in its unit (ms, transactions),
-// what is observed in thousandths of it, so that times below a millisecond
-// do not all become zero.
+// Summary holds count, sum, minimum, maximum and optionally quantiles of observed values.
+// Values are observed in thousandths of the summary's unit (ms, transactions), so that
+// times below a millisecond do not all become zero.
 type Summary struct {
 	count atomic.Int64
-	sum   atomic.Int64 // thousandths
-	least atomic.Int64 // thousandths; MaxInt64: nothing yet
-	most  atomic.Int64
+	sum   atomic.Int64 // in thousandths
+	least atomic.Int64 // in thousandths; MaxInt64: no value yet
+	most  atomic.Int64 // in thousandths
 
-	// windows are two histograms, of which active takes what comes; nil in a
-	// basic summary.
+	// windows are two histograms; new values go to windows[active]. nil in a summary
+	// without quantiles.
 	windows *[2]histogram
 	active  atomic.Int32
 }
 
-// Unit is what one unit counts in Observe: thousandths.
+// Unit is the number that stands for one unit in Observe.
 const Unit = 1000
 
-// NewSummary returns a summary that belongs to no registry.
+// NewSummary returns a summary that is not in a registry.
 func NewSummary(quantiles bool) *Summary {
 	s := new(Summary)
 	if quantiles {
@@ -36,8 +36,7 @@ func NewSummary(quantiles bool) *Summary {
 	return s
 }
 
-// Observe adds n equal values of v thousandths of the unit; a negative v
-// counts as 0.
+// Observe adds n equal values of v thousandths of the unit. A negative v counts as 0.
 func (s *Summary) Observe(v, n int64) {
 	if n <= 0 {
 		return
@@ -56,7 +55,7 @@ func (s *Summary) Observe(v, n int64) {
 	}
 }
 
-// Reset forgets everything.
+// Reset removes all values.
 func (s *Summary) Reset() {
 	s.count.Store(0)
 	s.sum.Store(0)
@@ -68,7 +67,7 @@ func (s *Summary) Reset() {
 	}
 }
 
-// Figures are a summary's values in its unit.
+// Figures are the values of a summary, in its unit.
 type Figures struct {
 	Count          int64
 	Sum, Min, Max  float64
@@ -76,10 +75,10 @@ type Figures struct {
 	P50, P90, P95  float64
 	P99, P999      float64
 	WithQuantiles  bool
-	QuantilesEmpty bool // nothing observed in the last minutes
+	QuantilesEmpty bool // no value was observed in the last minutes
 }
 
-// Figures returns the values now.
+// Figures returns the current values.
 func (s *Summary) Figures() Figures {
 	f := Figures{Count: s.count.Load(), Sum: float64(s.sum.Load()) / Unit, WithQuantiles: s.windows != nil}
 	if f.Count > 0 {
@@ -95,7 +94,7 @@ func (s *Summary) Figures() Figures {
 	return f
 }
 
-// rotate begins a new window in place of the older one.
+// rotate clears the older window and makes it the active one.
 func (s *Summary) rotate() {
 	if s.windows != nil {
 		older := 1 - s.active.Load()
@@ -129,8 +128,7 @@ func (s *Summary) metric(d *prometheus.Desc, labels ...string) prometheus.Metric
 	if f.WithQuantiles {
 		q[0.9], q[0.99] = f.P90, f.P99
 	} else {
-		// A basic summary knows no quantiles; its average stands for the
-		// median, which alert rules ask for.
+		// Without quantiles, the average stands for the median, which alert rules use.
 		q[0.5] = f.Average
 	}
 	if f.Count == 0 || f.WithQuantiles && f.QuantilesEmpty {
@@ -141,8 +139,8 @@ func (s *Summary) metric(d *prometheus.Desc, labels ...string) prometheus.Metric
 	return prometheus.MustNewConstSummary(d, uint64(f.Count), f.Sum, q, labels...)
 }
 
-// The histogram's buckets: for each power of two subBuckets of equal width,
-// so that a quantile is off by less than one part in subBuckets.
+// Each power of two has subBuckets buckets of equal width, so the relative error of a
+// quantile is less than 1/subBuckets.
 const (
 	subBits    = 4
 	subBuckets = 1 << subBits
@@ -151,7 +149,7 @@ const (
 
 type histogram struct{ cells [buckets]atomic.Int64 }
 
-// bucket is the cell of a value >= 0.
+// bucket returns the index of the bucket of a value >= 0.
 func bucket(v int64) int {
 	if v < subBuckets {
 		return int(v)
@@ -160,7 +158,7 @@ func bucket(v int64) int {
 	return shift*subBuckets + int(v>>shift)
 }
 
-// value is the middle of a cell.
+// value returns the middle of a bucket.
 func value(cell int) int64 {
 	if cell < 2*subBuckets {
 		return int64(cell)
@@ -178,7 +176,7 @@ func (h *histogram) clear() {
 	}
 }
 
-// counts is a copy of histograms, added up.
+// counts is the sum of several histograms.
 type counts struct {
 	cells [buckets]int64
 	total int64
@@ -196,7 +194,7 @@ func merge(hs ...*histogram) *counts {
 	return c
 }
 
-// quantile is the value, in units, that the part q of all does not exceed.
+// quantile returns the value, in units, that the fraction q of all values does not exceed.
 func (c *counts) quantile(q float64) float64 {
 	if c.total == 0 {
 		return 0
