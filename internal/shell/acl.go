@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// permLetters are the permissions in the order of ZooKeeper's CLI.
+// permLetters maps letters to permissions, in the order of ZooKeeper's CLI.
 var permLetters = []struct {
 	letter byte
 	perm   int32
@@ -16,7 +16,7 @@ var permLetters = []struct {
 	{'w', wire.PermWrite}, {'a', wire.PermAdmin},
 }
 
-// permText prints permissions as letters.
+// permText returns permissions as letters.
 func permText(perms int32) string {
 	var b strings.Builder
 	for _, p := range permLetters {
@@ -27,7 +27,7 @@ func permText(perms int32) string {
 	return b.String()
 }
 
-// parsePerms reads letters as permText prints them, in any order.
+// parsePerms parses letters in the form of permText, in any order.
 func parsePerms(s string) (int32, error) {
 	var perms int32
 next:
@@ -46,8 +46,8 @@ next:
 	return perms, nil
 }
 
-// parseACL reads entries scheme:id:perms, separated by commas. An id may
-// contain colons: the first and the last one count.
+// parseACL parses comma-separated entries scheme:id:perms. An id may contain colons: the
+// first and the last colon of an entry are the separators.
 func parseACL(s string) ([]wire.ACL, error) {
 	var list []wire.ACL
 	for entry := range strings.SplitSeq(s, ",") {

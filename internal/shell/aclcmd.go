@@ -70,7 +70,7 @@ func newSetACL(a *app) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVarP(&stat, "stat", "s", false, "print the new stat")
-	f.BoolVarP(&recursive, "recursive", "R", false, "for the whole subtree")
+	f.BoolVarP(&recursive, "recursive", "R", false, "set the ACL of the whole subtree")
 	f.Int32VarP(&version, "version", "v", zk.AnyVersion, "only if the ACL version is this; -1: any")
 	return c
 }

@@ -17,16 +17,16 @@ import (
 	"bellwether/zk"
 )
 
-// Environment names that stand in for flags.
+// Environment variables with the defaults of flags.
 const (
 	envServer = "BELLWETHER_SERVER"
 	envAuth   = "BELLWETHER_AUTH"
 )
 
-// app is what a command of the client side was asked.
+// app holds the flags that the client commands share, and the command's input and output.
 type app struct {
 	servers string
-	named   bool          // by --server
+	named   bool          // --server was given
 	timeout time.Duration // how long to try to connect
 	session time.Duration
 	auth    []string
@@ -38,7 +38,7 @@ type app struct {
 	out, err io.Writer
 }
 
-// Commands returns the commands of the client side.
+// Commands returns the client commands.
 func Commands() []*cobra.Command {
 	commands := []*cobra.Command{newBarrier(), newBench(), newElect(), newElection(), newLock(), newQueue(), newSemaphore(), newStatus(), newWatch()}
 	for _, command := range []func(*app) *cobra.Command{
@@ -50,20 +50,20 @@ func Commands() []*cobra.Command {
 	return commands
 }
 
-// dataCommand makes a command of one session with the flags that all of them have.
+// dataCommand adds to a command of one session the flags that all of these have.
 func dataCommand(command func(*app) *cobra.Command) *cobra.Command {
 	a := newApp()
 	c := command(a)
 	a.serverFlags(c)
 	a.sessionFlags(c)
 	a.outputFlag(c)
-	sayStatuses(c)
+	addExitStatuses(c)
 	c.Flags().BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
 	return c
 }
 
-// sayStatuses puts the exit statuses that all commands have into the help of one that has no others.
-func sayStatuses(c *cobra.Command) {
+// addExitStatuses adds the common exit statuses to the help of a command that lists none.
+func addExitStatuses(c *cobra.Command) {
 	if c.Long == "" {
 		c.Long = strings.ToUpper(c.Short[:1]) + c.Short[1:] + "."
 	}
@@ -76,15 +76,15 @@ func newApp() *app {
 	return &app{session: 10 * time.Second, output: "text", in: os.Stdin, out: os.Stdout, err: os.Stderr}
 }
 
-// Group makes c a command that only holds others: alone it prints its help,
-// and an unknown name below it is an error that suggests a near one.
+// Group makes c a command that only has subcommands. Without arguments it prints its help.
+// An unknown subcommand is an error that suggests a similar name.
 func Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	c.SuggestionsMinimumDistance = 2 // letters that may be wrong
+	c.SuggestionsMinimumDistance = 2 // the number of letters that may differ
 	c.Args = noCommand
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
-			return noCommand(c, args) // the flag was meant for what stands before it
+			return noCommand(c, args) // the flag belongs to the unknown command before it
 		}
 		return err
 	})
@@ -92,7 +92,7 @@ func Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// noCommand is met with what no command's name is.
+// noCommand returns an error for arguments that are not the name of a command.
 func noCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func noCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q", args[0])
 }
 
-// serverFlags gives a command the flags that say whom to ask.
+// serverFlags adds the flags that choose the servers.
 func (a *app) serverFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
@@ -115,12 +115,12 @@ func (a *app) serverFlags(c *cobra.Command) {
 	}
 }
 
-// sessionFlags gives a command the flags of whoever opens a session.
+// sessionFlags adds the flags of commands that open a session.
 func (a *app) sessionFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.DurationVar(&a.session, "session-timeout", a.session, "session timeout to ask for")
+	f.DurationVar(&a.session, "session-timeout", a.session, "session timeout to request")
 	f.StringArrayVar(&a.auth, "auth", nil, "credential scheme:text, as in digest:user:password; may be repeated (default $"+envAuth+")")
-	f.BoolVar(&a.verbose, "verbose", false, "say on stderr what the connection does")
+	f.BoolVar(&a.verbose, "verbose", false, "log connection events to stderr")
 }
 
 func (a *app) outputFlag(c *cobra.Command) {
@@ -151,7 +151,7 @@ func (a *app) checkFlags() error {
 
 func (a *app) json() bool { return a.output == "json" }
 
-// options are the client options that the flags ask for.
+// options returns the client options for the flags.
 func (a *app) options() (*zk.Options, error) {
 	o := &zk.Options{SessionTimeout: a.session, ReadOnly: a.readOnly}
 	for _, s := range a.auth {
@@ -165,7 +165,7 @@ func (a *app) options() (*zk.Options, error) {
 	return o, nil
 }
 
-// logger is where connections are told of with --verbose.
+// logger returns where to log connection events: standard error with --verbose.
 func (a *app) logger() *slog.Logger {
 	if !a.verbose {
 		return slog.New(slog.DiscardHandler)
@@ -188,15 +188,15 @@ func (a *app) connect(ctx context.Context) (*zk.Client, error) {
 	case ctx.Err() != nil, errors.Is(err, zk.ErrAuthFailed):
 		return nil, err
 	case limited.Err() != nil:
-		return nil, &StatusError{ExitNoConnection, fmt.Errorf("no connection within %v: %w; is the server running? --server names others", a.timeout, err)}
+		return nil, &StatusError{ExitNoConnection, fmt.Errorf("no connection within %v: %w; check that the server is running, or name other servers with --server", a.timeout, err)}
 	}
 	return nil, usagef("--server: %w", err)
 }
 
-// with runs f with a session that is closed behind it. It ends when there has been no
-// connection for as long as one is tried for: what f asks for next would wait for ever.
+// with runs f with a session and then closes it. f fails if there is no connection for the
+// connect timeout: otherwise its next request would wait without limit.
 func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
-	return a.patient(cmd, func(ctx context.Context, c *zk.Client) error {
+	return a.withoutTimeout(cmd, func(ctx context.Context, c *zk.Client) error {
 		ctx, end := context.WithCancelCause(ctx)
 		var watcher sync.WaitGroup
 		defer watcher.Wait()
@@ -211,9 +211,9 @@ func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error
 	})
 }
 
-// patient is with for who waits, however long that takes. What the server said is put
-// into the words of ZooKeeper's CLI.
-func (a *app) patient(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
+// withoutTimeout is with for commands that may wait without limit. It rewords the errors of
+// the server as ZooKeeper's CLI does.
+func (a *app) withoutTimeout(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
 	ctx := cmd.Context()
 	c, err := a.connect(ctx)
 	if err != nil {
@@ -224,10 +224,11 @@ func (a *app) patient(cmd *cobra.Command, f func(context.Context, *zk.Client) er
 	if errors.Is(err, zk.ErrConnectionLoss) {
 		return &StatusError{ExitNoConnection, err}
 	}
-	return inWords(err)
+	return cliError(err)
 }
 
-// endWithoutConnection ends a context when the client has had no connection for too long.
+// endWithoutConnection ends a context when the client has had no connection for the
+// connect timeout.
 func (a *app) endWithoutConnection(ctx context.Context, c *zk.Client, end context.CancelCauseFunc) {
 	late := time.NewTimer(a.timeout)
 	defer late.Stop()
@@ -243,30 +244,30 @@ func (a *app) endWithoutConnection(ctx context.Context, c *zk.Client, end contex
 		case <-s.Changed():
 			s, _ = s.Next(ctx)
 		case <-late.C:
-			end(&StatusError{ExitNoConnection, fmt.Errorf("the connection was lost, and there is no other within %v: %w", a.timeout, zk.ErrConnectionLoss)})
+			end(&StatusError{ExitNoConnection, fmt.Errorf("the connection was lost, and no server could be reached within %v: %w", a.timeout, zk.ErrConnectionLoss)})
 		case <-ctx.Done():
 		}
 	}
 }
 
-// closeTime is how long a command waits for its session to be closed.
-const closeTime = 2 * time.Second
+// closeTimeout is how long a command waits until its session is closed.
+const closeTimeout = 2 * time.Second
 
-// endSession closes a session; one that cannot be closed expires.
+// endSession closes a session. A session that cannot be closed expires.
 func endSession(ctx context.Context, c *zk.Client) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	c.Close(ctx)
 }
 
-// inWords words the errors that a person meets; scripts match these texts.
-func inWords(err error) error {
+// cliError returns err in the words of ZooKeeper's CLI, which scripts match.
+func cliError(err error) error {
 	var op *zk.OpError
 	if !errors.As(err, &op) {
 		return err
 	}
 	if errors.Is(err, zk.ErrNoChroot) {
-		return fmt.Errorf("%w: create it, or correct the path behind the servers", err)
+		return fmt.Errorf("%w: create it, or correct the path after the servers", err)
 	}
 	for _, w := range []struct {
 		code error
@@ -287,15 +288,15 @@ func inWords(err error) error {
 		}
 	}
 	if errors.Is(err, zk.ErrUnsupported) && op.Op == wire.OpCreateTTL.String() {
-		return fmt.Errorf("the server does not take a TTL (extendedTypesEnabled=true): %w", err)
+		return fmt.Errorf("the server does not support TTLs (extendedTypesEnabled=true enables them): %w", err)
 	}
 	if errors.Is(err, zk.ErrBadArguments) {
-		return usagef("Arguments are not valid : %s (paths begin with /, have no empty, . or .. part; / and /zookeeper stay)", op.Path)
+		return usagef("Arguments are not valid : %s (a path begins with / and has no empty, . or .. part; / and /zookeeper cannot be deleted)", op.Path)
 	}
 	return err
 }
 
-// argCount checks the number of arguments and words the complaint.
+// argCount checks the number of arguments.
 func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {

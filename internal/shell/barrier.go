@@ -14,11 +14,11 @@ import (
 func newBarrier() *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "barrier",
-		Short: "hold back many until one lets them pass, or until all are there",
+		Short: "hold back processes until a barrier opens, or until all have arrived",
 	}, newBarrierClose(), newBarrierOpen(), newBarrierWait(), newBarrierEnter())
 }
 
-// barrierCommand is a command about the barrier of one path.
+// barrierCommand returns a command that changes the barrier at one path.
 func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context) error) *cobra.Command {
 	return dataCommand(func(a *app) *cobra.Command {
 		return &cobra.Command{
@@ -30,7 +30,7 @@ func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context
 				if _, err := recipe.NewBarrier(nil, args[0], nil); err != nil {
 					return usagef("%w", err)
 				}
-				return a.patient(cmd, func(ctx context.Context, zc *zk.Client) error {
+				return a.withoutTimeout(cmd, func(ctx context.Context, zc *zk.Client) error {
 					b, err := recipe.NewBarrier(zc, args[0], nil)
 					if err != nil {
 						return err
@@ -43,14 +43,14 @@ func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context
 }
 
 func newBarrierClose() *cobra.Command {
-	return barrierCommand("close", "let nobody pass: make the znode PATH", (*recipe.Barrier).Close)
+	return barrierCommand("close", "close a barrier: create the znode PATH", (*recipe.Barrier).Close)
 }
 
 func newBarrierOpen() *cobra.Command {
-	return barrierCommand("open", "let everybody pass: delete the znode PATH", (*recipe.Barrier).Open)
+	return barrierCommand("open", "open a barrier: delete the znode PATH", (*recipe.Barrier).Open)
 }
 
-// barrierRunner is a runner for those who wait at a barrier.
+// barrierRunner returns a runner for commands that wait at a barrier.
 func barrierRunner() *runner {
 	r := newRunner()
 	r.variable, r.claim, r.obtained = "BARRIER", "the place in the barrier", "let through"
@@ -62,9 +62,9 @@ func newBarrierWait() *cobra.Command {
 	r := barrierRunner()
 	c := &cobra.Command{
 		Use:   "wait PATH",
-		Short: "wait until the barrier is open: while the znode PATH is there",
-		Long: "Wait until the barrier is open, which it is while there is no znode PATH.\n\n" +
-			"Exit status: 0 it was open, 4 no connection, 121 not within --wait, 128+n ended by a signal.",
+		Short: "wait until the barrier is open: until there is no znode PATH",
+		Long: "Wait until the barrier is open. It is open while there is no znode PATH.\n\n" +
+			"Exit status: 0 the barrier is open, 4 no connection, 121 not open within --wait, 128+n ended by a signal.",
 		Example: "  bellwether barrier close /gate; prepare; bellwether barrier open /gate\n" +
 			"  bellwether barrier wait --wait 10m /gate && ./go-on",
 		Args: argCount(1, 1),
@@ -86,12 +86,13 @@ func newBarrierWait() *cobra.Command {
 	return c
 }
 
-const enterLong = `Wait until N members are in the barrier, run the command, and wait until those of all members have ended.
-Without a command the members only meet.
+const enterLong = `Wait until N members are in the barrier, run the command, and wait until the commands of all members have ended.
+Without a command, the members only wait for each other.
 
-Should the session of this member be lost, the others no longer wait for it: then the command is asked to end, and
-killed, before that, by a guardian as with bellwether lock. Its environment has BELLWETHER_BARRIER, which is PATH.
-Members of Curator's DistributedDoubleBarrier can be in the same barrier, and kazoo's where all say --kazoo.
+If this member's session is lost, the others no longer wait for it. Before that, a guardian asks the command to end and
+then kills it, as with bellwether lock. The command's environment contains BELLWETHER_BARRIER, which is PATH.
+Members that use Curator's DistributedDoubleBarrier can share the barrier. Members that use kazoo can share it if all
+give --kazoo.
 
 `
 
@@ -100,23 +101,23 @@ func newBarrierEnter() *cobra.Command {
 	n, kazoo := 0, false
 	c := &cobra.Command{
 		Use:   "enter [flags] -n N PATH [-- COMMAND [ARGUMENT]...]",
-		Short: "begin and end together with the other members of a double barrier",
-		Long:  enterLong + fmt.Sprintf(holdStatus, "the place in the barrier", "let through") + alone,
+		Short: "start and end together with the other members of a double barrier",
+		Long:  enterLong + fmt.Sprintf(holdStatus, "the place in the barrier", "let through") + withoutCommandStatus,
 		Example: "  bellwether barrier enter -n 5 /step-7 -- ./step-7\n" +
 			"  bellwether barrier enter -n 2 --wait 1m /meet",
 		Args: r.takePath,
 		RunE: func(cmd *cobra.Command, _ []string) error { return r.enter(cmd.Context(), n, kazoo) },
 	}
 	r.flags(c)
-	c.Flags().IntVarP(&n, "members", "n", 0, "how many must be in")
+	c.Flags().IntVarP(&n, "members", "n", 0, "how many members must be in the barrier")
 	c.Flags().BoolVar(&kazoo, "kazoo", false, "members use kazoo's DoubleBarrier")
 	if err := c.MarkFlagRequired("members"); err != nil {
-		panic(err) // the flag stands two lines above
+		panic(err) // the flag is defined above
 	}
 	return c
 }
 
-// takePath is takeArgs where there may be no command.
+// takePath parses the arguments like takeArgs, but the command is optional.
 func (r *runner) takePath(c *cobra.Command, args []string) error {
 	if len(args) == 1 && c.ArgsLenAtDash() < 0 {
 		r.parent = args[0]
@@ -133,7 +134,7 @@ func (r *runner) enter(ctx context.Context, n int, kazoo bool) error {
 			if err := d.Enter(ctx); err != nil {
 				return nil, err
 			}
-			return r.sit(zc, d.Session()), nil
+			return r.claimSession(zc, d.Session()), nil
 		}
 		return err
 	}
@@ -150,7 +151,7 @@ func (r *runner) enter(ctx context.Context, n int, kazoo bool) error {
 	})
 }
 
-// leave waits until all are out.
+// leave waits until all members have left the barrier.
 func (r *runner) leave(ctx context.Context, d *recipe.DoubleBarrier) error {
 	err := d.Leave(ctx)
 	if errors.Is(err, zk.ErrSessionExpired) {

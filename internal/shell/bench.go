@@ -14,13 +14,12 @@ func newBench() *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "bench",
 		Short: "measure a server: reads, writes, elections",
-		Long: "Measure any ZooKeeper server. A run makes its own znodes below /bellwether-bench-… and removes them.\n" +
-			"Latencies are whole calls as the client sees them.",
+		Long: "Measure any ZooKeeper server. A run creates its own znodes below /bellwether-bench-… and deletes them.\n" +
+			"A latency is the duration of a whole call as the client sees it.",
 	}, newBenchLoad(bench.Read), newBenchLoad(bench.Write), newBenchElection())
 }
 
-// benchCommand gives a measurement its flags; run gets a path that no other
-// run uses.
+// benchCommand adds the flags of a measurement. run gets a path that no other run uses.
 func benchCommand(c *cobra.Command, run func(ctx context.Context, a *app, root string) (bench.Report, error)) *cobra.Command {
 	a := newApp()
 	c.Args = argCount(0, 0)
@@ -34,7 +33,7 @@ func benchCommand(c *cobra.Command, run func(ctx context.Context, a *app, root s
 	a.serverFlags(c)
 	a.sessionFlags(c)
 	a.outputFlag(c)
-	sayStatuses(c)
+	addExitStatuses(c)
 	return c
 }
 
@@ -43,17 +42,17 @@ func newBenchLoad(kind bench.Kind) *cobra.Command {
 	c := &cobra.Command{
 		Use:   string(kind),
 		Short: map[bench.Kind]string{bench.Read: "getData over a number of znodes", bench.Write: "setData over a number of znodes"}[kind],
-		Long: "Each request in flight waits for its answer before the next is sent, so that the throughput is what the\n" +
-			"latency allows.",
+		Long: "Each worker sends its next request when the last one is answered, so the latency limits the\n" +
+			"throughput.",
 		Example: fmt.Sprintf("  bellwether bench %s --connections 64 --duration 30s", kind),
 	}
 	f := c.Flags()
-	f.IntVar(&l.Connections, "connections", 1, "sessions, each with a connection of its own")
-	f.IntVar(&l.Outstanding, "outstanding", 1, "requests in flight on each connection")
-	f.IntVar(&l.Keys, "keys", 1000, "znodes that take part")
-	f.IntVar(&l.Size, "size", 100, "bytes of data in each")
-	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "time that is not counted, first")
-	f.DurationVar(&l.Duration, "duration", 10*time.Second, "time that is counted")
+	f.IntVar(&l.Connections, "connections", 1, "sessions, each with its own connection")
+	f.IntVar(&l.Outstanding, "outstanding", 1, "requests in flight per connection")
+	f.IntVar(&l.Keys, "keys", 1000, "number of znodes")
+	f.IntVar(&l.Size, "size", 100, "bytes of data per znode")
+	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "time before the measurement starts")
+	f.DurationVar(&l.Duration, "duration", 10*time.Second, "duration of the measurement")
 	return benchCommand(c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
 		l.Kind, l.Connect, l.Root = kind, a.connect, root
 		if err := l.Check(); err != nil {
@@ -67,15 +66,15 @@ func newBenchElection() *cobra.Command {
 	var e bench.Elections
 	c := &cobra.Command{
 		Use:   "election",
-		Short: "handovers of leadership among a number of candidates",
-		Long: "Every candidate campaigns with a session of its own, resigns as soon as it leads, and campaigns again. A\n" +
-			"handover is counted from the moment the leader resigns until the next one leads.",
+		Short: "measure how fast leadership passes between candidates",
+		Long: "Every candidate has its own session, resigns as soon as it leads, and campaigns again. A handover is\n" +
+			"measured from the moment the leader resigns until the next one leads.",
 		Example: "  bellwether bench election --candidates 50 --duration 30s",
 	}
 	f := c.Flags()
-	f.IntVar(&e.Candidates, "candidates", 3, "candidates that stand in line, 2 or more")
-	f.DurationVar(&e.Warmup, "warmup", time.Second, "time that is not counted, first")
-	f.DurationVar(&e.Duration, "duration", 10*time.Second, "time that is counted")
+	f.IntVar(&e.Candidates, "candidates", 3, "number of candidates, 2 or more")
+	f.DurationVar(&e.Warmup, "warmup", time.Second, "time before the measurement starts")
+	f.DurationVar(&e.Duration, "duration", 10*time.Second, "duration of the measurement")
 	return benchCommand(c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
 		e.Connect, e.Root = a.connect, root
 		if err := e.Check(); err != nil {
@@ -85,10 +84,10 @@ func newBenchElection() *cobra.Command {
 	})
 }
 
-// benchRoot is a path that no other run uses.
+// benchRoot returns a path that no other run uses.
 func benchRoot() string { return fmt.Sprintf("/bellwether-bench-%x", time.Now().UnixNano()) }
 
-// reportJSON is a report for programs; latencies are in microseconds.
+// reportJSON is a report in a form for programs; latencies are in microseconds.
 type reportJSON struct {
 	Kind       string  `json:"kind"`
 	PerSecond  float64 `json:"per_second"`

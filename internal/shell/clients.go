@@ -15,30 +15,29 @@ import (
 	"bellwether/wire"
 )
 
-// tellMax is how long one server may take to say who its clients are.
-const tellMax = 3 * time.Second
+// askTimeout is how long one server may take to answer which clients it has.
+const askTimeout = 3 * time.Second
 
-// told is what the servers say of clients.
-type told struct {
+// clientList collects what the servers answer about clients.
+type clientList struct {
 	mu        sync.Mutex
 	addresses map[wire.SessionID]string
 	known     map[wire.SessionID]bool
 }
 
-// clients asks all servers, at the same time, who is connected from where, and
-// for the sessions. A server that does not answer is left out.
+// clients asks all servers in parallel for the addresses of their clients and for the
+// sessions. It skips a server that does not answer.
 func (s *surveyor) clients(ctx context.Context) (map[wire.SessionID]string, map[wire.SessionID]bool) {
-	t := &told{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
+	t := &clientList{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
 	var asking sync.WaitGroup
 	for _, server := range s.everyServer(ctx) {
-		asking.Go(func() { t.ask(ctx, server, min(s.timeout, tellMax), s.adminPort) })
+		asking.Go(func() { t.ask(ctx, server, min(s.timeout, askTimeout), s.adminPort) })
 	}
 	asking.Wait()
 	return t.addresses, t.known
 }
 
-// everyServer is those of --server, and those that the ensemble's
-// configuration names.
+// everyServer returns the servers of --server and those in the ensemble's configuration.
 func (s *surveyor) everyServer(ctx context.Context) []string {
 	hosts, _, _ := strings.Cut(s.servers, "/")
 	var all []string
@@ -47,9 +46,9 @@ func (s *surveyor) everyServer(ctx context.Context) []string {
 	}
 	text, _, err := s.zc.Config(ctx)
 	if err != nil {
-		return all // hidden, or older than 3.5
+		return all // the configuration is hidden, or the servers are older than 3.5
 	}
-	_, port, _ := net.SplitHostPort(all[0]) // withPort has seen to it that there is one
+	_, port, _ := net.SplitHostPort(all[0]) // withPort has added a port
 	for _, server := range clientAddresses(string(text), port) {
 		if !slices.Contains(all, server) {
 			all = append(all, server)
@@ -58,9 +57,9 @@ func (s *surveyor) everyServer(ctx context.Context) []string {
 	return all
 }
 
-// clientAddresses are where the servers of a dynamic configuration take
-// clients: server.ID=HOST:PORT:PORT[:ROLE][|…][;[HOST:]PORT]. One that listens on all
-// addresses is found where the others find it; one that names no port, at usual.
+// clientAddresses returns the client addresses in a dynamic configuration, whose lines are
+// server.ID=HOST:PORT:PORT[:ROLE][|…][;[HOST:]PORT]. For a server that listens on all
+// addresses it uses the host of the quorum port, and for one without a client port, usual.
 func clientAddresses(config, usual string) []string {
 	var all []string
 	for line := range strings.Lines(config) {
@@ -86,7 +85,7 @@ func clientAddresses(config, usual string) []string {
 	return all
 }
 
-// quorumHost is the host in HOST:PORT:PORT[:ROLE] or [HOST]:PORT:PORT[:ROLE].
+// quorumHost returns the host of HOST:PORT:PORT[:ROLE] or [HOST]:PORT:PORT[:ROLE].
 func quorumHost(address string) string {
 	if rest, ok := strings.CutPrefix(address, "["); ok {
 		host, _, _ := strings.Cut(rest, "]")
@@ -96,9 +95,9 @@ func quorumHost(address string) string {
 	return host
 }
 
-// ask asks one server with words, and where it does not answer them its
+// ask asks one server by four-letter words or, if it does not answer them, through its
 // AdminServer.
-func (t *told) ask(ctx context.Context, server string, timeout time.Duration, adminPort int) {
+func (t *clientList) ask(ctx context.Context, server string, timeout time.Duration, adminPort int) {
 	cons, consErr := word(ctx, server, "cons", timeout)
 	dump, dumpErr := word(ctx, server, "dump", timeout)
 	refused := func(text string, err error) bool { return err != nil || strings.Contains(text, "not in the whitelist") }
@@ -124,7 +123,7 @@ func (t *told) ask(ctx context.Context, server string, timeout time.Duration, ad
 	}
 }
 
-// adminAnswer is what ZooKeeper's AdminServer says of its clients.
+// adminAnswer is the answer of ZooKeeper's AdminServer about its clients.
 type adminAnswer struct {
 	Connections []adminClient               `json:"connections"`
 	Secure      []adminClient               `json:"secure_connections"`
@@ -136,10 +135,10 @@ type adminClient struct {
 	Session wire.SessionID `json:"session_id"`
 }
 
-// directly asks a server itself: no proxy, and no connection is kept.
+// directly asks a server without a proxy and without keeping connections.
 var directly = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// askAdmin adds what an AdminServer answers, if there is one.
+// askAdmin adds the answer of an AdminServer, if there is one.
 func askAdmin(ctx context.Context, url string, timeout time.Duration, into *adminAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -153,11 +152,11 @@ func askAdmin(ctx context.Context, url string, timeout time.Duration, into *admi
 	}
 	defer r.Body.Close()
 	if r.StatusCode == http.StatusOK {
-		_ = json.NewDecoder(io.LimitReader(r.Body, wordMax)).Decode(into) // somebody else's page says nothing
+		_ = json.NewDecoder(io.LimitReader(r.Body, wordMax)).Decode(into) // ignore other pages at this port
 	}
 }
 
-// parseSession reads a session as servers print it.
+// parseSession parses a session id in the form that servers print.
 func parseSession(text string) (wire.SessionID, bool) {
 	hex, ok := strings.CutPrefix(text, "0x")
 	n, err := strconv.ParseUint(hex, 16, 64)
@@ -169,7 +168,7 @@ func parseCons(text string, addresses map[wire.SessionID]string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "/")
 		from, rest, ok := strings.Cut(line, "(")
-		from = from[:max(strings.LastIndexByte(from, '['), 0)] // after an IPv6 address's own
+		from = from[:max(strings.LastIndexByte(from, '['), 0)] // the last bracket: an IPv6 address has its own
 		_, id, found := strings.Cut(rest, "sid=")
 		id, _, _ = strings.Cut(id, ",")
 		if session, valid := parseSession(id); ok && found && valid {
@@ -178,8 +177,8 @@ func parseCons(text string, addresses map[wire.SessionID]string) {
 	}
 }
 
-// parseDump adds each session in the first part of an answer to dump: those
-// that the server keeps track of, each in a line of its own.
+// parseDump adds each session in the first part of an answer to dump, which lists the
+// sessions that the server tracks, one per line.
 func parseDump(text string, known map[wire.SessionID]bool) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "ephemeral nodes dump") {

@@ -14,7 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// The words are read as ZooKeeper's leader and followers write them.
+// TestParseClients shows that the words are parsed as ZooKeeper's leader and followers
+// write them.
 func TestParseClients(t *testing.T) {
 	addresses := map[wire.SessionID]string{}
 	parseCons(" /127.0.0.1:52582[0](queued=0,recved=1,sent=0)\n"+
@@ -36,7 +37,7 @@ func TestParseClients(t *testing.T) {
 	}
 }
 
-// The servers of a configuration, and where clients find them.
+// TestClientAddresses shows which client addresses a configuration gives.
 func TestClientAddresses(t *testing.T) {
 	got := clientAddresses("server.1=zk1:2888:3888:participant;2181\n"+
 		"server.2=zk2:2888:3888:participant;0.0.0.0:2182\n"+
@@ -51,8 +52,8 @@ func TestClientAddresses(t *testing.T) {
 	}
 }
 
-// A server that does not answer the words is asked through its AdminServer; the
-// answers are as ZooKeeper 3.8 writes them. Another page at that port says nothing.
+// TestAskAdmin shows that a server that does not answer the words is asked through its
+// AdminServer, whose answers have the form of ZooKeeper 3.8. Another page is ignored.
 func TestAskAdmin(t *testing.T) {
 	refusing := listen(t, func(c net.Conn) { io.WriteString(c, "cons is not executed because it is not in the whitelist.\n") })
 	pages := map[string]string{
@@ -68,20 +69,20 @@ func TestAskAdmin(t *testing.T) {
 		port             int
 		addresses, known int
 	}{{port, 2, 2}, {0, 0, 0}} {
-		told := &told{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
-		told.ask(t.Context(), refusing, 10*time.Second, tc.port)
-		if len(told.addresses) != tc.addresses || len(told.known) != tc.known || tc.addresses > 0 && told.addresses[7] != "10.0.0.7:9" {
-			t.Errorf("port %d: %v, %v", tc.port, told.addresses, told.known)
+		got := &clientList{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
+		got.ask(t.Context(), refusing, 10*time.Second, tc.port)
+		if len(got.addresses) != tc.addresses || len(got.known) != tc.known || tc.addresses > 0 && got.addresses[7] != "10.0.0.7:9" {
+			t.Errorf("port %d: %v, %v", tc.port, got.addresses, got.known)
 		}
 	}
 	pages["/commands/connections"], pages["/commands/dump"] = "<html>", `{"expiry_time_to_session_ids":[]}`
-	told := &told{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
-	if told.ask(t.Context(), refusing, 10*time.Second, port); len(told.addresses)+len(told.known) > 0 {
-		t.Errorf("%v", told)
+	got := &clientList{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
+	if got.ask(t.Context(), refusing, 10*time.Second, port); len(got.addresses)+len(got.known) > 0 {
+		t.Errorf("%v", got)
 	}
 }
 
-// listen answers each connection to an address by a function, until the test ends.
+// listen serves each connection to a new address by a function until the test ends.
 func listen(t *testing.T, answer func(net.Conn)) string {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

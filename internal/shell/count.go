@@ -2,7 +2,7 @@ package shell
 
 import "fmt"
 
-// Count is how many there are of something: no servers, 1 server, 2 servers.
+// Count returns a number with a noun: no servers, 1 server, 2 servers.
 func Count(n int, what string) string {
 	switch n {
 	case 0:

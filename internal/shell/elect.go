@@ -10,20 +10,21 @@ import (
 	"bellwether/zk"
 )
 
-const electLong = `Campaign in the election of PATH and run a command while leading it: on exactly one machine at a time.
+const electLong = `Campaign in the election at PATH and run a command while leading it, so that it runs on exactly one machine at a time.
 
-The command runs under a guardian, a process that asks it to end (SIGTERM) --grace before its leadership could lapse,
-and kills it (SIGKILL) when it could, even if this process is stopped, starved or killed. On Linux, all that the command
-has started is killed with it, daemons too, also when the command ends by itself; elsewhere its process group is. What
-cannot be killed, a process of another user for example, is named here, and leadership is not given up before it ends.
-Signals are passed on. Leadership is given up when the command ends. Its environment has
+The command runs under a guardian. This process asks the command to end (SIGTERM) --grace before the leadership could
+expire and kills it (SIGKILL) when the leadership could expire, even if this process is stopped, gets no CPU time or is
+killed. On Linux, all processes that the command has started are killed with it, daemons included, also when the command
+ends by itself; on other systems, its process group is killed. Processes that cannot be killed, for example those of
+another user, are reported here, and leadership is not given up before they end. Signals are passed on. Leadership is
+given up when the command ends. The command's environment contains
 
   BELLWETHER_TOKEN      a number that is larger for every later leader (the czxid of its bid, in decimal)
   BELLWETHER_ELECTION   PATH
-  BELLWETHER_BID        the path of the bid; the znode is there as long as the leadership
+  BELLWETHER_BID        the path of the bid; the znode exists for as long as the leadership
   BELLWETHER_ID         the id of this candidate
 
-Who leads is told by the znode PATH/LEADER. Candidates of other libraries can stand in the same election.
+The znode PATH/LEADER names the leader. Candidates that use other libraries can take part in the same election.
 
 `
 
@@ -51,6 +52,6 @@ func newElect() *cobra.Command {
 	}
 	r.flags(c)
 	r.claimFlags(c, "candidate")
-	c.Flags().StringVar(&leaderPath, "leader-path", "", "znode that tells who leads (default PATH/LEADER)")
+	c.Flags().StringVar(&leaderPath, "leader-path", "", "znode that names the leader (default PATH/LEADER)")
 	return c
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// electionJSON is an election as one server saw it, as the word elog has it;
-// what is not named here is passed on to programs as it is.
+// electionJSON holds the fields of an election, as the word elog prints it, that these
+// commands use. The JSON output passes on all fields.
 type electionJSON struct {
 	Server int64     `json:"server"`
 	Began  time.Time `json:"began"`
@@ -24,14 +24,14 @@ type electionJSON struct {
 func newElection() *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "election",
-		Short: "the elections among the servers, and why they ended as they did",
+		Short: "show the elections of the servers, and transfer leadership",
 	}, newElectionLog(), newElectionExplain(), newElectionHandover())
 }
 
-const electionLong = `Each server keeps its last 64 elections: why it looked for a leader, the votes with the times at which they
-came, how it ended and how long each phase took. They are asked for with the word elog,
-which needs no entry in 4lw.commands.whitelist. Servers of ZooKeeper keep none, nor does a server that runs alone.
-The exit status is 0 if all servers told, 1 if some did not, 4 if none was reached.
+const electionLong = `Each server records its last 64 elections: why it looked for a leader, the votes with the times of their arrival, how the
+election ended, and how long each phase took. The command asks for them with the four-letter word elog, which needs no
+entry in 4lw.commands.whitelist. ZooKeeper's servers and standalone servers have no such record.
+The exit status is 0 if all servers answered, 1 if some did not, 4 if none was reached.
 
 `
 
@@ -39,8 +39,8 @@ func newElectionLog() *cobra.Command {
 	a := newApp()
 	c := &cobra.Command{
 		Use:     "log",
-		Short:   "the recorded elections, one in a line",
-		Long:    electionLong + "The elections of all servers of --server are printed in the order in which they began.",
+		Short:   "print the recorded elections, one per line",
+		Long:    electionLong + "The elections of all servers of --server are printed in the order of their start.",
 		Example: "  bellwether election log --server a,b,c\n  bellwether election log -o json | jq .story",
 		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,8 +59,8 @@ func newElectionExplain() *cobra.Command {
 	back := 0
 	c := &cobra.Command{
 		Use:     "explain",
-		Short:   "the last election as each server saw it, vote by vote",
-		Long:    electionLong + "The last one of each server of --server is told; --back 1 is the one before it, and so on.",
+		Short:   "print the last election as each server saw it, vote by vote",
+		Long:    electionLong + "The last election of each server of --server is printed; --back 1 selects the one before it, and so on.",
 		Example: "  bellwether election explain --server a,b,c\n  bellwether election explain --back 2",
 		Args:    argCount(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,17 +78,17 @@ func newElectionExplain() *cobra.Command {
 	return c
 }
 
-// recorded is an election with the whole text that it came in.
+// recorded is an election together with the text in which it arrived.
 type recorded struct {
 	electionJSON
 	raw json.RawMessage
 }
 
-// elections asks each server for its elections, and prints those chosen.
+// elections asks each server for its elections and prints those that choose returns.
 func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded, text func(recorded) string) error {
 	hosts, _, _ := strings.Cut(a.servers, "/")
 	var all []recorded
-	asked, answered, told := 0, 0, 0
+	asked, answered, recording := 0, 0, 0
 	for h := range strings.SplitSeq(hosts, ",") {
 		asked++
 		text, err := word(ctx, withPort(h), "elog", a.timeout)
@@ -102,7 +102,7 @@ func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded,
 			fmt.Fprintf(a.err, "%s: %v\n", withPort(h), err)
 			continue
 		}
-		told++
+		recording++
 	}
 	slices.SortStableFunc(all, func(x, y recorded) int { return x.Began.Compare(y.Began) })
 	chosen := choose(all)
@@ -119,24 +119,24 @@ func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded,
 	case answered == 0:
 		return &StatusError{Status: ExitNoConnection}
 	case len(chosen) == 0 && len(all) > 0:
-		fmt.Fprintln(a.err, "no server keeps an election so far back")
-	case told == asked:
+		fmt.Fprintln(a.err, "no server has a record of so many elections")
+	case recording == asked:
 		return nil
 	}
 	return &StatusError{Status: ExitFailed}
 }
 
-// parseElections reads the answer to the word elog.
+// parseElections parses the answer to the word elog.
 func parseElections(text string) ([]recorded, error) {
 	var raws []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &raws); err != nil {
 		if text = strings.TrimSpace(text); text == "" {
 			text = "no answer"
 		}
-		return nil, fmt.Errorf("it keeps no record of elections, or does not show it: %s", text)
+		return nil, fmt.Errorf("the server has no record of elections, or does not show it: %s", text)
 	}
 	if len(raws) == 0 {
-		return nil, errors.New("no election is recorded; a server that runs alone has none")
+		return nil, errors.New("no election is recorded; a standalone server has none")
 	}
 	var out []recorded
 	for _, raw := range raws {
@@ -149,7 +149,7 @@ func parseElections(text string) ([]recorded, error) {
 	return out, nil
 }
 
-// lastOfEach is, for each server, the election so many back from its last.
+// lastOfEach returns, for each server, the election that is back elections before its last.
 func lastOfEach(all []recorded, back int) []recorded {
 	byServer := map[int64][]recorded{}
 	for _, r := range all {
@@ -161,7 +161,7 @@ func lastOfEach(all []recorded, back int) []recorded {
 	})
 }
 
-// Leadership is the election by which a server leads, or serves in another role.
+// Leadership is the election in which a server got its current role.
 type Leadership struct {
 	Began         time.Time `json:"began"`
 	State         string    `json:"state"`
@@ -173,18 +173,18 @@ type Leadership struct {
 	SynchroniseMS int64     `json:"synchronise_ms"`
 }
 
-// Since is when the leader was ready to serve.
+// Since returns the time at which the leader was ready to serve.
 func (l *Leadership) Since() time.Time {
 	return l.Began.Add(time.Duration(l.LookMS+l.DiscoverMS+l.SynchroniseMS) * time.Millisecond)
 }
 
-// LeaderElection asks a server for the election by which it leads; nil if it
-// does not lead.
+// LeaderElection asks a server for the election in which it became the leader. It returns
+// nil if the server does not lead.
 func LeaderElection(ctx context.Context, server string) (*Leadership, error) {
 	return leaderElection(ctx, server, time.Second)
 }
 
-// Serves asks a server whether it leads, follows or observes by now.
+// Serves asks a server whether it now serves as a leader, follower or observer.
 func Serves(ctx context.Context, server string) (bool, error) {
 	e, err := servingElection(ctx, server, time.Second)
 	return e != nil, err
@@ -198,8 +198,8 @@ func leaderElection(ctx context.Context, server string, timeout time.Duration) (
 	return e, nil
 }
 
-// servingElection is the election by which a server has the role that it serves
-// in; nil if it does not serve.
+// servingElection returns the election in which a server got the role in which it serves,
+// or nil if it does not serve.
 func servingElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
 	text, err := word(ctx, server, "elog", timeout)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// wordServer answers four-letter words until the test ends; others it leaves
-// without an answer, as ZooKeeper does.
+// wordServer answers four-letter words until the test ends. Like ZooKeeper, it does not
+// answer other words.
 func wordServer(t *testing.T, answers map[string]string) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,18 +39,18 @@ func wordServer(t *testing.T, answers map[string]string) (address string) {
 	return l.Addr().String()
 }
 
-// srvr is the answer to the word srvr.
+// srvr returns an answer to the word srvr.
 func srvr(mode, zxid string) string {
 	return "Zookeeper version: 3.9.5, built on x\nConnections: 1\nZxid: " + zxid + "\nMode: " + mode + "\nNode count: 5\n"
 }
 
-// elogEntry is an election as the word elog has it.
+// elogEntry returns an election in the form of the word elog.
 func elogEntry(server int, began, state, phase string, epoch int) string {
 	return fmt.Sprintf(`{"server":%d,"began":%q,"state":%q,"phase":%q,"epoch":%d,"look_ms":3,"discover_ms":4,"synchronise_ms":5,"line":"line %d of %d","story":"story %d of %d"}`,
 		server, began, state, phase, epoch, epoch, server, epoch, server)
 }
 
-// ask runs a command of the app over servers, and returns what it prints.
+// ask runs a command of the app against servers and returns its output and exit status.
 func ask(run func(*app) error, output string, servers ...string) (out, errs string, status int) {
 	var o, e bytes.Buffer
 	a := newApp()
@@ -63,8 +63,8 @@ func ask(run func(*app) error, output string, servers ...string) (out, errs stri
 
 func showStatus(a *app) error { return a.status(context.Background()) }
 
-// The leader says since when it leads; who follows is compared with it, where
-// both are in one epoch.
+// TestStatusOfAnEnsemble shows that status names the leader and since when it leads, and how
+// far a follower in the same epoch is behind.
 func TestStatusOfAnEnsemble(t *testing.T) {
 	leader := wordServer(t, map[string]string{
 		"srvr": srvr("leader", "0x200000009"),
@@ -84,12 +84,13 @@ func TestStatusOfAnEnsemble(t *testing.T) {
 		`"epoch":2,"leads_since":"2026-01-02T03:05:00.012Z"}`, `"mode":"observer","zxid":"0x200000002"`, `"behind":7}`, `"behind":0}`,
 	} {
 		if strings.Count(out, want) != 1 {
-			t.Errorf("%s is not there once: %s", want, out)
+			t.Errorf("%s must appear once: %s", want, out)
 		}
 	}
 }
 
-// Who does not answer keeps the columns of the others; why stands below.
+// TestStatusWithoutAnAnswer shows that a server without an answer has its row in the table,
+// and that the reason follows below.
 func TestStatusWithoutAnAnswer(t *testing.T) {
 	a := wordServer(t, map[string]string{"srvr": srvr("follower", "0x200000009")})
 	b := wordServer(t, map[string]string{"srvr": srvr("follower", "0x200000009")})
@@ -101,8 +102,8 @@ func TestStatusWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A leader that keeps no record, as ZooKeeper's, is shown without one; and so
-// is one whose record says that it leads no more.
+// TestStatusWithoutARecord shows the status of a leader that has no record of its elections,
+// as ZooKeeper's, or whose record says that it no longer leads.
 func TestStatusWithoutARecord(t *testing.T) {
 	for _, elog := range []string{"", "elog is not executed because it is not in the whitelist.\n", "[]",
 		"[" + elogEntry(1, "2026-01-02T03:05:00Z", "LEADING", "serve", 2) + "," + elogEntry(1, "2026-01-02T03:06:00Z", "", "search", 0) + "]"} {
@@ -126,8 +127,8 @@ func explain(back int) func(*app) error {
 	}
 }
 
-// The elections of all servers are one story, in the order of time; a server
-// that keeps none is named, and shows in the status.
+// TestElectionsOfSeveralServers shows that the elections of all servers are printed in order
+// of time, and that a server without a record is reported and changes the exit status.
 func TestElectionsOfSeveralServers(t *testing.T) {
 	a := wordServer(t, map[string]string{"elog": "[" + elogEntry(1, "2026-01-02T03:04:05Z", "FOLLOWING", "serve", 1) + "," + elogEntry(1, "2026-01-02T03:04:09Z", "LEADING", "serve", 2) + "]"})
 	b := wordServer(t, map[string]string{"elog": "[" + elogEntry(2, "2026-01-02T03:04:07Z", "LEADING", "serve", 1) + "]"})
@@ -145,30 +146,30 @@ func TestElectionsOfSeveralServers(t *testing.T) {
 			t.Errorf("explain --back %d: status %d %q, want %q", back, status, out, want)
 		}
 	}
-	if out, errs, status := ask(explain(2), "text", a, b); out != "" || status != ExitFailed || errs != "no server keeps an election so far back\n" {
+	if out, errs, status := ask(explain(2), "text", a, b); out != "" || status != ExitFailed || errs != "no server has a record of so many elections\n" {
 		t.Errorf("explain --back 2: status %d %q %q", status, out, errs)
 	}
 	if out, _, _ := ask(explain(0), "json", b); out != elogEntry(2, "2026-01-02T03:04:07Z", "LEADING", "serve", 1)+"\n" {
-		t.Errorf("JSON is not passed on as it came: %s", out)
+		t.Errorf("the JSON differs from the server's answer: %s", out)
 	}
 	if out, errs, status := ask(logOf, "text", none); out != "" || status != ExitFailed || !strings.Contains(errs, none+": no election") {
 		t.Errorf("a standalone server: status %d %q %q", status, out, errs)
 	}
 	out, errs, status = ask(logOf, "text", b, foreign, shut, gone)
 	if out != "line 1 of 2\n" || status != ExitFailed {
-		t.Errorf("with foreign ones: status %d %q", status, out)
+		t.Errorf("with foreign servers: status %d %q", status, out)
 	}
-	for _, want := range []string{foreign + ": it keeps no record of elections, or does not show it: no answer\n",
-		shut + ": it keeps no record of elections, or does not show it: elog is not executed", gone + ": dial"} {
+	for _, want := range []string{foreign + ": the server has no record of elections, or does not show it: no answer\n",
+		shut + ": the server has no record of elections, or does not show it: elog is not executed", gone + ": dial"} {
 		if !strings.Contains(errs, want) {
-			t.Errorf("%q is not said: %s", want, errs)
+			t.Errorf("%q is missing in: %s", want, errs)
 		}
 	}
 	if _, _, status := ask(logOf, "text", foreign); status != ExitFailed {
-		t.Errorf("foreign alone: status %d", status)
+		t.Errorf("only a foreign server: status %d", status)
 	}
 	if _, _, status := ask(logOf, "text", gone); status != ExitNoConnection {
-		t.Errorf("gone alone: status %d", status)
+		t.Errorf("only an unreachable server: status %d", status)
 	}
 }
 
@@ -176,13 +177,13 @@ func TestLeaderElection(t *testing.T) {
 	leads := wordServer(t, map[string]string{"elog": "[" + elogEntry(2, "2026-01-02T03:04:07Z", "LEADING", "serve", 7) + "]"})
 	follows := wordServer(t, map[string]string{"elog": "[" + elogEntry(2, "2026-01-02T03:04:07Z", "FOLLOWING", "serve", 7) + "]"})
 	if l, err := LeaderElection(context.Background(), leads); err != nil || l == nil || l.Epoch != 7 {
-		t.Errorf("leads: %+v %v", l, err)
+		t.Errorf("leader: %+v %v", l, err)
 	}
 	if l, err := LeaderElection(context.Background(), follows); err != nil || l != nil {
-		t.Errorf("follows: %+v %v", l, err)
+		t.Errorf("follower: %+v %v", l, err)
 	}
 	if _, err := LeaderElection(context.Background(), wordServer(t, nil)); err == nil {
-		t.Error("no record is an error")
+		t.Error("no record must be an error")
 	}
 	looks := wordServer(t, map[string]string{"elog": "[" + elogEntry(2, "2026-01-02T03:04:07Z", "LOOKING", "look", 7) + "]"})
 	for server, want := range map[string]bool{leads: true, follows: true, looks: false} {

@@ -14,16 +14,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// wordMax is the most that is read of an answer to a four-letter word, in bytes.
+// wordMax is the longest accepted answer to a four-letter word, in bytes.
 const wordMax = 1 << 20
 
-// valueMax is the most that is shown of one value that a server sent, in bytes.
+// valueMax is how much of one value from a server is shown, in bytes.
 const valueMax = 300
 
-// serverStatus is one server as srvr shows it.
+// serverStatus is the status of one server, mainly from srvr.
 type serverStatus struct {
 	Server      string `json:"server"`
-	Mode        string `json:"mode"` // leader, follower, standalone, …; unreachable
+	Mode        string `json:"mode"` // leader, follower, standalone, … or unreachable
 	Zxid        string `json:"zxid,omitempty"`
 	Version     string `json:"version,omitempty"`
 	Latency     string `json:"latency_ms_min_avg_max,omitempty"`
@@ -31,15 +31,15 @@ type serverStatus struct {
 	Outstanding int    `json:"outstanding"`
 	Nodes       int    `json:"nodes"`
 	AnswerUS    int64  `json:"answer_us,omitempty"`
-	Writes      bool   `json:"writes"`           // it takes writes
-	Reason      string `json:"reason,omitempty"` // why it takes no writes, or takes no full part, where it says so
+	Writes      bool   `json:"writes"`           // the server accepts writes
+	Reason      string `json:"reason,omitempty"` // why it accepts no writes or serves only in part, if the server says so
 	Error       string `json:"error,omitempty"`
 
-	// Of a leader that keeps a record of its elections.
+	// Epoch and Since are set for a leader that records its elections.
 	Epoch int64      `json:"epoch,omitempty"`
 	Since *time.Time `json:"leads_since,omitempty"`
-	// Behind is how many transactions a follower or observer had applied less
-	// than the leader, the two being asked at about the same time.
+	// Behind is how many transactions fewer than the leader a follower or observer had
+	// applied when both were asked, at about the same time.
 	Behind *int64 `json:"behind,omitempty"`
 }
 
@@ -47,13 +47,13 @@ func newStatus() *cobra.Command {
 	a := newApp()
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "the servers at a glance: who leads, zxid, connections, latency",
-		Long: "Ask each server of --server, by the four-letter word srvr, for its role and figures. It works with\n" +
-			"every ZooKeeper server. Below them it says who leads, in which epoch and since when, as far as the leader\n" +
-			"tells (Bellwether's word elog), and who is behind the leader by how many transactions.\n" +
+		Short: "show the servers: who leads, zxid, connections, latency",
+		Long: "Ask each server of --server, by the four-letter word srvr, for its role and metrics. This works with\n" +
+			"every ZooKeeper server. The lines below the table name the leader, its epoch and since when it leads, if the\n" +
+			"leader records this (Bellwether's word elog), and how many transactions the others are behind the leader.\n" +
 			"\n" +
-			"Exit status: 0 all servers take writes; 1 one does not answer, does not serve, is read-only, or takes no full\n" +
-			"part in the ensemble, and the text below the table says which and why; 2 usage; 4 none answers and serves.",
+			"Exit status: 0 all servers accept writes; 1 a server does not answer, does not serve, is read-only, or\n" +
+			"serves only in part (the lines below the table say which and why); 2 usage; 4 no server answers and serves.",
 		Example: "  bellwether status --server zk1,zk2,zk3 -o json",
 		Args:    argCount(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) },
@@ -82,7 +82,7 @@ func (a *app) status(ctx context.Context) error {
 	return nil
 }
 
-// exitOf is the exit status that tells scripts how the servers are.
+// exitOf returns the exit status that tells scripts the state of the servers.
 func exitOf(all []serverStatus) int {
 	answered, well := 0, 0
 	for _, s := range all {
@@ -102,7 +102,7 @@ func exitOf(all []serverStatus) int {
 	return ExitFailed
 }
 
-// withPort adds the client port where a server is named without one.
+// withPort adds the default client port to a server without a port.
 func withPort(server string) string {
 	if _, _, err := net.SplitHostPort(server); err == nil {
 		return server
@@ -121,7 +121,7 @@ func (a *app) askServer(ctx context.Context, server string) serverStatus {
 	case err != nil:
 		s.Mode, s.Error, s.AnswerUS = "unreachable", err.Error(), 0
 	case s.Mode == "":
-		s.Mode, s.Error = "not serving", cmp.Or(clip(clean(strings.TrimSpace(text)), valueMax), "it closed the connection without an answer")
+		s.Mode, s.Error = "not serving", cmp.Or(clip(clean(strings.TrimSpace(text)), valueMax), "the server closed the connection without an answer")
 	case s.Mode == "leader":
 		if l, err := leaderElection(ctx, server, a.timeout); err == nil && l != nil {
 			since := l.Since().UTC()
@@ -131,7 +131,7 @@ func (a *app) askServer(ctx context.Context, server string) serverStatus {
 	return s
 }
 
-// compare notes who is how far behind the leader.
+// compare computes how far each server is behind the leader.
 func compare(all []serverStatus) {
 	i := slices.IndexFunc(all, func(s serverStatus) bool { return s.Mode == "leader" })
 	if i < 0 {
@@ -148,7 +148,7 @@ func compare(all []serverStatus) {
 	}
 }
 
-// word asks a server a four-letter word.
+// word sends a four-letter word to a server and returns the answer.
 func word(ctx context.Context, server, w string, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -165,8 +165,8 @@ func word(ctx context.Context, server, w string, timeout time.Duration) (string,
 	return string(b), err
 }
 
-// parseSrvr reads the answer to srvr; what it does not know it passes over.
-// What it prints later must not hold what a terminal would obey.
+// parseSrvr parses the answer to srvr and skips lines that it does not know. It removes
+// control characters, because the values are printed on a terminal.
 func parseSrvr(text string) serverStatus {
 	var s serverStatus
 	for line := range strings.Lines(text) {
@@ -188,7 +188,7 @@ func parseSrvr(text string) serverStatus {
 		case "Mode":
 			s.Mode = value
 		default:
-			if strings.HasSuffix(key, " because") { // read-only, or whatever else keeps it from full service
+			if strings.HasSuffix(key, " because") { // why the server is read-only or serves only in part
 				s.Reason = value
 			}
 		}

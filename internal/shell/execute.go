@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Execute runs one command line of a program and returns its exit status. It
-// prints the error, if there is one, with the name of the program. A command
-// whose output could not be written has failed.
+// Execute runs one command line of a program and returns its exit status. It prints an
+// error with the name of the program. A command fails if its output could not be written.
 func Execute(root *cobra.Command, args []string) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	giveStatus(root)
@@ -39,10 +38,10 @@ func Execute(root *cobra.Command, args []string) int {
 	return s.Status
 }
 
-// Usage is the error of a command line that is wrong.
+// Usage returns the error of a wrong command line.
 func Usage(err error) *StatusError { return &StatusError{Status: ExitUsage, Err: err} }
 
-// giveStatus gives the errors of a command and of its subcommands a status.
+// giveStatus makes a command and its subcommands return a StatusError for every error.
 func giveStatus(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		giveStatus(sub)

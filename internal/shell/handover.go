@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const handoverLong = `Have the server that leads pass that on to another one: to the server ID, or to the one that has most on its disk.
-It holds new writes, waits until everything is committed and the next leader has it, names that one to all servers, and
-follows it. Clients stay connected, and every write is answered. One of the servers of --server must be the leader.
+const handoverLong = `Make the leader transfer leadership to another server: to the server ID, or to the one with the longest log.
+The leader holds new writes, waits until everything is committed and the next leader has it, names that server to all
+others, and follows it. Clients stay connected, and every write is answered. One of the servers of --server must be the
+leader.
 
-Servers of ZooKeeper cannot take part, nor can a leader hand over if it is alone with them. A leader that is stopped
-by SIGTERM hands over by itself. The command asks with the word hand, which 4lw.commands.whitelist has to name; to a
-server on the same machine * there is enough.
+ZooKeeper's servers cannot take part, so a leader whose followers are all of that kind cannot transfer leadership. A
+leader that is stopped by SIGTERM transfers leadership by itself. The command uses the four-letter word hand:
+4lw.commands.whitelist must contain it by name, or * if the server is on the same machine.
 The exit status is 0 if the named server leads now, 1 if not (the message says why, and who leads), 4 if no server was
 reached.`
 
@@ -28,16 +29,16 @@ func newElectionHandover() *cobra.Command {
 	a := newApp()
 	c := &cobra.Command{
 		Use:     "handover [ID]",
-		Short:   "have another server lead",
+		Short:   "make another server the leader",
 		Long:    handoverLong,
 		Example: "  bellwether election handover --server a,b,c\n  bellwether election handover 2 --server a,b,c",
 		Args:    argCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to := int64(math.MinInt64) // anybody
+			to := int64(math.MinInt64) // any server
 			if len(args) > 0 {
 				id, err := strconv.ParseInt(args[0], 10, 64)
 				if err != nil || id < 0 {
-					return usagef("%q is no id of a server: want a number", args[0])
+					return usagef("%q is not a server id: want a number of 0 or more", args[0])
 				}
 				to = id
 			}
@@ -49,8 +50,8 @@ func newElectionHandover() *cobra.Command {
 	return c
 }
 
-// handedOver is the answer to the word hand.
-type handedOver struct {
+// handoverAnswer is the answer to the word hand.
+type handoverAnswer struct {
 	From   int64  `json:"from"`
 	To     int64  `json:"to"`
 	Epoch  int64  `json:"epoch"`
@@ -58,10 +59,10 @@ type handedOver struct {
 	Error  string `json:"error"`
 }
 
-// handoverMin is the least time that the answer is waited for.
+// handoverMin is the shortest timeout for the answer.
 const handoverMin = 5 * time.Second
 
-// handover finds the leader and asks it.
+// handover finds the leader and asks it to transfer leadership.
 func (a *app) handover(ctx context.Context, to int64) error {
 	leader, err := a.findLeader(ctx)
 	if err != nil {
@@ -72,23 +73,23 @@ func (a *app) handover(ctx context.Context, to int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", leader, err)
 	}
-	var h handedOver
+	var h handoverAnswer
 	switch err := json.Unmarshal([]byte(text), &h); {
 	case err != nil && strings.TrimSpace(text) == "":
-		return fmt.Errorf("%s knows no hand-overs", leader)
+		return fmt.Errorf("%s does not support leadership transfer", leader)
 	case err != nil:
 		return fmt.Errorf("%s: %s", leader, strings.TrimSpace(text))
 	case h.Error != "":
 		return fmt.Errorf("%s: %s", leader, h.Error)
 	}
 	if !a.json() {
-		text = fmt.Sprintf("server %d leads epoch %d; server %d handed over to it in %d ms\n", h.To, h.Epoch, h.From, h.TookMS)
+		text = fmt.Sprintf("server %d leads epoch %d; server %d transferred leadership to it in %d ms\n", h.To, h.Epoch, h.From, h.TookMS)
 	}
 	_, err = fmt.Fprint(a.out, text)
 	return err
 }
 
-// findLeader asks each server of --server for its role.
+// findLeader asks the servers of --server for their roles and returns the leader.
 func (a *app) findLeader(ctx context.Context) (address string, err error) {
 	hosts, _, _ := strings.Cut(a.servers, "/")
 	reached := false
@@ -106,5 +107,5 @@ func (a *app) findLeader(ctx context.Context) (address string, err error) {
 	if !reached {
 		return "", &StatusError{Status: ExitNoConnection}
 	}
-	return "", errors.New("none of these servers leads")
+	return "", errors.New("none of these servers is the leader")
 }

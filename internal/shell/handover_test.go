@@ -8,7 +8,7 @@ import (
 
 func handOver(a *app) error { return a.handover(context.Background(), 2) }
 
-// The leader is found among the servers and asked; what it says is passed on.
+// TestHandover shows that the command finds the leader, asks it, and passes on its answer.
 func TestHandover(t *testing.T) {
 	follower := wordServer(t, map[string]string{"srvr": srvr("follower", "0x200000009")})
 	const gone = "127.0.0.1:1"
@@ -16,11 +16,11 @@ func TestHandover(t *testing.T) {
 		what, answer, output string
 		out, err             string
 	}{
-		{"done", `{"from":1,"to":2,"epoch":3,"took_ms":7}`, "text", "server 2 leads epoch 3; server 1 handed over to it in 7 ms\n", ""},
+		{"done", `{"from":1,"to":2,"epoch":3,"took_ms":7}`, "text", "server 2 leads epoch 3; server 1 transferred leadership to it in 7 ms\n", ""},
 		{"as JSON", `{"from":1,"to":2,"epoch":3,"took_ms":7}` + "\n", "json", `{"from":1,"to":2,"epoch":3,"took_ms":7}` + "\n", ""},
 		{"refused", `{"from":1,"error":"server 2 cannot take over: it has no vote"}`, "text", "", "cannot take over: it has no vote"},
 		{"shut", "hand is not executed because it is not in the whitelist.\n", "text", "", "hand is not executed"},
-		{"foreign", "", "text", "", "knows no hand-overs"},
+		{"foreign", "", "text", "", "does not support leadership transfer"},
 	} {
 		leader := wordServer(t, map[string]string{"srvr": srvr("leader", "0x200000009"), "hand": c.answer})
 		var failed error
@@ -35,10 +35,10 @@ func TestHandover(t *testing.T) {
 	if err := func() (err error) {
 		ask(func(a *app) error { err = handOver(a); return nil }, "text", follower)
 		return err
-	}(); err == nil || !strings.Contains(err.Error(), "none of these servers leads") {
+	}(); err == nil || !strings.Contains(err.Error(), "none of these servers is the leader") {
 		t.Errorf("without a leader: %v", err)
 	}
 	if _, errs, status := ask(handOver, "text", gone); status != ExitNoConnection || !strings.Contains(errs, gone) {
-		t.Errorf("nobody: status %d, %q", status, errs)
+		t.Errorf("no server: status %d, %q", status, errs)
 	}
 }

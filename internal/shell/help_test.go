@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The help of every command that talks to servers says in a sentence what it
-// does, shows how it is typed, and names the statuses with which it ends.
+// TestHelpOfEveryCommand shows that the help of every command that talks to servers says
+// what it does, gives an example, and lists the exit statuses.
 func TestHelpOfEveryCommand(t *testing.T) {
 	commands := 0
 	var look func(c *cobra.Command)
@@ -21,7 +21,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		}
 		commands++
 		if !strings.Contains(strings.ToLower(c.Long), "exit status") {
-			t.Errorf("%s: no exit statuses in\n%s", c.CommandPath(), c.Long)
+			t.Errorf("%s: no exit statuses in the help:\n%s", c.CommandPath(), c.Long)
 		}
 		if !strings.Contains(c.Example, "bellwether "+c.CommandPath()) {
 			t.Errorf("%s: no example in %q", c.CommandPath(), c.Example)

@@ -15,18 +15,18 @@ import (
 	"bellwether/zk"
 )
 
-const kickLong = `Delete the znode by which a client leads, holds, or waits: a bid, a lease, a member, or LEADER. Who stands behind it is
-next. It asks before, unless --yes is given, and says whose it was.
+const kickLong = `Delete the znode with which a client leads, holds or waits: a bid, a lease, a member, or LEADER. The next one in line takes
+its place. The command prints whose znode it is and asks for confirmation unless --yes is given.
 
-The client is not ended by it. A candidate or holder of this program's library finds out within a third of its session
-timeout, and by its deadline at the latest; clients of other libraries may never. Until then it may go on beside the next
-one: only what checks the token is protected.`
+The client itself is not stopped. A candidate or holder that uses this program's library notices the deletion within a
+third of its session timeout, and at its deadline at the latest; clients of other libraries may never notice. Until then
+it may continue in parallel with the next one: only resources that check the token are protected.`
 
 func newKick(a *app) *cobra.Command {
 	yes := false
 	c := &cobra.Command{
 		Use:     "kick PATH",
-		Short:   "delete a bid: take leadership, a lock or a place in line from whoever has it",
+		Short:   "delete a bid: take leadership, a lock or a queue position from its client",
 		Long:    kickLong,
 		Example: "  bellwether recipes /job\n  bellwether kick /job/0123456789abcdef0123456789abcdef-n_0000000007",
 		Args:    argCount(1, 1),
@@ -45,7 +45,7 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 	}
 	bid, err := claim.ParseBid(path.Base(target))
 	if err != nil && st.EphemeralOwner == 0 && path.Base(target) != "LEADER" {
-		return fmt.Errorf("%s is neither a bid nor ephemeral: bellwether delete deletes what you want gone", target)
+		return fmt.Errorf("%s is neither a bid nor ephemeral: use bellwether delete to delete it", target)
 	}
 	id := claim.BidID(bid.Naming, data)
 	if n, err := claim.ParseNotice(data); err == nil {
@@ -55,13 +55,13 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 	if !yes && !a.agreed(target, whose) {
 		return errors.New("nothing was deleted")
 	}
-	// Not by version alone: a name without a nonce can have come again.
+	// The version is not enough: a name without a nonce may have been created again.
 	now, ok, err := zc.Exists(ctx, target)
 	if err != nil {
 		return err
 	}
 	if !ok || now.Czxid != st.Czxid {
-		return fmt.Errorf("%s has gone by itself", target)
+		return fmt.Errorf("%s has already been deleted", target)
 	}
 	if err := zc.Delete(ctx, target, now.Version); err != nil {
 		return err
@@ -76,12 +76,12 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 	}
 	fmt.Fprintf(a.out, "Kicked %s: %s\n", target, whose)
 	if st.EphemeralOwner != 0 {
-		fmt.Fprintln(a.out, "Its client may go on until its deadline; what checks the token is protected.")
+		fmt.Fprintln(a.out, "Its client may continue until its deadline; resources that check the token are protected.")
 	}
 	return nil
 }
 
-// owner says whose a znode is.
+// owner describes the owner of a znode.
 func owner(id string, st wire.Stat) string {
 	who := "persistent"
 	if st.EphemeralOwner != 0 {
@@ -93,10 +93,10 @@ func owner(id string, st wire.Stat) string {
 	return fmt.Sprintf("%s, token %v, since %s", who, st.Czxid, Instant(st.Ctime))
 }
 
-// agreed asks the user.
+// agreed asks the user for confirmation.
 func (a *app) agreed(target, whose string) bool {
 	fmt.Fprintf(a.err, "Delete %s: %s? [y/N] ", target, whose)
-	line, _ := bufio.NewReader(a.in).ReadString('\n') // its end means no
+	line, _ := bufio.NewReader(a.in).ReadString('\n') // the end of the input means no
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
 }

@@ -10,12 +10,12 @@ import (
 	"bellwether/zk"
 )
 
-// proofAfter is when it is looked whether the deadline is proven: by then the
-// server has said how soon it confirms, if it is one that does.
+// proofAfter is when lead checks whether the deadline is proven. By then the server has
+// sent its confirmation delay, if it sends one.
 const proofAfter = 2 * time.Second
 
-// lead runs the command while the claim stands; lost tells that it was made
-// to end.
+// lead runs the command while the claim is held. lost reports that the command was made to
+// end.
 func (r *runner) lead(zc *zk.Client, s standing) (status int, lost bool, err error) {
 	if err := r.checkGrace(zc, s); err != nil {
 		return 0, false, err
@@ -38,8 +38,8 @@ func (r *runner) lead(zc *zk.Client, s standing) (status int, lost bool, err err
 	return status, lost, nil
 }
 
-// checkGrace refuses a --grace that is longer than half of what the session
-// proves. What it proves may become known only with an answer of the server.
+// checkGrace refuses a --grace that is longer than half of the time that the session
+// proves. That time may become known only with an answer of the server.
 func (r *runner) checkGrace(zc *zk.Client, s standing) error {
 	tick, silent := time.NewTicker(paceMin), time.NewTimer(proofAfter)
 	defer tick.Stop()
@@ -47,7 +47,7 @@ func (r *runner) checkGrace(zc *zk.Client, s standing) error {
 	over := false
 	for window := r.window(zc, s); r.grace > window/2; window = r.window(zc, s) {
 		if over || r.lease(zc).DelayKnown {
-			return usagef("--grace %v does not fit into the %v that a session of %v proves: ask for a longer --session-timeout",
+			return usagef("--grace %v is more than half of the %v that a session with a timeout of %v proves: use a longer --session-timeout",
 				r.grace, window.Round(time.Millisecond), zc.State().Timeout)
 		}
 		select {
@@ -55,7 +55,7 @@ func (r *runner) checkGrace(zc *zk.Client, s standing) error {
 		case <-silent.C:
 			over = true
 		case <-s.Context().Done():
-			return nil // the guardian is told
+			return nil // keep stops the command
 		}
 	}
 	return nil
@@ -70,15 +70,15 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// paceMin is how often a deadline is renewed at most.
+// paceMin is the shortest time between two renewals of a deadline.
 const paceMin = 10 * time.Millisecond
 
-// keep renews the child's deadline until it has ended, or until a signal ends
-// the wait for processes that nobody can end.
+// keep renews the child's deadline until the child has ended, or until a signal ends the
+// wait for processes that cannot be killed.
 func (r *runner) keep(zc *zk.Client, s standing, child *guard.Child) {
 	window := r.window(zc, s)
-	// The command starts with the first renewal, when there is time for more
-	// than its grace.
+	// The command starts with the first renewal, and only when more time is left than
+	// its grace.
 	begin := (window + r.graceOf(window)) / 2
 	tick, proof := time.NewTicker(max(window/20, paceMin)), time.NewTimer(proofAfter)
 	defer tick.Stop()
@@ -88,8 +88,8 @@ func (r *runner) keep(zc *zk.Client, s standing, child *guard.Child) {
 		left := s.Left()
 		longest = max(longest, left)
 		if running = running || left >= begin; running && !stopped {
-			// What the session proves can become more while the handle does not know yet.
-			child.Renew(s.Left, r.graceOf(min(r.window(zc, s), longest))) // a guardian that is gone has ended
+			// The session may prove more time before the handle knows it.
+			child.Renew(s.Left, r.graceOf(min(r.window(zc, s), longest))) // an error means that the guardian has ended
 		}
 		select {
 		case <-child.Ended():
@@ -102,17 +102,17 @@ func (r *runner) keep(zc *zk.Client, s standing, child *guard.Child) {
 			child.Signal(sig)
 		case <-lost:
 			lost, stopped = nil, true
-			child.Stop(0) // others may lead already
+			child.Stop(0) // another process may already hold the claim
 		case <-proof.C:
 			if err := s.Proof(); err != nil {
-				fmt.Fprintf(r.err, "bellwether: that %s is not proven: %v\n", r.others, err)
+				fmt.Fprintf(r.err, "bellwether: it is not proven that %s: %v\n", r.others, err)
 			}
 		case <-tick.C:
 		}
 	}
 }
 
-// graceOf is how long the command has to end where the session proves a window.
+// graceOf returns how long the command has to end if the session proves window.
 func (r *runner) graceOf(window time.Duration) time.Duration {
 	if r.grace == 0 {
 		return window / 4
@@ -120,16 +120,16 @@ func (r *runner) graceOf(window time.Duration) time.Duration {
 	return min(r.grace, window/2)
 }
 
-// window is how long one answered ping lasts.
+// window returns the time that one answered ping proves.
 func (r *runner) window(zc *zk.Client, s standing) time.Duration {
 	l := r.lease(zc)
 	if s.Proof() == nil && l.Term() > 0 {
 		return l.Term()
 	}
-	return l.Timeout * 2 / 3 // as recipe.Handle.Proof says
+	return l.Timeout * 2 / 3 // the fallback that recipe.Handle.Proof documents
 }
 
-// environment is what the command is told of its claim.
+// environment returns the environment variables that describe the claim.
 func (r *runner) environment(s standing) []string {
 	return []string{
 		"BELLWETHER_TOKEN=" + strconv.FormatInt(int64(s.Token()), 10),

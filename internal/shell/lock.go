@@ -11,25 +11,26 @@ import (
 	"bellwether/zk"
 )
 
-// holder is a runner whose claim is a lock or a lease.
+// holder is a runner whose claim is a lock or a lease of a semaphore.
 type holder struct {
 	*runner
 	try     bool
 	naming  string
-	namings string // whose programs can share PATH, for people
+	namings string // the accepted values of --naming, for messages
 }
 
 const holdLong = `
 
-The command runs under a guardian, a process that asks it to end (SIGTERM) --grace before %[1]s could lapse, and kills it
-(SIGKILL) when it could, even if this process is stopped, starved or killed. On Linux, all that the command has started
-is killed with it, daemons too, also when the command ends by itself; elsewhere its process group is. What cannot be
-killed, a process of another user for example, is named here, and %[1]s is not given up before it ends. Signals are
-passed on. %[2]s is given up when the command ends. Its environment has
+The command runs under a guardian. This process asks the command to end (SIGTERM) --grace before %[1]s could expire and
+kills it (SIGKILL) when it could, even if this process is stopped, gets no CPU time or is killed. On Linux, all processes
+that the command has started are killed with it, daemons included, also when the command ends by itself; on other
+systems, its process group is killed. Processes that cannot be killed, for example those of another user, are reported
+here, and %[1]s is not given up before they end. Signals are passed on. %[2]s is given up when the command ends. The
+command's environment contains
 
   BELLWETHER_TOKEN      a number that is larger for every later holder (the czxid of its bid, in decimal)
   BELLWETHER_%-9[3]s  PATH
-  BELLWETHER_BID        the path of the bid; the znode is there as long as it is held
+  BELLWETHER_BID        the path of the bid; the znode exists for as long as it is held
   BELLWETHER_ID         the id of this holder
 
 `
@@ -43,11 +44,11 @@ func newHolder(variable, claim, namings string) *holder {
 func (h *holder) flags(c *cobra.Command) {
 	h.runner.flags(c)
 	h.claimFlags(c, "holder")
-	c.Flags().BoolVar(&h.try, "try", false, "do not wait for others: end with 121 if somebody holds it or stands before")
-	c.Flags().StringVar(&h.naming, "naming", "own", "whose programs share PATH: "+h.namings)
+	c.Flags().BoolVar(&h.try, "try", false, "do not wait: exit with status 121 if it cannot be obtained at once")
+	c.Flags().StringVar(&h.naming, "naming", "own", "naming convention of the programs that share PATH: "+h.namings)
 }
 
-// options are those of the recipe.
+// options returns the options of the recipe.
 func (h *holder) options(zc *zk.Client) (*recipe.LockOptions, error) {
 	naming, ok := map[string]recipe.Naming{
 		"own": recipe.OwnNames, "curator": recipe.CuratorLockNames, "kazoo": recipe.KazooNames, "go-zk": recipe.GoZKNames,
@@ -56,12 +57,12 @@ func (h *holder) options(zc *zk.Client) (*recipe.LockOptions, error) {
 		return nil, fmt.Errorf("--naming %q: want %s", h.naming, h.namings)
 	}
 	if h.try && h.wait > 0 {
-		return nil, errors.New("--try does not wait, so --wait does not go with it")
+		return nil, errors.New("--try does not wait, so it cannot be combined with --wait")
 	}
 	return &recipe.LockOptions{ID: h.id, Naming: naming, LeaseDelay: h.delay, KeepAlive: h.pace(zc), Logger: h.logger()}, nil
 }
 
-// obtainBy waits for, or with --try only tries, to hold.
+// obtainBy sets obtain to wait or, with --try, to try.
 func (h *holder) obtainBy(wait, try func(context.Context) (*recipe.Hold, error)) {
 	if h.try {
 		wait = try
@@ -76,8 +77,8 @@ func newLock() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lock [flags] PATH -- COMMAND [ARGUMENT]...",
 		Short: "run a command while holding a lock",
-		Long: "Wait for the lock of PATH, in the order of arrival, and run a command while holding it. With --read it is held together\n" +
-			"with other readers, whose tokens are in no order, with --write alone; a plain lock of the same PATH is one more writer." +
+		Long: "Wait for the lock at PATH, in the order of arrival, and run a command while holding it. With --read, several readers hold\n" +
+			"the lock together, and their tokens have no order; with --write, one process holds it. Without both it counts as a writer." +
 			fmt.Sprintf(holdLong, "its hold", "The lock", "LOCK") + fmt.Sprintf(holdStatus, "the lock", "obtained"),
 		Example: "  bellwether lock /backup -- ./backup\n" +
 			"  bellwether lock --try /nightly -- ./report; [ $? = 121 ] && echo it runs elsewhere\n" +
@@ -89,8 +90,8 @@ func newLock() *cobra.Command {
 		},
 	}
 	h.flags(c)
-	c.Flags().BoolVar(&read, "read", false, "hold it as a reader")
-	c.Flags().BoolVar(&write, "write", false, "hold it as the writer, beside readers of the same library")
+	c.Flags().BoolVar(&read, "read", false, "hold the lock as a reader")
+	c.Flags().BoolVar(&write, "write", false, "hold the lock as a writer")
 	c.MarkFlagsMutuallyExclusive("read", "write")
 	return c
 }
@@ -116,13 +117,13 @@ func (h *holder) prepareLock(zc *zk.Client, read, write bool) error {
 
 func newSemaphore() *cobra.Command {
 	h := newHolder("SEMAPHORE", "the lease", "own, curator or kazoo")
-	h.others = "no more than so many hold a lease"
+	h.others = "no more than N clients hold a lease"
 	n := 0
 	c := &cobra.Command{
 		Use:   "semaphore [flags] -n N PATH -- COMMAND [ARGUMENT]...",
 		Short: "run a command while holding one of N leases",
-		Long: "Wait for one of the N leases of PATH, in the order of arrival, and run a command while holding it: at most N at a time.\n" +
-			"All who use PATH must say the same N." +
+		Long: "Wait for one of the N leases at PATH, in the order of arrival, and run a command while holding it: at most N at a time.\n" +
+			"All users of PATH must give the same N." +
 			fmt.Sprintf(holdLong, "its lease", "The lease", "SEMAPHORE") + fmt.Sprintf(holdStatus, "the lease", "obtained"),
 		Example: "  bellwether semaphore -n 3 /downloads -- curl -O https://example.org/file\n" +
 			"  bellwether semaphore -n 10 --again /workers -- ./worker",
@@ -140,9 +141,9 @@ func newSemaphore() *cobra.Command {
 		},
 	}
 	h.flags(c)
-	c.Flags().IntVarP(&n, "leases", "n", 0, "how many may hold at a time")
+	c.Flags().IntVarP(&n, "leases", "n", 0, "how many leases there are")
 	if err := c.MarkFlagRequired("leases"); err != nil {
-		panic(err) // the flag stands one line above
+		panic(err) // the flag is defined above
 	}
 	return c
 }

@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitUnread is the status of a program that a shell sees killed by SIGPIPE:
-// nobody reads its output any more.
+// exitUnread is the exit status that a shell reports for a program killed by SIGPIPE: the
+// reader of its output has closed the pipe.
 const exitUnread = 128 + int(syscall.SIGPIPE)
 
-// Output is the standard output of a program. It remembers the first failed
-// write, so that the program can exit with a failure even where a command has
-// ignored the error. It is safe for concurrent use.
+// Output is the standard output of a program. It remembers the first failed write, so that
+// the program can exit with a failure even if a command has ignored the error. It is safe
+// for concurrent use.
 type Output struct {
 	file *os.File
 	mu   sync.Mutex
 	err  error // of the first failed write or of Close
 }
 
-// NewOutput makes the output that writes to f.
+// NewOutput returns an Output that writes to f.
 func NewOutput(f *os.File) *Output { return &Output{file: f} }
 
 // Write writes to the file. After a failure it returns the same error and
@@ -40,8 +40,8 @@ func (o *Output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the file, since some file systems report only then that they
-// have no room. It returns the first error of all writes.
+// Close closes the file, because some file systems report only then that they are full. It
+// returns the first error of all writes.
 func (o *Output) Close() error {
 	if err := o.file.Close(); !errors.Is(err, os.ErrClosed) {
 		o.fail(err)
@@ -63,9 +63,9 @@ func (o *Output) failure() error {
 	return o.err
 }
 
-// NotWritten is the error of a command whose output was not written. A reader
-// that closed its pipe early has read all that it wants: the status is that
-// of SIGPIPE, without a message.
+// NotWritten returns the error of a command whose output was not written. If the reader
+// closed its pipe early, it needs no more output: the status is that of SIGPIPE, without a
+// message.
 func NotWritten(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return &StatusError{Status: exitUnread}
@@ -73,8 +73,8 @@ func NotWritten(err error) error {
 	return &StatusError{ExitFailed, fmt.Errorf("the output was not written: %w", err)}
 }
 
-// untilUnread returns a context that ends with exitUnread when nobody reads
-// the output any more. Stop is to be called.
+// untilUnread returns a context that ends with exitUnread when the reader of the output has
+// closed the pipe. The caller must call stop.
 func untilUnread(ctx context.Context, out io.Writer) (_ context.Context, stop func()) {
 	o, ok := out.(*Output)
 	if !ok {
@@ -88,16 +88,16 @@ func untilUnread(ctx context.Context, out io.Writer) (_ context.Context, stop fu
 	}
 }
 
-// survivingSIGPIPE lets a write to a pipe that nobody reads fail instead of
-// ending the process, until stop is called. Commands that the process starts
-// meanwhile do not inherit this.
+// survivingSIGPIPE makes a write to a pipe without a reader fail instead of ending the
+// process, until stop is called. Commands that the process starts meanwhile do not inherit
+// this.
 func survivingSIGPIPE() (stop func()) {
-	unread := make(chan os.Signal, 1) // nobody receives: the write returns EPIPE
+	unread := make(chan os.Signal, 1) // never read: it is enough that the write returns EPIPE
 	signal.Notify(unread, syscall.SIGPIPE)
 	return func() { signal.Stop(unread) }
 }
 
-// terminalWidth is how many columns an output has, 0 where it is no terminal.
+// terminalWidth returns the number of columns of an output, or 0 if it is not a terminal.
 func terminalWidth(out io.Writer) int {
 	o, ok := out.(*Output)
 	if !ok {

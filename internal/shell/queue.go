@@ -18,11 +18,11 @@ import (
 func newQueue() *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "queue",
-		Short: "put items into a queue and take them out, each once",
+		Short: "put items into a queue and take each of them out once",
 	}, dataCommand(newQueuePush), newQueuePop())
 }
 
-// queueFlags say which queue it is.
+// queueFlags are the flags that select the kind of queue.
 type queueFlags struct {
 	ack    bool
 	naming string
@@ -38,7 +38,7 @@ func (f *queueFlags) options() (*recipe.QueueOptions, error) {
 	return &recipe.QueueOptions{Naming: naming}, nil
 }
 
-// producer is the end of either queue at which items are put.
+// producer is the part of both kinds of queue that adds items.
 type producer interface {
 	PutPriority(ctx context.Context, data []byte, priority int) error
 }
@@ -54,8 +54,8 @@ func (f *queueFlags) producer(zc *zk.Client, path string) (producer, error) {
 	return recipe.NewQueue(zc, path, o)
 }
 
-const pushLong = `Put items into the queue of PATH: DATA, or each line of standard input. An item is added once, whatever replies are
-lost. With --ack it is a queue whose items stay until they are acknowledged, for queue pop --ack.`
+const pushLong = `Put items into the queue at PATH: DATA, or each line of standard input. An item is added exactly once, even if replies
+are lost. With --ack, items stay in the queue until they are acknowledged; use queue pop --ack for such a queue.`
 
 func newQueuePush(a *app) *cobra.Command {
 	var f queueFlags
@@ -71,7 +71,7 @@ func newQueuePush(a *app) *cobra.Command {
 			if _, err := f.producer(nil, args[0]); err != nil {
 				return usagef("%w", err)
 			}
-			return a.patient(cmd, func(ctx context.Context, zc *zk.Client) error {
+			return a.withoutTimeout(cmd, func(ctx context.Context, zc *zk.Client) error {
 				q, err := f.producer(zc, args[0])
 				if err != nil {
 					return err
@@ -90,40 +90,40 @@ func newQueuePush(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&f.ack, "ack", false, "items stay until they are acknowledged")
-	c.Flags().StringVar(&f.naming, "naming", "own", "whose programs share PATH: own, kazoo, or plain for Curator and others")
-	c.Flags().IntVar(&priority, "priority", 100, "0 the most urgent, 999 the least")
+	c.Flags().StringVar(&f.naming, "naming", "own", "naming convention of the programs that share PATH: own, kazoo, or plain for Curator and others")
+	c.Flags().IntVar(&priority, "priority", 100, "from 0 (most urgent) to 999")
 	return c
 }
 
-// lineMax is the longest line of standard input: no server takes more.
+// lineMax is the length of the longest accepted line of standard input; no server accepts
+// more data.
 const lineMax = 1 << 20
 
-// eachLine calls f with each line of standard input, and says at which one it
-// ends that cannot be put.
+// eachLine calls f for each line of standard input. An error names the line.
 func (a *app) eachLine(f func([]byte) error) error {
 	lines, n := bufio.NewScanner(a.in), 1
 	lines.Buffer(nil, lineMax)
 	for ; lines.Scan(); n++ {
 		if err := f(lines.Bytes()); err != nil {
-			return fmt.Errorf("line %d: %w", n, inWords(err))
+			return fmt.Errorf("line %d: %w", n, cliError(err))
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d: longer than the %d bytes that a znode can have", n, lineMax)
+		return fmt.Errorf("line %d: longer than %d bytes, the limit for a znode", n, lineMax)
 	}
 	return lines.Err()
 }
 
-const popLong = `Take the next item out of the queue of PATH, waiting for one, and print it. Then it is gone. An item whose output
-could not be written goes back to its place in the queue; the exit status is then 1, or 141 when nobody reads the
-output any more. Only the end of this process at the wrong moment, by SIGKILL for example, loses the item.
+const popLong = `Take the next item out of the queue at PATH and print it. If the queue is empty, wait for an item. An item that could not
+be printed goes back to its place in the queue; the exit status is then 1, or 141 if the reader of the output has closed
+the pipe. An item is lost only if this process is killed (SIGKILL, for example) between taking and printing it.
 
-With --ack the command is run with the item as its standard input. If it ends with status 0 the item is acknowledged;
-else, or should this process die, the item is there again, in its old place, for anybody. The command runs under a
-guardian, as with bellwether lock: it is killed before another can have the item. Its environment has
+With --ack, the command is run with the item as its standard input. If it ends with status 0, the item is acknowledged.
+Otherwise, or if this process dies, the item is available again in its old place. The command runs under a guardian, as
+with bellwether lock: it is killed before another process can get the item. Its environment contains
 
   BELLWETHER_QUEUE  PATH
-  BELLWETHER_ITEM   the path of the item, by which to know it again: work can be begun more than once
+  BELLWETHER_ITEM   the path of the item; use it to recognise an item whose work was begun before
 
 `
 
@@ -134,13 +134,13 @@ func newQueuePop() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pop [flags] PATH [--ack -- COMMAND [ARGUMENT]...]",
 		Short: "take the next item out of a queue, or run a command with it",
-		Long:  popLong + fmt.Sprintf(holdStatus, "the item", "served") + alone,
+		Long:  popLong + fmt.Sprintf(holdStatus, "the item", "served") + withoutCommandStatus,
 		Example: "  bellwether queue pop /events\n" +
 			"  while bellwether queue pop --ack /encode -- sh -c 'read f; ./encode \"$f\"'; do :; done",
 		Args: func(c *cobra.Command, args []string) error {
 			err := r.takePath(c, args)
 			if err == nil && f.ack != (len(r.argv) > 0) {
-				err = errors.New("--ack and a command go together")
+				err = errors.New("--ack requires a command, and a command requires --ack")
 			}
 			return err
 		},
@@ -153,12 +153,12 @@ func newQueuePop() *cobra.Command {
 	}
 	r.flags(c)
 	r.outputFlag(c)
-	c.Flags().BoolVar(&f.ack, "ack", false, "run a command, and acknowledge the item when it has ended well")
+	c.Flags().BoolVar(&f.ack, "ack", false, "run a command, and acknowledge the item if it ends with status 0")
 	return c
 }
 
-// take takes one item and prints it. An item that could not be printed goes
-// back into the queue.
+// take takes one item and prints it. An item that could not be printed goes back into the
+// queue.
 func (r *runner) take(ctx context.Context) error {
 	defer survivingSIGPIPE()()
 	var q *recipe.Queue
@@ -177,7 +177,7 @@ func (r *runner) take(ctx context.Context) error {
 	})
 }
 
-// printItem prints an item and makes sure that it is written.
+// printItem prints an item and closes the output, so that write errors are known.
 func (r *runner) printItem(data []byte) error {
 	err := r.printData(data)
 	if o, ok := r.out.(*Output); ok && err == nil {
@@ -210,13 +210,13 @@ func (r *runner) work(ctx context.Context) error {
 			if r.stdin, err = feed(it.Data); err != nil {
 				return nil, errors.Join(err, it.Release(ctx))
 			}
-			return r.sit(zc, it.Session()), nil
+			return r.claimSession(zc, it.Session()), nil
 		}
 		return err
 	})
 }
 
-// done acknowledges the item, or gives it back.
+// done acknowledges the item, or releases it if the command failed.
 func (r *runner) done(ctx context.Context, it *recipe.Item, status int) error {
 	if status != ExitDone {
 		return it.Release(ctx)
@@ -228,8 +228,7 @@ func (r *runner) done(ctx context.Context, it *recipe.Item, status int) error {
 	return err
 }
 
-// feed is a file that gives the data, for a command to read. It has no name,
-// so nothing is left of it.
+// feed returns an unnamed temporary file that contains data, as a command's standard input.
 func feed(data []byte) (*os.File, error) {
 	f, err := os.CreateTemp("", "bellwether-item-")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"bellwether/zk"
 )
 
-// Where a quota lies: two znodes below quotaRoot and the path.
+// A quota is stored in two znodes below quotaRoot and the path.
 const (
 	quotaRoot   = "/zookeeper/quota"
 	quotaLimits = "/zookeeper_limits"
@@ -59,7 +59,7 @@ func (q quota) String() string {
 func newListQuota(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "listquota PATH",
-		Short:   "show the quota of a path and what is used of it",
+		Short:   "show the quota of a path and its usage",
 		Example: "  bellwether listquota /app",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,7 +89,7 @@ func newListQuota(a *app) *cobra.Command {
 	}
 }
 
-// quotaFlags are the four limits, each once.
+// quotaFlags are the flags of the four limits.
 var quotaFlags = []struct{ name, short, usage string }{
 	{"count", "n", "soft limit of znodes"},
 	{"bytes", "b", "soft limit of data bytes"},
@@ -102,8 +102,8 @@ func newSetQuota(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setquota -n|-b|-N|-B N PATH",
 		Short: "limit the number of znodes or bytes below a path",
-		Long: "Limit the number of znodes or of data bytes at and below a path. A server logs what exceeds a soft\n" +
-			"limit; with enforceQuota it refuses what exceeds a hard one.",
+		Long: "Limit the number of znodes or of data bytes at and below a path. A server logs an excess of a\n" +
+			"soft limit; with enforceQuota it refuses an excess of a hard limit.",
 		Example: "  bellwether setquota -n 1000 -B 10000000 /app",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -127,11 +127,11 @@ func newSetQuota(a *app) *cobra.Command {
 	return c
 }
 
-// fields are the limits in the order of quotaFlags.
+// fields returns the limits in the order of quotaFlags.
 func (q *quota) fields() []*int64 { return []*int64{&q.count, &q.bytes, &q.hardCount, &q.hardBytes} }
 
-// setQuota changes the quota of a path, which it creates if there is none.
-// A quota above or below another one is refused, as the servers count once.
+// setQuota changes the quota of a path and creates it if there is none. It refuses a quota
+// above or below another one, because the servers count usage only once.
 func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quota)) error {
 	if _, ok, err := zc.Exists(ctx, path); err != nil || !ok {
 		if err == nil {
@@ -186,7 +186,7 @@ func noOtherQuota(ctx context.Context, zc *zk.Client, path string) error {
 	return err
 }
 
-// createParents creates a path and all above it where they are missing.
+// createParents creates a path and its missing parents.
 func createParents(ctx context.Context, zc *zk.Client, path string) error {
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {

@@ -69,7 +69,7 @@ func getMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) 
 	return data, st, nil, err
 }
 
-// waitEvent waits for a watch, if there is one, and prints what it delivers.
+// waitEvent waits for the watch w, if there is one, and prints its event.
 func (a *app) waitEvent(ctx context.Context, w *zk.Watch, err error) error {
 	if w == nil || err != nil {
 		return err
@@ -143,7 +143,7 @@ func newLs(a *app) *cobra.Command {
 		Use:     "ls [PATH]",
 		Example: "  bellwether ls -R /app\n  bellwether ls -o json /app | jq -r .children[]",
 		Short:   "list a znode's children",
-		Long:    "List a znode's children, sorted; -R lists the whole subtree, one path a line.",
+		Long:    "List a znode's children, sorted; -R lists the whole subtree, one path per line.",
 		Args:    argCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := "/"
@@ -202,8 +202,8 @@ func (a *app) printPath(path string) error {
 	return err
 }
 
-// walk visits a subtree, parents first, siblings sorted. What vanishes
-// meanwhile is left out; the top must exist.
+// walk visits a subtree, parents first, siblings sorted. It skips znodes that are deleted
+// meanwhile; top must exist.
 func walk(ctx context.Context, zc *zk.Client, top string, visit func(path string) error) error {
 	names, _, err := zc.Children(ctx, top)
 	if err != nil {
@@ -227,7 +227,7 @@ func newCount(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "getAllChildrenNumber PATH",
 		Short:   "count all descendants of a znode",
-		Long:    "Count all descendants of a znode, the znode itself not among them.",
+		Long:    "Count all descendants of a znode, without the znode itself.",
 		Example: "  bellwether getAllChildrenNumber /app",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -253,8 +253,8 @@ func newSync(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sync PATH",
 		Short: "wait until the connected server has caught up with the leader",
-		Long: "Wait until the connected server has caught up with the leader, as it was when the command came. The\n" +
-			"path is there for compatibility and need not exist.",
+		Long: "Wait until the connected server has applied everything that the leader had committed when the command came.\n" +
+			"PATH exists for compatibility; the znode need not exist.",
 		Example: "  bellwether sync / && bellwether get /app/config",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,31 +14,31 @@ import (
 	"bellwether/zk"
 )
 
-const recipesLong = `Show the recipes in use at PATH and below as what they are: elections, locks, semaphores, queues, double barriers, groups,
-services and transactions, of this program's library, of Curator, kazoo and go-zookeeper: who holds, since when, with
-which token, who waits behind whom, and from which address. It works with every ZooKeeper server.
+const recipesLong = `Show the recipes in use at PATH and below: elections, locks, semaphores, queues, double barriers, groups, services and
+transactions, made by this program's library, Curator, kazoo or go-zookeeper. For each it shows who holds it, since when
+and with which token, who waits behind whom, and from which address. It works with every ZooKeeper server.
 
-Addresses are those that the servers tell: the ones of --server, and those that the ensemble's configuration names. They are
-asked cons and dump, which ZooKeeper answers where 4lw.commands.whitelist has these words; where it has not, its
-AdminServer is asked, http://SERVER:8080/commands/connections; --admin-port names another port, or 0 to leave that out.
+The addresses come from the servers of --server and those in the ensemble's configuration. The command asks them with the
+words cons and dump, which ZooKeeper answers if 4lw.commands.whitelist contains them. Otherwise it asks ZooKeeper's
+AdminServer at http://SERVER:8080/commands/connections; --admin-port gives another port, or 0 to skip this.
 
-Named besides, each with the command that clears it: znodes that will not go by themselves (orphans), and circles of
-sessions that wait for each other at locks (deadlocks). The tree does not tell apart the threads of one session, nor
-kazoo's elections, and those of Curator's LeaderSelector, from locks. A simple barrier, a counter or a value is a znode
-like any other. SINCE is when a bid was made, and of a leader with a LEADER znode when that was. docs/recipes.md lists the
-fields of -o json.
+It also lists, each with the command that removes it, znodes that are not deleted automatically (orphans), and cycles of
+sessions that wait for each other at locks (deadlocks). The tree does not show which thread of a session a lock belongs
+to. It does not distinguish kazoo's elections and Curator's LeaderSelector from locks. A simple barrier, a counter or a
+value looks like any other znode. SINCE is the time when a bid was made, or, for a leader with a LEADER znode, when that
+znode was made. docs/recipes.md lists the fields of -o json.
 
 Exit status: 0 done, whatever was found, 1 failed, 2 usage, 4 no connection.`
 
-// surveyor walks over the tree and finds recipes.
+// surveyor walks the tree and finds recipes.
 type surveyor struct {
 	*app
 	depth, max int
 	adminPort  int
 	zc         *zk.Client
 
-	read    int  // znodes so far
-	short   bool // more was there than max or depth allows
+	read    int  // znodes read so far
+	short   bool // something was not read because of max, depth or an ACL
 	recipes []survey.Recipe
 }
 
@@ -46,7 +46,7 @@ func newRecipes(a *app) *cobra.Command {
 	s := &surveyor{app: a}
 	c := &cobra.Command{
 		Use:   "recipes [PATH]",
-		Short: "show elections, locks, queues as such: who holds, who waits, orphans, deadlocks",
+		Short: "show the recipes in use: who holds, who waits, orphans, deadlocks",
 		Long:  recipesLong,
 		Example: "  bellwether recipes\n  bellwether recipes --server zk1,zk2,zk3 /app -o json | jq '.deadlocks'\n" +
 			"  bellwether recipes /app -o json | jq -r '.orphans[].clear'",
@@ -54,7 +54,7 @@ func newRecipes(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := append(args, "/")[0]
 			if s.depth < 0 || s.max < 1 || s.adminPort < 0 || s.adminPort > 65535 {
-				return usagef("--depth takes 0 or more, --max 1 or more, --admin-port a port or 0")
+				return usagef("want --depth 0 or more, --max 1 or more, and --admin-port a port or 0")
 			}
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				s.zc = zc
@@ -66,13 +66,13 @@ func newRecipes(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&s.depth, "depth", 8, "how many levels below PATH to go")
-	c.Flags().IntVar(&s.max, "max", 20_000, "how many znodes to look at")
-	c.Flags().IntVar(&s.adminPort, "admin-port", 8080, "port of ZooKeeper's AdminServer, where cons is not in the whitelist; 0: do not ask it")
+	c.Flags().IntVar(&s.max, "max", 20_000, "how many znodes to read")
+	c.Flags().IntVar(&s.adminPort, "admin-port", 8080, "port of ZooKeeper's AdminServer, which is asked if cons is not in the whitelist; 0: do not ask it")
 	return c
 }
 
-// survey finds the recipes at the root and below, and in the znodes beside it that
-// belong to it.
+// survey finds the recipes at root and below it, and at the paths next to root that belong
+// to it.
 func (s *surveyor) survey(ctx context.Context, root string) error {
 	if err := s.zc.Sync(ctx, root); err != nil {
 		return err
@@ -98,12 +98,12 @@ func (s *surveyor) survey(ctx context.Context, root string) error {
 	return nil
 }
 
-// visit looks at one place and then at those below it.
+// visit examines one znode and then those below it.
 func (s *surveyor) visit(ctx context.Context, at string, beside []string, depth int) error {
 	names, _, err := s.zc.Children(ctx, at)
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && len(s.recipes)+s.read > 0:
-		return nil // gone since
+		return nil // deleted meanwhile
 	case errors.Is(err, zk.ErrNoAuth):
 		s.short = true
 		return nil
@@ -139,13 +139,13 @@ func (s *surveyor) visit(ctx context.Context, at string, beside []string, depth 
 }
 
 const (
-	// readsAtOnce is how many znodes are asked for at a time.
+	// readsAtOnce is the number of parallel requests.
 	readsAtOnce = 64
-	// idMax is the most data of a bid that is looked at, in bytes.
+	// idMax is the largest data of a bid that is read, in bytes.
 	idMax = 4 << 10
 )
 
-// children reads what Reads asks for, as far as max allows.
+// children reads the named children, up to max znodes in total.
 func (s *surveyor) children(ctx context.Context, at string, names []string) ([]survey.Child, error) {
 	if room := s.max - s.read; len(names) > room {
 		names, s.short = names[:room], true
@@ -154,7 +154,7 @@ func (s *surveyor) children(ctx context.Context, at string, names []string) ([]s
 	var out []survey.Child
 	for some := range slices.Chunk(names, readsAtOnce) {
 		read := make([]survey.Child, len(some))
-		errs := make(chan error, len(some)) // room for all: none waits
+		errs := make(chan error, len(some)) // room for all: no goroutine blocks
 		for i, name := range some {
 			go func() {
 				c, err := s.child(ctx, claim.Join(at, name))
@@ -166,7 +166,7 @@ func (s *surveyor) children(ctx context.Context, at string, names []string) ([]s
 		var failed error
 		for range some {
 			switch err := <-errs; {
-			case errors.Is(err, zk.ErrNoAuth): // since 3.9.5 a stat is hidden too
+			case errors.Is(err, zk.ErrNoAuth): // since ZooKeeper 3.9.5 an ACL hides the stat too
 				s.short = true
 			case failed == nil:
 				failed = err
@@ -184,8 +184,8 @@ func (s *surveyor) children(ctx context.Context, at string, names []string) ([]s
 	return out, nil
 }
 
-// child reads a znode's stat, and its data where that may be an id. Without
-// czxid it is gone.
+// child reads a znode's stat, and its data if that may be an id. A result without czxid
+// means that the znode does not exist.
 func (s *surveyor) child(ctx context.Context, path string) (survey.Child, error) {
 	st, ok, err := s.zc.Exists(ctx, path)
 	if err != nil || !ok {
@@ -197,7 +197,7 @@ func (s *surveyor) child(ctx context.Context, path string) (survey.Child, error)
 	}
 	data, _, err := s.zc.Get(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
-		err = nil // its id is not known
+		err = nil // the id stays unknown
 	}
 	c.Data = data
 	return c, err

@@ -13,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// recipeJSON is a recipe for programs.
+// recipeJSON is a recipe in a form for programs.
 type recipeJSON struct {
 	Path    string       `json:"path"`
 	Recipe  claim.Kind   `json:"recipe"`
@@ -53,7 +53,7 @@ type linkJSON struct {
 	Waits   string `json:"waits"`
 }
 
-// surveyJSON is all that was found.
+// surveyJSON is the whole result of a survey.
 type surveyJSON struct {
 	Recipes   []recipeJSON   `json:"recipes"`
 	Orphans   []orphanJSON   `json:"orphans"`
@@ -63,7 +63,7 @@ type surveyJSON struct {
 
 func (s *surveyor) report(ctx context.Context) error {
 	addresses, known := s.clients(ctx)
-	if !known[s.zc.State().Session] { // the servers do not tell all sessions
+	if !known[s.zc.State().Session] { // the servers do not list all sessions
 		known = nil
 	}
 	out := surveyJSON{Recipes: []recipeJSON{}, Orphans: []orphanJSON{}, Deadlocks: []deadlockJSON{}, Complete: !s.short}
@@ -91,7 +91,7 @@ func (s *surveyor) report(ctx context.Context) error {
 		}
 	}
 	if n := addressless(out.Recipes); n > 0 {
-		fmt.Fprintf(s.err, "bellwether: no address of %s: name all servers in --server; they tell where 4lw.commands.whitelist has cons and dump, or --admin-port is right\n", Count(n, "client"))
+		fmt.Fprintf(s.err, "bellwether: the address of %s is unknown: name all servers in --server, and allow cons and dump in 4lw.commands.whitelist or correct --admin-port\n", Count(n, "client"))
 	}
 	if s.json() {
 		return printJSON(s.out, out)
@@ -99,7 +99,7 @@ func (s *surveyor) report(ctx context.Context) error {
 	return s.table(out)
 }
 
-// addressless counts the clients whose address no server has told.
+// addressless counts the clients whose address no server has reported.
 func addressless(recipes []recipeJSON) int {
 	sessions := map[string]bool{}
 	for _, r := range recipes {
@@ -112,7 +112,7 @@ func addressless(recipes []recipeJSON) int {
 	return len(sessions)
 }
 
-// recipeOf is a recipe for programs.
+// recipeOf returns a recipe in a form for programs.
 func recipeOf(sc survey.Recipe, addresses map[wire.SessionID]string) recipeJSON {
 	r := recipeJSON{Path: sc.Path, Recipe: sc.Kind, Items: sc.Items, Leases: sc.Leases, Clients: []clientJSON{}}
 	for _, st := range sc.Participants {
@@ -124,7 +124,7 @@ func recipeOf(sc survey.Recipe, addresses map[wire.SessionID]string) recipeJSON 
 	return r
 }
 
-// orphaned looks again: the tree was read in pieces, and things change.
+// orphaned checks an orphan again: the tree was not read at one moment.
 func (s *surveyor) orphaned(ctx context.Context, o survey.Orphan) (bool, error) {
 	is, err := s.stands(ctx, o.Path, o.Token)
 	if !is || err != nil || o.Missing == "" {
@@ -134,9 +134,8 @@ func (s *surveyor) orphaned(ctx context.Context, o survey.Orphan) (bool, error) 
 	return !there, err
 }
 
-// locked looks again at a circle. When all its znodes stand at one moment,
-// which they do if they stand now and stood before, it is one: nobody who
-// stands in a line changes places.
+// locked checks a circle again. If all its znodes existed before and exist now, they all
+// existed at one moment. Places in a line never change, so the circle is a deadlock.
 func (s *surveyor) locked(ctx context.Context, circle []survey.Link) (bool, error) {
 	for _, l := range circle {
 		for _, st := range []survey.Participant{l.Holds, l.Wait} {
@@ -148,13 +147,13 @@ func (s *surveyor) locked(ctx context.Context, circle []survey.Link) (bool, erro
 	return true, nil
 }
 
-// stands reports whether a znode is there, and the same.
+// stands reports whether the znode at path exists and is the one with this czxid.
 func (s *surveyor) stands(ctx context.Context, path string, czxid wire.Zxid) (bool, error) {
 	st, ok, err := s.zc.Exists(ctx, path)
 	return ok && st.Czxid == czxid, err
 }
 
-// clear is what to type to be rid of an orphan.
+// clear returns the command that removes an orphan.
 func (s *surveyor) clear(o survey.Orphan) string {
 	if o.Plain {
 		return s.command("delete", o.Path)
@@ -162,8 +161,8 @@ func (s *surveyor) clear(o survey.Orphan) string {
 	return s.command("kick", o.Path)
 }
 
-// command is what to type, where this one was typed, to be rid of a znode.
-// Credentials are not repeated.
+// command returns a command line that removes a znode, with this command's --server but
+// without credentials.
 func (s *surveyor) command(name, path string) string {
 	if s.named {
 		name += " --server " + quoted(s.servers)
@@ -171,8 +170,7 @@ func (s *surveyor) command(name, path string) string {
 	return "bellwether " + name + " " + quoted(path)
 }
 
-// deadlockOf names the circle; it is cleared by taking from the one who holds
-// since the shortest time.
+// deadlockOf describes a circle. To resolve it, the newest holder loses its claim.
 func (s *surveyor) deadlockOf(d []survey.Link) deadlockJSON {
 	var out deadlockJSON
 	last := d[0].Holds
@@ -186,7 +184,7 @@ func (s *surveyor) deadlockOf(d []survey.Link) deadlockJSON {
 	return out
 }
 
-// quoted is a word for a shell.
+// quoted returns s as one word for a shell.
 func quoted(s string) string {
 	if strings.Trim(s, "/_-.:@%+=,0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
 		return s
@@ -197,10 +195,10 @@ func quoted(s string) string {
 // idShown is how much of an id is shown, in bytes.
 const idShown = 64
 
-// printable is an id as it can stand in a table.
+// printable returns an id in a form that a table can show.
 func printable(id string) string { return clip(clean(id), idShown) }
 
-// clip cuts a text off after some bytes.
+// clip shortens a text to at most this number of bytes.
 func clip(text string, most int) string {
 	if len(text) > most {
 		return strings.ToValidUTF8(text[:most], "") + "…"
@@ -208,7 +206,7 @@ func clip(text string, most int) string {
 	return text
 }
 
-// clean replaces what a terminal would obey or cannot show.
+// clean replaces control characters and characters that a terminal cannot show.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
@@ -249,19 +247,19 @@ func (s *surveyor) table(all surveyJSON) error {
 		fmt.Fprintf(s.out, "orphan: %s %s\n  clear it: %s\n", o.Path, o.Why, o.Clear)
 	}
 	for _, d := range all.Deadlocks {
-		fmt.Fprintln(s.out, "deadlock: each waits for the next, unless they are threads that do not wait for each other")
+		fmt.Fprintln(s.out, "deadlock: each session waits for the next one, unless the threads of one session are independent")
 		for _, l := range d.Circle {
 			fmt.Fprintf(s.out, "  session %s %s holds %s and waits with %s\n", l.Session, dash(l.ID), l.Holds, l.Waits)
 		}
 		fmt.Fprintf(s.out, "  clear it: %s\n", d.Clear)
 	}
 	if !all.Complete {
-		fmt.Fprintln(s.err, "bellwether: not all was looked at: name a PATH, or raise --max or --depth; what its ACL hides is not shown")
+		fmt.Fprintln(s.err, "bellwether: the result is incomplete: name a PATH, or raise --max or --depth; znodes that an ACL hides are not shown")
 	}
 	return nil
 }
 
-// behind tells whom a client waits for: the nearest, and how many before it.
+// behind describes whom a client waits for: the nearest client, and how many are before that.
 func behind(c clientJSON, who map[string]string) string {
 	switch n := len(c.Behind); {
 	case n == 0:

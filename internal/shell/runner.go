@@ -18,12 +18,11 @@ import (
 	"bellwether/zk"
 )
 
-// holdSession is the session timeout that holders ask for: longer than the
-// 14 s for which a ZooKeeper server's leader may not know of an answered ping.
+// holdSession is the session timeout that holders request. It is longer than the 14 s for
+// which the leader of ZooKeeper servers may not know of an answered ping.
 const holdSession = 20 * time.Second
 
-// standing is a claim that stands: a *recipe.Handle, a *recipe.Hold or a
-// *sitting.
+// standing is a claim that is held: a *recipe.Handle, a *recipe.Hold or a *sessionClaim.
 type standing interface {
 	Context() context.Context
 	Bid() string
@@ -33,8 +32,8 @@ type standing interface {
 	Lost() error
 }
 
-// runner runs a command while a claim stands: what the commands have in
-// common that take one.
+// runner runs a command while a claim is held. It is the part that the commands with a
+// claim share.
 type runner struct {
 	*app
 	parent, id         string
@@ -42,20 +41,20 @@ type runner struct {
 	again              bool
 	argv               []string
 
-	// What the claim is called.
-	variable string // that holds PATH, after BELLWETHER_
-	claim    string // "leadership", which is lost
-	obtained string // "elected", within --wait
-	others   string // "no other candidate leads", which is proven
+	// Words for messages and the environment.
+	variable string // the environment variable for PATH, without BELLWETHER_
+	claim    string // such as "leadership", in "leadership is lost"
+	obtained string // such as "elected", in "not elected within 1s"
+	others   string // such as "no other candidate leads", in "it is not proven that ..."
 
-	// Set by some.
+	// Set by the command. All but obtain may be nil.
 	obtain  func(context.Context) (standing, error)
-	environ func(standing) []string                    // default environment
-	stdin   *os.File                                   // default this process's
-	settle  func(context.Context, standing, int) error // when the command has ended by itself
+	environ func(standing) []string                    // default: environment
+	stdin   *os.File                                   // default: that of this process
+	settle  func(context.Context, standing, int) error // called when the command has ended by itself
 
 	signals chan os.Signal
-	told    bool // to end, by a signal while the command ran
+	told    bool // a signal asked to end while the command ran
 }
 
 func newRunner() *runner {
@@ -64,43 +63,43 @@ func newRunner() *runner {
 	return r
 }
 
-// holdStatus is what the help texts say of the exit status.
-const holdStatus = `Exit status: that of the command, 128+n for a signal; 120 %s was lost while the command ran, 121 not %s
-within --wait, 122 no connection, 126 the command cannot be run, 127 there is no such command; 1 and 2 as always.`
+// holdStatus lists the exit statuses for the help texts.
+const holdStatus = `Exit status: that of the command, 128+n for a signal; 120 if %s was lost while the command ran, 121 if not %s
+within --wait, 122 no connection, 126 the command cannot be run, 127 there is no such command; 1 failed, 2 usage.`
 
-// alone is added where there may be no command.
-const alone = "\nWithout a command: 0 done, 4 no connection, 121 not in time, 128+n ended by a signal."
+// withoutCommandStatus lists the exit statuses of a call without a command.
+const withoutCommandStatus = "\nWithout a command: 0 done, 4 no connection, 121 not in time, 128+n ended by a signal."
 
-// flags gives c the flags of all who run a command under a claim.
+// flags adds the flags of all commands that run a command while they hold a claim.
 func (r *runner) flags(c *cobra.Command) {
 	c.DisableFlagsInUseLine = true
 	r.serverFlags(c)
 	r.sessionFlags(c)
 	r.waitFlag(c)
 	f := c.Flags()
-	f.DurationVar(&r.grace, "grace", 0, "how long the command has to end before it is killed; 0: a quarter of what the session proves")
-	f.DurationVar(&r.delay, "lease-delay", 0, "how long the servers may not know of an answered ping; 0: as they say, else 14s")
+	f.DurationVar(&r.grace, "grace", 0, "how long the command has to end before it is killed; 0: a quarter of the time that the session proves")
+	f.DurationVar(&r.delay, "lease-delay", 0, "how long the servers may not know of an answered ping; 0: as the server reports, or 14s")
 }
 
 func (r *runner) waitFlag(c *cobra.Command) {
-	c.Flags().DurationVar(&r.wait, "wait", 0, fmt.Sprintf("how long to wait to be %s; 0: for ever", r.obtained))
+	c.Flags().DurationVar(&r.wait, "wait", 0, fmt.Sprintf("how long to wait to be %s; 0: no limit", r.obtained))
 }
 
-// claimFlags are the flags of those whose claim has a line of bids.
+// claimFlags adds the flags of claims with a line of bids.
 func (r *runner) claimFlags(c *cobra.Command, who string) {
 	f := c.Flags()
-	f.StringVar(&r.id, "id", fmt.Sprintf("%s:%d", hostName(), os.Getpid()), "how others see this "+who)
+	f.StringVar(&r.id, "id", fmt.Sprintf("%s:%d", hostName(), os.Getpid()), "name under which others see this "+who)
 	f.Lookup("id").DefValue = "host:process"
 	f.BoolVar(&r.again, "again", false, fmt.Sprintf("wait and run the command again when %s is lost, instead of ending with 120", r.claim))
 }
 
-// takeArgs parts PATH from the command.
+// takeArgs parses PATH and the command.
 func (r *runner) takeArgs(c *cobra.Command, args []string) error {
 	if c.ArgsLenAtDash() != 1 || len(args) < 2 {
 		return fmt.Errorf("want %s", c.UseLine())
 	}
 	if args[1] == "" {
-		return errors.New("the COMMAND behind -- is empty")
+		return errors.New("the COMMAND after -- is empty")
 	}
 	r.parent, r.argv = args[0], args[1:]
 	return r.checkTimes()
@@ -118,7 +117,7 @@ func (r *runner) checkTimes() error {
 	return nil
 }
 
-// hostName is this machine's name, for the id of a candidate.
+// hostName returns this machine's name, for the id of a candidate.
 func hostName() string {
 	if name, err := os.Hostname(); err == nil {
 		return name
@@ -126,14 +125,14 @@ func hostName() string {
 	return "unknown-host"
 }
 
-// ends reports whether a signal ends a wait; others are for the command.
+// ends reports whether a signal ends a wait; other signals are only passed to the command.
 func ends(s os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
 }
 
-// open connects, with prepare sets obtain, and runs f. With the session ends
-// what was claimed in it. Prepare is called without a client first, so that who has
-// typed nonsense is told so whether or not there is a server.
+// open connects, calls prepare, which sets obtain, and runs f. Claims made in the session
+// end with it. open first calls prepare without a client, so that wrong arguments are
+// reported even without a server.
 func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f func(*zk.Client) error) error {
 	r.signals = make(chan os.Signal, 16) // more than a person sends while one is handled
 	signal.Notify(r.signals, guard.Forwarded()...)
@@ -159,7 +158,7 @@ func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f fun
 	return f(zc)
 }
 
-// run runs the command while the claim stands that obtain gives.
+// run obtains the claim and runs the command while it is held.
 func (r *runner) run(ctx context.Context, prepare func(*zk.Client) error) error {
 	return r.open(ctx, prepare, func(zc *zk.Client) error {
 		for {
@@ -187,7 +186,7 @@ func (r *runner) run(ctx context.Context, prepare func(*zk.Client) error) error 
 	})
 }
 
-// finish does what is left to do when the command has ended by itself.
+// finish calls settle after the command has ended by itself.
 func (r *runner) finish(ctx context.Context, s standing, status int) error {
 	err := r.interruptible(ctx, func(ctx context.Context) error { return r.settle(ctx, s, status) })
 	if status != ExitDone {
@@ -196,7 +195,8 @@ func (r *runner) finish(ctx context.Context, s standing, status int) error {
 	return err
 }
 
-// noServer gives a failed connection a status that is not the command's.
+// noServer replaces the exit status of a failed connection by one that differs from those
+// of commands.
 func noServer(err error) error {
 	var s *StatusError
 	if errors.As(err, &s) && s.Status == ExitNoConnection {
@@ -205,7 +205,7 @@ func noServer(err error) error {
 	return err
 }
 
-// statusOf passes on a command's status; what there is to say it has said.
+// statusOf returns a command's status as an error without a message.
 func statusOf(status int) error {
 	if status == ExitDone {
 		return nil
@@ -213,16 +213,16 @@ func statusOf(status int) error {
 	return &StatusError{Status: status}
 }
 
-// lost is why a claim was lost. A guardian acts on what it was told last, so
-// that it may be earlier than the claim.
+// lost returns why a claim was lost. The guardian may act before the claim is lost, because
+// it knows only the last renewed deadline.
 func (r *runner) lost(s standing) error {
 	if err := s.Lost(); err != nil {
 		return fmt.Errorf("%s is lost: %w", r.claim, err)
 	}
-	return fmt.Errorf("%s is lost: this process did not run for too long", r.claim)
+	return fmt.Errorf("%s is lost: this process was paused for too long", r.claim)
 }
 
-// await waits for what f obtains, for --wait, or until a signal.
+// await calls f with a context that ends after --wait or at a signal.
 func (r *runner) await(ctx context.Context, f func(context.Context) error) error {
 	if r.wait > 0 {
 		var stop context.CancelFunc
@@ -237,8 +237,8 @@ func (r *runner) await(ctx context.Context, f func(context.Context) error) error
 	return err
 }
 
-// interruptible runs f with a context that a signal ends. One that came too
-// late for f is left to what follows.
+// interruptible calls f with a context that a signal ends. A signal that comes too late
+// for f is put back for the next reader.
 func (r *runner) interruptible(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -249,7 +249,7 @@ func (r *runner) interruptible(ctx context.Context, f func(context.Context) erro
 	if signal := <-heard; err == nil && signal != nil {
 		select {
 		case r.signals <- signal:
-		default: // others wait there
+		default: // other signals are waiting
 		}
 	}
 	var s *StatusError
@@ -259,7 +259,7 @@ func (r *runner) interruptible(ctx context.Context, f func(context.Context) erro
 	return err
 }
 
-// heed ends a wait at a signal, and returns the one that did.
+// heed cancels at a signal that ends a wait, and returns that signal.
 func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) (by os.Signal) {
 	for {
 		select {
@@ -274,11 +274,11 @@ func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) (by 
 	}
 }
 
-// pace is the time between two pings of a holder: what is proven by one must
-// not run short before the next, even if the servers do not say how soon they
+// pace returns the time between two pings of a holder. The time that one ping proves must
+// not become short before the next ping, even if the servers do not report how soon they
 // confirm.
 func (r *runner) pace(zc *zk.Client) time.Duration {
-	if zc == nil { // what was typed is looked at
+	if zc == nil { // open only checks the arguments
 		return 0
 	}
 	l := r.lease(zc)
@@ -289,7 +289,7 @@ func (r *runner) pace(zc *zk.Client) time.Duration {
 	return pace
 }
 
-// lease is what the session proves, with --lease-delay if it is given.
+// lease returns the session's lease, with --lease-delay if it is given.
 func (r *runner) lease(zc *zk.Client) zk.Lease {
 	l := zc.Lease()
 	if r.delay > 0 {

@@ -13,7 +13,7 @@ func TestParseACL(t *testing.T) {
 	for text, want := range map[string][]wire.ACL{
 		"world:anyone:cdrwa": {{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}},
 		"auth::rw":           {{Perms: wire.PermRead | wire.PermWrite, ID: wire.ID{Scheme: "auth"}}},
-		// An id may hold colons: the first and the last count.
+		// An id may contain colons: the first and the last colon of an entry count.
 		"digest:ann:a+b/c=:r,ip:fd00::1/64:d": {
 			{Perms: wire.PermRead, ID: wire.ID{Scheme: "digest", ID: "ann:a+b/c="}},
 			{Perms: wire.PermDelete, ID: wire.ID{Scheme: "ip", ID: "fd00::1/64"}},
@@ -32,7 +32,8 @@ func TestParseACL(t *testing.T) {
 	}
 }
 
-// Quotas of every version are read, and written so that old servers read them.
+// TestQuotaText shows that quotas of every version are parsed, and written in a form that
+// old servers can parse.
 func TestQuotaText(t *testing.T) {
 	for text, want := range map[string]quota{
 		"count=3,bytes=-1": {3, -1, -1, -1},
@@ -46,11 +47,11 @@ func TestQuotaText(t *testing.T) {
 	}
 	q := quota{1, 2, 3, 4}
 	if got := parseQuota(q.String()); got != q {
-		t.Errorf("%v comes back as %v", q, got)
+		t.Errorf("%v is parsed as %v", q, got)
 	}
 }
 
-// srvr's answer as a leader of Apache ZooKeeper 3.8 gives it.
+// TestParseSrvr uses the answer of a leader of Apache ZooKeeper 3.8.
 func TestParseSrvr(t *testing.T) {
 	got := parseSrvr("Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC\n" +
 		"Latency min/avg/max: 0/0.1538/4\nReceived: 3\nSent: 2\nConnections: 1\nOutstanding: 5\nZxid: 0x100000003\n" +
@@ -80,8 +81,9 @@ func TestWithPort(t *testing.T) {
 	}
 }
 
-// The errors that people and scripts know from ZooKeeper's command line.
-func TestErrorsInWords(t *testing.T) {
+// TestErrorsAsInZooKeeperCLI shows the texts that people and scripts know from ZooKeeper's
+// command line.
+func TestErrorsAsInZooKeeperCLI(t *testing.T) {
 	for code, want := range map[error]string{
 		zk.ErrNoNode:                  "Node does not exist: /x",
 		zk.ErrNodeExists:              "Node already exists: /x",
@@ -94,12 +96,12 @@ func TestErrorsInWords(t *testing.T) {
 		zk.ErrQuotaExceeded:           "Quota has exceeded : /x",
 		zk.ErrSessionExpired:          "create /x: " + zk.ErrSessionExpired.Error(),
 	} {
-		if got := inWords(&zk.OpError{Op: "create", Path: "/x", Err: code}); got.Error() != want {
+		if got := cliError(&zk.OpError{Op: "create", Path: "/x", Err: code}); got.Error() != want {
 			t.Errorf("%v: %q, want %q", code, got, want)
 		}
 	}
 	other := errors.New("other")
-	if inWords(other) != other || inWords(nil) != nil {
-		t.Error("an error that is none of the server's is changed")
+	if cliError(other) != other || cliError(nil) != nil {
+		t.Error("an error that does not come from the server was changed")
 	}
 }

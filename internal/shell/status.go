@@ -2,20 +2,19 @@ package shell
 
 import "fmt"
 
-// Exit statuses of every command. Those that run a command while they hold
-// something add those of shells and their own.
+// Exit statuses of every command. Commands that run another command add its statuses,
+// those of shells, and ExitLost to ExitNoServer.
 const (
 	ExitDone         = 0
 	ExitFailed       = 1
 	ExitUsage        = 2
 	ExitNoConnection = 4
 	ExitLost         = 120 // leadership, lock or lease was lost while the command ran
-	ExitNotObtained  = 121 // not within --wait
-	ExitNoServer     = 122 // no connection, where 4 may be the command's
+	ExitNotObtained  = 121 // the claim was not obtained within --wait
+	ExitNoServer     = 122 // no connection; used instead of 4, which may be the command's own status
 )
 
-// StatusError is an error with the exit status it stands for. A nil Err
-// prints nothing: the status alone is the message.
+// StatusError is an error with an exit status. If Err is nil, no message is printed.
 type StatusError struct {
 	Status int
 	Err    error
@@ -30,7 +29,7 @@ func (e *StatusError) Error() string {
 
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// usagef is an error of whoever typed the command.
+// usagef returns the error of a wrong command line.
 func usagef(format string, args ...any) *StatusError {
 	return &StatusError{ExitUsage, fmt.Errorf(format, args...)}
 }

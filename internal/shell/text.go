@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// Instant prints milliseconds since 1970 as RFC 3339 in UTC.
+// Instant formats milliseconds since 1970 as RFC 3339 in UTC.
 func Instant(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
@@ -24,7 +24,7 @@ func printStat(w io.Writer, s wire.Stat) {
 		s.Cversion, s.Version, s.Aversion, s.EphemeralOwner, s.DataLength, s.NumChildren)
 }
 
-// statJSON is a stat for programs.
+// statJSON is a stat in a form for programs.
 type statJSON struct {
 	Czxid          string `json:"czxid"`
 	Mzxid          string `json:"mzxid"`
@@ -52,14 +52,14 @@ func statOf(s wire.Stat) *statJSON {
 	return j
 }
 
-// DataJSON is a znode's data for programs: text where it is UTF-8, base64
-// otherwise, null where the znode has none.
+// DataJSON is a znode's data in a form for programs: text if it is UTF-8, base64
+// otherwise, null if the znode has no data.
 type DataJSON struct {
 	Data       *string `json:"data"`
 	DataBase64 *string `json:"data_base64,omitempty"`
 }
 
-// DataOf is data as JSON.
+// DataOf returns data as DataJSON.
 func DataOf(b []byte) DataJSON {
 	if b == nil {
 		return DataJSON{}
@@ -72,14 +72,14 @@ func DataOf(b []byte) DataJSON {
 	return DataJSON{DataBase64: &s}
 }
 
-// ACLJSON is an ACL entry for programs.
+// ACLJSON is an ACL entry in a form for programs.
 type ACLJSON struct {
 	Scheme string `json:"scheme"`
 	ID     string `json:"id"`
 	Perms  string `json:"perms"`
 }
 
-// ACLsOf is a list as JSON.
+// ACLsOf returns an ACL as JSON entries.
 func ACLsOf(list []wire.ACL) []ACLJSON {
 	out := make([]ACLJSON, 0, len(list))
 	for _, a := range list {
@@ -88,7 +88,7 @@ func ACLsOf(list []wire.ACL) []ACLJSON {
 	return out
 }
 
-// printJSON prints one value as one line, which jq and scripts like best.
+// printJSON prints a value as one line of JSON.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

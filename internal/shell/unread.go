@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// whenUnread calls do when the reader of the pipe f is gone. A program that has
-// nothing to write would not notice that otherwise. It watches a descriptor of its
-// own, so that the caller may close f meanwhile. The caller must call stop, which
-// waits until do is not called any more.
+// whenUnread calls do when the reader of the pipe f has closed it; a program that does not
+// write would not notice that otherwise. whenUnread watches a copy of the descriptor, so the
+// caller may close f meanwhile. The caller must call stop; after it has returned, do is not
+// called.
 func whenUnread(f *os.File, do func()) (stop func()) {
-	r, w, err := os.Pipe() // its end wakes the goroutine
+	r, w, err := os.Pipe() // closing w wakes the goroutine
 	if err != nil {
 		return func() {}
 	}

@@ -12,20 +12,20 @@ import (
 	"bellwether/zk"
 )
 
-const watchLong = `Print each event at PATH as a line of JSON, from the line with "watch" on. PATH need not exist.
+const watchLong = `Print each event at PATH as a line of JSON, starting when the line with "watch" is printed. PATH need not exist.
 
-  {"time":…,"state":"connected","session":"0x…","server":"host:port"}    what becomes of the session
-  {"time":…,"watch":"begun","path":"/app"}                                the watch is set: every event comes from here on
-  {"time":…,"event":"NodeDataChanged","path":"/app/a","zxid":"0x…"}       zxid where the server tells it (3.9)
+  {"time":…,"state":"connected","session":"0x…","server":"host:port"}    the state of the session has changed
+  {"time":…,"watch":"begun","path":"/app"}                                the watch is set: all later events are printed
+  {"time":…,"event":"NodeDataChanged","path":"/app/a","zxid":"0x…"}       an event; zxid if the server sends it (3.9)
   {"time":…,"watch":"gap","zxid":"0x…"}                                   the connection was lost: events after zxid may be missing
-  {"time":…,"watch":"anew","path":"/app"}                                 the session was lost and the watch set again: the same
+  {"time":…,"watch":"anew","path":"/app"}                                 the session was lost and the watch set again: events may be missing
 
-Behind a gap, or anew, read what you need to know. Servers before 3.6 do not know such watches.
+After "gap" or "anew", read the current state again. Servers before 3.6 do not support such watches.
 
-Exit status: 0 done, 1 and 2 as always, 4 no connection, 121 fewer than --count events within --timeout, 128+n ended by
-a signal, or 141 when nobody reads the output any more.`
+Exit status: 0 done, 1 failed, 2 usage, 4 no connection, 121 fewer than --count events within --timeout, 128+n ended by a
+signal, or 141 if the reader of the output has closed the pipe.`
 
-// watcher is the command watch.
+// watcher is the state of the command watch.
 type watcher struct {
 	*runner
 	path        string
@@ -40,14 +40,14 @@ func newWatch() *cobra.Command {
 	w := &watcher{runner: &runner{app: newApp()}}
 	c := &cobra.Command{
 		Use:   "watch PATH",
-		Short: "print the events at a znode, or of a subtree, as lines of JSON",
+		Short: "print the events at a znode, or in a subtree, as lines of JSON",
 		Long:  watchLong,
 		Example: "  bellwether watch --recursive /app | jq -r 'select(.event).path'\n" +
 			"  bellwether watch --count 1 --timeout 1m /app/ready",
 		Args: argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if w.path = args[0]; w.count < 0 || w.timeout < 0 {
-				return usagef("--count and --timeout take 0 or more")
+				return usagef("want --count and --timeout 0 or more")
 			}
 			return w.open(cmd.Context(), w.prepare, func(zc *zk.Client) error { return w.timed(cmd.Context(), zc) })
 		},
@@ -55,23 +55,23 @@ func newWatch() *cobra.Command {
 	w.serverFlags(c)
 	w.sessionFlags(c)
 	f := c.Flags()
-	f.BoolVarP(&w.recursive, "recursive", "R", false, "events of the whole subtree; those of children lists are left out")
-	f.IntVar(&w.count, "count", 0, "end after so many events; 0: never")
-	f.DurationVar(&w.timeout, "timeout", 0, "end after so long; 0: never")
+	f.BoolVarP(&w.recursive, "recursive", "R", false, "events of the whole subtree, without those of child lists")
+	f.IntVar(&w.count, "count", 0, "end after this number of events; 0: never")
+	f.DurationVar(&w.timeout, "timeout", 0, "end after this time; 0: never")
 	return c
 }
 
 func (w *watcher) prepare(*zk.Client) error {
 	if !wire.ValidPath(w.path) {
-		return inWords(&zk.OpError{Op: "addWatch", Path: w.path, Err: zk.ErrBadArguments})
+		return cliError(&zk.OpError{Op: "addWatch", Path: w.path, Err: zk.ErrBadArguments})
 	}
 	return nil
 }
 
-// errEnough ends a watch that has done what it was to do.
+// errEnough ends a watch that has printed --count events.
 var errEnough = errors.New("enough")
 
-// timed prints for --timeout, until a signal, or until nobody reads it.
+// timed prints events for --timeout, until a signal, or until the reader closes the pipe.
 func (w *watcher) timed(ctx context.Context, zc *zk.Client) error {
 	late := w.late()
 	if w.timeout > 0 {
@@ -85,15 +85,15 @@ func (w *watcher) timed(ctx context.Context, zc *zk.Client) error {
 	if errors.Is(err, errEnough) || w.count == 0 && errors.Is(err, late) {
 		return nil
 	}
-	return inWords(err)
+	return cliError(err)
 }
 
-// late is what the end of --timeout means.
+// late returns the error for the end of --timeout.
 func (w *watcher) late() error {
 	return &StatusError{ExitNotObtained, fmt.Errorf("fewer than %s within %v", Count(w.count, "event"), w.timeout)}
 }
 
-// follow prints until an error, errEnough in the end.
+// follow prints states and events until an error; errEnough is the normal one.
 func (w *watcher) follow(ctx context.Context, zc *zk.Client) error {
 	s := zc.State()
 	if err := w.state(ctx, zc, s); err != nil {
@@ -121,7 +121,7 @@ func (w *watcher) follow(ctx context.Context, zc *zk.Client) error {
 	}
 }
 
-// watchLine is a line of output.
+// watchLine is one line of output.
 type watchLine struct {
 	Time    string `json:"time"`
 	State   string `json:"state,omitempty"`
@@ -141,8 +141,7 @@ func (w *watcher) print(l watchLine) error {
 	return printJSON(w.out, l)
 }
 
-// state prints a state, and sets the watch where there is a connection and no
-// watch.
+// state prints a state, and sets the watch if there is a connection and no watch.
 func (w *watcher) state(ctx context.Context, zc *zk.Client, s zk.Status) error {
 	l := watchLine{Time: Instant(s.Since.UnixMilli()), State: s.State.String(), Server: s.Server}
 	if s.Session != 0 {
@@ -163,7 +162,7 @@ func (w *watcher) state(ctx context.Context, zc *zk.Client, s zk.Status) error {
 	return nil
 }
 
-// set sets the watch. If the connection goes meanwhile, it is set with the next.
+// set sets the watch. If the connection is lost meanwhile, the next one sets it.
 func (w *watcher) set(ctx context.Context, zc *zk.Client) error {
 	mode := wire.WatchPersistent
 	if w.recursive {
@@ -174,7 +173,7 @@ func (w *watcher) set(ctx context.Context, zc *zk.Client) error {
 	case errors.Is(err, zk.ErrConnectionLoss), errors.Is(err, zk.ErrSessionExpired):
 		return nil
 	case errors.Is(err, zk.ErrUnsupported):
-		return fmt.Errorf("the server is older than 3.6 and does not know watches that stay: %w", err)
+		return fmt.Errorf("the server is older than 3.6 and does not support persistent watches: %w", err)
 	case err != nil:
 		return err
 	}
@@ -186,7 +185,7 @@ func (w *watcher) set(ctx context.Context, zc *zk.Client) error {
 	return w.print(l)
 }
 
-// event prints the next one.
+// event prints the next event.
 func (w *watcher) event(ctx context.Context) error {
 	e, err := w.stream.Next(ctx)
 	if errors.Is(err, zk.ErrSessionExpired) {

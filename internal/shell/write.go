@@ -15,11 +15,11 @@ import (
 	"bellwether/zk"
 )
 
-// inputMax is the most that a data argument of - reads, in bytes: more than
-// any server takes.
+// inputMax is how much data the argument - reads from standard input, in bytes. No server
+// accepts as much.
 const inputMax = 64 << 20
 
-// dataArg is a data argument: - reads standard input.
+// dataArg returns the data of an argument; - reads standard input.
 func (a *app) dataArg(s string, b64 bool) ([]byte, error) {
 	data := []byte(s)
 	if s == "-" {
@@ -28,7 +28,7 @@ func (a *app) dataArg(s string, b64 bool) ([]byte, error) {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
 		if len(data) > inputMax {
-			return nil, fmt.Errorf("standard input holds more than %d bytes", inputMax)
+			return nil, fmt.Errorf("standard input has more than %d bytes", inputMax)
 		}
 	}
 	if !b64 {
@@ -122,10 +122,10 @@ func newCreate(a *app) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.BoolVarP(&sequential, "sequential", "s", false, "append a number that only grows to the name")
+	f.BoolVarP(&sequential, "sequential", "s", false, "append an increasing number to the name")
 	f.BoolVarP(&ephemeral, "ephemeral", "e", false, "delete it when the session ends")
-	f.BoolVarP(&container, "container", "c", false, "delete it some time after its last child went")
-	f.Int64VarP(&ttl, "ttl", "t", 0, "delete it when unused for this many milliseconds")
+	f.BoolVarP(&container, "container", "c", false, "delete it some time after its last child was deleted")
+	f.Int64VarP(&ttl, "ttl", "t", 0, "delete it after this many milliseconds without children and changes")
 	f.BoolVar(&hold, "hold", false, "with -e: keep the session until interrupted")
 	c.MarkFlagsMutuallyExclusive("container", "ephemeral")
 	c.MarkFlagsMutuallyExclusive("container", "sequential")
@@ -155,7 +155,7 @@ func createOptions(sequential, ephemeral, container bool, ttl int64) ([]zk.Creat
 	return opts, nil
 }
 
-// keepEphemeral keeps the session until a signal, or leaves it to time out.
+// keepEphemeral keeps the session until a signal, or lets it time out if hold is not set.
 func keepEphemeral(ctx context.Context, zc *zk.Client, hold bool) error {
 	if !hold {
 		zc.Detach()
@@ -165,7 +165,7 @@ func keepEphemeral(ctx context.Context, zc *zk.Client, hold bool) error {
 	defer stop()
 	for s := range zc.States(ctx) {
 		if s.State == zk.Expired {
-			return errors.New("the session expired, and the znode with it")
+			return errors.New("the session expired, so the znode was deleted")
 		}
 	}
 	return nil
@@ -193,8 +193,8 @@ func newDeleteAll(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deleteall PATH",
 		Short: "delete a znode and everything below it",
-		Long: "Delete a znode and everything below it, children first, in transactions of --batch znodes. What others\n" +
-			"create meanwhile is deleted too; it fails when they go on creating.",
+		Long: "Delete a znode and everything below it, children first, in transactions of --batch znodes. Znodes that\n" +
+			"others create meanwhile are deleted too; the command fails if others keep creating them.",
 		Example: "  bellwether deleteall /app",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -202,7 +202,7 @@ func newDeleteAll(a *app) *cobra.Command {
 				return usagef("--batch %d: want 1 or more", batch)
 			}
 			if args[0] == "/" {
-				return usagef("/ stays: name what is to be deleted below it")
+				return usagef("/ cannot be deleted: name a znode below it")
 			}
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				if _, found, err := zc.Exists(ctx, args[0]); err != nil {

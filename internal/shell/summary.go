@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// statusField is one figure of a server: a column of the table, or a labelled
-// value where the terminal is too narrow for a table.
+// statusField is one value of a server: a column of the table, or a labelled value if the
+// terminal is too narrow for a table.
 type statusField struct {
 	head, short, label string
 	of                 func(*serverStatus) string
@@ -28,8 +28,7 @@ var statusFields = []statusField{
 	{"VERSION", "VERSION", "version", func(s *serverStatus) string { return s.Version }},
 }
 
-// aboutServer is how many of statusFields every server has, one that does not
-// answer included.
+// aboutServer is the number of statusFields that also servers without an answer have.
 const aboutServer = 2
 
 func (a *app) printStatus(all []serverStatus) error {
@@ -40,18 +39,18 @@ func (a *app) printStatus(all []serverStatus) error {
 	return err
 }
 
-// statusText is a table of all fields, or what is readable on a terminal that
-// is too narrow for it; a width of 0 is no terminal.
+// statusText returns a table of all fields, or a narrower form if the terminal is too
+// narrow; width 0 means that the output is not a terminal.
 func statusText(all []serverStatus, width int) string {
 	table := statusTable(all, len(statusFields), func(f statusField) string { return f.head })
 	if !fits(table, width) {
 		table = narrowStatus(all, width)
 	}
-	return table + wrapped(glance(all), width)
+	return table + wrapped(summary(all), width)
 }
 
-// narrowStatus is a table without the versions, which follow below it, or one
-// paragraph for each server where that is too wide as well.
+// narrowStatus returns a table without the versions, which follow below it, or, if that is
+// too wide as well, one paragraph for each server.
 func narrowStatus(all []serverStatus, width int) string {
 	table := statusTable(all, len(statusFields)-1, func(f statusField) string { return f.short })
 	if fits(table, width) {
@@ -64,7 +63,7 @@ func narrowStatus(all []serverStatus, width int) string {
 	return b.String()
 }
 
-// statusTable has one line for each server and the first n fields as columns.
+// statusTable returns a table with one line for each server and the first n fields as columns.
 func statusTable(all []serverStatus, n int, head func(statusField) string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -92,7 +91,7 @@ func statusTable(all []serverStatus, n int, head func(statusField) string) strin
 // unbroken is a blank at which wrapped does not break a line.
 const unbroken = "\u00a0"
 
-// statusParagraph is a server with all of its figures, as one line to be wrapped.
+// statusParagraph returns all values of a server in one line, for wrapped.
 func statusParagraph(s *serverStatus) string {
 	fields := statusFields[aboutServer:]
 	if s.Error != "" {
@@ -105,7 +104,7 @@ func statusParagraph(s *serverStatus) string {
 	return line + "\n"
 }
 
-// versions says which versions run, once where all are the same.
+// versions lists the servers' versions, or the version once if all are equal.
 func versions(all []serverStatus) string {
 	var b strings.Builder
 	of := func(s serverStatus) string { return s.Version }
@@ -119,8 +118,9 @@ func versions(all []serverStatus) string {
 	return b.String()
 }
 
-// glance says how the ensemble stands; nothing of a server that is alone and well.
-func glance(all []serverStatus) string {
+// summary describes the leader and what is wrong with other servers. It is empty for a
+// healthy standalone server.
+func summary(all []serverStatus) string {
 	var b strings.Builder
 	for _, s := range all {
 		if s.Since != nil {
@@ -136,11 +136,11 @@ func glance(all []serverStatus) string {
 		switch {
 		case s.Error != "" || s.Writes && s.Reason == "":
 		case s.Writes:
-			fmt.Fprintf(&b, "%s takes only part: %s\n", s.Server, s.Reason)
+			fmt.Fprintf(&b, "%s serves only in part: %s\n", s.Server, s.Reason)
 		case s.Reason == "":
-			fmt.Fprintf(&b, "%s takes no writes: it is %s\n", s.Server, s.Mode)
+			fmt.Fprintf(&b, "%s accepts no writes: it is %s\n", s.Server, s.Mode)
 		default:
-			fmt.Fprintf(&b, "%s takes no writes: %s\n", s.Server, s.Reason)
+			fmt.Fprintf(&b, "%s accepts no writes: %s\n", s.Server, s.Reason)
 		}
 	}
 	for _, s := range all {
@@ -151,7 +151,7 @@ func glance(all []serverStatus) string {
 	return b.String()
 }
 
-// fits reports whether no line is wider than a terminal; 0 is no terminal.
+// fits reports whether no line is wider than width; 0 means no limit.
 func fits(text string, width int) bool {
 	for line := range strings.Lines(text) {
 		if width > 0 && utf8.RuneCountInString(strings.TrimRight(line, " \n")) > width {
@@ -161,8 +161,8 @@ func fits(text string, width int) bool {
 	return true
 }
 
-// wrapped breaks lines between words, with an indent before what follows. A
-// word that is too long has a line of its own.
+// wrapped breaks lines between words and indents the continuation lines. A word that is
+// too long gets its own line.
 func wrapped(text string, width int) string {
 	if width <= 0 {
 		return text

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// srvrOf is the answer of a server to srvr.
+// srvrOf returns a server's answer to srvr.
 func srvrOf(mode, more string) string {
 	return "Zookeeper version: 3.9.5-x, built on 2026-01-01\nLatency min/avg/max: 0/0.5/3\nReceived: 1\nSent: 1\nConnections: 2\nOutstanding: 0\n" +
 		"Zxid: 0x500000012\nMode: " + mode + "\nNode count: 7\n" + more
 }
 
-// TestStatusTellsWhoTakesNoWrites: the exit status is 0 only where every
-// server takes writes, and the text says which one does not and why.
+// TestStatusTellsWhoTakesNoWrites shows that the exit status is 0 only if every server
+// accepts writes, and that the text says which server does not and why.
 func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
 	for _, c := range []struct {
 		name, answer string
@@ -26,13 +26,13 @@ func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
 		{"leader", srvrOf("leader", ""), ExitDone, ""},
 		{"observer", srvrOf("observer", ""), ExitDone, ""},
 		{"standalone", srvrOf("standalone", ""), ExitDone, ""},
-		{"ZooKeeper's read-only server", "READ-ONLY mode; serving only read-only clients\n" + srvrOf("read-only", ""), ExitFailed, "takes no writes: it is read-only"},
-		{"a full disk", srvrOf("read-only", "Read-only because: no space\n"), ExitFailed, "takes no writes: no space"},
-		{"a slow disk", srvrOf("follower", "In part only because: the disk is slow\n"), ExitFailed, "takes only part: the disk is slow"},
+		{"ZooKeeper's read-only server", "READ-ONLY mode; serving only read-only clients\n" + srvrOf("read-only", ""), ExitFailed, "accepts no writes: it is read-only"},
+		{"a full disk", srvrOf("read-only", "Read-only because: no space\n"), ExitFailed, "accepts no writes: no space"},
+		{"a slow disk", srvrOf("follower", "In part only because: the disk is slow\n"), ExitFailed, "serves only in part: the disk is slow"},
 		{"no quorum", "This ZooKeeper instance is not currently serving requests\n", ExitNoConnection, "does not answer: This ZooKeeper instance is not currently serving requests"},
 		{"closed", "", ExitNoConnection, "closed the connection without an answer"},
 		{"not a ZooKeeper server", "SSH-2.0-x\x1b[31m\n", ExitNoConnection, "does not answer: SSH-2.0-x?[31m"},
-		{"an unknown mode", srvrOf("other\x1b]0;x", ""), ExitFailed, "takes no writes: it is other?]0;x"},
+		{"an unknown mode", srvrOf("other\x1b]0;x", ""), ExitFailed, "accepts no writes: it is other?]0;x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -41,9 +41,9 @@ func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
 				t.Errorf("exit status %d, want %d", got, c.status)
 			}
 			if !strings.Contains(out.String(), c.says) {
-				t.Errorf("%q is missing in\n%s", c.says, out.String())
+				t.Errorf("the text must contain %q:\n%s", c.says, out.String())
 			}
-			// Beside a server that is well it is never 4.
+			// With another, healthy server the status is never 4.
 			a.servers += "," + wordServer(t, map[string]string{"srvr": srvrOf("follower", "")})
 			if got := exitStatus(a.status(t.Context())); got != min(c.status, ExitFailed) {
 				t.Errorf("with another one: exit status %d", got)
@@ -59,8 +59,8 @@ func exitStatus(err error) int {
 	return err.(*StatusError).Status
 }
 
-// TestStatusFitsTheTerminal: no line is wider than the terminal unless it is a
-// single word, and no figure is left out.
+// TestStatusFitsTheTerminal shows that no line is wider than the terminal unless it is a
+// single value, and that no value is left out.
 func TestStatusFitsTheTerminal(t *testing.T) {
 	var short []serverStatus
 	for i := range 9 {
@@ -89,7 +89,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 		}
 		for _, s := range c.all {
 			if !strings.Contains(text, s.Server) || !strings.Contains(text, s.Version) {
-				t.Errorf("width %d: %s is not told in\n%s", c.width, s.Server, text)
+				t.Errorf("width %d: server %s is missing in\n%s", c.width, s.Server, text)
 			}
 		}
 		for _, figure := range []string{"4321", "12345", "99", "0/0.1/3", "0x500000012"} {
@@ -100,7 +100,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// unbreakable reports whether a line is one figure with its label.
+// unbreakable reports whether a line is one value with its label.
 func unbreakable(line string) bool {
 	for _, f := range statusFields[aboutServer:] {
 		if strings.HasPrefix(strings.TrimSpace(line), f.label+" ") && strings.Count(line, ",") <= 1 {

@@ -1,0 +1,64 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"bellwether/recipe"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// sessionClaim is a claim that is held for as long as the session in which it was made: an
+// item of a queue, or a place in a double barrier.
+type sessionClaim struct {
+	r       *runner
+	zc      *zk.Client
+	session wire.SessionID
+}
+
+// claimSession returns the claim made in this session. From now on the client pings often.
+func (r *runner) claimSession(zc *zk.Client, session wire.SessionID) *sessionClaim {
+	zc.KeepAlive(r.pace(zc)) // until the client is closed
+	return &sessionClaim{r, zc, session}
+}
+
+// Context returns a context that never ends: the guardian acts on Left.
+func (s *sessionClaim) Context() context.Context { return context.Background() }
+
+func (s *sessionClaim) Bid() string { return "" }
+
+func (s *sessionClaim) Token() wire.Zxid { return 0 }
+
+// Left returns how long the session is certain to live. If that is not proven, it returns
+// what is left of two thirds of the session timeout.
+func (s *sessionClaim) Left() time.Duration {
+	l := s.r.lease(s.zc)
+	if l.Session != s.session {
+		return 0
+	}
+	if l.Term() <= 0 {
+		l.Delay = l.Timeout / 3
+	}
+	return l.Left()
+}
+
+// Proof returns nil while Left is proven.
+func (s *sessionClaim) Proof() error {
+	if l := s.r.lease(s.zc); l.Term() <= 0 {
+		return &recipe.NoProof{Timeout: l.Timeout, Delay: l.Delay}
+	}
+	return nil
+}
+
+// Lost returns nil while the session is certain to live.
+func (s *sessionClaim) Lost() error {
+	switch {
+	case s.Left() > 0:
+		return nil
+	case s.zc.Lease().Session != s.session:
+		return errors.New("its session has ended")
+	}
+	return errors.New("no server confirmed its session in time")
+}
