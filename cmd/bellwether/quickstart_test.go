@@ -39,7 +39,7 @@ func TestQuickstart(t *testing.T) {
 			want = append(want, strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*"))
 		}
 		out, err := enter(dir, line, "BELLWETHER_SERVER="+address)
-		for try := 0; try < 5 && strings.Contains(string(out), "this process did not run for too long"); try++ {
+		for try := 0; try < 5 && strings.Contains(string(out), "this process was paused for too long"); try++ {
 			t.Logf("%s: %s: again", line, out) // a machine that stands still takes what a line held
 			out, err = enter(dir, line, "BELLWETHER_SERVER="+address)
 		}

@@ -8,11 +8,11 @@ import (
 
 var (
 	// handedText is what a hand-over that was done is told in, as text or JSON.
-	handedText = regexp.MustCompile(`^(?:server (?P<to>\d) leads epoch \d+; server (?P<from>\d) handed|\{"from":(?P<from>\d),"to":(?P<to>\d),)`)
+	handedText = regexp.MustCompile(`^(?:server (?P<to>\d) leads epoch \d+; server (?P<from>\d) transferred|\{"from":(?P<from>\d),"to":(?P<to>\d),)`)
 	// notHanded is what is said of one that the machine was too busy for: it is
 	// given up within half a second, and an election chooses whom it likes; who
 	// was silent for as long cannot take over.
-	notHanded = regexp.MustCompile(`is to lead, but does not yet|an election has chosen|none of these servers leads|` +
+	notHanded = regexp.MustCompile(`is to lead, but does not yet|an election has chosen|none of these servers is the leader|` +
 		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|hands over already`)
 )
 
