@@ -64,19 +64,21 @@ var plan = map[string]packageRule{
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
 	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
-	"internal/survey":  {layer: 3, imports: "wire internal/claim", pure: true},
-	"recipe":           {layer: 3, imports: "zk internal/claim internal/inorder wire"},
-	"internal/bench":   {layer: 4, imports: "recipe zk internal/metrics", libraries: hdr},
-	"internal/server": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
+	// What server and sim share of driving a replica, so that the simulator tests what ships.
+	"internal/driver": {layer: 5, imports: "internal/replica internal/zab internal/tree internal/record wire", pure: true},
+	"internal/survey": {layer: 3, imports: "wire internal/claim", pure: true},
+	"recipe":          {layer: 3, imports: "zk internal/claim internal/inorder wire"},
+	"internal/bench":  {layer: 4, imports: "recipe zk internal/metrics", libraries: hdr},
+	"internal/server": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics internal/notice", libraries: sys},
-	"internal/sim": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
+	"internal/sim": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
-	"internal/admin": {layer: 6, imports: "internal/ensemble internal/election internal/server internal/claim internal/metrics wire"},
+	"internal/admin": {layer: 7, imports: "internal/ensemble internal/election internal/server internal/claim internal/metrics wire"},
 	"internal/shell": {layer: 7, imports: "zk recipe internal/claim internal/survey internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
-	"embed":          {layer: 7, imports: "internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"embed":          {layer: 8, imports: "internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 8, imports: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
-	"cmd/bellwether-sim": {layer: 8, imports: "internal/shell internal/sim", libraries: cobra},
+	"cmd/bellwether":     {layer: 9, imports: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
+	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 }
 
 // sourceFile is one Go file of a package.

@@ -9,14 +9,11 @@ import (
 	"syscall"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
-
-// sealed in conn.heard: the session may be expiring; whoever hears of it now
-// has to ask the loop.
-const sealed = -1
 
 // conn is one client connection. Its reader goroutine takes requests and
 // carries out the reads; the loop queues events and the replies of writes.
@@ -34,13 +31,13 @@ type conn struct {
 	session     atomic.Int64 // set by the loop before attached is closed
 	timeout     atomic.Int32 // ms
 	ids         atomic.Pointer[[]wire.ID]
-	// heard is the Mono ms at which a request was read last, or sealed.
+	// heard is the Mono ms at which a request was read last, or driver.Sealed.
 	heard atomic.Int64
 	// outstanding counts requests handed to the loop and not answered yet.
 	outstanding atomic.Int32
 	held        atomic.Int64 // bytes of their bodies
 	large       atomic.Int64 // of the large ones among them
-	reported    int64        // the loop's: what the replica knows of heard
+	hearing     driver.Heard // the loop's: of heard
 	heavy       int64        // the loop's: bytes of heavy requests that the replica has (pace.go)
 	// heldBack are the loop's: requests that wait for their turn, the oldest first (pace.go).
 	heldBack []*replica.Request
@@ -73,6 +70,7 @@ func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	c.in.src, c.in.max, c.in.budget, c.in.claim, c.in.clock = nc, s.config().Limits.FrameBytes, &s.budget, c.claim, s.clock
 	c.out.drained.L, c.out.budget = &c.out.mu, &s.budget
 	c.idleBelow.Store(-1)
+	c.hearing.Cell = &c.heard
 	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
 	c.ids.Store(&ids)
 	c.out.traffic.made = s.clock()
@@ -233,10 +231,11 @@ func (c *conn) touch(now int64) bool {
 	ms := now / int64(time.Millisecond)
 	for {
 		old := c.heard.Load()
-		if old == sealed {
+		at, ok := driver.Later(old, ms)
+		if !ok {
 			return false
 		}
-		if old >= ms || c.heard.CompareAndSwap(old, ms) {
+		if at == old || c.heard.CompareAndSwap(old, at) {
 			return true
 		}
 	}

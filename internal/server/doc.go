@@ -5,14 +5,13 @@
 // The goroutines, and what each owns:
 //
 //   - the loop (loop.go): the replica. It takes everything that waits in the
-//     inbox, steps each event, hands what is to be logged to the log writer,
-//     carries out the effects that are due in their order, and flushes the
-//     connections it owes something. It never waits: not for the disk, not for
-//     a client.
-//   - the log writer (journal.go, logwriter.go, load.go): what changes the
-//     history on disk, in the order asked for: the log, epochs, cutting and
-//     replacing. While one sync runs the next batch gathers, so commits are
-//     grouped by themselves.
+//     inbox and carries it out as driver.Batch says: it steps each event, hands
+//     what is to be logged to the log writer, sends, applies what is committed, and
+//     flushes the connections it owes something. It never waits: not for the disk,
+//     not for a client.
+//   - the log writer (journal.go, logwriter.go, load.go): what changes the history
+//     on disk: the log, the epochs, truncations and installed snapshots, in the order
+//     and the groups that driver.Journal gives.
 //   - the keeper (keeper.go): writing snapshots, purging, what takes long.
 //   - the disk watch (disk.go): it measures how long the disk leaves a call
 //     unanswered, and tells the loop. A hung disk blocks the goroutine that

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"bellwether/internal/replica"
 	"bellwether/internal/store"
 )
 
@@ -41,13 +40,13 @@ func TestTimeIsThatBehindTheBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	l := newLoop(s)
 	var looked, asked int
 	s.opt.Seams.Skew = func() time.Duration {
 		looked++
 		s.inbox.ask(func(*loop) { asked = looked })
 		return 0
 	}
-	l := &loop{srv: s, replica: replica.New(s.Tree(), s.replicaOptions(), replica.Time{})}
 	l.batch(false)
 	if looked == 0 || asked != 0 {
 		t.Fatalf("the clock was looked at %d times, and what came at time %d is carried out", looked, asked)

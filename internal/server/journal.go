@@ -4,58 +4,28 @@ import (
 	"sync"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/replica"
-	"bellwether/internal/tree"
+	"bellwether/wire"
 )
 
-// journal is the queue in front of the log writer. While one sync runs the
-// next duties gather, so that commits are grouped without any timer. Its bytes
-// are among those that hold up who reads from other servers (inbox.go).
+// journal is the queue of duties between the loop and the log writer, and its
+// lock. The bytes of its tasks are among those that stop the readers of other
+// servers (inbox.go).
 type journal struct {
 	mu    sync.Mutex
-	tasks []task
-	// refused: a duty could not be done, and the replica has not heard of it
-	// yet. Whatever it asks for until then is void.
-	refused bool
-	since   int64         // the server's clock when the first of tasks came
-	wake    chan struct{} // of one
+	queue driver.Journal
+	wake  chan struct{} // of one: there are tasks to take
 }
 
-// task is a duty of the log writer. received is the tree behind an Install,
-// size about what the duty keeps in memory.
-type task struct {
-	replica.Duty
-	received *tree.Tree
-	size     int
+func newJournal(alone bool) *journal {
+	return &journal{queue: driver.Journal{Alone: alone}, wake: make(chan struct{}, 1)}
 }
 
-// sizes are those of tasks together.
-func sizes(tasks []task) (n int) {
-	for i := range tasks {
-		n += tasks[i].size
-	}
-	return n
-}
-
-// appends reports whether a task only makes the log longer or durable.
-func (t *task) appends() bool {
-	return t.SaveAccepted == 0 && t.Truncate == nil && !t.Rebuild && t.Install == nil && t.SaveCurrent == 0
-}
-
-func newJournal() *journal { return &journal{wake: make(chan struct{}, 1)} }
-
-// push queues a duty; false: it is void.
-func (j *journal) push(t task, now int64) bool {
+// push queues a task; false: it is void.
+func (j *journal) push(t driver.Task) bool {
 	j.mu.Lock()
-	if j.refused {
-		j.mu.Unlock()
-		return false
-	}
-	first := len(j.tasks) == 0
-	if first {
-		j.since = now
-	}
-	j.tasks = append(j.tasks, t)
+	kept, first := j.queue.Push(t)
 	j.mu.Unlock()
 	if first {
 		select {
@@ -63,36 +33,52 @@ func (j *journal) push(t task, now int64) bool {
 		default:
 		}
 	}
-	return true
+	return kept
 }
 
-// take returns what is queued, in room's memory next time.
-func (j *journal) take(room []task) (tasks []task, since int64) {
-	clear(room)
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	tasks = j.tasks
-	j.tasks = room[:0]
-	return tasks, j.since
-}
-
-// refuse makes everything void that is queued, or is until reopen. It returns
-// the size of what was queued.
-func (j *journal) refuse() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n := sizes(j.tasks)
-	clear(j.tasks)
-	j.tasks, j.refused = j.tasks[:0], true
-	return n
-}
-
-// reopen is called by the loop when the replica hears of what was refused.
+// reopen accepts tasks again after a refusal.
 func (j *journal) reopen() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.refused = false
+	j.queue.Reopen()
 }
 
-// roomProbe is how often a full disk is asked whether there is room again.
+// take takes everything that is queued, for next.
+func (j *journal) take() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.queue.Take()
+}
+
+// next returns the next action, and how many bytes of tasks are done since the last
+// call.
+func (j *journal) next() (a driver.Action, freed int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	a = j.queue.Next()
+	return a, j.queue.Freed()
+}
+
+// full and refuse drop what is void after an action that the disk has refused. They
+// return what the loop is to step.
+func (j *journal) full(zxid wire.Zxid, why string) []replica.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.queue.Full(nil, zxid, why)
+}
+
+func (j *journal) refuse(zxid wire.Zxid, why string) []replica.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.queue.Refuse(nil, zxid, why)
+}
+
+// abandon drops everything: the server ends.
+func (j *journal) abandon() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.queue.Abandon()
+}
+
+// roomProbe is how often the log writer asks a full disk whether there is room again.
 const roomProbe = time.Second

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/config"
+	"bellwether/internal/driver"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
@@ -57,7 +58,7 @@ func TestDutiesInOrder(t *testing.T) {
 		{Append: []*record.Txn{logged(2<<32 + 1)}, Generation: 4},
 		{Truncate: &zab.Truncate{Zxid: 1<<32 + 1, Rebuild: true}, Rebuild: true, Generation: 5},
 	} {
-		s.journal.push(task{Duty: d}, 0)
+		s.journal.push(driver.Task{Duty: d})
 	}
 	w.write()
 	var rebuilt *replica.Rebuilt
@@ -92,14 +93,14 @@ func TestDutiesInOrder(t *testing.T) {
 // After a refusal everything is void until the replica has heard of it.
 func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	s, w := memberAlone(t)
-	s.journal.push(task{Duty: replica.Duty{SaveAccepted: 1, Generation: 1}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{SaveAccepted: 1, Generation: 1}})
 	w.write()
 	s.told()
-	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
-	s.journal.push(task{Duty: replica.Duty{Truncate: &zab.Truncate{Zxid: 7 << 32}, Generation: 2}}, 0)
-	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 2)}, Generation: 2}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}})
+	s.journal.push(driver.Task{Duty: replica.Duty{Truncate: &zab.Truncate{Zxid: 7 << 32}, Generation: 2}})
+	s.journal.push(driver.Task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 2)}, Generation: 2}})
 	w.write()
-	s.journal.push(task{Duty: replica.Duty{SaveAccepted: 9, Generation: 3}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{SaveAccepted: 9, Generation: 3}})
 	w.write()
 	got := s.told()
 	if len(got) != 2 || got[0] != (replica.Synced{Zxid: 1<<32 + 1, Generation: 1}) {
@@ -110,7 +111,7 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 		t.Errorf("told %+v", got[1])
 	}
 	s.journal.reopen()
-	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 2)}, Generation: 4}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 2)}, Generation: 4}})
 	w.write()
 	if got := s.told(); len(got) != 1 || got[0] != (replica.Synced{Zxid: 1<<32 + 2, Generation: 4}) {
 		t.Errorf("told %v", got)
@@ -125,11 +126,11 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 func TestFullDiskIsTold(t *testing.T) {
 	s, w := memberAlone(t)
 	fs := s.opt.FS.(*store.Mem)
-	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}})
 	w.write()
 	s.told()
 	fs.SetSpace(0)
-	s.journal.push(task{Duty: replica.Duty{SaveCurrent: 3, Generation: 1}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{SaveCurrent: 3, Generation: 1}})
 	w.write()
 	got := s.told()
 	if len(got) != 2 || got[0] != (replica.LogFull{Zxid: 1<<32 + 1, Generation: 1}) {
@@ -150,7 +151,7 @@ func TestFullDiskIsTold(t *testing.T) {
 func TestFailedSyncEndsAMember(t *testing.T) {
 	s, w := memberAlone(t)
 	s.opt.FS.(*store.Mem).Fail(store.OpSync, 1, errors.New("broken"))
-	s.journal.push(task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}}, 0)
+	s.journal.push(driver.Task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}})
 	w.write()
 	if got := s.told(); len(got) != 0 {
 		t.Errorf("told %v", got)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/record"
-	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -160,37 +160,17 @@ func (l *logTail) log() *zab.Log {
 	return g
 }
 
-// prepare does what a task asks for in front of its appending.
-func (w *logWriter) prepare(t *task) error {
-	s := w.srv
-	defer s.disk.whole()() // a rebuild and an install wait for the keeper as well
-	if t.SaveAccepted != 0 {
-		if err := s.store.SetAcceptedEpoch(t.SaveAccepted); err != nil {
-			return err
-		}
-		w.answer(replica.Zab{Event: zab.Saved{Accepted: t.SaveAccepted, Generation: t.Generation}})
-	}
-	if t.Truncate != nil || t.Rebuild {
-		if err := w.rebuild(t); err != nil {
-			return err
-		}
-	}
-	if t.Install != nil {
-		return w.install(t)
-	}
-	return nil
-}
-
 // rebuild cuts the log, and makes the tree anew where that is asked for.
-func (w *logWriter) rebuild(t *task) error {
+func (w *logWriter) rebuild(a *driver.Action) error {
 	s := w.srv
+	defer s.disk.whole()() // it waits for the keeper as well
 	made, err := s.archive.revise(func() (*tree.Tree, error) {
-		if t.Truncate != nil {
-			if err := s.store.Truncate(t.Truncate.Zxid); err != nil {
+		if a.Truncate != nil {
+			if err := s.store.Truncate(a.Truncate.Zxid); err != nil {
 				return nil, err
 			}
 		}
-		if !t.Rebuild {
+		if !a.Anew {
 			_, err := s.store.Load(nothing{})
 			return nil, err
 		}
@@ -202,35 +182,37 @@ func (w *logWriter) rebuild(t *task) error {
 		loader.Close()
 		return made, nil
 	})
-	if err != nil || made == nil {
+	if err != nil {
 		return err
 	}
-	s.tellTree(made)
-	s.describe(made)
-	w.answer(replica.Rebuilt{Tree: made})
+	if made != nil {
+		s.tellTree(made)
+		s.describe(made)
+	}
+	w.answer(a, made)
 	return nil
 }
 
 // install makes a leader's snapshot the history.
-func (w *logWriter) install(t *task) error {
+func (w *logWriter) install(a *driver.Action) error {
 	s := w.srv
-	if t.received == nil {
-		return fmt.Errorf("the snapshot %v that a leader sent is not there", t.Install.Zxid)
+	defer s.disk.whole()() // it waits for the keeper as well
+	if a.Received == nil {
+		return fmt.Errorf("the snapshot %v that a leader sent is not there", a.Snapshot.Zxid)
 	}
 	_, err := s.archive.revise(func() (*tree.Tree, error) {
-		for _, txn := range t.Install.Txns {
-			t.received.Replay(txn)
+		for _, txn := range a.Snapshot.Txns {
+			a.Received.Replay(txn)
 		}
-		_, err := s.store.InstallSnapshot(t.Install.Zxid, t.received.Snapshot())
-		return t.received, err
+		_, err := s.store.InstallSnapshot(a.Snapshot.Zxid, a.Received.Snapshot())
+		return a.Received, err
 	})
 	if err != nil {
 		return err
 	}
-	s.tellTree(t.received)
+	s.tellTree(a.Received)
 	w.snaps.draw()
-	w.answer(replica.Rebuilt{Tree: t.received})
-	w.answer(replica.Zab{Event: zab.Installed{Zxid: t.Install.Zxid, Generation: t.Generation}})
+	w.answer(a, nil)
 	return nil
 }
 

@@ -5,24 +5,22 @@ import (
 	"fmt"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/metrics"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
-	"bellwether/internal/zab"
+	"bellwether/internal/tree"
+	"bellwether/wire"
 )
 
 // logWriter is the goroutine that owns the log.
 type logWriter struct {
-	srv   *Server
-	room  []task
-	batch []*record.Txn // memory of those that are logged together
-	// void is, on a standalone server, the last generation that ended with a
-	// full disk: nothing of it is logged any more. Generations start at 1.
-	void  uint64
-	full  bool
-	said  string // what last kept a full disk from being asked for room
-	snaps *snapshots
+	srv     *Server
+	answers []replica.Event // memory for the answers of an action
+	full    bool            // the disk had no room and is asked every roomProbe
+	said    string          // why the last of these questions could not be answered
+	snaps   *snapshots
 	// ahead is due some time after an epoch was saved: there may be a next one.
 	ahead *time.Timer
 }
@@ -54,61 +52,51 @@ func (w *logWriter) run(quit <-chan struct{}) {
 	}
 }
 
-// write does what has gathered, in order. Duties behind each other that only
-// append are one write and one sync.
+// write does what has gathered, in order. What gathers meanwhile has its own turn.
 func (w *logWriter) write() {
-	tasks, since := w.srv.journal.take(w.room)
-	w.room = tasks
-	defer w.srv.inbox.log(-sizes(tasks))
-	for len(tasks) > 0 {
-		n := together(tasks)
-		if err := w.do(tasks[:n], since); err != nil {
-			w.failed(err, tasks[0].Generation)
+	j := w.srv.journal
+	j.take()
+	for {
+		a, freed := j.next()
+		w.srv.inbox.log(-freed)
+		if a.Kind == driver.Idle {
 			return
 		}
-		tasks = tasks[n:]
+		if err := w.do(&a); err != nil {
+			w.failed(err)
+			return
+		}
 	}
 }
 
-// together is how many of the first tasks can be done with one sync.
-func together(tasks []task) int {
-	n := 1
-	for tasks[0].appends() && n < len(tasks) && tasks[n].appends() && tasks[n].Generation == tasks[0].Generation {
-		n++
-	}
-	return n
-}
-
-// do carries out a task, or several that only append.
-func (w *logWriter) do(tasks []task, since int64) error {
-	if tasks[0].Generation <= w.void {
-		return nil
-	}
-	if !tasks[0].appends() {
-		if err := w.prepare(&tasks[0]); err != nil {
+// do carries out an action and answers it.
+func (w *logWriter) do(a *driver.Action) error {
+	s := w.srv
+	switch a.Kind {
+	case driver.SaveAccepted:
+		if err := w.saveAccepted(a.Epoch); err != nil {
 			return err
 		}
-	}
-	w.batch = w.batch[:0]
-	sync := false
-	for i := range tasks {
-		w.batch = append(w.batch, tasks[i].Append...)
-		sync = sync || tasks[i].Sync
-	}
-	defer clear(w.batch)
-	if sync || len(w.batch) > 0 {
-		if err := w.extend(tasks[0].Generation, since); err != nil {
+	case driver.Rebuild:
+		return w.rebuild(a)
+	case driver.Install:
+		return w.install(a)
+	case driver.Append:
+		return w.extend(a)
+	case driver.SaveCurrent:
+		if err := s.store.SetCurrentEpoch(a.Epoch); err != nil {
 			return err
 		}
-	}
-	if epoch := tasks[0].SaveCurrent; epoch != 0 {
-		if err := w.srv.store.SetCurrentEpoch(epoch); err != nil {
-			return err
-		}
-		w.answer(replica.Zab{Event: zab.Saved{Current: epoch, Generation: tasks[0].Generation}})
 		w.ahead.Reset(aheadAfter)
 	}
+	w.answer(a, nil)
 	return nil
+}
+
+// saveAccepted saves the epoch that this server promises.
+func (w *logWriter) saveAccepted(epoch wire.Epoch) error {
+	defer w.srv.disk.whole()()
+	return w.srv.store.SetAcceptedEpoch(epoch)
 }
 
 // writeAhead makes the next change of leaders shorter. A disk that does not let
@@ -122,63 +110,76 @@ func (w *logWriter) writeAhead() {
 	}
 }
 
-// answer tells the loop.
-func (w *logWriter) answer(e replica.Event) { w.srv.inbox.push(e, nil) }
+// answer tells the loop that an action is done; made is the tree that came of it.
+func (w *logWriter) answer(a *driver.Action, made *tree.Tree) {
+	w.answers = a.Answers(w.answers[:0], w.srv.store.LastZxid(), made)
+	w.tell(w.answers)
+	clear(w.answers)
+}
 
-// extend logs the batch: one write, one sync.
-func (w *logWriter) extend(generation uint64, since int64) error {
-	s, n := w.srv, len(w.batch)
+// tell leaves events for the loop.
+func (w *logWriter) tell(events []replica.Event) {
+	for _, e := range events {
+		w.srv.inbox.push(e, nil)
+	}
+}
+
+// extend logs transactions: one write, one fsync.
+func (w *logWriter) extend(a *driver.Action) error {
+	s, n := w.srv, len(a.Txns)
 	taken := s.clock()
-	if err := w.log(w.batch); err != nil {
+	if err := w.log(a.Txns); err != nil {
 		return err
 	}
 	if n > 0 {
 		now := s.clock()
-		s.stats.logTime.Observe(micro(now-since), int64(n))
-		s.stats.written(int64(n), taken-since, now-taken)
-		w.durable()
+		s.stats.logTime.Observe(micro(now-a.At), int64(n))
+		s.stats.written(int64(n), taken-a.At, now-taken)
+		w.durable(a.Txns)
 	}
-	w.answer(replica.Synced{Zxid: max(s.store.LastZxid(), 0), Generation: generation})
+	w.answer(a, nil)
 	if n == 0 {
 		return nil
 	}
 	return w.snaps.logged(n)
 }
 
-// durable accounts for the batch being on the disk.
-func (w *logWriter) durable() {
+// durable accounts for transactions that have become durable.
+func (w *logWriter) durable(txns []*record.Txn) {
 	reached := w.srv.stats.quorum.durable
 	if w.srv.member == nil { // that commits it, and the loop applies it at once
 		reached = w.srv.stats.quorum.shown
-		w.srv.stats.commits.Add(int64(len(w.batch)))
+		w.srv.stats.commits.Add(int64(len(txns)))
 	}
 	wall := w.srv.times().Wall
-	for _, t := range w.batch {
+	for _, t := range txns {
 		reached.Observe((wall-t.Time)*metrics.Unit, 1)
 	}
 }
 
-// failed tells the replica that a duty could not be done, or ends the server.
-func (w *logWriter) failed(err error, generation uint64) {
+// failed tells the replica that an action could not be done, or ends the server.
+func (w *logWriter) failed(err error) {
 	s := w.srv
 	var full *store.FullError
 	switch {
-	case errors.As(err, &full) && s.member == nil:
-		w.full, w.void = true, generation
-		w.answer(replica.LogFull{Zxid: full.Zxid, Generation: generation})
 	case errors.As(err, &full):
 		w.full = true
-		s.log.Error("no space on the disk: this server takes no part in its ensemble until there is, and answers clients that accept a read-only server; free some space", "zxid", full.Zxid, "err", err)
-		s.inbox.log(-s.journal.refuse())
-		w.answer(replica.LogFull{Zxid: full.Zxid, Generation: generation})
-		w.answer(replica.Zab{Event: zab.Refused{Zxid: full.Zxid, Generation: generation, Why: err.Error()}})
+		if s.member != nil {
+			s.log.Error("no space on the disk: this server takes no part in its ensemble until there is, and answers clients that accept a read-only server; free some space", "zxid", full.Zxid, "err", err)
+		}
+		w.tell(s.journal.full(full.Zxid, err.Error()))
 	case errors.Is(err, store.ErrNotInLog) && s.member != nil:
-		s.inbox.log(-s.journal.refuse())
-		w.answer(replica.Zab{Event: zab.Refused{Zxid: s.store.Synced(), Generation: generation, Why: err.Error()}})
+		w.tell(s.journal.refuse(s.store.Synced(), err.Error()))
 	default:
-		s.stats.broken.Add(1)
-		s.fail(fmt.Errorf("transaction log: %w; nothing more is acknowledged, the server stops", err))
+		w.broken(err)
 	}
+}
+
+// broken ends the server: nothing is known about the log any more.
+func (w *logWriter) broken(err error) {
+	w.srv.journal.abandon()
+	w.srv.stats.broken.Add(1)
+	w.srv.fail(fmt.Errorf("transaction log: %w; nothing more is acknowledged, the server stops", err))
 }
 
 // log appends and syncs one batch.
@@ -210,7 +211,7 @@ func (w *logWriter) log(txns []*record.Txn) error {
 // and asks a full disk for room.
 func (w *logWriter) probe() {
 	if err := w.srv.store.InPlace(); err != nil {
-		w.failed(err, 0)
+		w.broken(err)
 		return
 	}
 	if !w.full {
@@ -221,7 +222,7 @@ func (w *logWriter) probe() {
 	switch {
 	case err == nil:
 		w.full, w.said = false, ""
-		w.answer(replica.LogFree{})
+		w.srv.inbox.push(replica.LogFree{}, nil)
 	case !errors.As(err, &full) && err.Error() != w.said:
 		w.said = err.Error()
 		w.srv.log.Warn("the disk was full, and whether it still is cannot be told", "err", err)

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/driver"
 	"bellwether/internal/metrics"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
-	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -22,13 +22,14 @@ type loop struct {
 	srv       *Server
 	replica   *replica.Replica
 	conns     map[replica.ConnID]*conn
-	room      []event // memory of the last batch
+	order     *driver.Batch
+	events    []event // of the batch under way, or the memory of the last one
 	now       replica.Time
 	clock     int64         // the server's, of this batch
 	ticked    int64         // Mono of the last tick
 	tickEvery time.Duration // what tickEvery returned at the start
 	arrived   int           // bytes that this batch has brought and that no duty accounts for yet
-	asked     int64         // requests that this batch has brought
+	asked     int64         // requests that were stepped and are not counted yet
 	pace      pace
 	team      teamwork
 }
@@ -51,6 +52,7 @@ func newLoop(s *Server) *loop {
 	o := s.replicaOptions()
 	o.Yield = l.beat
 	l.replica = replica.New(s.Tree(), o, s.times())
+	l.order = driver.NewBatch(l.replica, l.refuses)
 	return l
 }
 
@@ -77,46 +79,82 @@ func (l *loop) run(quit <-chan struct{}) {
 	}
 }
 
-// batch carries out what has gathered. The time is that behind it: were a ping
-// later than the time by which it is answered, the lease could have ended between.
+// batch carries out what has gathered. The clock is read after the inbox is drained,
+// so that no ping in the batch is newer than now.
 func (l *loop) batch(ticked bool) {
 	s := l.srv
-	events := s.inbox.take(l.room)
-	l.room = events
+	l.events = s.inbox.take(l.events)
 	l.now, l.clock = s.times(), s.clock()
 	l.arrived, l.asked = 0, 0
-	for i, e := range events {
-		if i%beatEvery == beatEvery-1 {
-			l.beat()
-		}
-		l.arrived += e.size()
-		if !refuses(e) {
-			l.step(e)
-			continue
-		}
-		l.settle() // what was asked of the disk before it refused is void, what comes of that is not
-		l.step(e)
-		l.settle()
-	}
-	if l.asked > 0 {
-		s.stats.stepped(l.asked, s.clock()-l.clock, l.decides())
-	}
-	if ticked {
-		l.tick()
-	}
-	l.wakeUp()
-	ready := l.pace.ready()
-	l.conclude()
-	switch {
+	l.order.Begin(l.now, len(l.events), ticked)
+	switch ready := l.settle(); {
 	case ready:
 		l.resume() // behind what the light requests have come to
-		l.conclude()
+		l.order.Again()
+		l.settle()
 	case l.pace.ready():
 		// What arrived while a heavy request was applied goes before the next one.
 		s.inbox.ring()
 	}
 	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
 }
+
+// settle does everything that the batch asks for, and lets others see it. It reports
+// whether a request that was held back may go on, as it was when all events were
+// stepped.
+func (l *loop) settle() (ready bool) {
+	for {
+		switch l.order.Next() {
+		case driver.Step:
+			l.take(l.order.Index())
+		case driver.Tick:
+			l.countSteps(l.clock)
+			l.tick()
+		case driver.Stepped:
+			l.countSteps(l.clock)
+			ready = l.pace.ready()
+		case driver.Log:
+			l.log(l.order.Ready.Duties)
+		case driver.Send:
+			l.sendOut(&l.order.Ready)
+		case driver.Apply:
+			l.apply(&l.order.Ready)
+		case driver.SendHeld:
+			for _, m := range l.order.Held() {
+				l.srv.member.send(m)
+			}
+		case driver.Connect:
+			l.connect(&l.order.Ready)
+			for _, h := range l.order.Ready.Happenings {
+				l.tell(h)
+			}
+		case driver.Rest:
+			l.srv.dirty.flush()
+			l.endBatch()
+			return ready
+		}
+	}
+}
+
+// take steps an event of the batch.
+func (l *loop) take(i int) {
+	if i%beatEvery == beatEvery-1 {
+		l.beat()
+	}
+	l.arrived += l.events[i].size()
+	l.step(l.events[i])
+}
+
+// countSteps accounts for the requests that were stepped since the clock was at start.
+func (l *loop) countSteps(start int64) {
+	if l.asked > 0 {
+		l.srv.stats.stepped(l.asked, l.srv.clock()-start, l.decides())
+		l.asked = 0
+	}
+}
+
+// refuses reports whether an event of the batch says that the disk has refused a duty.
+func (l *loop) refuses(i int) bool { return driver.Refuses(l.events[i].event) }
 
 // beatEvery is how many events or effects come between two looks at the clock for
 // heartbeats that are due. What takes long among them yields by itself.
@@ -138,70 +176,41 @@ func (l *loop) beat() {
 	l.send(send, due)
 }
 
-// conclude carries out what has come of the steps and lets others see it.
-func (l *loop) conclude() {
-	l.settle()
-	l.srv.dirty.flush()
-	l.endBatch()
-}
-
 // resume hands the replica one turn of the requests that were held back: up to
 // and with a heavy one. The next turn is another batch's, behind whatever
 // arrives meanwhile.
 func (l *loop) resume() {
-	start, before := l.srv.clock(), l.asked
+	start := l.srv.clock()
 	for turn := false; !turn && l.pace.ready(); {
 		c, q := l.pace.next()
 		turn = heavy(q) > 0
 		l.request(c, q)
 		l.replica.Step(l.now, q)
 	}
-	l.srv.stats.stepped(l.asked-before, l.srv.clock()-start, l.decides())
+	l.countSteps(start)
 	if l.pace.ready() {
 		l.srv.inbox.ring()
 	}
 }
 
-// settle carries out everything that has come of the steps so far.
-func (l *loop) settle() {
-	for again := true; again; again = l.replica.Unsettled() {
-		l.carryOut(l.replica.Ready())
-	}
-}
-
-// refuses reports whether an event says that the disk has not done a duty.
-func refuses(e event) bool {
-	z, ok := e.event.(replica.Zab)
-	if !ok {
-		return false
-	}
-	_, ok = z.Event.(zab.Refused)
-	return ok
-}
-
-// carryOut does what the replica asks for, in the order in which it may be
-// seen.
-func (l *loop) carryOut(rd replica.Ready) {
+// log hands duties to the log writer. What the batch has brought counts as waiting for
+// the disk with the first of them.
+func (l *loop) log(duties []replica.Duty) {
 	s := l.srv
-	for _, d := range rd.Duties {
-		t := l.task(d)
-		t.size, l.arrived = l.arrived, 0
-		if s.inbox.log(t.size); !s.journal.push(t, s.clock()) {
-			s.inbox.log(-t.size)
+	for _, d := range duties {
+		t := driver.Task{Duty: d, Size: l.arrived, At: s.clock()}
+		l.arrived = 0
+		if d.Install != nil {
+			t.Received = s.member.takeReceived(d.Install.Link)
+		}
+		if s.inbox.log(t.Size); !s.journal.push(t) {
+			s.inbox.log(-t.Size)
 		}
 		n := int64(len(d.Append))
 		s.stats.logged.Add(n)
 		if l.decides() {
 			s.stats.proposals.Add(n)
 		}
-	}
-	if s.member != nil {
-		l.teamReady(&rd)
-	} else {
-		l.deliver()
-	}
-	for _, h := range rd.Happenings {
-		l.tell(h)
 	}
 }
 
@@ -269,7 +278,7 @@ func (l *loop) forget(id replica.ConnID) {
 	if c == nil {
 		return
 	}
-	if heard := c.heard.Load(); heard != sealed && heard != c.reported && c.Session() != 0 {
+	if heard, ok := c.hearing.Unreported(); ok && c.Session() != 0 {
 		l.replica.Step(l.now, replica.Touched{Sessions: []replica.Touch{{Session: c.Session(), Mono: heard}}})
 	}
 	delete(l.conns, id)
@@ -341,44 +350,15 @@ func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
 	c.answered()
 }
 
-// tick tells the replica which sessions were heard from, then that time has
-// passed. A session about to expire is sealed in between: what is heard of it
-// now comes through the loop, so that no answer promises what Tick takes
-// away, or what was not noted. It stays sealed if it does expire.
+// tick tells the replica which sessions were heard from, and that time has passed.
 func (l *loop) tick() {
 	l.late()
-	var touches []replica.Touch
-	var sealedConns []*conn
 	for _, c := range l.conns {
-		if c.Session() == 0 {
-			continue
-		}
-		heard := c.heard.Load()
-		if heard == sealed {
-			if l.replica.Ending(c.Session()) {
-				continue
-			}
-			// Its end could not be logged and was taken back.
-			heard = l.now.Mono
-			c.heard.Store(heard)
-		}
-		if l.now.Mono >= heard+int64(c.timeout.Load()) && c.heard.CompareAndSwap(heard, sealed) {
-			sealedConns = append(sealedConns, c)
-		} else {
-			heard = c.heard.Load()
-		}
-		if c.reported != heard {
-			c.reported = heard
-			touches = append(touches, replica.Touch{Session: c.Session(), Mono: heard})
+		if id := c.Session(); id != 0 {
+			l.order.Hear(&c.hearing, id, c.timeout.Load())
 		}
 	}
-	l.replica.Step(l.now, replica.Touched{Sessions: touches})
-	l.replica.Step(l.now, replica.Tick{})
-	for _, c := range sealedConns {
-		if !l.replica.Ending(c.Session()) {
-			c.heard.Store(c.reported)
-		}
-	}
+	l.order.Tick()
 }
 
 // lateMin is by how much a tick is late when it counts as a pause.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/config"
+	"bellwether/internal/driver"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/wire"
@@ -43,7 +44,7 @@ func TestRequestBeforeARefusal(t *testing.T) {
 	c.send(wire.OpCreate, create("/late", ""))
 	eventually(t, "a request waits for the loop", func() bool { return m.inbox.waits(asks) })
 	release()
-	eventually(t, "the refusal waits behind it", func() bool { return m.inbox.waits(refuses) })
+	eventually(t, "the refusal waits behind it", func() bool { return m.inbox.waits(func(e event) bool { return driver.Refuses(e.event) }) })
 	thaw()
 
 	eventually(t, "it knows that its disk is full", func() bool { return m.Status().ReadOnly })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -34,7 +35,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if err := c.throttle(len(frame), now.start); err != nil {
 		return err
 	}
-	if now.sealed || c.mustWait(op) || op == wire.OpPing && !c.readOnly && !c.srv.leased() {
+	if c.mustWait(op, now) {
 		return c.hand(xid, op, body, now.start)
 	}
 	if c.ended() {
@@ -47,30 +48,25 @@ func (c *conn) request(frame []byte, now *batch) error {
 	return err
 }
 
-// mustWait reports whether a request goes to the loop: what changes
-// something, everything behind that as long as it is unanswered, everything
-// behind a closeSession, and everything while there is no leader but what a
-// read-only session reads.
-func (c *conn) mustWait(op wire.OpCode) bool {
-	switch {
-	case op.IsWrite(), op == wire.OpSync, op == wire.OpCloseSession, c.closing, c.outstanding.Load() > 0, c.heard.Load() == sealed:
-		return true
-	case c.readOnly:
-		return replica.ReadOnlyRefuses(op)
+// mustWait reports whether a request goes to the loop. The reader answers the others.
+func (c *conn) mustWait(op wire.OpCode, now *batch) bool {
+	a := driver.Access{
+		Unanswered: c.outstanding.Load() > 0, Closing: c.closing, Sealed: now.sealed || c.heard.Load() == driver.Sealed,
+		ReadOnly: c.readOnly, Serving: c.srv.led.Load(),
 	}
-	return !c.srv.led.Load()
+	return a.Waits(op) || op == wire.OpPing && !c.readOnly && !c.srv.leased()
 }
 
-// leased reports whether a ping may be answered here and now: it is known that
-// the session is being kept alive. Both clocks have to say so: one stands while
-// the machine is suspended.
+// leased reports whether a ping may be answered here and now: it is known that the
+// session is being kept alive.
 func (s *Server) leased() bool {
-	lease := s.lease.Load()
-	if lease == replica.Never {
+	lease := driver.Lease{Mono: s.lease.Load()}
+	if lease.Mono == replica.Never {
 		return true
 	}
 	now := s.times()
-	return now.Mono <= lease && now.Wall <= s.leaseWall.Load()
+	lease.Wall = s.leaseWall.Load()
+	return lease.Holds(now)
 }
 
 // hand gives a request to the loop, with a body of its own.

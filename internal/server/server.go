@@ -103,7 +103,7 @@ func New(o Options) (*Server, error) {
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
-	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), journal: newJournal(), crowd: newCrowd(), stats: newStats(),
+	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), crowd: newCrowd(), stats: newStats(),
 		notices: notice.New(o.Log), turns: newTurns(),
 		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
 	s.budget.each = cmp.Or(o.OutputMax, outputMax)
@@ -112,6 +112,7 @@ func New(o Options) (*Server, error) {
 	s.cfg.Store(o.Config)
 	s.tree.Store(s.newTree())
 	s.member = newMember(s)
+	s.journal = newJournal(s.member == nil)
 	s.lease.Store(replica.Never)
 	s.led.Store(true)
 	if s.member != nil {

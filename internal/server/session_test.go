@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/wire"
 )
 
@@ -273,7 +274,7 @@ func TestHeardWhileSealed(t *testing.T) {
 	defer ours.Close()
 	defer theirs.Close()
 	c := newConn(s.Server, 1<<40, ours)
-	c.heard.Store(sealed)
+	c.heard.Store(driver.Sealed)
 	now := batch{start: s.clock()}
 	now.sealed = !c.touch(now.start)
 	c.heard.Store(0) // the loop lets it live

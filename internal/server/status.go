@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bellwether/internal/config"
+	"bellwether/internal/driver"
 	"bellwether/internal/metrics"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
@@ -157,7 +158,7 @@ func (c *conn) describe() Connection {
 		o.MinLatency, o.AverageLatency = ms(t.min), ms(t.total/t.count)
 	}
 	ends := time.Duration(t.made) + c.srv.config().Limits.Sessionless
-	if heard := c.heard.Load(); o.Session != 0 && heard != sealed {
+	if heard := c.heard.Load(); o.Session != 0 && heard != driver.Sealed {
 		ends = time.Duration(heard)*time.Millisecond + o.Timeout
 	}
 	o.Deadline = c.srv.wallAt(int64(ends))

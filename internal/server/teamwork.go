@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peer"
@@ -16,9 +16,7 @@ import (
 
 // teamwork is what the loop of a server of an ensemble keeps beside.
 type teamwork struct {
-	wake    int64         // Mono at which the replica wants a Wake
-	beat    int64         // ns of the server's clock at which Beat is to be called
-	later   []zab.Message // not sent yet, because a snapshot stands in front of them on their link
+	beat    int64 // ns of the server's clock at which Beat is to be called
 	alarm   *time.Timer
 	listens bool
 	dials   ensemble.ServerID
@@ -110,60 +108,38 @@ func (l *loop) heard(link zab.LinkID, p *peerwire.QuorumPacket) {
 	m.stats.heard(p, l.now.Wall)
 }
 
-// task makes a duty the log writer's.
-func (l *loop) task(d replica.Duty) task {
-	t := task{Duty: d}
-	if d.Install != nil {
-		t.received = l.srv.member.takeReceived(d.Install.Link)
-	}
-	return t
-}
-
-// teamReady carries out what concerns the other servers. A snapshot is of the
-// tree after everything that is committed is applied, and what follows it on
-// its link waits for that as well.
-func (l *loop) teamReady(rd *replica.Ready) {
+// sendOut sends what may leave before the committed transactions are applied.
+func (l *loop) sendOut(rd *replica.Ready) {
 	m := l.srv.member
+	if m == nil {
+		return
+	}
 	for _, v := range rd.Votes {
 		m.mesh.Send(v.To, v.Notification)
 	}
 	l.team.nextBeat(rd.NextBeat)
 	l.send(rd.Send, rd.BeatDue)
-	l.applied(rd)
-	later := l.team.later
-	l.team.later = nil
-	for _, msg := range later {
-		m.send(msg)
-	}
-	for _, link := range rd.Close {
-		m.links.Close(peer.LinkID(link))
-		l.srv.inbox.release(link) // behind Close, so that it hands on nothing more
-	}
-	for _, q := range rd.ReadLog {
-		l.srv.writers.Go(func() { m.readLog(q) })
-	}
-	l.connect(rd)
-	l.team.wake = rd.Wake
 }
 
-// send sends to the other servers, except a snapshot and what follows one on its
-// link: they are kept for later. The pings among them were due at the time due, 0:
-// at none.
+// send sends to the other servers, except what the batch holds until it is applied.
+// The pings among the messages were due at the time due, 0: at none.
 func (l *loop) send(all []zab.Message, due int64) {
 	m := l.srv.member
 	m.stats.sent(all)
 	for _, msg := range all {
-		if msg.Snapshot || slices.ContainsFunc(l.team.later, func(o zab.Message) bool { return o.Link == msg.Link }) {
-			l.team.later = append(l.team.later, msg)
-		} else {
+		if !l.order.Hold(msg) {
 			m.send(msg)
 		}
 	}
 	m.beaten(all, due)
 }
 
-// applied lets clients see what is committed.
-func (l *loop) applied(rd *replica.Ready) {
+// apply lets clients see what is committed.
+func (l *loop) apply(rd *replica.Ready) {
+	if l.srv.member == nil {
+		l.deliver()
+		return
+	}
 	start, stats := l.srv.clock(), l.srv.member.stats
 	l.deliver()
 	if n := int64(len(rd.Committed)); n > 0 && stats.serves {
@@ -175,9 +151,20 @@ func (l *loop) applied(rd *replica.Ready) {
 	}
 }
 
-// connect opens or closes the quorum port, and dials the leader or stops that.
+// connect ends links, reads old logs for learners, opens or closes the quorum port,
+// and dials the leader or stops that.
 func (l *loop) connect(rd *replica.Ready) {
 	m := l.srv.member
+	if m == nil {
+		return
+	}
+	for _, link := range rd.Close {
+		m.links.Close(peer.LinkID(link))
+		l.srv.inbox.release(link) // behind Close, so that it hands on nothing more
+	}
+	for _, q := range rd.ReadLog {
+		l.srv.writers.Go(func() { m.readLog(q) })
+	}
 	if rd.Listen != l.team.listens {
 		l.team.listens = rd.Listen
 		m.openPort(rd.Listen)
@@ -191,13 +178,6 @@ func (l *loop) connect(rd *replica.Ready) {
 	}
 }
 
-// wakeUp steps a Wake if it is time, behind everything that has arrived.
-func (l *loop) wakeUp() {
-	if l.srv.member != nil && l.now.Mono >= l.team.wake {
-		l.replica.Step(l.now, replica.Wake{})
-	}
-}
-
 // endBatch tells others what the batch has come to.
 func (l *loop) endBatch() {
 	m := l.srv.member
@@ -208,13 +188,13 @@ func (l *loop) endBatch() {
 		m.forget(link)
 	}
 	l.team.ended = l.team.ended[:0]
-	lease := l.replica.Lease()
-	l.srv.lease.Store(lease)
-	l.srv.leaseWall.Store(l.now.Wall + lease - l.now.Mono)
+	lease := driver.LeaseOf(l.replica.Lease(), l.now)
+	l.srv.lease.Store(lease.Mono)
+	l.srv.leaseWall.Store(lease.Wall)
 	l.srv.stats.locals.Store(int64(l.replica.Locals()))
 	l.publish()
 	l.dismiss()
-	wait := time.Duration(min(l.team.wake, replica.Never/int64(time.Millisecond)))*time.Millisecond - time.Duration(l.srv.clock())
+	wait := time.Duration(min(l.order.WakeAt(), replica.Never/int64(time.Millisecond)))*time.Millisecond - time.Duration(l.srv.clock())
 	l.team.alarm.Reset(max(wait, 0))
 }
 
