@@ -176,3 +176,46 @@ func (l *exportedList) typ(t *doc.Type) {
 		}
 	}
 }
+
+// TestExportedNamesAreDescribed: each exported name of the packages that programs use has
+// a doc comment that begins with the name. Methods whose meaning is fixed by the
+// language may go without.
+func TestExportedNamesAreDescribed(t *testing.T) {
+	conventional := []string{"Error", "String", "Unwrap", "MarshalJSON", "UnmarshalJSON"}
+	for _, dir := range []string{"zk", "recipe", "embed"} {
+		for _, e := range exportedNames(t, dir) {
+			name := e.name[strings.LastIndex(e.name, ".")+1:]
+			first := strings.TrimRight(strings.SplitN(e.doc, " ", 2)[0], ",:;.\n")
+			if first != name && !strings.HasPrefix(e.decl, "field ") && (e.doc != "" || !slices.Contains(conventional, name)) {
+				t.Errorf("%s.%s: the doc comment does not begin with the name: %q", dir, e.name, e.doc)
+			}
+		}
+	}
+}
+
+// TestRecipesHaveExamples: for each recipe, which is what a function of package recipe
+// opens with a client or with a leader's handle, there is an Example of that function, or
+// of its result or a method of that.
+func TestRecipesHaveExamples(t *testing.T) {
+	_, tests := parsed(t, "recipe", "_test.go", true)
+	examples := map[string]bool{}
+	for _, e := range doc.Examples(tests...) {
+		first, _, _ := strings.Cut(e.Name, "_")
+		examples[first] = true
+	}
+	recipes := 0
+	for _, e := range exportedNames(t, "recipe") {
+		if !strings.HasPrefix(e.decl, "func "+e.name+"(") || !strings.Contains(e.decl, "*zk.Client") && !strings.Contains(e.decl, "*Handle") {
+			continue
+		}
+		recipes++
+		_, result, _ := strings.Cut(e.decl, ") (*")
+		result, _, _ = strings.Cut(result, ",")
+		if !examples[e.name] && !examples[result] {
+			t.Errorf("recipe.%s has no example", e.name)
+		}
+	}
+	if recipes < 20 {
+		t.Errorf("only %d recipes were found", recipes)
+	}
+}

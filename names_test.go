@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// parsed are the files of a package that its test files are, or are not.
+// parsed returns the files of a folder whose names end with suffix or, if want is false,
+// the others.
 func parsed(t *testing.T, dir string, suffix string, want bool) (*token.FileSet, []*ast.File) {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.go")
@@ -37,9 +38,9 @@ func parsed(t *testing.T, dir string, suffix string, want bool) (*token.FileSet,
 	return set, files
 }
 
-// TestExamplesNeedNoWire: neither an example nor a page of the documentation imports wire, and
-// what go doc shows of zk and recipe names no type of it, apart from what stands for it
-// in zk.
+// TestExamplesNeedNoWire: neither an example nor a page of the documentation imports
+// wire, and the declarations of zk, recipe and embed name no type of wire. The type aliases of zk
+// are the exception: they are there so that no program needs wire.
 func TestExamplesNeedNoWire(t *testing.T) {
 	for _, dir := range []string{"zk", "recipe", "embed"} {
 		_, files := parsed(t, dir, "example_test.go", true)
@@ -58,7 +59,7 @@ func TestExamplesNeedNoWire(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{"zk", "recipe"} {
+	for _, dir := range []string{"zk", "recipe", "embed"} {
 		set, files := parsed(t, dir, "_test.go", false)
 		pkg, err := doc.NewFromFiles(set, files, "bellwether/"+dir)
 		if err != nil {

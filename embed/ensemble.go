@@ -29,8 +29,7 @@ const (
 	sessionMaxDefault = time.Minute
 )
 
-// Options say what an ensemble is made of. The zero value of each field is
-// its default.
+// Options describe an ensemble. The zero value of each field means its default.
 type Options struct {
 	// Servers is how many there are, all of them voters. Default 1: a server alone.
 	Servers int
@@ -84,8 +83,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Ensemble is a number of servers within the process, and the network between
-// them and their clients. Its methods may be called from any goroutine.
+// Ensemble is a number of servers inside the process, and the network between them and
+// their clients. Its methods may be called from any goroutine.
 type Ensemble struct {
 	opt     Options
 	net     *network
@@ -98,7 +97,7 @@ type Ensemble struct {
 	err     error
 }
 
-// ErrClosed: the ensemble was closed.
+// ErrClosed says that the ensemble was closed.
 var ErrClosed = errors.New("the ensemble is closed")
 
 // Start makes an ensemble and waits until all its servers serve. Close ends it.
@@ -221,7 +220,7 @@ func (e *Ensemble) config(s *Server) *config.Config {
 // preAllocated is by how much logs grow: little, for a quick start.
 const preAllocated = 64 << 10
 
-// Servers is the connect string of all servers, for zk.Connect and clients in
+// Servers returns the connect string of all servers, for zk.Connect and for clients in
 // other languages.
 func (e *Ensemble) Servers() string {
 	var all []string
@@ -231,14 +230,14 @@ func (e *Ensemble) Servers() string {
 	return strings.Join(all, ",")
 }
 
-// Len is how many servers there are.
+// Len returns the number of servers.
 func (e *Ensemble) Len() int { return len(e.servers) }
 
-// Server is one of the servers, by its number, from 1 to Len.
+// Server returns a server by its number, from 1 to Len.
 func (e *Ensemble) Server(id int) *Server { return e.servers[id-1] }
 
-// Dial opens a connection to a server's address, for zk.Options.Dial: on the
-// network within the process if the ensemble is in memory.
+// Dial opens a connection to a server's address, for zk.Options.Dial. If the ensemble is
+// in memory, the connection is on the network inside the process.
 func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if e.opt.InMemory {
 		return e.net.dial(ctx, nil, address)
@@ -246,8 +245,8 @@ func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn,
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// Client connects a client to all servers, and waits until its session stands. The
-// options may be nil; Dial is the ensemble's unless they have one.
+// Client connects a client to all servers, and waits until it has a session. The options
+// may be nil. Their Dial is set to the ensemble's if it is nil.
 func (e *Ensemble) Client(ctx context.Context, o *zk.Options) (*zk.Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -274,8 +273,9 @@ func (e *Ensemble) wired(o *zk.Options) *zk.Options {
 // lookAgain is the pause between two looks at something that tells nobody.
 const lookAgain = time.Millisecond
 
-// Leader waits until a server leads and serves; one alone does as soon as it
-// serves. Of two, one of which was cut off, it is the one of the later epoch.
+// Leader waits until a server leads and serves; a standalone server leads as soon as it
+// serves. If two servers say that they lead, because one was cut off, it returns the one
+// of the later epoch.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	for {
 		var leader *Server
@@ -296,8 +296,8 @@ func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	}
 }
 
-// AwaitServing waits until all servers that run and are not paused serve
-// clients. One that has failed is an error.
+// AwaitServing waits until all servers that run and are not paused serve clients. It
+// returns an error if one of them has failed.
 func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	if e.life.Err() != nil {
 		return ErrClosed
@@ -316,9 +316,9 @@ func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all servers, at once and whatever faults there are, and everything
-// else that Start began; nothing acknowledged is lost in Dir. Clients should be
-// closed before. What waits for a server then ends with ErrClosed.
+// Close ends all servers at once, whatever faults there are, and everything else that
+// Start began. With Options.Dir, nothing that was acknowledged is lost. Close the
+// clients before: what waits for a server ends with ErrClosed.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
 		e.end()

@@ -10,26 +10,27 @@ import (
 	"time"
 
 	"bellwether/wire"
+	"bellwether/zk"
 )
 
-// Endpoint is an end of links: a *[Server], a [Session], [Clients] or [Everyone].
+// Endpoint is one end of network links: a *Server, a Session, Clients or Everyone.
 type Endpoint interface {
 	fmt.Stringer
 	covers(p party) bool
 }
 
-// Session is the client that has this session, whichever server it is
+// Session is the endpoint of the client that has this session, whichever server it is
 // connected to: Session(client.Session().ID).
-type Session wire.SessionID
+type Session zk.SessionID
 
 // group is an Endpoint of many.
 type group string
 
 // The groups of ends.
 const (
-	// Clients are all clients.
+	// Clients is the endpoint that stands for all clients.
 	Clients group = "clients"
-	// Everyone is every server and every client.
+	// Everyone is the endpoint that stands for every server and every client.
 	Everyone group = "everyone"
 )
 
@@ -37,15 +38,15 @@ func (s *Server) covers(p party) bool { return p.server == s.id }
 
 func (s Session) covers(p party) bool { return p.server == 0 && p.session == s }
 
-// String is as operators know it.
+// String prints the session as operators know it, in hex.
 func (s Session) String() string { return "session " + wire.SessionID(s).String() }
 
 func (g group) covers(p party) bool { return g == Everyone || p.server == 0 }
 func (g group) String() string      { return string(g) }
 
-// Cut holds back everything that goes one way, from one end to the other, until it
-// is healed. Connections stand, and what was sent arrives then, as with TCP;
-// new ones wait. Cut both ways for a partition.
+// Cut holds back everything that is sent from one end to the other, until Mend or Heal.
+// Connections stay open and, as with TCP, what was sent arrives then; new connections
+// wait. Cut both ways for a partition.
 func (e *Ensemble) Cut(from, to Endpoint) {
 	e.net.edit(func(rules map[route]rule) {
 		r := rules[route{from, to}]
@@ -54,8 +55,7 @@ func (e *Ensemble) Cut(from, to Endpoint) {
 	})
 }
 
-// Delay makes everything that goes one way, from one end to the other, late
-// by d; 0 ends that.
+// Delay makes everything that is sent from one end to the other late by d; 0 ends that.
 func (e *Ensemble) Delay(from, to Endpoint, d time.Duration) {
 	e.net.edit(func(rules map[route]rule) {
 		r := rules[route{from, to}]
@@ -64,13 +64,13 @@ func (e *Ensemble) Delay(from, to Endpoint, d time.Duration) {
 	})
 }
 
-// Mend takes back what Cut and Delay did from one end to the other.
+// Mend ends what Cut and Delay have done from one end to the other.
 func (e *Ensemble) Mend(from, to Endpoint) {
 	e.net.edit(func(rules map[route]rule) { delete(rules, route{from, to}) })
 }
 
-// Heal takes back every fault of the network: cuts, delays, late watches, and
-// replies that are still to be lost. Servers stay as they are.
+// Heal ends every fault of the network: cuts, delays, late watch events, and replies
+// that are still to be lost. It leaves the servers as they are.
 func (e *Ensemble) Heal() {
 	e.net.edit(func(rules map[route]rule) { clear(rules) })
 	e.net.mu.Lock()
@@ -78,10 +78,10 @@ func (e *Ensemble) Heal() {
 	e.net.watches, e.net.losses = 0, nil
 }
 
-// LoseNextReply loses the reply to the next request of a kind that any client
-// sends: it is carried out, and then its connection ends. For OpCreate
-// that is every kind of create. What is returned is closed when it has happened.
-func (e *Ensemble) LoseNextReply(op wire.OpCode) (lost <-chan struct{}) {
+// LoseNextReply loses the reply to the next request of this kind that any client sends:
+// the server carries the request out, and then its connection ends. OpCreate stands for
+// every kind of create. The returned channel is closed when this has happened.
+func (e *Ensemble) LoseNextReply(op zk.OpCode) (lost <-chan struct{}) {
 	l := &loss{ops: []wire.OpCode{op}, done: make(chan struct{})}
 	if op == wire.OpCreate {
 		l.ops = creates
@@ -92,9 +92,9 @@ func (e *Ensemble) LoseNextReply(op wire.OpCode) (lost <-chan struct{}) {
 	return l.done
 }
 
-// RepliesToLose are those that LoseNextReply was called for and that are not
-// lost yet, by the operation it was given, in order.
-func (e *Ensemble) RepliesToLose() []wire.OpCode {
+// RepliesToLose returns the operations for which LoseNextReply was called and whose
+// replies are not lost yet, in order.
+func (e *Ensemble) RepliesToLose() []zk.OpCode {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	var out []wire.OpCode
@@ -107,28 +107,28 @@ func (e *Ensemble) RepliesToLose() []wire.OpCode {
 // creates are the operations that create a znode.
 var creates = []wire.OpCode{wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL}
 
-// DelayWatches makes every watch event late by d, and whatever the server says
-// behind it on the same connection, for the order is promised; 0 ends that.
+// DelayWatches makes every watch event late by d, and with it everything that the server
+// sends behind it on the same connection, because the order is promised. 0 ends that.
 func (e *Ensemble) DelayWatches(d time.Duration) {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	e.net.watches = max(d, 0)
 }
 
-// WatchDelay is by how much watch events are late.
+// WatchDelay returns by how much watch events are late.
 func (e *Ensemble) WatchDelay() time.Duration {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	return e.net.watches
 }
 
-// ErrNoSession: no such session is open.
+// ErrNoSession says that no such session is open.
 var ErrNoSession = errors.New("no such session is open")
 
-// Expire ends a session as its server does that has heard nothing of the
-// client for too long: its ephemerals go, and the client is told when it asks.
-// It returns when the session has ended on the server that leads.
-func (e *Ensemble) Expire(ctx context.Context, id wire.SessionID) error {
+// Expire ends a session as its server does when it has not heard from the client for too
+// long: the session's ephemeral znodes are deleted, and the client is told when it asks.
+// Expire returns when the session has ended on the leader.
+func (e *Ensemble) Expire(ctx context.Context, id zk.SessionID) error {
 	for asked := false; ; {
 		leader, err := e.Leader(ctx)
 		if err != nil {
@@ -157,14 +157,15 @@ func (l *life) knows(id wire.SessionID) bool {
 	return ok
 }
 
-// Fault is something that is wrong with the network.
+// Fault is a fault of the network: what is sent from one end to the other is cut or
+// late.
 type Fault struct {
 	From, To Endpoint
 	Cut      bool
 	Delay    time.Duration
 }
 
-// String says what is wrong.
+// String describes the fault.
 func (f Fault) String() string {
 	text := fmt.Sprintf("%v to %v: ", f.From, f.To)
 	switch {
@@ -176,7 +177,7 @@ func (f Fault) String() string {
 	return text + fmt.Sprintf("late by %v", f.Delay)
 }
 
-// Faults are those of the links, in order of their ends.
+// Faults returns the faults of the links, in order of their ends.
 func (e *Ensemble) Faults() []Fault {
 	e.net.mu.Lock()
 	rules := maps.Clone(e.net.rules)

@@ -2,19 +2,32 @@ package embed
 
 import "bellwether/wire"
 
-// The operations, for [Ensemble.LoseNextReply]. OpCreate stands for every kind of create.
+// The operations, for [Ensemble.LoseNextReply].
 const (
-	OpCreate       = wire.OpCreate
-	OpDelete       = wire.OpDelete
-	OpExists       = wire.OpExists
-	OpGetData      = wire.OpGetData
-	OpSetData      = wire.OpSetData
-	OpGetACL       = wire.OpGetACL
-	OpSetACL       = wire.OpSetACL
-	OpGetChildren  = wire.OpGetChildren2 // what package zk sends for Children
-	OpSync         = wire.OpSync
-	OpMulti        = wire.OpMulti
-	OpMultiRead    = wire.OpMultiRead
-	OpAddWatch     = wire.OpAddWatch
+	// OpCreate stands for every kind of create.
+	OpCreate = wire.OpCreate
+	// OpDelete is the operation of zk.Client.Delete.
+	OpDelete = wire.OpDelete
+	// OpExists is the operation of zk.Client.Exists.
+	OpExists = wire.OpExists
+	// OpGetData is the operation of zk.Client.Get.
+	OpGetData = wire.OpGetData
+	// OpSetData is the operation of zk.Client.Set.
+	OpSetData = wire.OpSetData
+	// OpGetACL is the operation of zk.Client.GetACL.
+	OpGetACL = wire.OpGetACL
+	// OpSetACL is the operation of zk.Client.SetACL.
+	OpSetACL = wire.OpSetACL
+	// OpGetChildren is the operation of zk.Client.Children.
+	OpGetChildren = wire.OpGetChildren2
+	// OpSync is the operation of zk.Client.Sync.
+	OpSync = wire.OpSync
+	// OpMulti is the operation of zk.Client.Multi.
+	OpMulti = wire.OpMulti
+	// OpMultiRead is the operation of zk.Client.MultiRead.
+	OpMultiRead = wire.OpMultiRead
+	// OpAddWatch is the operation of zk.Client.AddWatch.
+	OpAddWatch = wire.OpAddWatch
+	// OpCloseSession is the operation of zk.Client.Close.
 	OpCloseSession = wire.OpCloseSession
 )

@@ -20,9 +20,9 @@ import (
 
 // What becomes of an order to a server.
 var (
-	// ErrRunning: the server runs already.
+	// ErrRunning says that the server runs already.
 	ErrRunning = errors.New("the server runs")
-	// ErrNotRunning: the server is stopped, was killed, or has failed.
+	// ErrNotRunning says that the server is stopped, was killed or has failed.
 	ErrNotRunning = errors.New("the server does not run")
 )
 
@@ -69,13 +69,13 @@ func newServer(e *Ensemble, id int) *Server {
 	return s
 }
 
-// ID is the server's number, from 1.
+// ID returns the server's number, from 1.
 func (s *Server) ID() int { return s.id }
 
-// Address is where it serves clients.
+// Address returns the host:port at which the server serves clients.
 func (s *Server) Address() string { return s.address }
 
-// String is for faults and messages.
+// String names the server in faults and messages.
 func (s *Server) String() string { return fmt.Sprintf("server %d", s.id) }
 
 // Running reports whether the server runs, paused or not.
@@ -87,14 +87,15 @@ func (s *Server) Paused() bool {
 	return l != nil && l.paused.Load()
 }
 
-// Leads reports whether the server leads and serves, as it sees itself; one
-// alone does. After a cut two may say so for a while, of which one is not obeyed.
+// Leads reports whether the server believes that it leads and serves; a standalone
+// server does when it serves. After a cut, two servers may report it for a while, but no
+// quorum follows one of them.
 func (s *Server) Leads() bool {
 	role := s.Role()
 	return role == "leader" || role == "standalone"
 }
 
-// Role is standalone, leader, follower, looking, paused, or down.
+// Role returns standalone, leader, follower, looking, paused or down.
 func (s *Server) Role() string {
 	l := s.life.Load()
 	if l == nil {
@@ -124,8 +125,8 @@ func (s *Server) epoch() wire.Epoch {
 	return 0
 }
 
-// Err is why the server has failed since its last start; nil if it has not.
-// That it was killed is no failure.
+// Err returns why the server has failed since its last start, nil if it has not. Having
+// been killed is no failure.
 func (s *Server) Err() error {
 	if err := s.err.Load(); err != nil {
 		return *err
@@ -133,8 +134,8 @@ func (s *Server) Err() error {
 	return nil
 }
 
-// AwaitServing waits until the server serves clients. In an ensemble that
-// needs others. One that ends instead is an error.
+// AwaitServing waits until the server serves clients, which in an ensemble needs a
+// quorum. It returns an error if the server ends instead.
 func (s *Server) AwaitServing(ctx context.Context) error {
 	for {
 		l := s.life.Load()
@@ -172,8 +173,8 @@ func (s *Server) own() func() {
 	return func() { <-s.turn }
 }
 
-// Start starts a server that does not run, with what is on its disk. It does
-// not wait until it serves.
+// Start starts a server that does not run, with what is on its disk. It does not wait
+// until the server serves.
 func (s *Server) Start() error { return s.start(nil) }
 
 // start is Start with a port that is open already, or nil.
@@ -272,9 +273,9 @@ func (s *Server) running() (l *life, give func(), err error) {
 	return l, give, nil
 }
 
-// Stop ends the server in order: what it has acknowledged is on its disk, and
-// its sessions live on with the others or after its next start. A paused
-// server is resumed first.
+// Stop shuts the server down in order: what it has acknowledged is on its disk, and its
+// sessions continue on the other servers or after its next start. A paused server is
+// resumed first.
 func (s *Server) Stop() error {
 	l, give, err := s.running()
 	if err != nil {
@@ -287,12 +288,12 @@ func (s *Server) Stop() error {
 	return l.err
 }
 
-// Kill ends the server as the end of its process would: connections are
-// reset; the disk keeps everything that was written.
+// Kill ends the server as the end of its process would: its connections are reset, and
+// the disk keeps everything that was written.
 func (s *Server) Kill() error { return s.abort(s.disk.keep, func() {}) }
 
-// Crash ends the server as a loss of power would: as Kill does, and what was
-// written to its disk and not synced is lost.
+// Crash ends the server as a loss of power would. Unlike Kill, it loses what was written
+// to the disk and not fsynced.
 func (s *Server) Crash() error { return s.abort(s.disk.lose, s.disk.fail) }
 
 // abort ends the server at once. What begins before the end and after are the disk's.
@@ -312,8 +313,8 @@ func (s *Server) abort(after func() error, before func()) error {
 	return after()
 }
 
-// Pause holds the server as SIGSTOP does: it neither reads, writes nor
-// decides, while its connections stand and time goes on.
+// Pause stops the server as SIGSTOP does: it does not read, write or decide, while its
+// connections stay open and time goes on.
 func (s *Server) Pause() error {
 	l, give, err := s.running()
 	if err != nil {
@@ -327,7 +328,7 @@ func (s *Server) Pause() error {
 	return nil
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() error {
 	l, give, err := s.running()
 	if err != nil {
@@ -345,16 +346,16 @@ func (s *Server) resume(l *life) {
 	}
 }
 
-// HangDisk lets the server's disk hang, as one does that fails without an error:
-// no write and no sync returns until ResumeDisk, whatever becomes of the server
-// meanwhile. Reads go on. Stop and Kill of a server whose disk hangs take some
-// seconds, and Start waits for the disk.
+// HangDisk lets the server's disk hang, like a disk that fails without an error: no
+// write and no fsync returns until ResumeDisk, even if the server ends meanwhile. Reads
+// go on. Stop and Kill of a server whose disk hangs take some seconds, and Start waits
+// for the disk.
 func (s *Server) HangDisk() {
 	s.hung.Store(true)
 	s.disk.hang(true)
 }
 
-// ResumeDisk ends HangDisk: what waits is carried out.
+// ResumeDisk ends HangDisk: the writes that wait are carried out.
 func (s *Server) ResumeDisk() {
 	s.hung.Store(false)
 	s.disk.hang(false)
@@ -363,9 +364,9 @@ func (s *Server) ResumeDisk() {
 // DiskHangs reports whether the disk hangs.
 func (s *Server) DiskHangs() bool { return s.hung.Load() }
 
-// SkewClock makes the server's clock on the wall wrong by d, from now on and
-// after a start. What durations are measured by is another clock.
+// SkewClock makes the server's wall clock wrong by d, from now on and after a restart.
+// The server measures durations with another clock, which stays right.
 func (s *Server) SkewClock(d time.Duration) { s.skew.Store(int64(d)) }
 
-// Skew is by how much the clock is wrong.
+// Skew returns by how much the server's clock is wrong.
 func (s *Server) Skew() time.Duration { return time.Duration(s.skew.Load()) }

@@ -8,8 +8,8 @@ import (
 	"bellwether/zk"
 )
 
-// Barrier holds back all who wait while one znode, its path, exists. It is
-// the barrier of Curator's DistributedBarrier and kazoo's Barrier too.
+// Barrier holds back every waiter while one znode, at its path, exists. It is compatible
+// with Curator's DistributedBarrier and kazoo's Barrier.
 type Barrier struct {
 	b    bidder
 	path string
@@ -30,7 +30,8 @@ type BarrierOptions struct {
 	Observer func(Observation)
 }
 
-// NewBarrier prepares a barrier. It is closed while Close has made its znode.
+// NewBarrier prepares a barrier at path. The barrier is closed once Close has created
+// its znode.
 func NewBarrier(c *zk.Client, path string, o *BarrierOptions) (*Barrier, error) {
 	b := barrierBidder(c, path, o)
 	b.opt.CleanUp = unwatchTime // for who waits no more
@@ -45,14 +46,13 @@ func barrierBidder(c *zk.Client, path string, o *BarrierOptions) bidder {
 	return newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "barrier", nil)
 }
 
-// Close closes the barrier. One that is closed stays so.
+// Close closes the barrier. Closing a closed barrier changes nothing.
 func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, "close", claim.CloseBarrier) }
 
-// Open lets everybody pass. One that is open stays so.
+// Open lets everybody pass. Opening an open barrier changes nothing.
 func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", claim.OpenBarrier) }
 
-// Wait returns nil when the barrier was open at some moment since the call.
-// An event is a reason to look again, no more.
+// Wait returns nil if the barrier was open at some moment since the call.
 func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", claim.PassBarrier) }
 
 func (b *Barrier) do(ctx context.Context, op string, act claim.BarrierAct) error {

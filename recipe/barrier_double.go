@@ -11,12 +11,12 @@ import (
 	"bellwether/zk"
 )
 
-// DoubleBarrier lets its members begin together and end together: Enter
-// returns when enough are in, Leave when all who were in are out. Its znodes are
-// those of Curator's DistributedDoubleBarrier and kazoo's DoubleBarrier: an
-// ephemeral one for each member, and "ready".
+// DoubleBarrier lets its members begin together and end together. Enter returns when
+// enough members are in, Leave when all members that were in are out. Its znodes are
+// those of Curator's DistributedDoubleBarrier and kazoo's DoubleBarrier: an ephemeral
+// one for each member, and "ready".
 //
-// One DoubleBarrier is one member, which enters and leaves in turn.
+// A DoubleBarrier is one member, which enters and leaves in turn.
 type DoubleBarrier struct {
 	b     bidder
 	path  string
@@ -29,7 +29,7 @@ type DoubleBarrier struct {
 	stay atomic.Pointer[stay] // from Enter to Leave; nil before the first Enter
 }
 
-// NewDoubleBarrier prepares a member of a barrier for n.
+// NewDoubleBarrier prepares one member of a barrier for n members.
 func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*DoubleBarrier, error) {
 	d := &DoubleBarrier{b: barrierBidder(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo, turn: newTurn()}
 	if n < 1 {
@@ -40,13 +40,15 @@ func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*Dou
 
 // Errors of a DoubleBarrier that is used in the wrong order.
 var (
-	ErrEntered    = errors.New("this member of the barrier is in already")
+	// ErrEntered says that this member of the DoubleBarrier has entered already.
+	ErrEntered = errors.New("this member of the barrier is in already")
+	// ErrNotEntered says that this member of the DoubleBarrier has not entered.
 	ErrNotEntered = errors.New("this member of the barrier is not in")
 )
 
-// Enter waits until n members are in. With an error this member is out; where
-// the context ended at the last moment, the others may have begun without it.
-// When the session expires the member is out: ErrSessionExpired.
+// Enter waits until n members are in. After an error this member is out; if the context
+// ended at the last moment, the others may have begun without it. If the session expires
+// the member is out, and the error is ErrSessionExpired.
 func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	if err := d.turn.take(ctx); err != nil {
 		return err
@@ -65,13 +67,14 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	return nil
 }
 
-// Session is the session in which the member is in, 0 while it is out.
+// Session returns the session in which the member is in, 0 while it is out.
 func (d *DoubleBarrier) Session() zk.SessionID { return zk.SessionID(d.in.Load()) }
 
-// Context is for what this member does between Enter and Leave. It ends when Leave is called, and
-// before the others can take this member for gone, where [DoubleBarrier.Proof] is nil and the
-// process runs; when the client is closed, before a server hears of it. Its cause is a
-// [*LostError]. Before Enter it has ended, because of ErrNotEntered.
+// Context returns the context of what this member does between Enter and Leave. It ends
+// when Leave is called, and when the client is closed, before a server is told. If
+// DoubleBarrier.Proof returns nil and the process runs, it also ends before the other
+// members can take this one for gone. Its cause is a *LostError. Before Enter the
+// context has ended, because of ErrNotEntered.
 func (d *DoubleBarrier) Context() context.Context {
 	if in := d.stay.Load(); in != nil {
 		return in.Context()
@@ -81,8 +84,8 @@ func (d *DoubleBarrier) Context() context.Context {
 	return ctx
 }
 
-// Left is how long the member is in without another proof that its session lives, by the clocks as
-// they are now; at most 0 when it is out.
+// Left returns how long the member stays in without another proof that its session
+// lives. It reads the clocks now; once the member is out it returns 0 or less.
 func (d *DoubleBarrier) Left() time.Duration {
 	if in := d.stay.Load(); in != nil {
 		return in.Left()
@@ -90,9 +93,9 @@ func (d *DoubleBarrier) Left() time.Duration {
 	return 0
 }
 
-// Proof is nil while the end of Context is proven to come before the session can expire. Otherwise
-// it is a [*NoProof], and the context ends after two thirds of the session timeout without an
-// answered ping; before Enter it is ErrNotEntered.
+// Proof returns nil if it is proven that Context ends before the session can expire.
+// Otherwise it returns a *NoProof, and the context ends after two thirds of the session
+// timeout without an answered ping. Before Enter it returns ErrNotEntered.
 func (d *DoubleBarrier) Proof() error {
 	if in := d.stay.Load(); in != nil {
 		return in.Proof()
@@ -100,7 +103,8 @@ func (d *DoubleBarrier) Proof() error {
 	return ErrNotEntered
 }
 
-// Lost is nil while the member is in, then a [*LostError], and before Enter ErrNotEntered.
+// Lost returns nil while the member is in, then a *LostError, and before Enter
+// ErrNotEntered.
 func (d *DoubleBarrier) Lost() error {
 	if in := d.stay.Load(); in != nil {
 		return in.Lost()
@@ -108,8 +112,8 @@ func (d *DoubleBarrier) Lost() error {
 	return ErrNotEntered
 }
 
-// Leave waits until all members are out. After an error it may be called
-// again; a session that expired has taken this member out: ErrSessionExpired.
+// Leave waits until all members are out. After an error it may be called again. If the
+// session has expired the member is out, and the error is ErrSessionExpired.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if err := d.turn.take(ctx); err != nil {
 		return err

@@ -32,7 +32,7 @@ type CacheOptions struct {
 	Observer func(Observation)
 }
 
-// Node is a znode as it was last read. The data is shared: nobody changes it.
+// Node is a znode as it was last read. The data is shared and must not be changed.
 type Node struct {
 	Path string
 	Data []byte
@@ -41,7 +41,7 @@ type Node struct {
 	Stat zk.Stat
 }
 
-// CacheFullError ends a Cache that would hold more than it may.
+// CacheFullError ends a Cache that would exceed NodesMax or BytesMax.
 type CacheFullError struct {
 	Root               string
 	NodesMax, BytesMax int
@@ -51,11 +51,10 @@ func (e *CacheFullError) Error() string {
 	return fmt.Sprintf("more than %d znodes or %d bytes at %s", e.NodesMax, e.BytesMax, e.Root)
 }
 
-// Cache is a copy of a subtree that follows the servers' with a persistent
-// watch. It lags behind them as any read does, and never goes back. After a
-// lost connection, or session, it asks what has changed and reads that alone.
-// On servers before 3.6 it uses one-shot watches at each znode. Its methods
-// may be called from any goroutine.
+// Cache is a copy of a subtree that follows the servers' with a persistent watch. It
+// lags behind them as any read does, and never goes back. After a lost connection or
+// session it asks which znodes have changed and reads only those. On servers before 3.6
+// it uses one-shot watches on each znode. Its methods may be called from any goroutine.
 type Cache struct {
 	c      *zk.Client
 	opt    CacheOptions
@@ -82,8 +81,8 @@ type Cache struct {
 	watches map[watchAt]*zk.Watch
 }
 
-// OpenCache makes a Cache of the subtree at root, which need not exist, and
-// returns when all of it was read. The client stays the caller's.
+// OpenCache makes a Cache of the subtree at root, which need not exist. It returns when
+// all of the subtree was read. The caller still owns the client.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
 	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, watches: map[watchAt]*zk.Watch{}, clock: newClock(), began: time.Now()}
 	if o != nil {
@@ -116,32 +115,32 @@ func orDefault(n, otherwise int) int {
 	return n
 }
 
-// Close ends the Cache and gives up its watch. What it holds stays readable.
+// Close ends the Cache and removes its watch. The copy stays readable.
 func (k *Cache) Close() {
 	k.cancel()
 	<-k.done
 }
 
-// Done is closed when the Cache has ended; Err says why.
+// Done returns a channel that is closed when the Cache has ended; Err says why it ended.
 func (k *Cache) Done() <-chan struct{} { return k.done }
 
-// Err is nil until the Cache has ended: zk.ErrClosed, a *CacheFullError or
-// what the servers refuse.
+// Err returns nil until the Cache has ended, and then the reason: zk.ErrClosed, a
+// *CacheFullError or what the servers refuse.
 func (k *Cache) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
 
-// Stale reports whether the Cache may be behind by more than what is on its way: it is
-// not connected, or catching up since.
+// Stale reports whether the Cache may lag by more than usual: it is not connected, or
+// has not caught up since it was.
 func (k *Cache) Stale() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.m.Stale() || k.err != nil || k.c.State().State != zk.Connected
 }
 
-// Len is the number of znodes held.
+// Len returns the number of znodes in the copy.
 func (k *Cache) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -155,7 +154,7 @@ func (k *Cache) revision() int {
 	return k.told
 }
 
-// Get returns a znode, or false where there is none.
+// Get returns a znode, or false if there is none.
 func (k *Cache) Get(path string) (Node, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,15 +7,21 @@ import (
 	"bellwether/internal/claim"
 )
 
-// CacheEventType says what a CacheEvent tells.
+// CacheEventType says what a CacheEvent reports.
 type CacheEventType int
 
 // The types.
 const (
-	NodeAdded    CacheEventType = iota // also one that was deleted and made anew, after its NodeRemoved
-	NodeChanged                        // its data was set
-	NodeRemoved                        // children before parents
-	CacheCurrent                       // all that there is has been told: what was there when Events was called, or what a gap had hidden
+	// NodeAdded: the znode was created. A znode that was deleted and created again gives
+	// a NodeRemoved first.
+	NodeAdded CacheEventType = iota
+	// NodeChanged: the data of the znode was set.
+	NodeChanged
+	// NodeRemoved: the znode was deleted. Children come before parents.
+	NodeRemoved
+	// CacheCurrent: all events are told of what existed when Events was called, or of
+	// what had changed during a lost connection.
+	CacheCurrent
 )
 
 func (t CacheEventType) String() string {
@@ -36,12 +42,12 @@ type cacheFeed struct {
 	more chan struct{}
 }
 
-// Events yields every znode as NodeAdded, then CacheCurrent, and then the
-// changes, in the order in which the Cache saw them: when an event has
-// come, Get knows of it. A reader may take its time: changes of one znode that are
-// unread come as one, and one that came and went meanwhile not at all, so that no
-// more is kept for a reader than what it was told and what there is. The second value
-// is an error that ends it: the context's, or that of an ended Cache.
+// Events yields every znode as NodeAdded, then CacheCurrent, and then the changes in the
+// order in which the Cache saw them. When an event has come, Get returns its result. A
+// reader may be slow: unread changes of one znode come as one event, and a znode that
+// was created and deleted meanwhile gives none, so the memory for a reader is bounded by
+// what it was told and what exists. The second value is the error that ends the
+// iteration: the context's, or that of an ended Cache.
 func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	return func(yield func(CacheEvent, error) bool) {
 		for events, err := range k.batches(ctx) {

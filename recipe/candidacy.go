@@ -133,10 +133,10 @@ func (e *stopError) Error() string { return e.err.Error() }
 
 func (e *stopError) Unwrap() error { return e.err }
 
-// Stop marks an error so that it ends the Lead or Run to which a function returns it,
-// also where it is one of a connection or session, which by itself ends the term alone. Lead
-// and Run return err itself where the function returns the result of Stop as it
-// is. Stop(nil) is nil.
+// Stop marks an error of the function given to Lead or Run, so that Lead or Run returns
+// it. Without the mark, an error of a connection or session ends only the term. If the
+// function returns the result of Stop as it is, Lead and Run return err itself.
+// Stop(nil) is nil.
 func Stop(err error) error {
 	if err == nil {
 		return nil

@@ -15,15 +15,18 @@ import (
 	"bellwether/zk"
 )
 
-// Decision is the outcome of a transaction: [Commit], [Abort] or, while there is none,
-// [Undecided]. As a string it is the word that stands in the znode.
+// Decision is the outcome of a transaction: Commit, Abort or, while there is none,
+// Undecided. As a string it is the word that the znode holds.
 type Decision = claim.Decision
 
 // The decisions.
 const (
-	Undecided Decision = claim.Undecided // not known, or not made yet
-	Commit    Decision = claim.Commit    // each site has voted for it
-	Abort     Decision = claim.Abort
+	// Undecided: the decision is not known, or has not been made yet.
+	Undecided Decision = claim.Undecided
+	// Commit: each site has voted for the transaction.
+	Commit Decision = claim.Commit
+	// Abort: a site has voted against the transaction, or did not vote in time.
+	Abort Decision = claim.Abort
 )
 
 // Tx is a transaction as a site sees it.

@@ -11,7 +11,7 @@ import (
 	"bellwether/zk"
 )
 
-// Config is a configuration that a leader has announced.
+// Config is a configuration that a leader has published.
 type Config struct {
 	Token   zk.Zxid // of the leader: pass it on with what is done by the configuration
 	Version int32   // of the znode, 0 for the first one
@@ -28,13 +28,13 @@ type ConfigOptions struct {
 	Observer func(Observation)
 }
 
-// ErrConfigNewer: the configuration that stands is of a later leader.
+// ErrConfigNewer says that a later leader has published a configuration already.
 var ErrConfigNewer = claim.ErrNewer
 
-// PublishConfig announces a configuration at path, by who leads: it is
-// written only while the handle's bid stands, checked in the same transaction. The
-// znode is made where it is missing, its parent is not. A term that is over gives ErrNotLeader. After
-// a zk.UnknownOutcomeError it may be published again, with the same data.
+// PublishConfig publishes a leader's configuration at path. It writes only while the
+// handle's bid exists, which the same transaction checks. It creates the znode if it is
+// missing, but not the parent. If the term is over it returns ErrNotLeader. After a
+// zk.UnknownOutcomeError, publish the same data again.
 func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *ConfigOptions) error {
 	if h.t.cfg.Naming == PlainNames {
 		return ErrNoGuard
@@ -63,11 +63,11 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 	return err
 }
 
-// WatchConfig yields the configuration at path, once there is one, and each
-// later one, until the context ends. Those in quick succession may be seen as one; one of an
-// older leader than seen before is left out. A change costs one event and one
-// read. The second value is an error that ends it: the context's,
-// zk.ErrClosed, or what the server refuses.
+// WatchConfig yields the configuration at path, once there is one, and each later one,
+// until the context ends. Configurations in quick succession may be seen as one. A
+// configuration of an older leader than one seen before is left out. A change costs one
+// event and one read. The second value is the error that ends the iteration: the
+// context's, zk.ErrClosed, or what the server refuses.
 func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOptions) iter.Seq2[Config, error] {
 	var opt ConfigOptions
 	if o != nil {

@@ -9,35 +9,33 @@ import (
 	"bellwether/zk"
 )
 
-// Coordinator begins transactions below a root and brings about their
-// decisions: two-phase commit. Should it vanish, the sites decide without it.
-// Its methods may be called from any goroutine.
+// Coordinator begins transactions below a root and has the sites decide and carry out
+// each: two-phase commit. If it fails, the sites decide without it. Its methods may be
+// called from any goroutine.
 type Coordinator struct{ committer }
 
-// NewCoordinator prepares a coordinator of transactions below root, which is
-// created when it is missing. The client stays the caller's and may be shared.
+// NewCoordinator prepares a coordinator of transactions below root, which is created if
+// it is missing. The caller still owns the client and may share it.
 func NewCoordinator(c *zk.Client, root string, o *CommitOptions) (*Coordinator, error) {
 	com, err := newCommitter(c, root, o)
 	return &Coordinator{com}, err
 }
 
-// Path is a fresh path for a transaction. Write it down before Commit: it is
-// what Recover needs after a crash.
+// Path returns a fresh path for a transaction. Write it down before Commit: Recover
+// needs it after a crash.
 func (c *Coordinator) Path() string { return claim.Join(c.root, freshTx()) }
 
-// Decided is told the outcome. When it returns nil the outcome must outlive
-// a crash, as it may be forgotten by all others.
+// Decided is a function that is told the decision of a transaction. Once it returns nil,
+// everybody else may forget the decision, so it must first make the decision durable.
 type Decided func(ctx context.Context, tx Tx, d Decision) error
 
-// Commit hands a transaction to the sites, at a fresh path of [Coordinator.Path] below
-// the root, and returns its decision: Commit
-// when each has voted so, Abort when one has voted against it, came and went
-// before the decision, or did not vote in time.
+// Commit gives a transaction to the sites, at a fresh path of Coordinator.Path below the
+// root, and returns its decision: Commit if each site has voted for it; Abort if one has
+// voted against it, has come and gone before the decision, or has not voted in time.
 //
-// It returns an error without a decision when the context ends, decided fails
-// or the server refuses; a site takes its place then, and what became of the
-// transaction Recover tells.
-// It survives lost replies, and sessions that expire.
+// Commit returns an error without a decision if the context ends, decided fails or the
+// server refuses. The sites then decide without the coordinator, and Recover returns the
+// decision. Commit survives lost replies and sessions that expire.
 func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, data []byte, decided Decided) (Decision, error) {
 	for i, s := range sites {
 		if err := checkSite(s); err != nil {
@@ -52,17 +50,17 @@ func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, d
 	return c.drive(ctx, cfg, decided)
 }
 
-// Recover finds out, or brings about, the decision of a transaction that
-// Commit was called for in an earlier life. One that had not begun is
-// aborted, and never begins: its znode stays, and holds nothing.
+// Recover finds out, or brings about, the decision of a transaction for which an earlier
+// process called Commit. A transaction that had not begun is aborted and can never
+// begin: its znode stays, and is empty.
 func (c *Coordinator) Recover(ctx context.Context, path string, decided Decided) (Decision, error) {
 	cfg := c.config(path, "")
 	cfg.Doubt = true
 	return c.drive(ctx, cfg, decided)
 }
 
-// Forget lets a transaction be removed whose decided returned nil in an
-// earlier life, in case that was the end of it.
+// Forget removes a transaction whose decided function returned nil in an earlier
+// process, in case that process ended right after it.
 func (c *Coordinator) Forget(ctx context.Context, path string) error {
 	cfg := c.config(path, "")
 	cfg.Finished = true

@@ -9,21 +9,23 @@ import (
 	"bellwether/zk"
 )
 
-// CounterFormat is how a Counter's znode holds the number: as [DecimalCounter], the
-// zero value, or [BinaryCounter].
+// CounterFormat is how the znode of a Counter holds the number. The zero value is
+// DecimalCounter.
 type CounterFormat = claim.CounterFormat
 
 // The formats.
 const (
-	DecimalCounter CounterFormat = claim.DecimalCounter // digits, as kazoo's Counter
-	BinaryCounter  CounterFormat = claim.BinaryCounter  // 8 bytes, as Curator's DistributedAtomicLong
+	// DecimalCounter holds the number as digits, like kazoo's Counter.
+	DecimalCounter CounterFormat = claim.DecimalCounter
+	// BinaryCounter holds the number as 8 bytes, like Curator's DistributedAtomicLong.
+	BinaryCounter CounterFormat = claim.BinaryCounter
 )
 
-// ErrCounterRange: the sum does not fit into 64 bits. Nothing was changed.
+// ErrCounterRange says that the sum does not fit into 64 bits. Nothing was changed.
 var ErrCounterRange = claim.ErrCounterRange
 
-// Counter is a number that many clients add to. It counts nothing twice and
-// loses nothing; see Value. Its methods may be called from any goroutine.
+// Counter is a number to which many clients add. It adds each change exactly once; see
+// Value. Its methods may be called from any goroutine.
 type Counter struct {
 	v      *Value
 	format CounterFormat
@@ -41,8 +43,8 @@ type CounterOptions struct {
 	Observer func(Observation)
 }
 
-// NewCounter prepares a Counter at path, which begins with 0. The client
-// stays the caller's.
+// NewCounter prepares a Counter at path, which starts at 0. The caller still owns the
+// client.
 func NewCounter(c *zk.Client, path string, o *CounterOptions) (*Counter, error) {
 	var opt CounterOptions
 	if o != nil {
@@ -54,7 +56,7 @@ func NewCounter(c *zk.Client, path string, o *CounterOptions) (*Counter, error) 
 	return n, err
 }
 
-// Get reads the number. What is no number gives a *DataError.
+// Get reads the number. If the znode does not hold a number, it returns a *DataError.
 func (n *Counter) Get(ctx context.Context) (int64, error) {
 	data, err := n.v.Get(ctx)
 	if err != nil {
@@ -64,8 +66,8 @@ func (n *Counter) Get(ctx context.Context) (int64, error) {
 	return i, n.named(err)
 }
 
-// Add adds, and returns the sum. See Value.Update for its errors; what is no number
-// gives a *DataError, and stays.
+// Add adds delta and returns the sum. Value.Update describes its errors. If the znode
+// does not hold a number, Add returns a *DataError and leaves it as it is.
 func (n *Counter) Add(ctx context.Context, delta int64) (sum int64, err error) {
 	_, err = n.v.Update(ctx, func(old []byte) (data []byte, err error) {
 		sum, data, err = n.format.Add(old, delta)
@@ -85,5 +87,5 @@ func (n *Counter) named(err error) error {
 	return err
 }
 
-// Close removes what the Counter has left beside its number.
+// Close removes the znode that the Counter has created beside its number.
 func (n *Counter) Close(ctx context.Context) error { return n.v.Close(ctx) }

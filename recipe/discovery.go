@@ -13,8 +13,7 @@ import (
 	"bellwether/zk"
 )
 
-// Instance is one of those that provide a service, as Curator's service
-// discovery writes it.
+// Instance is one instance of a service, in the form of Curator's service discovery.
 type Instance struct {
 	Name    string // of the service
 	ID      string // unique for the service
@@ -57,7 +56,7 @@ type instanceJSON struct {
 // serviceDynamic is the type of what goes with its session.
 const serviceDynamic = "DYNAMIC"
 
-// MarshalJSON writes it as Curator does.
+// MarshalJSON writes the instance as Curator does.
 func (i Instance) MarshalJSON() ([]byte, error) {
 	enabled := !i.Disabled
 	j := instanceJSON{Name: i.Name, ID: i.ID, Address: i.Address, Payload: i.Payload, RegistrationTimeUTC: i.Registered.UnixMilli(),
@@ -95,9 +94,9 @@ type Discovery struct {
 	opt  RegistrationOptions
 }
 
-// NewDiscovery prepares a Discovery of the services below base, as Curator's basePath. The
-// options are those of the instances registered; nil is all defaults. The
-// client stays the caller's.
+// NewDiscovery prepares a Discovery of the services below base, which is Curator's
+// basePath. The options are those of the instances registered; nil means all defaults.
+// The caller still owns the client.
 func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery, error) {
 	d := &Discovery{c: c, base: base}
 	if o != nil {
@@ -106,8 +105,8 @@ func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery
 	return d, checkPath("discovery", base)
 }
 
-// Register makes an instance known until the Registration is closed. Its ID is
-// made up where it is empty.
+// Register publishes an instance until the Registration is closed. If the instance has
+// no ID, it gets one.
 func (d *Discovery) Register(ctx context.Context, i Instance) (*Registration, error) {
 	if i.ID == "" {
 		i.ID = nonce()
@@ -125,7 +124,7 @@ func (d *Discovery) Register(ctx context.Context, i Instance) (*Registration, er
 	return Register(ctx, d.c, claim.Join(claim.Join(d.base, i.Name), i.ID), data, &d.opt)
 }
 
-// Names are the services that have been registered, in order.
+// Names returns the services that have been registered, in order.
 func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	names, _, err := d.c.Children(ctx, d.base)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -135,18 +134,18 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Strategy picks one of n, which is at least 1: an index below n. rand.IntN
-// is one.
+// Strategy chooses one of n, which is at least 1, and returns its index below n. The
+// function rand.IntN is one.
 type Strategy func(n int) int
 
-// RoundRobin picks one after the other.
+// RoundRobin returns a Strategy that chooses each in turn.
 func RoundRobin() Strategy {
 	var last atomic.Uint64
 	return func(n int) int { return int((last.Add(1) - 1) % uint64(n)) }
 }
 
-// Provider knows the instances of one service, by a Cache: looking one up
-// asks no server. Its methods may be called from any goroutine.
+// Provider knows the instances of one service from a Cache, so looking one up asks no
+// server. Its methods may be called from any goroutine.
 type Provider struct {
 	cache *Cache
 	pick  Strategy
@@ -157,8 +156,8 @@ type Provider struct {
 	open []Instance // those that are not disabled
 }
 
-// Provider opens a Provider of the service of this name, which need not be
-// there yet. A nil strategy is RoundRobin.
+// Provider opens a Provider of the service with this name, which need not exist yet. A
+// nil strategy means RoundRobin.
 func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*Provider, error) {
 	if err := checkName("discovery "+d.base, name); err != nil {
 		return nil, err
@@ -173,8 +172,8 @@ func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*
 	return &Provider{cache: k, pick: pick, seen: -1}, nil
 }
 
-// Pick returns an instance by the strategy, or false where there is none. It
-// may be one that has just gone: try another one then.
+// Pick returns an instance chosen by the strategy, or false if there is none. An
+// instance that has just ended may be returned: try another one then.
 func (p *Provider) Pick() (Instance, bool) {
 	p.mu.Lock()
 	p.refresh()
@@ -186,8 +185,8 @@ func (p *Provider) Pick() (Instance, bool) {
 	return open[p.pick(len(open))], true
 }
 
-// All are the instances now, in the order of their IDs, the disabled ones too.
-// Those that cannot be read are left out.
+// All returns the present instances in the order of their IDs, disabled ones included.
+// It leaves out those that it cannot read.
 func (p *Provider) All() []Instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,7 +213,8 @@ func (p *Provider) refresh() {
 	}
 }
 
-// Cache is what the Provider knows its instances by: for its events and Stale.
+// Cache returns the Cache from which the Provider knows its instances, for its events
+// and Stale.
 func (p *Provider) Cache() *Cache { return p.cache }
 
 // Close ends the Provider.

@@ -16,19 +16,29 @@ import (
 // cleanUpDefault is ElectionOptions.CleanUp where it is 0.
 const cleanUpDefault = 500 * time.Millisecond
 
-// Naming is how a candidate names its bid, and so with whose candidates it
-// can share a parent. All see the bids of all others; but other libraries see
-// only their own pattern. The zero value is [OwnNames], which stands with the others.
+// Naming is how a candidate names its bid, which decides with whose candidates it can
+// share a parent. Candidates of this package see the bids of all namings; other
+// libraries see only their own pattern. The zero value is OwnNames.
 type Naming = claim.Naming
 
 // The namings. All but PlainNames make a path that never comes again.
 const (
-	OwnNames          Naming = claim.Own          // <32 hex digits>-n_<seq>, where no other library takes part
-	PlainNames        Naming = claim.Plain        // n_<seq>, of Apache's LeaderElectionSupport: no guard, no LEADER by itself
-	CuratorLatchNames Naming = claim.CuratorLatch // _c_<uuid>-latch-<seq>, of Curator's LeaderLatch
-	CuratorLockNames  Naming = claim.CuratorLock  // _c_<uuid>-lock-<seq>, of Curator's LeaderSelector and InterProcessMutex
-	KazooNames        Naming = claim.KazooLock    // <32 hex digits>__lock__<seq>, of kazoo's Election and Lock
-	GoZKNames         Naming = claim.GoZKLock     // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock: no LEADER by itself
+	// OwnNames are <32 hex digits>-n_<seq>, for parents that no other library uses.
+	OwnNames Naming = claim.Own
+	// PlainNames are n_<seq>, as Apache's LeaderElectionSupport has them: no guard, and
+	// no LEADER unless ElectionOptions.Leader is set.
+	PlainNames Naming = claim.Plain
+	// CuratorLatchNames are _c_<uuid>-latch-<seq>, as Curator's LeaderLatch has them.
+	CuratorLatchNames Naming = claim.CuratorLatch
+	// CuratorLockNames are _c_<uuid>-lock-<seq>, as Curator's LeaderSelector and
+	// InterProcessMutex have them.
+	CuratorLockNames Naming = claim.CuratorLock
+	// KazooNames are <32 hex digits>__lock__<seq>, as kazoo's Election and Lock have
+	// them.
+	KazooNames Naming = claim.KazooLock
+	// GoZKNames are _c_<32 hex digits>-lock-<seq>, as go-zookeeper's Lock has them: no
+	// LEADER unless ElectionOptions.Leader is set.
+	GoZKNames Naming = claim.GoZKLock
 )
 
 // ElectionOptions are the settings of an Election; nil is all defaults.
@@ -70,8 +80,8 @@ type ElectionOptions struct {
 	Observer func(Observation)
 }
 
-// Election is one candidate in the election of a path. It campaigns for one
-// term at a time. Its methods may be called from any goroutine.
+// Election is one candidate in the election at a path. It campaigns for one term at a
+// time. Its methods may be called from any goroutine.
 type Election struct {
 	bidder
 
@@ -80,9 +90,9 @@ type Election struct {
 	seen    claim.Succession
 }
 
-// NewElection prepares a candidate of the election at parent, which is
-// created when it is missing. The id is how others see this candidate, UTF-8.
-// The client stays the caller's and may be shared.
+// NewElection prepares a candidate of the election at parent, which is created if it is
+// missing. The id is the name, in UTF-8, by which others see this candidate. The caller
+// still owns the client and may share it.
 func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election, error) {
 	var opt ElectionOptions
 	if o != nil {

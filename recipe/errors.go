@@ -10,52 +10,58 @@ import (
 
 // What a campaign, or the question who leads, can end with.
 var (
-	// ErrCampaigning: the Election is campaigning or leading already. One
-	// Election is one candidate; make another for another.
+	// ErrCampaigning says that the Election campaigns or leads already. One Election is
+	// one candidate; make another one for another candidate.
 	ErrCampaigning = errors.New("this election is campaigning or leading already")
-	// ErrResigned: Resign was called.
+	// ErrResigned says that Resign was called.
 	ErrResigned = errors.New("resigned")
-	// ErrNoLeader: nobody leads now, or who leads has not published it yet.
+	// ErrNoLeader says that nobody leads now, or that the leader has not published
+	// itself yet.
 	ErrNoLeader = errors.New("no leader is known")
 )
 
 // What an operation of a handle can end with.
 var (
-	// ErrNotLeader: the handle is over, so the operations were not carried
-	// out. What Handle.Lost says is wrapped beside it.
+	// ErrNotLeader says that the term is over, so the operations were not carried out.
+	// The error also wraps what Handle.Lost returns.
 	ErrNotLeader = errors.New("not the leader any more")
-	// ErrNoGuard: under PlainNames a bid's path can come again in a parent
-	// made anew, so it guards nothing.
+	// ErrNoGuard says that a bid cannot guard a write. Under PlainNames the path of a
+	// bid can occur again when the parent is deleted and created again.
 	ErrNoGuard = errors.New("plain names carry no nonce, so a bid guards nothing")
 )
 
 // What a lock can end with.
 var (
-	// ErrHeld: the lock is held by others, or they stand before, so that who
-	// only tried does not get it.
+	// ErrHeld says that others hold the lock or wait for it, so that an attempt that
+	// does not wait cannot get it.
 	ErrHeld = errors.New("held by others")
-	// ErrNotHeld: the hold is over, so the operations were not carried out.
-	// What Hold.Lost says is wrapped beside it.
+	// ErrNotHeld says that the hold is over, so the operations were not carried out. The
+	// error also wraps what Hold.Lost returns.
 	ErrNotHeld = errors.New("not held any more")
-	// ErrReleased: Hold.Release was called.
+	// ErrReleased says that Hold.Release was called.
 	ErrReleased = errors.New("released")
 )
 
-// Reason says why a term or a campaign ended: [Resigned] and the others. As a string it
-// is a sentence for the log.
+// Reason says why a term or a campaign ended. As a string it is a sentence for the log.
 type Reason = claim.Reason
 
 // The reasons.
 const (
-	Resigned       Reason = claim.Resigned       // by Resign, Release or the end of the work
-	LeaseLapsed    Reason = claim.LeaseLapsed    // no proof in time that the session lives
-	SessionExpired Reason = claim.SessionExpired // a server said so
-	SessionClosed  Reason = claim.SessionClosed  // the client was closed
-	BidGone        Reason = claim.BidGone        // somebody else deleted the bid
-	Refused        Reason = claim.Refused        // the server does not allow what the recipe needs
+	// Resigned: Resign or Release was called, or the work has ended.
+	Resigned Reason = claim.Resigned
+	// LeaseLapsed: there was no proof in time that the session lives.
+	LeaseLapsed Reason = claim.LeaseLapsed
+	// SessionExpired: a server has said that the session is over.
+	SessionExpired Reason = claim.SessionExpired
+	// SessionClosed: the client was closed.
+	SessionClosed Reason = claim.SessionClosed
+	// BidGone: somebody else deleted the bid.
+	BidGone Reason = claim.BidGone
+	// Refused: the server does not allow what the recipe needs.
+	Refused Reason = claim.Refused
 )
 
-// LostError is the end of a term, or of a campaign that cannot go on.
+// LostError says why a term ended, or why a campaign cannot continue.
 type LostError struct {
 	Parent string
 	Reason Reason
@@ -75,8 +81,8 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("%s %s: %s", e.recipe, e.Parent, why)
 }
 
-// Unwrap is what the server said, and for Resigned ErrResigned, or
-// ErrReleased where the term was that of a lock.
+// Unwrap returns what the server said. For Resigned it returns ErrResigned, or
+// ErrReleased if the term was that of a lock.
 func (e *LostError) Unwrap() error {
 	switch {
 	case e.Reason != Resigned:
@@ -94,22 +100,22 @@ func (e *closedError) Error() string { return fmt.Sprintf("%s %s was closed", e.
 
 func (e *closedError) Unwrap() error { return zk.ErrClosed }
 
-// DataError: the znode at Path holds what is not its recipe's, no number or no
-// transaction; Err says what is wrong, and is wrapped. Nothing was done with it. Its
-// fields are Path string and Err error.
+// DataError says that the znode at Path holds data that is not of this recipe: no
+// number, or no transaction. Err, which it wraps, says what is wrong. The data was left
+// as it is. Its fields are Path string and Err error.
 type DataError = claim.DataError
 
-// OtherRecipeError: the path that a recipe was given is that of another recipe, whose znodes stand
-// there. Its fields are Path string, and Want and Found, both strings.
+// OtherRecipeError says that the path given to a recipe belongs to another recipe, whose
+// znodes are there. Its fields are Path string, and Want and Found, both strings.
 type OtherRecipeError = claim.OtherRecipeError
 
-// LeaderTaken is why a term is not published: the znode at Path is in the way. Where
-// it is Persistent it does not go by itself; Bid is the standing bid that it
-// names, and empty where others wrote it. Its fields are Path string, Persistent bool
-// and Bid string.
+// LeaderTaken says why a term is not published: another znode is at Path. If it is
+// Persistent it stays until somebody deletes it. Bid is the existing bid that it names,
+// or empty if another library wrote it. Its fields are Path string, Persistent bool and
+// Bid string.
 type LeaderTaken = claim.LeaderTaken
 
-// NoProof is why the end of a handle's context is no proof: the session's Timeout is
-// not longer than Delay, for which the server may not know of a ping. Its fields are
-// Timeout and Delay time.Duration.
+// NoProof says why the end of a handle's context is no proof: the session's Timeout is
+// not longer than Delay, the time during which the server may not know of a ping. Its
+// fields are Timeout and Delay time.Duration.
 type NoProof = claim.NoProof

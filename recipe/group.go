@@ -15,14 +15,19 @@ import (
 	"bellwether/zk"
 )
 
-// GroupNaming is how members are named, and so which other library sees them.
+// GroupNaming is how members are named, which decides what other library sees them.
 type GroupNaming int
 
 // The namings.
 const (
-	MemberNames  GroupNaming = iota // <id>, as Curator's GroupMember; the data is the member's own
-	PartyNames                      // <32 hex digits>__party__ with the id as data, as kazoo's Party
-	ShallowNames                    // <32 hex digits>-<id>, as kazoo's ShallowParty
+	// MemberNames are <id>, as Curator's GroupMember has them; the data is the member's
+	// own.
+	MemberNames GroupNaming = iota
+	// PartyNames are <32 hex digits>__party__ with the id as data, as kazoo's Party has
+	// them.
+	PartyNames
+	// ShallowNames are <32 hex digits>-<id>, as kazoo's ShallowParty has them.
+	ShallowNames
 )
 
 // partySuffix marks the members of kazoo's Party.
@@ -42,14 +47,14 @@ type GroupOptions struct {
 	Observer func(Observation)
 }
 
-// Group is who is there: the ephemeral children of a znode.
+// Group is a set of members, each an ephemeral child of one znode.
 type Group struct {
 	c      *zk.Client
 	parent string
 	opt    GroupOptions
 }
 
-// Member is one of a group.
+// Member is one member of a group.
 type Member struct {
 	ID      string
 	Data    []byte
@@ -57,8 +62,8 @@ type Member struct {
 	Token   zk.Zxid // czxid of its znode
 }
 
-// NewGroup prepares for a group at parent, which Join makes where it is
-// missing. The client stays the caller's.
+// NewGroup prepares a group at parent, which Join creates if it is missing. The caller
+// still owns the client.
 func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
 	g := &Group{c: c, parent: parent}
 	if o != nil {
@@ -67,8 +72,8 @@ func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
 	return g, checkPath("group", parent)
 }
 
-// Join makes the client a member by this id until the Registration is closed,
-// across sessions. With PartyNames the data of a member is its id, and data is ignored.
+// Join makes the client a member with this id until the Registration is closed, also in
+// later sessions. With PartyNames the data of a member is its id, and data is ignored.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration, error) {
 	name := id
 	if data == nil {
@@ -95,7 +100,7 @@ func nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Members are those who are there now, in the order of their ids.
+// Members returns the present members in the order of their ids.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	names, _, err := g.c.Children(ctx, g.parent)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -120,9 +125,10 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	return g.members(nodes)
 }
 
-// Watch yields the members, and again after each change, or several at once, until
-// the context ends. A change costs a watcher one event and, where a member has come, one
-// read of that one. The second value is an error that ends it, as for Cache.Events.
+// Watch yields the members, and yields them again after each change or several changes,
+// until the context ends. A change costs a watcher one event and, if a member has
+// joined, one read. The second value is the error that ends the iteration, as for
+// Cache.Events.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	return func(yield func([]Member, error) bool) {
 		k, err := OpenCache(ctx, g.c, g.parent, &CacheOptions{ChildrenOnly: true, Logger: g.opt.Logger, Observer: g.opt.Observer})

@@ -17,34 +17,34 @@ type Handle struct {
 	token zk.Zxid
 }
 
-// Context ends with the term; its cause is a [*LostError]. It ends before
-// the server can give leadership to another, where [Handle.Proof] is nil and
-// the process runs. A process that is stopped, or starved, finds out late:
-// Left looks at the clocks when it is called.
+// Context returns a context that ends with the term; its cause is a *LostError. If
+// Handle.Proof returns nil and the process runs, it ends before the server can give
+// leadership to another candidate. A process that was suspended or starved finds out
+// late; Left reads the clocks when it is called.
 func (h *Handle) Context() context.Context { return h.ctx }
 
-// Token is the fencing token, the czxid of the bid: each leader's is larger
-// than those of all leaders before, in the life of the ensemble.
+// Token returns the fencing token, the czxid of the bid. The token of each leader is
+// larger than those of all leaders before, as long as the ensemble lives.
 func (h *Handle) Token() zk.Zxid { return h.token }
 
-// Bid is the path of the bid.
+// Bid returns the path of the bid.
 func (h *Handle) Bid() string { return h.bid }
 
-// Left is how long the term lasts without another proof that the session
-// lives, by the clocks as they are now; at most 0 when it is over.
+// Left returns how long the term lasts without another proof that the session lives. It
+// reads the clocks now; once the term is over it returns 0 or less.
 func (h *Handle) Left() time.Duration { return h.t.left() }
 
-// Proof is nil while the end of the term is proven to come before the server
-// can give leadership away. Otherwise it is a [*NoProof], the context ends
-// after two thirds of the session timeout without an answered ping, and token
-// and guard alone hold.
+// Proof returns nil if it is proven that the term ends before the server can give
+// leadership away. Otherwise it returns a *NoProof: the context ends after two thirds of
+// the session timeout without an answered ping, and only token and guard protect against
+// an older leader.
 func (h *Handle) Proof() error {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.m.Proof()
 }
 
-// Lost is nil while the term lasts, then a [*LostError].
+// Lost returns nil while the term lasts, then a *LostError.
 func (h *Handle) Lost() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
@@ -62,14 +62,14 @@ func (h *Handle) Published() (bool, error) {
 	return s.Published, s.PublishErr
 }
 
-// Guard is an operation that fails a Multi unless this bid stands. Under
-// PlainNames it is of little use, see ErrNoGuard.
+// Guard returns an operation that fails a Multi unless this bid exists. Under PlainNames
+// it proves little, see ErrNoGuard.
 func (h *Handle) Guard() zk.Op { return zk.CheckOp(h.bid, zk.AnyVersion) }
 
-// Do carries out all operations or none, and none unless this handle still
-// leads: the bid is checked in the same transaction. A term that is over
-// gives ErrNotLeader; a zk.UnknownOutcomeError leaves open what happened. The results
-// are those of zk.Client.Multi without the guard's.
+// Do carries out all operations or none, and none unless this handle still leads: the
+// same transaction checks the bid. If the term is over it returns ErrNotLeader. After a
+// zk.UnknownOutcomeError the operations may have been carried out. The results are those
+// of zk.Client.Multi without the guard's.
 func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if h.t.cfg.Naming == PlainNames {
 		return nil, ErrNoGuard

@@ -8,9 +8,9 @@ import (
 	"bellwether/zk"
 )
 
-// IDs gives out numbers that nobody else gets, from 1. It reserves a block of
-// them by one change of a counter; what a process does not use of its block
-// stays unused. Its methods may be called from any goroutine.
+// IDs generates numbers, from 1, none of which is generated twice. It reserves a block
+// of numbers with one change of a counter; the numbers of a block that a process does
+// not use stay unused. Its methods may be called from any goroutine.
 type IDs struct {
 	counter *Counter
 	block   int64
@@ -34,7 +34,7 @@ type IDsOptions struct {
 	Observer func(Observation)
 }
 
-// NewIDs prepares numbers from the counter at path. The client stays the caller's.
+// NewIDs prepares numbers from the counter at path. The caller still owns the client.
 func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
 	var opt IDsOptions
 	if o != nil {
@@ -45,8 +45,8 @@ func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
 	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn()}, err
 }
 
-// Next returns the next number. A block of which it is not known whether it
-// was reserved is left unused.
+// Next returns the next number. If it is not known whether a block was reserved, the
+// block stays unused.
 func (d *IDs) Next(ctx context.Context) (int64, error) {
 	if err := d.turn.take(ctx); err != nil {
 		return 0, err
@@ -64,5 +64,5 @@ func (d *IDs) Next(ctx context.Context) (int64, error) {
 	return id, nil
 }
 
-// Close removes what the IDs have left beside their counter.
+// Close removes the znode that the IDs have created beside their counter.
 func (d *IDs) Close(ctx context.Context) error { return d.counter.Close(ctx) }

@@ -36,13 +36,13 @@ type LockOptions struct {
 	Observer func(Observation)
 }
 
-// Lock is a lock that one holds at a time, in the order of arrival; or one
-// side of a [ReadWriteLock]. Its methods may be called from any goroutine;
-// each call makes a bid of its own.
+// Lock is a lock that one client holds at a time, in the order of arrival; or one side
+// of a ReadWriteLock. Its methods may be called from any goroutine; each call makes a
+// bid of its own.
 type Lock struct{ bidder }
 
-// NewLock prepares the lock at parent, which is created when it is missing.
-// The client stays the caller's and may be shared.
+// NewLock prepares the lock at parent, which is created if it is missing. The caller
+// still owns the client and may share it.
 func NewLock(c *zk.Client, parent string, o *LockOptions) (*Lock, error) {
 	o = o.orDefault()
 	l := newLock(c, claim.Config{Parent: parent, Naming: o.Naming, Rule: claim.Exclusive}, o, "lock")
@@ -82,8 +82,8 @@ func (l *Lock) validate(namings ...Naming) error {
 // Who holds a lock and calls Lock again waits for itself; see [Hold.Again].
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
 
-// TryLock is Lock for who does not want to wait for others: it returns
-// ErrHeld if somebody stands before. It waits for a connection as Lock does.
+// TryLock takes the lock only if nobody holds it or waits for it; otherwise it returns
+// ErrHeld. It waits for a connection as Lock does.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
 
 // Do waits as Lock does until it holds the lock, runs fn, and releases the lock when

@@ -10,9 +10,9 @@ import (
 	"bellwether/zk"
 )
 
-// Hold is a lock, or a lease of a semaphore, that is held. It lasts until it
-// is released or lost, and cannot be had again: who wants the lock again gets
-// another Hold. Its methods may be called from any goroutine.
+// Hold is a lock, or a lease of a semaphore, that is held. It lasts until it is released
+// or lost. It cannot be renewed: a program that wants the lock again gets another Hold.
+// Its methods may be called from any goroutine.
 type Hold struct {
 	g   *grip
 	ctx context.Context
@@ -37,22 +37,22 @@ func (g *grip) hold() *Hold {
 	return h
 }
 
-// Context ends with the hold; its cause is a [*LostError]. It ends before
-// the server can give the lock to another, where [Hold.Proof] is nil and
-// the process runs. A process that is stopped, or starved, finds out late:
-// Left looks at the clocks when it is called.
+// Context returns a context that ends with the hold; its cause is a *LostError. If
+// Hold.Proof returns nil and the process runs, it ends before the server can give the
+// lock to another client. A process that was suspended or starved finds out late; Left
+// reads the clocks when it is called.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Token is the fencing token, the czxid of the bid. It is larger than those of
-// all holders before who could not hold at the same time, in the life of the
-// ensemble. A [TokenGate] refuses those that are too old.
+// Token returns the fencing token, the czxid of the bid. It is larger than those of all
+// earlier holders that could not hold the lock at the same time, as long as the ensemble
+// lives. A TokenGate refuses tokens that are too old.
 func (h *Hold) Token() zk.Zxid { return h.g.h.token }
 
-// Bid is the path of the bid.
+// Bid returns the path of the bid.
 func (h *Hold) Bid() string { return h.g.h.bid }
 
-// Left is how long the hold lasts without another proof that the session
-// lives, by the clocks as they are now; at most 0 when it is over.
+// Left returns how long the hold lasts without another proof that the session lives. It
+// reads the clocks now; once the hold is over it returns 0 or less.
 func (h *Hold) Left() time.Duration {
 	if h.ctx.Err() != nil {
 		return 0
@@ -60,13 +60,13 @@ func (h *Hold) Left() time.Duration {
 	return h.g.h.Left()
 }
 
-// Proof is nil while the end of the hold is proven to come before the server
-// can give the lock away. Otherwise it is a [*NoProof], the context ends after
-// two thirds of the session timeout without an answered ping, and token and
-// guard alone hold.
+// Proof returns nil if it is proven that the hold ends before the server can give the
+// lock away. Otherwise it returns a *NoProof: the context ends after two thirds of the
+// session timeout without an answered ping, and only token and guard protect against an
+// older holder.
 func (h *Hold) Proof() error { return h.g.h.Proof() }
 
-// Lost is nil while the hold lasts, then a [*LostError].
+// Lost returns nil while the hold lasts, then a *LostError.
 func (h *Hold) Lost() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
@@ -74,12 +74,12 @@ func (h *Hold) Lost() error {
 	return h.g.h.Lost()
 }
 
-// Guard is an operation that fails a Multi unless the bid stands.
+// Guard returns an operation that fails a Multi unless the bid exists.
 func (h *Hold) Guard() zk.Op { return h.g.h.Guard() }
 
-// Do carries out all operations or none, and none unless the lock is still
-// held: the bid is checked in the same transaction. A hold that is over gives
-// ErrNotHeld; a zk.UnknownOutcomeError leaves open what happened. The results are those
+// Do carries out all operations or none, and none unless the lock is still held: the
+// same transaction checks the bid. If the hold is over it returns ErrNotHeld. After a
+// zk.UnknownOutcomeError the operations may have been carried out. The results are those
 // of zk.Client.Multi without the guard's.
 func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if lost := h.Lost(); lost != nil {
@@ -88,8 +88,8 @@ func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	return h.g.h.Do(ctx, ops...)
 }
 
-// Again is another Hold of the same bid, for a callee that locks what its
-// caller has locked. The lock is given up when all are released.
+// Again returns another Hold of the same bid, for a function that locks what its caller
+// has locked already. The lock is released when all of them are released.
 func (h *Hold) Again() (*Hold, error) {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()

@@ -8,29 +8,31 @@ import (
 	"bellwether/zk"
 )
 
-// TokenGate stands before a resource that a lock protects and refuses who has
-// been overtaken: a holder of old that was stopped, or whose request was on
-// its way for long. It needs no connection to the servers. The zero value
-// admits everybody first; keep what it has seen, see Seen, where the resource
-// outlives the process. Its methods may be called from any goroutine.
+// TokenGate protects a resource that a lock guards: it refuses a holder that has been
+// superseded, such as one that was suspended or whose request was delayed. It needs no
+// connection to the servers. The zero value admits the first token, whatever it is; if
+// the resource outlives the process, keep what Seen returns. Its methods may be called
+// from any goroutine.
 //
-// It is for what one holds at a time, and for readers and writers. The leases of a
-// semaphore are held together, so that an older token is as good as a newer.
+// It is for locks that one client holds at a time, and for readers and writers. It is
+// not for the leases of a semaphore: they are held together, so an older token is as
+// valid as a newer one.
 type TokenGate struct {
 	mu    sync.Mutex
 	fence claim.Fence
 }
 
-// StaleToken is why a TokenGate refuses: a newer holder was there already.
+// StaleToken says why a TokenGate refuses a token: it has seen the token of a newer
+// holder.
 type StaleToken struct{ Token, Newest zk.Zxid }
 
 func (e *StaleToken) Error() string {
 	return fmt.Sprintf("token %v is older than %v, which has been seen", e.Token, e.Newest)
 }
 
-// Admit is for the leader, the holder of a lock, or a writer. It returns nil
-// if no newer token was seen, else a [*StaleToken]. The same token may come
-// any number of times.
+// Admit is for a leader, the holder of a lock, or a writer. It returns nil if no newer
+// token was seen, otherwise a *StaleToken. The same token may be admitted any number of
+// times.
 func (g *TokenGate) Admit(token zk.Zxid) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,8 +53,8 @@ func (g *TokenGate) AdmitShared(token zk.Zxid) error {
 	return nil
 }
 
-// Seen is the newest token admitted. Admit it to a gate made later, so that it
-// refuses what this one would.
+// Seen returns the newest token admitted. Admit it to a gate that replaces this one, so
+// that the new gate refuses the same tokens.
 func (g *TokenGate) Seen() zk.Zxid {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 	"bellwether/zk"
 )
 
-// MultiLock is several locks that are held together or not at all. Its
-// methods may be called from any goroutine.
+// MultiLock is several locks that are held together or not at all. Its methods may be
+// called from any goroutine.
 //
-// The locks are taken in the order of their paths, so that two who want some
-// of the same locks do not wait for each other; who takes others beside them
-// must see to that order.
+// The locks are taken in the order of their paths, so that two clients that want some of
+// the same locks do not wait for each other. A program that takes further locks must
+// keep to that order.
 type MultiLock struct {
 	locks []*Lock // in that order
 }
 
-// NewMultiLock puts locks of one client together, each of another parent:
-// those of NewLock, or sides of a [ReadWriteLock].
+// NewMultiLock joins locks of one client, each with another parent: those of NewLock, or
+// sides of a ReadWriteLock.
 func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 	m := &MultiLock{slices.Clone(locks)}
 	slices.SortFunc(m.locks, func(a, b *Lock) int { return strings.Compare(a.cfg.Parent, b.cfg.Parent) })
@@ -47,8 +47,8 @@ func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 // none is held.
 func (m *MultiLock) Lock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, false) }
 
-// TryLock returns ErrHeld, and gives back what it got, if somebody stands
-// before at one of the locks.
+// TryLock takes all of the locks only if nobody holds or waits for any of them;
+// otherwise it returns ErrHeld and releases those that it got.
 func (m *MultiLock) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
 
 // Do waits as Lock does until it holds all locks, runs fn, and releases them when fn has returned,
@@ -62,8 +62,8 @@ func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, h *Mult
 	return during(ctx, &m.locks[0].bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
-// MultiHold is several locks that are held. It is over as soon as one is
-// lost; Release gives up the others.
+// MultiHold is several locks that are held. It is over as soon as one of them is lost;
+// Release releases the others.
 type MultiHold struct {
 	holds []*Hold // in the order of their paths
 	m     *claim.Several
@@ -80,14 +80,15 @@ func (h *MultiHold) join() {
 	}
 }
 
-// Context ends when the first of the locks is lost, or with Release.
+// Context returns a context that ends when the first of the locks is lost, or with
+// Release.
 func (h *MultiHold) Context() context.Context { return h.ctx }
 
-// Holds are the holds of the locks in the order of their paths, for their tokens.
-// Release is for all of them, not for one.
+// Holds returns the holds of the locks in the order of their paths, for their tokens.
+// Release all of them with MultiHold.Release, not one by one.
 func (h *MultiHold) Holds() []*Hold { return slices.Clone(h.holds) }
 
-// Left is how long all of them last, see [Hold.Left].
+// Left returns how long all of the locks are held, see Hold.Left.
 func (h *MultiHold) Left() time.Duration {
 	left := h.holds[0].Left()
 	for _, one := range h.holds[1:] {
@@ -96,10 +97,11 @@ func (h *MultiHold) Left() time.Duration {
 	return left
 }
 
-// Proof is nil where [Hold.Proof] is for each of them.
+// Proof returns nil if Hold.Proof does for each of the locks.
 func (h *MultiHold) Proof() error { return h.first((*Hold).Proof) }
 
-// Lost is nil while all of them last, then the [*LostError] of one that does not.
+// Lost returns nil while all of the locks are held, then the *LostError of one that is
+// not.
 func (h *MultiHold) Lost() error { return h.first((*Hold).Lost) }
 
 // first is the first error that a question to each hold gives.

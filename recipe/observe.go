@@ -13,17 +13,17 @@ import (
 // readsMax is how many bids Candidates reads in one request.
 const readsMax = 128
 
-// Leader is who leads, as it has made itself known.
+// Leader is the present leader, as it has published itself.
 type Leader struct {
 	ID    string
 	Bid   string // name below the parent
 	Token zk.Zxid
 }
 
-// Vacant: nobody has made itself known.
+// Vacant reports whether nobody has published that it leads.
 func (l Leader) Vacant() bool { return l.Token == 0 }
 
-// Candidate is a bid that stands.
+// Candidate is a bid that exists in an election.
 type Candidate struct {
 	ID      string
 	Bid     string // name below the parent
@@ -94,8 +94,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// Candidates returns all bids in the order in which they will lead. Whoever
-// stands first leads or is about to.
+// Candidates returns all bids in the order in which they will lead. The first one leads
+// or is about to lead.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	if err := e.c.Sync(ctx, e.cfg.Parent); err != nil {
 		return nil, err

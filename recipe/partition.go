@@ -30,8 +30,8 @@ type Partitioner struct {
 	opt    PartitionerOptions
 }
 
-// NewPartitioner prepares a member, by its id, of those who share the parts,
-// which are names of znodes and the same for all members. The client stays the caller's.
+// NewPartitioner prepares a member, with its id, of those who share the parts. The parts
+// are names of znodes and the same for all members. The caller still owns the client.
 func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *PartitionerOptions) (*Partitioner, error) {
 	p := &Partitioner{c: c, parent: parent, id: id, parts: slices.Clone(parts)}
 	if o != nil {

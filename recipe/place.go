@@ -5,8 +5,8 @@ import (
 	"bellwether/zk"
 )
 
-// Place is a candidate's place in the line, as far as it knows by itself: no server is
-// asked.
+// Place is a candidate's position in an election, as far as it knows without asking a
+// server.
 type Place struct {
 	Stands bool // its bid stands, and leads as soon as none is before it
 	Leads  bool // its handle has not ended
@@ -19,8 +19,8 @@ type Place struct {
 	Published bool
 }
 
-// Place says how this candidate stands now: for a page that shows it, or for who
-// asks whether this process is ready to take over.
+// Place returns the candidate's present position in the election, for a status page or a
+// readiness check. It asks no server.
 func (e *Election) Place() Place {
 	k := e.candidate()
 	if k == nil {

@@ -16,15 +16,20 @@ import (
 	"bellwether/zk"
 )
 
-// QueueNaming is how items are named, and so with whose producers and
-// consumers a queue is shared. Items of all namings are understood.
+// QueueNaming is how items are named, which decides with whose producers and consumers a
+// queue can be shared. Consumers of this package take items of all namings.
 type QueueNaming uint8
 
 // The namings.
 const (
-	OwnItems   QueueNaming = iota // <32 hex digits>-entry-<priority>-<seq>
-	KazooItems                    // entry-<priority>-<seq>, of kazoo's Queue and LockingQueue
-	PlainItems                    // qn-<seq>, of Curator's SimpleDistributedQueue and Apache's recipe: no priorities
+	// OwnItems are <32 hex digits>-entry-<priority>-<seq>.
+	OwnItems QueueNaming = iota
+	// KazooItems are entry-<priority>-<seq>, as kazoo's Queue and LockingQueue have
+	// them.
+	KazooItems
+	// PlainItems are qn-<seq>, as Curator's SimpleDistributedQueue and Apache's recipe
+	// have them: no priorities.
+	PlainItems
 )
 
 // QueueOptions are the settings of a Queue or a WorkQueue; nil is all defaults.
@@ -45,7 +50,8 @@ type QueueOptions struct {
 	Observer func(Observation)
 }
 
-// ErrPriority: a priority is not between 0 and 999, or the naming has none.
+// ErrPriority says that a priority is not between 0 and 999, or that the naming of the
+// queue has no priorities.
 var ErrPriority = errors.New("priorities are 0 to 999, and plain items have none")
 
 // queue is what Queue and WorkQueue have in common.

@@ -9,22 +9,22 @@ import (
 	"bellwether/zk"
 )
 
-// Queue hands each item to one consumer, the most urgent first and of those
-// the oldest. What a consumer has taken is gone: one that dies with it takes
-// it along. See [WorkQueue] for items that come back.
+// Queue gives each item to one consumer, the most urgent first and of those the oldest.
+// An item that was taken is removed: if its consumer fails, the item is lost. See
+// WorkQueue for items that come back.
 type Queue struct{ queue }
 
-// NewQueue prepares a queue whose items are the children of path. Both kinds
-// of ends are made by it, in any number. Consumers wait in a line of their
-// own, beside it: path.line.
+// NewQueue prepares a queue whose items are the children of path. Producers and
+// consumers both use it, in any number. Consumers wait in a queue of their own at
+// path.line.
 func NewQueue(c *zk.Client, path string, o *QueueOptions) (*Queue, error) {
 	q, err := newQueue(c, path, path, o)
 	return &Queue{q}, err
 }
 
-// Take waits for an item and takes it. It survives lost replies, and sessions
-// that expire while it waits. An error that is a zk.UnknownOutcomeError leaves open
-// whether an item was taken, which is then gone.
+// Take waits for an item and takes it. It survives lost replies, and sessions that
+// expire while it waits. An error that is a zk.UnknownOutcomeError says that an item may
+// have been taken, which is then lost.
 func (q *Queue) Take(ctx context.Context) ([]byte, error) {
 	m, err := q.take(ctx)
 	if err != nil {

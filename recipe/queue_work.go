@@ -10,10 +10,10 @@ import (
 	"bellwether/zk"
 )
 
-// WorkQueue is a queue whose items stay until they are acknowledged: one that
-// a consumer has taken and died with comes back, in its old place. Its znodes
-// are those of kazoo's LockingQueue: path/entries, and for each item that is
-// being worked on an ephemeral in path/taken.
+// WorkQueue is a queue whose items stay until they are acknowledged. If a consumer
+// fails, the items that it has taken come back at their old place. Its znodes are those
+// of kazoo's LockingQueue: path/entries, and for each item that is being worked on an
+// ephemeral in path/taken.
 type WorkQueue struct{ queue }
 
 // NewWorkQueue prepares a queue with acknowledgement at path.
@@ -31,7 +31,8 @@ func (q *WorkQueue) PutAt(ctx context.Context, data []byte, priority int, due ti
 	return q.put(ctx, data, priority, due)
 }
 
-// Len is the number of items, those that are being worked on or are not due yet included.
+// Len returns the number of items, including those that are being worked on or are not
+// due yet.
 func (q *WorkQueue) Len(ctx context.Context) (int, error) {
 	n, err := q.queue.Len(ctx)
 	if err != nil {
@@ -46,9 +47,10 @@ func (q *WorkQueue) Len(ctx context.Context) (int, error) {
 	return n, absent(err)
 }
 
-// Item is an item that a consumer has taken. It is the consumer's while the
-// session lives in which it was taken: until Context ends, which it also does with Release,
-// and with Ack when the item is gone. Somebody who deletes its claim is noticed by Ack alone.
+// Item is an item of a WorkQueue that a consumer has taken. It belongs to the consumer
+// while the session lives in which it was taken: until Context ends, which it also does
+// with Release, and with Ack when the item is removed. If somebody deletes its claim,
+// only Ack notices.
 type Item struct {
 	Data []byte
 	// Deliveries is how often the item was delivered by this package, this time included, whatever
@@ -61,12 +63,12 @@ type Item struct {
 	claim string // path of the ephemeral
 }
 
-// ErrTaken: the item is not this consumer's any more: its session has expired
-// or somebody deleted its claim, and another may have taken it.
+// ErrTaken says that the item does not belong to this consumer any more: its session has
+// expired or somebody deleted its claim, and another consumer may have taken the item.
 var ErrTaken = claim.ErrTaken
 
-// Take waits for an item and claims it. It survives lost replies, and
-// sessions that expire before it returns.
+// Take waits for an item and claims it. It survives lost replies, and sessions that
+// expire before it returns.
 func (q *WorkQueue) Take(ctx context.Context) (*Item, error) {
 	m, err := q.take(ctx)
 	if err != nil {
@@ -76,10 +78,11 @@ func (q *WorkQueue) Take(ctx context.Context) (*Item, error) {
 	return &Item{Data: data, Deliveries: m.Deliveries(), stay: q.b.newStay(ctx, session), q: q, item: item, claim: claim.Join(q.claims, path.Base(item))}, nil
 }
 
-// Session is the session in which the item was taken.
+// Session returns the session in which the item was taken.
 func (w *Item) Session() zk.SessionID { return w.session }
 
-// Path is where the item stands. Under OwnItems no other ever has the same.
+// Path returns the path of the item. Under OwnItems no other item ever has the same
+// path.
 func (w *Item) Path() string { return w.item }
 
 // Ack removes the item, and carries out ops in the same transaction: all of
@@ -95,9 +98,10 @@ func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
 	return err
 }
 
-// Release gives the item back, to be taken by anybody: what was done with it must have ended. The error may be the
-// context's, which may have ended before: Release then goes on in the background, until the
-// item is given back or the session ends.
+// Release gives the item back, so that any consumer can take it; the work on it must
+// have ended. The error may be the context's, which may have ended before the call:
+// Release then continues in the background until the item is given back or the session
+// ends.
 func (w *Item) Release(ctx context.Context) error {
 	w.leave()
 	done := make(chan error, 1) // room, for nobody may wait
@@ -110,8 +114,8 @@ func (w *Item) Release(ctx context.Context) error {
 	}
 }
 
-// Guard is an operation that fails a Multi of this client's session unless
-// the item is claimed.
+// Guard returns an operation that fails a Multi of this client's session unless the item
+// is still claimed.
 func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 
 // handIn ends the claim. Who does not hold it cannot do so: the claim ends with

@@ -7,15 +7,15 @@ import (
 	"bellwether/zk"
 )
 
-// ReadWriteLock is held by any number of readers, or by one writer. All stand
-// in one line: a reader waits for the writers before it, a writer for all
-// before it. A writer that waits keeps later readers waiting.
+// ReadWriteLock is held by any number of readers, or by one writer. Readers and writers
+// wait in one queue: a reader waits for the writers before it, a writer for all before
+// it. A writer that waits keeps later readers waiting.
 //
-// A holder that wants the other side as well waits for itself.
+// A holder that also wants the other side waits for itself.
 type ReadWriteLock struct{ read, write *Lock }
 
-// NewReadWriteLock prepares the lock at parent, which is created when it is
-// missing. A [Lock] of the same parent is one more writer.
+// NewReadWriteLock prepares the lock at parent, which is created if it is missing. A
+// Lock of the same parent is one more writer.
 func NewReadWriteLock(c *zk.Client, parent string, o *LockOptions) (*ReadWriteLock, error) {
 	o = o.orDefault()
 	reads, writes := claim.OwnRead, o.Naming
@@ -45,8 +45,8 @@ func (l *ReadWriteLock) TryLock(ctx context.Context) (*Hold, error) { return l.w
 // TryRLock is RLock without waiting for writers, as [Lock.TryLock].
 func (l *ReadWriteLock) TryRLock(ctx context.Context) (*Hold, error) { return l.read.TryLock(ctx) }
 
-// Reader is the readers' side, for a [MultiLock].
+// Reader returns the readers' side, for a MultiLock.
 func (l *ReadWriteLock) Reader() *Lock { return l.read }
 
-// Writer is the writers' side, for a [MultiLock].
+// Writer returns the writers' side, for a MultiLock.
 func (l *ReadWriteLock) Writer() *Lock { return l.write }

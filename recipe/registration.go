@@ -31,7 +31,7 @@ type RegistrationOptions struct {
 	Observer func(Observation)
 }
 
-// OwnedError: the znode belongs to somebody else.
+// OwnedError says that the znode belongs to somebody else.
 type OwnedError struct {
 	Path  string
 	Owner zk.SessionID // 0: it is not ephemeral
@@ -44,13 +44,13 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%s belongs to session %v", e.Path, e.Owner)
 }
 
-// ErrNoParent: the parent of a registration cannot be made, or was deleted as soon
-// as it was.
+// ErrNoParent says that the parent of a registration cannot be created, or was deleted
+// as soon as it was created.
 var ErrNoParent = claim.ErrNoParent
 
-// Registration keeps an ephemeral znode: it makes it again in each new session
-// and when somebody deletes it, until Close. Its methods may be called from
-// any goroutine.
+// Registration keeps an ephemeral znode until Close: it creates the znode again in each
+// new session, and when somebody deletes it. Its methods may be called from any
+// goroutine.
 type Registration struct {
 	b    *bidder
 	path string
@@ -68,11 +68,11 @@ type Registration struct {
 	since  time.Time // of the status
 }
 
-// Register makes an ephemeral znode with this data, and its parents where they are missing,
-// and keeps it. It returns when the znode stands. A znode that
-// is there already is taken over when it is of this session or of an older one
-// of its own, see RegistrationOptions; a foreign one gives an *OwnedError. The
-// client stays the caller's. The data is not kept after the return.
+// Register creates an ephemeral znode with this data, and its parents if they are
+// missing, and keeps it. It returns when the znode exists. If there is a znode already,
+// Register takes it over if it belongs to this session or to an older one of its own,
+// see RegistrationOptions; otherwise it returns an *OwnedError. The caller still owns
+// the client. Register does not keep data after it returns.
 func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *RegistrationOptions) (*Registration, error) {
 	r := &Registration{path: path, want: 1, done: make(chan struct{}), since: time.Now()}
 	if o != nil {
@@ -116,12 +116,12 @@ func (r *Registration) first(ctx context.Context) error {
 	}
 }
 
-// Path is where it stands.
+// Path returns the path of the znode.
 func (r *Registration) Path() string { return r.path }
 
-// Set replaces the data, and returns when the znode holds it, or what was
-// given to a later Set. After an error, the context's or that of an ended
-// client, the data may come to stand yet.
+// Set replaces the data. It returns when the znode holds the data, or that of a later
+// Set. After an error, the context's or that of an ended client, the data may still be
+// written.
 func (r *Registration) Set(ctx context.Context, data []byte) error {
 	r.mu.Lock()
 	r.want++
@@ -147,9 +147,9 @@ func (r *Registration) Set(ctx context.Context, data []byte) error {
 	}
 }
 
-// Close ends the Registration and deletes its znode. The error is the context's:
-// the deletion then goes on in the background, until it is done or the session
-// ends; or it is what the server refuses.
+// Close ends the Registration and deletes its znode. If the error is the context's, the
+// deletion continues in the background until it is done or the session ends. Otherwise
+// the error is what the server refuses.
 func (r *Registration) Close(ctx context.Context) error {
 	r.cancel()
 	select {

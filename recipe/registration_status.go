@@ -7,23 +7,26 @@ import (
 	"bellwether/zk"
 )
 
-// Standing says whether a Registration's znode stands.
+// Standing says whether the znode of a Registration exists.
 type Standing int
 
 // The standings.
 const (
-	Absent   Standing = iota // it does not, or its session is over
-	Stands                   // it stood when last looked at, and its session lives
-	Doubtful                 // the connection is lost: it stands as long as the session does
+	// Absent: the znode does not exist, or its session is over.
+	Absent Standing = iota
+	// Stands: the znode existed when last looked at, and its session lives.
+	Stands
+	// Doubtful: the connection is lost. The znode exists as long as the session does.
+	Doubtful
 )
 
 func (s Standing) String() string {
 	return [...]string{"absent", "stands", "doubtful"}[s]
 }
 
-// RegistrationStatus is how a Registration stands from one change to the
-// next. Each knows its successor, so that a caller who holds one misses none. The zero
-// RegistrationStatus belongs to no Registration and has no successor.
+// RegistrationStatus is the status of a Registration from one change to the next. Each
+// knows the one that follows it, so that a caller that holds one misses none. The zero
+// RegistrationStatus belongs to no Registration, and none follows it.
 type RegistrationStatus struct {
 	Standing Standing
 	Session  zk.SessionID
@@ -46,10 +49,11 @@ type standingLink struct {
 
 func newStandingLink() *standingLink { return &standingLink{changed: make(chan struct{})} }
 
-// Final reports whether no other status can follow: it was closed, or its client was.
+// Final reports whether no other status can follow, because the Registration or its
+// client was closed.
 func (s RegistrationStatus) Final() bool { return s.final }
 
-// Changed is closed when another status has followed this one.
+// Changed returns a channel that is closed when another status has followed this one.
 func (s RegistrationStatus) Changed() <-chan struct{} {
 	if s.link == nil {
 		return nil
@@ -57,7 +61,7 @@ func (s RegistrationStatus) Changed() <-chan struct{} {
 	return s.link.changed
 }
 
-// Next waits for the status that follows this one. Its error is the context's.
+// Next waits for the status that follows this one. It returns only the context's error.
 func (s RegistrationStatus) Next(ctx context.Context) (RegistrationStatus, error) {
 	select {
 	case <-s.Changed():
@@ -67,7 +71,7 @@ func (s RegistrationStatus) Next(ctx context.Context) (RegistrationStatus, error
 	}
 }
 
-// Status is how it stands now.
+// Status returns the present status.
 func (r *Registration) Status() RegistrationStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,19 +8,19 @@ import (
 	"bellwether/zk"
 )
 
-// Semaphore has a number of leases, each of which one holds at a time.
+// Semaphore has a number of leases, each of which one client holds at a time.
 //
-// Who wants one first waits in line at a gate, and while it holds the gate
-// waits for a lease: so a lease that becomes free wakes one. No more than the
-// number of leases are held whatever becomes of the gate.
+// A client first waits for a lock, the gate, and waits for a lease while it holds the
+// gate. So a lease that is released wakes one client. Never more than the number of
+// leases are held, even if the gate fails.
 type Semaphore struct {
 	leases *Lock
 }
 
-// NewSemaphore prepares a semaphore at parent with n leases. All who use it
-// must say the same n. Leases stand at parent/leases and the gate at
-// parent/locks, as with Curator; under KazooNames at parent and parent-__lock__.
-// All are created when they are missing.
+// NewSemaphore prepares a semaphore at parent with n leases. All clients must give the
+// same n. The leases are at parent/leases and the gate at parent/locks, as with Curator;
+// under KazooNames they are at parent and parent-__lock__. All of these are created if
+// they are missing.
 func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphore, error) {
 	o = o.orDefault()
 	leases := claim.Config{Parent: claim.Join(parent, "leases"), Naming: o.Naming, Rule: claim.Leases, Leases: n}
@@ -48,11 +48,12 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 // Acquire waits for a lease, as [Lock.Lock] does for a lock.
 func (s *Semaphore) Acquire(ctx context.Context) (*Hold, error) { return s.leases.Lock(ctx) }
 
-// Do runs fn while it has a lease, as [Lock.Do] does for a lock.
+// Do runs fn while it holds a lease, as Lock.Do does for a lock.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
 	return s.leases.Do(ctx, fn)
 }
 
-// TryAcquire returns ErrHeld if no lease is free that others do not wait for.
-// Under KazooNames it also does so while another acquires one.
+// TryAcquire takes a lease only if one is free for which nobody waits; otherwise it
+// returns ErrHeld. Under KazooNames it also returns ErrHeld while another client
+// acquires one.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Hold, error) { return s.leases.TryLock(ctx) }

@@ -11,8 +11,8 @@ import (
 	"bellwether/zk"
 )
 
-// Participant is what a site does in a transaction. After a crash each call
-// may come again for the same transaction: what was done must be done once.
+// Participant is what a site does in a transaction. After a crash each call may come
+// again for the same transaction and must then have no further effect.
 type Participant interface {
 	// Prepare returns nil to vote for the commit. That is a promise which a
 	// crash of the site does not break: what it takes to commit, and to abort,
@@ -25,7 +25,7 @@ type Participant interface {
 	Abort(ctx context.Context, tx Tx) error
 }
 
-// PrepareError is why a site voted to abort: Participant.Prepare returned Err.
+// PrepareError says why a site voted to abort: Participant.Prepare returned Err.
 type PrepareError struct {
 	Path string // of the transaction
 	Err  error
@@ -35,17 +35,18 @@ func (e *PrepareError) Error() string {
 	return fmt.Sprintf("commit %s: the site cannot prepare: %v", e.Path, e.Err)
 }
 
+// Unwrap returns the error of Participant.Prepare.
 func (e *PrepareError) Unwrap() error { return e.Err }
 
-// Site is one site of the transactions below a root. There is one of its name
-// at a time. Its methods may be called from any goroutine.
+// Site is one site of the transactions below a root. Only one client at a time may use
+// its name. Its methods may be called from any goroutine.
 type Site struct {
 	committer
 	name string
 	p    Participant
 }
 
-// NewSite prepares a site. The client stays the caller's and may be shared.
+// NewSite prepares a site. The caller still owns the client and may share it.
 func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (*Site, error) {
 	com, err := newCommitter(c, root, o)
 	if err == nil {
@@ -54,17 +55,17 @@ func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (
 	return &Site{com, name, p}, err
 }
 
-// Join takes part in one transaction until its decision is carried out. A
-// transaction that is not there, or not this site's, gives Undecided. When the
-// context ends before the site has voted, the transaction is aborted. Where
-// Prepare failed, Join returns Abort and a [*PrepareError].
+// Join takes part in one transaction until its decision is carried out. For a
+// transaction that does not exist, or is not this site's, it returns Undecided. If the
+// context ends before the site has voted, the transaction is aborted. If Prepare failed,
+// Join returns Abort and a *PrepareError.
 func (s *Site) Join(ctx context.Context, path string) (Decision, error) {
 	return s.join(ctx, s.config(path, s.name))
 }
 
-// Recover is Join for a transaction that the site has prepared in an earlier
-// life and whose decision it does not know. One that is not there any more
-// was aborted.
+// Recover is Join for a transaction that the site has prepared in an earlier process and
+// whose decision it does not know. A transaction that does not exist any more was
+// aborted.
 func (s *Site) Recover(ctx context.Context, path string) (Decision, error) {
 	cfg := s.config(path, s.name)
 	cfg.Doubt = true
@@ -87,9 +88,10 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 // serveMax bounds the transactions that Serve takes part in at a time.
 const serveMax = 256
 
-// Serve takes part in all transactions below the root until the context ends
-// or one of them fails. A Prepare that returns an error is a vote, not a failure: Serve logs it. Other znodes are left alone, also such as only have a
-// transaction's name. After a crash Recover those in doubt first.
+// Serve takes part in all transactions below the root until the context ends or one of
+// them fails. An error of Prepare is a vote and no failure: Serve logs it. Serve ignores
+// other znodes, also those that only have the name of a transaction. After a crash, call
+// Recover first for each transaction in doubt.
 func (s *Site) Serve(ctx context.Context) error {
 	parts, cancel := context.WithCancel(ctx)
 	var threads sync.WaitGroup

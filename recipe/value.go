@@ -12,10 +12,10 @@ import (
 	"bellwether/zk"
 )
 
-// Value is the data of a znode, changed by compare and set. It counts nothing
-// twice: what tells whether a change whose answer was lost was carried out is a mark,
-// an ephemeral child of the znode that is set in the same transaction.
-// Its methods may be called from any goroutine.
+// Value is the data of a znode, changed by compare and set. It carries out each change
+// once: a transaction also sets an ephemeral child of the znode, the mark, and the mark
+// tells whether a change whose answer was lost was carried out. Its methods may be
+// called from any goroutine.
 type Value struct {
 	b   bidder
 	cfg claim.ChangeConfig
@@ -53,7 +53,7 @@ type ValueOptions struct {
 	Observer func(Observation)
 }
 
-// NewValue prepares a Value at path. The client stays the caller's.
+// NewValue prepares a Value at path. The caller still owns the client.
 func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
 	var opt ValueOptions
 	if o != nil {
@@ -73,10 +73,10 @@ func (v *Value) Get(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
-// Update replaces the value by what change makes of it, and tries again when
-// somebody else was first. Change may be called many times; an error of its
-// own ends Update. A *zk.UnknownOutcomeError says that a change was sent and its answer was
-// lost, and that the context or the session ended before the outcome could be learned: it was
+// Update replaces the value by what change makes of it, and tries again if somebody else
+// changed it first. Change may be called many times; its own error ends Update. A
+// *zk.UnknownOutcomeError says that a change was sent, that its answer was lost, and
+// that the context or the session ended before the outcome was known: the change was
 // carried out once or not at all. After every other error nothing was changed.
 func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, error)) ([]byte, error) {
 	if err := v.turn.take(ctx); err != nil {
@@ -126,7 +126,7 @@ func (v *Value) outcome(ctx context.Context, m *claim.Change, err error) error {
 	return err
 }
 
-// CompareAndSet replaces the value if it is old. It reports whether it did.
+// CompareAndSet replaces the value if it equals old, and reports whether it did.
 func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, error) {
 	_, err := v.Update(ctx, func(now []byte) ([]byte, error) {
 		if !bytes.Equal(now, old) {
@@ -142,7 +142,7 @@ func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, erro
 
 var errOther = errors.New("the value is another")
 
-// Close removes the mark, which else goes with the session. The error is the
+// Close removes the mark, which otherwise stays until the session ends. The error is the
 // context's, that of an ended client, or what the server refuses; Close may then be
 // called again.
 func (v *Value) Close(ctx context.Context) error {

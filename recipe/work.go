@@ -9,24 +9,25 @@ import (
 	"bellwether/zk"
 )
 
-// Task is a piece of work.
+// Task is one task of a Work.
 type Task struct {
 	ID   string
 	Data []byte
 	Path string // of its znode
 }
 
-// Work is a set of tasks that the members of a group do. Each task is meant
-// for one member, by who is there, and done under an election of its own as a
-// Partitioner's part; it is over when its znode is deleted, in one transaction with
-// the check that its doer still owns it. A task whose doer is lost is begun again by another.
+// Work is a set of tasks that the members of a group do. Each task is assigned to one of
+// the present members, and done under an election of its own, like a part of a
+// Partitioner. A task is done when its znode is deleted, in one transaction that checks
+// that the member still owns it. If a member fails, another one does its tasks again
+// from the start.
 type Work struct {
 	c      *zk.Client
 	parent string
 	opt    PartitionerOptions
 }
 
-// NewWork prepares the tasks at parent. The client stays the caller's.
+// NewWork prepares the tasks at parent. The caller still owns the client.
 func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) {
 	w := &Work{c: c, parent: parent}
 	if o != nil {
@@ -45,8 +46,8 @@ func (w *Work) cfg(id string) claim.SharingConfig {
 
 func (w *Work) tasks() string { return w.cfg("").TasksAt() }
 
-// Submit adds a task. Its id makes it known again: one that is there already
-// gives zk.ErrNodeExists, and one whose answer was lost can be submitted again.
+// Submit adds a task. The id identifies it: if a task with this id exists, Submit
+// returns zk.ErrNodeExists, and a task whose answer was lost can be submitted again.
 func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	if err := checkName("work "+w.parent, id); err != nil {
 		return err

@@ -353,8 +353,8 @@ func (l *callList) remove(k *call) {
 	k.in, k.prev, k.next = nil, nil, nil
 }
 
-// Err is nil while calls can succeed, now or when a session stands again. Then
-// it is why none ever will: ErrClosed, ErrAuthFailed or, with
+// Err returns nil while calls can succeed, now or once there is a session again. After
+// that it returns the reason why no call will succeed: ErrClosed, ErrAuthFailed or, with
 // Options.OneSession, ErrSessionExpired.
 func (c *Client) Err() error {
 	c.mu.Lock()

@@ -7,9 +7,9 @@ import (
 	"bellwether/wire"
 )
 
-// ErrNoChroot: the path behind the server list, which is the root of all the
-// client's paths, does not exist. Connect does not create it; Client.EnsurePath of "/" does.
-// The error is also an ErrNoNode.
+// ErrNoChroot says that the path behind the server list, which is the root of all the
+// client's paths, does not exist. Connect does not create it; Client.EnsurePath of "/"
+// does. The error is also an ErrNoNode.
 var ErrNoChroot = errors.New("missing chroot")
 
 // noChrootError is an ErrNoChroot that names the path.

@@ -20,7 +20,8 @@ const closeTimeMin = time.Second
 // all else has ended: it may have been called by one of them.
 const functionTime = 100 * time.Millisecond
 
-// Client is a session with an ensemble. All its methods may be called from any goroutine.
+// Client is a session with an ensemble. All its methods may be called from any
+// goroutine.
 type Client struct {
 	opt     Options
 	chroot  string                      // empty, or a path without a slash at its end
@@ -73,12 +74,12 @@ type session struct {
 	writable bool          // attached at least once to a server with a quorum
 }
 
-// Connect opens a client and waits until its session stands. Servers are
-// host:port pairs separated by commas, the port 2181 where it is left out, IPv6
-// addresses in brackets; a name that begins with an underscore is looked up
-// as an SRV record. A path behind the last one is the root (chroot) of all
-// the client's paths; it is not created. When ctx ends first the client is closed.
-// Client.Lease says from then on what the server can prove.
+// Connect opens a client and waits until it has a session. Servers is a list of
+// host:port pairs, separated by commas. The default port is 2181; IPv6 addresses are in
+// brackets; a name that begins with an underscore is looked up as an SRV record. A path
+// behind the last pair is the root (chroot) of all the client's paths; Connect does not
+// create it. If ctx ends first, the client is closed. From then on Client.Lease says how
+// long the session is sure to live.
 func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
 	c, err := Open(servers, o)
 	if err != nil {
@@ -118,8 +119,8 @@ func (c *Client) whyNot(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Open is Connect without the wait: calls wait for the session instead. Its
-// errors are those of the arguments.
+// Open is Connect without the wait: the client's calls wait for the session instead. It
+// returns an error only for arguments that are wrong.
 func Open(servers string, o *Options) (*Client, error) {
 	list, chroot, err := parseServers(servers)
 	if err != nil {
@@ -183,13 +184,13 @@ func (c *Client) wakeWriter() {
 	}
 }
 
-// Close ends the session, which deletes its ephemeral znodes, and then the
-// client. Before a server hears of it the status is Closed, the lease is over and
-// what OnClose was given has been called. Calls that wait are answered while the
-// connection stands. Close waits for the server's answer while ctx and the session's
-// timeout allow, and also with a ctx that has ended it allows a second for it. An error means
-// that the session may be left to expire. Further calls return nil. Functions of the Options may
-// call Close and Detach; those given to OnClose must not.
+// Close ends the session, which deletes its ephemeral znodes, and then the client.
+// Before a server is told, the status becomes Closed, the lease ends, and the functions
+// given to OnClose have been called. Calls that wait are answered while the connection
+// lasts. Close waits for the server's answer until ctx or the session's timeout ends; if
+// ctx has ended already it waits for one second. An error means that the session may be
+// left to expire. Further calls return nil. Functions of the Options may call Close and
+// Detach; functions given to OnClose must not.
 func (c *Client) Close(ctx context.Context) error {
 	limit := c.beginClose()
 	least := time.NewTimer(min(closeTimeMin, limit))
@@ -256,11 +257,11 @@ func (c *Client) retire() (usable bool) {
 	return usable
 }
 
-// OnClose has f called when Close or Detach is called, before a server hears of
-// it and before another client can take the session over; or at once, if that has
-// happened. It is for what is true only while the session lives: package recipe ends the
-// contexts of leaders and lock holders by it. Close waits for f, so f must not block, nor
-// call Close or Detach. Stop takes f back.
+// OnClose registers a function that is called when Close or Detach is called, before a
+// server is told and before another client can take the session over. If that has
+// happened already, f is called at once. It serves what is true only while the session
+// lives: package recipe ends the contexts of leaders and lock holders with it. Close
+// waits for f, so f must not block and must not call Close or Detach. Stop removes f.
 func (c *Client) OnClose(f func()) (stop func()) {
 	c.mu.Lock()
 	closing := c.closing
@@ -303,15 +304,16 @@ func (c *Client) stop() {
 	}
 }
 
-// Detach ends the client and leaves its session alive on the servers, for
-// Options.Resume of another one. What OnClose was given has been called when it returns.
+// Detach ends the client and leaves its session alive on the servers, so that another
+// client can continue it with Options.Resume. The functions given to OnClose have been
+// called when it returns.
 func (c *Client) Detach() Session {
 	c.stop()
 	<-c.retired // another goroutine may have begun to close the client
 	return c.Session()
 }
 
-// Session is the present session; its ID is 0 while there is none.
+// Session returns the present session; its ID is 0 while there is none.
 func (c *Client) Session() Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -320,9 +322,9 @@ func (c *Client) Session() Session {
 	return s
 }
 
-// SetServers replaces the server list, in Connect's form; a chroot must be the same
-// as before. When the connected server is not in it, the client moves, with
-// its session, once all it has asked there is answered.
+// SetServers replaces the server list, which has the form that Connect takes; the chroot
+// must be the same as before. If the connected server is not in the list, the client
+// moves with its session to another one, once everything that it has asked is answered.
 func (c *Client) SetServers(servers string) error {
 	list, chroot, err := parseServers(servers)
 	if err != nil {

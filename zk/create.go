@@ -8,26 +8,33 @@ import (
 	"bellwether/wire"
 )
 
-// CreateOption says what kind of znode to create: a Mode, a TTL or ACLs. The
-// default is a persistent znode that is open to everybody.
+// CreateOption says what kind of znode to create: a Mode, a TTL or ACLs. By default a
+// znode is persistent and open to everybody.
 type CreateOption interface{ applyTo(*createSpec) }
 
-// Mode is a kind of znode; Ephemeral and Sequential may be given together.
+// Mode is a kind of znode. Ephemeral and Sequential may be combined.
 type Mode uint8
 
 // The modes.
 const (
+	// Persistent znodes stay until they are deleted.
 	Persistent Mode = 0
-	Ephemeral  Mode = 1 // deleted when the session ends
-	Sequential Mode = 2 // a number that only grows is appended to the name
-	Container  Mode = 4 // deleted some time after its last child went (3.5.1)
+	// Ephemeral znodes are deleted when the session ends.
+	Ephemeral Mode = 1
+	// Sequential znodes get a number appended to their names, which grows with every
+	// child created.
+	Sequential Mode = 2
+	// Container znodes are deleted some time after their last child was deleted. Servers
+	// before 3.5.1 do not know them.
+	Container Mode = 4
 )
 
-// TTL makes a persistent znode that is deleted when it has no children and
-// was not changed for this long. Servers must have it switched on (3.5.3).
+// TTL makes a persistent znode that is deleted when it has had no children and no change
+// for this long. The servers must have TTLs switched on; those before 3.5.3 do not know
+// them.
 type TTL time.Duration
 
-// ACLs is an access-control list, as an option of Create too.
+// ACLs is an access-control list. It is also an option of Create.
 type ACLs []ACL
 
 // createSpec is what the options of a create add up to.
@@ -79,11 +86,11 @@ func createRecord(op OpCode, req *wire.CreateTTLRequest) wire.Record {
 	return &req.CreateRequest
 }
 
-// Create makes a znode and returns its path, with the number appended for
-// Sequential, and its Stat. The data is not kept after the return. Errors:
-// ErrNodeExists, ErrNoNode (no parent), ErrNoAuth, ErrInvalidACL,
-// ErrNoChildrenForEphemerals, ErrQuotaExceeded, ErrUnsupported. On servers
-// before 3.5 the Stat comes of a second request, and is empty if that fails.
+// Create makes a znode and returns its path, with the number appended for Sequential,
+// and its Stat. It does not keep data after it returns. Its errors are ErrNodeExists,
+// ErrNoNode (no parent), ErrNoAuth, ErrInvalidACL, ErrNoChildrenForEphemerals,
+// ErrQuotaExceeded and ErrUnsupported. With servers before 3.5 the Stat comes from a
+// second request, and is empty if that one fails.
 func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, Stat, error) {
 	spec := specOf(opts)
 	return c.create(ctx, path, data, &spec)

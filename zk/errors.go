@@ -9,38 +9,55 @@ import (
 
 // What the tree says about a request.
 const (
-	ErrNoNode                  = wire.ErrNoNode
-	ErrNodeExists              = wire.ErrNodeExists
-	ErrBadVersion              = wire.ErrBadVersion
-	ErrNotEmpty                = wire.ErrNotEmpty
-	ErrNoAuth                  = wire.ErrNoAuth
-	ErrInvalidACL              = wire.ErrInvalidACL
+	// ErrNoNode says that the znode, or the parent of one to be created, does not exist.
+	ErrNoNode = wire.ErrNoNode
+	// ErrNodeExists says that there is a znode at the path already.
+	ErrNodeExists = wire.ErrNodeExists
+	// ErrBadVersion says that the znode has another version than the one given.
+	ErrBadVersion = wire.ErrBadVersion
+	// ErrNotEmpty says that a znode with children cannot be deleted.
+	ErrNotEmpty = wire.ErrNotEmpty
+	// ErrNoAuth says that the ACL of the znode does not allow the operation.
+	ErrNoAuth = wire.ErrNoAuth
+	// ErrInvalidACL says that the ACL given is empty or not well-formed.
+	ErrInvalidACL = wire.ErrInvalidACL
+	// ErrNoChildrenForEphemerals says that the parent is an ephemeral znode, which has
+	// no children.
 	ErrNoChildrenForEphemerals = wire.ErrNoChildrenForEphemerals
-	ErrBadArguments            = wire.ErrBadArguments
-	ErrQuotaExceeded           = wire.ErrQuotaExceeded
-	ErrNotReadOnly             = wire.ErrNotReadOnly
+	// ErrBadArguments says that a path, flag or TTL is not allowed.
+	ErrBadArguments = wire.ErrBadArguments
+	// ErrQuotaExceeded says that the write would exceed a quota of the subtree.
+	ErrQuotaExceeded = wire.ErrQuotaExceeded
+	// ErrNotReadOnly says that the connected server has no quorum and accepts only
+	// reads.
+	ErrNotReadOnly = wire.ErrNotReadOnly
 )
 
 // What became of the session, the connection or the server.
 const (
-	// ErrSessionExpired: the session is over, its ephemerals are gone or going.
+	// ErrSessionExpired says that the session is over: its ephemeral znodes are deleted,
+	// or are about to be.
 	ErrSessionExpired = wire.ErrSessionExpired
-	// ErrAuthFailed: the servers refuse the credentials; the client is finished.
+	// ErrAuthFailed says that the servers refuse the client's credentials. The client
+	// has ended.
 	ErrAuthFailed = wire.ErrAuthFailed
-	// ErrConnectionLoss: the connection ended before the answer. See UnknownOutcomeError.
+	// ErrConnectionLoss says that the connection ended before the answer came. See
+	// UnknownOutcomeError.
 	ErrConnectionLoss = wire.ErrConnectionLoss
-	// ErrClosed: Close or Detach was called.
+	// ErrClosed says that Close or Detach was called.
 	ErrClosed = wire.ErrClosing
-	// ErrUnsupported: the server does not know the operation, or has it
-	// switched off. It is not sent again to a server that does not know it.
+	// ErrUnsupported says that the server does not know the operation or has it switched
+	// off. The client does not send the operation again to a server that does not know
+	// it.
 	ErrUnsupported = wire.ErrUnimplemented
 )
 
-// ErrQueueFull: more calls than Options.QueueMax wait for an answer.
+// ErrQueueFull says that Options.QueueMax calls wait for an answer already.
 var ErrQueueFull = errors.New("too many calls wait for an answer")
 
-// OpError is what every call returns. Err is, or wraps, the reason: a code of
-// the protocol, an *UnknownOutcomeError, a *TooLargeError or the context's error.
+// OpError is the type of every error that a call returns. Err is, or wraps, the reason:
+// a code of the protocol, an *UnknownOutcomeError, a *TooLargeError or the context's
+// error.
 type OpError struct {
 	Op   string // as the protocol names it: create, getData, …
 	Path string // as the caller gave it; empty where there is none
@@ -54,13 +71,14 @@ func (e *OpError) Error() string {
 	return e.Op + " " + e.Path + ": " + e.Err.Error()
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// UnknownOutcomeError: a write was sent and its answer will not come, since the
-// connection was lost or the caller stopped waiting. It may have been carried
-// out, or may be carried out yet. Read what it would have changed before trying again
-// (CreateProtected does so for creates). It is also an ErrConnectionLoss.
+// UnknownOutcomeError says that a write was sent and that its answer will not come,
+// because the connection was lost or the caller stopped waiting. The write may have been
+// carried out, or may still be carried out. Read what it would have changed before you
+// try again; CreateProtected does so for creates. The error is also an
+// ErrConnectionLoss.
 type UnknownOutcomeError struct {
 	// Session is the one in which the write was sent.
 	Session SessionID
@@ -70,11 +88,11 @@ type UnknownOutcomeError struct {
 
 func (e *UnknownOutcomeError) Error() string { return "outcome unknown: " + e.Err.Error() }
 
-// Unwrap is ErrConnectionLoss and the reason.
+// Unwrap returns ErrConnectionLoss and the reason.
 func (e *UnknownOutcomeError) Unwrap() []error { return []error{ErrConnectionLoss, e.Err} }
 
-// TooLargeError: a request or an answer exceeds the limit. An oversized
-// request is never sent; an oversized answer is skipped and the connection lives.
+// TooLargeError says that a request or an answer exceeds its limit. The client does not
+// send such a request. It skips such an answer, and the connection stays open.
 type TooLargeError struct {
 	Size, Max int // bytes of the frame's payload
 	Answer    bool
@@ -88,7 +106,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s of %d bytes exceeds the limit of %d (Options.%s, jute.maxbuffer)", what, e.Size, e.Max, option)
 }
 
-// OverflowError ends a Stream that holds Max undelivered events.
+// OverflowError ends a Stream that holds Max events which nobody has read.
 type OverflowError struct{ Max int }
 
 func (e *OverflowError) Error() string {

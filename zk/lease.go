@@ -11,8 +11,8 @@ import (
 // leaseDelayUnknown is D for servers that do not say: (syncLimit 5 + 2) ticks of 2 s.
 const leaseDelayUnknown = 14 * time.Second
 
-// Lease is what the client can prove about its session: it lives at least
-// until Confirmed + Timeout - Delay, less one percent for clocks that drift.
+// Lease is what the client can prove about its session: the session lives at least until
+// Confirmed + Timeout - Delay, less one percent for clocks that drift.
 type Lease struct {
 	Session SessionID // 0: no session or a closing one, nothing is proved
 	// Confirmed is when the last answered ping, or the ConnectRequest of the
@@ -27,8 +27,8 @@ type Lease struct {
 	DelayKnown bool
 }
 
-// Term is how long a confirmation lasts: Timeout - Delay - 1 %. When it is
-// not positive the lease proves nothing.
+// Term returns how long one confirmation lasts: Timeout - Delay - 1 %. If it is not
+// positive the lease proves nothing.
 func (l Lease) Term() time.Duration {
 	if l.Session == 0 {
 		return 0
@@ -36,9 +36,10 @@ func (l Lease) Term() time.Duration {
 	return l.Timeout - l.Delay - l.Timeout/100
 }
 
-// Left is how long the session is sure to live from now; negative when
-// nothing is sure. Time that passed is the larger of monotonic and wall
-// clock, as the monotonic one stops while the machine is suspended.
+// Left returns how long the session is sure to live from now on; it is negative when
+// nothing is sure. It measures the time that has passed by the monotonic clock and by
+// the wall clock and takes the larger value, because the monotonic clock stops while the
+// machine is suspended.
 func (l Lease) Left() time.Duration { return l.leftAt(time.Now()) }
 
 func (l Lease) leftAt(now time.Time) time.Duration {
@@ -47,16 +48,17 @@ func (l Lease) leftAt(now time.Time) time.Duration {
 	return l.Term() - max(mono, wall)
 }
 
-// Lease is the present lease. It grows with every answered ping; see KeepAlive.
+// Lease returns the present lease. Each answered ping extends it; see KeepAlive.
 func (c *Client) Lease() Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lease
 }
 
-// KeepAlive makes the client ping every interval, or ten times in a session
-// timeout where every is 0, instead of three times, until stop is called. The
-// shortest interval of all callers counts. Holders of locks and leaders call it.
+// KeepAlive makes the client ping the server in this interval until stop is called. If
+// every is 0 the interval is a tenth of the session timeout; without KeepAlive it is a
+// third. If there are several callers, the shortest interval counts. Holders of locks
+// and leaders call it.
 func (c *Client) KeepAlive(every time.Duration) (stop func()) {
 	pace := &every
 	c.mu.Lock()

@@ -16,8 +16,8 @@ type Op struct {
 	spec    createSpec
 }
 
-// Result is what one operation of a Multi or MultiRead gave. Which fields
-// are set depends on the operation. Stat of a create is empty on servers before 3.8.2.
+// Result is the outcome of one operation of a Multi or MultiRead. Which fields are set
+// depends on the operation. The Stat of a create is empty on servers before 3.8.2.
 type Result struct {
 	Path     string // create
 	Stat     Stat
@@ -41,8 +41,8 @@ func DeleteOp(path string, version int32) Op {
 	return Op{op: wire.OpDelete, path: path, version: version}
 }
 
-// CheckOp fails the Multi unless the znode exists with this version, or
-// exists at all for AnyVersion.
+// CheckOp fails the Multi unless the znode exists and has this version; with AnyVersion
+// it only has to exist.
 func CheckOp(path string, version int32) Op {
 	return Op{op: wire.OpCheck, path: path, version: version}
 }
@@ -53,9 +53,9 @@ func GetOp(path string) Op { return Op{op: wire.OpGetData, path: path} }
 // ChildrenOp is Children within a MultiRead; it gives no Stat.
 func ChildrenOp(path string) Op { return Op{op: wire.OpGetChildren, path: path} }
 
-// Multi carries out all operations or none, in order, under one zxid. When
-// one fails, the error is an OpError with its path and reason, and the
-// results hold the code of each: ErrRuntimeInconsistency for those behind it.
+// Multi carries out all operations or none, in order and under one zxid. If one fails,
+// the error is an OpError with its path and reason, and the results hold the code of
+// each operation: ErrRuntimeInconsistency for those behind the one that failed.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.multi(ctx, wire.OpMulti, ops)
 	for i, r := range results {
@@ -149,9 +149,9 @@ func (c *Client) results(in []wire.OpResult) []Result {
 	return out
 }
 
-// MultiRead carries out reads, GetOp and ChildrenOp, one after the other in
-// one request. Each succeeds or fails by itself, see Result.Err. To servers before 3.6 it
-// sends single reads.
+// MultiRead carries out reads, GetOp and ChildrenOp, one after the other in one request.
+// Each succeeds or fails by itself, see Result.Err. To servers before 3.6 the client
+// sends single reads instead.
 func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
 	results, err := c.multi(ctx, wire.OpMultiRead, ops)
 	if errors.Is(err, ErrUnsupported) {

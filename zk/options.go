@@ -19,8 +19,8 @@ const (
 	streamMaxDefault      = 65_536
 )
 
-// Options are the settings of a client. The zero value of each field is its
-// default; a nil *Options is all defaults. They are copied by Open and Connect.
+// Options are the settings of a client. The zero value of each field means its default;
+// a nil *Options means all defaults. Open and Connect copy them.
 type Options struct {
 	// SessionTimeout is what the client asks for, at least 1 ms; the server
 	// decides (see Status.Timeout). Default 20 s: longer than the 14 s after which
@@ -81,7 +81,7 @@ type Options struct {
 	Trace func(ctx context.Context, op OpCode, path string) func(error)
 }
 
-// Auth is a credential: for scheme "digest" Data is "user:password".
+// Auth is a credential. For the scheme "digest", Data is "user:password".
 type Auth struct {
 	Scheme string
 	Data   []byte
@@ -89,10 +89,9 @@ type Auth struct {
 
 func (a *Auth) equal(b Auth) bool { return a.Scheme == b.Scheme && bytes.Equal(a.Data, b.Data) }
 
-// SASL is one exchange of tokens over one connection. Step gets the server's
-// token, nil at first, and returns the next one to send. It is called until it
-// returns done or the server ends the exchange; a token returned with done is
-// sent if it is not nil.
+// SASL is one exchange of tokens over one connection. Step gets the server's token, nil
+// at first, and returns the next one to send. The client calls it until it returns done
+// or the server ends the exchange. A token returned with done is sent if it is not nil.
 type SASL interface {
 	Step(challenge []byte) (token []byte, done bool, err error)
 }
@@ -103,7 +102,7 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// Session is what a client must know to go on with a session.
+// Session is what a client must know to continue a session.
 type Session struct {
 	ID       SessionID // 0: none
 	Password []byte

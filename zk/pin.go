@@ -6,20 +6,20 @@ import (
 
 type pinKey struct{}
 
-// InSession binds every call made with the context to one session: when that
-// is over, the call fails with ErrSessionExpired instead of being carried out
-// by the session that follows. Who relies on an ephemeral znode needs it: one
-// that is created by a later session outlives what its creator knows of.
+// InSession returns a context that binds every call made with it to one session. When
+// that session is over, the call fails with ErrSessionExpired; it is not carried out in
+// the session that follows. A program that relies on an ephemeral znode needs this: a
+// znode that a later session creates outlives the session that the program knows of.
 func InSession(ctx context.Context, id SessionID) context.Context {
 	return context.WithValue(ctx, pinKey{}, id)
 }
 
 type queuedKey struct{}
 
-// Queued returns a context for one call: queued is called as soon as the call
-// stands in line, after everything asked before. What is asked from then on is
-// sent behind it, without waiting for its answer, and is carried out whatever
-// becomes of it. Queued is not called for a call that fails before.
+// Queued returns a context for one call. The client calls queued as soon as the call is
+// in the queue, behind everything that was asked before. Later requests are sent behind
+// it without waiting for its answer, and are carried out whether or not it succeeds.
+// Queued is not called if the call fails before it is in the queue.
 func Queued(ctx context.Context, queued func()) context.Context {
 	return context.WithValue(ctx, queuedKey{}, queued)
 }

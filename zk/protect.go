@@ -10,12 +10,11 @@ import (
 	"bellwether/wire"
 )
 
-// CreateProtected is Create that survives a lost answer. The last part of the path
-// gets a random prefix of 32 hex digits and a dash, by which the client
-// finds the znode again before it tries once more; for an ephemeral the owner
-// is compared too. When the context ends while the outcome is unknown, the
-// znode is removed in the background. A session that expires meanwhile gives
-// ErrSessionExpired for an ephemeral.
+// CreateProtected is a Create that survives a lost answer. The last part of the path
+// gets a random prefix of 32 hex digits and a dash. With this prefix the client looks
+// for the znode before it tries again; of an ephemeral znode it also compares the owner.
+// If the context ends while the outcome is unknown, the znode is removed in the
+// background. If the session expires meanwhile, an ephemeral gives ErrSessionExpired.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, Stat, error) {
 	p := protected{c: c, spec: specOf(opts), data: data}
 	if !validPath(path, p.spec.mode&Sequential != 0) {

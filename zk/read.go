@@ -7,12 +7,12 @@ import (
 	"bellwether/wire"
 )
 
-// Get returns a znode's data, which is the caller's, and its Stat.
+// Get returns a znode's data and its Stat. The caller may change the data.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, Stat, error) {
 	return c.get(ctx, path, nil)
 }
 
-// GetW is Get with a watch for the next change or deletion of the znode.
+// GetW is Get with a watch. The watch fires when the znode is changed or deleted.
 func (c *Client) GetW(ctx context.Context, path string) ([]byte, Stat, *Watch, error) {
 	w := c.newWatch(dataWatch)
 	data, stat, err := c.get(ctx, path, w)
@@ -50,12 +50,13 @@ func (c *Client) pathCall(op OpCode, path string, w *Watch) (*call, error) {
 	return k, nil
 }
 
-// Exists returns a znode's Stat and true, or false where there is none.
+// Exists returns a znode's Stat and true, or false if there is no such znode.
 func (c *Client) Exists(ctx context.Context, path string) (Stat, bool, error) {
 	return c.exists(ctx, path, nil)
 }
 
-// ExistsW is Exists with a watch for the next creation, change or deletion.
+// ExistsW is Exists with a watch. The watch fires when the znode is created, changed or
+// deleted.
 func (c *Client) ExistsW(ctx context.Context, path string) (Stat, bool, *Watch, error) {
 	w := c.newWatch(dataWatch)
 	stat, ok, err := c.exists(ctx, path, w)
@@ -82,13 +83,14 @@ func (c *Client) exists(ctx context.Context, path string, w *Watch) (stat Stat, 
 	return stat, true, nil
 }
 
-// Children returns the names of a znode's children, in no order, and its Stat.
+// Children returns the names of a znode's children, in no particular order, and the
+// znode's Stat.
 func (c *Client) Children(ctx context.Context, path string) ([]string, Stat, error) {
 	return c.children(ctx, path, nil)
 }
 
-// ChildrenW is Children with a watch for the next child that comes or goes,
-// or the deletion of the znode itself.
+// ChildrenW is Children with a watch. The watch fires when a child is created or
+// deleted, or when the znode itself is deleted.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, Stat, *Watch, error) {
 	w := c.newWatch(childWatch)
 	names, stat, err := c.children(ctx, path, w)
@@ -111,29 +113,32 @@ func (c *Client) children(ctx context.Context, path string, w *Watch) ([]string,
 	return resp.Children, resp.Stat, nil
 }
 
-// GetACL returns a znode's access-control list. Digest hashes are hidden from
-// those who may not change it.
+// GetACL returns a znode's access-control list. The server hides the hashes of digest
+// identities from clients that may not change the list.
 func (c *Client) GetACL(ctx context.Context, path string) (ACLs, Stat, error) {
 	var resp wire.ACLResponse
 	err := c.simple(ctx, wire.OpGetACL, path, func(full string) wire.Record { return &wire.PathRequest{Path: full} }, &resp)
 	return resp.ACL, resp.Stat, err
 }
 
-// Sync waits until the connected server has caught up with the leader; a
-// read that follows sees every write acknowledged before. The path has no influence.
+// Sync waits until the connected server has caught up with the leader: a read that
+// follows sees every write that was acknowledged before. The path has no influence on
+// the result.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.simple(ctx, wire.OpSync, path, func(full string) wire.Record { return &wire.NullPathRequest{Path: wire.Text(full)} }, nil)
 }
 
-// CountDescendants is the number of all znodes below a path (3.6).
+// CountDescendants returns the number of all znodes below a path. It needs a server of
+// version 3.6 or later.
 func (c *Client) CountDescendants(ctx context.Context, path string) (int, error) {
 	var resp wire.CountResponse
 	err := c.simple(ctx, wire.OpGetAllChildrenNumber, path, func(full string) wire.Record { return &wire.PathRequest{Path: full} }, &resp)
 	return int(resp.Count), err
 }
 
-// Ephemerals returns the paths of this session's ephemeral znodes that begin
-// with prefix, "/" for all; with a chroot those below it (3.6).
+// Ephemerals returns the paths of this session's ephemeral znodes that begin with
+// prefix; "/" stands for all. With a chroot it returns those below the chroot. It needs
+// a server of version 3.6 or later.
 func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error) {
 	var resp wire.EphemeralsResponse
 	err := c.simple(ctx, wire.OpGetEphemerals, prefix, func(full string) wire.Record { return &wire.NullPathRequest{Path: wire.Text(full)} }, &resp)
@@ -161,7 +166,8 @@ func (c *Client) simple(ctx context.Context, op OpCode, path string, req func(fu
 	return nil
 }
 
-// WhoAmI returns the identities of this connection (3.7).
+// WhoAmI returns the identities of this connection. It needs a server of version 3.7 or
+// later.
 func (c *Client) WhoAmI(ctx context.Context) ([]ClientInfo, error) {
 	var resp wire.WhoAmIResponse
 	k := c.newCall(wire.OpWhoAmI)

@@ -76,8 +76,8 @@ func (c *Client) saslRound(l *link, token []byte) (challenge []byte, over bool, 
 	return resp.Token, resp.Token == nil, nil
 }
 
-// DigestMD5 is a value for Options.SASL: the mechanism DIGEST-MD5 (RFC 2831)
-// for the service zookeeper. The server proves that it knows the password too.
+// DigestMD5 returns a value for Options.SASL: the mechanism DIGEST-MD5 (RFC 2831) for
+// the service zookeeper. The server also proves that it knows the password.
 func DigestMD5(user, password string) func(ctx context.Context, server string) (SASL, error) {
 	return func(context.Context, string) (SASL, error) {
 		return &digestMD5{user: user, password: password, cnonce: rand.Text()}, nil

@@ -33,9 +33,9 @@ func (r *recheck) take(e wire.WatcherEvent, event Event) bool {
 	return asked
 }
 
-// Listen is a Stream that sets no watch of its own: it has every event about
-// the path and what is below it that the server sends for one-shot watches of
-// this client. It is what stands in for AddWatch on servers before 3.6.
+// Listen returns a Stream that sets no watch of its own. It delivers every event about
+// the path, and about what is below it, that the server sends for one-shot watches of
+// this client. It replaces AddWatch on servers before 3.6.
 func (c *Client) Listen(path string) (*Stream, error) {
 	full, err := c.abs(path, false)
 	if err != nil {
@@ -200,8 +200,8 @@ func (t *watches) assumed(s *Stream) (out []*Watch) {
 	return out
 }
 
-// Zxid is set once Next has returned an error that is final: all events up to
-// this transaction were delivered. With Since another stream can go on from there.
+// Zxid returns, once Next has returned a final error, the transaction up to which all
+// events were delivered. With Since, another stream can continue from there.
 func (s *Stream) Zxid() Zxid {
 	s.mu.Lock()
 	defer s.mu.Unlock()

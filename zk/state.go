@@ -6,17 +6,26 @@ import (
 	"time"
 )
 
-// State is what a client can do now.
+// State says what a client can do now. Closed is final. After AuthFailed, and with
+// Options.OneSession after Expired, only Closed follows; otherwise Connecting follows
+// Expired.
 type State int
 
-// The states. Closed is final: Close or Detach was called. Nothing but Closed follows AuthFailed and, with
-// Options.OneSession, Expired; otherwise Connecting follows Expired.
+// The states.
 const (
-	Connecting State = iota // no connection; the session, if there is one, may live on
+	// Connecting: there is no connection. If there is a session, it may still live.
+	Connecting State = iota
+	// Connected: the client has a session and a connection to a server that serves reads
+	// and writes.
 	Connected
-	ReadOnly // connected to a server without quorum: reads alone
-	Expired  // a server said that the session is over
+	// ReadOnly: the client is connected to a server without a quorum, which accepts only
+	// reads.
+	ReadOnly
+	// Expired: a server has said that the session is over.
+	Expired
+	// AuthFailed: a server has refused the client's credentials.
 	AuthFailed
+	// Closed: Close or Detach was called.
 	Closed
 )
 
@@ -29,9 +38,9 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// Status is the state from one transition to the next. Each Status knows its
-// successor, so whoever holds one cannot miss a transition, however late. The
-// zero Status belongs to no client and has no successor.
+// Status is the state of a client from one transition to the next. Each Status knows the
+// one that follows it, so a program that holds one does not miss a transition, however
+// late it looks. The zero Status belongs to no client, and none follows it.
 type Status struct {
 	State   State
 	Session SessionID     // 0 before the first one
@@ -51,7 +60,8 @@ type transition struct {
 	next    Status
 }
 
-// Changed is closed when another status has followed this one. Never for a final state.
+// Changed returns a channel that is closed when another status has followed this one;
+// for a final state it is never closed.
 func (s Status) Changed() <-chan struct{} {
 	if s.link == nil {
 		return nil
@@ -72,15 +82,15 @@ func (s Status) Next(ctx context.Context) (Status, error) {
 // Final reports whether no other state can follow.
 func (s Status) Final() bool { return s.State == Closed }
 
-// State is the present status.
+// State returns the present status.
 func (c *Client) State() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.status
 }
 
-// States yields the present status and then every later one, in order, until
-// the context ends or a status is final. A slow consumer misses nothing.
+// States yields the present status and then every later one, in order, until the context
+// ends or a status is final. A slow consumer misses nothing.
 func (c *Client) States(ctx context.Context) iter.Seq[Status] {
 	return func(yield func(Status) bool) {
 		for s := c.State(); yield(s) && !s.Final(); {

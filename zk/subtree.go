@@ -20,7 +20,8 @@ const (
 // DeleteOption is an option of Client.DeleteRecursive: a Batch.
 type DeleteOption interface{ deletes(*deletion) }
 
-// Batch is how many znodes Client.DeleteRecursive deletes in one transaction. Default 128.
+// Batch is the number of znodes that Client.DeleteRecursive deletes in one transaction.
+// The default is 128.
 type Batch int
 
 func (b Batch) deletes(d *deletion) { d.batch = max(int(b), 1) }
@@ -29,9 +30,9 @@ func (b Batch) deletes(d *deletion) { d.batch = max(int(b), 1) }
 type deletion struct{ batch int }
 
 // EnsurePath creates a znode without data, and its parents, where they are missing. The
-// options are ACLs and Container; they count for all znodes that it creates. It survives
-// lost answers and others who create the same path. Of "/" it creates the chroot;
-// other paths below a missing chroot give ErrNoChroot.
+// options may be ACLs and Container; they apply to every znode that it creates. It
+// survives lost answers, and other clients that create the same path. For "/" it creates
+// the chroot; for another path below a missing chroot it returns ErrNoChroot.
 func (c *Client) EnsurePath(ctx context.Context, path string, opts ...CreateOption) error {
 	spec := specOf(opts)
 	if !validPath(path, false) || spec.mode&^Container != 0 || spec.ttl != 0 {
@@ -100,11 +101,12 @@ func (c *Client) mayRetry(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && c.Err() == nil && (errors.Is(err, ErrConnectionLoss) || errors.Is(err, ErrSessionExpired))
 }
 
-// DeleteRecursive deletes a znode with everything below it, in transactions
-// of many znodes, children first. A znode that is missing is as good as deleted. What others
-// create below it meanwhile is deleted too, until they have done so many times: then the error
-// is ErrNotEmpty. It is not one transaction: after an error part of the subtree is gone. The
-// paths "/" and /zookeeper, and what is below the latter, are refused with ErrBadArguments.
+// DeleteRecursive deletes a znode and everything below it, children first, in
+// transactions of many znodes. A znode that is missing counts as deleted. It also
+// deletes what others create below the znode meanwhile; after many rounds it gives up
+// with ErrNotEmpty. It is not one transaction: after an error a part of the subtree may
+// be gone. It refuses the paths "/" and /zookeeper, and those below the latter, with
+// ErrBadArguments.
 func (c *Client) DeleteRecursive(ctx context.Context, path string, opts ...DeleteOption) error {
 	d := deletion{batch: subtreeBatch}
 	for _, o := range opts {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// TLSFiles names PEM files for TLS. They are read at each connection, so that
-// renewed ones are used without a restart.
+// TLSFiles names PEM files for TLS. The client reads them at each connection, so renewed
+// files are used without a restart.
 type TLSFiles struct {
 	CA   string // the authorities that sign the servers' certificates; empty: the system's
 	Cert string // the client's own certificate and chain; empty: none

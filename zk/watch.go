@@ -8,19 +8,19 @@ import (
 	"bellwether/wire"
 )
 
-// Event is what a watch tells. Zxid is the transaction that caused it, -1
-// where the server does not say (before 3.9). In a Stream an event of type
-// Reconnected means that the connection was lost and is back: events
-// after Zxid may have been missed, so the state must be read again.
+// Event is what a watch reports. Zxid is the transaction that caused it, or -1 if the
+// server does not say so (before 3.9). An event of type Reconnected, which only a Stream
+// delivers, means that the connection was lost and is back: events after Zxid may have
+// been missed, so the program must read the state again.
 type Event struct {
 	Type EventType
 	Path string
 	Zxid Zxid
 }
 
-// Watch waits for one event at one path. It is made by GetW, ExistsW and
-// ChildrenW, survives reconnects, and ends by the event, by Remove, with the
-// session (ErrSessionExpired) or with the client (ErrClosed, ErrAuthFailed).
+// Watch waits for one event at one path. GetW, ExistsW and ChildrenW make it. It
+// survives reconnects. It ends with the event, with Remove, with the session
+// (ErrSessionExpired) or with the client (ErrClosed, ErrAuthFailed).
 type Watch struct {
 	c    *Client
 	path string // as the server knows it
@@ -43,11 +43,11 @@ func (w *Watch) end(e Event, err error) {
 	close(w.done)
 }
 
-// Done is closed when Wait will return at once.
+// Done returns a channel that is closed when Wait will return at once.
 func (w *Watch) Done() <-chan struct{} { return w.done }
 
-// Wait returns the event, or why there will be none. The end of the context
-// ends this wait alone, not the watch.
+// Wait returns the event, or the reason why none will come. If the context ends, only
+// this wait ends, not the watch.
 func (w *Watch) Wait(ctx context.Context) (Event, error) {
 	select {
 	case <-w.done:
@@ -62,9 +62,9 @@ func (w *Watch) Wait(ctx context.Context) (Event, error) {
 	}
 }
 
-// Remove ends the watch, here at once and then on the server if no other
-// watch of this client needs it there. Wait then returns ErrNoWatcher.
-// Without a connection nothing is left to remove on a server.
+// Remove ends the watch: on the client at once, and then on the server if no other watch
+// of this client needs it there. Wait then returns ErrNoWatcher. Without a connection
+// there is nothing to remove on a server.
 func (w *Watch) Remove(ctx context.Context) error {
 	if !w.drop() {
 		return nil
@@ -100,9 +100,10 @@ func (w *Watch) removedAs() wire.WatcherType {
 // removersMax is how many watches are removed at once.
 const removersMax = 32
 
-// RemoveWatches removes many watches as Remove does each: here all of them at once, and
-// then on the server, some at a time, until one cannot be removed there. The first goes
-// alone: servers before 3.5 do not know how, and are not asked again.
+// RemoveWatches removes many watches, as Watch.Remove removes one. It removes all of
+// them from the client at once, and then from the server, several at a time, until the
+// server cannot remove one. The first is sent alone: servers before 3.5 cannot remove
+// watches and are not asked again.
 func RemoveWatches(ctx context.Context, watches ...*Watch) error {
 	var left []*Watch
 	for _, w := range watches {
@@ -140,8 +141,8 @@ func RemoveWatches(ctx context.Context, watches ...*Watch) error {
 	return errors.Join(all...)
 }
 
-// Stream is a watch that stays: every event from the moment of AddWatch to
-// Close, in order. One goroutine at a time may call Next.
+// Stream is a watch that stays: it delivers every event from the call of AddWatch to
+// Close, in order. Only one goroutine at a time may call Next.
 type Stream struct {
 	c     *Client
 	path  string // as the server knows it
@@ -159,11 +160,11 @@ type Stream struct {
 	last   Zxid
 }
 
-// AddWatch watches a path, which need not exist, for every event: its own and
-// those of its direct children's coming and going, or with
-// WatchPersistentRecursive the creation, deletion and change of the
-// whole subtree. Servers before 3.6 give ErrUnsupported; those before 3.9 keep
-// one mode at a path, the last one that a client asked for.
+// AddWatch watches a path, which need not exist, for every event. With WatchPersistent
+// these are the events of the znode and the creation and deletion of its children; with
+// WatchPersistentRecursive the creation, deletion and change of every znode of the
+// subtree. Servers before 3.6 give ErrUnsupported. Servers before 3.9 keep one mode for
+// each path, the last one that a client asked for.
 func (c *Client) AddWatch(ctx context.Context, path string, mode WatchMode) (*Stream, error) {
 	full, err := c.abs(path, false)
 	if err == nil && mode != wire.WatchPersistent && mode != wire.WatchPersistentRecursive {
@@ -260,12 +261,13 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Ready has a value when there is something for Next; for select statements:
-// call Next once for each value received.
+// Ready returns a channel that has a value when there is something for Next. It is for
+// select statements: call Next once for each value received.
 func (s *Stream) Ready() <-chan struct{} { return s.more }
 
-// Close ends the stream, here at once and then on the server if no other
-// watch of this client needs it there. Of Listen, those go that its Since has set.
+// Close ends the stream: on the client at once, and then on the server if no other watch
+// of this client needs it there. For a stream of Listen it removes the watches that its
+// Since has set.
 func (s *Stream) Close(ctx context.Context) error {
 	c := s.c
 	c.mu.Lock()

@@ -7,11 +7,11 @@ import (
 	"bellwether/wire"
 )
 
-// AnyVersion as a version makes a write unconditional.
+// AnyVersion, given as a version, makes a write unconditional.
 const AnyVersion int32 = -1
 
-// Set replaces a znode's data where version is its own or AnyVersion, else
-// ErrBadVersion. The data is not kept after the return.
+// Set replaces a znode's data if its version is version or version is AnyVersion;
+// otherwise it returns ErrBadVersion. It does not keep data after it returns.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
 	full, err := c.abs(path, false)
 	if err != nil {
@@ -28,7 +28,8 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	return stat, nil
 }
 
-// Delete removes a znode that has no children, where version is its own or AnyVersion.
+// Delete removes a znode that has no children, if its version is version or version is
+// AnyVersion.
 func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	full, err := c.abs(path, false)
 	if err != nil {
@@ -44,7 +45,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32) error {
 	return nil
 }
 
-// SetACL replaces a znode's list where version is its Aversion or AnyVersion.
+// SetACL replaces a znode's access-control list if its Aversion is version or version is
+// AnyVersion.
 func (c *Client) SetACL(ctx context.Context, path string, acl ACLs, version int32) (Stat, error) {
 	var resp wire.StatResponse
 	err := c.simple(ctx, wire.OpSetACL, path, func(full string) wire.Record {
@@ -53,16 +55,16 @@ func (c *Client) SetACL(ctx context.Context, path string, acl ACLs, version int3
 	return resp.Stat, err
 }
 
-// Check compares a znode's version, AnyVersion for mere existence. It goes
-// through the leader, as a Multi of one.
+// Check compares the version of a znode; with AnyVersion it only checks that the znode
+// exists. It goes through the leader, as a Multi of one operation.
 func (c *Client) Check(ctx context.Context, path string, version int32) error {
 	_, err := c.Multi(ctx, CheckOp(path, version))
 	return err
 }
 
-// AddAuth adds an identity to this connection and, once accepted, to every
-// later one. A refused one gives ErrAuthFailed and costs the connection, not
-// the session.
+// AddAuth adds an identity to this connection and, once the server has accepted it, to
+// every later one. If the server refuses it, AddAuth returns ErrAuthFailed and the
+// connection ends; the session goes on.
 func (c *Client) AddAuth(ctx context.Context, a Auth) error {
 	a.Data = slices.Clone(a.Data)
 	k := c.newCall(wire.OpAuth)
@@ -75,9 +77,10 @@ func (c *Client) AddAuth(ctx context.Context, a Auth) error {
 	return nil
 }
 
-// Reconfig changes the ensemble's members and returns the new configuration.
-// Empty lists are left out; version is that of the configuration that must be
-// current, or -1. With members, the whole new membership, the servers ignore the other two.
+// Reconfig changes the ensemble's members and returns the new configuration. Empty lists
+// are left out. Version is the version of the configuration that must be current, or -1
+// for any. If members, the whole new membership, is given, the servers ignore joining
+// and leaving.
 func (c *Client) Reconfig(ctx context.Context, joining, leaving, members string, version int64) ([]byte, Stat, error) {
 	var resp wire.DataResponse
 	req := wire.ReconfigRequest{
