@@ -5,31 +5,30 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: build test tools format vet lint layout unit race cross interop fmt fuzz soak bench docs module clean
 
-# make module PATH=... names a Go module path by the word that is also the
-# shell's search path. The recipes get back the one that make was started with.
+# make module PATH=... passes the module's path in the variable that is also the shell's
+# search path. So the recipes get back the search path with which make was started.
 ifeq ($(origin PATH),command line)
 MODULE := $(PATH)
 SEARCH := $(shell /usr/bin/tr '\0' '\n' </proc/$$PPID/environ | /bin/sed -n 's/^PATH=//p')
 override PATH := $(or $(SEARCH),/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin)
 endif
 
-# Without cgo, as the program is built that is shipped: nothing is built in two
-# ways but for the race detector, which needs it.
+# Without cgo, as in the released program. Only the race detector needs cgo.
 export CGO_ENABLED := 0
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Packages with goroutines or locks: these run under the race detector too, those
-# that take longest first.
+# Packages with goroutines or locks, which also run under the race detector; the slowest
+# ones first.
 RACE := $(addprefix ./internal/,store server tree) ./cmd/... ./embed ./recipe ./zk \
 	$(addprefix ./internal/,admin bench guard local metrics peer shell)
 
-# So many packages, and in interop tests, at the same time: they wait for
+# The number of packages, and of interop tests, that run at the same time. They wait for
 # sessions and events more than they compute.
 PACKAGES := 4
 PARALLEL := 8
 
-# The longest that one package's tests may take, on a machine that does much else.
+# The time limit for one package's tests on a busy machine.
 LIMIT := 40m
 
 FUZZTIME ?= 200000x
@@ -41,7 +40,7 @@ build:
 
 test: tools format vet lint layout unit race cross interop
 
-# What the tests need beside Go, git and make; nothing when all is there.
+# Installs what the tests need besides Go, git and make.
 tools:
 	interop/install-tools.sh
 
@@ -63,7 +62,7 @@ lint:
 layout:
 	go test -vet=off -count=1 .
 
-# Tests are built without a look of vet, which has seen everything before.
+# vet is not repeated: the target vet has checked everything.
 unit:
 	go test -vet=off -p $(PACKAGES) -timeout $(LIMIT) ./...
 
@@ -71,7 +70,7 @@ race: export CGO_ENABLED := 1
 race:
 	go test -race -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(RACE)
 
-# The whole program for the servers' systems, the libraries for Windows too.
+# The whole program for the systems of servers, the libraries for Windows too.
 cross:
 	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
 		echo "build for $$target"; \
@@ -79,11 +78,11 @@ cross:
 	done
 	GOOS=windows GOARCH=amd64 go build ./wire ./zk ./recipe
 
-# Results are not cached: go test does not see what the started programs read.
+# Results are not cached: go test does not know what the started programs read.
 interop:
 	cd interop && go test -vet=off -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) ./...
 
-# Each fuzz target for FUZZTIME inputs. A time works too, but go test may report
+# Runs each fuzz target for FUZZTIME inputs. A time is possible too, but go test may report
 # its end as a failure: context deadline exceeded.
 fuzz:
 	@for package in $$(go list ./...); do \
@@ -93,9 +92,9 @@ fuzz:
 		done; \
 	done
 
-# What takes long: every test SOAK times, ours under the race detector (in
-# go-zookeeper it finds races that are not ours), the simulator's hour, a million
-# simulated handovers, and the fuzz targets. SOAK=50 FUZZTIME=100000000x is a night.
+# The long tests: every test SOAK times, Bellwether's under the race detector (go-zookeeper
+# has races of its own), an hour of the simulator, a million simulated handovers, and the
+# fuzz targets. SOAK=50 FUZZTIME=100000000x takes a night.
 soak: tools
 	CGO_ENABLED=1 go test -race -count=$(SOAK) -timeout 4h ./...
 	cd interop && go test -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
@@ -103,16 +102,16 @@ soak: tools
 	go test ./internal/sim -run TestHandovers -handovers 1000000 -timeout 4h
 	$(MAKE) fuzz
 
-# Go benchmarks, then both servers in one run on this machine.
+# The Go benchmarks, then a comparison of both servers on this machine.
 bench: tools
 	go test -run '^$$' -bench . -benchmem ./...
 	cd interop && go run ./compare $(COMPARE)
 
-# docs/configuration.md is made from the table of keys.
+# Generates docs/configuration.md from the table of keys.
 docs:
 	go test ./internal/config -run TestDocument -update
 
-# make module PATH=example.com/you/bellwether gives the module its path.
+# make module PATH=example.com/you/bellwether renames the module.
 module:
 	@if [ -z "$(MODULE)" ]; then echo "usage: make module PATH=example.com/you/bellwether"; exit 2; fi
 	@old=$$(go list -m); \

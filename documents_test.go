@@ -21,7 +21,7 @@ var (
 	mdHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// document is a page for people, as it is read: \_ stands for _ in it, and \| for |.
+// document is a page without Markdown escapes: \_ is replaced by _, and \| by |.
 type document struct{ name, text string }
 
 func documents(t *testing.T) []document {
@@ -47,8 +47,8 @@ func documents(t *testing.T) []document {
 	return all
 }
 
-// tests finds the tests of every folder, those of the other modules included,
-// and below "testdata" of a folder its scripts and transcripts.
+// tests returns the test functions of every folder, of all modules, and the names of the
+// scripts and transcripts in the testdata of every folder.
 func tests(t *testing.T) (functions, scripts map[string][]string) {
 	t.Helper()
 	functions, scripts = map[string][]string{}, map[string][]string{}
@@ -75,8 +75,8 @@ func tests(t *testing.T) (functions, scripts map[string][]string) {
 	return functions, scripts
 }
 
-// TestDocumentsNameTests holds the pages to the tests that they name: each is
-// there, and where a name ends with … at least one begins with it.
+// TestDocumentsNameTests fails for each test that a page names and that does not exist. A
+// name that ends with … must be the beginning of at least one test's name.
 func TestDocumentsNameTests(t *testing.T) {
 	functions, _ := tests(t)
 	var all []string
@@ -84,7 +84,7 @@ func TestDocumentsNameTests(t *testing.T) {
 		all = append(all, names...)
 	}
 	for _, d := range documents(t) {
-		text := goTest.ReplaceAllString(goCode.ReplaceAllString(d.text, ""), "") // patterns, and tests of the reader's own
+		text := goTest.ReplaceAllString(goCode.ReplaceAllString(d.text, ""), "") // commands have patterns, and Go code has the reader's own tests
 		for _, name := range testName.FindAllString(text, -1) {
 			prefix, open := strings.CutSuffix(name, "…")
 			if !slices.ContainsFunc(all, func(s string) bool { return s == name || open && strings.HasPrefix(s, prefix) }) {
@@ -94,14 +94,14 @@ func TestDocumentsNameTests(t *testing.T) {
 	}
 }
 
-// TestDocumentsRunTests takes each "go test" of the pages apart: its packages are
-// there, each word between the bars of -run finds a test in one of them, and
-// what stands behind a slash finds a script or a transcript where it is one's.
+// TestDocumentsRunTests checks each "go test" command in the pages: its packages exist,
+// each alternative of -run matches a test in one of them, and a subtest of the transcripts
+// or scripts matches a file in testdata.
 func TestDocumentsRunTests(t *testing.T) {
 	functions, scripts := tests(t)
 	commands := 0
 	for _, d := range documents(t) {
-		interop := false // since a line that says so, to the end of its block
+		interop := false // from a line "cd interop" to the end of its block
 		for line := range strings.SplitSeq(d.text, "\n") {
 			interop = strings.TrimSpace(line) == "cd interop" || interop && line != ""
 			for _, m := range goTest.FindAllStringSubmatch(line, -1) {
@@ -129,8 +129,8 @@ func TestDocumentsRunTests(t *testing.T) {
 	}
 }
 
-// command is which folders the arguments of "go test" name, and the pattern of
-// what is run there.
+// command returns the folders in the arguments of a "go test" command, and its pattern of
+// tests.
 func command(arguments string, interop bool) (dirs []string, run string) {
 	words := strings.Fields(arguments)
 	for i, word := range words {
@@ -147,8 +147,8 @@ func command(arguments string, interop bool) (dirs []string, run string) {
 	return dirs, run
 }
 
-// alternatives splits a pattern at the bars that stand in no parentheses, and
-// those behind a slash into patterns of their own.
+// alternatives splits a pattern at the bars outside of parentheses, and a group of subtests
+// after a slash into one pattern each.
 func alternatives(pattern string) []string {
 	var all []string
 	depth, begin := 0, 0
@@ -185,7 +185,7 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return slices.ContainsFunc(names[dir], re.MatchString) })
 }
 
-// TestDocumentsShowThePlan holds the table of docs/architecture.md to that of layout_test.go.
+// TestDocumentsShowThePlan fails where docs/architecture.md differs from the plan in layout_test.go.
 func TestDocumentsShowThePlan(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
 	text, err := os.ReadFile("docs/architecture.md")
@@ -214,7 +214,7 @@ func TestDocumentsShowThePlan(t *testing.T) {
 	}
 }
 
-// TestDocumentsLink fails for a link within the pages that leads nowhere.
+// TestDocumentsLink fails for a link within the pages whose target does not exist.
 func TestDocumentsLink(t *testing.T) {
 	anchors := map[string][]string{}
 	pages := documents(t)
@@ -234,7 +234,7 @@ func TestDocumentsLink(t *testing.T) {
 				name = path.Join(path.Dir(d.name), to)
 			}
 			if _, err := os.Stat(name); err != nil {
-				t.Errorf("%s: (%s) leads nowhere", d.name, m[1])
+				t.Errorf("%s: the target of the link (%s) does not exist", d.name, m[1])
 			} else if section != "" && !slices.Contains(anchors[name], section) {
 				t.Errorf("%s: %s has no section #%s", d.name, name, section)
 			}
@@ -242,7 +242,7 @@ func TestDocumentsLink(t *testing.T) {
 	}
 }
 
-// anchor is what a heading is reached by.
+// anchor returns the anchor of a heading.
 func anchor(heading string) string {
 	keep := func(c rune) rune {
 		switch {

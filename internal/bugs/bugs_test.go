@@ -17,24 +17,24 @@ import (
 	"testing"
 )
 
-// root is the module's folder as seen from here.
+// root is the module's folder, relative to this package.
 const root = "../.."
 
-// TestScenariosExist: each scenario of the table is a test of its room, and
-// each patch of testdata belongs to one and fits the code as it is.
+// TestScenariosExist shows that each scenario of the table is a test of its package, and
+// that each patch in testdata belongs to a scenario and applies to the code.
 func TestScenariosExist(t *testing.T) {
 	tests := map[string]map[string]bool{}
 	used := map[string]bool{}
 	for _, b := range all() {
 		if len(b.scenarios) == 0 && b.rest == "" {
-			t.Errorf("%s: no scenario, and nothing is said about that", b.tickets)
+			t.Errorf("%s: no scenario, and no reason why", b.tickets)
 		}
 		for _, s := range b.scenarios {
-			if tests[s.room] == nil {
-				tests[s.room] = testsOf(t, s.room)
+			if tests[s.pkg] == nil {
+				tests[s.pkg] = testsOf(t, s.pkg)
 			}
-			if !tests[s.room][s.test] {
-				t.Errorf("%s: internal/%s has no %s", b.tickets, s.room, s.test)
+			if !tests[s.pkg][s.test] {
+				t.Errorf("%s: internal/%s has no %s", b.tickets, s.pkg, s.test)
 			}
 			if s.patch != "" && used[s.patch] {
 				t.Errorf("%s: patch %s is used twice", b.tickets, s.patch)
@@ -63,15 +63,15 @@ func TestScenariosExist(t *testing.T) {
 	}
 }
 
-// testsOf are the names of a room's tests.
-func testsOf(t *testing.T, room string) map[string]bool {
+// testsOf returns the names of a package's tests.
+func testsOf(t *testing.T, pkg string) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "internal", room, "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, "internal", pkg, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, f := range files { // all of them, so that go test knows on what its result depends
+	for _, f := range files { // all files, so that go test knows the inputs of its cached result
 		tree, err := parser.ParseFile(token.NewFileSet(), f, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
@@ -85,8 +85,8 @@ func testsOf(t *testing.T, room string) map[string]bool {
 	return names
 }
 
-// TestBugsAreFound brings each bug back and sees that its scenario fails. That
-// the scenario passes without is shown where it lives.
+// TestBugsAreFound brings each bug back and checks that its scenario fails. The package of
+// the scenario shows that it passes without the patch.
 func TestBugsAreFound(t *testing.T) {
 	for _, b := range all() {
 		for _, s := range b.scenarios {
@@ -105,20 +105,20 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// notFound says why a run of a test does not count as having found the bug.
+// notFound returns why a run of a test has not found the bug, or "" if it has.
 func notFound(out string, failed bool, test string) string {
 	switch {
 	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-		return "it cannot be built with the patch"
+		return "the code does not compile with the patch"
 	case strings.Contains(out, "panic: test timed out"):
-		return "it did not come to an end"
+		return "the test timed out"
 	case !failed || !strings.Contains(out, "--- FAIL: "+test):
-		return test + " does not find it"
+		return test + " does not find the bug"
 	}
 	return ""
 }
 
-// TestNotFoundIsTold keeps the judgement above honest.
+// TestNotFoundIsTold checks notFound.
 func TestNotFoundIsTold(t *testing.T) {
 	for _, c := range []struct {
 		out    string
@@ -129,8 +129,8 @@ func TestNotFoundIsTold(t *testing.T) {
 		{"--- FAIL: TestX (0.00s)\npanic: boom", true, ""},
 		{"ok  \tx\t0.1s", false, "does not find"},
 		{"ok  \tx\t0.1s [no tests to run]", false, "does not find"},
-		{"# x\nundefined: y\nFAIL\tx [build failed]", true, "cannot be built"},
-		{"panic: test timed out after 60s\n--- FAIL: TestX", true, "end"},
+		{"# x\nundefined: y\nFAIL\tx [build failed]", true, "does not compile"},
+		{"panic: test timed out after 60s\n--- FAIL: TestX", true, "timed out"},
 		{"--- FAIL: TestOther (0.00s)\nFAIL", true, "does not find"},
 	} {
 		if got := notFound(c.out, c.failed, "TestX"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
@@ -139,11 +139,11 @@ func TestNotFoundIsTold(t *testing.T) {
 	}
 }
 
-// runWith runs tests of a scenario's room with its patch.
+// runWith runs tests of a scenario's package with its patch.
 func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool) {
 	t.Helper()
 	args = append([]string{"test", "-overlay=" + overlay(t, load(t, s.patch)), "-vet=off", "-count=1",
-		"-gcflags=./...=-N -l -dwarf=false", "-ldflags=-s -w", "-failfast", "./internal/" + s.room}, args...) // quick to build
+		"-gcflags=./...=-N -l -dwarf=false", "-ldflags=-s -w", "-failfast", "./internal/" + s.pkg}, args...) // flags that make the build fast
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
 	b, err := cmd.CombinedOutput()
@@ -154,13 +154,13 @@ func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool)
 	return string(b), err != nil
 }
 
-// source reads a file of the module.
+// source returns the text of a file of the module.
 func source(file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(root, file))
 	return string(b), err
 }
 
-// overlay writes the patched files and the list that has the build read them.
+// overlay writes the patched files and returns the overlay file for go build.
 func overlay(t *testing.T, p *patch) string {
 	t.Helper()
 	changed, err := p.apply(source)
@@ -190,32 +190,32 @@ func overlay(t *testing.T, p *patch) string {
 	return list
 }
 
-// tail is the end of an output, without the traces of goroutines.
+// tail returns the end of an output, without goroutine traces.
 func tail(out string) string {
 	out = regexp.MustCompile(`(?s)\ngoroutine \d+ .*`).ReplaceAllString(out, "\n")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	return strings.Join(lines[max(0, len(lines)-12):], "\n")
 }
 
-// models are the tests of a room that draw random stories.
+// models are the tests of a package that make random runs.
 var models = map[string]string{
 	"zab":      "TestOneHistory",
 	"election": "TestElectionsOfARandomNetwork",
 	"tree":     "TestDigestFollowsTheTree|TestPipelinedIsOneByOne|TestFuzzySnapshot|TestWatchesExactlyOnce",
 }
 
-// seedsMax is how many random stories are tried.
-const seedsMax = 500
+// runsMax is the number of random runs that measure tries.
+const runsMax = 500
 
-// measure counts the random stories that a room's model needs to find a bug
-// that nobody told it of; empty: none of seedsMax did.
+// measure returns how many random runs a package's model needs to find a bug. It returns ""
+// if the package has no model or runsMax runs do not find the bug.
 func measure(t *testing.T, s scenario) string {
 	t.Helper()
-	if models[s.room] == "" {
+	if models[s.pkg] == "" {
 		return ""
 	}
-	out, failed := runWith(t, s, "-run=^("+models[s.room]+")$", "-timeout=300s", "-args", "-rapid.seed=1",
-		fmt.Sprint("-rapid.checks=", seedsMax), "-rapid.nofailfile", "-rapid.shrinktime=0s")
+	out, failed := runWith(t, s, "-run=^("+models[s.pkg]+")$", "-timeout=300s", "-args", "-rapid.seed=1",
+		fmt.Sprint("-rapid.checks=", runsMax), "-rapid.nofailfile", "-rapid.shrinktime=0s")
 	if found := regexp.MustCompile(`failed after (\d+) tests|panic after (\d+) tests`).FindStringSubmatch(out); failed && found != nil {
 		before, _ := strconv.Atoi(found[1] + found[2])
 		return strconv.Itoa(before + 1)

@@ -13,17 +13,16 @@ import (
 	"testing"
 )
 
-var carryFrom = flag.String("from", "", "bring the patches forward that no longer apply: a commit at which they did")
+var carryFrom = flag.String("from", "", "bring forward the patches that no longer apply; the value is a commit at which they applied")
 
-// carryHelp tells how a patch that no longer applies gets to apply again.
-const carryHelp = "\ncode that this patch quotes has changed. To bring it forward, with COMMIT the last commit at which it applied:\n" +
+// carryHelp explains how to bring forward a patch that no longer applies.
+const carryHelp = "\nThe code that this patch quotes has changed. To bring the patch forward, run this with the last commit at which it applied:\n" +
 	"\tgo test ./internal/bugs -run TestCarryPatches -from COMMIT\n" +
-	"What that cannot merge must be written by hand; see internal/bugs/doc.go"
+	"A patch that cannot be merged must be rewritten by hand; see internal/bugs/doc.go"
 
-// TestCarryPatches brings forward, with -from, the patches that no longer apply:
-// it makes the broken file of the old commit, and merges the change from there
-// to the working tree into it. Lines that have moved to another file unchanged
-// are found there.
+// TestCarryPatches brings forward, with -from, the patches that no longer apply. It applies
+// a patch to the files of the old commit and merges the result with the current files. It
+// also finds lines that have moved unchanged to another file.
 func TestCarryPatches(t *testing.T) {
 	if *carryFrom == "" {
 		return
@@ -52,11 +51,11 @@ func TestCarryPatches(t *testing.T) {
 		if err := os.WriteFile(f, []byte(carried.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s is brought forward: run TestBugsAreFound for it", f)
+		t.Logf("%s was brought forward: run TestBugsAreFound for it", f)
 	}
 }
 
-// TestCarry shows what is brought forward and what is left to a person.
+// TestCarry shows which patches are brought forward and which must be rewritten by hand.
 func TestCarry(t *testing.T) {
 	lines := func(n int, change map[int]string) string {
 		var b strings.Builder
@@ -80,17 +79,17 @@ func TestCarry(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		patch, file, now string
-		want             map[int]string // of the carried patch's result; nil: a conflict
+		want             map[int]string // the result of the new patch; nil: a conflict
 	}{
 		"a line of the context has changed": {
 			"# w\n--- a.go\n@@\n line 9\n-line 10\n+broken\n", "a.go", lines(20, map[int]string{8: "new\n"}),
 			map[int]string{8: "new\n", 10: "broken\n"},
 		},
-		"the quoted line is no longer alone": {
+		"the quoted line is no longer unique": {
 			"# w\n--- a.go\n@@\n-line 10\n", "a.go", lines(20, map[int]string{2: "line 10\n"}),
 			map[int]string{2: "line 10\n", 10: ""},
 		},
-		"lines are only put in": {
+		"the patch only adds lines": {
 			"# w\n--- a.go\n@@\n line 10\n+more\n", "a.go", lines(20, map[int]string{9: "", 15: "line 10\n"}),
 			map[int]string{9: "", 10: "line 10\nmore\n", 15: "line 10\n"},
 		},
@@ -98,7 +97,7 @@ func TestCarry(t *testing.T) {
 			"# w\n--- b.go\n@@\n-line 10\n+broken\n", "c/b.go", lines(20, map[int]string{2: "new\n"}),
 			map[int]string{2: "new\n", 10: "broken\n"},
 		},
-		"the broken line itself has changed": {
+		"the line that the patch changes has changed": {
 			"# w\n--- a.go\n@@\n-line 10\n+broken\n", "a.go", lines(20, map[int]string{10: "changed\n"}), nil,
 		},
 	} {
@@ -116,7 +115,7 @@ func TestCarry(t *testing.T) {
 			p, err = p.carry(old, now)
 			if c.want == nil {
 				if err == nil || !strings.Contains(err.Error(), "by hand") {
-					t.Errorf("a conflict is carried: %v", err)
+					t.Errorf("a conflict must be reported: %v", err)
 				}
 				return
 			}
@@ -134,7 +133,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// Lines that moved to another file are found if they are in one place alone.
+// TestFollow shows that lines that moved to another file are found if they are unique.
 func TestFollow(t *testing.T) {
 	for _, c := range []struct {
 		files map[string]string
@@ -155,13 +154,13 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// oldTree is the source at a commit.
+// oldTree gives access to the source at a commit.
 type oldTree struct {
 	read  func(file string) (string, error)
-	moved map[string]string // the files that have another name now
+	moved map[string]string // the new names of renamed files
 }
 
-// treeOf is the source at a commit of this repository.
+// treeOf returns the source at a commit of this repository.
 func treeOf(commit string) (oldTree, error) {
 	list, err := git("diff", "--name-status", "--diff-filter=R", "-M40%", commit)
 	if err != nil {
@@ -187,8 +186,8 @@ func git(args ...string) (string, error) {
 	return string(out), err
 }
 
-// carry returns the patch that makes in the new source the change that p makes
-// in the old one.
+// carry returns a patch for the current source that makes the same change as p makes in the
+// old source.
 func (p *patch) carry(old oldTree, now func(string) (string, error)) (*patch, error) {
 	broken, err := p.apply(old.read)
 	if err != nil {
@@ -198,7 +197,7 @@ func (p *patch) carry(old oldTree, now func(string) (string, error)) (*patch, er
 	for _, e := range p.edits {
 		text, ok := broken[e.file]
 		if !ok {
-			continue // an earlier edit of the same file has done it
+			continue // an earlier edit of the same file has handled all
 		}
 		delete(broken, e.file)
 		name := e.file
@@ -222,8 +221,8 @@ func (p *patch) carry(old oldTree, now func(string) (string, error)) (*patch, er
 	return out, nil
 }
 
-// follow names for each edit the one file that has its lines now, and reports
-// whether there is one for each.
+// follow sets the file of each edit to the only file that now has its lines. It reports
+// whether there is exactly one for each edit.
 func (p *patch) follow(files map[string]string) bool {
 	for i, e := range p.edits {
 		var found []string
@@ -240,7 +239,7 @@ func (p *patch) follow(files map[string]string) bool {
 	return true
 }
 
-// sources are the Go files of the module that are not tests, by name.
+// sources returns the Go files of the module, without tests, by name.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := git("ls-files", "-co", "--exclude-standard", "*.go")
@@ -256,7 +255,7 @@ func sources(t *testing.T) map[string]string {
 	return texts
 }
 
-// mergeText makes in ours the change from base to theirs.
+// mergeText applies the change from base to theirs to ours.
 func mergeText(ours, base, theirs string) (string, error) {
 	dir, err := os.MkdirTemp("", "carry")
 	if err != nil {
@@ -272,12 +271,12 @@ func mergeText(ours, base, theirs string) (string, error) {
 	cmd.Dir = dir
 	merged, err := cmd.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() > 0 && failed.ExitCode() < 128 {
-		return "", fmt.Errorf("the broken lines have changed: write the patch by hand\n%s", conflicts(string(merged)))
+		return "", fmt.Errorf("the lines that the patch changes have changed: rewrite the patch by hand\n%s", conflicts(string(merged)))
 	}
 	return string(merged), err
 }
 
-// conflicts are the parts of a merged text on which both sides differ.
+// conflicts returns the conflicting parts of a merged text.
 func conflicts(merged string) string {
 	var b strings.Builder
 	inside := false
@@ -291,8 +290,7 @@ func conflicts(merged string) string {
 	return b.String()
 }
 
-// changes are the edits that turn one text into another, each with as much
-// context as names its place.
+// changes returns the edits that turn from into to, each with enough context to be unique.
 func changes(file, from, to string) []edit {
 	a, b := slices.Collect(strings.Lines(from)), slices.Collect(strings.Lines(to))
 	var edits []edit
@@ -314,15 +312,14 @@ func changes(file, from, to string) []edit {
 	return edits
 }
 
-// hunk says that lines stand in the place of those of a from one index until
-// another.
+// hunk replaces the lines of a from index from until index until by lines.
 type hunk struct {
 	from, until int
 	lines       []string
 }
 
-// hunks are the differences between two lists of lines, by their longest
-// common subsequence.
+// hunks returns the differences between two lists of lines, based on their longest common
+// subsequence.
 func hunks(a, b []string) []hunk {
 	common := make([][]int, len(a)+1) // common[i][j] is its length for a[i:] and b[j:]
 	for i := range common {
@@ -362,7 +359,7 @@ func hunks(a, b []string) []hunk {
 	return out
 }
 
-// String is the text of a patch, as readPatch takes it.
+// String returns the text of a patch, as readPatch parses it.
 func (p *patch) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", p.what)

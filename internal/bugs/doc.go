@@ -1,13 +1,13 @@
-// Package bugs proves that the checks can fail. It holds tests alone: for each
-// known bug of the field that this design can have there is a named scenario
-// in the room concerned, and for most of them a patch in testdata that brings
-// the bug back. The tests build the room with the patch and demand that the
-// scenario finds it; code that serves carries no hook for that.
+// Package bugs shows that the tests can fail. It contains only tests. For each known bug of
+// ZooKeeper-like systems that this design could have, there is a named scenario, a test of
+// the package concerned. For most of them, a patch in testdata brings the bug back. The
+// tests build the package with the patch and require that the scenario fails. The code of
+// the program needs no hook for that.
 //
-// The data is in table_test.go; docs/testing.md shows it as a table. A patch is
-// a short text: comment lines begin with #, a line "--- file" names a file
-// of the module, "@@" begins a place in it, whose lines begin with a blank
-// (as it is), - (taken out) or + (put in). The lines must be in the file
-// exactly once. Where they are not, the test fails and says how one command brings
-// the patches forward (carry_test.go); what it cannot merge is written by hand.
+// The data is in table_test.go; docs/testing.md shows it as a table. A patch is a short
+// text. Lines that begin with # are the description. A line "--- file" names a file of the
+// module. "@@" begins an edit, whose lines begin with a blank (unchanged), - (removed) or +
+// (added). The unchanged and removed lines must be in the file exactly once. If they are
+// not, the test fails and prints the command that brings the patches forward
+// (carry_test.go). A patch that the command cannot merge must be rewritten by hand.
 package bugs

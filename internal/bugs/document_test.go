@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	update      = flag.Bool("update", false, "write the table of docs/testing.md anew")
-	remeasure   = flag.Bool("measure", false, "count anew how many random stories find each bug; takes long")
-	measureOnly = flag.String("only", "", "with -measure: of this patch alone")
+	update      = flag.Bool("update", false, "rewrite the table of docs/testing.md")
+	remeasure   = flag.Bool("measure", false, "count again how many random runs find each bug; takes long")
+	measureOnly = flag.String("only", "", "with -measure: only this patch")
 )
 
 const (
@@ -22,8 +22,8 @@ const (
 	begin, end   = "<!-- bugs: go test ./internal/bugs -run TestDocument -update -->\n", "<!-- end of bugs -->\n"
 )
 
-// TestDocument fails when the table of docs/testing.md is not what the data
-// makes. Run it with -update after a change to the data.
+// TestDocument fails when the table of docs/testing.md differs from the data. Run it with
+// -update after a change to the data.
 func TestDocument(t *testing.T) {
 	b, err := os.ReadFile(documentFile)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestDocument(t *testing.T) {
 	before, rest, ok := strings.Cut(string(b), begin)
 	got, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", documentFile)
+		t.Fatalf("%s does not contain the markers of the table", documentFile)
 	}
 	want := document(t)
 	if *update {
@@ -46,18 +46,18 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// unpatched says of scenarios without a patch why there is none.
+// unpatched gives the reason why a scenario has no patch.
 var unpatched = map[string]string{
-	"TestEpochEndsUnderLoad":              "the fault of the row above, in a whole server",
-	"TestZK1277ClientsOverARollOver":      "the fault of the first row, as clients see it",
-	"TestZK4541EndOfARoleInAWholeServer":  "the fault of the row above, in a whole server",
-	"TestZK3829TheFourthLeadsAndCommits":  "the fault of the row above, in whole servers",
+	"TestEpochEndsUnderLoad":              "the bug of the row above, in a whole server",
+	"TestZK1277ClientsOverARollOver":      "the bug of the first row, as clients see it",
+	"TestZK4541EndOfARoleInAWholeServer":  "the bug of the row above, in a whole server",
+	"TestZK3829TheFourthLeadsAndCommits":  "the bug of the row above, in whole servers",
 	"TestZK3769HalfDeliveredVote":         "the election has no thread that a message could end",
-	"TestZK4537SyncsAndWritesOfOneClient": "one loop takes requests and commits, there is nothing to race",
-	"TestZK975SmallerLeader":              "who joins does not compare its vote with the leader's, so there is nothing to break",
+	"TestZK4537SyncsAndWritesOfOneClient": "one loop handles requests and commits, so there is no race",
+	"TestZK975SmallerLeader":              "a joining server does not compare its vote with the leader's, so there is nothing to break",
 }
 
-// document is the table, and behind it what is still to come, if anything is.
+// document renders the table and the list of what has no scenario yet.
 func document(t *testing.T) string {
 	seeds := readSeeds(t)
 	var b, rest strings.Builder
@@ -66,7 +66,7 @@ func document(t *testing.T) string {
 		title string
 		bugs  []bug
 	}{{"Synchronisation, log and tree", synchronisation}, {"Elections", elections}, {"Recipes", recipes}} {
-		fmt.Fprintf(&b, "\n### %s\n\n| bug | what is brought back | found by | stories |\n|---|---|---|---|\n", part.title)
+		fmt.Fprintf(&b, "\n### %s\n\n| bug | what is brought back | found by | random runs |\n|---|---|---|---|\n", part.title)
 		for _, x := range part.bugs {
 			if x.rest != "" {
 				fmt.Fprintf(&rest, "- %s: %s\n", x.tickets, x.rest)
@@ -82,21 +82,21 @@ func document(t *testing.T) string {
 					if n := seeds[s.patch]; n != "" {
 						found = n
 					}
-					if models[s.room] == "" {
+					if models[s.pkg] == "" {
 						found = ""
 					}
 				}
-				fmt.Fprintf(&b, "| %s | %s | `%s` %s | %s |\n", x.tickets, what, s.room, strings.ReplaceAll(s.test, "_", `\_`), found)
+				fmt.Fprintf(&b, "| %s | %s | `%s` %s | %s |\n", x.tickets, what, s.pkg, strings.ReplaceAll(s.test, "_", `\_`), found)
 			}
 		}
 	}
 	if rest.Len() > 0 {
-		b.WriteString("\nParts that are still without a scenario, and where those belong:\n\n" + rest.String())
+		b.WriteString("\nParts without a scenario, and where those belong:\n\n" + rest.String())
 	}
 	return fmt.Sprintf("%d bugs are brought back.\n%s\n", patches, &b)
 }
 
-// readSeeds reads what was measured.
+// readSeeds reads the measured numbers of random runs.
 func readSeeds(t *testing.T) map[string]string {
 	t.Helper()
 	f, err := os.Open(seedsFile)
@@ -113,8 +113,8 @@ func readSeeds(t *testing.T) map[string]string {
 	return seeds
 }
 
-// TestSeeds measures with -measure how many random stories a room's model draws
-// until it finds each bug, from a fixed seed, and writes it down.
+// TestSeeds, with -measure, counts how many random runs a package's model makes until it
+// finds each bug, from a fixed seed, and writes the numbers to seedsFile.
 func TestSeeds(t *testing.T) {
 	seeds := readSeeds(t)
 	var lines []string
@@ -136,13 +136,13 @@ func TestSeeds(t *testing.T) {
 		if !slices.ContainsFunc(all(), func(b bug) bool {
 			return slices.ContainsFunc(b.scenarios, func(s scenario) bool { return s.patch == patch })
 		}) {
-			t.Errorf("%s has %s, which is no patch", seedsFile, patch)
+			t.Errorf("%s has a line for %s, which is not a patch", seedsFile, patch)
 		}
 	}
 	if !*remeasure {
 		return
 	}
-	text := fmt.Sprintf("# random stories that a room's model draws until it finds a bug, at most %d\n%s", seedsMax, strings.Join(lines, ""))
+	text := fmt.Sprintf("# random runs that a package's model makes until it finds a bug, at most %d\n%s", runsMax, strings.Join(lines, ""))
 	if err := os.WriteFile(seedsFile, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

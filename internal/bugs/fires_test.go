@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// firing are faults in the code, and the rules of the simulator that have to
-// see them, each by itself: without the others seeds are found that break it.
+// firing lists bugs in the code with the rules of the simulator that must detect them. For
+// each rule alone, some seed must break it.
 var firing = []struct{ patch, rules string }{
 	{"fires-quorum", "PrefixConsistency,Leadership,Agreement,EqualDigest,AtMostOnce,AsIssued,Shown"},
 	{"fires-expiry", "PossibleLeaders,Claims"},
@@ -21,8 +21,8 @@ var firing = []struct{ patch, rules string }{
 	{"4785", "Durability"},
 }
 
-// TestRulesFire: the rules of the simulator can fail by what the code does, not
-// only by what a test tells them (sim TestEachRuleCanBeBroken has all of them).
+// TestRulesFire shows that the rules of the simulator detect bugs in the code, not only the
+// events that a test reports to them (TestEachRuleCanBeBroken of sim covers all rules).
 func TestRulesFire(t *testing.T) {
 	for _, f := range firing {
 		t.Run(f.patch, func(t *testing.T) {

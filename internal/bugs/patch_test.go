@@ -10,14 +10,14 @@ import (
 
 // patch is a change that brings a bug back.
 type patch struct {
-	what  string // the comment
+	what  string // the description
 	edits []edit
 }
 
-// edit replaces a piece of a file, which must be there exactly once.
+// edit replaces old in a file by new. old must be in the file exactly once.
 type edit struct{ file, old, new string }
 
-// readPatch reads a patch from its text; see the package comment.
+// readPatch parses a patch; see the package comment.
 func readPatch(text string) (*patch, error) {
 	p, file := new(patch), ""
 	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
@@ -49,16 +49,16 @@ func readPatch(text string) (*patch, error) {
 	}
 	for _, e := range p.edits {
 		if strings.TrimSpace(e.old) == "" || e.old == e.new {
-			return nil, fmt.Errorf("a place in %s without context or change", e.file)
+			return nil, fmt.Errorf("an edit of %s without context or change", e.file)
 		}
 	}
 	if p.what == "" || len(p.edits) == 0 {
-		return nil, fmt.Errorf("no comment, or no change")
+		return nil, fmt.Errorf("no description, or no change")
 	}
 	return p, nil
 }
 
-// apply returns the changed files by their names.
+// apply returns the changed files by name.
 func (p *patch) apply(read func(file string) (string, error)) (map[string]string, error) {
 	changed := map[string]string{}
 	for _, e := range p.edits {
@@ -71,14 +71,14 @@ func (p *patch) apply(read func(file string) (string, error)) (map[string]string
 		}
 		at := places(text, e.old)
 		if len(at) != 1 {
-			return nil, fmt.Errorf("%s has these lines %d times, not once:\n%s", e.file, len(at), e.old)
+			return nil, fmt.Errorf("%s contains these lines %d times, want once:\n%s", e.file, len(at), e.old)
 		}
 		changed[e.file] = text[:at[0]] + e.new + text[at[0]+len(e.old):]
 	}
 	return changed, nil
 }
 
-// places are the offsets at which the lines of piece stand in a text.
+// places returns the offsets in text at which the lines of piece are found.
 func places(text, piece string) (at []int) {
 	for i := 0; i < len(text); {
 		if strings.HasPrefix(text[i:], piece) {
@@ -93,7 +93,7 @@ func places(text, piece string) (at []int) {
 	return at
 }
 
-// load reads a patch of testdata.
+// load reads a patch from testdata.
 func load(t *testing.T, name string) *patch {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".patch"))
@@ -107,7 +107,7 @@ func load(t *testing.T, name string) *patch {
 	return p
 }
 
-// TestPatches shows what a patch does and what is refused.
+// TestPatches shows what a patch changes and which patches are refused.
 func TestPatches(t *testing.T) {
 	files := map[string]string{"a": "one\ntwo\nthree\n", "b": "x\nx\n", "c": "three\nfour\n"}
 	read := func(name string) (string, error) { return files[name], nil }
@@ -121,7 +121,7 @@ func TestPatches(t *testing.T) {
 		{"# w\n--- a\n@@\n one\n", "", "", "without context or change"},
 		{"# w\n--- a\n@@\n+one\n", "", "", "without context or change"},
 		{"# w\n--- a\n", "", "", "no change"},
-		{"--- a\n@@\n-one\n", "", "", "no comment"},
+		{"--- a\n@@\n-one\n", "", "", "no description"},
 		{"# w\n@@\n-one\n", "", "", "out of place"},
 		{"# w\n--- a\n@@\none\n", "", "", "out of place"},
 	} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// broken builds the program with a patch.
+// broken builds bellwether-sim with a patch.
 func broken(t *testing.T, name string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "bellwether-sim")
@@ -20,8 +20,8 @@ func broken(t *testing.T, name string) (program string) {
 	return program
 }
 
-// simulate runs a command as a shell would, which must fail by a rule; empty: by
-// any.
+// simulate runs a printed command in a shell. It must fail because of rule, or of any rule
+// if rule is empty.
 func simulate(t *testing.T, program, command, rule string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "bellwether-sim", `"$0"`, 1), program)
@@ -32,7 +32,7 @@ func simulate(t *testing.T, program, command, rule string) string {
 	return string(out)
 }
 
-// printed is the command that a report prints behind a word.
+// printed returns the command that a report prints after a word.
 func printed(t *testing.T, report, word string) string {
 	t.Helper()
 	for line := range strings.Lines(report) {
@@ -44,9 +44,8 @@ func printed(t *testing.T, report, word string) string {
 	return ""
 }
 
-// TestReplay: whom a broken program gives a failing seed, he can run what it
-// prints and see the same again, in another process and byte for byte, the run
-// that is shrunk as well as the whole one.
+// TestReplay shows that the command in a failure report reproduces the report byte for
+// byte in another process. This holds for the shrunk run as well as for the whole one.
 func TestReplay(t *testing.T) {
 	for _, patch := range []string{"fires-quorum", "readonly-start"} {
 		t.Run(patch, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestReplay(t *testing.T) {
 				t.Errorf("shrunk\n%s\nthen\n%s", small, again)
 			}
 			if strings.Count(small, "\n") > strings.Count(whole, "\n") || strings.Count(whole, "\n") > 140 {
-				t.Errorf("the story is long:\n%s\nshrunk\n%s", whole, small)
+				t.Errorf("the report is too long:\n%s\nshrunk\n%s", whole, small)
 			}
 		})
 	}

@@ -2,20 +2,20 @@ package bugs
 
 import "slices"
 
-// bug is a row of the list of known bugs.
+// bug is one row of the list of known bugs.
 type bug struct {
-	// tickets are its names: numbers of ZOOKEEPER tickets, or words.
+	// tickets names the bug: numbers of ZOOKEEPER tickets, or words.
 	tickets   string
 	scenarios []scenario
-	// rest is what of the row has no scenario yet and where that belongs, or
-	// why it cannot occur here; empty if nothing is left.
+	// rest says which part of the row has no scenario and where that belongs, or why it
+	// cannot occur here; empty if nothing is left.
 	rest string
 }
 
-// scenario is a test that fails when the bug is there.
+// scenario is a test that fails if the code has the bug.
 type scenario struct {
-	room, test string // a package below internal, a test of it
-	patch      string // a file of testdata without its ending; empty: none
+	pkg, test string // a package in internal, and one of its tests
+	patch     string // the name of a patch in testdata, without its suffix; empty: no patch
 }
 
 // synchronisation are the bugs of Zab, the log and the tree.
@@ -89,12 +89,12 @@ var synchronisation = []bug{
 	}, ""},
 	{"2725", []scenario{{"replica", "TestZK2725UpgradedByAMulti", "2725"}}, ""},
 	{"3471", []scenario{{"replica", "TestZK3471AnUpgradeOnItsWayDoesNotExpire", "3471"}}, ""},
-	{"local sessions behind their end", []scenario{
+	{"local sessions after their end", []scenario{
 		{"sim", "TestNothingBehindTheEndOfAnUpgradedSession", "local-gone"},
 		{"sim", "TestUpgradesUnderADyingLeader", "local-stay"},
 	}, ""},
-	{"a leader behind its hand-over", []scenario{{"sim", "TestHandOverEndsTheEpoch", "own-3"}}, ""},
-	{"a hand-over too early", []scenario{
+	{"a leader after its leadership transfer", []scenario{{"sim", "TestHandOverEndsTheEpoch", "own-3"}}, ""},
+	{"a leadership transfer too early", []scenario{
 		{"sim", "TestHandOverAnswersEveryWriteOnce", "own-4"},
 		{"zab", "TestHandOverWaitsForEverything", "own-5"},
 	}, ""},
@@ -156,12 +156,12 @@ var elections = []bug{
 		{"zab", "TestBeatBetweenTwoSteps", "beat-overtakes"},
 		{"zab", "TestBusyLearnerAnswersPings", "beat-echo"},
 	}, ""},
-	{"a promise that was lost with its disk", []scenario{
+	{"a promise lost with its disk", []scenario{
 		{"zab", "TestFirstWordIsLostWithItsLink", "promise-link"},
 		{"zab", "TestPromiseIsNotRepeated", "promise-again"},
 		{"election", "TestVoteOfARestartedServerDoesNotCount", "vote-restarted"},
 	}, ""},
 }
 
-// all are the rows in their order.
+// all returns the rows in order.
 func all() []bug { return slices.Concat(synchronisation, elections, recipes) }
