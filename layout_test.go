@@ -49,6 +49,7 @@ var plan = map[string]packageRule{
 	"internal/notice":     {layer: 1}, // what clients and servers do wrong is logged in one way by peer and server
 	"internal/inorder":    {layer: 1},
 	"internal/fifo":       {layer: 1, pure: true},
+	"internal/quota":      {layer: 1, pure: true},
 	"internal/peerwire":   {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest internal/record", pure: true},
 	"internal/record":     {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest", pure: true},
 	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // for tests
@@ -56,7 +57,7 @@ var plan = map[string]packageRule{
 	"internal/config":     {layer: 2, imports: "internal/ensemble"},
 	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
 	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble internal/fifo", pure: true},
-	"internal/tree":       {layer: 3, imports: "internal/record wire internal/fifo", pure: true},
+	"internal/tree":       {layer: 3, imports: "internal/record wire internal/fifo internal/quota", pure: true},
 	"internal/claim":      {layer: 2, imports: "wire", pure: true},
 	"internal/store":      {layer: 3, imports: "internal/record wire internal/metrics", libraries: klauspost + " " + sys},
 	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
@@ -74,7 +75,7 @@ var plan = map[string]packageRule{
 	"internal/sim": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {layer: 7, imports: "internal/ensemble internal/election internal/server internal/claim internal/metrics wire"},
-	"internal/shell": {layer: 7, imports: "zk recipe internal/claim internal/survey internal/bench internal/guard wire", libraries: cobra + " " + readline + " " + sys},
+	"internal/shell": {layer: 7, imports: "zk recipe internal/claim internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
 	"embed":          {layer: 8, imports: "internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
 	"cmd/bellwether":     {layer: 9, imports: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},

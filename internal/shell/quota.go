@@ -4,57 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/quota"
 	"bellwether/zk"
 )
 
-// A quota is stored in two znodes below quotaRoot and the path.
+// limitsNode and statsNode are the ends of the paths of a quota's znodes.
 const (
-	quotaRoot   = "/zookeeper/quota"
-	quotaLimits = "/zookeeper_limits"
-	quotaStats  = "/zookeeper_stats"
+	limitsNode = "/" + quota.LimitsName
+	statsNode  = "/" + quota.StatsName
 )
-
-// quota is the text of a limits or stats znode; -1 is no limit.
-type quota struct{ count, bytes, hardCount, hardBytes int64 }
-
-func noQuota() quota { return quota{-1, -1, -1, -1} }
-
-// parseQuota reads what any version of ZooKeeper writes; what it does not
-// know it passes over.
-func parseQuota(s string) quota {
-	q := noQuota()
-	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ';' }) {
-		key, value, _ := strings.Cut(part, "=")
-		n, err := strconv.ParseInt(strings.Trim(value, "="), 10, 64)
-		if err != nil {
-			continue
-		}
-		switch key {
-		case "count":
-			q.count = n
-		case "bytes":
-			q.bytes = n
-		case "countHardLimit":
-			q.hardCount = n
-		case "byteHardLimit":
-			q.hardBytes = n
-		}
-	}
-	return q
-}
 
 // noQuotaError is worded as ZooKeeper's CLI does.
 func noQuotaError(path string) error { return fmt.Errorf("quota for %s does not exist", path) }
-
-// String is the form that servers since 3.7 write and older ones still read.
-func (q quota) String() string {
-	return fmt.Sprintf("count=%d,bytes=%d=;byteHardLimit=%d;countHardLimit=%d", q.count, q.bytes, q.hardBytes, q.hardCount)
-}
 
 func newListQuota(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -64,14 +29,14 @@ func newListQuota(a *app) *cobra.Command {
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				limits, _, err := zc.Get(ctx, quotaRoot+args[0]+quotaLimits)
+				limits, _, err := zc.Get(ctx, quota.Root+args[0]+limitsNode)
 				if isNoNode(err) {
 					return noQuotaError(args[0])
 				}
 				if err != nil {
 					return err
 				}
-				stats, _, err := zc.Get(ctx, quotaRoot+args[0]+quotaStats)
+				stats, _, err := zc.Get(ctx, quota.Root+args[0]+statsNode)
 				if err != nil && !isNoNode(err) {
 					return err
 				}
@@ -108,8 +73,8 @@ func newSetQuota(a *app) *cobra.Command {
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				return setQuota(ctx, zc, args[0], func(q *quota) {
-					for i, field := range q.fields() {
+				return setQuota(ctx, zc, args[0], func(q *quota.Quota) {
+					for i, field := range quotaFields(q) {
 						if cmd.Flags().Changed(quotaFlags[i].name) {
 							*field = limits[i]
 						}
@@ -127,24 +92,26 @@ func newSetQuota(a *app) *cobra.Command {
 	return c
 }
 
-// fields returns the limits in the order of quotaFlags.
-func (q *quota) fields() []*int64 { return []*int64{&q.count, &q.bytes, &q.hardCount, &q.hardBytes} }
+// quotaFields returns the limits in the order of quotaFlags.
+func quotaFields(q *quota.Quota) []*int64 {
+	return []*int64{&q.Count, &q.Bytes, &q.HardCount, &q.HardBytes}
+}
 
 // setQuota changes the quota of a path and creates it if there is none. It refuses a quota
 // above or below another one, because the servers count usage only once.
-func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quota)) error {
+func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quota.Quota)) error {
 	if _, ok, err := zc.Exists(ctx, path); err != nil || !ok {
 		if err == nil {
 			err = &zk.OpError{Op: "setquota", Path: path, Err: zk.ErrNoNode}
 		}
 		return err
 	}
-	at := quotaRoot + path
-	old, st, err := zc.Get(ctx, at+quotaLimits)
+	at := quota.Root + path
+	old, st, err := zc.Get(ctx, at+limitsNode)
 	if err == nil {
-		q := parseQuota(string(old))
+		q, _ := quota.Parse(string(old))
 		change(&q)
-		_, err = zc.Set(ctx, at+quotaLimits, []byte(q.String()), st.Version)
+		_, err = zc.Set(ctx, at+limitsNode, []byte(q.Limits()), st.Version)
 		return err
 	}
 	if !isNoNode(err) {
@@ -156,27 +123,27 @@ func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quot
 	if err := createParents(ctx, zc, at); err != nil {
 		return err
 	}
-	q := noQuota()
+	q := quota.None()
 	change(&q)
 	_, err = zc.Multi(ctx,
-		zk.CreateOp(at+quotaLimits, []byte(q.String())),
-		zk.CreateOp(at+quotaStats, []byte("count=0,bytes=0")))
+		zk.CreateOp(at+limitsNode, []byte(q.Limits())),
+		zk.CreateOp(at+statsNode, []byte(quota.Quota{}.Usage())))
 	return err
 }
 
 // noOtherQuota fails if a path above or below has a quota.
 func noOtherQuota(ctx context.Context, zc *zk.Client, path string) error {
 	for at := path; at != ""; at = at[:strings.LastIndexByte(at, '/')] {
-		if _, ok, err := zc.Exists(ctx, quotaRoot+at+quotaLimits); err != nil || ok {
+		if _, ok, err := zc.Exists(ctx, quota.Root+at+limitsNode); err != nil || ok {
 			if err == nil {
 				err = fmt.Errorf("%s has a parent %s which has a quota", path, at)
 			}
 			return err
 		}
 	}
-	err := walk(ctx, zc, quotaRoot+path, func(p string) error {
-		if below, ok := strings.CutSuffix(p, quotaLimits); ok {
-			return fmt.Errorf("%s has a child %s which has a quota", path, strings.TrimPrefix(below, quotaRoot))
+	err := walk(ctx, zc, quota.Root+path, func(p string) error {
+		if below, ok := strings.CutSuffix(p, limitsNode); ok {
+			return fmt.Errorf("%s has a child %s which has a quota", path, strings.TrimPrefix(below, quota.Root))
 		}
 		return nil
 	})
@@ -208,8 +175,8 @@ func newDelQuota(a *app) *cobra.Command {
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				at := quotaRoot + args[0]
-				old, st, err := zc.Get(ctx, at+quotaLimits)
+				at := quota.Root + args[0]
+				old, st, err := zc.Get(ctx, at+limitsNode)
 				if isNoNode(err) {
 					return noQuotaError(args[0])
 				}
@@ -217,16 +184,16 @@ func newDelQuota(a *app) *cobra.Command {
 					return err
 				}
 				if drop == [4]bool{} {
-					_, err = zc.Multi(ctx, zk.DeleteOp(at+quotaLimits, zk.AnyVersion), zk.DeleteOp(at+quotaStats, zk.AnyVersion))
+					_, err = zc.Multi(ctx, zk.DeleteOp(at+limitsNode, zk.AnyVersion), zk.DeleteOp(at+statsNode, zk.AnyVersion))
 					return err
 				}
-				q := parseQuota(string(old))
-				for i, field := range q.fields() {
+				q, _ := quota.Parse(string(old))
+				for i, field := range quotaFields(&q) {
 					if drop[i] {
 						*field = -1
 					}
 				}
-				_, err = zc.Set(ctx, at+quotaLimits, []byte(q.String()), st.Version)
+				_, err = zc.Set(ctx, at+limitsNode, []byte(q.Limits()), st.Version)
 				return err
 			})
 		},

@@ -32,25 +32,6 @@ func TestParseACL(t *testing.T) {
 	}
 }
 
-// TestQuotaText shows that quotas of every version are parsed, and written in a form that
-// old servers can parse.
-func TestQuotaText(t *testing.T) {
-	for text, want := range map[string]quota{
-		"count=3,bytes=-1": {3, -1, -1, -1},
-		"count=3,bytes=-1=;byteHardLimit=7;countHardLimit=8": {3, -1, 8, 7},
-		"byteHardLimit=7;countHardLimit=8;count=-1,bytes=9":  {-1, 9, 8, 7},
-		"": noQuota(), "count=x,more=1": noQuota(),
-	} {
-		if got := parseQuota(text); got != want {
-			t.Errorf("%q: %+v, want %+v", text, got, want)
-		}
-	}
-	q := quota{1, 2, 3, 4}
-	if got := parseQuota(q.String()); got != q {
-		t.Errorf("%v is parsed as %v", q, got)
-	}
-}
-
 // TestParseSrvr uses the answer of a leader of Apache ZooKeeper 3.8.
 func TestParseSrvr(t *testing.T) {
 	got := parseSrvr("Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC\n" +

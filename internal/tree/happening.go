@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 
+	"bellwether/internal/quota"
 	"bellwether/wire"
 )
 
@@ -76,5 +77,5 @@ type QuotaUnreadable struct{ Path, Limits string }
 func (h QuotaUnreadable) String() string {
 	const shown = 100 // bytes of the text
 	return fmt.Sprintf("quota of %s cannot be read: %s/%s holds %.*q; writes below %s are refused until it is set anew or deleted",
-		h.Path, quotaPath+h.Path, limitsName, shown, h.Limits, h.Path)
+		h.Path, quota.Root+h.Path, quota.LimitsName, shown, h.Limits, h.Path)
 }

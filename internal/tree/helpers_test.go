@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"bellwether/internal/quota"
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -124,7 +125,7 @@ func (w *world) do(req *Request) Result {
 	}
 	res := w.apply(txn)
 	if m, ok := res.Response.(*wire.MultiResponse); ok {
-		AsAsked(m, req.Body)
+		AsAsked(m, req.Plain)
 	}
 	return res
 }
@@ -237,7 +238,7 @@ func dump(t *Tree) []string {
 	})
 	var usage int64
 	s.Nodes(func(path string, n *record.DataNode) error {
-		if strings.HasSuffix(path, "/"+statsName) {
+		if strings.HasSuffix(path, "/"+quota.StatsName) {
 			usage += int64(len(n.Data))
 			n.Data = nil
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/quota"
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -19,7 +20,7 @@ func begin(t *testing.T, o Options) (*Tree, *Loader) {
 	tree := New(o)
 	l := tree.Loader()
 	l.Reset()
-	for _, path := range []string{"", zookeeperPath, configPath, quotaPath} {
+	for _, path := range []string{"", zookeeperPath, configPath, quota.Root} {
 		mustNode(t, l, path, openKey, record.StatPersisted{})
 	}
 	return tree, l
@@ -36,7 +37,7 @@ func mustNode(t *testing.T, l *Loader, path string, acl int64, s record.StatPers
 // can be loaded afterwards.
 func TestUnsoundSnapshots(t *testing.T) {
 	_, l := begin(t, Options{})
-	for _, path := range []string{"/missing/x", "x", "/", "/a/", "/a//b", quotaPath, "/\x00/x"} {
+	for _, path := range []string{"/missing/x", "x", "/", "/a/", "/a//b", quota.Root, "/\x00/x"} {
 		if err := l.Node(path, &record.DataNode{ACL: openKey}); err == nil {
 			t.Errorf("%q is taken", path)
 		}

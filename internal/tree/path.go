@@ -1,17 +1,20 @@
 package tree
 
-import "strings"
+import (
+	"strings"
+
+	"bellwether/internal/quota"
+)
 
 // The paths a tree is born with.
 const (
 	zookeeperPath = "/zookeeper"
-	quotaPath     = "/zookeeper/quota"
 	configPath    = "/zookeeper/config"
 )
 
 // reserved are the paths that no client deletes.
 func reserved(path string) bool {
-	return path == "/" || path == zookeeperPath || path == quotaPath || path == configPath
+	return path == "/" || path == zookeeperPath || path == quota.Root || path == configPath
 }
 
 // splitPath cuts a path at its last slash: the parent as it is looked up

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"bellwether/internal/quota"
 	"bellwether/internal/record"
 	"bellwether/wire"
 
@@ -27,7 +28,7 @@ func (w *writer) path() string {
 		path += "/" + rapid.SampledFrom([]string{"a", "b", "c"}).Draw(w.T, "name")
 	}
 	if rapid.IntRange(0, 15).Draw(w.T, "special") == 0 {
-		return rapid.SampledFrom([]string{"/", quotaPath + "/a", quotaPath + "/a/" + limitsName, quotaPath + "/a/" + statsName, "/zookeeper/x", "/a-", "/a/"}).Draw(w.T, "path")
+		return rapid.SampledFrom([]string{"/", quota.Root + "/a", quota.Root + "/a/" + quota.LimitsName, quota.Root + "/a/" + quota.StatsName, "/zookeeper/x", "/a-", "/a/"}).Draw(w.T, "path")
 	}
 	return path
 }

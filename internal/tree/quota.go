@@ -1,67 +1,11 @@
 package tree
 
 import (
-	"strconv"
 	"strings"
 
+	"bellwether/internal/quota"
 	"bellwether/wire"
 )
-
-// A quota on /p is two znodes that clients make: /zookeeper/quota/p/zookeeper_limits
-// holds the limits, …/zookeeper_stats the usage of /p and everything below,
-// which the tree rewrites in place, without a transaction or a change of stat.
-const (
-	limitsName = "zookeeper_limits"
-	statsName  = "zookeeper_stats"
-)
-
-// quota is what either of the two holds; -1 is unlimited, or not given.
-type quota struct{ count, bytes, countHard, bytesHard int64 }
-
-// parseQuota reads text such as count=1,bytes=2=;byteHardLimit=3;countHardLimit=-1,
-// whose odd equals sign keeps old readers working. It is as strict as ZooKeeper:
-// commas and semicolons separate pairs; a pair is a key, an equals sign and a
-// decimal number, where an empty one stands for -1; what stands behind a further
-// equals sign and keys that are not known are ignored. False: the text is
-// something else.
-func parseQuota(text string) (quota, bool) {
-	q := quota{-1, -1, -1, -1}
-	pairs := strings.FieldsFunc(text, isQuotaSeparator)
-	if len(pairs) > 0 && isQuotaSeparator(rune(text[0])) {
-		return q, false
-	}
-	for _, pair := range pairs {
-		parts := strings.Split(strings.TrimRight(pair, "="), "=")
-		if len(parts) < 2 {
-			return q, false
-		}
-		n := int64(-1)
-		if parts[1] != "" {
-			var err error
-			if n, err = strconv.ParseInt(parts[1], 10, 64); err != nil {
-				return q, false
-			}
-		}
-		q.set(parts[0], n)
-	}
-	return q, true
-}
-
-func isQuotaSeparator(r rune) bool { return r == ',' || r == ';' }
-
-// set gives the field of a key its value; other keys mean nothing.
-func (q *quota) set(key string, n int64) {
-	switch key {
-	case "count":
-		q.count = n
-	case "bytes":
-		q.bytes = n
-	case "countHardLimit":
-		q.countHard = n
-	case "byteHardLimit":
-		q.bytesHard = n
-	}
-}
 
 // quotaFor finds the quota that a path counts for: that of the longest
 // prefix with limits. The root has none.
@@ -76,7 +20,7 @@ func (t *Tree) quotaFor(path string) (q *node, prefix string) {
 			return q, prefix
 		}
 		end += 1 + len(name)
-		if t.child(n, limitsName) != nil {
+		if t.child(n, quota.LimitsName) != nil {
 			q, prefix = n, path[:end]
 		}
 		if !found {
@@ -97,20 +41,20 @@ func (t *Tree) account(path string, count, bytes int64) {
 	if q == nil {
 		return
 	}
-	stats := t.child(q, statsName)
+	stats := t.child(q, quota.StatsName)
 	if stats == nil {
 		return
 	}
-	before, ok := parseQuota(string(stats.data()))
-	if !ok || before.count < 0 || before.bytes < 0 {
+	before, ok := quota.Parse(string(stats.data()))
+	if !ok || before.Count < 0 || before.Bytes < 0 {
 		t.recount(stats, prefix) // a client wrote something else over it
 		return
 	}
-	after := quota{count: before.count + count, bytes: before.bytes + bytes}
+	after := quota.Quota{Count: before.Count + count, Bytes: before.Bytes + bytes}
 	t.writeUsage(stats, after)
-	limits, _ := parseQuota(string(t.child(q, limitsName).data()))
-	t.crossed(prefix, false, limits.count, limits.countHard, before.count, after.count)
-	t.crossed(prefix, true, limits.bytes, limits.bytesHard, before.bytes, after.bytes)
+	limits, _ := quota.Parse(string(t.child(q, quota.LimitsName).data()))
+	t.crossed(prefix, false, limits.Count, limits.HardCount, before.Count, after.Count)
+	t.crossed(prefix, true, limits.Bytes, limits.HardBytes, before.Bytes, after.Bytes)
 }
 
 // crossed reports a limit once, when the usage passes it. A hard limit
@@ -125,19 +69,19 @@ func (t *Tree) crossed(prefix string, bytes bool, soft, hard, before, after int6
 	}
 }
 
-func (t *Tree) writeUsage(stats *node, q quota) {
-	text := "count=" + strconv.FormatInt(q.count, 10) + ",bytes=" + strconv.FormatInt(q.bytes, 10)
+func (t *Tree) writeUsage(stats *node, q quota.Quota) {
+	text := q.Usage()
 	t.bytes += int64(len(text) - stats.dataLen())
 	stats.rewrite([]byte(text))
 }
 
 // recount writes the usage of a prefix, counted anew.
 func (t *Tree) recount(stats *node, prefix string) {
-	var q quota
+	var q quota.Quota
 	if top := t.find(prefix); top != nil {
 		walk(top, func(n *node) {
-			q.count++
-			q.bytes += int64(n.dataLen())
+			q.Count++
+			q.Bytes += int64(n.dataLen())
 		})
 	}
 	t.writeUsage(stats, q)
@@ -156,11 +100,11 @@ func walk(top *node, visit func(*node)) {
 
 // quotaCreated: a new stats znode gets the usage, whatever it was made with.
 func (t *Tree) quotaCreated(path string, n *node) {
-	rest, ok := strings.CutPrefix(path, quotaPath)
+	rest, ok := strings.CutPrefix(path, quota.Root)
 	if !ok {
 		return
 	}
-	if prefix, ok := strings.CutSuffix(rest, "/"+statsName); ok && prefix != "" {
+	if prefix, ok := strings.CutSuffix(rest, "/"+quota.StatsName); ok && prefix != "" {
 		t.recount(n, prefix)
 	}
 }
@@ -172,10 +116,10 @@ func (t *Tree) recountAll() {
 		return
 	}
 	walk(t.quotas, func(n *node) {
-		if t.child(n, limitsName) == nil {
+		if t.child(n, quota.LimitsName) == nil {
 			return
 		}
-		if stats := t.child(n, statsName); stats != nil {
+		if stats := t.child(n, quota.StatsName); stats != nil {
 			t.quotaCreated(t.path(stats), stats)
 		}
 	})
@@ -192,20 +136,20 @@ func (t *Tree) checkQuota(path string, count, bytes int64) wire.Code {
 	if q == nil {
 		return wire.OK
 	}
-	node := t.child(q, limitsName)
-	limits, ok := parseQuota(string(node.data()))
+	node := t.child(q, quota.LimitsName)
+	limits, ok := quota.Parse(string(node.data()))
 	if !ok || node.data() == nil {
 		t.happen(QuotaUnreadable{Path: prefix, Limits: string(node.data())})
 		return wire.ErrMarshalling
 	}
-	stats := t.child(q, statsName)
+	stats := t.child(q, quota.StatsName)
 	if stats == nil {
 		return wire.OK
 	}
-	used, _ := parseQuota(string(stats.data()))
-	over := QuotaExceeded{Path: prefix, Hard: true, Used: used.count + count, Limit: limits.countHard}
+	used, _ := quota.Parse(string(stats.data()))
+	over := QuotaExceeded{Path: prefix, Hard: true, Used: used.Count + count, Limit: limits.HardCount}
 	if count <= 0 || over.Limit < 0 || over.Used <= over.Limit {
-		over = QuotaExceeded{Path: prefix, Hard: true, Bytes: true, Used: used.bytes + bytes, Limit: limits.bytesHard}
+		over = QuotaExceeded{Path: prefix, Hard: true, Bytes: true, Used: used.Bytes + bytes, Limit: limits.HardBytes}
 		if bytes <= 0 || over.Limit < 0 || over.Used <= over.Limit {
 			return wire.OK
 		}

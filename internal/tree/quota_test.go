@@ -5,57 +5,33 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/quota"
 	"bellwether/wire"
 )
 
 // setQuota makes a quota as clients do.
 func (w *world) setQuota(path, limits string) {
 	w.Helper()
-	at := quotaPath
+	at := quota.Root
 	for _, name := range strings.Split(path[1:], "/") {
 		if at += "/" + name; !w.exists(at) {
 			w.ok(create(at, 0))
 		}
 	}
-	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: at + "/" + limitsName, Data: []byte(limits), ACL: wire.OpenACL()}))
-	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: at + "/" + statsName, Data: []byte("?"), ACL: wire.OpenACL()}))
+	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: at + "/" + quota.LimitsName, Data: []byte(limits), ACL: wire.OpenACL()}))
+	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: at + "/" + quota.StatsName, Data: []byte("?"), ACL: wire.OpenACL()}))
 }
 
 func (w *world) usage(path string) string {
 	w.Helper()
 	var out wire.DataResponse
-	if code := w.tree.GetData(&conn{}, quotaPath+path+"/"+statsName, false, &out); code != wire.OK {
+	if code := w.tree.GetData(&conn{}, quota.Root+path+"/"+quota.StatsName, false, &out); code != wire.OK {
 		w.Fatalf("usage of %s: %v", path, code)
 	}
 	if out.Stat.DataLength != int32(len(out.Data)) || out.Stat.Version != 0 || out.Stat.Mzxid != out.Stat.Czxid {
 		w.Errorf("stat of the usage %+v", out.Stat)
 	}
 	return string(out.Data)
-}
-
-func TestParseQuota(t *testing.T) {
-	none := quota{-1, -1, -1, -1}
-	for text, want := range map[string]quota{
-		"count=1,bytes=2": {1, 2, -1, -1},
-		"count=10,bytes=1000=;byteHardLimit=2000;countHardLimit=-1": {10, 1000, -1, 2000},
-		"count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=5":      {-1, -1, 5, -1},
-		"bytes=7;count=8,other=9":                                   {8, 7, -1, -1},
-		"":                                                          none, ",;": none, "other=1": none, "=5": none, "count==5": none,
-		"count=+3,;bytes=4=;;count=05,": {5, 4, -1, -1},
-		"countHardLimit=1=x":            {-1, -1, 1, -1},
-	} {
-		if got, ok := parseQuota(text); got != want || !ok {
-			t.Errorf("%q: %+v %v", text, got, ok)
-		}
-	}
-	for _, text := range []string{
-		"nonsense", "count", "count=", "=", "count=1,bytes", "count=x,bytes=2", "count=1,bytes=x", ",count=1", "count= 1", "count=1.5",
-		"count=9223372036854775808", "count=0x1", "count=1_0", "\xff",
-	} {
-		if got, ok := parseQuota(text); ok {
-			t.Errorf("%q: %+v", text, got)
-		}
-	}
 }
 
 // TestQuotaUsage: the usage follows creates, deletes and changes of data
@@ -69,7 +45,7 @@ func TestQuotaUsage(t *testing.T) {
 		t.Fatalf("usage %s", got)
 	}
 	c := &conn{}
-	w.tree.GetData(c, quotaPath+"/a/"+statsName, true, new(wire.DataResponse))
+	w.tree.GetData(c, quota.Root+"/a/"+quota.StatsName, true, new(wire.DataResponse))
 	c.take()
 	w.ok(create("/a/b/c", 0))
 	w.ok(setData("/a/b", "0123456789", -1))
@@ -89,7 +65,7 @@ func TestQuotaUsage(t *testing.T) {
 	if b := w.usage("/a/b"); b != "count=1,bytes=10" {
 		t.Errorf("usage %s", b)
 	}
-	w.ok(remove(quotaPath+"/a/b/"+limitsName, -1))
+	w.ok(remove(quota.Root+"/a/b/"+quota.LimitsName, -1))
 	w.ok(create("/a/b/f", 0))
 	if a, b := w.usage("/a"), w.usage("/a/b"); a != "count=5,bytes=28" || b != "count=1,bytes=10" {
 		t.Errorf("usage without the inner limits %s, %s", a, b)
@@ -111,9 +87,9 @@ func TestQuotaUsageOverwritten(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
 	w.setQuota("/a", "count=-1,bytes=-1")
-	w.ok(setData(quotaPath+"/a/"+statsName, "garbage", -1))
+	w.ok(setData(quota.Root+"/a/"+quota.StatsName, "garbage", -1))
 	w.ok(create("/a/b", 0))
-	if got := string(w.tree.find(quotaPath + "/a/" + statsName).data()); got != "count=2,bytes=6" {
+	if got := string(w.tree.find(quota.Root + "/a/" + quota.StatsName).data()); got != "count=2,bytes=6" {
 		t.Errorf("usage %s", got)
 	}
 }
@@ -173,7 +149,7 @@ func TestQuotaUnreadable(t *testing.T) {
 		if len(all) != told || w.exists("/m") {
 			t.Errorf("enforced %v: %d reports, want %d; /m exists: %v", enforce, len(all), told, w.exists("/m"))
 		}
-		w.ok(setData(quotaPath+"/a/"+limitsName, "countHardLimit=9", -1))
+		w.ok(setData(quota.Root+"/a/"+quota.LimitsName, "countHardLimit=9", -1))
 		w.expect("create after", create("/a/c", 0), wire.OK)
 	}
 }
@@ -181,11 +157,11 @@ func TestQuotaUnreadable(t *testing.T) {
 // TestNoQuotaOfRoot: limits right below /zookeeper/quota mean nothing.
 func TestNoQuotaOfRoot(t *testing.T) {
 	w := newWorld(t, Options{EnforceQuota: true})
-	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: quotaPath + "/" + limitsName, ACL: wire.OpenACL(),
+	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: quota.Root + "/" + quota.LimitsName, ACL: wire.OpenACL(),
 		Data: []byte("count=-1,bytes=-1=;byteHardLimit=0;countHardLimit=0")}))
-	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: quotaPath + "/" + statsName, Data: []byte("mine"), ACL: wire.OpenACL()}))
+	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: quota.Root + "/" + quota.StatsName, Data: []byte("mine"), ACL: wire.OpenACL()}))
 	w.ok(create("/a", 0))
-	if got := string(w.tree.find(quotaPath + "/" + statsName).data()); got != "mine" {
+	if got := string(w.tree.find(quota.Root + "/" + quota.StatsName).data()); got != "mine" {
 		t.Errorf("usage of the root %q", got)
 	}
 }
@@ -197,13 +173,13 @@ func TestQuotaRecount(t *testing.T) {
 	w.ok(create("/b", 0))
 	w.setQuota("/a", "count=9,bytes=9")
 	w.setQuota("/b", "count=9,bytes=9")
-	w.ok(setData(quotaPath+"/a/"+statsName, "count=7,bytes=7", -1))
-	w.ok(remove(quotaPath+"/b/"+limitsName, -1))
+	w.ok(setData(quota.Root+"/a/"+quota.StatsName, "count=7,bytes=7", -1))
+	w.ok(remove(quota.Root+"/b/"+quota.LimitsName, -1))
 	w.ok(create("/b/kid", 0))
 	copied := New(Options{})
 	load(t, w.tree.Snapshot(), copied, func() {}).Finish()
 	for path, want := range map[string]string{"/a": "count=1,bytes=2", "/b": "count=1,bytes=2"} {
-		if got := string(copied.find(quotaPath + path + "/" + statsName).data()); got != want {
+		if got := string(copied.find(quota.Root + path + "/" + quota.StatsName).data()); got != want {
 			t.Errorf("usage of %s is %s, want %s", path, got, want)
 		}
 	}

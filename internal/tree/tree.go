@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 
+	"bellwether/internal/quota"
 	"bellwether/wire"
 )
 
@@ -91,7 +92,7 @@ func (t *Tree) reset() {
 
 // builtIn makes the znodes that are always there, where they are missing.
 func (t *Tree) builtIn() {
-	for _, path := range []string{zookeeperPath, quotaPath, configPath} {
+	for _, path := range []string{zookeeperPath, quota.Root, configPath} {
 		if t.find(path) != nil {
 			continue
 		}
@@ -144,7 +145,7 @@ func (t *Tree) attach(parent, n *node, path string) {
 		parent.kids = new(kids)
 	}
 	parent.kids.add(n)
-	if path == quotaPath {
+	if path == quota.Root {
 		t.quotas = n
 	}
 	t.nodes++
