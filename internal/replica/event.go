@@ -55,6 +55,7 @@ type Request struct {
 	verdict wire.Code // of Prepare, where nothing was proposed
 	zxid    wire.Zxid // of the transaction that answers it; 0: none, forwarded: not known
 	token   uint64    // of the sync that answers it; 0: none, or it is done
+	plain   []bool    // tree.Request.Plain, where this server has prepared it
 }
 
 // Touched: the sessions heard from since the last report, with the Mono time

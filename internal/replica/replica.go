@@ -218,7 +218,7 @@ func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	}
 	r.asked = req
 	txn, code := r.tree.Prepare(&r.asked, z, r.now.Wall)
-	r.asked = tree.Request{}
+	r.asked = tree.Request{Plain: r.asked.Plain}
 	if txn != nil {
 		r.log(txn)
 	}
@@ -282,7 +282,10 @@ func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
 	if q := *c.waiting.First(); q.awaits(txn) {
 		c.waiting.Pop()
 		if m, ok := res.Response.(*wire.MultiResponse); ok {
-			tree.AsAsked(m, q.Body)
+			if q.zxid == forwarded {
+				q.plain = tree.PlainCreates(q.Body)
+			}
+			tree.AsAsked(m, q.plain)
 		}
 		r.outputs.Push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
 			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: res.Zxid, Err: res.Err}})

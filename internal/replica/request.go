@@ -100,7 +100,7 @@ func (r *Replica) write(c *conn, q *Request) {
 		Identities: q.Identities, Local: r.locals.knows(c.session)})
 	switch {
 	case txn != nil:
-		q.zxid = txn.Zxid
+		q.zxid, q.plain = txn.Zxid, r.asked.Plain
 		r.closing(txn)
 	case code == wire.OK: // the term ends, and with it this connection
 		q.zxid = forwarded

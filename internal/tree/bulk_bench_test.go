@@ -49,7 +49,7 @@ func BenchmarkMultiApply(b *testing.B) {
 		txn := l.prepare(req)
 		b.StartTimer()
 		res := l.tree.Apply(txn)
-		AsAsked(res.Response.(*wire.MultiResponse), req.Body)
+		AsAsked(res.Response.(*wire.MultiResponse), req.Plain)
 	}
 }
 

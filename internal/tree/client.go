@@ -44,6 +44,9 @@ type Request struct {
 	// Local: if the session is not open it lives on one server alone, and may
 	// do all but own ephemerals.
 	Local bool
+	// Plain is set by Prepare: which operations of a multi are creates that are
+	// answered without a stat; nil: none. AsAsked takes it.
+	Plain []bool
 }
 
 // Result is what a transaction's reply says.

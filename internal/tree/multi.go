@@ -1,8 +1,6 @@
 package tree
 
 import (
-	"slices"
-
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -14,15 +12,15 @@ import (
 //
 // A create2 is in it as a create, which it is to a tree: servers of ZooKeeper
 // 3.8.0 and 3.8.1 leave out a create2 of a multi without a word.
-func (p *proposal) prepareMulti(body []byte) (wire.OpCode, record.TxnBody, wire.Code) {
+func (p *proposal) prepareMulti(req *Request) (wire.OpCode, record.TxnBody, wire.Code) {
 	var r wire.MultiRequest
-	if decode(wire.OpMulti, body, &r) != wire.OK || !allWrites(r.Ops) {
+	if decode(wire.OpMulti, req.Body, &r) != wire.OK || !allWrites(r.Ops) {
 		return wire.OpMulti, nil, wire.ErrMarshalling
 	}
 	if code := p.checkSession(); code != wire.OK {
 		return wire.OpMulti, nil, code
 	}
-	p.multi = true
+	p.multi, req.Plain = true, plainCreates(r.Ops)
 	start := p.mark()
 	txn := &record.MultiTxn{Ops: make([]record.SubTxn, len(r.Ops))}
 	for i, op := range r.Ops {
@@ -78,7 +76,7 @@ func multiType(op wire.Op) wire.OpCode {
 }
 
 // applyMulti applies the operations in their order under one zxid, or none.
-// Each create is answered as a create2, see AsAsked.
+// Each create is answered as a create2; AsAsked turns it into what was asked for.
 func (t *Tree) applyMulti(m *record.MultiTxn, h *record.TxnHeader) Result {
 	if t.unanswered {
 		t.replayMulti(m, h)
@@ -128,21 +126,39 @@ func subResult(op wire.OpCode, r Result) wire.OpResult {
 	return wire.OpResult{Type: op, Response: r.Response}
 }
 
-// AsAsked gives the results of a multi the types of its request, of which body is
-// the encoding: a create is answered without a stat, a create2 with one, and the
-// transaction says the same of both.
-func AsAsked(m *wire.MultiResponse, body []byte) {
-	creates := slices.ContainsFunc(m.Results, func(r wire.OpResult) bool { return r.Type == wire.OpCreate2 })
-	if !creates {
-		return
-	}
-	var asked wire.MultiRequest
-	if decode(wire.OpMulti, body, &asked) != wire.OK {
-		return
-	}
-	for i := range min(len(m.Results), len(asked.Ops)) {
-		if r, ok := m.Results[i].Response.(*wire.PathStatResponse); ok && multiType(asked.Ops[i]) == wire.OpCreate {
+// AsAsked gives the results of a multi the types of its request: a create is
+// answered without a stat, a create2 with one, and the transaction says the same of
+// both. plain tells which operations are creates; Prepare sets it, or PlainCreates
+// finds it.
+func AsAsked(m *wire.MultiResponse, plain []bool) {
+	for i := range min(len(m.Results), len(plain)) {
+		if r, ok := m.Results[i].Response.(*wire.PathStatResponse); ok && plain[i] {
 			m.Results[i] = wire.OpResult{Type: wire.OpCreate, Response: &wire.PathResponse{Path: r.Path}}
 		}
 	}
+}
+
+// PlainCreates decodes the body of a multi that another server has prepared, and
+// reports which of its operations are creates that are answered without a stat; nil:
+// none, or the body cannot be decoded.
+func PlainCreates(body []byte) []bool {
+	var r wire.MultiRequest
+	if decode(wire.OpMulti, body, &r) != wire.OK {
+		return nil
+	}
+	return plainCreates(r.Ops)
+}
+
+func plainCreates(ops []wire.Op) []bool {
+	var plain []bool
+	for i, op := range ops {
+		if multiType(op) != wire.OpCreate {
+			continue
+		}
+		if plain == nil {
+			plain = make([]bool, len(ops))
+		}
+		plain[i] = true
+	}
+	return plain
 }

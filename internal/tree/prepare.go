@@ -58,7 +58,7 @@ func (p *proposal) prepare(req *Request) (wire.OpCode, record.TxnBody, wire.Code
 		body, code := p.t.prepareCloseSession(p)
 		return req.Op, body, code
 	case wire.OpMulti:
-		return p.prepareMulti(req.Body)
+		return p.prepareMulti(req)
 	}
 	rec := newRequest(req.Op)
 	if rec == nil {
