@@ -11,7 +11,7 @@ import (
 // Barrier holds back every waiter while one znode, at its path, exists. It is compatible
 // with Curator's DistributedBarrier and kazoo's Barrier.
 type Barrier struct {
-	b    bidder
+	b    agent
 	path string
 }
 
@@ -33,17 +33,17 @@ type BarrierOptions struct {
 // NewBarrier prepares a barrier at path. The barrier is closed once Close has created
 // its znode.
 func NewBarrier(c *zk.Client, path string, o *BarrierOptions) (*Barrier, error) {
-	b := barrierBidder(c, path, o)
-	b.opt.CleanUp = unwatchTime // for who waits no more
+	b := barrierAgent(c, path, o)
+	b.cleanUp = unwatchTime // for who waits no more
 	return &Barrier{b, path}, b.validate()
 }
 
-func barrierBidder(c *zk.Client, path string, o *BarrierOptions) bidder {
+func barrierAgent(c *zk.Client, path string, o *BarrierOptions) agent {
 	var opt BarrierOptions
 	if o != nil {
 		opt = *o
 	}
-	return newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "barrier", nil)
+	return newAgent(c, "barrier", path, opt.ACL, opt.Logger, opt.Observer)
 }
 
 // Close closes the barrier. Closing a closed barrier changes nothing.

@@ -18,7 +18,7 @@ import (
 //
 // A DoubleBarrier is one member, which enters and leaves in turn.
 type DoubleBarrier struct {
-	b     bidder
+	b     agent
 	path  string
 	n     int
 	kazoo bool
@@ -31,7 +31,7 @@ type DoubleBarrier struct {
 
 // NewDoubleBarrier prepares one member of a barrier for n members.
 func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*DoubleBarrier, error) {
-	d := &DoubleBarrier{b: barrierBidder(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo, turn: newTurn()}
+	d := &DoubleBarrier{b: barrierAgent(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo, turn: newTurn()}
 	if n < 1 {
 		return d, fmt.Errorf("barrier %s: for %d members, want 1 or more", path, n)
 	}
@@ -58,7 +58,7 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 		return ErrEntered
 	}
 	m := claim.NewMember(claim.MemberConfig{Path: d.path, Name: nonce(), N: d.n, Kazoo: d.kazoo})
-	if err := d.b.performUntil(ctx, "enter", d.path, m, func() bool { return m.Over() || m.Settled() }); err != nil {
+	if err := d.b.performUntil(ctx, "enter", d.path, m, m.Settled); err != nil {
 		return err
 	}
 	d.m = m
@@ -124,7 +124,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	}
 	d.stay.Load().leave()
 	start := time.Now()
-	drive := d.b.newDrive(d.m, d.m.Over)
+	drive := d.b.newDriver(d.m)
 	drive.first = claim.Depart{}
 	err := drive.run(ctx)
 	if err == nil {

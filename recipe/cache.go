@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"sync"
 	"time"
 
 	"bellwether/internal/claim"
@@ -56,51 +55,47 @@ func (e *CacheFullError) Error() string {
 // session it asks which znodes have changed and reads only those. On servers before 3.6
 // it uses one-shot watches on each znode. Its methods may be called from any goroutine.
 type Cache struct {
-	c      *zk.Client
-	opt    CacheOptions
-	cancel context.CancelFunc
-	report *reporter
-	ready  chan struct{} // closed when everything was read once
-	done   chan struct{} // closed when run has returned
+	agent
+	*driver // whose mu guards the fields below
+	opt     CacheOptions
+	cancel  context.CancelFunc
+	ready   chan struct{} // closed when everything was read once
+	gone    chan struct{} // closed when run has returned
 
-	mu    sync.Mutex
-	m     *claim.Cache // which holds the znodes
-	told  int          // how many events there were
+	tree  *claim.Cache // which holds the znodes
+	n     int          // how many events there were
 	err   error        // why it has ended
 	began time.Time    // of its opening, and then of its being loaded
 	feeds map[*cacheFeed]bool
 
-	// Of run alone.
-	clock  clock
-	status zk.Status
-	stream *zk.Stream // nil: none
-	root   string
-	asked  *claim.Request
-	wake   <-chan time.Time
-	// watches are those at each znode, where the server has none for a tree.
-	watches map[watchAt]*zk.Watch
+	// watches are the one-shot watches at each znode, where the server has none for a tree. They belong
+	// to the request under way, and to the loop after its end.
+	oneShot map[watchAt]*zk.Watch
 }
 
 // OpenCache makes a Cache of the subtree at root, which need not exist. It returns when
 // all of the subtree was read. The caller still owns the client.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
-	k := &Cache{c: c, root: root, ready: make(chan struct{}), done: make(chan struct{}), feeds: map[*cacheFeed]bool{}, watches: map[watchAt]*zk.Watch{}, clock: newClock(), began: time.Now()}
+	k := &Cache{ready: make(chan struct{}), gone: make(chan struct{}), feeds: map[*cacheFeed]bool{}, oneShot: map[watchAt]*zk.Watch{}, began: time.Now()}
 	if o != nil {
 		k.opt = *o
 	}
-	k.report = newReporter(k.opt.Logger, k.opt.Observer)
+	k.agent = newAgent(c, "cache", root, nil, k.opt.Logger, k.opt.Observer)
 	k.opt.NodesMax = orDefault(k.opt.NodesMax, cacheNodesMax)
 	k.opt.BytesMax = orDefault(k.opt.BytesMax, cacheBytesMax)
-	k.m = claim.NewCache(claim.CacheConfig{
+	k.tree = claim.NewCache(claim.CacheConfig{
 		Root: root, ChildrenOnly: k.opt.ChildrenOnly, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax,
 	})
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.cancel = cancel
+	k.driver = k.newDriver(k.tree)
+	k.readOnly, k.resigns, k.locked = true, true, k.publish
+	k.carry = func(_ context.Context, req claim.Request) answer { return k.carryOut(run, req) } // Close cancels it
 	go k.run(run)
 	select {
 	case <-k.ready:
 		return k, nil
-	case <-k.done:
+	case <-k.gone:
 		return nil, k.Err()
 	case <-ctx.Done():
 		k.Close()
@@ -118,11 +113,11 @@ func orDefault(n, otherwise int) int {
 // Close ends the Cache and removes its watch. The copy stays readable.
 func (k *Cache) Close() {
 	k.cancel()
-	<-k.done
+	<-k.gone
 }
 
 // Done returns a channel that is closed when the Cache has ended; Err says why it ended.
-func (k *Cache) Done() <-chan struct{} { return k.done }
+func (k *Cache) Done() <-chan struct{} { return k.gone }
 
 // Err returns nil until the Cache has ended, and then the reason: zk.ErrClosed, a
 // *CacheFullError or what the servers refuse.
@@ -137,28 +132,28 @@ func (k *Cache) Err() error {
 func (k *Cache) Stale() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.m.Stale() || k.err != nil || k.c.State().State != zk.Connected
+	return k.tree.Stale() || k.err != nil || k.c.State().State != zk.Connected
 }
 
 // Len returns the number of znodes in the copy.
 func (k *Cache) Len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.m.Len()
+	return k.tree.Len()
 }
 
 // revision grows with each change.
 func (k *Cache) revision() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.told
+	return k.n
 }
 
 // Get returns a znode, or false if there is none.
 func (k *Cache) Get(path string) (Node, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := k.m.Get(path)
+	n := k.tree.Get(path)
 	return nodeOf(n), n != nil
 }
 
@@ -174,13 +169,13 @@ func nodeOf(n *claim.Node) Node {
 func (k *Cache) Children(path string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.m.Children(path)
+	return k.tree.Children(path)
 }
 
 // All yields every znode as it is now, parents before children, in the order of names.
 func (k *Cache) All() iter.Seq[Node] {
 	k.mu.Lock()
-	all := k.m.All()
+	all := k.tree.All()
 	k.mu.Unlock()
 	return func(yield func(Node) bool) {
 		for _, n := range all {

@@ -19,16 +19,9 @@ const watchesSlack = 1024
 // readersMax is how many single reads are under way at once.
 const readersMax = 32
 
-// carryOut carries out a request and steps its answer, behind whatever the
-// client has got to know before it.
-func (k *Cache) carryOut(ctx context.Context, req claim.Request) {
-	res := k.results(ctx, req)
-	if isLost(res) {
-		k.nextStatus() // which says so too
-	}
-	for k.hear(false) {
-	}
-	k.step(claim.Reply{N: req.N, Results: res})
+// carryOut carries out a request beside the loop.
+func (k *Cache) carryOut(ctx context.Context, req claim.Request) answer {
+	return answer{Reply: claim.Reply{N: req.N, Results: k.results(ctx, req)}}
 }
 
 func isLost(res []claim.Result) bool {
@@ -39,18 +32,18 @@ func isLost(res []claim.Result) bool {
 // shows may be older than what is held.
 func (k *Cache) results(ctx context.Context, req claim.Request) (res []claim.Result) {
 	ctx = zk.InSession(ctx, req.Session)
-	b, ops := bidder{c: k.c}, req.Ops
+	ops := req.Ops
 	if counts(ops, isPlain) == len(ops) {
-		return together(ctx, &b, ops)
+		return k.together(ctx, ops)
 	}
 	for n := 0; len(ops) > 0 && !isLost(res); ops = ops[n:] {
 		if n = counts(ops, isPlain); n > 0 {
-			res = slices.Concat(res, together(ctx, &b, ops[:n]))
+			res = slices.Concat(res, k.together(ctx, ops[:n]))
 		} else if n = counts(ops, isSingle); n > 0 {
-			res = append(res, k.each(ctx, &b, ops[:n])...)
+			res = append(res, k.each(ctx, ops[:n])...)
 		} else {
 			n = 1
-			res = append(res, k.carryOne(ctx, &b, ops[0]))
+			res = append(res, k.carryTree(ctx, ops[0]))
 		}
 	}
 	for range ops {
@@ -80,8 +73,8 @@ func isSingle(op claim.Op) bool {
 }
 
 // together is one request.
-func together(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
-	res := b.readAll(ctx, ops)
+func (k *Cache) together(ctx context.Context, ops []claim.Op) []claim.Result {
+	res := k.readAll(ctx, ops)
 	var large *zk.TooLargeError
 	if errors.As(res[0].Err, &large) { // the others have it too
 		for i := range res {
@@ -93,14 +86,14 @@ func together(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
 
 // each reads each znode by itself, some at a time. The stream hears the watches
 // that are set.
-func (k *Cache) each(ctx context.Context, b *bidder, ops []claim.Op) []claim.Result {
+func (k *Cache) each(ctx context.Context, ops []claim.Op) []claim.Result {
 	res, watches := make([]claim.Result, len(ops)), make([]*zk.Watch, len(ops))
 	next := make(chan int) // unbuffered: readers take what they can do
 	var readers sync.WaitGroup
 	for range min(readersMax, len(ops)) {
 		readers.Go(func() {
 			for i := range next {
-				res[i], watches[i] = b.carryOne(ctx, ops[i])
+				res[i], watches[i] = k.carryOne(ctx, ops[i])
 			}
 		})
 	}
@@ -127,14 +120,14 @@ func (k *Cache) keep(op claim.Op, w *zk.Watch) {
 	if w == nil {
 		return
 	}
-	if len(k.watches) > 4*k.Len()+watchesSlack {
-		maps.DeleteFunc(k.watches, func(_ watchAt, w *zk.Watch) bool { return isDone(w) })
+	if len(k.oneShot) > 4*k.Len()+watchesSlack {
+		maps.DeleteFunc(k.oneShot, func(_ watchAt, w *zk.Watch) bool { return isDone(w) })
 	}
 	at := watchAt{op.Path, op.Kind == claim.OpWatchAll}
-	if old := k.watches[at]; old != nil && !isDone(old) {
+	if old := k.oneShot[at]; old != nil && !isDone(old) {
 		unwatch(context.Background(), k.c, old) // here: the server's is the new one's now
 	}
-	k.watches[at] = w
+	k.oneShot[at] = w
 }
 
 func isDone(w *zk.Watch) bool {
@@ -146,8 +139,8 @@ func isDone(w *zk.Watch) bool {
 	}
 }
 
-// carryOne carries out what is no read.
-func (k *Cache) carryOne(ctx context.Context, b *bidder, op claim.Op) (r claim.Result) {
+// carryTree carries out an operation that is no read.
+func (k *Cache) carryTree(ctx context.Context, op claim.Op) (r claim.Result) {
 	var err error
 	switch op.Kind {
 	case claim.OpWatchTree:
@@ -155,11 +148,11 @@ func (k *Cache) carryOne(ctx context.Context, b *bidder, op claim.Op) (r claim.R
 	case claim.OpListen:
 		k.stream, err = k.c.Listen(op.Path)
 	case claim.OpUnwatch:
-		err = k.closeStream(ctx)
+		k.closeStream(ctx)
 	case claim.OpSince:
 		r.Told, err = k.since(ctx, op)
 	default:
-		r, w := b.carryOne(ctx, op)
+		r, w := k.carryOne(ctx, op)
 		k.keep(op, w)
 		return r
 	}
@@ -185,14 +178,13 @@ func (k *Cache) since(ctx context.Context, op claim.Op) ([]claim.TreeEvent, erro
 }
 
 // closeStream gives the watch up, or all those that stand for it.
-func (k *Cache) closeStream(ctx context.Context) error {
+func (k *Cache) closeStream(ctx context.Context) {
 	ctx, cancel := whileAnswered(ctx, k.c, unwatchTime)
 	defer cancel()
 	if k.stream != nil {
 		_ = k.stream.Close(ctx) // the server forgets it with the connection at the latest
 	}
 	k.stream = nil
-	_ = zk.RemoveWatches(ctx, slices.Collect(maps.Values(k.watches))...)
-	clear(k.watches)
-	return nil
+	_ = zk.RemoveWatches(ctx, slices.Collect(maps.Values(k.oneShot))...)
+	clear(k.oneShot)
 }

@@ -35,7 +35,7 @@ type CacheEvent struct {
 	Old  Node // as it was, for NodeChanged
 }
 
-// cacheFeed is what one reader of Events has not read. Cache.mu guards it.
+// cacheFeed is what one reader of Events has not read. driver.mu guards it.
 type cacheFeed struct {
 	news cacheNews
 	err  error // comes after the news
@@ -97,7 +97,7 @@ func (k *Cache) subscribe() (*cacheFeed, []CacheEvent) {
 	defer k.mu.Unlock()
 	f := &cacheFeed{more: make(chan struct{}, 1), err: k.err}
 	k.feeds[f] = true
-	all := k.m.All()
+	all := k.tree.All()
 	first := make([]CacheEvent, 0, len(all)+1)
 	for _, n := range all {
 		first = append(first, CacheEvent{Type: NodeAdded, Node: Node(*n)})
@@ -115,15 +115,15 @@ func (k *Cache) unsubscribe(f *cacheFeed) {
 func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if events := f.news.take(k.m.Stale()); len(events) > 0 {
+	if events := f.news.take(k.tree.Stale()); len(events) > 0 {
 		return events, nil
 	}
 	return nil, f.err
 }
 
-// tell gives an event to all feeds. Cache.mu is held.
-func (k *Cache) tell(e claim.CacheEvent) {
-	k.told++
+// feed gives an event to all feeds. driver.mu is held.
+func (k *Cache) feed(e claim.CacheEvent) {
+	k.n++
 	for f := range k.feeds {
 		if f.err == nil {
 			f.news.add(e)

@@ -48,7 +48,7 @@ func agree(t *testing.T, s *fakeServer, k *Cache) {
 	want := map[string]string{}
 	s.mu.Lock()
 	for name, n := range s.nodes {
-		if k.m.Covers(name) {
+		if k.tree.Covers(name) {
 			want[name] = string(n.data)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/zk"
@@ -54,7 +53,7 @@ func (e *Election) candidate() *candidacy {
 func (e *Election) campaign(ctx context.Context, k *candidacy, pause *claim.Backoff) (*Handle, error) {
 	if last := k.bid(); last != nil {
 		select {
-		case <-last.done:
+		case <-last.gone:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -65,12 +64,12 @@ func (e *Election) campaign(ctx context.Context, k *candidacy, pause *claim.Back
 // start makes the next bid of a candidacy.
 func (e *Election) start(k *candidacy) func(context.Context) *term {
 	return func(ctx context.Context) *term {
-		t := e.prepare(false)
+		t, run := e.prepare(ctx, false)
 		t.candidacy = k
 		k.mu.Lock()
 		k.last = t
 		k.mu.Unlock()
-		go t.run(context.WithoutCancel(ctx))
+		go t.run(run)
 		return t
 	}
 }
@@ -110,20 +109,6 @@ func (k *candidacy) end(ctx context.Context, err error) error {
 	k.cancel(nil)
 	close(k.over)
 	return err
-}
-
-// rest waits for the next pause, which is longer than the one before.
-func (b *bidder) rest(ctx context.Context, pause *claim.Backoff) error {
-	now := b.clock.read()
-	pause.Fail(now)
-	timer := time.NewTimer(pause.Left(now))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // stopError is an error that ends Lead, whatever it is.

@@ -10,57 +10,57 @@ import (
 	"bellwether/zk"
 )
 
-// answer is what carrying out a request gave.
+// answer is the reply to a request, with the watches that it set.
 type answer struct {
 	claim.Reply
-	watches []setWatch
+	watches []*setWatch
 }
 
-// setWatch is a watch that came with an answer.
+// setWatch is a watch that a request set.
 type setWatch struct {
 	*zk.Watch
 	path   string
 	absent bool   // there was no znode
 	n      uint64 // of the request that set it
+	given  bool   // it was given up, so its end is no event; of the driver's loop alone
 }
 
-// carryOut carries out one request within its session. Operations that were
-// not reached because an earlier one was lost are lost too. Watch is the one
-// that an OpUnwatch is about.
-func (b *bidder) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
+// carryOut carries out one request within its session. When the reply to an operation is lost, the later
+// operations are not sent and count as lost too. watch is the one that an OpUnwatch gives up.
+func (a *agent) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
 	ctx = zk.InSession(ctx, req.Session)
-	a := answer{Reply: claim.Reply{N: req.N}}
+	ans := answer{Reply: claim.Reply{N: req.N}}
 	for ops := req.Ops; len(ops) > 0; {
 		n := claim.Batch(ops)
 		switch {
 		case n > 1:
-			a.Results = append(a.Results, b.batch(ctx, ops[:n])...)
+			ans.Results = append(ans.Results, a.batch(ctx, ops[:n])...)
 		case ops[0].Kind == claim.OpUnwatch:
-			res, _ := b.request(ctx, ops[0], watch)
-			a.Results = append(a.Results, res)
+			res, _ := a.request(ctx, ops[0], watch)
+			ans.Results = append(ans.Results, res)
 		default:
-			res, w := b.carryOne(ctx, ops[0])
-			a.Results = append(a.Results, res)
+			res, w := a.carryOne(ctx, ops[0])
+			ans.Results = append(ans.Results, res)
 			if w != nil {
-				a.watches = append(a.watches, setWatch{w, ops[0].Path, errors.Is(res.Err, zk.ErrNoNode), req.N})
+				ans.watches = append(ans.watches, &setWatch{Watch: w, path: ops[0].Path, absent: errors.Is(res.Err, zk.ErrNoNode), n: req.N})
 			}
 		}
 		ops = ops[n:]
-		if last := a.Results[len(a.Results)-1]; errors.Is(last.Err, wire.ErrConnectionLoss) {
+		if last := ans.Results[len(ans.Results)-1]; errors.Is(last.Err, wire.ErrConnectionLoss) {
 			for range ops {
-				a.Results = append(a.Results, last)
+				ans.Results = append(ans.Results, last)
 			}
 			break
 		}
 	}
-	return a
+	return ans
 }
 
-// batch carries out a claim.Batch in one round trip. Where its first operation is
-// lost, what the reads behind it found means nothing.
-func (b *bidder) batch(ctx context.Context, ops []claim.Op) []claim.Result {
+// batch carries out a claim.Batch in one round trip. If the reply to its first operation is lost, the reads
+// behind it count as lost too: they do not rest on it.
+func (a *agent) batch(ctx context.Context, ops []claim.Op) []claim.Result {
 	if k := ops[0].Kind; k == claim.OpList || k == claim.OpGet {
-		return b.readAll(ctx, ops)
+		return a.readAll(ctx, ops)
 	}
 	var first claim.Result
 	queued, answered := make(chan struct{}), make(chan struct{})
@@ -68,10 +68,10 @@ func (b *bidder) batch(ctx context.Context, ops []claim.Op) []claim.Result {
 	go func() {
 		defer close(answered)
 		defer behind() // if it was not sent
-		first = b.carryPlain(zk.Queued(ctx, behind), ops[0])
+		first = a.carryPlain(zk.Queued(ctx, behind), ops[0])
 	}()
 	<-queued
-	rest := b.readAll(ctx, ops[1:])
+	rest := a.readAll(ctx, ops[1:])
 	<-answered
 	if errors.Is(first.Err, wire.ErrConnectionLoss) {
 		for i := range rest {
@@ -82,9 +82,9 @@ func (b *bidder) batch(ctx context.Context, ops []claim.Op) []claim.Result {
 }
 
 // readAll carries out reads in one request.
-func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
+func (a *agent) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	if len(ops) == 1 {
-		return []claim.Result{b.carryPlain(ctx, ops[0])}
+		return []claim.Result{a.carryPlain(ctx, ops[0])}
 	}
 	list := make([]zk.Op, len(ops))
 	for i, op := range ops {
@@ -92,7 +92,7 @@ func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 			list[i] = zk.ChildrenOp(op.Path)
 		}
 	}
-	got, err := b.c.MultiRead(ctx, list...)
+	got, err := a.c.MultiRead(ctx, list...)
 	out := make([]claim.Result, len(ops))
 	for i := range out {
 		if err != nil {
@@ -104,7 +104,7 @@ func (b *bidder) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	return out
 }
 
-// named says which of several reads an error is of.
+// named adds to an error which of several reads failed.
 func named(op claim.Op, err error) error {
 	if err == nil {
 		return nil
@@ -116,84 +116,84 @@ func named(op claim.Op, err error) error {
 	return &zk.OpError{Op: code.String(), Path: op.Path, Err: err}
 }
 
-// carryOne carries out one operation; a watch that it sets comes with it.
-func (b *bidder) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
-	r, w := b.course(ctx, op)
+// carryOne carries out one operation, and returns the watch that it sets.
+func (a *agent) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
+	r, w := a.course(ctx, op)
 	r.Err = sorted(ctx, r.Err)
 	return r, w
 }
 
 // carryPlain is carryOne for an operation that sets no watch.
-func (b *bidder) carryPlain(ctx context.Context, op claim.Op) claim.Result {
-	r, _ := b.carryOne(ctx, op)
+func (a *agent) carryPlain(ctx context.Context, op claim.Op) claim.Result {
+	r, _ := a.carryOne(ctx, op)
 	return r
 }
 
-// course makes the requests that an operation takes. The error is the client's own.
-func (b *bidder) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
+// course makes the requests that an operation takes. Its errors are the client's, not yet sorted.
+func (a *agent) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
 	var watch *zk.Watch
 	c := claim.NewCourse(op)
 	for next, more := c.Next(); more; next, more = c.Next() {
 		var r claim.Result
-		r, watch = b.request(ctx, next, watch)
+		r, watch = a.request(ctx, next, watch)
 		c.Took(r)
 	}
 	return c.Result(), watch
 }
 
-// request makes one request. The watch is the one that stands, before and after.
-func (b *bidder) request(ctx context.Context, op claim.Op, watch *zk.Watch) (r claim.Result, _ *zk.Watch) {
+// request makes one request. It takes the watch that is set before it, and returns the one that is set after it.
+func (a *agent) request(ctx context.Context, op claim.Op, watch *zk.Watch) (r claim.Result, _ *zk.Watch) {
 	switch op.Kind {
 	case claim.OpWatch:
-		r.Data, r.Stat, watch, r.Err = b.c.GetW(ctx, op.Path)
+		r.Data, r.Stat, watch, r.Err = a.c.GetW(ctx, op.Path)
 	case claim.OpWatchAll:
-		r.Names, r.Stat, watch, r.Err = b.c.ChildrenW(ctx, op.Path)
+		r.Names, r.Stat, watch, r.Err = a.c.ChildrenW(ctx, op.Path)
 	case claim.OpExists:
 		var there bool
-		r.Stat, there, watch, r.Err = b.c.ExistsW(ctx, op.Path)
+		r.Stat, there, watch, r.Err = a.c.ExistsW(ctx, op.Path)
 		r.Err = missing(there, r.Err)
 	case claim.OpUnwatch:
 		if watch != nil {
-			_ = watch.Remove(ctx) // here it is gone at once; on the server at the latest with the connection
+			_ = watch.Remove(ctx) // the client forgets it at once, the server with the connection at the latest
 		}
 		watch = nil
 	default:
-		r = b.plain(ctx, op)
+		r = a.plain(ctx, op)
 	}
 	return r, watch
 }
 
-// plain makes a request that concerns no watch.
-func (b *bidder) plain(ctx context.Context, op claim.Op) (r claim.Result) {
+// plain makes a request that neither sets nor removes a watch.
+func (a *agent) plain(ctx context.Context, op claim.Op) (r claim.Result) {
 	switch op.Kind {
 	case claim.OpSync:
-		r.Err = b.c.Sync(ctx, op.Path)
+		r.Err = a.c.Sync(ctx, op.Path)
 	case claim.OpCreate:
-		r.Path, r.Stat, r.Err = b.c.Create(ctx, op.Path, op.Data, b.createOptions(op)...)
+		r.Path, r.Stat, r.Err = a.c.Create(ctx, op.Path, op.Data, a.createOptions(op)...)
 	case claim.OpList:
-		r.Names, r.Stat, r.Err = b.c.Children(ctx, op.Path)
+		r.Names, r.Stat, r.Err = a.c.Children(ctx, op.Path)
 	case claim.OpGet:
-		r.Data, r.Stat, r.Err = b.c.Get(ctx, op.Path)
-		if b.itemACL != nil && r.Err == nil {
-			*b.itemACL, _, r.Err = b.c.GetACL(ctx, op.Path)
+		r.Data, r.Stat, r.Err = a.c.Get(ctx, op.Path)
+		if a.itemACL != nil && r.Err == nil {
+			*a.itemACL, _, r.Err = a.c.GetACL(ctx, op.Path)
 		}
 	case claim.OpStat:
 		var there bool
-		r.Stat, there, r.Err = b.c.Exists(ctx, op.Path)
+		r.Stat, there, r.Err = a.c.Exists(ctx, op.Path)
 		r.Err = missing(there, r.Err)
 	case claim.OpSet:
-		r.Stat, r.Err = b.c.Set(ctx, op.Path, op.Data, op.Version)
+		r.Stat, r.Err = a.c.Set(ctx, op.Path, op.Data, op.Version)
 	case claim.OpDelete:
-		r.Err = b.c.Delete(ctx, op.Path, op.Version)
+		r.Err = a.c.Delete(ctx, op.Path, op.Version)
 	case claim.OpMulti:
-		r.Failed, r.Err = b.multi(ctx, op.Ops)
+		r.Failed, r.Err = a.multi(ctx, op.Ops)
 	default:
 		panic("recipe: no such operation: " + op.Kind.String())
 	}
 	return r
 }
 
-// missing takes a znode that is not there for an error.
+// missing is zk.ErrNoNode if the znode is not there.
 func missing(there bool, err error) error {
 	if err == nil && !there {
 		return zk.ErrNoNode
@@ -201,7 +201,7 @@ func missing(there bool, err error) error {
 	return err
 }
 
-func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
+func (a *agent) createOptions(op claim.Op) []zk.CreateOption {
 	opts := []zk.CreateOption{zk.Ephemeral}
 	if op.Persistent {
 		opts[0] = zk.Persistent
@@ -209,23 +209,23 @@ func (b *bidder) createOptions(op claim.Op) []zk.CreateOption {
 	if op.Sequential {
 		opts = append(opts, zk.Sequential)
 	}
-	if b.opt.ACL != nil {
-		opts = append(opts, b.opt.ACL)
+	if a.acl != nil {
+		opts = append(opts, a.acl)
 	}
 	return opts
 }
 
-// multi carries out a multi and says which operation failed.
-func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err error) {
+// multi carries out a multi, and says which of its operations failed.
+func (a *agent) multi(ctx context.Context, ops []claim.Op) (failed int, err error) {
 	var list []zk.Op
 	for _, op := range ops {
 		switch op.Kind {
 		case claim.OpCheck:
 			list = append(list, zk.CheckOp(op.Path, op.Version))
 		case claim.OpCreate:
-			opts := b.createOptions(op)
+			opts := a.createOptions(op)
 			if op.Like != "" {
-				acl, _, err := b.c.GetACL(ctx, op.Like)
+				acl, _, err := a.c.GetACL(ctx, op.Like)
 				if err != nil {
 					return 0, err
 				}
@@ -237,12 +237,12 @@ func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err err
 		case claim.OpSet:
 			list = append(list, zk.SetOp(op.Path, op.Data, op.Version))
 		case claim.OpMore:
-			list = append(list, b.more...)
+			list = append(list, a.more...)
 		default:
 			panic("recipe: no such operation in a multi: " + op.Kind.String())
 		}
 	}
-	res, err := b.c.Multi(ctx, list...)
+	res, err := a.c.Multi(ctx, list...)
 	for i, r := range res {
 		if r.Err != nil && r.Err != wire.ErrRuntimeInconsistency {
 			return i, err
@@ -251,7 +251,7 @@ func (b *bidder) multi(ctx context.Context, ops []claim.Op) (failed int, err err
 	return -1, err
 }
 
-// sorted brings errors that are not the server's into the terms of the state machine.
+// sorted turns errors of the client into the codes that machines know.
 func sorted(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

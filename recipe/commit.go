@@ -59,7 +59,7 @@ const patienceDefault = 30 * time.Second
 
 // committer is what Coordinator and Site have in common.
 type committer struct {
-	b    bidder
+	b    agent
 	root string
 	opt  CommitOptions
 }
@@ -70,7 +70,7 @@ func newCommitter(c *zk.Client, root string, o *CommitOptions) (committer, error
 		opt = *o
 	}
 	opt.Patience = cmp.Or(max(opt.Patience, 0), patienceDefault)
-	b := newBidder(c, claim.Config{Parent: root}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "commit", nil)
+	b := newAgent(c, "commit", root, opt.ACL, opt.Logger, opt.Observer)
 	return committer{b, root, opt}, b.validate()
 }
 

@@ -12,46 +12,45 @@ import (
 
 // txMachine is a claim.Site or a claim.Coordinator.
 type txMachine interface {
-	stepper
+	machine
 	State() claim.CommitState
 }
 
-// actor does what the state machine leaves to the application.
+// actor calls the application when the machine says that it is the application's turn.
 type actor struct {
 	prepare func(context.Context, Tx) error
 	decided func(context.Context, Tx, Decision) error
 
-	d      *drive
+	d      *driver
 	path   string
 	m      txMachine
 	acting bool
 	calls  sync.WaitGroup // of the application
 
-	mu     sync.Mutex // guards what follows, and that no call begins when it is over
+	mu     sync.Mutex // guards the fields below; no call begins when over is set
 	over   bool
 	known  Decision
 	failed []error // what the application's calls returned
 }
 
-// outcome is what became of driving a state machine.
+// outcome is the result of driving the machine.
 type outcome struct {
 	decision Decision
 	err      error
 }
 
-// drive runs the state machine until it is over. When the context ends it is
-// given up: what others would wait for is taken away, which is waited for for a
-// while, and goes on in the background after that. No call of the application
-// outlasts it.
-func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor) (d Decision, err error) {
+// commit drives the machine until it is over. When the context ends the machine resigns: it removes what
+// others would wait for. commit waits a while for that, and the rest goes on in the background. All calls of the
+// application end before commit returns.
+func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor) (d Decision, err error) {
 	start, event := time.Now(), "commit"
 	if _, site := m.(*claim.Site); site {
 		event = "join"
 	}
-	defer func() { b.observed(event, path, start, err) }()
+	defer func() { a.observed(event, path, start, err) }()
 	calls, stop := context.WithCancel(ctx)
-	act.d, act.path, act.m = b.newDrive(m, func() bool { return m.State().Phase == claim.TxOver }), path, m
-	act.d.ending = claim.Resign{}
+	act.d, act.path, act.m = a.newDriver(m), path, m
+	act.d.resigns = true
 	act.d.stepped = func(_ context.Context, ev claim.Event) { act.stepped(calls, ev) }
 	ended := make(chan outcome, 1)
 	done := make(chan struct{})
@@ -63,7 +62,7 @@ func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor
 	select {
 	case <-done:
 	case <-ctx.Done():
-		awaitTidy(ctx, b.c, done, b.opt.CleanUp)
+		awaitTidy(ctx, a.c, done, a.cleanUp)
 	}
 	act.end(stop)
 	select {
@@ -76,8 +75,8 @@ func (b *bidder) drive(ctx context.Context, path string, m txMachine, act *actor
 	}
 }
 
-// verdict adds to an error those of the application that it does not wrap. One that says no more
-// than that the context ended is not repeated. The calls of the application are over.
+// verdict joins an error with those of the application that it does not wrap, without those that only say
+// that the context ended. The calls of the application are over.
 func (a *actor) verdict(ctx context.Context, err error) error {
 	for _, own := range a.failed {
 		switch {
@@ -91,7 +90,7 @@ func (a *actor) verdict(ctx context.Context, err error) error {
 	return err
 }
 
-// outcome is what became of it when run has returned err.
+// outcome is the result when run has returned err.
 func (a *actor) outcome(ctx context.Context, err error) outcome {
 	s := a.m.State()
 	switch {
@@ -104,7 +103,7 @@ func (a *actor) outcome(ctx context.Context, err error) outcome {
 	return outcome{s.Decision, err}
 }
 
-// end waits for the application.
+// end stops the calls of the application and waits for them.
 func (a *actor) end(stop context.CancelFunc) {
 	stop()
 	a.mu.Lock()
@@ -113,7 +112,7 @@ func (a *actor) end(stop context.CancelFunc) {
 	a.calls.Wait()
 }
 
-// stepped has the application do what is its turn now.
+// stepped starts a call of the application if it is its turn.
 func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 	switch ev.(type) {
 	case claim.Prepared, claim.Carried:
@@ -129,8 +128,8 @@ func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 	}
 }
 
-// perform calls the application. Who cannot prepare votes to abort; who
-// cannot carry out a decision has to do so later.
+// perform calls the application. An error of prepare is a vote to abort. An error of decided ends the
+// machine; the decision stays to be carried out later.
 func (a *actor) perform(ctx context.Context, s claim.CommitState) {
 	tx := Tx{Path: a.path, Sites: s.Tx.Sites, Data: s.Tx.Data}
 	if s.Phase == claim.TxPrepare {

@@ -42,9 +42,9 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 	if lost := h.Lost(); lost != nil {
 		return h.t.b.isOver(lost)
 	}
-	b := *h.t.b
-	if b.opt.ACL = nil; o != nil {
-		b.opt.ACL = o.ACL
+	b := h.t.b.agent
+	if b.acl = nil; o != nil {
+		b.acl = o.ACL
 		if r := newReporter(o.Logger, o.Observer); r != nil {
 			b.report = r
 		}
@@ -73,7 +73,7 @@ func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOption
 	if o != nil {
 		opt = *o
 	}
-	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{Logger: opt.Logger, Observer: opt.Observer}, "config", nil)
+	b := newAgent(c, "config", path, nil, opt.Logger, opt.Observer)
 	return func(yield func(Config, error) bool) {
 		start := time.Now()
 		m := claim.NewAnnouncements(path)

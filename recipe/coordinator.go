@@ -75,5 +75,5 @@ func (c *Coordinator) drive(ctx context.Context, cfg claim.CommitConfig, decided
 	if err := c.checkTx(cfg.Path); err != nil {
 		return Undecided, err
 	}
-	return c.b.drive(ctx, cfg.Path, claim.NewCoordinator(cfg), &actor{decided: decided})
+	return c.b.commit(ctx, cfg.Path, claim.NewCoordinator(cfg), &actor{decided: decided})
 }

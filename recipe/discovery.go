@@ -203,7 +203,7 @@ func (p *Provider) refresh() {
 	p.seen, p.all, p.open = now, nil, nil
 	for n := range p.cache.All() {
 		var i Instance
-		if n.Path == p.cache.root || json.Unmarshal(n.Data, &i) != nil {
+		if n.Path == p.cache.path || json.Unmarshal(n.Data, &i) != nil {
 			continue
 		}
 		p.all = append(p.all, i)

@@ -45,34 +45,25 @@
 // Each recipe needs a path of its own; an [OtherRecipeError] says which other one stands there.
 // The options of all of them have a Logger and an Observer, see [Observation].
 //
-// The steps themselves are state machines in internal/claim; this package
-// drives them over a zk.Client: it reads clocks, carries out requests and waits.
+// # How it works
 //
-// Goroutines: a campaign runs one until its bid is gone, plus one for the
-// request under way, and Lead one more that looks at its deadline. Resign
-// waits for the first, which waits for the second; closing the client ends
-// them. Election.mu guards which candidacy is the present one, candidacy.mu its
-// bid and whether it has ended, term.mu the state machine and the handle. They are taken
-// in this order, and none is held across I/O.
+// The steps of each recipe are a state machine in internal/claim. This package reads clocks, makes requests and
+// waits: driver.go has the one loop that carries requests and events between a machine and zk.Client, and
+// says which goroutines it starts and how it ends.
 //
-// A transaction runs its machine on one goroutine, with one for the request under
-// way, one for each watch and one for the call of the application, which all end
-// before Commit or Join returns, unless a cancelled one has something to take away
-// and no connection: the application's does then too. Site.Serve has one for each
-// transaction. A queue's wait has one for each of its watches, two at most.
-// Enter and Leave of a DoubleBarrier take turns: it is one member.
+// The loop of a bid runs on a goroutine of its own until the bid is gone. Resign and Release wait for it; closing the
+// client ends it. So do the loops of a Registration and of a Cache, until Close, and those of an Item and of a
+// DoubleBarrier between Enter and Leave, which follow the session. The loops of other recipes run on
+// the caller's goroutine, or end before the call returns. Where the context of a call has ended, its loop goes on in the
+// background until what the call has made is removed, or until the session ends.
 //
-// An Item, and a DoubleBarrier between Enter and Leave, have one that follows the session. A
-// Logger or an Observer is called by one goroutine for each recipe, which ends when nothing waits.
+// A transaction calls the application on one goroutine, which ends before Commit or Join returns. Site.Serve has one
+// goroutine for each transaction. A Logger and an Observer are called by one goroutine for each recipe, which
+// ends when nothing waits.
 //
-// What a cancelled wait of a queue, a DoubleBarrier or a Registration has left is
-// removed by one goroutine, which ends when that is done or with the session.
+// Locks, in the order in which they are taken where two are held at once: Election.mu guards which candidacy is the
+// present one, candidacy.mu its bid and whether it has ended, driver.mu the machine. The driver of a MultiLock
+// asks the drivers of its locks. No lock is held across I/O.
 //
-// A Registration runs one goroutine until Close, with one for the request under way and
-// one for its watch; so does a Cache, which carries out its requests itself, with some
-// more for reads that are not one request. Both have one mutex, not held across I/O. Run of a
-// Partitioner or of Work steps its machine on the caller's goroutine, with one for each cache that
-// it follows, and for each part one that leads; all end before it returns.
-//
-// Read election.go first, then term.go and bidder.go, which locks share.
+// Read election.go first, then driver.go, and term.go and bidder.go, which elections and locks share.
 package recipe

@@ -238,7 +238,7 @@ func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Con
 	case lost || err != nil:
 		return claim.TermEnd{}
 	}
-	h.t.waitAtMost(ctx, e.opt.CleanUp)
+	h.t.waitAtMost(ctx, e.cleanUp)
 	return end
 }
 

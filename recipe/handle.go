@@ -41,7 +41,7 @@ func (h *Handle) Left() time.Duration { return h.t.left() }
 func (h *Handle) Proof() error {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.m.Proof()
+	return h.t.bid.Proof()
 }
 
 // Lost returns nil while the term lasts, then a *LostError.

@@ -13,7 +13,7 @@ import (
 )
 
 // leftover is a bid, or a place in the line of a queue, that a client was not permitted to
-// remove. It stands until the session ends, and keeps all waiting that stand behind it.
+// remove. It stands until the session ends, and all behind it wait.
 type leftover struct {
 	path    string
 	session zk.SessionID
@@ -32,24 +32,24 @@ var leftovers = struct {
 	at map[lineOf][]leftover
 }{at: map[lineOf][]leftover{}}
 
-// leave notes a leftover.
-func (b *bidder) leave(at string) {
-	line := lineOf{weak.Make(b.c), path.Dir(at)}
+// leave remembers a leftover.
+func (a *agent) leave(at string) {
+	line := lineOf{weak.Make(a.c), path.Dir(at)}
 	leftovers.Lock()
 	defer leftovers.Unlock()
-	leftovers.at[line] = append(leftovers.at[line], leftover{at, b.c.Session().ID})
+	leftovers.at[line] = append(leftovers.at[line], leftover{at, a.c.Session().ID})
 }
 
 // removeLeftovers tries once more to remove what this client has left in the line at parent. The
 // error says what stands in the way of the client's next bid there, which would wait for it
 // without end.
-func (b *bidder) removeLeftovers(ctx context.Context, parent string) error {
-	at := lineOf{weak.Make(b.c), parent}
+func (a *agent) removeLeftovers(ctx context.Context, parent string) error {
+	at := lineOf{weak.Make(a.c), parent}
 	leftovers.Lock()
 	left := slices.Clone(leftovers.at[at])
 	leftovers.Unlock()
 	for _, l := range left {
-		err := b.c.Delete(zk.InSession(ctx, l.session), l.path, zk.AnyVersion)
+		err := a.c.Delete(zk.InSession(ctx, l.session), l.path, zk.AnyVersion)
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrSessionExpired):
 			forget(at, l)

@@ -106,8 +106,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) err
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	h, err := l.campaign(ctx, &claim.Backoff{}, func(ctx context.Context) *term {
-		t := l.prepare(try)
-		go t.run(context.WithoutCancel(ctx))
+		t, run := l.prepare(ctx, try)
+		go t.run(run)
 		return t
 	})
 	if err != nil {

@@ -60,6 +60,9 @@ func (h *Hold) Left() time.Duration {
 	return h.g.h.Left()
 }
 
+// path is the path of the lock.
+func (h *Hold) path() string { return h.g.h.t.b.path }
+
 // Proof returns nil if it is proven that the hold ends before the server can give the
 // lock away. Otherwise it returns a *NoProof: the context ends after two thirds of the
 // session timeout without an answered ping, and only token and guard protect against an
@@ -127,7 +130,7 @@ func during(ctx context.Context, b *bidder, h releaser, fn func(context.Context)
 	defer h.abandon() // also when fn panics
 	err := fn(work)
 	lost := h.Lost()
-	bye, done := whileAnswered(ctx, b.c, b.opt.CleanUp)
+	bye, done := whileAnswered(ctx, b.c, b.cleanUp)
 	defer done()
 	stays := h.Release(bye)
 	switch {

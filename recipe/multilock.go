@@ -140,15 +140,15 @@ func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 func (h *MultiHold) abandon() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.m.Step(claim.Leave{})
-	for _, d := range h.m.Duties() {
-		h.at(d.Path).drop()
+	h.m.Step(claim.Moment{}, claim.Resign{})
+	for _, op := range h.m.Ready().Start {
+		h.at(op.Path).drop()
 	}
 }
 
 // at is the hold of the lock at a path.
 func (h *MultiHold) at(path string) *Hold {
-	return h.holds[slices.IndexFunc(h.holds, func(one *Hold) bool { return one.g.h.t.b.cfg.Parent == path })]
+	return h.holds[slices.IndexFunc(h.holds, func(one *Hold) bool { return one.path() == path })]
 }
 
 // Release ends all holds, and then waits until their bids are gone, as

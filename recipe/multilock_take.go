@@ -3,56 +3,58 @@ package recipe
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"bellwether/internal/claim"
 )
 
-// takeAll is one Lock of a MultiLock: it carries out what a claim.Several wants.
-// The goroutine of run steps that; the others tell it what has come of theirs.
+// takeAll is one Lock of a MultiLock: it carries out the operations of a claim.Several.
 type takeAll struct {
+	*driver
 	locks []*Lock
 	try   bool
-
-	m      *claim.Several
-	h      *MultiHold
-	stop   context.CancelFunc // of the lock that is being taken
-	unhook []func() bool      // of holds, by whose end it is woken
-	told   chan tellAll       // unbuffered
-	woken  chan struct{}      // one of the holds is over
-
-	threads sync.WaitGroup
+	m     *claim.Several
+	h     *MultiHold
+	stop  context.CancelFunc // of the lock that is being taken
 }
 
-// tellAll is what another goroutine has to tell, and the hold that was taken.
-type tellAll struct {
-	ev   claim.Event
+// lockTaken is claim.LockTaken with the hold.
+type lockTaken struct {
+	claim.LockTaken
 	hold *Hold
 }
 
+// takeMachine is a claim.Several that knows the holds. Before each event it steps the loss of a hold, of which
+// the event may be a consequence.
+type takeMachine struct {
+	*claim.Several
+	h *MultiHold
+}
+
+func (m takeMachine) Step(now claim.Moment, ev claim.Event) {
+	if took, ok := ev.(lockTaken); ok {
+		m.h.holds = append(m.h.holds, took.hold)
+		ev = took.LockTaken
+	}
+	for _, one := range m.h.holds {
+		if one.Lost() != nil {
+			m.Several.Step(now, claim.LockLost{Path: one.path()})
+		}
+	}
+	m.Several.Step(now, ev)
+}
+
+// acquire returns when all locks are held, or the machine is over.
 func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	var paths []string
 	for _, l := range m.locks {
-		paths = append(paths, l.cfg.Parent)
+		paths = append(paths, l.path)
 	}
-	t := &takeAll{locks: m.locks, try: try, m: claim.NewSeveral(paths), told: make(chan tellAll), woken: make(chan struct{}, 1)}
+	t := &takeAll{locks: m.locks, try: try, m: claim.NewSeveral(paths)}
 	t.h = &MultiHold{m: t.m}
-	return t.run(ctx)
-}
-
-// run ends when all are held, or the state machine is over: nobody is left then
-// who would tell it something.
-func (t *takeAll) run(ctx context.Context) (*MultiHold, error) {
-	defer t.threads.Wait()
-	for t.duties(ctx); !t.m.Held() && !t.m.Over(); t.duties(ctx) {
-		select {
-		case x := <-t.told:
-			t.hear(x)
-		case <-t.woken:
-			t.look()
-		}
-	}
-	t.forget()
+	t.driver = m.locks[0].newDriver(takeMachine{t.m, t.h})
+	t.enough = t.m.Held
+	t.start = func(driven context.Context, op claim.Op) { t.begin(ctx, driven, op) }
+	_ = t.run(context.WithoutCancel(ctx)) // the end of ctx ends the lock that is being taken, and so the rest
 	if t.m.Over() {
 		return nil, t.m.Err()
 	}
@@ -60,77 +62,44 @@ func (t *takeAll) run(ctx context.Context) (*MultiHold, error) {
 	return t.h, nil
 }
 
-// hear steps an event, and before it that a hold is lost, of which it may be the consequence.
-func (t *takeAll) hear(x tellAll) {
-	if x.hold != nil {
-		t.h.holds = append(t.h.holds, x.hold)
-		t.unhook = append(t.unhook, context.AfterFunc(x.hold.ctx, t.wake))
-	}
-	t.look()
-	t.m.Step(x.ev)
-}
-
-func (t *takeAll) wake() {
-	select {
-	case t.woken <- struct{}{}:
-	default:
+// begin begins an operation. ctx is that of Lock, driven the driver's.
+func (t *takeAll) begin(ctx, driven context.Context, op claim.Op) {
+	switch op.Kind {
+	case claim.OpTake:
+		t.take(ctx, driven, op.Path)
+	case claim.OpStopTaking:
+		t.stop()
+	case claim.OpGiveBack:
+		t.giveBack(ctx, driven, op.Path)
 	}
 }
 
-// look steps that a hold is lost, where one is that is not given back.
-func (t *takeAll) look() {
-	for _, one := range t.h.holds {
-		if one.Lost() != nil {
-			t.m.Step(claim.LockLost{Path: one.g.h.t.b.cfg.Parent})
-		}
-	}
-}
-
-// forget is not woken by its holds any more.
-func (t *takeAll) forget() {
-	for _, unhook := range t.unhook {
-		unhook()
-	}
-}
-
-func (t *takeAll) duties(ctx context.Context) {
-	for _, d := range t.m.Duties() {
-		switch d.Do {
-		case claim.DoTake:
-			t.take(ctx, d.Path)
-		case claim.DoStopTaking:
-			t.stop()
-		case claim.DoGiveBack:
-			t.giveBack(ctx, d.Path)
-		}
-	}
-}
-
-func (t *takeAll) take(ctx context.Context, path string) {
-	lock := t.locks[slices.IndexFunc(t.locks, func(l *Lock) bool { return l.cfg.Parent == path })]
+// take takes one lock. The loop is woken when its hold ends.
+func (t *takeAll) take(ctx, driven context.Context, path string) {
+	lock := t.locks[slices.IndexFunc(t.locks, func(l *Lock) bool { return l.path == path })]
 	ctx, t.stop = context.WithCancel(ctx)
 	stop := t.stop
 	t.threads.Go(func() {
 		defer stop()
 		hold, err := lock.acquire(ctx, t.try)
 		if err != nil {
-			t.told <- tellAll{ev: claim.LockRefused{Path: path, Err: err}}
-		} else {
-			t.told <- tellAll{claim.LockTaken{Path: path}, hold}
+			t.tell(driven, claim.LockRefused{Path: path, Err: err})
+			return
 		}
+		context.AfterFunc(hold.ctx, func() { t.tell(driven, claim.Tick{}) })
+		t.tell(driven, lockTaken{claim.LockTaken{Path: path}, hold})
 	})
 }
 
-// giveBack ends a hold. That its bid is gone is waited for within a while; what
-// is left goes on in the background.
-func (t *takeAll) giveBack(ctx context.Context, path string) {
+// giveBack releases a lock. It waits a while until the bid is gone; the rest goes on in the background.
+func (t *takeAll) giveBack(ctx, driven context.Context, path string) {
 	hold := t.h.at(path)
 	t.h.holds = slices.DeleteFunc(t.h.holds, func(one *Hold) bool { return one == hold })
 	hold.drop()
-	bye, cancel := whileAnswered(ctx, t.locks[0].c, t.locks[0].opt.CleanUp)
+	bye, cancel := whileAnswered(ctx, t.a.c, t.a.cleanUp)
 	t.threads.Go(func() {
 		defer cancel()
 		_ = hold.Release(bye)
-		t.told <- tellAll{ev: claim.LockGone{Path: path}}
+		t.tell(driven, claim.LockGone{Path: path})
 	})
 }

@@ -56,7 +56,7 @@ var ErrPriority = errors.New("priorities are 0 to 999, and plain items have none
 
 // queue is what Queue and WorkQueue have in common.
 type queue struct {
-	b      bidder
+	b      agent
 	items  string // below which they stand
 	line   string // below which consumers wait
 	root   string // of a work queue: its path
@@ -73,7 +73,7 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 	if o != nil {
 		opt = *o
 	}
-	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "queue", nil)
+	b := newAgent(c, "queue", path, opt.ACL, opt.Logger, opt.Observer)
 	q := queue{b: b, items: items, line: strings.TrimSuffix(path, "/") + ".line", naming: opt.Naming, vetted: new(atomic.Bool)}
 	if err := b.validate(); err != nil {
 		return q, err

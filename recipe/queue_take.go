@@ -52,7 +52,7 @@ func (q *Queue) TakeTo(ctx context.Context, deliver func(data []byte) error) err
 	if err = deliver(data); err == nil {
 		return nil
 	}
-	took.b.opt.ACL = acl
+	took.b.acl = acl
 	if lost := took.putBack(context.WithoutCancel(ctx), item, data); lost != nil {
 		return fmt.Errorf("%w; the item may be lost, putting it back failed: %w", err, lost)
 	}

@@ -372,7 +372,7 @@ func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 		w := takeOne(t, q)
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
 			if op == wire.OpMulti {
-				go s.expire(w.session)
+				go s.expire(w.d.session)
 				return dropReply
 			}
 			return normal

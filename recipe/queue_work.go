@@ -79,7 +79,7 @@ func (q *WorkQueue) Take(ctx context.Context) (*Item, error) {
 }
 
 // Session returns the session in which the item was taken.
-func (w *Item) Session() zk.SessionID { return w.session }
+func (w *Item) Session() zk.SessionID { return w.d.session }
 
 // Path returns the path of the item. Under OwnItems no other item ever has the same
 // path.
@@ -123,6 +123,6 @@ func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 func (w *Item) handIn(ctx context.Context, op string, release bool, more []zk.Op) error {
 	b := w.q.b
 	b.more = more
-	m := claim.NewHandIn(claim.HandInConfig{Item: w.item, Claim: w.claim, Session: w.session, Release: release, More: len(more) > 0})
+	m := claim.NewHandIn(claim.HandInConfig{Item: w.item, Claim: w.claim, Session: w.d.session, Release: release, More: len(more) > 0})
 	return b.perform(ctx, op, w.item, m)
 }

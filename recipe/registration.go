@@ -52,14 +52,14 @@ var ErrNoParent = claim.ErrNoParent
 // new session, and when somebody deletes it. Its methods may be called from any
 // goroutine.
 type Registration struct {
-	b    *bidder
+	b    *agent
 	path string
 	opt  RegistrationOptions
 
-	m      *claim.Registrant // of the drive, and after it of Close
-	drive  *drive
+	m      *claim.Registrant // of the driver, and after it of Close
+	driver *driver
 	cancel context.CancelFunc // has it resign
-	done   chan struct{}      // closed when the drive is over
+	done   chan struct{}      // closed when the driver is done
 	known  claim.RegistrantState
 
 	mu     sync.Mutex
@@ -78,18 +78,18 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 	if o != nil {
 		r.opt = *o
 	}
-	b := newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: r.opt.ACL, Logger: r.opt.Logger, Observer: r.opt.Observer}, "registration", nil)
+	b := newAgent(c, "registration", path, r.opt.ACL, r.opt.Logger, r.opt.Observer)
 	r.b = &b
 	r.m = claim.NewRegistrant(claim.RegistrantConfig{Path: path, Data: slices.Clone(data), Own: r.opt.Predecessors})
 	r.status = RegistrationStatus{link: newStandingLink()}
-	r.drive = b.newDrive(r.m, r.m.Over)
-	r.drive.ending, r.drive.stepped = claim.Resign{}, r.stepped
-	r.drive.tidy = true // a foreign znode may stay; the own goes before its watch is given up
+	r.driver = b.newDriver(r.m)
+	r.driver.resigns, r.driver.stepped = true, r.stepped
+	r.driver.tidy = true // a foreign znode may stay; the own goes before its watch is given up
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	go func() {
 		defer close(r.done)
-		_ = r.drive.run(run) // which ends with the state machine
+		_ = r.driver.run(run) // which ends with the state machine
 	}()
 	if err := r.first(ctx); err != nil {
 		ctx, cancel := whileAnswered(ctx, c, cleanUpDefault)
@@ -128,7 +128,7 @@ func (r *Registration) Set(ctx context.Context, data []byte) error {
 	n := r.want
 	r.mu.Unlock()
 	select {
-	case r.drive.events <- heard{ev: claim.Keep{Data: slices.Clone(data), N: n}}:
+	case r.driver.events <- heard{ev: claim.Keep{Data: slices.Clone(data), N: n}}:
 	case <-r.done:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -163,7 +163,7 @@ func (r *Registration) Close(ctx context.Context) error {
 	return nil
 }
 
-// stepped tells what has become of it, by the drive's goroutine.
+// stepped tells what has become of it, by the driver's goroutine.
 func (r *Registration) stepped(context.Context, claim.Event) {
 	s := r.m.State()
 	if s == r.known {
@@ -174,7 +174,7 @@ func (r *Registration) stepped(context.Context, claim.Event) {
 	case s.Leaving:
 		r.follow(Absent, cmp.Or(r.b.c.Err(), error(&closedError{"registration", r.path})), true)
 	case s.Doubtful:
-		r.follow(Doubtful, r.drive.status.Err, false)
+		r.follow(Doubtful, r.driver.status.Err, false)
 	case s.Stands:
 		r.follow(Stands, nil, false)
 	case s.Owned:

@@ -418,7 +418,7 @@ func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 // stands, before anybody has looked, is no refusal.
 func TestRegistrationDoubtfulAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Registration{b: &bidder{}, status: RegistrationStatus{link: newStandingLink()}}
+		r := &Registration{b: &agent{}, status: RegistrationStatus{link: newStandingLink()}}
 		r.follow(Stands, nil, false)
 		r.follow(Doubtful, wire.ErrConnectionLoss, false)
 		out := make(chan error, 1)

@@ -105,12 +105,12 @@ func (r *reporter) observed(o Observation, start time.Time) {
 }
 
 // observed tells of an event of this recipe that began at start.
-func (b *bidder) observed(event, znode string, start time.Time, err error) {
-	b.report.observed(Observation{Recipe: b.recipe, Path: b.cfg.Parent, Znode: znode, Event: event, Err: err}, start)
+func (a *agent) observed(event, znode string, start time.Time, err error) {
+	a.report.observed(Observation{Recipe: a.recipe, Path: a.path, Znode: znode, Event: event, Err: err}, start)
 }
 
-// tell reports what a state machine says, and keeps what it left behind.
-func (b *bidder) tell(h claim.Happening) {
+// tell logs what a machine says, and remembers what it left behind.
+func (a *agent) tell(h claim.Happening) {
 	level := slog.LevelDebug
 	what := h
 	if g, ok := h.(claim.AtGate); ok {
@@ -125,17 +125,17 @@ func (b *bidder) tell(h claim.Happening) {
 		}
 	case claim.Buried:
 		level = slog.LevelWarn
-		b.observed("dead letter", what.Item, time.Time{}, nil)
+		a.observed("dead letter", what.Item, time.Time{}, nil)
 	case claim.Unpublished, claim.Passed:
 		level = slog.LevelWarn
 	case claim.Left:
 		if what.Err != nil {
 			level = slog.LevelWarn
-			b.leave(what.Path)
+			a.leave(what.Path)
 		}
 	}
-	if b.report == nil {
+	if a.report == nil {
 		return
 	}
-	b.report.log(level, h.String(), "path", b.cfg.Parent, "id", b.cfg.ID)
+	a.report.log(level, h.String(), "path", a.path, "id", a.id)
 }

@@ -191,7 +191,7 @@ func TestEveryRecipeReports(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			e.cfg.Parent = path
+			e.path = path
 			return errors.Join(PublishConfig(ctx, h, path, nil, withReports(&ConfigOptions{}, r)), e.Resign(ctx))
 		}},
 		{"work", []string{"submit"}, func(ctx context.Context, c *zk.Client, r *recorder) error {

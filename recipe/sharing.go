@@ -3,57 +3,44 @@ package recipe
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
 
-// sharing is one Run of a Partitioner or of Work: it carries out what a
-// claim.Sharing wants. The goroutine of run steps that; the others tell it what
-// has come of theirs.
+// sharing is one Run of a Partitioner or of Work: it carries out the operations of a
+// claim.Sharing.
 type sharing struct {
+	*driver
 	c   *zk.Client
 	cfg claim.SharingConfig
 	opt ElectionOptions
 	own func(ctx context.Context, part string, h *Handle) error
 
-	m      *claim.Sharing
-	me     *Registration
-	ends   map[string]context.CancelFunc // of bids and caches, by their paths
-	pauses map[string]*claim.Backoff     // of parts for which a bid stands or another one follows; each is its bid's
-	events chan claim.Event              // unbuffered
+	me *Registration
 
-	threads sync.WaitGroup
+	// Of the loop alone.
+	ends   map[string]context.CancelFunc // of bids and caches, by their paths
+	pauses map[string]*claim.Backoff     // of parts for which a bid stands or another one follows
 }
 
 func newSharing(c *zk.Client, cfg claim.SharingConfig, o ElectionOptions, own func(context.Context, string, *Handle) error) *sharing {
-	return &sharing{c: c, cfg: cfg, opt: o, own: own, m: claim.NewSharing(cfg), ends: map[string]context.CancelFunc{}, pauses: map[string]*claim.Backoff{}, events: make(chan claim.Event)}
+	return &sharing{c: c, cfg: cfg, opt: o, own: own, ends: map[string]context.CancelFunc{}, pauses: map[string]*claim.Backoff{}}
 }
 
-// run ends when the state machine is over: nobody is left then who would tell it
-// something.
+// run returns when the machine is over. All operations have ended then.
 func (s *sharing) run(ctx context.Context) error {
 	if err := s.vet(ctx); err != nil {
 		return err
 	}
-	defer s.threads.Wait()
-	s.duties(ctx)
-	left := ctx.Done()
-	for !s.m.Over() {
-		select {
-		case ev := <-s.events:
-			if ctx.Err() != nil { // which may be all that has brought it about
-				s.step(ctx, claim.Leave{Err: context.Cause(ctx)})
-			}
-			s.step(ctx, ev)
-		case <-left:
-			left = nil
-			s.step(ctx, claim.Leave{Err: context.Cause(ctx)})
-		}
-	}
-	return s.m.Err()
+	a := newAgent(s.c, "sharing", s.cfg.Parent, s.opt.ACL, s.opt.Logger, s.opt.Observer)
+	m := claim.NewSharing(s.cfg)
+	s.driver = a.newDriver(m)
+	s.resigns, s.locked = true, s.forget
+	s.start = func(driven context.Context, op claim.Op) { s.begin(ctx, driven, op) }
+	_ = s.driver.run(ctx) // which ends with the machine
+	return m.Err()
 }
 
 // vet looks whether the parent is another recipe's. A list that is refused tells nothing.
@@ -65,49 +52,42 @@ func (s *sharing) vet(ctx context.Context) error {
 	return s.cfg.Strangers(names)
 }
 
-// step hands an event to the state machine and does what comes of it.
-func (s *sharing) step(ctx context.Context, ev claim.Event) {
+// forget drops what was kept for a bid that is over.
+func (s *sharing) forget(_ claim.Moment, ev claim.Event) {
 	if over, ok := ev.(claim.BidOver); ok {
 		delete(s.ends, s.cfg.PartAt(over.Part))
 		if !over.Again() {
 			delete(s.pauses, over.Part)
 		}
 	}
-	s.m.Step(ev)
-	s.duties(ctx)
 }
 
-func (s *sharing) duties(ctx context.Context) {
-	for _, d := range s.m.Duties() {
-		s.carryOut(ctx, d)
-	}
-}
-
-func (s *sharing) carryOut(ctx context.Context, d claim.Duty) {
-	switch d.Do {
-	case claim.DoRegister:
-		s.step(ctx, s.register(ctx))
-	case claim.DoFollow:
-		s.begin(ctx, d, func(ctx context.Context) claim.Event {
-			return claim.CacheOver{Path: d.Path, Err: s.follow(ctx, d.Path)}
+// begin begins or ends an operation. What it begins ends with ctx, which is that of Run; driven is the driver's.
+func (s *sharing) begin(ctx, driven context.Context, op claim.Op) {
+	switch op.Kind {
+	case claim.OpRegister:
+		s.step(driven, s.register(ctx))
+	case claim.OpFollow:
+		s.keep(ctx, driven, op, func(ctx context.Context) claim.Event {
+			return claim.CacheOver{Path: op.Path, Err: s.follow(ctx, op.Path)}
 		})
-	case claim.DoBid:
-		pause := s.pauseOf(d.Part)
-		s.begin(ctx, d, func(ctx context.Context) claim.Event {
-			end := s.bid(ctx, d, pause)
-			return claim.BidOver{Part: d.Part, Told: ctx.Err() != nil, TermEnd: end}
+	case claim.OpBid:
+		pause := s.pauseOf(op.Part())
+		s.keep(ctx, driven, op, func(ctx context.Context) claim.Event {
+			end := s.bid(ctx, op, pause)
+			return claim.BidOver{Part: op.Part(), Told: ctx.Err() != nil, TermEnd: end}
 		})
-	case claim.DoTidy:
+	case claim.OpTidy:
 		s.threads.Go(func() {
 			bye, stop := whileAnswered(ctx, s.c, unwatchTime)
 			defer stop()
-			_ = s.c.Delete(bye, d.Path, zk.AnyVersion) // who comes makes it again
-			s.events <- claim.Tidied{Part: d.Part}
+			_ = s.c.Delete(bye, op.Path, zk.AnyVersion) // the next candidate makes it again
+			s.tell(driven, claim.Tidied{Part: op.Part()})
 		})
-	case claim.DoLetGo, claim.DoUnfollow:
-		s.ends[d.Path]()
-	case claim.DoDeregister:
-		s.step(ctx, s.deregister(ctx))
+	case claim.OpLetGo, claim.OpUnfollow:
+		s.ends[op.Path]()
+	case claim.OpDeregister:
+		s.step(driven, s.deregister(ctx))
 	}
 }
 
@@ -119,13 +99,13 @@ func (s *sharing) pauseOf(part string) *claim.Backoff {
 	return s.pauses[part]
 }
 
-// begin does something until it is to end, and tells what has come of it.
-func (s *sharing) begin(ctx context.Context, d claim.Duty, do func(context.Context) claim.Event) {
+// keep carries out an operation until it is to end, and tells the loop how it ended.
+func (s *sharing) keep(ctx, driven context.Context, op claim.Op, do func(context.Context) claim.Event) {
 	ctx, cancel := context.WithCancel(ctx)
-	s.ends[d.Path] = cancel
+	s.ends[op.Path] = cancel
 	s.threads.Go(func() {
 		defer cancel()
-		s.events <- do(ctx)
+		s.tell(driven, do(ctx))
 	})
 }
 
@@ -169,7 +149,7 @@ func (s *sharing) follow(ctx context.Context, root string) error {
 			seen.Events[i] = claim.CacheEvent{Type: claim.CacheEventType(events[i].Type), Node: (*claim.Node)(&events[i].Node)}
 		}
 		select {
-		case s.events <- seen:
+		case s.events <- heard{ev: seen}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -178,8 +158,8 @@ func (s *sharing) follow(ctx context.Context, root string) error {
 }
 
 // bid makes a bid for a part, and owns it in its term. A pause follows if another bid does.
-func (s *sharing) bid(ctx context.Context, d claim.Duty, pause *claim.Backoff) claim.TermEnd {
-	e, err := NewElection(s.c, d.Path, s.cfg.ID, &s.opt)
+func (s *sharing) bid(ctx context.Context, op claim.Op, pause *claim.Backoff) claim.TermEnd {
+	e, err := NewElection(s.c, op.Path, s.cfg.ID, &s.opt)
 	if err != nil {
 		return claim.TermEnd{Err: err}
 	}
@@ -189,11 +169,11 @@ func (s *sharing) bid(ctx context.Context, d claim.Duty, pause *claim.Backoff) c
 	}
 	h, end := e.bid(inner, e.start(k))
 	if h != nil {
-		end = e.supervise(inner, h, func(ctx context.Context, h *Handle) error { return s.own(ctx, d.Part, h) })
+		end = e.supervise(inner, h, func(ctx context.Context, h *Handle) error { return s.own(ctx, op.Part(), h) })
 	}
 	if end.Err = k.end(inner, end.Err); end.Again() {
 		select { // one bid at a time
-		case <-k.bid().done:
+		case <-k.bid().gone:
 		case <-ctx.Done():
 		}
 		_ = e.rest(ctx, pause)

@@ -82,7 +82,7 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 		}
 		return s.p.Abort(ctx, tx)
 	}
-	return s.b.drive(ctx, cfg.Path, claim.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
+	return s.b.commit(ctx, cfg.Path, claim.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
 }
 
 // serveMax bounds the transactions that Serve takes part in at a time.
@@ -98,12 +98,10 @@ func (s *Site) Serve(ctx context.Context) error {
 	defer threads.Wait()
 	defer cancel()
 	m := claim.NewServing(claim.ServingConfig{Root: s.root, Most: serveMax})
-	d := s.b.newDrive(m, m.Over)
+	d := s.b.newDriver(m)
 	d.tidy = true
-	d.stepped = func(ctx context.Context, _ claim.Event) {
-		for _, path := range m.Joins() {
-			threads.Go(func() { d.tell(ctx, claim.SiteOver{Path: path, Err: s.part(parts, path)}) })
-		}
+	d.start = func(ctx context.Context, op claim.Op) { // the one that is there is OpJoin
+		threads.Go(func() { d.tell(ctx, claim.SiteOver{Path: op.Path, Err: s.part(parts, op.Path)}) })
 	}
 	if err := d.run(ctx); err == nil && ctx.Err() == nil {
 		return s.b.verdict(ctx, "commit", s.root, m)

@@ -17,7 +17,7 @@ import (
 // tells whether a change whose answer was lost was carried out. Its methods may be
 // called from any goroutine.
 type Value struct {
-	b   bidder
+	b   agent
 	cfg claim.ChangeConfig
 
 	turn turn // one change at a time; guards what follows
@@ -59,7 +59,7 @@ func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
 	if o != nil {
 		opt = *o
 	}
-	v := &Value{b: newBidder(c, claim.Config{Parent: path}, ElectionOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer}, "value", nil), turn: newTurn()}
+	v := &Value{b: newAgent(c, "value", path, opt.ACL, opt.Logger, opt.Observer), turn: newTurn()}
 	v.cfg = claim.ChangeConfig{Path: path, Initial: bytes.Clone(opt.Initial), Mark: claim.Join(path, "_m_"+nonce())}
 	return v, v.b.validate()
 }
@@ -84,7 +84,7 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 	}
 	defer v.turn.give()
 	m := claim.NewChange(v.cfg, v.mark)
-	d := v.b.newDrive(m, m.Over)
+	d := v.b.newDriver(m)
 	var refused error
 	d.stepped = func(ctx context.Context, _ claim.Event) {
 		old, awaited := m.Old()
@@ -154,7 +154,7 @@ func (v *Value) Close(ctx context.Context) error {
 		return nil
 	}
 	m := claim.NewRemoval(v.cfg.Mark, v.mark.Session)
-	err := v.b.newDrive(m, m.Over).run(ctx)
+	err := v.b.newDriver(m).run(ctx)
 	if err == nil {
 		err = v.b.verdict(ctx, "close", v.cfg.Path, m)
 	}

@@ -52,7 +52,7 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	if err := checkName("work "+w.parent, id); err != nil {
 		return err
 	}
-	b := newBidder(w.c, claim.Config{Parent: w.parent}, w.opt.Election, "work", nil)
+	b := newAgent(w.c, "work", w.parent, w.opt.Election.ACL, w.opt.Election.Logger, w.opt.Election.Observer)
 	start := time.Now()
 	defer func() { b.observed("submit", claim.Join(w.tasks(), id), start, err) }()
 	for _, op := range w.cfg("").Submission(id, data) {
@@ -83,7 +83,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	t := Task{ID: id, Path: claim.Join(w.tasks(), id)}
 	b := h.t.b
 	m := claim.NewTask(claim.TaskConfig{Path: t.Path, Bid: h.bid, Session: h.t.session})
-	d := b.newDrive(m, m.Over)
+	d := b.newDriver(m)
 	inner, cancel := context.WithCancel(h.Context())
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { d.tell(inner, claim.Resign{}) })

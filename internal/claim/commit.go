@@ -242,6 +242,9 @@ func (c *commit) Ready() Ready {
 	return r
 }
 
+// Over reports whether nothing is left to do.
+func (c *commit) Over() bool { return c.phase == TxOver }
+
 // State is how things stand after the last Step.
 func (c *commit) State() CommitState {
 	return CommitState{Phase: c.phase, Tx: c.cfg.Transaction, Decision: c.decision, Carried: c.carried, Chair: c.chair, Withdrawn: c.leaving, Err: c.err}

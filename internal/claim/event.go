@@ -60,9 +60,10 @@ type Told struct{ Events []TreeEvent }
 // WatchOver: the watch of a tree is over. What happened after Zxid was not told.
 type WatchOver struct{ Zxid wire.Zxid }
 
-// Resign: give up the bid, or leadership: what was done in the term is over. Where
-// the term has ended by itself the bid stays until then, or until its deadline.
-type Resign struct{}
+// Resign: the caller gives up, and what was done under a claim is over. The machine removes what it
+// has made, and ends. Where a term has ended by itself, its bid stays until Resign comes or
+// the deadline passes. Err is the reason, if there is one; nil: as is wished.
+type Resign struct{ Err error }
 
 // Tick: time has passed.
 type Tick struct{}
@@ -81,7 +82,10 @@ func (Tick) event()         {}
 
 // Ready is what has come of the steps since the last one.
 type Ready struct {
-	Request *Request // nil: none. At most one is outstanding.
+	Request *Request // to the servers; nil: none. At most one is outstanding.
+	// Start are operations that take their own time, to be begun in this order. Several may be under
+	// way; each tells of itself by events of its own, which OpKind names.
+	Start []Op
 	// Wake is how soon the next Step must come if nothing happens; 0 means
 	// whenever. Tick does.
 	Wake time.Duration

@@ -182,6 +182,9 @@ func (l *Line) Ready() Ready {
 	return r
 }
 
+// Over reports whether the bid is gone, or stays behind for good.
+func (l *Line) Over() bool { return l.phase == Done }
+
 // State is how things stand after the last Step.
 func (l *Line) State() State {
 	s := State{

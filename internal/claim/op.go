@@ -2,6 +2,7 @@ package claim
 
 import (
 	"errors"
+	"path"
 
 	"bellwether/wire"
 )
@@ -33,10 +34,24 @@ const (
 	OpListen    // the same of what one-shot watches there tell; it cannot be refused
 	OpSince     // what has changed since then, without reading it
 	OpStat      // the stat alone
+
+	// In Ready.Start alone: operations that take their own time, and whose events are named here.
+	OpRegister   // keep an ephemeral znode at Path: Registered when it stands, RegistrationOver when it is refused
+	OpDeregister // end that: RegistrationOver
+	OpFollow     // keep a Cache of Path and its children: Seen, and CacheOver in the end
+	OpUnfollow   // end that: CacheOver
+	OpBid        // make a bid in the election at Path, and own the part in its term: BidOver
+	OpLetGo      // end that: the owner is told, and resigns when it has returned
+	OpTidy       // delete the election at Path, unless somebody stands in it: Tidied, also where it stays
+	OpTake       // take the lock at Path: LockTaken, or LockRefused; and LockLost
+	OpStopTaking // end that: LockRefused, or LockTaken where it had come to that
+	OpGiveBack   // give back the lock at Path, whether it is lost or not: LockGone
+	OpJoin       // take part in the transaction at Path: SiteOver
 )
 
 var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi",
-	"list and watch", "set", "await", "exists", "more", "watch tree", "listen", "since", "stat"}
+	"list and watch", "set", "await", "exists", "more", "watch tree", "listen", "since", "stat",
+	"register", "deregister", "follow", "unfollow", "bid", "let go", "tidy", "take", "stop taking", "give back", "join"}
 
 func (k OpKind) String() string { return opNames[k] }
 
@@ -59,6 +74,9 @@ type Op struct {
 	Alone bool
 	Since *Since // since
 }
+
+// Part is the name of the part that an OpBid, OpLetGo or OpTidy is about: the last one of its path.
+func (o Op) Part() string { return path.Base(o.Path) }
 
 // Since is what an OpSince asks for: whether the data of Paths was set after
 // Zxid, and the children of Parents came or went.

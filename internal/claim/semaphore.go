@@ -111,6 +111,9 @@ func (s *Semaphore) next() *Request {
 	return &Request{N: s.n, Session: q.req.Session, Ops: q.req.Ops}
 }
 
+// Over reports whether both bids are gone, or stay behind for good.
+func (s *Semaphore) Over() bool { return s.State().Phase == Done }
+
 // State is how things stand: at the gate, then with the lease.
 func (s *Semaphore) State() State {
 	if s.lease == nil {

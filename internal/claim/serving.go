@@ -18,8 +18,8 @@ type ServingConfig struct {
 	Most int    // of them at a time
 }
 
-// SiteOver: a part in the transaction at Path, which [Serving.Joins] told to
-// take, is over; Err says why, where that was not by plan.
+// SiteOver: a part in the transaction at Path, which OpJoin began, is
+// over; Err says why, where that was not by plan.
 type SiteOver struct {
 	Path string
 	Err  error
@@ -49,7 +49,7 @@ type Serving struct {
 	joined map[string]bool // names of transactions that are known, or were when last listed; true while the part runs
 	runs   int             // of the parts
 	next   []string        // names of those to be joined yet
-	joins  []string        // paths of those to be joined now
+	joins  []Op            // of those to be joined now
 }
 
 // NewServing makes the state machine, which waits for Attached.
@@ -57,13 +57,6 @@ func NewServing(cfg ServingConfig) *Serving {
 	s := &Serving{cfg: cfg, joined: map[string]bool{}}
 	s.forget = func() { s.watch = 0 }
 	return s
-}
-
-// Joins are the paths of the transactions to take part in since the last call.
-func (s *Serving) Joins() []string {
-	joins := s.joins
-	s.joins = nil
-	return joins
 }
 
 // Step takes one event, which happened at now. Who gives up by Resign leaves
@@ -88,7 +81,11 @@ func (s *Serving) Step(now Moment, ev Event) {
 }
 
 // Ready hands out what has come of the steps since the last call.
-func (s *Serving) Ready() Ready { return s.ready() }
+func (s *Serving) Ready() Ready {
+	r := s.ready()
+	r.Start, s.joins = s.joins, nil
+	return r
+}
 
 func (s *Serving) plan() {
 	if s.watch == 0 && !s.leaving {
@@ -139,7 +136,7 @@ func (s *Serving) settle() {
 	n := min(len(s.next), s.cfg.Most-s.runs)
 	for _, name := range s.next[:n] {
 		s.joined[name] = true
-		s.joins = append(s.joins, Join(s.cfg.Root, name))
+		s.joins = append(s.joins, Op{Kind: OpJoin, Path: Join(s.cfg.Root, name)})
 	}
 	s.runs, s.next = s.runs+n, s.next[n:]
 }

@@ -45,8 +45,8 @@ func (d *serveTalk) step(ev Event, want ...string) {
 			d.t.Fatalf("it asks for %v", k)
 		}
 	}
-	for _, path := range d.m.Joins() {
-		got = append(got, "join "+path)
+	for _, op := range rd.Start {
+		got = append(got, op.Kind.String()+" "+op.Path)
 	}
 	for _, h := range rd.Happenings {
 		got = append(got, h.String())

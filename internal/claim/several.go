@@ -9,19 +9,19 @@ import "slices"
 //	take the first ▸ it is taken: take the next ▸ … ▸ all are: they are held
 //	one is lost meanwhile ▸ stop, give back the others, the last one first ▸ all are gone: take the first
 //	one cannot be taken   ▸ the same ▸ all are gone: over
-//	leave                 ▸ the same ▸ over
+//	resign                ▸ the same ▸ over
 //
 // Once they are held, the loss of one ends that, and no more: what was done under
-// them has to stop before the others are given back, which Leave is for.
+// them has to stop before the others are given back, which Resign is for.
 //
-// It asks nothing of a server: what it wants done comes as values of [Duty], and
-// their ends are stepped as events.
+// It makes no requests: all that it wants done are operations of [Ready].Start, whose ends are stepped
+// as events.
 type Several struct {
 	paths  []string // in the order in which they are taken
 	taken  []string
 	asked  string // the one that is being taken; empty: none
 	going  int    // how many are given back, and not gone yet
-	duties []Duty
+	starts []Op
 
 	stage severalStage
 	again bool // begin anew when all are gone
@@ -51,19 +51,19 @@ func (s *Several) Over() bool { return s.stage == returning && s.gone() }
 // Err is why it has ended.
 func (s *Several) Err() error { return s.err }
 
-// Duties hands out what is to be done since the last call, in order.
-func (s *Several) Duties() []Duty {
-	duties := s.duties
-	s.duties = nil
-	return duties
+// Ready hands out the operations to begin since the last call.
+func (s *Several) Ready() Ready {
+	r := Ready{Start: s.starts}
+	s.starts = nil
+	return r
 }
 
-func (s *Several) want(do Deed, path string) {
-	s.duties = append(s.duties, Duty{Do: do, Path: path})
+func (s *Several) start(kind OpKind, path string) {
+	s.starts = append(s.starts, Op{Kind: kind, Path: path})
 }
 
 // Step takes one event.
-func (s *Several) Step(ev Event) {
+func (s *Several) Step(_ Moment, ev Event) {
 	switch ev := ev.(type) {
 	case LockTaken:
 		s.took(ev.Path)
@@ -74,7 +74,7 @@ func (s *Several) Step(ev Event) {
 		s.lost()
 	case LockGone:
 		s.going--
-	case Leave:
+	case Resign:
 		if s.again {
 			s.again, s.err = false, ev.Err
 		}
@@ -96,7 +96,7 @@ func (s *Several) next() {
 		return
 	}
 	s.asked = s.paths[len(s.taken)]
-	s.want(DoTake, s.asked)
+	s.start(OpTake, s.asked)
 }
 
 // took: one that comes after it was to be stopped is given back like the others.
@@ -104,7 +104,7 @@ func (s *Several) took(path string) {
 	s.asked = ""
 	if s.stage == returning {
 		s.going++
-		s.want(DoGiveBack, path)
+		s.start(OpGiveBack, path)
 		return
 	}
 	s.taken = append(s.taken, path)
@@ -129,11 +129,11 @@ func (s *Several) giveBack(again bool, err error) {
 	}
 	s.stage, s.again, s.err = returning, again, err
 	if s.asked != "" {
-		s.want(DoStopTaking, s.asked)
+		s.start(OpStopTaking, s.asked)
 	}
 	s.going = len(s.taken)
 	for _, path := range slices.Backward(s.taken) {
-		s.want(DoGiveBack, path)
+		s.start(OpGiveBack, path)
 	}
 	s.taken = nil
 }

@@ -17,16 +17,16 @@ func several(t *testing.T, paths ...string) *takes {
 	return d
 }
 
-// step steps an event and fails unless these are the duties that come of it.
-func (d *takes) step(ev Event, duties ...string) {
+// step steps an event and fails unless it begins these operations.
+func (d *takes) step(ev Event, starts ...string) {
 	d.t.Helper()
-	d.m.Step(ev)
-	d.wants(duties...)
+	d.m.Step(Moment{}, ev)
+	d.wants(starts...)
 }
 
-func (d *takes) wants(duties ...string) {
+func (d *takes) wants(starts ...string) {
 	d.t.Helper()
-	wantDuties(d.t, d.m.Duties(), duties)
+	wantStarts(d.t, d.m.Ready().Start, starts)
 }
 
 // is fails unless all are held, or it is over, by this error.
@@ -45,16 +45,16 @@ func TestSeveralFromBeginToEnd(t *testing.T) {
 	d.is(false, false, nil)
 	d.step(LockTaken{"/c"})
 	d.is(true, false, nil)
-	d.step(Leave{}, "give back /c", "give back /b", "give back /a")
+	d.step(Resign{}, "give back /c", "give back /b", "give back /a")
 	d.is(false, false, nil)
-	d.step(Leave{errRefused})
+	d.step(Resign{errRefused})
 	d.step(LockGone{"/b"})
 	d.step(LockLost{"/a"})
 	d.step(LockGone{"/a"})
 	d.is(false, false, nil)
 	d.step(LockGone{"/c"})
 	d.is(false, true, nil)
-	d.step(Leave{errRefused})
+	d.step(Resign{errRefused})
 	d.is(false, true, nil)
 }
 
@@ -85,7 +85,7 @@ func TestSeveralLoses(t *testing.T) {
 	d.step(LockLost{"/b"})
 	d.is(false, false, nil)
 	d.step(LockLost{"/a"})
-	d.step(Leave{errDeaf}, "give back /b", "give back /a")
+	d.step(Resign{errDeaf}, "give back /b", "give back /a")
 	d.step(LockGone{"/a"})
 	d.step(LockGone{"/b"})
 	d.is(false, true, errDeaf)
@@ -108,7 +108,7 @@ func TestSeveralIsRefused(t *testing.T) {
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
 	d.step(LockRefused{Path: "/b"})
-	d.step(Leave{errDeaf}) // and does not begin again
+	d.step(Resign{errDeaf}) // and does not begin again
 	d.step(LockGone{"/a"})
 	d.is(false, true, errDeaf)
 }

@@ -43,14 +43,14 @@ func (c SharingConfig) Submission(id string, data []byte) []Op {
 //	              ▸ its owner has returned, or had to let go: tidy up, bid when it is meant for it anew
 //	leave, or a failure ▸ let all go, follow nothing any more ▸ all is over: deregister ▸ over
 //
-// It asks nothing of a server: what it wants done comes as values of [Duty], and
-// their ends are stepped as events.
+// It makes no requests: all that it wants done are operations of [Ready].Start, whose ends are stepped
+// as events.
 type Sharing struct {
 	cfg     SharingConfig
 	members roll
 	parts   roll
 	stakes  map[string]*stake
-	duties  []Duty
+	starts  []Op
 
 	leaving  bool
 	departs  bool // the registration is being ended
@@ -81,7 +81,7 @@ func NewSharing(cfg SharingConfig) *Sharing {
 	if s.parts = (roll{names: unique(cfg.Parts), known: true}); cfg.Tasks {
 		s.parts = roll{root: cfg.TasksAt()}
 	}
-	s.want(DoRegister, "", Join(cfg.MembersAt(), cfg.ID))
+	s.start(OpRegister, Join(cfg.MembersAt(), cfg.ID))
 	return s
 }
 
@@ -91,17 +91,19 @@ func (s *Sharing) Over() bool { return s.departed && s.free() }
 // Err is why it has ended.
 func (s *Sharing) Err() error { return s.err }
 
-// Duties hands out what is to be done since the last call, in order.
-func (s *Sharing) Duties() []Duty {
-	duties := s.duties
-	s.duties = nil
-	return duties
+// Ready hands out the operations to begin since the last call.
+func (s *Sharing) Ready() Ready {
+	r := Ready{Start: s.starts}
+	s.starts = nil
+	return r
 }
 
-func (s *Sharing) want(do Deed, part, path string) { s.duties = append(s.duties, Duty{do, part, path}) }
+func (s *Sharing) start(kind OpKind, path string) {
+	s.starts = append(s.starts, Op{Kind: kind, Path: path})
+}
 
 // Step takes one event.
-func (s *Sharing) Step(ev Event) {
+func (s *Sharing) Step(_ Moment, ev Event) {
 	switch ev := ev.(type) {
 	case Registered:
 		s.follow()
@@ -117,12 +119,12 @@ func (s *Sharing) Step(ev Event) {
 		s.leave(ev.Err)
 	case RegistrationOver:
 		s.registrationOver(ev.Err)
-	case Leave:
+	case Resign:
 		s.leave(ev.Err)
 	}
 	if s.leaving && s.free() && !s.departs && !s.departed {
 		s.departs = true
-		s.want(DoDeregister, "", Join(s.cfg.MembersAt(), s.cfg.ID))
+		s.start(OpDeregister, Join(s.cfg.MembersAt(), s.cfg.ID))
 	}
 }
 
@@ -155,7 +157,7 @@ func (s *Sharing) follow() {
 	for _, r := range []*roll{&s.members, &s.parts} {
 		if r.root != "" && !r.open && !s.leaving {
 			r.open = true
-			s.want(DoFollow, "", r.root)
+			s.start(OpFollow, r.root)
 		}
 	}
 }
@@ -209,7 +211,7 @@ func (s *Sharing) letGo(part string) {
 	k.meant = false
 	if k.stage == bidding {
 		k.stage = ceding
-		s.want(DoLetGo, part, s.cfg.PartAt(part))
+		s.start(OpLetGo, s.cfg.PartAt(part))
 	}
 	s.next(part)
 }
@@ -222,7 +224,7 @@ func (s *Sharing) next(part string) {
 		delete(s.stakes, part)
 	case !k.spent:
 		k.stage = bidding
-		s.want(DoBid, part, s.cfg.PartAt(part))
+		s.start(OpBid, s.cfg.PartAt(part))
 	}
 }
 
@@ -233,7 +235,7 @@ func (s *Sharing) bidOver(ev BidOver) {
 	k.spent = k.stage == bidding && !again
 	if k.stage = idle; s.cfg.Tasks && !again {
 		k.stage = tidying
-		s.want(DoTidy, ev.Part, s.cfg.PartAt(ev.Part))
+		s.start(OpTidy, s.cfg.PartAt(ev.Part))
 	}
 	if ev.Err != nil && !ev.Told {
 		s.leave(ev.Err)
@@ -251,7 +253,7 @@ func (s *Sharing) leave(err error) {
 	s.leaving, s.err = true, err
 	for _, r := range []*roll{&s.members, &s.parts} {
 		if r.open {
-			s.want(DoUnfollow, "", r.root)
+			s.start(OpUnfollow, r.root)
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(s.stakes)) {

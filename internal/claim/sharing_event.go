@@ -2,43 +2,6 @@ package claim
 
 import "slices"
 
-// Deed is what a [Duty] is.
-type Deed uint8
-
-// The deeds.
-const (
-	DoRegister   Deed = iota // keep an ephemeral at Path: Registered when it stands, RegistrationOver when it is refused
-	DoFollow                 // keep a Cache of Path and its children: Seen, and CacheOver in the end
-	DoBid                    // make a bid in the election at Path, and own the part in its term: BidOver
-	DoLetGo                  // end that: its owner is told, and resigns when it has returned
-	DoTidy                   // delete the election at Path, where nobody stands in it: Tidied, also where it stays
-	DoUnfollow               // end the Cache of Path: CacheOver
-	DoDeregister             // end the registration: RegistrationOver
-
-	DoTake       // take the lock at Path: LockTaken, or LockRefused; and LockLost
-	DoStopTaking // end that: LockRefused, or LockTaken where it had come to that
-	DoGiveBack   // give back the lock at Path, whether it is lost or not: LockGone
-)
-
-var deedNames = [...]string{"register", "follow", "bid", "let go", "tidy", "unfollow", "deregister",
-	"take", "stop taking", "give back"}
-
-func (d Deed) String() string { return deedNames[d] }
-
-// Duty is something that is to be done for a [Sharing] or a [Several].
-type Duty struct {
-	Do   Deed
-	Part string // of DoBid, DoLetGo and DoTidy
-	Path string
-}
-
-func (d Duty) String() string {
-	if d.Part != "" {
-		return d.Do.String() + " " + d.Part
-	}
-	return d.Do.String() + " " + d.Path
-}
-
 // Registered: the registration of a member stands.
 type Registered struct{}
 
@@ -67,16 +30,12 @@ type BidOver struct {
 // Tidied: an election is deleted, unless others stand in it.
 type Tidied struct{ Part string }
 
-// Leave: end everything, for this reason; nil: as is wished.
-type Leave struct{ Err error }
-
 func (Registered) event()       {}
 func (RegistrationOver) event() {}
 func (Seen) event()             {}
 func (CacheOver) event()        {}
 func (BidOver) event()          {}
 func (Tidied) event()           {}
-func (Leave) event()            {}
 
 // TermEnd is how a bid, or the term that it led to, has ended for who bids
 // again and again.

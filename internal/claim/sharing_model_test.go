@@ -61,36 +61,36 @@ func (p *partner) begin() {
 }
 
 func (p *partner) step(ev Event) {
-	p.m.Step(ev)
+	p.m.Step(Moment{}, ev)
 	p.carryOut()
 }
 
-// carryOut looks whether each duty makes sense.
+// carryOut checks that each operation makes sense.
 func (p *partner) carryOut() {
-	for _, d := range p.m.Duties() {
+	for _, d := range p.m.Ready().Start {
 		ok := true
-		switch d.Do {
-		case DoRegister:
+		switch d.Kind {
+		case OpRegister:
 			ok, p.here = !p.here, true
-		case DoFollow:
+		case OpFollow:
 			_, open := p.told[d.Path]
 			ok = p.w.members[p.id] && !open && !p.left
 			p.told[d.Path] = roll{root: d.Path}
-		case DoBid:
-			ok = p.bids[d.Part] == nil && !p.tidy[d.Part] && !p.left && !p.done[d.Part]
-			p.bids[d.Part] = &plea{}
-		case DoLetGo:
-			b := p.bids[d.Part]
+		case OpBid:
+			ok = p.bids[d.Part()] == nil && !p.tidy[d.Part()] && !p.left && !p.done[d.Part()]
+			p.bids[d.Part()] = &plea{}
+		case OpLetGo:
+			b := p.bids[d.Part()]
 			ok = b != nil && !b.told
 			b.told = true
-		case DoTidy:
-			ok = p.w.tasks && p.bids[d.Part] == nil && !p.tidy[d.Part]
-			p.tidy[d.Part] = true
-		case DoUnfollow:
+		case OpTidy:
+			ok = p.w.tasks && p.bids[d.Part()] == nil && !p.tidy[d.Part()]
+			p.tidy[d.Part()] = true
+		case OpUnfollow:
 			_, ok = p.told[d.Path]
 			delete(p.told, d.Path)
 			p.shut = append(p.shut, d.Path)
-		case DoDeregister:
+		case OpDeregister:
 			ok = p.left && len(p.told)+len(p.shut)+len(p.bids)+len(p.tidy) == 0
 			p.here = false
 		}
@@ -106,7 +106,7 @@ func (p *partner) carryOut() {
 // close ends the caches that are to end.
 func (p *partner) close() {
 	for ; len(p.shut) > 0; p.shut = p.shut[1:] {
-		p.m.Step(CacheOver{Path: p.shut[0]})
+		p.m.Step(Moment{}, CacheOver{Path: p.shut[0]})
 	}
 	p.carryOut()
 }
@@ -193,7 +193,7 @@ func (p *partner) over(part string) {
 
 func (p *partner) leave(err error) {
 	p.left = true
-	p.step(Leave{err})
+	p.step(Resign{err})
 }
 
 // act is something that happens.

@@ -21,23 +21,29 @@ func share(t *testing.T, cfg SharingConfig) *talk {
 	return d
 }
 
-// step steps an event and fails unless these are the duties that come of it.
-func (d *talk) step(ev Event, duties ...string) {
+// step steps an event and fails unless it begins these operations.
+func (d *talk) step(ev Event, starts ...string) {
 	d.t.Helper()
-	d.m.Step(ev)
-	d.wants(duties...)
+	d.m.Step(Moment{}, ev)
+	d.wants(starts...)
 }
 
-func (d *talk) wants(duties ...string) {
+func (d *talk) wants(starts ...string) {
 	d.t.Helper()
-	wantDuties(d.t, d.m.Duties(), duties)
+	wantStarts(d.t, d.m.Ready().Start, starts)
 }
 
-func wantDuties(t *testing.T, duties []Duty, want []string) {
+// wantStarts fails unless these operations are begun, each as its kind and the part or the path that it is about.
+func wantStarts(t *testing.T, starts []Op, want []string) {
 	t.Helper()
 	var got []string
-	for _, duty := range duties {
-		got = append(got, duty.String())
+	for _, op := range starts {
+		about := op.Path
+		switch op.Kind {
+		case OpBid, OpLetGo, OpTidy:
+			about = op.Part()
+		}
+		got = append(got, op.Kind.String()+" "+about)
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("it wants %q, not %q", got, want)
@@ -90,8 +96,8 @@ func sole(t *testing.T) *talk {
 func TestSharingFromBeginToEnd(t *testing.T) {
 	d := sole(t)
 	d.step(BidOver{Part: "p"}, "bid p") // its session was lost
-	d.step(Leave{}, "unfollow /s/members", "let go p", "let go q")
-	d.step(Leave{errors.New("too late")})
+	d.step(Resign{}, "unfollow /s/members", "let go p", "let go q")
+	d.step(Resign{errors.New("too late")})
 	d.step(BidOver{Part: "p", Told: true, TermEnd: TermEnd{Err: errors.New("told")}})
 	d.step(CacheOver{Path: theMembers, Err: errors.New("closed")})
 	d.step(seen(theMembers, "b"))
@@ -188,7 +194,7 @@ func TestSharingFails(t *testing.T) {
 	d.ends(errDeaf)
 
 	d = share(t, SharingConfig{ID: "a", Parts: []string{"p"}}) // it leaves before it is there
-	d.step(Leave{}, "deregister /s/members/a")
+	d.step(Resign{}, "deregister /s/members/a")
 	d.step(Registered{})
 	d.step(RegistrationOver{})
 	d.ends(nil)

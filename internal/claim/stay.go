@@ -13,6 +13,7 @@ import (
 type Stay struct {
 	session wire.SessionID
 	lease   Lease
+	now     Moment
 	over    bool
 	reason  Reason
 }
@@ -22,6 +23,7 @@ func NewStay(session wire.SessionID, proof Lease) *Stay { return &Stay{session: 
 
 // Step takes one event, which happened at now.
 func (s *Stay) Step(now Moment, ev Event) {
+	s.now = now
 	if s.Left(now) <= 0 { // whatever the event says
 		s.end(LeaseLapsed)
 	}
@@ -50,8 +52,20 @@ func (s *Stay) end(why Reason) {
 	}
 }
 
-// Over reports whether the stay has ended, and why.
-func (s *Stay) Over() (Reason, bool) { return s.reason, s.over }
+// Over reports whether the stay has ended.
+func (s *Stay) Over() bool { return s.over }
+
+// Reason is why it has ended.
+func (s *Stay) Reason() Reason { return s.reason }
+
+// Ready says when the next Step must come. A suspend of the machine is noticed by its wall clock alone, so
+// the clocks are read often.
+func (s *Stay) Ready() Ready {
+	if s.over {
+		return Ready{}
+	}
+	return Ready{KeepAlive: true, Wake: max(min(s.Left(s.now), s.lease.Timeout/20), time.Millisecond)}
+}
 
 // Left is how long the stay lasts without another proof; at most 0 when it is over.
 func (s *Stay) Left(now Moment) time.Duration {
@@ -63,8 +77,3 @@ func (s *Stay) Left(now Moment) time.Duration {
 
 // Proof is nil when the deadline that Left counts to is proven.
 func (s *Stay) Proof() error { return s.lease.Proof() }
-
-// Wake is how soon the next Step must come: a suspend is noticed by the wall clock alone.
-func (s *Stay) Wake(now Moment) time.Duration {
-	return max(min(s.Left(now), s.lease.Timeout/20), time.Millisecond)
-}

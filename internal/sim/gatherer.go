@@ -80,10 +80,10 @@ func (g *gatherer) step(ev claim.Event) {
 	for _, k := range g.grabs {
 		if k.taken && !k.lost && !k.told && !k.holds() {
 			k.lost = true
-			g.m.Step(claim.LockLost{Path: k.path})
+			g.m.Step(claim.Moment{}, claim.LockLost{Path: k.path})
 		}
 	}
-	g.m.Step(ev)
+	g.m.Step(claim.Moment{}, ev)
 	g.carryOut()
 }
 
@@ -93,9 +93,9 @@ func (g *gatherer) carryOut() {
 		return
 	}
 	g.busy = true
-	for duties := g.m.Duties(); len(duties) > 0; duties = g.m.Duties() {
-		for _, d := range duties {
-			g.do(d)
+	for ops := g.m.Ready().Start; len(ops) > 0; ops = g.m.Ready().Start {
+		for _, op := range ops {
+			g.do(op)
 		}
 	}
 	g.busy = false
@@ -118,21 +118,21 @@ func (g *gatherer) leave(within int64) {
 	m := g.m
 	g.timer.soon(within, func() {
 		if g.m == m && !m.Over() {
-			g.step(claim.Leave{})
+			g.step(claim.Resign{})
 		}
 	})
 }
 
-func (g *gatherer) do(d claim.Duty) {
-	if d.Do == claim.DoTake {
-		k := &grab{g: g, path: d.Path}
+func (g *gatherer) do(op claim.Op) {
+	if op.Kind == claim.OpTake {
+		k := &grab{g: g, path: op.Path}
 		k.hands = hands{c: g.c, step: k.step}
 		g.grabs = append(g.grabs, k)
 		k.stand()
 		return
 	}
 	for _, k := range g.grabs {
-		if k.path == d.Path {
+		if k.path == op.Path {
 			k.end()
 		}
 	}

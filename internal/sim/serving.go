@@ -17,8 +17,8 @@ func (p *party) stepServing(ev claim.Event) {
 	m.Step(p.looks.now(), ev)
 	rd := m.Ready()
 	p.looks.ask(rd.Request)
-	for _, path := range m.Joins() {
-		p.take(p.c.sim.dealAt(path))
+	for _, op := range rd.Start {
+		p.take(p.c.sim.dealAt(op.Path))
 	}
 	switch {
 	case p.serving != m:

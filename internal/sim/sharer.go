@@ -75,7 +75,7 @@ func (s *sharer) begin() {
 	s.here.soon(20*second, func() {
 		if s.here == here && !s.c.sim.calm && s.c.dice.chance(50) {
 			s.c.sim.tell("member %s leaves", s.id)
-			s.step(claim.Leave{})
+			s.step(claim.Resign{})
 		}
 	})
 	if s.submits {
@@ -95,7 +95,7 @@ func (s *sharer) cfg() claim.SharingConfig {
 // step hands an event to the state machine and does what comes of it.
 func (s *sharer) step(ev claim.Event) {
 	if !s.m.Over() {
-		s.m.Step(ev)
+		s.m.Step(s.here.now(), ev)
 		s.carryOut()
 	}
 }
@@ -106,9 +106,9 @@ func (s *sharer) carryOut() {
 		return
 	}
 	s.busy = true
-	for duties := s.m.Duties(); len(duties) > 0; duties = s.m.Duties() {
-		for _, d := range duties {
-			s.do(d)
+	for ops := s.m.Ready().Start; len(ops) > 0; ops = s.m.Ready().Start {
+		for _, op := range ops {
+			s.do(op)
 		}
 	}
 	if s.busy = false; s.m.Over() {
@@ -116,28 +116,28 @@ func (s *sharer) carryOut() {
 	}
 }
 
-func (s *sharer) do(d claim.Duty) {
-	switch d.Do {
-	case claim.DoRegister:
-		s.here.m = claim.NewRegistrant(claim.RegistrantConfig{Path: d.Path})
-	case claim.DoFollow:
-		s.follow(s.roll(d.Path))
-	case claim.DoBid:
-		o := newOwner(s, d.Part)
+func (s *sharer) do(op claim.Op) {
+	switch op.Kind {
+	case claim.OpRegister:
+		s.here.m = claim.NewRegistrant(claim.RegistrantConfig{Path: op.Path})
+	case claim.OpFollow:
+		s.follow(s.roll(op.Path))
+	case claim.OpBid:
+		o := newOwner(s, op.Part())
 		s.owners = append(s.owners, o)
 		o.stand()
-	case claim.DoLetGo:
-		s.owner(d.Part).letGo()
-	case claim.DoTidy:
+	case claim.OpLetGo:
+		s.owner(op.Part()).letGo()
+	case claim.OpTidy:
 		s.here.soon(10*millisecond, func() {
 			if s.c.attached {
-				s.c.send(requestOf(&claim.Op{Kind: claim.OpDelete, Path: d.Path, Version: claim.AnyVersion}))
+				s.c.send(requestOf(&claim.Op{Kind: claim.OpDelete, Path: op.Path, Version: claim.AnyVersion}))
 			}
-			s.step(claim.Tidied{Part: d.Part})
+			s.step(claim.Tidied{Part: op.Part()})
 		})
-	case claim.DoUnfollow:
-		s.stepRoll(s.roll(d.Path), claim.Resign{})
-	case claim.DoDeregister:
+	case claim.OpUnfollow:
+		s.stepRoll(s.roll(op.Path), claim.Resign{})
+	case claim.OpDeregister:
 		s.stepHere(claim.Resign{})
 	}
 }

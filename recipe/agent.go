@@ -1,0 +1,108 @@
+package recipe
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// agent is what all recipes have in common: a client, the recipe's name and path, how it makes
+// znodes, and whom it tells. Its fields do not change once it is in use.
+type agent struct {
+	c      *zk.Client
+	recipe string // its name in errors
+	path   string // of the recipe
+	id     string // of the candidate or holder, for the log; may be empty
+	acl    zk.ACLs
+	report *reporter
+	clock  clock
+
+	leaseDelay time.Duration // 0: what the client knows
+	keepAlive  time.Duration // between two frequent pings; 0: a tenth of the session timeout
+	cleanUp    time.Duration // how long a call whose context ended waits for what it removes
+
+	over error   // returned by operations whose handle is over
+	more []zk.Op // what claim.OpMore stands for
+	// itemACL, unless it is nil, receives the ACL of the item that Queue.TakeTo read last.
+	itemACL *zk.ACLs
+}
+
+func newAgent(c *zk.Client, recipe, path string, acl zk.ACLs, logger *slog.Logger, observe func(Observation)) agent {
+	return agent{c: c, recipe: recipe, path: path, acl: acl, report: newReporter(logger, observe), clock: newClock(), cleanUp: cleanUpDefault}
+}
+
+// validate checks the path.
+func (a *agent) validate() error { return checkPath(a.recipe, a.path) }
+
+// checkPath checks the path that a recipe is given.
+func checkPath(recipe, path string) error {
+	if !wire.ValidPath(path) {
+		return fmt.Errorf("%s: %q is not the path of a znode, as /app/x is, without an empty, . or .. part: %w", recipe, path, zk.ErrBadArguments)
+	}
+	return nil
+}
+
+// checkName checks the name of a znode, or a part of it.
+func checkName(recipe, name string) error {
+	if name == "" || strings.Contains(name, "/") || !wire.ValidPath("/"+name) {
+		return fmt.Errorf("%s: %q cannot be the name of a znode: %w", recipe, name, zk.ErrBadArguments)
+	}
+	return nil
+}
+
+// workWhile is the context of a function that runs while something is held: it ends with ctx and with held,
+// and when the client is closed or detached, before a server hears of it. stop ends it without waiting.
+func (a *agent) workWhile(ctx, held context.Context) (work context.Context, stop func()) {
+	work, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+	// AfterFunc takes a goroutine, for which Close of the client does not wait.
+	unhook := a.c.OnClose(func() { cancel(a.lost(SessionClosed, nil)) })
+	return work, func() {
+		unhook()
+		unlink()
+		cancel(nil)
+	}
+}
+
+// lost is the end of a term or a campaign.
+func (a *agent) lost(r Reason, err error) *LostError {
+	return &LostError{Parent: a.path, Reason: r, Err: err, recipe: a.recipe}
+}
+
+// isOver is the error of an operation that was not carried out because its handle is over.
+func (a *agent) isOver(lost error) error { return fmt.Errorf("%w: %w", a.over, lost) }
+
+// never is a moment so long ago that nothing sent then proves anything.
+var never = claim.Moment{Mono: -1 << 62, Wall: -1 << 62}
+
+// lease is the client's lease if it belongs to this session.
+func (a *agent) lease(id zk.SessionID) (claim.Lease, bool) {
+	l := a.c.Lease()
+	if l.Session != id || id == 0 {
+		return claim.Lease{}, false
+	}
+	if a.leaseDelay > 0 {
+		l.Delay = a.leaseDelay
+	}
+	return claim.Lease{Sent: a.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
+}
+
+// rest waits for the next pause, which is longer than the one before.
+func (a *agent) rest(ctx context.Context, pause *claim.Backoff) error {
+	now := a.clock.read()
+	pause.Fail(now)
+	timer := time.NewTimer(pause.Left(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
