@@ -49,7 +49,7 @@ func TestLeaseOfABusyLeader(t *testing.T) {
 	s.cut(l)
 	s.RunFor(20 * millisecond)
 	at := l.mono()
-	s.until("the lease ends", 600*millisecond, func() bool { return l.mono() > l.lease })
+	s.until("the lease ends", 600*millisecond, func() bool { return l.mono() > l.lease.Mono })
 	if l.mono() < at+200 {
 		t.Errorf("the lease ended %d ms behind the batch: the answers to its pings do not count", l.mono()-at)
 	}
@@ -67,8 +67,8 @@ func TestLeaseOfALeaderCutOffWhileBusy(t *testing.T) {
 	s.cut(l)
 	s.until("the batch is over", 2*second, func() bool { return !l.stepped })
 	s.RunFor(20 * millisecond)
-	if l.leads() && l.mono() <= l.lease {
-		t.Errorf("it holds its lease for %d ms more, 900 ms behind the cut", l.lease-l.mono())
+	if l.leads() && l.mono() <= l.lease.Mono {
+		t.Errorf("it holds its lease for %d ms more, 900 ms behind the cut", l.lease.Mono-l.mono())
 	}
 }
 

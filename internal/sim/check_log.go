@@ -24,7 +24,7 @@ func (c *noHole) see(o any) string {
 	case undone:
 		c.last[e.v.id] = e.zxid
 	case ordered:
-		if e.v.writer.refusing {
+		if e.v.writer.journal.Void() {
 			return "" // void
 		}
 		if t := e.duty.Truncate; t != nil {

@@ -3,7 +3,9 @@ package sim
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -17,10 +19,12 @@ type conn struct {
 	v           *server
 	cord        *cord // end 1 is the server's
 	session     wire.SessionID
-	readOnly    bool  // the session is one of a server without a quorum
-	ended       bool  // nothing is answered any more
-	heard       int64 // Mono
-	reported    int64
+	readOnly    bool // the session is one of a server without a quorum
+	ended       bool // nothing is answered any more
+	timeoutMS   int32
+	heard       atomic.Int64 // Mono, or driver.Sealed
+	hearing     driver.Heard // of heard
+	closing     bool         // closeSession was handed to the loop
 	outstanding int
 	epoch       wire.Epoch // in which its server last began to serve
 	zxid        wire.Zxid  // of the reply being built
@@ -75,7 +79,8 @@ func (c *conn) Reserve(z wire.Zxid) { c.zxid = z }
 // accept takes a client's connection.
 func (v *server) accept(k *cord) {
 	v.sim.lastConn++
-	c := &conn{id: v.sim.lastConn, v: v, cord: k, reported: -1}
+	c := &conn{id: v.sim.lastConn, v: v, cord: k}
+	c.hearing.Cell = &c.heard
 	v.conns = append(v.conns, c)
 	life := v.life
 	k.ends[1].take = func(load any) {
@@ -94,7 +99,7 @@ func (c *conn) now() int64 { return c.v.clock.mono(c.v.sim.now) / millisecond }
 
 // take reads what a client has sent.
 func (c *conn) take(load any) {
-	c.heard = c.now()
+	noted := c.touch(c.now())
 	switch q := load.(type) {
 	case hello:
 		if q.seen.Counter() == 0 {
@@ -105,38 +110,42 @@ func (c *conn) take(load any) {
 		if c.ended {
 			return
 		}
-		if c.direct(q) {
+		if c.direct(q.op, noted) {
 			c.read(q.xid, q.op, q.body)
 			return
 		}
-		if q.op != wire.OpPing {
-			c.outstanding++
-		}
-		c.v.push(&replica.Request{Conn: c.id, Xid: q.xid, Op: q.op, Body: q.body})
+		c.outstanding++
+		c.closing = c.closing || q.op == wire.OpCloseSession
+		c.v.push(&replica.Request{Conn: c.id, Xid: q.xid, Op: q.op, Body: q.body, Started: c.now()})
 	}
 }
 
-// direct reports whether a request may be answered without the loop. A ping
-// may under the lease, of a session that is not about to end.
-func (c *conn) direct(q request) bool {
-	switch {
-	case c.session == 0 || c.outstanding > 0 || q.op.IsWrite() || q.op == wire.OpSync || q.op == wire.OpCloseSession:
-		return false
-	case c.readOnly:
-		return !replica.ReadOnlyRefuses(q.op) && !c.v.stepped
-	case q.op == wire.OpPing && c.v.plain:
-		return c.v.standing.Serving && !c.v.replica.Ending(c.session) && !c.v.stepped
-	case q.op == wire.OpPing:
-		return c.leased() && !c.v.replica.Ending(c.session)
+// touch notes that the session was heard from; false: it is sealed.
+func (c *conn) touch(now int64) bool {
+	at, ok := driver.Later(c.heard.Load(), now)
+	if ok {
+		c.heard.Store(at)
 	}
-	return true
+	return ok
 }
 
-// leased reports whether it is certain, by both clocks, that the server leads.
-func (c *conn) leased() bool {
+// direct reports whether a request may be answered without the loop. noted: that it
+// came is known to whoever decides whether the session expires.
+func (c *conn) direct(op wire.OpCode, noted bool) bool {
 	v := c.v
-	now := v.clock.time(v.sim.now)
-	return now.Mono <= v.lease && (v.lease == replica.Never || now.Wall <= v.leaseWall)
+	a := driver.Access{
+		Unanswered: c.outstanding > 0, Closing: c.closing, Sealed: !noted || c.heard.Load() == driver.Sealed,
+		ReadOnly: c.readOnly, Serving: v.led,
+	}
+	switch {
+	case c.session == 0 || a.Waits(op):
+		return false
+	case op != wire.OpPing || c.readOnly:
+		return true
+	case v.plain:
+		return v.standing.Serving && !v.stepped
+	}
+	return v.lease.Holds(v.clock.time(v.sim.now))
 }
 
 // read carries out a request that changes nothing.
@@ -227,20 +236,17 @@ func (v *server) effect(o *replica.Output) {
 	}
 	switch o.Kind {
 	case replica.Attached:
-		c.session, c.readOnly = o.Session, o.ReadOnly
+		c.session, c.readOnly, c.timeoutMS = o.Session, o.ReadOnly, o.TimeoutMS
+		c.heard.Store(c.now())
 		c.epoch = v.standing.Epoch
 		v.sim.see(attached{v, c, o.Session})
 		v.sim.left(o.Session, c)
 		c.cord.send(1, welcome{o.Session, o.TimeoutMS, o.Password, o.ReadOnly})
 	case replica.Reply:
-		if o.Request.Op != wire.OpPing {
-			c.outstanding--
-		}
+		c.outstanding--
 		c.reply(o.Header, o.Response)
 	case replica.Turn:
-		if o.Request.Op != wire.OpPing {
-			c.outstanding--
-		}
+		c.outstanding--
 		c.read(o.Request.Xid, o.Request.Op, o.Request.Body)
 	case replica.Close:
 		c.ended = true
@@ -261,25 +267,14 @@ func (v *server) conn(id replica.ConnID) *conn {
 }
 
 // forget drops a connection; that its session was heard of is told first.
-func (v *server) forget(now replica.Time, id replica.ConnID) {
+func (v *server) forget(id replica.ConnID) {
 	c := v.conn(id)
 	if c == nil {
 		return
 	}
-	if c.session != 0 && c.heard != c.reported {
-		v.replica.Step(now, replica.Touched{Sessions: []replica.Touch{{Session: c.session, Mono: c.heard}}})
+	if heard, ok := c.hearing.Unreported(); ok && c.session != 0 {
+		v.replica.Step(v.at, replica.Touched{Sessions: []replica.Touch{{Session: c.session, Mono: heard}}})
 	}
 	v.tree.Forget(c)
 	v.conns = slices.DeleteFunc(v.conns, func(o *conn) bool { return o == c })
-}
-
-// touches are the sessions heard from since the last tick.
-func (v *server) touches() (out []replica.Touch) {
-	for _, c := range v.conns {
-		if c.session != 0 && c.heard != c.reported && !v.replica.Ending(c.session) {
-			c.reported = c.heard
-			out = append(out, replica.Touch{Session: c.session, Mono: c.heard})
-		}
-	}
-	return out
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
-	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -23,13 +22,6 @@ func storeOptions() store.Options { return store.Options{DataDir: dataDir, Preal
 // newTree is an empty tree as all servers have it.
 func newTree() *tree.Tree { return tree.New(tree.Options{Seed: 1, ExtendedTypes: true}) }
 
-// task is one thing the log writer does, of one duty.
-type task struct {
-	taken int64        // Mono ms
-	duty  replica.Duty // one of its fields
-	spool spool        // of an Install
-}
-
 // spool is a snapshot as it arrived, and the zxid of the packet before it.
 type spool struct {
 	zxid  wire.Zxid
@@ -37,72 +29,60 @@ type spool struct {
 	knows []*record.Txn // as server.knows, of who sent it
 }
 
-// writer is the log writer of a process: it does one thing after the other,
-// each takes its time, and is answered some time after it was done.
+// writer is the log writer of a process: it does one action after the other, as
+// driver.Journal says. Each takes its time, and is answered some time after it was done.
 type writer struct {
-	v        *server
-	tasks    []task
-	busy     bool
-	refusing bool // a Refused is on its way: all is dropped until it has been stepped
-	full     bool
-	since    int // transactions since the last snapshot
-	snap     *snapshotting
-	watch    diskWatch
+	v       *server
+	journal driver.Journal
+	busy    bool // an action is under way
+	full    bool
+	since   int // transactions since the last snapshot
+	snap    *snapshotting
+	watch   diskWatch
 }
 
-// take queues a duty, part by part.
+// take queues a duty.
 func (w *writer) take(d replica.Duty) {
-	if w.refusing {
-		return
+	t := driver.Task{Duty: d, At: w.v.mono()}
+	if d.Install != nil && !w.journal.Void() {
+		t.Received = w.v.received(w.v.spools[d.Install.Link])
 	}
-	g := d.Generation
-	put := func(p replica.Duty) {
-		p.Generation = g
-		w.tasks = append(w.tasks, task{taken: w.v.mono(), duty: p})
-	}
-	if d.SaveAccepted != 0 {
-		put(replica.Duty{SaveAccepted: d.SaveAccepted})
-	}
-	if d.Truncate != nil || d.Rebuild {
-		put(replica.Duty{Truncate: d.Truncate, Rebuild: d.Rebuild})
-	}
-	if d.Install != nil {
-		put(replica.Duty{Install: d.Install})
-		w.tasks[len(w.tasks)-1].spool = w.v.spools[d.Install.Link]
-	}
-	if len(d.Append) > 0 || d.Sync {
-		put(replica.Duty{Append: d.Append, Sync: true})
-	}
-	if d.SaveCurrent != 0 {
-		put(replica.Duty{SaveCurrent: d.SaveCurrent})
-	}
+	w.journal.Push(t)
 	w.next()
 }
 
-// next begins the next task. While one ran, what is to be appended has
-// gathered: it is written as one.
+// next begins the next action, if the log writer is idle.
 func (w *writer) next() {
-	if w.busy || len(w.tasks) == 0 || w.v.paused {
+	if !w.busy && !w.v.paused {
+		w.begin(w.pick())
+	}
+}
+
+// pick finds the next action; the one before is done.
+func (w *writer) pick() driver.Action {
+	a := w.journal.Next()
+	if a.Kind == driver.Idle && w.journal.Take() {
+		a = w.journal.Next()
+	}
+	return a
+}
+
+func (w *writer) begin(a driver.Action) {
+	if a.Kind == driver.Idle {
 		return
 	}
 	w.busy = true
-	t := w.tasks[0]
-	w.tasks = w.tasks[1:]
-	for t.duty.Sync && len(w.tasks) > 0 && w.tasks[0].duty.Sync && w.tasks[0].duty.Generation == t.duty.Generation {
-		t.duty.Append = append(t.duty.Append, w.tasks[0].duty.Append...)
-		w.tasks = w.tasks[1:]
-	}
-	w.watch.began = t.taken
-	w.v.later(w.v.diskTime(), func() { w.v.onDisk(func() { w.perform(t) }) })
+	w.watch.began = a.At
+	w.v.later(w.v.diskTime(), func() { w.v.onDisk(func() { w.perform(&a) }) })
 }
 
-func (w *writer) perform(t task) {
+func (w *writer) perform(a *driver.Action) {
 	if w.v.slowDisk > 0 {
 		w.v.sim.reach(situationSlowDisk)
 	}
-	events, err := w.carryOut(&t.duty, t.spool)
+	events, err := w.carryOut(a)
 	if err != nil {
-		events = w.mishap(t.duty.Generation, err)
+		events = w.failed(events, err)
 	}
 	if !w.v.up {
 		return
@@ -112,45 +92,31 @@ func (w *writer) perform(t task) {
 		for _, e := range events {
 			w.v.push(e)
 		}
-		w.answered(w.oldest())
-		w.next()
+		next := w.pick()
+		w.answered(next.At)
+		w.begin(next)
 	})
 }
 
-// oldest is when the first task that waits was taken, 0: none does.
-func (w *writer) oldest() int64 {
-	if len(w.tasks) == 0 {
-		return 0
-	}
-	return w.tasks[0].taken
-}
-
-// mishap is what becomes of a server whose disk says no.
-func (w *writer) mishap(generation uint64, err error) []replica.Event {
+// failed adds to events what the replica hears of an action that failed, or ends the
+// server.
+func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 	v := w.v
 	var full *store.FullError
-	var poisoned *store.PoisonedError
-	z := v.store.LastZxid()
 	switch {
 	case errors.Is(err, store.ErrCrashed):
 		v.sim.tell("server %d loses power while it writes", v.id)
 		v.powerOff()
 		return nil
-	case errors.As(err, &poisoned):
-	case errors.As(err, &full) || errors.Is(err, syscall.ENOSPC):
-		w.tasks, w.refusing = nil, true
+	case errors.As(err, &full):
 		if !w.full {
 			w.full = true
 			v.later(second, w.probe)
 		}
 		v.sim.reach(situationFull)
-		return []replica.Event{
-			replica.LogFull{Zxid: z, Generation: generation},
-			replica.Zab{Event: zab.Refused{Zxid: z, Generation: generation, Why: "no space"}},
-		}
+		return w.journal.Full(events, full.Zxid, err.Error())
 	case errors.Is(err, store.ErrNotInLog):
-		w.tasks, w.refusing = nil, true
-		return []replica.Event{replica.Zab{Event: zab.Refused{Zxid: z, Generation: generation, Why: err.Error()}}}
+		return w.journal.Refuse(events, v.store.Synced(), err.Error())
 	}
 	v.sim.tell("server %d ends: %v", v.id, err)
 	v.sim.reach(situationDiskError)
@@ -185,95 +151,94 @@ func (w *writer) writeAhead() {
 	}
 }
 
-// carryOut does a task and returns its answers.
-func (w *writer) carryOut(d *replica.Duty, sent spool) ([]replica.Event, error) {
-	st := w.v.store
-	switch {
-	case d.SaveAccepted != 0:
-		err := st.SetAcceptedEpoch(d.SaveAccepted)
-		w.v.saved.Accepted = max(w.v.saved.Accepted, d.SaveAccepted)
-		return []replica.Event{replica.Zab{Event: zab.Saved{Accepted: d.SaveAccepted, Generation: d.Generation}}}, err
-	case d.SaveCurrent != 0:
-		err := st.SetCurrentEpoch(d.SaveCurrent)
-		w.v.saved.Current = max(w.v.saved.Current, d.SaveCurrent)
+// carryOut does an action and returns its answers. With an error, it returns those of
+// what was done before.
+func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
+	v, st := w.v, w.v.store
+	var made *tree.Tree
+	var err error
+	switch a.Kind {
+	case driver.SaveAccepted:
+		err = st.SetAcceptedEpoch(a.Epoch)
+		v.saved.Accepted = max(v.saved.Accepted, a.Epoch)
+	case driver.SaveCurrent:
+		err = st.SetCurrentEpoch(a.Epoch)
+		v.saved.Current = max(v.saved.Current, a.Epoch)
 		if err == nil {
-			w.v.later(aheadAfter, func() { w.v.onDisk(w.writeAhead) })
+			v.later(aheadAfter, func() { v.onDisk(w.writeAhead) })
 		}
-		return []replica.Event{replica.Zab{Event: zab.Saved{Current: d.SaveCurrent, Generation: d.Generation}}}, err
-	case d.Truncate != nil || d.Rebuild:
-		return w.rebuild(d)
-	case d.Install != nil:
-		return w.install(d, sent)
+	case driver.Rebuild:
+		made, err = w.rebuild(a)
+	case driver.Install:
+		err = w.install(a)
+	case driver.Append:
+		if err = st.Append(a.Txns); err == nil {
+			err = st.Sync()
+		}
 	}
-	if err := w.log(d.Append); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return []replica.Event{replica.Synced{Zxid: st.LastZxid(), Generation: d.Generation}}, nil
+	answers := a.Answers(nil, st.LastZxid(), made)
+	if a.Kind == driver.Append {
+		err = w.logged(len(a.Txns))
+	}
+	return answers, err
 }
 
-// log appends and syncs, and begins a snapshot when one is due.
-func (w *writer) log(txns []*record.Txn) error {
-	st := w.v.store
-	if err := st.Append(txns); err != nil {
-		return err
-	}
-	if err := st.Sync(); err != nil {
-		return err
-	}
-	if w.since += len(txns); w.since < w.v.snapEvery || w.snap != nil {
+// logged begins a snapshot when one is due. The log is rolled first, so that the new
+// one holds what the snapshot lacks.
+func (w *writer) logged(txns int) error {
+	if w.since += txns; txns == 0 || w.since < w.v.snapEvery || w.snap != nil {
 		return nil
 	}
 	w.since = 0
 	w.beginSnapshot()
-	return st.Roll()
+	return w.v.store.Roll()
 }
 
 // rebuild cuts the log, where that is asked for, and loads it anew.
-func (w *writer) rebuild(d *replica.Duty) ([]replica.Event, error) {
+func (w *writer) rebuild(a *driver.Action) (*tree.Tree, error) {
 	w.snap = nil
-	if d.Truncate != nil {
+	if a.Truncate != nil {
 		w.v.sim.reach(situationTrunc)
-		if err := w.v.store.Truncate(d.Truncate.Zxid); err != nil {
+		if err := w.v.store.Truncate(a.Truncate.Zxid); err != nil {
 			return nil, err
 		}
 		w.v.hasShed()
 	}
 	t := newTree()
-	if _, err := loadInto(w.v.store, t, nil); err != nil {
-		return nil, err
+	_, err := loadInto(w.v.store, t, nil)
+	return t, err
+}
+
+// received reads a snapshot that a leader has sent.
+func (v *server) received(sent spool) *tree.Tree {
+	t := newTree()
+	l := t.Loader()
+	l.Reset()
+	if _, err := store.DecodeSnapshot(bytes.NewReader(sent.bytes), sent.zxid, l); err != nil {
+		v.sim.fail("Snapshot", "%d cannot read what it was sent: %v", v.id, err)
 	}
-	if !d.Rebuild {
-		return nil, nil
-	}
-	return []replica.Event{replica.Rebuilt{Tree: t}}, nil
+	l.CloseFuzzy()
+	return t
 }
 
 // install makes a snapshot that arrived the history.
-func (w *writer) install(d *replica.Duty, sent spool) ([]replica.Event, error) {
+func (w *writer) install(a *driver.Action) error {
 	w.snap = nil
 	if w.v.store.LastZxid() > 0 {
 		w.v.sim.reach(situationSnapOverTail)
 	}
 	w.v.installed = true
-	t := newTree()
-	l := t.Loader()
-	l.Reset()
-	if _, err := store.DecodeSnapshot(bytes.NewReader(sent.bytes), sent.zxid, l); err != nil {
-		w.v.sim.fail("Snapshot", "%d cannot read what it was sent: %v", w.v.id, err)
-		return nil, nil
+	for _, txn := range a.Snapshot.Txns {
+		a.Received.Replay(txn)
 	}
-	l.CloseFuzzy()
-	for _, txn := range d.Install.Txns {
-		t.Apply(txn)
-	}
-	if _, err := w.v.store.InstallSnapshot(d.Install.Zxid, t.Snapshot()); err != nil {
-		return nil, err
+	if _, err := w.v.store.InstallSnapshot(a.Snapshot.Zxid, a.Received.Snapshot()); err != nil {
+		return err
 	}
 	w.v.hasShed()
-	return []replica.Event{
-		replica.Rebuilt{Tree: t},
-		replica.Zab{Event: zab.Installed{Zxid: d.Install.Zxid, Generation: d.Generation}},
-	}, nil
+	return nil
 }
 
 // loadInto fills a tree from the disk, and a list with what was replayed.

@@ -11,9 +11,12 @@
 // Each machine has its own clock (clock.go); connections are directed queues
 // of packets that behave as TCP does (net.go); above them are the election's
 // connections (election_net.go), the links of learners (links.go) and those
-// of clients (conn.go). A server (server.go) drives its replica as
-// internal/server does, batch by batch, of which some take long (busy.go); its log writer (disk.go, snapshot.go)
-// does one duty after the other. Clients are in client.go; candidate.go drives
+// of clients (conn.go). A server (server.go) drives its
+// replica with internal/driver, as internal/server does: the order of a batch, the
+// grouping of duties, what is void after a refusal of the disk, the sealing of
+// sessions and what is answered without the loop are the code that ships. Some
+// batches take long (busy.go). Its log writer (disk.go, snapshot.go) does one action
+// after the other. Clients are in client.go; candidate.go drives
 // the bids that lines.go makes, for what a fence protects (resource.go); transact.go the
 // parts in transactions of two phases, guest.go the members of a double barrier,
 // sharer.go and owner.go members that share parts, gatherer.go those who take

@@ -151,7 +151,7 @@ func (v *server) hasShed() { v.sheds = v.sheds[1:] }
 
 // learn takes down what a duty does to the history of a server.
 func (v *server) learn(d *replica.Duty) {
-	if v.writer.refusing { // in memory alone; a quorum may commit it nevertheless
+	if v.writer.journal.Void() { // in memory alone; a quorum may commit it nevertheless
 		v.knows = append(v.knows, d.Append...)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"syscall"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
@@ -53,17 +54,17 @@ type server struct {
 	inbox       []replica.Event
 	backlog     []func() // what came while the process was stopped
 	due         bool     // a batch is to come
-	stepped     bool     // a batch is between its steps and its Ready
-	ticked      bool     // a tick belongs into the next batch
-	wake        int64    // Mono
-	nextBeat    int64    // Mono, when Beat is to be called
+	stepped     bool     // a batch is under way
+	order       *driver.Batch
+	events      []replica.Event // of the batch under way
+	ticked      bool            // a tick belongs into the next batch
+	nextBeat    int64           // Mono, when Beat is to be called
 	longRequest longRequest
-	busyAfter   int           // 0: this batch is quick; else how many events or effects until it takes long
-	alarm       int64         // µs: the next alarm that is set, 0: none
-	lease       int64         // as Replica.Lease said last
-	leaseWall   int64         // by the wall clock
-	at          replica.Time  // of the last batch
-	waitingSend []zab.Message // packets behind a snapshot that is not taken yet
+	busyAfter   int          // 0: this batch is quick; else how many events or effects until it takes long
+	alarm       int64        // µs: the next alarm that is set, 0: none
+	lease       driver.Lease // as it was at the end of the last batch
+	led         bool         // it served at the end of the last batch
+	at          replica.Time // of the last batch
 	writer      writer
 	voices      map[ensemble.ServerID]*voice
 	dials       ensemble.ServerID
@@ -164,8 +165,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.dials, v.dialling, v.listens = peerwire.NoServer, false, false
 	v.writer = writer{v: v}
 	v.voices = map[ensemble.ServerID]*voice{}
-	v.alarm, v.wake, v.lease, v.nextBeat, v.busyAfter = 0, 0, -1, replica.Never, 0
-	v.waitingSend = nil
+	v.alarm, v.lease, v.led, v.nextBeat, v.busyAfter = 0, driver.Lease{Mono: -1}, false, replica.Never, 0
 	v.standing = replica.Standing{}
 	now := v.clock.time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
@@ -176,6 +176,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 			Unknown: v.unknown, Plain: v.plain, KeepClients: v.sim.opt.KeepClients > 0, ReadOnly: v.sim.opt.ReadOnly > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
 		},
 	}, now)
+	v.order = driver.NewBatch(v.replica, func(i int) bool { return driver.Refuses(v.events[i]) })
 	v.seen = position{zxid: -1, shown: v.seen.shown}
 	v.endsAt(log.Last())
 	v.sim.see(restarted{v})
@@ -326,74 +327,97 @@ func (v *server) tick() {
 	})
 }
 
-// batch steps what has gathered, or a part of it.
+// batch begins to carry out what has gathered, or a part of it: what is left out comes
+// later. A tick comes behind everything that has arrived.
 func (v *server) batch() {
 	v.due = false
-	now := v.clock.time(v.sim.now)
-	v.at = now
+	v.at = v.clock.time(v.sim.now)
 	n := len(v.inbox)
 	if n > 1 && v.sim.dice.below(8) == 0 {
 		if n = int(v.sim.dice.between(1, int64(n))); n < len(v.inbox) {
 			v.sim.reach(situationBatchCut)
 		}
 	}
-	if i := slices.IndexFunc(v.inbox[:n], isRefused); i >= 0 {
-		n = max(i, 1) // what was handed out before it is void, what comes of it is not
-	}
-	events := slices.Clone(v.inbox[:n])
+	v.events = slices.Clone(v.inbox[:n])
 	v.inbox = slices.Delete(v.inbox, 0, n)
 	v.stepped = true
-	v.busyAfter = v.drawBusyAfter(events)
-	v.stepAll(now, events, len(v.inbox) == 0)
+	v.busyAfter = v.drawBusyAfter(v.events)
+	ticked := v.ticked && len(v.inbox) == 0
+	if ticked {
+		v.ticked = false
+	}
+	v.order.Begin(v.at, len(v.events), ticked)
+	v.goOn()
 }
 
-// stepAll steps the events of a batch, and what is due where they are all that has
-// come. It may take long.
-func (v *server) stepAll(now replica.Time, events []replica.Event, all bool) {
-	for i, e := range events {
-		if v.getsBusy(func() { v.stepAll(now, events[i:], all) }) {
+// goOn does what the batch asks for, until it is over or takes long. In that case it
+// goes on later.
+func (v *server) goOn() {
+	for v.sim.failed == nil {
+		switch v.order.Next() {
+		case driver.Step:
+			e := v.events[v.order.Index()]
+			if v.getsBusy(func() { v.step(e); v.goOn() }) {
+				return
+			}
+			v.step(e)
+		case driver.Tick:
+			for _, c := range v.conns {
+				if c.session != 0 {
+					v.order.Hear(&c.hearing, c.session, c.timeoutMS)
+				}
+			}
+			v.order.Tick()
+		case driver.Stepped:
+			if v.getsBusy(v.goOn) || v.pauses() {
+				return
+			}
+		case driver.Log:
+			v.hand(v.order.Ready.Duties)
+		case driver.Send:
+			v.sendOut(&v.order.Ready)
+		case driver.Apply:
+			for _, txn := range v.order.Ready.Committed {
+				v.sim.see(handed{v, txn})
+			}
+			if !v.apply() {
+				return
+			}
+		case driver.SendHeld:
+			for _, m := range v.order.Held() {
+				v.sendPacket(m)
+			}
+		case driver.Connect:
+			v.connect(&v.order.Ready)
+		case driver.Rest:
+			v.rest()
 			return
 		}
-		v.step(now, e)
-	}
-	if all {
-		if now.Mono >= v.wake {
-			v.replica.Step(now, replica.Wake{})
-		}
-		if v.ticked {
-			v.ticked = false
-			v.replica.Step(now, replica.Touched{Sessions: v.touches()})
-			v.replica.Step(now, replica.Tick{})
-		}
-	}
-	if v.getsBusy(v.finish) {
-		return
-	}
-	if v.sim.dice.below(64) == 0 {
-		left := len(v.inbox)
-		v.later(v.sim.dice.below(10*millisecond), func() {
-			if len(v.inbox) > left {
-				v.sim.reach(situationPause)
-			}
-			v.finish()
-		})
-	} else {
-		v.finish()
 	}
 }
 
-func isRefused(e replica.Event) bool {
-	z, ok := e.(replica.Zab)
-	if !ok {
+// pauses reports whether the process gets no processor just now. The batch goes on later.
+func (v *server) pauses() bool {
+	if v.sim.dice.below(64) != 0 {
 		return false
 	}
-	_, ok = z.Event.(zab.Refused)
-	return ok
+	left := len(v.inbox)
+	v.later(v.sim.dice.below(10*millisecond), func() {
+		if len(v.inbox) > left {
+			v.sim.reach(situationPause)
+		}
+		v.goOn()
+	})
+	return true
 }
 
 // step hands one event to the replica, with what the driver keeps of it.
-func (v *server) step(now replica.Time, e replica.Event) {
+func (v *server) step(e replica.Event) {
 	switch ev := e.(type) {
+	case *replica.Request:
+		if c := v.conn(ev.Conn); c != nil {
+			c.touch(ev.Started)
+		}
 	case replica.Rebuilt:
 		for _, c := range v.conns {
 			c.ended = c.ended || c.readOnly // nobody reads two trees
@@ -406,7 +430,7 @@ func (v *server) step(now replica.Time, e replica.Event) {
 	case replica.Zab:
 		switch z := ev.Event.(type) {
 		case zab.Refused:
-			v.writer.refusing = false
+			v.writer.journal.Reopen()
 			v.endsAt(z.Zxid)
 			v.sim.see(undone{v, z.Zxid})
 		case zab.Opened:
@@ -415,34 +439,28 @@ func (v *server) step(now replica.Time, e replica.Event) {
 			}
 		}
 	case replica.Disconnected:
-		v.forget(now, ev.Conn)
+		v.forget(ev.Conn)
 	}
-	v.replica.Step(now, e)
+	v.replica.Step(v.at, e)
 }
 
-// finish carries out what has come of a batch.
-func (v *server) finish() {
-	v.carryOut(v.replica.Ready(), func() {
-		if v.replica.Unsettled() {
-			v.finish()
-			return
-		}
-		v.stepped = false
-		v.lease = v.replica.Lease()
-		v.leaseWall = v.at.Wall + v.lease - v.at.Mono
-		v.setAlarm()
-		if len(v.inbox) > 0 || v.ticked {
-			v.rouse()
-		}
-	})
+// rest ends a batch.
+func (v *server) rest() {
+	v.stepped = false
+	v.led = v.standing.Serving
+	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
+	v.setAlarm()
+	if len(v.inbox) > 0 || v.ticked {
+		v.rouse()
+	}
 }
 
 // setAlarm sees that a batch comes when the replica wants to be woken.
 func (v *server) setAlarm() {
-	if v.wake == replica.Never {
+	if v.order.WakeAt() == replica.Never {
 		return
 	}
-	at := max(v.clock.when(v.wake*millisecond), v.sim.now+1)
+	at := max(v.clock.when(v.order.WakeAt()*millisecond), v.sim.now+1)
 	if v.alarm > v.sim.now && v.alarm <= at {
 		return
 	}
@@ -451,7 +469,7 @@ func (v *server) setAlarm() {
 		if v.alarm == at {
 			v.alarm = 0
 		}
-		if v.clock.mono(v.sim.now)/millisecond >= v.wake {
+		if v.clock.mono(v.sim.now)/millisecond >= v.order.WakeAt() {
 			v.rouse()
 		} else if v.alarm == 0 {
 			v.setAlarm()
@@ -459,79 +477,72 @@ func (v *server) setAlarm() {
 	})
 }
 
-// carryOut does what a Ready asks for, in the order of internal/server, and then
-// goes on. A snapshot is of the tree after everything that is committed is applied,
-// and what follows it on its link waits for that as well.
-func (v *server) carryOut(rd replica.Ready, then func()) {
-	for i := range rd.Duties {
-		v.sim.see(ordered{v, &rd.Duties[i]})
-		v.learn(&rd.Duties[i])
-		v.writer.take(rd.Duties[i])
+// hand gives duties to the log writer.
+func (v *server) hand(duties []replica.Duty) {
+	for i := range duties {
+		v.sim.see(ordered{v, &duties[i]})
+		v.learn(&duties[i])
+		v.writer.take(duties[i])
 	}
-	for _, h := range rd.Happenings {
-		v.happened(h)
-	}
+}
+
+// sendOut sends what may leave before the committed transactions are applied.
+func (v *server) sendOut(rd *replica.Ready) {
 	for _, m := range rd.Votes {
 		v.notify(m)
 	}
 	v.nextBeat = rd.NextBeat
 	v.send(rd.Send)
-	for _, txn := range rd.Committed {
-		v.sim.see(handed{v, txn})
-	}
-	v.deliverAll(func() {
-		later := v.waitingSend
-		v.waitingSend = nil
-		for _, m := range later {
-			v.sendPacket(m)
-		}
-		for _, id := range rd.Close {
-			v.hangUp(id)
-		}
-		for _, q := range rd.ReadLog {
-			v.readLog(q)
-		}
-		if v.listens && !rd.Listen {
-			v.unlisten()
-		}
-		v.listens, v.wake = rd.Listen, rd.Wake
-		v.seek(rd.Dial)
-		then()
-	})
 }
 
-// send sends to other servers, except a snapshot and what follows one on its link.
+// send sends to other servers, except what the batch holds until it is applied.
 func (v *server) send(all []zab.Message) {
 	if v.plain {
 		accent(all)
 	}
 	for _, m := range all {
-		if m.Snapshot || slices.ContainsFunc(v.waitingSend, func(o zab.Message) bool { return o.Link == m.Link }) {
-			v.waitingSend = append(v.waitingSend, m)
-		} else {
+		if !v.order.Hold(m) {
 			v.sendPacket(m)
 		}
 	}
 }
 
-// deliverAll carries out every effect that is due, and then goes on. It may take
-// long.
-func (v *server) deliverAll(then func()) {
+// apply carries out every effect that is due. It may take long: it then returns false,
+// and the batch goes on later.
+func (v *server) apply() bool {
 	for {
 		o, ok := v.replica.Next()
 		v.observe()
-		if v.sim.failed != nil {
-			return
-		}
-		if !ok {
-			break
+		if v.sim.failed != nil || !ok {
+			return v.sim.failed == nil
 		}
 		v.effect(&o)
-		if v.getsBusy(func() { v.deliverAll(then) }) {
-			return
+		if v.getsBusy(func() {
+			if v.apply() {
+				v.goOn()
+			}
+		}) {
+			return false
 		}
 	}
-	then()
+}
+
+// connect ends links, reads old logs for learners, and listens or dials.
+func (v *server) connect(rd *replica.Ready) {
+	for _, id := range rd.Close {
+		v.hangUp(id)
+	}
+	for _, q := range rd.ReadLog {
+		v.readLog(q)
+	}
+	if v.listens && !rd.Listen {
+		v.unlisten()
+	}
+	v.listens = rd.Listen
+	v.seek(rd.Dial)
+	for _, h := range rd.Happenings {
+		v.happened(h)
+	}
 }
 
 // readLog answers from the disk, after a while.

@@ -55,7 +55,7 @@ func TestWork(t *testing.T) {
 	} {
 		t.Run(string(x.recipe), func(t *testing.T) {
 			all := tally{}
-			for seed := range uint64(2) {
+			for seed := range uint64(4) {
 				o := workOptions(x.recipe, seed+1)
 				o.rule = func() checker { return all }
 				s := New(o)
