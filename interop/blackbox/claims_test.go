@@ -130,7 +130,7 @@ func (c *claims) sample(ctx context.Context) {
 // holder waits for a claim that lasts, whose candidate is not one of these.
 func (c *claims) holder(not ...string) *claim {
 	c.t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); ; <-time.After(5 * time.Millisecond) {
 		c.mu.Lock()
 		for _, k := range c.all {
 			if k.end == 0 && !slices.Contains(not, k.who) && k.handle.Left() > 0 {
@@ -140,7 +140,7 @@ func (c *claims) holder(not ...string) *claim {
 		}
 		c.mu.Unlock()
 		if time.Now().After(end) {
-			c.t.Fatalf("no claim of others than %v within %v", not, patience)
+			c.t.Fatalf("no claim of others than %v within %v", not, waitMax)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (s *scene) plant(path, data string) {
 // reads opens a session with a server whose disk is full, and reads a znode there.
 func (s *scene) reads(i int, path, data string) *zk.Client {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
 	defer cancel()
 	c, err := zk.Connect(ctx, s.e.Servers[i].Addr, &zk.Options{ReadOnly: true, Dial: s.hosts[s.clientHost()].dial})
 	s.must(err)
@@ -130,7 +130,7 @@ func (s *scene) reads(i int, path, data string) *zk.Client {
 // writes waits until a client can write, and does.
 func (s *scene) writes(c *zk.Client, path string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
 	defer cancel()
 	for st := range c.States(ctx) {
 		if st.State == zk.Connected {
@@ -183,7 +183,7 @@ func TestRemovedDirectory(t *testing.T) {
 	for _, i := range []int{s.others(leader)[0], leader} {
 		server := s.e.Servers[i]
 		s.must(os.RemoveAll(filepath.Join(server.Data, "version-2")))
-		for end := time.Now().Add(patience); server.Running(); <-time.After(20 * time.Millisecond) {
+		for end := time.Now().Add(waitMax); server.Running(); <-time.After(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("server %d goes on without its data directory", i+1)
 			}

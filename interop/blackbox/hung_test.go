@@ -106,7 +106,7 @@ func (m *meter) goesOn(t testing.TB) {
 func (s *scene) awaitSlowDisk(server int) {
 	s.t.Helper()
 	var text string
-	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); ; <-time.After(20 * time.Millisecond) {
 		text, _ = s.e.Servers[server].Word("srvr")
 		if strings.Contains(text, "the disk does not answer: ") && strings.Contains(text, " in "+s.e.Servers[server].Data+"/version-2 is unanswered since ") {
 			return
@@ -215,7 +215,7 @@ func TestServerWithHungDiskStops(t *testing.T) {
 	s.freeze()
 	s.awaitSlowDisk(s.hung)
 	s.signal(s.hung, 15)
-	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); ; <-time.After(20 * time.Millisecond) {
 		if _, err := s.e.Servers[s.hung].Word("ruok"); err != nil {
 			break
 		}

@@ -21,8 +21,8 @@ const (
 	forever = int64(1) << 62
 	// pause is the longest time between two operations of one client.
 	pause = 8 * time.Millisecond
-	// patience bounds every wait of a scene.
-	patience = 2 * time.Minute
+	// waitMax bounds every wait of a scene.
+	waitMax = 2 * time.Minute
 )
 
 // load is clients that work through different servers, and what they were told.
@@ -62,7 +62,7 @@ func newLoad(t testing.TB, c *zk.Client) *load {
 	for key := range registers {
 		paths = append(paths, regPath(key))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitMax)
 	defer cancel()
 	for _, path := range paths {
 		if _, _, err := c.Create(ctx, path, nil); err != nil {
@@ -248,7 +248,7 @@ func (l *load) awaitWrites(n int, clients ...*worker) {
 		clients = l.clients
 	}
 	before := l.acknowledged()
-	for end := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); ; <-time.After(10 * time.Millisecond) {
 		now, slow := l.acknowledged(), -1
 		for _, w := range clients {
 			if now[w.id] < before[w.id]+n {
@@ -260,7 +260,7 @@ func (l *load) awaitWrites(n int, clients ...*worker) {
 		}
 		if time.Now().After(end) {
 			l.t.Fatalf("client %d, %+v, had %d writes acknowledged in %v, want %d",
-				slow, l.clients[slow].c.State(), now[slow]-before[slow], patience, n)
+				slow, l.clients[slow].c.State(), now[slow]-before[slow], waitMax, n)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (s *scene) startLoad() {
 // client opens a session from the clients' host; it ends with the test.
 func (s *scene) client(servers string, timeout time.Duration) *zk.Client {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
 	defer cancel()
 	c, err := zk.Connect(ctx, servers, &zk.Options{SessionTimeout: timeout, Dial: s.hosts[s.clientHost()].dial})
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *scene) client(servers string, timeout time.Duration) *zk.Client {
 
 func (s *scene) awaitWhole() int {
 	s.t.Helper()
-	leader, err := s.e.AwaitWhole(patience)
+	leader, err := s.e.AwaitWhole(waitMax)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func (s *scene) awaitWhole() int {
 // awaitLeader waits for a leader among the servers that are not excepted.
 func (s *scene) awaitLeader(except ...int) int {
 	s.t.Helper()
-	leader, err := s.e.AwaitLeader(patience, except...)
+	leader, err := s.e.AwaitLeader(waitMax, except...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (s *scene) awaitLeader(except ...int) int {
 // awaitNoLeader waits until no server says that it leads.
 func (s *scene) awaitNoLeader() {
 	s.t.Helper()
-	for end := time.Now().Add(patience); slices.Contains(s.e.Roles(), "leader"); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); slices.Contains(s.e.Roles(), "leader"); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("still a leader: %q", s.e.Roles())
 		}
@@ -158,7 +158,7 @@ func (s *scene) awaitOut(server int) {
 
 func (s *scene) awaitRoles(what string, servers []int, fits func(role string) bool) {
 	s.t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); ; <-time.After(20 * time.Millisecond) {
 		var not []int
 		for _, i := range servers {
 			if !fits(s.e.Servers[i].Role()) {
@@ -262,7 +262,7 @@ func (s *scene) nothingLost(tree map[string]string) {
 // readTrees reads all znodes through each server.
 func (s *scene) readTrees() []map[string]string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
 	defer cancel()
 	var trees []map[string]string
 	for i, server := range s.e.Servers {
@@ -318,7 +318,7 @@ func (s *scene) sameTree(server int, want, got map[string]string) {
 // transaction.
 func (s *scene) awaitSameZxid() {
 	s.t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(waitMax); ; <-time.After(20 * time.Millisecond) {
 		same := map[string]bool{}
 		for _, server := range s.e.Servers {
 			text, err := server.Word("srvr")

@@ -18,19 +18,19 @@ import (
 	"bellwether/zk"
 )
 
-// Shape of the bulk loads, beside the number of znodes that -znodes gives.
+// Sizes of the bulk loads; -znodes gives the number of znodes.
 const (
-	probeEvery    = 10 * time.Millisecond // between two writes of the other client
+	probeEvery    = 10 * time.Millisecond // time between two writes of the other client
 	multiOps      = 20_000                // operations of one multi
-	multiClients  = 16                    // that send multis at once
-	multiRounds   = 5                     // multis of each of them
-	watchPaths    = 90_000                // paths of one setWatches: as many as a frame of 1 MiB holds
+	multiClients  = 16                    // clients that send multis in parallel
+	multiRounds   = 5                     // multis per client
+	watchPaths    = 90_000                // paths of one setWatches: as many as fit into a frame of 1 MiB
 	snapshotEvery = 2_000                 // snapCount while snapshots are written
 	snapshotTime  = 20 * time.Second
-	kazooShare    = 20 // kazoo deletes one by one: it gets only this part of the znodes
+	kazooShare    = 20 // kazoo deletes znodes one by one, so it gets only this fraction of them
 )
 
-// bulkLoads are the loads of -bulk, each over a server or ensemble of its own.
+// bulkLoads are the loads of -bulk, each with its own server or ensemble.
 var bulkLoads = []struct {
 	what  string
 	extra map[string]string
@@ -54,8 +54,7 @@ var bulkLoads = []struct {
 	{what: "recursive delete of kazoo, a 20th of -znodes", setup: (*bulk).fillLess, run: (*bulk).deleteAllKazoo},
 }
 
-// measureBulk takes the figures of all bulk loads whose description contains
-// the word that -only gives.
+// measureBulk measures all bulk loads whose description contains the value of -only.
 func measureBulk(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -76,19 +75,19 @@ func measureBulk(ctx context.Context, kind target.Kind, p plan) ([]figure, error
 	return m.figures, nil
 }
 
-// bulk is one load and the servers that bear it.
+// bulk is one load and the servers under that load.
 type bulk struct {
 	*meter
 	extra   map[string]string
 	servers []*target.Server
-	at      string       // the server that gets the load: the leader of an ensemble
-	other   string       // the server of the client that waits: a follower of an ensemble
+	at      string       // the server under load: the leader of an ensemble
+	other   string       // the server of the other client: a follower of an ensemble
 	loaded  *zk.Client   // the session that owns the ephemerals
-	raws    []*rawClient // the connections that watch
+	raws    []*rawClient // the connections with watches
 }
 
-// measure runs one load while another client writes, and reports how long that
-// client's writes took.
+// measure runs one load while another client writes, and reports how long that client's
+// writes took.
 func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
 	if err := b.begin(); err != nil {
 		return err
@@ -99,12 +98,12 @@ func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
 			return err
 		}
 	}
-	// What the setup left to the collectors and the disk is no part of the load.
+	// Garbage collection and disk writes of the setup must not count as part of the load.
 	if err := b.settle(); err != nil {
 		return err
 	}
 	for _, s := range b.servers {
-		if _, err := s.Word("srst"); err != nil { // the largest values are to be those of the load
+		if _, err := s.Word("srst"); err != nil { // so that the largest values are those of the load
 			return err
 		}
 	}
@@ -139,7 +138,7 @@ func (b *bulk) measure(what string, setup, run func(*bulk) error) error {
 	return nil
 }
 
-// begin starts one server, or three with -ensemble.
+// begin starts one server, or three servers with -ensemble.
 func (b *bulk) begin() error {
 	b.meter.servers++
 	dir := filepath.Join(b.dir, strconv.Itoa(b.meter.servers))
@@ -169,7 +168,7 @@ func (b *bulk) begin() error {
 	if err := e.Begin(); err != nil {
 		return err
 	}
-	leader, err := e.AwaitWhole(patience)
+	leader, err := e.AwaitWhole(waitMax)
 	if err != nil {
 		return err
 	}
@@ -186,7 +185,7 @@ func (b *bulk) end() {
 	}
 }
 
-// settle waits until a write takes no longer than usual.
+// settle waits until writes take no longer than usual.
 func (b *bulk) settle() error {
 	c, err := zk.Connect(b.ctx, b.other, nil)
 	if err != nil {
@@ -206,8 +205,8 @@ func (b *bulk) settle() error {
 	return nil
 }
 
-// longest is the largest value of a figure in ms since the load began, on any of
-// the servers.
+// longest returns the largest value, in ms, of a metric since the load began, over all
+// servers.
 func (b *bulk) longest(name string) (string, error) {
 	longest := -1.0
 	for _, s := range b.servers {
@@ -231,8 +230,8 @@ func (b *bulk) longest(name string) (string, error) {
 	return fmt.Sprintf("%.0f ms", longest), nil
 }
 
-// prober is the client that waits. It begins a write every probeEvery, whether
-// or not the earlier ones are answered.
+// prober is the other client. It starts a write every probeEvery, whether or not earlier
+// ones are answered.
 type prober struct {
 	client *zk.Client
 	stop   context.CancelFunc
@@ -278,7 +277,7 @@ func (pr *prober) run(until, ctx context.Context) {
 	}
 }
 
-// end waits for the answers to all writes.
+// end waits for the replies to all writes.
 func (pr *prober) end() error {
 	pr.stop()
 	<-pr.done
@@ -320,7 +319,7 @@ func (b *bulk) multis() error {
 	})
 }
 
-// together runs do with n clients at once.
+// together calls do in parallel with n clients.
 func (b *bulk) together(n int, do func(c *zk.Client, i int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
@@ -338,15 +337,15 @@ func (b *bulk) together(n int, do func(c *zk.Client, i int) error) error {
 	return errors.Join(errs...)
 }
 
-// ephemeralBatch is how many ephemerals one multi creates.
+// ephemeralBatch is the number of ephemerals that one multi creates.
 const ephemeralBatch = 1000
 
-// ephemeral is the path of an ephemeral, with so many in each directory.
+// ephemeral returns the path of an ephemeral, with perDirectory of them in each directory.
 func ephemeral(i, perDirectory int) string {
 	return fmt.Sprintf("/e%06d/member-%06d", i/perDirectory, i)
 }
 
-// ephemerals gives one session very many of them, so many in each directory.
+// ephemerals returns a setup that gives one session many ephemerals.
 func ephemerals(perDirectory int) func(*bulk) error {
 	return func(b *bulk) error {
 		c, err := zk.Connect(b.ctx, b.at, &zk.Options{SessionTimeout: time.Minute})
@@ -370,13 +369,13 @@ func ephemerals(perDirectory int) func(*bulk) error {
 	}
 }
 
-// watchedEphemerals adds a data watch on each, by other connections to the same
-// server.
+// watchedEphemerals also sets a data watch on each ephemeral, from other connections to the
+// same server.
 func (b *bulk) watchedEphemerals() error {
 	if err := ephemerals(ephemeralBatch)(b); err != nil {
 		return err
 	}
-	const share = 25_000 // of one connection: as many as a frame of 1 MiB holds
+	const share = 25_000 // watches per connection: as many as fit into a frame of 1 MiB
 	for n := 0; n < b.plan.znodes/2; n += share {
 		data := make([]string, min(share, b.plan.znodes/2-n))
 		for i := range data {
@@ -399,20 +398,19 @@ func (b *bulk) watchedEphemerals() error {
 
 func (b *bulk) endSession() error { return b.loaded.Close(b.ctx) }
 
-// watchedPath is the path of a watch: short, so that many fit into a frame.
+// watchedPath returns the path of a watch. It is short, so that many fit into a frame.
 func watchedPath(i int) string {
 	s := strconv.FormatInt(int64(i), 36)
 	return "/" + strings.Repeat("0", max(0, 5-len(s))) + s
 }
 
-// setWatches sets many watches on znodes that do not exist, on one connection
-// after the other.
+// setWatches sets many watches on missing znodes, on one connection after the other.
 func (b *bulk) setWatches() error { return b.watch(10, func(int) []string { return paths(0) }, nil) }
 
-// dueWatches sets many watches that all have an event at once.
+// dueWatches sets many watches that all fire at once.
 func (b *bulk) dueWatches() error { return b.watch(10, nil, func(int) []string { return paths(0) }) }
 
-// watched sets as many watches as -znodes says and keeps their connections.
+// watched sets -znodes watches and keeps their connections.
 func (b *bulk) watched() error {
 	n := (b.plan.znodes + watchPaths - 1) / watchPaths
 	return b.watch(n, func(i int) []string { return paths(i * watchPaths) }, nil)
@@ -426,8 +424,8 @@ func paths(from int) []string {
 	return all
 }
 
-// watch sends a setWatches on each of n connections: exist are watched until
-// they exist, data until they change.
+// watch sends a setWatches on each of n connections: exist lists paths watched for their
+// creation, data paths watched for changes.
 func (b *bulk) watch(n int, exist, data func(i int) []string) error {
 	for i := range n {
 		r, err := dialRaw(b.at)
@@ -442,7 +440,7 @@ func (b *bulk) watch(n int, exist, data func(i int) []string) error {
 	return nil
 }
 
-// fill makes as many znodes as -znodes says below one.
+// fill creates -znodes znodes below one parent.
 func (b *bulk) fill() error { return b.fillN(b.plan.znodes) }
 
 func (b *bulk) fillLess() error { return b.fillN(b.plan.znodes / kazooShare) }
@@ -459,10 +457,10 @@ func (b *bulk) fillN(n int) error {
 	return fill(b.ctx, b.at, filled, n)
 }
 
-// filled is the top of what fill makes.
+// filled is the parent of the znodes that fill creates.
 const filled = "/filled"
 
-// snapshots writes so much that one snapshot follows the other.
+// snapshots writes until several snapshots have followed each other.
 func (b *bulk) snapshots() error {
 	ctx, cancel := context.WithTimeout(b.ctx, snapshotTime)
 	defer cancel()
@@ -477,7 +475,7 @@ func (b *bulk) snapshots() error {
 	})
 }
 
-// words asks the server four-letter words, each some times.
+// words returns a load that sends four-letter words several times.
 func words(all ...string) func(*bulk) error {
 	return func(b *bulk) error {
 		for _, word := range all {

@@ -14,13 +14,13 @@ import (
 	"bellwether/wire"
 )
 
-// ZooKeeper's own command line.
+// The class of ZooKeeper's command line.
 const (
 	zkCLI     = "org.apache.zookeeper.ZooKeeperMain"
 	zkCLIPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
 )
 
-// deleteAll deletes with our own command.
+// deleteAll deletes with Bellwether's command.
 func (b *bulk) deleteAll() error {
 	binary, err := target.Binary()
 	if err != nil {
@@ -46,7 +46,7 @@ c.stop()
 `, b.at, filled)
 }
 
-// command runs a program of somebody else.
+// command runs another client's program.
 func (b *bulk) command(name string, args ...string) error {
 	out, err := exec.CommandContext(b.ctx, name, args...).CombinedOutput()
 	if err != nil {
@@ -55,11 +55,11 @@ func (b *bulk) command(name string, args ...string) error {
 	return nil
 }
 
-// rawClient is a connection whose packets are made here.
+// rawClient is a connection on which the tests send their own packets.
 type rawClient struct{ conn net.Conn }
 
-// rawPatience is how long a raw connection waits for an answer.
-const rawPatience = time.Minute
+// rawTimeout is how long a raw connection waits for a reply.
+const rawTimeout = time.Minute
 
 // dialRaw opens a session.
 func dialRaw(addr string) (*rawClient, error) {
@@ -78,7 +78,7 @@ func dialRaw(addr string) (*rawClient, error) {
 
 // frame reads one frame.
 func (r *rawClient) frame() ([]byte, error) {
-	if err := r.conn.SetReadDeadline(time.Now().Add(rawPatience)); err != nil {
+	if err := r.conn.SetReadDeadline(time.Now().Add(rawTimeout)); err != nil {
 		return nil, err
 	}
 	var head [4]byte
@@ -90,7 +90,7 @@ func (r *rawClient) frame() ([]byte, error) {
 	return frame, err
 }
 
-// setWatches sets watches until something exists, and until it changes; nil: none.
+// setWatches sets watches for creation and for changes; nil: none.
 func (r *rawClient) setWatches(exist, data func(i int) []string, i int) error {
 	q := &wire.SetWatchesRequest{Data: []string{}, Exist: []string{}, Child: []string{}}
 	if exist != nil {
@@ -102,20 +102,20 @@ func (r *rawClient) setWatches(exist, data func(i int) []string, i int) error {
 	return r.watch(q)
 }
 
-// watchFromNowOn watches paths for data. Nothing that happened before is an event.
+// watchFromNowOn watches paths for changes. Earlier changes cause no event.
 func (r *rawClient) watchFromNowOn(data []string) error {
 	return r.watch(&wire.SetWatchesRequest{RelativeZxid: math.MaxInt64, Data: data, Exist: []string{}, Child: []string{}})
 }
 
-// drain reads until the connection ends, as cheaply as it can be done: what the
-// clients use of the processors the servers cannot.
+// drain reads and discards everything until the connection ends. It uses little CPU time,
+// which would be missing for the servers.
 func (r *rawClient) drain() {
 	if r.conn.SetReadDeadline(time.Time{}) == nil {
 		io.Copy(io.Discard, r.conn)
 	}
 }
 
-// watch sends a setWatches and reads until it is answered.
+// watch sends a setWatches and reads until the reply arrives.
 func (r *rawClient) watch(q *wire.SetWatchesRequest) error {
 	h := &wire.RequestHeader{Xid: wire.XidSetWatches, Op: wire.OpSetWatches}
 	if _, err := r.conn.Write(wire.AppendFrame(nil, h, q)); err != nil {
@@ -136,7 +136,7 @@ func (r *rawClient) watch(q *wire.SetWatchesRequest) error {
 		case h.Xid == wire.XidSetWatches:
 			return nil
 		case h.Xid != wire.XidEvent:
-			return errors.New("an answer to something that was not asked")
+			return errors.New("a reply to a request that was not sent")
 		}
 	}
 }

@@ -18,11 +18,11 @@ import (
 	"bellwether/zk"
 )
 
-// clientWord makes this program one of the clients that are measured.
+// clientWord is the argument that makes this program one of the measured clients.
 const clientWord = "client"
 
-// beClient is the life of such a process: what it does, the servers, a path,
-// how many, and further numbers.
+// beClient runs a measured client. The arguments are what it does, the servers, a path, a
+// number of clients, and further numbers.
 func beClient(args []string) error {
 	if len(args) < 4 {
 		return fmt.Errorf("client: %q", args)
@@ -50,11 +50,11 @@ func beClient(args []string) error {
 
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// relay times handovers: one holder gives, the next one takes.
+// relay measures handovers: one holder gives up, the next one takes over.
 type relay struct {
 	mu    sync.Mutex
-	begin time.Time // of giving; zero while somebody holds
-	from  time.Time // what was given before does not count
+	begin time.Time // when the holder gave up; zero while somebody holds
+	from  time.Time // earlier handovers do not count
 	all   int
 	took  []time.Duration
 }
@@ -76,10 +76,10 @@ func (r *relay) given() {
 	r.begin = time.Now()
 }
 
-// handAround lets n contenders, each with a session of its own, obtain and
-// give up the same at once.
+// handAround lets n contenders, each with its own session, obtain the same claim and give
+// it up at once, again and again.
 func handAround(ctx context.Context, what, servers, path string, n int, warmup, duration time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience+warmup+duration)
+	ctx, cancel := context.WithTimeout(ctx, waitMax+warmup+duration)
 	defer cancel()
 	turns := make([]func() error, n)
 	r := &relay{}
@@ -114,13 +114,13 @@ func handAround(ctx context.Context, what, servers, path string, n int, warmup, 
 	elapsed := time.Since(r.from)
 	slices.Sort(r.took)
 	if len(r.took) == 0 {
-		return errors.New("nothing was handed over")
+		return errors.New("there was no handover")
 	}
 	at := func(share int) int64 { return r.took[(len(r.took)-1)*share/100].Microseconds() }
 	return json.NewEncoder(os.Stdout).Encode(handed{r.all, len(r.took), elapsed.Seconds(), at(0), at(50), at(99)})
 }
 
-// turnOf obtains and gives up once.
+// turnOf returns a function that obtains the claim and gives it up once.
 func turnOf(ctx context.Context, c *zk.Client, what, path, id string, r *relay) (func() error, error) {
 	if what == "election" {
 		e, err := recipe.NewElection(c, path, id, nil)
@@ -145,7 +145,7 @@ func turnOf(ctx context.Context, c *zk.Client, what, path, id string, r *relay) 
 	}, err
 }
 
-// openSessions measures what they cost.
+// openSessions measures the memory that sessions cost.
 func openSessions(ctx context.Context, servers string, n int) error {
 	heap, rss, routines, err := weigh()
 	if err != nil {
@@ -165,7 +165,8 @@ func openSessions(ctx context.Context, servers string, n int) error {
 	return json.NewEncoder(os.Stdout).Encode(footprint{(heap2 - heap) / int64(n), (rss2 - rss) / int64(n), float64(routines2-routines) / float64(n)})
 }
 
-// weigh is what is alive on heap and stacks, what the process holds, and its goroutines.
+// weigh returns the live memory on heap and stacks, the resident memory, and the number of
+// goroutines.
 func weigh() (heap, rss int64, routines int, err error) {
 	debug.FreeOSMemory()
 	debug.FreeOSMemory()
@@ -175,8 +176,8 @@ func weigh() (heap, rss int64, routines int, err error) {
 	return int64(m.HeapAlloc + m.StackInuse), rss, runtime.NumGoroutine(), err
 }
 
-// keepCaches follows a tree with n clients. For each line of input it says
-// when all of them show that value in the first of its znodes.
+// keepCaches follows a tree with n caches. For each line of input it reports when all of
+// them show that value in the first znodes.
 func keepCaches(ctx context.Context, servers, path string, n, first int) error {
 	var all []*recipe.Cache
 	for range n {
@@ -207,7 +208,7 @@ func keepCaches(ctx context.Context, servers, path string, n, first int) error {
 	return nil
 }
 
-// shows waits until a cache has the value in the first of its znodes.
+// shows waits until a cache has the value in the first znodes.
 func shows(ctx context.Context, k *recipe.Cache, value string, first int) error {
 	for _, err := range k.Events(ctx) {
 		if err != nil {

@@ -19,12 +19,12 @@ import (
 
 const (
 	members   = 3                // of the ensemble
-	onlookers = 4                // idle clients at each server
-	patience  = 60 * time.Second // for anything
-	syncs     = 500              // of the disk, measured
+	onlookers = 4                // idle clients per server
+	waitMax   = 60 * time.Second // for anything
+	syncs     = 500              // fsync calls that are measured
 )
 
-// departures are the ways in which a leader goes.
+// departures are the ways in which a leader fails.
 var departures = []struct {
 	what   string
 	signal syscall.Signal
@@ -34,7 +34,7 @@ var departures = []struct {
 	{"SIGSTOP", syscall.SIGSTOP},
 }
 
-// failover takes the figures of an ensemble of three servers of one kind.
+// failover measures an ensemble of three servers of one kind.
 func failover(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -43,7 +43,7 @@ func failover(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	defer os.RemoveAll(dir)
 	f := &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
 	defer f.end()
-	if _, err := target.Binary(); err != nil { // its build is no part of a start
+	if _, err := target.Binary(); err != nil { // so that no start includes the build
 		return nil, err
 	}
 	for _, step := range []func() error{f.coldStarts, f.writes, f.departures, f.disk} {
@@ -58,7 +58,7 @@ func failover(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 type fleet struct {
 	*meter
 	e    *target.Ensemble
-	path string // that is written
+	path string // the znode that is written
 }
 
 // begin starts a new ensemble and returns when a write was acknowledged.
@@ -95,14 +95,14 @@ func (f *fleet) end() {
 	}
 }
 
-// client connects within patience.
+// client connects to the servers.
 func (f *fleet) client(servers string) (*zk.Client, error) {
-	ctx, cancel := context.WithTimeout(f.ctx, patience)
+	ctx, cancel := context.WithTimeout(f.ctx, waitMax)
 	defer cancel()
 	return zk.Connect(ctx, servers, nil)
 }
 
-// clientAt connects to one server and may go to any afterwards.
+// clientAt connects to one server; the client may use any server afterwards.
 func (f *fleet) clientAt(server int) (*zk.Client, error) {
 	c, err := f.client(f.e.Servers[server].Addr)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *fleet) clientAt(server int) (*zk.Client, error) {
 	return c, c.SetServers(f.e.Addrs())
 }
 
-// coldStarts starts all servers at once over empty directories.
+// coldStarts starts all servers at once with empty directories.
 func (f *fleet) coldStarts() error {
 	var took []time.Duration
 	for range f.plan.rounds {
@@ -125,9 +125,9 @@ func (f *fleet) coldStarts() error {
 	return nil
 }
 
-// writes loads the ensemble of the last start through all servers.
+// writes puts a load of writes on the ensemble of the last start, through all servers.
 func (f *fleet) writes() error {
-	if _, err := f.e.AwaitWhole(patience); err != nil {
+	if _, err := f.e.AwaitWhole(waitMax); err != nil {
 		return err
 	}
 	for _, load := range loads {
@@ -147,7 +147,7 @@ func (f *fleet) writes() error {
 	return nil
 }
 
-// departures lets leaders go, each in its way, some times.
+// departures makes leaders fail in each way, several times.
 func (f *fleet) departures() error {
 	var sent []int64
 	for _, d := range departures {
@@ -169,16 +169,16 @@ func (f *fleet) departures() error {
 	return nil
 }
 
-// round is what one departure cost.
+// round is the measurement of one failure of the leader.
 type round struct {
-	survivor, orphan time.Duration // without a write
+	survivor, orphan time.Duration // time without an acknowledged write
 	dropped          int64         // idle connections of the other servers
 	sent             []int64       // notifications, for each election of each of them
 }
 
-// depart sends the leader a signal, measures, and makes the ensemble whole.
+// depart sends the leader a signal, measures, and brings the ensemble back.
 func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
-	leader, err := f.e.AwaitWhole(patience)
+	leader, err := f.e.AwaitWhole(waitMax)
 	if err != nil {
 		return r, err
 	}
@@ -206,7 +206,7 @@ func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
 		gaps[i] = make(chan time.Duration, 1)
 		go func() { gaps[i] <- f.longestGap(c, began, over) }()
 	}
-	_, err = f.e.AwaitLeader(patience, leader)
+	_, err = f.e.AwaitLeader(waitMax, leader)
 	close(over)
 	r.survivor, r.orphan = <-gaps[0], <-gaps[1]
 	if err != nil {
@@ -222,15 +222,15 @@ func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
 	return r, f.mend(leader, signal)
 }
 
-// mend lets the old leader back in.
+// mend brings the old leader back.
 func (f *fleet) mend(leader int, signal syscall.Signal) error {
 	s := f.e.Servers[leader]
 	if signal == syscall.SIGSTOP {
 		if err := s.Signal(syscall.SIGCONT); err != nil {
 			return err
 		}
-		// Until it has noticed that it was away there are two by their own word.
-		for end := time.Now().Add(patience); s.Role() == "leader" && time.Now().Before(end); {
+		// Until it notices that it was stopped, two servers report that they lead.
+		for end := time.Now().Add(waitMax); s.Role() == "leader" && time.Now().Before(end); {
 			<-time.After(10 * time.Millisecond)
 		}
 	} else {
@@ -241,15 +241,15 @@ func (f *fleet) mend(leader int, signal syscall.Signal) error {
 			return err
 		}
 	}
-	_, err := f.e.AwaitWhole(patience)
+	_, err := f.e.AwaitWhole(waitMax)
 	return err
 }
 
-// longestGap writes until it has succeeded after over, and returns the longest
-// time without an acknowledged write since began; 0 if it does not succeed. A
-// server that is asked to stop still answers for a moment.
+// longestGap writes until a write has succeeded after over, and returns the longest time
+// without an acknowledged write since began; 0 if no write succeeds. A server that was asked
+// to stop still answers for a moment.
 func (f *fleet) longestGap(c *zk.Client, began time.Time, over <-chan struct{}) time.Duration {
-	ctx, cancel := context.WithTimeout(f.ctx, patience)
+	ctx, cancel := context.WithTimeout(f.ctx, waitMax)
 	defer cancel()
 	last, longest := began, time.Duration(0)
 	for ctx.Err() == nil {
@@ -271,7 +271,7 @@ func (f *fleet) longestGap(c *zk.Client, began time.Time, over <-chan struct{}) 
 	return 0
 }
 
-// crowd are idle clients of the servers that stay.
+// crowd is the set of idle clients of the remaining servers.
 type crowd struct {
 	clients []*zk.Client
 	stop    context.CancelFunc
@@ -298,7 +298,7 @@ func (f *fleet) onlookers(leader int) (*crowd, error) {
 	return o, nil
 }
 
-// watch counts the first loss of a client's connection.
+// watch records the first lost connection of a client.
 func (o *crowd) watch(ctx context.Context, c *zk.Client) {
 	for s := range c.States(ctx) {
 		if s.State != zk.Connected {
@@ -315,8 +315,8 @@ func (o *crowd) end() {
 	}
 }
 
-// notifications are those that each server which stayed sent in each election
-// since then; servers that do not tell have none.
+// notifications returns how many notifications each remaining server has sent in each
+// election since a time. Servers that do not report this have none.
 func (f *fleet) notifications(gone int, since time.Time) ([]int64, error) {
 	var all []int64
 	for i, s := range f.e.Servers {
@@ -343,7 +343,7 @@ func (f *fleet) notifications(gone int, since time.Time) ([]int64, error) {
 	return all, nil
 }
 
-// disk measures what the servers' disk needs for one sync.
+// disk measures how long one fsync takes on the servers' disk.
 func (f *fleet) disk() error {
 	file, err := os.Create(filepath.Join(f.dir, "synced"))
 	if err != nil {
@@ -365,7 +365,7 @@ func (f *fleet) disk() error {
 	return nil
 }
 
-// spread shows the least, the median and the most of some times.
+// spread shows the minimum, the median and the maximum of durations.
 func spread(took []time.Duration) string {
 	m := median(took)
 	unit, name := time.Millisecond, "ms"
@@ -375,7 +375,7 @@ func spread(took []time.Duration) string {
 	return fmt.Sprintf("min %d, median %d, max %d %s", took[0]/unit, m/unit, took[len(took)-1]/unit, name)
 }
 
-// counts is spread for numbers; those that are not told are a dash.
+// counts is spread for numbers; an empty list is shown as a dash.
 func counts(n []int64) string {
 	if len(n) == 0 {
 		return "-"

@@ -9,14 +9,14 @@ import (
 	"bellwether/zk"
 )
 
-// Shape of the tree that fill makes.
+// The shape of the tree that fill creates.
 const (
 	perParent = 1000 // children of one node
-	inFlight  = 500  // creates that wait for their answer at once
+	inFlight  = 500  // outstanding creates
 	size      = 100  // bytes of each node
 )
 
-// fill makes n znodes below top, "" for the root.
+// fill creates n znodes below top, or below the root if top is "".
 func fill(ctx context.Context, addr, top string, n int) error {
 	c, err := zk.Connect(ctx, addr, nil)
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 	"bellwether/zk"
 )
 
-// hungFor is how long a disk hangs in a scenario. A gap that lasts as long is shown
-// as longer than that.
+// hungFor is how long a disk hangs in a scenario. If a gap lasts as long, its value is shown
+// as a lower bound.
 const hungFor = 30 * time.Second
 
-// diskSize has room for the loads.
+// diskSize is large enough for the loads.
 const diskSize = "4G"
 
-// hungDisk is a scenario: an ensemble, whose disk hangs, and what happens then.
+// hungDisk describes a scenario: an ensemble, the disk that hangs, and what else happens.
 type hungDisk struct {
 	what    string
 	members int
-	// disk is the server whose disk hangs: its number, or 0 for the leader and -1
-	// for a follower.
+	// disk is the server whose disk hangs: its number, 0 for the leader, or -1 for a
+	// follower.
 	disk    int
-	restart bool // the leader is restarted then
-	load    bool // other clients write large values meanwhile
+	restart bool // the leader is then restarted
+	load    bool // other clients meanwhile write large values
 }
 
 var hungDisks = []hungDisk{
@@ -41,8 +41,8 @@ var hungDisks = []hungDisk{
 	{what: "disk of a follower of three hangs", members: 3, disk: -1},
 }
 
-// hung takes the figures of ensembles with a disk that hangs: fsfreeze lets an ext4
-// image behind a loop device hang, which needs root or sudo.
+// hung measures ensembles with a disk that hangs: an ext4 image on a loop device, frozen by
+// fsfreeze, which needs root or sudo.
 func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -81,7 +81,7 @@ func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	return f.figures, nil
 }
 
-// hang plays a scenario once, in a new ensemble.
+// hang runs a scenario once, with a new ensemble.
 func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
 	only := s.disk - 1 // the server whose disk can hang; negative: each can
 	disks, err := f.beginOnDisks(s.members, only)
@@ -105,9 +105,9 @@ func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
 	return f.longestHungGap(disks, disk, hangs, leader, s)
 }
 
-// beginOnDisks begins an ensemble whose disks can hang: that of the server only if
-// that is not negative, else each, of which server i has disk i. Both kinds of
-// servers have the waits that they have by default.
+// beginOnDisks starts an ensemble whose disks can hang: only the disk of server only if
+// that is not negative, and otherwise all disks, where server i has disk i. Both kinds of
+// servers use their default timeouts.
 func (f *fleet) beginOnDisks(servers, only int) (*target.Disks, error) {
 	n := servers
 	if only >= 0 {
@@ -137,7 +137,7 @@ func (f *fleet) beginOnDisks(servers, only int) (*target.Disks, error) {
 	return disks, nil
 }
 
-// makeWritten makes the znode that gapUntil writes.
+// makeWritten creates the znode that gapUntil writes.
 func (f *fleet) makeWritten(servers string) error {
 	c, err := f.client(servers)
 	if err != nil {
@@ -148,17 +148,17 @@ func (f *fleet) makeWritten(servers string) error {
 	return err
 }
 
-// ledByAnother waits until a server leads that is not this one.
+// ledByAnother waits until a server other than this one leads.
 func (f *fleet) ledByAnother(than int) (leader int, err error) {
 	for {
-		leader, err = f.e.AwaitWhole(patience)
+		leader, err = f.e.AwaitWhole(waitMax)
 		if err != nil || leader != than {
 			return leader, err
 		}
 		if err := f.e.Servers[than].Stop(); err != nil {
 			return 0, err
 		}
-		if _, err := f.e.AwaitLeader(patience, than); err != nil {
+		if _, err := f.e.AwaitLeader(waitMax, than); err != nil {
 			return 0, err
 		}
 		if err := f.e.Servers[than].Begin(); err != nil {
@@ -167,8 +167,8 @@ func (f *fleet) ledByAnother(than int) (leader int, err error) {
 	}
 }
 
-// longestHungGap lets a disk hang, for hungFor and writes through the servers that
-// neither have it nor are restarted.
+// longestHungGap makes a disk hang for hungFor. It writes through the servers that neither
+// use that disk nor are restarted.
 func (f *fleet) longestHungGap(disks *target.Disks, disk, hangs, leader int, scenario hungDisk) (time.Duration, error) {
 	var others []string
 	for i, s := range f.e.Servers {
@@ -188,7 +188,7 @@ func (f *fleet) longestHungGap(disks *target.Disks, disk, hangs, leader int, sce
 	if err := disks.Freeze(disk); err != nil {
 		return 0, err
 	}
-	defer func() { _ = disks.Thaw(disk) }() // if not now, then when it is removed
+	defer func() { _ = disks.Thaw(disk) }() // on failure, removing the disk thaws it
 	ctx, cancel := context.WithTimeout(f.ctx, hungFor)
 	defer cancel()
 	if scenario.load {
@@ -212,15 +212,15 @@ func (f *fleet) longestHungGap(disks *target.Disks, disk, hangs, leader int, sce
 	return <-longest, nil
 }
 
-// The load of a scenario: clients that write values of this size, for so long that
-// the disks have room for it.
+// The load of a scenario: clients that write values of this size, for as long as the disks
+// have space.
 const (
 	largeWriters = 16
 	largeValue   = 900 << 10
 	largeFor     = 6 * time.Second
 )
 
-// large loads some servers for largeFor; end waits for that.
+// large puts a load on some servers for largeFor; end waits for its end.
 func (f *fleet) large(ctx context.Context, servers string) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, largeFor)
 	var writers sync.WaitGroup
@@ -235,7 +235,7 @@ func (f *fleet) large(ctx context.Context, servers string) (end func(), err erro
 			path, data := fmt.Sprintf("/large-%d", i), make([]byte, largeValue)
 			for ctx.Err() == nil {
 				if _, err := c.Set(ctx, path, data, zk.AnyVersion); errors.Is(err, zk.ErrNoNode) {
-					_, _, _ = c.Create(ctx, path, nil) // the next set shows whether it is there
+					_, _, _ = c.Create(ctx, path, nil) // on failure, the next set fails too
 				}
 			}
 		})
@@ -246,8 +246,8 @@ func (f *fleet) large(ctx context.Context, servers string) (end func(), err erro
 	}, nil
 }
 
-// gapUntil writes until ctx ends and returns the longest time without an
-// acknowledged write.
+// gapUntil writes until ctx ends and returns the longest time without an acknowledged
+// write.
 func gapUntil(ctx context.Context, c *zk.Client) time.Duration {
 	last, longest := time.Now(), time.Duration(0)
 	for ctx.Err() == nil {

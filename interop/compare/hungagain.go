@@ -11,23 +11,23 @@ import (
 	"bellwether/interop/target"
 )
 
-// hangLengths is for how long the disk of a leader hangs, one after the other.
+// hangLengths are the durations for which the leader's disk hangs, one after the other.
 var hangLengths = []time.Duration{
 	6 * time.Second, 8 * time.Second, 500 * time.Millisecond, 1200 * time.Millisecond, 1500 * time.Millisecond,
 	2 * time.Second, 3 * time.Second, 4 * time.Second, 5 * time.Second, 8 * time.Second,
 }
 
-// Descriptions of the two scenarios: each length in an ensemble of its own, and all
-// in one, each on the server that leads by then.
+// Descriptions of the two scenarios: each duration in its own ensemble, and all durations
+// in one ensemble, each on the server that leads at that time.
 const (
 	hangsOnce  = "disk of the leader of three hangs once"
 	hangsAgain = "disk of the leader of three hangs again"
 )
 
-// hangAgain lets the disks of leaders hang for different times, and shows for each
-// the longest time without a write, of a client of the other servers and of one
-// that was connected to the leader and may go to any, and the longest time in
-// which no server said that it leads.
+// hangAgain makes the leader's disk hang for different times. For each it shows the longest
+// time without a write, for a client of the other servers and for one that was connected to
+// the leader and may use any server, and the longest time in which no server reported that
+// it leads.
 func (f *fleet) hangAgain(what string) error {
 	lengths := [][]time.Duration{hangLengths}
 	if what == hangsOnce {
@@ -44,7 +44,7 @@ func (f *fleet) hangAgain(what string) error {
 	return nil
 }
 
-// hangLeaders begins an ensemble and lets the disk of its leader hang.
+// hangLeaders starts an ensemble and makes the disk of its leader hang.
 func (f *fleet) hangLeaders(what string, lengths []time.Duration) error {
 	disks, err := f.beginOnDisks(members, -1)
 	if err != nil {
@@ -65,8 +65,8 @@ func (f *fleet) hangLeaders(what string, lengths []time.Duration) error {
 	return nil
 }
 
-// hangGaps are longest times during one hang, and whether another server led
-// after it.
+// hangGaps holds the longest times during one hang, and whether another server led after
+// it.
 type hangGaps struct {
 	healthy, any, leaderless time.Duration
 	changed                  bool
@@ -80,10 +80,9 @@ func (g hangGaps) String() string {
 	return text
 }
 
-// hangLeader lets the leader's disk hang once, and waits until all servers are
-// whole again.
+// hangLeader makes the leader's disk hang once, and waits until all servers serve again.
 func (f *fleet) hangLeader(disks *target.Disks, length time.Duration) (g hangGaps, err error) {
-	leader, err := f.e.AwaitWhole(patience)
+	leader, err := f.e.AwaitWhole(waitMax)
 	if err != nil {
 		return g, err
 	}
@@ -115,7 +114,7 @@ func (f *fleet) hangLeader(disks *target.Disks, length time.Duration) (g hangGap
 		err = disks.Thaw(leader)
 	}
 	if err == nil {
-		now, err = f.e.AwaitWhole(patience)
+		now, err = f.e.AwaitWhole(waitMax)
 	}
 	g.changed = now != leader
 	<-time.After(time.Second)
@@ -124,12 +123,12 @@ func (f *fleet) hangLeader(disks *target.Disks, length time.Duration) (g hangGap
 	return g, err
 }
 
-// leaderlessUntil asks all servers for their roles until ctx ends, and returns the
-// longest time in which none said that it leads.
+// leaderlessUntil asks all servers for their roles until ctx ends, and returns the longest
+// time in which none reported that it leads.
 func (f *fleet) leaderlessUntil(ctx context.Context) (longest time.Duration) {
 	const every = 10 * time.Millisecond
 	began := time.Now()
-	var led atomic.Int64 // since began, when a server last said so
+	var led atomic.Int64 // the time since began at which a server last reported this
 	var all sync.WaitGroup
 	for _, s := range f.e.Servers {
 		all.Go(func() {

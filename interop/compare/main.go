@@ -1,30 +1,28 @@
-// Command compare measures Apache ZooKeeper and Bellwether one after the other
-// on this machine and prints a table: throughput and latency of reads and
-// writes, processor time for each operation, time from exec to the first
-// answer, and memory. Both servers run with their defaults, a tickTime of 2000
-// and nothing else; Apache's gets the heap that -heap says.
+// Command compare measures Apache ZooKeeper and Bellwether one after the other on this
+// machine and prints a table: throughput and latency of reads and writes, CPU time per
+// operation, time from exec to the first answer, and memory. Both servers run with their
+// defaults and a tickTime of 2000; Apache's gets the heap given by -heap.
 //
-// With -failover it measures ensembles of three servers: how long writes are
-// interrupted when the leader is killed, stops or stalls, seen by clients of
-// another server and of its own, how many connections that costs, cold starts
-// and the throughput of writes.
+// With -failover it measures ensembles of three servers: how long writes are interrupted
+// when the leader is killed, stops or stalls, for clients of another server and of the
+// leader, how many connections are lost, cold starts, and the throughput of writes.
 //
-// With -recipes it measures clients: how fast our elections and locks go from
-// hand to hand beside Curator's, on both servers, what an open session costs
-// its process, and how long 1,000 caches are wrong after a leader was killed.
+// With -recipes it measures clients: how fast Bellwether's elections and locks pass from one
+// client to the next, compared with Curator's, on both servers; the memory that an open
+// session costs its process; and how long 1,000 caches are stale after a leader was killed.
 //
-// With -bulk it measures how long the large loads of one client (large multis, the end of a
+// With -bulk it measures how long large requests of one client (large multis, the end of a
 // session with very many ephemerals, mass deletions, snapshots, four-letter words about a
-// million watches) make the writes of another client wait, and the longest batch of the loop.
+// million watches) delay the writes of another client, and the longest batch of the loop.
 //
-// With -readers it measures ensembles of three servers whose leader is asked for
-// large replies by many connections: how long others wait for a write and for a
-// small read, whether the leader changes, and what the leader uses.
+// With -readers it measures ensembles of three servers whose leader gets requests for large
+// replies from many connections: how long others wait for a write and for a small read,
+// whether the leader changes, and the resources that the leader uses.
 //
-// With -hung it measures ensembles one disk of which stops answering, without an
-// error: how long no write is acknowledged. That needs root or sudo.
+// With -hung it measures ensembles in which one disk stops answering without an error: how
+// long no write is acknowledged. This needs root or sudo.
 //
-// Run it with make bench, on a machine that does nothing else.
+// Run it with make bench, on a machine that runs nothing else.
 package main
 
 import (
@@ -41,23 +39,23 @@ import (
 	"bellwether/interop/target"
 )
 
-// plan is what one run measures.
+// plan holds the flags: what one run measures.
 type plan struct {
 	duration time.Duration // of each load
 	warmup   time.Duration // before each load
-	starts   int           // of which the median is shown
-	znodes   int           // for memory and the time to start
+	starts   int           // number of starts whose median is shown
+	znodes   int           // for memory and start time
 	heap     string        // of Apache's Java process
-	failover bool          // measure an ensemble of three, and its leader changes
-	recipes  bool          // measure our recipes beside Curator's
+	failover bool          // measure an ensemble of three and its leader changes
+	recipes  bool          // measure Bellwether's recipes and Curator's
 	hung     bool          // measure ensembles with a disk that hangs
-	bulk     bool          // measure what one client's large loads cost another client
-	only     string        // with bulk and hung, the loads and scenarios whose description contains this
-	ensemble bool          // with bulk, over three servers instead of one
-	binary   string        // of Bellwether, empty: built from this repository
+	bulk     bool          // measure how one client's large requests delay another client
+	only     string        // with bulk and hung: run the loads and scenarios whose description contains this
+	ensemble bool          // with bulk: use three servers instead of one
+	binary   string        // the Bellwether binary; empty: built from this repository
 	readers  bool          // measure an ensemble of three under large reads
-	rounds   int           // of each way in which a leader goes
-	json     bool          // print the figures as JSON
+	rounds   int           // failures of each kind
+	json     bool          // print the results as JSON
 }
 
 func main() {
@@ -70,20 +68,20 @@ func main() {
 	}
 	var p plan
 	flag.DurationVar(&p.duration, "duration", 10*time.Second, "time of each load")
-	flag.DurationVar(&p.warmup, "warmup", 5*time.Second, "time before each load that does not count")
-	flag.IntVar(&p.starts, "starts", 5, "starts over an empty directory; the median is shown")
-	flag.IntVar(&p.znodes, "znodes", 1_000_000, "znodes of 100 bytes, for memory and the time to start")
+	flag.DurationVar(&p.warmup, "warmup", 5*time.Second, "time before each measurement")
+	flag.IntVar(&p.starts, "starts", 5, "number of starts with an empty directory; the median is shown")
+	flag.IntVar(&p.znodes, "znodes", 1_000_000, "znodes of 100 bytes, for memory and start time")
 	flag.StringVar(&p.heap, "heap", "2g", "heap of Apache's Java process")
-	flag.BoolVar(&p.failover, "failover", false, "measure three servers and the departure of their leaders instead")
-	flag.BoolVar(&p.recipes, "recipes", false, "measure elections, locks, sessions and caches of ours and of Curator's instead")
-	flag.BoolVar(&p.bulk, "bulk", false, "measure how long one client's large loads make another client wait instead")
+	flag.BoolVar(&p.failover, "failover", false, "measure three servers and failures of their leaders instead")
+	flag.BoolVar(&p.recipes, "recipes", false, "measure elections, locks, sessions and caches of Bellwether and of Curator instead")
+	flag.BoolVar(&p.bulk, "bulk", false, "measure how long one client's large requests delay another client instead")
 	flag.StringVar(&p.only, "only", "", "with -bulk and -hung, only the loads and scenarios whose description contains this")
 	flag.BoolVar(&p.ensemble, "ensemble", false, "with -bulk, load the leader of three servers; the other client is at a follower")
-	flag.StringVar(&p.binary, "binary", "", "the Bellwether to measure; empty: built from this repository")
-	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader is asked for many large replies instead")
-	flag.BoolVar(&p.hung, "hung", false, "measure ensembles one disk of which hangs instead; needs root or sudo")
-	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, departures of each kind and cold starts; with -recipes, failovers under caches; with -hung, rounds of each scenario")
-	flag.BoolVar(&p.json, "json", false, "print the figures as JSON instead of a table")
+	flag.StringVar(&p.binary, "binary", "", "the Bellwether binary to measure; empty: built from this repository")
+	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader gets requests for many large replies instead")
+	flag.BoolVar(&p.hung, "hung", false, "measure ensembles in which one disk hangs instead; needs root or sudo")
+	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, failures of each kind and cold starts; with -recipes, failovers with caches; with -hung, rounds of each scenario")
+	flag.BoolVar(&p.json, "json", false, "print the results as JSON instead of a table")
 	flag.Parse()
 	if p.binary != "" {
 		target.UseBinary(p.binary)
@@ -126,12 +124,12 @@ func run(ctx context.Context, p plan) error {
 	return table(kinds, columns)
 }
 
-// figure is one row of the table, for one server.
+// figure is one row of the table for one server.
 type figure struct {
 	what, value string
 }
 
-// printJSON prints an object for each server, of what was measured and its value.
+// printJSON prints for each server an object that maps descriptions to values.
 func printJSON(kinds []target.Kind, columns [][]figure) error {
 	out := map[target.Kind][]map[string]string{}
 	for i, kind := range kinds {

@@ -28,7 +28,7 @@ var loads = []struct {
 	{"write", 64, 16},
 }
 
-// measure takes all figures of one server.
+// measure makes all measurements of one server.
 func measure(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -50,8 +50,8 @@ type meter struct {
 	kind    target.Kind
 	plan    plan
 	dir     string
-	servers int   // started so far; each has a directory of its own
-	idle    int64 // bytes that the empty server holds
+	servers int   // servers started so far; each has its own directory
+	idle    int64 // resident bytes of the empty server
 	figures []figure
 }
 
@@ -61,15 +61,15 @@ func (m *meter) say(value, what string, args ...any) {
 	m.figures = append(m.figures, f)
 }
 
-// start runs a server over a data directory; an empty name means a new one. It
-// returns how long the first answer took.
+// start starts a server with a data directory, or a new one if data is "". It returns how
+// long the first answer took.
 func (m *meter) start(data string) (*target.Server, time.Duration, error) {
 	m.servers++
 	dir := filepath.Join(m.dir, strconv.Itoa(m.servers))
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, 0, err
 	}
-	if _, err := target.Binary(); err != nil { // its build is no part of the start
+	if _, err := target.Binary(); err != nil { // so that the start does not include the build
 		return nil, 0, err
 	}
 	begin := time.Now()
@@ -82,7 +82,7 @@ func (m *meter) start(data string) (*target.Server, time.Duration, error) {
 	return s, time.Since(begin), err
 }
 
-// starts measures the time from exec to the first answer over nothing.
+// starts measures the time from exec to the first answer with an empty directory.
 func (m *meter) starts() error {
 	var took []time.Duration
 	var idle []int64
@@ -137,7 +137,7 @@ func (m *meter) loads() error {
 	return nil
 }
 
-// report is what bellwether bench -o json prints, as far as it is shown.
+// report holds the fields of bellwether bench -o json that the table shows.
 type report struct {
 	PerSecond  float64 `json:"per_second"`
 	Operations int64   `json:"operations"`
@@ -161,7 +161,7 @@ func (m *meter) bench(args []string) (r report, err error) {
 	return r, json.Unmarshal(out, &r)
 }
 
-// memory fills a server, measures what that takes, and starts it again.
+// memory fills a server, measures its memory, and starts it again.
 func (m *meter) memory() error {
 	s, _, err := m.start("")
 	if err != nil {

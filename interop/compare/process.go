@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// clockTick is the unit of times in /proc/PID/stat; Linux shows 100 a second to
-// programs on every architecture.
+// clockTick is the unit of the times in /proc/PID/stat. Linux uses 100 per second on every
+// architecture.
 const clockTick = 10 * time.Millisecond
 
-// processor returns the processor time that a process has used.
+// processor returns the CPU time that a process has used.
 func processor(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in brackets, may hold blanks; utime and stime are the 12th and
-	// 13th word behind it.
+	// The name, in parentheses, may contain blanks; utime and stime are the 12th and 13th
+	// words after it.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	var ticks int64
 	for _, field := range fields[11:13] {
@@ -33,14 +33,14 @@ func processor(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// resident returns the bytes of memory that a process holds.
+// resident returns the resident memory of a process in bytes.
 func resident(pid int) (int64, error) { return memory(pid, "VmRSS:") }
 
-// peakResident returns the most that resident would have returned since the
-// process began or resetPeak was called.
+// peakResident returns the largest resident memory since the process started or resetPeak
+// was called.
 func peakResident(pid int) (int64, error) { return memory(pid, "VmHWM:") }
 
-// memory returns a figure of /proc/PID/status in bytes.
+// memory returns a value of /proc/PID/status in bytes.
 func memory(pid int, name string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"bellwether/zk"
 )
 
-// The listing that the readers ask for: 4.2 MB.
+// The child list that the readers request: 4.2 MB.
 const (
 	listedParent   = "/listed"
 	listedChildren = 100_000
 	listedName     = 38 // bytes of each child's name
 )
 
-// readerLoads are the loads of -readers: so many connections to the leader,
-// each with so many pipelined getChildren of the large znode.
+// readerLoads are the loads of -readers: the number of connections to the leader, and of
+// pipelined getChildren requests for the large znode on each.
 var readerLoads = []struct {
 	what                  string
 	connections, requests int
@@ -38,24 +38,24 @@ var readerLoads = []struct {
 	{"connections closed at once", 60, 40, dropReplies},
 }
 
-// replyUse is what a reader does with the replies.
+// replyUse is how a reader treats the replies.
 type replyUse int
 
 const (
 	readReplies   replyUse = iota
 	ignoreReplies          // the connection stays open, nothing is read
-	dropReplies            // the connection is closed behind the requests
+	dropReplies            // the connection is closed after the requests were sent
 )
 
-// readerPeriod is how long a load is watched at least; readerLimit is how long
-// one may take.
+// readerPeriod is how long a load is watched at least, and readerLimit is its longest
+// duration.
 const (
 	readerPeriod = 15 * time.Second
 	readerLimit  = 90 * time.Second
 )
 
-// readers measures how long others wait while many clients of the leader ask
-// for large replies.
+// readers measures how long others wait while many clients request large replies from the
+// leader.
 func readers(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -72,12 +72,12 @@ func readers(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	return f.figures, nil
 }
 
-// largeReads starts an ensemble, puts one load on its leader, and reports.
+// largeReads starts an ensemble, puts one load on its leader, and reports the results.
 func (f *fleet) largeReads(connections, requests int, replies replyUse, what string) error {
 	if _, err := f.begin(); err != nil {
 		return err
 	}
-	leader, err := f.e.AwaitWhole(patience)
+	leader, err := f.e.AwaitWhole(waitMax)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (f *fleet) largeReads(connections, requests int, replies replyUse, what str
 	return f.stopUnder(l, server, name)
 }
 
-// stopUnder ends the leader while the load's connections are as they are.
+// stopUnder ends the leader while the load's connections are open.
 func (f *fleet) stopUnder(l *readerLoad, s *target.Server, name string) error {
 	defer l.end()
 	began := time.Now()
@@ -134,7 +134,7 @@ func (f *fleet) stopUnder(l *readerLoad, s *target.Server, name string) error {
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// fillListing makes the znode whose children are listed.
+// fillListing creates the znode whose children are listed.
 func fillListing(ctx context.Context, servers string) error {
 	c, err := zk.Connect(ctx, servers, nil)
 	if err != nil {
@@ -161,7 +161,7 @@ func fillListing(ctx context.Context, servers string) error {
 	return context.Cause(ctx)
 }
 
-// readerLoad are connections that ask for the listing.
+// readerLoad is a set of connections that request the child list.
 type readerLoad struct {
 	addr     string
 	requests int
@@ -191,7 +191,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// one opens a connection and asks; an error means that no request was sent.
+// one opens a connection and sends the requests. It fails if no request was sent.
 func (l *readerLoad) one() error {
 	nc, err := net.Dial("tcp", l.addr)
 	if err != nil {
@@ -225,7 +225,7 @@ func (l *readerLoad) one() error {
 	return nil
 }
 
-// discard reads the replies.
+// discard reads and discards the replies.
 func (l *readerLoad) discard(in *bufio.Reader) {
 	var head [4]byte
 	for range l.requests {
@@ -240,8 +240,8 @@ func (l *readerLoad) discard(in *bufio.Reader) {
 	}
 }
 
-// await waits until all requests are answered, as far as replies are read, and
-// for readerPeriod at least.
+// await waits until all replies that the clients read have arrived, and at least for
+// readerPeriod.
 func (l *readerLoad) await(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -272,7 +272,7 @@ func (l *readerLoad) end() {
 	l.workers.Wait()
 }
 
-// waits measure a writer at a follower and a reader of little at the leader.
+// waits measures the writes at a follower and small reads at the leader.
 type waits struct {
 	stop        context.CancelFunc
 	workers     sync.WaitGroup
@@ -320,8 +320,8 @@ func (f *fleet) beginWaits(leader int) (*waits, error) {
 	return w, nil
 }
 
-// longestWait repeats an operation, 200 times a second at most, and returns the
-// longest time until it succeeded.
+// longestWait repeats an operation, at most 200 times a second, and returns the longest
+// time until it succeeded.
 func longestWait(ctx context.Context, do func(context.Context) error) (longest time.Duration) {
 	pace := time.NewTicker(5 * time.Millisecond)
 	defer pace.Stop()
@@ -340,7 +340,7 @@ func longestWait(ctx context.Context, do func(context.Context) error) (longest t
 	return longest
 }
 
-// end returns the figures; the leader changed as often as the epoch grew.
+// end returns the results; the number of leader changes is the increase of the epoch.
 func (w *waits) end() (changes int64, write, read time.Duration, err error) {
 	w.stop()
 	w.workers.Wait()
@@ -350,8 +350,8 @@ func (w *waits) end() (changes int64, write, read time.Duration, err error) {
 	return int64(w.last.Epoch()) - int64(w.first.Epoch()), w.write, w.read, nil
 }
 
-// awaitIdle waits until a process has used less than 0.4 s of processor time
-// within a second, and returns what it has used in all.
+// awaitIdle waits until a process has used less than 0.4 s of CPU time in one second, and
+// returns its total CPU time.
 func (f *fleet) awaitIdle(pid int, began time.Time) time.Duration {
 	last, _ := processor(pid)
 	for f.ctx.Err() == nil && time.Since(began) < 2*readerLimit {
@@ -365,7 +365,7 @@ func (f *fleet) awaitIdle(pid int, began time.Time) time.Duration {
 	return last
 }
 
-// resetPeak makes a process's peak of resident memory its present one.
+// resetPeak sets the peak of a process's resident memory to its current value.
 func resetPeak(pid int) error {
 	return os.WriteFile(filepath.Join("/proc", fmt.Sprint(pid), "clear_refs"), []byte("5"), 0)
 }

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	manySessions = 1_000 // whose memory is measured, and that keep a cache
-	cachedZnodes = 100   // in each cache
-	changed      = 5     // of them, after the leader was killed
+	manySessions = 1_000 // sessions whose memory is measured, and caches
+	cachedZnodes = 100   // znodes in each cache
+	changed      = 5     // znodes that change after the leader was killed
 	cachedRoot   = "/cached"
 )
 
-// contenders are how many contend in each measurement.
+// contenders are the numbers of contenders that are measured.
 var contenders = []int{2, 8}
 
-// rivals are the libraries, and what each calls an election and a lock.
+// rivals are the libraries, and their names of an election and of a lock.
 var rivals = []struct {
 	name, election, lock, session, cache string
 	java                                 bool
@@ -38,10 +38,10 @@ var rivals = []struct {
 	{"Java", "LeaderLatch", "InterProcessMutex", "ZooKeeper", "CuratorCache", true},
 }
 
-// javaPath is where the Java client finds its libraries.
+// javaPath is the class path of the Java client.
 const javaPath = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar"
 
-// recipes takes the figures of our recipes and Curator's on one kind of server.
+// recipes measures Bellwether's recipes and Curator's on one kind of server.
 func recipes(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -58,7 +58,7 @@ func recipes(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	return r.figures, nil
 }
 
-// contest measures clients: each library's run in a process of its own.
+// contest measures clients; each library runs in its own process.
 type contest struct{ *fleet }
 
 func (r *contest) compile() error {
@@ -69,7 +69,7 @@ func (r *contest) compile() error {
 	return nil
 }
 
-// process is one that uses a library in one of its ways.
+// process returns a command that uses one of the libraries.
 func (r *contest) process(java bool, args ...string) *exec.Cmd {
 	if java {
 		args = append([]string{"-Xmx" + r.plan.heap, "-XX:+UseSerialGC", "-Xss256k", "-cp", r.dir + ":" + javaPath, "Client"}, args...)
@@ -78,7 +78,7 @@ func (r *contest) process(java bool, args ...string) *exec.Cmd {
 	return exec.CommandContext(r.ctx, os.Args[0], append([]string{clientWord}, args...)...)
 }
 
-// ask runs such a process to its end and reads the JSON that it prints.
+// ask runs such a process to its end and parses the JSON that it prints.
 func (r *contest) ask(into any, java bool, args ...string) error {
 	cmd := r.process(java, args...)
 	var stderr bytes.Buffer
@@ -90,9 +90,9 @@ func (r *contest) ask(into any, java bool, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// handed is what a process measured that hands a claim around.
+// handed is the result of a process that passes a claim between contenders.
 type handed struct {
-	All       int     `json:"all"` // those of the warm-up too
+	All       int     `json:"all"` // including the warm-up
 	Handovers int     `json:"handovers"`
 	Seconds   float64 `json:"seconds"`
 	Min       int64   `json:"min_us"`
@@ -100,8 +100,8 @@ type handed struct {
 	P99       int64   `json:"p99_us"`
 }
 
-// handovers lets contenders hand a claim around, as fast as they can: who has
-// it gives it up at once and stands in line again.
+// handovers lets contenders pass a claim on as fast as they can: the holder gives it up at
+// once and waits in line again.
 func (r *contest) handovers() error {
 	s, _, err := r.start("")
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *contest) handover(s *target.Server, what, name string, n int, java bool
 		return err
 	}
 	if h.Handovers == 0 {
-		return fmt.Errorf("%s: nothing was handed over", name)
+		return fmt.Errorf("%s: there was no handover", name)
 	}
 	r.say(fmt.Sprintf("%.0f/s, min %d, median %d, p99 %d µs, %.1f requests",
 		float64(h.Handovers)/h.Seconds, h.Min, h.P50, h.P99, float64(after-before)/float64(h.All)), "%s, %d contenders, %s", what, n, name)
@@ -149,7 +149,7 @@ func (r *contest) handover(s *target.Server, what, name string, n int, java bool
 
 var receivedLine = regexp.MustCompile(`(?m)^Received: (\d+)$`)
 
-// received is how many packets a server has had of clients.
+// received returns how many packets a server has received from clients.
 func received(s *target.Server) (int64, error) {
 	text, err := s.Word("srvr")
 	if err != nil {
@@ -157,19 +157,19 @@ func received(s *target.Server) (int64, error) {
 	}
 	m := receivedLine.FindStringSubmatch(text)
 	if m == nil {
-		return 0, errors.New("srvr does not tell what was received")
+		return 0, errors.New("the answer to srvr has no line Received")
 	}
 	return strconv.ParseInt(m[1], 10, 64)
 }
 
-// footprint is what open sessions cost their process, each.
+// footprint is the memory that one open session costs its process.
 type footprint struct {
-	Heap     int64   `json:"heap"` // and stacks, where they are counted
+	Heap     int64   `json:"heap"` // including stacks, if they are counted
 	Resident int64   `json:"resident"`
 	Threads  float64 `json:"threads"` // or goroutines
 }
 
-// sessions opens many in one process.
+// sessions opens many sessions in one process.
 func (r *contest) sessions() error {
 	s, _, err := r.start("")
 	if err != nil {
@@ -191,13 +191,13 @@ func (r *contest) sessions() error {
 	return nil
 }
 
-// caches measures how long many caches are wrong after a leader was killed.
+// caches measures how long many caches are stale after a leader was killed.
 func (r *contest) caches() error {
 	for _, x := range rivals {
 		if _, err := r.begin(); err != nil {
 			return err
 		}
-		if _, err := r.e.AwaitWhole(patience); err != nil {
+		if _, err := r.e.AwaitWhole(waitMax); err != nil {
 			return err
 		}
 		if err := r.cachesOf(x.cache, x.java); err != nil {
@@ -231,13 +231,13 @@ func (r *contest) cachesOf(name string, java bool) error {
 		return err
 	}
 	var written, right []time.Duration
-	wrong := "" // caches that stay wrong end the rounds
+	wrong := "" // stale caches end the rounds
 	for i := 0; i < r.plan.rounds && wrong == ""; i++ {
 		w, all, err := r.unsettle(c, k, fmt.Sprint("round", i))
 		written = append(written, w)
 		switch {
 		case errors.Is(err, errSilent):
-			wrong = fmt.Sprintf("; in round %d not all within %v", i+1, 2*patience)
+			wrong = fmt.Sprintf("; in round %d not all within %v", i+1, 2*waitMax)
 		case err != nil:
 			return err
 		default:
@@ -253,15 +253,15 @@ func (r *contest) cachesOf(name string, java bool) error {
 	return nil
 }
 
-// errSilent: a client does not say what it is waited for.
+// errSilent means that a client did not print the expected line in time.
 var errSilent = errors.New("not in time")
 
 func cachedPath(i int) string { return fmt.Sprintf("%s/n%03d", cachedRoot, i) }
 
-// unsettle kills the leader and changes some znodes as soon as that can be
-// done. It returns when they were changed, and when all caches showed it.
+// unsettle kills the leader and changes some znodes as soon as possible. It returns when
+// they were changed and when all caches showed the changes.
 func (r *contest) unsettle(c *zk.Client, k *cacheProcess, value string) (written, right time.Duration, err error) {
-	leader, err := r.e.AwaitWhole(patience)
+	leader, err := r.e.AwaitWhole(waitMax)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -270,7 +270,7 @@ func (r *contest) unsettle(c *zk.Client, k *cacheProcess, value string) (written
 	}
 	began := time.Now()
 	r.e.Servers[leader].Kill()
-	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	ctx, cancel := context.WithTimeout(r.ctx, waitMax)
 	defer cancel()
 	for i := range changed {
 		for {
@@ -319,9 +319,9 @@ func beginCaches(cmd *exec.Cmd) (*cacheProcess, error) {
 	return k, nil
 }
 
-// await waits for a line.
+// await waits for a line of output.
 func (k *cacheProcess) await(want string) error {
-	timeout := time.After(2 * patience)
+	timeout := time.After(2 * waitMax)
 	for {
 		select {
 		case line, ok := <-k.lines:
@@ -339,7 +339,7 @@ func (k *cacheProcess) await(want string) error {
 
 func (k *cacheProcess) end() {
 	k.in.Close()
-	_ = k.cmd.Process.Kill() // nothing of it is needed any more
+	_ = k.cmd.Process.Kill() // its result is not needed
 	for range k.lines {
 	}
 	_ = k.cmd.Wait()

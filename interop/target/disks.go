@@ -13,22 +13,22 @@ import (
 	"syscall"
 )
 
-// Disks are file systems that hang on demand: ext4 images behind loop devices, which
-// fsfreeze freezes. Every write and fsync then waits, without an error. Only root of
-// the machine may mount and freeze them, so a shell script does it (diskScript), with
-// sudo where needed. Its standard input is the way to ask it. At the end of that
-// input it thaws and unmounts everything, whatever has become of this process.
+// Disks are file systems that hang on demand: ext4 images on loop devices, which fsfreeze
+// freezes. Every write and fsync then blocks without an error. Only root may mount and
+// freeze them, so a shell script does it (diskScript), with sudo if needed. It reads
+// commands from its standard input. At the end of that input it thaws and unmounts
+// everything, even if this process was killed.
 type Disks struct {
-	// Dir has a folder for each disk: 0, 1, 2 and so on.
+	// Dir contains a folder for each disk: 0, 1, 2 and so on.
 	Dir string
 
-	mu           sync.Mutex // one question at a time
+	mu           sync.Mutex // one command at a time
 	ask, answers *os.File
-	script       *exec.Cmd // nil where another process has started it
+	script       *exec.Cmd // nil if another process has started it
 }
 
-// diskScript takes the folder, the number of disks, their owner and their size. It
-// answers each line with one: ok, or what was wrong.
+// diskScript takes the folder, the number of disks, their owner and their size. It answers
+// each command with one line: ok, or what was wrong.
 const diskScript = `
 dir=$1 n=$2 owner=$3 size=$4
 PATH=$PATH:/usr/sbin:/sbin
@@ -48,7 +48,7 @@ for i in $(seq 0 $((n - 1))); do
 	truncate -s "$size" "$dir/$i.img" &&
 	mkfs.ext4 -q -E nodiscard,lazy_itable_init=1 "$dir/$i.img" &&
 	mount -o loop "$dir/$i.img" "$dir/$i" &&
-	chown "$owner" "$dir/$i" || { echo "disk $i cannot be made and mounted as root"; cleanup; exit 1; }
+	chown "$owner" "$dir/$i" || { echo "cannot create and mount disk $i as root"; cleanup; exit 1; }
 done 2>&1
 echo ok
 while read -r what i; do
@@ -60,7 +60,7 @@ done
 cleanup
 `
 
-// StartDisks makes n disks of this size, as truncate writes it. End removes them.
+// StartDisks creates n disks of the given size, in the notation of truncate. End removes them.
 func StartDisks(n int, size string) (*Disks, error) {
 	dir, err := os.MkdirTemp("", "bellwether-disks-")
 	if err != nil {
@@ -78,7 +78,7 @@ func StartDisks(n int, size string) (*Disks, error) {
 	d := OpenDisks(dir, ask, answers)
 	d.script = exec.Command(args[0], args[1:]...)
 	d.script.Stdin, d.script.Stdout, d.script.Stderr = asked, answer, os.Stderr
-	d.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt of this process does not end it before it has cleaned up
+	d.script.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt of this process must not end the script before its cleanup
 	err = d.script.Start()
 	asked.Close()
 	answer.Close()
@@ -92,28 +92,28 @@ func StartDisks(n int, size string) (*Disks, error) {
 	return d, nil
 }
 
-// OpenDisks are those that another process has started, which has passed on its
-// Files.
+// OpenDisks returns the disks that another process has started and whose Files it has
+// passed on.
 func OpenDisks(dir string, ask, answers *os.File) *Disks {
 	return &Disks{Dir: dir, ask: ask, answers: answers}
 }
 
-// Files are the way to the script, for a process that calls OpenDisks.
+// Files returns the pipes to the script, for a process that calls OpenDisks.
 func (d *Disks) Files() []*os.File { return []*os.File{d.ask, d.answers} }
 
-// Path is where a disk is mounted.
+// Path returns where a disk is mounted.
 func (d *Disks) Path(disk int) string { return filepath.Join(d.Dir, strconv.Itoa(disk)) }
 
-// Freeze lets a disk hang until Thaw.
+// Freeze makes a disk hang until Thaw.
 func (d *Disks) Freeze(disk int) error { return d.say("freeze", disk) }
 
-// Thaw ends Freeze; a disk that was not frozen is an error.
+// Thaw ends Freeze. It is an error if the disk is not frozen.
 func (d *Disks) Thaw(disk int) error { return d.say("thaw", disk) }
 
 // End thaws all disks and removes them.
 func (d *Disks) End() {
 	d.ask.Close()
-	_ = d.script.Wait() // it has nothing more to say
+	_ = d.script.Wait() // its status does not matter
 	d.answers.Close()
 }
 
@@ -129,7 +129,7 @@ func (d *Disks) say(what string, disk int) error {
 	return nil
 }
 
-// answered reads an answer and nothing behind it: one is there at a time.
+// answered reads one answer. There is never more than one in the pipe.
 func (d *Disks) answered() error {
 	text, err := bufio.NewReaderSize(d.answers, 1<<10).ReadString('\n')
 	if text = strings.TrimSpace(text); err == nil && text != "ok" {

@@ -13,23 +13,23 @@ import (
 type process struct {
 	cmd   *exec.Cmd
 	begun time.Time
-	asked bool          // to end, or killed, by the test
-	done  chan struct{} // closed when it has ended; ended is set then
+	asked bool          // the test has asked it to end or killed it
+	done  chan struct{} // closed when the process has ended and ended is set
 	ended time.Time
 }
 
-// watched waits for the end of a process that has started.
+// watched waits in the background for the end of a started process.
 func watched(cmd *exec.Cmd) *process {
 	p := &process{cmd: cmd, begun: time.Now(), done: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // how it ended is in ProcessState
+		_ = cmd.Wait() // ProcessState tells how it ended
 		p.ended = time.Now()
 		close(p.done)
 	}()
 	return p
 }
 
-// running reports whether the process has not ended; nil never ran.
+// running reports whether the process is running; a nil process is not.
 func (p *process) running() bool {
 	if p == nil {
 		return false
@@ -42,7 +42,7 @@ func (p *process) running() bool {
 	}
 }
 
-// signal sends a signal; one that ends processes is a question to end.
+// signal sends a signal. It sets asked if the signal ends processes.
 func (p *process) signal(sig syscall.Signal) error {
 	ends := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL}
 	if p.running() && slices.Contains(ends, sig) {
@@ -51,10 +51,10 @@ func (p *process) signal(sig syscall.Signal) error {
 	return p.cmd.Process.Signal(sig)
 }
 
-// leftByItself reports whether the process has ended without being asked to.
+// leftByItself reports whether the process has ended although the test did not end it.
 func (p *process) leftByItself() bool { return p != nil && !p.running() && !p.asked }
 
-// byItself are the ends of processes of this server that nobody asked for.
+// byItself returns the processes of this server that ended although the test did not end them.
 func (s *Server) byItself() []*process {
 	all := slices.Clone(s.left)
 	if s.process.leftByItself() {
@@ -63,7 +63,7 @@ func (s *Server) byItself() []*process {
 	return all
 }
 
-// Report is what a failing test has to show of its servers: which ended by
+// Report returns the text that a failing test prints about its servers: which ended by
 // themselves, the first one first, and the ends of all logs.
 func Report(servers ...*Server) string {
 	type end struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A report names the processes that ended by themselves, in the order of their
-// ends, with their statuses, and none that the test has ended.
+// TestReport shows that a report names the processes that ended by themselves, in order and
+// with their statuses, but not those that the test has ended.
 func TestReport(t *testing.T) {
 	var servers []*Server
 	for range 3 {

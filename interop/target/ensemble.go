@@ -16,24 +16,23 @@ import (
 	"time"
 )
 
-// rolePoll is the time between two questions for roles.
+// rolePoll is the time between two requests for the servers' roles.
 const rolePoll = 20 * time.Millisecond
 
-// Ensemble is a set of server processes that elect a leader among themselves.
-// Server i has the id i+1 unless the options name others. Its methods are for
-// one goroutine.
+// Ensemble is a set of server processes that elect a leader. Server i has the id i+1
+// unless the options give other ids. Its methods are not safe for concurrent use.
 type Ensemble struct {
 	Servers []*Server
 }
 
-// Place is where a server of an ensemble runs. The zero value is loopback with
-// ports that nobody uses.
+// Place is where a server of an ensemble runs. The zero value is the loopback address with
+// free ports.
 type Place struct {
-	Host  string            // its address, with ZooKeeper's own ports
-	Enter []string          // stands before its command line, to run it there
-	Dial  DialFunc          // opens connections from there; nil: from here
-	Data  string            // its data directory; empty means a new one
-	Calls map[int][2]string // other addresses, quorum and election port, for some servers' numbers
+	Host  string            // its address; the ports are then ZooKeeper's usual ones
+	Enter []string          // a command prefix that runs the server there
+	Dial  DialFunc          // opens connections from there; nil: from this process
+	Data  string            // its data directory; empty: a new one
+	Calls map[int][2]string // quorum and election addresses under which it reaches other servers, by number
 }
 
 // DialFunc opens a connection.
@@ -46,31 +45,30 @@ func (p Place) dial(ctx context.Context, network, address string) (net.Conn, err
 	return p.Dial(ctx, network, address)
 }
 
-// EnsembleOptions say what an ensemble is made of.
+// EnsembleOptions describe an ensemble.
 type EnsembleOptions struct {
 	Kinds  []Kind            // one for each server
-	Places []Place           // as many, or none for loopback
-	Extra  map[string]string // further lines of every zoo.cfg
+	Places []Place           // one for each server, or nil for loopback
+	Extra  map[string]string // additional lines of every zoo.cfg
 	JVM    []string          // as in Options
 	IDs    []int64           // the servers' ids; nil: 1, 2 and so on
 
-	// Properties are Java properties that zoo.cfg cannot set, as name=value.
+	// Properties are Java properties that cannot be set in zoo.cfg, as name=value.
 	Properties []string
-	// Observers is how many of the servers, the last ones, have no vote.
+	// Observers is the number of servers, at the end of the list, without a vote.
 	Observers int
-	// Loopback is the address of this machine that all use; empty: 127.0.0.1.
+	// Loopback is the loopback address that all servers use; empty: 127.0.0.1.
 	Loopback string
-	// Dead is another address that each server has in front of its own, where
-	// nobody answers; empty: none. That needs zookeeper.multiAddress.enabled=true
-	// among the properties.
+	// Dead is an additional address of each server, listed before its own, where nobody
+	// answers; empty: none. It needs the property zookeeper.multiAddress.enabled=true.
 	Dead string
 }
 
-// NewEnsemble writes the configuration of an ensemble into folders below dir.
-// Nothing runs yet.
+// NewEnsemble writes the configuration of an ensemble into folders below dir. It starts no
+// process.
 func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 	e := &Ensemble{}
-	var links [][2]string // quorum and election address of each
+	var links [][2]string // the quorum and election address of each server
 	for i, kind := range opt.Kinds {
 		var place Place
 		if opt.Places != nil {
@@ -99,7 +97,7 @@ func NewEnsemble(dir string, opt EnsembleOptions) (*Ensemble, error) {
 	return e, nil
 }
 
-// addresses are those of a server: for clients, and for other servers.
+// addresses returns the addresses of a server, for clients and for other servers.
 func addresses(p Place, loopback string) (client string, link [2]string, err error) {
 	if p.Host != "" {
 		return p.Host + ":2181", [2]string{p.Host + ":2888", p.Host + ":3888"}, nil
@@ -111,7 +109,7 @@ func addresses(p Place, loopback string) (client string, link [2]string, err err
 	return client, link, errors.Join(errs[:]...)
 }
 
-// id is the id of a server.
+// id returns the id of server i.
 func (o *EnsembleOptions) id(i int) int64 {
 	if o.IDs == nil {
 		return int64(i + 1)
@@ -119,7 +117,7 @@ func (o *EnsembleOptions) id(i int) int64 {
 	return o.IDs[i]
 }
 
-// join writes zoo.cfg and myid of a member.
+// join writes zoo.cfg and myid of one server.
 func (s *Server) join(id int64, links [][2]string, opt EnsembleOptions) error {
 	for i, link := range links {
 		if other, ok := s.place.Calls[i+1]; ok {
@@ -152,9 +150,9 @@ func (s *Server) join(id int64, links [][2]string, opt EnsembleOptions) error {
 	return os.WriteFile(filepath.Join(s.Data, "myid"), []byte(strconv.FormatInt(id, 10)+"\n"), 0o644)
 }
 
-// EnsembleFor is NewEnsemble for one test, with every server begun: the
-// processes end with the test; a failing one prints the ends of their logs. A
-// server of Apache's whose tree is another than its leader's fails the test.
+// EnsembleFor is NewEnsemble for one test. It starts every server and ends the processes
+// with the test. If the test fails, it prints the ends of the logs. It also fails the test if
+// an Apache server has reported a tree that differs from its leader's.
 func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 	t.Helper()
 	e, err := NewEnsemble(t.TempDir(), opt)
@@ -174,8 +172,8 @@ func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 	return e
 }
 
-// agree fails the test where a server has noticed that what a transaction made
-// of its tree has another digest than its leader says.
+// agree fails the test if a server has logged that a transaction gave its tree another
+// digest than its leader's.
 func (e *Ensemble) agree(t testing.TB) {
 	for i, s := range e.Servers {
 		text, err := os.ReadFile(s.logPath())
@@ -183,12 +181,12 @@ func (e *Ensemble) agree(t testing.TB) {
 			t.Error(err)
 		}
 		if _, what, differs := strings.Cut(string(text), "First digest mismatch"); differs {
-			t.Errorf("server %d (%s) has another tree than its leader: mismatch%s", i+1, s.Kind, what[:min(len(what), 1000)])
+			t.Errorf("server %d (%s) has a tree that differs from its leader's: mismatch%s", i+1, s.Kind, what[:min(len(what), 1000)])
 		}
 	}
 }
 
-// Begin starts every server that does not run.
+// Begin starts every server that is not running.
 func (e *Ensemble) Begin() error {
 	for _, s := range e.Servers {
 		if s.Running() {
@@ -201,14 +199,14 @@ func (e *Ensemble) Begin() error {
 	return nil
 }
 
-// Kill ends all processes, stopped ones too.
+// Kill kills all processes, stopped ones included.
 func (e *Ensemble) Kill() {
 	for _, s := range e.Servers {
 		s.Kill()
 	}
 }
 
-// Addrs is the connect string of all servers.
+// Addrs returns the connect string with all servers.
 func (e *Ensemble) Addrs() string {
 	var all []string
 	for _, s := range e.Servers {
@@ -217,8 +215,8 @@ func (e *Ensemble) Addrs() string {
 	return strings.Join(all, ",")
 }
 
-// Roles is what each server says that it is: leader, follower, or empty where
-// it does not serve.
+// Roles returns the role that each server reports: leader, follower, or "" if it does not
+// serve.
 func (e *Ensemble) Roles() []string {
 	var all []string
 	for _, s := range e.Servers {
@@ -227,10 +225,10 @@ func (e *Ensemble) Roles() []string {
 	return all
 }
 
-// AwaitLeader waits until exactly one of the servers leads, and returns its
-// index. The servers that are left out may be anything.
-func (e *Ensemble) AwaitLeader(patience time.Duration, except ...int) (int, error) {
-	end := time.Now().Add(patience)
+// AwaitLeader waits until exactly one of the servers leads, and returns its index. It
+// ignores the servers in except.
+func (e *Ensemble) AwaitLeader(timeout time.Duration, except ...int) (int, error) {
+	end := time.Now().Add(timeout)
 	for {
 		var leaders []int
 		for i, s := range e.Servers {
@@ -242,16 +240,16 @@ func (e *Ensemble) AwaitLeader(patience time.Duration, except ...int) (int, erro
 			return leaders[0], nil
 		}
 		if time.Now().After(end) {
-			return -1, fmt.Errorf("no leader, or two, within %v: %q", patience, e.Roles())
+			return -1, fmt.Errorf("not exactly one leader within %v: %q", timeout, e.Roles())
 		}
 		<-time.After(rolePoll)
 	}
 }
 
-// AwaitWhole waits until one server leads and all others follow it, and
-// returns the leader's index.
-func (e *Ensemble) AwaitWhole(patience time.Duration) (int, error) {
-	end := time.Now().Add(patience)
+// AwaitWhole waits until one server leads and all others follow it, and returns the leader's
+// index.
+func (e *Ensemble) AwaitWhole(timeout time.Duration) (int, error) {
+	end := time.Now().Add(timeout)
 	for {
 		roles := e.Roles()
 		leader, followers := slices.Index(roles, "leader"), 0
@@ -269,14 +267,14 @@ func (e *Ensemble) AwaitWhole(patience time.Duration) (int, error) {
 			}
 		}
 		if time.Now().After(end) {
-			return -1, fmt.Errorf("not whole within %v: %q", patience, roles)
+			return -1, fmt.Errorf("not all servers serve within %v: %q", timeout, roles)
 		}
 		<-time.After(rolePoll)
 	}
 }
 
-// Role is leader, follower or what else the server says, empty where it does
-// not serve or does not answer.
+// Role returns the role that the server reports, such as leader or follower, or "" if it
+// does not serve or does not answer.
 func (s *Server) Role() string {
 	if !s.Running() {
 		return ""
@@ -290,13 +288,13 @@ func (s *Server) Role() string {
 	return mode
 }
 
-// Running reports whether the process has not ended.
+// Running reports whether the process is running.
 func (s *Server) Running() bool { return s.running() }
 
 // Signal sends a signal to the process.
 func (s *Server) Signal(sig syscall.Signal) error {
 	if s.process == nil {
-		return errors.New("the server does not run")
+		return errors.New("the server is not running")
 	}
 	return s.signal(sig)
 }

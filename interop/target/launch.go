@@ -17,17 +17,17 @@ import (
 	"syscall"
 )
 
-// Class paths of Debian's packages. The manifest of zookeeper.jar names what it
-// needs, except for a logger, and for what its AdminServer needs.
+// Class paths of Debian's packages. The manifest of zookeeper.jar lists what it needs,
+// except for a logger and the libraries of its AdminServer.
 const (
 	jarDir     = "/usr/share/java/"
 	apachePath = jarDir + "zookeeper.jar:" + jarDir + "slf4j-simple.jar:" + jarDir + "servlet-api.jar"
 	apacheMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
 
-// JVM are the options every Java process of the tests gets: quick to start,
-// small, and the same times and texts everywhere. Java 17 and earlier decode
-// credentials by the locale where file.encoding is not given.
+// JVM are the options of every Java process of the tests: a quick start, little memory, and
+// the same times and texts everywhere. Without file.encoding, Java 17 and earlier decode
+// credentials in the encoding of the locale.
 var JVM = []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8"}
 
 // writeConfig writes the zoo.cfg that both kinds of server read.
@@ -63,13 +63,13 @@ func (s *Server) writeConfig(extra map[string]string) error {
 	return os.WriteFile(s.configPath(), []byte(text.String()), 0o644)
 }
 
-// superDigest is the form in which a server is told the password of "super".
+// superDigest returns the setting that gives the user "super" its password.
 func superDigest() string {
 	sum := sha1.Sum([]byte("super:" + Password))
 	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// command returns the process to run, not yet started.
+// command returns the command that runs the server at its place.
 func (s *Server) command() (*exec.Cmd, error) {
 	cmd, err := s.program()
 	if err != nil || len(s.place.Enter) == 0 {
@@ -81,7 +81,7 @@ func (s *Server) command() (*exec.Cmd, error) {
 	return entering, nil
 }
 
-// program is the server's own command line.
+// program returns the server's own command.
 func (s *Server) program() (*exec.Cmd, error) {
 	switch s.Kind {
 	case Apache:
@@ -107,8 +107,8 @@ func (s *Server) program() (*exec.Cmd, error) {
 	return nil, fmt.Errorf("no server of kind %q: INTEROP_TARGETS takes apache, bellwether", s.Kind)
 }
 
-// javaProperties are what zoo.cfg cannot set: the reaper's interval, and what
-// the test adds. Bellwether takes them from where ZooKeeper's scripts do.
+// javaProperties returns the settings that are not possible in zoo.cfg: the interval of the
+// container check, and those of the test. Bellwether reads them from JVMFLAGS.
 func (s *Server) javaProperties() []string {
 	flags := []string{"-Dznode.container.checkIntervalMs=" + strconv.Itoa(s.reapMS)}
 	for _, p := range s.properties {
@@ -117,25 +117,25 @@ func (s *Server) javaProperties() []string {
 	return flags
 }
 
-// childAttr lets a process die with the tests, however they end.
+// childAttr makes the system kill a process when the test process ends for any reason.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// built is the one build of the binary that a test process makes.
+// built is the binary that this test process has built, at most once.
 var built struct {
 	once    sync.Once
 	dir     string
 	err     error
-	foreign bool // it is not this process's to delete
+	foreign bool // another process has built it and deletes it
 }
 
-// binaryEnv names a build of cmd/bellwether to be tested in place of this
-// tree's, so that two versions can be measured by one test.
+// binaryEnv is the environment variable that names a Bellwether binary to test instead of
+// building one, so that one test can measure two versions.
 const binaryEnv = "INTEROP_BINARY"
 
-// Binary builds cmd/bellwether, once for each test process, and returns its
-// path. RemoveBinary deletes it.
+// Binary builds cmd/bellwether, once per test process, and returns its path. RemoveBinary
+// deletes it.
 func Binary() (string, error) {
 	if path := os.Getenv(binaryEnv); path != "" {
 		return path, nil
@@ -144,13 +144,12 @@ func Binary() (string, error) {
 	return filepath.Join(built.dir, "bellwether"), built.err
 }
 
-// UseBinary makes Binary return this path, of a build by the process that
-// started this one.
+// UseBinary makes Binary return this path, which the parent process has built.
 func UseBinary(path string) {
 	built.once.Do(func() { built.dir, built.foreign = filepath.Dir(path), true })
 }
 
-// RemoveBinary deletes what Binary built; a TestMain calls it last.
+// RemoveBinary deletes the binary that Binary built. TestMain must call it last.
 func RemoveBinary() error {
 	if built.dir == "" || built.foreign {
 		return nil
@@ -175,7 +174,7 @@ func build() (string, error) {
 	return dir, nil
 }
 
-// Root returns the top of the repository: the folder above the interop module.
+// Root returns the root of the repository: the folder above the interop module.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Proxy is a way to a server that a test can cut. Connections made while it is
-// down are closed at once. All methods may be called from any goroutine.
+// Proxy forwards connections to a server and can cut them. While it is down, it closes new
+// connections at once. It is safe for concurrent use.
 type Proxy struct {
 	Addr string // host:port for the clients
 
@@ -21,7 +21,7 @@ type Proxy struct {
 	conns map[net.Conn]struct{} // both ends of every open pair
 }
 
-// NewProxy starts a proxy to addr that ends with the test.
+// NewProxy starts a proxy to addr. It ends with the test.
 func NewProxy(t testing.TB, addr string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -34,7 +34,7 @@ func NewProxy(t testing.TB, addr string) *Proxy {
 	return p
 }
 
-// Cut closes all connections; new ones are welcome.
+// Cut closes all connections; new ones are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.forget(client, server)
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(client, server) // the end of either side ends the pair
+		_, _ = io.Copy(client, server) // when one side ends, both are closed
 		client.Close()
 	})
 	_, _ = io.Copy(server, client)

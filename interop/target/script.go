@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// ScriptTimeout bounds one client program unless the Script says otherwise.
+// ScriptTimeout is the default timeout of a client program.
 const ScriptTimeout = 6 * time.Minute
 
-// Script is one run of a client program.
+// Script describes one run of a client program.
 type Script struct {
 	Args    []string      // the program and its arguments
-	Dir     string        // where it runs; empty means here
-	Env     []string      // what its environment has besides ours
-	Stdin   string        // what it reads
+	Dir     string        // its working directory; empty: the current one
+	Env     []string      // additional environment variables
+	Stdin   string        // its standard input
 	Timeout time.Duration // 0 means ScriptTimeout
 
-	// Commands maps a line that the program prints, such as "@cut", to what
-	// the test does then. A failing command ends the program.
+	// Commands maps a line that the program prints, such as "@cut", to a function that the
+	// test then calls. An error ends the program.
 	Commands map[string]func() error
 }
 
-// Result is what a program left behind.
+// Result is the output and exit status of a program.
 type Result struct {
 	Stdout, Stderr string
 	Exit           int
 }
 
-// Output is both streams, for a failure's message.
+// Output returns both streams, for failure messages.
 func (r Result) Output() string {
 	return fmt.Sprintf("exit %d\n--- stdout\n%s--- stderr\n%s", r.Exit, r.Stdout, r.Stderr)
 }
 
-// Tool returns the path of a program that the tests need, or fails the test and
-// names the package that make test would install.
+// Tool returns the path of a program that the tests need. If it is missing, the test fails
+// and names the package that make test would install.
 func Tool(t testing.TB, name, pkg string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -52,7 +52,7 @@ func Tool(t testing.TB, name, pkg string) string {
 	return path
 }
 
-// File fails the test unless path exists; pkg is the package that brings it.
+// File fails the test unless path exists; pkg is the package that contains it.
 func File(t testing.TB, path, pkg string) string {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -71,8 +71,8 @@ func (s Script) Pass(t testing.TB) Result {
 	return r
 }
 
-// Run runs the script to its end and fails the test only if it could not be run
-// or did not end in time.
+// Run runs the script. The test fails only if the script could not be run or did not end
+// in time.
 func (s Script) Run(t testing.TB) Result {
 	t.Helper()
 	timeout := s.Timeout
@@ -100,7 +100,7 @@ func (s Script) Run(t testing.TB) Result {
 	case context.DeadlineExceeded:
 		t.Fatalf("%s: stopped after %v: %s", strings.Join(s.Args, " "), timeout, r.Output())
 	case context.Canceled:
-		t.Fatalf("%s: stopped, as what it asked for failed: %s", strings.Join(s.Args, " "), r.Output())
+		t.Fatalf("%s: stopped, because a command that it printed failed: %s", strings.Join(s.Args, " "), r.Output())
 	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v", strings.Join(s.Args, " "), err)
@@ -108,7 +108,7 @@ func (s Script) Run(t testing.TB) Result {
 	return r
 }
 
-// follow reads the program's output and carries out its commands.
+// follow reads the program's output and calls the functions of its commands.
 func (s Script) follow(stdout io.Reader, stop func()) string {
 	var all strings.Builder
 	scan := bufio.NewScanner(stdout)

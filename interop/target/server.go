@@ -20,27 +20,26 @@ import (
 // Kind names a server implementation.
 type Kind string
 
-// The two implementations under comparison.
+// The two implementations that the tests compare.
 const (
 	Apache     Kind = "apache"
 	Bellwether Kind = "bellwether"
 )
 
 const (
-	startTimeout = 3 * time.Minute      // from exec to the first answer, on a loaded machine
+	startTimeout = 3 * time.Minute      // from exec to the first answer, on a busy machine
 	stopTimeout  = time.Minute          // from SIGTERM to the end of the process
-	pollInterval = 5 * time.Millisecond // between two readiness questions
-	wordTimeout  = time.Minute          // one four-letter word, connect to close
-	pollTimeout  = 5 * time.Second      // the same, where it is asked again
+	pollInterval = 5 * time.Millisecond // between two requests whether the server serves
+	wordTimeout  = time.Minute          // one four-letter word, from connect to close
+	pollTimeout  = 5 * time.Second      // one four-letter word that is repeated on failure
 	logTail      = 60                   // lines of a server's log shown on failure
 )
 
-// Password is the password of the user "super", who may do anything, on every
-// target.
+// Password is the password of the user "super", who has all permissions, on every server.
 const Password = "interop"
 
-// Kinds returns the implementations that a test has to run over.
-// INTEROP_TARGETS, a comma list, narrows it while one side is being worked on.
+// Kinds returns the implementations against which a test must run. The variable
+// INTEROP_TARGETS, a comma-separated list, selects some of them.
 func Kinds() []Kind {
 	list := os.Getenv("INTEROP_TARGETS")
 	if list == "" {
@@ -53,39 +52,38 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// Server is one server process on loopback. Its methods are for one goroutine.
+// Server is one server process on loopback. Its methods are not safe for concurrent use.
 type Server struct {
 	Kind Kind
-	Addr string // host:port of the client port; survives Restart
+	Addr string // host:port of the client port; Restart keeps it
 	Data string // dataDir and dataLogDir
 
-	dir        string // zoo.cfg and the log
+	dir        string // contains zoo.cfg and the log
 	jvm        []string
 	reapMS     int
-	properties []string   // further ones, as name=value
+	properties []string   // additional ones, as name=value
 	place      Place      // of a server of an ensemble
-	lines      []string   // of zoo.cfg behind the keys: the members
-	*process              // that runs now, or was the last to; nil: none yet
-	left       []*process // those before it that ended by themselves
+	lines      []string   // the server lines of zoo.cfg
+	*process              // the current or last process; nil: none yet
+	left       []*process // earlier processes that ended by themselves
 }
 
-// Options vary a server's configuration.
+// Options change a server's configuration.
 type Options struct {
-	Data  string            // an existing data directory; empty means a new one
-	Extra map[string]string // further lines of zoo.cfg
+	Data  string            // an existing data directory; empty: a new one
+	Extra map[string]string // additional lines of zoo.cfg
 
-	// JVM are the options of Apache's Java process; nil means the variable JVM,
-	// which is for quick starts, not for speed.
+	// JVM are the options of Apache's Java process; nil means the variable JVM, whose options
+	// are for a quick start, not for speed.
 	JVM []string
 
-	// Reap is how often the server looks for empty containers and lapsed TTL
-	// nodes; 0 means twice a second.
+	// Reap is the interval at which the server checks for empty containers and expired TTL
+	// znodes; 0 means twice a second.
 	Reap time.Duration
 }
 
-// Start runs a server of the given kind and returns when it answers. The
-// directory dir receives its configuration, log and, unless Options names one,
-// its data. The caller stops it with Stop or Kill.
+// Start starts a server and returns when it answers. dir receives its configuration, its
+// log and, unless Options gives a directory, its data. The caller must call Stop or Kill.
 func Start(kind Kind, dir string, opt Options) (*Server, error) {
 	data := opt.Data
 	if data == "" {
@@ -106,8 +104,8 @@ func Start(kind Kind, dir string, opt Options) (*Server, error) {
 	return s, s.launch()
 }
 
-// StartFor is Start for one test: the server lives in a directory of the test
-// and is stopped at its end; a failing test prints the end of its log.
+// StartFor is Start for one test. The server uses a directory of the test and is killed at
+// the end of the test. If the test fails, the end of its log is printed.
 func StartFor(t testing.TB, kind Kind, opt Options) *Server {
 	t.Helper()
 	s, err := Start(kind, t.TempDir(), opt)
@@ -125,7 +123,7 @@ func StartFor(t testing.TB, kind Kind, opt Options) *Server {
 	return s
 }
 
-// Stop asks the process to end and waits for it.
+// Stop asks the process to end (SIGTERM) and waits for its end.
 func (s *Server) Stop() error {
 	if err := s.signal(syscall.SIGTERM); err != nil {
 		return err
@@ -139,8 +137,7 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Kill ends the process without warning and waits for it. Killing a server that
-// has ended already does nothing.
+// Kill kills the process and waits for its end. It does nothing if the process has ended.
 func (s *Server) Kill() {
 	if s.process == nil {
 		return
@@ -149,18 +146,16 @@ func (s *Server) Kill() {
 	<-s.done
 }
 
-// Restart kills the process and starts it again over the same data directory
-// and the same address.
+// Restart kills the process and starts it again with the same data directory and address.
 func (s *Server) Restart() error {
 	s.Kill()
 	return s.launch()
 }
 
-// PID is the process that runs now.
+// PID returns the process id of the current process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log returns the end of what the server wrote, without the questions of
-// AwaitLeader and others.
+// Log returns the end of the server's log, without the requests of AwaitLeader and others.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.logPath())
 	if err != nil {
@@ -178,7 +173,7 @@ func (s *Server) Log() string {
 func (s *Server) logPath() string    { return filepath.Join(s.dir, "server.log") }
 func (s *Server) configPath() string { return filepath.Join(s.dir, "zoo.cfg") }
 
-// launch runs the process and waits until it serves.
+// launch starts the process and waits until it serves.
 func (s *Server) launch() error {
 	if err := s.Begin(); err != nil {
 		return err
@@ -190,8 +185,8 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// Begin runs the process and does not wait until it serves, which a server of
-// an ensemble does only with others.
+// Begin starts the process and does not wait until it serves: a server of an ensemble serves
+// only together with others.
 func (s *Server) Begin() error {
 	cmd, err := s.command()
 	if err != nil {
@@ -211,13 +206,13 @@ func (s *Server) Begin() error {
 	return nil
 }
 
-// follow makes a process the one that runs now.
+// follow makes cmd the current process.
 func (s *Server) follow(cmd *exec.Cmd) {
 	s.left = s.byItself()
 	s.process = watched(cmd)
 }
 
-// awaitServing polls srvr until the server says that it serves.
+// awaitServing sends srvr until the answer shows that the server serves.
 func (s *Server) awaitServing() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -242,8 +237,7 @@ func Word(addr, word string) (string, error) {
 	return (&Server{Addr: addr}).Word(word)
 }
 
-// Word sends a four-letter word from where the server runs and returns the
-// answer.
+// Word sends a four-letter word from the place where the server runs and returns the answer.
 func (s *Server) Word(word string) (string, error) { return s.word(word, wordTimeout) }
 
 func (s *Server) word(word string, timeout time.Duration) (string, error) {
@@ -265,7 +259,7 @@ func (s *Server) word(word string, timeout time.Duration) (string, error) {
 	return answer.String(), err
 }
 
-// freeAddr returns a loopback address that nobody listens on just now.
+// freeAddr returns a loopback address on which nobody listens at the moment.
 func freeAddr() (string, error) { return freeAddrOf("127.0.0.1") }
 
 func freeAddrOf(host string) (string, error) {

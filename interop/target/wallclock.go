@@ -17,23 +17,22 @@ import (
 	"time"
 )
 
-// WallClock sets the wall clock of one process alone, while it runs. Its
-// monotonic clock, and every other process, stay as they are.
+// WallClock changes the wall clock of a single running process. The process's monotonic
+// clock and all other processes are not affected.
 //
-// Programs ask for the time through a page of code that the kernel puts into
-// each process, the vDSO; Go programs, which have no C library to preload
-// another one for, too. The function clock_gettime of the process's own copy
-// is replaced by one that asks the kernel and adds so many seconds to
-// CLOCK_REALTIME. What cannot be shown so: timers of the kernel (nobody here
-// has one on the wall clock), and gettimeofday and time, which stay true;
-// neither Go nor Java's currentTimeMillis uses those.
+// Programs read the time through the vDSO, a page of code that the kernel maps into each
+// process. This includes Go programs, which use no C library that could be replaced by
+// preloading. WallClock replaces the function clock_gettime in the process's copy of that
+// page by one that calls the kernel and adds a number of seconds to CLOCK_REALTIME. It does
+// not affect kernel timers (none of the programs has one on the wall clock), nor
+// gettimeofday and time, which neither Go nor Java's currentTimeMillis uses.
 type WallClock struct {
 	mem  *os.File // the process's memory
-	cell int64    // where in it the seconds lie that are added
+	cell int64    // the address of the seconds that are added
 	set  time.Duration
 }
 
-// skewed is clock_gettime for x86-64, with the seconds behind it.
+// skewed is clock_gettime for x86-64, followed by the seconds to add.
 var skewed = []byte{
 	0xb8, 228, 0, 0, 0, // mov   eax, 228 (clock_gettime)
 	0x0f, 0x05, //         syscall
@@ -47,13 +46,12 @@ var skewed = []byte{
 }
 
 const (
-	skewCell = 24  // of skewed
-	stopsMax = 100 // tries to stop a process outside of its clock
+	skewCell = 24  // offset of the seconds in skewed
+	stopsMax = 100 // attempts to stop a process outside of clock_gettime
 )
 
-// WallClockOf takes hold of the wall clock of a child process, which it stops
-// for a moment. A process that was started anew has
-// a new clock.
+// WallClockOf takes control of the wall clock of a child process and stops the process for
+// a moment. It must be called again after a restart of the process.
 func WallClockOf(t testing.TB, pid int) *WallClock {
 	t.Helper()
 	w, err := holdWallClock(pid)
@@ -64,7 +62,7 @@ func WallClockOf(t testing.TB, pid int) *WallClock {
 	return w
 }
 
-// Jump sets the clock forwards, or backwards, by whole seconds.
+// Jump moves the clock forwards or backwards by whole seconds.
 func (w *WallClock) Jump(t testing.TB, by time.Duration) {
 	t.Helper()
 	w.set += by
@@ -76,7 +74,7 @@ func (w *WallClock) Jump(t testing.TB, by time.Duration) {
 
 func holdWallClock(pid int) (*WallClock, error) {
 	if runtime.GOARCH != "amd64" {
-		return nil, errors.New("that takes an x86-64 machine, not " + runtime.GOARCH)
+		return nil, errors.New("this needs an x86-64 machine, not " + runtime.GOARCH)
 	}
 	mem, err := os.OpenFile(procFile(pid, "mem"), os.O_RDWR, 0)
 	if err != nil {
@@ -93,7 +91,7 @@ func holdWallClock(pid int) (*WallClock, error) {
 	return &WallClock{mem: mem, cell: at + skewCell}, nil
 }
 
-// findClock is where clock_gettime lies in the process.
+// findClock returns the address and size of clock_gettime in the process.
 func findClock(pid int, mem *os.File) (at, size int64, err error) {
 	begin, end, err := findVDSO(pid)
 	if err != nil {
@@ -116,11 +114,11 @@ func findClock(pid int, mem *os.File) (at, size int64, err error) {
 			return begin + int64(s.Value), int64(s.Size), nil
 		}
 	}
-	return 0, 0, errors.New("its vDSO has no fit clock_gettime")
+	return 0, 0, errors.New("its vDSO has no suitable clock_gettime")
 }
 
-// findVDSO looks more than once: the list is not read in one piece, and a
-// process that maps memory meanwhile can have a line of it missed.
+// findVDSO finds the vDSO in the list of mappings. It may need several attempts, because the
+// list is not read atomically and can lack a line while the process maps memory.
 func findVDSO(pid int) (begin, end int64, err error) {
 	for stop := time.Now().Add(stopTimeout); time.Now().Before(stop); <-time.After(pollInterval) {
 		maps, err := os.ReadFile(procFile(pid, "maps"))
@@ -137,8 +135,7 @@ func findVDSO(pid int) (begin, end int64, err error) {
 	return 0, 0, errors.New("it has no vDSO")
 }
 
-// replaceClock writes the other function over the one that is there, at a
-// moment when no thread is in it.
+// replaceClock overwrites clock_gettime at a moment when no thread is inside it.
 func replaceClock(pid int, mem *os.File, at, size int64) error {
 	for range stopsMax {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -152,11 +149,11 @@ func replaceClock(pid int, mem *os.File, at, size int64) error {
 			return err
 		}
 	}
-	return errors.New("there is always a thread that asks for the time")
+	return errors.New("a thread was inside clock_gettime at every attempt")
 }
 
-// stoppedWithin waits until all threads have stopped, and reports whether one
-// is between at and at+size.
+// stoppedWithin waits until all threads have stopped and reports whether one of them is
+// between at and at+size.
 func stoppedWithin(pid int, at, size int64) (bool, error) {
 	for end := time.Now().Add(stopTimeout); time.Now().Before(end); <-time.After(pollInterval) {
 		places, err := places(pid)
@@ -171,7 +168,7 @@ func stoppedWithin(pid int, at, size int64) (bool, error) {
 	return false, fmt.Errorf("it does not stop within %v", stopTimeout)
 }
 
-// places is where each thread will go on, 0 for one that runs.
+// places returns the address at which each thread will continue; 0 for a running thread.
 func places(pid int) ([]int64, error) {
 	threads, err := filepath.Glob(procFile(pid, "task/*/syscall"))
 	if err != nil {
