@@ -7,10 +7,6 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// LinkID names a connection between a leader and a learner; no two of a
-// process have the same, and 0 is none.
-type LinkID uint64
-
 // Event is what happens between servers: one of the types below.
 type Event interface{ event() }
 
@@ -40,30 +36,30 @@ type RoundTrip struct {
 
 // Opened: a learner has connected and sent something. Address is where from.
 type Opened struct {
-	Link    LinkID
+	Link    peerwire.LinkID
 	Address string
 }
 
 // Linked: the leader that Dial named has accepted a link, at Address.
 type Linked struct {
 	Leader  ensemble.ServerID
-	Link    LinkID
+	Link    peerwire.LinkID
 	Address string
 }
 
 // Received are packets of a link in order, at least one. They belong to the
 // receiver. A SNAP comes when the snapshot behind it has been read.
 type Received struct {
-	Link    LinkID
+	Link    peerwire.LinkID
 	Packets []*peerwire.QuorumPacket
 }
 
 // Progress: a part of a snapshot has arrived.
-type Progress struct{ Link LinkID }
+type Progress struct{ Link peerwire.LinkID }
 
 // Closed is the last event of a link, whoever ended it.
 type Closed struct {
-	Link LinkID
+	Link peerwire.LinkID
 	Why  string
 }
 

@@ -28,7 +28,7 @@ const (
 // gives all its events; its writer sends what is queued.
 type link struct {
 	l       *Links
-	id      LinkID
+	id      peerwire.LinkID
 	conn    net.Conn
 	in      *input
 	r       *bufio.Reader
@@ -45,7 +45,7 @@ type link struct {
 	why       string // of the end; the first reason counts
 }
 
-func newLink(l *Links, id LinkID, in *input, r *bufio.Reader, learner bool) *link {
+func newLink(l *Links, id peerwire.LinkID, in *input, r *bufio.Reader, learner bool) *link {
 	k := &link{l: l, id: id, conn: in.Conn, in: in, r: r, learner: learner, written: make(chan struct{})}
 	k.arrived.L = &k.mu
 	in.figures = &l.figures

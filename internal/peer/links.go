@@ -36,7 +36,7 @@ const (
 	resolveRetry = 100 * time.Millisecond
 )
 
-// lastLink is the last LinkID given in this process.
+// lastLink is the last peerwire.LinkID given in this process.
 var lastLink atomic.Uint64
 
 // Links is the quorum port: the connections between a leader and its learners.
@@ -51,7 +51,7 @@ type Links struct {
 
 	mu          sync.Mutex
 	closed      bool
-	links       map[LinkID]*link
+	links       map[peerwire.LinkID]*link
 	memberships []*ensemble.Membership
 	ports       *ports // nil: not listening
 	dialling    context.CancelFunc
@@ -59,7 +59,7 @@ type Links struct {
 
 // NewLinks returns links that neither listen nor dial yet.
 func NewLinks(o Options) *Links {
-	l := &Links{o: o.filled(), links: map[LinkID]*link{}, memberships: []*ensemble.Membership{o.Membership}}
+	l := &Links{o: o.filled(), links: map[peerwire.LinkID]*link{}, memberships: []*ensemble.Membership{o.Membership}}
 	l.notices = notice.New(l.o.Log)
 	l.greetings = &greetings{timeout: l.o.HandshakeTimeout}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -151,7 +151,7 @@ func (l *Links) welcome(raw net.Conn) bool {
 		return false
 	}
 	c.SetDeadline(time.Time{})
-	return l.open(l.ctx, in, r, func(id LinkID) Event {
+	return l.open(l.ctx, in, r, func(id peerwire.LinkID) Event {
 		return Opened{Link: id, Address: raw.RemoteAddr().String()}
 	}, false)
 }
@@ -228,7 +228,7 @@ func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 	}
 	c.SetDeadline(time.Time{})
 	in := &input{Conn: c}
-	if !l.open(ctx, in, bufio.NewReaderSize(in, readChunk), func(id LinkID) Event { return Linked{leader, id, c.RemoteAddr().String()} }, true) {
+	if !l.open(ctx, in, bufio.NewReaderSize(in, readChunk), func(id peerwire.LinkID) Event { return Linked{leader, id, c.RemoteAddr().String()} }, true) {
 		d.Close()
 	}
 	return nil
@@ -236,7 +236,7 @@ func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 
 // open makes a link of a connection, unless ctx has ended by now, and starts
 // its goroutines. Its first event is the one that first returns.
-func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func(LinkID) Event, learner bool) bool {
+func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func(peerwire.LinkID) Event, learner bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -247,7 +247,7 @@ func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func
 		l.notices.Say(slog.LevelWarn, "too many learners", in.RemoteAddr().String(), "max", linksMax)
 		return false
 	}
-	k := newLink(l, LinkID(lastLink.Add(1)), in, r, learner)
+	k := newLink(l, peerwire.LinkID(lastLink.Add(1)), in, r, learner)
 	l.links[k.id] = k
 	l.figures.Connections.Add(1)
 	l.done.Go(func() { k.run(first(k.id)) })
@@ -255,7 +255,7 @@ func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func
 }
 
 // link returns an open link; nil if it has ended.
-func (l *Links) link(id LinkID) *link {
+func (l *Links) link(id peerwire.LinkID) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.links[id]
@@ -270,18 +270,18 @@ func (l *Links) forget(k *link) {
 
 // Send queues a packet, which must not be changed afterwards. It never
 // blocks; a link that takes too little of what is queued ends.
-func (l *Links) Send(id LinkID, p *peerwire.QuorumPacket) { l.push(id, outgoing{packet: p}) }
+func (l *Links) Send(id peerwire.LinkID, p *peerwire.QuorumPacket) { l.push(id, outgoing{packet: p}) }
 
 // SendSnapshot queues a packet and behind it what snapshot writes, on the
 // goroutine of that link. What is queued later follows. An error of snapshot
 // ends the link.
-func (l *Links) SendSnapshot(id LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) error) {
+func (l *Links) SendSnapshot(id peerwire.LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) error) {
 	l.push(id, outgoing{packet: p, snapshot: snapshot})
 }
 
 // Measure has the queue of a link measured from now on: the packets that wait
 // whenever some are sent, and how long the first of them has waited, in ms.
-func (l *Links) Measure(id LinkID, packets, wait *metrics.Summary) {
+func (l *Links) Measure(id peerwire.LinkID, packets, wait *metrics.Summary) {
 	if k := l.link(id); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -289,7 +289,7 @@ func (l *Links) Measure(id LinkID, packets, wait *metrics.Summary) {
 	}
 }
 
-func (l *Links) push(id LinkID, o outgoing) {
+func (l *Links) push(id peerwire.LinkID, o outgoing) {
 	if k := l.link(id); k == nil || !k.push(o) {
 		l.figures.Dropped.Add(1)
 	}
@@ -297,7 +297,7 @@ func (l *Links) push(id LinkID, o outgoing) {
 
 // Close ends a link behind what was queued, for which there is FlushTimeout.
 // Nothing of it is received any more, except Closed.
-func (l *Links) Close(id LinkID) {
+func (l *Links) Close(id peerwire.LinkID) {
 	if k := l.link(id); k != nil {
 		k.finish()
 	}

@@ -44,7 +44,7 @@ func received(t *testing.T, s *sink, n int) []*peerwire.QuorumPacket {
 }
 
 // pair links learner 1 to leader 2.
-func pair(t *testing.T, leader, learner func(*Options)) (l2, l1 *Links, s2, s1 *sink, at2, at1 LinkID) {
+func pair(t *testing.T, leader, learner func(*Options)) (l2, l1 *Links, s2, s1 *sink, at2, at1 peerwire.LinkID) {
 	t.Helper()
 	l := newLAN(t, 2, 0)
 	l2, s2 = l.links(2, leader)
@@ -171,7 +171,7 @@ func TestSnapshotStandsInOrder(t *testing.T) {
 	chunk := bytes.Repeat([]byte("snapshot"), 1<<10)
 	const chunks = 200
 	read := func(o *Options) {
-		o.ReadSnapshot = func(_ LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
+		o.ReadSnapshot = func(_ peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
 			if p.Zxid != 9 {
 				return errors.New("another packet")
 			}
@@ -211,7 +211,7 @@ func TestSnapshotStandsInOrder(t *testing.T) {
 // A snapshot that cannot be read or written, or that a learner sends, ends the link.
 func TestFailedSnapshotsEndTheLink(t *testing.T) {
 	bad := func(o *Options) {
-		o.ReadSnapshot = func(LinkID, *peerwire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
+		o.ReadSnapshot = func(peerwire.LinkID, *peerwire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
 	}
 	l2, _, s2, s1, at2, _ := pair(t, plain, bad)
 	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) error { _, err := w.Write([]byte("x")); return err })
@@ -221,7 +221,10 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 	await[Closed](t, s2, nil)
 
 	waits := func(o *Options) {
-		o.ReadSnapshot = func(_ LinkID, _ *peerwire.QuorumPacket, r *bufio.Reader) error { _, err := r.ReadByte(); return err }
+		o.ReadSnapshot = func(_ peerwire.LinkID, _ *peerwire.QuorumPacket, r *bufio.Reader) error {
+			_, err := r.ReadByte()
+			return err
+		}
 	}
 	l2, l1, s2, s1, at2, at1 := pair(t, plain, waits)
 	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(io.Writer) error { return errors.New("disk") })
@@ -267,7 +270,7 @@ func TestSlowLearnerIsCutOff(t *testing.T) {
 	}
 	hello := wire.Append(nil, packet(peerwire.PacketFollowerInfo, 0, nil))
 	slow, other, stuck := rawDial(t, l.quorum(2)), rawDial(t, l.quorum(2)), rawDial(t, l.quorum(2))
-	var ids []LinkID
+	var ids []peerwire.LinkID
 	for _, f := range []*fake{slow, other, stuck} {
 		f.send(hello)
 		ids = append(ids, await[Opened](t, s2, nil).Link)

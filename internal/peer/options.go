@@ -47,7 +47,7 @@ type Options struct {
 	QueueMax int
 	// ReadSnapshot consumes exactly the snapshot behind the packet p (SNAP). It
 	// runs on the link's reader. Without it a SNAP ends the link.
-	ReadSnapshot func(link LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
+	ReadSnapshot func(link peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
 
 	// Secure wraps connections; nothing where its functions are nil.
 	Secure Secure

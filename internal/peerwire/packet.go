@@ -7,6 +7,10 @@ import (
 	"bellwether/wire"
 )
 
+// LinkID names a connection between a leader and a learner. No two connections of a
+// process have the same; 0 is none. It is never sent.
+type LinkID uint64
+
 // PacketType says what a packet between a leader and a learner is for.
 type PacketType int32
 

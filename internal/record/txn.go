@@ -49,6 +49,12 @@ func (d *TxnDigest) Code(c *wire.Coder) {
 	}
 }
 
+// Follows reports whether next can come directly after prev in a history: it has the
+// next counter, or it is the first of a later epoch.
+func Follows(prev, next wire.Zxid) bool {
+	return next == prev+1 || next.Counter() == 1 && next.Epoch() > prev.Epoch()
+}
+
 // Txn is a transaction. Body is nil only for a closeSession of an old
 // server; Digest is nil for error transactions and where digests are off.
 // A Txn is not changed after it was made, so it may be shared freely.

@@ -171,7 +171,7 @@ func (w *logWriter) rebuild(a *driver.Action) error {
 			}
 		}
 		if !a.Anew {
-			_, err := s.store.Load(nothing{})
+			_, err := s.store.Load(store.Discard{})
 			return nil, err
 		}
 		made := s.newTree()
@@ -227,13 +227,3 @@ func (w *logWriter) beginHistory() error {
 	})
 	return err
 }
-
-// nothing is a sink for a history that the tree has already.
-type nothing struct{}
-
-func (nothing) Reset()                                               {}
-func (nothing) Session(wire.SessionID, int32) error                  { return nil }
-func (nothing) ACL(int64, []wire.ACL) error                          { return nil }
-func (nothing) Node(string, *record.DataNode) error                  { return nil }
-func (nothing) SnapshotDone(wire.Zxid, *record.SnapshotDigest) error { return nil }
-func (nothing) Txn(*record.Txn) error                                { return nil }

@@ -47,9 +47,9 @@ type member struct {
 	// received are the trees that came behind SNAPs, until they are installed
 	// or their links end. A learner has one link, so there is hardly ever more
 	// than one.
-	received map[peer.LinkID]*tree.Tree
+	received map[zab.LinkID]*tree.Tree
 	// ends are where links go to, until they end.
-	ends map[peer.LinkID]string
+	ends map[zab.LinkID]string
 	// voices is where notifications come from.
 	voices map[ensemble.ServerID]string
 }
@@ -60,8 +60,8 @@ func newMember(s *Server) *member {
 	if c.Standalone() {
 		return nil
 	}
-	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[peer.LinkID]*tree.Tree{},
-		ends: map[peer.LinkID]string{}, voices: map[ensemble.ServerID]string{}}
+	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[zab.LinkID]*tree.Tree{},
+		ends: map[zab.LinkID]string{}, voices: map[ensemble.ServerID]string{}}
 }
 
 // loaded notes what was found on the disk.
@@ -183,22 +183,22 @@ func (m *member) handle(e peer.Event) {
 		b.push(replica.Vote{Event: election.RoundTrip{Server: e.Server, Took: e.Took}}, nil)
 	case peer.Opened:
 		m.goesTo(e.Link, e.Address)
-		b.push(replica.Zab{Event: zab.Opened{Link: zab.LinkID(e.Link)}}, nil)
+		b.push(replica.Zab{Event: zab.Opened{Link: e.Link}}, nil)
 	case peer.Linked:
 		m.goesTo(e.Link, e.Address)
-		b.follows(zab.LinkID(e.Link))
-		b.push(replica.Linked{Leader: e.Leader, Link: zab.LinkID(e.Link)}, nil)
+		b.follows(e.Link)
+		b.push(replica.Linked{Leader: e.Leader, Link: e.Link}, nil)
 	case peer.Received:
 		m.arrived(e.Packets)
-		if err := b.pushPackets(zab.LinkID(e.Link), e.Packets); err != nil {
-			m.srv.log.Warn("a link between servers ends because of a slow disk; it is made anew", "peer", m.address(zab.LinkID(e.Link)), "err", err)
+		if err := b.pushPackets(e.Link, e.Packets); err != nil {
+			m.srv.log.Warn("a link between servers ends because of a slow disk; it is made anew", "peer", m.address(e.Link), "err", err)
 			m.links.Close(e.Link)
 		}
 	case peer.Progress:
-		b.push(replica.Zab{Event: zab.Progress{Link: zab.LinkID(e.Link)}}, nil)
+		b.push(replica.Zab{Event: zab.Progress{Link: e.Link}}, nil)
 	case peer.Closed:
-		b.closed(zab.LinkID(e.Link))
-		b.push(replica.Zab{Event: zab.Closed{Link: zab.LinkID(e.Link), Why: e.Why}}, nil)
+		b.closed(e.Link)
+		b.push(replica.Zab{Event: zab.Closed{Link: e.Link, Why: e.Why}}, nil)
 	}
 }
 
@@ -230,7 +230,7 @@ func (m *member) beaten(send []zab.Message, due int64) {
 
 // readSnapshot reads what follows a SNAP into a tree of its own, on the
 // link's goroutine.
-func (m *member) readSnapshot(link peer.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
+func (m *member) readSnapshot(link zab.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
 	t := m.srv.newTree()
 	loader := t.Loader()
 	loader.Reset()
@@ -252,7 +252,7 @@ func (m *member) measure(link zab.LinkID, p *peerwire.QuorumPacket) {
 		return
 	}
 	key := strconv.FormatInt(int64(info.Server), 10)
-	m.links.Measure(peer.LinkID(link), m.stats.queueSize.Of(key), m.stats.queueTime.Of(key))
+	m.links.Measure(link, m.stats.queueSize.Of(key), m.stats.queueTime.Of(key))
 }
 
 // voicesMax bounds the servers of which it is known where they speak from.
@@ -280,11 +280,11 @@ func (m *member) forget(link zab.LinkID) {
 	m.takeReceived(link)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.ends, peer.LinkID(link))
+	delete(m.ends, link)
 }
 
 // goesTo notes where a link goes to.
-func (m *member) goesTo(link peer.LinkID, address string) {
+func (m *member) goesTo(link zab.LinkID, address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ends[link] = address
@@ -294,21 +294,21 @@ func (m *member) goesTo(link peer.LinkID, address string) {
 func (m *member) address(link zab.LinkID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.ends[peer.LinkID(link)]
+	return m.ends[link]
 }
 
 // takeReceived gives the tree that came over a link away, nil if there is none.
 func (m *member) takeReceived(link zab.LinkID) *tree.Tree {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.received[peer.LinkID(link)]
-	delete(m.received, peer.LinkID(link))
+	t := m.received[link]
+	delete(m.received, link)
 	return t
 }
 
 // send queues a packet, with a snapshot of the tree behind it where asked.
 func (m *member) send(msg zab.Message) {
-	link := peer.LinkID(msg.Link)
+	link := msg.Link
 	if !msg.Snapshot {
 		m.links.Send(link, msg.Packet)
 		return

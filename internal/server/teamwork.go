@@ -8,7 +8,6 @@ import (
 	"bellwether/internal/driver"
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
-	"bellwether/internal/peer"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
@@ -159,7 +158,7 @@ func (l *loop) connect(rd *replica.Ready) {
 		return
 	}
 	for _, link := range rd.Close {
-		m.links.Close(peer.LinkID(link))
+		m.links.Close(link)
 		l.srv.inbox.release(link) // behind Close, so that it hands on nothing more
 	}
 	for _, q := range rd.ReadLog {

@@ -146,7 +146,7 @@ func believed(t *testing.T, m *Mem, last wire.Zxid, note, refused string) {
 	t.Helper()
 	report, err := Check(m, dataOptions)
 	must(t, err)
-	res, err := loadInto(m, dataOptions, ignore{})
+	res, err := loadInto(m, dataOptions, Discard{})
 	told := fmt.Sprint(report.Notes, report.Damage)
 	if refused != "" {
 		var damage *DamageError

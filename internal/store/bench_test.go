@@ -51,7 +51,7 @@ func BenchmarkDecodeSnapshot(b *testing.B) {
 	b.SetBytes(int64(out.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := DecodeSnapshot(bytes.NewReader(out.Bytes()), 1, ignore{}); err != nil {
+		if _, err := DecodeSnapshot(bytes.NewReader(out.Bytes()), 1, Discard{}); err != nil {
 			b.Fatal(err)
 		}
 	}

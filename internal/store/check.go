@@ -138,7 +138,7 @@ func sealed(fs FS, file fileName) bool {
 // shape is a sink that keeps what is needed to see whether a snapshot hangs
 // together.
 type shape struct {
-	ignore
+	Discard
 	nodes map[string]bool
 	acls  map[int64]bool
 	odd   []string
@@ -211,7 +211,7 @@ func (c *checker) start() error {
 		above := func(f fileName) bool { return f.zxid > z }
 		snapshots, logs = slices.DeleteFunc(snapshots, above), slices.DeleteFunc(logs, above)
 	}
-	l := loader{s: c.s, sink: ignore{}}
+	l := loader{s: c.s, sink: Discard{}}
 	if _, err := l.newest(snapshots, logs); err != nil {
 		return c.judge(err)
 	}

@@ -138,7 +138,7 @@ func TestClaimsAllocateNothing(t *testing.T) {
 		"data":        head + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\xff\xff\xff",
 	} {
 		var err error
-		n := allocated(func() { _, err = DecodeSnapshot(bytes.NewReader([]byte(stream)), 0, ignore{}) })
+		n := allocated(func() { _, err = DecodeSnapshot(bytes.NewReader([]byte(stream)), 0, Discard{}) })
 		if err == nil || n > most {
 			t.Errorf("%s: %d bytes, %v", name, n, err)
 		}
@@ -185,7 +185,7 @@ func TestSnapshotCutOffAnywhere(t *testing.T) {
 		t.Fatalf("%d bytes with the block of 3.9, %d without", len(long), len(raw))
 	}
 	for n := range long {
-		digest, err := DecodeSnapshot(bytes.NewReader(long[:n]), 0, ignore{})
+		digest, err := DecodeSnapshot(bytes.NewReader(long[:n]), 0, Discard{})
 		firstSeal, secondSeal := len(raw)-digestBlockLen, len(raw)
 		switch {
 		case n == firstSeal || n == firstSeal+lastZxidBlockLen && err == nil:
@@ -228,7 +228,7 @@ func TestSnapshotTrailers(t *testing.T) {
 		block(e)
 		e.seal()
 		e.flush()
-		digest, err := DecodeSnapshot(&out, 0, ignore{})
+		digest, err := DecodeSnapshot(&out, 0, Discard{})
 		if err != nil || digest != nil {
 			t.Errorf("%s: %v, %v", name, digest, err)
 		}

@@ -147,7 +147,7 @@ func loaded(t testing.TB, fs FS) *recorded {
 
 // copyTree is a sink that can be written again in the order it was read.
 type copyTree struct {
-	ignore
+	Discard
 	sessions []struct {
 		id      wire.SessionID
 		timeout int32

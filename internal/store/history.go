@@ -10,12 +10,6 @@ import (
 	"bellwether/wire"
 )
 
-// follows reports whether z can come directly after prev in a history: the
-// next counter, or the first of a later epoch.
-func follows(prev, z wire.Zxid) bool {
-	return z == prev+1 || z.Counter() == 1 && z.Epoch() > prev.Epoch()
-}
-
 // logsFrom are those of the logs, ascending by name, that can hold records
 // above z: the last that begins at or below it, and all behind.
 func logsFrom(logs []fileName, z wire.Zxid) []fileName {
@@ -136,7 +130,7 @@ func (h *history) take(log fileName, rec logRecord) error {
 		h.met = rec.zxid == h.base
 		return nil
 	}
-	if !h.lost && (!follows(prev, rec.zxid) || h.jumpsOver(prev, rec.zxid)) {
+	if !h.lost && (!record.Follows(prev, rec.zxid) || h.jumpsOver(prev, rec.zxid)) {
 		if err := h.report(h.gap(log, rec, prev)); err != nil {
 			return err
 		}

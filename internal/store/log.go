@@ -73,7 +73,7 @@ func (s *Store) appendable(txns []*record.Txn) error {
 	}
 	last := s.last
 	for _, t := range txns {
-		if !follows(last, t.Zxid) {
+		if !record.Follows(last, t.Zxid) {
 			return fmt.Errorf("append: transaction %v does not follow %v", t.Zxid, last)
 		}
 		if !t.Fits() {

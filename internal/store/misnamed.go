@@ -270,7 +270,7 @@ func (s stray) reach(fs FS) (wire.Zxid, string) {
 	case s.not != "":
 		return -1, "it is " + s.not
 	}
-	if c, err := readSnapshot(fs, fileName{path: s.path, form: extension(base)}, ignore{}); err == nil {
+	if c, err := readSnapshot(fs, fileName{path: s.path, form: extension(base)}, Discard{}); err == nil {
 		return c.reaches(), fmt.Sprintf("it is a snapshot with changes up to %v, and its name is not that of one", c.reaches())
 	}
 	h := &history{fs: fs, logs: []fileName{{path: s.path}}, base: -1, lost: true}

@@ -94,13 +94,13 @@ func TestStrayBetweenTwoEpochsLosesNothing(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(base, versionDir, file), read(t, m, "/data/version-2/"+file), 0o644))
 		}
 		o := Options{DataDir: base, PreallocBytes: -1}
-		if res, err := loadInto(OS(), o, ignore{}); err != nil || res.LastZxid != at(2, 3) {
+		if res, err := loadInto(OS(), o, Discard{}); err != nil || res.LastZxid != at(2, 3) {
 			t.Fatalf("%s: the whole history ends at %v (%v)", name, res.LastZxid, err)
 		}
 		must(t, replace(filepath.Join(base, versionDir, name)))
 		report, err := Check(OS(), o)
 		must(t, err)
-		_, err = loadInto(OS(), o, ignore{})
+		_, err = loadInto(OS(), o, Discard{})
 		var damage *DamageError
 		if !errors.As(err, &damage) || filepath.Base(damage.File) != name || report.LastZxid >= 0 {
 			t.Errorf("%s: a start says %v, data check %v %v", name, err, report.LastZxid, report.Damage)

@@ -36,3 +36,15 @@ type Sink interface {
 
 // SnapshotDigest is the digest block of a snapshot.
 type SnapshotDigest = record.SnapshotDigest
+
+// Discard is a Sink that drops everything, for callers who only want to know whether
+// files can be read, or who have the history already.
+type Discard struct{}
+
+// The methods of Sink, which do nothing.
+func (Discard) Reset()                                        {}
+func (Discard) Session(wire.SessionID, int32) error           { return nil }
+func (Discard) ACL(int64, []wire.ACL) error                   { return nil }
+func (Discard) Node(string, *record.DataNode) error           { return nil }
+func (Discard) SnapshotDone(wire.Zxid, *SnapshotDigest) error { return nil }
+func (Discard) Txn(*record.Txn) error                         { return nil }

@@ -26,7 +26,7 @@ func TestLostHistoryIsSuspected(t *testing.T) {
 		must(t, m.MkdirAll("/data"))
 		c.prep(m)
 		s := open(t, m, Options{DataDir: "/data", LogDir: "/logs"})
-		res, err := s.Load(ignore{})
+		res, err := s.Load(Discard{})
 		must(t, err)
 		if told := strings.Join(res.Notes, "\n"); (told == "") != (c.note == "") || !strings.Contains(told, c.note) {
 			t.Errorf("%s: told is %q, want %q", c.name, told, c.note)

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -111,7 +110,7 @@ func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileNam
 // knows is the last transaction of which a snapshot has effects, as far as it
 // says; -1 if it is not sound or misnamed.
 func (s *Store) knows(file fileName) (wire.Zxid, error) {
-	c, err := readSnapshot(s.fs, file, ignore{})
+	c, err := readSnapshot(s.fs, file, Discard{})
 	var unsound *UnsoundError
 	switch {
 	case errors.As(err, &unsound):
@@ -123,16 +122,6 @@ func (s *Store) knows(file fileName) (wire.Zxid, error) {
 	}
 	return max(file.zxid, c.last()), nil
 }
-
-// ignore is a sink for those who only want to know whether a file is sound.
-type ignore struct{}
-
-func (ignore) Reset()                                        {}
-func (ignore) Session(wire.SessionID, int32) error           { return nil }
-func (ignore) ACL(int64, []wire.ACL) error                   { return nil }
-func (ignore) Node(string, *record.DataNode) error           { return nil }
-func (ignore) SnapshotDone(wire.Zxid, *SnapshotDigest) error { return nil }
-func (ignore) Txn(*record.Txn) error                         { return nil }
 
 // beginCut writes down what cut will do. Where that fails pendingCut says whether
 // it is written nevertheless, if not durably.

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// LinkID names a connection between a leader and a learner; never used twice.
-type LinkID uint64
+// LinkID names a connection between a leader and a learner.
+type LinkID = peerwire.LinkID
 
 // Event is what happens to a machine: one of the types below.
 type Event interface{ event() }

@@ -63,14 +63,9 @@ func (g *Log) Append(t *record.Txn) error {
 	return nil
 }
 
-// follows reports whether next can stand directly behind z in a history: it is
-// the next of the epoch, or the first of a later one.
-func follows(z, next wire.Zxid) bool {
-	if next.Counter() == 0 {
-		return false
-	}
-	return next == z+1 || next.Epoch() > z.Epoch() && next.Counter() == 1
-}
+// follows reports whether next can come directly after z in a history that Zab made.
+// No proposal has counter 0, which stands for the epoch itself.
+func follows(z, next wire.Zxid) bool { return next.Counter() != 0 && record.Follows(z, next) }
 
 // MarkApplied says that everything up to z is in the tree, as after loading.
 func (g *Log) MarkApplied(z wire.Zxid) {
