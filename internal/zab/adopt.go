@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// opening takes the packet that says how the history is made equal.
+// opening takes the first packet of the history, which says how this server gets it.
 func (r *Learner) opening(p *peerwire.QuorumPacket) {
 	how := map[peerwire.PacketType]How{peerwire.PacketDiff: Diff, peerwire.PacketTrunc: Trunc, peerwire.PacketSnap: Snap}[p.Type]
 	if how == 0 || p.Zxid < 0 || p.Zxid.Epoch() > r.epoch {
@@ -33,9 +33,9 @@ func (r *Learner) opening(p *peerwire.QuorumPacket) {
 	r.tail, r.decided = r.opened, r.opened
 }
 
-// truncate cuts off what was never committed. What the leader names must be in
-// the log, else nothing is known about what is below it; a snapshot has to be
-// got instead.
+// truncate cuts the log to z. z must be in the log, since otherwise it is not known
+// whether the log below z is the leader's. If it is not, the term ends, and the next
+// promise claims an empty log, so that the leader sends a snapshot.
 func (r *Learner) truncate(z wire.Zxid) {
 	to, ok := r.log.reach(z)
 	if !ok {
@@ -49,9 +49,9 @@ func (r *Learner) truncate(z wire.Zxid) {
 	r.opened = to
 }
 
-// history takes what comes from the opening packet to UPTODATE. None of it is
-// applied yet, and what is not committed is not logged either. What is not
-// expected is ignored, pings too.
+// history takes the packets from the first one of the history up to UPTODATE. Nothing
+// is applied before UPTODATE, and nothing uncommitted is logged. Pings and unexpected
+// packets are ignored.
 func (r *Learner) history(p *peerwire.QuorumPacket) {
 	switch p.Type {
 	case peerwire.PacketProposal:
@@ -75,13 +75,13 @@ func (r *Learner) history(p *peerwire.QuorumPacket) {
 	}
 }
 
-// informed is the transaction of an INFORMANDACTIVATE.
+// informed returns the transaction of an INFORMANDACTIVATE.
 func (r *Learner) informed(p *peerwire.QuorumPacket) ([]byte, bool) {
 	a, ok := r.activation(p)
 	return a.Txn, ok
 }
 
-// activation reads what comes with the commit of a reconfiguration.
+// activation decodes what the commit of a reconfiguration carries.
 func (r *Learner) activation(p *peerwire.QuorumPacket) (a peerwire.Activation, ok bool) {
 	if err := wire.Decode(p.Data, &a); err != nil {
 		r.giveUp(fmt.Sprintf("the leader's %v cannot be read: %v", p.Type, err))
@@ -90,7 +90,7 @@ func (r *Learner) activation(p *peerwire.QuorumPacket) (a peerwire.Activation, o
 	return a, true
 }
 
-// decideActivation commits a reconfiguration, which holds from UPTODATE on.
+// decideActivation takes the commit of a reconfiguration, which holds from UPTODATE on.
 func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	a, ok := r.activation(p)
 	if !ok || p.Zxid <= r.decided {
@@ -105,7 +105,7 @@ func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	}
 }
 
-// decode reads a proposal; nil, and the end of the term, if it is none.
+// decode decodes a proposal. If it is not valid decode ends the term and returns nil.
 func (r *Learner) decode(z wire.Zxid, data []byte) *record.Txn {
 	t, err := record.DecodeTxn(data)
 	switch {
@@ -119,9 +119,9 @@ func (r *Learner) decode(z wire.Zxid, data []byte) *record.Txn {
 	return t
 }
 
-// queue takes a transaction into the pending ones. One that is known already
-// is tolerated, a gap is not: it would be passed on when this server leads
-// (ZOOKEEPER-4925).
+// queue adds a transaction to the pending ones. It tolerates one that is known
+// already. It refuses a gap, which this server would pass on when it leads
+// (ZOOKEEPER-4925). It returns false if the term has ended.
 func (r *Learner) queue(z wire.Zxid, data []byte) bool {
 	t := r.decode(z, data)
 	switch {
@@ -150,7 +150,7 @@ func (r *Learner) decide(z wire.Zxid) {
 	r.decided = z
 }
 
-// undecided is the place of the first pending transaction that is not committed.
+// undecided returns the index of the first pending transaction that is not committed.
 func (r *Learner) undecided() int {
 	i := 0
 	for i < len(r.pending) && r.pending[i].Zxid <= r.decided {
@@ -159,9 +159,10 @@ func (r *Learner) undecided() int {
 	return i
 }
 
-// newLeader begins to make the history durable: the log or the snapshot first,
-// then currentEpoch, then the ACK, each after the one before is on the disk
-// (ZOOKEEPER-3911, 4643, 4646). What is not committed waits for UPTODATE.
+// newLeader takes NEWLEADER, the end of the committed history, and begins to make the
+// history durable: the log or the snapshot first, then currentEpoch, then the ACK,
+// each after the one before is durable (ZOOKEEPER-3911, 4643, 4646). Uncommitted
+// transactions wait for UPTODATE.
 func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 	if r.step != adopting || p.Zxid != wire.MakeZxid(r.epoch, 0) {
 		r.giveUp(fmt.Sprintf("the leader of epoch %d sent NEWLEADER %v", r.epoch, p.Zxid))
@@ -183,7 +184,7 @@ func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 	r.target = r.log.last
 }
 
-// configure reads the configuration of the leader.
+// configure decodes the leader's configuration; false if the term has ended.
 func (r *Learner) configure(text []byte) bool {
 	if !r.opt.Reconfig || len(text) == 0 {
 		return true
@@ -199,7 +200,7 @@ func (r *Learner) configure(text []byte) bool {
 	return true
 }
 
-// install puts the snapshot in the place of the whole history.
+// install replaces the whole history by the snapshot and the transactions behind it.
 func (r *Learner) install(done []*record.Txn) {
 	r.ready.Install = &Install{Link: r.opt.Link, Zxid: r.decided, Txns: done}
 	r.generation++
@@ -214,7 +215,7 @@ func (r *Learner) append(txns []*record.Txn) {
 	}
 }
 
-// remember keeps a transaction, which follows the last one, in memory.
+// remember adds a transaction, which must follow the last one, to the log in memory.
 func (r *Learner) remember(t *record.Txn) {
 	if err := r.log.Append(t); err != nil {
 		panic("zab: " + err.Error())
@@ -231,7 +232,7 @@ func (r *Learner) installed(e Installed) {
 	}
 }
 
-// logSynced: the log is durable up to here.
+// logSynced takes the news that the log is durable up to e.Zxid.
 func (r *Learner) logSynced(e Synced) {
 	r.log.confirm(e.Generation)
 	switch {
@@ -252,15 +253,15 @@ func (r *Learner) saveCurrent() {
 	r.ready.SaveCurrent = r.epoch
 }
 
-// acknowledge promises that the leader's history is on the disk.
+// acknowledge sends the ACK of NEWLEADER: the leader's history is on the disk.
 func (r *Learner) acknowledge() {
 	r.step = adopted
 	r.heardNow()
 	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
 }
 
-// upToDate lets clients see what was adopted, and logs what is not committed
-// yet in the ordinary way.
+// upToDate takes UPTODATE: clients may see the history, and what is not committed yet
+// is logged and acknowledged like any proposal.
 func (r *Learner) upToDate() {
 	if r.step != adopted {
 		r.giveUp("the leader sent UPTODATE before the history was acknowledged")
@@ -290,8 +291,8 @@ func (r *Learner) upToDate() {
 	r.tell(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer})
 }
 
-// misplaced says why the term ends under a configuration and who leads there;
-// empty if it goes on.
+// misplaced says why the term ends under a configuration with this leader; empty if
+// it goes on.
 func (r *Learner) misplaced(m *ensemble.Membership, leader ensemble.ServerID) string {
 	switch {
 	case leader != r.opt.Leader:
@@ -302,8 +303,8 @@ func (r *Learner) misplaced(m *ensemble.Membership, leader ensemble.ServerID) st
 	return ""
 }
 
-// observes reports whether a configuration makes this server an observer. One
-// that it does not name takes part like a follower, without a vote.
+// observes reports whether a configuration makes this server an observer. A server
+// that the configuration does not name takes part like a follower, without a vote.
 func (r *Learner) observes(m *ensemble.Membership) bool {
 	s, ok := m.Server(r.opt.ID)
 	return ok && s.Role == ensemble.Observer

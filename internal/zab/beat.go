@@ -6,32 +6,35 @@ import (
 	"bellwether/wire"
 )
 
-// beat is one round of pings: its number and when it was sent.
+// beat is a round of pings: its number and when it was sent.
 type beat struct{ n, at int64 }
 
-// beats is what the leader knows from its pings: who is still with it.
+// beats is what the leader knows from its pings.
+//
+// Invariants: confirmed.n and full are not above last.n. The answers in waiting ascend
+// by beat and by zxid.
 type beats struct {
 	due       int64 // when the next round is to be sent
 	last      beat  // the last round sent
-	full      int64 // the number of the last that was sent to all
-	confirmed beat  // the last that a quorum has answered
+	full      int64 // the number of the last round that was sent to all learners
+	confirmed beat  // the last round that a quorum has answered
 	waiting   fifo.Queue[waiting]
 }
 
-// waiting is an answer held back until everything proposed before the question
-// is committed and a quorum has answered a ping sent after it: so that no
-// later leader can have done anything by the time of the question.
+// waiting is an answer that is held back until everything proposed before the
+// question is committed, and a quorum has answered a ping that was sent after the
+// question. Then no later leader can have committed anything before the question.
 type waiting struct {
 	link  LinkID
 	token uint64
 	zxid  wire.Zxid
 	beat  int64
-	reply *peerwire.QuorumPacket // nil: a sync
+	reply *peerwire.QuorumPacket // nil: the answer to a sync
 }
 
-// heartbeat pings the learners: ours at every round, others each half tick, or
-// at once where an answer waits for it. Before UPTODATE a learner takes no
-// notice, so the answer is not waited for.
+// heartbeat sends a round of pings: to native peers in every round, to compatible
+// peers each half tick, or at once (hurry) if an answer waits for it. A learner ignores
+// pings before UPTODATE, so the leader does not wait for these answers.
 func (l *Leader) heartbeat(now int64, hurry bool) {
 	if l.phase < synchronising {
 		return
@@ -64,7 +67,8 @@ func (l *Leader) heartbeat(now int64, hurry bool) {
 	l.confirm()
 }
 
-// heartbeatDue sends the round of pings that is due, and notes since when.
+// heartbeatDue sends the round of pings that is due, and puts into the Ready when it
+// was due.
 func (l *Leader) heartbeatDue(now int64) {
 	if l.ready.BeatDue == 0 && l.phase >= synchronising {
 		l.ready.BeatDue = l.beat.due
@@ -73,10 +77,10 @@ func (l *Leader) heartbeatDue(now int64) {
 	l.heartbeat(now, false)
 }
 
-// Beat sends pings between two events if they are due: the driver calls it while
-// a Step takes long. It returns everything that is to be sent, the pings last, and
-// when they were due; nil: nothing is due. now may be later than the time of the
-// next Step: the answers to the pings come behind that.
+// Beat sends pings between two events if they are due. The driver calls it while a
+// Step takes long. It returns everything that is to be sent, the pings last, and when
+// they were due; nil if nothing is due. now may be later than the time of the next
+// Step, because the answers to the pings are stepped after that.
 func (l *Leader) Beat(now int64) (send []Message, due int64) {
 	if l.phase < synchronising || l.phase == over || now < l.beat.due {
 		return nil, 0
@@ -87,8 +91,8 @@ func (l *Leader) Beat(now int64) (send []Message, due int64) {
 	return send, due
 }
 
-// NextBeat is when the next round of pings is due; Never before the term's
-// history is being handed out, and after the term.
+// NextBeat returns when the next round of pings is due; Never before synchronisation
+// and after the term.
 func (l *Leader) NextBeat() int64 {
 	if l.phase < synchronising || l.phase == over {
 		return Never
@@ -96,7 +100,7 @@ func (l *Leader) NextBeat() int64 {
 	return l.beat.due
 }
 
-// pinged takes the answer to a learner's oldest ping.
+// pinged takes a learner's answer, which is the one to its oldest unanswered ping.
 func (l *Leader) pinged(k *link, p *peerwire.QuorumPacket) string {
 	var touched peerwire.TouchedSessions
 	if err := wire.Decode(p.Data, &touched); err != nil {
@@ -119,15 +123,15 @@ func (l *Leader) pinged(k *link, p *peerwire.QuorumPacket) string {
 	return ""
 }
 
-// answers: the answers to pings up to number n had come when the log ended at
-// zxid. They are confirmed once that is committed, and the learner told: it
-// must hear of the end of a session before of a touch that came too late.
+// answers says that the answers to pings up to number n had come when the log ended
+// at zxid. They are confirmed to the learner once zxid is committed: if a session
+// ended before its touch came, the learner must hear of the end first.
 type answers struct {
 	n    int64
 	zxid wire.Zxid
 }
 
-// read notes that a ping was answered when the log ended at z.
+// read notes that an answer to a ping came when the log ended at z.
 func (k *link) read(z wire.Zxid) {
 	if last := k.unconfirmed.Last(); last != nil && last.zxid == z {
 		last.n = k.replies
@@ -136,7 +140,7 @@ func (k *link) read(z wire.Zxid) {
 	k.unconfirmed.Push(answers{k.replies, z})
 }
 
-// confirm takes in what came when the log ended at z or before.
+// confirm counts the answers as confirmed that came when the log ended at z or before.
 func (k *link) confirm(z wire.Zxid) {
 	for f := k.unconfirmed.First(); f != nil && f.zxid <= z; f = k.unconfirmed.First() {
 		k.confirmed = k.unconfirmed.Pop().n
@@ -157,9 +161,9 @@ func (l *Leader) confirm() {
 	l.release()
 }
 
-// Lease is the last moment at which a client's ping may be answered and a
-// session be confirmed; Never where this server alone is the quorum. It is to
-// be asked anew before each answer.
+// Lease returns the last moment at which a client's ping may be answered and a
+// session be confirmed; Never if this server alone is a quorum. The caller asks again
+// before each answer.
 func (l *Leader) Lease() int64 {
 	switch {
 	case l.phase != serving:
@@ -172,8 +176,8 @@ func (l *Leader) Lease() int64 {
 	return l.beat.confirmed.at + l.opt.LeaseMS
 }
 
-// Heard is when a quorum was last certain to be with this leader, also after
-// the term.
+// Heard returns when a quorum was last known to follow this leader. It also answers
+// after the term.
 func (l *Leader) Heard() int64 {
 	if l.alone() {
 		return l.now
@@ -181,8 +185,8 @@ func (l *Leader) Heard() int64 {
 	return l.beat.confirmed.at
 }
 
-// slept: the pings that were sent before are so much older than the clock says.
-// Others may have had a leader of their own meanwhile.
+// slept makes all pings that were sent before older by ms, because the clock stood
+// meanwhile. The other servers may have elected another leader in that time.
 func (l *Leader) slept(ms int64) {
 	l.beat.last.at -= ms
 	l.beat.confirmed.at -= ms
@@ -195,15 +199,15 @@ func (l *Leader) slept(ms int64) {
 	}
 }
 
-// LeaseMS is how old the last ping answered by a quorum may be for Lease to
-// hold.
+// LeaseMS returns how old the last ping that a quorum has answered may be while the
+// lease holds.
 func (l *Leader) LeaseMS() int64 { return l.opt.LeaseMS }
 
-// sync answers when everything proposed so far is committed, and a ping sent
-// from now on is answered by a quorum. A learner that is not of our kind takes
-// commits and answers of its clients in one order: its answer stands behind the
-// commit of what was proposed when it asked, and before the next, which is as
-// good as a ping: a quorum has logged it since.
+// sync answers when everything proposed so far is committed and a quorum has answered
+// a ping sent from now on. A compatible peer processes commits and the answers to its
+// clients in one order, so its answer is sent after the commit of what was proposed
+// when it asked, and before the next commit. That commit is as good as a ping: a
+// quorum has logged it after the question.
 func (l *Leader) sync(e Sync) {
 	k := l.links[e.Link]
 	switch {
@@ -216,16 +220,17 @@ func (l *Leader) sync(e Sync) {
 	}
 }
 
-// answerSyncs answers the syncs of a learner that is not of our kind from
-// before z was proposed, which is committed and about to be told.
+// answerSyncs answers the syncs that a compatible peer sent before z was proposed. z
+// is committed, and its COMMIT is sent next.
 func (l *Leader) answerSyncs(k *link, z wire.Zxid) {
 	for f := k.syncs.First(); f != nil && f.zxid < z; f = k.syncs.First() {
 		l.reply(k.syncs.Pop())
 	}
 }
 
-// revalidated passes on the answer to a learner, under the same condition: a
-// leader of the past knows nothing of the sessions of today.
+// revalidated passes the answer about a session on to a learner, under the same
+// condition as a sync: a leader that has been replaced does not know which sessions
+// exist now.
 func (l *Leader) revalidated(e Revalidated) {
 	if l.links[e.Link] == nil {
 		return
@@ -234,7 +239,7 @@ func (l *Leader) revalidated(e Revalidated) {
 	l.hold(waiting{link: e.Link, zxid: l.log.last, reply: p})
 }
 
-// PendingSyncs is how many syncs wait for their answer.
+// PendingSyncs returns how many syncs wait for their answer.
 func (l *Leader) PendingSyncs() (n int) {
 	for i := range l.beat.waiting.Len() {
 		if l.beat.waiting.At(i).reply == nil {
@@ -256,8 +261,9 @@ func (l *Leader) hold(w waiting) {
 	l.release()
 }
 
-// release gives the answers whose time has come, in order, and sees that a
-// ping to all is under way for the rest: one at a time, so that many share it.
+// release gives the answers that need not wait any longer, in order. For the others
+// it sends a round of pings to all, unless one is unanswered: so many answers share
+// one round.
 func (l *Leader) release() {
 	newest := l.releaseDue(&l.beat.waiting)
 	for _, k := range l.order {
@@ -268,7 +274,7 @@ func (l *Leader) release() {
 	}
 }
 
-// releaseDue gives the answers of a queue whose time has come. It returns the round
+// releaseDue gives the answers of a queue that need not wait any longer. It returns the round
 // of pings that the last of the others waits for, 0 if there are none.
 func (l *Leader) releaseDue(q *fifo.Queue[waiting]) int64 {
 	for w := q.First(); w != nil && w.zxid <= l.log.applied && w.beat <= l.beat.confirmed.n; w = q.First() {

@@ -9,10 +9,10 @@ import (
 	"bellwether/wire"
 )
 
-// NextZxid is the zxid that the next transaction must have; false while none
-// can be proposed: before the leader serves, while it hands over, and at the end
-// of the counter, where a further one would run into the epoch's bits
-// (ZOOKEEPER-1277).
+// NextZxid returns the zxid that the next transaction must have. It returns false
+// while nothing can be proposed: before the leader serves, during a leadership
+// transfer, and at the end of the counter, where the next zxid would overflow into
+// the epoch (ZOOKEEPER-1277).
 func (l *Leader) NextZxid() (wire.Zxid, bool) {
 	if l.phase != serving || l.handing != nil || l.proposed.Counter() >= l.opt.CounterMax {
 		return 0, false
@@ -20,7 +20,7 @@ func (l *Leader) NextZxid() (wire.Zxid, bool) {
 	return l.proposed + 1, true
 }
 
-// propose logs a transaction and sends it to all that take part.
+// propose logs a transaction and sends it to all followers.
 func (l *Leader) propose(t *record.Txn) {
 	if next, ok := l.NextZxid(); !ok || t.Zxid != next {
 		panic(fmt.Sprintf("zab: proposed %v, next is %v (%v)", t.Zxid, next, ok))
@@ -39,7 +39,8 @@ func (l *Leader) propose(t *record.Txn) {
 	}
 }
 
-// members is the configuration that a transaction proposes; nil for all others.
+// members returns the membership that a transaction proposes; nil if it is no
+// reconfiguration.
 func members(t *record.Txn) *ensemble.Membership {
 	body, ok := t.Body.(*record.SetDataTxn)
 	if !ok || t.Type != wire.OpReconfig {
@@ -60,9 +61,9 @@ func (l *Leader) propagate(k *link, p *peerwire.QuorumPacket) {
 	}
 }
 
-// announce tells everyone of a commit: those that have the transaction its
-// zxid, observers the whole of it. With a designated leader the packets are
-// those of a reconfiguration.
+// announce tells all learners of a commit: followers, which have the transaction, by
+// its zxid; observers by the whole transaction. With a designated leader the packets
+// are those of a reconfiguration.
 func (l *Leader) announce(t *record.Txn, designated *ensemble.ServerID) {
 	commit := &peerwire.QuorumPacket{Type: peerwire.PacketCommit, Zxid: t.Zxid}
 	if designated != nil {
@@ -93,8 +94,8 @@ func informOf(t *record.Txn, designated *ensemble.ServerID) *peerwire.QuorumPack
 	return &peerwire.QuorumPacket{Type: peerwire.PacketInformActivate, Zxid: t.Zxid, Data: data}
 }
 
-// activate commits a reconfiguration: its membership holds, and who leads under
-// it is told. Another than this server takes over at once; this one is done.
+// activate commits a reconfiguration: its membership holds from here on, and all are
+// told who leads under it. If that is another server this term ends.
 func (l *Leader) activate(t *record.Txn) {
 	leader := l.designate(t.Zxid)
 	l.activateMembership()
@@ -106,8 +107,8 @@ func (l *Leader) activate(t *record.Txn) {
 	}
 }
 
-// designate names who leads under the proposed membership: this server if it
-// votes there, else the new voter that has acknowledged most.
+// designate returns who leads under the proposed membership: this server if it has a
+// vote there, else the new voter that has acknowledged most.
 func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 	leader, acked := l.opt.ID, wire.Zxid(-1)
 	if l.lastSeen.IsVoter(l.opt.ID) {

@@ -8,23 +8,24 @@ import (
 	"bellwether/wire"
 )
 
-// How says how a learner's history is made the leader's.
+// How is the way in which a learner gets the leader's history.
 type How uint8
 
 // The ways.
 const (
-	Diff  How = iota + 1 // it gets what it lacks
-	Trunc                // it cuts off what was never committed, and gets what it lacks
-	Snap                 // it gets a snapshot
+	Diff  How = iota + 1 // the transactions that it lacks
+	Trunc                // it cuts off what was never committed, then as Diff
+	Snap                 // a snapshot
 )
 
 func (h How) String() string { return [...]string{"?", "DIFF", "TRUNC", "SNAP"}[h] }
 
-// history is what the choice for a learner depends on.
+// history describes the leader's history, as far as the choice for a learner
+// depends on it.
 type history struct {
 	// committed are the newest committed transactions, without a gap.
 	committed []*record.Txn
-	// before is what the first of them follows; 0: not known.
+	// before is the zxid that the first of committed follows; 0: not known.
 	before wire.Zxid
 	// newest is the newest committed zxid: of the last of committed, or of the
 	// snapshot if there are none.
@@ -33,9 +34,9 @@ type history struct {
 	last wire.Zxid
 	// tree is the zxid of a snapshot taken now.
 	tree wire.Zxid
-	// disk: the log on disk may be asked.
+	// disk: ReadLog may be used.
 	disk bool
-	// force: always a snapshot.
+	// force: every learner gets a snapshot.
 	force bool
 }
 
@@ -53,8 +54,8 @@ func (h *history) max() wire.Zxid {
 	return h.newest
 }
 
-// plan is how a learner is synchronised: the opening packet with its zxid, then
-// txns as committed. ask: the log on disk has to be asked first.
+// plan is how a learner is synchronised: the first packet (how, zxid), then txns, each
+// with its COMMIT. ask: the log on disk has to be read before that is known.
 type plan struct {
 	how  How
 	zxid wire.Zxid
@@ -62,9 +63,10 @@ type plan struct {
 	ask  bool
 }
 
-// choose decides as upstream does (its LearnerHandler), except that it prefers
-// a snapshot to a truncation whose target the peer may not have, and knows what
-// its oldest transaction follows.
+// choose decides how a learner whose log ends at peer is synchronised. It decides as
+// Apache ZooKeeper's LearnerHandler, with two exceptions: it prefers a snapshot to a
+// truncation to a zxid that the learner may not have, and it knows which zxid the
+// oldest transaction in memory follows.
 func choose(h *history, peer wire.Zxid) plan {
 	switch {
 	case h.force:
@@ -86,9 +88,9 @@ func choose(h *history, peer wire.Zxid) plan {
 	return h.snap()
 }
 
-// chooseRead decides when the log on disk has answered: read follows peer.
-// Only what is older than the committed transactions in memory is taken from
-// it, and a gap between the two rules it out (ZOOKEEPER-2418).
+// chooseRead decides after the log on disk was read: read are the transactions that
+// follow peer. Only transactions older than those in memory are taken from it. If
+// there is a gap between the two the learner gets a snapshot (ZOOKEEPER-2418).
 func chooseRead(h *history, peer wire.Zxid, read []*record.Txn, ok bool) plan {
 	if !ok || len(h.committed) == 0 {
 		return h.snap()
@@ -110,7 +112,7 @@ func chooseRead(h *history, peer wire.Zxid, read []*record.Txn, ok bool) plan {
 	return plan{how: Diff, zxid: h.max(), txns: append(txns, rest...)}
 }
 
-// walk finds the peer's place among the committed transactions.
+// walk decides for a peer whose log ends within the committed transactions.
 func (h *history) walk(peer wire.Zxid) plan {
 	rest := h.after(peer)
 	known := h.committed[:len(h.committed)-len(rest)]
@@ -127,7 +129,7 @@ func (h *history) walk(peer wire.Zxid) plan {
 	return plan{how: Trunc, zxid: prev, txns: rest}
 }
 
-// after are the committed transactions above z.
+// after returns the committed transactions above z.
 func (h *history) after(z wire.Zxid) []*record.Txn {
 	i := len(h.committed)
 	for i > 0 && h.committed[i-1].Zxid > z {
@@ -136,7 +138,7 @@ func (h *history) after(z wire.Zxid) []*record.Txn {
 	return h.committed[i:]
 }
 
-// snap sends what the tree holds, and what is committed above that.
+// snap returns the plan of a snapshot, followed by what is committed above it.
 func (h *history) snap() plan {
 	return plan{how: Snap, zxid: h.tree, txns: h.after(h.tree)}
 }

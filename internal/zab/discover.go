@@ -7,11 +7,11 @@ import (
 	"bellwether/wire"
 )
 
-// named takes a learner's first packet: who it is and which epoch it has
-// accepted. Every member can raise the epoch to come; voters bring it about. A
-// stranger cannot, and nobody by so much that there would soon be no epochs left:
-// a member that is farther ahead is let in by a later term, each of which comes
-// nearer to it.
+// named takes a learner's first packet: who it is and which epoch it has accepted.
+// The new epoch is later than what any member has accepted; others than members do
+// not raise it. A member can raise it by epochAhead at most, so that nobody can use up
+// the epochs. A member that is farther ahead joins in a later term, since each term
+// comes nearer to it.
 func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	var info peerwire.LearnerInfo
 	accepted, most := p.Zxid.Epoch(), max(l.opt.Accepted, l.opt.Above)+epochAhead
@@ -62,14 +62,14 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	return ""
 }
 
-// answers reports whether a learner of our kind was heard of just now. A server
-// that lost its connection without our hearing of it falls silent, and tries
-// again; one that does not is not to lose its place to another with its id.
+// answers reports whether a native peer was heard from just now. If a server has lost
+// its connection and connects again, its old link is silent. If the old link is not
+// silent, a second server uses the same id, and must not take the place of the first.
 func (l *Leader) answers(k *link) bool {
 	return k.ours && k.state == linkServing && l.now-k.heard < 2*l.opt.BeatMS
 }
 
-// discover fixes the epoch once a quorum has said which ones it accepted.
+// discover fixes the epoch once a quorum has said which epochs it has accepted.
 func (l *Leader) discover() {
 	if l.phase != discovering || !l.committedAcknowledged((*acks).joined) {
 		return
@@ -78,7 +78,7 @@ func (l *Leader) discover() {
 	l.enter(promising)
 }
 
-// saved: an epoch is durable.
+// saved takes the news that an epoch is durable.
 func (l *Leader) saved(e Saved) {
 	if e.Generation != l.generation {
 		return
@@ -98,7 +98,7 @@ func (l *Leader) saved(e Saved) {
 	}
 }
 
-// invite tells a learner the epoch.
+// invite sends a learner the new epoch (LEADERINFO).
 func (l *Leader) invite(k *link) {
 	data := wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})
 	if k.ours {
@@ -108,9 +108,10 @@ func (l *Leader) invite(k *link) {
 	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: l.epochZero(), Data: data})
 }
 
-// promised takes a learner's promise of the epoch, with the end of its log. A
-// learner whose history is ahead of ours must not lose it to us. NoEpoch: it
-// had accepted the epoch before, so that this is no promise.
+// promised takes a learner's promise of the epoch, with the end of its log. A voter
+// whose history is ahead of the leader's ends its link, because it must not lose that
+// history. NoEpoch means that it had accepted the epoch before, so that this is no
+// promise.
 func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 	var ack peerwire.EpochAck
 	err := wire.Decode(p.Data, &ack)
@@ -138,9 +139,8 @@ func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 	return ""
 }
 
-// promise ends discovery once a quorum has promised the epoch: no earlier
-// leader can commit anything any more. The epoch is saved behind the log, lest
-// a crash leave the one without the other.
+// promise ends discovery once a quorum has promised the epoch: from then on no earlier
+// leader can commit anything.
 func (l *Leader) promise() {
 	if l.phase != promising || !l.own.promised || !l.committedAcknowledged(func(a *acks) bool { return a.promised }) {
 		return
@@ -157,7 +157,8 @@ func (l *Leader) promise() {
 	}
 }
 
-// saveCurrent saves the epoch when it is agreed on and the log is durable.
+// saveCurrent saves currentEpoch once the epoch is agreed on and the log is durable.
+// The log comes first, so that no crash leaves the epoch without its history.
 func (l *Leader) saveCurrent() {
 	if l.phase == synchronising && l.synced && !l.current {
 		l.ready.SaveCurrent = l.epoch

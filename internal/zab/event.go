@@ -15,114 +15,116 @@ type LinkID = peerwire.LinkID
 // Event is what happens to a machine: one of the types below.
 type Event interface{ event() }
 
-// Opened (leader): a learner has connected.
+// Opened (leader) says that a learner has connected.
 type Opened struct{ Link LinkID }
 
-// Looks (leader): a server looks for a leader. Its history is of the epoch
+// Looks (leader) says that a server looks for a leader. Its history is of the epoch
 // Current or of an earlier one.
 type Looks struct {
 	Server  ensemble.ServerID
 	Current wire.Epoch
 }
 
-// Closed: a connection has ended, by whichever side. A learner has one only.
+// Closed says that a connection has ended, by either side. A learner has only one.
 type Closed struct {
 	Link LinkID
 	Why  string
 }
 
-// Received is a packet, whose memory now belongs to the machine. One of type
-// SNAP is handed to a learner when the whole snapshot behind it has been read;
-// the driver keeps that until an Install asks for it.
+// Received is a packet, whose memory now belongs to the machine. A learner gets a packet
+// of type SNAP after the whole snapshot behind it has been read; the driver keeps the
+// snapshot until an Install asks for it.
 type Received struct {
 	Link   LinkID
 	Packet *peerwire.QuorumPacket
 }
 
-// Progress (learner): a part of a snapshot has arrived.
+// Progress (learner) says that a part of a snapshot has arrived, so the leader is not
+// silent.
 type Progress struct{ Link LinkID }
 
-// Synced: everything up to Zxid of the log of this generation is durable.
+// Synced says that everything up to Zxid of the log of this generation is durable.
 type Synced struct {
 	Zxid       wire.Zxid
 	Generation uint64
 }
 
-// Saved: the epochs asked for are durable; 0 where it is not about that one.
+// Saved says that an epoch is durable: Accepted or Current; the other one is 0.
 type Saved struct {
 	Accepted, Current wire.Epoch
 	Generation        uint64
 }
 
-// Installed (learner): the snapshot asked for is durable and is the history.
+// Installed (learner) says that the snapshot asked for is durable and is the history.
 type Installed struct {
 	Zxid       wire.Zxid
 	Generation uint64
 }
 
-// Refused: a duty could not be done, and nothing of it was: no room on the
-// disk, a truncation to what is not in the log. No duty behind it is done
-// either, whichever role has asked for it; what they were to change is as
-// before, the epochs included. The log on disk ends at Zxid. The role ends; with
-// none, the event goes to Log.Refuse.
+// Refused says that a duty could not be done and has changed nothing: the disk is full,
+// or a truncation asked for a zxid that is not in the log. No later duty is done either,
+// whichever role has asked for it, and what they were to change is as before, the
+// epochs included. The log on disk ends at Zxid. The role ends. If there is no role
+// the event goes to Log.Refuse.
 type Refused struct {
 	Zxid       wire.Zxid
 	Generation uint64 // that came with the duty
 	Why        string
 }
 
-// LogRead (leader) answers a ReadLog: the transactions that follow its After
-// without a gap, as far as asked for. Not OK: the log cannot tell.
+// LogRead (leader) answers a ReadLog with the transactions that follow After, without
+// a gap, up to Through. Not OK: the log does not have them all.
 type LogRead struct {
 	Link LinkID
 	Txns []*record.Txn
 	OK   bool
 }
 
-// Propose (leader): broadcast this transaction, whose zxid is NextZxid.
+// Propose (leader) asks to broadcast a transaction, whose zxid must be NextZxid.
 type Propose struct{ Txn *record.Txn }
 
-// Forward (learner): the leader is to carry out a client's request. The
-// machine keeps nothing of it after the step.
+// Forward (learner) sends a client's request to the leader. The machine keeps nothing
+// of it after the step.
 type Forward struct {
 	Request    peerwire.ForwardedRequest
 	Identities []wire.ID
 }
 
-// Sync asks for a moment by which everything acknowledged before is applied
-// here. On a leader Link says for which learner, 0: a client of its own. Token
-// comes back in Ready.Syncs. On a learner Request is what is forwarded.
+// Sync is a client's sync: it is answered when everything that was acknowledged to any
+// client before is applied here. On a leader, Link is the learner that asks, 0 for a
+// client of its own. Token comes back in Ready.Syncs. On a learner, Request is what is
+// forwarded.
 type Sync struct {
 	Link    LinkID
 	Token   uint64
 	Request Forward
 }
 
-// Revalidate (learner): may this session be resumed here?
+// Revalidate (learner) asks the leader whether a session may be resumed here.
 type Revalidate struct{ Revalidation peerwire.Revalidation }
 
-// Revalidated (leader) answers a learner's question.
+// Revalidated (leader) is the answer to a learner's Revalidate.
 type Revalidated struct {
 	Link   LinkID
 	Answer peerwire.Revalidated
 }
 
-// Touched (learner): sessions heard from. Token, which must grow, comes back
-// in Ready.Confirmed.
+// Touched (learner) reports sessions that were heard from. Token, which must grow, comes
+// back in Ready.Confirmed.
 type Touched struct {
 	Sessions []peerwire.TouchedSession
 	Token    uint64
 }
 
-// Leave ends the term from outside: the election says that it will come to
-// nothing, or the server stops.
+// Leave ends the term from outside: the election says that the term will fail, or the
+// server stops.
 type Leave struct{ Why string }
 
-// Slept (leader): the machine was suspended for so long, and the clock of the
-// events stood meanwhile.
+// Slept (leader) says that the computer was suspended for so long, and the clock of
+// the events stood meanwhile.
 type Slept struct{ MS int64 }
 
-// Tick: time has passed. The driver steps all that has arrived before it.
+// Tick says that time has passed. The driver steps all that has arrived before it.
 type Tick struct{}
 
 func (Opened) event()      {}
@@ -284,30 +286,30 @@ type ReadLog struct {
 	After, Through wire.Zxid
 }
 
-// Established says in what a server serves.
+// Established says that a server may serve, and in which epoch and configuration.
 type Established struct {
 	Epoch wire.Epoch
 	// Members is the configuration that holds from now on; nil: as before.
 	Members *ensemble.Membership
-	// Installed: the tree is that of the last Install, and new to clients.
+	// Installed: the tree is that of the last Install, which clients have not seen.
 	Installed bool
 }
 
-// Input is what a learner sent that is not for this package: exactly one of
-// Request, Revalidation and Touched is set.
+// Input is what a learner sent for the rest of the server. Exactly one of Request,
+// Revalidation and Touched is set.
 type Input struct {
 	Link         LinkID
 	Server       ensemble.ServerID
-	Ours         bool // it agreed on extensions
+	Ours         bool // it is a native peer
 	Request      *peerwire.ForwardedRequest
 	Identities   []wire.ID // of a Request
 	Revalidation *peerwire.Revalidation
 	Touched      []peerwire.TouchedSession
 }
 
-// Reconfigured is a configuration committed by the transaction Zxid, with who
-// leads under it. Where that is another than the present leader, or this
-// server's own role is another one, the term has ended with it.
+// Reconfigured is a configuration committed by the transaction Zxid, and who leads under
+// it. If that is another server than the present leader, or this server gets another
+// role, the term ends with it.
 type Reconfigured struct {
 	Zxid    wire.Zxid
 	Members *ensemble.Membership

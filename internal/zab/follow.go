@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// live takes what the leader broadcasts.
+// live takes the packets that the leader sends after UPTODATE.
 func (r *Learner) live(p *peerwire.QuorumPacket) {
 	switch p.Type {
 	case peerwire.PacketProposal:
@@ -37,8 +37,8 @@ func (r *Learner) live(p *peerwire.QuorumPacket) {
 	}
 }
 
-// proposed logs a transaction; false if it ended the term. One that is known
-// is tolerated.
+// proposed logs a transaction. It tolerates one that is known already. It returns false
+// if the term has ended.
 func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
 	t := r.decode(z, data)
 	switch {
@@ -57,8 +57,8 @@ func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
 	return true
 }
 
-// committed hands out the next transaction for applying, on this disk or not:
-// that a quorum has it is enough.
+// committed takes the commit of the next transaction and hands it out for applying.
+// It need not be on this server's disk: a quorum has it.
 func (r *Learner) committed(z wire.Zxid) {
 	if z <= r.decided {
 		return
@@ -73,8 +73,8 @@ func (r *Learner) committed(z wire.Zxid) {
 	r.log.MarkApplied(z)
 }
 
-// activated commits a reconfiguration. Where it gives this server another role
-// or the ensemble another leader the term ends.
+// activated takes the commit of a reconfiguration. The term ends if the new
+// configuration gives this server another role or the ensemble another leader.
 func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	a, ok := r.activation(p)
 	if !ok {
@@ -95,8 +95,8 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	}
 }
 
-// acknowledgeTo acknowledges what is durable. A leader of our kind takes the
-// last one for all; others count each.
+// acknowledgeTo acknowledges all proposals up to z, which are durable. A native leader
+// takes the last ACK for all; a compatible one counts each.
 func (r *Learner) acknowledgeTo(z wire.Zxid) {
 	for f := r.unacked.First(); f != nil && *f <= z; f = r.unacked.First() {
 		acked := r.unacked.Pop()

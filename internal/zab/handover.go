@@ -9,19 +9,19 @@ import (
 	"bellwether/wire"
 )
 
-// A leader that is to end its term on purpose hands over: it proposes nothing
-// more, waits until everything is committed and on the disk of a follower of
-// our kind, names that one to all learners that know hand-overs, and ends its
-// term. Only the vote is spared by that: who is named goes through discovery
-// as ever, where a follower that is ahead of it still stops it.
+// A leadership transfer ends a term on purpose. The leader proposes nothing more and
+// waits until everything is committed and on the disk of a native follower. It names
+// that follower as the next leader to all learners that know leadership transfers,
+// and ends its term. This saves only the election: the named server goes through
+// discovery like any other, where a follower that is ahead of it still stops it.
 
-// handOverMax is how long a leader waits for what is outstanding, in ms. Then
-// its term ends without a name.
+// handOverMax is how long a leader waits for outstanding transactions, in ms. Then its
+// term ends without naming the next leader.
 const handOverMax = 250
 
-// HandOver (leader): end the term and name To, who can lead next as Successor
-// says; else nothing happens. Leaving: this server is about to stop. Stalled:
-// its disk does not answer, so that it cannot promise the next epoch.
+// HandOver (leader) asks for a leadership transfer to To. If Successor refuses To,
+// nothing is done. Leaving: this server is about to stop. Stalled: its disk does not
+// answer, so that it cannot promise the next epoch.
 type HandOver struct {
 	To               ensemble.ServerID
 	Leaving, Stalled bool
@@ -29,33 +29,33 @@ type HandOver struct {
 
 func (HandOver) event() {}
 
-// Successor is whom a leader has named at the end of its term.
+// Successor is the next leader, as the leader From has named it at the end of its term.
 type Successor struct {
 	From, Leader ensemble.ServerID
 	Zxid         wire.Zxid  // the end of the history, all of it committed
 	Epoch        wire.Epoch // of From
-	HeldMS       int64      // how long nothing was proposed before, where that is known
+	HeldMS       int64      // how long nothing was proposed before that; 0: not known
 	Leaving      bool       // this server is From, and about to stop
 }
 
-// handing is a hand-over under way.
+// handing is a leadership transfer under way.
 type handing struct {
 	HandOver
-	to    ensemble.ServerID // To, or who takes its place
+	to    ensemble.ServerID // To, or another server if To cannot lead any more
 	began int64
 }
 
 // apart reports whether the next leader needs a quorum without this server.
 func (e *HandOver) apart() bool { return e.Leaving || e.Stalled }
 
-// HandingOver reports whether nothing is proposed any more because the leader
-// hands over.
+// HandingOver reports whether a leadership transfer is under way, so that nothing is
+// proposed.
 func (l *Leader) HandingOver() bool { return l.handing != nil }
 
-// Successor returns who would lead behind this leader: to, or the voter of our
-// kind that has most on its disk if that is NoServer. The others must be able to
-// find it, so that those who are told have to be a quorum, without this server
-// if it is apart: about to stop, or unable to promise an epoch.
+// Successor returns who would lead after this leader: to, or, if to is NoServer, the
+// native voter that has most on its disk. It returns an error if there is none. The
+// servers that can be told must be a quorum, so that they find the next leader. This
+// server does not count if it is apart: about to stop, or unable to promise an epoch.
 func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID, error) {
 	if l.phase != serving {
 		return peerwire.NoServer, errors.New("this server does not lead")
@@ -79,8 +79,8 @@ func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID,
 	return to, nil
 }
 
-// fittest is the server with most on its disk of those that can lead next, of
-// equal ones that with the largest id; NoServer: there is none.
+// fittest returns the server with most on its disk of those that can lead next, the
+// larger id if two have the same; NoServer if there is none.
 func (l *Leader) fittest() ensemble.ServerID {
 	var best *link
 	for _, k := range l.order {
@@ -117,7 +117,8 @@ func (l *Leader) unfit(id ensemble.ServerID) string {
 	return ""
 }
 
-// electable reports whether a server has a vote and weight wherever that counts.
+// electable reports whether a server has a vote and weight in every membership that
+// counts.
 func (l *Leader) electable(id ensemble.ServerID) bool {
 	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
 		if m != nil && (!m.IsVoter(id) || m.Weight(id) == 0) {
@@ -127,7 +128,7 @@ func (l *Leader) electable(id ensemble.ServerID) bool {
 	return true
 }
 
-// handOver begins a hand-over.
+// handOver begins a leadership transfer.
 func (l *Leader) handOver(e HandOver) {
 	to, err := l.Successor(e.To, e.apart())
 	if err != nil || l.handing != nil {
@@ -137,8 +138,8 @@ func (l *Leader) handOver(e HandOver) {
 	l.tell(HandsOver{to, l.epoch, len(l.log.between(l.log.applied, l.log.last))})
 }
 
-// handOn goes on with a hand-over after each step. The term ends in any case:
-// what learners have asked for meanwhile they ask the next leader for.
+// handOn continues a leadership transfer after each step. The term ends in any case.
+// Learners send requests of the time in between to the next leader.
 func (l *Leader) handOn() {
 	h := l.handing
 	if h == nil || l.phase != serving {
@@ -160,8 +161,8 @@ func (l *Leader) handOn() {
 	}
 }
 
-// name ends the term: the next leader and all others that know hand-overs are
-// told who that is, behind everything that was sent before.
+// name ends the term. It tells the next leader, then all other learners that know
+// leadership transfers, who leads next; after everything that was sent before.
 func (l *Leader) name(to ensemble.ServerID, heldMS int64) {
 	p := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
 	l.send(l.linkOf(to), p)
@@ -174,8 +175,8 @@ func (l *Leader) name(to ensemble.ServerID, heldMS int64) {
 	l.giveUp(fmt.Sprintf("it hands over to server %d", to))
 }
 
-// handedOver takes the leader's word that its term is over and who is to lead
-// next. Where something is missing here the word is worth nothing.
+// handedOver takes HANDOVER: the leader's term is over, and it names the next leader.
+// The name is ignored if this server lacks a committed transaction.
 func (r *Learner) handedOver(p *peerwire.QuorumPacket) {
 	var h peerwire.HandOver
 	err := wire.Decode(p.Data, &h)
@@ -194,7 +195,8 @@ func (r *Learner) handedOver(p *peerwire.QuorumPacket) {
 	r.giveUp(fmt.Sprintf("the leader hands over to server %d", h.Leader))
 }
 
-// HandsOver: a leader proposes nothing more, and waits for what is outstanding.
+// HandsOver reports that a leader has begun a leadership transfer and waits for the
+// outstanding transactions.
 type HandsOver struct {
 	To          ensemble.ServerID
 	Epoch       wire.Epoch

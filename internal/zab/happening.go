@@ -9,24 +9,24 @@ import (
 	"bellwether/wire"
 )
 
-// Happening is something worth telling: one of the types below. String is what
-// the log says.
+// Happening is an observation for the log: one of the types below. String returns the
+// text of the log.
 type Happening interface{ String() string }
 
-// EpochAgreed: a quorum has promised the epoch.
+// EpochAgreed reports that a quorum has promised the epoch.
 type EpochAgreed struct {
 	Epoch  wire.Epoch
 	TookMS int64
 }
 
-// LeaderServes: a quorum has the leader's history.
+// LeaderServes reports that a quorum has the leader's history.
 type LeaderServes struct {
 	Epoch                              wire.Epoch
 	DiscoverMS, SynchroniseMS, InAllMS int64
 	Followers                          []ensemble.ServerID
 }
 
-// SyncBegan: a learner is sent the history.
+// SyncBegan reports that a learner is sent the history.
 type SyncBegan struct {
 	Learner  string
 	How      How
@@ -34,63 +34,64 @@ type SyncBegan struct {
 	Txns     int
 }
 
-// LearnerServes: a learner has the history and serves.
+// LearnerServes reports that a learner has the history and serves.
 type LearnerServes struct {
 	Learner string
 	How     How
 	TookMS  int64
 }
 
-// LearnerLost: a learner's connection ended.
+// LearnerLost reports the end of a learner's link.
 type LearnerLost struct {
 	Learner, Why string
 	Link         LinkID
-	// Nobody: it ended before it had said who it is, or could not have joined.
-	// Refused: for what it sent.
+	// Nobody: the link ended before the learner had said who it is, or the learner
+	// could not have joined. Refused: the leader closed it because of what came.
 	Nobody, Refused bool
 }
 
-// OldEpoch: a leader leads in an epoch older than one that this server has
-// promised. One of our kind would end its term for that; Apache ZooKeeper's
-// leads on, and its followers look for another in vain until it ends.
+// OldEpoch reports a leader of an epoch older than one that this server has promised.
+// A native leader ends its term for that. A leader of Apache ZooKeeper does not, and
+// this server cannot follow anybody until that term ends.
 type OldEpoch struct {
 	Leader                   ensemble.ServerID
 	Link                     LinkID
 	Epoch, Current, Accepted wire.Epoch
 }
 
-// Foreign: a member cannot join, as its history is of a later epoch than that of
-// this term, which no quorum would follow then.
+// Foreign reports a member that cannot join because its history is of a later epoch
+// than this term. If the history were of this ensemble, no quorum would follow this
+// leader.
 type Foreign struct {
 	Learner        string
 	Link           LinkID
 	Epoch, Current wire.Epoch
 }
 
-// Unexpected: a packet nobody waited for. Told once for a connection.
+// Unexpected reports a packet that is ignored, once for each connection.
 type Unexpected struct {
 	From   string
 	Packet peerwire.PacketType
 }
 
-// Activated: a reconfiguration holds.
+// Activated reports that a reconfiguration is committed and holds.
 type Activated struct {
 	Zxid    wire.Zxid
 	Version int64
 	Leader  ensemble.ServerID
 }
 
-// GaveUp: a role ends.
+// GaveUp reports the end of a role.
 type GaveUp struct {
 	Role    peerwire.ServerState
 	Epoch   wire.Epoch
 	Why     string
 	AfterMS int64
-	Handed  bool   // over to another leader, by design
-	Link    LinkID // of a learner, to the leader
+	Handed  bool   // by a leadership transfer
+	Link    LinkID // the link of a learner to its leader; 0 for a leader
 }
 
-// Synchronising: the leader's history begins to arrive.
+// Synchronising reports that the leader's history begins to arrive.
 type Synchronising struct {
 	Leader ensemble.ServerID
 	Epoch  wire.Epoch
@@ -99,7 +100,7 @@ type Synchronising struct {
 	To     wire.Zxid
 }
 
-// ServesUnder: this server has the leader's history and serves.
+// ServesUnder reports that this server has the leader's history and serves.
 type ServesUnder struct {
 	Leader                             ensemble.ServerID
 	Epoch                              wire.Epoch

@@ -10,28 +10,29 @@ import (
 	"bellwether/wire"
 )
 
-// Limits of what learners may ask of a leader.
+// Limits on what learners may ask of a leader.
 const (
-	// EpochMax is the highest epoch that is accepted from anyone: zxids of
-	// later ones would be negative.
+	// EpochMax is the highest epoch that is accepted: zxids of later ones would be
+	// negative.
 	EpochMax wire.Epoch = math.MaxInt32 - 1
-	// epochAhead is by how much the epoch that a learner has accepted may be
-	// ahead of what a leader has accepted itself: a vain attempt to lead every
-	// ten seconds, of which it knew nothing for a week, is less.
+	// epochAhead is how far the accepted epoch of a learner may be ahead of the
+	// leader's. It is larger than a week of failed elections, one every 10 s.
 	epochAhead = 1 << 16
-	// beatsMax is how many pings a learner may leave unanswered before it gets
-	// no further ones.
+	// beatsMax is how many pings may be unanswered. A learner that owes so many
+	// answers gets no more pings.
 	beatsMax = 256
 )
 
-// Terms are what a role begins with: who this server is, what it has promised,
-// and the waits.
+// Terms are what a role begins with: the server's id, its epochs, the memberships,
+// and the timeouts.
 type Terms struct {
 	ID ensemble.ServerID
-	// Accepted and Current are the epochs of the last duties handed out, done or
-	// not; at the start of the process those on the disk.
+	// Accepted and Current are the epochs of the last SaveAccepted and SaveCurrent
+	// handed out, whether they are durable yet or not; at the start of the process,
+	// the epochs on the disk.
 	Accepted, Current wire.Epoch
-	// Generation is that of the role before; the new one begins with the next.
+	// Generation is the last one of the role before. The new role begins with the
+	// next.
 	Generation uint64
 	// Committed is the membership; LastSeen a newer one that was proposed, or nil.
 	Committed, LastSeen *ensemble.Membership
@@ -39,13 +40,14 @@ type Terms struct {
 	TickMS    int64 // tickTime
 	InitLimit int64 // ticks for discovery and synchronisation
 	SyncLimit int64 // ticks that a peer may be silent
-	// DiscoverMS is how long a learner waits for the leader's epoch, and half of
-	// how long a leader waits for a quorum to join, and then for one to promise
-	// the epoch. 0, or more than InitLimit: InitLimit.
+	// DiscoverMS is how long a learner waits for the leader's epoch. A leader waits
+	// twice as long for a quorum to join, and as long again for a quorum to promise
+	// the epoch. If it is 0 or more than InitLimit, InitLimit counts instead.
 	DiscoverMS int64
 }
 
-// discovery is how many times DiscoverMS a part of discovery may take, in ms.
+// discovery returns the timeout for a part of discovery in ms: so many times
+// DiscoverMS.
 func (t *Terms) discovery(times int64) int64 {
 	limit := t.InitLimit * t.TickMS
 	if t.DiscoverMS == 0 {
@@ -54,40 +56,40 @@ func (t *Terms) discovery(times int64) int64 {
 	return min(times*t.DiscoverMS, limit)
 }
 
-// busyMax is for how long after its last Step a learner answers pings that no Step
-// has brought, in ms.
+// busyMax is how long after its last Step a learner still answers pings early
+// (Learner.Beat), in ms.
 func (t *Terms) busyMax() int64 { return t.SyncLimit * t.TickMS / 2 }
 
-// LagMax is by how much a learner that this leader keeps can lag behind, in ms: it
-// has stepped everything that was sent to it longer ago. It answers pings for
-// busyMax without having done that, and is given up when it has been silent for
-// SyncLimit.
+// LagMax is how far a connected learner can lag behind, in ms: it has processed
+// everything that was sent to it longer ago. A learner can answer pings early for
+// busyMax, and the leader closes its link when it is silent for SyncLimit.
 func (l *Leader) LagMax() int64 { return l.opt.busyMax() + l.opt.SyncLimit*l.opt.TickMS }
 
-// LeaderOptions fix what a leader does.
+// LeaderOptions set how a leader behaves.
 type LeaderOptions struct {
 	Terms
-	// Plain: no extensions of ours are agreed to.
+	// Plain: every learner is treated as a compatible peer, without extensions.
 	Plain bool
-	// BeatMS is how often learners of our kind are pinged (0: 100), LeaseMS how
-	// old a ping answered by a quorum may be for sessions to be confirmed
-	// (0: 500). Others are pinged every half tick.
+	// BeatMS is how often native peers are pinged (0: 100). Compatible peers are
+	// pinged every half tick. LeaseMS is how old the last ping that a quorum has
+	// answered may be for sessions to be confirmed (0: 500).
 	BeatMS, LeaseMS int64
-	// DiskLog: the log on disk may be asked where memory does not reach back.
+	// DiskLog: the driver answers ReadLog, for learners that lack more than is in
+	// memory.
 	DiskLog bool
 	// ForceSnap: every learner gets a snapshot.
 	ForceSnap bool
-	// SnapMax and DiffMax are how many learners are synchronised at a time, in
-	// either way (0: 10 and 100). Observers beyond that are turned away.
+	// SnapMax and DiffMax are how many learners are synchronised at a time, by
+	// snapshot and otherwise (0: 10 and 100). Further observers are refused.
 	SnapMax, DiffMax int
-	// Above is an epoch that a member is known to have accepted, or an earlier
-	// one than that: the new one is later.
+	// Above is a lower bound of the new epoch, from a member that has accepted Above
+	// or more. The new epoch is later.
 	Above wire.Epoch
-	// Claims is the end of the history that this server's vote has claimed, if it
-	// is later than the end of the log: the zero of the epoch Current.
+	// Claims is the zxid that this server's vote has claimed, if it is later than the
+	// end of the log: the zxid with epoch Current and counter 0.
 	Claims wire.Zxid
-	// CounterMax is the last counter that is given out in an epoch
-	// (0: 0xfffffffe); behind it the term ends.
+	// CounterMax is the last counter of an epoch (0: 0xfffffffe). The term ends when
+	// it is committed.
 	CounterMax uint32
 }
 
@@ -122,7 +124,7 @@ const (
 	over
 )
 
-// Leader is the leading server's part. See the package comment.
+// Leader is the part of the server that leads. See the package comment.
 type Leader struct {
 	opt LeaderOptions
 	log *Log
@@ -140,19 +142,20 @@ type Leader struct {
 	synced     bool      // the log of the start is durable
 	current    bool      // currentEpoch is durable
 	proposed   wire.Zxid // the last zxid given out
-	handing    *handing  // nil: it does not hand over
+	handing    *handing  // the leadership transfer under way; nil: none
 
 	links   map[LinkID]*link
 	seekers map[ensemble.ServerID]seeker
 	order   []*link // by arrival
 	beat    beats
-	nextHB  int64 // when to look at the links, and to ping unless Beat has
+	nextHB  int64 // when to check the links, and to ping unless Beat has done so
 	nextTC  int64 // when to check the quorum
 
 	ready Ready
 }
 
-// summary is what histories are compared by.
+// summary is what two histories are compared by: the later epoch wins, then the later
+// zxid.
 type summary struct {
 	current wire.Epoch
 	last    wire.Zxid
@@ -162,8 +165,8 @@ func (s summary) less(o summary) bool {
 	return s.current < o.current || s.current == o.current && s.last < o.last
 }
 
-// NewLeader begins a term of the server that won an election. Its whole log
-// counts from here on: that it won commits the end of it, once a quorum has it.
+// NewLeader begins a term of the server that won an election. Its whole log is the
+// history of the term: all of it is committed once a quorum has it.
 func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 	o.defaults()
 	l := &Leader{
@@ -172,7 +175,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 		epoch:      max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
 		links: map[LinkID]*link{}, seekers: map[ensemble.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
 	}
-	l.ready.Sync = true // before currentEpoch is saved the log must be durable
+	l.ready.Sync = true // currentEpoch may be saved only when the log is durable
 	l.enter(discovering)
 	l.discover()
 	return l
@@ -185,8 +188,8 @@ func newer(committed, lastSeen *ensemble.Membership) *ensemble.Membership {
 	return lastSeen
 }
 
-// Step takes one event, which happened at now, in ms of a clock that does not
-// go back. After the term is over it does nothing.
+// Step takes one event. now is when it happened, in ms of a clock that does not go
+// back. When the term is over Step does nothing.
 func (l *Leader) Step(now int64, e Event) {
 	if l.now = now; l.phase == over {
 		return
@@ -226,7 +229,7 @@ func (l *Leader) Step(now int64, e Event) {
 	l.handOn()
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what is to be done after the steps since the last call.
 func (l *Leader) Ready() Ready {
 	r := l.ready
 	r.Generation = l.generation
@@ -246,10 +249,10 @@ func (l *Leader) wake() int64 {
 	return w
 }
 
-// Generation is that of the log; the next role is given it.
+// Generation returns the generation of the log, for Terms of the next role.
 func (l *Leader) Generation() uint64 { return l.generation }
 
-// Epoch is the term's number, 0 until it is known.
+// Epoch returns the epoch of the term, 0 until it is known.
 func (l *Leader) Epoch() wire.Epoch {
 	if l.phase == discovering {
 		return 0
@@ -257,7 +260,7 @@ func (l *Leader) Epoch() wire.Epoch {
 	return l.epoch
 }
 
-// enter begins a phase and its time limit.
+// enter begins a phase and sets its timeout.
 func (l *Leader) enter(p phase) {
 	l.phase, l.phaseBegan = p, l.now
 	l.deadline = l.now + l.opt.InitLimit*l.opt.TickMS
@@ -269,8 +272,8 @@ func (l *Leader) enter(p phase) {
 	}
 }
 
-// giveUp ends the term: all links are closed, so that learners look again at
-// once instead of waiting for the silence.
+// giveUp ends the term and closes all links, so that learners look for a leader at
+// once instead of waiting for a timeout.
 func (l *Leader) giveUp(why string) {
 	if l.phase == over {
 		return
@@ -286,40 +289,41 @@ func (l *Leader) giveUp(why string) {
 
 func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }
 
-// refused: the disk could not do what was asked, by this role or an earlier one.
+// refused ends the term because the disk could not do a duty of this role or an
+// earlier one.
 func (l *Leader) refused(e Refused) {
 	l.ready.Rebuild = l.log.Refuse(e)
 	l.giveUp("the disk: " + e.Why)
 }
 
-// epochZero is the zxid that stands for the epoch itself.
+// epochZero returns the zxid that stands for the epoch itself: counter 0.
 func (l *Leader) epochZero() wire.Zxid { return wire.MakeZxid(l.epoch, 0) }
 
-// send queues a packet for a link.
+// send adds a packet for a link to the Ready.
 func (l *Leader) send(k *link, p *peerwire.QuorumPacket) {
 	l.ready.Send = append(l.ready.Send, Message{Link: k.id, Packet: p})
 }
 
-// drop ends a link from this side.
+// drop closes a link for a reason of this server.
 func (l *Leader) drop(k *link, why string) {
 	l.ready.Close = append(l.ready.Close, k.id)
 	l.forget(k, why)
 }
 
-// refuse ends a link for what came over it.
+// refuse closes a link because of what the learner has sent.
 func (l *Leader) refuse(k *link, why string) {
 	l.ready.Close = append(l.ready.Close, k.id)
 	l.remove(k)
 	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew, Refused: true})
 }
 
-// forget tells of the end of a link.
+// forget removes a link and reports its end.
 func (l *Leader) forget(k *link, why string) {
 	l.remove(k)
 	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew || k.vain})
 }
 
-// remove takes a link out of everything.
+// remove deletes a link from all indexes.
 func (l *Leader) remove(k *link) {
 	delete(l.links, k.id)
 	if l.servers[k.server] == k {
@@ -337,9 +341,9 @@ func (l *Leader) opened(id LinkID) {
 	l.order = append(l.order, k)
 }
 
-// closed: a link has ended. A leader that is left by so many that the rest is no
-// quorum ends its term at once: who left looks for a leader, and would be told
-// of this one.
+// closed takes the end of a link. If the remaining servers are no quorum the term
+// ends at once: those who left look for a leader, and this server would answer that
+// it leads.
 func (l *Leader) closed(id LinkID, why string) {
 	k := l.links[id]
 	if k == nil {
@@ -369,7 +373,7 @@ func (l *Leader) tick() {
 	}
 }
 
-// missing says what a phase that took too long waited for.
+// missing says what a phase that has timed out was waiting for.
 func (l *Leader) missing() string {
 	switch l.phase {
 	case discovering:
@@ -380,7 +384,8 @@ func (l *Leader) missing() string {
 	return fmt.Sprintf("no quorum has taken over the history of epoch %d in time", l.epoch)
 }
 
-// checkQuorum gives up when the voters heard from lately are no quorum.
+// checkQuorum ends the term when the voters heard from within syncLimit are no
+// quorum.
 func (l *Leader) checkQuorum() {
 	if l.phase != serving {
 		return
@@ -391,10 +396,10 @@ func (l *Leader) checkQuorum() {
 	}
 }
 
-// checkLinked gives up when those that are connected are no quorum any more. A
-// server that comes back looks for a leader that a quorum follows, so it could
-// not join one that waits for it. Before the term serves what has ended the links
-// may end them again: then it lasts a while.
+// checkLinked ends the term when the connected servers are no quorum any more. A
+// server that comes back looks for a leader that a quorum follows, so it could not
+// join this one. Before the term serves, whatever has ended the links may end them
+// again in the next term, so the term lasts at least leftMinMS.
 func (l *Leader) checkLinked() {
 	begun := l.phase == promising || l.phase == synchronising
 	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committed.HasQuorum(l.mayTakePart) {
@@ -402,7 +407,8 @@ func (l *Leader) checkLinked() {
 	}
 }
 
-// leftMinMS is how long a term lasts at least that has not served.
+// leftMinMS is how long a term lasts at least if it has not served and no quorum is
+// connected.
 const leftMinMS = 1000
 
 // mayTakePart reports whether a server can be part of the quorum that this phase
@@ -416,24 +422,24 @@ func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
 	return k != nil && !k.observer && (l.phase != promising || k.promised || k.state < linkPromised)
 }
 
-// Deserted reports whether those that are connected are no quorum any more, so
-// that nothing can be committed. Where this server has ended their links itself
-// the term goes on until that is found in turn.
+// Deserted reports whether the connected servers are no quorum any more, so that
+// nothing can be committed. If this server has closed their links itself, the term
+// goes on until the next check.
 func (l *Leader) Deserted() bool {
 	return l.phase == serving && !l.quorum(func(id ensemble.ServerID) bool { return l.with(id, Never) })
 }
 
-// with reports whether a server has this term's history and is connected, and
-// has not been silent for longer, or is this one.
+// with reports whether a server is this one, or has adopted this term's history, is
+// connected and was heard from within silent ms.
 func (l *Leader) with(id ensemble.ServerID, silent int64) bool {
 	k := l.linkOf(id)
 	return id == l.opt.ID || k != nil && k.adopted && l.now-k.heard <= silent
 }
 
-// Spare reports whether the servers that follow are a quorum without this one,
-// and could commit more than it can. A follower that has left a proposal
-// unacknowledged for long, and has no more on its disk than this server, has a
-// disk as slow as this one's.
+// Spare reports whether the followers are a quorum without this server and could
+// commit more than it can. A follower does not count if it has left a proposal
+// unacknowledged for long and has no more on its disk than this server: its disk is
+// as slow as this one's.
 func (l *Leader) Spare() bool {
 	silent := l.opt.SyncLimit * l.opt.TickMS
 	return l.phase == serving && l.quorum(func(id ensemble.ServerID) bool {
@@ -442,5 +448,5 @@ func (l *Leader) Spare() bool {
 	})
 }
 
-// linkOf is the link of a server, nil if there is none.
+// linkOf returns the link of a server, nil if there is none.
 func (l *Leader) linkOf(id ensemble.ServerID) *link { return l.servers[id] }

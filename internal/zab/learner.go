@@ -10,18 +10,18 @@ import (
 	"bellwether/wire"
 )
 
-// LearnerOptions fix what a learner does.
+// LearnerOptions set how a learner behaves.
 type LearnerOptions struct {
 	Terms
-	// Link is the connection to Leader; both exist when the term begins.
+	// Link is the connection to Leader, which exists when the term begins.
 	Link   LinkID
 	Leader ensemble.ServerID
-	// Observer: it takes no part in decisions.
+	// Observer: this server has no vote and acknowledges no proposals.
 	Observer bool
-	// Reconfig: the leader's configuration is taken over. Else that of the
-	// files holds, whatever the leader says.
+	// Reconfig: the learner adopts the leader's configuration. Otherwise the
+	// configuration of the files holds, whatever the leader sends.
 	Reconfig bool
-	// Plain: no extensions of ours are offered.
+	// Plain: the learner offers no extensions, like a compatible peer.
 	Plain bool
 }
 
@@ -33,7 +33,7 @@ const (
 	accepting              // the epoch is being saved
 	introduced             // ACKEPOCH is sent
 	adopting               // the history arrives
-	logging                // NEWLEADER has come: the log is being synced, or the snapshot installed
+	logging                // NEWLEADER has come: the log or the snapshot is being made durable
 	saving                 // currentEpoch is being saved
 	adopted                // ACK is sent
 	following              // UPTODATE has come
@@ -61,34 +61,34 @@ type Learner struct {
 	began     int64
 	adoptedAt int64 // when the history began to arrive
 	heard     int64 // when the last packet came
-	ours      bool  // extensions are agreed on
-	hands     bool  // hand-overs among them
-	lease     int64 // of a leader of our kind, in ms
+	ours      bool  // the leader is a native peer: extensions are agreed on
+	hands     bool  // leadership transfer is one of them
+	lease     int64 // of a native leader, in ms
 	silence   silence
 
 	epoch   wire.Epoch
-	known   bool // the epoch had been accepted before
+	known   bool // this server had accepted the epoch before
 	how     How
-	claimed wire.Zxid     // the end of the log, as the leader was told
-	opened  wire.Zxid     // where the history of the leader begins to arrive
-	tail    wire.Zxid     // the last one proposed
-	decided wire.Zxid     // the last one committed
+	claimed wire.Zxid     // the end of the log, as ACKEPOCH said
+	opened  wire.Zxid     // the zxid that the history from the leader follows
+	tail    wire.Zxid     // the last transaction proposed
+	decided wire.Zxid     // the last transaction committed
 	pending []*record.Txn // proposed, not in the log yet
 	members *ensemble.Membership
-	// designated leads under members: this leader, unless one was committed
-	// since that names another.
+	// designated is who leads under members: this leader, unless a reconfiguration
+	// has named another.
 	designated ensemble.ServerID
 	target     wire.Zxid // what must be durable before the next step
 
 	unacked fifo.Queue[wire.Zxid] // appended, not acknowledged
 	touches touches
-	early   int // pings that were answered and that no Step has brought yet
+	early   int // pings answered by Beat that no Step has brought yet
 	syncs   fifo.Queue[pendingSync]
 
 	ready Ready
 }
 
-// NewLearner begins a term under a leader that this server is connected to.
+// NewLearner begins a term under a leader. This server is connected to it.
 func NewLearner(now int64, o LearnerOptions, log *Log) *Learner {
 	r := &Learner{opt: o, log: log, generation: o.Generation + 1, now: now, began: now, heard: now, designated: o.Leader}
 	info := &peerwire.LearnerInfo{Server: o.ID, Version: peerwire.QuorumVersion, ConfigVersion: o.Committed.Version()}
@@ -146,7 +146,7 @@ func (r *Learner) Step(now int64, e Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what is to be done after the steps since the last call.
 func (r *Learner) Ready() Ready {
 	out := r.ready
 	out.Generation = r.generation
@@ -159,13 +159,13 @@ func (r *Learner) Ready() Ready {
 	return out
 }
 
-// Generation is that of the log; the next role is given it.
+// Generation returns the generation of the log, for Terms of the next role.
 func (r *Learner) Generation() uint64 { return r.generation }
 
-// Answered reports whether the leader has said anything, or the term is over.
+// Answered reports whether the leader has sent its epoch, or the term is over.
 func (r *Learner) Answered() bool { return r.step != joining }
 
-// LeaseMS is the lease of a leader of our kind, as it says; 0 for others.
+// LeaseMS returns the lease of a native leader, as the leader says; 0 for others.
 func (r *Learner) LeaseMS() int64 {
 	if !r.ours {
 		return 0
@@ -173,11 +173,11 @@ func (r *Learner) LeaseMS() int64 {
 	return r.lease
 }
 
-// Heard is when the leader was last heard.
+// Heard returns when the last packet of the leader came.
 func (r *Learner) Heard() int64 { return r.heard }
 
-// Ours reports whether the leader confirms touched sessions, as those of our
-// kind do by themselves.
+// Ours reports whether the leader is a native peer, which confirms touched sessions
+// without being asked.
 func (r *Learner) Ours() bool { return r.ours }
 
 func (r *Learner) send(p *peerwire.QuorumPacket) {
@@ -186,7 +186,7 @@ func (r *Learner) send(p *peerwire.QuorumPacket) {
 
 func (r *Learner) tell(h Happening) { r.ready.Happenings = append(r.ready.Happenings, h) }
 
-// giveUp ends the term. What is pending was not logged, and is forgotten.
+// giveUp ends the term. Pending transactions are forgotten; they were not logged.
 func (r *Learner) giveUp(why string) {
 	if r.step == ended {
 		return
@@ -201,13 +201,14 @@ func (r *Learner) giveUp(why string) {
 	r.tell(GaveUp{role, r.epoch, why, r.now - r.began, r.ready.Successor != nil, r.opt.Link})
 }
 
-// refused: the disk could not do what was asked, by this role or an earlier one.
+// refused ends the term because the disk could not do a duty of this role or an
+// earlier one.
 func (r *Learner) refused(e Refused) {
 	r.ready.Rebuild = r.log.Refuse(e)
 	r.giveUp("the disk: " + e.Why)
 }
 
-// packet takes what the leader sends. What breaks the protocol ends the term.
+// packet takes a packet of the leader. One that breaks the protocol ends the term.
 func (r *Learner) packet(p *peerwire.QuorumPacket) {
 	switch r.step {
 	case joining:
@@ -223,7 +224,7 @@ func (r *Learner) packet(p *peerwire.QuorumPacket) {
 	}
 }
 
-// leaderInfo takes the new epoch. It is durable before it is promised.
+// leaderInfo takes the new epoch, which is made durable before it is promised.
 func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	var info peerwire.LeaderInfo
 	e := p.Zxid.Epoch()
@@ -245,7 +246,7 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	ext, answered := peerwire.FindExtension(p.Data, peerwire.LeaderInfoLen)
 	r.ours = answered && !r.opt.Plain
 	r.hands = r.ours && ext.Version >= peerwire.ExtensionHandOver
-	// What a leader says of its lease counts within the bounds of its options.
+	// The lease that a leader claims is limited to the longest that its options allow.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease
 	r.epoch, r.known = e, e == r.opt.Accepted
@@ -257,10 +258,11 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	r.ready.SaveAccepted = e
 }
 
-// promise says that no earlier leader will be followed, and where the log
-// ends. An epoch that was accepted before is not promised twice. Where this
-// leader asked in vain for a truncation, an empty log is claimed, so that it
-// sends a snapshot: nothing is decided by that, since it is no promise.
+// promise sends ACKEPOCH: this server follows no earlier leader, and its log ends here.
+// An epoch that was accepted before is not promised twice (NoEpoch). If this leader has
+// asked for a truncation that was not possible, the learner claims an empty log, so
+// that the leader sends a snapshot. Nothing is decided by that claim, since it comes
+// without a promise.
 func (r *Learner) promise() {
 	ack, last := &peerwire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
 	if r.known {

@@ -13,14 +13,14 @@ import (
 type linkState uint8
 
 const (
-	linkNew      linkState = iota // it has said nothing
-	linkNamed                     // it has said who it is
-	linkInvited                   // it was told the epoch
-	linkPromised                  // it has answered with its history
-	linkReading                   // the log on disk was asked for it
+	linkNew      linkState = iota // it has sent nothing
+	linkNamed                     // FOLLOWERINFO or OBSERVERINFO came
+	linkInvited                   // LEADERINFO was sent
+	linkPromised                  // ACKEPOCH came
+	linkReading                   // ReadLog was asked for it
 	linkSyncing                   // it was sent the history up to NEWLEADER
-	linkSynced                    // it has that on its disk
-	linkServing                   // it was told to serve
+	linkSynced                    // it has acknowledged NEWLEADER
+	linkServing                   // UPTODATE was sent
 )
 
 // link is what the leader knows of one connection of a learner.
@@ -42,9 +42,9 @@ type link struct {
 	state    linkState
 	server   ensemble.ServerID
 	observer bool
-	ours     bool  // extensions are agreed on
-	hands    bool  // hand-overs among them
-	vain     bool  // it has accepted a later epoch
+	ours     bool  // a native peer: extensions are agreed on
+	hands    bool  // leadership transfer is one of them
+	vain     bool  // it has accepted a later epoch, so it cannot join
 	began    int64 // when the connection came
 	heard    int64 // when the last packet came
 
@@ -56,7 +56,7 @@ type link struct {
 	// syncs are those that a compatible peer waits for, oldest first.
 	syncs fifo.Queue[waiting]
 
-	// The oldest proposal that is watched for its ACK, and since when.
+	// watched is the oldest proposal whose ACK is missing, and watchedAt since when.
 	watched   wire.Zxid
 	watchedAt int64
 
@@ -66,7 +66,7 @@ type link struct {
 	confirmed  int64 // of these, those whose sessions were confirmed
 
 	unconfirmed fifo.Queue[answers] // oldest first
-	odd         bool                // an unexpected packet was told of
+	odd         bool                // an unexpected packet was reported
 }
 
 func (k *link) name() string {
@@ -79,8 +79,9 @@ func (k *link) name() string {
 	return fmt.Sprintf("follower %d", k.server)
 }
 
-// checkLinks closes the links of learners that are silent or do not
-// acknowledge. A learner that has not acknowledged the history has longer.
+// checkLinks closes the links of learners that are silent or do not acknowledge
+// proposals. A learner that has not acknowledged the history has initLimit, others
+// have syncLimit.
 func (l *Leader) checkLinks() {
 	for i := 0; i < len(l.order); i++ {
 		k := l.order[i]
@@ -90,7 +91,7 @@ func (l *Leader) checkLinks() {
 		}
 		switch {
 		case k.state == linkPromised && l.phase < synchronising, k.state == linkNamed, k.state == linkReading, k.state == linkSynced && l.phase < serving:
-			continue // it waits for us
+			continue // it waits for this server
 		case l.now-k.heard > limit:
 			l.drop(k, fmt.Sprintf("silent for %d ms", l.now-k.heard))
 			i--
@@ -101,8 +102,8 @@ func (l *Leader) checkLinks() {
 	}
 }
 
-// received takes a packet of a learner. What makes no sense costs the learner
-// its connection, nobody else anything.
+// received takes a packet of a learner. A packet that breaks the protocol closes the
+// learner's link, and has no other effect.
 func (l *Leader) received(e Received) {
 	k := l.links[e.Link]
 	if k == nil {
@@ -114,7 +115,8 @@ func (l *Leader) received(e Received) {
 	}
 }
 
-// packet returns why the link is to be closed, if it is.
+// packet carries out a packet. It returns why the link is to be closed, empty if it
+// is not.
 func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 	switch p.Type {
 	case peerwire.PacketFollowerInfo, peerwire.PacketObserverInfo:
@@ -142,7 +144,7 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 	return ""
 }
 
-// request passes on a client's request.
+// request passes on a client's request that a learner has forwarded.
 func (l *Leader) request(k *link, p *peerwire.QuorumPacket) string {
 	r := new(peerwire.ForwardedRequest)
 	if err := wire.Decode(p.Data, r); err != nil {

@@ -9,51 +9,50 @@ import (
 	"bellwether/wire"
 )
 
-// KeepMin is how many applied transactions a Log remembers at least, as
-// upstream (zookeeper.commitLogCount).
+// KeepMin is how many applied transactions a Log keeps at least, as Apache ZooKeeper
+// does (zookeeper.commitLogCount).
 const KeepMin = 500
 
-// Log is a server's memory of its transaction log: the end of it without a
-// gap, and how far it has been handed out for applying. The entries behind
-// that are logged, or on their way there, and not known to be committed. A Log
-// lasts as long as the process; the roles take turns on it.
+// Log is the end of a server's transaction log in memory, without a gap, and how far
+// it has been handed out for applying. Entries above applied are logged, or on their
+// way to the disk, and not known to be committed. A Log exists as long as the process;
+// each role uses it in turn.
 //
 // Invariants: each entry follows the one before it, the first follows before, and
 // last is the zxid of the last one. applied <= last.
 type Log struct {
 	keep    int
 	entries []*record.Txn
-	before  wire.Zxid // what the first entry follows
+	before  wire.Zxid // the zxid that the first entry follows
 	last    wire.Zxid
 	applied wire.Zxid
-	floor   wire.Zxid // below it the log on disk cannot be cut; -1: not known
+	floor   wire.Zxid // the log on disk cannot be cut below it; -1: not known
 	// fresh: a snapshot was installed that clients do not see yet.
 	fresh bool
-	// stuck: a truncation that a leader asked for is not possible.
+	// stuck: a truncation that a leader asked for was not possible.
 	stuck bool
-	// undo is the log before a truncation or an installation of which the disk
-	// has said nothing yet, and madeBy the generation that asked for it. They
-	// can follow each other.
+	// undo is the log before a truncation or an installation that the disk has not
+	// answered yet, and madeBy the generation that asked for it. undo can have an
+	// undo itself.
 	undo   *Log
 	madeBy uint64
 }
 
-// NewLog returns a log that ends at zxid, of which nothing else is known: that
-// of a snapshot. It remembers at least keep applied transactions, KeepMin if
-// that is more.
+// NewLog returns an empty log that ends at zxid, which is that of a snapshot. It keeps
+// at least keep applied transactions, or KeepMin if that is more.
 func NewLog(zxid wire.Zxid, keep int) *Log {
 	return &Log{keep: max(keep, KeepMin), before: zxid, last: zxid, applied: zxid, floor: -1}
 }
 
-// Last is the zxid of the last transaction logged, or of the snapshot.
+// Last returns the zxid of the last transaction logged, or of the snapshot.
 func (g *Log) Last() wire.Zxid { return g.last }
 
-// Fresh reports whether a leader's snapshot was installed of which it is not
-// known yet whether it is committed.
+// Fresh reports whether a leader's snapshot was installed that clients do not see yet,
+// because it is not known to be committed.
 func (g *Log) Fresh() bool { return g.fresh }
 
-// Append puts a transaction behind the log; an error, and no change, if it
-// does not follow the last one.
+// Append adds a transaction at the end. If it does not follow the last one, Append
+// returns an error and changes nothing.
 func (g *Log) Append(t *record.Txn) error {
 	if !follows(g.last, t.Zxid) {
 		return fmt.Errorf("transaction %v does not follow %v", t.Zxid, g.last)
@@ -67,7 +66,7 @@ func (g *Log) Append(t *record.Txn) error {
 // No proposal has counter 0, which stands for the epoch itself.
 func follows(z, next wire.Zxid) bool { return next.Counter() != 0 && record.Follows(z, next) }
 
-// MarkApplied says that everything up to z is in the tree, as after loading.
+// MarkApplied notes that everything up to z is in the tree, as after loading.
 func (g *Log) MarkApplied(z wire.Zxid) {
 	g.applied = max(g.applied, min(z, g.last))
 	g.trim()
@@ -90,7 +89,7 @@ func (g *Log) trim() {
 	g.entries = slices.Delete(g.entries, 0, spare)
 }
 
-// index is the place of the first entry above z.
+// index returns the index of the first entry above z.
 func (g *Log) index(z wire.Zxid) int {
 	return sort.Search(len(g.entries), func(i int) bool { return g.entries[i].Zxid > z })
 }
@@ -101,9 +100,9 @@ func (g *Log) between(after, through wire.Zxid) []*record.Txn {
 	return g.entries[i:max(i, j)]
 }
 
-// reach returns the end of the log that a truncation to z leaves: z itself, or
-// the last transaction before the epoch that z is the beginning of. False if
-// z is neither, as far as the log remembers.
+// reach returns where the log ends after a truncation to z: at z, or, if z has counter
+// 0, at the last transaction of an earlier epoch. It returns false if there is no such
+// place in the log, as far as is known.
 func (g *Log) reach(z wire.Zxid) (wire.Zxid, bool) {
 	if z <= g.before || z > g.last {
 		return z, z >= g.floor && z <= g.last
@@ -115,7 +114,7 @@ func (g *Log) reach(z wire.Zxid) (wire.Zxid, bool) {
 	return found, found >= g.floor && (found == z || z.Counter() == 0)
 }
 
-// truncate forgets everything above z.
+// truncate removes everything above z.
 func (g *Log) truncate(z wire.Zxid) {
 	if z < g.before {
 		g.entries, g.before = nil, z
@@ -126,9 +125,9 @@ func (g *Log) truncate(z wire.Zxid) {
 	g.last, g.applied = z, min(g.applied, z)
 }
 
-// install replaces the whole log by a snapshot that holds everything up to z
-// and txns behind it. These are remembered, so that they can be passed on
-// (ZOOKEEPER-4925), but the disk has them in the snapshot only.
+// install replaces the whole log by a snapshot that contains everything up to z, and
+// txns after it. The log keeps txns, so that they can be passed on (ZOOKEEPER-4925);
+// the disk has them in the snapshot only.
 func (g *Log) install(z wire.Zxid, txns []*record.Txn, generation uint64) {
 	before := g.copy()
 	*g = *NewLog(z, g.keep)
@@ -142,32 +141,31 @@ func (g *Log) install(z wire.Zxid, txns []*record.Txn, generation uint64) {
 	g.MarkApplied(g.last)
 }
 
-// cut truncates to z.
+// cut truncates to z, and can be undone until the disk has done it.
 func (g *Log) cut(z wire.Zxid, generation uint64) {
 	g.undo, g.madeBy = g.copy(), generation
 	g.truncate(z)
 }
 
-// copy is the log as it is now, to go back to.
+// copy returns the log as it is now.
 func (g *Log) copy() *Log {
 	c := *g
 	c.entries = slices.Clone(g.entries)
 	return &c
 }
 
-// confirm: the disk has done everything that was asked for up to a generation.
+// confirm notes that the disk has done all duties up to a generation.
 func (g *Log) confirm(generation uint64) {
 	if generation >= g.madeBy {
 		g.undo = nil
 	}
 }
 
-// Refuse makes the memory what the disk is after a refused duty. The machines
-// call it; where a Refused comes and there is none its receiver does. It
-// reports whether the tree has to be made anew from the disk, because it holds
-// what the disk has not.
+// Refuse makes the log what the disk is after a refused duty. Leader and Learner call
+// it; if a Refused comes between two roles its receiver does. Refuse reports whether
+// the tree must be made anew from the disk, because it has applied what the disk lacks.
 func (g *Log) Refuse(e Refused) (rebuild bool) {
-	var before *Log // what the oldest duty that was not done found
+	var before *Log // the log before the oldest duty that was not done
 	madeBy := g.madeBy
 	for u := g.undo; u != nil; u, madeBy = u.undo, u.madeBy {
 		if e.Generation < madeBy || e.Generation == madeBy && e.Zxid == u.last {

@@ -8,21 +8,21 @@ import (
 	"bellwether/wire"
 )
 
-// Waits of a follower, in ms.
+// Timeouts of a follower, in ms.
 const (
-	silenceMin = 1000 // shortest silence for which a leader of our kind is given up
+	silenceMin = 1000 // the shortest timeout for a native leader
 	gapSlot    = 10_000
 	gapSlots   = 6
 )
 
-// silence is how long a leader was silent at worst, lately.
+// silence measures the longest time for which a leader was silent in the last minute.
 type silence struct {
-	floor int64 // what the leader's lease asks for
+	floor int64 // the least timeout that the leader's lease allows
 	slot  int64
 	gaps  [gapSlots]int64
 }
 
-// note keeps the gap before a packet that came at now.
+// note takes the gap before a packet that came at now.
 func (s *silence) note(now, gap int64) {
 	slot := now / gapSlot
 	for ; s.slot < slot; s.slot++ {
@@ -49,9 +49,9 @@ func (r *Learner) heardNow() {
 	r.heard = r.now
 }
 
-// patience is for how long the leader may be silent. One of our kind pings
-// often, and is given up after three times the longest gap of the last minute;
-// others never before syncLimit. It is longer than the lease in any case.
+// patience returns the timeout: how long the leader may be silent. A native leader
+// pings often, and its timeout is three times the longest gap of the last minute. For
+// a compatible leader it is syncLimit. It is longer than the lease in any case.
 func (r *Learner) patience() int64 {
 	limit := r.opt.SyncLimit * r.opt.TickMS
 	switch {
@@ -71,7 +71,7 @@ func (r *Learner) tick() {
 	}
 }
 
-// touches are the sessions heard from, on their way to the leader.
+// touches are the sessions heard from that the leader has not confirmed yet.
 type touches struct {
 	sessions  []peerwire.TouchedSession // since the last answer to a ping
 	place     map[wire.SessionID]int
@@ -81,7 +81,7 @@ type touches struct {
 	confirmed uint64
 }
 
-// sentTouches: the answer with this number carried everything up to the token.
+// sentTouches says that the answer with number reply carried all touches up to token.
 type sentTouches struct {
 	reply int64
 	token uint64
@@ -104,8 +104,8 @@ func (r *Learner) touched(e Touched) {
 	t.token = max(t.token, e.Token)
 }
 
-// pinged answers a ping. A leader of our kind says in its pings which answers it
-// has confirmed, and may have been answered already (Beat).
+// pinged answers a ping, unless Beat has answered it already. The pings of a native
+// leader say which answers it has confirmed.
 func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 	t := &r.touches
 	var info peerwire.PingInfo
@@ -121,30 +121,28 @@ func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 	r.answer(p.Zxid, p.Auth)
 }
 
-// Arrived is how many pings have arrived on a link that no Step has brought yet.
+// Arrived says how many pings have arrived on a link that no Step has brought yet.
 type Arrived struct {
 	Link  LinkID
 	Pings int
 }
 
-// Beat answers pings that have arrived, before a Step brings them: the driver
-// calls it while it applies something long. It returns everything that is to be
-// sent, the answers last; nil: there is nothing to answer. What the pings say is
-// taken in its turn, behind the packets in front of them. now may be later than the
-// time of the next Step.
+// Beat answers pings that have arrived, before a Step brings them. The driver calls it
+// while it applies something that takes long. It returns everything that is to be sent,
+// the answers last; nil if there is nothing to answer. What the pings say is taken when
+// a Step brings them. now may be later than the time of the next Step.
 //
-// That is safe because of what an answer says, and to whom. It says that this
-// server had not left the leader when the ping arrived or later, which is what the
-// leader's lease, its syncs and its patience rest on; the leader takes an answer
-// for that to its oldest ping, so only their number counts. It says which sessions
-// were touched, which no packet of the leader changes. It acknowledges nothing:
-// leaders take no notice of its zxid. A leader of ZooKeeper's is answered in turn;
-// it waits much longer, and counts on the order of answers and requests.
+// Early answers are safe because of what an answer means. It means that this server had
+// not left the leader when the ping arrived: the leader's lease, syncs and timeout rest
+// on that. The leader counts an answer for its oldest ping, so only the number of
+// answers matters. An answer also says which sessions were touched, which no packet of
+// the leader changes. It acknowledges nothing: leaders ignore its zxid. A compatible
+// leader gets no early answers: its timeout is much longer, and it relies on the order
+// of answers and requests.
 //
-// An answer in its turn says, beside, that everything the leader had sent before
-// the ping was stepped. So that a leader still knows for how long a learner that it
-// keeps can lag behind, early answers end some time after the last Step
-// (LagMax).
+// An answer that is not early also means that everything sent before the ping was
+// stepped. The leader must know how far a connected learner can lag behind (LagMax), so
+// early answers end some time after the last Step.
 func (r *Learner) Beat(now int64, a Arrived) (send []Message) {
 	if r.step != following || !r.ours || a.Link != r.opt.Link || r.early >= a.Pings || now-r.now > r.opt.busyMax() {
 		return nil
@@ -156,9 +154,9 @@ func (r *Learner) Beat(now int64, a Arrived) (send []Message) {
 	return send
 }
 
-// answer answers a ping with the sessions touched since the last answer. Behind
-// an answer to a leader of another kind a sync is sent: when that is done the
-// answer has been read.
+// answer answers a ping with the sessions touched since the last answer. To a
+// compatible leader it sends a sync after that: when the sync is answered, the leader
+// has read the touches.
 func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	t := &r.touches
 	t.replies++
@@ -184,7 +182,7 @@ type pendingSync struct {
 	token   uint64
 }
 
-// requestRoom is more than stands around the body of a forwarded request.
+// requestRoom is more than the size of a forwarded request without its body.
 const requestRoom = 32
 
 // request sends a request to the leader.
@@ -193,7 +191,7 @@ func (r *Learner) request(e Forward) {
 	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketRequest, Zxid: -1, Data: data, Auth: e.Identities})
 }
 
-// mustServe guards what is impossible before UPTODATE.
+// mustServe panics before UPTODATE, when the driver must not serve clients.
 func (r *Learner) mustServe(what string) {
 	if r.step != following {
 		panic("zab: " + what + " of a learner that does not serve")
@@ -205,15 +203,15 @@ func (r *Learner) forward(e Forward) {
 	r.request(e)
 }
 
-// sync forwards a client's sync. The leader's answers carry no name, they come
-// in order.
+// sync forwards a client's sync. The leader's answers do not say to which sync they
+// belong; they come in order.
 func (r *Learner) sync(e Sync) {
 	r.mustServe("a sync")
 	r.request(e.Request)
 	r.syncs.Push(pendingSync{token: e.Token})
 }
 
-// synced completes the oldest sync, behind the commits received before.
+// synced takes the answer to the oldest sync.
 func (r *Learner) synced() {
 	if r.syncs.Len() == 0 {
 		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), peerwire.PacketSync})

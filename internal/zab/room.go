@@ -6,15 +6,14 @@ import (
 	"bellwether/wire"
 )
 
-// knocksMin is how often a member must have come with the promise of a later
-// epoch, while it looked for a leader, before the term ends for it: what one
-// message says could be said by anybody.
+// knocksMin is how often a member that looks for a leader must connect with a later
+// accepted epoch before the term ends for it. One message could come from anybody.
 const knocksMin = 3
 
 // seeker is a member that has looked for a leader during the term.
 type seeker struct {
 	current wire.Epoch // its history is of this epoch or of an earlier one
-	knocks  int        // how often it came with a promise of a later epoch
+	knocks  int        // how often it has connected with a later accepted epoch
 }
 
 // looks notes how far the history of a member that looks for a leader reaches.
@@ -26,11 +25,11 @@ func (l *Leader) looks(e Looks) {
 	}
 }
 
-// makeRoom is for a member that has accepted a later epoch than that of this
-// term. A leader that came to nothing had its promise, and it could join no
-// sooner than this term ends; so the term does, and the next epoch is later than
-// both. Not for a member with history of a later epoch: a quorum would have
-// promised that one, and would not follow here.
+// makeRoom handles a member that has accepted a later epoch than that of this term,
+// from a leader whose term failed. The member cannot join before this term ends, so
+// the leader ends the term, and the next epoch is later than both. It does not do so
+// for a member with history of a later epoch: a quorum would have promised that
+// epoch, and would not follow this leader, so the member is not of this ensemble.
 func (l *Leader) makeRoom(k *link, accepted wire.Epoch) {
 	s, looks := l.seekers[k.server]
 	foreign := s.current > l.epoch
@@ -43,7 +42,7 @@ func (l *Leader) makeRoom(k *link, accepted wire.Epoch) {
 	}
 	if foreign || s.knocks < knocksMin {
 		k.vain = true
-		l.invite(k) // which it does not accept
+		l.invite(k) // it does not accept this epoch
 		return
 	}
 	l.ready.Above = accepted

@@ -5,21 +5,21 @@ import (
 	"bellwether/wire"
 )
 
-// LearnerStatus is what a leader knows of one learner.
+// LearnerStatus describes one learner, for operators.
 type LearnerStatus struct {
 	Link     LinkID
 	Server   ensemble.ServerID
 	Observer bool
-	// Synced: it has the leader's history; before, it is being brought there.
+	// Synced: it has the leader's history; otherwise it is being synchronised.
 	Synced bool
-	// Ours: it agreed on extensions.
+	// Ours: it is a native peer.
 	Ours    bool
 	Acked   wire.Zxid // it has the log up to here on its disk
 	HeardMS int64     // ago
 }
 
-// Learners describes the learners by their arrival, those that have not said
-// who they are left out.
+// Learners describes the learners in the order in which they connected, except those
+// that have not said who they are.
 func (l *Leader) Learners() []LearnerStatus {
 	var out []LearnerStatus
 	for _, k := range l.order {

@@ -7,11 +7,11 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// history is the leader's as learners are to have it: before it serves its
-// whole log, then what is committed. A snapshot is sent with the zxid of the last
-// committed transaction, and not, as by ZooKeeper, with the epoch's zero if that
-// is later: else its learner's votes would claim more history than those of
-// servers that have the same transactions.
+// history returns the history that learners get: before the leader serves, its whole
+// log; later, what is committed. A snapshot is sent with the zxid of the last committed
+// transaction. ZooKeeper uses the epoch's zxid with counter 0 if that is later, but
+// then the learner's votes would claim more history than those of servers that have
+// the same transactions.
 func (l *Leader) history() history {
 	h := history{before: l.log.before, newest: l.log.last, last: l.log.last, tree: l.log.applied, disk: l.opt.DiskLog, force: l.opt.ForceSnap}
 	if l.phase == serving {
@@ -26,7 +26,7 @@ func (l *Leader) history() history {
 	return h
 }
 
-// synchronise chooses how the learner gets the history, and begins.
+// synchronise decides how a learner gets the history, and begins.
 func (l *Leader) synchronise(k *link) {
 	h := l.history()
 	p := choose(&h, k.peer)
@@ -48,10 +48,10 @@ func (l *Leader) logRead(e LogRead) {
 	l.deliver(k, &h, chooseRead(&h, k.peer, e.Txns, e.OK))
 }
 
-// deliver sends the history and attaches the learner in the same step, so that
-// no transaction falls between. In front of NEWLEADER there is only what is
-// committed; what is outstanding follows (upstream sends that first, which its
-// own followers of 3.8 do not bear: ZOOKEEPER-4394).
+// deliver sends the history, and from the same step on the learner gets all
+// proposals, so that it misses none. Before NEWLEADER only committed transactions are
+// sent; outstanding ones follow it. (ZooKeeper sends them first, which its own followers
+// of 3.8 do not tolerate: ZOOKEEPER-4394.)
 func (l *Leader) deliver(k *link, h *history, p plan) {
 	if !l.admit(k, p.how) {
 		l.drop(k, fmt.Sprintf("too many are being synchronised by %v", p.how))
@@ -77,7 +77,8 @@ func (l *Leader) deliver(k *link, h *history, p plan) {
 	}
 }
 
-// admit reports whether one more may be synchronised in this way. Voters always may.
+// admit reports whether one more learner may be synchronised in this way. A voter
+// always may.
 func (l *Leader) admit(k *link, how How) bool {
 	n, limit := 0, l.opt.DiffMax
 	if how == Snap {
@@ -91,10 +92,10 @@ func (l *Leader) admit(k *link, how How) bool {
 	return !k.observer || n < limit
 }
 
-// newMembers is the configuration that a learner begins with: that of the
-// term, which is committed by its beginning, later the one that holds. One that
-// was never established gets the epoch's beginning as its version, so that it
-// outranks all others that were not (ZOOKEEPER-1783).
+// newMembers returns the configuration that NEWLEADER carries: before the leader
+// serves, the proposed one, which is committed when it serves; later, the committed
+// one. A configuration without a version gets the zxid of the epoch, so that it
+// outranks all others without one (ZOOKEEPER-1783).
 func (l *Leader) newMembers() *ensemble.Membership {
 	m := l.committed
 	if l.lastSeen != nil && l.phase != serving {
@@ -106,7 +107,7 @@ func (l *Leader) newMembers() *ensemble.Membership {
 	return m
 }
 
-// establish begins the broadcast. The end of the log is committed by it.
+// establish begins to serve. From here on the whole log is committed.
 func (l *Leader) establish() {
 	discover, took, m := l.phaseBegan-l.began, l.now-l.phaseBegan, l.newMembers()
 	l.enter(serving)
@@ -127,7 +128,7 @@ func (l *Leader) establish() {
 	}
 }
 
-// serve tells a learner that has the history to serve clients.
+// serve sends UPTODATE to a learner that has the history.
 func (l *Leader) serve(k *link) {
 	k.state, k.heard = linkServing, l.now
 	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketUpToDate, Zxid: -1})
