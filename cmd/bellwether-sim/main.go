@@ -34,7 +34,7 @@ taken, and printed. What is checked at each step are the promises of the
 protocol: one leader in an epoch, one history, no acknowledged write lost, the
 order of each session, and that all is well again once the faults have ended.
 
-Exit status: 0 no rule is broken, 1 one is; then the end of the story is printed.`
+Exit status: 0 no rule is broken, 1 one is; then the end of the trace is printed.`
 
 // shrinkRuns is how many runs --shrink takes at most.
 const shrinkRuns = 400
@@ -105,8 +105,8 @@ func (s *simulation) one(out io.Writer) error {
 	return err
 }
 
-// storyLines is how much is printed of the faults and of the story.
-const storyLines = 60
+// traceLines is how much is printed of the faults and of the trace.
+const traceLines = 60
 
 // failed prints a failing run.
 func (s *simulation) failed(out io.Writer, f *sim.Failure) error {
@@ -114,6 +114,6 @@ func (s *simulation) failed(out io.Writer, f *sim.Failure) error {
 		f.Options.Trace = nil
 		f = sim.Shrink(f, shrinkRuns)
 	}
-	fmt.Fprint(out, f.Report(storyLines))
+	fmt.Fprint(out, f.Report(traceLines))
 	return f
 }

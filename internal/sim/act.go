@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// String is the act as a story tells it and [ParseActs] reads it: when, what,
+// String is the act as a trace tells it and [ParseActs] reads it: when, what,
 // who, against whom, and = what else there is to it.
 func (a Act) String() string {
 	return fmt.Sprintf("%.6f %s", float64(a.At)/float64(second), a.what())

@@ -78,5 +78,5 @@ func (c *client) powerOff() {
 		c.sim.reach(situationHalfOpen)
 	}
 	c.crash()
-	c.sim.after(c.sim.dice.below(3*second), func() { c.on = true })
+	c.sim.after(c.sim.random.below(3*second), func() { c.on = true })
 }

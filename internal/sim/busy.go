@@ -19,9 +19,9 @@ import (
 // busyIn is how many batches there are for one that takes long.
 const busyIn = 160
 
-// drawBusy lets the seed decide, beside the dice of all else.
+// drawBusy lets the seed decide, beside the random source of everything else.
 func (o *Options) drawBusy() {
-	if yes := (&dice{o.Seed ^ 0xb0551}).chance(60); o.Busy == 0 {
+	if yes := (&random{o.Seed ^ 0xb0551}).chance(60); o.Busy == 0 {
 		o.Busy = -1
 		if yes {
 			o.Busy = 1
@@ -41,10 +41,10 @@ func (v *server) drawBusyAfter(events []replica.Event) int {
 	if v.longRequest.long > 0 && slices.ContainsFunc(events, v.longRequest.is) {
 		return len(events) + 1
 	}
-	if v.sim.opt.Busy < 0 || v.sim.calm || v.sim.dice.below(busyIn) != 0 {
+	if v.sim.opt.Busy < 0 || v.sim.calm || v.sim.random.below(busyIn) != 0 {
 		return 0
 	}
-	return int(v.sim.dice.between(1, 4))
+	return int(v.sim.random.between(1, 4))
 }
 
 // getsBusy reports whether the batch takes long just now, and does what is left when
@@ -56,7 +56,7 @@ func (v *server) getsBusy(rest func()) bool {
 	if v.busyAfter--; v.busyAfter > 0 {
 		return false
 	}
-	d := v.sim.dice
+	d := v.sim.random
 	long := d.between(millisecond, 100*millisecond)
 	switch n := d.below(10); {
 	case v.longRequest.long > 0:
@@ -78,7 +78,7 @@ func (c longRequest) is(e replica.Event) bool {
 // stayBusy lets a batch take so much longer, but not once all is to be well. The work
 // yields every now and then.
 func (v *server) stayBusy(long int64, rest func()) {
-	slice := min(long, v.sim.dice.between(millisecond, 120*millisecond))
+	slice := min(long, v.sim.random.between(millisecond, 120*millisecond))
 	v.later(slice, func() {
 		v.beat()
 		if long > slice && !v.sim.calm {

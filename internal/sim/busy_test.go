@@ -11,7 +11,7 @@ const busySeeds = 50
 func TestBusyBatches(t *testing.T) {
 	reached := map[string]int{}
 	for seed := uint64(1); seed <= busySeeds && !t.Failed(); seed++ {
-		r := play(t, Options{Seed: seed, Voters: 3, Observers: -1, Clients: 4, ThinkMS: 20, Plain: -1, Groups: -1, Moves: -1, Busy: 1})
+		r := play(t, Options{Seed: seed, Voters: 3, Observers: -1, Clients: 4, ThinkMS: 20, Compatible: -1, Groups: -1, Moves: -1, Busy: 1})
 		for name, n := range r.Reached {
 			reached[name] += n
 		}

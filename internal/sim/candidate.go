@@ -13,7 +13,7 @@ const electionPath = "/election"
 // candidate stands for election, or in another line, over its client's
 // session, bid after bid.
 type candidate struct {
-	hands
+	runner
 	line   bidder
 	parent string // of the bid
 	shared bool   // it is a reader's
@@ -24,7 +24,7 @@ type candidate struct {
 
 func newCandidate(c *client) *candidate {
 	k := &candidate{}
-	k.hands = hands{c: c, step: k.step}
+	k.runner = runner{c: c, step: k.step}
 	k.bid()
 	return k
 }
@@ -91,7 +91,7 @@ func (k *candidate) step(ev claim.Event) {
 		k.over(st)
 		k.line = nil
 		k.bid()
-		k.c.after(k.c.dice.below(k.pauseMax()), func() {
+		k.c.after(k.c.random.below(k.pauseMax()), func() {
 			if k.c.attached && !k.c.silent && k.line.State().Phase == claim.Joining {
 				k.step(claim.Attached{Session: k.c.session, Lease: k.lease})
 			}

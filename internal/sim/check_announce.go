@@ -16,8 +16,8 @@ type announcements struct {
 	stood   map[string]bool // data of all that ever did
 	refused map[string]bool // data of those said not to
 	leaders map[wire.Zxid]bool
-	configs map[*speaker]seenConfig
-	notices map[*speaker]seenLeader
+	configs map[*announcer]seenConfig
+	notices map[*announcer]seenLeader
 }
 
 type (
@@ -33,7 +33,7 @@ type (
 
 func newAnnouncements() *announcements {
 	return &announcements{stood: map[string]bool{}, refused: map[string]bool{}, leaders: map[wire.Zxid]bool{},
-		configs: map[*speaker]seenConfig{}, notices: map[*speaker]seenLeader{}}
+		configs: map[*announcer]seenConfig{}, notices: map[*announcer]seenLeader{}}
 }
 
 func (*announcements) name() string { return "Announcements" }

@@ -32,9 +32,9 @@ func (b *barriers) see(o any) string {
 	switch e := o.(type) {
 	case committed:
 		return b.change(e.txn.Zxid, e.txn.Body)
-	case guestIn:
+	case memberIn:
 		return b.in(e)
-	case guestOut:
+	case memberOut:
 		return b.out(e.g)
 	}
 	return ""
@@ -105,7 +105,7 @@ func (b *barriers) end(z wire.Zxid) {
 
 // older is a member that is there and is older than a ready.
 func (b *barriers) older(mark wire.Zxid) string {
-	for _, g := range b.sim.guests() { // in a fixed order
+	for _, g := range b.sim.barrierMembers() { // in a fixed order
 		if z, ok := b.alive[g.name]; ok && z < mark {
 			return g.name
 		}
@@ -118,9 +118,9 @@ func (b *barriers) older(mark wire.Zxid) string {
 	return ""
 }
 
-// mark is the ready that lets a guest in: the first that is younger, or the
+// mark is the ready that lets a member in: the first that is younger, or the
 // last that is older.
-func (b *barriers) mark(g *guest, late bool) (i int, ok bool) {
+func (b *barriers) mark(g *barrierMember, late bool) (i int, ok bool) {
 	i = 0
 	for i < len(b.marks) && b.marks[i] < b.born[g.name] {
 		i++
@@ -131,25 +131,25 @@ func (b *barriers) mark(g *guest, late bool) (i int, ok bool) {
 	return i, i < len(b.marks)
 }
 
-func (b *barriers) in(e guestIn) string {
+func (b *barriers) in(e memberIn) string {
 	i, ok := b.mark(e.g, e.late)
 	switch {
 	case !ok:
-		return fmt.Sprintf("guest %d is let in and there is no ready for it", e.g.c.id)
+		return fmt.Sprintf("member %d is let in and there is no ready for it", e.g.c.id)
 	case e.late && b.ended[i] != 0 && b.ended[i] < b.born[e.g.name]:
-		return fmt.Sprintf("guest %d is let in at %v by the ready of %v, whose round was over at %v",
+		return fmt.Sprintf("member %d is let in at %v by the ready of %v, whose round was over at %v",
 			e.g.c.id, b.born[e.g.name], b.marks[i], b.ended[i])
 	}
 	return ""
 }
 
-func (b *barriers) out(g *guest) string {
+func (b *barriers) out(g *barrierMember) string {
 	i, ok := b.mark(g, g.m.Late())
 	if !ok {
-		return fmt.Sprintf("guest %d is let out and there was no ready for it", g.c.id)
+		return fmt.Sprintf("member %d is let out and there was no ready for it", g.c.id)
 	}
 	if name := b.older(b.marks[i]); name != "" {
-		return fmt.Sprintf("guest %d is let out while %s is in", g.c.id, name)
+		return fmt.Sprintf("member %d is let out while %s is in", g.c.id, name)
 	}
 	return ""
 }

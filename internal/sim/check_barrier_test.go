@@ -20,17 +20,17 @@ var brokenBarriers = []broken{
 		return append(readyAgain(a), gone(a, 7, "ready"), gone(a, 8, "b"), stood(a, 9, "c"), stood(a, 10, "ready"))
 	}},
 	{"let in without ready", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
-		return []any{stood(a, 1, "a"), stood(a, 2, "ready of others"), guestIn{someGuest("a"), false}}
+		return []any{stood(a, 1, "a"), stood(a, 2, "ready of others"), memberIn{someMember("a"), false}}
 	}},
 	{"let in by what the dead have left", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
 		return []any{
-			stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), stood(a, 4, "c"), guestIn{someGuest("c"), true},
-			gone(a, 5, "a"), gone(a, 6, "b"), stood(a, 7, "d"), guestIn{someGuest("d"), true},
+			stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), stood(a, 4, "c"), memberIn{someMember("c"), true},
+			gone(a, 5, "a"), gone(a, 6, "b"), stood(a, 7, "d"), memberIn{someMember("d"), true},
 		}
 	}},
 	{"let out before the others", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
-		g := someGuest("a")
-		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), guestIn{g, false}, gone(a, 4, "a"), guestOut{g}}
+		g := someMember("a")
+		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), memberIn{g, false}, gone(a, 4, "a"), memberOut{g}}
 	}},
 }
 
@@ -61,9 +61,9 @@ func TestReadyOfKazooIsMadeAgain(t *testing.T) {
 	}
 }
 
-// someGuest is one with this znode.
-func someGuest(name string) *guest {
-	g := newGuest(&client{})
+// someMember is one with this znode.
+func someMember(name string) *barrierMember {
+	g := newBarrierMember(&client{})
 	g.name, g.m = name, claim.NewMember(claim.MemberConfig{})
 	return g
 }

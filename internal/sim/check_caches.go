@@ -14,7 +14,7 @@ import (
 // is shown.
 type caches struct {
 	history *history
-	shown   map[*mirror]*shows
+	shown   map[*cacheClient]*shows
 }
 
 // shows is what one cache has told.
@@ -23,19 +23,19 @@ type shows struct {
 	last  map[string]wire.Zxid // of the newest change told, by path
 }
 
-func newCaches(h *history) *caches { return &caches{h, map[*mirror]*shows{}} }
+func newCaches(h *history) *caches { return &caches{h, map[*cacheClient]*shows{}} }
 
 func (*caches) name() string { return "Caches" }
 
 func (c *caches) see(o any) string {
 	switch e := o.(type) {
-	case mirrorBegan:
+	case cacheBegan:
 		c.shown[e.k] = &shows{map[string]*claim.Node{}, map[string]wire.Zxid{}}
-	case mirrored:
+	case cacheTold:
 		if wrong := c.told(c.shown[e.k], e.e); wrong != "" {
 			return fmt.Sprintf("client %d: %s", e.k.c.id, wrong)
 		}
-	case mirrorShows:
+	case cacheShows:
 		if wrong := c.shown[e.k].differ(e.k.m); wrong != "" {
 			return fmt.Sprintf("client %d: %s", e.k.c.id, wrong)
 		}

@@ -11,51 +11,51 @@ import (
 var brokenCaches = []broken{
 	{"shown with data that it never had", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 1, "other"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 1, "other"))}
 	}},
 	{"shown as of a change that never was", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 3, "a"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 3, "a"))}
 	}},
 	{"taken for another that was made before", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 4, "c"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 4, "c"))}
 	}},
 	{"an earlier state behind a later one", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(1, 1, "a"), leafNode(1, 2, "b"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(1, 1, "a"), leafNode(1, 2, "b"))}
 	}},
 	{"one that was deleted, behind that", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 1, "a")), went(k, leafNode(1, 1, "a")), came(k, leafNode(1, 2, "b"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 1, "a")), went(k, leafNode(1, 1, "a")), came(k, leafNode(1, 2, "b"))}
 	}},
 	{"a change told twice", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(1, 2, "b"), leafNode(1, 2, "b"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(1, 2, "b"), leafNode(1, 2, "b"))}
 	}},
 	{"another taken for the same", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(4, 4, "c"), leafNode(1, 2, "b"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(4, 4, "c"), leafNode(1, 2, "b"))}
 	}},
 	{"two that come at one place", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(1, 2, "b")), came(k, leafNode(4, 4, "c"))}
+		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), came(k, leafNode(4, 4, "c"))}
 	}},
 	{"one gone that was not told", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, went(k, leafNode(1, 2, "b"))}
+		return []any{cacheBegan{k}, went(k, leafNode(1, 2, "b"))}
 	}},
 	{"one gone that is there", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(4, 4, "c")), went(k, leafNode(4, 4, "c"))}
+		return []any{cacheBegan{k}, came(k, leafNode(4, 4, "c")), went(k, leafNode(4, 4, "c"))}
 	}},
 	{"a child without its parent", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, &claim.Node{Path: "/"}), came(k, &claim.Node{Path: "/p/x", Data: []byte("x"), Stat: wire.Stat{Czxid: z(1, 5), Mzxid: z(1, 5)}})}
+		return []any{cacheBegan{k}, came(k, &claim.Node{Path: "/"}), came(k, &claim.Node{Path: "/p/x", Data: []byte("x"), Stat: wire.Stat{Czxid: z(1, 5), Mzxid: z(1, 5)}})}
 	}},
 	{"shown and not told", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{mirrorBegan{k}, came(k, leafNode(4, 4, "c")), mirrorShows{k}}
+		return []any{cacheBegan{k}, came(k, leafNode(4, 4, "c")), cacheShows{k}}
 	}},
 }
 
@@ -85,7 +85,7 @@ func cacheRule(h *history, _ *Sim) checker { return newCaches(h) }
 
 // grown is a cache of a tree in which /leaf was made with a, set to b, deleted,
 // and made again with c; /p/x came then.
-func grown(h *history) *mirror {
+func grown(h *history) *cacheClient {
 	for i, body := range []record.TxnBody{
 		&record.CreateTxn{Path: "/leaf", Data: []byte("a")}, &record.SetDataTxn{Path: "/leaf", Data: []byte("b")}, &record.DeleteTxn{Path: "/leaf"},
 		&record.CreateTxn{Path: "/leaf", Data: []byte("c")}, &record.CreateTxn{Path: "/p/x", Data: []byte("x")},
@@ -95,7 +95,7 @@ func grown(h *history) *mirror {
 		h.index[t.Zxid] = len(h.entries)
 		h.entries = append(h.entries, entry{zxid: t.Zxid, txn: t})
 	}
-	k := newMirror(&client{})
+	k := newCacheClient(&client{})
 	k.m = claim.NewCache(claim.CacheConfig{Root: "/"})
 	return k
 }
@@ -105,14 +105,14 @@ func leafNode(czxid, mzxid uint32, data string) *claim.Node {
 	return &claim.Node{Path: "/leaf", Data: []byte(data), Stat: wire.Stat{Czxid: z(1, czxid), Mzxid: z(1, mzxid)}}
 }
 
-func came(k *mirror, n *claim.Node) mirrored {
-	return mirrored{k, claim.CacheEvent{Type: claim.NodeAdded, Node: n}}
+func came(k *cacheClient, n *claim.Node) cacheTold {
+	return cacheTold{k, claim.CacheEvent{Type: claim.NodeAdded, Node: n}}
 }
 
-func wasSet(k *mirror, n, old *claim.Node) mirrored {
-	return mirrored{k, claim.CacheEvent{Type: claim.NodeChanged, Node: n, Old: old}}
+func wasSet(k *cacheClient, n, old *claim.Node) cacheTold {
+	return cacheTold{k, claim.CacheEvent{Type: claim.NodeChanged, Node: n, Old: old}}
 }
 
-func went(k *mirror, n *claim.Node) mirrored {
-	return mirrored{k, claim.CacheEvent{Type: claim.NodeRemoved, Node: n}}
+func went(k *cacheClient, n *claim.Node) cacheTold {
+	return cacheTold{k, claim.CacheEvent{Type: claim.NodeRemoved, Node: n}}
 }

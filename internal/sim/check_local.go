@@ -144,9 +144,9 @@ func (c *localSessions) early(e turnedAway) string {
 	return ""
 }
 
-// drawLocalSessions lets the seed decide, beside the dice of all else.
+// drawLocalSessions lets the seed decide, beside the random source of everything else.
 func (o *Options) drawLocalSessions() {
-	if yes := (&dice{o.Seed ^ 0x10ca1}).chance(30); o.LocalSessions == 0 {
+	if yes := (&random{o.Seed ^ 0x10ca1}).chance(30); o.LocalSessions == 0 {
 		o.LocalSessions = -1
 		if yes {
 			o.LocalSessions = 1
@@ -157,7 +157,7 @@ func (o *Options) drawLocalSessions() {
 // prefers is the server that a client tries next, where its session may live
 // on one alone: mostly that.
 func (c *client) prefers(any *server) *server {
-	if c.sim.opt.LocalSessions > 0 && c.session != 0 && c.home != nil && c.dice.chance(70) {
+	if c.sim.opt.LocalSessions > 0 && c.session != 0 && c.home != nil && c.random.chance(70) {
 		return c.home
 	}
 	return any

@@ -21,7 +21,7 @@ type registrations struct {
 	lost    map[wire.Zxid]bool            // somebody else has deleted it and may
 	ended   map[wire.SessionID]bool       // sessions
 	saw     map[*client]wire.Stat         // when it last looked
-	now     map[*tenant]claim.RegistrantState
+	now     map[*registrant]claim.RegistrantState
 }
 
 // lodging is a znode at a place.
@@ -34,7 +34,7 @@ type lodging struct {
 func newRegistrations(s *Sim) *registrations {
 	return &registrations{
 		sim: s, at: map[string]lodging{}, makers: map[wire.Zxid]wire.SessionID{}, written: map[wire.Zxid]map[string]bool{},
-		lost: map[wire.Zxid]bool{}, ended: map[wire.SessionID]bool{}, saw: map[*client]wire.Stat{}, now: map[*tenant]claim.RegistrantState{},
+		lost: map[wire.Zxid]bool{}, ended: map[wire.SessionID]bool{}, saw: map[*client]wire.Stat{}, now: map[*registrant]claim.RegistrantState{},
 	}
 }
 
@@ -53,9 +53,9 @@ func (r *registrations) see(o any) string {
 	case tenure:
 		r.now[e.t] = e.RegistrantState
 		return r.stands(e.t)
-	case tenantLeft:
+	case registrantLeft:
 		if n, ok := r.at[e.t.place]; ok && n.owner == e.Session && e.Err == nil {
-			return fmt.Sprintf("tenant %d has left, and its znode of %v is at %s", e.t.c.id, n.czxid, e.t.place)
+			return fmt.Sprintf("registrant %d has left, and its znode of %v is at %s", e.t.c.id, n.czxid, e.t.place)
 		}
 	}
 	return ""
@@ -92,15 +92,15 @@ func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong str
 }
 
 // touched: a session has written over what stands at a place, or deleted it. A
-// tenant there may have taken the znode for its own, if that had the same
+// registrant there may have taken the znode for its own, if that had the same
 // version when it looked.
 func (r *registrations) touched(session wire.SessionID, place string, n lodging) string {
-	i := slices.IndexFunc(r.sim.tenants(), func(t *tenant) bool { return t.place == place && slices.Contains(t.mine, session) })
+	i := slices.IndexFunc(r.sim.registrants(), func(t *registrant) bool { return t.place == place && slices.Contains(t.mine, session) })
 	if i < 0 { // an operator
 		r.lost[n.czxid] = true
 		return ""
 	}
-	t := r.sim.tenants()[i]
+	t := r.sim.registrants()[i]
 	saw := r.saw[t.c]
 	switch {
 	case slices.Contains(t.mine, n.owner):
@@ -109,13 +109,13 @@ func (r *registrations) touched(session wire.SessionID, place string, n lodging)
 		r.lost[n.czxid] = true
 		return ""
 	}
-	return fmt.Sprintf("tenant %d touches the znode of session %v at %s, when it had seen that of session %v",
+	return fmt.Sprintf("registrant %d touches the znode of session %v at %s, when it had seen that of session %v",
 		t.c.id, n.owner, place, saw.EphemeralOwner)
 }
 
-// look notes what a tenant is told of the znode at its place.
+// look notes what a registrant is told of the znode at its place.
 func (r *registrations) look(k *call) {
-	if t, ok := k.client.player.(*tenant); ok && k.path == t.place {
+	if t, ok := k.client.player.(*registrant); ok && k.path == t.place {
 		if s, ok := k.record.(*wire.StatResponse); ok {
 			r.saw[k.client] = s.Stat
 		}
@@ -123,21 +123,21 @@ func (r *registrations) look(k *call) {
 }
 
 // stands looks at who takes its registration for standing.
-func (r *registrations) stands(t *tenant) string {
+func (r *registrations) stands(t *registrant) string {
 	s := r.now[t]
 	switch {
 	case !s.Stands || s.Doubtful:
 		return ""
 	case r.makers[s.Token] != s.Session:
-		return fmt.Sprintf("tenant %d stands in session %v by the znode of %v, which session %v has made", t.c.id, s.Session, s.Token, r.makers[s.Token])
+		return fmt.Sprintf("registrant %d stands in session %v by the znode of %v, which session %v has made", t.c.id, s.Session, s.Token, r.makers[s.Token])
 	case !r.written[s.Token][t.data(s.Have)]:
-		return fmt.Sprintf("tenant %d stands with %s, which was never written", t.c.id, t.data(s.Have))
+		return fmt.Sprintf("registrant %d stands with %s, which was never written", t.c.id, t.data(s.Have))
 	case !r.rightly(s):
 		return ""
 	}
-	for _, o := range r.sim.tenants() {
+	for _, o := range r.sim.registrants() {
 		if s := r.now[o]; o != t && o.place == t.place && s.Stands && !s.Doubtful && r.rightly(s) {
-			return fmt.Sprintf("tenants %d and %d stand at %s", t.c.id, o.c.id, t.place)
+			return fmt.Sprintf("registrants %d and %d stand at %s", t.c.id, o.c.id, t.place)
 		}
 	}
 	return ""

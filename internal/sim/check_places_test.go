@@ -6,7 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// brokenPlaces are ways to break registrations. Clients 1 and 3 are tenants of
+// brokenPlaces are ways to break registrations. Clients 1 and 3 are registrants of
 // the first place, client 2 is elsewhere; their sessions have their numbers.
 var brokenPlaces = []broken{
 	{"two who stand", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
@@ -33,7 +33,7 @@ var brokenPlaces = []broken{
 		return []any{lodges(a, 1, 5), sees(s, 3, 1, 0), redoes(a, 3, 6, 1)}
 	}},
 	{"a znode of who has left", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
-		left := tenantLeft{s.tenants()[0], claim.RegistrantState{Session: 1}}
+		left := registrantLeft{s.registrants()[0], claim.RegistrantState{Session: 1}}
 		expired := left
 		expired.Err = wire.ErrSessionExpired
 		return []any{lodges(a, 1, 5), expired, left}
@@ -43,7 +43,7 @@ var brokenPlaces = []broken{
 func placeRule(_ *history, s *Sim) checker {
 	for i := range 3 {
 		c := &client{sim: s, id: i + 1}
-		t := newTenant(c, places[i%2])
+		t := newRegistrant(c, places[i%2])
 		t.lives, t.mine = 1, []wire.SessionID{wire.SessionID(i + 1)}
 		c.player = t
 		s.clients = append(s.clients, c)
@@ -76,13 +76,13 @@ func placed(v *server, session wire.SessionID, at wire.Zxid, body record.TxnBody
 }
 
 func dataOf(session wire.SessionID, n int) []byte {
-	t := &tenant{hands: hands{c: &client{id: int(min(session, 3))}}, lives: 1}
+	t := &registrant{runner: runner{c: &client{id: int(min(session, 3))}}, lives: 1}
 	return []byte(t.data(n))
 }
 
 // standsIn is that a client takes its registration for standing in a session.
 func standsIn(s *Sim, client int, session wire.SessionID, token wire.Zxid, n int) tenure {
-	return tenure{s.tenants()[client-1], claim.RegistrantState{Stands: true, Session: session, Token: token, Have: n}}
+	return tenure{s.registrants()[client-1], claim.RegistrantState{Stands: true, Session: session, Token: token, Have: n}}
 }
 
 func standsBy(s *Sim, client int, token wire.Zxid, n int) tenure {

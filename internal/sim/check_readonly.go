@@ -36,9 +36,9 @@ func (c onlyCommitted) see(o any) string {
 	return ""
 }
 
-// drawReadOnly lets the seed decide, beside the dice of all else.
+// drawReadOnly lets the seed decide, beside the random source of everything else.
 func (o *Options) drawReadOnly() {
-	if yes := (&dice{o.Seed ^ 0x5ead}).chance(35); o.ReadOnly == 0 {
+	if yes := (&random{o.Seed ^ 0x5ead}).chance(35); o.ReadOnly == 0 {
 		o.ReadOnly = -1
 		if yes {
 			o.ReadOnly = 1

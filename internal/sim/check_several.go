@@ -33,7 +33,7 @@ func (c *several) see(o any) string {
 	case allTaken:
 		for _, path := range e.g.paths {
 			if !slices.ContainsFunc(e.g.grabs, func(k *grab) bool { return k.path == path && k.holds() }) {
-				return fmt.Sprintf("gatherer %d has all, and does not hold %s", e.g.c.id, path)
+				return fmt.Sprintf("multi-lock client %d has all, and does not hold %s", e.g.c.id, path)
 			}
 		}
 	case committed:
@@ -46,10 +46,10 @@ func (c *several) see(o any) string {
 
 // beside says who holds a lock beside a holder.
 func (c *several) beside(k *grab) string {
-	for _, g := range c.sim.gatherers() {
+	for _, g := range c.sim.multiLocks() {
 		for _, other := range g.grabs {
 			if other != k && other.path == k.path && other.holds() {
-				return fmt.Sprintf("gatherers %d and %d hold %s at the same time", k.c.id, g.c.id, k.path)
+				return fmt.Sprintf("multi-lock clients %d and %d hold %s at the same time", k.c.id, g.c.id, k.path)
 			}
 		}
 	}
@@ -58,10 +58,10 @@ func (c *several) beside(k *grab) string {
 
 // ended says who holds a lock by a session that is over.
 func (c *several) ended(t *record.Txn) string {
-	for _, g := range c.sim.gatherers() {
+	for _, g := range c.sim.multiLocks() {
 		for _, k := range g.grabs {
 			if g.c.session == t.Session && k.holds() {
-				return fmt.Sprintf("session %v of gatherer %d is ended by %v, and it holds %s yet", t.Session, g.c.id, t.Zxid, k.path)
+				return fmt.Sprintf("session %v of multi-lock client %d is ended by %v, and it holds %s yet", t.Session, g.c.id, t.Zxid, k.path)
 			}
 		}
 	}

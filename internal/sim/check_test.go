@@ -212,7 +212,7 @@ var brokenRules = []broken{
 	}},
 	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
-		return []any{termBegan{one, 1}, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
+		return []any{termBegan{one, 1}, termBegan{&candidate{runner: runner{c: &client{}}}, 2}}
 	}},
 	{"a term that is prolonged into another's", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one, two := holder(s, 9), holder(s, 10)
@@ -224,7 +224,7 @@ var brokenRules = []broken{
 		s.opt.Recipe = ReadWriteLock
 		one := holder(s, 9)
 		one.shared = true
-		return []any{termBegan{&candidate{hands: hands{c: &client{}}, shared: true}, 1}, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
+		return []any{termBegan{&candidate{runner: runner{c: &client{}}, shared: true}, 1}, termBegan{&candidate{runner: runner{c: &client{}}}, 2}}
 	}},
 	{"more than the leases", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		s.opt.Recipe, s.opt.Leases = Semaphore, 2
@@ -232,7 +232,7 @@ var brokenRules = []broken{
 		two := holder(s, 10)
 		began := termBegan{two, 1}
 		s.clients = []*client{one.c, two.c}
-		return []any{began, termBegan{&candidate{hands: hands{c: &client{}}}, 2}}
+		return []any{began, termBegan{&candidate{runner: runner{c: &client{}}}, 2}}
 	}},
 	{"a read of what is gone", func(h *history, _ *Sim) checker { return shown{h} }, func(h *history, _ *Sim, _, _ *server) []any {
 		create := &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, 1), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/a", ACL: wire.OpenACL()}}
@@ -310,7 +310,7 @@ var brokenRules = []broken{
 
 // holder is a candidate that leads.
 func holder(s *Sim, session wire.SessionID) *candidate {
-	c := &client{sim: s, id: 1, session: session, dice: &dice{}}
+	c := &client{sim: s, id: 1, session: session, random: &random{}}
 	c.clock = newClock(0)
 	k := newCandidate(c)
 	c.candidate = k
@@ -343,7 +343,7 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 func TestEachRuleCanBeBroken(t *testing.T) {
 	for _, b := range slices.Concat(brokenRules, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenStreams, brokenWords, brokenShares, brokenSeveral, brokenPlaces, brokenLocals) {
 		t.Run(b.rule, func(t *testing.T) {
-			s := &Sim{dice: &dice{1}, history: newHistory()}
+			s := &Sim{random: &random{1}, history: newHistory()}
 			s.opt.TickMS = 500
 			servers := [2]*server{}
 			for i := range servers {

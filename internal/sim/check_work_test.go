@@ -69,7 +69,7 @@ func passageRule(*history, *Sim) checker { return newPassages() }
 func shuts(v *server) committed { return wrote(v, 1, &record.CreateTxn{Path: barrierPath}) }
 
 func someWorker() *worker {
-	return &worker{hands: hands{c: &client{}}, sessions: []wire.SessionID{1}}
+	return &worker{runner: runner{c: &client{}}, sessions: []wire.SessionID{1}}
 }
 
 // wrote is a transaction of a session.

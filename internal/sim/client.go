@@ -12,9 +12,9 @@ import (
 // writes as fast as its temper says.
 type client struct {
 	host
-	sim  *Sim
-	id   int
-	dice *dice
+	sim    *Sim
+	id     int
+	random *random
 
 	session   wire.SessionID
 	timeoutMS int32
@@ -100,7 +100,7 @@ func (c *client) connect() {
 	c.tries++
 	c.attached, c.cord = false, nil
 	s := c.sim
-	v := s.servers[c.dice.below(int64(len(s.servers)))]
+	v := s.servers[c.random.below(int64(len(s.servers)))]
 	for v = c.prefers(v); s.calm && v.absent; { // it is on nobody's list any more
 		v = s.servers[int(v.id)%len(s.servers)]
 	}
@@ -285,8 +285,8 @@ func (c *client) send(k *call) {
 	c.calls = append(c.calls, k)
 	c.sent = c.mono()
 	c.sim.see(issued{k})
-	if c.sim.traces {
-		c.sim.trace("client %d asks server %d for %v %s, xid %d", c.id, c.at.id, k.op, k.path, k.xid)
+	if c.sim.detailed {
+		c.sim.detail("client %d asks server %d for %v %s, xid %d", c.id, c.at.id, k.op, k.path, k.xid)
 	}
 	c.cord.send(0, request{k.xid, k.op, k.body})
 }
@@ -323,8 +323,8 @@ func (c *client) replied(r response) {
 			w.zxid = k.zxid // that it was created and deleted meanwhile is not told
 		}
 	}
-	if c.sim.traces {
-		c.sim.trace("client %d is answered %v %s, xid %d: %v at %v", c.id, k.op, k.path, k.xid, k.err, k.zxid)
+	if c.sim.detailed {
+		c.sim.detail("client %d is answered %v %s, xid %d: %v at %v", c.id, k.op, k.path, k.xid, k.err, k.zxid)
 	}
 	c.sim.see(answered{k, r})
 	c.seen = max(c.seen, r.header.Zxid)
@@ -389,8 +389,8 @@ func (c *client) setWatch(k *call) {
 
 // event takes an event and the watches that it ends.
 func (c *client) event(e tree.Event) {
-	if c.sim.traces {
-		c.sim.trace("client %d is told %v of %s at %v", c.id, e.Type, e.Path, e.Zxid)
+	if c.sim.detailed {
+		c.sim.detail("client %d is told %v of %s at %v", c.id, e.Type, e.Path, e.Zxid)
 	}
 	c.sim.see(notified{c, e})
 	var tells []func(wire.EventType)
@@ -430,7 +430,7 @@ func (c *client) work() {
 	if c.player != nil || c.script || c.sim.calm && (c.sim.quiet || c.sim.idle) {
 		return
 	}
-	c.later(c.dice.below(2*c.sim.opt.ThinkMS*millisecond), func() {
+	c.later(c.random.below(2*c.sim.opt.ThinkMS*millisecond), func() {
 		switch {
 		case !c.attached || c.sim.calm && (c.sim.quiet || c.sim.idle):
 			return
@@ -445,7 +445,7 @@ func (c *client) work() {
 
 // act issues a request, or two.
 func (c *client) act() {
-	d := c.dice
+	d := c.random
 	reg := fmt.Sprintf("/r%d", d.below(registerCount))
 	node := fmt.Sprintf("/n%d", d.below(6))
 	switch d.below(16) {

@@ -142,7 +142,7 @@ func (c *conn) direct(op wire.OpCode, noted bool) bool {
 		return false
 	case op != wire.OpPing || c.readOnly:
 		return true
-	case v.plain:
+	case v.compatible:
 		return v.standing.Serving && !v.stepped
 	}
 	return v.lease.Holds(v.clock.time(v.sim.now))
@@ -250,8 +250,8 @@ func (v *server) effect(o *replica.Output) {
 		c.read(o.Request.Xid, o.Request.Op, o.Request.Body)
 	case replica.Close:
 		c.ended = true
-		if v.plain && !v.standing.Serving {
-			v.sim.reach(situationPlainCloses)
+		if v.compatible && !v.standing.Serving {
+			v.sim.reach(situationCompatibleCloses)
 		}
 		c.cord.close(1)
 		v.push(replica.Disconnected{Conn: c.id})

@@ -282,9 +282,9 @@ func (l *keepingLoader) Txn(t *record.Txn) error {
 
 // diskTime is how long the disk takes for one thing.
 func (v *server) diskTime() int64 {
-	d := v.sim.dice.between(50, 400)
-	if v.sim.dice.below(50) == 0 {
-		d += v.sim.dice.below(30 * millisecond)
+	d := v.sim.random.between(50, 400)
+	if v.sim.random.below(50) == 0 {
+		d += v.sim.random.below(30 * millisecond)
 	}
 	return d + v.slowDisk
 }

@@ -68,7 +68,7 @@ func (v *server) speak(o *server) {
 		v.call(o)
 	case !c.sending:
 		c.sending = true
-		v.later(v.sim.dice.below(300), func() {
+		v.later(v.sim.random.below(300), func() {
 			if c.sending = false; c.slot == nil || c.cord == nil {
 				return
 			}
@@ -126,7 +126,7 @@ func (v *server) meet(o *server) {
 			}
 		}
 		self.push(replica.Vote{Event: election.Up{Server: other.id}})
-		if !self.plain { // one that plays ZooKeeper waits 200 ms for a better vote
+		if !self.compatible { // one that plays ZooKeeper waits 200 ms for a better vote
 			self.push(replica.Vote{Event: election.RoundTrip{Server: other.id, Took: time.Millisecond}})
 		}
 		if c.slot == nil && c.last != nil {
@@ -139,7 +139,7 @@ func (v *server) meet(o *server) {
 
 // hear takes a notification.
 func (v *server) hear(from *server, f flown) {
-	v.sim.trace("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
+	v.sim.detail("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
 	v.push(replica.Vote{Event: election.Heard{From: from.id, First: v.doubts(f), Notification: f.n}})
 }
 
@@ -149,7 +149,7 @@ func (v *server) hear(from *server, f flown) {
 // one that has lost what others vote for it by has to say so.
 func (v *server) doubts(f flown) bool {
 	lost := f.n.Leader == v.id && (f.n.Zxid > v.ends() || f.n.PeerEpoch > v.saved.Current)
-	return f.first || v.plain && f.n.Zxid > 0 && !lost
+	return f.first || v.compatible && f.n.Zxid > 0 && !lost
 }
 
 // ends is where what a server knows ends.

@@ -12,9 +12,9 @@ type Failure struct {
 	Wrong   string // what happened
 	Options Options
 	Acts    []Act    // the faults until then
-	Story   []string // the end of it
-	Lines   int      // of the whole story
-	Digest  uint64   // of the whole story
+	Trace   []string // the end of it
+	Lines   int      // of the whole trace
+	Digest  uint64   // of the whole trace
 	Events  int
 }
 
@@ -29,8 +29,8 @@ func (s *Sim) fail(rule, format string, args ...any) {
 	}
 	wrong := fmt.Sprintf(format, args...)
 	s.tell("%s is broken: %s", rule, wrong)
-	s.failed = &Failure{Rule: rule, Wrong: wrong, Options: s.opt, Acts: s.nemesis.done, Story: s.story.lines(),
-		Lines: s.story.n, Digest: s.story.digest, Events: s.steps}
+	s.failed = &Failure{Rule: rule, Wrong: wrong, Options: s.opt, Acts: s.nemesis.done, Trace: s.trace.lines(),
+		Lines: s.trace.n, Digest: s.trace.digest, Events: s.steps}
 }
 
 // framesMax is how much is told of where a panic comes from.
@@ -54,7 +54,7 @@ func (s *Sim) panicked(p any) {
 }
 
 // Report tells of a failure what it takes to understand it, and how to see it
-// again: the last so many lines of each the faults and the story.
+// again: the last so many lines of each the faults and the trace.
 func (f *Failure) Report(lines int) string {
 	var b strings.Builder
 	o := &f.Options
@@ -66,7 +66,7 @@ func (f *Failure) Report(lines int) string {
 		acts[i] = a.String()
 	}
 	section(&b, "faults", acts, len(acts), lines)
-	section(&b, "story", f.Story, f.Lines, lines)
+	section(&b, "trace", f.Trace, f.Lines, lines)
 	fmt.Fprintf(&b, "again:   %s\n", o.Command())
 	if o.Acts == nil {
 		fmt.Fprintf(&b, "smaller: %s --shrink\n", o.Command())

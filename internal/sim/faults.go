@@ -171,7 +171,7 @@ func (v *server) wipe() {
 		o := s.server(id)
 		return o != v && o.has && o.members == s.roster.newest
 	}) {
-		v.fs = store.NewMem(v.sim.dice.next())
+		v.fs = store.NewMem(v.sim.random.next())
 		v.restore()
 		v.unknown, v.has, v.installed, v.knows, v.sheds = true, false, false, nil, nil
 		v.sim.reach(situationWiped)

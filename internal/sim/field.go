@@ -40,7 +40,7 @@ var Fields = []Field{
 	{"recipe", "what the candidates are out for: " + recipeNames(), getRecipe, setRecipe, func(to, from *Options) { to.Recipe = from.Recipe }},
 	number("leases", "how many a semaphore has", 0, machinesMax, func(o *Options) *int { return &o.Leases }),
 	number("term-ms", "how long a holder keeps its claim; 0: seconds, or until it loses it", 0, hourMS, func(o *Options) *int64 { return &o.TermMS }),
-	number("plain", "how many servers speak and wait as ZooKeeper's do; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Plain }),
+	number("compatible", "how many servers speak and wait as ZooKeeper's do; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Compatible }),
 	number("keep-clients", "connections outlive a change of leaders: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.KeepClients }),
 	number("read-only", "servers without a leader answer reads: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.ReadOnly }),
 	number("local-sessions", "sessions live on one server: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.LocalSessions }),
@@ -110,11 +110,11 @@ func recipeNames() string {
 // Command is the command that plays a run again: its seed, and all options that
 // the seed alone would not have drawn.
 func (o Options) Command() string {
-	o = drawn(o, (&dice{o.Seed}).fork())
+	o = drawn(o, (&random{o.Seed}).fork())
 	said := Options{Seed: o.Seed}
 	for again := true; again; { // what is said may change what is drawn of the rest
 		again = false
-		d := drawn(said, (&dice{o.Seed}).fork())
+		d := drawn(said, (&random{o.Seed}).fork())
 		for _, f := range Fields {
 			if f.Get(&d) != f.Get(&o) {
 				f.copy(&said, &o)

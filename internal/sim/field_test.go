@@ -86,7 +86,7 @@ func TestFieldsRefuse(t *testing.T) {
 
 // A command says what its seed would not draw, and nothing else.
 func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
-	all := func(o Options) Options { return drawn(o, (&dice{o.Seed}).fork()) }
+	all := func(o Options) Options { return drawn(o, (&random{o.Seed}).fork()) }
 	for seed := range uint64(500) {
 		o := Options{Seed: seed + 1}
 		if c := all(o).Command(); c != fmt.Sprint("bellwether-sim --seed ", seed+1) {

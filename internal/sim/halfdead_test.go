@@ -18,7 +18,7 @@ func halfDead(t *testing.T, seed uint64, voters int) *scene {
 }
 
 func halfDeadOptions(seed uint64, voters int) Options {
-	return Options{Seed: seed, Voters: voters, Observers: -1, Plain: -1, Groups: -1, Busy: -1, Clients: -1, Candidates: -1,
+	return Options{Seed: seed, Voters: voters, Observers: -1, Compatible: -1, Groups: -1, Busy: -1, Clients: -1, Candidates: -1,
 		LocalSessions: -1, KeepClients: 1, TickMS: 2000, CounterMax: 1 << 30}
 }
 
@@ -171,7 +171,7 @@ func TestHungDisksOfAMajorityWait(t *testing.T) {
 			s.write(s.leader(), 5)
 			before := s.history.last().zxid
 			n := voters/2 + 1
-			for _, i := range s.dice.shuffled(voters)[:n] {
+			for _, i := range s.random.shuffled(voters)[:n] {
 				s.Do(Act{Kind: HangDisk, A: i + 1})
 			}
 			s.Do(Act{Kind: Kill, A: int(s.leader().id)})
@@ -272,7 +272,7 @@ func TestPromiseIsLostWithTheDisk(t *testing.T) {
 		for _, v := range s.servers {
 			s.Do(Act{Kind: Start, A: int(v.id)})
 		}
-		s.RunFor(s.dice.between(10*millisecond, 800*millisecond))
+		s.RunFor(s.random.between(10*millisecond, 800*millisecond))
 		s.Do(Act{Kind: Kill, A: 1})
 		s.Do(Act{Kind: Wipe, A: 1})
 		s.Do(Act{Kind: Start, A: 1})
@@ -299,10 +299,10 @@ func TestMemoriesThatDiffer(t *testing.T) {
 			s.Do(Act{Kind: Start, A: int(v.id)})
 		}
 		for range 15 {
-			v := s.servers[s.dice.below(5)]
+			v := s.servers[s.random.below(5)]
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 			s.Do(Act{Kind: Start, A: int(v.id)})
-			s.RunFor(s.dice.between(50*millisecond, 1500*millisecond))
+			s.RunFor(s.random.between(50*millisecond, 1500*millisecond))
 		}
 		t.Logf("seed %d: %d ms", seed, s.led(s.now, s.without(best)))
 		s.whole()

@@ -61,7 +61,7 @@ func TestHandOverAnswersEveryWriteOnce(t *testing.T) {
 		s.until("something is outstanding", second, func() bool { return old.log.Last() > old.seen.zxid })
 		s.Do(Act{Kind: HandOver, A: int(old.id)})
 		for range 20 {
-			s.RunFor(s.dice.below(3 * millisecond))
+			s.RunFor(s.random.below(3 * millisecond))
 			storm(clients, "/a", &calls)
 		}
 		for _, k := range calls {
@@ -120,13 +120,13 @@ func TestHandOverEndsTheEpoch(t *testing.T) {
 		c := s.client(old)
 		s.carried(c.ask(c.making("/a")))
 		s.Do(Act{Kind: HandOver, A: int(old.id)})
-		s.RunFor(s.dice.below(2 * millisecond))
-		s.cut(s.servers[s.dice.below(3)])
+		s.RunFor(s.random.below(2 * millisecond))
+		s.cut(s.servers[s.random.below(3)])
 		for range 5 {
 			c.ask(c.setting("/a"))
 		}
 		s.until("it serves no more", 5*second, func() bool { return !old.leads() })
-		s.RunFor(s.dice.below(2 * second))
+		s.RunFor(s.random.below(2 * second))
 		s.Do(Act{Kind: Heal, A: 1})
 		s.until("all serve", 20*second, func() bool {
 			if old.standing.Serving && old.standing.Epoch <= epoch {
@@ -177,10 +177,10 @@ func TestHandOverStoppedByAFollowerAhead(t *testing.T) {
 func TestHandOverInAMixedEnsemble(t *testing.T) {
 	handed := 0
 	for seed := range uint64(10) {
-		s := newScene(t, Options{Seed: seed + 1, Voters: 5, Plain: 2})
+		s := newScene(t, Options{Seed: seed + 1, Voters: 5, Compatible: 2})
 		old := s.leader()
-		if old.plain {
-			t.Fatal("a Plain server leads")
+		if old.compatible {
+			t.Fatal("a compatible server leads")
 		}
 		began := s.now
 		s.handsOver(nil, 0)
@@ -190,12 +190,12 @@ func TestHandOverInAMixedEnsemble(t *testing.T) {
 			continue // a connection that was reset has taken the name with it
 		}
 		handed++
-		if now == old || now.plain {
+		if now == old || now.compatible {
 			t.Errorf("seed %d: server %d leads: %v", seed+1, now.id, now.handed().Decision)
 		}
 		for _, v := range s.servers[:2] {
 			if r := v.handed(); r.Decision.Ending != election.Follows {
-				t.Errorf("seed %d: Plain server %d: %v", seed+1, v.id, r.String())
+				t.Errorf("seed %d: compatible server %d: %v", seed+1, v.id, r.String())
 			}
 		}
 		if took := s.now - began; took > 500*millisecond {
@@ -214,7 +214,7 @@ func TestHandOverNeedsAQuorumThatKnows(t *testing.T) {
 		voters, plain int
 		leaving       int64
 	}{{5, 3, 0}, {3, 1, 1}, {3, 2, 0}} {
-		s := newScene(t, Options{Voters: o.voters, Plain: o.plain})
+		s := newScene(t, Options{Voters: o.voters, Compatible: o.plain})
 		old := s.leader()
 		s.Do(Act{Kind: HandOver, A: int(old.id), Value: o.leaving})
 		s.RunFor(second)

@@ -62,7 +62,7 @@ var (
 
 // bid makes a new bid.
 func (k *candidate) bid() {
-	d := k.c.dice
+	d := k.c.random
 	cfg := claim.Config{Parent: linePath, ID: fmt.Sprint("candidate ", k.c.id), Nonce: d.nonce(), Rule: claim.Exclusive}
 	k.shared = false
 	switch k.c.sim.opt.Recipe {
@@ -90,14 +90,14 @@ func (k *candidate) bid() {
 }
 
 // nonce is a bid's own.
-func (d *dice) nonce() (n claim.Nonce) {
+func (d *random) nonce() (n claim.Nonce) {
 	for i := range n {
 		n[i] = byte(d.next())
 	}
 	return n
 }
 
-func one(d *dice, of []claim.Naming) claim.Naming { return of[d.below(int64(len(of)))] }
+func one(d *random, of []claim.Naming) claim.Naming { return of[d.below(int64(len(of)))] }
 
 // exclusive reports whether nobody else may hold while the candidate does.
 func (k *candidate) exclusive() bool { return k.c.sim.opt.Recipe != Semaphore && !k.shared }
@@ -122,7 +122,7 @@ func (k *candidate) began(h claim.Leads) {
 
 // resignLater has a holder give up after a while, always or now and then.
 func (k *candidate) resignLater() {
-	line, d := k.line, k.c.dice
+	line, d := k.line, k.c.random
 	within := 5 * second
 	if brief := k.c.sim.opt.TermMS; brief > 0 {
 		within = 2 * brief * millisecond
@@ -162,5 +162,5 @@ func (c *client) crash() {
 	if c.player != nil {
 		c.player.crashed()
 	}
-	c.later(c.dice.below(second), c.connect)
+	c.later(c.random.below(second), c.connect)
 }

@@ -94,7 +94,7 @@ func (v *server) link(o *server) {
 			}
 		}
 	}
-	s.trace("%d links to %d as %d", v.id, o.id, l.id)
+	s.detail("%d links to %d as %d", v.id, o.id, l.id)
 	v.push(replica.Linked{Leader: o.id, Link: l.id})
 	o.push(replica.Zab{Event: zab.Opened{Link: l.id}})
 }
@@ -112,8 +112,8 @@ func (v *server) receive(l *link, p packet) {
 			break
 		}
 	}
-	if v.sim.traces && q.Type != peerwire.PacketPing {
-		v.sim.trace("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
+	if v.sim.detailed && q.Type != peerwire.PacketPing {
+		v.sim.detail("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
 	}
 	if q.Type == peerwire.PacketSnap {
 		v.spools[l.id] = spool{q.Zxid, p.snapshot, p.knows}
@@ -151,7 +151,7 @@ func (v *server) sendPacket(m zab.Message) {
 // hangUp ends a link from this side.
 func (v *server) hangUp(id zab.LinkID) {
 	if l, i := v.findLink(id); l != nil {
-		if v.sim.dice.chance(30) {
+		if v.sim.random.chance(30) {
 			l.cord.abort(i)
 		} else {
 			l.cord.close(i)

@@ -56,7 +56,7 @@ func TestUpgradesUnderADyingLeader(t *testing.T) {
 		s.carried(c.ask(c.making("/a")))
 		session := c.session
 		k := c.ask(c.ephemeral("/e"))
-		s.RunFor(s.dice.below(10 * millisecond))
+		s.RunFor(s.random.below(10 * millisecond))
 		s.Do(Act{Kind: Kill, A: int(s.leader().id)})
 		s.supervise()
 		s.until("the client is served", 20*second, func() bool { return s.allServe() == "" && (k.done != 0 || c.tries > 1) })

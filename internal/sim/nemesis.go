@@ -8,14 +8,14 @@ import (
 
 // nemesis draws faults, and keeps those that were carried out.
 type nemesis struct {
-	sim  *Sim
-	dice *dice
-	done []Act
+	sim    *Sim
+	random *random
+	done   []Act
 }
 
-// begin starts it: with the acts of the options, or by the dice.
+// begin starts it: with the acts of the options, or by the random source.
 func (n *nemesis) begin(s *Sim) {
-	n.sim, n.dice = s, s.dice.fork()
+	n.sim, n.random = s, s.random.fork()
 	if s.opt.Acts == nil {
 		n.next()
 		if s.opt.Moves > 0 {
@@ -41,7 +41,7 @@ func (n *nemesis) begin(s *Sim) {
 
 // next waits, and does the next thing.
 func (n *nemesis) next() {
-	wait := n.dice.between(50*millisecond, 1200*millisecond)
+	wait := n.random.between(50*millisecond, 1200*millisecond)
 	if n.sim.opt.TermMS > 0 {
 		wait *= 10 // handovers take servers that serve
 	}
@@ -67,7 +67,7 @@ func (n *nemesis) late() bool {
 // depose ends the leader; if there is none, what keeps one from coming.
 func (n *nemesis) depose() {
 	if l := n.sim.leader(); l != nil && l.up {
-		n.do(Act{Kind: Kill, A: int(l.id)}, n.dice.between(100*millisecond, second), Start)
+		n.do(Act{Kind: Kill, A: int(l.id)}, n.random.between(100*millisecond, second), Start)
 		return
 	}
 	n.sim.Do(Act{Kind: Heal, A: 1})
@@ -79,7 +79,7 @@ func (n *nemesis) depose() {
 
 // migrate changes the list of servers, again and again.
 func (n *nemesis) migrate() {
-	n.sim.after(n.dice.between(500*millisecond, 5*second), func() {
+	n.sim.after(n.random.between(500*millisecond, 5*second), func() {
 		if !n.sim.calm {
 			n.move()
 			n.migrate()
@@ -90,18 +90,18 @@ func (n *nemesis) migrate() {
 // haunt ends, stops or cuts off who holds, or anybody who has a part in a
 // recipe where nobody holds, again and again.
 func (n *nemesis) haunt() {
-	n.sim.after(n.dice.between(50*millisecond, 3*second), func() {
+	n.sim.after(n.random.between(50*millisecond, 3*second), func() {
 		if n.sim.calm {
 			return
 		}
 		if c := n.haunted(); c != nil {
 			a := Act{Kind: Kill, A: -c.id}
-			switch n.dice.below(3) {
+			switch n.random.below(3) {
 			case 0:
 				n.sim.Do(a)
 			case 1:
 				a.Kind = Hang
-				n.do(a, n.dice.between(10*millisecond, 4*second), Return)
+				n.do(a, n.random.between(10*millisecond, 4*second), Return)
 			case 2:
 				if at := c.at; at != nil {
 					n.sim.Do(Act{Kind: Reset, A: int(at.id), B: -c.id})
@@ -124,7 +124,7 @@ func (n *nemesis) haunted() *client {
 	case s.opt.Candidates <= 0:
 		return nil
 	}
-	return s.clients[max(s.opt.Clients, 0)+int(n.dice.below(int64(s.opt.Candidates)))]
+	return s.clients[max(s.opt.Clients, 0)+int(n.random.below(int64(s.opt.Candidates)))]
 }
 
 // do carries out an act, and its end some time later.
@@ -141,19 +141,19 @@ func (n *nemesis) do(a Act, after int64, end Kind) {
 
 // victim is any server, the leader more often than others.
 func (n *nemesis) victim() *server {
-	if n.dice.chance(40) {
+	if n.random.chance(40) {
 		for _, v := range n.sim.servers {
 			if v.up && v.leads() {
 				return v
 			}
 		}
 	}
-	return n.sim.servers[n.dice.below(int64(len(n.sim.servers)))]
+	return n.sim.servers[n.random.below(int64(len(n.sim.servers)))]
 }
 
 // act does one thing.
 func (n *nemesis) act() {
-	d, v := n.dice, n.victim()
+	d, v := n.random, n.victim()
 	a := Act{A: int(v.id)}
 	other := 1 + int(d.below(int64(len(n.sim.servers))))
 	short, long := d.between(10*millisecond, second), d.between(100*millisecond, 6*second)
@@ -252,7 +252,7 @@ func (n *nemesis) act() {
 // handOver has the leader pass on its role, to stop or to go on; often something
 // befalls one of the two, or what is between them, in the midst of it.
 func (n *nemesis) handOver(long int64) {
-	old, d := n.sim.leader(), n.dice
+	old, d := n.sim.leader(), n.random
 	if old == nil {
 		return
 	}
@@ -313,8 +313,8 @@ func (n *nemesis) everybody(power bool) {
 		kind = PowerOff
 	}
 	for _, v := range n.sim.servers {
-		if n.dice.chance(85) {
-			n.do(Act{Kind: kind, A: int(v.id)}, n.dice.below(2*second), Start)
+		if n.random.chance(85) {
+			n.do(Act{Kind: kind, A: int(v.id)}, n.random.below(2*second), Start)
 		}
 	}
 }
@@ -323,9 +323,9 @@ func (n *nemesis) everybody(power bool) {
 func (n *nemesis) split() {
 	camp := map[*server]bool{}
 	for _, v := range n.sim.servers {
-		camp[v] = n.dice.chance(50)
+		camp[v] = n.random.chance(50)
 	}
-	until := n.dice.between(100*millisecond, 6*second)
+	until := n.random.between(100*millisecond, 6*second)
 	for _, v := range n.sim.servers {
 		for _, o := range n.sim.servers {
 			if camp[v] && !camp[o] {
@@ -339,12 +339,12 @@ func (n *nemesis) split() {
 // on to log what nobody else will have. Some clients leave it for others.
 func (n *nemesis) isolate(v *server, until int64) {
 	for _, c := range n.sim.clients {
-		if n.dice.chance(50) {
+		if n.random.chance(50) {
 			continue
 		}
-		n.sim.after(n.dice.between(900*millisecond, 3*n.sim.opt.TickMS*millisecond), func() {
+		n.sim.after(n.random.between(900*millisecond, 3*n.sim.opt.TickMS*millisecond), func() {
 			if !n.sim.calm && c.at == v && c.attached {
-				n.sim.Do(Act{Kind: Reset, A: int(v.id), B: -c.id, Value: n.dice.between(second, 8*second)})
+				n.sim.Do(Act{Kind: Reset, A: int(v.id), B: -c.id, Value: n.random.between(second, 8*second)})
 			}
 		})
 	}
@@ -362,15 +362,15 @@ func (n *nemesis) wipe(v *server, until int64) {
 }
 
 // someClient is any client, as an act names it.
-func (n *nemesis) someClient() int { return -1 - int(n.dice.below(int64(len(n.sim.clients)))) }
+func (n *nemesis) someClient() int { return -1 - int(n.random.below(int64(len(n.sim.clients)))) }
 
 // befallClient stops a client, has its machine sleep or lose its power.
 func (n *nemesis) befallClient(until int64) {
 	a := Act{A: n.someClient()}
-	if k := n.sim.holder; k != nil && n.dice.chance(50) {
+	if k := n.sim.holder; k != nil && n.random.chance(50) {
 		a.A = -k.c.id
 	}
-	switch n.dice.below(4) {
+	switch n.random.below(4) {
 	case 0:
 		a.Kind = Pause
 		n.do(a, until, Resume)
@@ -386,7 +386,7 @@ func (n *nemesis) befallClient(until int64) {
 // move gives one server another place, and then has each go over to the new
 // list, one after the other in any order.
 func (n *nemesis) move() {
-	s, d := n.sim, n.dice
+	s, d := n.sim, n.random
 	id, p := int(d.between(1, int64(len(s.servers))+1)), place(d.below(3))
 	before := s.roster.newest
 	if s.Do(Act{Kind: Enrol, A: id, Value: int64(p)}); s.roster.newest == before {

@@ -65,15 +65,15 @@ func (n *network) passes(p *pipe) bool {
 
 // latency is how long the next packet takes.
 func (n *network) latency(from, to *host) int64 {
-	d := n.sim.dice.between(100, 800)
-	switch n.sim.dice.below(64) {
+	d := n.sim.random.between(100, 800)
+	switch n.sim.random.below(64) {
 	case 0:
-		d += n.sim.dice.below(20 * millisecond)
+		d += n.sim.random.below(20 * millisecond)
 	case 1:
-		d += n.sim.dice.below(3 * millisecond)
+		d += n.sim.random.below(3 * millisecond)
 	case 2:
-		if n.sim.dice.below(resendRate) == 0 && n.sim.nemesis.sim != nil && !n.sim.calm {
-			d += n.sim.dice.between(200*millisecond, 4*second)
+		if n.sim.random.below(resendRate) == 0 && n.sim.nemesis.sim != nil && !n.sim.calm {
+			d += n.sim.random.between(200*millisecond, 4*second)
 		}
 	}
 	return d + n.lag[[2]int{from.place, to.place}]
@@ -105,7 +105,7 @@ func (n *network) restart() {
 		p.stalled = false // the longer it has waited, the longer are the pauses of TCP
 		if n.passes(p) {
 			p.moving = true
-			n.sim.after(n.sim.dice.below(200*millisecond+n.sim.now-p.since), p.pump)
+			n.sim.after(n.sim.random.below(200*millisecond+n.sim.now-p.since), p.pump)
 		} else {
 			n.stall(p)
 		}
@@ -179,7 +179,7 @@ func (p *pipe) pump() {
 
 // lose drops what is on its way but for a beginning of it.
 func (p *pipe) lose() {
-	keep := p.net.sim.dice.below(int64(len(p.queue)) + 1)
+	keep := p.net.sim.random.below(int64(len(p.queue)) + 1)
 	if int(keep) < len(p.queue) {
 		p.net.sim.reach(situationResetLoses)
 	}
@@ -246,9 +246,9 @@ func (c *cord) sever(x *host, late int64) {
 		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // also where one has vanished
 			e.out.lose()
 			e.cut = true
-			delay := c.net.sim.dice.below(20 * millisecond)
-			if c.net.sim.dice.chance(35) {
-				delay = c.net.sim.dice.below(2 * second)
+			delay := c.net.sim.random.below(20 * millisecond)
+			if c.net.sim.random.chance(35) {
+				delay = c.net.sim.random.below(2 * second)
 			}
 			if c.ends[1-i].host == x { // what is sent from this end arrives at the other
 				delay = max(delay, late)

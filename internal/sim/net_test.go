@@ -33,7 +33,7 @@ func TestSeveredAndWithoutPower(t *testing.T) {
 // A server that plays ZooKeeper waits for a better vote, but hears who votes for
 // it by a history or an epoch that its disk has lost.
 func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
-	v := &server{id: 1, plain: true, knows: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
+	v := &server{id: 1, compatible: true, knows: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
 	for _, c := range []struct {
 		n     peerwire.Notification
 		plain bool
@@ -46,7 +46,7 @@ func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
 		{peerwire.Notification{Leader: 1}, true, false},
 		{peerwire.Notification{Leader: 2, Zxid: z(8, 3), PeerEpoch: 8}, false, false},
 	} {
-		v.plain = c.plain
+		v.compatible = c.plain
 		if v.doubts(flown{n: c.n}) != c.want {
 			t.Errorf("plays ZooKeeper %v, %+v: %v", c.plain, c.n, !c.want)
 		}

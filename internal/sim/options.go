@@ -15,8 +15,8 @@ type Options struct {
 	Recipe Recipe
 	Leases int
 	TermMS int64
-	// Plain is how many servers speak and wait as ZooKeeper's do; -1: none.
-	Plain int
+	// Compatible is how many servers speak and wait as ZooKeeper's do; -1: none.
+	Compatible int
 	// KeepClients lets connections outlive a change of leaders: 1 yes, -1 no.
 	KeepClients int
 	// ReadOnly lets servers that have been without a leader for a while answer
@@ -49,7 +49,7 @@ type Options struct {
 
 // drawn fills in what the options leave to the seed. What it returns it leaves
 // as it is, so that a run can be repeated from its result.
-func drawn(o Options, d *dice) Options {
+func drawn(o Options, d *random) Options {
 	set := func(v *int, lo, hi int64) {
 		if n := int(d.between(lo, hi)); *v == 0 {
 			*v = n
@@ -77,10 +77,10 @@ func drawn(o Options, d *dice) Options {
 	set(&o.Observers, 0, 2)
 	set(&o.Clients, 1, 6)
 	set(&o.Candidates, 0, 3)
-	if plain := d.chance(25); o.Plain == 0 && !plain {
-		o.Plain = -1
+	if plain := d.chance(25); o.Compatible == 0 && !plain {
+		o.Compatible = -1
 	}
-	set(&o.Plain, 1, int64(o.Voters))
+	set(&o.Compatible, 1, int64(o.Voters))
 	choose(&o.KeepClients, 50)
 	if ticks := []int64{200, 500, 500, 1000}[d.below(4)]; o.TickMS == 0 {
 		o.TickMS = ticks
@@ -89,7 +89,7 @@ func drawn(o Options, d *dice) Options {
 		o.ThinkMS = think
 	}
 	if rolls, last := d.chance(20), d.between(20, 400); o.CounterMax == 0 && rolls {
-		if o.Plain > 0 {
+		if o.Compatible > 0 {
 			last = max(last, 250) // an epoch outlasts an election of theirs, which takes 200 ms
 		}
 		o.CounterMax = uint32(last)

@@ -12,7 +12,7 @@ import (
 // owner is one bid in the election of a part, whose term lasts until the part is
 // lost, to be let go, or its task done.
 type owner struct {
-	hands
+	runner
 	s      *sharer
 	part   string
 	line   *claim.Election // nil: it is over
@@ -25,7 +25,7 @@ type owner struct {
 
 // doer does the task of an owner, in one of its terms.
 type doer struct {
-	hands
+	runner
 	o   *owner
 	m   *claim.Task
 	due bool // it is being done, or done
@@ -48,9 +48,9 @@ type (
 
 func newOwner(s *sharer, part string) *owner {
 	o := &owner{s: s, part: part}
-	o.hands = hands{c: s.c, step: o.step}
+	o.runner = runner{c: s.c, step: o.step}
 	o.task = &doer{o: o}
-	o.task.hands = hands{c: s.c, step: o.task.step}
+	o.task.runner = runner{c: s.c, step: o.task.step}
 	return o
 }
 
@@ -61,7 +61,7 @@ func (o *owner) holds() bool { return o.line != nil && o.line.Left(o.now()) > 0 
 
 // stand makes the bid.
 func (o *owner) stand() {
-	o.line = claim.NewElection(claim.Config{Parent: o.parent(), ID: o.s.id, Nonce: o.c.dice.nonce(), Rule: claim.Leadership, Leader: o.parent() + "/LEADER"})
+	o.line = claim.NewElection(claim.Config{Parent: o.parent(), ID: o.s.id, Nonce: o.c.random.nonce(), Rule: claim.Leadership, Leader: o.parent() + "/LEADER"})
 	if o.s.session != 0 {
 		o.step(claim.Attached{Session: o.s.session, Lease: o.s.lease})
 	}

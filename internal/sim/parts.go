@@ -49,7 +49,7 @@ func (p parts) eager() bool {
 // follower follows what stands at one znode, as long as its process lives. It
 // never ends: nothing in a run refuses what it asks for.
 type follower struct {
-	hands
+	runner
 	begin func() operation
 	look  func() // takes the news, if there are any
 	m     operation
@@ -57,7 +57,7 @@ type follower struct {
 
 func newFollower(c *client) *follower {
 	f := &follower{}
-	f.hands = hands{c: c, step: f.step}
+	f.runner = runner{c: c, step: f.step}
 	return f
 }
 

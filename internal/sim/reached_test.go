@@ -2,7 +2,7 @@ package sim
 
 import "testing"
 
-// byScenario are the situations that the dice bring about so seldom that a
+// byScenario are the situations that the random source brings about so seldom that a
 // scenario does, again and again until it is there.
 var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
 	situationOldLink:   relinked,
@@ -45,11 +45,11 @@ func relinked(t *testing.T, seed uint64) *scene {
 	for range 3 {
 		c.ask(c.setting("/a"))
 	}
-	s.RunFor(s.dice.between(700*millisecond, 1000*millisecond))
+	s.RunFor(s.random.between(700*millisecond, 1000*millisecond))
 	s.Do(Act{Kind: Join, A: int(f.id), B: int(l.id)})
 	if last := s.lastLink; s.RunUntil(func() bool { return s.lastLink > last }, 2*second) {
 		s.Do(Act{Kind: Pause, A: int(l.id)}) // both links wait for it to go on
-		s.RunFor(s.dice.below(second))
+		s.RunFor(s.random.below(second))
 		s.Do(Act{Kind: Resume, A: int(l.id)})
 	}
 	s.RunFor(3 * second)
@@ -73,7 +73,7 @@ func movedHeld(t *testing.T, seed uint64) *scene {
 	s.RunFor(20 * millisecond)
 	c.only = s.leader()
 	s.Do(Act{Kind: Reset, A: int(f.id), B: -c.id, Value: 3 * second})
-	s.RunFor(s.dice.between(100*millisecond, 400*millisecond))
+	s.RunFor(s.random.between(100*millisecond, 400*millisecond))
 	s.Do(Act{Kind: Heal, A: 1})
 	s.until("all serve again", 20*second, func() bool { return s.allServe() == "" })
 	s.carried(c.ask(c.setting("/a")))

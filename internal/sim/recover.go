@@ -26,7 +26,7 @@ func (s *Sim) recover() {
 		return
 	}
 	s.calm = true
-	s.Do(Act{Kind: Calm}) // so that a run without the dice has its end at the same time
+	s.Do(Act{Kind: Calm}) // so that a run without the random source has its end at the same time
 	s.net.heal()
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0
@@ -49,7 +49,7 @@ func (s *Sim) recover() {
 	finish, recipes := finishBound+finishTicks*tick, recipeBound+recipeTicks*tick
 	s.endRounds(recipes)
 	s.endTenancies(recipes)
-	s.awaitGatherers(recipes)
+	s.awaitMultiLocks(recipes)
 	s.quiet = true
 	last := map[*client]*call{}
 	s.await("every client has a write done", finish, func() string { return s.lastWrites(last) })
@@ -58,7 +58,7 @@ func (s *Sim) recover() {
 	s.sendHome()
 	s.await("nobody waits for an item, and nothing is left of queue and counter", recipes, s.allHome)
 	s.await("everybody knows the last configuration and who leads", recipes, s.allInformed)
-	s.await("every cache shows the tree", finish, s.allMirrored)
+	s.await("every cache shows the tree", finish, s.allCached)
 	s.await("every part owned by whom it is meant for, and every task done", recipes, s.allShared)
 	asked, written := s.now, s.history.last().zxid
 	s.await("every request answered and all trees equal", finish, func() string { return s.allDone(asked, written) })

@@ -25,7 +25,7 @@ func (t *term) lasts() bool { return t.k.line == t.line && t.k.holds() }
 // work has the holder use what the claim protects. It looks at its deadline
 // first, but may be stopped, or what it sends delayed, before that arrives.
 func (t *term) work() {
-	s, d := t.k.c.sim, t.k.c.dice
+	s, d := t.k.c.sim, t.k.c.random
 	late := func() int64 {
 		if d.chance(20) {
 			return d.below(4 * second)

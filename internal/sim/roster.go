@@ -75,10 +75,10 @@ func (r *roster) voters() (n int) {
 func (s *Sim) newServer() *server {
 	id := ensemble.ServerID(len(s.servers) + 1)
 	v := &server{
-		sim: s, id: id, members: s.roster.newest, plain: int(id) <= s.opt.Plain, space: -1,
-		fs: store.NewMem(s.dice.next()), snapEvery: int(s.dice.between(30, 300)), voices: map[ensemble.ServerID]*voice{},
+		sim: s, id: id, members: s.roster.newest, compatible: int(id) <= s.opt.Compatible, space: -1,
+		fs: store.NewMem(s.random.next()), snapEvery: int(s.random.between(30, 300)), voices: map[ensemble.ServerID]*voice{},
 	}
-	v.host = host{name: fmt.Sprint("server ", id), on: true, clock: newClock(s.dice.between(-driftMax, driftMax))}
+	v.host = host{name: fmt.Sprint("server ", id), on: true, clock: newClock(s.random.between(-driftMax, driftMax))}
 	s.net.add(&v.host)
 	s.servers = append(s.servers, v)
 	return v

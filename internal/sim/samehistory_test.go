@@ -91,13 +91,13 @@ func TestSnapshotGivesNoMoreHistory(t *testing.T) {
 func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		o := halfDeadOptions(seed, 5)
-		o.Plain = 3
+		o.Compatible = 3
 		s := beginHalfDead(t, o)
 		ours, best := s.servers[3], s.servers[4]
 		for _, v := range []*server{ours, best} {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 		}
-		s.until("ZooKeeper leads", 10*second, func() bool { return s.leader() != nil && s.leader().plain })
+		s.until("ZooKeeper leads", 10*second, func() bool { return s.leader() != nil && s.leader().compatible })
 		s.write(s.leader(), 3) // so that the others are no candidates
 		s.clients[0].silent = true
 		s.RunFor(30 * second) // its session has expired
@@ -108,7 +108,7 @@ func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 		s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
 		s.rejoin(best, true)
 		old := s.leader()
-		if !old.plain || best.log.Last() == old.log.Last() {
+		if !old.compatible || best.log.Last() == old.log.Last() {
 			t.Fatalf("seed %d: server %d leads; the logs end at %v and %v", seed, old.id, old.log.Last(), best.log.Last())
 		}
 		s.electedWithout(best)

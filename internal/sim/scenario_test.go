@@ -23,8 +23,8 @@ func newScene(t *testing.T, o Options) *scene {
 	if o.Seed == 0 {
 		o.Seed = 1
 	}
-	if o.Plain == 0 {
-		o.Plain = -1
+	if o.Compatible == 0 {
+		o.Compatible = -1
 	}
 	if o.Observers == 0 {
 		o.Observers = -1
@@ -51,7 +51,7 @@ func newScene(t *testing.T, o Options) *scene {
 func (s *scene) until(what string, within int64, holds func() bool) {
 	s.t.Helper()
 	if !s.RunUntil(holds, within) {
-		s.t.Fatalf("not in time: %s (%v)\n%s", what, s.Failed(), strings.Join(s.story.lines(), "\n"))
+		s.t.Fatalf("not in time: %s (%v)\n%s", what, s.Failed(), strings.Join(s.trace.lines(), "\n"))
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *Sim) RunFor(d int64) bool {
 // scripted adds a client that connects to one server alone and does nothing by
 // itself; nil: to any.
 func (s *Sim) scripted(only *server) *client {
-	c := &client{sim: s, id: len(s.clients) + 1, dice: s.dice.fork(), script: true, only: only}
+	c := &client{sim: s, id: len(s.clients) + 1, random: s.random.fork(), script: true, only: only}
 	c.host = host{name: "scripted client", on: true, clock: newClock(0)}
 	s.net.add(&c.host)
 	s.clients = append(s.clients, c)
@@ -275,7 +275,7 @@ func TestEtcd20418AStoppedLeaderShowsNothingOld(t *testing.T) {
 		read := get("/a", false)
 		read.synced = true
 		c.ask(read)
-		s.RunFor(s.dice.below(100 * millisecond))
+		s.RunFor(s.random.below(100 * millisecond))
 		s.Do(Act{Kind: Resume, A: int(old.id)})
 		s.RunFor(3 * second)
 		if read.done != 0 && read.zxid < write.zxid {

@@ -20,12 +20,12 @@ import (
 // drives a replica.
 type server struct {
 	host
-	sim     *Sim
-	id      ensemble.ServerID
-	plain   bool                 // it plays ZooKeeper
-	members *ensemble.Membership // its list
-	absent  bool                 // the newest list has it no more
-	served  int                  // steps when it last began to serve
+	sim        *Sim
+	id         ensemble.ServerID
+	compatible bool                 // it plays ZooKeeper
+	members    *ensemble.Membership // its list
+	absent     bool                 // the newest list has it no more
+	served     int                  // steps when it last began to serve
 
 	fs      *store.Mem
 	unknown bool // its disk was wiped: what it once had it does not know
@@ -173,7 +173,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 		Member: &replica.Member{
 			Members: v.members, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
-			Unknown: v.unknown, Plain: v.plain, KeepClients: v.sim.opt.KeepClients > 0, ReadOnly: v.sim.opt.ReadOnly > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
+			Unknown: v.unknown, Plain: v.compatible, KeepClients: v.sim.opt.KeepClients > 0, ReadOnly: v.sim.opt.ReadOnly > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
 		},
 	}, now)
 	v.order = driver.NewBatch(v.replica, func(i int) bool { return driver.Refuses(v.events[i]) })
@@ -225,7 +225,7 @@ func (v *server) restore() { v.fs.SetSpace(v.space) }
 
 // crashKeeps says what a power failure keeps of what was not synced.
 func (v *server) crashKeeps() int {
-	if v.sim.dice.chance(30) {
+	if v.sim.random.chance(30) {
 		return store.LoseAll
 	}
 	return 2
@@ -237,7 +237,7 @@ func (v *server) kill() {
 		return
 	}
 	v.end(func(c *cord, i int) {
-		if v.sim.dice.chance(50) {
+		if v.sim.random.chance(50) {
 			c.abort(i)
 		} else {
 			c.close(i)
@@ -309,9 +309,9 @@ func (v *server) rouse() {
 		return
 	}
 	v.due = true
-	d := v.sim.dice.below(150)
-	if v.sim.dice.below(256) == 0 {
-		d += v.sim.dice.below(20 * millisecond)
+	d := v.sim.random.below(150)
+	if v.sim.random.below(256) == 0 {
+		d += v.sim.random.below(20 * millisecond)
 	}
 	v.later(d, v.batch)
 }
@@ -333,8 +333,8 @@ func (v *server) batch() {
 	v.due = false
 	v.at = v.clock.time(v.sim.now)
 	n := len(v.inbox)
-	if n > 1 && v.sim.dice.below(8) == 0 {
-		if n = int(v.sim.dice.between(1, int64(n))); n < len(v.inbox) {
+	if n > 1 && v.sim.random.below(8) == 0 {
+		if n = int(v.sim.random.between(1, int64(n))); n < len(v.inbox) {
 			v.sim.reach(situationBatchCut)
 		}
 	}
@@ -398,11 +398,11 @@ func (v *server) goOn() {
 
 // pauses reports whether the process gets no processor just now. The batch goes on later.
 func (v *server) pauses() bool {
-	if v.sim.dice.below(64) != 0 {
+	if v.sim.random.below(64) != 0 {
 		return false
 	}
 	left := len(v.inbox)
-	v.later(v.sim.dice.below(10*millisecond), func() {
+	v.later(v.sim.random.below(10*millisecond), func() {
 		if len(v.inbox) > left {
 			v.sim.reach(situationPause)
 		}
@@ -497,8 +497,8 @@ func (v *server) sendOut(rd *replica.Ready) {
 
 // send sends to other servers, except what the batch holds until it is applied.
 func (v *server) send(all []zab.Message) {
-	if v.plain {
-		accent(all)
+	if v.compatible {
+		inZooKeeperOrder(all)
 	}
 	for _, m := range all {
 		if !v.order.Hold(m) {

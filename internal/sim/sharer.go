@@ -28,10 +28,10 @@ const (
 type sharer struct {
 	c       *client
 	id      string
-	tasks   bool   // it does tasks; else it owns parts
-	submits bool   // tasks, besides
-	n       int    // of them so far
-	post    *hands // by which it does
+	tasks   bool    // it does tasks; else it owns parts
+	submits bool    // tasks, besides
+	n       int     // of them so far
+	post    *runner // by which it does
 
 	lease   claim.Lease
 	session wire.SessionID // of the lease
@@ -45,13 +45,13 @@ type sharer struct {
 
 // hand drives one registration.
 type hand struct {
-	hands
+	runner
 	m *claim.Registrant
 }
 
 // roll drives a cache of a znode's children.
 type roll struct {
-	hands
+	runner
 	m    *claim.Cache
 	root string
 }
@@ -66,14 +66,14 @@ func newSharer(c *client, n int) *sharer {
 // begin is a new process, or a new Run of the same.
 func (s *sharer) begin() {
 	s.here, s.there, s.todo = &hand{}, &roll{root: shareMembers}, &roll{root: shareTasks}
-	s.here.hands = hands{c: s.c, step: s.stepHere}
-	s.there.hands = hands{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.there, ev) }, together: true}
-	s.todo.hands = hands{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.todo, ev) }, together: true}
-	s.post = &hands{c: s.c, step: func(claim.Event) {}} // one of them that is lost stays lost
+	s.here.runner = runner{c: s.c, step: s.stepHere}
+	s.there.runner = runner{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.there, ev) }, together: true}
+	s.todo.runner = runner{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.todo, ev) }, together: true}
+	s.post = &runner{c: s.c, step: func(claim.Event) {}} // one of them that is lost stays lost
 	s.m, s.session = claim.NewSharing(s.cfg()), 0
 	here := s.here
 	s.here.soon(20*second, func() {
-		if s.here == here && !s.c.sim.calm && s.c.dice.chance(50) {
+		if s.here == here && !s.c.sim.calm && s.c.random.chance(50) {
 			s.c.sim.tell("member %s leaves", s.id)
 			s.step(claim.Resign{})
 		}
@@ -247,7 +247,7 @@ func (s *sharer) stepHere(ev claim.Event) {
 }
 
 func (s *sharer) follow(r *roll) {
-	r.oneShot = s.c.dice.chance(25)
+	r.oneShot = s.c.random.chance(25)
 	r.m = claim.NewCache(claim.CacheConfig{Root: r.root, ChildrenOnly: true, NodesMax: 1000, BytesMax: 1 << 20})
 	if s.c.attached {
 		s.stepRoll(r, claim.Attached{Session: s.c.session})

@@ -48,7 +48,7 @@ func TestSharing(t *testing.T) {
 				})
 				s.finish()
 				if s.failed != nil {
-					t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+					t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 				}
 			}
 			t.Log(all)

@@ -11,7 +11,7 @@ func Shrink(f *Failure, runs int) *Failure {
 	o := f.Options
 	o.Acts = append([]Act{}, f.Acts...)
 	if !s.try(o) {
-		return f // without its dice it goes another way
+		return f // without its random source it goes another way
 	}
 	for smaller := true; smaller && s.runs > 0; {
 		smaller = s.dropMachines() || s.dropKinds() || s.dropActs()
@@ -63,7 +63,7 @@ func (s *shrinker) dropActs() (smaller bool) {
 // dropKinds leaves out what makes an ensemble more than a plain one.
 func (s *shrinker) dropKinds() (smaller bool) {
 	for _, kind := range []func(o *Options) *int{
-		func(o *Options) *int { return &o.Plain },
+		func(o *Options) *int { return &o.Compatible },
 		func(o *Options) *int { return &o.Groups },
 		func(o *Options) *int { return &o.Moves },
 		func(o *Options) *int { return &o.LocalSessions },
@@ -85,7 +85,7 @@ func (s *shrinker) dropMachines() bool {
 		func(o *Options) bool { return fewer(&o.Candidates, 0) },
 		func(o *Options) bool { return fewer(&o.Clients, 1) },
 		func(o *Options) bool { return fewer(&o.Observers, 0) },
-		func(o *Options) bool { return o.Plain <= 0 && fewer(&o.Voters, votersMin) },
+		func(o *Options) bool { return o.Compatible <= 0 && fewer(&o.Voters, votersMin) },
 	} {
 		before := s.best.Options
 		if o := before; less(&o) && s.try(o) && s.best.Options.machines() < before.machines() {

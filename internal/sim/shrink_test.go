@@ -38,7 +38,7 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 		o := commanded(t, small.Options.Command())
 		o.rule = small.Options.rule
 		_, err = Run(o)
-		if again, failed := err.(*Failure); !failed || again.Report(storyMax) != small.Report(storyMax) {
+		if again, failed := err.(*Failure); !failed || again.Report(traceMax) != small.Report(traceMax) {
 			t.Errorf("%s: what is left does not fail again: %v", small.Options.Command(), err)
 		}
 		return
@@ -61,7 +61,7 @@ func (c *manyStarts) see(o any) string {
 }
 
 // TestShrinkGoesTheSameWay: a run whose faults are given fails as the one whose
-// dice drew them. It may take some events more for that: faults that came
+// random source drew them. It may take some events more for that: faults that came
 // together are one event each.
 func TestShrinkGoesTheSameWay(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {

@@ -15,7 +15,7 @@ import (
 // Sim is a simulated ensemble with its clients.
 type Sim struct {
 	opt     Options
-	dice    *dice
+	random  *random
 	now     int64
 	queue   queue
 	steps   int
@@ -39,21 +39,21 @@ type Sim struct {
 	fence    claim.Fence       // of what claims protect
 	holder   *candidate        // who was the last to get a claim
 	deals    []*deal           // all transactions of two phases
-	entered  int               // how often a guest was let in
+	entered  int               // how often a member was let in
 	owned    map[string]string // by whom each part was owned last
 
 	handovers int
 
-	story   story
-	traces  bool
-	nemesis nemesis
-	failed  *Failure
+	trace    trace
+	detailed bool
+	nemesis  nemesis
+	failed   *Failure
 }
 
 // New makes an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
-	s := &Sim{dice: &dice{o.Seed}, traces: o.Trace != nil, owned: map[string]string{}}
-	s.opt = drawn(o, s.dice.fork())
+	s := &Sim{random: &random{o.Seed}, detailed: o.Trace != nil, owned: map[string]string{}}
+	s.opt = drawn(o, s.random.fork())
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
 	s.history = newHistory()
 	s.checkers = s.makeCheckers()
@@ -62,10 +62,10 @@ func New(o Options) *Sim {
 	}
 	s.populate()
 	for _, v := range s.servers {
-		s.at(s.dice.below(300*millisecond), v.start)
+		s.at(s.random.below(300*millisecond), v.start)
 	}
 	for _, c := range s.clients {
-		s.at(s.dice.below(second), func() {
+		s.at(s.random.below(second), func() {
 			if c.tries == 0 { // nothing has befallen it before
 				c.connect()
 			}
@@ -87,8 +87,8 @@ func (s *Sim) populate() {
 	if s.opt.Groups > 0 {
 		r.groups = 3
 	}
-	if r.groups > 0 && s.dice.chance(50) {
-		r.light = ensemble.ServerID(s.dice.between(1, int64(s.opt.Voters)-3))
+	if r.groups > 0 && s.random.chance(50) {
+		r.light = ensemble.ServerID(s.random.between(1, int64(s.opt.Voters)-3))
 	}
 	for i := range s.opt.Voters + max(s.opt.Observers, 0) {
 		p := votes
@@ -102,8 +102,8 @@ func (s *Sim) populate() {
 		s.newServer()
 	}
 	for i := range max(s.opt.Clients, 0) + max(s.opt.Candidates, 0) {
-		c := &client{sim: s, id: i + 1, dice: s.dice.fork()}
-		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.dice.between(-driftMax, driftMax))}
+		c := &client{sim: s, id: i + 1, random: s.random.fork()}
+		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.random.between(-driftMax, driftMax))}
 		s.net.add(&c.host)
 		s.clients = append(s.clients, c)
 		c.reader = s.opt.ReadOnly > 0 && i < s.opt.Clients && i%2 == 0
@@ -128,19 +128,19 @@ func (s *Sim) cast(c *client, n int) {
 	case Count:
 		c.player = newWorker(c, count)
 	case DoubleBarrier, KazooBarrier:
-		c.player = newGuest(c)
+		c.player = newBarrierMember(c)
 	case Caches:
-		c.player = newMirror(c)
+		c.player = newCacheClient(c)
 	case Barrier:
 		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
 	case Partitioner, Work:
 		c.player = newSharer(c, n)
 	case SeveralLocks:
-		c.player = newGatherer(c)
+		c.player = newMultiLock(c)
 	case Configuration:
-		newSpeaker(c)
+		newAnnouncer(c)
 	case Registration:
-		c.player = newTenant(c, places[n%len(places)])
+		c.player = newRegistrant(c, places[n%len(places)])
 	default:
 		c.candidate = newCandidate(c)
 		c.player = c.candidate
@@ -216,13 +216,13 @@ type Result struct {
 	Handovers int   // of what candidates are out for, from one to another
 	Committed int
 	Answered  int64
-	Digest    uint64         // of the story
+	Digest    uint64         // of the trace
 	Reached   map[string]int // situations, by name
 }
 
 func (s *Sim) result() Result {
 	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.handovers,
-		Committed: len(s.history.entries) - 1, Digest: s.story.digest, Reached: map[string]int{}}
+		Committed: len(s.history.entries) - 1, Digest: s.trace.digest, Reached: map[string]int{}}
 	for _, c := range s.clients {
 		r.Answered += c.answered
 	}
@@ -271,7 +271,7 @@ func (v *server) succeeded() {
 		return
 	}
 	v.sim.reach(situationHandedOver)
-	if v.sim.opt.Plain > 0 {
+	if v.sim.opt.Compatible > 0 {
 		v.sim.reach(situationHandedOverMixed)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 var (
 	oneSeed  = flag.Uint64("seed", 0, "the seed of TestOneSeed, and alone of TestHandovers")
-	traceTo  = flag.String("story", "", "write every packet and event of -seed to this file")
+	traceTo  = flag.String("tracefile", "", "write every packet and event of -seed to this file")
 	freshFor = flag.Duration("for", 5*time.Second, "how long fresh seeds are run")
 )
 
@@ -65,7 +65,7 @@ func TestFixedSeeds(t *testing.T) {
 	}
 }
 
-// fixedOptions are the dice's, but for what they bring about too seldom.
+// fixedOptions are those of the random source, but for what it brings about too seldom.
 func fixedOptions(seed uint64) Options {
 	o := Options{Seed: seed + 1}
 	switch seed % 10 {
@@ -74,11 +74,11 @@ func fixedOptions(seed uint64) Options {
 	case 1:
 		o.Clients, o.Candidates, o.ThinkMS = 1, -1, 300
 	case 2:
-		o.Clients, o.ThinkMS, o.TickMS, o.Plain, o.KeepClients = 6, 20, 1000, -1, 1
+		o.Clients, o.ThinkMS, o.TickMS, o.Compatible, o.KeepClients = 6, 20, 1000, -1, 1
 	case 3:
 		o.Moves, o.Observers = 1, 1
 	case 4:
-		o.Voters, o.Plain = 5, 2
+		o.Voters, o.Compatible = 5, 2
 	}
 	return o
 }
@@ -98,7 +98,7 @@ func TestOneSeed(t *testing.T) {
 	t.Logf("%+v", play(t, traced(t, Options{Seed: max(*oneSeed, 1)})))
 }
 
-// traced has a run traced if -story says so.
+// traced has a run traced if -tracefile says so.
 func traced(t *testing.T, o Options) Options {
 	t.Helper()
 	if *traceTo == "" {
@@ -141,7 +141,7 @@ func TestNoDiskFailsInTheEnd(t *testing.T) {
 	for range 50 {
 		s.carried(c.ask(c.setting("/a")))
 	}
-	for _, line := range s.story.lines() {
+	for _, line := range s.trace.lines() {
 		if strings.Contains(line, "loses power") || strings.Contains(line, " ends: ") {
 			t.Error(line)
 		}

@@ -11,59 +11,59 @@ type situation int
 
 // The situations.
 const (
-	situationLeader          situation = iota // a leader is established
-	situationTailKept                         // a new leader commits the tail of its log
-	situationRejoin                           // a server is established again in the same epoch
-	situationTrunc                            // a log is cut
-	situationSnap                             // a learner is sent a snapshot
-	situationSnapOverTail                     // a snapshot is installed over a log
-	situationDiskLog                          // a learner is synchronised from the log on disk
-	situationRollOver                         // an epoch's counter is used up
-	situationFull                             // a disk is full
-	situationDiskError                        // a disk fails
-	situationSyncFailed                       // a sync fails, and the next process of that machine goes on
-	situationTorn                             // a power failure takes a part of what was not synced, and leaves what came behind it
-	situationNamesLost                        // a power failure takes names that were made, changed or removed
-	situationSnapshot                         // a snapshot is written while transactions are applied
-	situationSlowDisk                         // a slow disk is written
-	situationResumed                          // a session is taken up again
-	situationMoved                            // a session moves to another server
-	situationMovedLeaderless                  // and it had asked while nobody led
-	situationMovedHeld                        // and the server that it left holds a write of it
-	situationKept                             // a connection outlives a change of leaders
-	situationKeptHeld                         // with a request under way
-	situationWatchesAgain                     // watches are set again on another connection
-	situationWiped                            // a wiped server is synchronised
-	situationOldLink                          // bytes of an old link are read after the new one is up
-	situationOneSide                          // something is sent to an end that is no more
-	situationResetLoses                       // a reset takes with it what was sent
-	situationStalled                          // a disk does not answer
-	situationFiltered                         // the port of a leader for its learners is filtered
-	situationTermFailed                       // a term ends before it served
-	situationOneWay                           // a packet waits where only the other way is open
-	situationStoppedAccepts                   // a connection is accepted for a process that is stopped
-	situationSlotReplaced                     // a notification replaces one that was not sent yet
-	situationSentAgain                        // the last notification is sent again on a new connection
-	situationBatchCut                         // a batch ends in the midst of what has come
-	situationPause                            // something comes between Step and Ready
-	situationSlept                            // a suspended server goes on
-	situationClockBack                        // a server's wall clock goes back
-	situationClientSlept                      // a suspended client goes on
-	situationClientClockBack                  // a client's wall clock goes back
-	situationHolderStopped                    // the holder of a claim is stopped
-	situationHalfOpen                         // a client vanishes, its connection stays
-	situationObserver                         // an observer serves
-	situationAdded                            // a voter or an observer comes
-	situationPromoted                         // an observer becomes a voter
-	situationDemoted                          // a voter becomes an observer
-	situationRetired                          // a server goes for good
-	situationMixed                            // a leader is established while servers go by different lists
-	situationGroups                           // a leader is established by groups
-	situationLight                            // a voter without weight serves
-	situationUnderPlain                       // one of our servers follows one that is as ZooKeeper's
-	situationPlainUnder                       // and the reverse
-	situationPlainCloses                      // such a one closes its clients when the leader changes
-	situationThree                            // a leader is established among 3 voters
+	situationLeader           situation = iota // a leader is established
+	situationTailKept                          // a new leader commits the tail of its log
+	situationRejoin                            // a server is established again in the same epoch
+	situationTrunc                             // a log is cut
+	situationSnap                              // a learner is sent a snapshot
+	situationSnapOverTail                      // a snapshot is installed over a log
+	situationDiskLog                           // a learner is synchronised from the log on disk
+	situationRollOver                          // an epoch's counter is used up
+	situationFull                              // a disk is full
+	situationDiskError                         // a disk fails
+	situationSyncFailed                        // a sync fails, and the next process of that machine goes on
+	situationTorn                              // a power failure takes a part of what was not synced, and leaves what came behind it
+	situationNamesLost                         // a power failure takes names that were made, changed or removed
+	situationSnapshot                          // a snapshot is written while transactions are applied
+	situationSlowDisk                          // a slow disk is written
+	situationResumed                           // a session is taken up again
+	situationMoved                             // a session moves to another server
+	situationMovedLeaderless                   // and it had asked while nobody led
+	situationMovedHeld                         // and the server that it left holds a write of it
+	situationKept                              // a connection outlives a change of leaders
+	situationKeptHeld                          // with a request under way
+	situationWatchesAgain                      // watches are set again on another connection
+	situationWiped                             // a wiped server is synchronised
+	situationOldLink                           // bytes of an old link are read after the new one is up
+	situationOneSide                           // something is sent to an end that is no more
+	situationResetLoses                        // a reset takes with it what was sent
+	situationStalled                           // a disk does not answer
+	situationFiltered                          // the port of a leader for its learners is filtered
+	situationTermFailed                        // a term ends before it served
+	situationOneWay                            // a packet waits where only the other way is open
+	situationStoppedAccepts                    // a connection is accepted for a process that is stopped
+	situationSlotReplaced                      // a notification replaces one that was not sent yet
+	situationSentAgain                         // the last notification is sent again on a new connection
+	situationBatchCut                          // a batch ends in the midst of what has come
+	situationPause                             // something comes between Step and Ready
+	situationSlept                             // a suspended server goes on
+	situationClockBack                         // a server's wall clock goes back
+	situationClientSlept                       // a suspended client goes on
+	situationClientClockBack                   // a client's wall clock goes back
+	situationHolderStopped                     // the holder of a claim is stopped
+	situationHalfOpen                          // a client vanishes, its connection stays
+	situationObserver                          // an observer serves
+	situationAdded                             // a voter or an observer comes
+	situationPromoted                          // an observer becomes a voter
+	situationDemoted                           // a voter becomes an observer
+	situationRetired                           // a server goes for good
+	situationMixed                             // a leader is established while servers go by different lists
+	situationGroups                            // a leader is established by groups
+	situationLight                             // a voter without weight serves
+	situationUnderPlain                        // one of our servers follows one that is as ZooKeeper's
+	situationPlainUnder                        // and the reverse
+	situationCompatibleCloses                  // such a one closes its clients when the leader changes
+	situationThree                             // a leader is established among 3 voters
 	situationFour
 	situationFive
 	situationSix
@@ -99,7 +99,7 @@ var situationNames = [situations]string{
 	"observer promoted", "voter demoted", "server retired", "leader under mixed lists", "leader by groups",
 	"voter without weight", "ours under ZooKeeper's", "ZooKeeper's under ours", "ZooKeeper's closes its clients",
 	"3 voters", "4 voters", "5 voters", "6 voters", "7 voters",
-	"hand-over", "handed over", "handed over among Plain servers", "handed over in vain", "nobody to hand over to",
+	"hand-over", "handed over", "handed over among compatible servers", "handed over in vain", "nobody to hand over to",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 	"ping in the middle of a batch", "ping behind what a batch had not sent", "ping a second into a batch", "ping answered in the middle of a batch",
 }
@@ -126,8 +126,8 @@ func (s *Sim) arrived(v *server) {
 	if v.id == r.light {
 		s.reach(situationLight)
 	}
-	if l := s.server(v.standing.Leader); l != nil && l.plain != v.plain {
-		if l.plain {
+	if l := s.server(v.standing.Leader); l != nil && l.compatible != v.compatible {
+		if l.compatible {
 			s.reach(situationUnderPlain)
 		} else {
 			s.reach(situationPlainUnder)

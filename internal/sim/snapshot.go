@@ -25,7 +25,7 @@ func (w *writer) beginSnapshot() {
 		return nil
 	})
 	w.snap = s
-	v.later(v.sim.dice.between(millisecond, 100*millisecond), func() { v.onDisk(func() { w.endSnapshot(s) }) })
+	v.later(v.sim.random.between(millisecond, 100*millisecond), func() { v.onDisk(func() { w.endSnapshot(s) }) })
 }
 
 // endSnapshot writes the file. It fails, without harm, where the tree is ahead

@@ -12,18 +12,18 @@ const (
 // an hour of writes with a stall of 700 ms somewhere every few seconds there
 // is the one election of the start.
 func TestStallsElectNobody(t *testing.T) {
-	s := New(Options{Seed: 1, Voters: 3, Observers: -1, Plain: -1, Clients: 4, Candidates: -1, TickMS: 2000, KeepClients: 1, Busy: -1, CounterMax: 1 << 30})
+	s := New(Options{Seed: 1, Voters: 3, Observers: -1, Compatible: -1, Clients: 4, Candidates: -1, TickMS: 2000, KeepClients: 1, Busy: -1, CounterMax: 1 << 30})
 	if !s.RunUntil(func() bool { return s.allServe() == "" }, 10*second) {
 		t.Fatalf("no start: %v", s.Failed())
 	}
 	leader, epoch := s.leader(), s.leader().standing.Epoch
 	stalls := 0
 	for end := s.now + stallsFor; s.now < end; stalls++ {
-		id := int(s.dice.below(3)) + 1
+		id := int(s.random.below(3)) + 1
 		s.Do(Act{Kind: SlowDisk, A: id, Value: stallLong})
-		s.RunFor(s.dice.between(stallLong, 2*second))
+		s.RunFor(s.random.between(stallLong, 2*second))
 		s.Do(Act{Kind: SlowDisk, A: id})
-		s.RunFor(s.dice.between(0, 3*second))
+		s.RunFor(s.random.between(0, 3*second))
 		if s.failed != nil {
 			t.Fatal(s.Failed())
 		}

@@ -135,7 +135,7 @@ func (c *client) forgetAt(path string) {
 }
 
 // carryTree carries out an operation that is about the watch of a tree.
-func (h *hands) carryTree(op *claim.Op, next func(claim.Result)) {
+func (h *runner) carryTree(op *claim.Op, next func(claim.Result)) {
 	switch op.Kind {
 	case claim.OpWatchTree:
 		h.watchTree(op.Path, next)
@@ -149,7 +149,7 @@ func (h *hands) carryTree(op *claim.Op, next func(claim.Result)) {
 	}
 }
 
-func (h *hands) stream(root string, local bool) *stream {
+func (h *runner) stream(root string, local bool) *stream {
 	life := h.life
 	return &stream{root: root, local: local, tell: func(ev claim.Event) {
 		if h.life == life && !h.c.silent {
@@ -158,7 +158,7 @@ func (h *hands) stream(root string, local bool) *stream {
 	}}
 }
 
-func (h *hands) watchTree(root string, next func(claim.Result)) {
+func (h *runner) watchTree(root string, next func(claim.Result)) {
 	if h.oneShot {
 		next(claim.Result{Err: wire.ErrUnimplemented})
 		return
@@ -177,7 +177,7 @@ func (h *hands) watchTree(root string, next func(claim.Result)) {
 }
 
 // unwatchTree gives the watch up. Events are on their way until the answer comes.
-func (h *hands) unwatchTree(root string, next func(claim.Result)) {
+func (h *runner) unwatchTree(root string, next func(claim.Result)) {
 	w := h.c.streamAt(root)
 	gone := func(*response) {
 		h.c.dropStream(w)
@@ -197,7 +197,7 @@ func (h *hands) unwatchTree(root string, next func(claim.Result)) {
 }
 
 // since asks what has changed: the server tells it as events.
-func (h *hands) since(op *claim.Op, next func(claim.Result)) {
+func (h *runner) since(op *claim.Op, next func(claim.Result)) {
 	w := h.c.streamAt(op.Path)
 	if w == nil {
 		next(claim.Result{Err: wire.ErrConnectionLoss})
@@ -267,7 +267,7 @@ func plainReads(ops []claim.Op) int {
 
 // readTogether reads many znodes in one request. Now and then the answer would
 // be too large.
-func (h *hands) readTogether(ops []claim.Op, next func(...claim.Result)) {
+func (h *runner) readTogether(ops []claim.Op, next func(...claim.Result)) {
 	all := func(err error) {
 		res := make([]claim.Result, len(ops))
 		for i := range res {
@@ -275,7 +275,7 @@ func (h *hands) readTogether(ops []claim.Op, next func(...claim.Result)) {
 		}
 		next(res...)
 	}
-	if len(ops) > 1 && h.c.dice.chance(3) {
+	if len(ops) > 1 && h.c.random.chance(3) {
 		all(claim.ErrTooLarge)
 		return
 	}

@@ -24,14 +24,14 @@ type deal struct {
 // one after the other: a site first those it is in doubt of, then those that
 // its claim.Serving says.
 type party struct {
-	hands
+	runner
 	name  string // empty: the coordinator
 	m     txMachine
 	deal  *deal
 	notes map[*deal]*note
 
 	serving *claim.Serving
-	looks   hands // of serving
+	looks   runner // of serving
 
 	acting  bool
 	waiting bool    // to look for something to do
@@ -79,8 +79,8 @@ type (
 
 func newParty(c *client, name string) *party {
 	p := &party{name: name, notes: map[*deal]*note{}, refuses: 10}
-	p.hands = hands{c: c, step: p.step}
-	p.looks = hands{c: c, step: p.stepServing}
+	p.runner = runner{c: c, step: p.step}
+	p.looks = runner{c: c, step: p.stepServing}
 	return p
 }
 
@@ -101,8 +101,8 @@ func (p *party) attached() {
 	p.step(claim.Attached{Session: p.c.session})
 }
 
-func (p *party) disconnected() { p.stepServing(claim.Disconnected{}); p.hands.disconnected() }
-func (p *party) expired()      { p.stepServing(claim.Expired{}); p.hands.expired() }
+func (p *party) disconnected() { p.stepServing(claim.Disconnected{}); p.runner.disconnected() }
+func (p *party) expired()      { p.stepServing(claim.Expired{}); p.runner.expired() }
 
 // crashed: what it had not written down is forgotten.
 func (p *party) crashed() {
@@ -170,7 +170,7 @@ func (p *party) settled(d *deal) bool {
 func (p *party) beginLater() {
 	p.waiting = true
 	life := p.life
-	p.c.sim.after(p.c.dice.below(200*millisecond), func() {
+	p.c.sim.after(p.c.random.below(200*millisecond), func() {
 		if p.life != life {
 			return
 		}
@@ -188,7 +188,7 @@ func (s *Sim) patience() time.Duration {
 
 // newDeal is the next transaction: of either kind, with all sites.
 func (s *Sim) newDeal() *deal {
-	d := &deal{path: fmt.Sprintf("%s/%s%d", txRoot, claim.TxPrefix, len(s.deals)+1), plain: s.dice.chance(50)}
+	d := &deal{path: fmt.Sprintf("%s/%s%d", txRoot, claim.TxPrefix, len(s.deals)+1), plain: s.random.chance(50)}
 	for _, c := range s.clients {
 		if p, ok := c.player.(*party); ok && p.name != "" {
 			d.sites = append(d.sites, p.name)
@@ -233,7 +233,7 @@ func (p *party) config(doubt bool) claim.CommitConfig {
 	case p.name == "":
 		cfg.Finished = true
 	default:
-		cfg.Finished = p.c.dice.chance(50) // or it is carried out again, which changes nothing
+		cfg.Finished = p.c.random.chance(50) // or it is carried out again, which changes nothing
 	}
 	return cfg
 }
@@ -312,7 +312,7 @@ func (p *party) perform(s claim.CommitState) {
 func (p *party) prepare() {
 	vote := claim.Commit
 	n := p.note(p.deal)
-	if !n.prepared && p.c.dice.chance(p.refuses) {
+	if !n.prepared && p.c.random.chance(p.refuses) {
 		vote = claim.Abort
 	}
 	if vote == claim.Commit {

@@ -29,7 +29,7 @@ func TestTransactions(t *testing.T) {
 		s := New(transactionOptions(seed + 1))
 		s.finish()
 		if s.failed != nil {
-			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
 		n += len(s.deals)
 		for _, d := range s.deals {

@@ -29,7 +29,7 @@ const backlogMax = 20
 // worker carries out one operation after another: it puts items into a queue,
 // takes them, counts and tidies up behind it, closes and opens a barrier, or passes it.
 type worker struct {
-	hands
+	runner
 	job      job
 	m        operation
 	data     string           // of the item that is put
@@ -88,7 +88,7 @@ type (
 
 func newWorker(c *client, j job) *worker {
 	w := &worker{job: j, marks: map[string]claim.Mark{}}
-	w.hands = hands{c: c, step: w.step}
+	w.runner = runner{c: c, step: w.step}
 	return w
 }
 
@@ -128,14 +128,14 @@ func (w *worker) begin() {
 		w.m = w.newPut()
 	case w.job == consume && w.hand != nil:
 		item, _, session := w.hand.Taken()
-		w.m = claim.NewHandIn(claim.HandInConfig{Item: item, Claim: claim.Join(queueClaims, path.Base(item)), Session: session, Release: w.c.dice.chance(10)})
+		w.m = claim.NewHandIn(claim.HandInConfig{Item: item, Claim: claim.Join(queueClaims, path.Base(item)), Session: session, Release: w.c.random.chance(10)})
 	case w.job == consume:
-		cfg := claim.TakeConfig{Items: queueItems, Line: queueLine, Nonce: w.c.dice.nonce()}
+		cfg := claim.TakeConfig{Items: queueItems, Line: queueLine, Nonce: w.c.random.nonce()}
 		if s.opt.Recipe == WorkQueue {
 			cfg.Claims = queueClaims
 		}
 		w.m = claim.NewTake(cfg)
-	case w.marked() != "" && (s.quiet || w.c.dice.chance(5)):
+	case w.marked() != "" && (s.quiet || w.c.random.chance(5)):
 		w.m = w.newRemoval(w.marked())
 	default:
 		w.m = w.newChange()
@@ -148,7 +148,7 @@ func (w *worker) begin() {
 
 // newPut is an item that no other is like, under one of two namings.
 func (w *worker) newPut() operation {
-	d := w.c.dice
+	d := w.c.random
 	w.puts++
 	w.data = fmt.Sprintf("%d.%d", w.c.id, w.puts)
 	n := d.nonce()
@@ -178,7 +178,7 @@ func (w *worker) newBarrier() operation {
 // newChange counts, or reserves a block of ids.
 func (w *worker) newChange() operation {
 	at := countPath
-	if w.c.dice.chance(50) {
+	if w.c.random.chance(50) {
 		at = idsPath
 	}
 	mark, known := w.marks[at]
@@ -210,11 +210,11 @@ func (w *worker) newRemoval(number string) operation {
 
 // giveUpLater has a worker give up now and then.
 func (w *worker) giveUpLater() {
-	if !w.c.dice.chance(4) {
+	if !w.c.random.chance(4) {
 		return
 	}
 	m := w.m
-	w.c.sim.after(w.c.dice.below(second), func() {
+	w.c.sim.after(w.c.random.below(second), func() {
 		if w.m == m && !w.c.silent {
 			w.step(claim.Resign{})
 		}
@@ -225,7 +225,7 @@ func (w *worker) giveUpLater() {
 func (w *worker) beginLater(within int64) {
 	w.waiting = true
 	life := w.life
-	w.c.sim.after(w.c.dice.below(within), func() {
+	w.c.sim.after(w.c.random.below(within), func() {
 		if w.life != life {
 			return
 		}
@@ -285,7 +285,7 @@ func (w *worker) propose(c *claim.Change) bool {
 	return true
 }
 
-// because is what a story says of an error.
+// because is what a trace says of an error.
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -322,7 +322,7 @@ func (w *worker) ended(m operation) {
 		}
 	case *claim.Barrier:
 		w.home = s.quiet && m.Act() == claim.OpenBarrier && m.Outcome() == claim.Succeeded
-		if m.Act() == claim.CloseBarrier && w.c.dice.chance(5) {
+		if m.Act() == claim.CloseBarrier && w.c.random.chance(5) {
 			within = 8 * second // which some who wait do not live to see the end of
 		}
 	}

@@ -61,7 +61,7 @@ func TestWork(t *testing.T) {
 				s := New(o)
 				s.finish()
 				if s.failed != nil {
-					t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+					t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 				}
 			}
 			t.Log(all)

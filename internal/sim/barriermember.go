@@ -14,9 +14,9 @@ import (
 // gatePath is the double barrier of a run.
 const gatePath = "/gate"
 
-// guest enters the double barrier and leaves it, again and again.
-type guest struct {
-	hands
+// barrierMember enters the double barrier and leaves it, again and again.
+type barrierMember struct {
+	runner
 	m       *claim.Member
 	name    string // of its znode
 	inside  bool
@@ -27,36 +27,36 @@ type guest struct {
 	crashAt int  // at which of them it does; 0: none
 }
 
-// What guests do, for the checkers.
+// What members do, for the checkers.
 type (
-	// guestIn: a guest is let in.
-	guestIn struct {
-		g    *guest
+	// memberIn: a member is let in.
+	memberIn struct {
+		g    *barrierMember
 		late bool // by a ready that was there before
 	}
-	// guestOut: it is let out.
-	guestOut struct{ g *guest }
+	// memberOut: it is let out.
+	memberOut struct{ g *barrierMember }
 )
 
-func newGuest(c *client) *guest {
-	g := &guest{}
-	g.hands = hands{c: c, step: g.step}
+func newBarrierMember(c *client) *barrierMember {
+	g := &barrierMember{}
+	g.runner = runner{c: c, step: g.step}
 	return g
 }
 
 // gateSize is how many have to be there.
-func (s *Sim) gateSize() int { return min(s.opt.Leases+1, max(len(s.guests()), 2)) }
+func (s *Sim) gateSize() int { return min(s.opt.Leases+1, max(len(s.barrierMembers()), 2)) }
 
-func (s *Sim) guests() (all []*guest) {
+func (s *Sim) barrierMembers() (all []*barrierMember) {
 	for _, c := range s.clients {
-		if g, ok := c.player.(*guest); ok {
+		if g, ok := c.player.(*barrierMember); ok {
 			all = append(all, g)
 		}
 	}
 	return all
 }
 
-func (g *guest) attached() {
+func (g *barrierMember) attached() {
 	if g.m == nil && !g.waiting {
 		g.enter()
 	}
@@ -64,20 +64,20 @@ func (g *guest) attached() {
 }
 
 // crashed: another process enters some time.
-func (g *guest) crashed() {
+func (g *barrierMember) crashed() {
 	g.drop()
 	g.m, g.waiting = nil, false
 }
 
 // enter begins a round.
-func (g *guest) enter() {
+func (g *barrierMember) enter() {
 	s := g.c.sim
 	kazoo := s.opt.Recipe == KazooBarrier
 	if s.calm && s.quiet || kazoo && s.underWay() {
 		g.enterLater()
 		return
 	}
-	id := g.c.dice.nonce()
+	id := g.c.random.nonce()
 	g.name, g.inside, g.began = hex.EncodeToString(id[:]), false, true
 	g.m = claim.NewMember(claim.MemberConfig{Path: gatePath, Name: g.name, N: s.gateSize(), Kazoo: kazoo})
 	if kazoo {
@@ -88,14 +88,14 @@ func (g *guest) enter() {
 // underWay reports whether somebody is in or on the way out. As kazoo has it, a
 // round must be over before the next begins: who leaves waits for all that it finds.
 func (s *Sim) underWay() bool {
-	return slices.ContainsFunc(s.guests(), func(g *guest) bool { return g.m != nil && g.m.Phase() != claim.Entering })
+	return slices.ContainsFunc(s.barrierMembers(), func(g *barrierMember) bool { return g.m != nil && g.m.Phase() != claim.Entering })
 }
 
-// loseHope has a guest give up that is not let in for seconds: it may have come
+// loseHope has a member give up that is not let in for seconds: it may have come
 // when the others were about to leave, who wait for it to go.
-func (g *guest) loseHope() {
+func (g *barrierMember) loseHope() {
 	m := g.m
-	g.c.after(g.c.dice.between(2*second, 5*second), func() {
+	g.c.after(g.c.random.between(2*second, 5*second), func() {
 		switch {
 		case g.m != m || m.Over() || m.Phase() != claim.Entering:
 		case g.c.silent:
@@ -106,7 +106,7 @@ func (g *guest) loseHope() {
 	})
 }
 
-func (g *guest) enterLater() {
+func (g *barrierMember) enterLater() {
 	g.waiting = true
 	g.soon(100*millisecond, func() {
 		g.waiting = false
@@ -118,7 +118,7 @@ func (g *guest) enterLater() {
 }
 
 // step hands an event to the state machine and does what comes of it.
-func (g *guest) step(ev claim.Event) {
+func (g *barrierMember) step(ev claim.Event) {
 	m := g.m
 	if m == nil {
 		return
@@ -139,44 +139,44 @@ func (g *guest) step(ev claim.Event) {
 	g.wake(rd.Wake)
 }
 
-// letIn: the guest does what it has come for, and leaves.
-func (g *guest) letIn() {
+// letIn: the member does what it has come for, and leaves.
+func (g *barrierMember) letIn() {
 	g.inside = true
-	g.c.sim.tell("guest %d is let in as %s", g.c.id, g.name)
-	g.c.sim.see(guestIn{g, g.m.Late()})
+	g.c.sim.tell("member %d is let in as %s", g.c.id, g.name)
+	g.c.sim.see(memberIn{g, g.m.Late()})
 	g.c.sim.entered++
 	g.soon(50*millisecond, g.leave)
 }
 
-func (g *guest) leave() {
+func (g *barrierMember) leave() {
 	if g.m == nil || !g.m.Settled() {
 		g.soon(20*millisecond, g.leave) // what is under way ends first
 		return
 	}
-	g.c.sim.tell("guest %d leaves", g.c.id)
+	g.c.sim.tell("member %d leaves", g.c.id)
 	g.step(claim.Depart{})
 }
 
-// over: the guest is out, or its session was.
-func (g *guest) over() {
+// over: the member is out, or its session was.
+func (g *barrierMember) over() {
 	m := g.m
 	switch err := m.Err(); {
 	case m.Outcome() == claim.Succeeded:
-		g.c.sim.tell("guest %d is let out", g.c.id)
-		g.c.sim.see(guestOut{g})
+		g.c.sim.tell("member %d is let out", g.c.id)
+		g.c.sim.see(memberOut{g})
 		if g.began {
 			g.rounds++
 		}
 	case m.Outcome() == claim.Failed && !errors.Is(err, wire.ErrSessionExpired):
-		g.c.sim.fail("Barriers", "guest %d gives up: %v", g.c.id, err)
+		g.c.sim.fail("Barriers", "member %d gives up: %v", g.c.id, err)
 	}
 	g.drop()
 	g.m, g.began = nil, false
 	g.enterLater()
 }
 
-// crashesHere crashes the guest where a scenario wants it.
-func (g *guest) crashesHere() bool {
+// crashesHere crashes the member where a scenario wants it.
+func (g *barrierMember) crashesHere() bool {
 	if g.points++; g.points != g.crashAt {
 		return false
 	}
@@ -193,27 +193,27 @@ func (s *Sim) atGate() []string {
 
 // strangers says whether znodes of the dead are at the gate yet.
 func (s *Sim) strangers() string {
-	all := s.guests()
+	all := s.barrierMembers()
 	for _, name := range s.atGate() {
-		if name != "ready" && !slices.ContainsFunc(all, func(g *guest) bool { return g.m != nil && g.name == name }) {
+		if name != "ready" && !slices.ContainsFunc(all, func(g *barrierMember) bool { return g.m != nil && g.name == name }) {
 			return name + " is of nobody who lives"
 		}
 	}
 	return ""
 }
 
-// goRound has every guest that begins from now on be counted.
+// goRound has every member that begins from now on be counted.
 func (s *Sim) goRound() {
-	for _, g := range s.guests() {
+	for _, g := range s.barrierMembers() {
 		g.rounds, g.began = 0, false
 	}
 }
 
 // wentRound says who has not entered and left since.
 func (s *Sim) wentRound() string {
-	for _, g := range s.guests() {
+	for _, g := range s.barrierMembers() {
 		if g.rounds == 0 {
-			return fmt.Sprintf("guest %d has not been in and out", g.c.id)
+			return fmt.Sprintf("member %d has not been in and out", g.c.id)
 		}
 	}
 	return ""
@@ -224,19 +224,19 @@ func (s *Sim) wentRound() string {
 // than are needed, one who was let in late may have been counted once more
 // while it left: then ready stays, for who comes next to remove.
 func (s *Sim) emptyGate() string {
-	var stuck []*guest
+	var stuck []*barrierMember
 	missing := ""
-	for _, g := range s.guests() {
+	for _, g := range s.barrierMembers() {
 		if g.m != nil {
-			missing += fmt.Sprintf("guest %d is not out ", g.c.id)
+			missing += fmt.Sprintf("member %d is not out ", g.c.id)
 			stuck = append(stuck, g)
 		}
 	}
-	waits := func(g *guest) bool { return g.m.Phase() == claim.Entering }
-	if len(stuck) > 0 && len(stuck) < s.gateSize() && !slices.ContainsFunc(stuck, func(g *guest) bool { return !waits(g) }) {
+	waits := func(g *barrierMember) bool { return g.m.Phase() == claim.Entering }
+	if len(stuck) > 0 && len(stuck) < s.gateSize() && !slices.ContainsFunc(stuck, func(g *barrierMember) bool { return !waits(g) }) {
 		stuck[0].step(claim.Resign{})
 	}
-	if names := s.atGate(); missing == "" && len(names) > 0 && (s.gateSize() == len(s.guests()) || !slices.Equal(names, []string{"ready"})) {
+	if names := s.atGate(); missing == "" && len(names) > 0 && (s.gateSize() == len(s.barrierMembers()) || !slices.Equal(names, []string{"ready"})) {
 		return fmt.Sprintf("%v is left at the gate", names)
 	}
 	return missing
@@ -249,13 +249,13 @@ func (s *Sim) emptyGate() string {
 // anew, so none ends while traffic uses up the counter of an epoch in less than
 // a session's timeout.
 func (s *Sim) endRounds(within int64) {
-	if len(s.guests()) == 0 {
+	if len(s.barrierMembers()) == 0 {
 		return
 	}
 	s.idle = true
 	s.await("nobody dead at the gate", within, s.strangers)
 	s.goRound()
-	s.await("every guest in and out", within, s.wentRound)
+	s.await("every member in and out", within, s.wentRound)
 	s.quiet = true
 	s.await("an empty gate", within, s.emptyGate)
 }

@@ -9,12 +9,12 @@ import (
 	"bellwether/wire"
 )
 
-// gathered counts what gatherers get.
-type gathered map[string]int
+// lockTally counts what multi-lock clients get.
+type lockTally map[string]int
 
-func (gathered) name() string { return "Gathered" }
+func (lockTally) name() string { return "LockTally" }
 
-func (c gathered) see(o any) string {
+func (c lockTally) see(o any) string {
 	switch o.(type) {
 	case lockTaken:
 		c["one"]++
@@ -28,7 +28,7 @@ func (c gathered) see(o any) string {
 // them in any order: no lock has two holders, who has all holds each, and in the
 // end nobody waits for ever.
 func TestSeveralLocks(t *testing.T) {
-	all := gathered{}
+	all := lockTally{}
 	for seed := range uint64(3) {
 		s := New(Options{
 			Seed: seed + 1, Events: 100_000, Recipe: SeveralLocks,
@@ -37,7 +37,7 @@ func TestSeveralLocks(t *testing.T) {
 		})
 		s.finish()
 		if s.failed != nil {
-			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
 	}
 	t.Log(all)
@@ -73,14 +73,14 @@ var brokenSeveral = []broken{
 
 func severalRule(_ *history, s *Sim) checker { return newSeveral(s) }
 
-// someGrabs are those of gatherers of sessions 1, 2 and so on, each of which
+// someGrabs are those of multi-lock clients of sessions 1, 2 and so on, each of which
 // holds a lock.
 func someGrabs(s *Sim, paths ...string) (all []*grab) {
 	var clients []*client
 	for i, path := range paths {
 		k := holder(s, wire.SessionID(i+1))
-		g := &gatherer{c: k.c}
-		one := &grab{hands: hands{c: k.c}, g: g, path: path, line: k.line.(*claim.Line), taken: true}
+		g := &multiLock{c: k.c}
+		one := &grab{runner: runner{c: k.c}, g: g, path: path, line: k.line.(*claim.Line), taken: true}
 		g.grabs, k.c.player = []*grab{one}, g
 		clients, all = append(clients, k.c), append(all, one)
 	}

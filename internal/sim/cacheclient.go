@@ -7,52 +7,52 @@ import (
 	"bellwether/wire"
 )
 
-// mirror keeps a cache of what it and the others change; now and then it begins
+// cacheClient keeps a cache of what it and the others change; now and then it begins
 // with another one.
-type mirror struct {
-	hands
+type cacheClient struct {
+	runner
 	m   *claim.Cache
 	cfg claim.CacheConfig
 }
 
-// What mirrors show, for the checkers.
+// What cache clients show, for the checkers.
 type (
-	// mirrorBegan: it holds nothing.
-	mirrorBegan struct{ k *mirror }
-	// mirrored: its cache tells something.
-	mirrored struct {
-		k *mirror
+	// cacheBegan: it holds nothing.
+	cacheBegan struct{ k *cacheClient }
+	// cacheTold: its cache tells something.
+	cacheTold struct {
+		k *cacheClient
 		e claim.CacheEvent
 	}
-	// mirrorShows: its cache has told all that it has to.
-	mirrorShows struct{ k *mirror }
+	// cacheShows: its cache has told all that it has to.
+	cacheShows struct{ k *cacheClient }
 )
 
-func newMirror(c *client) *mirror {
-	k := &mirror{}
-	k.hands = hands{c: c, step: k.step, together: true}
+func newCacheClient(c *client) *cacheClient {
+	k := &cacheClient{}
+	k.runner = runner{c: c, step: k.step, together: true}
 	return k
 }
 
-// mirrorRoots are what is kept: everything, or what comes and goes.
-var mirrorRoots = []string{"/", "/n0", "/n0", "/n1", "/r0"}
+// cacheRoots are what is kept: everything, or what comes and goes.
+var cacheRoots = []string{"/", "/n0", "/n0", "/n1", "/r0"}
 
-func (k *mirror) begin() {
-	d := k.c.dice
-	k.cfg = claim.CacheConfig{Root: mirrorRoots[d.below(int64(len(mirrorRoots)))], ChildrenOnly: d.chance(25), NodesMax: 100_000, BytesMax: 1 << 30}
+func (k *cacheClient) begin() {
+	d := k.c.random
+	k.cfg = claim.CacheConfig{Root: cacheRoots[d.below(int64(len(cacheRoots)))], ChildrenOnly: d.chance(25), NodesMax: 100_000, BytesMax: 1 << 30}
 	k.oneShot = d.chance(25)
 	k.m = claim.NewCache(k.cfg)
-	k.c.sim.see(mirrorBegan{k})
+	k.c.sim.see(cacheBegan{k})
 	k.soon(60*second, func() { k.step(claim.Resign{}) })
 	k.soon(second, k.stir)
 }
 
-// twigs are what mirrors make, set and remove besides.
+// twigs are what cache clients make, set and remove besides.
 var twigs = []string{"/n0", "/n0/k", "/n0/k/a", "/n0/k/b", "/n1", "/n1/k"}
 
 // stir changes something, again and again.
-func (k *mirror) stir() {
-	c, d := k.c, k.c.dice
+func (k *cacheClient) stir() {
+	c, d := k.c, k.c.random
 	k.soon(4*c.sim.opt.ThinkMS*millisecond, k.stir)
 	if !c.attached || c.sim.calm || len(c.calls) >= callsMax {
 		return
@@ -73,7 +73,7 @@ func (k *mirror) stir() {
 	}
 }
 
-func (k *mirror) attached() {
+func (k *cacheClient) attached() {
 	if k.m == nil {
 		k.begin()
 	}
@@ -81,13 +81,13 @@ func (k *mirror) attached() {
 }
 
 // crashed: the process that is started next holds nothing.
-func (k *mirror) crashed() {
+func (k *cacheClient) crashed() {
 	k.drop()
 	k.m = nil
 }
 
 // step hands an event to the state machine and does what comes of it.
-func (k *mirror) step(ev claim.Event) {
+func (k *cacheClient) step(ev claim.Event) {
 	m := k.m
 	if m == nil {
 		return
@@ -95,9 +95,9 @@ func (k *mirror) step(ev claim.Event) {
 	m.Step(k.now(), ev)
 	rd := m.Ready()
 	for _, e := range m.Events() {
-		k.c.sim.see(mirrored{k, e})
+		k.c.sim.see(cacheTold{k, e})
 	}
-	k.c.sim.see(mirrorShows{k})
+	k.c.sim.see(cacheShows{k})
 	k.ask(rd.Request)
 	switch {
 	case k.m != m:
@@ -109,7 +109,7 @@ func (k *mirror) step(ev claim.Event) {
 }
 
 // over: it was given up, and begins anew.
-func (k *mirror) over(m *claim.Cache) {
+func (k *cacheClient) over(m *claim.Cache) {
 	if m.Outcome() != claim.Withdrawn {
 		k.c.sim.fail("Caches", "the cache of client %d ends: %v %v", k.c.id, m.Outcome(), m.Err())
 		return
@@ -123,19 +123,19 @@ func (k *mirror) over(m *claim.Cache) {
 	})
 }
 
-// mirrors are all of a run.
-func (s *Sim) mirrors() (all []*mirror) {
+// cacheClients are those of the run.
+func (s *Sim) cacheClients() (all []*cacheClient) {
 	for _, c := range s.clients {
-		if k, ok := c.player.(*mirror); ok {
+		if k, ok := c.player.(*cacheClient); ok {
 			all = append(all, k)
 		}
 	}
 	return all
 }
 
-// allMirrored says what is missing until every cache is the tree.
-func (s *Sim) allMirrored() string {
-	for _, k := range s.mirrors() {
+// allCached says what is missing until every cache is the tree.
+func (s *Sim) allCached() string {
+	for _, k := range s.cacheClients() {
 		if k.m == nil || k.m.Stale() {
 			return fmt.Sprintf("the cache of client %d is not current", k.c.id)
 		}

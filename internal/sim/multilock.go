@@ -15,9 +15,9 @@ const (
 	lockCount = 3
 )
 
-// gatherer takes some locks together, again and again. It carries out what its
-// state machine wants.
-type gatherer struct {
+// multiLock is a client that takes some locks together, again and again. It carries
+// out what its state machine wants.
+type multiLock struct {
 	c     *client
 	lease claim.Lease
 	// session is that of the lease; 0: there is none.
@@ -25,7 +25,7 @@ type gatherer struct {
 	m       *claim.Several
 	paths   []string // of the locks, in the order in which it names them
 	grabs   []*grab  // in the order in which they were begun
-	timer   hands
+	timer   runner
 	had     bool // it had all of them
 	busy    bool // with its duties: others wait until those before are carried out
 	rounds  int  // how often it had all of them
@@ -34,8 +34,8 @@ type gatherer struct {
 
 // grab is what it does about one lock: bid after bid until it has it.
 type grab struct {
-	hands
-	g     *gatherer
+	runner
+	g     *multiLock
 	path  string
 	line  *claim.Line // nil: its bid is gone
 	often bool        // pings every tenth of the timeout
@@ -44,7 +44,7 @@ type grab struct {
 	told  bool // it is to end
 }
 
-// What gatherers do, for the checkers.
+// What multi-lock clients do, for the checkers.
 type (
 	// lockTaken: a lock's term begins.
 	lockTaken struct {
@@ -54,20 +54,20 @@ type (
 	// lockProven: its session is proven alive, so that it goes on.
 	lockProven struct{ k *grab }
 	// allTaken: its state machine says that it has all.
-	allTaken struct{ g *gatherer }
+	allTaken struct{ g *multiLock }
 )
 
-func newGatherer(c *client) *gatherer {
-	g := &gatherer{c: c}
-	g.timer = hands{c: c, step: g.step}
+func newMultiLock(c *client) *multiLock {
+	g := &multiLock{c: c}
+	g.timer = runner{c: c, step: g.step}
 	g.begin()
 	return g
 }
 
 // begin takes two of the locks, or all.
-func (g *gatherer) begin() {
+func (g *multiLock) begin() {
 	g.paths, g.had = nil, false
-	for _, i := range g.c.dice.shuffled(lockCount)[:g.c.dice.between(2, lockCount)] {
+	for _, i := range g.c.random.shuffled(lockCount)[:g.c.random.between(2, lockCount)] {
 		g.paths = append(g.paths, fmt.Sprint(locksPath, "/", i))
 	}
 	g.m = claim.NewSeveral(g.paths)
@@ -76,7 +76,7 @@ func (g *gatherer) begin() {
 
 // step hands an event to the state machine and does what comes of it; that a
 // lock is lost before, which the clock may know alone so far.
-func (g *gatherer) step(ev claim.Event) {
+func (g *multiLock) step(ev claim.Event) {
 	for _, k := range g.grabs {
 		if k.taken && !k.lost && !k.told && !k.holds() {
 			k.lost = true
@@ -88,7 +88,7 @@ func (g *gatherer) step(ev claim.Event) {
 }
 
 // carryOut does what is to be done, in order, and what comes of that behind it.
-func (g *gatherer) carryOut() {
+func (g *multiLock) carryOut() {
 	if g.busy {
 		return
 	}
@@ -105,7 +105,7 @@ func (g *gatherer) carryOut() {
 	case g.m.Held() && !g.had:
 		g.had = true
 		g.rounds++
-		g.c.sim.tell("gatherer %d has %v", g.c.id, g.paths)
+		g.c.sim.tell("multi-lock client %d has %v", g.c.id, g.paths)
 		g.c.sim.see(allTaken{g})
 		g.leave(2 * second)
 	case g.had && !g.m.Held():
@@ -114,7 +114,7 @@ func (g *gatherer) carryOut() {
 }
 
 // leave gives all up, after a while.
-func (g *gatherer) leave(within int64) {
+func (g *multiLock) leave(within int64) {
 	m := g.m
 	g.timer.soon(within, func() {
 		if g.m == m && !m.Over() {
@@ -123,10 +123,10 @@ func (g *gatherer) leave(within int64) {
 	})
 }
 
-func (g *gatherer) do(op claim.Op) {
+func (g *multiLock) do(op claim.Op) {
 	if op.Kind == claim.OpTake {
 		k := &grab{g: g, path: op.Path}
-		k.hands = hands{c: g.c, step: k.step}
+		k.runner = runner{c: g.c, step: k.step}
 		g.grabs = append(g.grabs, k)
 		k.stand()
 		return
@@ -139,23 +139,23 @@ func (g *gatherer) do(op claim.Op) {
 }
 
 // each steps an event in all bids.
-func (g *gatherer) each(ev claim.Event) {
+func (g *multiLock) each(ev claim.Event) {
 	for _, k := range slices.Clone(g.grabs) {
 		k.step(ev)
 	}
 }
 
-func (g *gatherer) attached() {
+func (g *multiLock) attached() {
 	g.c.prove(&g.lease, func() {
 		g.session = g.c.session
 		g.each(claim.Attached{Session: g.session, Lease: g.lease})
 	})
 }
 
-func (g *gatherer) disconnected() { g.session = 0; g.each(claim.Disconnected{}) }
-func (g *gatherer) expired()      { g.session = 0; g.each(claim.Expired{}) }
+func (g *multiLock) disconnected() { g.session = 0; g.each(claim.Disconnected{}) }
+func (g *multiLock) expired()      { g.session = 0; g.each(claim.Expired{}) }
 
-func (g *gatherer) proven(at claim.Moment) {
+func (g *multiLock) proven(at claim.Moment) {
 	g.lease.Sent = at
 	for _, k := range slices.Clone(g.grabs) {
 		k.step(claim.Confirmed{Lease: g.lease})
@@ -165,12 +165,12 @@ func (g *gatherer) proven(at claim.Moment) {
 	}
 }
 
-func (g *gatherer) eager() bool {
+func (g *multiLock) eager() bool {
 	return slices.ContainsFunc(g.grabs, func(k *grab) bool { return k.often })
 }
 
 // crashed: the process that is started next takes locks of its own.
-func (g *gatherer) crashed() {
+func (g *multiLock) crashed() {
 	for _, k := range g.grabs {
 		k.drop()
 		k.line = nil
@@ -185,8 +185,8 @@ func (k *grab) holds() bool { return k.line != nil && k.line.Left(k.now()) > 0 }
 
 // stand makes a bid.
 func (k *grab) stand() {
-	k.line = claim.NewLine(claim.Config{Parent: k.path, ID: fmt.Sprint("gatherer ", k.c.id), Nonce: k.c.dice.nonce(),
-		Rule: claim.Exclusive, Try: k.c.dice.chance(5)})
+	k.line = claim.NewLine(claim.Config{Parent: k.path, ID: fmt.Sprint("multi-lock client ", k.c.id), Nonce: k.c.random.nonce(),
+		Rule: claim.Exclusive, Try: k.c.random.chance(5)})
 	if k.g.session != 0 {
 		k.step(claim.Attached{Session: k.g.session, Lease: k.g.lease})
 	}
@@ -245,7 +245,7 @@ func (k *grab) over(st claim.State) {
 		case st.Reason.Passing():
 			k.stand()
 		default:
-			k.c.sim.fail("Several", "gatherer %d cannot have %s: %v: %v", k.c.id, k.path, st.Reason, st.Err)
+			k.c.sim.fail("Several", "multi-lock client %d cannot have %s: %v: %v", k.c.id, k.path, st.Reason, st.Err)
 		}
 	})
 }
@@ -265,27 +265,27 @@ func (k *grab) gone() {
 	}
 }
 
-// gatherers are all of a run.
-func (s *Sim) gatherers() (all []*gatherer) {
+// multiLocks are the multi-lock clients of the run.
+func (s *Sim) multiLocks() (all []*multiLock) {
 	for _, c := range s.clients {
-		if g, ok := c.player.(*gatherer); ok {
+		if g, ok := c.player.(*multiLock); ok {
 			all = append(all, g)
 		}
 	}
 	return all
 }
 
-// awaitGatherers waits until each has had all its locks once more. Others ask for
+// awaitMultiLocks waits until each has had all its locks once more. Others ask for
 // nothing meanwhile, so that sessions end.
-func (s *Sim) awaitGatherers(within int64) {
-	for _, g := range s.gatherers() {
+func (s *Sim) awaitMultiLocks(within int64) {
+	for _, g := range s.multiLocks() {
 		s.idle = true
 		g.mark = g.rounds
 	}
 	s.await("everybody has all the locks that it takes together", within, func() (missing string) {
-		for _, g := range s.gatherers() {
+		for _, g := range s.multiLocks() {
 			if g.rounds == g.mark {
-				missing += fmt.Sprintf(" gatherer %d waits for %v", g.c.id, g.paths)
+				missing += fmt.Sprintf(" multi-lock client %d waits for %v", g.c.id, g.paths)
 			}
 		}
 		return missing

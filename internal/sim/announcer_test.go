@@ -44,7 +44,7 @@ func TestConfigurations(t *testing.T) {
 		})
 		s.finish()
 		if s.failed != nil {
-			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
 	}
 	t.Log(all)
@@ -64,13 +64,13 @@ func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 		s.cast(s.scripted(nil), i)
 	}
 	s.quiet = true // nobody speaks by himself, and who leads goes on to
-	all := s.speakers()
+	all := s.announcers()
 	s.until("somebody leads", 20*second, func() bool { return s.holder != nil })
 	old, next := all[0], all[1]
 	if s.holder != old.k {
 		old, next = next, old
 	}
-	speaks := func(sp *speaker, token wire.Zxid, bid string, session wire.SessionID) {
+	speaks := func(sp *announcer, token wire.Zxid, bid string, session wire.SessionID) {
 		sp.n++
 		sp.data = "word"
 		sp.m = claim.NewAnnounce(claim.AnnounceConfig{Path: configPath, Bid: bid, Session: session, Token: token, Data: []byte(sp.data)})
@@ -99,41 +99,41 @@ var brokenWords = []broken{
 		return []any{says(a, 5, "x"), says(a, 5, "x")}
 	}},
 	{"a word that was said not to be announced", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{announced{someSpeaker(), withdrawn(announcing()).(*claim.Announce), "x", false}, says(a, 5, "x")}
+		return []any{announced{someAnnouncer(), withdrawn(announcing()).(*claim.Announce), "x", false}, says(a, 5, "x")}
 	}},
 	{"a word that was said to be, and is not", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
-		return []any{announced{someSpeaker(), done(announcing()).(*claim.Announce), "x", false}}
+		return []any{announced{someAnnouncer(), done(announcing()).(*claim.Announce), "x", false}}
 	}},
 	{"a word that nobody said", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
-		return []any{configSeen{someSpeaker(), claim.Announcement{Token: 5, Data: []byte("x")}}}
+		return []any{configSeen{someAnnouncer(), claim.Announcement{Token: 5, Data: []byte("x")}}}
 	}},
 	{"a follower that goes back to an older leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
-		sp := someSpeaker()
+		sp := someAnnouncer()
 		return []any{says(a, 4, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
-			configSeen{someSpeaker(), claim.Announcement{Token: 4, Data: []byte("x")}}, configSeen{sp, claim.Announcement{Token: 4, Data: []byte("x")}}}
+			configSeen{someAnnouncer(), claim.Announcement{Token: 4, Data: []byte("x")}}, configSeen{sp, claim.Announcement{Token: 4, Data: []byte("x")}}}
 	}},
 	{"a follower that goes back to an older word", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
-		sp := someSpeaker()
+		sp := someAnnouncer()
 		return []any{says(a, 5, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
 			configSeen{sp, claim.Announcement{Token: 5, Data: []byte("x")}}}
 	}},
 	{"a leader that never was", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
-		return []any{leaderSeen{someSpeaker(), claim.Notice{}}, leaderSeen{someSpeaker(), claim.Notice{Token: 5}}}
+		return []any{leaderSeen{someAnnouncer(), claim.Notice{}}, leaderSeen{someAnnouncer(), claim.Notice{Token: 5}}}
 	}},
 	{"a follower that goes back to a former leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		leads := func(token wire.Zxid) committed {
 			return wrote(a, 1, &record.CreateTxn{Path: electionPath + "/LEADER", Data: claim.Notice{Bid: "b", Token: token}.Encode()})
 		}
-		sp := someSpeaker()
+		sp := someAnnouncer()
 		return []any{leads(4), leads(5), leaderSeen{sp, claim.Notice{Token: 5}}, leaderSeen{sp, claim.Notice{}}, leaderSeen{sp, claim.Notice{Token: 4}}}
 	}},
 }
 
 func wordRule(*history, *Sim) checker { return newAnnouncements() }
 
-func someSpeaker() *speaker {
+func someAnnouncer() *announcer {
 	c := &client{}
-	return &speaker{hands: hands{c: c}, configs: newFollower(c), leaders: newFollower(c)}
+	return &announcer{runner: runner{c: c}, configs: newFollower(c), leaders: newFollower(c)}
 }
 
 func announcing() operation { return claim.NewAnnounce(claim.AnnounceConfig{Session: 1}) }

@@ -19,7 +19,7 @@ type cacheTally map[claim.CacheEventType]int
 func (cacheTally) name() string { return "Tally" }
 
 func (c cacheTally) see(o any) string {
-	if e, ok := o.(mirrored); ok {
+	if e, ok := o.(cacheTold); ok {
 		c[e.e.Type]++
 	}
 	return ""
@@ -36,7 +36,7 @@ func TestCaches(t *testing.T) {
 		s := New(o)
 		s.finish()
 		if s.failed != nil {
-			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
 		for name, n := range s.result().Reached {
 			reached[name] += n
@@ -60,7 +60,7 @@ func TestCaches(t *testing.T) {
 func TestWatchesOfAZnodeAreRemovedTogether(t *testing.T) {
 	s := newScene(t, Options{})
 	c := s.client(nil)
-	h := &hands{c: c, step: func(claim.Event) {}}
+	h := &runner{c: c, step: func(claim.Event) {}}
 	s.carried(c.ask(c.making("/a")))
 	s.carried(c.ask(get("/a", true)))
 	for _, carry := range []func(string, func(claim.Result)){h.watchTree, h.unwatchTree} {

@@ -9,13 +9,13 @@ import (
 	"bellwether/wire"
 )
 
-// places are where tenants register.
+// places are where registrants register.
 var places = []string{"/places/a", "/places/b"}
 
-// tenant keeps a registration at a place, ends it now and then, and begins anew.
+// registrant keeps a registration at a place, ends it now and then, and begins anew.
 // At the other place it deletes what stands there, as an operator would.
-type tenant struct {
-	hands
+type registrant struct {
+	runner
 	place   string
 	m       *claim.Registrant
 	mine    []wire.SessionID // of its process, and those that it has named
@@ -30,40 +30,40 @@ type tenant struct {
 	crashAt int  // at which of them it does; 0: none
 }
 
-// What tenants do, for the checkers.
+// What registrants do, for the checkers.
 type (
-	// tenure: how a tenant's registration stands from here on.
+	// tenure: how a registrant's registration stands from here on.
 	tenure struct {
-		t *tenant
+		t *registrant
 		claim.RegistrantState
 	}
-	// tenantRefused: the place is another's, for whose end it does not wait.
-	tenantRefused struct{ t *tenant }
-	// tenantLeft: its registration is over, and nothing is left of it but what
+	// registrantRefused: the place is another's, for whose end it does not wait.
+	registrantRefused struct{ t *registrant }
+	// registrantLeft: its registration is over, and nothing is left of it but what
 	// goes with its session.
-	tenantLeft struct {
-		t *tenant
+	registrantLeft struct {
+		t *registrant
 		claim.RegistrantState
 	}
 )
 
-func newTenant(c *client, place string) *tenant {
-	t := &tenant{place: place}
-	t.hands = hands{c: c, step: t.step}
+func newRegistrant(c *client, place string) *registrant {
+	t := &registrant{place: place}
+	t.runner = runner{c: c, step: t.step}
 	return t
 }
 
-// tenants are all of a run.
-func (s *Sim) tenants() (all []*tenant) {
+// registrants are all of a run.
+func (s *Sim) registrants() (all []*registrant) {
 	for _, c := range s.clients {
-		if t, ok := c.player.(*tenant); ok {
+		if t, ok := c.player.(*registrant); ok {
 			all = append(all, t)
 		}
 	}
 	return all
 }
 
-func (t *tenant) attached() {
+func (t *registrant) attached() {
 	if t.m == nil && !t.waiting {
 		t.begin()
 	}
@@ -74,7 +74,7 @@ func (t *tenant) attached() {
 }
 
 // crashed: another process begins some time.
-func (t *tenant) crashed() {
+func (t *registrant) crashed() {
 	t.drop()
 	t.m, t.waiting = nil, false
 	t.show(claim.RegistrantState{})
@@ -82,20 +82,20 @@ func (t *tenant) crashed() {
 
 // begin registers. A new process may know the sessions of those before it; what
 // they have left is foreign otherwise.
-func (t *tenant) begin() {
+func (t *registrant) begin() {
 	if t.home {
 		return
 	}
-	if t.c.dice.chance(50) {
+	if t.c.random.chance(50) {
 		t.mine = nil
 	}
 	t.lives, t.want = t.lives+1, 1
-	t.waits, t.asks = t.c.sim.idle || t.c.dice.chance(90), true
+	t.waits, t.asks = t.c.sim.idle || t.c.random.chance(90), true
 	t.m = claim.NewRegistrant(claim.RegistrantConfig{Path: t.place, Data: []byte(t.data(1)), Own: t.mine})
 	t.actLater()
 }
 
-func (t *tenant) beginLater() {
+func (t *registrant) beginLater() {
 	t.waiting = true
 	t.soon(200*millisecond, func() {
 		if t.waiting = false; t.c.attached {
@@ -105,10 +105,10 @@ func (t *tenant) beginLater() {
 }
 
 // data is what no other znode holds.
-func (t *tenant) data(n int) string { return fmt.Sprintf("%d.%d.%d", t.c.id, t.lives, n) }
+func (t *registrant) data(n int) string { return fmt.Sprintf("%d.%d.%d", t.c.id, t.lives, n) }
 
-// actLater has a tenant want other data, leave, or meddle, again and again.
-func (t *tenant) actLater() {
+// actLater has a registrant want other data, leave, or meddle, again and again.
+func (t *registrant) actLater() {
 	within := 4 * second
 	if brief := t.c.sim.opt.TermMS; brief > 0 {
 		within = 2 * brief * millisecond
@@ -117,7 +117,7 @@ func (t *tenant) actLater() {
 		if t.c.sim.calm {
 			return
 		}
-		switch t.c.dice.below(10) {
+		switch t.c.random.below(10) {
 		case 0, 1:
 			t.step(claim.Resign{})
 		case 2:
@@ -132,13 +132,13 @@ func (t *tenant) actLater() {
 }
 
 // keep has the znode hold other data.
-func (t *tenant) keep() {
+func (t *registrant) keep() {
 	t.want++
 	t.step(claim.Keep{Data: []byte(t.data(t.want)), N: t.want})
 }
 
 // meddle deletes what stands at another place.
-func (t *tenant) meddle() {
+func (t *registrant) meddle() {
 	for _, at := range places {
 		if at != t.place && t.c.attached {
 			t.c.send(&call{op: wire.OpDelete, path: at, body: wire.Append(nil, &wire.PathVersionRequest{Path: at, Version: -1})})
@@ -147,7 +147,7 @@ func (t *tenant) meddle() {
 }
 
 // step hands an event to the state machine and does what comes of it.
-func (t *tenant) step(ev claim.Event) {
+func (t *registrant) step(ev claim.Event) {
 	m := t.m
 	if m == nil {
 		return
@@ -170,46 +170,46 @@ func (t *tenant) step(ev claim.Event) {
 }
 
 // refused: it cannot have the place, and goes. Who has got it stays.
-func (t *tenant) refused() bool {
+func (t *registrant) refused() bool {
 	refused := t.asks && !t.shown.Leaving && t.shown.Refused(t.waits)
 	if t.asks = t.asks && !refused && !(t.shown.Stands && !t.shown.Doubtful); refused {
-		t.c.sim.see(tenantRefused{t})
+		t.c.sim.see(registrantRefused{t})
 	}
 	return refused
 }
 
 // show tells how the registration stands, if that is news.
-func (t *tenant) show(st claim.RegistrantState) {
+func (t *registrant) show(st claim.RegistrantState) {
 	if st == t.shown {
 		return
 	}
 	t.shown = st
 	s := t.c.sim
 	if st.Err != nil && !errors.Is(st.Err, wire.ErrSessionExpired) {
-		s.fail("Registrations", "tenant %d is refused: %v", t.c.id, st.Err)
+		s.fail("Registrations", "registrant %d is refused: %v", t.c.id, st.Err)
 	}
 	if st.Stands && !st.Doubtful {
-		s.tell("tenant %d stands at %s since %v", t.c.id, t.place, st.Token)
+		s.tell("registrant %d stands at %s since %v", t.c.id, t.place, st.Token)
 	}
 	s.see(tenure{t, st})
 }
 
 // over: the registration has been ended.
-func (t *tenant) over() {
+func (t *registrant) over() {
 	if t.m.Outcome() != claim.Succeeded {
-		t.c.sim.fail("Registrations", "tenant %d has %v: %v", t.c.id, t.m.Outcome(), t.m.Err())
+		t.c.sim.fail("Registrations", "registrant %d has %v: %v", t.c.id, t.m.Outcome(), t.m.Err())
 		return
 	}
-	t.c.sim.tell("tenant %d has left %s", t.c.id, t.place)
-	t.c.sim.see(tenantLeft{t, t.shown})
+	t.c.sim.tell("registrant %d has left %s", t.c.id, t.place)
+	t.c.sim.see(registrantLeft{t, t.shown})
 	t.drop()
 	t.m = nil
 	t.show(claim.RegistrantState{})
 	t.beginLater()
 }
 
-// crashesHere crashes the tenant where a scenario wants it.
-func (t *tenant) crashesHere() bool {
+// crashesHere crashes the registrant where a scenario wants it.
+func (t *registrant) crashesHere() bool {
 	if t.points++; t.points != t.crashAt {
 		return false
 	}
@@ -221,7 +221,7 @@ func (t *tenant) crashesHere() bool {
 // with the data that it was to have last; when it leaves the next does, and
 // nothing stays. Others ask for nothing meanwhile, so that sessions end.
 func (s *Sim) endTenancies(within int64) {
-	all := s.tenants()
+	all := s.registrants()
 	if len(all) == 0 {
 		return
 	}
@@ -238,12 +238,12 @@ func (s *Sim) endTenancies(within int64) {
 	for _, t := range all {
 		t.keep() // now that nobody meddles
 	}
-	s.await("every place taken by one tenant after the other, and then empty", within, s.vacate)
+	s.await("every place taken by one registrant after the other, and then empty", within, s.vacate)
 }
 
 // vacate sends those home who stand, once all is as it should be.
 func (s *Sim) vacate() string {
-	var stand []*tenant
+	var stand []*registrant
 	for _, place := range places {
 		t, missing := s.lodged(place, true)
 		if missing != "" {
@@ -258,17 +258,17 @@ func (s *Sim) vacate() string {
 		t.step(claim.Resign{})
 	}
 	if len(stand) > 0 {
-		return fmt.Sprintf("%d tenants are about to leave", len(stand))
+		return fmt.Sprintf("%d registrants are about to leave", len(stand))
 	}
 	return ""
 }
 
 // lodged is who stands at a place, with its data if that is asked for; nil:
 // nobody wants to. Otherwise it says what is missing.
-func (s *Sim) lodged(place string, whole bool) (stands *tenant, missing string) {
+func (s *Sim) lodged(place string, whole bool) (stands *registrant, missing string) {
 	data, stat := s.content(place)
 	waits := false
-	for _, t := range s.tenants() {
+	for _, t := range s.registrants() {
 		switch st := t.shown; {
 		case t.place != place || t.m == nil && t.home:
 		case st.Stands && !st.Doubtful && stat.EphemeralOwner == st.Session && (!whole || string(data) == t.data(t.want)):
@@ -276,7 +276,7 @@ func (s *Sim) lodged(place string, whole bool) (stands *tenant, missing string) 
 		case st.Owned && st.Owner == stat.EphemeralOwner:
 			waits = true
 		default:
-			return nil, fmt.Sprintf("tenant %d of %s is %+v, and session %v is there with %q", t.c.id, place, st, stat.EphemeralOwner, data)
+			return nil, fmt.Sprintf("registrant %d of %s is %+v, and session %v is there with %q", t.c.id, place, st, stat.EphemeralOwner, data)
 		}
 	}
 	if stands == nil && (waits || stat.Czxid != 0) {

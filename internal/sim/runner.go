@@ -17,8 +17,8 @@ type player interface {
 	crashed()               // its process has ended, another begins
 }
 
-// hands carry out what a state machine asks for, over its client's session.
-type hands struct {
+// runner carries out what a state machine asks for, over its client's session.
+type runner struct {
 	c     *client
 	step  func(claim.Event)
 	alarm int64
@@ -34,19 +34,19 @@ type hands struct {
 	together, oneShot bool
 }
 
-func (h *hands) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
+func (h *runner) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
 
 // proven, eager, disconnected and expired are those of a player that counts on
 // no deadline.
-func (h *hands) proven(claim.Moment) {}
-func (h *hands) eager() bool         { return false }
-func (h *hands) disconnected()       { h.step(claim.Disconnected{}) }
-func (h *hands) expired()            { h.step(claim.Expired{}) }
+func (h *runner) proven(claim.Moment) {}
+func (h *runner) eager() bool         { return false }
+func (h *runner) disconnected()       { h.step(claim.Disconnected{}) }
+func (h *runner) expired()            { h.step(claim.Expired{}) }
 
 // soon does something after a while, unless the process ends before.
-func (h *hands) soon(within int64, do func()) {
+func (h *runner) soon(within int64, do func()) {
 	life := h.life
-	h.c.sim.after(h.c.dice.below(within), func() {
+	h.c.sim.after(h.c.random.below(within), func() {
 		switch {
 		case h.life != life:
 		case h.c.silent: // it stands still
@@ -58,7 +58,7 @@ func (h *hands) soon(within int64, do func()) {
 }
 
 // ask carries out a request, if there is one.
-func (h *hands) ask(req *claim.Request) {
+func (h *runner) ask(req *claim.Request) {
 	if req != nil {
 		h.round++
 		h.held, h.n = nil, req.N
@@ -67,13 +67,13 @@ func (h *hands) ask(req *claim.Request) {
 }
 
 // drop forgets the request under way, and all watches.
-func (h *hands) drop() {
+func (h *runner) drop() {
 	h.round++
 	h.life++
 }
 
 // wake steps a tick when the state machine wants one.
-func (h *hands) wake(in time.Duration) {
+func (h *runner) wake(in time.Duration) {
 	if in == 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (h *hands) wake(in time.Duration) {
 
 // carryOut carries out the operations of a request, one after the other or, in a
 // claim.Batch, one behind the other.
-func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
+func (h *runner) carryOut(round int, req claim.Request, done []claim.Result) {
 	if len(done) == len(req.Ops) {
 		h.answer(round, claim.Reply{N: req.N, Results: done})
 		return
@@ -118,7 +118,7 @@ func (h *hands) carryOut(round int, req claim.Request, done []claim.Result) {
 }
 
 // hindrance is why nothing can be asked for within a session; nil: it can.
-func (h *hands) hindrance(session wire.SessionID) error {
+func (h *runner) hindrance(session wire.SessionID) error {
 	switch {
 	case !h.c.attached:
 		return wire.ErrConnectionLoss
@@ -129,7 +129,7 @@ func (h *hands) hindrance(session wire.SessionID) error {
 }
 
 // carryOne makes the requests that one operation takes, as long as somebody asks.
-func (h *hands) carryOne(round int, session wire.SessionID, c *claim.Course, next func(claim.Result)) {
+func (h *runner) carryOne(round int, session wire.SessionID, c *claim.Course, next func(claim.Result)) {
 	op, more := c.Next()
 	if !more {
 		next(c.Result())
@@ -152,7 +152,7 @@ func (h *hands) carryOne(round int, session wire.SessionID, c *claim.Course, nex
 }
 
 // unwatch has the watches of a znode tell nothing.
-func (h *hands) unwatch(path string) {
+func (h *runner) unwatch(path string) {
 	for i := range h.c.watches {
 		if h.c.watches[i].path == path {
 			h.c.watches[i].tell = nil
@@ -161,7 +161,7 @@ func (h *hands) unwatch(path string) {
 }
 
 // batch sends operations without waiting in between.
-func (h *hands) batch(ops []claim.Op, next func([]claim.Result)) {
+func (h *runner) batch(ops []claim.Op, next func([]claim.Result)) {
 	results, open := make([]claim.Result, len(ops)), len(ops)
 	for i := range ops {
 		h.request(&ops[i], func(r claim.Result) {
@@ -174,7 +174,7 @@ func (h *hands) batch(ops []claim.Op, next func([]claim.Result)) {
 }
 
 // answer steps the answer to a request, and then what its watches had to tell.
-func (h *hands) answer(round int, r claim.Reply) {
+func (h *runner) answer(round int, r claim.Reply) {
 	if h.round != round {
 		return
 	}
@@ -189,7 +189,7 @@ func (h *hands) answer(round int, r claim.Reply) {
 }
 
 // request makes one request.
-func (h *hands) request(op *claim.Op, next func(claim.Result)) {
+func (h *runner) request(op *claim.Op, next func(claim.Result)) {
 	q := requestOf(op)
 	switch op.Kind {
 	case claim.OpWatch, claim.OpExists:
@@ -208,7 +208,7 @@ func (h *hands) request(op *claim.Op, next func(claim.Result)) {
 }
 
 // watch is one that tells the state machine.
-func (h *hands) watch(path string, kids bool) *watch {
+func (h *runner) watch(path string, kids bool) *watch {
 	life, round, n := h.life, h.round, h.n
 	return &watch{path: path, kids: kids, tell: func(t wire.EventType) {
 		f := claim.Fired{Path: path, Type: t, N: n}

@@ -10,44 +10,44 @@ import (
 // configPath is where leaders announce configurations.
 const configPath = "/configuration"
 
-// speaker stands for election, and announces configurations while it leads. All
+// announcer stands for election, and announces configurations while it leads. All
 // the while it follows what is announced, and who leads.
-type speaker struct {
-	hands // of what it announces
-	k     *candidate
-	m     *claim.Announce // under way
-	data  string          // of that
-	n     int             // announcements, to tell them apart
+type announcer struct {
+	runner // of what it announces
+	k      *candidate
+	m      *claim.Announce // under way
+	data   string          // of that
+	n      int             // announcements, to tell them apart
 
 	configs, leaders *follower
 	config           claim.Announcement // seen last
 	leader           claim.Notice
 }
 
-// What speakers do and see, for the checkers.
+// What announcers do and see, for the checkers.
 type (
 	// announced: an announcement is over, or its process is.
 	announced struct {
-		by      *speaker
+		by      *announcer
 		m       *claim.Announce
 		data    string
 		crashed bool
 	}
 	// configSeen and leaderSeen: a follower has news.
 	configSeen struct {
-		by     *speaker
+		by     *announcer
 		config claim.Announcement
 	}
 	leaderSeen struct {
-		by     *speaker
+		by     *announcer
 		leader claim.Notice
 	}
 )
 
-// newSpeaker gives a client a speaker's parts.
-func newSpeaker(c *client) *speaker {
-	sp := &speaker{k: newCandidate(c), configs: newFollower(c), leaders: newFollower(c)}
-	sp.hands = hands{c: c, step: sp.step}
+// newAnnouncer gives a client a announcer's parts.
+func newAnnouncer(c *client) *announcer {
+	sp := &announcer{k: newCandidate(c), configs: newFollower(c), leaders: newFollower(c)}
+	sp.runner = runner{c: c, step: sp.step}
 	sp.k.led = sp.speakLater
 	sp.configs.begin = func() operation { return claim.NewAnnouncements(configPath) }
 	sp.configs.look = sp.lookAtConfig
@@ -57,9 +57,9 @@ func newSpeaker(c *client) *speaker {
 	return sp
 }
 
-func (sp *speaker) attached() { sp.step(claim.Attached{Session: sp.c.session}) }
+func (sp *announcer) attached() { sp.step(claim.Attached{Session: sp.c.session}) }
 
-func (sp *speaker) crashed() {
+func (sp *announcer) crashed() {
 	if sp.m != nil {
 		sp.c.sim.see(announced{sp, sp.m, sp.data, true})
 	}
@@ -67,14 +67,14 @@ func (sp *speaker) crashed() {
 	sp.m, sp.config, sp.leader = nil, claim.Announcement{}, claim.Notice{}
 }
 
-func (sp *speaker) lookAtConfig() {
+func (sp *announcer) lookAtConfig() {
 	if a, news := sp.configs.m.(*claim.Announcements).Next(); news {
 		sp.c.sim.see(configSeen{sp, a})
 		sp.config = a
 	}
 }
 
-func (sp *speaker) lookAtLeader() {
+func (sp *announcer) lookAtLeader() {
 	if n, news := sp.leaders.m.(*claim.Leaders).Next(); news {
 		sp.c.sim.see(leaderSeen{sp, n})
 		sp.leader = n
@@ -83,9 +83,9 @@ func (sp *speaker) lookAtLeader() {
 
 // speakLater announces something after a while, if nothing is under way then.
 // Who has been deposed by then may not know: its bid does.
-func (sp *speaker) speakLater(t *term) {
+func (sp *announcer) speakLater(t *term) {
 	within := 300 * millisecond
-	if sp.c.dice.chance(10) {
+	if sp.c.random.chance(10) {
 		within = 5 * second
 	}
 	session := sp.c.session
@@ -97,15 +97,15 @@ func (sp *speaker) speakLater(t *term) {
 			sp.giveUpLater(sp.m)
 			sp.step(claim.Attached{Session: sp.c.session})
 		}
-		if sp.c.dice.chance(70) {
+		if sp.c.random.chance(70) {
 			sp.speakLater(t)
 		}
 	})
 }
 
 // giveUpLater has a leader give up what it announces now and then.
-func (sp *speaker) giveUpLater(m *claim.Announce) {
-	if sp.c.dice.chance(4) {
+func (sp *announcer) giveUpLater(m *claim.Announce) {
+	if sp.c.random.chance(4) {
 		sp.soon(second, func() {
 			if sp.m == m {
 				sp.step(claim.Resign{})
@@ -115,7 +115,7 @@ func (sp *speaker) giveUpLater(m *claim.Announce) {
 }
 
 // step hands an event to the state machine and does what comes of it.
-func (sp *speaker) step(ev claim.Event) {
+func (sp *announcer) step(ev claim.Event) {
 	m := sp.m
 	if m == nil {
 		return
@@ -131,20 +131,20 @@ func (sp *speaker) step(ev claim.Event) {
 		return
 	}
 	s, err := sp.c.sim, m.Err()
-	s.tell("speaker %d: %s has %v%s", sp.c.id, sp.data, m.Outcome(), because(err))
+	s.tell("announcer %d: %s has %v%s", sp.c.id, sp.data, m.Outcome(), because(err))
 	if err != nil && !errors.Is(err, claim.ErrBidGone) && !errors.Is(err, claim.ErrNewer) {
-		s.fail("Announcements", "speaker %d cannot announce: %v", sp.c.id, err)
+		s.fail("Announcements", "announcer %d cannot announce: %v", sp.c.id, err)
 		return
 	}
 	s.see(announced{sp, m, sp.data, false})
 	sp.m = nil
 }
 
-// speakers are all of a run.
-func (s *Sim) speakers() (all []*speaker) {
+// announcers are all of a run.
+func (s *Sim) announcers() (all []*announcer) {
 	for _, c := range s.clients {
 		if p, ok := c.player.(parts); ok {
-			if sp, ok := p[len(p)-1].(*speaker); ok {
+			if sp, ok := p[len(p)-1].(*announcer); ok {
 				all = append(all, sp)
 			}
 		}
@@ -154,7 +154,7 @@ func (s *Sim) speakers() (all []*speaker) {
 
 // allInformed says who has not seen the last configuration, or who leads.
 func (s *Sim) allInformed() string {
-	all := s.speakers()
+	all := s.announcers()
 	if len(all) == 0 {
 		return ""
 	}
@@ -168,11 +168,11 @@ func (s *Sim) allInformed() string {
 	for _, sp := range all {
 		switch {
 		case sp.m != nil:
-			return fmt.Sprintf("speaker %d announces", sp.c.id)
+			return fmt.Sprintf("announcer %d announces", sp.c.id)
 		case string(sp.config.Data) != string(config.Data) || sp.config.Version != config.Version:
-			return fmt.Sprintf("speaker %d knows %q, and %q stands there", sp.c.id, sp.config.Data, config.Data)
+			return fmt.Sprintf("announcer %d knows %q, and %q stands there", sp.c.id, sp.config.Data, config.Data)
 		case sp.leader != leader:
-			return fmt.Sprintf("speaker %d knows %+v, and %+v leads", sp.c.id, sp.leader, leader)
+			return fmt.Sprintf("announcer %d knows %+v, and %+v leads", sp.c.id, sp.leader, leader)
 		}
 	}
 	return ""

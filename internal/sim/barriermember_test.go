@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// entriesMin is how often guests are let in, each time.
+// entriesMin is how often members are let in, each time.
 const entriesMin = 10_000
 
-// gateOptions make for many rounds of a double barrier: guests are killed,
+// gateOptions make for many rounds of a double barrier: members are killed,
 // stopped and cut off, now and then a server is.
 func gateOptions(r Recipe, seed uint64) Options {
 	return Options{
@@ -35,7 +35,7 @@ func throughTheGate(t *testing.T, r Recipe, least int) {
 		s := New(o)
 		s.finish()
 		if s.failed != nil {
-			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
 		n += s.entered
 		sizes[s.gateSize()] += s.entered
@@ -48,31 +48,31 @@ func throughTheGate(t *testing.T, r Recipe, least int) {
 	}
 }
 
-// atTheGate are guests of a barrier for two.
-func (s *scene) atTheGate(n int) (all []*guest) {
+// atTheGate are members of a barrier for two.
+func (s *scene) atTheGate(n int) (all []*barrierMember) {
 	s.opt.Recipe, s.opt.Leases = DoubleBarrier, 1
 	for i := range n {
 		c := s.scripted(nil)
 		s.cast(c, i)
-		all = append(all, c.player.(*guest))
+		all = append(all, c.player.(*barrierMember))
 	}
 	return all
 }
 
-// A guest crashes at every step of its way in and out: the others come in and
+// A member crashes at every step of its way in and out: the others come in and
 // out, and so does who comes back.
 func TestDoubleBarrierCrashAtEveryStep(t *testing.T) {
 	const most = 40
-	for guests := 2; guests <= 3; guests++ {
+	for members := 2; members <= 3; members++ {
 		for at := 1; at <= most; at++ {
 			s := newScene(t, Options{Seed: uint64(at)})
-			all := s.atTheGate(guests)
+			all := s.atTheGate(members)
 			all[0].crashAt = at
 			s.until(fmt.Sprintf("step %d", at), 60*second, func() bool { return all[0].points > at })
 			s.calm = true
 			s.endRounds(recipeBound)
 			if err := s.Failed(); err != nil {
-				t.Fatalf("%d guests, a crash at step %d: %v\n%s", guests, at, err, strings.Join(s.story.lines(), "\n"))
+				t.Fatalf("%d members, a crash at step %d: %v\n%s", members, at, err, strings.Join(s.trace.lines(), "\n"))
 			}
 		}
 	}
@@ -100,19 +100,19 @@ func TestDoubleBarrierRemnant(t *testing.T) {
 	s.until("both are in again", 20*second, func() bool { return all[0].inside && all[1].inside })
 }
 
-// A guest dies while the others' traffic uses up one epoch after the other,
+// A member dies while the others' traffic uses up one epoch after the other,
 // each in less than its session's timeout: its znode goes all the same, once
 // they ask for nothing, and a round begins and ends.
 func TestDoubleBarrierOverRollOvers(t *testing.T) {
-	s := New(Options{Seed: 1, Recipe: DoubleBarrier, Voters: 3, Observers: -1, Plain: -1, KeepClients: 1, Moves: -1,
+	s := New(Options{Seed: 1, Recipe: DoubleBarrier, Voters: 3, Observers: -1, Compatible: -1, KeepClients: 1, Moves: -1,
 		Clients: 6, Candidates: 3, Leases: 3, TickMS: 1000, ThinkMS: 20, CounterMax: 55})
-	g := s.guests()[0]
+	g := s.barrierMembers()[0]
 	for !g.inside && s.step() {
 	}
 	g.c.crash()
 	s.recover()
 	if s.failed != nil {
-		t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+		t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 	}
 	if s.reached[situationRollOver] == 0 {
 		t.Error("no epoch was used up")

@@ -26,9 +26,9 @@ func (n tenancies) see(o any) string {
 		case e.Err != nil:
 			n["expires"]++
 		}
-	case tenantRefused:
+	case registrantRefused:
 		n["refused"]++
-	case tenantLeft:
+	case registrantLeft:
 		n["leaves"]++
 	case committed:
 		if m, ok := e.txn.Body.(*record.MultiTxn); ok && !m.Failed() {
@@ -38,7 +38,7 @@ func (n tenancies) see(o any) string {
 	return ""
 }
 
-// Tenants keep registrations under all faults, and operators delete them: one
+// Registrants keep registrations under all faults, and operators delete them: one
 // stands at a time, with what it was to have, nobody touches another's znode,
 // and in the end nothing is left of who has left.
 func TestRegistrations(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRegistrations(t *testing.T) {
 		})
 		s.finish()
 		if s.failed != nil {
-			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Story, "\n"))
+			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
 	}
 	t.Log(all)
@@ -62,7 +62,7 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
-// A tenant crashes at every step of its way in, about and out, with another
+// A registrant crashes at every step of its way in, about and out, with another
 // waiting for its place: the next of its processes, or the other, stands there.
 func TestRegistrationCrashAtEveryStep(t *testing.T) {
 	const most = 40
@@ -72,13 +72,13 @@ func TestRegistrationCrashAtEveryStep(t *testing.T) {
 		for _, n := range []int{0, 2} { // at one place
 			s.cast(s.scripted(nil), n)
 		}
-		first := s.tenants()[0]
+		first := s.registrants()[0]
 		first.crashAt = at
 		s.until(fmt.Sprintf("step %d", at), 120*second, func() bool { return first.points > at })
 		s.calm = true
 		s.endTenancies(recipeBound)
 		if err := s.Failed(); err != nil {
-			t.Fatalf("a crash at step %d: %v\n%s", at, err, strings.Join(s.story.lines(), "\n"))
+			t.Fatalf("a crash at step %d: %v\n%s", at, err, strings.Join(s.trace.lines(), "\n"))
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package sim
 
-// dice is a stream of random numbers that a seed decides (splitmix64).
-type dice struct{ state uint64 }
+// random is a stream of random numbers that a seed decides (splitmix64).
+type random struct{ state uint64 }
 
 // fork returns a stream of its own, so that what one part draws does not
 // change what another gets.
-func (d *dice) fork() *dice { return &dice{d.next()} }
+func (d *random) fork() *random { return &random{d.next()} }
 
-func (d *dice) next() uint64 {
+func (d *random) next() uint64 {
 	d.state += 0x9e3779b97f4a7c15
 	z := d.state
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -16,7 +16,7 @@ func (d *dice) next() uint64 {
 }
 
 // below is a number from 0 to n-1; 0 where n is not positive.
-func (d *dice) below(n int64) int64 {
+func (d *random) below(n int64) int64 {
 	if n <= 0 {
 		return 0
 	}
@@ -24,7 +24,7 @@ func (d *dice) below(n int64) int64 {
 }
 
 // shuffled are the numbers below n in any order.
-func (d *dice) shuffled(n int) []int {
+func (d *random) shuffled(n int) []int {
 	out := make([]int, n)
 	for i := range out {
 		j := int(d.below(int64(i) + 1))
@@ -34,9 +34,9 @@ func (d *dice) shuffled(n int) []int {
 }
 
 // between is a number from lo to hi, both included.
-func (d *dice) between(lo, hi int64) int64 { return lo + d.below(hi-lo+1) }
+func (d *random) between(lo, hi int64) int64 { return lo + d.below(hi-lo+1) }
 
 // chance is true with so many percent.
-func (d *dice) chance(percent float64) bool {
+func (d *random) chance(percent float64) bool {
 	return float64(d.next()>>11)/(1<<53)*100 < percent
 }
