@@ -9,9 +9,9 @@ import (
 	"bellwether/zk"
 )
 
-// Ensembles over other addresses than 127.0.0.1, of our servers alone and
-// together with Apache ZooKeeper's: they elect, lose their leader, elect again,
-// and a client of another server sees what was written before.
+// TestEnsembleAddresses runs ensembles with addresses other than 127.0.0.1, of Bellwether
+// only and together with ZooKeeper. They elect a leader, lose it and elect another one, and
+// a client of another server sees what was written before.
 func TestEnsembleAddresses(t *testing.T) {
 	t.Parallel()
 	ours, theirs := target.Bellwether, target.Apache
@@ -31,7 +31,7 @@ func TestEnsembleAddresses(t *testing.T) {
 	}
 }
 
-// loseLeader writes, kills the leader, and reads elsewhere.
+// loseLeader writes, kills the leader, and reads from another server.
 func loseLeader(t *testing.T, e *target.Ensemble) {
 	t.Helper()
 	leader, err := e.AwaitWhole(figuresTimeout)

@@ -7,9 +7,9 @@ import (
 	"bellwether/zk"
 )
 
-// oddIDs are ids of access-control lists, valid and not, by scheme. The two
-// versions of ZooKeeper agree about all of them; ids of IPv6, which 3.8.0 does
-// not know, are in internal/tree.
+// oddIDs are valid and invalid ids of access-control lists, by scheme. Both versions of
+// ZooKeeper agree about all of them. internal/tree tests IPv6 ids, which 3.8.0 does not
+// support.
 var oddIDs = map[string][]string{
 	"ip": {
 		"127.0.0.1", "127.000.000.001", "0127.0.0.1", "00000000127.0.0.1", "127.0.0.010", "+127.0.0.1", "127.-0.0.1", "127.0.0.-1",
@@ -34,12 +34,11 @@ var oddIDs = map[string][]string{
 	"ensemble": {"", "x"},
 }
 
-// oddSchemes is the order in which oddIDs are tried.
+// oddSchemes is the order in which the test tries oddIDs.
 var oddSchemes = []string{"ip", "x509", "sasl", "super", "world", "World", "auth", "digest", "DIGEST", "", "nobody", "host", "ensemble"}
 
-// seeOddACLs sends each id in a create, in a setACL and in a multi, by a
-// connection without a login and by one with two, and asks whether the list
-// that is stored lets them read.
+// seeOddACLs sends each id in a create, a setACL and a multi, on a connection without and on
+// one with two authenticated identities, and records whether the stored list lets them read.
 func seeOddACLs(s *seen) {
 	stranger, ann := dialRaw(s, nil), dialRaw(s, nil)
 	for _, login := range []string{"ann:secret", "ben:secret"} {
@@ -74,8 +73,8 @@ func seeOddACLs(s *seen) {
 	}
 }
 
-// seeListForms sends lists of several entries: what counts as the same entry,
-// and what one bad entry does to the others.
+// seeListForms sends lists of several entries. It shows which entries count as equal, and
+// how one invalid entry affects the others.
 func seeListForms(s *seen) {
 	entry := func(perms int32, scheme, id string) wire.ACL {
 		return wire.ACL{Perms: perms, ID: wire.ID{Scheme: scheme, ID: id}}

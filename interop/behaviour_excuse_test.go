@@ -1,7 +1,7 @@
 package interop
 
-// excused are the differences that are meant. Each tag is a row of
-// docs/differences.md, which gives the reason.
+// excused are the intended differences. Each tag is a row of docs/differences.md, which
+// gives the reason.
 var excused = []excuse{
 	excuseOf("event-zxid", "", `(.*) zxid unknown`, `(.*) zxid base[+-][0-9]+`),
 	excuseOf("exists-needs-read", "", `(exists|stranger asks whether it exists): ok`,

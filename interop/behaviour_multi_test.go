@@ -7,7 +7,7 @@ import (
 	"bellwether/zk"
 )
 
-// sayMulti writes down every result of a multi.
+// sayMulti records every result of a multi.
 func (s *seen) sayMulti(what string, results []zk.Result, err error) {
 	s.say("%s: %s", what, result(err))
 	for i, r := range results {

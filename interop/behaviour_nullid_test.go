@@ -6,7 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// nullID is the code of an access-control list with one entry whose id is null.
+// nullID is the encoding of an access-control list with one entry whose id is null.
 type nullID struct{ scheme string }
 
 func (n nullID) Code(c *wire.Coder) {
@@ -17,7 +17,7 @@ func (n nullID) Code(c *wire.Coder) {
 	c.NullString(&null)
 }
 
-// createNullID and setNullID are requests whose list has a null id.
+// createNullID and setNullID are requests with a list that has a null id.
 type createNullID struct{ path, scheme string }
 
 func (r createNullID) Code(c *wire.Coder) {
@@ -37,8 +37,8 @@ func (r setNullID) Code(c *wire.Coder) {
 	c.Int32(&version)
 }
 
-// seeNullIDs shows what an entry without an id is answered with, alone and in a
-// multi, where the operations around it have answers of their own.
+// seeNullIDs records the replies to an entry without an id, alone and in a multi, where the
+// other operations have their own replies.
 func seeNullIDs(s *seen) {
 	s.blind = true
 	s.create("/old", "")

@@ -7,17 +7,17 @@ import (
 	"bellwether/wire"
 )
 
-// What seeRandomRequests sends: the same requests to every server.
+// The size of seeRandomRequests, which sends the same requests to every server.
 const (
 	randomSeed     = 1
 	randomRequests = 1500
-	randomRound    = 50 // requests below one root, over one connection
-	randomCut      = 8  // one request in so many is damaged
+	randomRound    = 50 // requests below one root, on one connection
+	randomCut      = 8  // one of this many requests is damaged
 )
 
-// seeRandomRequests sends requests of every kind with arguments that often meet
-// the same few znodes, some of them damaged. What differences.md lists is left
-// out: a difference here would spoil all that comes after it.
+// seeRandomRequests sends requests of every kind, some of them damaged, whose arguments often
+// name the same few znodes. It leaves out what differences.md lists: a difference would
+// change all later replies.
 func seeRandomRequests(s *seen) {
 	g := &generator{Rand: rand.New(rand.NewPCG(randomSeed, 0))}
 	var r *rawConn
@@ -40,13 +40,13 @@ func seeRandomRequests(s *seen) {
 	}
 }
 
-// generator makes requests.
+// generator generates requests.
 type generator struct {
 	*rand.Rand
 	root string
 }
 
-// one returns one of several values.
+// one returns a random one of several values.
 func one[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g *generator) path() string {
@@ -60,7 +60,7 @@ func (g *generator) data() []byte { return one(g, nil, []byte{}, []byte("x"), []
 
 func (g *generator) version() int32 { return one[int32](g, -1, -1, -1, 0, 0, 1, 2, -2) }
 
-// list is an access-control list that lets everybody read, or an invalid one.
+// list returns an access-control list that lets everybody read, or an invalid one.
 func (g *generator) list() []wire.ACL {
 	perms := one[int32](g, 31, 31, 31, 31, 1, 3, 5, 9, 17, -1)
 	id := one(g, wire.ID{Scheme: "ip", ID: "127.000.0.1/8"}, wire.ID{Scheme: "digest", ID: "\xff:x"}, wire.ID{Scheme: "auth"},
@@ -103,7 +103,7 @@ func (g *generator) request() (wire.OpCode, wire.Record) {
 	return g.multi()
 }
 
-// write returns a write that may also stand in a multi.
+// write returns a write that is also allowed in a multi.
 func (g *generator) write() (wire.OpCode, wire.Record) {
 	switch g.IntN(6) {
 	case 0, 1:
@@ -133,8 +133,8 @@ func (g *generator) multi() (wire.OpCode, wire.Record) {
 	return wire.OpMulti, &q
 }
 
-// damage cuts a request, appends to it, or changes a bit. A createTTL is only
-// cut: one of other flags kills ZooKeeper.
+// damage truncates a request, appends to it, or changes a bit. It only truncates a
+// createTTL: one with other flags kills ZooKeeper.
 func (g *generator) damage(op wire.OpCode, b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{0}

@@ -16,15 +16,15 @@ import (
 	"bellwether/zk"
 )
 
-// rawConn speaks frames to a server, well-formed or not, and writes down what
-// comes back, byte for byte but for zxids, times and session ids.
+// rawConn sends valid and invalid frames to a server and records the replies byte for byte,
+// except zxids, times and session ids.
 type rawConn struct {
 	s       *seen
 	conn    net.Conn
 	in      *bufio.Reader
 	session wire.SessionID
 	ops     map[int32]wire.OpCode
-	ended   bool // by the server, or because it does not answer
+	ended   bool // the server has closed the connection or does not answer
 }
 
 // dialRaw opens a connection and a session; req varies the handshake.
@@ -59,10 +59,10 @@ func dialOnly(s *seen) *rawConn {
 }
 
 func (r *rawConn) write(b []byte) {
-	r.conn.Write(b) // a refused write shows in what is read
+	r.conn.Write(b) // an error shows in the next read
 }
 
-// send writes one request; req nil has a header alone.
+// send sends one request; if req is nil, it has only a header.
 func (r *rawConn) send(xid int32, op wire.OpCode, req wire.Record) {
 	r.ops[xid] = op
 	h := &wire.RequestHeader{Xid: xid, Op: op}
@@ -73,12 +73,12 @@ func (r *rawConn) send(xid int32, op wire.OpCode, req wire.Record) {
 	r.write(wire.AppendFrame(nil, h, req))
 }
 
-// sendBytes writes a request whose body is given as it is.
+// sendBytes sends a request with the given bytes as its body.
 func (r *rawConn) sendBytes(xid int32, op wire.OpCode, body ...byte) {
 	r.send(xid, op, rawBody(body))
 }
 
-// rawBody is a record of bytes that mean nothing.
+// rawBody is a record of arbitrary bytes.
 type rawBody []byte
 
 func (b rawBody) Code(c *wire.Coder) {
@@ -87,8 +87,8 @@ func (b rawBody) Code(c *wire.Coder) {
 	}
 }
 
-// sayFrame writes down the next frame, or that the connection ended. It reports
-// whether the frame was a reply.
+// sayFrame records the next frame, or that the connection ended. It reports whether the
+// frame was a reply.
 func (r *rawConn) sayFrame(what string) bool {
 	b, err := wire.ReadFrame(r.in, nil, 16<<20)
 	var late net.Error
@@ -117,7 +117,7 @@ func (r *rawConn) sayFrame(what string) bool {
 	return true
 }
 
-// zxidClass tells 0 and -1 from real zxids.
+// zxidClass distinguishes 0 and -1 from real zxids.
 func (r *rawConn) zxidClass(z wire.Zxid) string {
 	if z <= 0 {
 		return fmt.Sprint(int64(z))
@@ -128,7 +128,7 @@ func (r *rawConn) zxidClass(z wire.Zxid) string {
 	return r.s.z(z)
 }
 
-// body words a reply's body; stats are normalised.
+// body returns a reply's body as text, with normalised stats.
 func (r *rawConn) body(xid int32, b []byte) string {
 	var rec wire.Record
 	switch r.ops[xid] {
@@ -162,7 +162,7 @@ func (r *rawConn) body(xid int32, b []byte) string {
 	return r.record(rec)
 }
 
-// record words a reply's record.
+// record returns a reply's record as text.
 func (r *rawConn) record(rec wire.Record) string {
 	switch v := rec.(type) {
 	case *wire.MultiResponse:
@@ -192,12 +192,12 @@ func (r *rawConn) record(rec wire.Record) string {
 		for _, id := range v.Clients {
 			ids = append(ids, fmt.Sprintf("%q", id))
 		}
-		return fmt.Sprint(sorted(ids)) // ZooKeeper lists them in no order
+		return fmt.Sprint(sorted(ids)) // ZooKeeper lists them in random order
 	}
 	return ""
 }
 
-// sayAlive writes down whether the connection still answers.
+// sayAlive records whether the connection still answers.
 func (r *rawConn) sayAlive() {
 	r.send(99, wire.OpSync, &wire.NullPathRequest{Path: wire.Text("/")})
 	r.sayFrame("still there")
@@ -285,7 +285,7 @@ func seeRawRequests(s *seen) {
 }
 
 func seeRawHandshake(s *seen) {
-	s.blind = true // sessions of one second expire on the way
+	s.blind = true // sessions of one second expire meanwhile
 	shake := func(what string, req wire.Record) *rawConn {
 		r := dialOnly(s)
 		r.write(wire.AppendFrame(nil, req))
@@ -312,7 +312,7 @@ func seeRawHandshake(s *seen) {
 	shake("empty password", vary(func(r *wire.ConnectRequest) { r.Password = []byte{} }))
 	for _, t := range []int32{0, -5, 1, 1 << 30} {
 		r := shake(fmt.Sprint("timeout ", t), vary(func(r *wire.ConnectRequest) { r.TimeoutMS = t }))
-		r.send(1, wire.OpCloseSession, nil) // or it would expire in another body
+		r.send(1, wire.OpCloseSession, nil) // otherwise it would expire in another body
 		r.sayFrame("close")
 	}
 	shake("from the future", vary(func(r *wire.ConnectRequest) { r.LastZxidSeen = 1 << 60 }))
@@ -363,7 +363,7 @@ func seeRawHeaders(s *seen) {
 	r.sayFrame("auth with an xid")
 	r.send(34, wire.OpSASL, &wire.SASLRequest{Token: []byte{}})
 	r.sayFrame("sasl where there is none")
-	// A write, a read, a failing write, a read, a ping and a sync in one go.
+	// A write, a read, a failing write, a read, a ping and a sync in one packet.
 	r.send(10, wire.OpCreate2, &wire.CreateRequest{Path: s.at("/p"), ACL: wire.OpenACL()})
 	r.send(11, wire.OpGetData, &wire.PathWatchRequest{Path: s.at("/p")})
 	r.send(12, wire.OpCreate, &wire.CreateRequest{Path: s.at("/p"), ACL: wire.OpenACL()})
@@ -388,7 +388,7 @@ func seeRawHeaders(s *seen) {
 }
 
 func seeRawSetWatches(s *seen) {
-	s.blind = true // a session of an earlier body may end on the way
+	s.blind = true // a session of an earlier body may end meanwhile
 	for _, p := range []string{"/same", "/changed", "/gone", "/parent", "/parent/c"} {
 		s.create(p, "")
 	}
@@ -411,7 +411,7 @@ func seeRawSetWatches(s *seen) {
 		Child:        abs("/parent", "/same", "/gone"),
 	}
 	r.send(wire.XidSetWatches, wire.OpSetWatches, &req)
-	for range 6 { // five events that are due, then the reply
+	for range 6 { // five events, then the reply
 		r.sayFrame("setWatches")
 	}
 	r.send(1, wire.OpSetData, &wire.SetDataRequest{Path: s.at("/same"), Version: -1})
@@ -447,10 +447,10 @@ func seeResume(s *seen) {
 	s.say("closed: %s %v", result(err), ok)
 }
 
-// changing are the parts of a word's answer that differ from run to run.
+// changing are the parts of a word's answer that vary.
 var changing = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-// seeWords compares the shape of the answers: numbers are blanked.
+// seeWords compares the form of the answers, without numbers.
 func seeWords(s *seen) {
 	for _, w := range []string{"ruok", "isro", "srst", "crst", "gtmk", "wchs", "srvr", "nosu"} {
 		text, err := target.Word(s.server.Addr, w)

@@ -18,21 +18,21 @@ import (
 	"bellwether/zk"
 )
 
-// The behaviour suite: one body for each family of rules, run over both
-// servers, each writing down what it saw. The two transcripts must be the
-// same, line by line, but for what docs/differences.md lists with its reason:
-// a row there begins with a tag in backquotes, and the table below says
-// which lines of which server the tag excuses. Bodies see zxids, times and
-// session ids as differences from the body's start, so they can be compared.
+// The behaviour suite has one body for each family of rules. Each body runs against both
+// servers and records what it sees. The two transcripts must be equal, line by line, except
+// for the differences that docs/differences.md lists with a reason. A row there begins with
+// a tag in backquotes, and the table of excuses says which lines of which server the tag
+// allows. Bodies record zxids, times and session ids relative to the body's start, so that
+// they can be compared.
 
-// behaviourTimeout bounds one call; it is never waited for when all is well.
+// behaviourTimeout bounds one call; it is reached only on failure.
 const behaviourTimeout = 3 * time.Minute
 
-// behaviourSession is the timeout, in milliseconds, of sessions that are left
-// behind: they are not to expire under a later body, which would see the zxids.
+// behaviourSession is the timeout, in milliseconds, of sessions that a body leaves open. They
+// must not expire during a later body, which would see the zxids.
 const behaviourSession = 30 * 60_000
 
-// seen is one body's view of one server: it writes the transcript.
+// seen is one body's view of one server. It records the transcript.
 type seen struct {
 	t      *testing.T
 	ctx    context.Context
@@ -40,7 +40,7 @@ type seen struct {
 	zc     *zk.Client
 	root   string
 	base   wire.Zxid
-	blind  bool // zxids are not told apart
+	blind  bool // zxids are not compared
 	lines  []string
 }
 
@@ -49,7 +49,7 @@ func (s *seen) say(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// result words an outcome: the code's own words, or ok.
+// result returns an outcome as text: the text of the error code, or ok.
 func result(err error) string {
 	var code wire.Code
 	switch {
@@ -61,7 +61,7 @@ func result(err error) string {
 	return err.Error()
 }
 
-// z words a zxid as its distance from the body's start.
+// z returns a zxid as its distance from the body's start.
 func (s *seen) z(z wire.Zxid) string {
 	if z == 0 {
 		return "0"
@@ -69,7 +69,7 @@ func (s *seen) z(z wire.Zxid) string {
 	return fmt.Sprintf("base%+d", int64(z-s.base))
 }
 
-// stat words a stat without its times.
+// stat returns a stat as text, without its times.
 func (s *seen) stat(st wire.Stat) string {
 	owner := "none"
 	switch {
@@ -82,10 +82,10 @@ func (s *seen) stat(st wire.Stat) string {
 		s.z(st.Czxid), s.z(st.Mzxid), s.z(st.Pzxid), st.Version, st.Cversion, st.Aversion, owner, st.DataLength, st.NumChildren)
 }
 
-// at is a path below the body's root.
+// at returns a path below the body's root.
 func (s *seen) at(rest string) string { return s.root + rest }
 
-// create makes a znode that the body takes for granted.
+// create creates a znode that the body requires.
 func (s *seen) create(rest string, data string, opts ...zk.CreateOption) string {
 	s.t.Helper()
 	path, _, err := s.zc.Create(s.ctx, s.at(rest), []byte(data), opts...)
@@ -106,7 +106,7 @@ func (s *seen) client(o *zk.Options) *zk.Client {
 	return c
 }
 
-// behaviours are the bodies, in the order in which they run.
+// behaviours are the bodies, in the order of their runs.
 var behaviours = []struct {
 	name string
 	body func(*seen)
@@ -149,7 +149,7 @@ var behaviours = []struct {
 	{"words", seeWords},
 }
 
-// TestBehaviourIsTheSame runs every body over both servers and compares.
+// TestBehaviourIsTheSame runs every body against both servers and compares the transcripts.
 func TestBehaviourIsTheSame(t *testing.T) {
 	t.Parallel()
 	listed := listedDifferences(t)
@@ -182,7 +182,7 @@ func TestBehaviourIsTheSame(t *testing.T) {
 	}
 }
 
-// observe runs one body over one server and returns its transcript.
+// observe runs one body against one server and returns its transcript.
 func observe(t *testing.T, server *target.Server, name string, body func(*seen)) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*behaviourTimeout)
@@ -202,16 +202,16 @@ func observe(t *testing.T, server *target.Server, name string, body func(*seen))
 	return s.lines
 }
 
-// excuse is a difference that is meant: the lines of a body that it touches,
-// by pattern, as Apache ZooKeeper 3.8.0 and as Bellwether write them. What
-// the first group of the two patterns matches must be the same.
+// excuse is an intended difference: the affected lines of a body, as patterns for Apache
+// ZooKeeper 3.8.0 and for Bellwether. The text that the first group of the two patterns
+// matches must be equal.
 type excuse struct {
-	tag                string // stands in docs/differences.md
+	tag                string // as in docs/differences.md
 	body               string
 	apache, bellwether *regexp.Regexp
 }
 
-// excuseOf makes an excuse; an empty body is any.
+// excuseOf returns an excuse; an empty body means any body.
 func excuseOf(tag, body, apache, bellwether string) excuse {
 	return excuse{tag, body, regexp.MustCompile("^(?:" + apache + ")$"), regexp.MustCompile("^(?:" + bellwether + ")$")}
 }
@@ -273,7 +273,7 @@ func listedDifferences(t *testing.T) map[string]bool {
 	return tags
 }
 
-// sorted returns the names in order.
+// sorted returns the names in sorted order.
 func sorted(names []string) []string {
 	slices.Sort(names)
 	return names

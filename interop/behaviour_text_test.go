@@ -11,16 +11,16 @@ import (
 	"bellwether/zk"
 )
 
-// oddCredentials are user:password as bytes: Latin-1, UTF-8, and sequences that
-// decoders of UTF-8 replace in different ways.
+// oddCredentials are user:password as bytes: Latin-1, UTF-8, and sequences that decoders of
+// UTF-8 replace in different ways.
 var oddCredentials = []string{
 	"m\xfcller:secret", "anna:stra\xdfe", "\xff\xfe:\xff", "müller:geheim", "\xe2\x82:cut short", "x\xf0\x9f\x98:cut short",
 	"\xed\xa0\x80:surrogate", "\xc0\x80:overlong", "\xe0\x80\x80:overlong", "\xf4\x90\x80\x80:too large", "\xf8\x88\x80\x80\x80:five bytes",
 	"\x80\xbf:stray", "a\x00b:c\x00d", "\ufffd:\ufffd", ":\xfc", "\xfc", "", "a:b:\xe9:c",
 }
 
-// seeCredentials compares the identity that each credential proves, and shows
-// that its owner reaches a znode that only this identity may use.
+// seeCredentials records the identity that each credential proves, and shows that its owner
+// can read a znode whose ACL allows only this identity.
 func seeCredentials(s *seen) {
 	for i, text := range oddCredentials {
 		what := fmt.Sprintf("%q", text)
@@ -59,7 +59,7 @@ func seeListedBytes(s *seen) {
 	r.sayFrame("a scheme that is not UTF-8")
 }
 
-// ownerOf opens a session that has proved a credential.
+// ownerOf opens a session that has authenticated with a credential.
 func ownerOf(t *testing.T, s *target.Server, credential string) *zk.Client {
 	t.Helper()
 	c, err := zk.Connect(t.Context(), s.Addr, &zk.Options{SessionTimeout: longSession, Auth: []zk.Auth{{Scheme: "digest", Data: []byte(credential)}}})
@@ -70,9 +70,9 @@ func ownerOf(t *testing.T, s *target.Server, credential string) *zk.Client {
 	return c
 }
 
-// TestOwnersKeepAccessWhenTheDirectoryMoves: a user whose name or password is not
-// UTF-8 reaches the same znodes on either server, over one data directory, from
-// the log as from a snapshot.
+// TestOwnersKeepAccessWhenTheDirectoryMoves shows that a user whose name or password is not
+// UTF-8 can use the same znodes on both servers with one data directory, whether they are
+// loaded from the log or from a snapshot.
 func TestOwnersKeepAccessWhenTheDirectoryMoves(t *testing.T) {
 	eachTarget(t, func(t *testing.T, first target.Kind) {
 		data := t.TempDir()
@@ -80,7 +80,7 @@ func TestOwnersKeepAccessWhenTheDirectoryMoves(t *testing.T) {
 			s := target.StartFor(t, kind, target.Options{Data: data, Reap: noReap})
 			for i, credential := range oddCredentials {
 				if !strings.Contains(credential, ":") || strings.HasSuffix(credential, ":") {
-					continue // no id that an owner could be named by
+					continue // not an id that could name an owner
 				}
 				c := ownerOf(t, s, credential)
 				for earlier := range turn {
@@ -97,9 +97,9 @@ func TestOwnersKeepAccessWhenTheDirectoryMoves(t *testing.T) {
 	})
 }
 
-// TestMembersAgreeAboutOwners: in ensembles of one kind and of both, an owner
-// whose credential is not UTF-8 has access on every server, and others have not;
-// no server's digest of the tree differs from the leader's.
+// TestMembersAgreeAboutOwners shows for ensembles of one kind and of both that an owner whose
+// credential is not UTF-8 has access on every server, that others have not, and that no
+// server's digest of the tree differs from the leader's.
 func TestMembersAgreeAboutOwners(t *testing.T) {
 	t.Parallel()
 	for name, kinds := range map[string][]target.Kind{
@@ -125,8 +125,7 @@ func TestMembersAgreeAboutOwners(t *testing.T) {
 	}
 }
 
-// ownersEverywhere creates a znode for each owner at one server and reads it
-// at all.
+// ownersEverywhere creates a znode for each owner on one server and reads it on all servers.
 func ownersEverywhere(t *testing.T, e *target.Ensemble, at *target.Server, prefix string) {
 	t.Helper()
 	for i, credential := range oddCredentials[:3] {

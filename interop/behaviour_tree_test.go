@@ -161,7 +161,7 @@ func seeACL(s *seen) {
 	seePermissions(s)
 }
 
-// seePermissions tries every operation on a znode for each single permission.
+// seePermissions tries every operation on a znode with each single permission.
 func seePermissions(s *seen) {
 	for perm := int32(1); perm <= wire.PermAdmin; perm *= 2 {
 		path := "/perm" + strconv.Itoa(int(perm))
@@ -299,7 +299,7 @@ func seeQuota(s *seen) {
 	show("create unlimited", err)
 }
 
-// quotaTexts are limits as odd clients may write them.
+// quotaTexts are limits in forms that unusual clients may write.
 var quotaTexts = []string{
 	"", "garbage", "count", "count=", "count=1", "count=x,bytes=2", "=", "=5", "=x", "==5", ",", ";;", ",,count=9", ",count=9", "count=9,",
 	"count=9,,bytes=9", "count=9;,bytes=900", "count=-1,bytes=-1", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1",
@@ -310,7 +310,7 @@ var quotaTexts = []string{
 	"countHardLimit=1;", "countHardLimit=1;;", "bytes=0;byteHardLimit=3", "byteHardLimit=-0", "byteHardLimit=-2",
 }
 
-// seeQuotaTexts tries what each text of a quota's limits lets through.
+// seeQuotaTexts records which writes each text of a quota's limits allows.
 func seeQuotaTexts(s *seen) {
 	s.create("/q", "1234")
 	s.create("/q/gone", "")

@@ -6,12 +6,12 @@ import (
 	"bellwether/wire"
 )
 
-// null is a string, buffer or vector that is not there.
+// null is the encoding of an absent string, buffer or vector.
 var null = []byte{0xff, 0xff, 0xff, 0xff}
 
-// seeCutWrites sends each kind of write cut short at every byte, and with a
-// null path, length by length: which code answers, which zxid it takes, and
-// that the connection goes on.
+// seeCutWrites sends each kind of write truncated at every byte, and with a null path. It
+// records, for each length, the error code and the zxid, and shows that the connection stays
+// usable.
 func seeCutWrites(s *seen) {
 	create := wire.CreateRequest{Path: s.at("/x"), Data: []byte("d"), ACL: wire.OpenACL()}
 	ttl := wire.CreateTTLRequest{CreateRequest: create, TTL: 1000}
@@ -41,7 +41,7 @@ func seeCutWrites(s *seen) {
 	}
 }
 
-// seeNullFields sends writes whose fields are null: what is looked at first.
+// seeNullFields sends writes with null fields and shows which check comes first.
 func seeNullFields(s *seen) {
 	r := dialRaw(s, nil)
 	xid := int32(0)
@@ -135,7 +135,7 @@ func seeNullOps(s *seen, do func(string, wire.OpCode, ...[]byte), word func(int3
 	for _, flags := range []int32{-1, 0, 1, 2, 3, 4, 5, 6, 7} {
 		for _, op := range []wire.OpCode{wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL} {
 			if op == wire.OpCreateContainer && flags < wire.FlagContainer || op == wire.OpCreateTTL && flags >= 0 && flags <= wire.FlagContainer {
-				continue // 3.8.0 takes the first for no container, every version the second for no createTTL
+				continue // 3.8.0 does not treat the first as a container, and no version treats the second as a createTTL
 			}
 			f := wire.Append(nil, &wire.PathRequest{Path: s.at(fmt.Sprintf("/f%d-%d-", flags, op))})
 			do(fmt.Sprintf("multi of %v with flags %d", op, flags), wire.OpMulti,
@@ -150,7 +150,7 @@ func seeNullOps(s *seen, do func(string, wire.OpCode, ...[]byte), word func(int3
 	do("delete what was made", wire.OpDelete, other, word(-1))
 }
 
-// ttlWords are the bytes of a TTL, where the operation has one.
+// ttlWords returns the bytes of a TTL, if the operation has one.
 func ttlWords(op wire.OpCode) []byte {
 	if op != wire.OpCreateTTL {
 		return nil
@@ -166,8 +166,8 @@ type aclRecord struct{ list []wire.ACL }
 
 func (r *aclRecord) Code(c *wire.Coder) { c.ACLs(&r.list) }
 
-// seeCutLogins sends auth and sasl packets cut short at every byte, each on a
-// connection of its own, then what a server says about it.
+// seeCutLogins sends auth and sasl packets truncated at every byte, each on its own
+// connection, and then records what a server reports about it.
 func seeCutLogins(s *seen) {
 	s.blind = true
 	for _, w := range []struct {
@@ -200,8 +200,8 @@ func seeCutLogins(s *seen) {
 	}
 }
 
-// seeNullWatches sends setWatches whose lists, or a path in one of them, are
-// null, and asks whether the lists before were taken.
+// seeNullWatches sends setWatches in which a list, or a path in a list, is null. It records
+// whether the lists before it were accepted.
 func seeNullWatches(s *seen) {
 	s.blind = true
 	s.create("/a", "")

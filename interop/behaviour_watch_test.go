@@ -9,14 +9,14 @@ import (
 	"bellwether/zk"
 )
 
-// sayEvent writes down an event that must come.
+// sayEvent records an expected event.
 func (s *seen) sayEvent(what string, w *zk.Watch) {
 	s.t.Helper()
 	e, err := w.Wait(s.ctx)
 	s.say("%s: %s %v %s zxid %v", what, result(err), e.Type, strings.TrimPrefix(e.Path, s.root), s.eventZxid(e))
 }
 
-// eventZxid words an event's zxid.
+// eventZxid returns an event's zxid as text.
 func (s *seen) eventZxid(e zk.Event) string {
 	if e.Zxid == -1 {
 		return "unknown"
@@ -24,8 +24,8 @@ func (s *seen) eventZxid(e zk.Event) string {
 	return s.z(e.Zxid)
 }
 
-// pending says whether a watch has not fired after everything before it did:
-// a sync on the same connection comes back behind every event.
+// sayPending records whether a watch has not fired yet. A sync on the same connection makes
+// this exact: its reply follows all earlier events.
 func (s *seen) sayPending(what string, w *zk.Watch) {
 	s.t.Helper()
 	if err := s.zc.Sync(s.ctx, "/"); err != nil {
@@ -77,8 +77,8 @@ func seeWatch(s *seen) {
 	s.sayEvent("first of a multi", w9)
 }
 
-// seeWatchOrder writes down, frame by frame, what a connection gets for its
-// own writes: events first, then replies.
+// seeWatchOrder records, frame by frame, what a connection receives because of its own
+// writes: events first, then replies.
 func seeWatchOrder(s *seen) {
 	r := dialRaw(s, nil)
 	for i, p := range []string{"/a", "/a/b"} {
@@ -109,7 +109,7 @@ func seeWatchOrder(s *seen) {
 	}
 }
 
-// sayStream writes down n events of a stream.
+// sayStream records n events of a stream.
 func (s *seen) sayStream(what string, st *zk.Stream, n int) {
 	s.t.Helper()
 	for range n {
@@ -118,7 +118,7 @@ func (s *seen) sayStream(what string, st *zk.Stream, n int) {
 	}
 }
 
-// sayNoMore checks that a stream holds nothing further.
+// sayNoMore checks that a stream has no further event.
 func (s *seen) sayNoMore(what string, st *zk.Stream) {
 	s.t.Helper()
 	if err := s.zc.Sync(s.ctx, "/"); err != nil {

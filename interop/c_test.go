@@ -8,7 +8,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// Apache's C library: one program of c/ each, compiled as its users would.
+// TestCClient runs the programs of c/ with Apache's C library, compiled as users would.
 func TestCClient(t *testing.T) {
 	t.Parallel()
 	gcc := target.Tool(t, "gcc", "gcc")

@@ -12,13 +12,13 @@ import (
 	"bellwether/zk"
 )
 
-// closeSlowly is how long the answers to a closing client take where they are slow.
+// closeSlowly is how late the replies to a closing client arrive in the slow cases.
 const closeSlowly = 400 * time.Millisecond
 
-// holding is what a client holds: a lock or leadership.
+// holding describes what a client holds: a lock or leadership.
 type holding struct {
 	name  string
-	n     int // how many are closed
+	n     int // number of clients that are closed
 	begin func(ctx context.Context, c *zk.Client, path string) (context.Context, error)
 }
 
@@ -47,10 +47,10 @@ var holdings = []holding{
 	}},
 }
 
-// TestCloseEndsTheContextFirst closes clients that hold a lock or lead, while
-// the client of another contender waits. When that one holds, the context of
-// the one before has ended: in every round, also where the answers of the server
-// come late. It prints how many times both held, and for how long.
+// TestCloseEndsTheContextFirst closes clients that hold a lock or lead while another
+// contender's client waits. When that contender holds, the context of the previous holder
+// must have ended, in every round and also if the server's replies are late. The test prints
+// how many times both held, and for how long.
 func TestCloseEndsTheContextFirst(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -92,12 +92,12 @@ func closeHolders(t *testing.T, s *target.Server, held holding, delay time.Durat
 	}
 }
 
-// closer is a contender with a client of its own.
+// closer is a contender with its own client.
 type closer struct {
 	c    *zk.Client
-	slow atomic.Int64 // by how much its answers are late
+	slow atomic.Int64 // by how much the replies to it are late
 	held chan error
-	ctx  context.Context // set before held has a value
+	ctx  context.Context // set before a value is sent to held
 }
 
 func newCloser(t *testing.T, ctx context.Context, addr, path string, held holding) *closer {
@@ -126,7 +126,7 @@ func (k *closer) wait(t *testing.T) {
 	k.held <- nil // for the next call
 }
 
-// awaitBid returns when the contender stands in line.
+// awaitBid returns when the contender waits in line.
 func (k *closer) awaitBid(t *testing.T, ctx context.Context, path string) {
 	t.Helper()
 	for {
@@ -146,7 +146,7 @@ func (k *closer) awaitBid(t *testing.T, ctx context.Context, path string) {
 	}
 }
 
-// dial gives connections whose answers can be made late.
+// dial opens connections whose replies the test can delay.
 func (k *closer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	return &lateConn{conn, &k.slow}, err

@@ -12,8 +12,8 @@ import (
 	"bellwether/interop/target"
 )
 
-// TestCommandsForShells: the recipes of the command line do the same on either
-// server, and end with the same statuses. Elections have a test of their own.
+// TestCommandsForShells shows that the recipe commands do the same on both servers and end
+// with the same statuses. Elections have their own test.
 func TestCommandsForShells(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		prefix := fresh("commands")
@@ -27,7 +27,7 @@ func TestCommandsForShells(t *testing.T) {
 			t.Errorf("token %s after %s", second, first)
 		}
 		c.gives(7, "", "lock", "/lock", "--", "sh", "-c", "exit 7")
-		// One below another: who holds it is waited for.
+		// One lock below another: a client waits for the holder.
 		self := strings.Join([]string{binaryOf(t), "lock", "--server", c.servers, "--try /lock -- true"}, " ")
 		c.gives(121, "", "lock", "/lock", "--", "sh", "-c", self)
 
@@ -77,14 +77,14 @@ func TestCommandsForShells(t *testing.T) {
 	})
 }
 
-// commands runs the program for one server.
+// commands runs the program against one server.
 type commands struct {
 	t       *testing.T
 	servers string
 }
 
-// command is the program with these arguments; --server is put behind the
-// name of the command.
+// command returns a command of the program with these arguments; --server follows the
+// command's name.
 func (c commands) command(args ...string) *exec.Cmd {
 	name := 1
 	if args[0] == "queue" || args[0] == "barrier" {
@@ -95,8 +95,7 @@ func (c commands) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// gives runs a command to its end, which has to be with this status, and
-// returns what it prints.
+// gives runs a command to its end, requires this status, and returns the output.
 func (c commands) gives(status int, stdin string, args ...string) string {
 	c.t.Helper()
 	cmd := c.command(args...)

@@ -12,9 +12,9 @@ import (
 	"bellwether/interop/target"
 )
 
-// A program in a module of its own builds on the public packages through a
-// replace line, as the README shows it: also for Windows, from the standard library
-// alone, and without asking the network. It runs on both servers.
+// TestConsumerModule shows that a program in a separate module can use the public packages
+// through a replace line, as in the README. It builds for Windows too, needs only the
+// standard library, and uses no network to build. It runs against both servers.
 func TestConsumerModule(t *testing.T) {
 	program := buildConsumer(t)
 	eachShared(t, func(t *testing.T, s *target.Server) {
@@ -25,8 +25,9 @@ func TestConsumerModule(t *testing.T) {
 	})
 }
 
-// A test in a module of its own has servers in its process, over sockets and in
-// a bubble of synctest; it needs what the servers need, and nothing of the network.
+// TestConsumerModuleEmbeds shows that a test in a separate module can run servers in its
+// process, with sockets and in a bubble of synctest. It needs only the servers'
+// dependencies, and nothing from the network.
 func TestConsumerModuleEmbeds(t *testing.T) {
 	t.Parallel()
 	root, dir := layOut(t, "embedded")
@@ -34,7 +35,7 @@ func TestConsumerModuleEmbeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, need, _ = bytes.Cut(need, []byte("\n")) // behind the name of the module
+	_, need, _ = bytes.Cut(need, []byte("\n")) // after the name of the module
 	add(t, filepath.Join(dir, "go.mod"), need)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {
@@ -45,7 +46,7 @@ func TestConsumerModuleEmbeds(t *testing.T) {
 	offline(t, dir, nil, "test", "-count=1", ".")
 }
 
-// buildConsumer lays out the module and returns the program built for here.
+// buildConsumer creates the module and returns the program, built for this machine.
 func buildConsumer(t *testing.T) string {
 	t.Helper()
 	_, dir := layOut(t, "consumer")
@@ -56,8 +57,8 @@ func buildConsumer(t *testing.T) string {
 	return program
 }
 
-// layOut makes a module of a folder below testdata. Its go.mod still lacks
-// the version of Go, and whatever else it requires.
+// layOut creates a module from a folder in testdata. Its go.mod still lacks the version of
+// Go and its requirements.
 func layOut(t *testing.T, name string) (root, dir string) {
 	t.Helper()
 	root, err := target.Root()
@@ -73,7 +74,7 @@ func layOut(t *testing.T, name string) (root, dir string) {
 	return root, dir
 }
 
-// add writes text to the end of a file.
+// add appends text to a file.
 func add(t *testing.T, name string, text []byte) {
 	t.Helper()
 	before, err := os.ReadFile(name)
@@ -85,7 +86,7 @@ func add(t *testing.T, name string, text []byte) {
 	}
 }
 
-// offline runs the go command for the module in dir without reaching for the network.
+// offline runs the go command for the module in dir without network access.
 func offline(t *testing.T, dir string, env []string, args ...string) {
 	t.Helper()
 	with := append([]string{"env", "GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0"}, env...)

@@ -21,7 +21,7 @@ import (
 	"bellwether/zk"
 )
 
-// contending is a process that obtains the same again and again.
+// contending is a process that obtains the same claim again and again.
 type contending struct {
 	kind contenderKind
 	cmd  *exec.Cmd
@@ -32,10 +32,10 @@ type contending struct {
 	holds  bool
 	turns  int
 	killed bool
-	why    string // what went wrong
+	why    string // the error, if there was one
 }
 
-// The environment by which a test process knows that it is a contender.
+// Environment variables that make a test process a contender.
 const (
 	contenderAddr   = "CONTENDER_ADDR"
 	contenderParent = "CONTENDER_PARENT"
@@ -120,12 +120,13 @@ func (c *contending) count() int {
 	return c.turns
 }
 
-// kill is kill -9. It reports whether the process held by its last word.
+// kill kills the process with SIGKILL. It reports whether the process held according to its
+// last line.
 func (c *contending) kill() bool {
 	c.mu.Lock()
 	c.killed = true
 	c.mu.Unlock()
-	_ = c.cmd.Process.Kill() // it may have ended already
+	_ = c.cmd.Process.Kill() // the process may have ended already
 	<-c.done
 	holds, _ := c.state()
 	return holds
@@ -137,10 +138,10 @@ type claimed interface {
 	Guard() zk.Op
 }
 
-// leases is how many a semaphore of these tests has.
+// leases is the number of leases of a semaphore in these tests.
 const leases = 2
 
-// contenderMain is the process of one of ours.
+// contenderMain is the main function of a Bellwether contender.
 func contenderMain(addr, parent, mode string, naming recipe.Naming) error {
 	ctx := context.Background()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
@@ -172,7 +173,7 @@ func contenderMain(addr, parent, mode string, naming recipe.Naming) error {
 	}
 }
 
-// turns is how to obtain what the mode says, and to give it up.
+// turns returns a function that obtains the claim of a mode and returns how to give it up.
 func turns(ctx context.Context, c *zk.Client, parent, mode string, naming recipe.Naming) (func() (claimed, func(context.Context) error, error), error) {
 	if mode == "election" {
 		e, err := recipe.NewElection(c, parent, "ours", &recipe.ElectionOptions{Naming: naming})
@@ -209,7 +210,7 @@ func taking(c *zk.Client, parent, mode string, o *recipe.LockOptions) (func(cont
 	return nil, fmt.Errorf("mode %q", mode)
 }
 
-// inside is where nobody may be who is kept out.
+// inside creates a znode that shows the holder, and checks that no other holder is there.
 func inside(ctx context.Context, c *zk.Client, parent, mode string, h claimed, guarded bool) error {
 	fmt.Println("@holds")
 	letter, most := "x", 0

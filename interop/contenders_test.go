@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	turnsMin = 12 // of each kind of contender that the test wants to see
-	killsMin = 4  // of holders, in each line
+	turnsMin = 12 // required turns of each kind of contender
+	killsMin = 4  // required kills of holders in each line
 )
 
-// contenderKind is a kind of contender: another library's, or this one's.
+// contenderKind is a kind of contender: of another library, or of this one.
 type contenderKind struct {
 	name   string
-	args   []string // of a program, before the mode; empty for ours
+	args   []string // the program and arguments before the mode; empty for this library
 	mode   string
-	more   []string // after address and parent
+	more   []string // arguments after address and parent
 	naming recipe.Naming
 }
 
-// rivals are who contend for the same.
+// rivals are contenders of one line.
 type rivals struct {
 	name  string
-	each  int // processes of a kind
+	each  int // number of processes per kind
 	kinds []contenderKind
 }
 
-// linesWithStrangers are all that other libraries can stand in beside ours.
+// linesWithStrangers returns all lines that other libraries can share with Bellwether.
 func linesWithStrangers(java, python []string) []rivals {
 	ours := func(mode string, n recipe.Naming) contenderKind {
 		return contenderKind{name: "our " + mode, mode: mode, naming: n}
@@ -51,18 +51,18 @@ func linesWithStrangers(java, python []string) []rivals {
 		{"apache-election", 2, []contenderKind{ours("election", recipe.PlainNames), curator("apache")}},
 		{"kazoo-lock", 2, []contenderKind{ours("lock", k), kazoo("lock")}},
 		{"kazoo-write", 1, []contenderKind{ours("write", k), ours("read", k), kazoo("write")}},
-		// kazoo's readers let every writer pass, so that there must be none at times.
+		// kazoo's readers let every writer pass, so at times there must be no writer.
 		{"kazoo-read", 1, []contenderKind{ours("seldom write", k), ours("read", k), kazoo("read")}},
 		{"kazoo-semaphore", 2, []contenderKind{ours("semaphore", k), kazoo("semaphore")}},
 		{"kazoo-election", 2, []contenderKind{ours("election", k), kazoo("election")}},
 	}
 }
 
-// TestContendersWithStrangers lets our locks, read-write locks, semaphores and
-// elections contend with Curator's, kazoo's and Apache's in one parent, in
-// processes of their own, while holders are killed at random. Who holds makes
-// an ephemeral znode, which goes with its session just as the bid does, and
-// then looks who else is there: so it finds out when more hold than may.
+// TestContendersWithStrangers lets Bellwether's locks, read-write locks, semaphores and
+// elections contend with Curator's, kazoo's and Apache's in one parent, in separate
+// processes, while holders are killed at random. A holder creates an ephemeral znode, which
+// ends with its session just as its bid does, and then looks for other holders' znodes. So
+// the test notices when more clients hold than allowed.
 func TestContendersWithStrangers(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -86,12 +86,12 @@ func TestContendersWithStrangers(t *testing.T) {
 	})
 }
 
-// contend lets the contenders of a line take turns until each kind has had
-// enough of them and enough holders were killed.
+// contend runs the contenders of a line until each kind has had enough turns and enough
+// holders were killed.
 func contend(t *testing.T, addr, parent string, l rivals) {
 	room := attach(t, addr, electionTimeout)
 	mustCreate(t, room, parent+"-inside")
-	turns := map[string]int{} // of those that were killed
+	turns := map[string]int{} // turns of killed contenders
 	var all []*contending
 	for _, k := range l.kinds {
 		for range l.each {
@@ -108,7 +108,7 @@ func contend(t *testing.T, addr, parent string, l rivals) {
 			case why != "":
 				t.Fatalf("%s: %s", c.kind.name, why)
 			case holds && kills < killsMin && rand.IntN(20) == 0:
-				if c.kill() { // it held to the last
+				if c.kill() { // it held until it was killed
 					kills++
 				}
 				turns[c.kind.name] += c.count()

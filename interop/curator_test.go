@@ -8,11 +8,11 @@ import (
 	"bellwether/interop/target"
 )
 
-// curatorPath is Debian's Curator; the manifests name what it needs.
+// curatorPath is the class path of Debian's Curator; its manifests list what it needs.
 const curatorPath = "/usr/share/java/curator-recipes.jar:/usr/share/java/slf4j-nop.jar"
 
-// Apache's Java client and Curator's recipes: one program of java/ each, compiled
-// together and run against a server of its own.
+// TestCurator runs the programs of java/ with Apache's Java client and Curator's recipes,
+// each against its own server.
 func TestCurator(t *testing.T) {
 	t.Parallel()
 	javac := target.Tool(t, "javac", "default-jdk-headless")

@@ -17,23 +17,23 @@ import (
 	"bellwether/interop/target"
 )
 
-// znode is all that a client can see of one node.
+// znode is everything that a client can see of a znode.
 type znode struct {
 	Data string // "null" or the quoted bytes
 	Stat zk.Stat
 	ACL  string
 }
 
-// What keeps a tree as it is while it moves: no lapsed node is reaped, and no
-// session expires, however slow the machine.
+// Settings that keep a tree unchanged while the directory moves: no expired znode is deleted,
+// and no session expires on a slow machine.
 const (
 	noReap      = time.Hour
 	longSession = 2 * time.Minute
 )
 
-// A data directory moves from one server to the other and back: after each kill
-// the next server shows the same tree, with the ephemerals of sessions that are
-// still alive, and goes on writing.
+// TestDataDirectoryMovesBetweenServers moves a data directory from one kind of server to the
+// other and back. After each kill, the next server must show the same tree, with the
+// ephemerals of living sessions, and accept writes.
 func TestDataDirectoryMovesBetweenServers(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []struct {
@@ -64,8 +64,8 @@ func TestDataDirectoryMovesBetweenServers(t *testing.T) {
 	}
 }
 
-// otherKind is the server that a directory is moved to: the other one, or the
-// same one when only that is under test.
+// otherKind returns the kind of server to which a directory is moved: the other kind, or the
+// same one if only that is tested.
 func otherKind(kind target.Kind) target.Kind {
 	for _, other := range target.Kinds() {
 		if other != kind {
@@ -75,8 +75,8 @@ func otherKind(kind target.Kind) target.Kind {
 	return kind
 }
 
-// A data directory of Apache ZooKeeper 3.8.0, recorded with the tree that its
-// clients saw before the server was killed, opens as it stands.
+// TestRecordedDataDirectory shows that a recorded data directory of Apache ZooKeeper 3.8.0
+// opens unchanged and gives the tree that its clients saw before the server was killed.
 func TestRecordedDataDirectory(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		data := t.TempDir()
@@ -88,7 +88,7 @@ func TestRecordedDataDirectory(t *testing.T) {
 	})
 }
 
-// populate makes nodes of every kind, changes and deletes some.
+// populate creates znodes of every kind, and changes and deletes some.
 func populate(t *testing.T, c client, turn int) {
 	t.Helper()
 	root := c.create(t, fmt.Sprintf("/turn%d", turn), "root", zk.FlagPersistent)
@@ -165,7 +165,7 @@ func showData(data []byte) string {
 	return fmt.Sprintf("%q", data)
 }
 
-// recorded is the tree that belongs to testdata/datadir-3.8.0.
+// recorded returns the tree that belongs to testdata/datadir-3.8.0.
 func recorded(t *testing.T) map[string]znode {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "datadir-3.8.0", "tree.json"))
@@ -193,8 +193,8 @@ func recorded(t *testing.T) map[string]znode {
 	return tree
 }
 
-// sameTree compares two trees node by node. Nothing to compare with is right
-// for the first server over an empty directory.
+// sameTree compares two trees znode by znode. An empty want is allowed for the first server
+// on an empty directory.
 func sameTree(t *testing.T, got, want map[string]znode) {
 	t.Helper()
 	if want == nil {

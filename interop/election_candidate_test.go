@@ -22,26 +22,25 @@ import (
 )
 
 const (
-	electionTick    = 500 * time.Millisecond // of the servers under test, which is D of a standalone one
-	electionTimeout = 40 * time.Second       // session timeout of who is not to expire
-	briefTimeout    = 3 * time.Second        // of who is
-	electionWait    = 3 * time.Minute        // for anything that must happen
+	electionTick    = 500 * time.Millisecond // tickTime of the servers, which is the confirmation delay of a standalone server
+	electionTimeout = 40 * time.Second       // session timeout of candidates that must not expire
+	briefTimeout    = 3 * time.Second        // session timeout of candidates that must expire
+	electionWait    = 3 * time.Minute        // timeout of every wait
 )
 
-// candidate is one that campaigns over a client of its own and tells what
-// happens to it.
+// candidate is a candidate with its own client. It reports what happens to it.
 type candidate struct {
 	id    string
 	c     *zk.Client
 	e     *recipe.Election
-	gone  atomic.Bool // cannot dial any more
-	waits chan string // whom it waits for, each time it settles behind somebody
+	gone  atomic.Bool // its connections fail
+	waits chan string // whom it waits for, each time it settles behind another candidate
 	leads chan *recipe.Handle
-	ended chan error // Campaign's, if it does not lead
+	ended chan error // the error of Campaign if it does not lead
 	woken atomic.Int32
 }
 
-// stand makes a candidate whose bid stands when it returns.
+// stand starts a candidate and returns when its bid exists.
 func stand(t *testing.T, addr, parent, id string, timeout time.Duration, o recipe.ElectionOptions) *candidate {
 	t.Helper()
 	k := newCandidate(t, addr, parent, id, timeout, o)
@@ -89,7 +88,7 @@ func (k *candidate) dial(ctx context.Context, network, addr string) (net.Conn, e
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-// close closes the client, as far as the server still knows it.
+// close closes the client if the server still knows it.
 func (k *candidate) close(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), electionWait)
 	defer cancel()
@@ -108,7 +107,7 @@ func (k *candidate) campaign(ctx context.Context) {
 	}()
 }
 
-// listener hears the steps of a candidate from its log.
+// listener follows the steps of a candidate in its log.
 type listener struct{ k *candidate }
 
 func (l *listener) Enabled(context.Context, slog.Level) bool { return true }
@@ -125,15 +124,15 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// remote is a candidate in a process of its own, which can be stopped and killed.
+// remote is a candidate in another process, which the test can stop and kill.
 type remote struct {
 	cmd   *exec.Cmd
 	in    io.Closer
-	lines chan string   // what it prints
-	done  chan struct{} // closed when it has ended
+	lines chan string   // its output
+	done  chan struct{} // closed when the process has ended
 }
 
-// The environment by which a test process knows that it is a candidate.
+// Environment variables that make a test process a candidate.
 const (
 	remoteAddr   = "ELECTION_CANDIDATE_ADDR"
 	remoteParent = "ELECTION_CANDIDATE_PARENT"
@@ -150,8 +149,8 @@ func init() {
 	}
 }
 
-// standRemote starts a candidate in a process of its own and waits for its
-// bid. With a state path it writes there, guarded, as long as it leads.
+// standRemote starts a candidate in another process and waits for its bid. If state is not
+// empty, the candidate makes guarded writes to that path while it leads.
 func standRemote(t *testing.T, addr, parent, state string) *remote {
 	t.Helper()
 	r := startRemote(t, remoteAddr+"="+addr, remoteParent+"="+parent, remoteState+"="+state)
@@ -159,7 +158,7 @@ func standRemote(t *testing.T, addr, parent, state string) *remote {
 	return r
 }
 
-// startRemote runs this test program with a further environment.
+// startRemote runs this test program with additional environment variables.
 func startRemote(t *testing.T, env ...string) *remote {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -167,8 +166,8 @@ func startRemote(t *testing.T, env ...string) *remote {
 	return begin(t, cmd)
 }
 
-// begin starts a process, whose lines are heard until it and all that it has
-// started have closed their output.
+// begin starts a process. Its lines are read until it and all its children have closed their
+// output.
 func begin(t *testing.T, cmd *exec.Cmd) *remote {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -189,7 +188,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *remote {
 		for scan := bufio.NewScanner(out); scan.Scan(); {
 			r.lines <- scan.Text()
 		}
-		_ = cmd.Wait() // how it ended does not matter
+		_ = cmd.Wait() // its status does not matter
 	}()
 	t.Cleanup(r.kill)
 	return r
@@ -214,14 +213,14 @@ func (r *remote) await(t *testing.T, word string) string {
 	}
 }
 
-// kill is kill -9.
+// kill kills the process with SIGKILL.
 func (r *remote) kill() {
-	_ = r.cmd.Process.Kill() // it may have ended already
+	_ = r.cmd.Process.Kill() // the process may have ended already
 	<-r.done
 }
 
-// remoteMain is the candidate's process: it says when its bid stands, when it
-// leads, and what becomes of it, until its input ends.
+// remoteMain is the main function of the candidate's process. It prints when its bid exists,
+// when it leads and when it loses, until its input ends.
 func remoteMain(addr, parent, state string) error {
 	ctx, cancel := untilInputEnds()
 	defer cancel()
@@ -239,7 +238,7 @@ func remoteMain(addr, parent, state string) error {
 	if err != nil {
 		return err
 	}
-	<-say.stands // the log tells a little later
+	<-say.stands // the log line comes a little later
 	say.line("leads", h.Token())
 	if state == "" {
 		<-ctx.Done()
@@ -261,7 +260,7 @@ func remoteMain(addr, parent, state string) error {
 	return nil
 }
 
-// untilInputEnds is a context that ends with the standard input.
+// untilInputEnds returns a context that ends when the standard input ends.
 func untilInputEnds() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -271,10 +270,10 @@ func untilInputEnds() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// sayer prints, and hears in the log when the bid stands.
+// sayer prints lines, and learns from the log when the bid exists.
 type sayer struct {
 	listener
-	stands chan struct{} // closed when it was said
+	stands chan struct{} // closed when the log line has appeared
 
 	mu    sync.Mutex
 	stood bool

@@ -14,11 +14,10 @@ import (
 	"bellwether/zk"
 )
 
-// TestElectionDeparturesCostOneEvent shows, with 3, 50 and 500 candidates,
-// that the departure of a leader, and of one in the middle, by resigning, by
-// closing, by the session's expiry and by kill -9 of the process, sends exactly
-// one watch event over the whole wire and wakes exactly one candidate. Those
-// who observe the leader get at most two events each for a change.
+// TestElectionDeparturesCostOneEvent shows, with 3, 50 and 500 candidates, that the departure
+// of a leader, or of a candidate in the middle, causes exactly one watch event and wakes
+// exactly one candidate. This holds for a resignation, a close, the session's expiry and a
+// kill -9 of the process. Observers of the leader get at most two events per change.
 func TestElectionDeparturesCostOneEvent(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -28,7 +27,7 @@ func TestElectionDeparturesCostOneEvent(t *testing.T) {
 	})
 }
 
-// queue is a line of candidates behind one meter, the leader first.
+// queue is a line of candidates behind one meter, with the leader first.
 type queue struct {
 	t         *testing.T
 	m         *meter
@@ -47,11 +46,11 @@ func departures(t *testing.T, s *target.Server, n int) {
 	q := &queue{t: t, m: newMeter(t, s.Addr), parent: fresh("election") + "/job"}
 	ways := []string{"resign", "close", "expire", "kill"}
 	for _, way := range ways {
-		q.join(way) // the leader that departs in this way
-		q.join(way) // and the one behind it
+		q.join(way) // the leader that leaves in this way
+		q.join(way) // the candidate behind it
 		q.join("stay")
 	}
-	for len(q.line) < 3*len(ways)+n-1 { // so that n stand at the last departure
+	for len(q.line) < 3*len(ways)+n-1 { // so that n candidates are left at the last departure
 		q.join("stay")
 	}
 	for range 3 {
@@ -61,11 +60,11 @@ func departures(t *testing.T, s *target.Server, n int) {
 	for _, way := range ways {
 		q.depart(1, way)
 		q.depart(0, way)
-		q.depart(0, "resign") // who stayed in between, so that the next couple is first
+		q.depart(0, "resign") // the remaining candidate leaves, so that the next pair is first
 	}
 }
 
-// join adds a candidate that is to leave in a certain way.
+// join adds a candidate that will leave in a certain way.
 func (q *queue) join(way string) {
 	timeout := electionTimeout
 	if way == "expire" {
@@ -79,7 +78,7 @@ func (q *queue) join(way string) {
 	q.line = append(q.line, contender{candidate: stand(q.t, q.m.Addr, q.parent, id, timeout, recipe.ElectionOptions{})})
 }
 
-// depart lets the ith in the line go and checks what it costs.
+// depart makes the ith candidate leave and checks the number of events.
 func (q *queue) depart(i int, way string) {
 	q.t.Helper()
 	leader := i == 0
@@ -115,7 +114,7 @@ func (q *queue) depart(i int, way string) {
 	q.checkNotices(what, notices, leader)
 }
 
-// checkNotices: two events for each observer and change, none otherwise.
+// checkNotices requires two events per observer and leader change, and no others.
 func (q *queue) checkNotices(what string, notices []metered, leader bool) {
 	for _, o := range q.observers {
 		mine := 0
@@ -143,7 +142,7 @@ func deleteSession(events []metered, id wire.SessionID) (rest []metered) {
 	return rest
 }
 
-// leave makes one go.
+// leave makes a candidate leave.
 func (q *queue) leave(c contender, way string) {
 	ctx, cancel := context.WithTimeout(q.t.Context(), electionWait)
 	defer cancel()
@@ -164,8 +163,8 @@ func (q *queue) leave(c contender, way string) {
 	}
 }
 
-// awaitLeader waits until the first in the line leads, all observers know,
-// and nothing more is to come of it.
+// awaitLeader waits until the first in the line leads, all observers know it, and no further
+// event is due.
 func (q *queue) awaitLeader() {
 	q.t.Helper()
 	first := q.line[0]
@@ -201,8 +200,7 @@ func awaitPublished(t *testing.T, h *recipe.Handle) {
 	t.Fatalf("not published within %v", electionWait)
 }
 
-// barrier waits until every event that was sent has arrived: a sync is
-// answered behind it.
+// barrier waits until all events have arrived: the reply to a sync follows them.
 func (q *queue) barrier() {
 	ctx, cancel := context.WithTimeout(q.t.Context(), electionWait)
 	defer cancel()
@@ -234,7 +232,7 @@ func (q *queue) woken() (n int) {
 	return n
 }
 
-// forget drops what was said before.
+// forget discards earlier reports.
 func (c contender) forget() {
 	if c.remote != nil {
 		for len(c.lines) > 0 {
@@ -247,7 +245,7 @@ func (c contender) forget() {
 	}
 }
 
-// awaitWaiting waits until the candidate has settled behind another.
+// awaitWaiting waits until the candidate has settled behind another one.
 func (c contender) awaitWaiting(t *testing.T) {
 	t.Helper()
 	if c.remote != nil {
@@ -261,7 +259,7 @@ func (c contender) awaitWaiting(t *testing.T) {
 	}
 }
 
-// observer follows LEADER over a client of its own.
+// observer follows LEADER with its own client.
 type observer struct {
 	c    *zk.Client
 	seen chan recipe.Leader
@@ -284,7 +282,7 @@ func observeLeader(t *testing.T, addr, parent string) *observer {
 	return o
 }
 
-// await waits until the observer has heard of a leader with this id.
+// await waits until the observer has seen a leader with this id.
 func (o *observer) await(t *testing.T, id string) {
 	t.Helper()
 	timeout := time.After(electionWait)

@@ -15,13 +15,12 @@ import (
 	"bellwether/recipe"
 )
 
-// electFlags are those of a session that proves something on either server,
-// and ends soon after its process.
+// electFlags select a session that proves its claim on both servers and that ends soon after
+// its process.
 var electFlags = []string{"--session-timeout", "6s", "--lease-delay", electionTick.String()}
 
-// electCommand runs until the file end.NAME is there. It does not end when it
-// is asked to, has a child of its own, and tells at its start which processes
-// of other commands it has found alive.
+// electCommand is a command that runs until the file end.NAME exists. It ignores SIGTERM, has
+// a child, and prints at its start which processes of other commands it has found running.
 const electCommand = `
 name=$1
 trap 'echo TERM >> asked.$name' TERM
@@ -36,10 +35,9 @@ until [ -e end.$name ]; do sleep 0.01; done
 exit 7
 `
 
-// TestElectCommand: bellwether elect on either server. The leading process is
-// killed with kill -9, then one is stopped: each time its command and what
-// that has started are gone before the next command starts. The exit statuses
-// tell what happened.
+// TestElectCommand runs bellwether elect on both servers. The leading process is killed with
+// kill -9, and then one is stopped. Each time, its command and all processes of the command
+// must have ended before the next command starts. The exit statuses tell what happened.
 func TestElectCommand(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		e := elects{s: s, dir: t.TempDir(), parent: fresh("elect") + "/job"}
@@ -80,9 +78,9 @@ func TestElectCommand(t *testing.T) {
 	})
 }
 
-// TestElectCommandSaysWhatIsNotProven: ZooKeeper does not tell how soon it
-// confirms an answered ping; with the 14 s assumed a session of 6 s proves
-// nothing, and elect says so. On Bellwether it does not.
+// TestElectCommandSaysWhatIsNotProven shows that elect warns on ZooKeeper, which does not
+// report its confirmation delay: with the assumed 14 s, a session of 6 s proves nothing. On
+// Bellwether there is no warning.
 func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		binary, err := target.Binary()
@@ -109,7 +107,7 @@ func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 		}
 		patience := electionWait
 		if s.Kind == target.Bellwether {
-			patience = 4 * time.Second // nothing is to come; it would 2 s after the election
+			patience = 4 * time.Second // no warning is expected; it would come 2 s after the election
 		}
 		for end := time.Now().Add(patience); !said() && time.Now().Before(end); {
 			<-time.After(10 * time.Millisecond)
@@ -126,7 +124,7 @@ func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 type elects struct {
 	s           *target.Server
 	dir, parent string
-	watch       *candidate // looks on
+	watch       *candidate // only observes
 }
 
 func (e *elects) start(t *testing.T, name string) *remote {
@@ -147,8 +145,8 @@ func (e *elects) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// leads waits until the command runs, which must be alone and have a larger
-// token than the one before.
+// leads waits until the process's command runs. It must be the only one, with a larger token
+// than the one before.
 func (e *elects) leads(t *testing.T, r *remote, before int64) (token int64) {
 	t.Helper()
 	said := r.await(t, "leads")
@@ -161,7 +159,7 @@ func (e *elects) leads(t *testing.T, r *remote, before int64) (token int64) {
 	return token
 }
 
-// end lets a command end.
+// end makes a command end.
 func (e *elects) end(t *testing.T, name string) {
 	t.Helper()
 	file := strings.TrimSuffix("end."+name, ".")
@@ -170,7 +168,7 @@ func (e *elects) end(t *testing.T, name string) {
 	}
 }
 
-// ended waits for the end of a process with an exit status.
+// ended waits for the end of a process and checks its exit status.
 func (e *elects) ended(t *testing.T, r *remote, want int) {
 	t.Helper()
 	select {
@@ -194,7 +192,7 @@ func (e *elects) ends(t *testing.T, want int, args ...string) {
 	}
 }
 
-// awaitBids waits until so many stand.
+// awaitBids waits until there are n bids.
 func (e *elects) awaitBids(t *testing.T, n int) {
 	t.Helper()
 	for end := time.Now().Add(electionWait); ; <-time.After(10 * time.Millisecond) {

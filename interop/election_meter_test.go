@@ -10,12 +10,12 @@ import (
 	"bellwether/wire"
 )
 
-// meterFrameMax bounds a frame that passes a meter, in bytes.
+// meterFrameMax bounds the size of a frame that passes a meter, in bytes.
 const meterFrameMax = 4 << 20
 
-// meter is a way to a server that counts every watch event on it, and can do
-// to a client's connection what networks do. Each connection has a
-// goroutine for either direction; close waits for all of them.
+// meter is a proxy to a server that counts every watch event and can freeze or break
+// connections as networks do. Each connection has a goroutine per direction; close waits for
+// all of them.
 type meter struct {
 	Addr string
 
@@ -26,10 +26,10 @@ type meter struct {
 	mu       sync.Mutex
 	passages map[*passage]bool
 	events   []metered
-	lossFor  func(path string) bool // creates of these paths lose their reply, by the connection's end
+	lossFor  func(path string) bool // the replies to creates of these paths are lost, because the connection ends
 }
 
-// metered is one watch event as it passed.
+// metered is a watch event that has passed the meter.
 type metered struct {
 	session wire.SessionID
 	typ     wire.EventType
@@ -43,8 +43,8 @@ type passage struct {
 
 	mu      sync.Mutex
 	session wire.SessionID
-	frozen  chan struct{} // closed when the line goes on; nil while it runs
-	loseXid int32         // the reply to this request is not passed on; 0 none
+	frozen  chan struct{} // closed when the connection is unfrozen; nil while it is not frozen
+	loseXid int32         // the reply to this request is dropped; 0: none
 }
 
 func newMeter(t testing.TB, addr string) *meter {
@@ -110,14 +110,14 @@ func (m *meter) of(id wire.SessionID, f func(*passage)) {
 	})
 }
 
-// since are the events from the nth on.
+// since returns the events from the nth on.
 func (m *meter) since(n int) []metered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]metered(nil), m.events[n:]...)
 }
 
-// loseCreates lets the next n replies to creates of paths with this part get lost.
+// loseCreates drops the next n replies to creates of paths that contain part.
 func (m *meter) loseCreates(part string, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -132,8 +132,8 @@ func (m *meter) loseCreates(part string, n int) {
 
 var errLost = errors.New("the reply was lost on purpose")
 
-// pass copies frames until either end closes. The first one in each
-// direction carries no header.
+// pass copies frames until either end closes. The first frame in each direction has no
+// header.
 func (l *passage) pass(from, to net.Conn, look func(frame []byte, first bool) error) error {
 	for first := true; ; first = false {
 		frame, err := wire.ReadFrame(from, nil, meterFrameMax)
@@ -151,7 +151,7 @@ func (l *passage) pass(from, to net.Conn, look func(frame []byte, first bool) er
 	}
 }
 
-// request notes a create whose reply shall be lost.
+// request notes a create whose reply must be dropped.
 func (l *passage) request(frame []byte, first bool) error {
 	var h wire.RequestHeader
 	if first || wire.Decode(frame[:min(len(frame), 8)], &h) != nil || h.Op != wire.OpCreate && h.Op != wire.OpCreate2 {
@@ -171,7 +171,7 @@ func (l *passage) request(frame []byte, first bool) error {
 	return nil
 }
 
-// reply counts events and learns the session.
+// reply counts events and notes the session.
 func (l *passage) reply(frame []byte, first bool) error {
 	if first {
 		var resp wire.ConnectResponse
@@ -203,7 +203,7 @@ func (l *passage) reply(frame []byte, first bool) error {
 	return c.Err()
 }
 
-// await waits while the line is frozen.
+// await waits while the connection is frozen.
 func (l *passage) await() {
 	l.mu.Lock()
 	frozen := l.frozen
@@ -213,7 +213,7 @@ func (l *passage) await() {
 	}
 }
 
-// freeze lets nothing pass in either direction, but keeps the connection.
+// freeze stops the traffic in both directions and keeps the connection open.
 func (l *passage) freeze() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *passage) cut() {
 	l.server.Close()
 }
 
-// end closes both sides when either direction has ended.
+// end closes both sides when one direction has ended.
 func (l *passage) end(error) {
 	l.thaw()
 	l.cut()

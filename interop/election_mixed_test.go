@@ -13,20 +13,20 @@ import (
 	gozk "github.com/go-zookeeper/zk"
 )
 
-// electionPath is where the candidates in Java find their libraries.
+// electionPath is the class path of the Java candidates.
 const electionPath = curatorPath + ":/usr/share/java/zookeeper-recipes-election.jar"
 
-// stranger is a candidate of another library. It stands when start returns and
-// calls leads when it leads; it gives up once the znode parent-release exists.
+// stranger is a candidate of another library. Its bid exists when start returns. It calls
+// leads when it leads, and resigns when the znode parent-release exists.
 type stranger struct {
 	name   string
 	naming recipe.Naming
-	id     string // that its bid carries
+	id     string // the id in its bid
 	start  func(t *testing.T, s *target.Server, parent string, leads func()) (ended <-chan struct{})
 }
 
-// TestElectionWithStrangers puts a candidate of another library between two
-// of ours in one line: each leads in its turn and alone.
+// TestElectionWithStrangers puts a candidate of another library between two of Bellwether in
+// one line. Each must lead in its turn, and alone.
 func TestElectionWithStrangers(t *testing.T) {
 	t.Parallel()
 	javac := target.Tool(t, "javac", "default-jdk-headless")
@@ -106,7 +106,7 @@ func soon(t *testing.T, c <-chan struct{}, otherwise string) {
 	}
 }
 
-// program starts a candidate in another language.
+// program returns a function that starts a candidate in another language.
 func program(args ...string) func(*testing.T, *target.Server, string, func()) <-chan struct{} {
 	return func(t *testing.T, s *target.Server, parent string, leads func()) <-chan struct{} {
 		stands, ended := make(chan struct{}), make(chan struct{})
@@ -135,7 +135,7 @@ func program(args ...string) func(*testing.T, *target.Server, string, func()) <-
 	}
 }
 
-// goLock is go-zookeeper's lock as a candidate.
+// goLock uses go-zookeeper's lock as a candidate.
 func goLock(t *testing.T, s *target.Server, parent string, leads func()) <-chan struct{} {
 	c := dial(t, s.Addr)
 	watcher := newCandidate(t, s.Addr, parent, "watcher", electionTimeout, recipe.ElectionOptions{Naming: recipe.GoZKNames})

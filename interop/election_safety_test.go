@@ -19,9 +19,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestElectionPausedLeader stops the leader's process, lets another one lead,
-// and continues it: its handle is over when it looks, and whatever it was
-// about to write does not go through.
+// TestElectionPausedLeader stops the leader's process until another candidate leads, and then
+// continues it. Its handle must have ended when the process checks it, and its pending write
+// must fail.
 func TestElectionPausedLeader(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -45,12 +45,12 @@ func TestElectionPausedLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		for len(a.lines) > 0 {
-			<-a.lines // said before it was stopped
+			<-a.lines // printed before it was stopped
 		}
 		signal(t, a, syscall.SIGCONT)
 		said := a.await(t, "")
 		if strings.HasPrefix(said, "wrote") || strings.HasPrefix(said, "unsure") {
-			said = a.await(t, "") // the write that was under way when it was stopped
+			said = a.await(t, "") // the write that was in flight when it was stopped
 		}
 		if !strings.HasPrefix(said, "over false") {
 			t.Errorf("the older leader says %q after its pause", said)
@@ -62,8 +62,8 @@ func TestElectionPausedLeader(t *testing.T) {
 	})
 }
 
-// TestElectionSilentNetwork: the leader's packets go nowhere. Its handle is
-// over before another one leads.
+// TestElectionSilentNetwork drops the leader's packets. Its handle must end before another
+// candidate leads.
 func TestElectionSilentNetwork(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -124,12 +124,12 @@ func (k *candidate) wins(t *testing.T) *recipe.Handle {
 
 const (
 	stormTime    = 12 * time.Second
-	stormTerms   = 5               // it goes on until there were that many,
-	stormWrites  = 50              // and that many guarded writes
-	stormTimeout = 2 * time.Second // session timeout of who stands in it
+	stormTerms   = 5               // the storm lasts until there were this many terms
+	stormWrites  = 50              // and this many guarded writes
+	stormTimeout = 2 * time.Second // session timeout of its candidates
 )
 
-// storm is an election of five under faults, and what is known of it.
+// storm is an election with five candidates under faults, and the records about it.
 type storm struct {
 	t     *testing.T
 	m     *meter
@@ -137,10 +137,10 @@ type storm struct {
 	all   []*candidate
 
 	mu     sync.Mutex
-	held   []*recipe.Handle // every term there was, the newest last
-	writes []write          // guarded ones that went through
+	held   []*recipe.Handle // the handles of all terms, the newest last
+	writes []write          // the guarded writes that succeeded
 
-	newest atomic.Int64 // token
+	newest atomic.Int64 // the largest token
 }
 
 type write struct {
@@ -148,10 +148,10 @@ type write struct {
 	token wire.Zxid
 }
 
-// TestElectionStorm cuts and freezes connections and loses the replies to
-// creates, so that sessions expire, while five candidates lead in turn. At no
-// instant are two deadlines unexpired, tokens grow, no guarded write of an
-// older handle goes through, and afterwards one leads and no bid is left over.
+// TestElectionStorm cuts and freezes connections and drops replies to creates, so that
+// sessions expire, while five candidates lead in turn. Two deadlines must never be unexpired
+// at the same time, tokens must grow, and no guarded write of an older handle may succeed.
+// Afterwards one candidate leads and no extra bid is left.
 func TestElectionStorm(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -190,8 +190,7 @@ func TestElectionStorm(t *testing.T) {
 	})
 }
 
-// awaitConnected waits until the client has found back; it may be pausing
-// between two attempts.
+// awaitConnected waits until the client has reconnected; it may pause between two attempts.
 func (k *candidate) awaitConnected(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
@@ -204,8 +203,8 @@ func (k *candidate) awaitConnected(t *testing.T) {
 	t.Errorf("%s is not connected %v after the storm", k.id, electionWait)
 }
 
-// lead lets a candidate lead again and again, for as long as it lasts or a
-// while, writing all the time.
+// lead lets a candidate lead again and again, each time until its claim ends or for a while,
+// and write all the time.
 func (st *storm) lead(ctx context.Context, k *candidate) {
 	for ctx.Err() == nil {
 		err := k.e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
@@ -233,7 +232,7 @@ func (st *storm) begins(h *recipe.Handle) {
 	st.newest.Store(int64(h.Token()))
 }
 
-// write sends guarded writes of this term and of an older one.
+// write sends guarded writes with the handle of this term and with one of an older term.
 func (st *storm) write(ctx context.Context, h *recipe.Handle) {
 	st.mu.Lock()
 	older := st.held[rand.IntN(len(st.held))]

@@ -17,10 +17,10 @@ import (
 	"bellwether/zk"
 )
 
-// jumpTimeout is the session timeout of who stands while clocks jump.
+// jumpTimeout is the session timeout of candidates while clocks jump.
 const jumpTimeout = 6 * time.Second
 
-// The environment by which a test process knows that it leads again and again.
+// Environment variables that make a test process a candidate that leads again and again.
 const (
 	jumperAddr   = "ELECTION_JUMPER_ADDR"
 	jumperParent = "ELECTION_JUMPER_PARENT"
@@ -37,7 +37,8 @@ func init() {
 	}
 }
 
-// jumperMain is a process that leads whenever it can, until its input ends.
+// jumperMain is the main function of a process that leads whenever it can, until its input
+// ends.
 func jumperMain(addr, parent, state string) error {
 	ctx, cancel := untilInputEnds()
 	defer cancel()
@@ -56,7 +57,7 @@ func jumperMain(addr, parent, state string) error {
 			tell(h)
 			writePastDeadline(ctx, c, h, state)
 		}
-		for range 5 { // as a process would that has not noticed
+		for range 5 { // like a process that has not noticed the loss
 			writePastDeadline(context.WithoutCancel(ctx), c, h, state)
 		}
 		fmt.Println("over", int64(h.Token()), h.Lost())
@@ -68,8 +69,8 @@ func jumperMain(addr, parent, state string) error {
 	return err
 }
 
-// tell says that the handle is unexpired at an instant, if it is: the end of a
-// handle is final, so that one which lasts after the look at the clock lasted then.
+// tell prints an instant if the handle is unexpired at that instant. A handle never becomes
+// unexpired again, so one that is unexpired after the clock was read was so at the reading.
 func tell(h *recipe.Handle) {
 	at := machineTime()
 	if h.Left() > 0 {
@@ -77,8 +78,8 @@ func tell(h *recipe.Handle) {
 	}
 }
 
-// writePastDeadline sends a guarded write as a process would that was stopped
-// behind its look at the deadline, and says whether it went through.
+// writePastDeadline sends a guarded write like a process that was stopped after its check of
+// the deadline, and prints whether it succeeded.
 func writePastDeadline(ctx context.Context, c *zk.Client, h *recipe.Handle, state string) {
 	ctx, cancel := context.WithTimeout(ctx, jumpTimeout)
 	defer cancel()
@@ -88,8 +89,8 @@ func writePastDeadline(ctx context.Context, c *zk.Client, h *recipe.Handle, stat
 	}
 }
 
-// machineTime is the monotonic clock, which all processes of the machine share
-// and nobody sets.
+// machineTime returns the monotonic clock, which all processes of the machine share and which
+// nobody can set.
 func machineTime() time.Duration {
 	const monotonic = 1
 	var ts syscall.Timespec
@@ -99,24 +100,24 @@ func machineTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// jumper is such a process, with its wall clock in the hands of the test.
+// jumper is such a process; the test controls its wall clock.
 type jumper struct {
 	*remote
 	clock *target.WallClock
 }
 
-// span is a term of a jumper as it was told.
+// span is what a jumper has printed about one term.
 type span struct {
 	of          *jumper
-	first, last time.Duration // instants at which it was unexpired
-	writes      int           // that went through
-	over        string        // why, when it is
+	first, last time.Duration // first and last instant at which it was unexpired
+	writes      int           // number of successful writes
+	over        string        // why the term has ended; empty while it has not
 }
 
-// jumps is an election of jumpers, and what is known of it.
+// jumps is an election of jumpers, and the records about it.
 type jumps struct {
 	s     *target.Server
-	watch *candidate // campaigns only in name, its clocks are true
+	watch *candidate // only observes; its clocks are correct
 	state string
 	all   []*jumper
 
@@ -127,7 +128,7 @@ type jumps struct {
 	heard  sync.WaitGroup
 }
 
-// newJumps starts a server of its own and so many candidates.
+// newJumps starts a new server and n candidates.
 func newJumps(t *testing.T, kind target.Kind, n int) *jumps {
 	t.Helper()
 	s := target.StartFor(t, kind, target.Options{})
@@ -149,7 +150,7 @@ func newJumps(t *testing.T, kind target.Kind, n int) *jumps {
 	return j
 }
 
-// hear takes down what a candidate says until it has ended.
+// hear records the lines of a candidate until it has ended.
 func (j *jumps) hear(k *jumper) {
 	for {
 		select {
@@ -168,7 +169,7 @@ func (j *jumps) note(k *jumper, line string) {
 	var token wire.Zxid
 	var number int64
 	verb, rest, _ := strings.Cut(line, " ")
-	fmt.Sscan(rest, &token, &number) // whatever there is of it
+	fmt.Sscan(rest, &token, &number) // the numbers may be missing
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	sp := j.spans[token]
@@ -192,7 +193,7 @@ func (j *jumps) note(k *jumper, line string) {
 	}
 }
 
-// await waits for a condition; it is asked without a lock.
+// await waits for a condition, which is called without a lock.
 func (j *jumps) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(electionWait); !holds(); <-time.After(10 * time.Millisecond) {
@@ -202,7 +203,7 @@ func (j *jumps) await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// term is what is known of a term.
+// term returns the record of a term.
 func (j *jumps) term(token wire.Zxid) span {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 	"bellwether/wire"
 )
 
-// jump is how far clocks are set: much longer than any session lasts.
+// jump is how far clocks are moved: much longer than any session timeout.
 const jump = time.Hour
 
-// TestElectionCandidatesClocksJump sets the wall clocks of candidates forwards,
-// while they run and while they are stopped, and backwards. At no instant are
-// two handles unexpired, tokens grow, no guarded write of an older handle goes
-// through, and after each jump exactly one leads.
+// TestElectionCandidatesClocksJump moves the wall clocks of candidates forwards, while they
+// run and while they are stopped, and backwards. Two handles must never be unexpired at the
+// same time, tokens must grow, no guarded write of an older handle may succeed, and exactly
+// one candidate must lead after each jump.
 //
-// Each candidate is a process of its own whose wall clock alone jumps, see
-// [target.WallClock]. That is all that a machine's suspend shows a process: its
-// monotonic clock stood still, the wall clock did not. Jumps of the monotonic
-// clock cannot be made, as no system makes them.
+// Each candidate is a process of its own, and only its wall clock jumps; see
+// [target.WallClock]. A process sees the same when a machine is suspended: its monotonic
+// clock has stood still, and its wall clock has not. The monotonic clock itself never jumps
+// on any system, so the test does not move it.
 func TestElectionCandidatesClocksJump(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		j := newJumps(t, kind, 3)
@@ -69,10 +69,9 @@ func TestElectionCandidatesClocksJump(t *testing.T) {
 	})
 }
 
-// TestElectionServersClockJumps sets the server's wall clock forwards and
-// backwards while it runs: sessions end by its monotonic clock, so that the
-// leader goes on, and one that is killed is followed by another. That the clock
-// has jumped shows in the times of the znodes.
+// TestElectionServersClockJumps moves the server's wall clock forwards and backwards while it
+// runs. Sessions end by its monotonic clock, so the leader stays, and a killed leader is
+// followed by another one. The times of the znodes show that the clock has jumped.
 func TestElectionServersClockJumps(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		j := newJumps(t, kind, 2)
@@ -95,7 +94,7 @@ func TestElectionServersClockJumps(t *testing.T) {
 	})
 }
 
-// leads waits until one leads after that term and has written, and returns its token.
+// leads waits until a later term has begun and its leader has written, and returns its token.
 func (j *jumps) leads(t *testing.T, after wire.Zxid) (token wire.Zxid) {
 	t.Helper()
 	j.await(t, "one leads", func() bool {
@@ -111,8 +110,8 @@ func (j *jumps) leads(t *testing.T, after wire.Zxid) (token wire.Zxid) {
 	return token
 }
 
-// mustEndNow does something after which the term must not be seen unexpired.
-// What is under way meanwhile may have begun before.
+// mustEndNow calls do, after which the term must not be reported as unexpired. Reports that
+// began earlier are allowed.
 func (j *jumps) mustEndNow(t *testing.T, token wire.Zxid, do func()) {
 	t.Helper()
 	do()
@@ -123,8 +122,8 @@ func (j *jumps) mustEndNow(t *testing.T, token wire.Zxid, do func()) {
 	}
 }
 
-// goesOn waits until the term was seen unexpired so much later than now, and
-// has written.
+// goesOn waits until the term was reported as unexpired this much later than now, and has
+// written.
 func (j *jumps) goesOn(t *testing.T, token wire.Zxid, later time.Duration) {
 	t.Helper()
 	begin, writes := machineTime(), j.term(token).writes
@@ -137,7 +136,7 @@ func (j *jumps) goesOn(t *testing.T, token wire.Zxid, later time.Duration) {
 	})
 }
 
-// serverTime is the server's wall clock.
+// serverTime returns the server's wall clock.
 func (j *jumps) serverTime(t *testing.T) time.Time {
 	t.Helper()
 	_, stat, err := j.watch.c.Create(t.Context(), fresh("now"), nil)
@@ -147,8 +146,8 @@ func (j *jumps) serverTime(t *testing.T) time.Time {
 	return time.UnixMilli(stat.Ctime)
 }
 
-// finish looks that exactly one leads, ends all candidates, and checks what
-// was heard of all terms.
+// finish checks that exactly one candidate leads, ends all candidates, and checks the records
+// of all terms.
 func (j *jumps) finish(t *testing.T) {
 	t.Helper()
 	j.await(t, "exactly one leads, all stand", func() bool {
@@ -166,13 +165,13 @@ func (j *jumps) finish(t *testing.T) {
 	j.check(t)
 }
 
-// unexpired are the terms that are not over.
+// unexpired returns the terms that have not ended.
 func (j *jumps) unexpired() []wire.Zxid {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now, some := machineTime(), []wire.Zxid(nil)
 	for token, sp := range j.spans {
-		if sp.over == "" && sp.last > now-jumpTimeout { // a killed process does not say that it is over
+		if sp.over == "" && sp.last > now-jumpTimeout { // a killed process cannot report its end
 			some = append(some, token)
 		}
 	}
@@ -184,7 +183,7 @@ func (j *jumps) check(t *testing.T) {
 	if j.failed != "" {
 		t.Errorf("a candidate says %q", j.failed)
 	}
-	maps.DeleteFunc(j.spans, func(_ wire.Zxid, sp *span) bool { return sp.first == 0 }) // over when it was first looked at
+	maps.DeleteFunc(j.spans, func(_ wire.Zxid, sp *span) bool { return sp.first == 0 }) // it had ended when it was first checked
 	tokens := slices.Sorted(maps.Keys(j.spans))
 	for i := 1; i < len(tokens); i++ {
 		if a, b := j.spans[tokens[i-1]], j.spans[tokens[i]]; a.last >= b.first {

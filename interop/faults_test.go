@@ -15,7 +15,7 @@ import (
 	"bellwether/zk"
 )
 
-// TestFaultsFromPython: each fault on demand by its effect on kazoo's client.
+// TestFaultsFromPython shows the effect of each fault on demand on kazoo's client.
 func TestFaultsFromPython(t *testing.T) {
 	t.Parallel()
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
@@ -23,7 +23,7 @@ func TestFaultsFromPython(t *testing.T) {
 	target.Script{Args: []string{debianPython, "-B", "faults/faults.py", servers, url}}.Pass(t)
 }
 
-// TestFaultsFromJava: the same on Apache's client.
+// TestFaultsFromJava shows the effect of each fault on demand on Apache's client.
 func TestFaultsFromJava(t *testing.T) {
 	t.Parallel()
 	javac := target.Tool(t, "javac", "default-jdk-headless")
@@ -37,7 +37,7 @@ func TestFaultsFromJava(t *testing.T) {
 	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", classes+":"+javaPath, "Faults", servers, url)}.Pass(t)
 }
 
-// TestFaultsPagePython runs the program of docs/faults.md as it stands there.
+// TestFaultsPagePython runs the Python program of docs/faults.md unchanged.
 func TestFaultsPagePython(t *testing.T) {
 	t.Parallel()
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
@@ -46,7 +46,7 @@ func TestFaultsPagePython(t *testing.T) {
 	target.Script{Args: []string{debianPython, "-B", script}, Env: inPath(t)}.Pass(t)
 }
 
-// TestFaultsPageJava does so with the one in Java.
+// TestFaultsPageJava runs the Java program of docs/faults.md unchanged.
 func TestFaultsPageJava(t *testing.T) {
 	t.Parallel()
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -56,10 +56,10 @@ func TestFaultsPageJava(t *testing.T) {
 	target.Script{Args: append(append([]string{java}, target.JVM...), "-cp", javaPath, source), Env: inPath(t)}.Pass(t)
 }
 
-// javaPath is Apache's client and a logger that says nothing.
+// javaPath is the class path of Apache's client with a silent logger.
 const javaPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
 
-// onPage writes the one program of docs/faults.md in a language into a file.
+// onPage writes the program of docs/faults.md in this language to a file.
 func onPage(t *testing.T, language, file string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/faults.md")
@@ -76,14 +76,14 @@ func onPage(t *testing.T, language, file string) {
 	}
 }
 
-// inPath is a PATH with the program bellwether in it.
+// inPath returns an environment whose PATH contains the program bellwether.
 func inPath(t *testing.T) []string {
 	t.Helper()
 	return []string{"PATH=" + filepath.Dir(binaryOf(t)) + string(os.PathListSeparator) + os.Getenv("PATH")}
 }
 
-// TestFaultsByCurl types the lines for curl of docs/faults.md as they stand there,
-// with another address and the session of a client that is there.
+// TestFaultsByCurl runs the curl commands of docs/faults.md, with another address and the
+// session of an existing client.
 func TestFaultsByCurl(t *testing.T) {
 	t.Parallel()
 	target.Tool(t, "curl", "curl")
@@ -114,14 +114,14 @@ func TestFaultsByCurl(t *testing.T) {
 	}
 }
 
-// What serve --faults prints before it says what to try.
+// The lines that serve --faults prints at its start.
 var (
 	faultyServers = regexp.MustCompile(`^3 servers for clients at (\S+),`)
 	faultyCalls   = regexp.MustCompile(`^faults at (http://\S+)/$`)
 )
 
-// faulty runs an ensemble with faults until the end of the test, and returns
-// where its servers are and where it takes calls.
+// faulty runs an ensemble with faults until the end of the test. It returns the addresses of
+// its servers and the URL for faults.
 func faulty(t *testing.T) (servers, url string) {
 	t.Helper()
 	binary, err := target.Binary()

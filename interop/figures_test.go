@@ -15,20 +15,19 @@ import (
 	"bellwether/zk"
 )
 
-// What operators read of an ensemble has the same form on both kinds of
-// server: the names of mntr but for the list in docs/differences.md, and the
-// lines of the other words.
+// These tests compare what operators read from both kinds of ensembles: the names of mntr,
+// except for the lists in docs/differences.md, and the lines of the other words.
 
-// figuresTimeout bounds an ensemble's start, and what is asked of it.
+// figuresTimeout bounds the start of an ensemble and each request to it.
 const figuresTimeout = 4 * time.Minute
 
-// said is what a server of each role says to each word.
+// said holds the answer of a server of each role to each word.
 type said map[string]map[string]string
 
 var operatorWords = []string{"mntr", "srvr", "stat", "conf", "cons", "dump", "wchs", "isro", "ruok"}
 
-// ensembleAnswers asks an ensemble of three voters and an observer, all of
-// which have seen the same few requests.
+// ensembleAnswers starts an ensemble of three voters and an observer, sends each a few equal
+// requests, and returns their answers.
 func ensembleAnswers(t *testing.T, kind target.Kind) said {
 	t.Helper()
 	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: slices.Repeat([]target.Kind{kind}, 4), Observers: 1,
@@ -58,7 +57,7 @@ func ensembleAnswers(t *testing.T, kind target.Kind) said {
 	return all
 }
 
-// awaitRoles waits until all serve.
+// awaitRoles waits until all servers serve.
 func awaitRoles(t *testing.T, e *target.Ensemble) []string {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -75,7 +74,7 @@ func awaitRoles(t *testing.T, e *target.Ensemble) []string {
 	}
 }
 
-// work is a little of everything.
+// work sends one request of each kind.
 func work(ctx context.Context, t *testing.T, c *zk.Client, path string) {
 	t.Helper()
 	_, _, err := c.Create(ctx, path, []byte("x"))
@@ -99,8 +98,8 @@ func work(ctx context.Context, t *testing.T, c *zk.Client, path string) {
 	}
 }
 
-// TestEnsembleFigures compares what both kinds of ensemble say on a leader, a
-// follower and an observer.
+// TestEnsembleFigures compares the answers of both kinds of ensembles on a leader, a follower
+// and an observer.
 func TestEnsembleFigures(t *testing.T) {
 	t.Parallel()
 	theirs, ours := ensembleAnswers(t, target.Apache), ensembleAnswers(t, target.Bellwether)
@@ -126,9 +125,8 @@ func TestEnsembleFigures(t *testing.T) {
 	}
 }
 
-// TestStandaloneFigures compares what both kinds of standalone server say in
-// mntr, once they have served a few requests: the names are the same, also of
-// the figures that only an ensemble changes.
+// TestStandaloneFigures compares mntr of both kinds of standalone servers after a few
+// requests: the names are the same, also of the metrics that only an ensemble changes.
 func TestStandaloneFigures(t *testing.T) {
 	t.Parallel()
 	said := map[target.Kind]string{}
@@ -153,7 +151,7 @@ func TestStandaloneFigures(t *testing.T) {
 	}
 }
 
-// Sections of docs/differences.md on figures that only one kind of server has.
+// Sections of docs/differences.md about metrics that only one kind of server has.
 const (
 	leftOutSection = "Figures of `mntr` that are not there"
 	addedSection   = "Figures of `mntr` that ZooKeeper 3.8.0 does not have"
@@ -166,8 +164,8 @@ var (
 	learnerID   = regexp.MustCompile(`_\d+_learner`)
 )
 
-// listedFigures are the names that a section of docs/differences.md lists, none
-// met yet.
+// listedFigures returns the names that a section of docs/differences.md lists, none of them
+// marked as found.
 func listedFigures(t *testing.T, section string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("../docs/differences.md")
@@ -188,8 +186,8 @@ func listedFigures(t *testing.T, section string) map[string]bool {
 	return all
 }
 
-// compareFigures compares names and notation. Figures that docs/differences.md
-// lists may be left out or added; left and added note which of them were met.
+// compareFigures compares names and notation. Metrics that docs/differences.md lists may be
+// missing or additional; left and added record which of them were found.
 func compareFigures(t *testing.T, role, theirs, ours string, left, added map[string]bool) {
 	t.Helper()
 	their, our := figures(theirs), figures(ours)
@@ -211,7 +209,7 @@ func compareFigures(t *testing.T, role, theirs, ours string, left, added map[str
 	}
 }
 
-// excepts reports whether a list has a figure, and notes there whether it was met.
+// excepts reports whether a list contains a metric, and marks it there as found.
 func excepts(list map[string]bool, name string, met bool) bool {
 	excepted := false
 	for pattern := range list {
@@ -224,7 +222,7 @@ func excepts(list map[string]bool, name string, met bool) bool {
 
 func isNumber(v string) bool { return v != "" && strings.Trim(v, "0123456789.-") == "" }
 
-// figures are the lines of mntr, the numbers of learners left out.
+// figures returns the lines of mntr, without those of single learners.
 func figures(text string) map[string]string {
 	m := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -237,16 +235,15 @@ func figures(text string) map[string]string {
 var formRules = []struct{ what, with string }{
 	{`(?m)^Zookeeper version: .*`, `Zookeeper version: VERSION`},
 	{`(?m)^(data(?:Log)?Dir)=.*`, `$1=DIR`},
-	{`(?m)^.*\[0\]\(queued=.*\n`, ``}, // the connection that asks, and those that asked before
+	{`(?m)^.*\[0\]\(queued=.*\n`, ``}, // the connection of this word and of earlier ones
 	{`[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [A-Z]+ \d{4}`, `DATE`},
 	{`0x[0-9a-f]+`, `HEX`},
-	{`lop=[A-Z]+`, `lop=OP`}, // a ping may have come since
+	{`lop=[A-Z]+`, `lop=OP`}, // a ping may have arrived meanwhile
 	{`\d+\.\d+\.\d+\.\d+:\d+`, `ADDRESS`},
 	{`\d+`, `N`},
 }
 
-// form is a word's answer without what depends on the run: each kind of line
-// once.
+// form returns a word's answer without varying parts, with each kind of line once.
 func form(text string) string {
 	for _, r := range formRules {
 		text = regexp.MustCompile(r.what).ReplaceAllString(text, r.with)

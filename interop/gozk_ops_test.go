@@ -11,8 +11,8 @@ import (
 	"bellwether/interop/target"
 )
 
-// Every create mode makes the node it promises, with the name and the stat that
-// go with it.
+// TestGoZKCreateModes shows that every create mode creates the right kind of znode, with the
+// right name and stat.
 func TestGoZKCreateModes(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -45,7 +45,8 @@ func TestGoZKCreateModes(t *testing.T) {
 	})
 }
 
-// A TTL node goes when its time is over, a container when its last child went.
+// TestGoZKReapsLapsedNodes shows that a TTL znode is deleted when its time is over, and a
+// container after its last child was deleted.
 func TestGoZKReapsLapsedNodes(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -63,7 +64,7 @@ func TestGoZKReapsLapsedNodes(t *testing.T) {
 	})
 }
 
-// What create refuses, and with which error.
+// TestGoZKCreateErrors shows which creates are refused, and with which error.
 func TestGoZKCreateErrors(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -90,7 +91,7 @@ func TestGoZKCreateErrors(t *testing.T) {
 	})
 }
 
-// Data, versions and the stat move together.
+// TestGoZKDataAndVersions shows that data, versions and stat change together.
 func TestGoZKDataAndVersions(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -121,8 +122,8 @@ func TestGoZKDataAndVersions(t *testing.T) {
 	})
 }
 
-// Children are listed with their parent's stat; deleting does not take a number
-// back.
+// TestGoZKChildrenCounters shows that children are listed with their parent's stat, and that
+// a deletion does not decrease the sequence counter.
 func TestGoZKChildrenCounters(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -145,7 +146,8 @@ func TestGoZKChildrenCounters(t *testing.T) {
 	})
 }
 
-// A node can be closed to others with digest credentials, and opened again.
+// TestGoZKAuthAndACL shows that a znode can be restricted to digest credentials, and opened
+// again.
 func TestGoZKAuthAndACL(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		owner, other := dial(t, s.Addr), dial(t, s.Addr)
@@ -182,7 +184,8 @@ func TestGoZKAuthAndACL(t *testing.T) {
 	})
 }
 
-// A credential of an unknown scheme costs the connection, as ZooKeeper has it.
+// TestGoZKUnknownAuthScheme shows that a credential of an unknown scheme closes the
+// connection, as in ZooKeeper.
 func TestGoZKUnknownAuthScheme(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -191,7 +194,7 @@ func TestGoZKUnknownAuthScheme(t *testing.T) {
 	})
 }
 
-// A multi happens as a whole or not at all.
+// TestGoZKMulti shows that a multi succeeds as a whole or not at all.
 func TestGoZKMulti(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -227,7 +230,8 @@ func TestGoZKMulti(t *testing.T) {
 	})
 }
 
-// sync answers with its path; a standalone server refuses to reconfigure.
+// TestGoZKSyncAndReconfig shows that sync returns its path, and that a standalone server
+// refuses reconfig.
 func TestGoZKSyncAndReconfig(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -244,7 +248,7 @@ func TestGoZKSyncAndReconfig(t *testing.T) {
 	})
 }
 
-// The four-letter words are what go-zookeeper's own parsers expect.
+// TestGoZKFourLetterWords shows that go-zookeeper's parsers accept the four-letter words.
 func TestGoZKFourLetterWords(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)

@@ -9,7 +9,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// Closing a session deletes its ephemerals at once.
+// TestGoZKCloseEndsEphemerals shows that closing a session deletes its ephemerals at once.
 func TestGoZKCloseEndsEphemerals(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c, other := dial(t, s.Addr), dial(t, s.Addr)
@@ -24,8 +24,8 @@ func TestGoZKCloseEndsEphemerals(t *testing.T) {
 	})
 }
 
-// A lost connection costs neither the session nor its ephemerals nor its
-// watches; what changed meanwhile is told after the reconnect.
+// TestGoZKReconnectKeepsSessionAndWatches shows that the session, its ephemerals and its
+// watches survive a lost connection, and that changes are reported after the reconnect.
 func TestGoZKReconnectKeepsSessionAndWatches(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		way := target.NewProxy(t, s.Addr)
@@ -63,7 +63,7 @@ func TestGoZKReconnectKeepsSessionAndWatches(t *testing.T) {
 	})
 }
 
-// A session that stays away for longer than its timeout is gone, and its
+// TestGoZKExpiry shows that a session without a connection expires after its timeout, and its
 // ephemerals with it.
 func TestGoZKExpiry(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
@@ -87,8 +87,8 @@ func TestGoZKExpiry(t *testing.T) {
 	})
 }
 
-// Killing the server loses nothing that was acknowledged: nodes, sessions and
-// ephemerals are there when it is back, and the client's watches too.
+// TestGoZKServerKilledAndBack shows that everything acknowledged survives a kill of the
+// server: znodes, sessions and ephemerals, and the client's watches.
 func TestGoZKServerKilledAndBack(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	sessionTimeout = 10 * time.Second // asked for; within the bounds of both servers
-	eventTimeout   = 3 * time.Minute  // for a watch event or a session state
-	statesMax      = 10_000           // events of a session that nobody waits for
+	sessionTimeout = 10 * time.Second // requested timeout; within the limits of both servers
+	eventTimeout   = 3 * time.Minute  // timeout for a watch event or a session state
+	statesMax      = 10_000           // session events that are kept
 )
 
 var world = zk.WorldACL(zk.PermAll)
 
-// quiet keeps go-zookeeper from printing to the test's output.
+// quiet keeps go-zookeeper from logging to the test's output.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// client is a go-zookeeper session whose state can be waited for. It keeps all
-// events: go-zookeeper's own channel drops them when it is full.
+// client is a go-zookeeper session on whose state tests can wait. It keeps all events:
+// go-zookeeper's own channel drops events when it is full.
 type client struct {
 	*zk.Conn
 	states <-chan zk.Event
@@ -37,7 +37,7 @@ func dial(t *testing.T, addr string) client {
 	return dialFor(t, addr, sessionTimeout)
 }
 
-// dialFor is dial with a session timeout to ask for.
+// dialFor is dial with a requested session timeout.
 func dialFor(t *testing.T, addr string, timeout time.Duration) client {
 	t.Helper()
 	states := make(chan zk.Event, statesMax)
@@ -52,7 +52,7 @@ func dialFor(t *testing.T, addr string, timeout time.Duration) client {
 	return c
 }
 
-// dialSuper is dialFor with every permission.
+// dialSuper is dialFor with all permissions.
 func dialSuper(t *testing.T, addr string, timeout time.Duration) client {
 	t.Helper()
 	c := dialFor(t, addr, timeout)
@@ -78,13 +78,13 @@ func (c client) await(t *testing.T, state zk.State) {
 	}
 }
 
-// root makes the node that a test stays below and returns its path.
+// root creates the znode below which a test works and returns its path.
 func (c client) root(t *testing.T, name string) string {
 	t.Helper()
 	return c.create(t, fresh(name), "", zk.FlagPersistent)
 }
 
-// create makes a node open to all and returns its path.
+// create creates a znode open to all and returns its path.
 func (c client) create(t *testing.T, path, data string, flag int32) string {
 	t.Helper()
 	made, err := c.Create(path, []byte(data), flag, world)
@@ -94,7 +94,7 @@ func (c client) create(t *testing.T, path, data string, flag int32) string {
 	return made
 }
 
-// set changes a node's data whatever its version is.
+// set changes a znode's data, whatever its version.
 func (c client) set(t *testing.T, path, data string) *zk.Stat {
 	t.Helper()
 	stat, err := c.Set(path, []byte(data), -1)
@@ -104,7 +104,7 @@ func (c client) set(t *testing.T, path, data string) *zk.Stat {
 	return stat
 }
 
-// remove deletes a node whatever its version is.
+// remove deletes a znode, whatever its version.
 func (c client) remove(t *testing.T, path string) {
 	t.Helper()
 	if err := c.Delete(path, -1); err != nil {
@@ -112,7 +112,7 @@ func (c client) remove(t *testing.T, path string) {
 	}
 }
 
-// exists tells whether there is a node.
+// exists reports whether a znode exists.
 func (c client) exists(t *testing.T, path string) bool {
 	t.Helper()
 	found, _, err := c.Exists(path)
@@ -122,7 +122,7 @@ func (c client) exists(t *testing.T, path string) bool {
 	return found
 }
 
-// awaitGone waits until a node is deleted.
+// awaitGone waits until a znode is deleted.
 func (c client) awaitGone(t *testing.T, path string) {
 	t.Helper()
 	found, _, gone, err := c.ExistsW(path)
@@ -147,8 +147,8 @@ func wantEvent(t *testing.T, events <-chan zk.Event, kind zk.EventType, path str
 	}
 }
 
-// wantNoEvent checks that nothing has been delivered so far. A read of the same
-// session before the call makes this exact: events precede later replies.
+// wantNoEvent checks that no event has been delivered so far. A read of the same session
+// before the call makes this exact, because events precede later replies.
 func wantNoEvent(t *testing.T, events <-chan zk.Event) {
 	t.Helper()
 	select {
@@ -166,5 +166,5 @@ func wantErr(t *testing.T, what string, got, want error) {
 	}
 }
 
-// numbered is the name of a sequential node.
+// numbered returns the name of a sequential znode.
 func numbered(prefix string, n int) string { return fmt.Sprintf("%s%010d", prefix, n) }

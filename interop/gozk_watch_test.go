@@ -9,7 +9,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// Each kind of watch fires for its change, once.
+// TestGoZKWatchesFireOnce shows that each kind of watch fires once for its change.
 func TestGoZKWatchesFireOnce(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c, other := dial(t, s.Addr), dial(t, s.Addr)
@@ -49,7 +49,7 @@ func TestGoZKWatchesFireOnce(t *testing.T) {
 	})
 }
 
-// A failed read leaves no watch behind, except for exists.
+// TestGoZKWatchNeedsItsNode shows that a failed read leaves no watch, except for exists.
 func TestGoZKWatchNeedsItsNode(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
@@ -70,7 +70,7 @@ func TestGoZKWatchNeedsItsNode(t *testing.T) {
 	})
 }
 
-// go-zookeeper's lock admits one holder at a time.
+// TestGoZKLock shows that go-zookeeper's lock admits one holder at a time.
 func TestGoZKLock(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		const holders, turns = 4, 5

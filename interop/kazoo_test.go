@@ -8,11 +8,11 @@ import (
 	"bellwether/interop/target"
 )
 
-// debianPython is the interpreter that Debian's kazoo belongs to; another one
-// in the PATH would not find it.
+// debianPython is the interpreter for which Debian installs kazoo; another one in the PATH
+// would not find it.
 const debianPython = "/usr/bin/python3"
 
-// kazoo's client and recipes: one script of python/ each.
+// TestKazoo runs kazoo's client and recipes, with one script of python/ each.
 func TestKazoo(t *testing.T) {
 	t.Parallel()
 	target.File(t, debianPython, "python3-kazoo")
@@ -34,7 +34,7 @@ func TestKazoo(t *testing.T) {
 	}
 }
 
-// glob returns the files of a pattern and fails the test when there are none.
+// glob returns the files of a pattern and fails the test if there are none.
 func glob(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

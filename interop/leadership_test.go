@@ -14,9 +14,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestLeadSurvivesRestarts: a leading function that returns the error of Handle.Do, as
-// the example of package recipe does, leads again after each of 8 restarts of its
-// server, which its session survives.
+// TestLeadSurvivesRestarts shows that a leading function that returns the error of Handle.Do,
+// as in the example of package recipe, leads again after each of 8 restarts of its server.
+// Its session survives the restarts.
 func TestLeadSurvivesRestarts(t *testing.T) {
 	const restarts = 8
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -57,7 +57,7 @@ func TestLeadSurvivesRestarts(t *testing.T) {
 	})
 }
 
-// leading is a Lead under way whose function writes without a pause.
+// leading is a running Lead whose function writes without pauses.
 type leading struct {
 	cancel context.CancelFunc
 	writes atomic.Int64
@@ -98,9 +98,9 @@ func (l *leading) awaitWrite(t *testing.T) error {
 
 var errEnded = errors.New("the leading is over")
 
-// TestResignBesideAnExpiry: sessions end at the same moment as Resign is called, before and
-// after it, also while the leading function winds down. A Resign that returned nil
-// has ended Lead.
+// TestResignBesideAnExpiry ends sessions at the time of a call of Resign: at the same moment,
+// before it and after it, also while the leading function ends. If Resign returned nil, Lead
+// must have ended.
 func TestResignBesideAnExpiry(t *testing.T) {
 	const campaigns = 80
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -123,8 +123,8 @@ func TestResignBesideAnExpiry(t *testing.T) {
 	})
 }
 
-// resignBesideExpiry ends a leader's session, and resigns a while after. It reports whether
-// Lead has ended with that.
+// resignBesideExpiry ends a leader's session and resigns a while later. It reports whether
+// Lead has then ended.
 func resignBesideExpiry(t *testing.T, s *target.Server, windDown, after time.Duration) bool {
 	k := newCandidate(t, s.Addr, fresh("resign")+"/job", "a", electionTimeout, recipe.ElectionOptions{})
 	leads := make(chan struct{}, 100)
@@ -161,8 +161,8 @@ func resignBesideExpiry(t *testing.T, s *target.Server, windDown, after time.Dur
 	}
 }
 
-// TestMissingChrootIsNoLoop: a recipe under a chroot that does not exist ends with an error
-// that says so, and until then writes little.
+// TestMissingChrootIsNoLoop shows that a recipe under a missing chroot ends with an error that
+// says so, and writes little until then.
 func TestMissingChrootIsNoLoop(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -193,7 +193,7 @@ func TestMissingChrootIsNoLoop(t *testing.T) {
 	})
 }
 
-// zxidNow makes a znode, and returns the zxid that made it.
+// zxidNow creates a znode and returns the zxid of the create.
 func zxidNow(t *testing.T, c *zk.Client) int64 {
 	t.Helper()
 	_, stat, err := c.Create(t.Context(), fresh("zxid"), nil)

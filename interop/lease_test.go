@@ -9,10 +9,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestLeaseQuestion shows that a client may ask any server how old its
-// knowledge of sessions can be: one that knows the question answers it, the
-// other takes it for a sync like any, below a chroot too. The answer is known when
-// Connect returns.
+// TestLeaseQuestion shows that a client can ask any server how old its knowledge of sessions
+// can be. A server that knows the request answers it; another one treats it as an ordinary
+// sync, also below a chroot. The answer is known when Connect returns.
 func TestLeaseQuestion(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), behaviourTimeout)

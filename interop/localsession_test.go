@@ -15,14 +15,14 @@ import (
 	"bellwether/wire"
 )
 
-// localPatience bounds each wait of these tests, on a loaded machine.
+// localPatience bounds each wait of these tests, on a busy machine.
 const localPatience = 3 * time.Minute
 
-// localSession is a timeout that no session reaches while its test goes on.
+// localSession is a session timeout that is longer than the test.
 const localSession = time.Minute
 
-// localEnsembles are who serves local sessions beside whom. The first server
-// follows: of those that can elect without it, as with it, a later one leads.
+// localEnsembles are the kinds of servers in each ensemble. The first server follows: an
+// election without it, and one with it, makes a later one the leader.
 var localEnsembles = map[string][]target.Kind{
 	"apache":             {target.Apache, target.Apache, target.Apache},
 	"bellwether":         {target.Bellwether, target.Bellwether, target.Bellwether},
@@ -37,7 +37,7 @@ type local struct {
 	leader int
 }
 
-// inEachLocal runs a body with each ensemble.
+// inEachLocal runs a test with each ensemble.
 func inEachLocal(t *testing.T, upgrading string, body func(l *local)) {
 	for name, kinds := range localEnsembles {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func inEachLocal(t *testing.T, upgrading string, body func(l *local)) {
 	}
 }
 
-// eachLocal runs a body at a follower and at the leader of each ensemble.
+// eachLocal runs a test at a follower and at the leader of each ensemble.
 func eachLocal(t *testing.T, upgrading string, body func(l *local, at *target.Server, dir string)) {
 	inEachLocal(t, upgrading, func(l *local) {
 		body(l, l.e.Servers[0], "/follower")
@@ -66,7 +66,7 @@ func eachLocal(t *testing.T, upgrading string, body func(l *local, at *target.Se
 	})
 }
 
-// other is a server beside one: the leader, or a follower of it.
+// other returns another server: the leader, or a follower if at is the leader.
 func (l *local) other(at *target.Server) *target.Server {
 	if at == l.e.Servers[0] {
 		return l.e.Servers[l.leader]
@@ -74,7 +74,7 @@ func (l *local) other(at *target.Server) *target.Server {
 	return l.e.Servers[0]
 }
 
-// sessions waits until a server counts so many local and global sessions.
+// sessions waits until a server counts these numbers of local and global sessions.
 func (l *local) sessions(s *target.Server, local, global string) {
 	l.t.Helper()
 	want := []string{"zk_local_sessions\t" + local + "\n", "zk_global_sessions\t" + global + "\n"}
@@ -89,8 +89,8 @@ func (l *local) sessions(s *target.Server, local, global string) {
 	}
 }
 
-// dumps looks for a line of a server's dump that begins with a pattern. A server of
-// ZooKeeper keeps a set of sessions until its time, also when it has become empty.
+// dumps searches a server's dump for a line that begins with a pattern. A ZooKeeper server
+// keeps a set of sessions until its time, even if the set has become empty.
 func (l *local) dumps(s *target.Server, line string) {
 	l.t.Helper()
 	if text, err := s.Word("dump"); !regexp.MustCompile("(?m)^" + line).MatchString(text) {
@@ -98,18 +98,18 @@ func (l *local) dumps(s *target.Server, line string) {
 	}
 }
 
-// localConn is a connection whose every answer is looked at.
+// localConn is a connection whose replies are all checked.
 type localConn struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 	wire.ConnectResponse
 	xid  int32
-	body []byte // of the last answer
+	body []byte // of the last reply
 }
 
-// connect asks for a session, or to take one up. Apache's server, when it is slow, closes the
-// connection of one that ends meanwhile in place of an answer: then it is asked again.
+// connect opens or resumes a session. A slow Apache server that ends another connection at
+// the same time may close this one instead of answering; connect then tries again.
 func (l *local) connect(s *target.Server, session wire.SessionID, password []byte, timeout time.Duration) *localConn {
 	l.t.Helper()
 	ends := s.Kind == target.Apache && (session != 0 || timeout < localSession)
@@ -137,7 +137,7 @@ func (l *local) shake(s *target.Server, session wire.SessionID, password []byte,
 		password = make([]byte, wire.PasswordLen)
 	}
 	ask := &wire.ConnectRequest{TimeoutMS: int32(timeout.Milliseconds()), Session: session, Password: password, HasReadOnly: true}
-	conn.Write(wire.AppendFrame(nil, ask)) // a refused write shows in what is read
+	conn.Write(wire.AppendFrame(nil, ask)) // an error shows in the next read
 	b, err := wire.ReadFrame(c.in, nil, wire.FrameMax)
 	if err == nil {
 		err = wire.Decode(b, &c.ConnectResponse)
@@ -155,7 +155,7 @@ func (l *local) open(s *target.Server) *localConn {
 	return c
 }
 
-// resume takes a session up again; nil: it is refused.
+// resume resumes a session; it returns nil if the server refuses.
 func (l *local) resume(s *target.Server, of *localConn) *localConn {
 	l.t.Helper()
 	c := l.connect(s, of.Session, of.Password, localSession)
@@ -165,7 +165,7 @@ func (l *local) resume(s *target.Server, of *localConn) *localConn {
 	return c
 }
 
-// do asks for something and returns the header of the answer.
+// do sends a request and returns the header of the reply.
 func (c *localConn) do(op wire.OpCode, req wire.Record) wire.ReplyHeader {
 	c.t.Helper()
 	c.xid++
@@ -190,7 +190,7 @@ func (c *localConn) do(op wire.OpCode, req wire.Record) wire.ReplyHeader {
 	return reply
 }
 
-// must is do for what succeeds; it returns the zxid.
+// must is do for a request that succeeds; it returns the zxid.
 func (c *localConn) must(op wire.OpCode, req wire.Record) wire.Zxid {
 	c.t.Helper()
 	h := c.do(op, req)
@@ -215,9 +215,8 @@ func localCreate(path string, flags int32) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: flags}
 }
 
-// TestLocalSessions: a local session costs no transaction, may do all but own
-// ephemerals, is refused at every other server, and lives at its own until it
-// is closed or expires.
+// TestLocalSessions shows that a local session costs no transaction, can do everything but own
+// ephemerals, is refused by every other server, and lives until it is closed or expires.
 func TestLocalSessions(t *testing.T) {
 	t.Parallel()
 	eachLocal(t, "true", func(l *local, at *target.Server, dir string) {
@@ -257,9 +256,9 @@ func TestLocalSessions(t *testing.T) {
 	})
 }
 
-// expires sees a short session end, which is refused from then on. Apache's server
-// closes silent connections by another clock than its sessions', which may still
-// live then: such a session is left to expire again.
+// expires waits until a short session has ended and is refused. An Apache server closes silent
+// connections by another clock than its sessions', so the session may still live; then it is
+// left to expire again.
 func (l *local) expires(at *target.Server) {
 	l.t.Helper()
 	c := l.connect(at, 0, nil, time.Second)
@@ -275,9 +274,8 @@ func (l *local) expires(at *target.Server) {
 	}
 }
 
-// upgrades: the first ephemeral makes a local session global, by one
-// transaction, even if the create fails; from there on it moves and its
-// ephemerals go with it.
+// upgrades shows that the first ephemeral makes a local session global, by one transaction,
+// even if the create fails. After that the session can move, with its ephemerals.
 func (l *local) upgrades(at *target.Server, dir string) {
 	l.t.Helper()
 	c := l.open(at)
@@ -307,8 +305,8 @@ func (l *local) upgrades(at *target.Server, dir string) {
 	l.sessions(l.other(at), "0", "0")
 }
 
-// TestLocalSessionsWithoutUpgrading: an ephemeral is refused, as such alone;
-// in a multi a leader of ours says the same, one of Apache's to its followers'
+// TestLocalSessionsWithoutUpgrading shows that an ephemeral is refused. In a multi, a
+// Bellwether leader reports the same error; an Apache leader reports to its followers'
 // clients that the session has expired.
 func TestLocalSessionsWithoutUpgrading(t *testing.T) {
 	t.Parallel()
@@ -343,9 +341,9 @@ func TestLocalSessionsWithoutUpgrading(t *testing.T) {
 	})
 }
 
-// TestLocalSessionsBehindALeader: the leader dies. A follower of ours still has
-// its local session, and with a leader of ours before and after its connection;
-// one of Apache's has forgotten it. A server that was started again knows none.
+// TestLocalSessionsBehindALeader kills the leader. A Bellwether follower must keep its local
+// session, and also its connection if the leaders before and after are Bellwether servers. An
+// Apache follower forgets the session. A restarted server knows no local session.
 func TestLocalSessionsBehindALeader(t *testing.T) {
 	t.Parallel()
 	inEachLocal(t, "true", func(l *local) {

@@ -11,8 +11,8 @@ import (
 	"bellwether/interop/target"
 )
 
-// shared holds the servers that tests without a need for restarts use together.
-// Each test stays below a path of its own.
+// shared holds the servers that all tests without restarts use together. Each test uses its
+// own path.
 var shared struct {
 	sync.Mutex
 	dir     string
@@ -48,8 +48,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// sharedServer returns the server of that kind which all tests share, started
-// by the first one that asks.
+// sharedServer returns the shared server of a kind. The first call starts it.
 func sharedServer(t *testing.T, kind target.Kind) *target.Server {
 	t.Helper()
 	shared.Lock()
@@ -67,7 +66,7 @@ func sharedServer(t *testing.T, kind target.Kind) *target.Server {
 	return shared.servers[kind]
 }
 
-// eachTarget runs body over every kind of server, at the same time.
+// eachTarget runs body against every kind of server, in parallel.
 func eachTarget(t *testing.T, body func(t *testing.T, kind target.Kind)) {
 	t.Parallel()
 	for _, kind := range target.Kinds() {
@@ -83,8 +82,8 @@ func eachShared(t *testing.T, body func(t *testing.T, s *target.Server)) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) { body(t, sharedServer(t, kind)) })
 }
 
-// proxyCommands are what a script can ask for while it runs: its connections
-// through the proxy cut once, refused for a while, or welcome again.
+// proxyCommands returns the commands that a script can print while it runs: cut its
+// connections through the proxy once, refuse them for a while, or accept them again.
 func proxyCommands(p *target.Proxy) map[string]func() error {
 	return map[string]func() error{
 		"@cut":  func() error { p.Cut(); return nil },
@@ -93,11 +92,11 @@ func proxyCommands(p *target.Proxy) map[string]func() error {
 	}
 }
 
-// used counts the paths that fresh has given out.
+// used counts the paths that fresh has returned.
 var used atomic.Int64
 
-// fresh returns a path that no other test, and no other run of the same test,
-// uses on the shared servers.
+// fresh returns a path on the shared servers that no other test, and no other run of the same
+// test, uses.
 func fresh(name string) string {
 	return fmt.Sprintf("/%s-%d", name, used.Add(1))
 }

@@ -10,11 +10,11 @@ import (
 	"bellwether/interop/target"
 )
 
-// buildTimeout bounds one call of the go command, which may have everything to build.
+// buildTimeout bounds one call of the go command, which may have to build everything.
 const buildTimeout = 20 * time.Minute
 
-// make module gives the module another path: everything still builds, and going
-// back leaves every file as it was.
+// TestModuleTakesAnotherPath shows that everything builds after make module has renamed the
+// module, and that renaming it back restores every file.
 func TestModuleTakesAnotherPath(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "example.org/flock/bellwether"
@@ -43,8 +43,8 @@ func TestModuleTakesAnotherPath(t *testing.T) {
 	}
 }
 
-// copySources copies the repository's files and returns where to, and what each
-// of them holds.
+// copySources copies the repository's files. It returns the folder of the copy and the content
+// of each file.
 func copySources(t *testing.T) (dir string, content map[string]string) {
 	t.Helper()
 	root, err := target.Root()

@@ -8,7 +8,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// node-zookeeper-client, in the versions of node/package-lock.json.
+// TestNodeClient runs node-zookeeper-client in the versions of node/package-lock.json.
 func TestNodeClient(t *testing.T) {
 	node := target.Tool(t, "node", "nodejs")
 	installPackages(t)
@@ -22,8 +22,8 @@ func TestNodeClient(t *testing.T) {
 	})
 }
 
-// installPackages brings node/node_modules in line with the lock file, unless an
-// earlier run did.
+// installPackages installs the packages of the lock file in node/node_modules, unless an
+// earlier run has done so.
 func installPackages(t *testing.T) {
 	lock, err := os.Stat("node/package-lock.json")
 	if err != nil {

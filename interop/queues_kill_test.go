@@ -18,8 +18,8 @@ import (
 
 const (
 	workItems = 60
-	workKills = 4 // of consumers with an item in hand
-	workAhead = 8 // items that wait while there are kills to come
+	workKills = 4 // kills of consumers that have an item
+	workAhead = 8 // waiting items while further kills are planned
 
 	workerAddr  = "WORKER_ADDR"
 	workerPath  = "WORKER_PATH"
@@ -33,10 +33,10 @@ func init() {
 	}
 }
 
-// TestWorkersKilledWithKazoo: consumers of ours and of kazoo's LockingQueue, in
-// processes of their own, share a queue while those with an item in hand are
-// killed at random. No item is in two hands, each is done, and one whose
-// consumer was killed comes back.
+// TestWorkersKilledWithKazoo lets consumers of Bellwether and of kazoo's LockingQueue, in
+// separate processes, share a queue, while consumers that have an item are killed at random.
+// No item may have two consumers at a time, each item must be completed, and the item of a
+// killed consumer must become available again.
 func TestWorkersKilledWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -62,22 +62,22 @@ func TestWorkersKilledWithKazoo(t *testing.T) {
 	})
 }
 
-// factory follows what workers say.
+// factory records what the workers print.
 type factory struct {
 	t          *testing.T
 	c          *zk.Client
 	addr, path string
 	workers    []*worker
-	hands      map[string]*worker // who has an item
+	hands      map[string]*worker // the consumer of each item
 	done       map[string]int
-	doubt      map[string]bool // whose consumer was killed: it comes back, or was acknowledged without a word
+	doubt      map[string]bool // items of killed consumers: available again, or acknowledged without a printed line
 	kills      int
 }
 
 type worker struct {
 	*remote
 	ours bool
-	item string // in hand
+	item string // the item that the worker has
 }
 
 func (f *factory) start(ours bool) *worker {
@@ -87,8 +87,8 @@ func (f *factory) start(ours bool) *worker {
 	return &worker{remote: begin(f.t, exec.Command(debianPython, "-B", "queues/worker.py", f.addr, f.path))}
 }
 
-// run hears and kills until all is done. There are more items as long as there
-// are kills to come.
+// run reads the workers' lines and kills workers until all items are completed. It adds items
+// as long as further kills are planned.
 func (f *factory) run(put func(i int)) {
 	items := 0
 	for end := time.Now().Add(2 * electionWait); items < workItems || f.kills < workKills || len(f.done)+len(f.doubt) < items || f.stands(); {
@@ -134,7 +134,7 @@ func (f *factory) hear(w *worker, line string) {
 	}
 }
 
-// kill ends a worker. What it said to the last counts.
+// kill kills a worker. The lines that it printed before still count.
 func (f *factory) kill(i int) {
 	w := f.workers[i]
 	w.kill()
@@ -149,7 +149,7 @@ func (f *factory) kill(i int) {
 	f.workers[i] = f.start(w.ours)
 }
 
-// stands reports whether an item in doubt is there.
+// stands reports whether an item in doubt exists.
 func (f *factory) stands() bool {
 	if len(f.doubt) == 0 {
 		return false
@@ -166,7 +166,7 @@ func (f *factory) stands() bool {
 	return false
 }
 
-// workerMain is the process of one of ours.
+// workerMain is the main function of a Bellwether worker.
 func workerMain(addr, path string) error {
 	ctx := context.Background()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
@@ -191,9 +191,9 @@ func workerMain(addr, path string) error {
 	}
 }
 
-// TestDoubleBarrierMembersKilled: of three members of a double barrier, ours
-// and Curator's, one is killed while it waits, and one when all are in. The
-// others wait for who comes in place of the first, and leave without the second.
+// TestDoubleBarrierMembersKilled kills members of a double barrier, Bellwether's and
+// Curator's: one of three while it waits, and one when all are inside. The others must wait
+// for the replacement of the first, and leave without the second.
 func TestDoubleBarrierMembersKilled(t *testing.T) {
 	program := curatorMember(t)
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -231,7 +231,7 @@ func (m *meeting) loses(oursDies bool) {
 	first.kill()
 	m.awaitMembers(c, 1)
 	in = append(in, m.member(oursDies))
-	m.awaitMembers(c, 2) // three have come, and one of them has gone
+	m.awaitMembers(c, 2) // three have arrived, and one of them was killed
 	for _, r := range in {
 		if len(r.lines) > 0 {
 			t.Fatalf("in before all came: %s", <-r.lines)
@@ -243,7 +243,7 @@ func (m *meeting) loses(oursDies bool) {
 	}
 	in[2].kill() // inside
 	for _, r := range in[:2] {
-		if err := r.in.Close(); err != nil { // the word to leave
+		if err := r.in.Close(); err != nil { // tells the member to leave
 			t.Fatal(err)
 		}
 	}
@@ -252,7 +252,7 @@ func (m *meeting) loses(oursDies bool) {
 	}
 }
 
-// awaitMembers waits until so many stand, and not ready.
+// awaitMembers waits until there are n members and no ready znode.
 func (m *meeting) awaitMembers(c *zk.Client, n int) {
 	m.t.Helper()
 	for end := time.Now().Add(electionWait); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
@@ -282,7 +282,7 @@ func init() {
 	}
 }
 
-// memberMain is the process of one of ours.
+// memberMain is the main function of a Bellwether member.
 func memberMain(addr, path string) error {
 	ctx := context.Background()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
@@ -297,7 +297,7 @@ func memberMain(addr, path string) error {
 		return err
 	}
 	fmt.Println("@in")
-	_, _ = os.Stdin.Read(make([]byte, 1)) // its end is the word to leave
+	_, _ = os.Stdin.Read(make([]byte, 1)) // the end of the input tells the member to leave
 	if err := b.Leave(ctx); err != nil {
 		return err
 	}

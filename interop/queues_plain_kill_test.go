@@ -18,7 +18,7 @@ import (
 const (
 	popItems = 300
 	popKills = 6
-	popAhead = 20 // items at a time
+	popAhead = 20 // waiting items
 
 	popperAddr = "POPPER_ADDR"
 	popperPath = "POPPER_PATH"
@@ -31,9 +31,9 @@ func init() {
 	}
 }
 
-// TestPoppersKilledWithKazoo: consumers of ours and of kazoo's Queue, whose items are
-// gone when they are taken, are killed at random. No item is taken twice, and who is
-// killed takes one along at most.
+// TestPoppersKilledWithKazoo kills consumers of Bellwether and of kazoo's Queue, which removes
+// an item when it is taken, at random. No item may be taken twice, and a killed consumer may
+// lose at most one item.
 func TestPoppersKilledWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -51,14 +51,14 @@ func TestPoppersKilledWithKazoo(t *testing.T) {
 	})
 }
 
-// popping follows what consumers of a plain queue say.
+// popping records what the consumers of a plain queue print.
 type popping struct {
 	t          *testing.T
 	addr, path string
 	q          *recipe.Queue
 	poppers    []*popper
 	took       map[string]bool
-	by         [2]int // kazoo's, ours
+	by         [2]int // items taken by kazoo's consumers and by ours
 	put, kills int
 }
 
@@ -74,8 +74,9 @@ func (p *popping) start(ours bool) *popper {
 	return &popper{begin(p.t, exec.Command(debianPython, "-B", "queues/popper.py", p.addr, p.path)), false}
 }
 
-// run puts, hears and kills until nothing is left but what the dead may have. There are more
-// items as long as either kind of consumer has had none: it may have begun late.
+// run adds items, reads the consumers' lines and kills consumers until only items that killed
+// consumers may have are missing. It adds items as long as one kind of consumer has had none,
+// because it may have started late.
 func (p *popping) run() {
 	more := func() bool { return p.put < popItems || p.by[0] == 0 || p.by[1] == 0 }
 	for end := time.Now().Add(2 * electionWait); more() || p.kills < popKills || p.left() > 0 || len(p.took) < p.put-p.kills; {
@@ -96,14 +97,14 @@ func (p *popping) run() {
 		}
 		<-time.After(time.Millisecond)
 	}
-	for _, one := range p.poppers { // what they say to the last is heard
+	for _, one := range p.poppers { // read their last lines
 		one.kill()
 		p.hear(one)
 	}
 	p.t.Logf("%d of %d items were taken, by kazoo's %d, by ours %d; %d kills", len(p.took), p.put, p.by[0], p.by[1], p.kills)
 }
 
-// left is how many items stand.
+// left returns the number of items in the queue.
 func (p *popping) left() int {
 	n, err := p.q.Len(p.t.Context())
 	if err != nil {
@@ -112,7 +113,7 @@ func (p *popping) left() int {
 	return n
 }
 
-// hear takes what a consumer has said so far.
+// hear reads what a consumer has printed so far.
 func (p *popping) hear(one *popper) {
 	for len(one.lines) > 0 {
 		line := <-one.lines
@@ -132,7 +133,7 @@ func (p *popping) hear(one *popper) {
 	}
 }
 
-// kill ends a consumer, and begins another.
+// kill kills a consumer and starts another one.
 func (p *popping) kill(i int) {
 	one := p.poppers[i]
 	one.kill()
@@ -141,7 +142,7 @@ func (p *popping) kill(i int) {
 	p.poppers[i] = p.start(one.ours)
 }
 
-// popperMain is the process of one of ours.
+// popperMain is the main function of a Bellwether consumer.
 func popperMain(addr, path string) error {
 	ctx := context.Background()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})

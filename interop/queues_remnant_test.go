@@ -9,17 +9,17 @@ import (
 	"bellwether/zk"
 )
 
-// TestDoubleBarrierRemnants: what stays of a double barrier whose members die inside.
-// Where all do, Curator's ready stays as ours does; one of Curator's that leaves
-// removes it. Whatever stays, a member of ours does not pass by it.
+// TestDoubleBarrierRemnants shows what remains of a double barrier whose members die inside.
+// If all die, the ready znode remains, Curator's as well as ours; a Curator member that leaves
+// removes it. In either case, a new Bellwether member must not pass because of it.
 func TestDoubleBarrierRemnants(t *testing.T) {
 	program := curatorMember(t)
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
 		for name, c := range map[string]struct {
-			ours  []bool // of each member
-			leave []int  // who leaves; the others are killed inside
-			stays bool   // ready
+			ours  []bool // for each member
+			leave []int  // the members that leave; the others are killed inside
+			stays bool   // the ready znode
 		}{
 			"all of Curator's die":           {[]bool{false, false, false}, nil, true},
 			"all of ours die":                {[]bool{true, true, true}, nil, true},
@@ -34,7 +34,7 @@ func TestDoubleBarrierRemnants(t *testing.T) {
 	})
 }
 
-// curatorMember is the command line of a member of Curator's.
+// curatorMember returns the command line of a Curator member.
 func curatorMember(t *testing.T) []string {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -62,7 +62,7 @@ func (m *meeting) leavesBehind(ours []bool, leave []int, stays bool) {
 		}
 	}
 	for _, i := range leave {
-		if err := in[i].in.Close(); err != nil { // the word to leave
+		if err := in[i].in.Close(); err != nil { // tells the member to leave
 			t.Fatal(err)
 		}
 		in[i].await(t, "@out")
@@ -83,7 +83,7 @@ func (m *meeting) leavesBehind(ours []bool, leave []int, stays bool) {
 	}
 }
 
-// awaitNames waits until the children of the barrier are as wanted.
+// awaitNames waits until the children of the barrier are as expected.
 func (m *meeting) awaitNames(c *zk.Client, wanted func([]string) bool) {
 	m.t.Helper()
 	var names []string

@@ -14,7 +14,7 @@ import (
 	"bellwether/zk"
 )
 
-// attach opens a client that is closed with the test.
+// attach opens a client that is closed at the end of the test.
 func attach(t *testing.T, addr string, timeout time.Duration) *zk.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
@@ -26,13 +26,13 @@ func attach(t *testing.T, addr string, timeout time.Duration) *zk.Client {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), briefTimeout)
 		defer cancel()
-		_ = c.Close(ctx) // it may have been detached
+		_ = c.Close(ctx) // the client may have been detached
 	})
 	return c
 }
 
-// bookkeeper is a site's participant. Its Prepare of one transaction waits
-// until held is closed.
+// bookkeeper is the participant of a site. Its Prepare of one transaction waits until held is
+// closed.
 type bookkeeper struct {
 	holds    string
 	held     chan struct{}
@@ -63,8 +63,8 @@ func (b *bookkeeper) Abort(_ context.Context, tx recipe.Tx) error {
 	return nil
 }
 
-// TestTwoPhaseCommit of five sites: all commit; one is killed before it has
-// voted and the others abort; the coordinator is killed and they commit.
+// TestTwoPhaseCommit commits transactions on five sites: all commit; one site is killed before
+// it has voted, and the others abort; the coordinator is killed, and the sites commit.
 func TestTwoPhaseCommit(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		for _, plain := range []bool{false, true} {
@@ -78,7 +78,7 @@ func TestTwoPhaseCommit(t *testing.T) {
 
 func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	o := &recipe.CommitOptions{Plain: plain, Patience: time.Minute}
-	if plain { // nothing else tells there that a site was killed
+	if plain { // nothing else shows there that a site was killed
 		o.Patience = 20 * time.Second
 	}
 	root := fresh("commit")
@@ -90,7 +90,7 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 		name := fmt.Sprint("site", i)
 		b := &bookkeeper{held: make(chan struct{}), asked: make(chan string, 9), outcomes: make(chan string, 9)}
 		timeout := electionTimeout
-		if b.holds = "orphaned"; i == 4 { // which is killed
+		if b.holds = "orphaned"; i == 4 { // the site that is killed
 			b.holds, timeout = "hard", sessionTimeout
 		}
 		c := attach(t, s.Addr, timeout)
@@ -148,7 +148,7 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	<-books[4].asked // easy
 	<-books[4].asked
 	stops[4]()
-	clients[4].Detach() // its session is left to expire
+	clients[4].Detach() // its session will expire
 	if d := <-out; d != recipe.Abort {
 		t.Errorf("a site was killed: %v", d)
 	}
@@ -173,7 +173,7 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	each("orphaned commit", books[:4])
 }
 
-// TestDoubleBarrierWithCurator: two members of ours and one of Curator's begin
+// TestDoubleBarrierWithCurator shows that two Bellwether members and one of Curator start
 // together and end together.
 func TestDoubleBarrierWithCurator(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
@@ -227,7 +227,7 @@ func meet(t *testing.T, s *target.Server, program []string) {
 	left := make(chan error, 2)
 	go func() { left <- a.Leave(t.Context()) }()
 	go func() { left <- b.Leave(t.Context()) }()
-	awaitChildren(t, c, path, 2) // ready and the lowest, or Curator's, which stays
+	awaitChildren(t, c, path, 2) // ready and the lowest member, or Curator's, which stays
 	select {
 	case <-out:
 		t.Fatal("Curator's member is out before it was told")
@@ -244,7 +244,7 @@ func meet(t *testing.T, s *target.Server, program []string) {
 	}
 }
 
-// awaitChildren waits until a znode has at least so many children.
+// awaitChildren waits until a znode has at least n children.
 func awaitChildren(t *testing.T, c *zk.Client, path string, n int) {
 	t.Helper()
 	for end := time.Now().Add(electionWait); time.Now().Before(end); <-time.After(time.Millisecond) {
@@ -255,7 +255,8 @@ func awaitChildren(t *testing.T, c *zk.Client, path string, n int) {
 	t.Fatalf("%s has not %d children", path, n)
 }
 
-// TestQueuesWithKazoo: ours and kazoo's producers and consumers at the same queues.
+// TestQueuesWithKazoo runs producers and consumers of Bellwether and of kazoo on the same
+// queues.
 func TestQueuesWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	eachShared(t, func(t *testing.T, s *target.Server) {

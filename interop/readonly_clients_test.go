@@ -9,10 +9,10 @@ import (
 	"bellwether/zk"
 )
 
-// zookeeperPath is where programs find Apache's own client.
+// zookeeperPath is the class path of Apache's own client.
 const zookeeperPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar"
 
-// TestReadOnlyKazoo: kazoo's client with read_only=True.
+// TestReadOnlyKazoo uses kazoo's client with read_only=True.
 func TestReadOnlyKazoo(t *testing.T) {
 	target.File(t, debianPython, "python3-kazoo")
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
@@ -22,7 +22,7 @@ func TestReadOnlyKazoo(t *testing.T) {
 	})
 }
 
-// TestReadOnlyJava: Apache's own client with canBeReadOnly, and without.
+// TestReadOnlyJava uses Apache's own client with and without canBeReadOnly.
 func TestReadOnlyJava(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -39,7 +39,7 @@ func TestReadOnlyJava(t *testing.T) {
 	})
 }
 
-// TestReadOnlyZK: our own client with Options.ReadOnly.
+// TestReadOnlyZK uses package zk with Options.ReadOnly.
 func TestReadOnlyZK(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		e := readOnlyPair(t, kind)
@@ -91,7 +91,8 @@ func TestReadOnlyZK(t *testing.T) {
 	})
 }
 
-// quorumCommands take the quorum from a pair, and give it back.
+// quorumCommands returns commands that stop and restart the second server of a pair, so that
+// the first loses and regains its quorum.
 func quorumCommands(e *target.Ensemble) map[string]func() error {
 	return map[string]func() error{
 		"@alone": func() error {

@@ -13,15 +13,14 @@ import (
 	"bellwether/zk"
 )
 
-// readOnlyPatience bounds each wait for a server to change its mode.
+// readOnlyPatience bounds each wait until a server changes its mode.
 const readOnlyPatience = 3 * time.Minute
 
-// readOnlySession is a timeout in milliseconds that no session reaches meanwhile.
+// readOnlySession is a session timeout, in milliseconds, that is longer than the test.
 const readOnlySession = 60000
 
-// readOnlyPair starts two servers, so that one alone has no quorum, in
-// read-only mode. Apache opens sessions in that mode only where local sessions
-// are on.
+// readOnlyPair starts two servers with read-only mode; one alone has no quorum. Apache opens
+// sessions in read-only mode only if local sessions are enabled.
 func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
 	t.Helper()
 	extra := map[string]string{"tickTime": "5000", "initLimit": "10", "syncLimit": "5"} // no session ends meanwhile
@@ -38,9 +37,8 @@ func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
 	return e
 }
 
-// TestReadOnlyAfterAStart starts a server again whose only other voter is gone.
-// In read-only mode it shows its log: Apache's always, ours where the operator
-// asks for that.
+// TestReadOnlyAfterAStart restarts a server whose only other voter is down. In read-only mode
+// it shows its log: Apache's server always, Bellwether only if the operator allows it.
 func TestReadOnlyAfterAStart(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{kind, kind}, Properties: []string{"readonlymode.enabled=true"},
@@ -78,7 +76,7 @@ func TestReadOnlyAfterAStart(t *testing.T) {
 	})
 }
 
-// awaitWord waits for an answer to a word.
+// awaitWord waits for an answer to a four-letter word.
 func awaitWord(t *testing.T, s *target.Server, word, want string) {
 	t.Helper()
 	if err := whenWord(s, word, want); err != nil {
@@ -86,7 +84,7 @@ func awaitWord(t *testing.T, s *target.Server, word, want string) {
 	}
 }
 
-// whenWord waits for an answer to a word, from any goroutine.
+// whenWord waits for an answer to a four-letter word; it is safe for any goroutine.
 func whenWord(s *target.Server, word, want string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -101,10 +99,10 @@ func whenWord(s *target.Server, word, want string) error {
 	}
 }
 
-// readOnlyBody is its name among the bodies with differences that are meant.
+// readOnlyBody is the name of this body in the table of intended differences.
 const readOnlyBody = "read-only"
 
-// TestReadOnlyIsTheSame: what a server without a quorum answers, byte for byte.
+// TestReadOnlyIsTheSame compares the replies of servers without a quorum, byte for byte.
 func TestReadOnlyIsTheSame(t *testing.T) {
 	t.Parallel()
 	saw := map[target.Kind][]string{}
@@ -119,8 +117,8 @@ func TestReadOnlyIsTheSame(t *testing.T) {
 	}
 }
 
-// compareBody compares the transcripts of a body that runs over servers of its
-// own, and fails where one of its differences was not met.
+// compareBody compares the transcripts of a body that uses its own servers. It fails if one of
+// the body's listed differences did not occur.
 func compareBody(t *testing.T, body string, saw map[target.Kind][]string) {
 	t.Helper()
 	used := map[string]bool{}
@@ -141,7 +139,7 @@ func seeReadOnly(t *testing.T, e *target.Ensemble) []string {
 		t.Fatal(err)
 	}
 	root := "/read-only"
-	// It makes Apache's session one of the ensemble.
+	// The create makes Apache's session a global one.
 	if _, _, err := zc.Create(ctx, root+"-e", nil, zk.Ephemeral); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +171,7 @@ func seeReadOnly(t *testing.T, e *target.Ensemble) []string {
 	return s.lines
 }
 
-// shakeRaw tries a handshake and says what came of it.
+// shakeRaw sends a handshake and records the result.
 func shakeRaw(s *seen, what string, req wire.ConnectRequest) *rawConn {
 	r := dialOnly(s)
 	r.write(wire.AppendFrame(nil, &req))
@@ -255,8 +253,8 @@ func useReadOnly(s *seen) *rawConn {
 	return r
 }
 
-// readOnlyWords are the words whose answers are compared, line by line as far
-// as the pattern goes.
+// readOnlyWords are the four-letter words whose answers are compared, line by line, for lines
+// that match the pattern.
 var readOnlyWords = []struct {
 	word  string
 	lines *regexp.Regexp

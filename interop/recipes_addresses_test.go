@@ -14,9 +14,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestRecipesOfAnEnsemble: three clients wait in a line, each at another server of an
-// ensemble of both kinds, and all have their addresses; the session of who went away
-// is gone with its bid.
+// TestRecipesOfAnEnsemble lets three clients wait in a line, each at another server of an
+// ensemble of both kinds. All their addresses must be shown. When a client leaves, its session
+// and its bid must disappear.
 func TestRecipesOfAnEnsemble(t *testing.T) {
 	t.Parallel()
 	e := target.EnsembleFor(t, target.EnsembleOptions{
@@ -41,7 +41,7 @@ func TestRecipesOfAnEnsemble(t *testing.T) {
 		}
 		go func() {
 			defer func() { ended <- struct{}{} }()
-			_, _ = l.Lock(ctx) // the end of ctx ends it
+			_, _ = l.Lock(ctx) // ends when ctx ends
 		}()
 		clients = append(clients, c)
 		inLine(t, e.Addrs(), len(clients))
@@ -56,8 +56,8 @@ func TestRecipesOfAnEnsemble(t *testing.T) {
 	}
 }
 
-// inLine waits until so many stand at /lock whose addresses are known, nothing is wrong with them, and returns
-// the addresses. A server that is slow to answer is left out by the command.
+// inLine waits until count clients with known addresses are in line at /lock without problems,
+// and returns the addresses. The command omits a server that is slow to answer.
 func inLine(t *testing.T, servers string, count int) []string {
 	t.Helper()
 	for end := time.Now().Add(registryWait); ; {
@@ -82,8 +82,8 @@ func inLine(t *testing.T, servers string, count int) []string {
 	}
 }
 
-// TestRecipesThroughAdminServer: a server of ZooKeeper that does not answer cons
-// and dump tells through its AdminServer.
+// TestRecipesThroughAdminServer shows that the command asks a ZooKeeper server that does not
+// answer cons and dump through its AdminServer.
 func TestRecipesThroughAdminServer(t *testing.T) {
 	t.Parallel()
 	free, err := portblock.Free("127.0.0.1", 1)
@@ -102,7 +102,7 @@ func TestRecipesThroughAdminServer(t *testing.T) {
 		says bool
 	}{{port, true}, {"0", false}} {
 		says, out := false, ""
-		for end := time.Now().Add(registryWait); ; { // at first it may take longer than the command waits
+		for end := time.Now().Add(registryWait); ; { // the first answer may take longer than the command's timeout
 			out = string(bellwether(t, "recipes", "--server", s.Addr, "--admin-port", tc.port, "-o", "json", r.prefix))
 			if says = strings.Contains(out, `"address":"127.0.0.1:`); says || !tc.says || time.Now().After(end) {
 				break

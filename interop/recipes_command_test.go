@@ -14,7 +14,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// shown is what the command recipes prints for programs.
+// shown is the JSON output of the command recipes.
 type shown struct {
 	Recipes []struct {
 		Path, Recipe  string
@@ -33,9 +33,9 @@ type shown struct {
 	Complete bool
 }
 
-// TestRecipesCommand: the locks of go-zookeeper are recognised on either
-// server, with the addresses of their clients, and who is kicked lets the next
-// one have its lock.
+// TestRecipesCommand shows that the command recognises go-zookeeper's locks on both servers,
+// with the addresses of their clients, and that kicking a holder gives the lock to the next
+// client.
 func TestRecipesCommand(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		parent := fresh("recipes") + "/lock"
@@ -80,7 +80,7 @@ func TestRecipesCommand(t *testing.T) {
 	})
 }
 
-// recipesOf asks the program what stands below a path. docs/recipes.md has all fields.
+// recipesOf runs the command for a path. docs/recipes.md lists all fields.
 func recipesOf(server, path string) (got shown, err error) {
 	out, err := execute("recipes", "--server", server, "-o", "json", path)
 	if err != nil {
@@ -91,7 +91,7 @@ func recipesOf(server, path string) (got shown, err error) {
 	return got, strict.Decode(&got)
 }
 
-// bellwether runs the program and returns what it prints.
+// bellwether runs the program and returns its output.
 func bellwether(t *testing.T, args ...string) []byte {
 	t.Helper()
 	out, err := execute(args...)

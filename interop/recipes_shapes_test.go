@@ -17,7 +17,7 @@ import (
 	"bellwether/zk"
 )
 
-// kazooShapes is what the command recipes says of what shapes.py has made.
+// kazooShapes is the expected output for the recipes that shapes.py uses.
 var kazooShapes = []string{
 	"/lock lock: ann holds (kazoo), bob waits for ann (kazoo)",
 	"/threads lock: - holds (kazoo), - waits for - (kazoo)",
@@ -34,13 +34,13 @@ var kazooShapes = []string{
 	"/left behind/2 lock: bob holds (kazoo), ann waits for bob (kazoo)",
 }
 
-// curatorShapes is what it says of what Shapes.java has made.
+// curatorShapes is the expected output for the recipes that Shapes.java uses.
 var curatorShapes = []string{
 	"/mutex lock: ann holds (curator-lock), bob waits for ann (curator-lock)",
 	"/threads lock: ann holds (curator-lock), ann waits for ann (curator-lock)",
 	"/rw read-write lock: ann holds (curator-read), bob holds (curator-read), cat waits for ann bob (curator-write)",
 	"/downgrade read-write lock: ann holds (curator-write), ann waits for ann (curator-read)",
-	"/oldsemaphore lock: ann holds (curator-lock), bob waits for ann (curator-lock)", // both hold, which no tree tells
+	"/oldsemaphore lock: ann holds (curator-lock), bob waits for ann (curator-lock)", // both hold, but the tree does not show it
 	"/semaphore semaphore: ann holds (curator-lease), bob holds (curator-lease), cat waits for any of ann bob (curator-lease)",
 	"/semaphoremutex semaphore: ann holds (curator-lease)",
 	"/latch election: ann leads (curator-latch), bob waits for ann (curator-latch)",
@@ -57,7 +57,7 @@ var curatorShapes = []string{
 	"/id queue of 2 items:",
 }
 
-// ownShapes is what it says of ours, see makeShapes.
+// ownShapes is the expected output for this library's recipes; see makeShapes.
 var ownShapes = []string{
 	"/election election: ann leads (own), bob waits for ann (own)",
 	"/lock lock: ann holds (own), bob waits for ann (own)",
@@ -70,10 +70,10 @@ var ownShapes = []string{
 	"/services/web service: ann is in (curator-instance)",
 }
 
-// TestRecipesOfKazoo: each of kazoo's recipes in use is shown as what it is, with its clients'
-// names and addresses; what two threads of a client do is no orphan. A lock that outlives its
-// session and two clients that wait for each other are named, and the commands that
-// are printed clear them, as they stand there.
+// TestRecipesOfKazoo shows that each kazoo recipe in use is recognised, with its clients' names
+// and addresses, and that claims of two threads of one client are not orphans. A lock that
+// outlives its session and a deadlock of two clients are listed, and the printed commands
+// remove them.
 func TestRecipesOfKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	eachShared(t, func(t *testing.T, s *target.Server) {
@@ -105,7 +105,7 @@ func TestRecipesOfKazoo(t *testing.T) {
 	})
 }
 
-// TestRecipesOfCurator: each of Curator's recipes in use is shown as what it is.
+// TestRecipesOfCurator shows that each Curator recipe in use is recognised.
 func TestRecipesOfCurator(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -130,12 +130,12 @@ func TestRecipesOfCurator(t *testing.T) {
 	})
 }
 
-// TestRecipesOfOurs: each of this library's recipes in use is shown as what it is.
+// TestRecipesOfOurs shows that each of this library's recipes in use is recognised.
 func TestRecipesOfOurs(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		r := newRegistry(t, s, "recipes-ours")
 		r.makeShapes()
-		if _, err := showsSoon(s.Addr, r.prefix, func(got shown) error { // who waits stands there soon
+		if _, err := showsSoon(s.Addr, r.prefix, func(got shown) error { // waiting clients appear soon
 			return cmp.Or(shapes(got, r.prefix, ownShapes), clean(got))
 		}); err != nil {
 			t.Error(err)
@@ -143,8 +143,8 @@ func TestRecipesOfOurs(t *testing.T) {
 	})
 }
 
-// showsSoon asks until what is shown is right. The command leaves out a server that
-// is slow to say who its clients are.
+// showsSoon runs the command until its output is right: the command omits a server that is slow
+// to list its clients.
 func showsSoon(server, path string, right func(shown) error) (got shown, err error) {
 	for end := time.Now().Add(eventTimeout); ; {
 		if got, err = recipesOf(server, path); err == nil {
@@ -163,8 +163,8 @@ func clean(got shown) error {
 	return nil
 }
 
-// makeShapes uses each recipe, by ann and by bob where one waits for the other.
-// What waits does so until the end of the test.
+// makeShapes uses each recipe, as ann, and as bob if one waits for the other. Waiting calls end
+// with the test.
 func (r *registry) makeShapes() {
 	ann := r.c
 	bob, err := zk.Connect(r.ctx, ann.State().Server, nil)
@@ -181,7 +181,7 @@ func (r *registry) makeShapes() {
 	wait := func(f func(context.Context) error) {
 		ended := make(chan struct{})
 		waiting = append(waiting, ended)
-		go func() { defer close(ended); _ = f(ctx) }() // ctx ends it
+		go func() { defer close(ended); _ = f(ctx) }() // ends when ctx ends
 	}
 	at := func(name string) string { return r.prefix + "/" + name }
 
@@ -251,7 +251,7 @@ func (r *registry) must(err error) {
 	}
 }
 
-// shapes compares what was shown with what there is.
+// shapes compares the output with the expected one.
 func shapes(got shown, prefix string, want []string) error {
 	all := map[string]bool{}
 	for _, r := range got.Recipes {
@@ -266,7 +266,7 @@ func shapes(got shown, prefix string, want []string) error {
 		var clients []string
 		for _, c := range r.Clients {
 			if c.ID = cmp.Or(c.ID, "-"); len(c.ID) >= 32 {
-				c.ID = "<id>" // a random one
+				c.ID = "<id>" // the id is random
 			}
 			who[c.Bid] = c.ID
 			text := c.ID + " " + c.State
@@ -285,7 +285,7 @@ func shapes(got shown, prefix string, want []string) error {
 			}
 		}
 		if len(r.Clients) > 0 && r.Clients[0].State != "holds" && r.Clients[0].State != "leads" {
-			slices.Sort(clients) // by chance, which was first
+			slices.Sort(clients) // their order is random
 		}
 		all[strings.TrimSuffix(line+": "+strings.Join(clients, ", "), " ")] = true
 	}
@@ -301,7 +301,7 @@ func shapes(got shown, prefix string, want []string) error {
 	return nil
 }
 
-// paste runs a command as it was printed, in a shell, and says yes to what it asks.
+// paste runs a printed command in a shell and confirms its question with yes.
 func paste(command string) error {
 	binary, err := target.Binary()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"bellwether/zk"
 )
 
-// registryPath is where Curator's service discovery and what it needs lie.
+// registryPath is the class path of Curator's service discovery.
 const registryPath = curatorPath + ":/usr/share/java/curator-x-discovery.jar"
 
-// registryWait bounds what a test of this file waits for.
+// registryWait bounds each wait of the tests in this file.
 const registryWait = 3 * time.Minute
 
-// TestRegistryWithCurator: our Group and Discovery, and Curator's GroupMember
-// and ServiceDiscovery, see each other's members and instances.
+// TestRegistryWithCurator shows that Bellwether's Group and Discovery and Curator's GroupMember
+// and ServiceDiscovery see each other's members and instances.
 func TestRegistryWithCurator(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -67,7 +67,8 @@ func TestRegistryWithCurator(t *testing.T) {
 	})
 }
 
-// TestRegistryWithKazoo: our Group and kazoo's Party and ShallowParty are one.
+// TestRegistryWithKazoo shows that Bellwether's Group and kazoo's Party and ShallowParty share
+// their members.
 func TestRegistryWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	eachShared(t, func(t *testing.T, s *target.Server) {
@@ -88,8 +89,8 @@ func TestRegistryWithKazoo(t *testing.T) {
 	})
 }
 
-// TestRegistryCacheAfterACut: a cache goes on after its connection was cut,
-// reads what changed meanwhile, and a registration stands again, on both servers.
+// TestRegistryCacheAfterACut shows on both servers that after a cut connection a cache reads
+// what has changed, and that a registration exists again.
 func TestRegistryCacheAfterACut(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		r := newRegistry(t, s, "registry-cache")
@@ -142,7 +143,7 @@ func TestRegistryCacheAfterACut(t *testing.T) {
 	})
 }
 
-// registry is what a test of this file has of its own on a server.
+// registry is the state of one test on a server.
 type registry struct {
 	t      *testing.T
 	ctx    context.Context
@@ -171,7 +172,7 @@ func (r *registry) create(path string) {
 	}
 }
 
-// join makes us a member called go.
+// join adds a Bellwether member called go.
 func (r *registry) join(group string, l recipe.GroupNaming) {
 	r.t.Helper()
 	g, err := recipe.NewGroup(r.c, r.prefix+"/"+group, &recipe.GroupOptions{Naming: l})
@@ -217,7 +218,7 @@ func (r *registry) until(k *recipe.Cache, holds func() bool) error {
 	return nil
 }
 
-// release lets the other program end.
+// release makes the other program end.
 func (r *registry) release() {
 	if _, _, err := r.c.Create(r.ctx, r.prefix+"/release", nil); err != nil {
 		r.t.Error(err)

@@ -12,13 +12,13 @@ import (
 	"bellwether/zk"
 )
 
-// writesAfterRemoval is how many writes a server is sent, one behind the other,
-// after its data directory is gone: as many as show that it does not notice.
+// writesAfterRemoval is the number of writes after the removal of the data directory, one after
+// the other: enough to show that a server does not notice it.
 const writesAfterRemoval = 1500
 
-// Bellwether acknowledges no write that was sent after its data directory was
-// removed or replaced, says where and why, and ends. The figure is printed for
-// each server: ZooKeeper goes on, into files that no start will find. To measure
+// TestRemovedDataDirectory shows that Bellwether acknowledges no write that was sent after its
+// data directory was removed or replaced, logs where and why, and ends. The test prints the
+// number for each server: ZooKeeper continues, with files that no start will find. To measure
 // another build: INTEROP_BINARY=path go test -run RemovedDataDirectory -v .
 func TestRemovedDataDirectory(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -51,8 +51,8 @@ func TestRemovedDataDirectory(t *testing.T) {
 	})
 }
 
-// writesOver writes, removes, and counts the writes that are acknowledged
-// after that.
+// writesOver writes, removes the directory, and counts the writes that are acknowledged
+// afterwards.
 func writesOver(t *testing.T, s *target.Server, remove func() error) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -23,13 +23,13 @@ import (
 type unreadLoad struct {
 	name     string
 	clients  int
-	requests func() []byte              // what each client sends behind its handshake
-	again    bool                       // each client closes its connection and comes back
+	requests func() []byte              // what each client sends after its handshake
+	again    bool                       // each client closes its connection and reconnects
 	write    func(o *onlooker, i int32) // what the onlooker writes meanwhile
 }
 
-// replyMemoryMB is the bound that the server of the test gets. Another bound is
-// measured with REPLY_MEMORY_MB=64 go test -run ReplyMemory -v .
+// replyMemoryMB is the setting of the tested server. To measure with another value, run
+// REPLY_MEMORY_MB=64 go test -run ReplyMemory -v .
 var replyMemoryMB = cmp.Or(os.Getenv("REPLY_MEMORY_MB"), "128")
 
 const (
@@ -37,11 +37,11 @@ const (
 	manyNames  = 3000 // children of /many
 	bigBytes   = 1_000_000
 	smallBytes = 100
-	// How long a load lasts, at least, and how often the onlooker writes and reads meanwhile.
+	// The minimum duration of a load, and how often the onlooker writes and reads meanwhile.
 	loadTime       = 1500 * time.Millisecond
 	onlookerRounds = 100
-	// onlookerWait bounds how long a request of the onlooker may take, however busy
-	// the machine is. The longest wait is printed.
+	// onlookerWait bounds how long a request of the onlooker may take on a busy machine. The
+	// test prints the longest wait.
 	onlookerWait = 10 * time.Second
 )
 
@@ -88,9 +88,9 @@ func unreadLoads() []unreadLoad {
 	}
 }
 
-// Clients that do not read their replies do not make the server take more memory
-// than replyMemoryMB, in whatever way they ask; a client that reads gets every
-// reply meanwhile, and when they are gone nothing is left of them. To measure
+// TestReplyMemory shows that clients that do not read their replies cannot make the server use
+// more memory than replyMemoryMB, whatever they request. Meanwhile a client that reads gets
+// every reply, and when the others have disconnected, nothing of them is left. To measure
 // another build: INTEROP_BINARY=path go test -run ReplyMemory -v .
 func TestReplyMemory(t *testing.T) {
 	mb, err := strconv.Atoi(replyMemoryMB)
@@ -122,8 +122,8 @@ func TestReplyMemory(t *testing.T) {
 	}
 }
 
-// awaitAlone waits until the server has two connections: the onlooker's, and the
-// one that asks.
+// awaitAlone waits until the server has two connections: the onlooker's, and the one of this
+// check.
 func awaitAlone(t *testing.T, s *target.Server) {
 	t.Helper()
 	for end := time.Now().Add(onlookerWait); ; <-time.After(10 * time.Millisecond) {
@@ -137,7 +137,7 @@ func awaitAlone(t *testing.T, s *target.Server) {
 	}
 }
 
-// crowd is the clients of one load.
+// crowd is the set of clients of one load.
 type crowd struct {
 	load      *unreadLoad
 	out       []byte
@@ -149,7 +149,7 @@ type crowd struct {
 	all       sync.WaitGroup
 }
 
-// start has the clients connect all at once.
+// start connects all clients at once.
 func (l *unreadLoad) start(t *testing.T, addr string) *crowd {
 	c := &crowd{load: l, out: l.requests(), addr: addr}
 	c.dialer.Control = func(_, _ string, raw syscall.RawConn) error {
@@ -164,7 +164,7 @@ func (l *unreadLoad) start(t *testing.T, addr string) *crowd {
 	return c
 }
 
-// complete reports whether all clients are connected, or have been.
+// complete reports whether all clients are or were connected.
 func (c *crowd) complete() bool { return int(c.connected.Load()) >= c.load.clients }
 
 // client connects and sends its requests. It reports whether that may be repeated.
@@ -176,13 +176,13 @@ func (c *crowd) client(ctx context.Context) bool {
 	c.connected.Add(1)
 	c.conns.Store(nc, nil)
 	if !c.load.again {
-		nc.Write(append(handshake(40_000), c.out...)) // all of it, or until the connection is closed
+		nc.Write(append(handshake(40_000), c.out...)) // writes all requests, or until the connection is closed
 		return true
 	}
 	defer nc.Close()
 	defer c.conns.Delete(nc)
 	nc.SetDeadline(time.Now().Add(onlookerWait))
-	nc.Write(handshake(1000)) // such a session, to which nobody comes back, ends soon
+	nc.Write(handshake(1000)) // this session is not resumed and ends soon
 	if _, err := wire.ReadFrame(nc, nil, wire.ElementMax); err != nil {
 		return false
 	}
@@ -190,7 +190,7 @@ func (c *crowd) client(ctx context.Context) bool {
 	return true
 }
 
-// end closes all connections, and waits until the clients are done.
+// end closes all connections and waits for the clients' goroutines.
 func (c *crowd) end() {
 	c.ended.Store(true)
 	hangUp := func(nc, _ any) bool {
@@ -199,7 +199,7 @@ func (c *crowd) end() {
 	}
 	c.conns.Range(hangUp)
 	c.all.Wait()
-	c.conns.Range(hangUp) // those that connected meanwhile
+	c.conns.Range(hangUp) // also those that connected meanwhile
 }
 
 func handshake(timeoutMS int32) []byte {
@@ -226,7 +226,7 @@ func newOnlooker(t *testing.T, addr string) *onlooker {
 	return o
 }
 
-// fill makes the znodes that are read.
+// fill creates the znodes that are read.
 func (o *onlooker) fill() {
 	create := func(path string, size int) {
 		o.call(wire.OpCreate, &wire.CreateRequest{Path: path, Data: make([]byte, size), ACL: wire.OpenACL()})
@@ -244,7 +244,7 @@ func (o *onlooker) fill() {
 	}
 }
 
-// call sends a request and awaits its reply, which must be the next one.
+// call sends a request and waits for its reply, which must be the next one.
 func (o *onlooker) call(op wire.OpCode, r wire.Record) {
 	o.t.Helper()
 	o.xid++
@@ -270,7 +270,7 @@ func (o *onlooker) exchange(out []byte) []byte {
 	return reply
 }
 
-// request is a request as it stands on the wire.
+// request returns a request as it is sent.
 func request(xid int32, op wire.OpCode, r wire.Record) []byte {
 	return wire.AppendFrame(nil, &wire.RequestHeader{Xid: xid, Op: op}, r)
 }
@@ -282,7 +282,7 @@ func pipelined(n int, op wire.OpCode, r wire.Record) (out []byte) {
 	return out
 }
 
-// memoryKB reads a line of a process's status, in KiB.
+// memoryKB returns a value of a process's status, in KiB.
 func memoryKB(t *testing.T, pid int, name string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

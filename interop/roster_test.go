@@ -20,7 +20,7 @@ import (
 // rosterKills is how many members are killed in each test.
 const rosterKills = 4
 
-// rosterKind says which groups our member joins.
+// rosterKind says which groups the Bellwether member joins.
 const (
 	rosterAddr   = "ROSTER_ADDR"
 	rosterPrefix = "ROSTER_PREFIX"
@@ -34,9 +34,9 @@ func init() {
 	}
 }
 
-// TestMembersKilledWithCurator: members of a group and instances of a service,
-// ours and Curator's in processes of their own, are killed at random: the
-// others, of both, see who is left, and see it come back.
+// TestMembersKilledWithCurator kills members of a group and instances of a service at random;
+// they belong to Bellwether and Curator and run in separate processes. The others, of both
+// kinds, must see who is left, and see the killed one return.
 func TestMembersKilledWithCurator(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -51,7 +51,7 @@ func TestMembersKilledWithCurator(t *testing.T) {
 	})
 }
 
-// TestMembersKilledWithKazoo: the same with kazoo's Party and ShallowParty.
+// TestMembersKilledWithKazoo does the same with kazoo's Party and ShallowParty.
 func TestMembersKilledWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	program := []string{debianPython, "-B", "registry/roster.py"}
@@ -70,7 +70,7 @@ func callTheRoll(t *testing.T, s *target.Server, kind string, program []string) 
 		args := append(slices.Clone(program), s.Addr, prefix, id)
 		return begin(t, exec.Command(args[0], args[1:]...))
 	}
-	ids := []string{"one", "ours", "two"} // as they are sorted
+	ids := []string{"one", "ours", "two"} // in sorted order
 	members := map[string]*remote{}
 	for _, id := range ids {
 		members[id] = start(id)
@@ -93,7 +93,7 @@ func callTheRoll(t *testing.T, s *target.Server, kind string, program []string) 
 	}
 }
 
-// rosterMain is the process of our member.
+// rosterMain is the main function of the Bellwether member.
 func rosterMain(addr, prefix, kind string) error {
 	ctx := context.Background()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
@@ -141,7 +141,7 @@ func rosterMain(addr, prefix, kind string) error {
 	})
 }
 
-// tellMembers says who is there whenever both say the same.
+// tellMembers prints the members whenever both sources agree.
 func tellMembers(a, b func() ([]string, error)) error {
 	for last := ""; ; <-time.After(10 * time.Millisecond) {
 		left, err1 := a()

@@ -13,9 +13,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestSASLAtApache: our client logs in by DIGEST-MD5 at a ZooKeeper server with a
-// JAAS file; what it keeps for itself is refused to others, and a wrong password
-// is refused for good.
+// TestSASLAtApache shows that package zk can log in with DIGEST-MD5 at a ZooKeeper server with a
+// JAAS file, that other clients cannot read its restricted znodes, and that a wrong password is
+// a permanent error.
 func TestSASLAtApache(t *testing.T) {
 	jaas := filepath.Join(t.TempDir(), "jaas.conf")
 	section := "Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n  user_bob=\"bobsecret\";\n};\n"

@@ -10,12 +10,12 @@ import (
 	"bellwether/zk"
 )
 
-// idsPatience bounds each wait of these tests, on a loaded machine.
+// idsPatience bounds each wait of these tests, on a busy machine.
 const idsPatience = 3 * time.Minute
 
-// TestServerIDs starts three servers whose ids are 0 or exceed a byte, of one
-// kind and mixed. Each serves and answers under its own id, in words and in
-// session ids; when the leader is killed the other two go on, server 0 too.
+// TestServerIDs starts three servers whose ids are 0 or larger than a byte, of one kind and
+// mixed. Each must serve and report its own id, in four-letter words and in session ids. When
+// the leader is killed, the other two must continue, server 0 included.
 func TestServerIDs(t *testing.T) {
 	t.Parallel()
 	a, b := target.Apache, target.Bellwether

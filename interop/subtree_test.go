@@ -13,8 +13,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestEnsurePathAtServers creates paths, twice and by many at once, below a chroot that
-// does not exist yet, and where the parent may not be changed.
+// TestEnsurePathAtServers creates paths, twice and by many clients at once, below a chroot that
+// does not exist yet, and where the parent is read-only.
 func TestEnsurePathAtServers(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), behaviourTimeout)
@@ -54,7 +54,7 @@ func TestEnsurePathAtServers(t *testing.T) {
 }
 
 // TestDeleteRecursiveAtServers deletes 100,000 znodes below a chroot while others create more,
-// and says what it may not delete.
+// and checks the error about znodes that it may not delete.
 func TestDeleteRecursiveAtServers(t *testing.T) {
 	const znodes = 100_000
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
@@ -118,8 +118,8 @@ func TestDeleteRecursiveAtServers(t *testing.T) {
 	})
 }
 
-// TestDetachAtServers: the session and its ephemeral znodes outlive Detach, and are another
-// client's then.
+// TestDetachAtServers shows that the session and its ephemeral znodes survive Detach, and that
+// another client can then take them over.
 func TestDetachAtServers(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		path := fresh("detach")
@@ -147,7 +147,7 @@ func TestDetachAtServers(t *testing.T) {
 	})
 }
 
-// connectTo is a client that is closed with the test.
+// connectTo opens a client that is closed at the end of the test.
 func connectTo(t *testing.T, servers string) *zk.Client {
 	t.Helper()
 	c, err := zk.Connect(t.Context(), servers, nil)

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	cancelledReads     = 300 // ExistsW whose context ends
-	cancelledObservers = 100 // Observe whose context ends
+	cancelledReads     = 300 // calls of ExistsW whose context ends
+	cancelledObservers = 100 // calls of Observe whose context ends
 )
 
-// TestCancelledReadsLeaveNoWatches cancels 300 ExistsW and 100 Observe when the server has set
-// their watches, and no answer has reached the client: no watch is left on the server, also
-// where the connection is cut before the answers come.
+// TestCancelledReadsLeaveNoWatches cancels 300 calls of ExistsW and 100 of Observe when the
+// server has set their watches but no reply has reached the client. No watch may be left on the
+// server, also if the connection is cut before the replies arrive.
 func TestCancelledReadsLeaveNoWatches(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		for _, cut := range []bool{false, true} {
@@ -82,13 +82,13 @@ func cancelReads(t *testing.T, kind target.Kind, cut bool) {
 	awaitWatches(t, s, func(n int) bool { return n == 0 })
 }
 
-// held opens connections on which nothing is read while open is not closed.
+// held opens connections that are not read while it is held.
 type held struct {
 	mu   sync.Mutex
 	open chan struct{}
 }
 
-// hold has nothing read until release is called, once.
+// hold stops all reading until release is called, once.
 func (h *held) hold() (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *heldConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// awaitWatches waits until the server has as many as wanted.
+// awaitWatches waits until the server's number of watches is as wanted.
 func awaitWatches(t *testing.T, s *target.Server, want func(n int) bool) {
 	t.Helper()
 	for until := time.Now().Add(electionWait); ; <-time.After(10 * time.Millisecond) {
@@ -133,7 +133,7 @@ func awaitWatches(t *testing.T, s *target.Server, want func(n int) bool) {
 
 var watchTotal = regexp.MustCompile(`Total watches:(\d+)`)
 
-// watches is how many the server has.
+// watches returns the server's number of watches.
 func watches(t *testing.T, s *target.Server) int {
 	t.Helper()
 	text, err := s.Word("wchs")

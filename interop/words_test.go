@@ -16,8 +16,8 @@ import (
 	"bellwether/wire"
 )
 
-// wordInputs are four-letter words as clients and scripts send them: bare, with
-// a line's end, with bytes that belong to no word, cut in two, cut short.
+// wordInputs are four-letter words as clients and scripts send them: alone, with a line end,
+// with additional bytes, in two parts, truncated.
 var wordInputs = [][]string{
 	{"ruok"}, {"ruok\n"}, {"ruok\r\n"}, {"ru", "ok"}, {"r", "u", "o", "k"}, {"ruokruok"}, {"ruok" + strings.Repeat("x", 100)},
 	{"gtmk"}, {"gtmk\n"}, {"gt", "mk\n"}, {"gtmk\x00\x00\x00\x00\x00\x00\x01\x32"},
@@ -26,8 +26,8 @@ var wordInputs = [][]string{
 	{"abcd"}, {"RUOK"}, {" ruok"}, {"\nruok"}, {"ruo"}, {""},
 }
 
-// wordAnswer sends the parts of a word, ends the sending side, and returns all
-// that comes back before the server closes.
+// wordAnswer sends the parts of a word, closes the sending side, and returns everything that the
+// server sends until it closes the connection.
 func wordAnswer(t *testing.T, s *target.Server, parts []string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.Addr)
@@ -37,7 +37,7 @@ func wordAnswer(t *testing.T, s *target.Server, parts []string) string {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(behaviourTimeout))
 	for _, p := range parts {
-		io.WriteString(conn, p) // a server that has closed already has answered
+		io.WriteString(conn, p) // a server that has already closed has answered
 	}
 	if len(parts[0]) < 4 && len(parts) == 1 {
 		conn.(*net.TCPConn).CloseWrite()
@@ -49,8 +49,8 @@ func wordAnswer(t *testing.T, s *target.Server, parts []string) string {
 	return string(text)
 }
 
-// TestWordInput shows that both servers answer the same bytes with the same
-// text and close, whether the white list names a word or not.
+// TestWordInput shows that both servers answer the same bytes with the same text and close the
+// connection, whether or not the whitelist contains the word.
 func TestWordInput(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{"srvr", "ruok,gtmk,stmk"} {
@@ -71,7 +71,7 @@ func TestWordInput(t *testing.T) {
 	}
 }
 
-// environment are the lines of the word envi, and their names in order.
+// environment returns the lines of the word envi, and their names in order.
 func environment(t *testing.T, s *target.Server) (lines map[string]string, names []string) {
 	t.Helper()
 	text, err := s.Word("envi")
@@ -86,9 +86,8 @@ func environment(t *testing.T, s *target.Server) (lines map[string]string, names
 	return lines, names
 }
 
-// TestEnvironment compares the lines of the word envi: the same names in the
-// same order, and the same values where both servers run on the same system.
-// Bellwether adds the version of Go.
+// TestEnvironment compares the lines of the word envi: the same names in the same order, and the
+// same values for settings of the system. Bellwether adds the version of Go.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	ours, names := environment(t, sharedServer(t, target.Bellwether))
@@ -117,11 +116,11 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// watchWordsBody is its name among the bodies with differences that are meant.
+// watchWordsBody is the name of this body in the table of intended differences.
 const watchWordsBody = "watch words"
 
-// TestWatchWords compares what wchs, wchc and wchp say of watches of every
-// kind, before and after they have fired or were removed.
+// TestWatchWords compares the answers to wchs, wchc and wchp for watches of every kind, before
+// and after they have fired or were removed.
 func TestWatchWords(t *testing.T) {
 	t.Parallel()
 	saw := map[target.Kind][]string{}
@@ -166,7 +165,7 @@ func seeWatchWords(s *seen) {
 
 var sessionIDs = regexp.MustCompile("0x[0-9a-f]+")
 
-// skipTo reads frames up to the answer with a number.
+// skipTo reads frames up to the reply with this xid.
 func (r *rawConn) skipTo(xid int32) {
 	r.s.t.Helper()
 	for {

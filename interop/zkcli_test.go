@@ -19,15 +19,14 @@ var update = flag.Bool("update", false, "rewrite testdata from what Apache ZooKe
 const (
 	zkCLI     = "org.apache.zookeeper.ZooKeeperMain"
 	zkCLIPath = "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-nop.jar"
-	barrier   = "Sync is OK" // the answer to the command that ends each section
+	barrier   = "Sync is OK" // the output of the command that ends each section
 )
 
-// Apache's command line prints the same over both servers. Each file of
-// testdata/zkcli is a transcript of the real server: lines with > are typed into
-// one interactive session, lines with $ are runs of their own; what follows is
-// the output. Times, sessions and zxids are made comparable; see normalise. Each
-// file has a server of its own: in 3.8.0 the removal of a persistent watch breaks
-// the recursive watches that any session sets afterwards.
+// TestZkCLI shows that Apache's command line prints the same with both servers. Each file of
+// testdata/zkcli is a transcript recorded with the real server. Lines with > are typed into one
+// interactive session, lines with $ are separate runs, and their output follows. normalise
+// makes times, sessions and zxids comparable. Each file uses a new server: in 3.8.0 the removal
+// of a persistent watch breaks the recursive watches that any session sets afterwards.
 func TestZkCLI(t *testing.T) {
 	target.File(t, "/usr/share/java/zookeeper.jar", "libzookeeper-java")
 	target.File(t, "/usr/share/java/slf4j-nop.jar", "libslf4j-java")
@@ -41,7 +40,7 @@ func TestZkCLI(t *testing.T) {
 	})
 }
 
-// compareTranscript runs the commands of a transcript and compares the answers.
+// compareTranscript runs the commands of a transcript and compares the output.
 func compareTranscript(t *testing.T, s *target.Server, file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -60,7 +59,7 @@ func compareTranscript(t *testing.T, s *target.Server, file string) {
 	}
 }
 
-// replay runs a transcript's commands and returns the transcript that results.
+// replay runs a transcript's commands and returns the new transcript.
 func replay(t *testing.T, s *target.Server, transcript string) string {
 	var typed []string
 	var out strings.Builder
@@ -79,10 +78,9 @@ func replay(t *testing.T, s *target.Server, transcript string) string {
 	return out.String()
 }
 
-// session types the commands into one interactive run. A sync after each makes
-// its answer, and the events that it caused, one section: the callback of sync
-// runs after the watchers. After close there is nothing to sync with; its output
-// is part of the next section.
+// session types the commands into one interactive run. A sync after each command makes its
+// output, and the events that it caused, one section, because the callback of sync runs after
+// the watchers. After close no sync is possible; its output is part of the next section.
 func session(t *testing.T, s *target.Server, commands []string) string {
 	input := "sync /\n"
 	for _, command := range commands {
@@ -110,8 +108,8 @@ func session(t *testing.T, s *target.Server, commands []string) string {
 	return out.String()
 }
 
-// section puts the events of a section behind the answer: they are printed by a
-// thread of their own.
+// section moves the events of a section behind the command's output: a separate thread prints
+// them.
 func section(text string) string {
 	var answer, events []string
 	for line := range strings.Lines(text) {
@@ -130,8 +128,8 @@ func section(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// oneShot runs the command line with one command. That the session's events are
-// printed at all depends on how soon the process ends: they are left out.
+// oneShot runs the command line with one command. It removes the session's events: whether they
+// are printed depends on how soon the process ends.
 func oneShot(t *testing.T, s *target.Server, command string) string {
 	r := target.Script{Args: append(cliArgs(t, s), strings.Fields(command)...)}.Run(t)
 	r.Stdout = anyEvent.ReplaceAllString(r.Stdout, "")
@@ -153,24 +151,22 @@ var (
 	anyZxid  = regexp.MustCompile(`(?m)^([cmp]Zxid) = 0x([0-9a-f]+)$`)
 )
 
-// sortLines sorts what follows a heading, which servers send in the order of a
-// hash.
+// sortLines sorts the lines after a heading, which servers send in random order.
 func sortLines(text string) string {
 	lines := strings.SplitAfter(text, "\n")
-	slices.Sort(lines[1 : len(lines)-1]) // behind the heading, before the end
+	slices.Sort(lines[1 : len(lines)-1]) // after the heading, before the end
 	return strings.Join(lines, "")
 }
 
-// sortList sorts a list of paths, in the order of a hash too.
+// sortList sorts a list of paths, whose order is random too.
 func sortList(list string) string {
 	paths := strings.Split(strings.Trim(list, "[]"), ", ")
 	slices.Sort(paths)
 	return "[" + strings.Join(paths, ", ") + "]"
 }
 
-// normalise replaces what differs from run to run. Zxids become distances from
-// the first one in the transcript, so that a write that takes one zxid too many
-// still shows.
+// normalise replaces what differs from run to run. It replaces zxids by their distance from the
+// first one in the transcript, so that a write that uses one zxid too many still shows.
 func normalise(text string, s *target.Server) string {
 	text = strings.ReplaceAll(text, s.Addr, "SERVER")
 	text = anyTime.ReplaceAllString(text, "$1 = TIME")
@@ -192,7 +188,7 @@ func normalise(text string, s *target.Server) string {
 	})
 }
 
-// firstDifference shows the first command whose answers differ.
+// firstDifference returns the first command whose output differs.
 func firstDifference(got, want string) string {
 	gots, wants := answers(got), answers(want)
 	var b strings.Builder
@@ -207,7 +203,7 @@ func firstDifference(got, want string) string {
 	return b.String()
 }
 
-// answers splits a transcript into commands with their answers.
+// answers splits a transcript into commands with their output.
 func answers(text string) []string {
 	var all []string
 	for line := range strings.Lines(text) {

@@ -14,11 +14,11 @@ import (
 	"bellwether/zk"
 )
 
-// An ensemble of ZooKeeper leaves directories in which a snapshot's name, its
-// digest and the logs do not agree at first sight: a follower that got a
-// snapshot has one far behind its log, a leader names one after an epoch's
-// beginning, a server that restarts without a write names one again without a
-// digest. data check finds nothing wrong in any of them, and Bellwether starts.
+// TestDirectoriesOfAnEnsembleOfZooKeeperAreSound checks data directories of a ZooKeeper ensemble
+// whose snapshot names, digests and logs seem to disagree. A follower that got a snapshot has
+// one far behind its log; a leader names one after the first zxid of an epoch; a server that
+// restarts without a write writes one again without a digest. data check must accept all of
+// them, and Bellwether must start with them.
 func TestDirectoriesOfAnEnsembleOfZooKeeperAreSound(t *testing.T) {
 	t.Parallel()
 	kinds := []target.Kind{target.Apache, target.Apache, target.Apache}
@@ -34,8 +34,8 @@ func TestDirectoriesOfAnEnsembleOfZooKeeperAreSound(t *testing.T) {
 	if _, err := e.AwaitLeader(electionWait, behind); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, e, 1000) // more than commitLogCount: the follower is sent a snapshot
-	for range 2 {    // then a restart without a write, twice
+	fill(t, e, 1000) // more than commitLogCount, so that the follower gets a snapshot
+	for range 2 {    // two restarts without a write
 		if err := e.Begin(); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestDirectoriesOfAnEnsembleOfZooKeeperAreSound(t *testing.T) {
 	}
 }
 
-// logs is how many logs a server has.
+// logs returns the number of a server's logs.
 func logs(t *testing.T, s *target.Server) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.Data, "version-2", "log.*"))
@@ -75,7 +75,7 @@ func logs(t *testing.T, s *target.Server) int {
 	return len(files)
 }
 
-// fill makes znodes, through any server that runs.
+// fill creates znodes through any running server.
 func fill(t *testing.T, e *target.Ensemble, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
