@@ -13,7 +13,7 @@ var (
 	// given up within half a second, and an election chooses whom it likes; who
 	// was silent for as long cannot take over.
 	notHanded = regexp.MustCompile(`is to lead, but does not yet|an election has chosen|none of these servers is the leader|` +
-		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|hands over already`)
+		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|is already transferring leadership`)
 )
 
 // handOver has the leader hand over. One that is not done because time ran out

@@ -404,7 +404,7 @@ func arg(v int64) func() (int64, bool) { return func() (int64, bool) { return v,
 // whitelist names it, and for * only to clients on the same machine.
 func TestHandIsGuarded(t *testing.T) {
 	const refused = "hand is not executed because it is not in the whitelist.\n"
-	const alone = `{"from":0,"to":0,"epoch":0,"took_ms":0,"error":"this server is alone"}` + "\n"
+	const alone = `{"from":0,"to":0,"epoch":0,"took_ms":0,"error":"this server is standalone"}` + "\n"
 	for _, c := range []struct {
 		words string
 		local bool

@@ -12,26 +12,31 @@ import (
 	"bellwether/wire"
 )
 
-// attaching is how far a connection has come that takes a session up again in
-// an ensemble. A leader of our kind answers the question with a mark in the
-// history (mark): when that is applied the leader was one, this server is up
-// to date, everything which an earlier connection of the session had asked for
-// is applied here, and every server knows that earlier ones are out of date.
-// Another leader says that the session lives, and a sync behind that question
-// does for the rest.
+// attaching holds what a connection that resumes a session in an ensemble still waits
+// for. There are three cases:
+//
+//   - A native leader answers with a session-move transaction (see proposeMove). When
+//     this server applies it, the leader was really the leader, this server is up to
+//     date, everything that earlier connections of the session asked for is applied here,
+//     and every server knows that those connections are out of date. The transaction sets
+//     lives and synced.
+//   - A compatible leader only answers whether the session lives. A sync that this server
+//     sends after the question does the rest. The two answers set lives and synced.
+//   - A local session needs only a sync (local.go).
 type attaching struct {
-	local  bool // it lived here alone when that was asked: a sync does for all (local.go)
+	local  bool // it was a local session when the connection asked for it
 	lives  bool
 	synced bool
 }
 
-// hold keeps a new connection until there is a leader; false if there is one. A
-// leader that serves no clients ends it.
+// hold keeps a new connection waiting while there is no leader. It returns false if this
+// server serves clients, and then does nothing. A leader that accepts no clients closes
+// the connection.
 func (r *Replica) hold(c *conn) bool {
 	m := r.member
 	c.since = r.now.Mono
 	switch {
-	case m.aloof():
+	case m.refusesClients():
 		r.end(c)
 		return true
 	case m.serving:
@@ -41,7 +46,7 @@ func (r *Replica) hold(c *conn) bool {
 		return true
 	}
 	if m.held = append(m.held, c); len(m.held) > 2*len(r.conns) {
-		m.dropHeld() // many have come and gone
+		m.dropHeld() // most of them may be closed by now
 	}
 	m.holdBy = min(m.holdBy, r.holdBy(c))
 	if r.refusal(&c.ask) == "" {
@@ -50,14 +55,14 @@ func (r *Replica) hold(c *conn) bool {
 	return true
 }
 
-// stalledHoldMS is how long connections wait at a server whose disk does not
-// answer, in ms. It cannot join a leader before its disk answers, which may take
-// long, and other servers may serve meanwhile.
+// stalledHoldMS is how long connections wait for a leader at a server whose disk does not
+// answer, in ms. Such a server cannot join a leader before its disk answers. That may
+// take long, and other servers may serve meanwhile.
 const stalledHoldMS = 500
 
-// holdBy is until when a connection waits for a leader: a third of its timeout,
-// so that its client can still try another server, and at most stalledHoldMS
-// while the disk of this one does not answer.
+// holdBy returns the Mono time until which a connection waits for a leader: a third of
+// its timeout, so that its client still has time to try another server, but at most
+// stalledHoldMS while the disk of this server does not answer.
 func (r *Replica) holdBy(c *conn) int64 {
 	wait := int64(c.timeout / 3)
 	if r.stall.active() {
@@ -66,7 +71,7 @@ func (r *Replica) holdBy(c *conn) int64 {
 	return c.since + wait
 }
 
-// holdUntil is when releaseHeld is due.
+// holdUntil returns the Mono time at which releaseHeld is due, or Never.
 func (r *Replica) holdUntil() int64 {
 	if r.member.serving {
 		return Never
@@ -93,12 +98,12 @@ func (r *Replica) releaseHeld() {
 	m.dropHeld()
 }
 
-// dropHeld forgets those that wait no more.
+// dropHeld removes closed connections from held.
 func (m *member) dropHeld() {
 	m.held = slices.DeleteFunc(m.held, func(c *conn) bool { return c.gone })
 }
 
-// admitHeld lets in who has waited for a leader.
+// admitHeld admits the connections that have waited for a leader.
 func (r *Replica) admitHeld() {
 	held := r.member.held
 	r.member.held = nil
@@ -109,7 +114,7 @@ func (r *Replica) admitHeld() {
 	}
 }
 
-// connections are those of this server, by their ids.
+// connections returns the client connections of this server in the order of their ids.
 func (r *Replica) connections() []*conn {
 	all := make([]*conn, 0, len(r.conns))
 	for _, id := range slices.Sorted(maps.Keys(r.conns)) {
@@ -118,9 +123,9 @@ func (r *Replica) connections() []*conn {
 	return all
 }
 
-// suspend ends what clients have of a term that is over: a connection with a
-// session is closed, if it is not kept, and what asked for one waits for the
-// next term.
+// suspend deals with the client connections when a term ends. A connection with a session
+// is closed unless keep says that it is kept. A connection without a session waits for
+// the next term.
 func (r *Replica) suspend() {
 	m := r.member
 	m.held, m.holdBy = nil, Never
@@ -137,14 +142,14 @@ func (r *Replica) suspend() {
 	}
 }
 
-// ask asks the leader for a session that a connection wants to take up again.
+// ask asks the leader for the session that a connection wants to resume.
 func (r *Replica) ask(c *conn) {
 	m, id := r.member, c.ask.Session
 	r.outdate(id)
 	m.asking[id] = append(m.asking[id], c)
 	if m.leads() {
-		r.keeps(id, r.opt.ServerID)
-		r.mark(id, r.opt.ServerID)
+		r.setHome(id, r.opt.ServerID)
+		r.proposeMove(id, r.opt.ServerID)
 		return
 	}
 	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: peerwire.Revalidation{Session: id, TimeoutMS: c.timeout}})
@@ -153,34 +158,37 @@ func (r *Replica) ask(c *conn) {
 	}
 }
 
-// outdate closes what this server has of a session that another connection
-// takes up: whatever is still asked for there comes behind the mark.
+// outdate closes the other connections that this server has for a session that a new
+// connection resumes. A request that the client still sends on one of them comes after
+// the session-move transaction and has no effect.
 func (r *Replica) outdate(id wire.SessionID) {
 	if c := r.owners[id]; c != nil {
 		r.happened(SessionMoved{id})
 		r.end(c)
 	}
 	for _, c := range r.member.asking[id] {
-		r.end(c) // and stays in its place, for the answer to it
+		r.end(c) // it stays in asking, so that the leader's answers are matched to the connections in order
 	}
 }
 
-// mark has every server told, at one place of the history, that a session's
-// connection is from here on the newest one of a server: an error transaction,
-// which changes nothing on any server, with a cxid that no request has.
-func (r *Replica) mark(id wire.SessionID, at ensemble.ServerID) {
-	q := peerwire.ForwardedRequest{Session: id, Cxid: markOf(at)}
+// proposeMove proposes a session-move transaction: from its place in the history on, the newest
+// connection of session id is at server at. It is an error transaction, which changes
+// nothing in any tree, and its cxid is one that no request has (moveCxid).
+func (r *Replica) proposeMove(id wire.SessionID, at ensemble.ServerID) {
+	q := peerwire.ForwardedRequest{Session: id, Cxid: moveCxid(at)}
 	r.proposeError(&q, wire.ErrSessionMoved)
 }
 
-// markOf is the cxid that names a server in a mark.
-func markOf(at ensemble.ServerID) int32 { return math.MinInt32 | int32(at&math.MaxInt32) }
+// moveCxid returns the cxid that names a server in a session-move transaction. It is
+// negative, so no request has it.
+func moveCxid(at ensemble.ServerID) int32 { return math.MinInt32 | int32(at&math.MaxInt32) }
 
-// marked: a mark is applied. The connection that it is for is attached, every
-// other one of the session is a client's that has left it.
-func (r *Replica) marked(txn *record.Txn) {
+// moveApplied acts on a session-move transaction that is applied. If it names this server, the
+// connection that asked first for the session is attached. Otherwise the session's
+// connection here, if any, is closed, because its client has left it.
+func (r *Replica) moveApplied(txn *record.Txn) {
 	id := txn.Session
-	if txn.Cxid == markOf(r.opt.ServerID) {
+	if txn.Cxid == moveCxid(r.opt.ServerID) {
 		if c := r.firstAsking(id); c != nil {
 			c.attach.lives, c.attach.synced = true, true
 			r.attachWhenDue(c)
@@ -193,8 +201,8 @@ func (r *Replica) marked(txn *record.Txn) {
 	}
 }
 
-// firstAsking takes the connection that has asked first for a session; nil if
-// there is none.
+// firstAsking removes the connection that asked first for a session, and returns it. It
+// returns nil if there is none or it is closed.
 func (r *Replica) firstAsking(id wire.SessionID) *conn {
 	if r.member == nil {
 		return nil
@@ -214,7 +222,8 @@ func (r *Replica) firstAsking(id wire.SessionID) *conn {
 	return nil
 }
 
-// sync asks for a moment by which everything acknowledged before is applied.
+// sync asks the leader for a client sync and returns its token. When the sync is
+// answered, everything that was acknowledged before it is applied here.
 func (r *Replica) sync(c *conn) uint64 {
 	token := r.syncToken(c.session)
 	r.member.syncs[token] = c
@@ -234,7 +243,8 @@ func (r *Replica) syncToken(id wire.SessionID) uint64 {
 	return m.token
 }
 
-// syncDone: the sync is answered, and everything before it applied.
+// syncDone completes a client sync: its answer has come, and everything before it is
+// applied.
 func (r *Replica) syncDone(token uint64) {
 	c := r.member.syncs[token]
 	delete(r.member.syncs, token)
@@ -256,7 +266,7 @@ func (r *Replica) syncDone(token uint64) {
 	}
 }
 
-// revalidated is the leader's word on a session.
+// revalidated acts on the leader's answer whether a session lives.
 func (r *Replica) revalidated(a peerwire.Revalidated) {
 	c := r.firstAsking(a.Session)
 	switch {
@@ -269,8 +279,8 @@ func (r *Replica) revalidated(a peerwire.Revalidated) {
 	}
 }
 
-// attachWhenDue attaches a connection to its session once both answers are
-// there. The session may have ended between them.
+// attachWhenDue attaches a connection to its session when all answers that attaching
+// names have come. The session may have ended between them.
 func (r *Replica) attachWhenDue(c *conn) {
 	if c.attach.local {
 		r.attachLocal(c)
@@ -286,15 +296,15 @@ func (r *Replica) attachWhenDue(c *conn) {
 	}
 }
 
-// keeps notes, on the leader, on which server a session's connection is: from
-// the moment on at which that is proposed.
-func (r *Replica) keeps(id wire.SessionID, at ensemble.ServerID) {
+// setHome records on the leader which server a session's connection is at. It must be
+// called when the transaction that moves the session is proposed, not when it is applied.
+func (r *Replica) setHome(id wire.SessionID, at ensemble.ServerID) {
 	if r.member != nil {
 		r.member.homes[id] = at
 	}
 }
 
-// forget drops what is noted of a session that has ended.
+// forget drops what this server records about a session that has ended.
 func (r *Replica) forget(id wire.SessionID) {
 	if r.member != nil {
 		delete(r.member.homes, id)

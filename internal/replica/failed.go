@@ -9,58 +9,58 @@ import (
 	"bellwether/wire"
 )
 
-// A term that ends before it serves says something about its candidate: its
-// disk does not answer, its quorum port cannot be reached, it answers too late,
-// or it leads in an epoch older than others have promised. To elect the same
-// candidate again brings the same end. All servers that took part remember the
-// failed term, the candidate too, and rank the candidate behind others with as
-// much history until a term has served or a growing pause is over. Where only
-// that candidate has the history they elect it again, and give it more time at
-// each attempt. The same memory keeps a server from joining again and again a
-// leader that does not take it in.
+// A term that ends before it serves tells something about its candidate: its disk does
+// not answer, its quorum port cannot be reached, it answers too late, or it leads in an
+// epoch older than others have promised. The next term of the same candidate would
+// probably fail in the same way. So all servers that took part remember the failed term,
+// including the candidate. They rank the candidate behind others with as much history
+// until a term has served or a pause is over; the pause grows with each failed term. If
+// only that candidate has the history, they elect it again and give it more time at each
+// attempt. The same memory keeps a server from trying again and again to join a leader
+// that does not accept it.
 //
-// docs/decisions/0017-failed-terms.md has the reasons, and why servers with
-// different memories still come to a leader.
+// docs/decisions/0017-failed-terms.md has the reasons, and explains why servers with
+// different memories still agree on a leader.
 const (
-	// pauseMinMS and pauseMaxMS bound the time for which others are preferred:
-	// doubled with each failed term.
+	// pauseMinMS and pauseMaxMS bound the time for which other candidates are preferred.
+	// It doubles with each failed term.
 	pauseMinMS = 1000
 	pauseMaxMS = 30_000
-	// againMinMS and againMaxMS bound the pause in front of the third and each
-	// later attempt with the same candidate, doubled too. The second one comes at
-	// once, for the first may have met the leader at its beginning. The most is
-	// below readOnlyGraceMin, so that this is no time without a leader.
+	// againMinMS and againMaxMS bound the pause before the third and each later attempt
+	// with the same candidate; it doubles too. The second attempt follows at once,
+	// because the first may have reached the leader while it was starting. The upper
+	// bound is below readOnlyGraceMin, so that a pause alone never starts read-only
+	// service.
 	againMinMS = 10
 	againMaxMS = 1000
-	// patienceMS is for how long a candidate is dialled and asked for its epoch
-	// the first time; doubled with each failed term, up to initLimit.
+	// patienceMS is how long a server dials a candidate and waits for its epoch at the
+	// first attempt. It doubles with each failed term, up to initLimit.
 	patienceMS = 1000
-	// failedForgetMS is how long after its last failed term a candidate is like
-	// any other.
+	// failedForgetMS is how long after its last failed term a candidate is forgotten.
 	failedForgetMS = 2 * pauseMaxMS
-	// shiftMax keeps doubling from overflowing.
+	// shiftMax keeps the doubling from overflowing.
 	shiftMax = 20
 )
 
-// failedTerm is what is remembered of one candidate.
+// failedTerm is what a server remembers about one candidate. Invariant: times >= 1.
 type failedTerm struct {
-	times        int // in a row
+	times        int // failed terms in a row
 	at           int64
-	ours         bool // this server's disk was the reason: nothing is held against the candidate
+	ours         bool // this server's own disk was the reason: the candidate is not ranked lower
 	round, epoch wire.Epoch
 	why          string
 }
 
-// failedTerms are the terms that ended before they served, by candidate, since
-// a term has served.
+// failedTerms holds, by candidate, the terms that ended before they served. It is cleared
+// when a term serves.
 type failedTerms map[ensemble.ServerID]failedTerm
 
-// doubled is base doubled so many times, at most limit.
+// doubled returns base doubled times times, but at most limit.
 func doubled(base int64, times int, limit int64) int64 {
 	return min(base<<min(times, shiftMax), limit)
 }
 
-// noteFailed counts one more.
+// noteFailed counts one more failed term of the candidate of the current decision.
 func (m *member) noteFailed(now int64, why string, ours bool) failedTerm {
 	d := m.decision
 	f := m.failed[d.Vote.Leader]
@@ -75,7 +75,7 @@ func (m *member) noteFailed(now int64, why string, ours bool) failedTerm {
 	return f
 }
 
-// pauseMS is for how long others are preferred.
+// pauseMS returns for how long other candidates are preferred.
 func (f *failedTerm) pauseMS() int64 {
 	if f.ours {
 		return 0
@@ -83,7 +83,7 @@ func (f *failedTerm) pauseMS() int64 {
 	return doubled(pauseMinMS, f.times-1, pauseMaxMS)
 }
 
-// againMS is the pause in front of the next attempt.
+// againMS returns the pause before the next attempt.
 func (f *failedTerm) againMS() int64 {
 	if f.times < 2 {
 		return 0
@@ -91,7 +91,8 @@ func (f *failedTerm) againMS() int64 {
 	return doubled(againMinMS, f.times-2, againMaxMS)
 }
 
-// failedCandidates is what an election that begins now is to know.
+// failedCandidates returns the failed terms that an election starting now has to take
+// into account.
 func (m *member) failedCandidates(now int64) (all []election.Failed) {
 	for id, f := range m.failed {
 		if now-f.at > failedForgetMS {
@@ -105,7 +106,7 @@ func (m *member) failedCandidates(now int64) (all []election.Failed) {
 	return all
 }
 
-// patience is how long a candidate may take to come forward.
+// patience returns how long a candidate may take before its followers give up, in ms.
 func (m *member) patience(id ensemble.ServerID, now int64) int64 {
 	times := 0
 	if f, ok := m.failed[id]; ok && now-f.at <= failedForgetMS {
@@ -114,27 +115,27 @@ func (m *member) patience(id ensemble.ServerID, now int64) int64 {
 	return doubled(patienceMS, times, max(patienceMS, m.opt.InitLimit*m.tickMS))
 }
 
-// failedTerm takes note of a term that has ended before it served.
+// failedTerm records the current term as failed if it ends before it has served.
 func (r *Replica) failedTerm(why string) {
 	m := r.member
 	if m.serving || m.role == peerwire.Looking {
 		return
 	}
-	ours := m.role != peerwire.Leading && (m.resting != "" || r.stall.active())
+	ours := m.role != peerwire.Leading && (m.disabled != "" || r.stall.active())
 	f := m.noteFailed(r.now.Mono, why, ours)
-	if !ours && !r.Vain() { // a leader that takes others in has not failed
+	if !ours && !r.JoinFails() { // a leader that accepts other learners has not failed
 		r.happened(TermFailed{Candidate: m.decision.Vote.Leader, Times: f.times, Why: why, PauseMS: f.pauseMS()})
 	}
 }
 
-// Vain reports whether this server has tried more than once to join the leader
-// that there is, and was not taken in.
-func (r *Replica) Vain() bool {
+// JoinFails reports whether this server has tried more than once to join the current leader,
+// without success.
+func (r *Replica) JoinFails() bool {
 	m := r.member
 	return m != nil && m.decision.Ending == election.Follows && m.failed[m.decision.Vote.Leader].times > 1
 }
 
-// TermFailed: a term has ended before it served.
+// TermFailed says that a term has ended before it served.
 type TermFailed struct {
 	Candidate ensemble.ServerID
 	Times     int

@@ -62,7 +62,7 @@ func TestPromisedALaterEpoch(t *testing.T) {
 			t.Errorf("attempt %d came %d ms behind the one before, want %d", i+1, gap, want)
 		}
 	}
-	if s.r.Standing().Serving || !s.r.Vain() {
+	if s.r.Standing().Serving || !s.r.JoinFails() {
 		t.Error("it serves under a leader of an earlier epoch than it has promised")
 	}
 	for _, o := range h.servers[1:] {
@@ -89,8 +89,8 @@ func TestAnsweredAndEnded(t *testing.T) {
 		return deaf(to, e)
 	}
 	h.run(againMinMS - 1)
-	if len(*came) != 2 || !s.r.Vain() {
-		t.Errorf("%d attempts, the leader's word counts: %v", len(*came), s.r.Vain())
+	if len(*came) != 2 || !s.r.JoinFails() {
+		t.Errorf("%d attempts, the leader's word counts: %v", len(*came), s.r.JoinFails())
 	}
 }
 
@@ -115,7 +115,7 @@ func TestPauseSlowsNoElection(t *testing.T) {
 			}
 		}
 		took[epoch] = h.now.Mono - began
-		if now := s.r.Standing().Epoch; now <= epoch || s.r.Vain() {
+		if now := s.r.Standing().Epoch; now <= epoch || s.r.JoinFails() {
 			t.Errorf("serves epoch %d, %d was promised", now, epoch)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// forward sends a request to the leader. Its transaction is the answer.
+// forward sends a request to the leader. The transaction that the leader makes of it is
+// the answer.
 func (r *Replica) forward(c *conn, q *Request) {
 	q.zxid = forwarded
 	c.closing = q.Op == wire.OpCloseSession
@@ -27,11 +28,13 @@ func (r *Replica) forwardRequest(q peerwire.ForwardedRequest, ids []wire.ID) {
 	r.member.learner.Step(r.now.Mono, zab.Forward{Request: q, Identities: ids})
 }
 
-// failed answers with an error. That the session is another server's now ends
-// the connection: it is not the client's newest one.
+// failed acts on an error transaction that is applied. A session-move transaction is one
+// of these. ErrSessionMoved as the answer to the oldest request of a connection closes
+// that connection: the client has a newer one at another server. Any other error is the
+// answer to its request.
 func (r *Replica) failed(txn *record.Txn, res tree.Result) {
 	if res.Err == wire.ErrSessionMoved && txn.Cxid < 0 {
-		r.marked(txn)
+		r.moveApplied(txn)
 		return
 	}
 	c := r.owners[txn.Session]
@@ -43,10 +46,10 @@ func (r *Replica) failed(txn *record.Txn, res tree.Result) {
 	r.answer(c, txn, res)
 }
 
-// input takes, on the leader, what a learner has sent.
+// input acts on what a learner has sent to this leader.
 func (r *Replica) input(in zab.Input) {
 	switch {
-	case !r.member.leads(): // nobody was told to serve yet
+	case !r.member.leads(): // learners are not told to serve yet
 	case in.Request != nil:
 		r.requested(in)
 	case in.Revalidation != nil:
@@ -58,16 +61,16 @@ func (r *Replica) input(in zab.Input) {
 	}
 }
 
-// heardFrom: a session was heard from, whose timeout its server knows best: it
-// is agreed anew with each connection.
+// heardFrom records that a session was heard from. It takes the timeout from the
+// session's server, because each new connection can change it.
 func (r *Replica) heardFrom(t peerwire.TouchedSession) {
 	if r.expiry.Touch(t.Session, r.now.Mono) && t.TimeoutMS > 0 {
 		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
 	}
 }
 
-// requested carries out a request of a learner's client. It is answered by a
-// transaction in any case: that is all its server waits for.
+// requested carries out a request that a learner has forwarded. It always proposes a
+// transaction, if only an error: the learner waits for that and nothing else.
 func (r *Replica) requested(in zab.Input) {
 	q := in.Request
 	if q.Op == wire.OpSync {
@@ -75,13 +78,13 @@ func (r *Replica) requested(in zab.Input) {
 		return
 	}
 	if q.Op == wire.OpCreateSession {
-		r.keeps(q.Session, in.Server)
-	} else if code := r.entitled(q.Session, in.Server); code != wire.OK {
+		r.setHome(q.Session, in.Server)
+	} else if code := r.checkHome(q.Session, in.Server); code != wire.OK {
 		r.proposeError(q, code)
 		return
 	}
 	r.expiry.Touch(q.Session, r.now.Mono)
-	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities, Local: r.elsewhere(q.Session)}
+	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities, Local: r.localElsewhere(q.Session)}
 	txn, code := r.propose(req)
 	switch {
 	case txn != nil:
@@ -91,11 +94,12 @@ func (r *Replica) requested(in zab.Input) {
 	}
 }
 
-// entitled says whether a learner may ask in the name of a session.
-func (r *Replica) entitled(id wire.SessionID, at ensemble.ServerID) wire.Code {
+// checkHome returns OK if a learner may send requests for a session, otherwise the error
+// code that answers the request.
+func (r *Replica) checkHome(id wire.SessionID, at ensemble.ServerID) wire.Code {
 	switch {
 	case r.lives(id):
-	case r.elsewhere(id):
+	case r.localElsewhere(id):
 		return wire.OK
 	default:
 		return wire.ErrSessionExpired
@@ -104,11 +108,12 @@ func (r *Replica) entitled(id wire.SessionID, at ensemble.ServerID) wire.Code {
 	if known && home != at {
 		return wire.ErrSessionMoved
 	}
-	r.keeps(id, at)
+	r.setHome(id, at)
 	return wire.OK
 }
 
-// proposeError answers a request that came to nothing.
+// proposeError proposes an error transaction as the answer to a request that changes
+// nothing.
 func (r *Replica) proposeError(q *peerwire.ForwardedRequest, code wire.Code) {
 	z, ok := r.nextZxid()
 	if !ok {
@@ -120,27 +125,27 @@ func (r *Replica) proposeError(q *peerwire.ForwardedRequest, code wire.Code) {
 	})
 }
 
-// revalidate answers a learner whose client wants to take a session up again.
-// From here on the session is that learner's.
+// revalidate answers a learner whose client wants to resume a session. If the session
+// lives, requests for it are accepted only from that learner from now on.
 func (r *Replica) revalidate(in zab.Input) {
 	q := in.Revalidation
 	a := peerwire.Revalidated{Session: q.Session, Valid: r.lives(q.Session)}
 	if a.Valid {
 		r.outdate(q.Session)
-		r.keeps(q.Session, in.Server)
+		r.setHome(q.Session, in.Server)
 		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
-		r.mark(q.Session, in.Server)
+		r.proposeMove(q.Session, in.Server)
 		if in.Ours {
-			return // the mark is the answer
+			return // the session-move transaction is the answer
 		}
 	}
 	r.member.leader.Step(r.now.Mono, zab.Revalidated{Link: in.Link, Answer: a})
 }
 
-// ForwardRefused: this server's clients asked in the name of a session that is
-// another server's now.
+// ForwardRefused says that the leader refused a forwarded request because the session has
+// moved to another server.
 type ForwardRefused struct{ Session wire.SessionID }
 
 func (h ForwardRefused) String() string {
-	return fmt.Sprintf("session %v is served by another server now, the connection here is closed", h.Session)
+	return fmt.Sprintf("session %v has moved to another server: its connection to this server is closed", h.Session)
 }

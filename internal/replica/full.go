@@ -8,23 +8,23 @@ import (
 	"bellwether/wire"
 )
 
-// WritesStopped: the log has no room.
+// WritesStopped says that there is no space for the transaction log.
 type WritesStopped struct{ Zxid wire.Zxid }
 
 func (h WritesStopped) String() string {
 	return fmt.Sprintf("no space for the transaction log behind %v: writes are refused, reads are answered, new clients are served only if they accept a read-only server; free some space", h.Zxid)
 }
 
-// WritesResumed: the log has room again.
+// WritesResumed says that there is space for the transaction log again.
 type WritesResumed struct{}
 
 func (WritesResumed) String() string {
-	return "space for the transaction log: writes are accepted again"
+	return "there is space for the transaction log again: writes are accepted"
 }
 
-// logFull takes back every proposal behind e.Zxid: none of them is durable
-// anywhere, so who waits is told that nothing was written. What is durable
-// stays in flight; Next applies it.
+// logFull takes back every proposal after e.Zxid. None of them is durable anywhere, so
+// their clients are told that nothing was written. What is durable stays in flight, and
+// Next applies it.
 func (r *Replica) logFull(e LogFull) {
 	a := r.alone
 	if e.Generation != a.generation || a.full {
@@ -52,7 +52,7 @@ func (r *Replica) logFull(e LogFull) {
 	}
 }
 
-// takeBack undoes what a proposal had set in motion and answers it.
+// takeBack undoes what a proposal has changed in the replica and answers its request.
 func (r *Replica) takeBack(t *record.Txn) {
 	id := t.Session
 	switch t.Type {
@@ -82,20 +82,19 @@ func (r *Replica) takeBack(t *record.Txn) {
 	r.proceed(c)
 }
 
-// logFree accepts writes again, as soon as everything committed is applied:
-// what the tree forgot in logFull must not be prepared over.
+// logFree accepts writes again as soon as everything committed is applied. Until then the
+// tree lacks changes that logFull discarded, so no new request may be prepared.
 func (r *Replica) logFree() {
 	a := r.alone
 	a.room = a.full
 	if a.room && a.inflight.Len() == 0 {
-		r.resume()
+		r.acceptWrites()
 	}
 }
 
-// takeUp gives a connection of a standalone server its session again. The
-// client of a session that was made while the disk is full must still accept a
-// read-only server.
-func (r *Replica) takeUp(c *conn) {
+// resumeAlone lets a connection of a standalone server resume its session. If the session was
+// made while the disk was full, the client must still accept a read-only server.
+func (r *Replica) resumeAlone(c *conn) {
 	if r.locals.has(c.ask.Session) {
 		r.admitReader(c)
 		return
@@ -103,10 +102,10 @@ func (r *Replica) takeUp(c *conn) {
 	r.attach(c, c.ask.Session)
 }
 
-// resume ends the time of refused writes. Nothing expired meanwhile but the
-// sessions of that time, which end here; every other session starts anew, as
-// after a change of leaders.
-func (r *Replica) resume() {
+// acceptWrites ends the time in which writes are refused. The sessions that were made in that
+// time end. No other session expired meanwhile, and each starts again with its full
+// timeout, as after a change of leaders.
+func (r *Replica) acceptWrites() {
 	r.alone.full, r.alone.room = false, false
 	r.endReaders()
 	r.happened(WritesResumed{})

@@ -9,14 +9,14 @@ import (
 	"bellwether/internal/zab"
 )
 
-// A leader that is to give up its role hands over (zab/handover.go). From its
-// beginning on writes of its own clients are held, as they are while there is
-// no leader; what other servers ask for finds no leader that proposes it, and
-// is asked of the next one (keep.go). The role ends in any case.
+// A leader that is asked to give up its role transfers leadership (zab/handover.go).
+// While it does so it holds the writes of its own clients, as a server without a leader
+// does. It does not propose what other servers forward to it; they forward it again to
+// the next leader (keep.go). The term ends even if the transfer fails.
 
-// HandOver (ensemble): this server is to end its role as leader, and have To
-// lead next, which Successor has named; nothing happens if that cannot be.
-// Leaving: this server is about to stop.
+// HandOver (ensemble) asks a leader to end its term and let server To lead next. To must
+// come from Successor. The event is ignored if the transfer is not possible. Leaving says
+// that this server is about to stop.
 type HandOver struct {
 	To      ensemble.ServerID
 	Leaving bool
@@ -24,17 +24,18 @@ type HandOver struct {
 
 func (HandOver) event() {}
 
-// errAlone: there is nobody to hand over to.
-var errAlone = errors.New("this server is alone")
+// errAlone: there is no other server to which leadership could be transferred.
+var errAlone = errors.New("this server is standalone")
 
-// errFollows: another server leads, or none does.
+// errFollows: only a leader can transfer leadership.
 var errFollows = errors.New("this server does not lead")
 
-// errHandsOver: it is asked for once more.
-var errHandsOver = errors.New("this server hands over already")
+// errHandsOver: a transfer is already running.
+var errHandsOver = errors.New("this server is already transferring leadership")
 
-// Successor returns who would lead if this server handed over: to, or the
-// fittest of those that can if that is NoServer. The error says why nobody can.
+// Successor returns the server that would lead next if this server transferred
+// leadership: to, or the most suitable server if to is NoServer. The error says why there
+// is none.
 func (r *Replica) Successor(to ensemble.ServerID, leaving bool) (ensemble.ServerID, error) {
 	switch m := r.member; {
 	case m == nil:
@@ -48,21 +49,23 @@ func (r *Replica) Successor(to ensemble.ServerID, leaving bool) (ensemble.Server
 	}
 }
 
-// handOver begins it.
+// handOver starts a leadership transfer if this server leads.
 func (r *Replica) handOver(e HandOver) {
 	if r.member.leads() {
 		r.member.leader.Step(r.now.Mono, zab.HandOver{To: e.To, Leaving: e.Leaving})
 	}
 }
 
-// handsOver reports whether this server leads and proposes nothing any more.
+// handsOver reports whether this server leads and is transferring leadership. It then
+// proposes nothing.
 func (r *Replica) handsOver() bool {
 	return r.member != nil && r.member.leader != nil && r.member.leader.HandingOver()
 }
 
-// succeed takes the role that a hand-over has given to this server. One that is
-// about to stop learns from the next leader as an observer: were it part of the
-// quorum by which that one is established, that one would have none soon.
+// succeed starts the role that a leadership transfer gives to this server. A server that
+// is about to stop follows the next leader as an observer: if it counted towards the
+// quorum that establishes that leader, the leader would lose its quorum when this server
+// stops.
 func (r *Replica) succeed(s *zab.Successor) {
 	m := r.member
 	m.role, m.leaving = peerwire.Looking, s.Leaving

@@ -7,31 +7,31 @@ import (
 	"bellwether/wire"
 )
 
-// Client connections can outlive a change of leaders. While there is none a
-// server holds what its clients ask, for a third of their timeout at most, and
-// for stalledHoldMS at most while its disk does not answer.
-// Then the fate of each write in flight is known:
+// Client connections can survive a change of leaders. While there is no leader, a server
+// holds the requests of its clients for at most a third of their timeout, or
+// stalledHoldMS while its disk does not answer. When there is a leader again, each write
+// in flight is in one of two states:
 //
-//   - its transaction is in the history of the new leader. It is answered when
-//     that is applied here, before this server serves: a connection's requests
-//     are matched in order, as ever.
-//   - it is not in that history, so it never will be: the epoch in which it
-//     was asked for is over, and with it every link on which it could still
-//     be under way. It is asked for again.
+//   - Its transaction is in the history of the new leader. The write is answered when
+//     this server applies the transaction, before it serves clients: requests of a
+//     connection are matched in order, as always.
+//   - Its transaction is not in that history, and never will be: the epoch in which the
+//     request was sent is over, and so is every link on which the request could still be
+//     on its way. This server sends it again.
 //
-// That holds for a history that goes on from one leader of our kind to the
-// next: the mark of attach.go has closed, on every server, the connections
-// that their client has left for another, so that nothing old is asked for
-// behind what a client's newest connection did. Where another kind of leader
-// was or may have been in between, or the tree was made anew, all are closed.
+// This holds if the history goes from one native leader directly to the next. The
+// session-move transaction (attach.go) has closed, on every server, the connections that
+// clients have left, so that no old request is sent again after requests of the client's
+// newest connection. If a compatible leader was or may have been in between, or the tree
+// was rebuilt, all connections are closed.
 
-// keep reports whether a connection outlives the end of a term.
+// keep reports whether a connection is kept when the term ends.
 func (r *Replica) keep(c *conn) bool {
 	m := r.member
 	switch {
-	case !m.opt.KeepClients, m.resting != "": // without room for the log it is not to be waited for
+	case !m.opt.KeepClients, m.disabled != "": // without space for the log, the server cannot join a leader soon
 		return false
-	case m.serving && !m.ours():
+	case m.serving && !m.native():
 		return false
 	case m.serving:
 		c.since = m.heard()
@@ -39,7 +39,8 @@ func (r *Replica) keep(c *conn) bool {
 	return true
 }
 
-// heard is when a leader was last heard, or was last certain to be one.
+// heard returns the Mono time at which the leader was last heard, or, on the leader, at
+// which it was last known to lead.
 func (m *member) heard() int64 {
 	if m.learner != nil {
 		return m.learner.Heard()
@@ -47,7 +48,7 @@ func (m *member) heard() int64 {
 	return m.leader.Heard()
 }
 
-// closeAll ends all connections with a session.
+// closeAll closes all connections that have a session.
 func (r *Replica) closeAll() {
 	for _, c := range r.connections() {
 		if c.session != 0 {
@@ -56,14 +57,15 @@ func (r *Replica) closeAll() {
 	}
 }
 
-// resumeKept goes on with the connections that were kept since an epoch.
+// resumeKept serves the kept connections again. before is the epoch in which this server
+// served last.
 func (r *Replica) resumeKept(before wire.Epoch) {
 	m := r.member
 	again := m.epoch == before+1
 	for _, c := range r.connections() {
 		switch {
 		case c.session == 0:
-		case !m.ours(), !again && (m.epoch != before || c.inFlight()):
+		case !m.native(), !again && (m.epoch != before || c.inFlight()):
 			r.end(c)
 		default:
 			r.askAgain(c)
@@ -78,8 +80,8 @@ func (r *Replica) resumeKept(before wire.Epoch) {
 	}
 }
 
-// inFlight reports whether the leader was asked for something of which it is
-// not known what has become.
+// inFlight reports whether a request of the connection was proposed or forwarded and has
+// no answer yet.
 func (c *conn) inFlight() bool {
 	for i := range c.waiting.Len() {
 		if z := (*c.waiting.At(i)).zxid; z > 0 || z == forwarded {
@@ -89,12 +91,12 @@ func (c *conn) inFlight() bool {
 	return false
 }
 
-// askAgain puts everything that waits on a connection to the new leader.
+// askAgain sends everything that waits on a connection to the new leader.
 func (r *Replica) askAgain(c *conn) {
 	switch {
 	case r.locals.knows(c.session):
 	case r.decides():
-		r.keeps(c.session, r.opt.ServerID)
+		r.setHome(c.session, r.opt.ServerID)
 	default:
 		told := []peerwire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
 		r.member.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: r.member.touch})

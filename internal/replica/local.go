@@ -5,25 +5,25 @@ import (
 	"bellwether/wire"
 )
 
-// locals are the sessions that live on this server alone: made without a
-// transaction, known to nobody else, expired here. They outlive a change of
-// leaders and of this server's role, not the process. Whatever is heard of
-// one counts at once, so its pings are answered here: the promise is this
-// server's own, as that of a standalone one is.
+// locals holds the local sessions: those that only this server knows. They are made
+// without a transaction and expire here. They survive a change of leaders and of this
+// server's role, but not the end of the process. This server answers their pings at once,
+// without asking the leader, because it alone decides whether they live. Invariant:
+// expiry holds exactly the sessions of open that are not upgrading.
 type locals struct {
 	open   map[wire.SessionID]*local
-	expiry *tree.Expiry            // without those on their way
-	ended  map[wire.SessionID]bool // by the last Tick
+	expiry *tree.Expiry
+	ended  map[wire.SessionID]bool // sessions that the last Tick expired
 }
 
-// local is a session that lives here alone.
+// local is a local session.
 type local struct {
 	timeoutMS int32
-	// leaving: it is on its way to become everybody's (upgrade.go). Whether
-	// it has, the history says.
-	leaving bool
-	// readOnly: it was made without a quorum, or on a full disk, and ends when
-	// there is a quorum or room (readonly.go).
+	// upgrading: its createSession is on the way to the leader, which makes it a global
+	// session (upgrade.go). Only the history tells whether that has succeeded.
+	upgrading bool
+	// readOnly: the session was made without a quorum or on a full disk. It ends when
+	// there is a quorum or space again (readonly.go).
 	readOnly bool
 }
 
@@ -31,19 +31,20 @@ func newLocals(tickMS int64) locals {
 	return locals{open: map[wire.SessionID]*local{}, expiry: tree.NewExpiry(tickMS)}
 }
 
-// has reports whether a session lives here alone.
+// has reports whether a session is local and not on its way to become global.
 func (l *locals) has(id wire.SessionID) bool {
 	s := l.open[id]
-	return s != nil && !s.leaving
+	return s != nil && !s.upgrading
 }
 
-// knows reports whether a session lives here, alone or on its way from that.
+// knows reports whether a session is local, including one on its way to become global.
 func (l *locals) knows(id wire.SessionID) bool { return l.open[id] != nil }
 
-// touch notes that a session was heard from; false if it is none of these.
+// touch records that a session was heard from. It returns false if the session is not
+// local.
 func (l *locals) touch(id wire.SessionID, mono int64) bool { return l.expiry.Touch(id, mono) }
 
-// put takes in a session, or gives a known one another timeout, from now on.
+// put adds a session, or gives a known one a new timeout that starts now.
 func (l *locals) put(id wire.SessionID, timeoutMS int32, now int64) {
 	readOnly := l.open[id] != nil && l.open[id].readOnly
 	l.open[id] = &local{timeoutMS: timeoutMS, readOnly: readOnly}
@@ -56,14 +57,14 @@ func (l *locals) remove(id wire.SessionID) {
 	l.expiry.Remove(id)
 }
 
-// openLocal gives a connection a new session that lives here alone.
+// openLocal makes a local session for a connection.
 func (r *Replica) openLocal(c *conn) {
 	id := r.newID()
 	r.locals.put(id, c.timeout, r.now.Mono)
 	r.attach(c, id)
 }
 
-// closeLocal ends a session that lives here alone, and its connection.
+// closeLocal ends a local session and closes its connection.
 func (r *Replica) closeLocal(id wire.SessionID) {
 	r.locals.remove(id)
 	if c := r.owners[id]; c != nil {
@@ -71,8 +72,9 @@ func (r *Replica) closeLocal(id wire.SessionID) {
 	}
 }
 
-// askLocal takes up a session that lives here alone, once everything that its
-// earlier connections had asked for is applied here: a sync comes behind it.
+// askLocal resumes a local session. It sends a sync after everything that earlier
+// connections of the session asked for, and attaches the connection when the sync is
+// answered: then all of that is applied here.
 func (r *Replica) askLocal(c *conn) {
 	id := c.ask.Session
 	r.outdate(id)
@@ -80,8 +82,8 @@ func (r *Replica) askLocal(c *conn) {
 	r.member.syncs[r.syncToken(id)] = c
 }
 
-// attachLocal: the sync is answered. Meanwhile the session may have become
-// everybody's, or have ended.
+// attachLocal attaches a connection to its local session after the sync. Meanwhile the
+// session may have become global or have ended.
 func (r *Replica) attachLocal(c *conn) {
 	if id := c.ask.Session; r.locals.has(id) {
 		r.attach(c, id)
@@ -91,7 +93,7 @@ func (r *Replica) attachLocal(c *conn) {
 	r.admit(c)
 }
 
-// expireLocals ends the sessions that live here alone and were not heard from.
+// expireLocals ends the local sessions that were not heard from in time.
 func (r *Replica) expireLocals() {
 	r.locals.ended = nil
 	due := r.locals.expiry.Due(r.now.Mono)
@@ -105,8 +107,8 @@ func (r *Replica) expireLocals() {
 	}
 }
 
-// Locals is the number of sessions that live on this server alone.
+// Locals returns the number of local sessions.
 func (r *Replica) Locals() int { return len(r.locals.open) }
 
-// ExpiringLocals is Expiring for the sessions that live on this server alone.
+// ExpiringLocals is like Expiring, for the local sessions.
 func (r *Replica) ExpiringLocals() []tree.ExpiryBucket { return r.locals.expiry.Buckets() }

@@ -12,79 +12,83 @@ import (
 	"bellwether/wire"
 )
 
-// Member are the options of a server of an ensemble, and what its disk holds.
+// Member holds the options of a server in an ensemble, and what its disk holds.
 type Member struct {
 	Members *ensemble.Membership
-	// Log is what the disk holds; the tree is at its Applied.
+	// Log describes the log on disk. The tree must be at Log.Applied.
 	Log               *zab.Log
 	Accepted, Current wire.Epoch
-	// Unknown: nothing may be presumed about what this server once had; it
-	// only joins a leader that there is. Initialized: an operator's marker says
-	// that an empty log is the truth.
+	// Unknown: this server may have lost history that it once acknowledged. It does not
+	// vote and only joins an existing leader. Initialized: an operator's marker confirms
+	// that an empty log is correct.
 	Unknown, Initialized bool
 	// InitLimit and SyncLimit are in ticks; 0: 10 and 5.
 	InitLimit, SyncLimit int64
-	// LeaseMS and BeatMS are those of a leader of our kind; 0: 500 and 100.
+	// LeaseMS and BeatMS are the lease and the heartbeat interval of a native leader; 0:
+	// 500 and 100.
 	LeaseMS, BeatMS int64
-	// Plain: it speaks to all as ZooKeeper does.
+	// Plain: the server speaks ZooKeeper's protocol to all peers, without the native
+	// extensions.
 	Plain bool
-	// KeepClients lets client connections outlive a change of leaders between
-	// servers of our kind (keep.go).
+	// KeepClients lets client connections survive a change from one native leader to the
+	// next (keep.go).
 	KeepClients bool
-	// ReadOnly lets clients that accept it read from a server that has been
-	// without a leader for a while (readonly.go).
+	// ReadOnly lets clients that accept it read from a server that has had no leader for
+	// a while (readonly.go).
 	ReadOnly bool
-	// ReadUncommitted lets such a server, also one that has not served in a term
-	// since its start, show its whole log, as ZooKeeper does.
+	// ReadUncommitted lets a read-only server show its whole log, as ZooKeeper does, even
+	// if it has not served in a term since its start.
 	ReadUncommitted bool
-	// LocalSessions: new sessions live on the server alone that made them.
-	// UpgradeLocal: one that asks for an ephemeral becomes everybody's.
+	// LocalSessions: new sessions are local to the server that made them. UpgradeLocal: a
+	// local session that creates an ephemeral becomes global.
 	LocalSessions, UpgradeLocal bool
-	// Aloof: while it leads it takes no clients.
+	// Aloof: the server accepts no clients while it leads.
 	Aloof bool
-	// DiskLog: Ready.ReadLog can be answered.
+	// DiskLog: the driver can answer Ready.ReadLog.
 	DiskLog bool
-	// CounterMax is the last zxid counter of an epoch; 0: the last but one there is.
+	// CounterMax is the last zxid counter of an epoch; 0: the highest counter but one.
 	CounterMax uint32
 }
 
-// member is a server's part in its ensemble.
+// member is what a server in an ensemble holds in addition to a Replica. Invariants: at
+// most one of leader and learner is set; serving implies that one of them is set;
+// saved.accepted <= accepted and saved.current <= current.
 type member struct {
 	opt      Member
 	tickMS   int64
 	election *election.Election
 	log      *zab.Log
-	// accepted and current are the epochs of the last duties handed out; saved
-	// are those that are durable.
+	// accepted and current are the epochs of the last duties that were handed out. saved
+	// holds the epochs that are durable.
 	accepted, current wire.Epoch
 	saved             struct{ accepted, current wire.Epoch }
 	generation        uint64
 
-	role     peerwire.ServerState
-	decision election.Decision
-	leader   *zab.Leader
-	learner  *zab.Learner
-	serving  bool       // clients are served
-	leaving  bool       // it has handed over, and is about to stop
-	decided  int64      // Mono of the decision
-	link     zab.LinkID // of the learner
-	redial   redial
-	failed   failedTerms
-	epoch    wire.Epoch
-	foreign  wire.Epoch // the same where ZooKeeper led, else 0
-	above    wire.Epoch // the next epoch that this server brings about is later
-	term     uint64     // counts the terms, lived or tried
-	resting  string     // why it takes no part, empty if it does
-	readers  readOnly
+	role       peerwire.ServerState
+	decision   election.Decision
+	leader     *zab.Leader
+	learner    *zab.Learner
+	serving    bool       // the term serves clients
+	leaving    bool       // it has transferred leadership and is about to stop
+	decided    int64      // Mono time of the decision
+	link       zab.LinkID // the learner's link to its leader
+	redial     redial
+	failed     failedTerms
+	epoch      wire.Epoch
+	compatible wire.Epoch // epoch if the leader of that term was a compatible one, else 0
+	above      wire.Epoch // as a leader, this server must choose an epoch above this one
+	term       uint64     // counts the terms of this server, including failed ones
+	disabled   string     // why this server is disabled; empty if it is not
+	readers    readOnly
 
 	wakeElection, wakeZab int64
 
 	effects   fifo.Queue[effect]
-	held      []*conn // that wait for a leader, or did
-	holdBy    int64   // Mono until which no connection has waited too long for one
+	held      []*conn // connections that wait for a leader; some may be closed
+	holdBy    int64   // Mono; releaseHeld is due then
 	homes     map[wire.SessionID]ensemble.ServerID
 	gone      gone
-	asking    map[wire.SessionID][]*conn // that wait for the leader's word
+	asking    map[wire.SessionID][]*conn // connections that wait for the leader's answer, oldest first
 	syncs     map[uint64]*conn           // by token
 	token     uint64
 	pings     fifo.Queue[heldPing]
@@ -93,16 +97,17 @@ type member struct {
 	ready     Ready
 }
 
-// effect is what a commit brings about, in order.
+// effect is one consequence of a commit. Exactly one of txn, sync, confirmed and
+// established is set. Effects are carried out in the order in which Zab returned them.
 type effect struct {
 	txn         *record.Txn
 	sync        uint64
-	confirmed   uint64 // touches
+	confirmed   uint64 // the last touch that the leader has confirmed
 	established *zab.Established
-	term        uint64 // in which the last three count
+	term        uint64 // the last three are dropped in any other term
 }
 
-// join begins the life of a server of an ensemble: it looks for a leader.
+// join starts a server of an ensemble. It looks for a leader.
 func (r *Replica) join() {
 	o := *r.opt.Member
 	set := func(v *int64, d int64) {
@@ -120,7 +125,7 @@ func (r *Replica) join() {
 	r.look("started")
 }
 
-// reset forgets what belongs to a term.
+// reset drops all state that belongs to one term.
 func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
@@ -131,18 +136,18 @@ func (r *Replica) reset() {
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 }
 
-// leads reports whether this server decides what is proposed.
+// leads reports whether this server is an established leader.
 func (m *member) leads() bool { return m.leader != nil && m.serving }
 
-// aloof reports whether clients have to go elsewhere.
-func (m *member) aloof() bool { return m.opt.Aloof && m.leads() }
+// refusesClients reports whether this server leads and accepts no clients in that role.
+func (m *member) refusesClients() bool { return m.opt.Aloof && m.leads() }
 
-// ours reports whether the leader is of our kind.
-func (m *member) ours() bool {
+// native reports whether this server is native and so is its leader.
+func (m *member) native() bool {
 	return !m.opt.Plain && (m.leader != nil || m.learner != nil && m.learner.Ours())
 }
 
-// leaseMS is D of the lease, 0 where nothing can be said of it.
+// leaseMS returns the length of the leader's lease; 0 if it is unknown.
 func (m *member) leaseMS() int64 {
 	switch {
 	case m.opt.Plain:
@@ -155,7 +160,7 @@ func (m *member) leaseMS() int64 {
 	return 0
 }
 
-// stepMember takes what only a server of an ensemble hears of.
+// stepMember takes the events that only a server of an ensemble receives.
 func (r *Replica) stepMember(e Event) {
 	m := r.member
 	switch e := e.(type) {
@@ -170,13 +175,13 @@ func (r *Replica) stepMember(e Event) {
 	case Rebuilt:
 		r.tree = e.Tree
 		r.tree.OnYield(r.opt.Yield)
-		r.closeAll() // their watches were in the other tree
-		r.locals.lose()
+		r.closeAll() // their watches are in the old tree
+		r.locals.dropUpgrading()
 	case LogFull:
-		m.resting = fmt.Sprintf("no space for the transaction log behind %v", e.Zxid)
+		m.disabled = fmt.Sprintf("no space for the transaction log behind %v", e.Zxid)
 	case LogFree:
-		if m.resting != "" {
-			m.resting = ""
+		if m.disabled != "" {
+			m.disabled = ""
 			r.happened(WritesResumed{})
 			r.look("there is space for the log again")
 		}
@@ -187,7 +192,8 @@ func (r *Replica) stepMember(e Event) {
 	}
 }
 
-// wake lets the deadlines of the cores pass.
+// wake lets the election, Zab and the waiting connections act on the deadlines that have
+// passed.
 func (r *Replica) wake() {
 	m := r.member
 	m.election.Step(r.now.Mono, election.Tick{})
@@ -197,7 +203,8 @@ func (r *Replica) wake() {
 	r.release()
 }
 
-// step hands an event to the machine of the term.
+// step passes an event to the leader or learner of this term. It returns false if there
+// is none.
 func (m *member) step(now int64, e zab.Event) bool {
 	switch {
 	case m.leader != nil:
@@ -210,7 +217,7 @@ func (m *member) step(now int64, e zab.Event) bool {
 	return true
 }
 
-// stepZab takes news of links and of the disk.
+// stepZab takes an event for Zab: about a link or about the disk.
 func (r *Replica) stepZab(e zab.Event) {
 	m := r.member
 	switch e := e.(type) {
@@ -231,8 +238,9 @@ func (r *Replica) stepZab(e zab.Event) {
 	m.step(r.now.Mono, e)
 }
 
-// readyMember hands out what has come of all steps. A core whose duties lead
-// to another step is asked again, until all are quiet.
+// readyMember returns the duties of all steps since the last call. The election and Zab
+// are asked in turn until neither has anything new, because the duties of one can be
+// events for the other.
 func (r *Replica) readyMember() Ready {
 	m := r.member
 	m.unsettled = false
@@ -254,7 +262,7 @@ func (r *Replica) readyMember() Ready {
 	return rd
 }
 
-// nextMember carries out the next effect of a commit; false if there is none.
+// nextMember carries out the next effect and reports whether there was one.
 func (r *Replica) nextMember() bool {
 	m := r.member
 	if m.effects.Len() == 0 {
@@ -274,44 +282,44 @@ func (r *Replica) nextMember() bool {
 	return true
 }
 
-// Standing is how a server of an ensemble stands.
+// Standing describes the state of a server in its ensemble.
 type Standing struct {
-	Role    peerwire.ServerState
-	Leader  ensemble.ServerID // NoServer: there is none
-	Epoch   wire.Epoch        // in which it serves
-	Serving bool
-	Resting string // why it takes no part, empty if it does
-	// Abstains says why this server is no candidate for leader and promises no
-	// epoch, empty if it is and does: its disk has not answered for too long.
+	Role     peerwire.ServerState
+	Leader   ensemble.ServerID // NoServer: none
+	Epoch    wire.Epoch        // the epoch of the last term in which it served
+	Serving  bool
+	Disabled string // why it takes no part in the ensemble; empty if it does
+	// Abstains says why this server is no candidate for leader and promises no epoch: its
+	// disk has not answered for too long. It is empty if the disk answers.
 	Abstains string
-	// ReadOnly: without a quorum, clients that accept that are served.
+	// ReadOnly: there is no quorum, and the server serves the clients that accept that.
 	ReadOnly bool
-	// Handed: the role came from the leader before, without a vote.
+	// Handed: the role was assigned by the leader before, without a vote.
 	Handed bool
 }
 
-// Standing returns how this server stands in its ensemble; nil if it is alone.
+// Standing returns the state of this server in its ensemble; nil if it is standalone.
 func (r *Replica) Standing() *Standing {
 	m := r.member
 	if m == nil {
 		return nil
 	}
-	s := &Standing{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Resting: m.resting, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
+	s := &Standing{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
 	if m.role != peerwire.Looking {
 		s.Leader, s.Handed = m.decision.Vote.Leader, m.decision.Ending == election.Handed
 	}
 	return s
 }
 
-// Stranded reports whether no write can be answered before something changes
-// among the servers: there is no leader, or this server leads and too few follow.
+// Stranded reports whether no write can be answered until servers return: there is no
+// leader, or this server leads and too few servers follow it.
 func (r *Replica) Stranded() bool {
 	m := r.member
 	return m != nil && (!m.serving || m.leader != nil && m.leader.Deserted())
 }
 
-// Elections returns the last elections of this server, oldest first, the
-// running one last.
+// Elections returns the most recent elections of this server, oldest first. If an
+// election is running, it is the last one.
 func (r *Replica) Elections() []election.Record {
 	if r.member == nil {
 		return nil
@@ -319,7 +327,7 @@ func (r *Replica) Elections() []election.Record {
 	return r.member.election.Records()
 }
 
-// PendingSyncs is how many syncs wait for their answer at this leader.
+// PendingSyncs returns how many client syncs wait for their answer at this leader.
 func (r *Replica) PendingSyncs() int {
 	if r.member == nil || r.member.leader == nil {
 		return 0
@@ -327,7 +335,7 @@ func (r *Replica) PendingSyncs() int {
 	return r.member.leader.PendingSyncs()
 }
 
-// Learners describes the learners of a leader; nil where this is none.
+// Learners describes the learners of this leader; nil if this server does not lead.
 func (r *Replica) Learners() []zab.LearnerStatus {
 	if r.member == nil || r.member.leader == nil {
 		return nil

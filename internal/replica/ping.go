@@ -6,19 +6,19 @@ import (
 	"bellwether/wire"
 )
 
-// heldPing is a ping that is answered once its session is certain to have been
-// heard by the leader of now.
+// heldPing is a ping that must not be answered before it is certain that the current
+// leader counts the session as alive.
 type heldPing struct {
 	conn  *conn
 	q     *Request
-	token uint64 // of the touch, on a learner
+	token uint64 // on a learner: the touch that the leader must confirm first
 }
 
-// Lease is the last Mono time at which a driver may answer a ping by itself,
-// as one more that its session was heard with; Never on a standalone server. It
-// is to be asked anew after each Ready, and ends as early by Wall, which goes on
-// while the machine is suspended. What comes later, or on a learner, comes here
-// as a Request.
+// Lease returns the last Mono time at which a driver may answer a ping by itself; the
+// driver then reports the session in Touched. It is Never on a standalone server and -1
+// on a learner. The driver must ask again after each Ready. It must also stop when as
+// much time has passed by Wall, which goes on while the machine is suspended. A ping that
+// Lease does not cover must be stepped as a Request.
 func (r *Replica) Lease() int64 {
 	switch m := r.member; {
 	case m == nil:
@@ -29,16 +29,17 @@ func (r *Replica) Lease() int64 {
 	return -1
 }
 
-// sleptMin is by how many ms the clock on the wall runs ahead of the other
-// between two events where the machine was suspended; less is a correction.
+// sleptMin is the difference, in ms, by which the wall clock must run ahead of Mono
+// between two events to show that the machine was suspended. A smaller difference is a
+// clock correction.
 const sleptMin = 10
 
-// Beat sends, while a Step, a Ready or a Next takes long, the pings of a leader
-// that are due, or a learner's answers to those that have arrived: the driver calls
-// it from Options.Yield or between two events. It returns all that is to be sent so
-// far, as in Ready.Send, when the pings were due, and when to call Beat again on a
-// leader. now may be later than the time of the next event. Beat does not use the
-// tree.
+// Beat sends heartbeats while a Step, a Ready or a Next takes long: on a leader the pings
+// that are due, on a learner the answers to pings that have arrived. The driver calls it
+// from Options.Yield or between two events. Beat returns all messages that are to be sent
+// so far, as in Ready.Send, the time at which the pings were due, and, on a leader, when
+// to call Beat again. now may be later than the time of the next event. Beat does not use
+// the tree.
 func (r *Replica) Beat(now Time, arrived zab.Arrived) (send []zab.Message, due, next int64) {
 	m := r.member
 	next = Never
@@ -46,7 +47,7 @@ func (r *Replica) Beat(now Time, arrived zab.Arrived) (send []zab.Message, due, 
 	case m == nil:
 	case m.learner != nil:
 		send = m.learner.Beat(now.Mono, arrived)
-	case m.leader == nil || r.slept(now) >= sleptMin: // a Step finds out that the machine was suspended
+	case m.leader == nil || r.slept(now) >= sleptMin: // if the machine was suspended, the next Step deals with that first
 	default:
 		send, due = m.leader.Beat(now.Mono)
 		next = m.leader.NextBeat()
@@ -57,12 +58,12 @@ func (r *Replica) Beat(now Time, arrived zab.Arrived) (send []zab.Message, due, 
 	return send, due, next
 }
 
-// slept is for how many ms the machine has been suspended since the last event.
+// slept returns for how many ms the machine was suspended since the last event.
 func (r *Replica) slept(now Time) int64 { return now.Wall - r.now.Wall - (now.Mono - r.now.Mono) }
 
-// wakesUp notices that the machine was suspended: Mono stood meanwhile, and
-// Wall did not. Clocks on the wall that are set forward look the same; that costs
-// the lease until the next pings are answered.
+// wakesUp tells Zab if the machine was suspended: then Wall advanced and Mono did not. A
+// wall clock that is set forward looks the same; the leader then loses its lease until
+// the next pings are answered.
 func (r *Replica) wakesUp(now Time) {
 	ms := r.slept(now)
 	if r.member != nil && ms >= sleptMin {
@@ -70,8 +71,8 @@ func (r *Replica) wakesUp(now Time) {
 	}
 }
 
-// ping answers a ping, or holds it until the touch is confirmed: an answered
-// ping is a promise that the session lives.
+// ping answers a ping, or holds it until the leader has confirmed the touch, because the
+// answer promises the client that its session lives.
 func (r *Replica) ping(c *conn, q *Request) {
 	m := r.member
 	p := heldPing{conn: c, q: q}
@@ -89,7 +90,7 @@ func (r *Replica) ping(c *conn, q *Request) {
 	r.release()
 }
 
-// release answers, on the leader, the pings held for its lease.
+// release answers the pings that a leader holds, if it has its lease.
 func (r *Replica) release() {
 	m := r.member
 	if !m.leads() || m.pings.Len() == 0 || r.now.Mono > m.leader.Lease() {
@@ -102,8 +103,7 @@ func (r *Replica) release() {
 	}
 }
 
-// confirmed answers, on a learner, the pings whose touches the leader has
-// confirmed.
+// confirmed answers the pings of this learner whose touches the leader has confirmed.
 func (r *Replica) confirmed(token uint64) {
 	pings := &r.member.pings
 	if !r.member.serving {
@@ -122,7 +122,7 @@ func (r *Replica) pong(p heldPing) {
 		Header: wire.ReplyHeader{Xid: wire.XidPing, Zxid: r.tree.LastZxid()}})
 }
 
-// touched takes which sessions of this server were heard from.
+// touched records that sessions of this server were heard from, here or with the leader.
 func (r *Replica) touched(sessions []Touch) {
 	if r.decides() {
 		for _, t := range sessions {

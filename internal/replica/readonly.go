@@ -5,57 +5,58 @@ import (
 	"bellwether/wire"
 )
 
-// A server without a quorum can answer the reads of clients that say that
-// they accept such a server (Connect.ReadOnly), as ZooKeeper's read-only mode
-// does: where the operator wants it, once there has been no leader for a
-// while, and always where the disk is full, from when the server has left the
-// quorum. A standalone server answers them while its disk is full (full.go).
-// Their sessions live on this server alone (local.go) and end with that time:
-// when a leader is decided on, or the disk has room, their connections are
-// closed.
+// readOnly is the state of read-only service: a server without a quorum can answer the
+// reads of clients that accept such a server (Connect.ReadOnly), as in ZooKeeper's
+// read-only mode. If the operator has enabled it, the service starts when there has been
+// no leader for a while. It also starts when the disk is full and the server has left the
+// quorum. A standalone server serves reads in the same way while its disk is full
+// (full.go).
 //
-// They read the tree as clients last saw it. What a start, a truncation or a
-// snapshot of a leader has put into the tree may not be committed; until the
-// server has served in a term with it, it is not shown, unless the operator
-// asks for that (Member.ReadUncommitted).
+// The sessions of these clients are local (local.go). They end, and their connections are
+// closed, when a leader is decided on or the disk has space again.
+//
+// Clients read the tree as clients last saw it. The transactions that a start, a
+// truncation or a leader's snapshot has put into the tree may not be committed. The
+// server does not show such a tree before it has served in a term with it, unless the
+// operator has set Member.ReadUncommitted.
 type readOnly struct {
 	serves bool
-	since  int64 // Mono since which it looks for a leader
-	shown  bool  // it has served in a term: the tree is committed
-	// first is the first of the ids given out in this time of service.
+	since  int64 // Mono time since which it looks for a leader
+	shown  bool  // the server has served in a term, so the tree is committed
+	// first is the first session id that was assigned since the service started.
 	first wire.SessionID
 }
 
-// readOnlyGraceMin is the least time without a leader, in ms, after which
-// reads are answered; a tick if that is longer. As ZooKeeper.
+// readOnlyGraceMin is the time without a leader after which read-only service starts, in
+// ms; one tick if that is longer. ZooKeeper uses the same time.
 const readOnlyGraceMin = 2000
 
-// ReadOnlyBegan: clients are served that can do with a server without a quorum.
+// ReadOnlyBegan says that read-only service has started.
 type ReadOnlyBegan struct{ Zxid wire.Zxid }
 
 func (h ReadOnlyBegan) String() string {
 	return "Read-only server started: without a quorum, clients that accept that read the state of " + h.Zxid.String()
 }
 
-// ReadOnlyEnded: no client is served any more without a quorum.
+// ReadOnlyEnded says that read-only service has ended.
 type ReadOnlyEnded struct{}
 
 func (ReadOnlyEnded) String() string { return "Read-only server ended" }
 
-// ReadOnlyRefuses reports whether a request is answered with NotReadOnly on a
-// session of a server without a quorum.
+// ReadOnlyRefuses reports whether a read-only server answers a request with
+// ErrNotReadOnly.
 func ReadOnlyRefuses(op wire.OpCode) bool {
 	return op.IsWrite() || op == wire.OpSync || op == wire.OpCheck || op == wire.OpDeleteContainer
 }
 
-// readOnlyAt is the Mono time from which reads are answered; Never: they are
-// not, or already.
+// readOnlyAt returns the Mono time from which this server may serve reads without a
+// quorum; Never if it may not.
 func (r *Replica) readOnlyAt() int64 {
 	m := r.member
 	switch {
 	case m.role != peerwire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
 		return Never
-	case m.resting != "":
+	case m.disabled != "":
 		return 0
 	case m.opt.ReadOnly:
 		return m.readers.since + max(readOnlyGraceMin, r.opt.TickMS)
@@ -63,7 +64,7 @@ func (r *Replica) readOnlyAt() int64 {
 	return Never
 }
 
-// readOnlyWake is when reviseReadOnly is due.
+// readOnlyWake returns the Mono time at which reviseReadOnly is due.
 func (r *Replica) readOnlyWake() int64 {
 	if r.member.readers.serves {
 		return Never
@@ -71,8 +72,8 @@ func (r *Replica) readOnlyWake() int64 {
 	return r.readOnlyAt()
 }
 
-// reviseReadOnly begins or ends to serve without a quorum. What it puts out
-// comes before the effects of anything that is committed later.
+// reviseReadOnly starts or ends read-only service. Its outputs come before the effects of
+// anything that is committed later.
 func (r *Replica) reviseReadOnly() {
 	a := &r.member.readers
 	switch due := r.now.Mono >= r.readOnlyAt(); {
@@ -87,8 +88,7 @@ func (r *Replica) reviseReadOnly() {
 	}
 }
 
-// endReaders ends the sessions that were made without a quorum or without
-// room for writes, and their connections.
+// endReaders closes the connections of read-only service and ends their sessions.
 func (r *Replica) endReaders() {
 	for _, c := range r.connections() {
 		if c.readOnly {
@@ -98,7 +98,7 @@ func (r *Replica) endReaders() {
 	r.locals.endReaders()
 }
 
-// endReaders forgets the sessions that were made without a quorum.
+// endReaders removes the sessions of read-only service.
 func (l *locals) endReaders() {
 	for id, s := range l.open {
 		if s.readOnly {
@@ -107,8 +107,9 @@ func (l *locals) endReaders() {
 	}
 }
 
-// admitReaders lets in who has waited for a leader and can do without. The
-// others go on waiting, unless the disk is full: then they have to go elsewhere.
+// admitReaders admits the waiting connections that accept a read-only server. The others
+// keep waiting for a leader. If the disk is full, they are closed, because no leader will
+// come soon.
 func (r *Replica) admitReaders() {
 	m := r.member
 	held := m.held
@@ -116,7 +117,7 @@ func (r *Replica) admitReaders() {
 	for _, c := range held {
 		switch {
 		case c.gone:
-		case m.resting != "", c.ask.ReadOnly && c.ask.Session == 0:
+		case m.disabled != "", c.ask.ReadOnly && c.ask.Session == 0:
 			r.admitReader(c)
 		default:
 			m.held = append(m.held, c)
@@ -124,8 +125,9 @@ func (r *Replica) admitReaders() {
 	}
 }
 
-// admitReader opens a session, or takes up one that lives on this server
-// alone. Of any other session nothing is known here: its client is sent elsewhere.
+// admitReader gives a connection a new session, or resumes a local one. Nothing is known
+// here of any other session, so its connection is closed and the client tries another
+// server.
 func (r *Replica) admitReader(c *conn) {
 	e := &c.ask
 	switch {
@@ -150,7 +152,7 @@ func (r *Replica) admitReader(c *conn) {
 	}
 }
 
-// readRequest answers a request on a session of this server alone.
+// readRequest answers a request on a session of read-only service.
 func (r *Replica) readRequest(c *conn, q *Request) {
 	switch {
 	case q.Op == wire.OpCloseSession:

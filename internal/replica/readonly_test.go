@@ -111,11 +111,11 @@ func TestReadOnlySessions(t *testing.T) {
 	if c, _ := h.ask(s, old); !c.closed || c.answer.Kind != 0 {
 		t.Errorf("a session of the ensemble: %+v", c.answer)
 	}
-	foreign := reader
-	foreign.Session = record.FirstSessionID(2, h.now.Wall)
-	pw = foreign.Session.Password()
-	foreign.Password = pw[:]
-	if c, _ := h.ask(s, foreign); !c.closed || c.answer.Kind != 0 {
+	other := reader
+	other.Session = record.FirstSessionID(2, h.now.Wall)
+	pw = other.Session.Password()
+	other.Password = pw[:]
+	if c, _ := h.ask(s, other); !c.closed || c.answer.Kind != 0 {
 		t.Errorf("a session of another server: %+v", c.answer)
 	}
 	c, _ := h.ask(s, reader)
@@ -230,7 +230,7 @@ func TestReadOnlyWithoutRoom(t *testing.T) {
 		t.Error("a client waits for a server that will not come back soon")
 	}
 	c, conn := h.ask(full, reader)
-	if st := full.r.Standing(); !st.ReadOnly || st.Resting == "" || !c.answer.ReadOnly {
+	if st := full.r.Standing(); !st.ReadOnly || st.Disabled == "" || !c.answer.ReadOnly {
 		t.Fatalf("%+v, %+v", st, c.answer)
 	}
 	if o := h.do(full, c, conn, wire.OpDelete, nil); o.Header.Err != wire.ErrNotReadOnly {

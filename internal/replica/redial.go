@@ -2,23 +2,24 @@ package replica
 
 import "bellwether/internal/zab"
 
-// A connection to a leader may be accepted by somebody else who finds that
-// there is none yet: a relay, or the system for a server that is about to
-// listen. That is not the end of a role. As with a refused dial the leader is
-// tried again, but not for long: it may have died.
+// A connection to a leader can be accepted by something that then finds no leader: a
+// relay, or the operating system on behalf of a server that is about to listen. If such a
+// connection ends before the leader has said anything, this server keeps its role and
+// dials again, as after a refused dial. It gives up soon, because the leader may have
+// died.
 const (
 	redialMS    = 10
-	redialMaxMS = 300 // since the decision
+	redialMaxMS = 300 // from the decision
 )
 
-// redial is when a leader that could not be joined is tried again.
+// redial says when to dial a leader again that could not be joined.
 type redial struct {
-	at int64 // Mono; 0: no link has ended so
-	by int64 // Mono at which that ends
+	at int64 // Mono; 0: no link has ended early
+	by int64 // Mono time at which this server gives up
 }
 
-// early reports whether the end of a link came before the leader said anything,
-// and goes back to dialling.
+// early reports whether a link ended before the leader said anything. If so, the server
+// goes back to dialling.
 func (r *Replica) early(e zab.Closed) bool {
 	m := r.member
 	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS {
@@ -30,7 +31,8 @@ func (r *Replica) early(e zab.Closed) bool {
 	return true
 }
 
-// redialWake is when there is something to be done about it.
+// redialWake returns the Mono time at which the server has to dial again or to give up;
+// Never if it is not redialling.
 func (m *member) redialWake(now int64) int64 {
 	if m.learner != nil || m.redial.at == 0 {
 		return Never
@@ -41,9 +43,9 @@ func (m *member) redialWake(now int64) int64 {
 	return m.redial.by
 }
 
-// redialEnds gives up a leader that cannot be joined.
+// redialEnds gives up a leader that could not be joined in time.
 func (r *Replica) redialEnds() {
 	if m := r.member; m.learner == nil && m.redial.at != 0 && r.now.Mono >= m.redial.by {
-		r.leave("its connections end before it says anything")
+		r.leave("connections to the leader end before it sends anything")
 	}
 }

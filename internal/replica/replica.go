@@ -9,30 +9,30 @@ import (
 	"bellwether/wire"
 )
 
-// Options fix the behaviour of a replica.
+// Options are the parameters of a replica.
 type Options struct {
-	// ServerID is the server's number in its ensemble, 0 being one like any
-	// other. Its low byte is the high byte of the session ids.
+	// ServerID is the server's number in its ensemble; 0 is a valid number. Its low byte
+	// is the high byte of the ids of the sessions that this server makes.
 	ServerID ensemble.ServerID
-	// TickMS is tickTime. Sessions expire in buckets of it.
+	// TickMS is tickTime. The deadlines of sessions are rounded up to a multiple of it.
 	TickMS int64
-	// SessionMinMS and SessionMaxMS bound what a client may ask for;
-	// 0: 2 and 20 ticks.
+	// SessionMinMS and SessionMaxMS bound the session timeout that a client gets; 0: 2
+	// and 20 ticks.
 	SessionMinMS, SessionMaxMS int32
-	// ContainerCheckMS is how often containers and TTL znodes are looked
-	// through (0: 60 s), ContainersPerMinute how many of them are removed in a
-	// minute at most (0: 10,000).
+	// ContainerCheckMS is the interval between two searches for containers and TTL znodes
+	// to remove (0: 60 s). ContainersPerMinute is the most that are removed in a minute
+	// (0: 10,000).
 	ContainerCheckMS    int64
 	ContainersPerMinute int64
-	// Yield is called at least every few milliseconds in the middle of a Step, a
-	// Ready or a Next that takes long, so that the driver can call Beat; nothing else
-	// may be called. nil: nothing is called.
+	// Yield is called at least every few milliseconds while a Step, a Ready or a Next
+	// takes long, so that the driver can call Beat. It must not call any other method. It
+	// may be nil.
 	Yield func()
-	// Member makes it a server of an ensemble; nil: it is alone.
+	// Member makes the server a member of an ensemble; nil: the server is standalone.
 	Member *Member
 }
 
-// defaults fills in what was left 0.
+// defaults replaces zero values by their defaults.
 func (o *Options) defaults() {
 	set := func(v *int64, d int64) {
 		if *v == 0 {
@@ -50,53 +50,59 @@ func (o *Options) defaults() {
 	}
 }
 
-// Replica is the mind of one server. See the package comment.
+// Replica is the core of one server; the package comment says how a driver uses it.
+// Invariants: exactly one of alone and member is set. owners[id] is an open connection
+// whose session is id. Connections in conns are not gone.
 type Replica struct {
 	opt  Options
 	tree *tree.Tree
 
 	conns  map[ConnID]*conn
 	owners map[wire.SessionID]*conn
-	// creating are the connections whose createSession is on its way.
+	// creating holds, by session, the connections whose createSession is proposed or
+	// forwarded and not applied.
 	creating map[wire.SessionID]*conn
 	expiry   *tree.Expiry
 	locals   locals
-	// ending are the sessions whose closeSession is proposed.
+	// ending holds the sessions whose closeSession is proposed and not applied.
 	ending map[wire.SessionID]bool
 	nextID wire.SessionID
 
 	now      Time
 	lastTick int64
-	grace    int64 // Mono before which nothing expires
+	grace    int64 // Mono time before which nothing expires
 	sweep    sweep
 
-	alone  *alone  // what proposes and commits on a standalone server
-	member *member // the same in an ensemble
-	stall  stall   // of the disk
+	alone  *standalone // proposes and commits on a standalone server, else nil
+	member *member     // the state of a server in an ensemble, else nil
+	stall  stall       // the duty that the disk has not answered in time
 
-	asked      tree.Request // memory for prepare
+	asked      tree.Request // reused by propose, to avoid an allocation
 	happenings []Happening
 	outputs    fifo.Queue[Output]
 }
 
-// conn is a client connection of this server.
+// conn is a client connection of this server. Invariants: waiting holds the requests that
+// are not answered, in the order in which they came, and no request of the connection is
+// answered before an earlier one. A gone connection is in neither Replica.conns nor
+// Replica.owners, and waiting is empty.
 type conn struct {
 	id      ConnID
 	ask     Connect
-	made    wire.SessionID // that was asked for, 0: none
-	session wire.SessionID // 0 until it is attached
-	timeout int32          // ms, negotiated
-	closing bool           // its closeSession is proposed: nothing more is taken
-	gone    bool           // Close was put out or Disconnected came in
+	made    wire.SessionID // the id with which a new session was requested; 0: none
+	session wire.SessionID // 0 until the connection is attached to its session
+	timeout int32          // negotiated, in ms
+	closing bool           // its closeSession is proposed: later requests are ignored
+	gone    bool           // the connection has ended
 	waiting fifo.Queue[*Request]
 	attach  attaching
-	since   int64 // Mono since which it is without a leader
-	// readOnly: its session is of this server alone (readonly.go).
+	since   int64 // Mono time since which it is without a leader
+	// readOnly: its session belongs to read-only service (readonly.go).
 	readOnly bool
 }
 
-// New returns the replica over a loaded tree. Every session of the tree
-// starts with its full timeout.
+// New returns a replica over a loaded tree. Every session of the tree starts with its
+// full timeout.
 func New(t *tree.Tree, o Options, now Time) *Replica {
 	o.defaults()
 	r := &Replica{
@@ -110,13 +116,12 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 	if o.Member != nil {
 		r.join()
 	} else {
-		r.alone = newAlone(t.LastZxid())
+		r.alone = newStandalone(t.LastZxid())
 	}
 	return r
 }
 
-// track begins to watch over the sessions of the tree, each with its full
-// timeout.
+// track starts the expiry of all sessions of the tree, each with its full timeout.
 func (r *Replica) track() {
 	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
 	r.tree.Sessions(func(id wire.SessionID, timeoutMS int32) {
@@ -127,7 +132,7 @@ func (r *Replica) track() {
 	})
 }
 
-// Step takes one event. Times must not go backwards.
+// Step takes one event. now.Mono must not be smaller than in the calls before.
 func (r *Replica) Step(now Time, e Event) {
 	r.wakesUp(now)
 	r.now = now
@@ -157,7 +162,7 @@ func (r *Replica) Step(now Time, e Event) {
 	}
 }
 
-// Ready returns the duties that came of the steps since the last call.
+// Ready returns the duties of all steps since the last call.
 func (r *Replica) Ready() Ready {
 	var rd Ready
 	if r.member != nil {
@@ -170,8 +175,8 @@ func (r *Replica) Ready() Ready {
 	return rd
 }
 
-// Next returns the next effect for a client, applying committed transactions
-// as far as it must; false when there is none.
+// Next returns the next output for a client. It applies committed transactions until
+// there is an output, and returns false when there is none.
 func (r *Replica) Next() (Output, bool) {
 	for r.outputs.Len() == 0 {
 		if r.member != nil && !r.nextMember() || r.member == nil && !r.nextAlone() {
@@ -181,21 +186,20 @@ func (r *Replica) Next() (Output, bool) {
 	return r.outputs.Pop(), true
 }
 
-// Unsettled reports whether there is more for Ready: what Next did has led to
-// duties.
+// Unsettled reports whether Next has caused duties, so that Ready must be called again.
 func (r *Replica) Unsettled() bool { return r.member != nil && r.member.unsettled }
 
-// Applied is the last transaction applied to the tree.
+// Applied returns the zxid of the last transaction that is applied to the tree.
 func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
 
-// Ending reports whether the end of a session is proposed, or the last Tick
-// has ended it.
+// Ending reports whether the end of a session is proposed, or the last Tick has expired
+// it.
 func (r *Replica) Ending(id wire.SessionID) bool {
 	return r.ending[id] || r.locals.ended[id]
 }
 
-// Expiring lists the sessions by the Mono time at which they expire; on a
-// server that does not lead, none.
+// Expiring returns the sessions grouped by the Mono time at which they expire. It returns
+// nil on a server that does not lead.
 func (r *Replica) Expiring() []tree.ExpiryBucket {
 	if !r.decides() {
 		return nil
@@ -203,14 +207,15 @@ func (r *Replica) Expiring() []tree.ExpiryBucket {
 	return r.expiry.Buckets()
 }
 
-// decides reports whether this server turns requests into transactions.
+// decides reports whether this server turns requests into transactions: it is standalone
+// or an established leader.
 func (r *Replica) decides() bool {
 	return r.alone != nil || r.member.leads()
 }
 
-// propose prepares a request of the tree and has it logged, where this server
-// decides. A nil transaction: nothing is proposed, the code is the answer; OK
-// then means that the term ends.
+// propose prepares a request on the tree and logs its transaction. The server must
+// decide. If it returns a nil transaction, nothing is proposed and the code is the
+// answer, except that code OK means that the term is about to end.
 func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	z, ok := r.nextZxid()
 	if !ok {
@@ -232,7 +237,7 @@ func (r *Replica) nextZxid() (wire.Zxid, bool) {
 	return r.member.leader.NextZxid()
 }
 
-// log hands a transaction on to be made durable, here or in a quorum.
+// log starts to make a transaction durable, on this server or on a quorum.
 func (r *Replica) log(txn *record.Txn) {
 	if r.alone != nil {
 		r.alone.propose(txn)
@@ -241,9 +246,9 @@ func (r *Replica) log(txn *record.Txn) {
 	}
 }
 
-// nextZxid follows z. When the counter of an epoch is used up the next epoch
-// begins: a counter that ran into the epoch's bits would start at 0, which is
-// no transaction (ZOOKEEPER-1277).
+// nextZxid returns the zxid after z. When the counter of an epoch is used up, the next
+// epoch begins: if the counter overflowed into the epoch's bits it would start at 0,
+// which is no valid transaction (ZOOKEEPER-1277).
 func nextZxid(z wire.Zxid) wire.Zxid {
 	if z.Counter() == 1<<32-1 {
 		return wire.MakeZxid(z.Epoch()+1, 1)
@@ -251,7 +256,7 @@ func nextZxid(z wire.Zxid) wire.Zxid {
 	return z + 1
 }
 
-// apply carries out one committed transaction and answers who waited for it.
+// apply applies one committed transaction and answers the request that waits for it.
 func (r *Replica) apply(txn *record.Txn) {
 	apply := r.tree.Apply
 	if r.owners[txn.Session] == nil {
@@ -273,8 +278,8 @@ func (r *Replica) apply(txn *record.Txn) {
 	}
 }
 
-// answer replies to a connection's oldest request if a transaction is what it
-// waits for, and gives a turn to those behind it that need none.
+// answer replies to a connection's oldest request if txn is its transaction. Then it
+// answers the later requests that wait for nothing.
 func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
 	if c == nil || c.waiting.Len() == 0 {
 		return
@@ -293,17 +298,18 @@ func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
 	}
 }
 
-// In Request.zxid: the leader was asked for a transaction; or there is no
-// leader and the request is held.
+// Special values of Request.zxid: the request was sent to the leader, whose zxid is not
+// known yet; or the request is held, because there is no leader or an earlier request
+// must be answered first.
 const (
 	forwarded wire.Zxid = -1
 	held      wire.Zxid = -2
 )
 
-// awaits reports whether a transaction of its session answers a request. One
-// that was forwarded is the next of that session with its number: behind the
-// sync that attached it nothing older can come (attach.go). The end of a
-// session that expires has a number too, 0, and answers nobody.
+// awaits reports whether a transaction of the same session answers a request. A forwarded
+// request is answered by the next transaction with its xid: no older one can come after
+// the sync with which the connection was attached (attach.go). The closeSession of a
+// session that expires has cxid 0 and answers no other request.
 func (q *Request) awaits(txn *record.Txn) bool {
 	if txn.Type == wire.OpCloseSession && q.Op != txn.Type {
 		return false
@@ -311,12 +317,11 @@ func (q *Request) awaits(txn *record.Txn) bool {
 	return q.zxid == txn.Zxid || q.zxid == forwarded && q.Xid == txn.Cxid
 }
 
-// pending reports whether something is still to come before a request can be
-// answered.
+// pending reports whether a request still waits for a transaction or a sync.
 func (q *Request) pending() bool { return q.zxid != 0 || q.token != 0 }
 
-// proceed answers a connection's oldest requests as far as they wait for
-// nothing.
+// proceed answers the oldest requests of a connection, up to the first one that is
+// pending.
 func (r *Replica) proceed(c *conn) {
 	for f := c.waiting.First(); f != nil && !(*f).pending(); f = c.waiting.First() {
 		r.answerNow(c, c.waiting.Pop())

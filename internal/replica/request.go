@@ -6,12 +6,12 @@ import (
 	"bellwether/wire"
 )
 
-// request takes a request in its connection's order. What cannot be answered
-// at once waits in conn.waiting.
+// request takes a request in the order of its connection. If it cannot be answered at
+// once it waits in conn.waiting.
 func (r *Replica) request(q *Request) {
 	c := r.conns[q.Conn]
 	if c == nil || c.session == 0 || c.closing {
-		return // ended, or asked to end before: nothing behind that is answered
+		return // after a closeSession nothing is answered
 	}
 	q.verdict, q.zxid, q.token = q.Refuse, 0, 0
 	switch {
@@ -37,14 +37,14 @@ func (r *Replica) request(q *Request) {
 	c.waiting.Push(q)
 }
 
-// begin sets in motion what a request needs. A write behind a sync is held:
-// the leader answers a sync when a quorum has confirmed that it is one, and
-// the write could be applied before that, out of its connection's order. While
-// this server hands over it is held for the next leader.
+// begin starts what a request needs before it can be answered. A write after an
+// unanswered sync is held: the leader answers a sync only when a quorum has confirmed its
+// leadership, and the write could be applied before that, out of the order of its
+// connection. During a leadership transfer a write is held for the next leader.
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
 	case q.Op == wire.OpCloseSession && r.locals.has(c.session) && !syncing:
-		c.closing = true // in its turn, and nobody else need know; behind a sync may be an upgrade
+		c.closing = true // it is closed in its turn, here only; after a sync there may be an upgrade, so then it is held
 	case changes(q.Op) && (syncing || r.handsOver()):
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
@@ -55,7 +55,7 @@ func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	}
 }
 
-// syncing reports whether a sync of a connection is not answered yet.
+// syncing reports whether a sync of the connection is not answered yet.
 func (c *conn) syncing() bool {
 	for i := range c.waiting.Len() {
 		if (*c.waiting.At(i)).token != 0 {
@@ -65,7 +65,7 @@ func (c *conn) syncing() bool {
 	return false
 }
 
-// beginHeld sets in motion the writes that no sync holds any more.
+// beginHeld starts the writes that were held for a sync, up to the next unanswered sync.
 func (r *Replica) beginHeld(c *conn) {
 	for i := range c.waiting.Len() {
 		q := *c.waiting.At(i)
@@ -80,10 +80,10 @@ func (r *Replica) beginHeld(c *conn) {
 	}
 }
 
-// changes reports whether a request is to become a transaction.
+// changes reports whether a request becomes a transaction.
 func changes(op wire.OpCode) bool { return op.IsWrite() || op == wire.OpCloseSession }
 
-// write proposes a request, or forwards it to who can.
+// write proposes a request, or forwards it to the leader.
 func (r *Replica) write(c *conn, q *Request) {
 	if r.alone != nil && r.alone.full {
 		q.verdict = wire.ErrNotReadOnly
@@ -102,14 +102,14 @@ func (r *Replica) write(c *conn, q *Request) {
 	case txn != nil:
 		q.zxid, q.plain = txn.Zxid, r.asked.Plain
 		r.closing(txn)
-	case code == wire.OK: // the term ends, and with it this connection
+	case code == wire.OK: // the term is about to end, and this connection with it
 		q.zxid = forwarded
 	default:
 		q.verdict = code
 	}
 }
 
-// closing notes the end of a session that is proposed.
+// closing records that the end of a session is proposed.
 func (r *Replica) closing(txn *record.Txn) {
 	if txn.Type != wire.OpCloseSession {
 		return
@@ -121,8 +121,8 @@ func (r *Replica) closing(txn *record.Txn) {
 	}
 }
 
-// answerNow answers a request that waits for nothing, now that it is the
-// connection's turn.
+// answerNow answers a request that waits for nothing more and is the oldest of its
+// connection.
 func (r *Replica) answerNow(c *conn, q *Request) {
 	o := Output{Kind: Reply, Conn: c.id, Request: q,
 		Header: wire.ReplyHeader{Xid: q.Xid, Zxid: r.tree.LastZxid(), Err: q.verdict}}
@@ -145,11 +145,11 @@ func (r *Replica) answerNow(c *conn, q *Request) {
 	r.outputs.Push(o)
 }
 
-// leaseAnswer is what sync answers with: the path it was sent, unless that is
-// a client's question how old our knowledge of sessions may be when we answer
-// a ping. Alone it is never old; a tick is what the rules for leases grant. In
-// an ensemble it is the lease of a leader of our kind; of others nothing is
-// said.
+// leaseAnswer returns the path with which a sync is answered: the path of the request,
+// unless that is wire.LeaseQuestion. With that question a client asks how old this
+// server's knowledge of a session may be when it answers a ping. On a standalone server
+// it is never old; the answer is one tick. In an ensemble the answer is the lease of a
+// native leader. If the leader is a compatible one the path is returned unchanged.
 func (r *Replica) leaseAnswer(path wire.NullString) wire.NullString {
 	if !path.Valid || path.String != wire.LeaseQuestion {
 		return path

@@ -9,11 +9,11 @@ import (
 	"bellwether/wire"
 )
 
-// look begins an election, unless the disk has no room.
+// look starts an election. It does not if this server is disabled.
 func (r *Replica) look(why string) {
 	m := r.member
 	m.role, m.leaving, m.readers.since = peerwire.Looking, false, r.now.Mono
-	if m.resting != "" {
+	if m.disabled != "" {
 		return
 	}
 	e := election.Look{Zxid: m.claims(), Epoch: m.current, Initialized: m.opt.Initialized, Why: why,
@@ -24,20 +24,21 @@ func (r *Replica) look(why string) {
 	m.election.Step(r.now.Mono, e)
 }
 
-// claims is the end of the history that this server's votes claim. ZooKeeper's
-// leaders, and learners to which they sent a snapshot, claim the zero of their
-// epoch until its first transaction. A server of ours that has served under such
-// a leader has the same history, whichever way it got it, and claims the same.
+// claims returns the zxid that this server's votes claim as the end of its history. A
+// compatible leader, and learners to which it sent a snapshot, claim zxid 0 of their
+// epoch until its first transaction. A native server that has served under such a leader
+// has the same history, however it received it, and claims the same zxid.
 func (m *member) claims() wire.Zxid {
-	if m.foreign != m.current {
+	if m.compatible != m.current {
 		return m.log.Last()
 	}
-	return max(m.log.Last(), wire.MakeZxid(m.foreign, 0))
+	return max(m.log.Last(), wire.MakeZxid(m.compatible, 0))
 }
 
-// stepVote takes what the election hears. A leader learns from it how far the
-// history of a server that looks reaches: its own vote says so, and a vote that
-// it took from another is no worse.
+// stepVote passes an event to the election. A leader also learns from a notification how
+// far the history of a looking server reaches. It may use a vote for the sender itself,
+// and a vote that the sender adopted from another server if its epoch is not later than
+// the leader's.
 func (r *Replica) stepVote(e election.Event) {
 	m := r.member
 	m.election.Step(r.now.Mono, e)
@@ -48,12 +49,13 @@ func (r *Replica) stepVote(e election.Event) {
 	}
 }
 
-// electionReady takes what the election hands out; false if that was nothing.
+// electionReady takes the duties of the election and reports whether the role may have
+// changed.
 func (r *Replica) electionReady() bool {
 	m := r.member
 	rd := m.election.Ready()
 	m.wakeElection = rd.Wake
-	if m.resting == "" { // else it is for nobody, and has no role to tell of
+	if m.disabled == "" { // a disabled server votes for nobody and has no role to report
 		m.ready.Votes = append(m.ready.Votes, rd.Send...)
 	}
 	for _, h := range rd.Happenings {
@@ -68,10 +70,10 @@ func (r *Replica) electionReady() bool {
 	return rd.Decision != nil || rd.GiveUp != ""
 }
 
-// take enters the role of a decision.
+// take enters the role that an election has decided.
 func (r *Replica) take(d election.Decision) {
 	m := r.member
-	if m.resting != "" {
+	if m.disabled != "" {
 		return
 	}
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
@@ -83,10 +85,10 @@ func (r *Replica) take(d election.Decision) {
 	}
 }
 
-// terms are what a role begins with.
+// terms returns the parameters with which the leader or learner of a term starts.
 func (r *Replica) terms() zab.Terms {
 	m := r.member
-	discover := int64(0) // as long as it takes where nobody else could be elected
+	discover := int64(0) // no limit if no other server could be elected
 	if m.decision.Spare {
 		discover = m.patience(m.decision.Vote.Leader, r.now.Mono)
 	}
@@ -97,7 +99,7 @@ func (r *Replica) terms() zab.Terms {
 	}
 }
 
-// linked: the leader is connected, so the term of a learner begins.
+// linked starts the learner of a term when the leader is connected.
 func (r *Replica) linked(e Linked) {
 	m := r.member
 	learns := m.role == peerwire.Following || m.role == peerwire.Observing
@@ -112,8 +114,9 @@ func (r *Replica) linked(e Linked) {
 	}, m.log)
 }
 
-// leave ends a role and looks again. What was proposed and not committed is
-// for the next leader to decide; who waits for it is not told.
+// leave ends the current role and starts an election. Whether the proposals that are not
+// committed take effect is up to the next leader; their clients get no answer before
+// that.
 func (r *Replica) leave(why string) {
 	m := r.member
 	if m.learner != nil || m.leader != nil {
@@ -123,20 +126,21 @@ func (r *Replica) leave(why string) {
 	r.ended(why, nil)
 }
 
-// ended: the term is over. Who has it handed over has named the next leader.
+// ended deals with the end of a term. next is set if the leader has transferred
+// leadership.
 func (r *Replica) ended(why string, next *zab.Successor) {
 	r.failedTerm(why)
 	r.suspend()
 	r.reset()
 	r.tree.Discard()
-	if next != nil && r.member.resting == "" {
+	if next != nil && r.member.disabled == "" {
 		r.succeed(next)
 	} else {
 		r.look(why)
 	}
 }
 
-// machineReady is the Ready of the term's machine.
+// machineReady returns the Ready of the leader or learner of this term.
 func (m *member) machineReady() (rd zab.Ready) {
 	rd.Wake = Never
 	switch {
@@ -151,11 +155,11 @@ func (m *member) machineReady() (rd zab.Ready) {
 	return rd
 }
 
-// inputsMax is how many inputs of learners are taken before Yield is called. What
-// takes long among them yields by itself.
+// inputsMax is the number of inputs of learners that are handled before Yield is called.
+// Handlers that take long call Yield themselves.
 const inputsMax = 16
 
-// zabReady takes what Zab hands out; false if nothing of it needs another look.
+// zabReady takes the duties of Zab and reports whether it must be called again.
 func (r *Replica) zabReady() bool {
 	m := r.member
 	rd := m.machineReady()
@@ -174,7 +178,7 @@ func (r *Replica) zabReady() bool {
 	return len(rd.Inputs) > 0
 }
 
-// collect passes on the duties of a Ready and queues its effects.
+// collect adds the duties of a zab.Ready to the next Ready and queues its effects.
 func (r *Replica) collect(rd zab.Ready) {
 	m := r.member
 	r.duties(&rd)
@@ -213,7 +217,7 @@ func (r *Replica) collect(rd zab.Ready) {
 	}
 }
 
-// duties are those of the disk.
+// duties adds the disk duties of a zab.Ready to the next Ready.
 func (r *Replica) duties(rd *zab.Ready) {
 	m := r.member
 	d := Duty{
@@ -231,30 +235,31 @@ func (r *Replica) duties(rd *zab.Ready) {
 	}
 }
 
-// Undone: what a leader never had is taken out of the tree.
+// Undone says that transactions which the leader does not have were removed from the log
+// and the tree.
 type Undone struct{ To, From wire.Zxid }
 
 func (h Undone) String() string {
-	return fmt.Sprintf("the log is cut back from %v to %v, and the tree is made anew from the disk", h.From, h.To)
+	return fmt.Sprintf("the log is cut back from %v to %v, and the tree is rebuilt from the disk", h.From, h.To)
 }
 
-// serve begins to serve clients in a term.
+// serve starts to serve clients in a term.
 func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
-	m.foreign = 0
+	m.compatible = 0
 	if m.learner != nil && !m.learner.Ours() && !m.opt.Plain {
-		m.foreign = e.Epoch
+		m.compatible = e.Epoch
 	}
 	m.failed = nil
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
-	r.locals.stay(r.now.Mono)
+	r.locals.renew(r.now.Mono)
 	r.track()
 	r.grace = r.now.Mono
 	r.sweep.due, r.sweep.next = nil, r.now.Mono+r.opt.ContainerCheckMS
 	m.unsettled = true
-	if m.aloof() {
+	if m.refusesClients() {
 		for _, c := range r.connections() {
 			r.end(c)
 		}

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// SessionExpired: nothing was heard of a session for its timeout.
+// SessionExpired says that a session was not heard from for its timeout.
 type SessionExpired struct {
 	Session   wire.SessionID
 	TimeoutMS int32
@@ -20,8 +20,8 @@ func (h SessionExpired) String() string {
 	return fmt.Sprintf("Expiring session %v, timeout of %dms exceeded", h.Session, h.TimeoutMS)
 }
 
-// SessionRefused: a client asked for a session that does not exist (any
-// more), or with a wrong password.
+// SessionRefused says that a client asked for a session that does not exist, or gave a
+// wrong password.
 type SessionRefused struct {
 	Conn    ConnID
 	Session wire.SessionID
@@ -32,14 +32,16 @@ func (h SessionRefused) String() string {
 	return fmt.Sprintf("Invalid session %v, %s", h.Session, h.Reason)
 }
 
-// SessionMoved: a session's older connection is closed in favour of a newer.
+// SessionMoved says that a session's older connection is closed because there is a newer
+// one.
 type SessionMoved struct{ Session wire.SessionID }
 
 func (h SessionMoved) String() string {
 	return fmt.Sprintf("session %v: the older connection is closed, a newer one has taken it over", h.Session)
 }
 
-// Behind: a client has seen a later state than this server has.
+// Behind says that a client was refused because it has seen a later state than this
+// server has.
 type Behind struct {
 	Conn       ConnID
 	Seen, Zxid wire.Zxid
@@ -49,8 +51,7 @@ func (h Behind) String() string {
 	return fmt.Sprintf("Refusing session request: the client has seen %v, this server is at %v; it must try another server", h.Seen, h.Zxid)
 }
 
-// connect begins a session or takes one up again, at once or as soon as there
-// is a leader.
+// connect starts a new session or resumes one, as soon as there is a leader.
 func (r *Replica) connect(e Connect) {
 	c := &conn{id: e.Conn, ask: e, timeout: min(max(e.TimeoutMS, r.opt.SessionMinMS), r.opt.SessionMaxMS)}
 	r.conns[c.id] = c
@@ -60,7 +61,7 @@ func (r *Replica) connect(e Connect) {
 	r.admit(c)
 }
 
-// admit carries out what a connection began with.
+// admit carries out the request with which a connection began.
 func (r *Replica) admit(c *conn) {
 	e := &c.ask
 	if r.behind(c) {
@@ -76,7 +77,7 @@ func (r *Replica) admit(c *conn) {
 	}
 	switch {
 	case r.member == nil:
-		r.takeUp(c)
+		r.resumeAlone(c)
 	case r.locals.knows(e.Session):
 		r.askLocal(c)
 	default:
@@ -84,10 +85,10 @@ func (r *Replica) admit(c *conn) {
 	}
 }
 
-// behind ends a connection whose client has seen more than this server has. Who
-// serves in an epoch has everything up to its beginning, also where the tree
-// ends at a transaction of an epoch before: only a snapshot from a leader of
-// ZooKeeper's names the beginning itself.
+// behind closes a connection whose client has seen a later state than this server has,
+// and reports that. A server that serves in an epoch has everything up to the start of
+// that epoch, even if the last transaction of its tree is of an earlier one: the zxid of
+// an epoch's start appears only in snapshots of ZooKeeper's leaders.
 func (r *Replica) behind(c *conn) bool {
 	last := r.tree.LastZxid()
 	if m := r.member; m != nil && m.serving {
@@ -101,16 +102,16 @@ func (r *Replica) behind(c *conn) bool {
 	return true
 }
 
-// refuse tells a client that its session does not live.
+// refuse tells a client that its session does not exist.
 func (r *Replica) refuse(c *conn, reason string) {
 	r.happened(SessionRefused{c.id, c.ask.Session, reason})
 	r.outputs.Push(Output{Kind: Attached, Conn: c.id, ReadOnly: r.member != nil && r.member.readers.serves})
 	r.end(c)
 }
 
-// refusal says why a session cannot be resumed. The password is looked at
-// before anything is done to the session: who knows an id alone disturbs
-// nobody. Whether it lives the server that decides knows.
+// refusal returns the reason why a session cannot be resumed, or "". The password is
+// checked first, so that a client that only knows a session's id cannot disturb the
+// session. Only a server that decides knows whether a session lives.
 func (r *Replica) refusal(e *Connect) string {
 	want := e.Session.Password()
 	if subtle.ConstantTimeCompare(want[:], e.Password) != 1 {
@@ -122,13 +123,15 @@ func (r *Replica) refusal(e *Connect) string {
 	return ""
 }
 
-// lives reports whether a session is open, on the server that decides.
+// lives reports whether a session is open and no end is proposed. Only a server that
+// decides may call it.
 func (r *Replica) lives(id wire.SessionID) bool {
 	_, ok := r.tree.Session(id)
 	return ok && !r.ending[id]
 }
 
-// create proposes a new session; the answer follows when it is committed.
+// create makes a new session for a connection. The client is answered when the session is
+// committed.
 func (r *Replica) create(c *conn) {
 	if r.alone != nil && r.alone.full {
 		r.admitReader(c)
@@ -139,13 +142,13 @@ func (r *Replica) create(c *conn) {
 		return
 	}
 	if _, ok := r.tree.Session(c.made); ok && c.made != 0 {
-		pw := c.made.Password() // a leader before this one has made it
+		pw := c.made.Password() // an earlier leader has made it
 		c.ask.Session, c.ask.Password = c.made, pw[:]
 		r.ask(c)
 		return
 	}
-	// One that was asked for in an earlier term may still be made, if the epoch
-	// is the same; nobody knows of it.
+	// A session that was requested in an earlier term may still be made if the epoch is
+	// the same. No client knows its id.
 	id := r.newID()
 	c.made = id
 	r.creating[id] = c
@@ -154,19 +157,19 @@ func (r *Replica) create(c *conn) {
 	}
 }
 
-// proposeSession proposes a session to all servers, or asks the leader to.
+// proposeSession proposes a global session, or asks the leader to do so.
 func (r *Replica) proposeSession(id wire.SessionID, timeoutMS int32) wire.Code {
 	body := wire.Append(nil, &record.CreateSessionTxn{TimeoutMS: timeoutMS})
 	if !r.decides() {
 		r.forwardCreate(id, body)
 		return wire.OK
 	}
-	r.keeps(id, r.opt.ServerID)
+	r.setHome(id, r.opt.ServerID)
 	_, code := r.propose(tree.Request{Session: id, Op: wire.OpCreateSession, Body: body})
 	return code
 }
 
-// newID returns an id that no session of this server has.
+// newID returns an unused session id.
 func (r *Replica) newID() wire.SessionID {
 	const container = wire.SessionID(-1 << 63) // marks containers on disk
 	for {
@@ -178,7 +181,7 @@ func (r *Replica) newID() wire.SessionID {
 	}
 }
 
-// created: the session of a createSession exists from here on.
+// created records a new session when its createSession is applied.
 func (r *Replica) created(txn *record.Txn) {
 	id, timeout := txn.Session, int32(0)
 	if b, ok := txn.Body.(*record.CreateSessionTxn); ok {
@@ -195,7 +198,8 @@ func (r *Replica) created(txn *record.Txn) {
 	}
 }
 
-// attach makes c the connection of a session and tells the client.
+// attach makes c the connection of a session and tells the client. An older connection of
+// the session is closed.
 func (r *Replica) attach(c *conn, id wire.SessionID) {
 	if old := r.owners[id]; old != nil {
 		r.happened(SessionMoved{id})
@@ -212,7 +216,8 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 	r.outputs.Push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password(), ReadOnly: c.readOnly})
 }
 
-// closed: a session has ended, at its client's wish or because it expired.
+// closed records the end of a session when its closeSession is applied. The client asked
+// for it, or the session expired.
 func (r *Replica) closed(txn *record.Txn, res tree.Result) {
 	id := txn.Session
 	delete(r.ending, id)
@@ -225,7 +230,7 @@ func (r *Replica) closed(txn *record.Txn, res tree.Result) {
 	}
 }
 
-// end closes a connection from our side.
+// end closes a connection.
 func (r *Replica) end(c *conn) {
 	if !c.gone {
 		r.outputs.Push(Output{Kind: Close, Conn: c.id})
@@ -233,14 +238,14 @@ func (r *Replica) end(c *conn) {
 	}
 }
 
-// disconnected: the connection has ended; its session waits for another.
+// disconnected forgets a connection that has ended. Its session lives on.
 func (r *Replica) disconnected(id ConnID) {
 	if c := r.conns[id]; c != nil {
 		r.drop(c)
 	}
 }
 
-// drop forgets a connection and what it waits for. Its proposals go on.
+// drop forgets a connection and its waiting requests. Its proposals are still applied.
 func (r *Replica) drop(c *conn) {
 	c.gone = true
 	c.waiting = fifo.Queue[*Request]{}
@@ -250,5 +255,5 @@ func (r *Replica) drop(c *conn) {
 	}
 }
 
-// happened notes something for the log.
+// happened adds an observation for the log.
 func (r *Replica) happened(h Happening) { r.happenings = append(r.happenings, h) }

@@ -7,25 +7,24 @@ import (
 	"bellwether/internal/zab"
 )
 
-// DiskStalled: the oldest duty that the driver holds has been unanswered since
-// Mono ms Since, which is longer than the driver's bound. Duty says in words
-// what it is, for example "fsync of log.100000001". The driver measures and
-// decides on the bound; the replica decides what follows from it. The driver
-// sends the event once for each stall.
+// DiskStalled says that the oldest duty that the driver holds has been unanswered since
+// Mono time Since, which is longer than the driver's limit. Duty describes it in words,
+// for example "fsync of log.100000001". The driver measures the time and decides on the
+// limit; the replica decides what to do. The driver sends the event once for each stall.
 type DiskStalled struct {
 	Since int64
 	Duty  string
 }
 
-// DiskAnswered: the duty that DiskStalled named was answered, and no duty that
-// the driver holds is older than the bound.
+// DiskAnswered says that the duty that DiskStalled named was answered and that no duty
+// that the driver holds is older than the limit.
 type DiskAnswered struct{}
 
 func (DiskStalled) event()  {}
 func (DiskAnswered) event() {}
 
-// stall is the duty for which the disk has been silent for too long. The zero
-// value: there is none.
+// stall is the duty that the disk has not answered in time. The zero value means that
+// there is none.
 type stall struct {
 	duty  string
 	since int64 // Mono
@@ -33,7 +32,7 @@ type stall struct {
 
 func (s stall) active() bool { return s.duty != "" }
 
-// reason says why a server whose disk stalls takes no part in an election.
+// reason returns why this server takes no part in an election, or "".
 func (s stall) reason() string {
 	if !s.active() {
 		return ""
@@ -41,9 +40,9 @@ func (s stall) reason() string {
 	return "the disk does not answer: " + s.duty
 }
 
-// diskStalled takes note of a stall. A server that looks for a leader begins
-// anew, as one that cannot be elected. A follower goes on following: what it
-// does not acknowledge the others commit.
+// diskStalled records a stall. A server that looks for a leader restarts its election
+// without being a candidate. A follower keeps following: the others can commit what it
+// does not acknowledge.
 func (r *Replica) diskStalled(e DiskStalled) {
 	if r.stall.active() {
 		return
@@ -55,13 +54,12 @@ func (r *Replica) diskStalled(e DiskStalled) {
 	r.happened(StallBegan{Duty: e.Duty, ForMS: r.now.Mono - e.Since})
 	r.lookAnew(r.stall.reason())
 	if m := r.member; m != nil {
-		m.holdBy = min(m.holdBy, r.now.Mono) // connections wait for a shorter time from now on
+		m.holdBy = min(m.holdBy, r.now.Mono) // from now on connections wait for a shorter time
 	}
 	r.yield()
 }
 
-// diskAnswered ends a stall. A server that looks for a leader stands for
-// election again.
+// diskAnswered ends a stall. A server that looks for a leader becomes a candidate again.
 func (r *Replica) diskAnswered() {
 	if !r.stall.active() {
 		return
@@ -72,8 +70,7 @@ func (r *Replica) diskAnswered() {
 	r.lookAnew("the disk has answered")
 }
 
-// lookAnew begins the election anew where one runs. It is the same time without
-// a leader.
+// lookAnew restarts the election if one is running. The time without a leader goes on.
 func (r *Replica) lookAnew(why string) {
 	m := r.member
 	if m == nil || m.role != peerwire.Looking {
@@ -84,10 +81,10 @@ func (r *Replica) lookAnew(why string) {
 	m.readers.since = since
 }
 
-// yield ends the role of a leader whose disk does not answer. One that serves
-// transfers leadership, as long as the others can do without it; it asks this
-// again at each tick. While they cannot, nobody could lead in its place: it goes
-// on, and what it cannot commit waits for its disk.
+// yield ends the role of a leader whose disk does not answer. A leader that serves
+// transfers leadership if the others have a quorum without it; it checks that again at
+// each tick. If they have none, no other server could lead. Then it goes on leading, and
+// its proposals wait for its disk.
 func (r *Replica) yield() {
 	m := r.member
 	if m == nil || m.leader == nil || !r.stall.active() {
@@ -106,7 +103,7 @@ func (r *Replica) yield() {
 	}
 }
 
-// StallBegan: the disk has not answered a duty within the driver's bound.
+// StallBegan says that the disk has not answered a duty within the driver's limit.
 type StallBegan struct {
 	Duty  string
 	ForMS int64
@@ -116,12 +113,12 @@ func (h StallBegan) String() string {
 	return fmt.Sprintf("the disk has not answered for %d ms: %s; until it does, this server is no candidate for leader and acknowledges nothing", h.ForMS, h.Duty)
 }
 
-// StallEnded: the disk has answered the duty that was late.
+// StallEnded says that the disk has answered the late duty.
 type StallEnded struct {
 	Duty    string
 	AfterMS int64
 }
 
 func (h StallEnded) String() string {
-	return fmt.Sprintf("the disk has answered after %d ms: %s; this server takes full part again", h.AfterMS, h.Duty)
+	return fmt.Sprintf("the disk has answered after %d ms: %s; this server is a full member again", h.AfterMS, h.Duty)
 }

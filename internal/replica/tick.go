@@ -7,24 +7,25 @@ import (
 	"bellwether/wire"
 )
 
-// TickLate: the process did not run for a while, or the machine slept.
+// TickLate says that the process did not run for a while, or that the machine was
+// suspended.
 type TickLate struct{ GapMS int64 }
 
 func (h TickLate) String() string {
 	return fmt.Sprintf("nothing ran for %dms; sessions get one more tick to be heard", h.GapMS)
 }
 
-// lateTicks is how many ticks may pass between two Tick events before the
-// clients' waiting packets get a chance to be read first: for one tick nothing
-// expires then.
+// lateTicks is the number of ticks that may pass between two Tick events. After a longer
+// gap nothing expires for one tick, so that packets that clients sent meanwhile can be
+// read first.
 const lateTicks = 2
 
-// tick does what time alone demands.
+// tick does the work that is due because time has passed.
 func (r *Replica) tick() {
 	if r.member != nil {
 		r.wake()
 		r.yield()
-		r.zabReady() // the touches that came before this tick count
+		r.zabReady() // first take the touches that arrived before this tick
 	}
 	gap := r.now.Mono - r.lastTick
 	r.lastTick = r.now.Mono
@@ -64,7 +65,7 @@ func (r *Replica) expire(due []wire.SessionID) {
 	}
 }
 
-// expireNow is expire of a session whose deadline has not passed.
+// expireNow expires a session before its deadline.
 func (r *Replica) expireNow(id wire.SessionID) {
 	if r.locals.has(id) {
 		r.happened(SessionExpired{id, r.locals.open[id].timeoutMS})
@@ -77,15 +78,15 @@ func (r *Replica) expireNow(id wire.SessionID) {
 	}
 }
 
-// sweep is the state of removing containers and TTL znodes.
+// sweep is the state of removing containers and TTL znodes. Invariant: 0 <= owing.
 type sweep struct {
-	next  int64    // Mono of the next look through the tree
-	due   []string // found and not proposed yet
-	owing int64    // part of the allowance left over, in ms times the rate
+	next  int64    // Mono time of the next search of the tree
+	due   []string // paths that were found and are not proposed yet
+	owing int64    // unused allowance, in ms times the rate
 }
 
-// sweepContainers proposes to delete containers and TTL znodes that are due,
-// as many as the rate allows for the time that has passed.
+// sweepContainers proposes to delete the containers and TTL znodes that are due, at no
+// more than the configured rate.
 func (r *Replica) sweepContainers(gapMS int64) {
 	s := &r.sweep
 	if len(s.due) == 0 {

@@ -5,29 +5,29 @@ import (
 	"bellwether/wire"
 )
 
-// A session that lives on one server alone owns no ephemerals, since nobody
-// else could delete them when it ends. Before it asks for one it becomes
-// everybody's: a createSession with its id and timeout goes to the leader in
-// front of the request, on the same way. From there on the history alone says
-// what it is:
+// A local session owns no ephemerals, because no other server could delete them when the
+// session ends. Before it creates one it becomes a global session: this server sends the
+// leader a createSession with the session's id and timeout, before the request and over
+// the same link. From then on only the history tells what the session is:
 //
-//   - the createSession is applied here: it is like any other.
-//   - a term begins here, and it is not in the history before that: it will
-//     never be (keep.go). The session lives here alone as before, with its
-//     full timeout, and a request that was kept for it begins anew.
-//   - the tree was made anew from a snapshot, where it may have come and gone:
-//     this server forgets it. If it is in the snapshot it lives.
+//   - The createSession is applied here: the session is global.
+//   - A term starts here and the history up to that point does not contain the
+//     createSession: it never will (keep.go). The session stays local and gets its full
+//     timeout. Its waiting requests are sent again.
+//   - The tree is rebuilt from a snapshot. The session may have become global and ended
+//     before that snapshot. This server forgets it; if the snapshot contains it, it is
+//     global.
 
-// upgrade makes a session everybody's where its request needs that; the code
-// says that it may not. Which operation of a multi is to blame for that the
-// leader says.
+// upgrade makes a local session global if the request needs that. It returns the error
+// code if the session may not be upgraded. For a multi the leader finds the operation
+// that causes the error.
 func (r *Replica) upgrade(c *conn, q *Request) wire.Code {
 	if !r.locals.has(c.session) || !tree.CreatesEphemeral(q.Op, q.Body) {
 		return wire.OK
 	}
 	switch {
 	case r.member.opt.UpgradeLocal:
-		r.locals.leave(c.session)
+		r.locals.startUpgrade(c.session)
 		return r.proposeSession(c.session, c.timeout)
 	case q.Op == wire.OpMulti:
 		return wire.OK
@@ -35,43 +35,44 @@ func (r *Replica) upgrade(c *conn, q *Request) wire.Code {
 	return wire.ErrEphemeralOnLocalSession
 }
 
-// leave notes that a session is on its way to become everybody's.
-func (l *locals) leave(id wire.SessionID) {
-	l.open[id].leaving = true
+// startUpgrade records that the createSession of a local session is on its way to the leader.
+func (l *locals) startUpgrade(id wire.SessionID) {
+	l.open[id].upgrading = true
 	l.expiry.Remove(id)
 }
 
-// stay gives each session its full timeout from now on, also those that were
-// on their way when a term ended, unless the history has them.
-func (l *locals) stay(now int64) {
+// renew gives each local session its full timeout from now on, including those whose
+// upgrade was lost.
+func (l *locals) renew(now int64) {
 	for id, s := range l.open {
 		l.put(id, s.timeoutMS, now)
 	}
 }
 
-// lose forgets the sessions of which it is not known whether they are
-// everybody's by now.
-func (l *locals) lose() {
+// dropUpgrading removes the sessions that may have become global.
+func (l *locals) dropUpgrading() {
 	for id, s := range l.open {
-		if s.leaving {
+		if s.upgrading {
 			l.remove(id)
 		}
 	}
 }
 
-// elsewhere reports, on the leader, whether a session that it does not know
-// may live on another server alone: its id was not made here, and it has not
-// ended of late for everybody, in which case its server may not know yet.
-func (r *Replica) elsewhere(id wire.SessionID) bool {
+// localElsewhere reports, on the leader, whether a session that it does not know may be a
+// local session of another server: another server made its id, and it is not a global
+// session that ended recently. The server of such a session may not know yet that it has
+// ended.
+func (r *Replica) localElsewhere(id wire.SessionID) bool {
 	return r.member.opt.LocalSessions && !r.ending[id] && !r.member.gone.has(id) &&
 		uint8(id>>56) != uint8(r.opt.ServerID)
 }
 
-// gone are the sessions that have ended for everybody of late, in two ages.
-// A learner hears of each end before both have passed, or is cut off.
+// gone holds the global sessions that ended recently, in two generations. A session is
+// kept for at least as long as a learner may lag behind, so every learner hears of the
+// end before the session is dropped here, or is disconnected.
 type gone struct {
 	young, old map[wire.SessionID]struct{}
-	turn       int64 // Mono at which the young grow old
+	turn       int64 // Mono time at which young becomes old
 }
 
 func (g *gone) has(id wire.SessionID) bool {
@@ -87,7 +88,8 @@ func (g *gone) add(id wire.SessionID) {
 	g.young[id] = struct{}{}
 }
 
-// age lets time pass: ages are as long as a learner can lag behind.
+// age drops the old generation if it is time. A generation lasts as long as a learner may
+// lag behind (lagMax).
 func (g *gone) age(now, lagMax int64) {
 	if now >= g.turn {
 		g.young, g.old, g.turn = nil, g.young, now+lagMax

@@ -191,7 +191,7 @@ func TestFollowerWithFullDisk(t *testing.T) {
 	g.equal()
 	f.fs.(*store.Mem).SetSpace(0)
 	c.pipeline("/many", 200)
-	eventually(t, "it rests", func() bool { st := f.Standing(); return !st.Serving && st.Resting != "" })
+	eventually(t, "it rests", func() bool { st := f.Standing(); return !st.Serving && st.Disabled != "" })
 	c.create("/b", "")
 	if st := f.Status(); st.Mode == "follower" || !st.ReadOnly || st.Reason == "" {
 		t.Errorf("it is %+v", st)

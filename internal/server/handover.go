@@ -30,7 +30,7 @@ func (s *Server) HandOver(ctx context.Context, to ensemble.ServerID) (HandedOver
 
 // errAlone, errEnding: nobody takes part in a hand-over.
 var (
-	errAlone  = errors.New("this server is alone")
+	errAlone  = errors.New("this server is standalone")
 	errEnding = errors.New("this server is not serving")
 )
 

@@ -51,7 +51,7 @@ func (s *Server) Status() Status {
 		o.Reason = noSpace
 	}
 	if st := s.Standing(); st != nil {
-		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Resting
+		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Disabled
 		if st.Serving && o.Mode == "leader" { // an epoch begins with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
 		}

@@ -50,11 +50,11 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 			break
 		}
 		told, once := l.once(m.address(e.Link), e.Why, level)
-		if log = told; l.replica.Vain() {
+		if log = told; l.replica.JoinFails() {
 			level = once
 		}
 	case election.Began, election.Decided, election.Abandoned:
-		if l.replica.Vain() {
+		if l.replica.JoinFails() {
 			level = slog.LevelDebug
 		}
 	case election.Refused:
@@ -218,7 +218,7 @@ func (l *loop) publish() {
 	}
 	if before == nil || before.Role != now.Role || before.Serving != now.Serving {
 		level := slog.LevelInfo
-		if l.replica.Vain() {
+		if l.replica.JoinFails() {
 			level = slog.LevelDebug
 		}
 		s.log.Log(context.Background(), level, "Peer state changed: "+peerState(now), "epoch", now.Epoch)

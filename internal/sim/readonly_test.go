@@ -99,7 +99,7 @@ func TestReadersOfAFullDisk(t *testing.T) {
 		for range 20 {
 			s.carried(c.ask(c.setting("/a")))
 		}
-		s.until("its disk is full", 20*second, func() bool { return full.standing.Resting != "" })
+		s.until("its disk is full", 20*second, func() bool { return full.standing.Disabled != "" })
 		r := s.reads(full)
 		s.until("a reader is served", 20*second, func() bool { return r.attached && r.lonely })
 		s.carried(r.ask(get("/a", false)))
