@@ -7,9 +7,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestFollowerCutFromLeader: the candidate that leads is connected to a
-// follower that is cut from the ensemble's leader. Its connection stays, its
-// claim ends, and only then does another candidate get one.
+// TestFollowerCutFromLeader shows that a candidate's claim ends when its follower is cut off
+// from the ensemble's leader, although its connection stays, and that only then another
+// candidate gets a claim.
 func TestFollowerCutFromLeader(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -31,13 +31,13 @@ func TestFollowerCutFromLeader(t *testing.T) {
 	if next.token <= first.token {
 		t.Errorf("%v follows %v", next, first)
 	}
-	t.Logf("the claim %v was followed %v later", first, next.begin-first.end)
+	t.Logf("the next claim after %v began %v later", first, next.begin-first.end)
 	s.finish()
 }
 
-// TestStoppedLeader stops the leader's process, with a candidate that leads
-// connected to it, until another server and another candidate lead, and
-// continues it: it must not answer as if nothing had been.
+// TestStoppedLeader stops the process of a leader to which the leading candidate is connected,
+// until another server and another candidate lead, and continues it. The old leader must not
+// answer as if it still led.
 func TestStoppedLeader(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -60,7 +60,7 @@ func TestStoppedLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestStoppedFollower stops a follower for longer than the others wait for it.
+// TestStoppedFollower stops a follower for longer than the timeout of the others.
 func TestStoppedFollower(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -72,8 +72,8 @@ func TestStoppedFollower(t *testing.T) {
 	s.finish()
 }
 
-// TestClaimsInAStorm: candidates at every server while leaders are killed and
-// servers cut off in turn.
+// TestClaimsInAStorm has candidates at every server, while leaders are killed and servers are
+// cut off in turn.
 func TestClaimsInAStorm(t *testing.T) {
 	s := begin(t, setting{})
 	c := s.stand(s.candidates())

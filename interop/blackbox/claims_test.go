@@ -18,25 +18,25 @@ import (
 const (
 	// claimTimeout is the session timeout of candidates.
 	claimTimeout = 3 * time.Second
-	// claimDelay is how old a server's knowledge may be that answers a ping, by
-	// the rule that holds for every ZooKeeper: syncLimit+2 ticks, see quick.
+	// claimDelay is how old the knowledge of a server that answers a ping may be, by the rule
+	// for every ZooKeeper server: syncLimit+2 ticks; see quick.
 	claimDelay = 8 * 200 * time.Millisecond
 )
 
-// claims are candidates of one election, and every claim there was.
+// claims is a set of candidates of one election, and the record of all their claims.
 type claims struct {
 	t     testing.TB
 	began time.Time
 	group sync.WaitGroup
-	ctx   context.Context // of the candidates
+	ctx   context.Context // the context of the candidates
 	stop  context.CancelFunc
 
 	mu  sync.Mutex
 	all []*claim
 }
 
-// claim is one handle, from when it was given to when its context ended, by
-// the monotonic clock.
+// claim is one handle, from when it was obtained until its context ended, by the monotonic
+// clock.
 type claim struct {
 	who        string
 	token      wire.Zxid
@@ -45,8 +45,7 @@ type claim struct {
 	handle     *recipe.Handle
 }
 
-// stand starts a candidate for each client. Who leads does so until its claim
-// ends by itself.
+// stand starts a candidate for each client. A leader leads until its claim is lost.
 func (s *scene) stand(clients map[string]*zk.Client) *claims {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -72,7 +71,7 @@ func (c *claims) join(who string, client *zk.Client) {
 	c.group.Go(func() { c.campaign(c.ctx, e, who) })
 }
 
-// candidates are a client at each server.
+// candidates returns a client for each server.
 func (s *scene) candidates() map[string]*zk.Client {
 	all := map[string]*zk.Client{}
 	for i, server := range s.e.Servers {
@@ -81,7 +80,7 @@ func (s *scene) candidates() map[string]*zk.Client {
 	return all
 }
 
-// nameAt is the candidate at a server.
+// nameAt returns the name of the candidate at a server.
 func nameAt(server int) string { return fmt.Sprintf("at%d", server+1) }
 
 func (c *claims) campaign(ctx context.Context, e *recipe.Election, who string) {
@@ -107,7 +106,7 @@ func (c *claims) campaign(ctx context.Context, e *recipe.Election, who string) {
 	}
 }
 
-// sample looks all the time whether two handles have time left.
+// sample checks continuously that no two handles have time left at the same moment.
 func (c *claims) sample(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.mu.Lock()
@@ -119,7 +118,7 @@ func (c *claims) sample(ctx context.Context) {
 				holds = append(holds, k)
 			}
 		}
-		// The first may have ended while the others were asked.
+		// The first may have ended while the others were read.
 		if len(holds) > 1 && holds[0].handle.Left() > 0 && holds[1].handle.Left() > 0 {
 			c.t.Errorf("%s and %s both have time left", holds[0].who, holds[1].who)
 		}
@@ -127,7 +126,7 @@ func (c *claims) sample(ctx context.Context) {
 	}
 }
 
-// holder waits for a claim that lasts, whose candidate is not one of these.
+// holder waits for a claim that lasts and whose candidate is none of these.
 func (c *claims) holder(not ...string) *claim {
 	c.t.Helper()
 	for end := time.Now().Add(waitMax); ; <-time.After(5 * time.Millisecond) {
@@ -145,8 +144,8 @@ func (c *claims) holder(not ...string) *claim {
 	}
 }
 
-// end stops the candidates and checks that one claim ended before the next
-// began, that tokens grew, and that each claim had its proof.
+// end stops the candidates and checks that each claim ended before the next one began, that the
+// tokens grew, and that each claim was proven.
 func (c *claims) end() {
 	c.stop()
 	c.group.Wait()
@@ -159,13 +158,13 @@ func (c *claims) end() {
 			k.end = now
 		}
 		if k.proof != nil {
-			c.t.Errorf("claim %s has no proof: %v", k, k.proof)
+			c.t.Errorf("claim %s was not proven: %v", k, k.proof)
 		}
 		if i == 0 {
 			continue
 		}
 		if before := c.all[i-1]; k.begin <= before.end || k.token <= before.token {
-			c.t.Errorf("claim %s follows %s", k, before)
+			c.t.Errorf("claim %s began before %s had ended, or has no larger token", k, before)
 		}
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"bellwether/interop/target"
 )
 
-// TestPartitionLeaderInMinority parts the leader and one follower of five from
-// the others: those elect another one, and what both sides were told is one
-// history.
+// TestPartitionLeaderInMinority separates the leader and one follower of five from the others,
+// which must elect another leader. The replies on both sides must form one history.
 func TestPartitionLeaderInMinority(t *testing.T) {
 	s := begin(t, setting{kinds: ours(5)})
 	old := s.awaitWhole()
@@ -21,8 +20,8 @@ func TestPartitionLeaderInMinority(t *testing.T) {
 	s.finish()
 }
 
-// TestPartitionLeaderInMajority parts two followers of five from the others,
-// which go on under the same leader.
+// TestPartitionLeaderInMajority separates two followers of five from the others, which must
+// continue with the same leader.
 func TestPartitionLeaderInMajority(t *testing.T) {
 	s := begin(t, setting{kinds: ours(5)})
 	leader := s.awaitWhole()
@@ -32,12 +31,12 @@ func TestPartitionLeaderInMajority(t *testing.T) {
 	s.load.awaitWrites(20, s.workers(majority...)...)
 	s.awaitIdle(minority...)
 	if now := s.awaitLeader(minority...); now != leader {
-		t.Errorf("server %d leads after %d, which had its quorum all the time", now+1, leader+1)
+		t.Errorf("server %d leads after %d, which always had its quorum", now+1, leader+1)
 	}
 	s.finish()
 }
 
-// TestUnpluggedLeader takes the leader's link down, and up again.
+// TestUnpluggedLeader takes the leader's link down and up again.
 func TestUnpluggedLeader(t *testing.T) {
 	s := begin(t, setting{})
 	for range 2 {
@@ -51,8 +50,8 @@ func TestUnpluggedLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestLeaderIsNotHeard lets nothing of what the leader sends arrive at the
-// other servers; it hears them. It gives up, or they do, and another one leads.
+// TestLeaderIsNotHeard drops everything that the leader sends to the other servers, but not what
+// they send. The leader or the others must give up, and another server must lead.
 func TestLeaderIsNotHeard(t *testing.T) {
 	s := begin(t, setting{})
 	old := s.awaitWhole()
@@ -64,8 +63,7 @@ func TestLeaderIsNotHeard(t *testing.T) {
 	s.finish()
 }
 
-// TestLeaderHearsNothing lets nothing from the other servers arrive at the
-// leader.
+// TestLeaderHearsNothing drops everything that the other servers send to the leader.
 func TestLeaderHearsNothing(t *testing.T) {
 	s := begin(t, setting{})
 	old := s.awaitWhole()
@@ -77,9 +75,9 @@ func TestLeaderHearsNothing(t *testing.T) {
 	s.finish()
 }
 
-// TestFollowersApart cuts the two followers from each other, which changes
-// nothing while the leader runs. When it is killed neither leads; when it is
-// back, it and one of them are a quorum.
+// TestFollowersApart cuts the link between the two followers, which changes nothing while the
+// leader runs. When the leader is killed, neither can lead; when it is back, it and one follower
+// form a quorum.
 func TestFollowersApart(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -93,8 +91,8 @@ func TestFollowersApart(t *testing.T) {
 	s.finish()
 }
 
-// TestSlowLeader bounds what the leader sends to about what its heart-beats
-// and a few writes need, and kills it then.
+// TestSlowLeader limits the leader's sending rate to about what its heartbeats and a few writes
+// need, and then kills it.
 func TestSlowLeader(t *testing.T) {
 	s := begin(t, setting{})
 	old := s.awaitWhole()
@@ -106,8 +104,8 @@ func TestSlowLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestDelayedServers puts 20 ms each way between the servers, which have no
-// other way to each other than the relay, and kills the leader.
+// TestDelayedServers connects the servers only through a relay that delays everything by 20 ms
+// in each direction, and kills the leader.
 func TestDelayedServers(t *testing.T) {
 	s := begin(t, setting{delay: 20 * time.Millisecond, before: func(w *network, places []target.Place) {
 		for i := range places {

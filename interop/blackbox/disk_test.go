@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk fills the small disk of a follower, then that of the leader. The
-// server leaves the quorum, refuses writes and answers readers, the others go
-// on, and with room again it comes back by itself, in the same process.
+// TestFullDisk fills the small disk of a follower, and then that of the leader. The server must
+// leave the quorum, refuse writes and answer reads, while the others continue. When the disk has
+// space again, the server must return by itself, in the same process.
 func TestFullDisk(t *testing.T) {
 	s := begin(t, setting{before: smallDisks(t)})
 	s.plant("/before", "v")
@@ -40,15 +40,15 @@ func TestFullDisk(t *testing.T) {
 	s.finish()
 }
 
-// TestFullDiskAlone fills the small disk of a standalone server while kazoo
-// uses it. Clients that accept a read-only server get one, also new ones; the
-// session of before reads on; and with room again the server takes writes by
-// itself, of kazoo's client too.
+// TestFullDiskAlone fills the small disk of a standalone server while kazoo uses it. Clients that
+// accept a read-only server, new ones included, must be served, and the existing session must
+// still be able to read. When the disk has space again, the server must accept writes by itself,
+// also from kazoo's client.
 func TestFullDiskAlone(t *testing.T) {
 	const python = "/usr/bin/python3"
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	if noHosts != nil {
-		t.Fatalf("a small disk for this test cannot be made: %v", noHosts)
+		t.Fatalf("cannot create a small disk for this test: %v", noHosts)
 	}
 	must := func(err error) {
 		t.Helper()
@@ -81,14 +81,14 @@ func TestFullDiskAlone(t *testing.T) {
 		"@whole": func() error { return os.Remove(filler) },
 	}}.Pass(t)
 	if data, _, err := c.Get(t.Context(), "/kept"); err != nil || len(data) == 0 {
-		t.Errorf("the session of before reads %d bytes, %v", len(data), err)
+		t.Errorf("the existing session reads %d bytes, %v", len(data), err)
 	}
 	if s.PID() != pid {
-		t.Error("another process serves")
+		t.Error("the server was restarted, want the same process")
 	}
 }
 
-// plant makes a znode that every server has.
+// plant creates a znode and waits until every server has it.
 func (s *scene) plant(path, data string) {
 	s.t.Helper()
 	for i, server := range s.e.Servers {
@@ -127,7 +127,7 @@ func (s *scene) reads(i int, path, data string) *zk.Client {
 	return c
 }
 
-// writes waits until a client can write, and does.
+// writes waits until a client can write, and writes.
 func (s *scene) writes(c *zk.Client, path string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
@@ -141,7 +141,7 @@ func (s *scene) writes(c *zk.Client, path string) {
 	s.must(err)
 }
 
-// smallDisks puts every data directory on a tmpfs of its own.
+// smallDisks puts every data directory on its own tmpfs.
 func smallDisks(t *testing.T) func(*network, []target.Place) {
 	return func(w *network, places []target.Place) {
 		for i := range places {
@@ -153,7 +153,7 @@ func smallDisks(t *testing.T) func(*network, []target.Place) {
 	}
 }
 
-// fill takes all room that a disk has left.
+// fill uses up all space of a disk.
 func fill(t *testing.T, dir string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "filler")
@@ -174,9 +174,9 @@ func fill(t *testing.T, dir string) (file string) {
 	return file
 }
 
-// TestRemovedDirectory removes version-2 under a follower, then under the
-// leader. Each acknowledges nothing any more, leaves the quorum and ends; the
-// others go on, and it comes back with what they have.
+// TestRemovedDirectory removes version-2 of a follower, and then of the leader, while it runs.
+// The server must acknowledge nothing more, leave the quorum and end, while the others continue.
+// After a restart it must get their data.
 func TestRemovedDirectory(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -185,17 +185,17 @@ func TestRemovedDirectory(t *testing.T) {
 		s.must(os.RemoveAll(filepath.Join(server.Data, "version-2")))
 		for end := time.Now().Add(waitMax); server.Running(); <-time.After(20 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("server %d goes on without its data directory", i+1)
+				t.Fatalf("server %d continues without its data directory", i+1)
 			}
 		}
 		if log := server.Log(); !strings.Contains(log, "beside the running server") {
-			t.Errorf("server %d does not say why it ended", i+1)
+			t.Errorf("server %d does not log why it ended", i+1)
 		}
 		s.awaitLeader(i)
 		s.load.awaitWrites(20, s.workers(s.others(i)...)...)
 		s.restart(i)
 		if log := server.Log(); !strings.Contains(log, "its data was removed") {
-			t.Errorf("server %d begins with an empty directory and does not say so", i+1)
+			t.Errorf("server %d starts with an empty directory and does not log it", i+1)
 		}
 		s.load.awaitWrites(5)
 	}

@@ -9,23 +9,23 @@ import (
 	"bellwether/interop/target"
 )
 
-// Disks that hang on demand are mounted outside of the namespaces, as only root of
-// the machine may do that (target.Disks). frozenDisks is how many there are;
-// disksEnv tells the process inside where, or why there are none.
+// Disks that hang on demand are mounted outside the namespaces, because only root of the machine
+// may do that (target.Disks). frozenDisks is their number. disksEnv is the environment variable
+// that tells the process inside the namespaces where they are, or why there are none.
 const (
 	frozenDisks = 3
 	disksEnv    = "BLACKBOX_DISKS"
 )
 
-// Descriptors of the process inside, behind the standard ones.
+// File descriptors of the process inside the namespaces, after the standard ones.
 const (
 	askFD    = 3
 	answerFD = 4
 )
 
-// startDisks makes the disks, before the namespaces are made. The files are for the
-// process inside, in the order of the descriptors above; where is what disksEnv
-// tells it. end is called when that process has ended.
+// startDisks creates the disks before the namespaces are created. It returns the files for the
+// process inside, in the order of the descriptors above, and the value of disksEnv. The caller
+// must call end when that process has ended.
 func startDisks() (files []*os.File, where string, end func()) {
 	d, err := target.StartDisks(frozenDisks, "1G")
 	if err != nil {
@@ -34,23 +34,22 @@ func startDisks() (files []*os.File, where string, end func()) {
 	return d.Files(), d.Dir, d.End
 }
 
-// disks are for the process inside, one scene at a time.
+// disks are the disks as the process inside sees them, for one scene at a time.
 var disks struct {
 	sync.Mutex
 	*target.Disks
 }
 
-// freezer lets disks hang, for one scene.
+// freezer makes disks hang, for one scene.
 type freezer struct{ t testing.TB }
 
-// onDisks puts the data directories of servers on the disks, that of servers[i] on
-// disk i, and gives the scene the disks until its end. A machine that cannot have
-// them fails the test and says why.
+// onDisks puts the data directory of servers[i] on disk i and reserves the disks for the scene
+// until its end. If there are no disks, the test fails and says why.
 func onDisks(t testing.TB, servers ...int) (f *freezer, before func(*network, []target.Place)) {
 	t.Helper()
 	dir := os.Getenv(disksEnv)
 	if why, none := strings.CutPrefix(dir, "!"); none || dir == "" {
-		t.Fatalf("no disks that hang: %s", why)
+		t.Fatalf("disks that hang are not available: %s", why)
 	}
 	return &freezer{t}, func(w *network, places []target.Place) {
 		disks.Lock()
@@ -67,8 +66,8 @@ func onDisks(t testing.TB, servers ...int) (f *freezer, before func(*network, []
 	}
 }
 
-// freeze lets a disk hang until thaw is called, or the test ends: before its
-// servers are killed, which do not end while they wait for it.
+// freeze makes a disk hang until thaw is called or the test ends. At the end of the test it thaws
+// before the servers are killed, because they cannot end while they wait for the disk.
 func (f *freezer) freeze(disk int) (thaw func()) {
 	f.t.Helper()
 	if err := disks.Freeze(disk); err != nil {

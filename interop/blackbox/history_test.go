@@ -11,16 +11,16 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// regIn is one operation on a znode as a register with versions.
+// regIn is an operation on a znode, seen as a register with versions.
 type regIn struct {
 	key     int
 	set     bool
 	value   string
-	version int32 // of a set: expected, -1 any
+	version int32 // expected version of a set; -1: any
 }
 
 type regOut struct {
-	unknown bool // the answer was lost: carried out some time, or never
+	unknown bool // the reply was lost: the set takes effect at any time, or never
 	bad     bool // the version was not the expected one
 	value   string
 	version int32
@@ -31,7 +31,7 @@ type regState struct {
 	version int32
 }
 
-// register is what one znode may answer.
+// register is the model of a znode for porcupine.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[int][]porcupine.Operation{}
@@ -60,7 +60,7 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 }
 
-// checkTimeout bounds the search for an order of the history.
+// checkTimeout bounds the check of the history.
 const checkTimeout = 5 * time.Minute
 
 // linearizable checks the history of all registers.
@@ -71,13 +71,13 @@ func linearizable(history []porcupine.Operation) error {
 	return nil
 }
 
-// fact is that a register's version was written by a transaction.
+// fact says which transaction wrote a version of a register.
 type fact struct {
 	zxid    wire.Zxid
 	version int32
 }
 
-// facts are all that is known of the registers.
+// facts holds everything that is known about the registers.
 type facts map[int][]fact
 
 func (f facts) add(key int, stat wire.Stat) {
@@ -90,7 +90,7 @@ func (f facts) sort() {
 	}
 }
 
-// after is the version that a register has in a history that reaches to zxid.
+// after returns the version of a register in a history that ends with zxid.
 func (f facts) after(key int, zxid wire.Zxid) int32 {
 	i, _ := slices.BinarySearchFunc(f[key], zxid, func(a fact, z wire.Zxid) int { return cmp.Compare(a.zxid, z+1) })
 	if i == 0 {
@@ -99,15 +99,15 @@ func (f facts) after(key int, zxid wire.Zxid) int32 {
 	return f[key][i-1].version
 }
 
-// glimpse is what a session saw, one after the other.
+// glimpse is one observation of a session; observations are in order.
 type glimpse struct {
 	session wire.SessionID
 	key     int
 	stat    wire.Stat
 }
 
-// backwards finds a session that saw an older state than before: a register
-// below what the transactions it knew of had made of it.
+// backwards finds a session that saw an older state than before: a version of a register below
+// the one that transactions known to the session had written.
 func (f facts) backwards(seen []glimpse) error {
 	newest := map[wire.SessionID]wire.Zxid{}
 	for _, g := range seen {

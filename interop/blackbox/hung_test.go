@@ -12,16 +12,15 @@ import (
 	"bellwether/zk"
 )
 
-// usual are ZooKeeper's waits, for scenes about the time without a leader.
+// usual are ZooKeeper's default limits, for scenes that measure the time without a leader.
 var usual = map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5"}
 
-// gapMax separates servers that elect another leader from servers that elect one
-// that cannot lead again and again. The target is 3 s; before there was a rule for
-// it, nobody led for 30 s and longer.
+// gapMax is the longest allowed time without a write. The target is 3 s. Servers that elect again
+// and again a candidate that cannot lead have no leader for 30 s and longer.
 const gapMax = 12 * time.Second
 
-// meter writes through some servers, one write at a time, and keeps the longest
-// time without an acknowledgement.
+// meter writes through some servers, one write at a time, and records the longest time without an
+// acknowledged write.
 type meter struct {
 	done sync.WaitGroup
 	stop context.CancelFunc
@@ -32,7 +31,7 @@ type meter struct {
 	writes  int
 }
 
-// measure begins to write values of this size through servers.
+// measure starts a meter that writes values of this size through servers.
 func (s *scene) measure(size int, servers ...int) *meter {
 	s.t.Helper()
 	var addrs []string
@@ -42,7 +41,7 @@ func (s *scene) measure(size int, servers ...int) *meter {
 	return s.measureBy(s.client(strings.Join(addrs, ","), longSession), size)
 }
 
-// measureFrom begins to write through a server; the client may go to any.
+// measureFrom starts a meter at a server; its client may use any server later.
 func (s *scene) measureFrom(size, server int) *meter {
 	s.t.Helper()
 	c := s.client(s.e.Servers[server].Addr, longSession)
@@ -82,14 +81,14 @@ func (m *meter) acknowledged() {
 	m.writes++
 }
 
-// read returns the number of writes, and the longest time without one so far.
+// read returns the number of writes and the longest time without one so far.
 func (m *meter) read() (writes int, longest time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.writes, max(m.longest, time.Since(m.last))
 }
 
-// goesOn waits for further writes and fails where there was none for gapMax.
+// goesOn waits for further writes and fails if none was acknowledged for gapMax.
 func (m *meter) goesOn(t testing.TB) {
 	t.Helper()
 	from, longest := m.read()
@@ -102,7 +101,7 @@ func (m *meter) goesOn(t testing.TB) {
 	t.Logf("longest time without an acknowledged write: %v", longest.Round(time.Millisecond))
 }
 
-// awaitSlowDisk waits until a server names its disk, by a word.
+// awaitSlowDisk waits until a server reports its disk in a four-letter word.
 func (s *scene) awaitSlowDisk(server int) {
 	s.t.Helper()
 	var text string
@@ -117,7 +116,7 @@ func (s *scene) awaitSlowDisk(server int) {
 	}
 }
 
-// lead has another server than this one lead, and returns which.
+// leadElsewhere makes a server other than this one the leader, and returns it.
 func (s *scene) leadElsewhere(than int) int {
 	s.t.Helper()
 	leader := s.awaitWhole()
@@ -129,9 +128,9 @@ func (s *scene) leadElsewhere(than int) int {
 	return leader
 }
 
-// TestHungDiskOfHighestVoter freezes the disk of server 5, whose vote wins every
-// election, and restarts the leader: another one leads soon, and server 5, which
-// says what its disk does, comes back when that answers.
+// TestHungDiskOfHighestVoter freezes the disk of server 5, whose vote wins every election, and
+// restarts the leader. Another server must lead soon. Server 5 must report its disk, and return
+// when the disk answers.
 func TestHungDiskOfHighestVoter(t *testing.T) {
 	disks, before := onDisks(t, 4)
 	s := begin(t, setting{kinds: ours(5), extra: usual, before: before})
@@ -148,14 +147,14 @@ func TestHungDiskOfHighestVoter(t *testing.T) {
 	s.finish()
 }
 
-// hungScene is three servers on disks that can hang, one of which hangs.
+// hungScene is an ensemble of three servers, one of which has a disk that hangs.
 type hungScene struct {
 	*scene
 	leader, hung int
 	freeze, thaw func()
 }
 
-// beginHung begins the scene, with the disk of the leader or of a follower.
+// beginHung starts the scene; the disk of the leader or of a follower will hang.
 func beginHung(t *testing.T, ofLeader bool) *hungScene {
 	disks, before := onDisks(t, 0, 1, 2)
 	s := &hungScene{scene: begin(t, setting{extra: usual, before: before}), thaw: func() {}}
@@ -167,7 +166,7 @@ func beginHung(t *testing.T, ofLeader bool) *hungScene {
 	return s
 }
 
-// end lets the disk answer, and checks all that must hold in the end.
+// end thaws the disk and checks the final state.
 func (s *hungScene) end(meters ...*meter) {
 	s.t.Helper()
 	s.thaw()
@@ -177,9 +176,9 @@ func (s *hungScene) end(meters ...*meter) {
 	s.finish()
 }
 
-// TestHungDiskOfLeader freezes the leader's disk under load: it gives up, another
-// one leads, and it follows when its disk answers. Clients of the hung server go
-// to the others, also those that could wait for it for long.
+// TestHungDiskOfLeader freezes the leader's disk under load. The leader must give up, another
+// server must lead, and the old leader must follow when its disk answers. Clients of the hung
+// server must move to the others, even if their timeout is long.
 func TestHungDiskOfLeader(t *testing.T) {
 	s := beginHung(t, true)
 	m := s.measure(100, s.others(s.hung)...)
@@ -193,8 +192,8 @@ func TestHungDiskOfLeader(t *testing.T) {
 	s.end(large, m, moves)
 }
 
-// TestHungDiskOfFollower freezes a follower's disk: the leader stays, and writes
-// through the others go on as if nothing had happened.
+// TestHungDiskOfFollower freezes a follower's disk. The leader must stay, and writes through the
+// other servers must continue without interruption.
 func TestHungDiskOfFollower(t *testing.T) {
 	s := beginHung(t, false)
 	m := s.measure(100, s.others(s.hung)...)
@@ -207,9 +206,9 @@ func TestHungDiskOfFollower(t *testing.T) {
 	s.end(m)
 }
 
-// TestServerWithHungDiskStops ends a follower by SIGTERM whose disk hangs: its ports
-// are closed in bounded time. The process itself ends when the disk answers: no
-// process can end before, whose thread waits in the kernel.
+// TestServerWithHungDiskStops sends SIGTERM to a follower whose disk hangs. Its ports must close
+// in bounded time. The process itself can end only when the disk answers, because one of its
+// threads waits in the kernel.
 func TestServerWithHungDiskStops(t *testing.T) {
 	s := beginHung(t, false)
 	s.freeze()
@@ -224,16 +223,16 @@ func TestServerWithHungDiskStops(t *testing.T) {
 		}
 	}
 	s.thaw()
-	_ = s.e.Servers[s.hung].Stop() // it may have ended already
+	_ = s.e.Servers[s.hung].Stop() // the server may have ended already
 	s.end()
 }
 
-// filterWays are the packets to and from the quorum port of a host.
+// filterWays select the packets to and from the quorum port of a host.
 var filterWays = []string{"to %s ipproto tcp dport 2888", "from %s ipproto tcp sport 2888"}
 
-// TestFilteredQuorumPort filters the quorum port of the server whose vote wins every
-// election, both ways and one way, while its election port stays open, and kills
-// the leader: another one leads soon.
+// TestFilteredQuorumPort filters the quorum port of the server whose vote wins every election, in
+// both directions and in one, while its election port stays open, and kills the leader. Another
+// server must lead soon.
 func TestFilteredQuorumPort(t *testing.T) {
 	for _, way := range filterWays {
 		t.Run(strings.Fields(way)[0], func(t *testing.T) {
@@ -242,7 +241,7 @@ func TestFilteredQuorumPort(t *testing.T) {
 			s.Filter(fmt.Sprintf(way, s.hosts[2].addr))
 			m := s.measure(100, s.others(2, leader)...)
 			s.e.Servers[leader].Kill()
-			<-time.After(500 * time.Millisecond) // both others look, and elect server 3
+			<-time.After(500 * time.Millisecond) // the other two look for a leader and elect server 3
 			s.restart(leader)
 			m.goesOn(t)
 			m.end()
@@ -251,9 +250,9 @@ func TestFilteredQuorumPort(t *testing.T) {
 	}
 }
 
-// TestFilteredQuorumPortOfIdleServers does the same to servers to which nothing was
-// ever written. Server 3 has joined by a snapshot: it has no more history than the
-// others, so these elect one of themselves, also where the leader was ZooKeeper's.
+// TestFilteredQuorumPortOfIdleServers does the same with servers that have never had a write.
+// Server 3 joined by a snapshot and has no more history than the others, so these must elect one
+// of themselves, also if the leader was a ZooKeeper server.
 func TestFilteredQuorumPortOfIdleServers(t *testing.T) {
 	for name, kinds := range map[string][]target.Kind{
 		"ours":             ours(3),
@@ -271,7 +270,7 @@ func TestFilteredQuorumPortOfIdleServers(t *testing.T) {
 			s.Filter(fmt.Sprintf(filterWays[0], s.hosts[2].addr))
 			began := time.Now()
 			s.e.Servers[leader].Kill()
-			<-time.After(500 * time.Millisecond) // both others look, and elect server 3
+			<-time.After(500 * time.Millisecond) // the other two look for a leader and elect server 3
 			s.restart(leader)
 			c := s.client(s.e.Addrs(), longSession)
 			_, _, err := c.Create(t.Context(), "/written", nil)
@@ -279,7 +278,7 @@ func TestFilteredQuorumPortOfIdleServers(t *testing.T) {
 			gap := time.Since(began)
 			t.Logf("first write %v after the leader was killed", gap.Round(time.Millisecond))
 			if gap > gapMax {
-				t.Error("that is too long")
+				t.Error("the time without a write is too long")
 			}
 			s.Heal()
 			s.awaitWhole()

@@ -2,8 +2,8 @@ package blackbox
 
 import "testing"
 
-// TestKilledLeader kills the leader again and again; another one leads, and
-// clients of every server that runs go on.
+// TestKilledLeader kills the leader several times. Each time another server must lead, and the
+// clients of all running servers must continue.
 func TestKilledLeader(t *testing.T) {
 	s := begin(t, setting{})
 	for range 3 {
@@ -20,8 +20,8 @@ func TestKilledLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestKilledFollower kills a follower while the others go on without a pause
-// for it, and then both followers, so that nothing is acknowledged.
+// TestKilledFollower kills a follower, after which the others must continue without a pause, and
+// then both followers, after which nothing may be acknowledged.
 func TestKilledFollower(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -35,7 +35,7 @@ func TestKilledFollower(t *testing.T) {
 	s.finish()
 }
 
-// TestKilledAll kills every server at once, as a power cut does.
+// TestKilledAll kills all servers at once, like a power failure.
 func TestKilledAll(t *testing.T) {
 	s := begin(t, setting{})
 	for range 3 {

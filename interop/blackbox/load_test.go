@@ -17,7 +17,7 @@ import (
 const (
 	registers = 4 // znodes that are written and read
 	kept      = "/kept"
-	// forever is when an operation returns whose answer was lost.
+	// forever is the return time of an operation whose reply was lost.
 	forever = int64(1) << 62
 	// pause is the longest time between two operations of one client.
 	pause = 8 * time.Millisecond
@@ -25,7 +25,7 @@ const (
 	waitMax = 2 * time.Minute
 )
 
-// load is clients that work through different servers, and what they were told.
+// load is a set of clients of different servers, and the record of their replies.
 type load struct {
 	t     testing.TB
 	began time.Time
@@ -35,13 +35,13 @@ type load struct {
 	mu      sync.Mutex
 	clients []*worker
 	history []porcupine.Operation
-	kept    map[string]string // created, and said so
-	unsure  map[string]string // created, the answer was lost
+	kept    map[string]string // znodes whose create was acknowledged
+	unsure  map[string]string // znodes whose create had no reply
 	facts   facts
-	writes  int // acknowledged, of all
+	writes  int // acknowledged writes of all clients
 }
 
-// worker is one client.
+// worker is one client of the load.
 type worker struct {
 	*load
 	id   int
@@ -49,12 +49,12 @@ type worker struct {
 	rng  *rand.Rand
 	last [registers]int32 // version seen, for conditional sets
 
-	writes int // acknowledged
+	writes int // acknowledged writes
 	reads  int
 	seen   []glimpse
 }
 
-// newLoad prepares the znodes through c, which stays the caller's.
+// newLoad creates the znodes through c. The caller keeps c.
 func newLoad(t testing.TB, c *zk.Client) *load {
 	t.Helper()
 	l := &load{t: t, began: time.Now(), stop: make(chan struct{}), kept: map[string]string{}, unsure: map[string]string{}, facts: facts{}}
@@ -84,14 +84,14 @@ func (l *load) add(c *zk.Client) *worker {
 	return w
 }
 
-// end stops all clients; each finishes what it is about.
+// end stops all clients after their current operations.
 func (l *load) end() {
 	close(l.stop)
 	l.group.Wait()
 }
 
-// run works until the load ends. Calls wait while there is no server; a scene
-// whose servers never come back is ended by cancelling.
+// run works until the load ends. Calls wait while there is no server; a scene whose servers never
+// return must cancel them.
 func (w *worker) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -122,7 +122,7 @@ func (w *worker) run() {
 
 func (w *worker) now() int64 { return int64(time.Since(w.began)) }
 
-// record keeps one operation for porcupine.
+// record records one operation for porcupine.
 func (w *worker) record(in regIn, out regOut, call int64) {
 	back := w.now()
 	if out.unknown {
@@ -137,7 +137,7 @@ func (w *worker) record(in regIn, out regOut, call int64) {
 	}
 }
 
-// saw keeps what a session was shown.
+// saw records what a session has seen.
 func (w *worker) saw(g glimpse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +166,7 @@ func (w *worker) set(ctx context.Context, in regIn) {
 	}
 }
 
-// keep creates a znode that must be there in the end, once that was said.
+// keep creates a znode that must exist in the end if its create was acknowledged.
 func (w *worker) keep(ctx context.Context, value string) {
 	path := kept + "/" + value
 	_, _, err := w.c.Create(ctx, path, []byte(value))
@@ -186,8 +186,8 @@ func (w *worker) keep(ctx context.Context, value string) {
 	w.load.writes++
 }
 
-// get reads a register as the server has it, which may be older than what
-// others wrote, but not than what this session knows.
+// get reads a register from the server's state, which may be older than the writes of others, but
+// not older than what this session knows.
 func (w *worker) get(ctx context.Context, key int) (value string, version int32, ok bool) {
 	session := w.c.Session().ID
 	data, stat, err := w.c.Get(ctx, regPath(key))
@@ -204,8 +204,8 @@ func (w *worker) get(ctx context.Context, key int) (value string, version int32,
 	return string(data), stat.Version, true
 }
 
-// syncedGet reads a register as it is now. What happens while the connection
-// changes is left out: the read may then be another server's.
+// syncedGet reads the current value of a register. It does not record the read if the connection
+// changes meanwhile, because the read may then come from another server.
 func (w *worker) syncedGet(ctx context.Context, key int) {
 	call, before := w.now(), w.c.State()
 	if err := w.c.Sync(ctx, regPath(key)); err != nil {
@@ -220,8 +220,8 @@ func (w *worker) syncedGet(ctx context.Context, key int) {
 	w.record(regIn{key: key}, regOut{value: value, version: version}, call)
 }
 
-// unexpected are errors that say that a request was not carried out: those of
-// lost connections and of the scene's end are no fault.
+// unexpected reports an error that means that a request was not carried out. Errors of lost
+// connections and of the scene's end are expected.
 func (w *worker) unexpected(ctx context.Context, err error) {
 	if ctx.Err() != nil || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrNotReadOnly) {
 		return
@@ -229,7 +229,7 @@ func (w *worker) unexpected(ctx context.Context, err error) {
 	w.t.Errorf("client %d: %v", w.id, err)
 }
 
-// acknowledged is how many writes each client was told of.
+// acknowledged returns how many writes of each client were acknowledged.
 func (l *load) acknowledged() []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,8 +240,8 @@ func (l *load) acknowledged() []int {
 	return all
 }
 
-// awaitWrites waits until each of these clients, all if none is named, has had
-// n more writes acknowledged.
+// awaitWrites waits until n more writes of each of these clients, or of all if none is given, have
+// been acknowledged.
 func (l *load) awaitWrites(n int, clients ...*worker) {
 	l.t.Helper()
 	if clients == nil {

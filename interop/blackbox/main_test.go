@@ -12,20 +12,20 @@ import (
 	"bellwether/interop/target"
 )
 
-// insideEnv is set for the process inside the namespaces: the path of the
-// server's binary, which is built outside, where the network is.
+// insideEnv is set for the process inside the namespaces. Its value is the path of the server's
+// binary, which is built outside, where there is a network.
 const insideEnv = "BLACKBOX_BINARY"
 
-// noHosts is why hosts cannot be made here; every test fails by it.
+// noHosts is the reason why hosts cannot be created; every test fails with it.
 var noHosts error
 
-// atOnce bounds how many scenes run at the same time.
+// atOnce is the number of scenes that run at the same time.
 var atOnce = make(chan struct{}, 2)
 
 func TestMain(m *testing.M) {
 	if binary := os.Getenv(insideEnv); binary != "" {
-		// The script ends when nobody holds its pipe any more. A server whose disk
-		// hangs cannot even be killed, so it must not inherit that.
+		// The script ends when its pipe is closed everywhere. A server whose disk hangs cannot even
+		// be killed, so it must not inherit the pipe.
 		syscall.CloseOnExec(askFD)
 		syscall.CloseOnExec(answerFD)
 		target.UseBinary(binary)
@@ -35,9 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(outside(m))
 }
 
-// outside runs this program again inside namespaces of its own. Where that is
-// not possible the tests run here, and fail. The disks that hang on demand are
-// mounted before.
+// outside runs this program again inside namespaces. If that is not possible, the tests run here
+// and fail. The disks that hang on demand are mounted first.
 func outside(m *testing.M) int {
 	binary, err := target.Binary()
 	defer target.RemoveBinary()
@@ -51,7 +50,7 @@ func outside(m *testing.M) int {
 	}
 	files, where, endDisks := startDisks()
 	defer endDisks()
-	runtime.LockOSThread() // the other process dies with this thread
+	runtime.LockOSThread() // the other process is killed when this thread ends
 	cmd := exec.Command("unshare", append([]string{"-Urnm", os.Args[0]}, os.Args[1:]...)...)
 	cmd.Env = append(os.Environ(), insideEnv+"="+binary, disksEnv+"="+where)
 	cmd.ExtraFiles = files

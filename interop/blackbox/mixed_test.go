@@ -8,22 +8,22 @@ import (
 	"bellwether/interop/target"
 )
 
-// TestMixedOneOfOurs is one Bellwether server among two of Apache.
+// TestMixedOneOfOurs runs one Bellwether server with two of ZooKeeper.
 func TestMixedOneOfOurs(t *testing.T) {
 	mixed(t, target.Apache, target.Apache, target.Bellwether)
 }
 
-// TestMixedTwoOfOurs is one Apache server among two of Bellwether.
+// TestMixedTwoOfOurs runs two Bellwether servers with one of ZooKeeper.
 func TestMixedTwoOfOurs(t *testing.T) {
 	mixed(t, target.Bellwether, target.Bellwether, target.Apache)
 }
 
-// mixedMax bounds how many leaders are killed until each kind has led.
+// mixedMax is the largest number of leaders that are killed until each kind has led.
 const mixedMax = 8
 
-// mixed kills the leader until each kind has led the other and was killed;
-// writes go on through every server in between. What our learners and leaders
-// add to the packets of discovery is thus read by Apache's, both ways.
+// mixed kills leaders until each kind of server has led and was killed; in between, writes must
+// succeed through every server. So ZooKeeper's servers receive, in both roles, the packets of
+// discovery that Bellwether's learners and leaders extend.
 func mixed(t *testing.T, kinds ...target.Kind) {
 	s := begin(t, setting{kinds: kinds})
 	led := map[target.Kind]int{}
@@ -46,12 +46,12 @@ func mixed(t *testing.T, kinds ...target.Kind) {
 	s.finish()
 }
 
-// handTo asks for another leader, whichever can.
+// handTo requests a leadership transfer to any suitable server.
 const handTo = "hand\x80\x00\x00\x00\x00\x00\x00\x00"
 
-// TestMixedHandOver: of two servers of Bellwether and one of Apache, the one of
-// ours that leads hands over to the other, there and back. Apache's loses its
-// leader and finds the next one by what it is told; writes go on through all.
+// TestMixedHandOver transfers leadership back and forth between two Bellwether servers in an
+// ensemble with one ZooKeeper server. The ZooKeeper server loses its leader and finds the next one
+// from notifications. Writes must continue through all servers.
 func TestMixedHandOver(t *testing.T) {
 	s := begin(t, setting{
 		kinds: []target.Kind{target.Apache, target.Bellwether, target.Bellwether},
@@ -80,7 +80,7 @@ func TestMixedHandOver(t *testing.T) {
 			t.Fatalf("%s (%v)", strings.TrimSpace(text), err)
 		}
 		now := s.awaitWhole()
-		if h.Error != "" { // the machine was too busy, and an election came of it
+		if h.Error != "" { // on a busy machine, an election may happen instead
 			t.Log(h.Error)
 			if leader = now; leader == 0 {
 				break
@@ -95,7 +95,7 @@ func TestMixedHandOver(t *testing.T) {
 		s.load.awaitWrites(10)
 	}
 	if handed == 0 {
-		t.Error("nothing was handed over")
+		t.Error("there was no leadership transfer")
 	}
 	s.finish()
 }

@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namesDir is where ip keeps the names of network namespaces.
+// namesDir is the directory in which ip stores the names of network namespaces.
 const namesDir = "/run/netns"
 
-// home is the network namespace that the process itself is in.
+// home is the network namespace of the process itself.
 var home *os.File
 
-// prepareHosts makes this process's namespaces ready for hosts.
+// prepareHosts prepares this process's namespaces for hosts.
 func prepareHosts() error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
 		return fmt.Errorf("mount of a tmpfs on /run: %w", err)
@@ -38,8 +38,7 @@ func prepareHosts() error {
 	return ip("", "link set lo up")
 }
 
-// ip runs lines of ip's command language in the namespace of a host; the empty
-// name is home.
+// ip runs lines of ip's command language in the namespace of a host; the empty name means home.
 func ip(name string, lines ...string) error {
 	args := []string{"-batch", "-"}
 	if name != "" {
@@ -53,9 +52,8 @@ func ip(name string, lines ...string) error {
 	return nil
 }
 
-// network is a router with a link to each of its hosts. Each link of the
-// router has a routing table of its own for what comes in by it, where
-// blackholes cut one way to one other host.
+// network is a router with a link to each of its hosts. The router has a routing table for the
+// packets of each link. A blackhole route in it cuts the direction to one other host.
 type network struct {
 	t      testing.TB
 	router string
@@ -63,25 +61,25 @@ type network struct {
 	cuts   map[[2]int]bool
 	down   map[int]bool
 	slow   map[int]bool
-	// filters are the packets that the router drops, as ip selects them in a rule.
+	// filters select the packets that the router drops, as in rules of ip.
 	filters []string
 }
 
-// host is a machine of the network.
+// host is one machine of the network.
 type host struct {
 	index int
-	name  string // of its namespace
+	name  string // the name of its namespace
 	addr  string
 }
 
-// networks counts those that were made, for names.
+// networks counts the networks, for their names.
 var networks atomic.Int64
 
-// newNetwork makes n hosts, gone with the test.
+// newNetwork creates n hosts. They are removed at the end of the test.
 func newNetwork(t testing.TB, n int) *network {
 	t.Helper()
 	if noHosts != nil {
-		t.Fatalf("hosts for this test cannot be made: %v", noHosts)
+		t.Fatalf("cannot create hosts for this test: %v", noHosts)
 	}
 	id := networks.Add(1)
 	w := &network{t: t, router: fmt.Sprintf("n%d", id), cuts: map[[2]int]bool{}, down: map[int]bool{}, slow: map[int]bool{}}
@@ -118,7 +116,7 @@ func (w *network) link(h *host) {
 		fmt.Sprintf("route add default via 10.0.%d.1", i)))
 }
 
-// table is the router's routing table for what comes from a host.
+// table returns the router's routing table for packets from a host.
 func table(from int) int { return 100 + from }
 
 func (w *network) must(err error) {
@@ -128,7 +126,7 @@ func (w *network) must(err error) {
 	}
 }
 
-// Cut lets nothing pass from one host to another; the way back stays as it is.
+// Cut drops all packets from one host to another, but not in the other direction.
 func (w *network) Cut(from, to int) {
 	w.t.Helper()
 	if w.cuts[[2]int{from, to}] {
@@ -138,7 +136,7 @@ func (w *network) Cut(from, to int) {
 	w.cuts[[2]int{from, to}] = true
 }
 
-// Part cuts both ways between any host of one group and any of the other.
+// Part cuts both directions between the hosts of two groups.
 func (w *network) Part(one, other []int) {
 	w.t.Helper()
 	for _, a := range one {
@@ -156,7 +154,7 @@ func (w *network) Unplug(i int) {
 	w.down[i] = true
 }
 
-// Slow bounds what a host can send, in bits a second as tc writes it.
+// Slow limits a host's sending rate, in bits per second in the notation of tc.
 func (w *network) Slow(i int, rate string) {
 	w.t.Helper()
 	out, err := exec.Command("tc", "-n", w.hosts[i].name, "qdisc", "add", "dev", "eth0", "root",
@@ -167,14 +165,14 @@ func (w *network) Slow(i int, rate string) {
 	w.slow[i] = true
 }
 
-// Filter drops, without an answer, the packets that a selector of ip rule names.
+// Filter silently drops the packets that a selector of ip rule selects.
 func (w *network) Filter(packets string) {
 	w.t.Helper()
 	w.must(ip(w.router, "rule add pref 10 "+packets+" blackhole"))
 	w.filters = append(w.filters, packets)
 }
 
-// Heal makes the network whole and fast.
+// Heal removes all cuts, filters and limits.
 func (w *network) Heal() {
 	w.t.Helper()
 	for _, packets := range w.filters {
@@ -197,15 +195,14 @@ func (w *network) Heal() {
 	clear(w.slow)
 }
 
-// within runs do with the calling goroutine in a namespace. Sockets made there
-// stay there.
+// within calls do with the goroutine's thread in a namespace. Sockets created there stay there.
 func within(name string, do func() error) error {
 	space, err := os.Open(filepath.Join(namesDir, name))
 	if err != nil {
 		return err
 	}
 	defer space.Close()
-	runtime.LockOSThread() // and never unlocked where the way back fails: the thread ends with its goroutine
+	runtime.LockOSThread() // stays locked if the way back fails, so that the thread ends with its goroutine
 	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("setns: %w", err)
@@ -218,7 +215,7 @@ func within(name string, do func() error) error {
 	return err
 }
 
-// dial connects from the host; the address is a literal one.
+// dial connects from the host to a literal address.
 func (h *host) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = within(h.name, func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
@@ -236,7 +233,7 @@ func (h *host) listen(port string) (l net.Listener, err error) {
 	return l, err
 }
 
-// place is the host as one for a server.
+// place returns the host as a place for a server.
 func (h *host) place() target.Place {
 	return target.Place{Host: h.addr, Enter: []string{"nsenter", "--net=" + filepath.Join(namesDir, h.name)}, Dial: h.dial}
 }

@@ -10,7 +10,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// relay passes connections on and delivers every byte a while later.
+// relay forwards connections and delivers every byte after a delay.
 type relay struct {
 	listener net.Listener
 	from     *host
@@ -23,20 +23,20 @@ type relay struct {
 	conns  map[net.Conn]struct{}
 }
 
-// chunk is what was read at once and when it is due.
+// chunk is the data of one read and the time of its delivery.
 type chunk struct {
 	data []byte
 	due  time.Time
 }
 
-// chunksMax bounds what a relay holds for one direction; then it reads no more,
-// as a full pipe does.
+// chunksMax bounds the chunks that a relay holds for one direction. When it is reached, the relay
+// stops reading, as if its buffer were full.
 const chunksMax = 1024
 
 // connectMax bounds how long a relay tries to reach a server.
 const connectMax = time.Second
 
-// relayBetween lets each server call the others through a relay on host r.
+// relayBetween makes the servers connect to each other through a relay on host r.
 func (w *network) relayBetween(places []target.Place, r *host, delay time.Duration) {
 	w.t.Helper()
 	calls := map[int][2]string{}
@@ -57,8 +57,7 @@ func (w *network) relayBetween(places []target.Place, r *host, delay time.Durati
 	}
 }
 
-// relay starts a relay on a host, which ends with the test, and returns its
-// address.
+// relay starts a relay on a host and returns its address. It ends with the test.
 func (w *network) relay(on *host, to string, delay time.Duration) (string, error) {
 	l, err := on.listen("0")
 	if err != nil {
@@ -111,8 +110,8 @@ func (r *relay) serve(in net.Conn) {
 	r.mu.Unlock()
 }
 
-// connect tries for a while: who called has been accepted already, so a
-// server that does not listen yet looks like a slow network to it.
+// connect retries for a while: the relay has already accepted the connection, so a server that
+// does not listen yet looks like a slow network.
 func (r *relay) connect() (conn net.Conn, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), connectMax)
 	defer cancel()
@@ -146,7 +145,7 @@ func (r *relay) hold(conns ...net.Conn) bool {
 	return true
 }
 
-// pass copies one way until either end closes, and then closes both.
+// pass copies one direction until either end closes, and then closes both.
 func (r *relay) pass(from, to net.Conn) {
 	chunks := make(chan chunk, chunksMax)
 	var writer sync.WaitGroup

@@ -2,8 +2,8 @@ package blackbox
 
 import "testing"
 
-// TestRollingRestart stops and starts every server in turn, the leader last,
-// as an update does; each comes back before the next goes.
+// TestRollingRestart restarts every server in turn, the leader last, as for an update. Each must
+// be back before the next one stops.
 func TestRollingRestart(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()

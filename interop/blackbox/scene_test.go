@@ -14,7 +14,7 @@ import (
 	"bellwether/zk"
 )
 
-// Times of the ensembles of this package: quick, so that scenes are short.
+// Time limits of the ensembles of this package: small, so that scenes are short.
 var quick = map[string]string{
 	"tickTime":          "200",
 	"initLimit":         "50",
@@ -23,31 +23,31 @@ var quick = map[string]string{
 	"preAllocSize":      "64",
 }
 
-// longSession is a session timeout that no scene reaches.
+// longSession is a session timeout that is longer than any scene.
 const longSession = 50 * time.Second
 
-// scene is an ensemble with a load on it.
+// scene is an ensemble under a load.
 type scene struct {
 	*network
 	t    testing.TB
 	e    *target.Ensemble
 	load *load
-	at   []*worker // client i works through server i alone
-	any  *worker   // and this one through any
+	at   []*worker // client i uses only server i
+	any  *worker   // this client may use any server
 
 }
 
-// setting says what a scene is made of; the zero value is three servers of ours.
+// setting describes a scene; the zero value means three Bellwether servers.
 type setting struct {
 	kinds  []target.Kind
 	extra  map[string]string
-	delay  time.Duration // between servers, each way
+	delay  time.Duration // delay between servers, in each direction
 	before func(*network, []target.Place)
-	idle   bool // there is no load, and nothing is written
+	idle   bool // no load and no writes
 }
 
-// begin makes the hosts, servers and clients, and waits until all work. Hosts
-// of servers come first, then one host for the clients.
+// begin creates the hosts, servers and clients, and waits until all of them work. The hosts of
+// the servers come first, followed by one host for the clients.
 func begin(t *testing.T, s setting) *scene {
 	t.Parallel()
 	atOnce <- struct{}{}
@@ -79,7 +79,7 @@ func begin(t *testing.T, s setting) *scene {
 	return sc
 }
 
-// ours are n servers of Bellwether.
+// ours returns the kinds of n Bellwether servers.
 func ours(n int) []target.Kind {
 	kinds := make([]target.Kind, n)
 	for i := range kinds {
@@ -88,10 +88,10 @@ func ours(n int) []target.Kind {
 	return kinds
 }
 
-// clientHost is the index of the host that the clients are on.
+// clientHost returns the index of the clients' host.
 func (s *scene) clientHost() int { return len(s.e.Servers) }
 
-// startLoad starts a client at each server and one that may go to any.
+// startLoad starts a client at each server and one that may use any server.
 func (s *scene) startLoad() {
 	s.t.Helper()
 	first := s.client(s.e.Addrs(), longSession)
@@ -102,7 +102,7 @@ func (s *scene) startLoad() {
 	s.any = s.load.add(first)
 }
 
-// client opens a session from the clients' host; it ends with the test.
+// client opens a session from the clients' host. It is closed at the end of the test.
 func (s *scene) client(servers string, timeout time.Duration) *zk.Client {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
@@ -124,7 +124,7 @@ func (s *scene) awaitWhole() int {
 	return leader
 }
 
-// awaitLeader waits for a leader among the servers that are not excepted.
+// awaitLeader waits for a leader among the servers that are not in except.
 func (s *scene) awaitLeader(except ...int) int {
 	s.t.Helper()
 	leader, err := s.e.AwaitLeader(waitMax, except...)
@@ -134,7 +134,7 @@ func (s *scene) awaitLeader(except ...int) int {
 	return leader
 }
 
-// awaitNoLeader waits until no server says that it leads.
+// awaitNoLeader waits until no server reports that it leads.
 func (s *scene) awaitNoLeader() {
 	s.t.Helper()
 	for end := time.Now().Add(waitMax); slices.Contains(s.e.Roles(), "leader"); <-time.After(20 * time.Millisecond) {
@@ -144,13 +144,13 @@ func (s *scene) awaitNoLeader() {
 	}
 }
 
-// awaitIdle waits until none of these servers serves, as they have no quorum.
+// awaitIdle waits until none of these servers serves, because they have no quorum.
 func (s *scene) awaitIdle(servers ...int) {
 	s.t.Helper()
 	s.awaitRoles("serve", servers, func(role string) bool { return role == "" })
 }
 
-// awaitOut waits until a server is out of the quorum, whatever it answers.
+// awaitOut waits until a server has left the quorum, whatever it answers.
 func (s *scene) awaitOut(server int) {
 	s.t.Helper()
 	s.awaitRoles("are in the quorum", []int{server}, func(role string) bool { return role != "leader" && role != "follower" })
@@ -174,7 +174,7 @@ func (s *scene) awaitRoles(what string, servers []int, fits func(role string) bo
 	}
 }
 
-// others are the servers without these.
+// others returns the servers that are not in the list.
 func (s *scene) others(except ...int) []int {
 	var all []int
 	for i := range s.e.Servers {
@@ -185,7 +185,7 @@ func (s *scene) others(except ...int) []int {
 	return all
 }
 
-// workers are the clients of these servers.
+// workers returns the clients of these servers.
 func (s *scene) workers(servers ...int) []*worker {
 	var all []*worker
 	for _, i := range servers {
@@ -204,8 +204,8 @@ func (s *scene) signal(i int, sig syscall.Signal) {
 	s.must(s.e.Servers[i].Signal(sig))
 }
 
-// finish heals the network and checks all that must hold in the end: one
-// leader, every client at work, equal trees, nothing lost, and the history.
+// finish restores the network and checks the final state: one leader, every client working, equal
+// trees, nothing lost, and a valid history.
 func (s *scene) finish() {
 	s.t.Helper()
 	s.Heal()
@@ -222,7 +222,7 @@ func (s *scene) finish() {
 	s.awaitSameZxid()
 }
 
-// checkHistory looks at what the clients were told.
+// checkHistory checks the replies that the clients got.
 func (s *scene) checkHistory() {
 	s.t.Helper()
 	l := s.load
@@ -240,12 +240,12 @@ func (s *scene) checkHistory() {
 	s.t.Logf("%d writes acknowledged, %d creates unsure, %d reads", l.writes, len(l.unsure), reads)
 }
 
-// nothingLost compares the kept znodes with what the clients were told.
+// nothingLost compares the kept znodes with the replies to the clients.
 func (s *scene) nothingLost(tree map[string]string) {
 	s.t.Helper()
 	for path, want := range s.load.kept {
 		if got, ok := tree[path]; !ok || !strings.HasPrefix(got, want+" ") {
-			s.t.Errorf("%s was acknowledged and is lost: %q", path, got)
+			s.t.Errorf("%s was acknowledged but is lost: %q", path, got)
 		}
 	}
 	for path := range tree {
@@ -254,7 +254,7 @@ func (s *scene) nothingLost(tree map[string]string) {
 		}
 		_, said := s.load.kept[path]
 		if _, unsure := s.load.unsure[path]; !said && !unsure {
-			s.t.Errorf("%s is there, although its create was refused", path)
+			s.t.Errorf("%s exists although its create was refused", path)
 		}
 	}
 }
@@ -281,13 +281,13 @@ func (s *scene) readTrees() []map[string]string {
 	return trees
 }
 
-// readTree adds a znode and all below it, each as its data and its Stat.
+// readTree reads a znode and all below it, each as its data and its Stat.
 func readTree(ctx context.Context, c *zk.Client, path string, tree map[string]string) error {
 	data, stat, err := c.Get(ctx, path)
 	if err != nil {
 		return err
 	}
-	if path != "/zookeeper/config" { // no transaction wrote it: each server has its own file
+	if path != "/zookeeper/config" { // not written by a transaction: each server has its own file
 		tree[path] = fmt.Sprintf("%s %+v", data, stat)
 	}
 	names, _, err := c.Children(ctx, path)
@@ -314,8 +314,7 @@ func (s *scene) sameTree(server int, want, got map[string]string) {
 	}
 }
 
-// awaitSameZxid waits until all servers say that they have the same newest
-// transaction.
+// awaitSameZxid waits until all servers report the same newest transaction.
 func (s *scene) awaitSameZxid() {
 	s.t.Helper()
 	for end := time.Now().Add(waitMax); ; <-time.After(20 * time.Millisecond) {
@@ -339,8 +338,7 @@ func (s *scene) awaitSameZxid() {
 	s.sameDigests()
 }
 
-// sameDigests compares what the servers have noticed about the digests of
-// their trees, transaction by transaction.
+// sameDigests checks that no server has counted a digest mismatch.
 func (s *scene) sameDigests() {
 	s.t.Helper()
 	for i, server := range s.e.Servers {
