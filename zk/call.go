@@ -16,8 +16,8 @@ const (
 	readTriesMax = 3
 )
 
-// call is one request on its way. While it is in a list Client.mu guards it;
-// the reader alone takes it off link.sent while the link lives. Once answered
+// call is one request from Set or Get to its answer. While it is in a list Client.mu
+// guards it; only the reader takes it off link.sent while the link lives. Once answered
 // it belongs to the goroutine that waits, or to nobody if that has left.
 type call struct {
 	c     *Client
@@ -65,8 +65,8 @@ type call struct {
 	stat        wire.StatResponse
 }
 
-// newCall takes a call from those that the client has used before. They are
-// not shared between clients: a channel belongs to the synctest bubble that made it.
+// newCall takes a call from those that the client has used before. They are not shared
+// between clients, because a channel belongs to the synctest bubble that made it.
 func (c *Client) newCall(op OpCode) *call {
 	k, _ := c.calls.Get().(*call)
 	if k == nil {
@@ -76,8 +76,8 @@ func (c *Client) newCall(op OpCode) *call {
 	return k
 }
 
-// ownCall is a request of the client's own, to be put on a list at once. Then
-// gets its answer. Client.mu is held.
+// ownCall makes a request of the client itself, to be put on a list at once. The client
+// calls then with the answer. Client.mu is held.
 func (c *Client) ownCall(op OpCode, req wire.Record, then func(*call)) *call {
 	k := c.newCall(op)
 	k.then = then
@@ -88,8 +88,8 @@ func (c *Client) ownCall(op OpCode, req wire.Record, then func(*call)) *call {
 	return k
 }
 
-// free gives the call back. Nothing of it may be used afterwards but what was
-// taken out of it.
+// free gives the call back for reuse. After it, only what was taken out of the call may
+// be used.
 func (k *call) free() {
 	*k = call{c: k.c, frame: kept(k.frame), reply: kept(k.reply), answered: k.answered}
 	k.c.calls.Put(k)
@@ -102,7 +102,7 @@ func kept(b []byte) []byte {
 	return b[:0]
 }
 
-// encode makes the frame of the request; req is nil where there is no record.
+// encode makes the frame of the request; req is nil if the request has no record.
 func (k *call) encode(req wire.Record) error {
 	dst, _ := wire.BeginFrame(k.frame[:0])
 	k.coder = wire.Encoder(dst)
@@ -115,13 +115,13 @@ func (k *call) encode(req wire.Record) error {
 	return k.coder.Err()
 }
 
-// setXid numbers the request.
+// setXid writes the number of the request into its frame.
 func (k *call) setXid(xid int32) {
 	k.xid = xid
 	binary.BigEndian.PutUint32(k.frame[4:], uint32(xid))
 }
 
-// setWatchFlag sets the last byte of a read: whether the server shall watch.
+// setWatchFlag sets the last byte of a read, which says whether the server shall watch.
 func (k *call) setWatchFlag(on bool) {
 	k.frame[len(k.frame)-1] = 0
 	if on {
@@ -144,7 +144,7 @@ func (k *call) decode(resp wire.Record, alias bool) error {
 	return k.coder.Err()
 }
 
-// fate is the error of a call that will not be answered because of cause.
+// fate returns the error of a call that cause leaves without an answer.
 func (k *call) fate(cause error) error {
 	if k.write {
 		return &UnknownOutcomeError{Session: k.session, Err: cause}
@@ -152,9 +152,9 @@ func (k *call) fate(cause error) error {
 	return cause
 }
 
-// do carries out one call: req out, resp in, both nil where there is nothing.
-// Path is as the caller of the package gave it. After an error the call is
-// gone; after success the caller frees it.
+// do carries out one call. req is the request's record and resp the answer's, both nil
+// if there is none. path is the path as the caller of the package gave it. After an
+// error the call must not be used; after success the caller frees it.
 func (c *Client) do(ctx context.Context, k *call, path string, req, resp wire.Record) error {
 	var end func(error)
 	if c.opt.Trace != nil {
@@ -171,7 +171,7 @@ func (c *Client) do(ctx context.Context, k *call, path string, req, resp wire.Re
 	return err
 }
 
-// opError adds what was asked to why it failed, once.
+// opError adds the operation and the path to an error, once.
 func opError(op OpCode, path string, err error) error {
 	if _, ok := err.(*OpError); ok {
 		return err
@@ -202,8 +202,8 @@ func (c *Client) exchange(ctx context.Context, k *call, req, resp wire.Record) e
 	return err
 }
 
-// verdict is the error of an answered call. Some servers (ClickHouse Keeper)
-// answer a write with a code that says that they do not know its outcome.
+// verdict returns the error of an answered call. Some servers (ClickHouse Keeper) answer
+// a write with a code that says that they do not know its outcome.
 func (k *call) verdict() error {
 	switch k.header.Err {
 	case wire.ErrConnectionLoss, wire.ErrOperationTimeout:
@@ -212,7 +212,7 @@ func (k *call) verdict() error {
 	return k.header.Err.Err()
 }
 
-// aliases: the answers of these keep the memory they arrived in.
+// aliases reports whether the decoded answer shares the memory in which it arrived.
 func aliases(op OpCode) bool {
 	switch op {
 	case wire.OpGetData, wire.OpGetChildren2, wire.OpMultiRead, wire.OpGetEphemerals, wire.OpReconfig:
@@ -221,7 +221,7 @@ func aliases(op OpCode) bool {
 	return false
 }
 
-// prepare encodes the request and sees that it can be sent at all.
+// prepare encodes the request and checks that it can be sent at all.
 func (c *Client) prepare(ctx context.Context, k *call, req wire.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -239,8 +239,8 @@ func (c *Client) prepare(ctx context.Context, k *call, req wire.Record) error {
 	return c.settleSupport(ctx, k.op)
 }
 
-// wait hands the call over and waits for its answer. After an error the call
-// is gone.
+// wait submits the call and waits for its answer. After an error the call must not be
+// used.
 func (c *Client) wait(ctx context.Context, k *call) error {
 	k.pin = pinned(ctx)
 	if err := c.submit(k); err != nil {
@@ -277,8 +277,8 @@ func (c *Client) submit(k *call) error {
 	return err
 }
 
-// leave stops waiting for a call. One that was not sent never will be; one
-// that was stays in its place until its answer has come.
+// leave stops waiting for a call. A call that was not sent will never be sent. A call
+// that was sent stays in its list until its answer has come.
 func (c *Client) leave(ctx context.Context, k *call) error {
 	c.mu.Lock()
 	if k.in == nil { // answered at this very moment
@@ -300,7 +300,8 @@ func (c *Client) leave(ctx context.Context, k *call) error {
 	return err
 }
 
-// finish takes the call off its list and wakes who waits. Client.mu is held.
+// finish takes the call off its list and wakes the goroutine that waits for it.
+// Client.mu is held.
 func (c *Client) finish(k *call, err error) {
 	k.in.remove(k)
 	c.waiting--

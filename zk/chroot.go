@@ -18,10 +18,9 @@ type noChrootError struct{ chroot string }
 func (e *noChrootError) Error() string   { return ErrNoChroot.Error() + " " + e.chroot }
 func (e *noChrootError) Unwrap() []error { return []error{ErrNoChroot, ErrNoNode} }
 
-// chrootError returns an ErrNoChroot in place of err if err is an ErrNoNode
-// and the chroot is what is missing. For a create below another path than "/"
-// that takes a request of its own; other operations on such paths keep their
-// ErrNoNode.
+// chrootError returns an ErrNoChroot instead of err if err is an ErrNoNode because the
+// chroot is missing. For a create below another path than "/" it asks the server. Other
+// operations on such paths keep their ErrNoNode.
 func (c *Client) chrootError(ctx context.Context, op OpCode, path string, err error) error {
 	if c.chroot == "" || !errors.Is(err, ErrNoNode) {
 		return err

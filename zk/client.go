@@ -67,7 +67,7 @@ type Client struct {
 	over    error // what calls get once run is ending
 }
 
-// session is what the client knows of its session. Its Zxid is in Client.
+// session is what the client knows about its session. The session's Zxid is in Client.
 type session struct {
 	Session
 	granted  time.Duration // the timeout at the last attachment, 0 before the first
@@ -150,8 +150,8 @@ func Open(servers string, o *Options) (*Client, error) {
 	return c, nil
 }
 
-// setStatus is a transition. Nothing follows Closed, though a closing client
-// may connect once more to end its session. Client.mu is held.
+// setStatus makes a transition to the next status. Nothing follows Closed, although a
+// closing client may connect once more to end its session. Client.mu is held.
 func (c *Client) setStatus(s Status) {
 	if c.status.State == Closed {
 		return
@@ -169,7 +169,8 @@ func (c *Client) setStatus(s Status) {
 	}
 }
 
-// timeout is the negotiated session timeout, before there is one the wanted.
+// timeout returns the negotiated session timeout, or the wanted one before there is a
+// session.
 func (c *Client) timeout() time.Duration {
 	if c.sess.granted > 0 {
 		return c.sess.granted
@@ -214,7 +215,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return nil
 }
 
-// beginClose queues the last request, once, and says how long it may take.
+// beginClose queues the request that ends the session, once, and returns how long it may
+// take.
 func (c *Client) beginClose() time.Duration {
 	usable := c.retire()
 	c.mu.Lock()
@@ -232,10 +234,9 @@ func (c *Client) beginClose() time.Duration {
 	return limit
 }
 
-// retire ends all use of the client, before any server knows: no call is
-// accepted any more, nothing is proved, the status is Closed and what depends on the
-// session has ended by OnClose. It reports whether the client was usable; a second
-// call does nothing.
+// retire ends all use of the client before any server is told: the client accepts no
+// call, proves nothing, the status is Closed, and the functions given to OnClose have
+// been called. It reports whether the client was usable; a second call does nothing.
 func (c *Client) retire() (usable bool) {
 	c.mu.Lock()
 	if c.closing {
@@ -279,8 +280,8 @@ func (c *Client) OnClose(f func()) (stop func()) {
 	}
 }
 
-// stop ends every goroutine and waits for it; for those that run functions of the options it
-// waits a while.
+// stop ends every goroutine and waits for it. For goroutines that run functions of the
+// options it waits only a while.
 func (c *Client) stop() {
 	c.retire()
 	c.mu.Lock()

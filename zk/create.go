@@ -37,7 +37,7 @@ type TTL time.Duration
 // ACLs is an access-control list. It is also an option of Create.
 type ACLs []ACL
 
-// createSpec is what the options of a create add up to.
+// createSpec is the sum of the options of a create.
 type createSpec struct {
 	mode Mode
 	ttl  int64 // ms
@@ -48,7 +48,7 @@ func (m Mode) applyTo(s *createSpec) { s.mode |= m }
 func (t TTL) applyTo(s *createSpec)  { s.ttl = max(time.Duration(t).Milliseconds(), 1) }
 func (a ACLs) applyTo(s *createSpec) { s.acl = a }
 
-// openACL is shared by all creates that name none; nobody changes it.
+// openACL is shared by all creates without an ACL; nobody changes it.
 var openACL = wire.OpenACL()
 
 func specOf(opts []CreateOption) createSpec {
@@ -59,7 +59,8 @@ func specOf(opts []CreateOption) createSpec {
 	return s
 }
 
-// request is the operation and its record; false for options that exclude each other.
+// request returns the operation and its record, or false for options that exclude each
+// other.
 func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLRequest) (OpCode, bool) {
 	req.CreateRequest = wire.CreateRequest{Path: path, Data: data, ACL: s.acl, Flags: int32(s.mode)}
 	req.TTL = s.ttl
@@ -120,7 +121,7 @@ func (c *Client) create(ctx context.Context, path string, data []byte, spec *cre
 	return made, stat, nil
 }
 
-// createOld is create as servers before 3.5 know it: the answer has no Stat.
+// createOld is create for servers before 3.5, whose answer has no Stat.
 func (c *Client) createOld(ctx context.Context, path, full string, data []byte, spec *createSpec) (string, Stat, error) {
 	var resp wire.PathResponse
 	k := c.newCall(wire.OpCreate)

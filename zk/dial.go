@@ -16,21 +16,22 @@ import (
 // connectTimeMin is the least time one attempt to connect gets.
 const connectTimeMin = time.Second
 
-// errBehind: the server closed the connection in place of an answer.
+// errBehind says that the server closed the connection instead of answering.
 var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, or is behind what this client has seen")
 
-// errNoSession: the server opens no new session; nothing that stood has ended.
+// errNoSession says that the server opens no new session. No existing session has ended.
 var errNoSession = errors.New("the server refuses to open a session")
 
-// errInterrupted: the client is being closed, which takes another attempt.
+// errInterrupted says that the client is being closed, which needs a new attempt to
+// connect.
 var errInterrupted = errors.New("interrupted by Close")
 
-// refusedError: the server says that the session is over.
+// refusedError says that, as the server reports, the session is over.
 type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string { return e.reason }
 
-// credentialError: the server does not accept who we are.
+// credentialError says that the server does not accept the client's credentials.
 type credentialError struct {
 	scheme string
 	err    error
@@ -39,15 +40,15 @@ type credentialError struct {
 func (e *credentialError) Error() string { return "credentials of " + e.scheme + ": " + e.err.Error() }
 func (e *credentialError) Unwrap() error { return e.err }
 
-// isFinal: no other server would answer otherwise.
+// isFinal reports whether every other server would give the same answer.
 func isFinal(err error) bool {
 	var refused *refusedError
 	var failed *credentialError
 	return errors.As(err, &refused) || errors.As(err, &failed)
 }
 
-// connectAny tries the servers in turn until a session is attached. An error
-// is the end of the client.
+// connectAny tries the servers in turn until a session is attached. An error ends the
+// client.
 func (c *Client) connectAny(ctx context.Context) (*link, error) {
 	for {
 		if err := c.verdict(); err != nil {
@@ -76,7 +77,7 @@ func (c *Client) connectAny(ctx context.Context) (*link, error) {
 	}
 }
 
-// verdict is why the client shall not connect again, if it shall not.
+// verdict returns why the client must not connect again, nil if it may.
 func (c *Client) verdict() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *Client) verdict() error {
 	return c.fatal
 }
 
-// nextServer is the preferred server if there is one, else the next in turn.
+// nextServer returns the preferred server if there is one, otherwise the next in turn.
 func (c *Client) nextServer() server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,7 @@ type attachment struct {
 	fresh bool      // the session was opened by it
 }
 
-// drop lets go of what came too late.
+// drop closes an attachment that came too late.
 func (a *attachment) drop() {
 	if a.fresh {
 		hangUp(a.conn)
@@ -122,10 +123,10 @@ func (a *attachment) drop() {
 	a.conn.Close()
 }
 
-// attempt runs connectOnce on a goroutine of its own, since a function of the options that
-// it calls may close the client, or not look at its context. What comes after
-// the end of the context is dropped. Close and Detach interrupt an attempt, so that
-// Close can make another one to end the session.
+// attempt runs connectOnce on a goroutine of its own, because a function of the options
+// that it calls may close the client, or ignore its context. What comes after the end of
+// the context is dropped. Close and Detach interrupt an attempt, so that Close can make
+// another one to end the session.
 func (c *Client) attempt(ctx context.Context, s server) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -188,10 +189,10 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*attachment, error)
 	return nil, err
 }
 
-// connectTime is how long one attempt may take where a server has so many
-// addresses: all of them share the session's timeout. Where a session is to go on it is a
-// third of that at most: so much is left when the silence of a server is noticed, and a
-// server that is starting may have taken a connection that it never answers.
+// connectTime returns how long one attempt may take if the server has this many
+// addresses, which share the session's timeout. To continue a session it may take a
+// third of that at most: this much is left when the silence of a server is noticed, and
+// a starting server may accept a connection and never answer it.
 func (c *Client) connectTime(addresses int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -302,7 +303,7 @@ func hangUp(conn io.Writer) {
 	conn.Write(wire.AppendFrame(nil, &wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}))
 }
 
-// attached makes l the client's link: the session stands.
+// attached makes l the client's link: there is a session now.
 func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	defer c.opt.Logger.Info("connected", "server", l.address.String(), "session", resp.Session.String(),
 		"timeout", time.Duration(resp.TimeoutMS)*time.Millisecond, "readonly", resp.ReadOnly)
@@ -332,8 +333,8 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	c.setStatus(Status{State: state, Session: resp.Session, Timeout: timeout, Server: l.address.String()})
 }
 
-// showCredentials gives the stored credentials to the server, and waits until
-// it has accepted all of them.
+// showCredentials sends the stored credentials to the server, and waits until it has
+// accepted all of them.
 func (c *Client) showCredentials(l *link) error {
 	c.mu.Lock()
 	creds := slices.Clone(c.creds)
@@ -365,7 +366,7 @@ func (c *Client) showCredentials(l *link) error {
 	return nil
 }
 
-// prime is what a new link sends first: its watches.
+// prime returns what a new link sends first: its watches.
 func (c *Client) prime(l *link) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

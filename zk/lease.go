@@ -8,7 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// leaseDelayUnknown is D for servers that do not say: (syncLimit 5 + 2) ticks of 2 s.
+// leaseDelayUnknown is Lease.Delay for servers that do not say it: (syncLimit 5 + 2)
+// ticks of 2 s.
 const leaseDelayUnknown = 14 * time.Second
 
 // Lease is what the client can prove about its session: the session lives at least until
@@ -74,7 +75,7 @@ func (c *Client) KeepAlive(every time.Duration) (stop func()) {
 	}
 }
 
-// paceChanged reports whether the writer has to look at the clock anew.
+// paceChanged reports whether the writer must look at the clock again.
 func (c *Client) paceChanged() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +84,7 @@ func (c *Client) paceChanged() bool {
 	return changed
 }
 
-// pingEvery is the time between two pings.
+// pingEvery returns the time between two pings.
 func (c *Client) pingEvery() time.Duration {
 	t := c.timeout()
 	every := min(t/3, pingMax)
@@ -97,7 +98,7 @@ func (c *Client) pingEvery() time.Duration {
 	return max(every, pingMin)
 }
 
-// confirm counts a proof that the session lived at sent or later. Client.mu is held.
+// confirm notes a proof that the session lived at sent or later. Client.mu is held.
 func (c *Client) confirm(l *link, sent time.Time) {
 	if l.readOnly || c.closing || c.sess.ID != l.session {
 		return // a session of a read-only server holds nothing, nor does one that is being closed
@@ -121,9 +122,9 @@ func (c *Client) confirm(l *link, sent time.Time) {
 	c.lease = next
 }
 
-// askDelay is the first request on a link: how old may the server's knowledge
-// be when it answers a ping? It is nil once it was asked, and where the answer
-// is of no use. Client.mu is held.
+// askDelay returns the first request on a link: how old may the server's knowledge be
+// when it answers a ping? It returns nil if that was asked already or the answer is of
+// no use. Client.mu is held.
 func (c *Client) askDelay(l *link) *call {
 	if l.asked || !c.asksDelay(l) {
 		return nil
@@ -137,12 +138,12 @@ func (c *Client) askDelay(l *link) *call {
 	})
 }
 
-// asksDelay reports whether the server of the link is asked for its delay.
+// asksDelay reports whether the client asks the server of the link for its delay.
 func (c *Client) asksDelay(l *link) bool { return !l.readOnly && c.opt.LeaseDelay <= 0 }
 
-// awaitDelay waits until the server has said its delay, or that it knows none, so that the
-// lease is as good as it can be. It does not wait for more than a ping's
-// time. False: s is not the status any more, and nothing was said.
+// awaitDelay waits until the server has said its delay, or that it knows none, so that
+// the lease is as long as it can be. It waits for at most the time between two pings. It
+// returns false if s is no longer the status.
 func (c *Client) awaitDelay(ctx context.Context, s Status) bool {
 	c.mu.Lock()
 	l, most := c.link, c.pingEvery()
@@ -165,8 +166,7 @@ func (c *Client) awaitDelay(ctx context.Context, s Status) bool {
 	return true
 }
 
-// delayAnswered learns the delay; a server that does not know the question
-// repeats it.
+// delayAnswered learns the delay. A server that does not know the question repeats it.
 func (c *Client) delayAnswered(l *link, k *call) {
 	var resp wire.NullPathResponse
 	if k.err != nil || k.header.Err != wire.OK || k.decode(&resp, false) != nil {

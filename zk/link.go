@@ -25,8 +25,8 @@ const (
 	drainTime = 200 * time.Millisecond
 )
 
-// link is one connection with an attached session. The reader goroutine owns
-// r and scratch; the lists and what stands with them are guarded by Client.mu.
+// link is one connection with an attached session. The reader goroutine owns r and
+// scratch; Client.mu guards the lists and the fields that follow them.
 type link struct {
 	conn     net.Conn
 	r        *bufio.Reader
@@ -57,7 +57,7 @@ type link struct {
 	support   *support
 }
 
-// protocolError: the server sent what no server may send.
+// protocolError says that the server has sent what no server may send.
 type protocolError struct{ what string }
 
 func (e *protocolError) Error() string { return "protocol error of the server: " + e.what }
@@ -72,8 +72,8 @@ func newLink(conn net.Conn, s server, a address) *link {
 	return l
 }
 
-// Read takes bytes from the connection and notes when they came. A long
-// answer on a slow line is no silence.
+// Read reads from the connection and notes when bytes came, so that a long answer on a
+// slow line does not count as silence.
 func (l *link) Read(b []byte) (n int, err error) {
 	if n, err = l.conn.Read(b); n > 0 {
 		l.heard.Store(int64(time.Since(l.began)))
@@ -81,13 +81,13 @@ func (l *link) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// silence is for how long nothing has come from the server.
+// silence returns for how long nothing has come from the server.
 func (l *link) silence() time.Duration {
 	return time.Since(l.began) - time.Duration(l.heard.Load())
 }
 
-// receive hands every frame of the server to the client until the connection
-// ends, and then sees that no write waits on it.
+// receive gives every frame of the server to the client until the connection ends, and
+// then closes the connection so that no write waits on it.
 func (l *link) receive(c *Client) {
 	for l.err == nil {
 		l.err = l.readOne(c)
@@ -114,7 +114,7 @@ func (l *link) readOne(c *Client) error {
 	return l.readAnswer(c, h, n)
 }
 
-// peekHeader looks at the next frame's header and length; nothing is consumed.
+// peekHeader returns the next frame's header and length without consuming anything.
 func (l *link) peekHeader() (h wire.ReplyHeader, n int, err error) {
 	b, err := l.r.Peek(4)
 	if err != nil {
@@ -195,7 +195,7 @@ func (l *link) readAnswer(c *Client, h wire.ReplyHeader, n int) (err error) {
 	return nil
 }
 
-// oldest is the next call to be answered. Only the reader takes it away.
+// oldest returns the next call to be answered. Only the reader takes it away.
 func (c *Client) oldest(l *link) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,9 +240,9 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	}
 }
 
-// watchAnswered registers the watch of an answered read. Where nobody waits for it any more
-// the server is told to forget it, unless something else of this client relies on it when
-// that request is sent, see isOverUnsent. Client.mu is held.
+// watchAnswered registers the watch of an answered read. If nobody waits for the watch
+// any more, the server is told to remove it, unless something else of this client relies
+// on it when that request is sent, see isOverUnsent. Client.mu is held.
 func (c *Client) watchAnswered(l *link, k *call, code Code) {
 	if !k.left {
 		c.watches.registerAnswered(k, code)

@@ -66,7 +66,7 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	return results, err
 }
 
-// multi is a Multi or MultiRead as the server answers it.
+// multi sends a Multi or MultiRead and returns the results as the server answered them.
 func (c *Client) multi(ctx context.Context, op OpCode, ops []Op) ([]Result, error) {
 	req, at, err := c.multiRequest(ops, op == wire.OpMultiRead)
 	if err != nil {
@@ -91,7 +91,8 @@ func pathAt(ops []Op, i int) string {
 	return ""
 }
 
-// multiRequest translates the operations; on an error at is the faulty one.
+// multiRequest translates the operations. After an error, at is the index of the wrong
+// one.
 func (c *Client) multiRequest(ops []Op, read bool) (req *wire.MultiRequest, at int, err error) {
 	req = &wire.MultiRequest{Ops: make([]wire.Op, len(ops))}
 	for i := range ops {
@@ -108,7 +109,7 @@ func (c *Client) multiRequest(ops []Op, read bool) (req *wire.MultiRequest, at i
 	return req, 0, nil
 }
 
-// record fills out; false for an operation that makes no sense.
+// record fills out, or returns false for an operation that is not allowed here.
 func (o *Op) record(path string, out *wire.Op) (ok bool) {
 	out.Type, ok = o.op, true
 	switch o.op {
@@ -160,7 +161,7 @@ func (c *Client) MultiRead(ctx context.Context, ops ...Op) ([]Result, error) {
 	return results, err
 }
 
-// singleReads does the same without multiRead.
+// singleReads does the work of a multiRead with single reads.
 func (c *Client) singleReads(ctx context.Context, ops []Op) ([]Result, error) {
 	out := make([]Result, len(ops))
 	for i, o := range ops {

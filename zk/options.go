@@ -113,7 +113,7 @@ type Session struct {
 	Zxid Zxid
 }
 
-// withDefaults is a copy of o with every default filled in.
+// withDefaults returns a copy of o with every default filled in.
 func (o *Options) withDefaults() Options {
 	var out Options
 	if o != nil {

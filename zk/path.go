@@ -6,14 +6,14 @@ import (
 	"bellwether/wire"
 )
 
-// systemPath is the subtree that no chroot hides.
+// systemPath is the subtree that every client sees, whatever its chroot is.
 const systemPath = "/zookeeper"
 
-// configPath holds the ensemble's configuration.
+// configPath is the znode that holds the ensemble's configuration.
 const configPath = systemPath + "/config"
 
-// validPath checks a path that is to be sent; digits follow one of a
-// sequential create.
+// validPath checks a path that is to be sent. digits is the suffix that a sequential
+// create will get.
 func validPath(path string, sequential bool) bool {
 	if sequential {
 		path += "0"
@@ -21,7 +21,7 @@ func validPath(path string, sequential bool) bool {
 	return wire.ValidPath(path)
 }
 
-// abs is the path as the server knows it, if it is one.
+// abs returns the path as the server knows it, if it is valid.
 func (c *Client) abs(path string, sequential bool) (string, error) {
 	if !validPath(path, sequential) {
 		return "", wire.ErrBadArguments
@@ -40,7 +40,7 @@ func (c *Client) under(path string) string {
 	return c.chroot + path
 }
 
-// rel is a server's path as the caller knows it. What is neither below the
+// rel returns a server's path as the caller knows it. A path that is neither below the
 // chroot nor a system path stays as it is.
 func (c *Client) rel(path string) string {
 	if c.chroot == "" || !strings.HasPrefix(path, c.chroot) {
@@ -55,7 +55,7 @@ func (c *Client) rel(path string) string {
 	return path
 }
 
-// parentOf is the path one level up; that of the root is empty.
+// parentOf returns the path one level up; for the root it is empty.
 func parentOf(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	switch {

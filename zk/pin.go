@@ -24,14 +24,14 @@ func Queued(ctx context.Context, queued func()) context.Context {
 	return context.WithValue(ctx, queuedKey{}, queued)
 }
 
-// tellQueued calls what Queued was given.
+// tellQueued calls the function that was given to Queued.
 func tellQueued(ctx context.Context) {
 	if queued, ok := ctx.Value(queuedKey{}).(func()); ok {
 		queued()
 	}
 }
 
-// pinned is the session of InSession, 0 for none.
+// pinned returns the session of InSession, 0 if there is none.
 func pinned(ctx context.Context) SessionID {
 	id, _ := ctx.Value(pinKey{}).(SessionID)
 	return id

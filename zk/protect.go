@@ -32,7 +32,7 @@ func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, 
 	return made, stat, err
 }
 
-// protectedError shows the path that the caller gave.
+// protectedError replaces the path of an error by the one that the caller gave.
 func protectedError(err error, path string) error {
 	var e *OpError
 	if errors.As(err, &e) {
@@ -41,7 +41,7 @@ func protectedError(err error, path string) error {
 	return opError(wire.OpCreate, path, err)
 }
 
-// protected is one CreateProtected under way.
+// protected is one CreateProtected in progress.
 type protected struct {
 	c      *Client
 	spec   createSpec
@@ -76,7 +76,7 @@ func (p *protected) run(ctx context.Context) (string, Stat, error) {
 
 func (p *protected) ephemeral() bool { return p.spec.mode&Ephemeral != 0 }
 
-// bound binds the calls about an ephemeral to its session, with which it goes.
+// bound binds the calls about an ephemeral znode to the session in which it was created.
 func (p *protected) bound(ctx context.Context) context.Context {
 	if p.ephemeral() {
 		return InSession(ctx, p.owner)
@@ -84,7 +84,8 @@ func (p *protected) bound(ctx context.Context) context.Context {
 	return ctx
 }
 
-// findAnywhere goes on in the next session unless the context is bound to one.
+// findAnywhere continues to look in the next session, unless the context is bound to
+// one.
 func (p *protected) findAnywhere(ctx context.Context) (made string, stat Stat, found bool, err error) {
 	for {
 		made, stat, found, err = p.find(ctx)
@@ -94,8 +95,8 @@ func (p *protected) findAnywhere(ctx context.Context) (made string, stat Stat, f
 	}
 }
 
-// find looks for the znode that a create with a lost answer may have made.
-// The sync comes after everything that the create can have done.
+// find looks for the znode that a create with a lost answer may have made. Its sync
+// comes after everything that the create can have done.
 func (p *protected) find(ctx context.Context) (made string, stat Stat, found bool, err error) {
 	if err = p.c.Sync(ctx, p.dir); err != nil {
 		return "", stat, false, err
@@ -118,9 +119,8 @@ func (p *protected) find(ctx context.Context) (made string, stat Stat, found boo
 	return "", stat, false, nil
 }
 
-// tidy removes in the background what a create may have made that nobody
-// waits for any more. It gives up with the client or, for an ephemeral, when
-// the session is another.
+// tidy removes in the background what a create may have made and nobody waits for. It
+// gives up when the client ends or, for an ephemeral, when the session is another one.
 func (p *protected) tidy() {
 	c := p.c
 	c.mu.Lock()

@@ -35,7 +35,7 @@ func (c *Client) get(ctx context.Context, path string, w *Watch) (data []byte, s
 	return data, stat, nil
 }
 
-// pathCall is a call with a PathWatchRequest.
+// pathCall returns a call with a PathWatchRequest.
 func (c *Client) pathCall(op OpCode, path string, w *Watch) (*call, error) {
 	full, err := c.abs(path, false)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error
 	return below, err
 }
 
-// simple is a call about a path whose speed matters less than its brevity.
+// simple carries out a call about a path that need not be fast.
 func (c *Client) simple(ctx context.Context, op OpCode, path string, req func(full string) wire.Record, resp wire.Record) error {
 	full, err := c.abs(path, false)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"bellwether/internal/inorder"
 )
 
-// queuedHandler is a slog.Handler that leaves its records to a queue, so that a
-// handler that blocks delays nothing, and may itself close the client.
+// queuedHandler is a slog.Handler that puts its records into a queue. So a handler that
+// blocks delays nothing, and may itself close the client.
 type queuedHandler struct {
 	slog.Handler
 	queue *inorder.Queue
@@ -30,7 +30,7 @@ func (h queuedHandler) WithGroup(name string) slog.Handler {
 	return queuedHandler{h.Handler.WithGroup(name), h.queue}
 }
 
-// tellMissed is what a Logger is told of the records for which the queue had no room.
+// tellMissed logs how many records found no room in the queue.
 func tellMissed(to slog.Handler) func(n int) {
 	return func(n int) {
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "records were left out: the Logger takes too long", 0)

@@ -105,9 +105,9 @@ func (c *Client) write(l *link) error {
 	}
 }
 
-// rest waits until there is something to write, not at all if there is
-// already. Due: it is time to look at the clock, which goes before all else,
-// so that a busy writer pings in time too.
+// rest waits until there is something to write; it does not wait if there is already.
+// due says that it is time to look at the clock. That comes first, so that a busy writer
+// pings in time too.
 func (c *Client) rest(l *link, timer *time.Timer, more bool) (due bool, err error) {
 	select {
 	case <-timer.C:
@@ -127,7 +127,7 @@ func (c *Client) rest(l *link, timer *time.Timer, more bool) (due bool, err erro
 	}
 }
 
-// gather takes queued calls over to the link, as many as fit into one write.
+// gather moves queued calls to the link, as many as fit into one write.
 func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +161,8 @@ func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 	return out, false, nil
 }
 
-// isOverUnsent reports whether a queued call need not or must not be sent on
-// this link, and with which error it ends then.
+// isOverUnsent reports whether a queued call need not or must not be sent on this link,
+// and with which error it ends then.
 func (c *Client) isOverUnsent(l *link, k *call) (bool, error) {
 	switch {
 	case l.support.denies(k.op):
@@ -175,7 +175,7 @@ func (c *Client) isOverUnsent(l *link, k *call) (bool, error) {
 	return false, nil
 }
 
-// dispatch numbers a call and puts it where its answer is looked for.
+// dispatch numbers a call and puts it into the list in which the reader looks for it.
 func (c *Client) dispatch(l *link, k *call) {
 	k.session = l.session
 	if k.op == wire.OpAuth {
@@ -193,7 +193,7 @@ func (c *Client) dispatch(l *link, k *call) {
 	l.sent.push(k)
 }
 
-// nextXid counts from 1 and begins again there.
+// nextXid counts from 1, and from 1 again after the largest number.
 func (c *Client) nextXid() int32 {
 	if c.xid++; c.xid <= 0 {
 		c.xid = 1
@@ -203,8 +203,8 @@ func (c *Client) nextXid() int32 {
 
 var pingHeader = wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}
 
-// tick looks at the clock: is the server silent, is a ping due? It returns
-// when to look again.
+// tick looks at the clock: is the server silent, is a ping due? It returns when to look
+// again.
 func (c *Client) tick(l *link, out *[]byte) (time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,8 +227,8 @@ func (c *Client) tick(l *link, out *[]byte) (time.Duration, error) {
 	return min(due, limit-silence), nil
 }
 
-// unlink takes the calls of a dead link back. What can be sent again is
-// queued in its old order, before everything else.
+// unlink takes the calls of a dead link back. Calls that can be sent again are queued in
+// their old order, before everything else.
 func (c *Client) unlink(l *link, cause error) {
 	if cause != errLeaving && !c.isOver() {
 		c.opt.Logger.Warn("connection lost", "server", l.address.String(), "session", l.session.String(), "err", cause)
@@ -251,14 +251,15 @@ func (c *Client) unlink(l *link, cause error) {
 	c.setStatus(Status{State: Connecting, Err: cause})
 }
 
-// isOver reports whether the end of a connection is no news.
+// isOver reports whether the client is over, so that the end of a connection is
+// expected.
 func (c *Client) isOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended || c.killed
 }
 
-// takeBack empties a list of unanswered calls from its end.
+// takeBack empties a list of unanswered calls, beginning at its end.
 func (c *Client) takeBack(list *callList, l *link, cause error) {
 	for k := list.tail; k != nil; k = list.tail {
 		k.tries++
@@ -276,7 +277,7 @@ func (c *Client) takeBack(list *callList, l *link, cause error) {
 	}
 }
 
-// readLostError: a read was sent several times and never answered.
+// readLostError says that a read was sent several times and never answered.
 type readLostError struct{ cause error }
 
 func (e *readLostError) Error() string {
@@ -285,16 +286,16 @@ func (e *readLostError) Error() string {
 
 func (e *readLostError) Unwrap() []error { return []error{ErrConnectionLoss, e.cause} }
 
-// drop forgets a call of the client's own.
+// drop forgets a call of the client itself.
 func (c *Client) drop(k *call) {
 	k.in.remove(k)
 	c.waiting--
 	k.free()
 }
 
-// expire ends the session here, after a server has said that it is over.
-// Everything that waits belongs to the session and ends with it. An error
-// means that there shall be no other session.
+// expire ends the session on this side, after a server has said that it is over.
+// Everything that waits belongs to the session and ends with it. An error means that
+// there must be no other session.
 func (c *Client) expire(reason error) error {
 	if c.endIfClosing() {
 		return errEnded
@@ -317,7 +318,8 @@ func (c *Client) expire(reason error) error {
 	return nil
 }
 
-// endIfClosing: a closing client has what it wants when its session is over.
+// endIfClosing ends a closing client whose session is over, which is all that it waits
+// for.
 func (c *Client) endIfClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -332,7 +334,7 @@ func (c *Client) failQueue(err error) {
 	}
 }
 
-// end is the last act of a client: err says why.
+// end is the last step of a client; err says why it ends.
 func (c *Client) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -360,8 +362,8 @@ type authError struct{ reason error }
 func (e *authError) Error() string   { return ErrAuthFailed.Error() + ": " + e.reason.Error() }
 func (e *authError) Unwrap() []error { return []error{ErrAuthFailed, e.reason} }
 
-// pause waits before an attempt to connect: longer the more have failed
-// since the session was last confirmed, and never the same for two clients.
+// pause waits before an attempt to connect. It waits longer the more attempts have
+// failed since the session was last confirmed, and never equally long for two clients.
 func (c *Client) pause(ctx context.Context) error {
 	c.mu.Lock()
 	limit := pauseMax

@@ -84,7 +84,7 @@ func DigestMD5(user, password string) func(ctx context.Context, server string) (
 	}
 }
 
-// digestURI names the service and the server as ZooKeeper has them.
+// digestURI names the service and the server as ZooKeeper does.
 const digestURI = "zookeeper/zk-sasl-md5"
 
 type digestMD5 struct {

@@ -12,9 +12,9 @@ const (
 	seekMax   = time.Minute
 )
 
-// seekWritable asks, while the link is to a read-only server, the others
-// whether they have a quorum, and moves to the first that does. The channel is
-// closed when nothing is asked any more; the context ends with the link.
+// seekWritable asks the other servers, while the link is to a read-only server, whether
+// they have a quorum, and moves to the first that does. The channel is closed when no
+// question is open; the context ends with the link.
 func (c *Client) seekWritable(ctx context.Context, l *link) <-chan struct{} {
 	done := make(chan struct{})
 	if !l.readOnly {
@@ -49,8 +49,8 @@ func (c *Client) seek(ctx context.Context, l *link) {
 	}
 }
 
-// asksWritable is isWritable on a goroutine of its own: as of an attempt to connect, its functions may
-// close the client.
+// asksWritable is isWritable on a goroutine of its own, because the functions of the
+// options may close the client.
 func (c *Client) asksWritable(ctx context.Context, s server) bool {
 	yes := make(chan bool, 1)
 	c.tidying.Go(func() { yes <- c.isWritable(ctx, s) })

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// portDefault is where servers listen for clients when the list does not say.
+// portDefault is the client port of servers whose port the list does not name.
 const portDefault = "2181"
 
 // server is one entry of the list: a host and a port, or an SRV name.
@@ -87,7 +87,7 @@ func shuffle(list []server) {
 	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// address is one place to dial: name is verified by TLS.
+// address is one place to dial; TLS verifies name.
 type address struct {
 	name, ip, port string
 }

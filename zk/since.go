@@ -7,10 +7,10 @@ import (
 	"bellwether/wire"
 )
 
-// sinceCost is what a path costs in a setWatches beside its own bytes.
+// sinceCost is what a path costs in a setWatches besides its own bytes.
 const sinceCost = 4
 
-// recheck gathers the events that answer a Stream.Since. Client.mu guards it.
+// recheck collects the events that answer a Stream.Since. Client.mu guards it.
 type recheck struct {
 	data, children map[string]bool // the server's paths that were asked about
 	events         []Event
@@ -56,17 +56,16 @@ func (c *Client) newStream(full, path string, mode WatchMode) *Stream {
 	return &Stream{c: c, path: full, shown: path, mode: mode, max: c.opt.StreamMax, more: make(chan struct{}, 1)}
 }
 
-// Since says which of these znodes have changed after the transaction zxid,
-// without reading any: those in data whose data was set or which were made
-// anew, those in children whose children came or went, and in either those
-// that are gone. After a gap, or on another session, it tells what to read again.
+// Since returns which of these znodes have changed after the transaction zxid, without
+// reading any of them: those in data whose data was set or which were created again,
+// those in children whose children were created or deleted, and in either those that
+// were deleted. After a gap, or in another session, it tells what must be read again.
 //
-// The events are returned in place of being delivered by the stream, together
-// with those that happen meanwhile. The server keeps a one-shot watch at each
-// path that has not changed; one of Listen has it set again after a reconnect.
-// A path at which this client has a persistent watch is returned as changed
-// without asking, as servers before 3.9 would end that watch. One goroutine
-// at a time may call Since or Next.
+// The stream does not deliver the events that Since returns, which include those that
+// happen meanwhile. The server keeps a one-shot watch at each path that has not changed;
+// a stream of Listen has it set again after a reconnect. A path at which this client has
+// a persistent watch is returned as changed without asking, because servers before 3.9
+// would end that watch. Only one goroutine at a time may call Since or Next.
 func (s *Stream) Since(ctx context.Context, zxid Zxid, data, children []string) ([]Event, error) {
 	c := s.c
 	batches, covered, err := s.sinceBatches(zxid, data, children)
@@ -100,7 +99,7 @@ func (s *Stream) Since(ctx context.Context, zxid Zxid, data, children []string) 
 	return events, nil
 }
 
-// ending is why the stream is over.
+// ending returns why the stream is over.
 func (s *Stream) ending() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +137,7 @@ func (s *Stream) sinceBatches(zxid Zxid, data, children []string) (out []*wire.S
 	return out, covered, err
 }
 
-// isStreamed: a persistent watch of this client stands at the path.
+// isStreamed reports whether this client has a persistent watch at the path.
 func (c *Client) isStreamed(path string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +157,7 @@ func pathSet(paths []string) map[string]bool {
 	return set
 }
 
-// assumption is the one-shot watches that a request of a Listen has set.
+// assumption is the set of one-shot watches that a request of a Listen has set.
 type assumption struct {
 	*wire.SetWatchesRequest
 	by *Stream

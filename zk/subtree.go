@@ -26,7 +26,7 @@ type Batch int
 
 func (b Batch) deletes(d *deletion) { d.batch = max(int(b), 1) }
 
-// deletion is what the options of DeleteRecursive say.
+// deletion is the sum of the options of DeleteRecursive.
 type deletion struct{ batch int }
 
 // EnsurePath creates a znode without data, and its parents, where they are missing. The
@@ -50,7 +50,7 @@ func (c *Client) EnsurePath(ctx context.Context, path string, opts ...CreateOpti
 	return err
 }
 
-// ensure looks before it creates: who may not create anything below the parent
+// ensure looks before it creates: a client that may not create anything below the parent
 // may still find the znode there.
 func (c *Client) ensure(ctx context.Context, path string, spec *createSpec) error {
 	if _, found, err := c.Exists(ctx, path); found || err != nil {
@@ -68,7 +68,7 @@ func (c *Client) ensure(ctx context.Context, path string, spec *createSpec) erro
 	return err
 }
 
-// ensureChroot creates the chroot and what is above it.
+// ensureChroot creates the chroot and its parents.
 func (c *Client) ensureChroot(ctx context.Context, spec *createSpec) (err error) {
 	for at := 1; at <= len(c.chroot); at++ {
 		if at < len(c.chroot) && c.chroot[at] != '/' {
@@ -149,7 +149,8 @@ func (c *Client) deleteSubtree(ctx context.Context, path string, batch int) erro
 	return nil
 }
 
-// deleteEach deletes what a transaction did not, since one of the znodes was gone.
+// deleteEach deletes the znodes one by one after a transaction failed because one of
+// them was missing.
 func (c *Client) deleteEach(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		if err := c.Delete(ctx, path, AnyVersion); err != nil && !errors.Is(err, ErrNoNode) {

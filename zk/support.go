@@ -12,7 +12,7 @@ import (
 // probeTimeoutMS is the session timeout that a probe asks for.
 const probeTimeoutMS = 4000
 
-// supportsMax is how many servers a client remembers the knowledge of.
+// supportsMax is for how many servers a client remembers what they know.
 const supportsMax = 1024
 
 // A server answers an operation it does not know with ErrUnimplemented and
@@ -32,7 +32,7 @@ const (
 	unknown
 )
 
-// isNewer: servers of version 3.4 do not know the operation.
+// isNewer reports whether servers of version 3.4 do not know the operation.
 func isNewer(op OpCode) bool {
 	switch op {
 	case wire.OpCreate2, wire.OpReconfig, wire.OpCheckWatches, wire.OpRemoveWatches, wire.OpCreateContainer,
@@ -46,8 +46,8 @@ func isNewer(op OpCode) bool {
 func (s *support) denies(op OpCode) bool { return isNewer(op) && s.ops[op] == unknown }
 func (s *support) doubts(op OpCode) bool { return isNewer(op) && s.ops[op] == doubtful }
 
-// learn draws the conclusion of an answer. The same code with a zxid means
-// that the operation is known but switched off.
+// learn draws a conclusion from an answer. The same code with a zxid means that the
+// operation is known but switched off.
 func (s *support) learn(op OpCode, h wire.ReplyHeader) {
 	if !isNewer(op) {
 		return
@@ -58,14 +58,14 @@ func (s *support) learn(op OpCode, h wire.ReplyHeader) {
 	}
 }
 
-// suspectOldest: the connection ended before the oldest request was answered.
+// suspectOldest notes that the connection ended before the oldest request was answered.
 func (s *support) suspectOldest(k *call) {
 	if k != nil && isNewer(k.op) && s.ops[k.op] == untried {
 		s.ops[k.op] = doubtful
 	}
 }
 
-// supportOf is the memory of a server. Client.mu is held.
+// supportOf returns what the client remembers of a server. Client.mu is held.
 func (c *Client) supportOf(a address) *support {
 	s := c.supports[a]
 	if s == nil {
@@ -78,8 +78,8 @@ func (c *Client) supportOf(a address) *support {
 	return s
 }
 
-// settleSupport makes sure that the operation may be sent to the server now
-// connected: it is refused here if the server does not know it.
+// settleSupport makes sure that the operation may be sent to the connected server. It
+// returns an error if that server does not know the operation.
 func (c *Client) settleSupport(ctx context.Context, op OpCode) error {
 	if !isNewer(op) {
 		return nil
@@ -108,9 +108,9 @@ func (c *Client) settleSupport(ctx context.Context, op OpCode) error {
 	return nil
 }
 
-// supportNow is what the server now connected knows. Without a connection that
-// does not matter yet, unless there are doubts: then one is waited for, as
-// what is queued would be sent unasked.
+// supportNow returns what the connected server knows. Without a connection it returns at
+// once, unless there are doubts: then it waits for a connection, because what is queued
+// would be sent without asking.
 func (c *Client) supportNow(ctx context.Context, op OpCode) (*link, knowledge, error) {
 	for {
 		c.mu.Lock()
@@ -132,10 +132,10 @@ func (c *Client) supportNow(ctx context.Context, op OpCode) (*link, knowledge, e
 	}
 }
 
-// probe asks a server whether it knows an operation. One that cuts the
-// connection in place of an answer does not, if it answers a question that every
-// server knows on another one: else it may just be going down. Untried: no
-// answer was to be had.
+// probe asks a server whether it knows an operation. If the server closes the connection
+// instead of answering, but answers a question that every server knows on another
+// connection, it does not know the operation; otherwise it may just be shutting down.
+// untried says that there was no answer.
 func (c *Client) probe(ctx context.Context, a address, op OpCode) knowledge {
 	ctx, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	defer cancel()
@@ -149,8 +149,8 @@ func (c *Client) probe(ctx context.Context, a address, op OpCode) knowledge {
 	return unknown
 }
 
-// ask asks on a connection of its own, with a session of its own and a request
-// that changes nothing. Doubtful: the connection ended before the answer.
+// ask sends a request that changes nothing, on a connection and in a session of its own.
+// doubtful says that the connection ended before the answer.
 func (c *Client) ask(ctx context.Context, a address, op OpCode) knowledge {
 	conn, stop, err := c.dialUntil(ctx, a)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *Client) ask(ctx context.Context, a address, op OpCode) knowledge {
 	return known
 }
 
-// harmless is a request of that operation about a path that nobody has.
+// harmless returns a request of that operation about a path that does not exist.
 func harmless(op OpCode) wire.Record {
 	path := "/" + rand.Text()
 	create := wire.CreateRequest{Path: path + "/x", ACL: wire.OpenACL()}

@@ -17,7 +17,7 @@ type TLSFiles struct {
 	Key  string // its private key
 }
 
-// dial opens the connection, with TLS where it is asked for.
+// dial opens the connection, with TLS if the options ask for it.
 func (c *Client) dial(ctx context.Context, a address) (net.Conn, error) {
 	config, err := c.tlsConfig(a)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Client) dial(ctx context.Context, a address) (net.Conn, error) {
 	return secure, nil
 }
 
-// tlsConfig is nil where TLS is not asked for.
+// tlsConfig returns nil if the options do not ask for TLS.
 func (c *Client) tlsConfig(a address) (*tls.Config, error) {
 	if c.opt.TLS == nil && c.opt.TLSFiles == nil {
 		return nil, nil

@@ -37,7 +37,8 @@ func (c *Client) newWatch(kind watchKind) *Watch {
 	return &Watch{c: c, kind: kind, done: make(chan struct{})}
 }
 
-// end is called once, with Client.mu held, by who takes the watch out of the table.
+// end is called once, with Client.mu held, by the code that takes the watch out of the
+// table.
 func (w *Watch) end(e Event, err error) {
 	w.event, w.err = e, err
 	close(w.done)
@@ -72,7 +73,7 @@ func (w *Watch) Remove(ctx context.Context) error {
 	return w.tell(ctx)
 }
 
-// drop ends the watch here. It reports whether one may be left on the server.
+// drop ends the watch on the client. It reports whether one may be left on the server.
 func (w *Watch) drop() bool {
 	c := w.c
 	c.mu.Lock()
@@ -84,12 +85,12 @@ func (w *Watch) drop() bool {
 	return stood && c.link != nil
 }
 
-// tell has the server end it too.
+// tell asks the server to end the watch too.
 func (w *Watch) tell(ctx context.Context) error {
 	return w.c.removeWatches(ctx, w.path, w.removedAs())
 }
 
-// removedAs is the kind of watches that a removeWatches for it is about.
+// removedAs returns the kind of watches that a removeWatches for it names.
 func (w *Watch) removedAs() wire.WatcherType {
 	if w.kind == childWatch {
 		return wire.WatcherChildren
@@ -183,8 +184,8 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode WatchMode) (*St
 	return s, nil
 }
 
-// wants reports whether an event that the server sent for another watch of
-// the connection, or for this one at path at, belongs to the stream.
+// wants reports whether an event that the server sent, for another watch of the
+// connection or for this one at the path at, belongs to the stream.
 func (s *Stream) wants(e wire.WatcherEvent, at string) bool {
 	if s.local {
 		return true
@@ -195,7 +196,7 @@ func (s *Stream) wants(e wire.WatcherEvent, at string) bool {
 	return at == e.Path
 }
 
-// push appends an event. False: the stream is over. Client.mu is held.
+// push appends an event. It returns false if the stream is over. Client.mu is held.
 func (s *Stream) push(e Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +210,7 @@ func (s *Stream) push(e Event) bool {
 	return s.err == nil
 }
 
-// end closes the stream; what is undelivered can still be read. Client.mu is held.
+// end closes the stream; events that it holds can still be read. Client.mu is held.
 func (s *Stream) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +227,7 @@ func (s *Stream) signal() {
 	}
 }
 
-// take is the oldest undelivered event.
+// take returns the oldest event that is not delivered.
 func (s *Stream) take() (e Event, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,15 +286,16 @@ func (s *Stream) Close(ctx context.Context) error {
 	return c.removeWatches(ctx, s.path, wire.WatcherAny)
 }
 
-// removal is removeWatches of which nobody waits for the answer. Client.mu is held.
+// removal returns a removeWatches for whose answer nobody waits. Client.mu is held.
 func (c *Client) removal(path string, typ wire.WatcherType) *call {
 	k := c.ownCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ}, func(*call) {})
 	k.path, k.removes = path, typ
 	return k
 }
 
-// removeWatches tells the server, if nothing else relies on its watches by
-// then; that it has no such watch, or does not know how to remove one, is as good.
+// removeWatches asks the server to remove watches, if nothing else relies on them by
+// then. An answer that it has no such watch, or does not know how to remove one, counts
+// as success.
 func (c *Client) removeWatches(ctx context.Context, path string, typ wire.WatcherType) error {
 	k := c.newCall(wire.OpRemoveWatches)
 	k.path, k.removes = path, typ

@@ -9,8 +9,8 @@ import (
 // setWatchesMax is about how many bytes of paths one setWatches carries.
 const setWatchesMax = 128 << 10
 
-// watchKind is the table of the server in which a one-shot watch stands. An
-// exists watch on a missing znode is told apart, as it is set again differently.
+// watchKind is the server's table for a one-shot watch. An exists watch on a missing
+// znode has a kind of its own, because it is set again differently.
 type watchKind int
 
 const (
@@ -20,8 +20,8 @@ const (
 	watchKinds
 )
 
-// watches are those that stand on the server, by the server's paths.
-// Client.mu guards them.
+// watches holds the watches that are set on the server, by the server's paths. Client.mu
+// guards it.
 type watches struct {
 	once    [watchKinds]map[string][]*Watch
 	streams map[string][]*Stream
@@ -51,9 +51,9 @@ func (t *watches) addStream(s *Stream) {
 	t.streams[s.path] = append(t.streams[s.path], s)
 }
 
-// covered: a stream on the same path hears all that the watch of k waits for.
-// It is then not set on the server, since servers before 3.9 would turn the
-// persistent watch into a one-shot one.
+// covered reports whether a stream on the same path receives all that the watch of k
+// waits for. The watch is then not set on the server, because servers before 3.9 would
+// turn the persistent watch into a one-shot one.
 func (t *watches) covered(k *call) bool {
 	for _, s := range t.streams[k.path] {
 		if s.local {
@@ -66,7 +66,7 @@ func (t *watches) covered(k *call) bool {
 	return false
 }
 
-// notify gives an event to all that wait for it.
+// notify gives an event to all watches and streams that wait for it.
 func (c *Client) notify(z Zxid, e wire.WatcherEvent) {
 	event := Event{Type: e.Type, Path: c.rel(e.Path), Zxid: max(z, -1)}
 	if z == 0 {
@@ -106,8 +106,8 @@ func (t *watches) fire(kind watchKind, path string, e Event) {
 	delete(t.once[kind], path)
 }
 
-// feed hands an event to the streams at its path and, recursive ones, above
-// it. Those that overflow by it are dropped and returned.
+// feed gives an event to the streams at its path and to recursive streams above it. It
+// drops and returns those that overflow.
 func (t *watches) feed(e wire.WatcherEvent, event Event) (full []*Stream) {
 	if len(t.streams) == 0 {
 		return nil
@@ -137,7 +137,7 @@ func (t *watches) forsake(s *Stream) {
 	}
 }
 
-// dropStream takes a stream out of the table. It reports whether it stood there.
+// dropStream takes a stream out of the table. It reports whether it was there.
 func (t *watches) dropStream(s *Stream) bool {
 	list := t.streams[s.path]
 	i := slices.Index(list, s)
@@ -151,7 +151,7 @@ func (t *watches) dropStream(s *Stream) bool {
 	return true
 }
 
-// dropWatch takes a one-shot watch out of the table. It reports whether it stood there.
+// dropWatch takes a one-shot watch out of the table. It reports whether it was there.
 func (t *watches) dropWatch(w *Watch) bool {
 	m := t.once[w.kind]
 	i := slices.Index(m[w.path], w)
@@ -165,7 +165,7 @@ func (t *watches) dropWatch(w *Watch) bool {
 	return true
 }
 
-// needed: something of this client relies on the server's watches of this
+// needed reports whether something of this client relies on the server's watches of this
 // type at the path. Streams rely on every type.
 func (t *watches) needed(path string, typ wire.WatcherType) bool {
 	child := typ != wire.WatcherData && len(t.once[childWatch][path]) > 0
@@ -191,7 +191,7 @@ func (t *watches) endAll(err error) {
 	clear(t.streams)
 }
 
-// endStreams ends those that need a persistent watch.
+// endStreams ends the streams that need a persistent watch.
 func (t *watches) endStreams(err error) {
 	for path, list := range t.streams {
 		list = slices.DeleteFunc(list, func(s *Stream) bool {
@@ -239,7 +239,7 @@ func (t *watches) again(l *link, zxid Zxid, send func(OpCode, wire.Record)) {
 	b.flush()
 }
 
-// watchBatch gathers paths until one setWatches is full.
+// watchBatch collects paths until one setWatches is full.
 type watchBatch struct {
 	send func(OpCode, wire.Record)
 	req  wire.SetWatches2Request
