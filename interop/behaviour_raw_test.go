@@ -203,7 +203,7 @@ func (r *rawConn) sayAlive() {
 	r.sayFrame("still there")
 }
 
-// paths of every wrong kind, and some odd ones that are right.
+// oddPaths are invalid paths of every kind, and some unusual valid ones.
 var oddPaths = []string{
 	"", "/", "a", "/a/", "//", "/a//b", "/.", "/..", "/...", "/.b", "/a/.", "/a/..", "/a/./b",
 	"/\x00", "/\x01", "/\x1f", "/ ", "/\x7f", "/\u009f", "/\u00a0", "/\ud7ff", "/\ue000", "/\uf8ff", "/\uf900",

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go, git and make, on Debian 12 as root or
-# with sudo. It asks nothing, starts no service, and does nothing at all when
-# everything is there. What cannot be installed fails by name.
+# Installs what the tests need besides Go, git and make, on Debian 12 as root or
+# with sudo. It asks no questions, starts no service, and does nothing if
+# everything is installed. It fails by name for a tool that cannot be installed.
 set -euo pipefail
 
 missing=()  # Debian packages to install
 
-# need FILE PACKAGE: the file stands for the package, however it came here.
+# need FILE PACKAGE: the package is missing if the file does not exist.
 need() {
     [ -e "$1" ] || missing+=("$2")
 }
@@ -66,7 +66,7 @@ if ! command -v apt-get >/dev/null; then
 fi
 echo "install-tools: installing ${missing[*]}"
 # None of these packages has a service to start (the server's would be zookeeperd);
-# RUNLEVEL=1 keeps what they draw in from starting one either.
+# RUNLEVEL=1 keeps their dependencies from starting one.
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
 as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null

@@ -58,8 +58,8 @@ var (
 )
 
 // Start starts this program again as a guardian. The command itself starts
-// with the first Renew. A process that calls Start should start no other
-// processes: they could not be told from those that a killed guardian leaves behind.
+// with the first Renew. A process that calls Start should start no other child
+// processes: if a guardian is killed, they are taken for processes of its command.
 func Start(c Command) (*Child, error) {
 	path, err := program()
 	if err != nil {

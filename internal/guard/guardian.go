@@ -39,7 +39,7 @@ const (
 
 // spec is the first line that the parent sends, as JSON.
 type spec struct {
-	Argv       [][]byte // need not be UTF-8
+	Argv       [][]byte // bytes, because arguments need not be UTF-8
 	Foreground bool     // the command becomes the terminal's foreground process group
 }
 

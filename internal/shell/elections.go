@@ -149,7 +149,8 @@ func parseElections(text string) ([]recorded, error) {
 	return out, nil
 }
 
-// lastOfEach returns, for each server, the election that is back elections before its last.
+// lastOfEach returns one election per server: its last one, or the one that is back positions
+// before that.
 func lastOfEach(all []recorded, back int) []recorded {
 	byServer := map[int64][]recorded{}
 	for _, r := range all {

@@ -112,7 +112,8 @@ func (r *runner) keep(zc *zk.Client, s standing, child *guard.Child) {
 	}
 }
 
-// graceOf returns how long the command has to end if the session proves window.
+// graceOf returns how long before the deadline the command is asked to end, if one answered
+// ping proves the claim for window.
 func (r *runner) graceOf(window time.Duration) time.Duration {
 	if r.grace == 0 {
 		return window / 4

@@ -274,9 +274,9 @@ func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) (by 
 	}
 }
 
-// pace returns the time between two pings of a holder. The time that one ping proves must
-// not become short before the next ping, even if the servers do not report how soon they
-// confirm.
+// pace returns the interval between pings of a holder. It is so short that most of the time
+// that one ping proves is left when the next ping is sent, even if the servers do not report
+// their confirmation delay.
 func (r *runner) pace(zc *zk.Client) time.Duration {
 	if zc == nil { // open only checks the arguments
 		return 0

@@ -14,7 +14,8 @@ import (
 	"bellwether/zk"
 )
 
-// Time limits of the ensembles of this package: small, so that scenes are short.
+// quick holds the time limits of the ensembles of this package. They are small, so that scenes
+// are short.
 var quick = map[string]string{
 	"tickTime":          "200",
 	"initLimit":         "50",

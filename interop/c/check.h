@@ -2,7 +2,7 @@
  * a record of watch events.
  *
  * Each program is run as `program DIRECT PROXY PREFIX`: two addresses of one
- * server, of which the second can be cut, and a path that is the program's own.
+ * server, the second of which can be cut, and a path for this program alone.
  * It exits with 1 and a message when an expectation does not hold. Every wait
  * ends after WAIT seconds. */
 #ifndef CHECK_H
@@ -15,8 +15,8 @@
 #include <time.h>
 #include <zookeeper/zookeeper.h>
 
-#define WAIT 180        /* seconds that any condition may take */
-#define TIMEOUT 10000   /* milliseconds of session timeout asked for */
+#define WAIT 180        /* timeout of every wait, in seconds */
+#define TIMEOUT 10000   /* requested session timeout, in milliseconds */
 #define EVENTS 64       /* watch events that one program can cause */
 #define PATH 256        /* bytes of a path, with the final zero */
 
@@ -120,7 +120,7 @@ static inline void dial(struct session *s, const char *host) {
 /* hang_up closes the session. */
 static inline void hang_up(struct session *s) { WANT(ZOK, zookeeper_close(s->zh)); }
 
-/* ask has the test do something: @cut, @down or @up. */
+/* ask prints a command for the test: @cut, @down or @up. */
 static inline void ask(const char *command) {
     printf("%s\n", command);
     fflush(stdout);

@@ -1,4 +1,4 @@
-/* multi: all of it or nothing, with a result for each operation. */
+/* multi: all operations or none, with a result for each. */
 #include "check.h"
 
 static void succeeds(struct session *s) {

@@ -107,7 +107,7 @@ static void syncs(struct session *s) {
     next_event(s, ZOO_CHANGED_EVENT, "/a");
 }
 
-/* The configuration lies outside of a chroot, which the library does not know. */
+/* The configuration is outside the chroot, which the library does not handle. */
 static void configuration(void) {
     struct session s;
     char buffer[256];

@@ -1,5 +1,5 @@
-/* Lost connections: the session, its ephemerals and its watches stay; a session
- * that stays away for too long ends, and another handle can take one over. */
+/* Lost connections: the session, its ephemerals and its watches survive; a session
+ * without a connection expires, and another handle can resume a session. */
 #include "check.h"
 
 static void cut(struct session *s, struct session *other) {

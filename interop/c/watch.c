@@ -1,4 +1,4 @@
-/* Watches: each fires once, for its change, and can be taken back. */
+/* Watches: each fires once, for its change, and can be removed. */
 #include "check.h"
 
 static void fires(struct session *s, struct session *writer) {

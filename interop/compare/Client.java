@@ -21,7 +21,7 @@ import org.apache.zookeeper.Watcher;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * What Curator and the Java client are measured by, in the ways of this command's own clients. Run as
+ * Measures Curator and the Java client in the same way as the clients of this command. Run as
  * {@code Client WHAT SERVERS PATH N NUMBERS...}.
  */
 public final class Client {
@@ -55,12 +55,12 @@ public final class Client {
         return client;
     }
 
-    /** Handovers: one holder gives, the next one takes. */
+    /** Handovers: one holder gives up, the next one takes over. */
     private static final List<Long> took = new ArrayList<>();
 
-    private static long begin; // of giving; 0 while somebody holds
+    private static long begin; // when the holder gave up; 0 while somebody holds
     private static int all;
-    private static long from; // what was given before does not count
+    private static long from; // earlier handovers do not count
 
     private static synchronized void taken() {
         long now = System.nanoTime();
@@ -172,7 +172,7 @@ public final class Client {
         return Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory();
     }
 
-    /** A number of /proc/self/status. */
+    /** Returns a number of /proc/self/status. */
     private static long status(String word) throws Exception {
         for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
             if (line.startsWith(word)) {

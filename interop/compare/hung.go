@@ -83,7 +83,7 @@ func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 
 // hang runs a scenario once, with a new ensemble.
 func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
-	only := s.disk - 1 // the server whose disk can hang; negative: each can
+	only := s.disk - 1 // the server whose disk can hang; negative: all disks can hang
 	disks, err := f.beginOnDisks(s.members, only)
 	if err != nil {
 		return 0, err

@@ -13,8 +13,8 @@ import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
 
 /**
  * A Java candidate in a line with others. Run as {@code Candidate KIND ADDRESS PARENT}, where KIND is
- * latch, selector (Curator) or apache (LeaderElectionSupport). Prints @stands when its bid stands and
- * @leads when it leads, and gives up once the znode PARENT-release exists.
+ * latch, selector (Curator) or apache (LeaderElectionSupport). Prints @stands when its bid exists and
+ * @leads when it leads, and resigns when the znode PARENT-release exists.
  */
 public final class Candidate {
     private static final int SESSION_MS = 10_000;

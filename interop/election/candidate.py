@@ -10,7 +10,7 @@ import time
 
 from kazoo.client import KazooClient
 
-TIMEOUT = 180  # seconds that anything may take
+TIMEOUT = 180  # timeout of every wait, in seconds
 
 address, parent = sys.argv[1:3]
 client = KazooClient(hosts=address, timeout=10)

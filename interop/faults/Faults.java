@@ -17,7 +17,7 @@ import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.Stat;
 
 /**
- * Faults on demand, from Java: each call by its effect on Apache's client. Run as {@code java
+ * Faults on demand, from Java: checks the effect of each call on Apache's client. Run as {@code java
  * Faults SERVERS URL}, of {@code bellwether serve --ensemble 3 --faults}.
  */
 public final class Faults {
@@ -47,7 +47,7 @@ public final class Faults {
         System.exit(0);
     }
 
-    /** Makes a call and returns its status and what it says. */
+    /** Makes a call and returns its status and body. */
     private static HttpResponse<String> call(String method, String path) throws Exception {
         HttpRequest q = HttpRequest.newBuilder(URI.create(url + path)).method(method, HttpRequest.BodyPublishers.noBody()).build();
         return HTTP.send(q, HttpResponse.BodyHandlers.ofString());
@@ -75,7 +75,7 @@ public final class Faults {
         return found;
     }
 
-    /** A client that is connected, and the states it goes through from then on. */
+    /** A connected client and its later connection states. */
     private static final class Client implements AutoCloseable {
         final BlockingQueue<KeeperState> states = new LinkedBlockingQueue<>();
         final ZooKeeper zk;
@@ -179,7 +179,7 @@ public final class Faults {
             client.zk.setData("/paused", new byte[] {1}, -1);
             return true;
         } catch (KeeperException.ConnectionLossException e) {
-            return false; // once more
+            return false; // try again
         }
     }
 

@@ -1,4 +1,4 @@
-"""Faults on demand, from Python: each call by its effect on kazoo's client.
+"""Faults on demand, from Python: checks the effect of each call on kazoo's client.
 
 Run as `faults.py SERVERS URL`, of `bellwether serve --ensemble 3 --faults`.
 """
@@ -14,22 +14,22 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import ConnectionLoss
 
 servers, url = sys.argv[1:3]
-TIMEOUT = 180  # seconds that any condition may take
+TIMEOUT = 180  # timeout of every wait, in seconds
 
 
 def fault(path):
-    """Makes a call; one that is refused is an HTTPError."""
+    """Makes a call; a refusal raises an HTTPError."""
     urllib.request.urlopen(urllib.request.Request(url + path, method="POST"), timeout=TIMEOUT).close()
 
 
 def standing():
-    """How the servers stand, and what is wrong."""
+    """Returns the state of the servers and the active faults."""
     with urllib.request.urlopen(url + "/", timeout=TIMEOUT) as answer:
         return json.load(answer)
 
 
 def number(role):
-    """The number of a server in this role."""
+    """Returns the number of a server in this role."""
     return until(lambda: next((s["id"] for s in standing()["servers"] if s["role"] == role), None), role)
 
 
@@ -52,7 +52,7 @@ def until(condition, what):
 
 
 def states(client):
-    """The states that a client goes through from now on."""
+    """Returns the later connection states of a client."""
     seen = []
     client.add_listener(lambda state: seen.append(state) and None)
     return seen

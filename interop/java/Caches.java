@@ -12,8 +12,8 @@ import org.apache.curator.framework.recipes.cache.PathChildrenCacheEvent;
 import org.apache.curator.framework.recipes.cache.TreeCache;
 import org.apache.curator.framework.recipes.watch.PersistentWatcher;
 
-/** Curator's caches: over persistent recursive watches, and over one-shot watches. */
-@SuppressWarnings("deprecation") // the older caches are what many programs still use
+/** Curator's caches: with persistent recursive watches, and with one-shot watches. */
+@SuppressWarnings("deprecation") // many programs still use the older caches
 public final class Caches {
     public static void main(String[] args) {
         Check.main(
@@ -22,7 +22,7 @@ public final class Caches {
                     CuratorFramework writer = Check.connect(Check.direct);
                     CuratorFramework reader = Check.connect(Check.proxy);
                     // In 3.8.0 the removal of a persistent watch breaks later
-                    // recursive ones, so what closes one comes last.
+                    // recursive ones, so the cache that closes one comes last.
                     persistentWatcher(reader, writer);
                     CuratorCache cache = curatorCache(reader, writer);
                     treeCache(reader, writer);
@@ -93,7 +93,7 @@ public final class Caches {
         return (after != null ? after : before).getPath();
     }
 
-    /** Takes events, in whatever order, until each of these has come. */
+    /** Takes events, in any order, until each of these has arrived. */
     private static void awaitAll(BlockingQueue<String> seen, String... want) throws Exception {
         Set<String> missing = new HashSet<>(Arrays.asList(want));
         Check.until("all of " + missing, () -> {

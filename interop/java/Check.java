@@ -13,7 +13,7 @@ import org.apache.curator.retry.RetryForever;
  * What the Curator programs share: sessions, waiting, and the test's proxy.
  *
  * <p>Each program is run as {@code java Program DIRECT PROXY}: two addresses of
- * one server that is the program's own, of which the second can be cut. It ends
+ * one server that is the program's own, the second of which can be cut. It ends
  * with 1 and a stack trace when an expectation does not hold.
  */
 final class Check {
@@ -24,7 +24,7 @@ final class Check {
 
     private Check() {}
 
-    /** What a program does; it may throw anything. */
+    /** The body of a program; it may throw anything. */
     interface Body {
         void run() throws Exception;
     }
@@ -56,14 +56,14 @@ final class Check {
         return client;
     }
 
-    /** Returns the connection states that the client goes through from now on. */
+    /** Returns the later connection states of the client. */
     static BlockingQueue<ConnectionState> states(CuratorFramework client) {
         BlockingQueue<ConnectionState> states = new LinkedBlockingQueue<>();
         client.getConnectionStateListenable().addListener((c, state) -> states.add(state));
         return states;
     }
 
-    /** Takes values until the wanted one comes. */
+    /** Takes values until the expected one arrives. */
     static <T> void await(BlockingQueue<T> queue, T want) throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
         for (T got = null; !want.equals(got); ) {
@@ -72,13 +72,13 @@ final class Check {
         }
     }
 
-    /** Takes the next value, which has to be the wanted one. */
+    /** Takes the next value, which must be the expected one. */
     static <T> void next(BlockingQueue<T> queue, T want) throws Exception {
         T got = queue.poll(WAIT_MS, TimeUnit.MILLISECONDS);
         check(want.equals(got), "got %s, want %s", got, want);
     }
 
-    /** Waits for a condition that no callback tells. */
+    /** Polls a condition for which there is no callback. */
     static void until(String what, Callable<Boolean> condition) throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
         while (!condition.call()) {
@@ -111,7 +111,7 @@ final class Check {
         throw new AssertionError("got " + show(got) + ", want " + want);
     }
 
-    /** Asks the test for @cut, @down or @up. */
+    /** Prints a command for the test: @cut, @down or @up. */
     static void ask(String command) {
         System.out.println(command);
         System.out.flush();

@@ -73,7 +73,7 @@ public final class Leaders {
         second.close();
     }
 
-    /** A cut-off leader stops, the next one leads, and the first one comes back as a candidate. */
+    /** A leader without a connection stops, the next one leads, and the first one returns as a candidate. */
     private static void sessionLost() throws Exception {
         CuratorFramework away = Check.connect(Check.proxy);
         CuratorFramework second = Check.connect(Check.direct);
@@ -108,7 +108,7 @@ public final class Leaders {
         second.close();
     }
 
-    /** Selectors that queue again after each term all get their turns, never two at once. */
+    /** Selectors that queue again after each term all lead in turn, never two at once. */
     private static void selectorTakesTurns() throws Exception {
         AtomicInteger inside = new AtomicInteger();
         AtomicInteger most = new AtomicInteger();
@@ -142,7 +142,7 @@ public final class Leaders {
         clients.forEach(CuratorFramework::close);
     }
 
-    /** Leadership that is taken away interrupts the one who leads. */
+    /** A leader whose leadership is taken away is interrupted. */
     private static void selectorInterrupted() throws Exception {
         CuratorFramework away = Check.connect(Check.proxy);
         BlockingQueue<String> told = new LinkedBlockingQueue<>();

@@ -37,7 +37,7 @@ public final class Locks {
                 });
     }
 
-    /** What each client does. */
+    /** The work of each client. */
     private interface ClientBody {
         void run(CuratorFramework client) throws Exception;
     }

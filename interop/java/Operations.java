@@ -16,7 +16,7 @@ import org.apache.zookeeper.data.ClientInfo;
 import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
-/** Apache's Java client, through Curator and by itself: what the command line does not reach. */
+/** Apache's Java client, through Curator and directly: operations that the command line lacks. */
 public final class Operations {
     public static void main(String[] args) {
         Check.main(

@@ -25,7 +25,7 @@ public final class Reconnects {
                 });
     }
 
-    /** A cut connection costs neither session nor ephemerals nor watches nor a lock. */
+    /** Session, ephemerals, watches and a lock survive a cut connection. */
     private static void cut(CuratorFramework other) throws Exception {
         CuratorFramework client = Check.connect(Check.proxy);
         BlockingQueue<ConnectionState> states = Check.states(client);
@@ -90,7 +90,7 @@ public final class Reconnects {
         client.close();
     }
 
-    /** A lost session is told, and what is meant to stay is made again in the next one. */
+    /** A lost session is reported, and persistent ephemerals are created again in the next one. */
     private static void lost(CuratorFramework other) throws Exception {
         CuratorFramework client = Check.connect(Check.proxy);
         BlockingQueue<ConnectionState> states = Check.states(client);
@@ -114,7 +114,7 @@ public final class Reconnects {
         client.close();
     }
 
-    /** A server that is killed and comes back keeps sessions, ephemerals and locks. */
+    /** Sessions, ephemerals and locks survive a kill and restart of the server. */
     private static void serverKilled() throws Exception {
         CuratorFramework client = Check.connect(Check.direct);
         BlockingQueue<ConnectionState> states = Check.states(client);
@@ -132,7 +132,7 @@ public final class Reconnects {
         Check.equal(client.getData().forPath("/survives"), Check.bytes("v"), "data of the ephemeral");
         Check.check(lock.isOwnedByCurrentThread(), "the lock is not held");
         lock.release();
-        // The loss of the connection comes first: a watcher hears of it too.
+        // The loss of the connection comes first, because a watcher gets it too.
         Check.await(seen, "NodeChildrenChanged /killed");
         client.close();
     }

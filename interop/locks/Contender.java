@@ -18,9 +18,9 @@ import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
 
 /**
  * A contender of Curator's, or of Apache's election, as one of many. Run as {@code Contender MODE
- * ADDRESS PARENT}. Again and again it obtains what MODE says, prints @holds, makes an ephemeral child
- * of PARENT-inside, looks who else is there, removes it, prints @free and gives up what it has, until
- * it is killed. A semaphore has two leases.
+ * ADDRESS PARENT}. Until it is killed, it repeatedly obtains the claim of MODE, prints @holds, creates an
+ * ephemeral child of PARENT-inside, checks for other holders there, deletes it, prints @free and gives
+ * the claim up. A semaphore has two leases.
  */
 public final class Contender {
     private static final int SESSION_MS = 3_000;
@@ -29,7 +29,7 @@ public final class Contender {
 
     private final CuratorFramework client;
     private final String parent;
-    private final String letter; // r for readers, l for leases, x for who is to be alone
+    private final String letter; // r for readers, l for leases, x for exclusive holders
 
     private Contender(CuratorFramework client, String parent, String letter) {
         this.client = client;
@@ -123,7 +123,7 @@ public final class Contender {
         Thread.currentThread().join();
     }
 
-    /** Apache's fails when the bid of another goes while it looks: then it stands again. */
+    /** Apache's election fails if another bid disappears while it reads: then it is tried again. */
     private void apache() throws Exception {
         while (true) {
             CountDownLatch over = new CountDownLatch(1), leads = new CountDownLatch(1);
@@ -153,7 +153,7 @@ public final class Contender {
         }
     }
 
-    /** Is where nobody may be who is kept out. */
+    /** Shows that it holds, and checks that no other client does. */
     private void inside() throws Exception {
         say("@holds");
         String me = letter + "-" + UUID.randomUUID();

@@ -17,9 +17,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
 from kazoo.recipe.lock import Lock
 
-WAIT = 60  # seconds that anything may take
-# A ReadLock waits for the writers behind it too, which wait for it: both are
-# kazoo's own. So a reader goes and comes again.
+WAIT = 60  # timeout of every wait, in seconds
+# kazoo's ReadLock also waits for the writers behind it, which wait for it. So a
+# reader gives up and tries again.
 READ_WAIT = 0.5
 LEASES = 2
 
@@ -38,7 +38,7 @@ def say(line):
 
 
 def inside():
-    """Is where nobody may be who is kept out."""
+    """Shows that it holds, and checks that no other client does."""
     say("@holds")
     me = letter + "-" + uuid.uuid4().hex
     client.create(parent + "-inside/" + me, ephemeral=True)

@@ -1,18 +1,18 @@
 // node-zookeeper-client's operations, watches, sessions and reconnects.
 //
 // Run as `node client.js DIRECT PROXY PREFIX`: two addresses of one server, of
-// which the second can be cut, and a path that is the program's own. It exits
-// with 1 and the failed expectation when one does not hold.
+// which the second can be cut, and a path for this program alone. It exits with
+// 1 and prints the failed expectation.
 'use strict';
 
 const assert = require('assert').strict;
 const zookeeper = require('node-zookeeper-client');
 const {ACL, CreateMode, Event, Exception, Id, Permission, State} = zookeeper;
 
-const WAIT = 180000; // milliseconds that any condition may take
+const WAIT = 180000; // timeout of every wait, in milliseconds
 const [direct, proxy, prefix] = process.argv.slice(2);
 
-// within fails when a promise takes too long, and says which one.
+// within fails if a promise takes too long, and names it.
 function within(what, promise) {
   let timer;
   const late = new Promise((_, reject) => {
@@ -21,7 +21,7 @@ function within(what, promise) {
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// call turns a method with a callback into a promise of the callback's values.
+// call returns a promise of the values that a method passes to its callback.
 function call(client, method, ...args) {
   return within(`${method} ${args[0]}`, new Promise((resolve, reject) => {
     client[method](...args, (error, ...values) => error ? reject(error) : resolve(values));
@@ -36,7 +36,7 @@ async function refused(code, client, method, ...args) {
   });
 }
 
-// becomes waits for a session's next change to a state.
+// becomes waits until a session changes to a state.
 function becomes(client, state) {
   return within(`state ${state}`, new Promise((resolve) => {
     client.on('state', function listen(now) {
@@ -168,7 +168,7 @@ async function watches(a, writer) {
   await fired(gone, Event.NODE_DELETED, '/w/child');
 }
 
-// A cut connection costs neither session nor ephemerals nor watches.
+// Session, ephemerals and watches survive a cut connection.
 async function reconnects(writer) {
   const a = await dial(proxy);
   await call(a, 'create', '/e', CreateMode.EPHEMERAL);
@@ -194,7 +194,7 @@ async function reconnects(writer) {
   await expires(a, writer);
 }
 
-// A session that stays away for too long takes its ephemerals along.
+// A session without a connection expires, with its ephemerals.
 async function expires(a, writer) {
   const gone = watcher('of the ephemeral');
   await call(writer, 'exists', '/e', gone.fire);

@@ -6,7 +6,7 @@ from common import check, equal, finish, sessions, start
 
 
 def single(clients):
-    """A barrier holds all until it is removed."""
+    """A barrier blocks all clients until it is removed."""
     barrier = clients[0].Barrier("/barrier")
     barrier.create()
     equal(clients[1].Barrier("/barrier").wait(timeout=0.2), False, "wait at a closed barrier")
@@ -19,7 +19,7 @@ def single(clients):
 
 
 def double(clients):
-    """Nobody is through before all came; nobody is out before all are done."""
+    """Nobody passes before all have arrived; nobody leaves before all are done."""
     meeting = threading.Barrier(len(clients), timeout=180)
     came, left, lock = [], [], threading.Lock()
 

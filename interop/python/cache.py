@@ -1,4 +1,4 @@
-"""kazoo's TreeCache: it follows a tree, also across a lost connection."""
+"""kazoo's TreeCache: it follows a tree, also after a lost connection."""
 
 from kazoo.recipe.cache import TreeCache, TreeEvent
 

@@ -15,15 +15,15 @@ import traceback
 from kazoo.client import KazooClient
 from kazoo.retry import KazooRetry
 
-TIMEOUT = 180  # seconds that any condition may take
-SESSION = 10.0  # seconds of session timeout asked for
+TIMEOUT = 180  # timeout of every wait, in seconds
+SESSION = 10.0  # requested session timeout, in seconds
 
 DIRECT, PROXY, PREFIX = sys.argv[1:4]
 
 
 @contextlib.contextmanager
 def sessions(count, hosts=None):
-    """Yields that many started clients, chrooted to the script's prefix."""
+    """Yields this many started clients with the script's prefix as chroot."""
     clients = [connect(hosts) for _ in range(count)]
     try:
         yield clients
@@ -85,7 +85,7 @@ def raises(error, call, *args, **kwargs):
 
 
 def ask(command):
-    """Asks the test for @cut, @down or @up."""
+    """Prints a command for the test: @cut, @down or @up."""
     print(command, flush=True)
 
 

@@ -7,7 +7,7 @@ from common import PROXY, ask, check, equal, finish, sessions, start, until
 
 
 def in_turn(clients):
-    """Each candidate leads once, alone, in the order in which it came."""
+    """Each candidate leads once, alone, in the order of arrival."""
     order, inside = [], threading.Semaphore(1)
 
     def lead(name):
@@ -34,7 +34,7 @@ def in_turn(clients):
 
 
 def cancelled(clients):
-    """A candidate that cancels never leads, and leaves the list."""
+    """A candidate that cancels never leads and is removed from the list."""
     a, b = clients[:2]
     leading, release, led = threading.Event(), threading.Event(), []
 
@@ -68,7 +68,7 @@ def session_closed(clients):
 
 
 def session_lost(clients):
-    """When the leader is cut off for longer than its session lasts, too."""
+    """When the leader is cut off until its session expires, the next candidate leads."""
     with sessions(1, PROXY) as (gone,):
         next_leads = threading.Event()
         gone.Election("/lost", "gone").lock.acquire(timeout=180)

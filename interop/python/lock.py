@@ -23,7 +23,7 @@ def counts(clients):
 
 
 def refuses(clients):
-    """A held lock is refused at once or after the time asked for."""
+    """Acquiring a held lock fails at once or after the given timeout."""
     a, b = clients[0].Lock("/held", "a"), clients[1].Lock("/held", "b")
     check(a.acquire(), "a free lock was not given")
     equal(b.acquire(blocking=False), False, "acquire of a held lock")
@@ -56,7 +56,7 @@ def reads_and_writes(clients):
 
 
 def leases(clients):
-    """A semaphore gives as many leases as it has."""
+    """A semaphore gives out no more leases than it has."""
     slots = [client.Semaphore("/semaphore", max_leases=2) for client in clients]
     check(slots[0].acquire() and slots[1].acquire(), "two leases of two were not given")
     equal(slots[2].acquire(blocking=False), False, "third lease of two")
@@ -69,7 +69,7 @@ def leases(clients):
 
 
 def survives_cut(client):
-    """A lock outlives its connection, as its session does."""
+    """A lock survives a lost connection, as its session does."""
     with sessions(1, PROXY) as (away,):
         lock = away.Lock("/cut", "away")
         check(lock.acquire(timeout=180), "a free lock was not given")

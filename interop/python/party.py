@@ -1,10 +1,10 @@
-"""kazoo's Party, ShallowParty and SetPartitioner: who is here, and who takes what."""
+"""kazoo's Party, ShallowParty and SetPartitioner: the members, and the assignment of a set."""
 
 from common import equal, sessions, until
 
 
 def members(clients, kind):
-    """Members appear, leave, and vanish with their session."""
+    """Members appear, leave, and disappear with their session."""
     path = "/" + kind
     make = lambda client, name: getattr(client, kind)(path, name)
     one, two = make(clients[0], "one"), make(clients[1], "two")

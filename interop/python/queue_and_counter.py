@@ -19,7 +19,7 @@ def plain(clients):
 
 
 def locking(clients):
-    """An entry is one consumer's until it is consumed or released."""
+    """An entry belongs to one consumer until it is consumed or released."""
     one, two = (client.LockingQueue("/locking") for client in clients[:2])
     one.put_all([b"a", b"b"])
     equal(one.get(5), b"a", "first entry")

@@ -1,4 +1,4 @@
-"""kazoo's DataWatch, ChildrenWatch and plain watches, also across a lost connection."""
+"""kazoo's DataWatch, ChildrenWatch and plain watches, also after a lost connection."""
 
 import threading
 

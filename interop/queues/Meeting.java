@@ -6,7 +6,7 @@ import org.apache.curator.retry.RetryOneTime;
 
 /**
  * A Java member of a double barrier with others. Run as {@code Meeting ADDRESS PATH MEMBERS}. Prints
- * @in when it has entered and leaves once the znode PATH-leave exists; then prints @out.
+ * @in when it has entered, leaves when the znode PATH-leave exists, and then prints @out.
  */
 public final class Meeting {
     private static final int SESSION_MS = 10_000;

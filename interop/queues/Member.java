@@ -5,7 +5,7 @@ import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.retry.RetryOneTime;
 
 /**
- * A Java member of a double barrier, to be killed. Run as {@code Member ADDRESS PATH MEMBERS}. Prints
+ * A Java member of a double barrier, which the test kills. Run as {@code Member ADDRESS PATH MEMBERS}. Prints
  * @in when it has entered, leaves at the end of its input, and prints @out.
  */
 public final class Member {

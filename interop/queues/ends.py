@@ -1,4 +1,4 @@
-"""kazoo's Queue and LockingQueue as the other end of ours.
+"""kazoo's Queue and LockingQueue, used together with Bellwether's queues.
 
 Run as `ends.py ADDRESS PATH`. Takes what stands in the queues at PATH and
 PATH-work, in its order, and puts something into each.
@@ -29,4 +29,4 @@ equal(work.consume(), True, "acknowledged")
 work.put(b"low", priority=200)
 work.put(b"high", priority=1)
 equal(work.get(60), b"high", "an item of its own")
-client.stop()  # which gives it back
+client.stop()  # stop releases the item

@@ -1,4 +1,4 @@
-"""kazoo's Queue as one consumer of many, until it is killed.
+"""One of several consumers with kazoo's Queue; it runs until it is killed.
 
 Run as `popper.py ADDRESS PATH`. Again and again it takes an item, prints @took
 and the item. This queue does not wait: an empty one is asked again.

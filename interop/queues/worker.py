@@ -1,4 +1,4 @@
-"""kazoo's LockingQueue as one consumer of many, until it is killed.
+"""One of several consumers with kazoo's LockingQueue; it runs until it is killed.
 
 Run as `worker.py ADDRESS PATH`. Again and again it takes an item, prints @took
 and the item, works for a moment, acknowledges it and prints @done and the item.

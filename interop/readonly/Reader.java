@@ -10,10 +10,10 @@ import org.apache.zookeeper.ZooDefs.Ids;
 import org.apache.zookeeper.ZooKeeper;
 
 /**
- * Clients of Apache's own library, one of which takes a server without a quorum.
+ * Clients of Apache's own library, one of which accepts a read-only server.
  *
- * <p>Run as {@code java Reader HOSTS}. It asks the test for @alone, after which one server of HOSTS
- * is left, and for @whole. It ends with 1 and a stack trace when an expectation does not hold.
+ * <p>Run as {@code java Reader HOSTS}. It prints @alone to have all servers but one
+ * of HOSTS stopped, and @whole to have them restarted. It ends with 1 and a stack trace when an expectation does not hold.
  */
 public final class Reader {
     private static final int SESSION_MS = 10_000;
@@ -33,7 +33,7 @@ public final class Reader {
         }
     }
 
-    /** Takes states until the wanted one comes; an expired session is never wanted. */
+    /** Takes states until the expected one arrives; an expired session is never expected. */
     private void await(KeeperState want) throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
         for (KeeperState got = null; got != want; ) {
@@ -43,7 +43,7 @@ public final class Reader {
         }
     }
 
-    /** Waits until it looks for a server: for a moment behind a lost connection it does not say so. */
+    /** Waits until the client looks for a server, which it reports only a moment after a lost connection. */
     private void awaitConnecting() throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
         while (zk.getState() != ZooKeeper.States.CONNECTING) {

@@ -1,4 +1,4 @@
-"""A kazoo client that takes a server without a quorum.
+"""A kazoo client that accepts a read-only server.
 
 Run as `reader.py HOSTS`. It asks the test for @alone, after which the first server
 of HOSTS is left, and for @whole.
@@ -14,7 +14,7 @@ from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
 HOSTS = sys.argv[1]
-TIMEOUT = 180  # seconds that any condition may take
+TIMEOUT = 180  # timeout of every wait, in seconds
 
 
 def connect():
@@ -41,7 +41,7 @@ def ask(command):
 
 
 def is_alone():
-    """Asks the server that is left whether it is read-only."""
+    """Asks the remaining server whether it is read-only."""
     host, port = HOSTS.split(",")[0].split(":")
     with socket.create_connection((host, int(port)), TIMEOUT) as s:
         s.sendall(b"isro")

@@ -10,7 +10,7 @@ import org.apache.curator.x.discovery.ServiceInstance;
 
 /**
  * A member of a group and an instance of a service, by Curator. Run as {@code java Registry
- * SERVER PREFIX}; it says @seen when it sees the others and ends once PREFIX/release exists.
+ * SERVER PREFIX}; it prints @seen when it sees the others and ends when PREFIX/release exists.
  */
 public final class Registry {
     private static final long WAIT_MS = 180_000;

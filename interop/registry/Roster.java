@@ -9,9 +9,9 @@ import org.apache.curator.x.discovery.ServiceDiscoveryBuilder;
 import org.apache.curator.x.discovery.ServiceInstance;
 
 /**
- * A member of a group and an instance of a service, by Curator, until it is killed. Run as {@code
- * Roster SERVER PREFIX ID}. Whenever the group and the service have the same members it says @sees and
- * their ids, if they are others than before.
+ * A member of a group and an instance of a service, by Curator; it runs until it is killed. Run as {@code
+ * Roster SERVER PREFIX ID}. Whenever the group and the service have the same members, and these have
+ * changed, it prints @sees and their ids.
  */
 public final class Roster {
     private static final int SESSION_MS = 3_000;

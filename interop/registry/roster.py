@@ -1,4 +1,4 @@
-"""A member of kazoo's Party and of its ShallowParty, until it is killed.
+"""A member of kazoo's Party and of its ShallowParty; it runs until it is killed.
 
 Run as `roster.py SERVER PREFIX ID`. Whenever both have the same members it says
 @sees and their ids, if they are others than before.

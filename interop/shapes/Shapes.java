@@ -32,9 +32,9 @@ import org.apache.curator.x.discovery.ServiceInstance;
 import org.apache.zookeeper.CreateMode;
 
 /**
- * One of each of Curator's recipes, in use: what the command recipes is to recognise. Run as
- * {@code java Shapes SERVER PREFIX}; it says @look when all stand and ends once PREFIX/release
- * exists.
+ * Uses each of Curator's recipes, so that the command recipes can recognise it. Run as
+ * {@code java Shapes SERVER PREFIX}; it prints @look when all are in use and ends when
+ * PREFIX/release exists.
  */
 public final class Shapes {
     private static final long WAIT_MS = 180_000;
@@ -64,10 +64,10 @@ public final class Shapes {
             e.printStackTrace();
             System.exit(1);
         }
-        Runtime.getRuntime().halt(0); // whoever waits need not be told
+        Runtime.getRuntime().halt(0); // waiting threads need not end cleanly
     }
 
-    /** A client whose znodes say its name, which would be the machine's address else. */
+    /** A client whose znodes contain its name instead of the machine's address. */
     private static CuratorFramework connect(String server, String name) {
         CuratorFramework client =
                 CuratorFrameworkFactory.builder()
@@ -97,7 +97,7 @@ public final class Shapes {
         hold(new InterProcessReadWriteLock(bob, path("rw")).readLock()::acquire);
         start(new InterProcessReadWriteLock(cat, path("rw")).writeLock()::acquire);
         children("rw", 3);
-        // A writer that reads as well, which may: both are one thread's.
+        // A writer that also reads, which is allowed in the same thread.
         InterProcessReadWriteLock down = new InterProcessReadWriteLock(ann, path("downgrade"));
         down.writeLock().acquire();
         down.readLock().acquire();
@@ -112,7 +112,7 @@ public final class Shapes {
         new InterProcessSemaphoreV2(bob, path("semaphore"), 2).acquire();
         start(() -> new InterProcessSemaphoreV2(cat, path("semaphore"), 2).acquire());
         children("semaphore/locks", 1);
-        children("semaphore/leases", 3); // who waits has bid for one already
+        children("semaphore/leases", 3); // a waiting client already has a bid for a lease
         new InterProcessSemaphoreMutex(ann, path("semaphoremutex")).acquire();
     }
 
@@ -156,7 +156,7 @@ public final class Shapes {
         PersistentNode node = new PersistentNode(ann, CreateMode.EPHEMERAL, true, path("protected/ann"), new byte[0]);
         node.start();
         children("protected", 1);
-        // An instance has a UUID for a name unless it is given another.
+        // An instance's name is a UUID unless another one is given.
         for (CuratorFramework client : new CuratorFramework[] {ann, bob}) {
             ServiceInstance<Void> web = ServiceInstance.<Void>builder().name("web").address("127.0.0.1").port(81).build();
             UUID.fromString(web.getId());
@@ -213,12 +213,12 @@ public final class Shapes {
         count.setCount(4);
     }
 
-    /** What is waited for, and never comes. */
+    /** Waits for something that never happens. */
     private interface Waiting {
         void run() throws Exception;
     }
 
-    /** Holds a lock in a thread of its own, for a mutex is its thread's. */
+    /** Holds a lock in a separate thread, because a mutex belongs to its thread. */
     private static void hold(Waiting acquire) throws Exception {
         Thread t = start(acquire);
         t.join(WAIT_MS);

@@ -1,4 +1,4 @@
-"""One of each of kazoo's recipes, in use: what the command recipes is to recognise.
+"""Uses each of kazoo's recipes, so that the command recipes can recognise it.
 
 Run as `shapes.py SERVER PREFIX`; it says @look when all stand, and ends once
 PREFIX/release exists.
@@ -30,12 +30,12 @@ def path(name):
 
 
 def start(work, *args):
-    """Begins what waits and is never let through."""
+    """Starts a call that waits and never succeeds."""
 
     def run():
         try:
             work(*args)
-        except Exception:  # the session is closed under it at the end
+        except Exception:  # the session is closed at the end
             pass
 
     threading.Thread(target=run, daemon=True).start()
@@ -51,7 +51,7 @@ def until(condition, what):
 
 
 def children(name, count):
-    """Waits until so many stand there."""
+    """Waits until there are this many children."""
     until(lambda: ann.exists(path(name)) and len(ann.get_children(path(name))) == count, "%d in %s" % (count, name))
 
 
@@ -59,7 +59,7 @@ def locks():
     assert ann.Lock(path("lock"), "ann").acquire()
     start(bob.Lock(path("lock"), "bob").acquire)
     children("lock", 2)
-    # Two threads of one client, which give themselves no names.
+    # Two threads of one client, without names.
     assert ann.Lock(path("threads")).acquire()
     start(ann.Lock(path("threads")).acquire)
     children("threads", 2)
@@ -114,14 +114,14 @@ def barriers():
 
 
 def rest():
-    """What is a znode like any other."""
+    """Recipes whose znodes look like any other."""
     counter = ann.Counter(path("counter"))
     counter += 3
     assert NonBlockingLease(ann, path("lease"), timedelta(hours=1), "ann")
 
 
 def left_behind():
-    """A lock that outlives its session, and two who wait for each other."""
+    """A lock that outlives its session, and two clients that wait for each other."""
     gone = connect()
     assert gone.Lock(path("left behind/lock"), "gone").acquire(ephemeral=False)
     gone.stop()
