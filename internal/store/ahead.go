@@ -9,16 +9,16 @@ import (
 	"bellwether/wire"
 )
 
-// ahead is the number that the next file of an epoch is written with already,
-// durably and under a name of its own, so that saving it takes a rename and one
-// sync. Which it will be is known nearly always: the next.
+// ahead holds the epochs for which a file is already written, durably and under a
+// temporary name, so that saving the epoch takes a rename and one fsync. Nearly always
+// that is the epoch after the last one.
 type ahead struct {
 	current, accepted wire.Epoch // 0: not written
 }
 
-// WriteEpochsAhead makes the saving of the next epoch short, if that is the one
-// after the last saved. It is for when there is nothing else to do, and an
-// error costs nothing but that.
+// WriteEpochsAhead makes saving an epoch shorter, if it is the one after the last saved.
+// The caller uses it when there is nothing else to do. An error has no other effect than
+// that.
 func (s *Store) WriteEpochsAhead() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Store) writeAhead(name string, written *wire.Epoch, next wire.Epoch) er
 	return nil
 }
 
-// removeAhead leaves nothing behind that was written in vain.
+// removeAhead removes files that were written ahead and not used.
 func (s *Store) removeAhead() error {
 	return errors.Join(s.forgetAhead(acceptedEpochName, &s.ahead.accepted), s.forgetAhead(currentEpochName, &s.ahead.current))
 }
@@ -53,11 +53,11 @@ func (s *Store) forgetAhead(name string, written *wire.Epoch) error {
 		return nil
 	}
 	*written = 0
-	if err := s.fs.Remove(s.aheadPath(name)); !errors.Is(err, fs.ErrNotExist) { // taken away by somebody
+	if err := s.fs.Remove(s.aheadPath(name)); !errors.Is(err, fs.ErrNotExist) { // another process has removed it
 		return err
 	}
 	return nil
 }
 
-// aheadPath is of a kind that the next Open removes.
+// aheadPath returns a temporary name, so that the next Open removes the file.
 func (s *Store) aheadPath(name string) string { return filepath.Join(s.snapDir, tempPrefix+name) }

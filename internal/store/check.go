@@ -13,19 +13,18 @@ import (
 	"bellwether/wire"
 )
 
-// Report is what Check found. Damage is what no crash causes; a store with
-// none loads. Notes tell of what a crash left, of what is passed over, and of
-// what only matters for older states; a store with notes alone loads too,
-// unless a damage says otherwise.
+// Report is what Check found. Damage is what no crash causes; a store without damage
+// loads. Notes describe what a crash left behind, what a start ignores, and what matters
+// only for older states. A store with notes and no damage loads too.
 type Report struct {
 	Snapshots []CheckedSnapshot
 	Logs      []CheckedLog
-	LastZxid  wire.Zxid // what a start would arrive at; -1 if it would be refused
+	LastZxid  wire.Zxid // where the history would end after a start; -1 if the start would be refused
 	Damage    []*DamageError
 	Notes     []string
 }
 
-// CheckedSnapshot is a snapshot file.
+// CheckedSnapshot describes a snapshot file.
 type CheckedSnapshot struct {
 	Path   string
 	Zxid   wire.Zxid
@@ -34,18 +33,18 @@ type CheckedSnapshot struct {
 	Sound  bool
 }
 
-// CheckedLog is a log file. First and Last are 0 if it holds no record.
+// CheckedLog describes a log file. First and Last are 0 if it holds no record.
 type CheckedLog struct {
 	Path        string
 	First, Last wire.Zxid
 	Records     int
-	End         int64 // behind the last whole record
+	End         int64 // the offset behind the last whole record
 	Size        int64
 }
 
-// Check reads the whole directory without changing it and without its lock,
-// and reports all damage, each with file and offset. Beside a running server
-// the last log may look unfinished. An error means that it could not read.
+// Check reads the whole directory without changing it and without its lock, and reports
+// all damage, each with file and offset. If a server is running the last log may look
+// unfinished. An error means that Check could not read the directory.
 func Check(fs FS, o Options) (*Report, error) {
 	if o.LogDir == "" {
 		o.LogDir = o.DataDir
@@ -77,8 +76,8 @@ func (c *checker) note(format string, args ...any) {
 	c.rep.Notes = append(c.rep.Notes, fmt.Sprintf(format, args...))
 }
 
-// noted reports whether a note of the start is about a snapshot that the check
-// has called incomplete.
+// noted reports whether a note of the start is about a snapshot that Check has reported
+// as incomplete.
 func (c *checker) noted(note string) bool {
 	path, _, passed := strings.Cut(note, " is passed over for an older one")
 	return passed && slices.ContainsFunc(c.rep.Notes, func(n string) bool { return strings.HasPrefix(n, path+" is incomplete") })
@@ -122,8 +121,8 @@ func (c *checker) snapshots() error {
 	return nil
 }
 
-// sealed reports whether a plain snapshot ends as a finished one does, so
-// that one that seems short was not cut off but has a wrong length inside.
+// sealed reports whether the end of a plain snapshot is that of a finished one. Then a
+// snapshot that seems too short was not cut off, but has a wrong length inside.
 func sealed(fs FS, file fileName) bool {
 	f, err := fs.Open(file.path)
 	if err != nil {
@@ -135,8 +134,7 @@ func sealed(fs FS, file fileName) bool {
 	return errors.Join(err, f.Close()) == nil && file.form == Plain && bytes.Equal(last, end)
 }
 
-// shape is a sink that keeps what is needed to see whether a snapshot hangs
-// together.
+// shape is a sink that keeps what is needed to check whether a snapshot is consistent.
 type shape struct {
 	Discard
 	nodes map[string]bool
@@ -160,7 +158,7 @@ func (s *shape) Node(path string, n *record.DataNode) error {
 	return nil
 }
 
-// logs reads every log to its end, also those that a start would not need.
+// logs reads every log to its end, including those that a start would not need.
 func (c *checker) logs() error {
 	logs, err := c.logsByContent()
 	if err != nil {
@@ -194,7 +192,7 @@ func (c *checker) logs() error {
 	return nil
 }
 
-// start does what Load would do, and stops before anything is changed.
+// start does what Load would do, but changes nothing.
 func (c *checker) start() error {
 	snapshots, _, err := listFiles(c.s.fs, c.s.snapDir, snapshotPrefix)
 	if err != nil {
@@ -223,8 +221,8 @@ func (c *checker) start() error {
 	return c.arrive(&l)
 }
 
-// arrive reports where the start ends that l has tried, and what it does about
-// wrong names.
+// arrive reports where the history ends after the start that l has tried, and what the
+// start would do about wrong names.
 func (c *checker) arrive(l *loader) error {
 	if refused, err := c.misnamedLogs(); refused || err != nil {
 		return err
@@ -247,7 +245,7 @@ func (c *checker) arrive(l *loader) error {
 	return c.epochs()
 }
 
-// misnamed reports a snapshot that contradicts its name, around which a start goes.
+// misnamed reports a snapshot that contradicts its name and that a start does not use.
 func (c *checker) misnamed(u unsoundSnapshot) {
 	d := u.damage("the next start sets it aside and takes an older one and the logs")
 	c.damage(d)
@@ -258,8 +256,8 @@ func (c *checker) misnamed(u unsoundSnapshot) {
 	}
 }
 
-// misnamedLogs reports the logs with a wrong name. refused: a start cannot
-// rename one of them.
+// misnamedLogs reports the logs with a wrong name. refused: a start cannot rename one of
+// them.
 func (c *checker) misnamedLogs() (refused bool, err error) {
 	wrong, err := misnamedLogs(c.s.fs, c.s.logDir)
 	for _, log := range wrong {
@@ -269,7 +267,7 @@ func (c *checker) misnamedLogs() (refused bool, err error) {
 	return refused, err
 }
 
-// logsByContent lists the logs in the order of what they hold, as a start reads
+// logsByContent lists the logs in the order of their first transactions, as a start reads
 // them after it has renamed those with a wrong name.
 func (c *checker) logsByContent() ([]fileName, error) {
 	named, _, err := listFiles(c.s.fs, c.s.logDir, logPrefix)
@@ -284,7 +282,7 @@ func (c *checker) logsByContent() ([]fileName, error) {
 	return logs, nil
 }
 
-// judge reports damage over which a start is refused, and returns every other
+// judge reports damage that makes a start refuse the history, and returns every other
 // error.
 func (c *checker) judge(err error) error {
 	var d *DamageError
@@ -305,7 +303,7 @@ func (c *checker) epochs() error {
 	return c.judge(err)
 }
 
-// names notes what lies in the directories and is not read.
+// names reports files in the directories that are not read.
 func (c *checker) names() error {
 	for _, dir := range c.s.dirs() {
 		entries, err := c.s.fs.ReadDir(dir)

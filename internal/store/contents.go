@@ -7,33 +7,33 @@ import (
 	"bellwether/wire"
 )
 
-// contents is what a snapshot says about itself, beside its name. The name is
-// the last transaction that it certainly contains; it may know of later ones
-// (it is written while the tree changes), and never of fewer.
+// contents is what a snapshot says about itself, apart from its name. The name is the
+// last transaction that the snapshot certainly contains. It may contain effects of later
+// ones, because it is written while the tree changes.
 type contents struct {
-	// digest is the digest block, nil if there is none. Its zxid is the last
-	// transaction that was applied when the snapshot was finished; 0 if the
-	// writer did not know, as a server of ZooKeeper that was itself given a
-	// snapshot by its leader, or that has applied nothing since its start.
+	// digest is the digest block, nil if there is none. Its zxid is the last transaction
+	// that was applied when the snapshot was finished. It is 0 if the writer did not know
+	// that: a server of ZooKeeper that got a snapshot from its leader, or that has
+	// applied nothing since its start.
 	digest *SnapshotDigest
-	// finished is the same, from the block that 3.9 and Bellwether write (of
-	// Bellwether: the name); -1 if there is none.
+	// finished is the same zxid from the last block, which ZooKeeper 3.9 and Bellwether
+	// write (Bellwether writes the zxid of the name); -1 if there is none.
 	finished wire.Zxid
 	newest   wire.Zxid // the last transaction of which a znode shows an effect
 }
 
-// configPath is the znode that servers write without a transaction: its mzxid
-// is a version of the configuration.
+// configPath is the znode that servers write without a transaction. Its mzxid is the
+// version of the configuration.
 const configPath = "/zookeeper/config"
 
-// node takes account of a znode.
+// node takes a znode into account.
 func (c *contents) node(path string, s *record.StatPersisted) {
 	if path != configPath {
 		c.newest = max(c.newest, s.Czxid, s.Mzxid, s.Pzxid)
 	}
 }
 
-// digested is the zxid of the digest block; 0 if it is not known.
+// digested returns the zxid of the digest block; 0 if it is not known.
 func (c *contents) digested() wire.Zxid {
 	if c.digest == nil || c.digest.Zxid < 0 {
 		return 0
@@ -41,8 +41,8 @@ func (c *contents) digested() wire.Zxid {
 	return c.digest.Zxid
 }
 
-// last is the last transaction of which the snapshot says that it was applied.
-// The zxid 0 of an epoch is none.
+// last returns the last transaction that was applied, according to the snapshot. A zxid
+// with counter 0 is no transaction.
 func (c *contents) last() wire.Zxid {
 	if c.finished.Counter() == 0 {
 		return c.digested()
@@ -50,16 +50,16 @@ func (c *contents) last() wire.Zxid {
 	return max(c.finished, c.digested())
 }
 
-// reaches is the last transaction of which the snapshot shows anything.
+// reaches returns the last transaction of which the snapshot shows an effect.
 func (c *contents) reaches() wire.Zxid { return max(c.last(), c.newest) }
 
-// proves reports whether the snapshot says itself that it contains what a name
-// promises.
+// proves reports whether the snapshot itself says that it contains everything up to the
+// zxid of its name.
 func (c *contents) proves(name wire.Zxid) bool { return max(c.finished, c.digested()) >= name }
 
-// misnamed says what in the snapshot itself contradicts its name, "" if
-// nothing does. A leader of ZooKeeper that begins an epoch counts as having
-// applied its zxid 0, which is no transaction: then the digest's is earlier.
+// misnamed says what in the snapshot contradicts its name, "" if nothing does. A leader
+// of ZooKeeper that begins an epoch names its snapshot after the epoch's zxid with
+// counter 0, which is no transaction; then the zxid of the digest is lower.
 func (c *contents) misnamed(name wire.Zxid) string {
 	digested := c.digested()
 	switch {
@@ -71,9 +71,8 @@ func (c *contents) misnamed(name wire.Zxid) string {
 	return ""
 }
 
-// changesZnodes reports whether a transaction, once applied, shows in the
-// czxid, mzxid or pzxid of a znode. Every later change keeps that visible: the
-// deletion of a znode shows in its parent.
+// changesZnodes reports whether a transaction, once applied, shows in the czxid, mzxid or
+// pzxid of a znode. Later changes do not hide that: a deleted znode shows in its parent.
 func changesZnodes(t *record.Txn) bool {
 	switch body := t.Body.(type) {
 	case *record.CloseSessionTxn:
@@ -95,7 +94,7 @@ func changesZnodes(t *record.Txn) bool {
 
 func changes(op wire.OpCode, body record.TxnBody) bool {
 	if op == wire.OpReconfig {
-		return false // it writes configPath
+		return false // this writes configPath
 	}
 	switch body := body.(type) {
 	case *record.CreateTxn, *record.CreateContainerTxn, *record.CreateTTLTxn, *record.DeleteTxn:

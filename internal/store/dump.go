@@ -10,7 +10,7 @@ import (
 	"bellwether/internal/record"
 )
 
-// LogEntry is a record of a log file as it lies there.
+// LogEntry is a record of a log file, as it is stored.
 type LogEntry struct {
 	Offset int64 // of its checksum
 	End    int64 // behind its end byte
@@ -18,9 +18,9 @@ type LogEntry struct {
 	Txn    *record.Txn
 }
 
-// DumpLog yields the records of one log file, whatever its name. It ends with
-// a [*DamageError] where a record cannot be read; a tail that a crash can
-// have left is no error.
+// DumpLog yields the records of one log file, whatever its name is. It ends with a
+// [*DamageError] if a record cannot be read. An unfinished end that a crash can have left
+// is no error.
 func DumpLog(fs FS, path string) iter.Seq2[LogEntry, error] {
 	return func(yield func(LogEntry, error) bool) {
 		if err := dumpLog(fs, path, yield); err != nil && !errors.Is(err, errFound) {
@@ -55,9 +55,9 @@ func dumpLog(fs FS, path string, yield func(LogEntry, error) bool) (err error) {
 	return err
 }
 
-// DumpSnapshot reads one snapshot file into sink, which may be an
-// [Offsetter]. The end of the name tells its compression. An [*UnsoundError]
-// says what is wrong with the file.
+// DumpSnapshot reads one snapshot file into sink, which may be an [Offsetter]. The
+// extension of the name tells its compression. An [*UnsoundError] says what is wrong with
+// the file.
 func DumpSnapshot(fs FS, path string, sink Sink) error {
 	file := fileName{path: path}
 	file.zxid, _ = looseZxid(filepath.Base(path))

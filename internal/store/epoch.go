@@ -12,23 +12,24 @@ import (
 	"bellwether/wire"
 )
 
-// Names of the epoch files: one decimal number each, in the directory of the
-// snapshots. Each is replaced whole, through a file with .tmp behind its name.
+// Names of the epoch files. Each contains one decimal number and is in the directory of
+// the snapshots. It is replaced as a whole, through a file with .tmp appended to its
+// name.
 const (
 	currentEpochName  = "currentEpoch"
 	acceptedEpochName = "acceptedEpoch"
 )
 
-// Epochs are the two promises of a member.
+// Epochs are the two durable promises of a member.
 type Epochs struct {
-	Current  wire.Epoch // of the leader whose history was adopted
-	Accepted wire.Epoch // no leader of an earlier one is accepted
+	Current  wire.Epoch // the epoch of the leader whose history was adopted
+	Accepted wire.Epoch // no leader of an earlier epoch is followed
 }
 
-// Epochs reads the epoch files; where there are none yet they are made from
-// the last zxid. Load must have come before. A standalone server has none
-// and does not call it. Epochs that contradict the log or each other in a way
-// no crash explains are a [*DamageError].
+// Epochs reads the epoch files. If there are none yet it derives the epochs from the last
+// zxid. Load must have come before. A standalone server has no epoch files and does not
+// call it. Epochs that contradict the log or each other in a way that no crash explains
+// are a [*DamageError].
 func (s *Store) Epochs() (Epochs, error) {
 	if err := s.usable(); err != nil {
 		return Epochs{}, err
@@ -42,8 +43,8 @@ func (s *Store) Epochs() (Epochs, error) {
 		return Epochs{}, err
 	}
 	s.epochs = e
-	// A killed process may have renamed a file without the name being durable;
-	// what is told from now on must be.
+	// A killed process may have renamed a file before the name was durable. What this
+	// call returns must be durable.
 	if err := s.fs.SyncDir(s.snapDir); err != nil {
 		return Epochs{}, err
 	}
@@ -58,7 +59,7 @@ func (s *Store) Epochs() (Epochs, error) {
 	return e, nil
 }
 
-// epochsOnDisk are the files as they are found.
+// epochsOnDisk reads the files as they are.
 type epochsOnDisk struct {
 	Epochs
 	hasCurrent, hasAccepted bool
@@ -74,10 +75,10 @@ func (s *Store) epochsOnDisk() (on epochsOnDisk, err error) {
 
 // settleEpochs decides what the epochs are, given the epoch of the log's end.
 //
-// A log ahead of currentEpoch comes of a member that crashed after it had
-// synced what a new leader sent and before it adopted that leader's epoch.
-// What it has is a beginning of that history, as a follower of the log's own
-// last epoch would have it; so that epoch is taken.
+// If the log is ahead of currentEpoch, the member crashed after it had made durable what
+// a new leader sent, and before it adopted that leader's epoch. Its log is a beginning of
+// that leader's history, as a follower in the epoch of the log's end would have it. So
+// that epoch counts.
 func (s *Store) settleEpochs(on epochsOnDisk, floor wire.Epoch) (Epochs, error) {
 	e := on.Epochs
 	switch {
@@ -114,8 +115,8 @@ func (s *Store) epochDamage(name, what string) error {
 	return damageAt(filepath.Join(s.snapDir, name), 0, what)
 }
 
-// SetCurrentEpoch saves the current epoch, durably. A [*FullError] if there is
-// no room: the old one stands.
+// SetCurrentEpoch makes the current epoch durable. It returns a [*FullError] if there is
+// no space; then the old epoch holds.
 func (s *Store) SetCurrentEpoch(e wire.Epoch) error {
 	err := s.setEpoch(currentEpochName, &s.ahead.current, e)
 	if err == nil {
@@ -124,7 +125,8 @@ func (s *Store) SetCurrentEpoch(e wire.Epoch) error {
 	return err
 }
 
-// SetAcceptedEpoch saves the accepted epoch, durably. Errors as SetCurrentEpoch.
+// SetAcceptedEpoch makes the accepted epoch durable. Its errors are those of
+// SetCurrentEpoch.
 func (s *Store) SetAcceptedEpoch(e wire.Epoch) error {
 	err := s.setEpoch(acceptedEpochName, &s.ahead.accepted, e)
 	if err == nil {
@@ -133,7 +135,8 @@ func (s *Store) SetAcceptedEpoch(e wire.Epoch) error {
 	return err
 }
 
-// setEpoch replaces a file, by the one that was written ahead where it fits.
+// setEpoch replaces an epoch file, with the file that was written ahead if that has the
+// right epoch.
 func (s *Store) setEpoch(name string, ahead *wire.Epoch, e wire.Epoch) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -144,7 +147,7 @@ func (s *Store) setEpoch(name string, ahead *wire.Epoch, e wire.Epoch) error {
 		err = replaceBy(s.fs, s.aheadPath(name), path)
 		*ahead = 0
 	}
-	if errors.Is(err, fs.ErrNotExist) { // not written, or taken away by somebody
+	if errors.Is(err, fs.ErrNotExist) { // not written ahead, or another process has removed it
 		err = writeAtomic(s.fs, path, strconv.FormatInt(int64(e), 10))
 	}
 	if isFull(err) {
@@ -173,7 +176,7 @@ func (s *Store) readEpoch(name string) (e wire.Epoch, ok bool, err error) {
 	return wire.Epoch(n), true, nil
 }
 
-// writeAtomic replaces a small file, durably and whole.
+// writeAtomic replaces a small file as a whole, durably.
 func writeAtomic(fs FS, path, text string) error {
 	temp := path + ".tmp"
 	if err := writeSynced(fs, temp, text); err != nil {
@@ -182,7 +185,7 @@ func writeAtomic(fs FS, path, text string) error {
 	return replaceBy(fs, temp, path)
 }
 
-// writeSynced makes a file of which the content is durable, its name not yet.
+// writeSynced writes a file whose content is durable, while its name is not yet.
 func writeSynced(fs FS, path, text string) error {
 	f, err := fs.Create(path)
 	if err != nil {
@@ -197,7 +200,7 @@ func writeSynced(fs FS, path, text string) error {
 	return nil
 }
 
-// replaceBy puts a file that is durable in the place of another, durably.
+// replaceBy renames a durable file over another one, durably.
 func replaceBy(fs FS, temp, path string) error {
 	if err := fs.Rename(temp, path); err != nil {
 		return err
@@ -205,7 +208,7 @@ func replaceBy(fs FS, temp, path string) error {
 	return fs.SyncDir(filepath.Dir(path))
 }
 
-// smallMax is the most that is read of a small file, in bytes.
+// smallMax limits how much of a small file is read, in bytes.
 const smallMax = 4096
 
 func readSmall(fs FS, path string) (text string, err error) {

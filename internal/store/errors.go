@@ -13,16 +13,16 @@ type DamageError struct {
 	What   string // what is wrong
 	Do     string // what an operator can do
 
-	gap bool // transactions are missing; nothing that is there is damaged
+	gap bool // transactions are missing, but nothing in the files is damaged
 }
 
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s at offset %d: %s; %s", e.File, e.Offset, e.What, e.Do)
 }
 
-// FullError: the disk has no room. After one from Append or Sync the log was
-// cut back, durably, to the end of Zxid; the store goes on working and the
-// same call may succeed later.
+// FullError says that the disk has no space. If Append or Sync returns it, the log was
+// cut back, durably, to end with Zxid. The store goes on working and the same call may
+// succeed later.
 type FullError struct {
 	File string
 	Zxid wire.Zxid // the last durable transaction
@@ -35,14 +35,14 @@ func (e *FullError) Error() string {
 
 func (e *FullError) Unwrap() error { return e.Err }
 
-// BusyError: another process has the directory.
+// BusyError says that another process uses the directory.
 type BusyError struct{ Dir string }
 
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s is in use by another process; stop that one or choose another directory", e.Dir)
 }
 
-// LayoutError: directories that must not be used as they are.
+// LayoutError describes directories that must not be used as they are.
 type LayoutError struct {
 	Dir  string
 	What string
@@ -51,8 +51,8 @@ type LayoutError struct {
 
 func (e *LayoutError) Error() string { return fmt.Sprintf("%s %s; %s", e.Dir, e.What, e.Do) }
 
-// PoisonedError: writing the log failed in a way after which it is not known
-// what the disk holds. The process must end; the next start reads it anew.
+// PoisonedError says that writing the log has failed in a way after which the content of
+// the disk is not known. The process must end; the next start reads the disk anew.
 type PoisonedError struct{ Err error }
 
 func (e *PoisonedError) Error() string {

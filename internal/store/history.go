@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// logsFrom are those of the logs, ascending by name, that can hold records
-// above z: the last that begins at or below it, and all behind.
+// logsFrom returns those of the logs, ascending by name, that can hold records above z:
+// the last one that begins at or below z, and all after it.
 func logsFrom(logs []fileName, z wire.Zxid) []fileName {
 	for i := len(logs) - 1; i >= 0; i-- {
 		if logs[i].zxid <= z {
@@ -21,45 +21,45 @@ func logsFrom(logs []fileName, z wire.Zxid) []fileName {
 	return logs
 }
 
-// history walks logs in order and holds them to one unbroken line of
-// transactions that begins at base.
+// history walks logs in order and checks that they are one unbroken line of transactions
+// that begins at base.
 type history struct {
 	fs   FS
 	logs []fileName
 	base wire.Zxid
-	// unused are the zxids of snapshots above base: where the log jumps over
-	// one, to a later epoch, what that contained is missing.
+	// unused are the zxids of snapshots above base. If the log jumps over one of them to
+	// a later epoch, transactions are missing.
 	unused []wire.Zxid
-	// report gets each piece of damage; what it returns ends the walk, nil
-	// goes on. Behind damage the line is taken up again where it can be.
+	// report gets each piece of damage. If it returns an error the walk ends; if it
+	// returns nil the walk goes on after the damage where it can.
 	report func(*DamageError) error
-	// each gets every record, those up to base and repeated ones excepted.
+	// each gets every record, except those up to base and repeated ones.
 	each func(logRecord) error
 
 	last   wire.Zxid // the highest so far, at least base
 	seen   wire.Zxid // the highest record so far, 0 before the first
 	met    bool      // a record with the zxid of base was there
-	lost   bool      // damage came before: the next record need not follow
+	lost   bool      // damage came before, so the next record need not follow
 	torn   *logEnd   // the log that ended in the middle of a record
 	recent recentSums
 	ends   []logEnd
-	jumps  []jump // where the line goes on with a later epoch
+	jumps  []jump // where the line continues with a later epoch
 
 	notes   []string
-	repeats int // transactions that were there a second time
+	repeats int // transactions that occurred a second time
 }
 
-// jump is a place in the line with nothing between two transactions. Whether
-// the epoch of the first had more cannot be told from the logs that are there.
+// jump is a place where the line continues with a later epoch. The logs do not tell
+// whether the earlier epoch had more transactions.
 type jump struct{ prev, next wire.Zxid }
 
-// logEnd says how one log was found.
+// logEnd describes how one log ended.
 type logEnd struct {
 	file    fileName
 	records int
 	first   wire.Zxid
 	last    wire.Zxid
-	end     int64 // behind the last whole record
+	end     int64 // the offset behind the last whole record
 	size    int64
 	how     verdict
 }
@@ -118,7 +118,7 @@ func (h *history) walkLog(log fileName, inner bool) (end logEnd, err error) {
 	return end, nil
 }
 
-// take puts one record into the line.
+// take adds one record to the line.
 func (h *history) take(log fileName, rec logRecord) error {
 	if rec.zxid <= h.seen {
 		return h.repeated(log, rec)
@@ -148,16 +148,16 @@ func (h *history) take(log fileName, rec logRecord) error {
 	return err
 }
 
-// jumpsOver reports whether a snapshot stands between two records. One of this
-// history is named after a record, but for those that a leader sent.
+// jumpsOver reports whether there is a snapshot between two records. A snapshot of this
+// server is named after a record, so such a snapshot came from a leader.
 func (h *history) jumpsOver(prev, next wire.Zxid) bool {
 	return slices.ContainsFunc(h.unused, func(z wire.Zxid) bool { return prev < z && z < next })
 }
 
-// undecodable: a whole record that means nothing to us.
+// undecodable is the error of a whole record that does not contain a known transaction.
 type undecodable struct{ error }
 
-// decode reads the transaction of a record, which owns its memory.
+// decode returns the transaction of a record. It copies the record's memory.
 func (rec logRecord) decode() (*record.Txn, error) {
 	t, err := record.DecodeTxn(append(make([]byte, 0, len(rec.payload)), rec.payload...))
 	if err != nil {
@@ -166,8 +166,8 @@ func (rec logRecord) decode() (*record.Txn, error) {
 	return t, nil
 }
 
-// lastHolding is the index of the last of the logs that has anything in it,
-// -1 if none has.
+// lastHolding returns the index of the last of the logs that contains anything, -1 if
+// none does.
 func lastHolding(fs FS, logs []fileName) (int, error) {
 	for i := len(logs) - 1; i >= 0; i-- {
 		if yes, err := holdsAnything(fs, logs[i]); yes || err != nil {
@@ -191,7 +191,7 @@ func holdsAnything(fs FS, log fileName) (yes bool, err error) {
 	return v.ending == endNone || v.ending == endDamaged, err
 }
 
-// gap describes a record that does not follow prev.
+// gap describes the damage of a record that does not follow prev.
 func (h *history) gap(log fileName, rec logRecord, prev wire.Zxid) *DamageError {
 	d := damageAt(log.path, rec.off, fmt.Sprintf("transaction %v comes after %v; those in between are missing", rec.zxid, prev))
 	if t := h.torn; t != nil {
@@ -202,9 +202,8 @@ func (h *history) gap(log fileName, rec logRecord, prev wire.Zxid) *DamageError 
 	return d
 }
 
-// repeated passes over a transaction that the log has twice, as servers of
-// some releases wrote it (ZOOKEEPER-4541); another one with the same zxid is
-// damage.
+// repeated ignores a transaction that the log has twice, as servers of some releases
+// wrote it (ZOOKEEPER-4541). A different transaction with the same zxid is damage.
 func (h *history) repeated(log fileName, rec logRecord) error {
 	if sum, known := h.recent.find(rec.zxid); known && sum == rec.sum {
 		if h.repeats++; h.repeats == 1 {
@@ -217,12 +216,12 @@ func (h *history) repeated(log fileName, rec logRecord) error {
 		fmt.Sprintf("transaction %v comes after %v and is not the one that was there before", rec.zxid, h.seen)))
 }
 
-// damageAt is damage against which only a copy of the history helps.
+// damageAt returns damage that only a copy of the history can repair.
 func damageAt(path string, off int64, what string) *DamageError {
 	return &DamageError{File: path, Offset: off, What: what, Do: doRestore}
 }
 
-// doRestore is what helps against damage in the middle of the history.
+// doRestore is the remedy for damage in the middle of the history.
 const doRestore = "restore the directory from a copy; or, in an ensemble whose other members are sound, move everything " +
 	"but myid out of this server's directories and let it be synchronised"
 

@@ -10,33 +10,32 @@ import (
 	"bellwether/wire"
 )
 
-// LoadResult says what Load found.
+// LoadResult describes what Load found.
 type LoadResult struct {
-	// Empty: there was no history at all. If LastZxid is 0 a new one may
-	// begin: write a snapshot 0 of the empty tree before the first Append. If
-	// it is -1 that is not allowed here (NoDBCreate): a member must be
-	// synchronised by a leader first, a standalone server must not start.
+	// Empty: there was no history at all. If LastZxid is 0 a new history may begin: the
+	// caller writes a snapshot 0 of the empty tree before the first Append. If it is -1
+	// that is not allowed here (NoDBCreate): a leader must synchronise a member first,
+	// and a standalone server must not start.
 	Empty bool
-	// Marked: Empty, and an operator's marker says that this is the truth.
+	// Marked: Empty, and an operator's marker file confirms that there is no history.
 	Marked bool
-	// Snapshot is the zxid of the snapshot used, and SnapshotPath where it
-	// is; -1 and "" if none.
+	// Snapshot is the zxid of the snapshot used, and SnapshotPath its path; -1 and "" if
+	// there is none.
 	Snapshot     wire.Zxid
 	SnapshotPath string
 	LastZxid     wire.Zxid // of the last transaction, or the snapshot's if later
 	Txns         int       // replayed
-	// Notes tell, one line each, what was mended or passed over.
+	// Notes describe, one line each, what was repaired or ignored.
 	Notes []string
 }
 
-// Load hands the history to sink: the newest sound snapshot and all
-// transactions behind it. It ends the current log, sets aside or cuts off
-// what a crash left unfinished at the end, and makes the rest durable. It
-// must come before the first Append, and after Truncate or InstallSnapshot
-// where their result is to be read.
+// Load reads the history into sink: the newest sound snapshot and all transactions after
+// it. It ends the current log, sets aside or cuts off what a crash has left unfinished at
+// the end, and makes the rest durable. The caller calls it before the first Append, and
+// after Truncate or InstallSnapshot to read their result.
 //
-// Damage that no crash causes is a [*DamageError], and nothing is changed
-// then. An error of sink for a transaction is returned as it is.
+// Damage that no crash causes is a [*DamageError]; then nothing is changed. An error of
+// sink for a transaction is returned unchanged.
 func (s *Store) Load(sink Sink) (LoadResult, error) {
 	if err := s.Roll(); err != nil {
 		return LoadResult{}, err
@@ -58,9 +57,9 @@ type loader struct {
 	s       *Store
 	sink    Sink
 	res     LoadResult
-	met     bool              // the logs hold the transaction that the snapshot is named after
+	met     bool              // the logs contain the transaction that the snapshot is named after
 	unsound []unsoundSnapshot // newer than the one used
-	jumps   []jump            // of the logs behind the snapshot
+	jumps   []jump            // of the logs after the snapshot
 }
 
 type unsoundSnapshot struct {
@@ -102,7 +101,7 @@ func (l *loader) load() error {
 	return l.suspect()
 }
 
-// newest loads from the newest snapshot that works out.
+// newest loads from the newest snapshot that can be used.
 func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
 	for i := len(snapshots) - 1; i >= 0; i-- {
 		ends, err := l.from(snapshots[i], logs)
@@ -119,8 +118,8 @@ func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
 	return l.withoutSnapshot(logs)
 }
 
-// instead blames a misnamed snapshot for a gap in the logs behind the older one
-// that was tried in its place.
+// instead reports a misnamed snapshot as the cause of a gap in the logs after the older
+// one that was tried in its place.
 func (l *loader) instead(err error) error {
 	var gap *DamageError
 	if !errors.As(err, &gap) || !gap.gap {
@@ -134,7 +133,7 @@ func (l *loader) instead(err error) error {
 	return err
 }
 
-// end is where the history ends that was loaded; -1 if there was none.
+// end returns where the loaded history ends; -1 if there was none.
 func (l *loader) end() wire.Zxid {
 	if l.res.Snapshot < 0 && l.res.Txns == 0 {
 		return -1
@@ -142,8 +141,8 @@ func (l *loader) end() wire.Zxid {
 	return l.res.LastZxid
 }
 
-// from loads one snapshot and the logs behind it. An [*UnsoundError] means
-// that an older snapshot should be tried.
+// from loads one snapshot and the logs after it. An [*UnsoundError] means that an older
+// snapshot should be tried.
 func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
 	l.sink.Reset()
 	c, err := readSnapshot(l.s.fs, file, l.sink)
@@ -164,9 +163,9 @@ func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
 	return ends, l.covered()
 }
 
-// enough refuses a snapshot that knows of transactions behind the end of the
-// logs. One that a leader of ZooKeeper sent shows some where the server crashed
-// before it logged them.
+// enough refuses a snapshot that has effects of transactions after the end of the logs. A
+// snapshot sent by a leader of ZooKeeper has some if the server crashed before it logged
+// them.
 func (l *loader) enough(file fileName, c contents) error {
 	knows := c.last()
 	if sent, err := l.s.mayBeSent(file.zxid); err != nil {
@@ -180,8 +179,8 @@ func (l *loader) enough(file fileName, c contents) error {
 	return nil
 }
 
-// replay hands the transactions above base to the sink. known is one that the
-// snapshot of base has effects of, and that the logs must not jump over; 0 for none.
+// replay passes the transactions above base to the sink. known is a transaction of which
+// the snapshot of base has effects, so that the logs must not jump over it; 0 for none.
 func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error) {
 	l.res.Txns = 0
 	h := &history{fs: l.s.fs, logs: logsFrom(logs, base), base: base, unused: []wire.Zxid{known}}
@@ -203,7 +202,7 @@ func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error
 	return h.ends, err
 }
 
-// withoutSnapshot decides whether there may be a history without one.
+// withoutSnapshot decides whether there may be a history without a snapshot.
 func (l *loader) withoutSnapshot(logs []fileName) ([]logEnd, error) {
 	l.sink.Reset()
 	l.res.Snapshot = -1
@@ -226,8 +225,8 @@ func (u unsoundSnapshot) damage(what string) *DamageError {
 	return d
 }
 
-// reaches is the last transaction that a history in place of the snapshot's
-// must have.
+// reaches returns the last transaction that a history must have if it is loaded without
+// the newest snapshot.
 func (u unsoundSnapshot) reaches() wire.Zxid {
 	if u.err.misnamed {
 		return u.err.reaches
@@ -235,8 +234,8 @@ func (u unsoundSnapshot) reaches() wire.Zxid {
 	return u.file.zxid
 }
 
-// covered refuses a history that ends before an unsound snapshot: what that
-// one contained is missing, and to go on would be to go back in time.
+// covered refuses a history that ends before an unsound snapshot: transactions of that
+// snapshot are missing, and continuing would take back what clients have seen.
 func (l *loader) covered() error {
 	for _, u := range l.unsound {
 		if u.reaches() > l.res.LastZxid {
@@ -246,9 +245,9 @@ func (l *loader) covered() error {
 	return nil
 }
 
-// mend makes the walked logs durable and clean, and the names of all that was
-// read durable: what a killed process left in the system's memory was
-// promised to nobody until now, but will be.
+// mend makes the logs that were read durable and cuts unfinished ends, and makes the
+// names of everything that was read durable. A killed process may have left some of it
+// only in the system's memory, and from now on this server relies on it.
 func (l *loader) mend(ends []logEnd) error {
 	for i := len(ends) - 1; i >= 0 && ends[i].records == 0; i-- {
 		to, err := setAside(l.s.fs, ends[i].file.path)
@@ -271,10 +270,9 @@ func (l *loader) mend(ends []logEnd) error {
 	return nil
 }
 
-// settle syncs one log; behind the last record of the last one it cuts. What a
-// sync of an earlier process may have failed to write is written again: the
-// system may hold it for written, so that a sync alone would not bring it to
-// the disk.
+// settle makes one log durable, and cuts the last log behind its last record. It writes
+// again what an fsync of an earlier process may have failed to write: the system may
+// regard it as written, so that an fsync alone would not bring it to the disk.
 func (l *loader) settle(e logEnd, last bool) (err error) {
 	f, err := l.s.fs.Append(e.file.path)
 	if err != nil {
@@ -298,10 +296,10 @@ func (l *loader) settle(e logEnd, last bool) (err error) {
 	return f.Sync()
 }
 
-// rewriteLen is how much rewrite takes at a time.
+// rewriteLen is how much rewrite writes at a time, in bytes.
 const rewriteLen = 1 << 20
 
-// rewrite writes a part of a file once more, as it is.
+// rewrite writes a part of a file again, unchanged.
 func rewrite(f File, from, to int64) error {
 	b := make([]byte, min(to-from, rewriteLen))
 	for ; from < to; from += int64(len(b)) {
@@ -316,8 +314,8 @@ func rewrite(f File, from, to int64) error {
 	return nil
 }
 
-// keepTail copies what will be cut off, in case it was worth something. It
-// must not keep a server with a full disk from starting, so it only tries.
+// keepTail copies what will be cut off, in case somebody needs it. It ignores errors,
+// because a server with a full disk must be able to start.
 func keepTail(fs FS, f File, e logEnd) {
 	tail := make([]byte, min(e.size-e.end, syncMax))
 	if n, err := f.ReadAt(tail, e.end); n < len(tail) || err != nil || allZero(tail) {
@@ -334,12 +332,12 @@ func keepTail(fs FS, f File, e logEnd) {
 	}
 }
 
-// markerName is the file that allows an empty history, in either directory
-// above version-2: upstream's script puts it into the one, its server looks
-// into the other.
+// markerName is the file that allows an empty history. It may be in either directory,
+// above version-2: ZooKeeper's script puts it into one of them, and its server looks into
+// the other.
 const markerName = "initialize"
 
-// begin decides, where nothing was found, whether a history may begin.
+// begin decides, if nothing was found, whether a history may begin.
 func (l *loader) begin() error {
 	if l.res.Snapshot >= 0 {
 		if err := l.s.removeMarker(); err != nil {
@@ -362,8 +360,8 @@ func (s *Store) markers() []string {
 	return []string{filepath.Join(s.opts.DataDir, markerName), filepath.Join(s.opts.LogDir, markerName)}
 }
 
-// removeMarker takes the marker away once there is a snapshot, not before: a
-// crash in between must not leave an empty directory that may not begin.
+// removeMarker removes the marker once there is a snapshot, not before: a crash in
+// between must not leave an empty directory in which no history may begin.
 func (s *Store) removeMarker() error {
 	for _, path := range s.markers() {
 		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,25 +9,25 @@ import (
 	"bellwether/wire"
 )
 
-// preallocDefault is how far a log is extended ahead, in bytes.
+// preallocDefault is how much space a log reserves ahead, in bytes.
 const preallocDefault = 64 << 20
 
-// preallocSlack is how near to the end of the extension, in bytes, the next
-// one is made.
+// preallocSlack is how near to the end of the reserved space, in bytes, the next space is
+// reserved.
 const preallocSlack = 4096
 
-// logWriter is the log being written: buf goes to offset pos of f. It
-// belongs to the goroutine that calls Append and Sync.
+// logWriter is the log that is being written: buf goes to offset pos of f. It belongs to
+// the goroutine that calls Append and Sync.
 type logWriter struct {
 	f       File // nil: the next Append begins a log
 	path    string
-	found   FileInfo // what path led to when it was made
-	buf     []byte   // encoded and not written
+	found   FileInfo // what path led to when the file was made
+	buf     []byte   // encoded, not yet written
 	pos     int64
-	synced  int64 // durable up to here
-	length  int64 // of the file, with what was allocated ahead
+	synced  int64 // durable up to this offset
+	length  int64 // of the file, with the reserved space
 	newName bool  // the name is not durable yet
-	sparse  bool  // there is no room to allocate ahead
+	sparse  bool  // there is no space to reserve
 	coder   wire.Coder
 }
 
@@ -37,12 +37,11 @@ func (w *logWriter) close() error {
 	return err
 }
 
-// Append puts txns, which follow each other and the last one without a gap,
-// behind the log. They are durable after the next Sync; where there are many
-// it syncs by itself. A [*FullError] if there is no room, see there; a
-// transaction out of line, or with a body that is not its type's, is refused
-// without effect, and all with it; every other error is a
-// [*PoisonedError] and for good.
+// Append writes txns at the end of the log. They must follow each other and the last one
+// without a gap. They are durable after the next Sync; if there are many Append syncs by
+// itself. If there is no space the error is a [*FullError]. A transaction that does not
+// follow, or whose body is not of its type, is refused, and with it all of txns; nothing
+// is written. Every other error is a [*PoisonedError].
 func (s *Store) Append(txns []*record.Txn) error {
 	if err := s.appendable(txns); err != nil {
 		return err
@@ -58,8 +57,8 @@ func (s *Store) Append(txns []*record.Txn) error {
 	return nil
 }
 
-// appendable checks all before anything is written: a gap on disk, or a body
-// that is not its type's, could not be opened again, by us or by upstream.
+// appendable checks all transactions before anything is written, because neither this
+// server nor ZooKeeper could open a log with a gap or with a body of the wrong type.
 func (s *Store) appendable(txns []*record.Txn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,13 +93,13 @@ func (s *Store) append(t *record.Txn) error {
 	before := len(w.buf)
 	buf, err := appendRecord(&w.coder, w.buf, t)
 	if err != nil {
-		return s.poison(err) // what came before it in its batch may be on disk
+		return s.poison(err) // earlier transactions of the batch may be on disk
 	}
 	w.buf = buf
 	if w.pos+int64(len(buf))-w.synced <= syncMax || w.pos+int64(before) == w.synced {
 		return nil
 	}
-	// A tear never spans more than syncMax: sync what is before this record.
+	// A torn write never spans more than syncMax: sync what is before this record.
 	rest := append([]byte(nil), buf[before:]...)
 	w.buf = buf[:before]
 	if err := s.Sync(); err != nil {
@@ -110,7 +109,7 @@ func (s *Store) append(t *record.Txn) error {
 	return nil
 }
 
-// begin makes the log whose first transaction is z.
+// begin creates the log whose first transaction is z.
 func (s *Store) begin(z wire.Zxid) error {
 	w := &s.log
 	if err := s.dirsInPlace(); err != nil {
@@ -138,8 +137,8 @@ func (s *Store) begin(z wire.Zxid) error {
 	return nil
 }
 
-// Sync makes everything appended durable, under the names by which the next
-// start finds it (see [Store.InPlace]). Errors as Append.
+// Sync makes everything appended durable, under the names by which the next start finds
+// it (see [Store.InPlace]). Its errors are those of Append.
 func (s *Store) Sync() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -156,7 +155,7 @@ func (s *Store) Sync() error {
 			return s.poison(err)
 		}
 	}
-	if err := s.logInPlace(); err != nil { // last: what is removed later was durable when it was acknowledged
+	if err := s.logInPlace(); err != nil { // last, because what somebody removes later was durable when it was acknowledged
 		return s.poison(err)
 	}
 	w.synced = w.pos
@@ -166,8 +165,8 @@ func (s *Store) Sync() error {
 	return nil
 }
 
-// syncLog makes content and name durable. It is not tried again after an
-// error: the system may have dropped what it could not write.
+// syncLog makes content and name durable. It is not tried again after an error, because
+// the system may have dropped what it could not write.
 func (s *Store) syncLog() error {
 	w := &s.log
 	if err := w.f.Sync(); err != nil {
@@ -182,7 +181,7 @@ func (s *Store) syncLog() error {
 	return nil
 }
 
-// flush writes the buffer.
+// flush writes the buffer to the file.
 func (s *Store) flush() error {
 	w := &s.log
 	if err := s.extend(int64(len(w.buf))); err != nil {
@@ -202,8 +201,8 @@ func (s *Store) flush() error {
 	return nil
 }
 
-// extend allocates ahead as upstream does, so that a sync need not write a
-// new length each time. Without room for that the log goes on without.
+// extend reserves space ahead as ZooKeeper does, so that an fsync need not write a new
+// length each time. If there is no space for that, the log continues without it.
 func (s *Store) extend(n int64) error {
 	w := &s.log
 	ahead := s.opts.PreallocBytes
@@ -227,8 +226,8 @@ func (s *Store) extend(n int64) error {
 	return nil
 }
 
-// full cuts the log back, durably, to what is synced: what was refused must
-// not be there after a crash.
+// full cuts the log back, durably, to its durable part: after a crash the log must not
+// contain what was refused.
 func (s *Store) full(cause error) error {
 	w := &s.log
 	path := w.path
@@ -256,13 +255,13 @@ func (s *Store) cutBack() error {
 	if w.synced > 0 {
 		return nil
 	}
-	if err := s.fs.Remove(w.path); err != nil { // it holds nothing
+	if err := s.fs.Remove(w.path); err != nil { // it contains nothing
 		return err
 	}
 	return w.close()
 }
 
-// Roll ends the current log, synced; the next Append begins another.
+// Roll makes the current log durable and ends it; the next Append begins another.
 func (s *Store) Roll() error {
 	if err := s.Sync(); err != nil {
 		return err
@@ -271,8 +270,8 @@ func (s *Store) Roll() error {
 	if w.f == nil {
 		return nil
 	}
-	// Give back what was allocated ahead. That it may not be durable, or not
-	// be possible, changes nothing: zeros at the end mean nothing.
+	// Release the reserved space. If that fails or is not durable nothing changes,
+	// because zeros at the end have no meaning.
 	if w.length > w.pos {
 		_ = w.f.Truncate(w.pos)
 	}
@@ -282,17 +281,15 @@ func (s *Store) Roll() error {
 	return nil
 }
 
-// LogBytes is the length of the current log in bytes, without what is
-// allocated ahead; 0 between a Roll and the next Append. It belongs to the
-// goroutine that appends.
+// LogBytes returns the length of the current log in bytes, without reserved space; 0
+// between a Roll and the next Append. Only the goroutine that appends may call it.
 func (s *Store) LogBytes() int64 { return s.log.pos + int64(len(s.log.buf)) }
 
-// roomLen is what Room must be able to write, in bytes.
+// roomLen is how much space Room needs to find, in bytes.
 const roomLen = 1 << 20
 
-// Room probes, after a [*FullError], whether there is space again: nil, or
-// another FullError. Any other error says that the probe could not be written
-// for another reason, and leaves open whether there is space.
+// Room checks, after a [*FullError], whether there is space again. It returns nil if
+// there is, and a FullError if not. Any other error says why it could not find out.
 func (s *Store) Room() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -309,7 +306,7 @@ func (s *Store) Room() error {
 	}
 }
 
-// probe writes a file and removes it.
+// probe writes a file of roomLen bytes and removes it.
 func (s *Store) probe(path string) error {
 	f, err := s.fs.Create(path)
 	if err != nil {

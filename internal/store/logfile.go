@@ -16,18 +16,18 @@ import (
 //	0  "ZKLG", int version 2, long dbid 0
 //	16 long Adler-32 of the payload, int length n, n bytes of payload, 'B'
 //
-// and then zeros, or its end. Numbers are big-endian.
+// After the last record there are zeros, or the file ends. Numbers are big-endian.
 const (
 	logMagic      = "ZKLG"
 	logVersion    = 2
 	logHeaderLen  = 16
 	recordHeadLen = 12
 	recordEnd     = 'B'
-	recordOver    = recordHeadLen + 1 // bytes of a record beside its payload
+	recordOver    = recordHeadLen + 1 // bytes of a record without its payload
 )
 
-// recordMax is the largest payload read, in bytes. Upstream's own limit is
-// 2 MiB unless jute.maxbuffer is raised.
+// recordMax is the largest payload that is read, in bytes. ZooKeeper's limit is 2 MiB
+// unless jute.maxbuffer is raised.
 const recordMax = 64 << 20
 
 // appendLogHeader appends the header of a new log.
@@ -37,8 +37,7 @@ func appendLogHeader(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, 0)
 }
 
-// appendRecord appends the record of t, encoding through c, whose only
-// purpose is to be used again and again.
+// appendRecord appends the record of t. It encodes through c, so that memory is reused.
 func appendRecord(c *wire.Coder, dst []byte, t *record.Txn) ([]byte, error) {
 	start := len(dst)
 	var head [recordHeadLen]byte
@@ -71,8 +70,8 @@ type logScanner struct {
 	path string
 	size int64 // when it was opened
 	off  int64 // of the next record
-	// inner: another log follows, which must go on where this one ends. Then
-	// a place without a record needs no look at what lies behind it.
+	// inner: another log follows, which must continue where this one ends. Then a place
+	// without a record is not examined further.
 	inner bool
 	win   window
 }
@@ -92,7 +91,7 @@ func openLog(fs FS, path string) (*logScanner, error) {
 
 func (s *logScanner) close() error { return s.f.Close() }
 
-// ending is how the records of a file end.
+// ending is the way in which the records of a file end.
 type ending int
 
 const (
@@ -109,7 +108,7 @@ type verdict struct {
 	what   string
 }
 
-// header reads the file's header: endNone if it is sound.
+// header reads the file's header; endNone means that it is sound.
 func (s *logScanner) header() (verdict, error) {
 	b, err := s.win.at(0, int(min(logHeaderLen, s.size)))
 	if err != nil {
@@ -125,7 +124,7 @@ func (s *logScanner) header() (verdict, error) {
 	return s.judgeHeader()
 }
 
-// next reads the record at s.off. Where there is none, the verdict says why.
+// next reads the record at s.off. If there is none the verdict says why.
 func (s *logScanner) next() (logRecord, verdict, error) {
 	if s.size-s.off < recordHeadLen {
 		v, err := s.judge(-1, "the record is cut short")
@@ -158,7 +157,7 @@ func (s *logScanner) next() (logRecord, verdict, error) {
 
 // body reads and checks what follows the head of the record at s.off.
 func (s *logScanner) body(sum uint64, n int) (rec logRecord, bad string, err error) {
-	// The last byte first: a wrong length must not make us read 64 MiB.
+	// Read the last byte first, so that a wrong length does not make this read 64 MiB.
 	if end := s.off + int64(n+recordOver); !s.win.holds(s.off, n+recordOver) {
 		var last [1]byte
 		if _, err := s.f.ReadAt(last[:], end-1); err != nil {
@@ -188,7 +187,7 @@ func (s *logScanner) body(sum uint64, n int) (rec logRecord, bad string, err err
 // windowLen is how much of a file is read at a time, in bytes.
 const windowLen = 256 << 10
 
-// window is a part of a file in memory.
+// window is a part of a file, held in memory.
 type window struct {
 	r     io.ReaderAt
 	size  int64
@@ -201,8 +200,8 @@ func (w *window) holds(off int64, n int) bool {
 	return off >= w.start && off+int64(n) <= w.start+int64(len(w.buf))
 }
 
-// at returns the n bytes at off, which the file must have; they are valid
-// until the next call.
+// at returns the n bytes at off, which the file must have. They are valid until the next
+// call.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if !w.holds(off, n) {
 		want := max(n, int(min(windowLen, w.size-off)))

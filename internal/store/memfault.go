@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ErrCrashed is what every call gets from the moment of a crash until
-// [Mem.Crash], and what handles opened before it get for ever.
+// ErrCrashed is what every call returns between a crash and [Mem.Crash], and what calls
+// of handles opened before the crash always return.
 var ErrCrashed = errors.New("the machine has crashed")
 
 // errNoSpace is what a full disk returns.
@@ -31,44 +31,44 @@ const (
 	OpRemove   Op = "remove"
 	OpSyncDir  Op = "syncdir"
 	OpRead     Op = "read"
-	OpStat     Op = "stat" // never struck by a fault of Mem
+	OpStat     Op = "stat" // no fault of Mem affects it
 )
 
 // faults is what a test has planned.
 type faults struct {
 	steps   int   // changes so far
-	crashAt int   // at this step, if not 0
-	space   int64 // bytes left; -1: endless
+	crashAt int   // at this step; 0: no crash is planned
+	space   int64 // bytes left; -1: no limit
 	planned []fault
 }
 
 type fault struct {
 	op   Op
-	left int // calls until it strikes
+	left int // calls until it takes effect
 	err  error
 }
 
-// Fail makes the nth call of this kind from now (1 is the next) return err.
-// A failing write stores a part; a failing sync forgets the content that it
-// should have written, so that a later one succeeds without it, though it can
-// still be read; others do nothing.
+// Fail makes the nth call of this kind from now (1 is the next) return err. A failing
+// write stores a part. A failing sync forgets the content that it should have written, so
+// that a later sync succeeds without it, although the content can still be read. Other
+// calls do nothing.
 func (m *Mem) Fail(op Op, nth int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.planned = append(m.faults.planned, fault{op, nth, err})
 }
 
-// SetSpace says how many bytes may still be written to new sectors before
-// the disk is full; negative: endless.
+// SetSpace sets how many bytes may still be written to new sectors before the disk is
+// full; negative: no limit.
 func (m *Mem) SetSpace(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.space = bytes
 }
 
-// CrashAt crashes the machine during the nth change from now (1 is the next):
-// it may or may not take effect, its caller gets ErrCrashed, and so does
-// everybody until Crash. A disk that hangs hangs no longer.
+// CrashAt crashes the machine during the nth change from now (1 is the next). That change
+// may or may not take effect; its caller gets ErrCrashed, and so does every caller until
+// Crash. It also ends Hang.
 func (m *Mem) CrashAt(nth int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,8 +77,8 @@ func (m *Mem) CrashAt(nth int) {
 	m.answers.Broadcast()
 }
 
-// Hang lets no change and no sync return, as a disk does that fails without an
-// error, until Answer, Crash or CrashAt. Reads go on, as they do from a system's
+// Hang makes every change and every sync wait until Answer, Crash or CrashAt, like a disk
+// that fails without an error. Reads are still answered, as they are from a system's
 // memory.
 func (m *Mem) Hang() {
 	m.mu.Lock()
@@ -86,7 +86,7 @@ func (m *Mem) Hang() {
 	m.hangs = true
 }
 
-// Answer ends Hang: the calls that wait are carried out.
+// Answer ends Hang: the waiting calls are carried out.
 func (m *Mem) Answer() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,9 +94,9 @@ func (m *Mem) Answer() {
 	m.answers.Broadcast()
 }
 
-// Abandon lets the calls that wait for a disk that hangs fail, and all handles
-// with them, as if their process were gone. What was written stays, locks are
-// released, and the disk hangs on.
+// Abandon makes the calls fail that wait for a disk that hangs, and all handles, as if
+// their process had ended. What was written stays, locks are released, and the disk still
+// hangs.
 func (m *Mem) Abandon() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,15 +105,15 @@ func (m *Mem) Abandon() {
 	m.answers.Broadcast()
 }
 
-// Waiting is how many calls wait for Answer.
+// Waiting returns how many calls wait for Answer.
 func (m *Mem) Waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.waiting
 }
 
-// await waits while the disk hangs; an error: the machine crashed meanwhile.
-// m.mu is held, but not while it waits.
+// await waits while the disk hangs. It returns an error if the machine crashes meanwhile.
+// The caller holds m.mu; await releases it while it waits.
 func (m *Mem) await() error {
 	life := m.life
 	m.waiting++
@@ -127,44 +127,44 @@ func (m *Mem) await() error {
 	return nil
 }
 
-// Calm takes back what Fail and CrashAt have planned and has not come yet.
+// Calm cancels what Fail and CrashAt have planned.
 func (m *Mem) Calm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.planned, m.faults.crashAt = nil, 0
 }
 
-// Steps is the number of changes so far.
+// Steps returns the number of changes so far.
 func (m *Mem) Steps() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.faults.steps
 }
 
-// What a crash keeps of what was not synced.
+// How much a crash keeps of what was not synced.
 const (
 	LoseAll = iota // nothing
-	// KeepAll: everything, for the process was killed, and the machine was not.
-	// What was not synced is still in the system's memory alone.
+	// KeepAll: everything, because only the process was killed. What was not synced is
+	// still only in the system's memory.
 	KeepAll
-	// Every larger number: each sector, length and name by a coin of the seed.
+	// Every larger number: the seed decides for each sector, length and name.
 )
 
-// Losses counts what power failures have taken.
+// Losses counts what power failures have lost.
 type Losses struct {
-	Torn  int // files of which a sector was lost, and a later one was not
+	Torn  int // files that lost a sector, but not a later one
 	Names int // changes of names
 }
 
-// Lost returns what the crashes so far have taken.
+// Lost returns what the crashes so far have lost.
 func (m *Mem) Lost() Losses {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lost
 }
 
-// Crash ends all handles and locks and brings the machine up again, with
-// what the disk has kept. Planned faults are dropped.
+// Crash invalidates all handles and locks and restarts the machine with what the disk has
+// kept. It cancels planned faults.
 func (m *Mem) Crash(keeping int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,9 +195,8 @@ func (d *memDir) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Losses)
 	}
 }
 
-// Clone returns an independent copy, without handles, locks and faults, that
-// goes on with another seed. A crashed machine's copy is still to be brought
-// up by Crash.
+// Clone returns an independent copy without handles, locks and faults, which continues
+// with another seed. The copy of a crashed machine must be restarted by Crash.
 func (m *Mem) Clone(seed uint64) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,8 +223,8 @@ func (m *Mem) Clone(seed uint64) *Mem {
 	return c
 }
 
-// step counts a change and looks up what is planned for it: err instead of
-// the change, or crash after it. m.mu is held.
+// step counts a change and returns what is planned for it: err instead of the change, or
+// a crash after it. The caller holds m.mu.
 func (m *Mem) step(op Op) (crash, err error) {
 	if m.down {
 		return nil, ErrCrashed
@@ -245,7 +244,7 @@ func (m *Mem) step(op Op) (crash, err error) {
 
 func (m *Mem) readStep() error { return m.faults.strike(OpRead) }
 
-// strike returns the error planned for this call, if it is due.
+// strike returns the error planned for this call, or nil.
 func (f *faults) strike(op Op) (err error) {
 	f.planned = slices.DeleteFunc(f.planned, func(p fault) bool {
 		return p.left <= 0
@@ -262,7 +261,7 @@ func (f *faults) strike(op Op) (err error) {
 	return err
 }
 
-// room reports whether n more bytes fit; take also uses them up.
+// room reports whether n more bytes fit; if take is set it also uses them up.
 func (m *Mem) room(n int64) bool { return m.faults.space < 0 || m.faults.space >= n }
 
 func (m *Mem) take(n int64) bool {
@@ -275,7 +274,7 @@ func (m *Mem) take(n int64) bool {
 	return true
 }
 
-// free gives sectors back.
+// free releases sectors.
 func (m *Mem) free(sectors int64) {
 	if m.faults.space >= 0 {
 		m.faults.space += sectors * sectorLen

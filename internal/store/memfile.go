@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// sectorLen is what a disk writes whole or not at all, in bytes.
+// sectorLen is the size of what a disk writes as a whole or not at all, in bytes.
 const sectorLen = 512
 
-// sector is never changed once it is in a content: copies share it.
+// sector is never changed once it is part of a content, because copies share it.
 type sector [sectorLen]byte
 
 // content is a sparse file; a missing sector reads as zeros.
@@ -62,9 +62,9 @@ func (c *content) readAt(b []byte, off int64) int {
 	return n
 }
 
-// memInode is a file as programs see it and as the disk has it. dirty are
-// the sectors written since the last sync, cut the least length since then
-// if that is shorter than the disk's, else -1.
+// memInode is a file as programs see it and as it is on the disk. dirty are the sectors
+// written since the last sync. cut is the least length since then if that is shorter than
+// the disk's, else -1.
 type memInode struct {
 	live, disk content
 	dirty      map[int64]bool
@@ -80,7 +80,7 @@ func newMemInode() *memInode {
 	}
 }
 
-// sync brings to disk what is known not to be there.
+// sync writes to the disk what may not be there.
 func (ino *memInode) sync() {
 	if ino.cut >= 0 {
 		ino.disk.cut(ino.cut)
@@ -92,13 +92,13 @@ func (ino *memInode) sync() {
 	ino.forget()
 }
 
-// forget drops the knowledge of what is not on disk.
+// forget marks everything as written to the disk, although it may not be.
 func (ino *memInode) forget() {
 	clear(ino.dirty)
 	ino.cut = -1
 }
 
-// crash decides what of the file reached the disk.
+// crash decides which part of the file reached the disk.
 func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Losses) {
 	c := ino.disk
 	cut := int64(-1)
@@ -113,7 +113,7 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Los
 	missing, torn := false, false
 	for _, i := range slices.Sorted(maps.Keys(ino.dirty)) {
 		if ino.cut >= 0 && cut < 0 && (i+1)*sectorLen > ino.cut {
-			continue // the cut is lost, and with it what was written behind
+			continue // the cut is lost, and with it what was written after it
 		}
 		if !keep(rng) {
 			missing = true
@@ -131,7 +131,7 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Los
 	ino.forget()
 }
 
-// resize sets the length of what programs see.
+// resize sets the length that programs see.
 func (m *Mem) resize(ino *memInode, size int64) {
 	before := len(ino.live.sectors)
 	if size < ino.live.size {
@@ -149,7 +149,7 @@ func (m *Mem) resize(ino *memInode, size int64) {
 	m.free(int64(before - len(ino.live.sectors)))
 }
 
-// write stores b at off, as much of it as there is space for.
+// write stores as much of b at off as there is space for.
 func (m *Mem) write(ino *memInode, b []byte, off int64) (int, error) {
 	for done := 0; done < len(b); {
 		at := off + int64(done)
@@ -170,7 +170,7 @@ func (m *Mem) write(ino *memInode, b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// memFile is a handle.
+// memFile is a handle of a file.
 type memFile struct {
 	m        *Mem
 	ino      *memInode
@@ -180,7 +180,7 @@ type memFile struct {
 	closed   bool
 }
 
-// usable reports why a handle cannot be used, nil if it can.
+// usable returns why a handle cannot be used, nil if it can.
 func (f *memFile) usable(write bool) error {
 	switch {
 	case f.m.down || f.life != f.m.life:
@@ -209,7 +209,7 @@ func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt writes; where the plan says crash or fail, a prefix of b.
+// WriteAt writes b, or a part of it if a crash or an error is planned.
 func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()

@@ -13,26 +13,26 @@ import (
 	"sync"
 )
 
-// Mem is a file system in memory that loses, at [Mem.Crash], what was not
-// synced: content by sectors of 512 bytes, lengths, and names (created,
-// renamed, removed) whose directory was not synced. Which of it is lost a
-// seed decides, so that a run can be repeated. Safe for concurrent use.
+// Mem is a file system in memory. At [Mem.Crash] it loses what was not synced: content by
+// sectors of 512 bytes, lengths, and names (created, renamed, removed) whose directory
+// was not synced. A seed decides what is lost, so that a run can be repeated. It is safe
+// for concurrent use.
 type Mem struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	dirs  map[string]*memDir
 	locks map[string]bool
-	life  int  // raised by each crash: handles of an earlier life are dead
-	down  bool // a planned crash came
+	life  int  // raised by each crash: handles opened before are invalid
+	down  bool // a planned crash has happened
 	lost  Losses
 
 	faults  faults
 	hangs   bool
 	waiting int       // calls that wait for a disk that hangs
-	answers sync.Cond // on mu: it does not hang any more
+	answers sync.Cond // on mu: the disk does not hang any more
 }
 
-// NewMem returns an empty file system; seed drives what its crashes keep.
+// NewMem returns an empty file system; seed decides what its crashes keep.
 func NewMem(seed uint64) *Mem {
 	m := &Mem{
 		rng:    rand.New(rand.NewPCG(seed, 0)),
@@ -44,14 +44,14 @@ func NewMem(seed uint64) *Mem {
 	return m
 }
 
-// memDir maps names to files as programs see them, as the disk has them, and
-// the changes in between. Directories themselves are always durable.
+// memDir maps names to files, as programs see them and as they are on the disk, and holds
+// the changes between the two. Directories themselves are always durable.
 type memDir struct {
 	live, disk map[string]*memInode
-	pending    []map[string]*memInode // nil value: removed; each happens whole or not
+	pending    []map[string]*memInode // a nil value removes a name; each change is lost as a whole or not at all
 }
 
-// change does one change of names that is not durable yet.
+// change is a change of names that is not durable yet.
 func (d *memDir) change(names map[string]*memInode) {
 	d.pending = append(d.pending, names)
 	applyNames(d.live, names)
@@ -101,15 +101,15 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
-// RemoveAll takes away a directory and all in it, durably, as somebody else may
-// do beside a running server. Files that are open stay open.
+// RemoveAll removes a directory and everything in it, durably, as another process may do
+// while the server runs. Open files stay open.
 func (m *Mem) RemoveAll(dir string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.dirs, func(name string, _ *memDir) bool { return within(name, filepath.Clean(dir)) })
 }
 
-// RenameDir gives a directory and all in it another name, durably.
+// RenameDir renames a directory and everything in it, durably.
 func (m *Mem) RenameDir(from, to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +209,7 @@ func (m *Mem) Create(name string) (File, error) {
 	return &memFile{m: m, ino: ino, name: name, life: m.life, writable: true}, crash
 }
 
-// Rename gives a file another name in its directory.
+// Rename renames a file within its directory.
 func (m *Mem) Rename(from, to string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,7 +229,7 @@ func (m *Mem) Rename(from, to string) error {
 	return crash
 }
 
-// Remove takes a name away.
+// Remove removes a name.
 func (m *Mem) Remove(name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

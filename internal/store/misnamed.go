@@ -8,14 +8,13 @@ import (
 	"bellwether/wire"
 )
 
-// Names are how a server finds its history, and anybody can change a name: a
-// snapshot named after a later transaction hides what the logs hold up to
-// there, a log named after an earlier one is not read. So names are compared
-// with what the files contain. docs/formats/directory.md has the table of what
-// is done in each case.
+// A server finds its history by the names of files, and anybody can rename a file. A
+// snapshot named after a later transaction hides what the logs contain up to there; a log
+// named after an earlier one is not read. So the store compares names with contents.
+// docs/formats/directory.md has the table of what it does in each case.
 
-// disbelieve compares a snapshot's name with its content and with the logs. An
-// [*UnsoundError] says that it does not contain what its name promises.
+// disbelieve compares a snapshot's name with its content and with the logs. It returns an
+// [*UnsoundError] if the snapshot does not contain what its name says.
 func (l *loader) disbelieve(file fileName, c contents, logs []fileName) error {
 	if what := c.misnamed(file.zxid); what != "" {
 		return &UnsoundError{What: what, misnamed: true, reaches: c.reaches()}
@@ -32,8 +31,8 @@ func (l *loader) disbelieve(file fileName, c contents, logs []fileName) error {
 	case err != nil:
 		return err
 	case sent && lacks.zxid.Epoch() < file.zxid.Epoch() && c.digested() == 0:
-		// A leader of a later epoch may have sent the snapshot because the end
-		// of this log is not in its history. ZooKeeper leaves that log in place.
+		// A leader of a later epoch may have sent the snapshot because the end of this
+		// log is not in that leader's history. ZooKeeper leaves that log in place.
 		l.note("%s: %s; that is right if a leader of epoch %d sent this snapshot, and else its name is wrong",
 			file.path, what, file.zxid.Epoch())
 		return nil
@@ -41,16 +40,15 @@ func (l *loader) disbelieve(file fileName, c contents, logs []fileName) error {
 	return &UnsoundError{What: what, misnamed: true, reaches: c.reaches()}
 }
 
-// lacking is a transaction in a log that a snapshot should contain.
+// lacking is a transaction that is in a log, and that a snapshot should contain.
 type lacking struct {
 	zxid wire.Zxid
 	log  string
 }
 
-// lacks looks in the logs for a transaction that the snapshot contains if its
-// name is right, and does not contain; nil if there is none. Where the
-// snapshot says how far it goes, that is any behind it; else one that would
-// show in a znode.
+// lacks looks in the logs for a transaction that the snapshot should contain according to
+// its name, and does not; nil if there is none. If the snapshot says how far it goes,
+// that is any transaction after that; otherwise only one that would show in a znode.
 func (l *loader) lacks(name wire.Zxid, c contents, logs []fileName) (*lacking, error) {
 	from, found := max(c.newest, c.digested()), wire.Zxid(0)
 	var unproved, reached bool
@@ -81,16 +79,16 @@ func (l *loader) lacks(name wire.Zxid, c contents, logs []fileName) (*lacking, e
 	return nil, nil
 }
 
-// mayBeSent reports whether a leader can have sent this server a snapshot of
-// zxid: it then has accepted that leader's epoch. Only a snapshot from a leader
-// knows of transactions that this server's logs do not have.
+// mayBeSent reports whether a leader can have sent this server a snapshot of zxid: then
+// this server has accepted that leader's epoch. Only a snapshot from a leader can contain
+// transactions that this server's logs lack.
 func (s *Store) mayBeSent(zxid wire.Zxid) (bool, error) {
 	on, err := s.epochsOnDisk()
 	return (on.hasAccepted || on.hasCurrent) && max(on.Accepted, on.Current) >= zxid.Epoch(), err
 }
 
-// setAsideMisnamed takes the misnamed snapshots out of use that a sound history
-// went around: they know of nothing that it does not have.
+// setAsideMisnamed sets the misnamed snapshots aside that a sound history did not need.
+// They contain nothing that the history lacks.
 func (l *loader) setAsideMisnamed() error {
 	for _, u := range l.unsound {
 		if !u.err.misnamed {
@@ -105,9 +103,8 @@ func (l *loader) setAsideMisnamed() error {
 	return nil
 }
 
-// rename gives logs whose name is not that of their first transaction the
-// right one: a server names each log after it, and every record carries its
-// own zxid, so that there is no doubt where a log belongs.
+// rename renames logs that are not named after their first transaction. A server names
+// each log after it, and every record carries its own zxid, so the right name is certain.
 func (s *Store) rename() error {
 	wrong, err := misnamedLogs(s.fs, s.logDir)
 	if err != nil {
@@ -133,7 +130,7 @@ type misnamedLog struct {
 	path  string
 	first wire.Zxid
 	right string // the path that it should have
-	taken bool   // there is something under that path
+	taken bool   // a file with that path exists
 }
 
 func misnamedLogs(fs FS, dir string) ([]misnamedLog, error) {
@@ -166,8 +163,8 @@ func (l misnamedLog) damage() *DamageError {
 	return d
 }
 
-// byContent is a copy of logs, each with the zxid of its first transaction in
-// place of that of its name, if it has one.
+// byContent returns a copy of logs in which each that has a transaction has the zxid of
+// its first one instead of that of its name.
 func byContent(fs FS, logs []fileName) ([]fileName, error) {
 	out := make([]fileName, len(logs))
 	for i, log := range logs {
@@ -182,8 +179,7 @@ func byContent(fs FS, logs []fileName) ([]fileName, error) {
 	return out, nil
 }
 
-// firstTxn is the zxid of the first transaction of a log; 0 if it has none that
-// can be read.
+// firstTxn returns the zxid of the first transaction of a log; 0 if none can be read.
 func firstTxn(fs FS, log fileName) (first wire.Zxid, err error) {
 	s, err := openLog(fs, log.path)
 	if err != nil {
@@ -201,10 +197,9 @@ func firstTxn(fs FS, log fileName) (first wire.Zxid, err error) {
 	return rec.zxid, nil
 }
 
-// strays refuses a history that ends at last if something in the directories
-// that is named like a log or a snapshot, and cannot be read as one by its
-// name, may go beyond it, or hold what the logs jump over. What does not is
-// noted.
+// strays refuses a history that ends at last if something in the directories may contain
+// more of it: something that is named like a log or a snapshot and cannot be read as one
+// by its name. Everything else that is named so is noted.
 func (l *loader) strays(last wire.Zxid) error {
 	for _, dir := range []struct{ path, prefix, other string }{{l.s.snapDir, snapshotPrefix, logMagic}, {l.s.logDir, logPrefix, snapshotMagic}} {
 		files, strays, err := listFiles(l.s.fs, dir.path, dir.prefix)
@@ -228,8 +223,7 @@ func (l *loader) strays(last wire.Zxid) error {
 	return nil
 }
 
-// misses says how the history that ends at last lacks the transaction z; "" if
-// it has z.
+// misses says how the history that ends at last lacks the transaction z; "" if it has z.
 func (l *loader) misses(z, last wire.Zxid) string {
 	if z > last {
 		return fmt.Sprintf("ends at %v", max(last, 0))
@@ -242,7 +236,7 @@ func (l *loader) misses(z, last wire.Zxid) string {
 	return ""
 }
 
-// begins reports whether a file begins so.
+// begins reports whether a file begins with these bytes.
 func begins(fs FS, path, magic string) bool {
 	f, err := fs.Open(path)
 	if err != nil {
@@ -253,14 +247,15 @@ func begins(fs FS, path, magic string) bool {
 	return errors.Join(err, f.Close()) == nil && string(b) == magic
 }
 
-// stray is something whose name begins like that of a log or a snapshot.
+// stray is a directory entry whose name begins like that of a log or a snapshot and that
+// cannot be read as one.
 type stray struct {
 	path string
 	not  string // what it is instead of a file, "" if it is one: then its name is wrong
 }
 
-// reach is up to which transaction a stray may have something of the history,
-// -1 if it has nothing of one, and says what it is.
+// reach returns the last transaction that a stray may contain, -1 if it contains none,
+// and says what the stray is.
 func (s stray) reach(fs FS) (wire.Zxid, string) {
 	base := filepath.Base(s.path)
 	named, isNamed := looseZxid(base)
@@ -282,7 +277,7 @@ func (s stray) reach(fs FS) (wire.Zxid, string) {
 	return -1, "its name is not that of a log or a snapshot"
 }
 
-// extension is the last part of a name if it is that of a compression.
+// extension returns the last part of a name if it is that of a compression.
 func extension(base string) Compression {
 	if ext := filepath.Ext(base); ext == "."+string(Gzip) || ext == "."+string(Snappy) {
 		return Compression(ext[1:])

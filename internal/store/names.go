@@ -14,20 +14,20 @@ import (
 // versionDir holds everything but the markers, in both directories.
 const versionDir = "version-2"
 
-// Name prefixes. Upstream takes every file whose name begins with one of the
-// first two for its own, whatever follows; ours must never do so by accident.
+// Name prefixes. ZooKeeper reads every file whose name begins with one of the first two,
+// whatever follows, so no other file of this package may begin with them.
 const (
 	logPrefix      = "log."
 	snapshotPrefix = "snapshot."
-	tempPrefix     = "tmp."   // being written; removed at the next open
-	asidePrefix    = "aside." // taken out of use and kept; purged with its age
+	tempPrefix     = "tmp."   // being written; the next open removes it
+	asidePrefix    = "aside." // not used any more, and kept; purged when it is old enough
 )
 
-// fileName is a log or snapshot by its name.
+// fileName is the name of a log or snapshot, parsed.
 type fileName struct {
 	path string
 	zxid wire.Zxid
-	form Compression // of a snapshot
+	form Compression // the compression of a snapshot
 	size int64
 }
 
@@ -43,7 +43,7 @@ func snapshotName(z wire.Zxid, form Compression) string {
 	return name
 }
 
-// parseName reads prefix, hex zxid and, if forms are allowed, a compression.
+// parseName parses prefix, hex zxid and, if forms are allowed, a compression.
 func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, ok bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok {
@@ -58,8 +58,8 @@ func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, 
 	return wire.Zxid(v), form, err == nil
 }
 
-// listFiles returns the files of dir with this prefix by ascending zxid.
-// strays are those whose name begins with it and is wrong, and what is no file.
+// listFiles returns the files of dir with this prefix by ascending zxid. strays are the
+// entries with this prefix that have a wrong name or are no files.
 func listFiles(fs FS, dir, prefix string) (files []fileName, strays []stray, err error) {
 	entries, err := fs.ReadDir(dir)
 	if err != nil {
@@ -79,8 +79,8 @@ func listFiles(fs FS, dir, prefix string) (files []fileName, strays []stray, err
 	return files, strays, nil
 }
 
-// setAside renames a file to a name that nobody reads, and makes that
-// durable. The new path is returned.
+// setAside renames a file, durably, to a name that nobody reads, and returns the new
+// path.
 func setAside(fs FS, path string) (string, error) {
 	dir, base := filepath.Split(path)
 	for n := 1; ; n++ {

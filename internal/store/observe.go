@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// CallObserver is told about each call that has to wait for the disk: Begin
-// before the call and End, with what Begin returned, behind it. Calls run on
-// several goroutines.
+// CallObserver observes each call that has to wait for the disk: Begin is called before
+// it, and End after it with what Begin returned. Calls run on several goroutines.
 type CallObserver interface {
 	Begin(op Op, path string) (call int)
 	End(call int)
@@ -113,7 +112,7 @@ func (f *observedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// nextData passes the question on to a file that can answer it.
+// nextData calls that of the file, if it has one.
 func (f *observedFile) nextData(off int64) int64 {
 	if h, ok := f.File.(holeFinder); ok {
 		return h.nextData(off)
@@ -127,7 +126,7 @@ func (f *observedFile) Close() error {
 	return f.File.Close()
 }
 
-// Verb is what the call does to the file that it names, for people.
+// Verb says what the call does to the file, for messages.
 func (o Op) Verb() string {
 	switch o {
 	case OpSync, OpSyncDir:

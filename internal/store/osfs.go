@@ -14,20 +14,20 @@ func OS() FS { return osFS{} }
 
 type osFS struct{}
 
-// filePerm lets the owner write and others read, as upstream's files are.
+// filePerm lets the owner write and others read, as ZooKeeper's files do.
 const filePerm = 0o644
 
 func (osFS) MkdirAll(dir string) error {
 	unsure, found := unsureNames(dir)
-	// From the top, each durable before the next is made: then only the last
-	// one found can be unsure.
+	// Make them from the top, each durable before the next. Then at most the last one
+	// that exists can be not durable.
 	for _, d := range slices.Backward(unsure) {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
 		err := syncDir(filepath.Dir(d))
 		if d == found && errors.Is(err, fs.ErrPermission) {
-			continue // it lies where we may not read, so that somebody else made it
+			continue // this server may not read the parent, so another user made the directory
 		}
 		if err != nil {
 			return err
@@ -36,9 +36,9 @@ func (osFS) MkdirAll(dir string) error {
 	return nil
 }
 
-// unsureNames are the directories of a path that may be gone after a power
-// failure: those still to be made, and the one above them that is found,
-// which a process may have made that was killed before its sync.
+// unsureNames returns the directories of a path that a power failure may remove: those
+// that do not exist yet, and the lowest one that exists, which a killed process may have
+// made without a sync.
 func unsureNames(dir string) (unsure []string, found string) {
 	for d := filepath.Clean(dir); d != filepath.Dir(d) && d != "."; d = filepath.Dir(d) {
 		unsure = append(unsure, d)
@@ -58,7 +58,7 @@ func (osFS) ReadDir(dir string) ([]FileInfo, error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if os.IsNotExist(err) {
-			continue // removed in between
+			continue // removed meanwhile
 		}
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func entry(dir string, info os.FileInfo) FileInfo {
 	return e
 }
 
-// notFile says what something is instead of a file, "" if it is one.
+// notFile says what something is if it is no file, "" if it is one.
 func notFile(mode os.FileMode) string {
 	switch {
 	case mode.IsRegular():

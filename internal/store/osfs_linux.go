@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// allocate reserves space, so that a full disk shows here and not in the
-// middle of a batch. Where the file system cannot, the file gets a hole.
+// allocate reserves space, so that a full disk shows here and not in the middle of a
+// batch. If the file system cannot do that, the file gets a hole.
 func allocate(f *os.File, size int64) error {
 	for {
 		err := syscall.Fallocate(int(f.Fd()), 0, 0, size)
@@ -24,7 +24,7 @@ func allocate(f *os.File, size int64) error {
 	}
 }
 
-// dataSync makes content and length durable, and spares the times.
+// dataSync makes content and length durable, but not the times.
 func dataSync(f *os.File) error {
 	for {
 		err := syscall.Fdatasync(int(f.Fd()))

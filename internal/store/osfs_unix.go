@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// fileID is the identity of a file among those that exist.
+// fileID identifies a file among those that exist.
 type fileID struct{ dev, ino uint64 }
 
-// stat is os.Stat in less than half the time: each sync of the log calls it.
+// stat is os.Stat in less than half the time, because each sync of the log calls it.
 func stat(name string) (FileInfo, error) {
 	var st syscall.Stat_t
 	err := syscall.Stat(name, &st)
@@ -30,7 +30,7 @@ func stat(name string) (FileInfo, error) {
 		id: fileID{uint64(st.Dev), uint64(st.Ino)}}, nil
 }
 
-// fileMode is the type of a file as package os has it.
+// fileMode returns the type of a file as package os has it.
 func fileMode(mode uint32) fs.FileMode {
 	switch mode & syscall.S_IFMT {
 	case syscall.S_IFREG:
@@ -52,13 +52,14 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil // a file system without it has nothing to make durable
+		err = nil // the file system cannot do it, and has nothing to make durable
 	}
 	return errors.Join(err, d.Close())
 }
 
-// lockDir takes an advisory lock on the directory itself: no file is made,
-// and the lock goes with the process. File systems without locks go unlocked.
+// lockDir takes an advisory lock on the directory itself. That makes no file, and the
+// lock ends with the process. If the file system has no locks the directory is not
+// locked.
 func lockDir(dir string) (io.Closer, error) {
 	d, err := os.Open(dir)
 	if err != nil {

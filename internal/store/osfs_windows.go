@@ -17,11 +17,11 @@ func stat(name string) (FileInfo, error) {
 	return FileInfo{Name: info.Name(), Size: info.Size(), Dir: info.IsDir(), Not: notFile(info.Mode()), id: info}, nil
 }
 
-// syncDir does nothing: names are durable with their files here.
+// syncDir does nothing, because on Windows names are durable together with their files.
 func syncDir(string) error { return nil }
 
-// lockName is the file that is held open without sharing. The system removes
-// it when the process ends, however it ends.
+// lockName is a file that is held open without sharing. The system removes it when the
+// process ends in any way.
 const lockName = "in-use"
 
 func lockDir(dir string) (io.Closer, error) {

@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// place is a file or directory that the store holds open, and the name under
-// which the next start looks for it.
+// place is a file or directory that the store holds open, and the name under which the
+// next start looks for it.
 type place struct {
 	path string
 	info FileInfo
@@ -27,13 +27,12 @@ func placesOf(fs FS, paths []string) ([]place, error) {
 	return places, nil
 }
 
-// InPlace checks that the names of the directories and of the current log
-// still lead to what the store has open. If not, somebody removed, renamed or
-// replaced them beside the running server, what is written goes into files
-// that no start will find, and the store is poisoned with a [*RemovedError].
-// SetCurrentEpoch and SetAcceptedEpoch check it themselves before they return,
-// and so does Append before it begins a log. Sync checks the log, and the
-// directory that the log is not in. It belongs to the goroutine that appends.
+// InPlace checks that the names of the directories and of the current log still lead to
+// what the store has open. If not, somebody has removed, renamed or replaced them while
+// the server runs, so that no start will find what is written. Then the store is poisoned
+// with a [*RemovedError]. SetCurrentEpoch and SetAcceptedEpoch check this before they
+// return, and Append before it begins a log. Sync checks the log and the directory that
+// the log is not in. Only the goroutine that appends may call it.
 func (s *Store) InPlace() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -51,9 +50,9 @@ func (s *Store) inPlace() error {
 	return place{s.log.path, s.log.found}.check(s.fs, s.Synced())
 }
 
-// logInPlace is the part of inPlace that Sync needs. While the name of the log
-// leads to the log, it is in the directory that the next start will look into, so
-// that this directory is not looked at as well.
+// logInPlace is the part of InPlace that Sync needs. While the name of the log leads to
+// the log, the log is in the directory that the next start reads, so that directory need
+// not be checked.
 func (s *Store) logInPlace() error {
 	for i := range s.places {
 		if s.places[i].path == s.logDir {
@@ -76,8 +75,8 @@ func (s *Store) dirsInPlace() error {
 	return nil
 }
 
-// check compares what the name leads to. A directory above that may no longer
-// be searched proves nothing, and the history is still where it was.
+// check compares what the name leads to. An error of permission in a parent directory
+// proves nothing, because the history is still there.
 func (p place) check(fsys FS, synced wire.Zxid) error {
 	info, err := fsys.Stat(p.path)
 	switch {
@@ -91,13 +90,13 @@ func (p place) check(fsys FS, synced wire.Zxid) error {
 	return nil
 }
 
-// RemovedError: a directory or the current log was removed, renamed or replaced
+// RemovedError says that a directory or the current log was removed, renamed or replaced
 // while the store used it.
 type RemovedError struct {
 	Path   string
 	What   string
-	Synced wire.Zxid // up to here clients may have been answered
-	Err    error     // of the file system; nil: the name leads to something else
+	Synced wire.Zxid // clients may have got answers up to here
+	Err    error     // the file system's error; nil: the name leads to something else
 }
 
 func (e *RemovedError) Error() string {

@@ -12,11 +12,11 @@ import (
 // retainMin is the least number of snapshots that Purge keeps.
 const retainMin = 3
 
-// Purge removes what the keep newest sound snapshots (at least 3) do not
-// need: older snapshots, logs that end before the oldest of them, and what
-// was set aside before it. It counts only snapshots that it knows to be sound
-// and durable, and returns the paths removed, also beside an error. May run
-// beside Append, Sync and WriteSnapshot.
+// Purge removes what the keep newest sound snapshots (at least 3) do not need: older
+// snapshots, logs that end before the oldest of them, and files set aside before that. It
+// counts only snapshots that are known to be sound and durable. It returns the removed
+// paths, also together with an error. It may run concurrently with Append, Sync and
+// WriteSnapshot.
 func (s *Store) Purge(keep int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (s *Store) Purge(keep int) ([]string, error) {
 	return s.remove(append(old, aside...))
 }
 
-// oldestKept is the zxid of the nth newest snapshot that is sound, of the
-// oldest if there are fewer; -1 if there is none.
+// oldestKept returns the zxid of the nth newest sound snapshot, of the oldest if there
+// are fewer; -1 if there is none.
 func (s *Store) oldestKept(snapshots []fileName, n int) (wire.Zxid, error) {
 	oldest := wire.Zxid(-1)
 	for i := len(snapshots) - 1; i >= 0 && n > 0; i-- {
@@ -71,8 +71,8 @@ func (s *Store) oldestKept(snapshots []fileName, n int) (wire.Zxid, error) {
 	return oldest, nil
 }
 
-// reliable reports whether a snapshot is sound and has all it needs in the
-// log, and makes it durable: upstream writes its own without a sync.
+// reliable reports whether a snapshot is sound and the log has all that it needs, and
+// makes the snapshot durable: ZooKeeper writes its own without a sync.
 func (s *Store) reliable(file fileName) (bool, error) {
 	s.mu.Lock()
 	known, synced := s.sound[file.path], s.synced
@@ -106,7 +106,7 @@ func (s *Store) setSound(path string, sound bool) {
 	}
 }
 
-// asideBefore lists what was set aside and belongs to the time before z.
+// asideBefore lists the files set aside that belong to the time before z.
 func (s *Store) asideBefore(z wire.Zxid) ([]string, error) {
 	var old []string
 	for _, dir := range s.dirs() {
@@ -124,8 +124,8 @@ func (s *Store) asideBefore(z wire.Zxid) ([]string, error) {
 	return old, nil
 }
 
-// looseZxid reads the zxid out of a name as upstream does: between the first
-// two dots, whatever follows.
+// looseZxid parses the zxid in a name as ZooKeeper does: between the first two dots,
+// whatever follows.
 func looseZxid(name string) (wire.Zxid, bool) {
 	for _, prefix := range []string{logPrefix, snapshotPrefix} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {

@@ -10,19 +10,19 @@ import (
 	"bellwether/wire"
 )
 
-// ReadLog yields the synced transactions after zxid, up to the last that was
-// synced when it began, in order and without a gap; each is the caller's own.
-// Where the log cannot prove that (it does not reach back to zxid, or has a
-// gap, as behind an installed snapshot, or is purged meanwhile) it yields an
-// error that is [ErrNotInLog], and ends; what came before the error is no
-// whole answer. May run beside everything but Truncate and InstallSnapshot.
+// ReadLog yields the transactions after zxid that were durable when it began, in order
+// and without a gap. Each belongs to the caller. If the log cannot show that there is no
+// gap ReadLog yields an error that is [ErrNotInLog], and ends; what came before the error
+// is not complete. That happens if the log does not reach back to zxid, has a gap, as
+// behind an installed snapshot, or is purged meanwhile. ReadLog may run concurrently with
+// everything but Truncate and InstallSnapshot.
 func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*record.Txn, error] {
 	return func(yield func(*record.Txn, error) bool) {
 		err := s.readLog(after, s.Synced(), yield)
 		switch {
 		case err == nil, errors.Is(err, errFound):
 			return
-		case errors.Is(err, fs.ErrNotExist): // Purge ran beside
+		case errors.Is(err, fs.ErrNotExist): // Purge ran meanwhile
 			err = fmt.Errorf("%w: %w", ErrNotInLog, err)
 		}
 		yield(nil, fmt.Errorf("read the log after %v: %w", after, err))

@@ -23,7 +23,7 @@ import (
 //	lastZxid  long zxid                                     (3.9, optional)
 //	seal 3    as seal 1
 //
-// and may end after each seal. Numbers are big-endian.
+// The file may end after each seal. Numbers are big-endian.
 const (
 	snapshotMagic     = "ZKSN"
 	snapshotVersion   = 2
@@ -33,12 +33,11 @@ const (
 	sealLen           = 13
 )
 
-// snapshotBufferLen is how much of a snapshot is gathered for one write, in bytes.
+// snapshotBufferLen is how much of a snapshot is collected for one write, in bytes.
 const snapshotBufferLen = 256 << 10
 
-// EncodeSnapshot writes src to w as the stream of a plain snapshot file named
-// after zxid. Of o it uses OmitDigest and OmitLastZxid. It returns the digest
-// that src ended with.
+// EncodeSnapshot writes src to w as the stream of a plain snapshot file named after zxid.
+// It uses OmitDigest and OmitLastZxid of o. It returns the digest that src ended with.
 func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (SnapshotDigest, error) {
 	e := snapshotEncoder{w: w, sum: adler32.New()}
 	e.buf = append(e.buf, snapshotMagic...)
@@ -62,16 +61,16 @@ func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (Snapsho
 	return digest, e.err
 }
 
-// snapshotEncoder gathers a snapshot in buf and sums it up on the way out.
+// snapshotEncoder collects a snapshot in buf, and adds what it writes to the checksum.
 type snapshotEncoder struct {
 	w   io.Writer
 	sum hash.Hash32
 	buf []byte
-	c   wire.Coder // used again for every record
+	c   wire.Coder // reused for every record
 	err error
 }
 
-// body is what files and streams have in common.
+// body writes the part that files and streams have in common.
 func (e *snapshotEncoder) body(src Source) error {
 	if err := e.sessions(src); err != nil {
 		return err
@@ -147,7 +146,7 @@ func (e *snapshotEncoder) seal() {
 	e.text(nodesEnd)
 }
 
-// flush sums up what was gathered and hands it on. The first error stays.
+// flush adds the buffer to the checksum and writes it. The first error stays.
 func (e *snapshotEncoder) flush() {
 	e.sum.Write(e.buf)
 	if e.err == nil {

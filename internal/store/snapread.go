@@ -12,7 +12,7 @@ import (
 	"bellwether/wire"
 )
 
-// Limits of what a snapshot's decoder believes.
+// Limits of the snapshot decoder.
 const (
 	snapshotElementMax = 64 << 20 // bytes of one path or one znode's data
 	aclEntriesMax      = 1 << 20  // entries of one ACL
@@ -21,15 +21,15 @@ const (
 // snapshotReadMin is how much of a snapshot is read at first, in bytes.
 const snapshotReadMin = 4096
 
-// UnsoundError: a snapshot that cannot be used, and where that shows.
+// UnsoundError says that a snapshot cannot be used, and where that shows.
 type UnsoundError struct {
 	Offset int64 // in the uncompressed stream
 	What   string
-	Short  bool // it ends too early, as one whose writer was interrupted
+	Short  bool // it ends too early, as if its writer was interrupted
 	Err    error
 
-	misnamed bool      // it is whole, but does not contain what its name says
-	reaches  wire.Zxid // of a misnamed one: the last transaction that it knows of
+	misnamed bool      // it is complete, but does not contain what its name says
+	reaches  wire.Zxid // of a misnamed snapshot: the last transaction of which it has an effect
 }
 
 func (e *UnsoundError) Error() string {
@@ -44,20 +44,20 @@ func (e *UnsoundError) Error() string {
 
 func (e *UnsoundError) Unwrap() error { return e.Err }
 
-// Offsetter is what a Sink may implement beside: At is called before each
-// part with the offset at which it begins in the uncompressed stream.
+// Offsetter is what a Sink may implement in addition: At is called before each part with
+// the offset at which it begins in the uncompressed stream.
 type Offsetter interface{ At(off int64) }
 
-// DecodeSnapshot reads the stream of a plain snapshot file named after zxid
-// into sink, SnapshotDone included, and verifies every seal there is. An
-// error is an [*UnsoundError]; sink has then seen a part. Bytes behind the
-// end are left unread, but the reader may have been read ahead.
+// DecodeSnapshot reads the stream of a plain snapshot file named after zxid into sink,
+// SnapshotDone included, and verifies every seal. An error is an [*UnsoundError]; sink
+// has then received a part. Bytes after the end are not decoded, but the reader may have
+// been read ahead.
 func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, error) {
 	c, err := decodeSnapshot(r, zxid, sink)
 	return c.digest, err
 }
 
-// decodeSnapshot also returns what the snapshot says about itself.
+// decodeSnapshot is DecodeSnapshot, and returns what the snapshot says about itself.
 func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.at, _ = sink.(Offsetter)
@@ -76,16 +76,16 @@ func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 	return d.found, nil
 }
 
-// snapshotDecoder reads a stream through buf and sums up what it takes. The
-// first error stays; what is taken after it is zeros.
+// snapshotDecoder reads a stream through buf and computes its checksum. The first error
+// stays; what is taken after an error is zeros.
 type snapshotDecoder struct {
 	r      io.Reader
-	exact  bool // nothing is read ahead
+	exact  bool // read nothing ahead
 	sink   Sink
 	at     Offsetter
 	buf    []byte
-	next   int   // in buf: what was taken ends here
-	summed int   // in buf: what is in sum ends here
+	next   int   // in buf: the end of what was taken
+	summed int   // in buf: the end of what the checksum covers
 	pos    int64 // of next in the stream
 	sum    hash.Hash32
 	err    *UnsoundError
@@ -99,14 +99,14 @@ func (d *snapshotDecoder) fail(what string, err error) {
 	}
 }
 
-// settle puts what was taken into the sum.
+// settle adds what was taken to the checksum.
 func (d *snapshotDecoder) settle() {
 	d.sum.Write(d.buf[d.summed:d.next])
 	d.summed = d.next
 }
 
-// peek returns the next bytes of the stream, n unless it ends before. Memory
-// grows only as bytes arrive.
+// peek returns the next n bytes of the stream, fewer if it ends before. Memory grows only
+// as bytes arrive.
 func (d *snapshotDecoder) peek(n int) []byte {
 	for len(d.buf)-d.next < n && d.err == nil {
 		if d.next > 0 {
@@ -133,7 +133,8 @@ func (d *snapshotDecoder) peek(n int) []byte {
 	return d.buf[d.next:min(len(d.buf), d.next+n)]
 }
 
-// take consumes n bytes; nil after an error. They are valid until the next call.
+// take consumes n bytes and returns them; nil after an error. They are valid until the
+// next call.
 func (d *snapshotDecoder) take(n int) []byte {
 	b := d.peek(n)
 	if len(b) < n {
@@ -161,8 +162,7 @@ func (d *snapshotDecoder) int64() int64 {
 	return 0
 }
 
-// element consumes a string or buffer, which stays valid until the next call;
-// nil for null.
+// element consumes a string or buffer, which is valid until the next call; nil for null.
 func (d *snapshotDecoder) element(what string) []byte {
 	n := d.int32()
 	switch {
@@ -186,7 +186,7 @@ func (d *snapshotDecoder) text(what string) string {
 	return string(b)
 }
 
-// count reads a count, of things that take at least one byte each.
+// count reads a number of things that take at least one byte each.
 func (d *snapshotDecoder) count(what string) int {
 	n := d.int32()
 	if n < 0 {
@@ -196,14 +196,14 @@ func (d *snapshotDecoder) count(what string) int {
 	return int(n)
 }
 
-// part announces a part to a sink that wants to know where it begins.
+// part calls At of a sink that is an Offsetter.
 func (d *snapshotDecoder) part() {
 	if d.at != nil && d.err == nil {
 		d.at.At(d.pos)
 	}
 }
 
-// body is what files and streams have in common.
+// body reads the part that files and streams have in common.
 func (d *snapshotDecoder) body() {
 	d.sessions()
 	d.acls()
@@ -238,7 +238,7 @@ func (d *snapshotDecoder) acls() {
 	}
 }
 
-// acl reads one list; its memory grows with its entries.
+// acl reads one ACL; its memory grows with its entries.
 func (d *snapshotDecoder) acl() []wire.ACL {
 	n := d.int32()
 	if n == -1 || d.err != nil {
@@ -295,14 +295,14 @@ func (d *snapshotDecoder) refused(err error) {
 	}
 }
 
-// Lengths of what may follow the first seal, each with the seal behind it.
+// Lengths of what may follow the first seal, each with the seal after it.
 const (
 	digestBlockLen   = 20 + sealLen
 	lastZxidBlockLen = 8 + sealLen
 )
 
-// trailer reads the seals and what stands between them. A file may end after
-// any of them. What follows the second may be cut off.
+// trailer reads the seals and what is between them. A file may end after any of them.
+// What follows the second may be cut off.
 func (d *snapshotDecoder) trailer() {
 	d.seal()
 	if n := len(d.peek(digestBlockLen)); n > 0 && n != lastZxidBlockLen {
@@ -317,7 +317,7 @@ func (d *snapshotDecoder) trailer() {
 	}
 }
 
-// digest reads the digest block; nil for one of an older kind.
+// digest reads the digest block; nil if it is of an older kind.
 func (d *snapshotDecoder) digest() *SnapshotDigest {
 	digest := &SnapshotDigest{Zxid: wire.Zxid(d.int64()), Version: d.int32()}
 	if digest.Version < record.DigestVersion && d.err == nil {

@@ -17,11 +17,11 @@ type SnapshotFile struct {
 	Size int64 // bytes on disk
 }
 
-// WriteSnapshot writes src, durably, as the snapshot named after zxid, which
-// must be one that src certainly contains. What src contains when it ends
-// must be synced in the log: a snapshot must not know what the log may lose.
-// An error leaves the earlier snapshots as they were. May run beside
-// Append, Sync and Purge, not beside itself.
+// WriteSnapshot writes src, durably, as the snapshot named after zxid. src must contain
+// everything up to zxid. What src contains when it ends must be durable in the log,
+// because a snapshot must not contain what the log may lose. An error leaves the earlier
+// snapshots unchanged. It may run concurrently with Append, Sync and Purge, but not with
+// itself.
 func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
 	temp, file, err := s.prepareSnapshot(zxid, src, true)
 	if err == nil {
@@ -33,8 +33,8 @@ func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) 
 	return file, nil
 }
 
-// prepareSnapshot writes a snapshot, durably, under a temporary name. That it
-// contains nothing the log lacks is checked where it is ours.
+// prepareSnapshot writes a snapshot, durably, under a temporary name. It checks that a
+// snapshot of this server contains nothing that the log lacks.
 func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp string, file SnapshotFile, err error) {
 	if err := s.usable(); err != nil {
 		return "", file, err
@@ -57,8 +57,8 @@ func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp str
 	return temp, file, nil
 }
 
-// publish gives a snapshot its name, durably, and takes the place of those of
-// the same zxid that are compressed otherwise.
+// publish renames a snapshot to its name, durably, and removes those of the same zxid
+// with another compression.
 func (s *Store) publish(temp string, file SnapshotFile) error {
 	if err := s.fs.Rename(temp, file.Path); err != nil {
 		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
@@ -100,7 +100,7 @@ func (s *Store) supersede(file SnapshotFile) error {
 	return nil
 }
 
-// writeTemp writes and syncs the file under its temporary name.
+// writeTemp writes the file under its temporary name and makes it durable.
 func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (size int64, err error) {
 	f, err := s.fs.Create(temp)
 	if err != nil {
@@ -120,17 +120,17 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 	return out.off, f.Sync()
 }
 
-// sealing is a source that remembers what it ended with. Into the file of one
-// that came from a leader goes a digest of no transaction: such a snapshot can
-// hold effects of transactions that came behind it, so its digest is none after
-// any transaction, and those of the transactions behind it do not fit yet.
+// sealing is a source that keeps the digest it ended with. A snapshot that came from a
+// leader gets a digest that belongs to no transaction: it can contain effects of later
+// transactions, so its digest is not that of the tree after any transaction, and the
+// digests of the transactions after it do not match yet.
 type sealing struct {
 	Source
 	ours bool
 	last wire.Zxid
 }
 
-// Digest is that of the source, or none.
+// Digest returns the digest of the source, or none.
 func (s *sealing) Digest() (z wire.Zxid, digest uint64) {
 	if s.last, digest = s.Source.Digest(); !s.ours {
 		return 0, 0
@@ -138,9 +138,9 @@ func (s *sealing) Digest() (z wire.Zxid, digest uint64) {
 	return s.last, digest
 }
 
-// fsyncEvery is after how many bytes of a snapshot its file is fsynced. Without
-// it the log's next fsync waits for the disk to take everything that the
-// snapshot has left in the page cache: 135 ms for 250 MB, with it 20.
+// fsyncEvery is after how many bytes of a snapshot its file is fsynced. Without that the
+// log's next fsync waits for the disk to write everything that the snapshot has left in
+// the page cache: 135 ms for 250 MB, with it 20 ms.
 const fsyncEvery = 8 << 20
 
 // fileWriter writes a File from front to back.
@@ -159,8 +159,8 @@ func (w *fileWriter) Write(b []byte) (int, error) {
 	return n, w.f.Sync()
 }
 
-// readSnapshot reads a snapshot file into sink. An [*UnsoundError] says that
-// the file is at fault; any other error comes from the file system.
+// readSnapshot reads a snapshot file into sink. An [*UnsoundError] says that the file is
+// bad; any other error comes from the file system.
 func readSnapshot(fs FS, file fileName, sink Sink) (c contents, err error) {
 	f, err := openHistory(fs, file.path)
 	if err != nil {
@@ -189,13 +189,12 @@ func openHistory(fsys FS, path string) (File, error) {
 
 func isShort(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
-// InstallSnapshot replaces the history by src, which a leader sent and which
-// contains everything up to zxid and nothing above: it writes src as the
-// snapshot of zxid and takes every record and snapshot above zxid out of use,
-// durably. Not beside any other call. Load need not follow where src is
-// already the tree. An error before the snapshot has its name changes nothing;
-// a later one is a [*PoisonedError], as a log that went on where it ended
-// before would be hidden behind the snapshot.
+// InstallSnapshot replaces the history by src, which a leader sent and which contains
+// everything up to zxid and nothing above. It writes src as the snapshot of zxid and sets
+// every record and snapshot above zxid aside, durably. It must not run concurrently with
+// any other call. The caller need not call Load if src is already the tree. An error
+// before the snapshot has its name changes nothing. A later one is a [*PoisonedError],
+// because the snapshot would hide a log that continued where it had ended.
 func (s *Store) InstallSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
 	if err := s.Roll(); err != nil {
 		return SnapshotFile{}, err

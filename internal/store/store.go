@@ -12,19 +12,19 @@ import (
 	"bellwether/wire"
 )
 
-// Options says where a store lies and how it writes. The zero value of each
-// field is the default; only DataDir must be set.
+// Options says where a store is and how it writes. The zero value of each field is the
+// default; only DataDir must be set.
 type Options struct {
 	DataDir string // holds version-2 with the snapshots and epochs
 	LogDir  string // holds version-2 with the logs; empty: DataDir
 
-	// PreallocBytes is how far a log is extended ahead of its records
-	// (preAllocSize); 0: 64 MiB, negative: not at all.
+	// PreallocBytes is how much space a log reserves ahead of its records (preAllocSize);
+	// 0: 64 MiB, negative: none.
 	PreallocBytes int64
-	// NoSync leaves it to the system when the log reaches the disk
-	// (forceSync=no): a power failure then loses acknowledged writes.
+	// NoSync leaves it to the system when the log reaches the disk (forceSync=no). Then a
+	// power failure loses acknowledged writes.
 	NoSync bool
-	// Compression of the snapshots written; each form is read.
+	// Compression is that of new snapshots; all compressions can be read.
 	Compression Compression
 	// OmitDigest leaves the digest block out of snapshots (digest.enabled=false).
 	OmitDigest bool
@@ -33,15 +33,15 @@ type Options struct {
 	OmitLastZxid bool
 	// TrustEmpty allows logs without any snapshot (snapshot.trust.empty).
 	TrustEmpty bool
-	// NoDirCreate refuses to make missing directories
+	// NoDirCreate refuses to create missing directories
 	// (zookeeper.datadir.autocreate=false).
 	NoDirCreate bool
-	// NoDBCreate refuses to start an empty history without the marker file
-	// named initialize (zookeeper.db.autocreate=false).
+	// NoDBCreate refuses to start an empty history without the marker file named
+	// initialize (zookeeper.db.autocreate=false).
 	NoDBCreate bool
 }
 
-// Compression names how snapshots are compressed.
+// Compression is how snapshots are compressed.
 type Compression string
 
 // The compressions, as snapshot.compression.method names them.
@@ -51,20 +51,20 @@ const (
 	Snappy Compression = "snappy"
 )
 
-// Store is a server's history on disk. See the package comment for which
-// calls may run beside each other.
+// Store is a server's history on disk. The package comment says which calls may run
+// concurrently.
 type Store struct {
 	fs      FS
 	opts    Options
 	snapDir string
 	logDir  string
 	locks   []io.Closer
-	opened  []string // what Open mended
+	opened  []string // what Open repaired
 	made    []string // the version-2 directories that Open made
 
 	log    logWriter
 	places []place // the version-2 directories, as Open found them
-	epochs Epochs  // as they were saved last
+	epochs Epochs  // as they were last saved
 	ahead  ahead
 
 	mu      sync.Mutex // guards what follows; never held across I/O
@@ -72,13 +72,13 @@ type Store struct {
 	loaded  bool
 	last    wire.Zxid
 	synced  wire.Zxid
-	sound   map[string]bool // snapshots, by path, known to be sound and durable
-	haveAny bool            // some snapshot is
+	sound   map[string]bool // paths of snapshots that are known to be sound and durable
+	haveAny bool            // there is a snapshot
 }
 
-// Open locks the directories, makes what is missing and takes away what an
-// interrupted write of ours left behind. Errors: a [*BusyError] if another
-// process has the directories, a [*LayoutError] if they are not fit for use.
+// Open locks the directories, creates what is missing and removes what an interrupted
+// write has left. Its error is a [*BusyError] if another process uses the directories,
+// and a [*LayoutError] if they are not fit for use.
 func Open(fs FS, o Options) (*Store, error) {
 	if o.LogDir == "" {
 		o.LogDir = o.DataDir
@@ -132,7 +132,7 @@ func (s *Store) open() error {
 	return s.finishCut()
 }
 
-// dirs are the version-2 directories, one if they are the same.
+// dirs returns the version-2 directories; one if they are the same.
 func (s *Store) dirs() []string {
 	if s.snapDir == s.logDir {
 		return []string{s.snapDir}
@@ -140,8 +140,8 @@ func (s *Store) dirs() []string {
 	return []string{s.snapDir, s.logDir}
 }
 
-// makeDir makes a directory, or makes sure of one that is there: what is
-// written into it is no more durable than its name.
+// makeDir creates a directory, or makes the name of an existing one durable: a file is no
+// more durable than the name of its directory.
 func (s *Store) makeDir(dir string) error {
 	info, err := s.fs.Stat(dir)
 	switch {
@@ -169,8 +169,8 @@ func sameDir(fs FS, a, b string) bool {
 	return err == nil && x.SameFile(y)
 }
 
-// checkSplit refuses, as upstream does, separate directories of which one
-// holds files of the other: somebody moved half of them.
+// checkSplit refuses, as ZooKeeper does, separate directories if one contains files that
+// belong into the other: somebody has moved only a part of them.
 func checkSplit(fs FS, snapDir, logDir string) error {
 	if snapDir == logDir {
 		return nil
@@ -192,8 +192,8 @@ func checkSplit(fs FS, snapDir, logDir string) error {
 	return nil
 }
 
-// tidy removes unfinished files, and takes the name from snapshots that
-// upstream left unfinished and would later believe.
+// tidy removes unfinished files, and renames snapshots that ZooKeeper has left unfinished
+// and would later read.
 func (s *Store) tidy(dir string) error {
 	entries, err := s.fs.ReadDir(dir)
 	if err != nil {
@@ -220,7 +220,8 @@ func (s *Store) tidy(dir string) error {
 	return nil
 }
 
-// Close syncs and ends the log, if it is sound, and releases the directories.
+// Close makes the log durable and ends it, unless the store is poisoned, and unlocks the
+// directories.
 func (s *Store) Close() error {
 	err := s.usable()
 	if err == nil {
@@ -241,7 +242,7 @@ func (s *Store) unlock() error {
 	return err
 }
 
-// poison ends all use of the log: what is on disk is no longer known.
+// poison ends all use of the log, because the content of the disk is not known any more.
 func (s *Store) poison(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,35 +252,35 @@ func (s *Store) poison(err error) error {
 	return s.failed
 }
 
-// usable reports what poisoned the store, nil if nothing did.
+// usable returns the error that poisoned the store, nil if none did.
 func (s *Store) usable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// LastZxid is the last transaction appended, or the snapshot's if later; -1
-// before Load.
+// LastZxid returns the last transaction appended, or the snapshot's zxid if that is
+// later; -1 before Load.
 func (s *Store) LastZxid() wire.Zxid {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// Synced is the last transaction known to be durable; -1 before Load.
+// Synced returns the last transaction known to be durable; -1 before Load.
 func (s *Store) Synced() wire.Zxid {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.synced
 }
 
-// Sizes are the bytes in the two directories, as conf and dirs print them.
+// Sizes are the bytes in the two directories, as the commands conf and dirs print them.
 type Sizes struct {
 	Snapshots int64
 	Logs      int64
 }
 
-// Sizes adds up the lengths of the files. May run beside everything.
+// Sizes adds up the lengths of the files. It may run concurrently with every call.
 func (s *Store) Sizes() (Sizes, error) {
 	var z Sizes
 	for dir, sum := range map[string]*int64{s.snapDir: &z.Snapshots, s.logDir: &z.Logs} {

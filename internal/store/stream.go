@@ -9,12 +9,12 @@ import (
 	"bellwether/wire"
 )
 
-// streamEnd is the signature behind a snapshot between servers. Such a stream
-// is the middle of a snapshot file: sessions, ACLs, nodes, the string "/",
-// without header and seals, and then this string.
+// streamEnd ends a snapshot that one server sends to another. Such a stream is the middle
+// of a snapshot file (sessions, ACLs, nodes, the string "/"), without header and seals,
+// and then this string.
 const streamEnd = "BenWasHere"
 
-// EncodeStream writes src to w as a leader sends it behind a SNAP.
+// EncodeStream writes src to w as a leader sends it after a SNAP packet.
 func EncodeStream(w io.Writer, src Source) error {
 	e := snapshotEncoder{w: w, sum: adler32.New()}
 	if err := e.body(src); err != nil {
@@ -25,9 +25,9 @@ func EncodeStream(w io.Writer, src Source) error {
 	return e.err
 }
 
-// DecodeStream reads a snapshot behind a SNAP with this zxid into sink,
-// SnapshotDone included, and not a byte more. An error is an [*UnsoundError];
-// sink has then seen a part.
+// DecodeStream reads a snapshot after a SNAP packet with this zxid into sink,
+// SnapshotDone included, and not a byte more. An error is an [*UnsoundError]; sink has
+// then received a part.
 func DecodeStream(r *bufio.Reader, zxid wire.Zxid, sink Sink) error {
 	d := snapshotDecoder{r: r, exact: true, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.body()

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// myidName is the file in dataDir with a member's id. The store only looks
-// whether there is one.
+// myidName is the file in dataDir with a member's id. The store only checks whether it
+// exists.
 const myidName = "myid"
 
-// suspect notes what shows that a part of the history, or all of it, has been
-// taken away: a start that finds nothing begins a new history, and one that
-// finds no log ends at the snapshot, as both must on a new or restored server.
+// suspect notes signs that somebody has removed the history or a part of it. A start that
+// finds nothing begins a new history, and one that finds no log ends at the snapshot,
+// because that is right on a new or restored server.
 func (l *loader) suspect() error {
 	on, err := l.s.epochsOnDisk()
 	if err != nil {
@@ -34,9 +34,9 @@ func (l *loader) suspect() error {
 	return nil
 }
 
-// suspectEmpty notes what shows that there may have been a history where there
-// is none. A myid is enough, as nothing else remains where somebody has removed
-// version-2; the file "initialize" says that it is a first start.
+// suspectEmpty notes signs that there may have been a history, if there is none. A myid
+// is enough, because nothing else remains if somebody has removed version-2. The file
+// named initialize confirms a first start.
 func (l *loader) suspectEmpty(on epochsOnDisk) {
 	s := l.s
 	why := ""

@@ -12,22 +12,21 @@ import (
 
 // A crash leaves an unsynced write behind in one of two ways:
 //
-//   - cut: the process was killed, or the disk was full, in the middle of a
-//     write; what follows the last byte written is zeros or the file's end;
-//   - torn: power failed, and of the sectors written since the last sync any
-//     may be missing. A log is only ever written where it was zeros before,
-//     so a missing sector reads as zeros to its end.
+//   - cut: the process was killed, or the disk was full, in the middle of a write.
+//     After the last byte written there are zeros or the file's end.
+//   - torn: power failed, and any of the sectors written since the last fsync may be
+//     missing. A log is only written where it was zeros before, so a missing sector
+//     reads as zeros to its end.
 //
-// Everything else (a record that is all there and has a wrong checksum, a
-// wrong length with its payload intact) no crash explains. Nor can a tear lie
-// further than syncMax before the last byte: that much was synced since.
+// No crash explains anything else (a complete record with a wrong checksum, a wrong
+// length with an intact payload). Nor can a tear be further than syncMax before the last
+// byte: everything before that was synced.
 
-// syncMax bounds the bytes written between two syncs, unless one record
-// alone is larger.
+// syncMax limits the bytes written between two syncs, unless one record is larger.
 const syncMax = 8 << 20
 
-// judge decides about the place s.off, where no whole record is. n is the
-// payload length that stands there, -1 if it cannot be one.
+// judge decides about the offset s.off, where there is no whole record. n is the payload
+// length found there, -1 if it is not valid.
 func (s *logScanner) judge(n int64, what string) (verdict, error) {
 	p := s.off
 	last, err := s.lastByte(p)
@@ -61,9 +60,9 @@ func (s *logScanner) judge(n int64, what string) (verdict, error) {
 	return s.judgeCut(last, fmt.Sprintf("%s: the sector at %d is missing", what, torn))
 }
 
-// judgeCut decides about a record of which something is missing, be it all
-// from last on. If the bytes before last have a whole record by its checksum,
-// only its length is wrong, and that no crash does.
+// judgeCut decides about a record of which a part is missing, possibly everything from
+// last on. If the bytes before last contain a whole record by its checksum, only its
+// length is wrong, and no crash causes that.
 func (s *logScanner) judgeCut(last int64, what string) (verdict, error) {
 	p := s.off
 	if last-p >= recordHeadLen+record.TxnHeaderLen {
@@ -103,8 +102,8 @@ func (s *logScanner) wholeWithin(p, last int64) (bool, error) {
 	}
 }
 
-// judgeHeader decides about a file of at least a header's length that does
-// not begin with one.
+// judgeHeader decides about a file that is at least as long as a header and does not
+// begin with one.
 func (s *logScanner) judgeHeader() (verdict, error) {
 	what := "the file does not begin with " + logMagic
 	last, err := s.lastByte(0)
@@ -146,9 +145,9 @@ func (s *logScanner) isMissing(p, off int64) bool {
 	return err == nil && at >= 0
 }
 
-// oneByteOff finds the byte of the record at p that alone explains why it is
-// not whole, -1 if there is none: with Adler-32 the two sums tell by how much
-// a byte is off and how far from the end it stands.
+// oneByteOff returns the offset of the byte of the record at p whose change alone
+// explains why the record is not whole, -1 if there is none. The two sums of Adler-32
+// tell by how much a byte is wrong and how far from the end it is.
 func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
 	if n < 0 || s.isMissing(p, p) || s.isMissing(p, p+recordHeadLen-1) {
 		return -1, nil
@@ -188,8 +187,8 @@ func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
 	return -1, nil
 }
 
-// oneByteApart returns where (from the high end) two checksums differ, if
-// that is a single byte, else -1.
+// oneByteApart returns where (from the high end) two checksums differ, if they differ in
+// a single byte, else -1.
 func oneByteApart(a, b uint64) int64 {
 	for at := range int64(8) {
 		if x := a ^ b; x != 0 && x&^(0xff<<(56-8*at)) == 0 {
@@ -199,8 +198,8 @@ func oneByteApart(a, b uint64) int64 {
 	return -1
 }
 
-// lastByte returns the offset behind the last byte from off on that is not
-// zero, off if there is none.
+// lastByte returns the offset after the last byte at or after off that is not zero, off
+// if there is none.
 func (s *logScanner) lastByte(off int64) (int64, error) {
 	last := off
 	buf := make([]byte, min(windowLen, max(0, s.size-off)))
@@ -225,8 +224,8 @@ func (s *logScanner) lastByte(off int64) (int64, error) {
 	return last, nil
 }
 
-// holeFinder is what a File may offer beside: nextData returns the first
-// offset from off on that can hold anything but zeros.
+// holeFinder is what a File may implement in addition: nextData returns the first offset
+// at or after off that can contain anything but zeros.
 type holeFinder interface{ nextData(off int64) int64 }
 
 func allZero(b []byte) bool {

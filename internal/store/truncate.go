@@ -12,19 +12,20 @@ import (
 	"bellwether/wire"
 )
 
-// cutName is a file that says, in hex, behind which zxid everything is being
-// taken out of use. It is there only while that is under way: a crash in
-// between is finished at the next open, so that a history is never seen with
-// a part of it missing in the middle.
+// cutName is a file that contains, in hex, the zxid above which everything is being
+// removed from the history. It exists only while that goes on. If a crash interrupts it
+// the next open finishes it, so that nobody sees a history with a part missing in the
+// middle.
 const cutName = "cutting"
 
-// ErrNotInLog: the history does not contain the transaction asked for.
+// ErrNotInLog says that the history does not contain the transaction asked for.
 var ErrNotInLog = errors.New("not in the log on disk")
 
-// Truncate takes everything after zxid out of the history, durably: the
-// snapshots that know of later transactions and the later logs are set aside,
-// the log of zxid is cut. ErrNotInLog, and nothing is changed, if zxid cannot
-// be reached from a sound snapshot. Not beside any other call; Load afterwards.
+// Truncate removes everything after zxid from the history, durably. It sets aside the
+// snapshots that contain effects of later transactions and the later logs, and cuts the
+// log of zxid. If zxid cannot be reached from a sound snapshot it changes nothing and
+// returns ErrNotInLog. It must not run concurrently with any other call. The caller calls
+// Load afterwards.
 func (s *Store) Truncate(zxid wire.Zxid) error {
 	if err := s.Roll(); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (s *Store) Truncate(zxid wire.Zxid) error {
 	}
 	if err := s.beginCut(zxid); err != nil {
 		if _, begun, unknown := s.pendingCut(); begun || unknown != nil {
-			return s.poison(fmt.Errorf("truncate to %v: %w", zxid, err)) // the next start may go on with it
+			return s.poison(fmt.Errorf("truncate to %v: %w", zxid, err)) // the next start may continue it
 		}
 		if isFull(err) {
 			err = &FullError{File: filepath.Join(s.logDir, cutName), Zxid: s.Synced(), Err: err}
@@ -51,8 +52,8 @@ func (s *Store) Truncate(zxid wire.Zxid) error {
 	return nil
 }
 
-// reachable checks that what Truncate would leave is the history up to zxid:
-// a sound snapshot of it and every transaction from there on.
+// reachable checks that Truncate would leave the history up to zxid: a sound snapshot and
+// every transaction from there on.
 func (s *Store) reachable(zxid wire.Zxid) error {
 	snapshots, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
 	if err != nil {
@@ -107,8 +108,8 @@ func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileNam
 	}
 }
 
-// knows is the last transaction of which a snapshot has effects, as far as it
-// says; -1 if it is not sound or misnamed.
+// knows returns the last transaction of which a snapshot has effects, as far as it says;
+// -1 if it is not sound or misnamed.
 func (s *Store) knows(file fileName) (wire.Zxid, error) {
 	c, err := readSnapshot(s.fs, file, Discard{})
 	var unsound *UnsoundError
@@ -123,14 +124,14 @@ func (s *Store) knows(file fileName) (wire.Zxid, error) {
 	return max(file.zxid, c.last()), nil
 }
 
-// beginCut writes down what cut will do. Where that fails pendingCut says whether
-// it is written nevertheless, if not durably.
+// beginCut writes the file that says what cut will do. If that fails, pendingCut tells
+// whether the file exists nevertheless.
 func (s *Store) beginCut(zxid wire.Zxid) error {
 	return writeAtomic(s.fs, filepath.Join(s.logDir, cutName), strconv.FormatInt(int64(zxid), 16))
 }
 
-// cut takes everything above zxid out of use. A crash in between is no harm
-// once beginCut is through.
+// cut removes everything above zxid from the history. Once beginCut has returned, a crash
+// during cut does no harm.
 func (s *Store) cut(zxid wire.Zxid) error {
 	if err := s.cutSnapshots(zxid); err != nil {
 		return err
@@ -144,7 +145,7 @@ func (s *Store) cut(zxid wire.Zxid) error {
 	return s.fs.SyncDir(s.logDir)
 }
 
-// finishCut goes on with a cut that a crash interrupted.
+// finishCut continues a cut that a crash has interrupted.
 func (s *Store) finishCut() error {
 	zxid, pending, err := s.pendingCut()
 	if err != nil || !pending {
@@ -154,7 +155,7 @@ func (s *Store) finishCut() error {
 	return s.cut(zxid)
 }
 
-// pendingCut is behind which zxid a cut is under way, if one is.
+// pendingCut returns the zxid of an unfinished cut, if there is one.
 func (s *Store) pendingCut() (zxid wire.Zxid, pending bool, err error) {
 	path := filepath.Join(s.logDir, cutName)
 	text, err := readSmall(s.fs, path)
@@ -171,8 +172,8 @@ func (s *Store) pendingCut() (zxid wire.Zxid, pending bool, err error) {
 	return wire.Zxid(z), true, nil
 }
 
-// cutSnapshots sets aside the snapshots that know of anything above zxid, and
-// those that cannot be read: what they know might come back one day.
+// cutSnapshots sets aside the snapshots that contain effects of anything above zxid, and
+// those that cannot be read, because they may contain some.
 func (s *Store) cutSnapshots(zxid wire.Zxid) error {
 	files, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Store) cutSnapshots(zxid wire.Zxid) error {
 	return nil
 }
 
-// cutLogs takes the records above zxid out of the logs, the newest first.
+// cutLogs removes the records above zxid from the logs, the newest log first.
 func (s *Store) cutLogs(zxid wire.Zxid) error {
 	logs, _, err := listFiles(s.fs, s.logDir, logPrefix)
 	if err != nil {
@@ -231,8 +232,8 @@ func (s *Store) cutLog(log fileName, zxid wire.Zxid) error {
 	return errors.Join(err, f.Close())
 }
 
-// endUpTo is the offset behind the last record of a log that is not above
-// zxid, or the end of its header.
+// endUpTo returns the offset after the last record of a log that is not above zxid, or
+// the end of its header.
 func endUpTo(fs FS, log fileName, zxid wire.Zxid) (end int64, err error) {
 	s, err := openLog(fs, log.path)
 	if err != nil {

@@ -5,32 +5,32 @@ import (
 	"bellwether/wire"
 )
 
-// Source is a tree to be written as a snapshot. The three passes come in
-// this order; the tree may change in between (the format is made for it).
+// Source is a tree to be written as a snapshot. The three passes are called in this
+// order. The tree may change between them; the format allows for that.
 type Source interface {
 	Sessions(yield func(id wire.SessionID, timeoutMS int32) error) error
 	ACLs(yield func(key int64, acl []wire.ACL) error) error
-	// Nodes yields every znode, parents before children, the root as "".
-	// What yield gets it must not keep.
+	// Nodes yields every znode, parents before children, the root as "". yield must not
+	// keep its arguments.
 	Nodes(yield func(path string, n *record.DataNode) error) error
-	// Digest is asked last: the last applied zxid and the digest of the tree
+	// Digest is called last. It returns the last applied zxid and the digest of the tree
 	// at that zxid.
 	Digest() (wire.Zxid, uint64)
 }
 
-// Sink receives what Load finds: first Reset, then one snapshot in the order
-// of Source, then the transactions behind it. Reset comes again before an
-// older snapshot is tried because a newer one proved unsound.
+// Sink receives what Load reads: Reset, then one snapshot in the order of Source, then
+// the transactions after it. If a snapshot proves unsound Reset is called again before an
+// older one is tried.
 type Sink interface {
 	Reset()
 	Session(id wire.SessionID, timeoutMS int32) error
 	ACL(key int64, acl []wire.ACL) error
-	// Node owns n.Data after the call; n itself is used again for the next.
+	// Node may keep n.Data, but not n, which is used again for the next znode.
 	Node(path string, n *record.DataNode) error
-	// SnapshotDone ends the snapshot named after zxid. digest is nil where
-	// the file has none; else its zxid may be later than the file's.
+	// SnapshotDone ends the snapshot named after zxid. digest is nil if the file has
+	// none; otherwise its zxid may be later than zxid.
 	SnapshotDone(zxid wire.Zxid, digest *SnapshotDigest) error
-	// Txn owns t after the call.
+	// Txn may keep t.
 	Txn(t *record.Txn) error
 }
 
