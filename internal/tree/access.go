@@ -18,14 +18,14 @@ const (
 	schemeSuper  = "super"
 )
 
-// permits decides by a znode's list; see permitsList.
+// permits checks the ACL of a znode; see permitsList.
 func (t *Tree) permits(acl, perm int32, ids []wire.ID) bool {
 	e := &t.acls.entries[acl]
 	return e.world&perm != 0 || t.permitsList(e.list, perm, ids)
 }
 
-// permitsList reports whether the list gives one of the identities any of
-// the permissions in perm. An empty list gives everything.
+// permitsList reports whether the list gives one of the identities any of the permissions
+// in perm. An empty list grants everything.
 func (t *Tree) permitsList(list []wire.ACL, perm int32, ids []wire.ID) bool {
 	if t.o.SkipACL || len(list) == 0 {
 		return true
@@ -43,7 +43,7 @@ func (t *Tree) permitsList(list []wire.ACL, perm int32, ids []wire.ID) bool {
 	return false
 }
 
-// satisfies reports whether one of the identities is what an entry names.
+// satisfies reports whether one of the identities is the one that an entry names.
 func (t *Tree) satisfies(ids []wire.ID, want *wire.ID) bool {
 	if isWorld(*want) {
 		return true
@@ -72,18 +72,18 @@ func (t *Tree) matches(id wire.ID, want string) bool {
 	return false
 }
 
-// provesIdentity: ids of the scheme stand in for `auth`.
+// provesIdentity reports whether ids of the scheme replace `auth` in an ACL.
 func provesIdentity(scheme string) bool {
 	return scheme == schemeDigest || scheme == schemeX509 || scheme == schemeSASL
 }
 
-// expandMax bounds how many bytes the ids that stand in for `auth` may take
-// in one request: many entries times many logins would be a large list.
+// expandMax limits how many bytes the ids that replace `auth` may take in one request,
+// because many entries times many logins would be a large list.
 const expandMax = wire.FrameMax
 
-// resolveACL turns the list of a request into the one that is stored: no
-// entry twice, `auth` replaced by the ids of the connection. False: it is no
-// valid list, or becomes too long.
+// resolveACL turns the ACL of a request into the one that is stored: it removes repeated
+// entries and replaces `auth` by the ids of the connection. It returns false if the ACL
+// is not valid, or becomes too long.
 func (p *proposal) resolveACL(list []wire.ACL) ([]wire.ACL, bool) {
 	if isOpen(list) && list != nil {
 		return list, true
@@ -114,7 +114,7 @@ func (p *proposal) resolveACL(list []wire.ACL) ([]wire.ACL, bool) {
 	return out, len(out) > 0
 }
 
-// expand appends an entry for each id of the connection that proves who it is.
+// expand appends an entry for each id of the connection that proves an identity.
 func (p *proposal) expand(out []wire.ACL, perms int32) []wire.ACL {
 	for _, id := range p.ids {
 		if provesIdentity(id.Scheme) && p.expanded <= expandMax {
@@ -143,13 +143,13 @@ func (t *Tree) validID(id wire.ID) bool {
 	return false
 }
 
-// validDigestID: two parts when split at the colons, where empty parts at
-// the end do not count.
+// validDigestID reports whether an id has two parts when split at the colons. Empty parts
+// at the end do not count.
 func validDigestID(id string) bool {
 	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
 }
 
-// validPrincipal: a plain name, or name@realm, or name/host@realm.
+// validPrincipal reports whether a name is a plain name, name@realm or name/host@realm.
 func validPrincipal(id string) bool {
 	name, realm, found := strings.Cut(id, "@")
 	if !found {
@@ -158,7 +158,7 @@ func validPrincipal(id string) bool {
 	return !strings.ContainsAny(realm, "/@") && strings.Count(name, "/") <= 1
 }
 
-// mask hides the hashes of digest ids from those who may not change the list.
+// mask hides the hashes of digest ids from clients that may not change the ACL.
 func maskACL(list []wire.ACL) []wire.ACL {
 	out := slices.Clone(list)
 	for i := range out {

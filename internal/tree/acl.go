@@ -5,8 +5,8 @@ import (
 	"bellwether/wire"
 )
 
-// prepareSetACL checks in the order clients rely on: session, path, form of
-// the list, existence, permission, version of the list.
+// prepareSetACL checks in the order that clients rely on: session, path, form of the ACL,
+// existence, permission, version of the ACL.
 func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpSetACL
 	t := p.t

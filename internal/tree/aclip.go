@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Ids of the scheme ip are read as ZooKeeper 3.9 reads them, in entries that are
-// new and in those that a migrated directory holds: numbers may have a sign and
-// leading zeros, an IPv6 address has no IPv4 part and no zone.
+// Ids of the scheme ip are parsed as ZooKeeper 3.9 parses them, in new entries and in
+// those of a migrated directory: numbers may have a sign and leading zeros, and an IPv6
+// address has no IPv4 part and no zone.
 
 // matchesIP reports whether the first bits of the peer's address equal those of
 // the entry. An address of one family never matches an entry of the other.
@@ -21,8 +21,8 @@ func matchesIP(peer, want string) bool {
 	return err == nil && prefix.Contains(addr.Unmap().WithZone(""))
 }
 
-// parseIP reads the id of an entry: an address, or an address, a slash and the
-// number of bits that count.
+// parseIP parses the id of an entry: an address, or an address, a slash and the number of
+// bits that count.
 func parseIP(s string) (netip.Prefix, bool) {
 	text, bits, found := strings.Cut(s, "/")
 	parse := parseIPv4
@@ -43,7 +43,7 @@ func parseIP(s string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, int(n)), true
 }
 
-// parseIPv4 reads four decimal numbers from 0 to 255 with dots in between.
+// parseIPv4 parses four decimal numbers from 0 to 255, separated by dots.
 func parseIPv4(s string) (netip.Addr, bool) {
 	var b [4]byte
 	for i := range b {
@@ -57,8 +57,8 @@ func parseIPv4(s string) (netip.Addr, bool) {
 	return netip.AddrFrom4(b), true
 }
 
-// parseIPv6 reads eight hexadecimal groups with colons in between, or fewer
-// with one :: in the place of those that are zero.
+// parseIPv6 parses eight hexadecimal groups separated by colons, or fewer with one :: in
+// place of those that are zero.
 func parseIPv6(s string) (netip.Addr, bool) {
 	var b [16]byte
 	head, tail, short := strings.Cut(s, "::")
@@ -75,8 +75,8 @@ func parseIPv6(s string) (netip.Addr, bool) {
 	return netip.AddrFrom16(b), true
 }
 
-// parseGroups reads hexadecimal groups of one to four characters into b and
-// returns how many bytes they take. No text is no group.
+// parseGroups parses hexadecimal groups of one to four characters into b and returns how
+// many bytes they take. Empty text is no group.
 func parseGroups(s string, b []byte) (n int, ok bool) {
 	for more := s != ""; more; n += 2 {
 		var group string

@@ -6,9 +6,9 @@ import (
 	"bellwether/wire"
 )
 
-// aclTable keeps each different access-control list once. Place 0 is the
-// list that lets everybody do everything, which has no entry of its own in
-// a snapshot; it is not counted. Keys are those of snapshots; none is used twice.
+// aclTable stores each different ACL once. Place 0 is the ACL that grants everything to
+// everybody. It has no entry in a snapshot and is not counted. The keys are those of
+// snapshots; none is used twice.
 type aclTable struct {
 	entries []aclEntry
 	places  map[string]int32 // by the encoded list
@@ -21,10 +21,10 @@ type aclEntry struct {
 	list  []wire.ACL // never changed
 	key   int64
 	refs  int
-	world int32 // what world:anyone may do
+	world int32 // the permissions of world:anyone
 }
 
-// openKey stands for the open list in snapshots.
+// openKey is the key of the open ACL in snapshots.
 const openKey = -1
 
 func newACLTable() aclTable {
@@ -41,8 +41,8 @@ func isOpen(list []wire.ACL) bool {
 
 func isWorld(id wire.ID) bool { return id.Scheme == "world" && id.ID == "anyone" }
 
-// place returns the place of a list, which it copies where it is new. The
-// place is the caller's to use or to release.
+// place returns the place of an ACL, which it copies if it is new. The caller must call
+// use or release with it.
 func (a *aclTable) place(list []wire.ACL) int32 {
 	if isOpen(list) {
 		return 0
@@ -71,7 +71,8 @@ func (a *aclTable) place(list []wire.ACL) int32 {
 	return i
 }
 
-// use counts a znode in, release counts it out; a list without a znode goes.
+// use adds a znode to the users of an ACL, release removes one. An ACL without users is
+// dropped.
 func (a *aclTable) use(i int32) {
 	if i != 0 {
 		a.entries[i].refs++
@@ -97,7 +98,7 @@ func (a *aclTable) drop(i int32) {
 	a.free = append(a.free, i)
 }
 
-// sweep drops every list that no znode uses.
+// sweep drops every ACL that no znode uses.
 func (a *aclTable) sweep() {
 	for i := range a.entries {
 		if i != 0 && a.entries[i].list != nil && a.entries[i].refs == 0 {
@@ -106,7 +107,7 @@ func (a *aclTable) sweep() {
 	}
 }
 
-// cloneACL copies a list with its strings, which may lie in a request.
+// cloneACL copies an ACL with its strings, which may be parts of a request.
 func cloneACL(list []wire.ACL) []wire.ACL {
 	out := make([]wire.ACL, len(list))
 	for i, a := range list {

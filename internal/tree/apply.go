@@ -5,13 +5,13 @@ import (
 	"bellwether/wire"
 )
 
-// Apply carries out a committed transaction, queues the events it causes,
-// and returns what its reply says. Applied again, or over a snapshot that
-// holds parts of it, it leaves the same tree.
+// Apply carries out a committed transaction, queues the events it causes, and returns
+// what its reply says. Applied twice, or over a snapshot that contains parts of it, it
+// leaves the same tree.
 func (t *Tree) Apply(txn *record.Txn) Result {
 	t.mu.Lock()
 	res := t.applyBody(txn.Body, &txn.TxnHeader)
-	t.watches.unwatched = "" // a client may watch it before the next transaction
+	t.watches.unwatched = "" // a client may set a watch before the next transaction
 	t.last = max(t.last, txn.Zxid)
 	t.checkDigest(txn)
 	t.mu.Unlock()
@@ -19,9 +19,9 @@ func (t *Tree) Apply(txn *record.Txn) Result {
 	return res
 }
 
-// Replay is Apply where nobody waits for a reply: its Result has no Response. A
-// follower replays what clients of other servers asked for, a start what the log
-// holds.
+// Replay is Apply for a transaction whose reply nobody waits for: its Result has no
+// Response. A follower replays what clients of other servers have asked for, and a start
+// replays the log.
 func (t *Tree) Replay(txn *record.Txn) Result {
 	t.unanswered = true
 	res := t.Apply(txn)
@@ -67,7 +67,7 @@ func (t *Tree) applyBody(body record.TxnBody, h *record.TxnHeader) Result {
 	return res
 }
 
-// create applies any kind of create and builds its reply.
+// create applies every kind of create and builds its reply.
 func (t *Tree) create(res *Result, c *created, h *record.TxnHeader) {
 	var n *node
 	if n, res.Err = t.applyCreate(c, h); res.Err != wire.OK || t.unanswered {

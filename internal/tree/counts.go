@@ -7,14 +7,14 @@ import (
 	"bellwether/wire"
 )
 
-// LastZxid is the last applied transaction.
+// LastZxid returns the last applied transaction.
 func (t *Tree) LastZxid() wire.Zxid {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.last
 }
 
-// Counts are the figures of four-letter words and metrics.
+// Counts are the figures for four-letter words and metrics.
 type Counts struct {
 	Nodes      int64 // as ZooKeeper counts them: the root twice
 	Ephemerals int64
@@ -55,11 +55,10 @@ type PathWatchers struct {
 	Sessions []wire.SessionID
 }
 
-// dataWatches calls yield for each path that is watched for data, with the
-// sessions that do, in no order; like ZooKeeper's lists it leaves out what is
-// watched for children alone. It copies one shard of the table at a time, under
-// that shard's lock alone, so what it shows is not of one moment. The slice is
-// good only until yield returns.
+// dataWatches calls yield for each path that is watched for data, with the sessions that
+// watch it, in no order. Like ZooKeeper's lists it leaves out paths that are watched only
+// for children. It copies one shard of the table at a time, under that shard's lock, so
+// the result is not of one moment. The slice is valid only until yield returns.
 func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 	var paths []*watchedPath
 	var ends []int // behind a path's among the watchers
@@ -93,11 +92,11 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 
 // WatchesByPath lists the paths watched for data, sorted.
 //
-// Its memory is taken at once: to move a million entries to a larger place
-// is one step of the runtime, which all goroutines may have to wait for.
+// It allocates its memory at once, because moving a million entries to a larger place is
+// one step of the runtime, and all goroutines may have to wait for it.
 func (t *Tree) WatchesByPath() []PathWatchers {
 	out := make([]PathWatchers, 0, t.watches.count())
-	all := make([]wire.SessionID, 0, t.watches.total.Load()) // the memory of the lists, which are mostly short
+	all := make([]wire.SessionID, 0, t.watches.total.Load()) // the memory of the lists, most of which are short
 	t.dataWatches(func(path string, sessions []wire.SessionID) {
 		begin := len(all)
 		all = append(all, sessions...)
@@ -109,8 +108,7 @@ func (t *Tree) WatchesByPath() []PathWatchers {
 	return out
 }
 
-// DataWatches counts the watches for data, the paths that have some, and the
-// sessions.
+// DataWatches counts the watches for data, the paths that have one, and the sessions.
 func (t *Tree) DataWatches() (watches, paths, sessions int) {
 	seen := map[wire.SessionID]bool{}
 	t.dataWatches(func(_ string, ids []wire.SessionID) {
@@ -129,7 +127,7 @@ type SessionPaths struct {
 	Paths   []string
 }
 
-// WatchesBySession lists what WatchesByPath does, by session id.
+// WatchesBySession lists the same as WatchesByPath, by session id.
 func (t *Tree) WatchesBySession() []SessionPaths {
 	bySession := map[wire.SessionID][]string{}
 	t.dataWatches(func(path string, sessions []wire.SessionID) {

@@ -21,8 +21,8 @@ func isEphemeral(op wire.OpCode, flags int32) bool {
 	return (op == wire.OpCreate || op == wire.OpCreate2) && (flags == wire.FlagEphemeral || flags == wire.FlagEphemeralSequential)
 }
 
-// CreatesEphemeral reports whether a request creates an ephemeral, alone or
-// among others; false where it cannot be read.
+// CreatesEphemeral reports whether a request creates an ephemeral, by itself or within a
+// multi. It returns false if the request cannot be decoded.
 func CreatesEphemeral(op wire.OpCode, body []byte) bool {
 	ops := []wire.Op{{Type: op}}
 	switch op {
@@ -45,9 +45,9 @@ func CreatesEphemeral(op wire.OpCode, body []byte) bool {
 	})
 }
 
-// checkFlags are the checks before the session's. A createTTL must have a
-// mode with a TTL; ZooKeeper lets others pass, logs the transaction, and then
-// neither it nor any later start survives applying it.
+// checkFlags makes the checks that come before that of the session. A createTTL must have
+// a mode with a TTL. ZooKeeper accepts others and logs the transaction; then applying it
+// fails, now and at every later start.
 func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
 	switch {
 	case flags < wire.FlagPersistent || flags > wire.FlagPersistentSequentialTTL:
@@ -62,8 +62,8 @@ func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
 	return wire.OK
 }
 
-// prepareCreate checks in the order clients rely on: flags, session, form of
-// the path, list, parent, permission, full path, existence, kind of parent, quota.
+// prepareCreate checks in the order that clients rely on: flags, session, form of the
+// path, ACL, parent, permission, full path, existence, kind of parent, quota.
 func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int64) (wire.OpCode, record.TxnBody, wire.Code) {
 	t := p.t
 	if code := t.checkFlags(op, r.Flags, ttl); code != wire.OK {
@@ -95,8 +95,8 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	}
 	path := r.Path
 	if isSequential(r.Flags) {
-		// The counter stops at its end, where a name once taken makes further
-		// sequential creates with that prefix fail with NodeExists.
+		// The counter stops at its maximum. From then on, sequential creates with a
+		// prefix fail with NodeExists once the name is taken.
 		path += record.SequenceSuffix(parent.stat.Cversion)
 	}
 	if code := p.checkPlace(path, &parent, &v, len(r.Data)); code != wire.OK {
@@ -119,7 +119,7 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	return op, createTxn(op, path, r.Data, acl, counter, ttl, v.stat.Owner), wire.OK
 }
 
-// checkPlace checks the resolved path of a create below an existing parent.
+// checkPlace checks the complete path of a create below an existing parent.
 func (p *proposal) checkPlace(path string, parent, v *view, size int) wire.Code {
 	t := p.t
 	if !wire.ValidPath(path) {
@@ -157,9 +157,9 @@ func createTxn(op wire.OpCode, path string, data []byte, acl []wire.ACL, counter
 	return &record.CreateTxn{Path: path, Data: data, ACL: acl, Ephemeral: owner != 0, ParentCversion: counter}
 }
 
-// raiseCounter gives a parent the count of creates that a transaction names,
-// unless it is there already: a fuzzy snapshot may have seen later children.
-// So the counter never turns back, not even at the end of its range.
+// raiseCounter sets a parent's count of creates to that of a transaction, unless it is
+// higher already, because a fuzzy snapshot may contain later children. So the counter
+// never decreases, not even at the end of its range.
 func raiseCounter(cversion *int32, pzxid *wire.Zxid, counter int32, z wire.Zxid) {
 	if counter > *cversion {
 		*cversion, *pzxid = counter, z
@@ -175,8 +175,8 @@ type created struct {
 	owner   int64
 }
 
-// above finds the parent of the znode that a transaction creates or deletes,
-// nil where there is none or the path is no path of a child.
+// above finds the parent of the znode that a transaction creates or deletes, nil if there
+// is none or the path is not that of a child.
 func (t *Tree) above(path string) (parent *node, up, name string) {
 	up, name, ok := splitPath(path)
 	if !ok || name == "" || up == "/" {
@@ -195,7 +195,7 @@ func (t *Tree) applyCreate(c *created, h *record.TxnHeader) (*node, wire.Code) {
 	place := t.acls.place(c.acl)
 	t.acls.use(place)
 	if exists {
-		// The snapshot may name a list that was dropped since (ZOOKEEPER-4846).
+		// The snapshot may name an ACL that was dropped since (ZOOKEEPER-4846).
 		t.acls.release(n.acl)
 		n.acl = place
 	}

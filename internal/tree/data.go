@@ -5,8 +5,8 @@ import (
 	"bellwether/wire"
 )
 
-// prepareSetData checks in the order clients rely on: session, path,
-// existence, permission, quota, version.
+// prepareSetData checks in the order that clients rely on: session, path, existence,
+// permission, quota, version.
 func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpSetData
 	t := p.t
@@ -40,8 +40,8 @@ func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, record.T
 	return op, &record.SetDataTxn{Path: r.Path, Data: r.Data, Version: after.stat.Version}, wire.OK
 }
 
-// applySetData replaces a znode's data; the version comes from the
-// transaction, so that doing it again changes nothing.
+// applySetData replaces a znode's data. The version is that of the transaction, so that
+// applying it twice changes nothing more.
 func (t *Tree) applySetData(s *record.SetDataTxn, h *record.TxnHeader) (*node, wire.Code) {
 	n := t.find(s.Path)
 	if n == nil {
@@ -61,8 +61,8 @@ func (t *Tree) applySetData(s *record.SetDataTxn, h *record.TxnHeader) (*node, w
 	return n, wire.OK
 }
 
-// prepareCheck checks in the order: path, existence, permission, version. It
-// stands in multis alone.
+// prepareCheck checks in this order: path, existence, permission, version. A check occurs
+// only within a multi.
 func (p *proposal) prepareCheck(r *wire.PathVersionRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpCheck
 	var v view

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// prepareDelete checks in the order clients rely on: session, form of the
-// path, parent, permission, existence, version, children.
+// prepareDelete checks in the order that clients rely on: session, form of the path,
+// parent, permission, existence, version, children.
 func (p *proposal) prepareDelete(r *wire.PathVersionRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	return wire.OpDelete, &record.DeleteTxn{Path: r.Path}, p.checkDelete(r)
 }
@@ -39,8 +39,8 @@ func (p *proposal) checkDelete(r *wire.PathVersionRequest) wire.Code {
 	return wire.OK
 }
 
-// prepareDeleteContainer looks again whether a container or TTL znode is
-// due. Where it is not, nothing is proposed.
+// prepareDeleteContainer checks again whether a container or TTL znode is due. If it is
+// not, nothing is proposed.
 func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, record.TxnBody, wire.Code) {
 	op := wire.OpDeleteContainer
 	var v view
@@ -58,8 +58,8 @@ func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, rec
 	return op, &record.DeleteTxn{Path: r.Path}, wire.OK
 }
 
-// due reports whether a znode without children is to be removed: a container
-// that had a child once, or none for too long; a TTL that has passed.
+// due reports whether a znode without children is to be removed: a container that has had
+// a child, or has had none for too long; a znode whose TTL has passed.
 func (t *Tree) due(s *record.StatPersisted, nowMS int64) bool {
 	switch k, ttl := t.o.kindOf(s.Owner); k {
 	case kindContainer:
@@ -71,8 +71,8 @@ func (t *Tree) due(s *record.StatPersisted, nowMS int64) bool {
 	return false
 }
 
-// DueContainers lists the containers and TTL znodes that deleteContainer
-// requests are to remove at nowMS (ms since 1970), sorted.
+// DueContainers lists the containers and TTL znodes that are to be removed at nowMS (ms
+// since 1970) by deleteContainer requests, sorted.
 func (t *Tree) DueContainers(nowMS int64) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -88,8 +88,8 @@ func (t *Tree) DueContainers(nowMS int64) []string {
 	return paths
 }
 
-// applyDelete removes a znode. The parent learns of it even where the znode
-// is gone already, as a fuzzy snapshot may have it.
+// applyDelete removes a znode. It updates the parent even if the znode is not there any
+// more, as with a fuzzy snapshot.
 func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
 	parent, up, name := t.above(path)
 	if parent == nil {
@@ -104,8 +104,8 @@ func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
 	return wire.OK
 }
 
-// deleteNode removes a znode that is there, tells its parent, whose path is up,
-// and queues the events.
+// deleteNode removes an existing znode, updates its parent, whose path is up, and queues
+// the events.
 func (t *Tree) deleteNode(n *node, up, path string, z wire.Zxid) {
 	parent, list := n.parent, t.acls.entries[n.acl].list
 	t.raisePzxid(parent, z)
@@ -114,7 +114,7 @@ func (t *Tree) deleteNode(n *node, up, path string, z wire.Zxid) {
 	t.fire(wire.EventNodeChildrenChanged, canonical(up), t.acls.entries[parent.acl].list, z)
 }
 
-// raisePzxid notes a change of a znode's children.
+// raisePzxid records a change of a znode's children.
 func (t *Tree) raisePzxid(n *node, z wire.Zxid) {
 	if z > n.pzxid {
 		t.digest -= t.sum(n)

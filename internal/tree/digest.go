@@ -8,11 +8,11 @@ import (
 	"bellwether/wire"
 )
 
-// The tree's digest is the sum, modulo 2^64, of a CRC-32 for each znode: over
-// its path (the root's is empty), its data, and its stat. A znode keeps the
-// part over path and data, so that a change of its stat costs 60 bytes.
+// The tree's digest is the sum, modulo 2^64, of a CRC-32 for each znode: over its path
+// (the root's is empty), its data, and its stat. A znode keeps the part over path and
+// data, so that a change of its stat takes only 60 bytes of input.
 
-// crcOf is the digest's beginning, over path and data.
+// crcOf returns the first part of a znode's digest, over path and data.
 func (t *Tree) crcOf(path string, data []byte) uint32 {
 	if path == "/" {
 		path = ""
@@ -28,7 +28,7 @@ func (t *Tree) crcOf(path string, data []byte) uint32 {
 // scratchMax is the largest scratch memory that is kept for the next path.
 const scratchMax = 64 << 10
 
-// finish is a znode's digest, from its beginning and its stat.
+// finish returns a znode's digest, from its first part and its stat.
 func (t *Tree) finish(crc uint32, s *record.StatPersisted) uint64 {
 	b := t.scratch[:0]
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Czxid))
@@ -44,10 +44,10 @@ func (t *Tree) finish(crc uint32, s *record.StatPersisted) uint64 {
 	return uint64(crc32.Update(crc, crc32.IEEETable, b))
 }
 
-// sum is the digest of one znode, 0 where it has none.
+// sum returns the digest of one znode, 0 if the znode is outside the digest.
 func (t *Tree) sum(n *node) uint64 { return t.sumAt(n, 0) }
 
-// sumAt is the digest that a znode will have once its children have changed at z.
+// sumAt returns the digest that a znode will have once its children have changed at z.
 func (t *Tree) sumAt(n *node, z wire.Zxid) uint64 {
 	if t.o.DigestOff || n.meta&flagOutside != 0 {
 		return 0
@@ -57,7 +57,7 @@ func (t *Tree) sumAt(n *node, z wire.Zxid) uint64 {
 	return t.finish(n.crc, &s)
 }
 
-// Digest is the last applied zxid and the digest of the tree after it.
+// Digest returns the last applied zxid and the digest of the tree after it.
 func (t *Tree) Digest() (wire.Zxid, uint64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -70,22 +70,22 @@ type DigestEntry struct {
 	Digest uint64
 }
 
-// Every digestEvery-th zxid's digest is remembered, the last digestHistory
-// of them; of mismatches the first mismatchesKept are named.
+// The digest of every digestEvery-th zxid is kept, the last digestHistory of them. Of the
+// mismatches the first mismatchesKept are kept.
 const (
 	digestEvery    = 128
 	digestHistory  = 1024
 	mismatchesKept = 16
 )
 
-// digestLog is what is remembered of digests.
+// digestLog holds past digests and mismatches.
 type digestLog struct {
 	ring       []DigestEntry
 	next       int
 	mismatches int64
 	first      []wire.Zxid
-	// While the tree is fuzzy (loaded from a snapshot, and not yet past the
-	// transaction at which the snapshot's digest was taken) only want counts.
+	// A tree is fuzzy when it was loaded from a snapshot and has not yet applied the
+	// transaction at which the snapshot's digest was taken. Until then only want counts.
 	fuzzy bool
 	want  record.SnapshotDigest
 }
@@ -102,7 +102,7 @@ func (d *digestLog) remember(z wire.Zxid, digest uint64) {
 	d.next = (d.next + 1) % digestHistory
 }
 
-// DigestHistory is the digest after every 128th zxid, the oldest first.
+// DigestHistory returns the digest after every 128th zxid, the oldest first.
 func (t *Tree) DigestHistory() []DigestEntry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -110,16 +110,16 @@ func (t *Tree) DigestHistory() []DigestEntry {
 	return append(append([]DigestEntry(nil), d.ring[d.next:]...), d.ring[:d.next]...)
 }
 
-// DigestMismatches counts the transactions whose digest was not the tree's
-// after applying them, and names the first few.
+// DigestMismatches counts the transactions after which the tree did not have their
+// digest, and names the first few.
 func (t *Tree) DigestMismatches() (n int64, first []wire.Zxid) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.digests.mismatches, append([]wire.Zxid(nil), t.digests.first...)
 }
 
-// checkDigest compares the digest after a transaction with what its leader,
-// or the snapshot, said.
+// checkDigest compares the digest after a transaction with that of its leader, or of the
+// snapshot.
 func (t *Tree) checkDigest(txn *record.Txn) {
 	if t.o.DigestOff {
 		return

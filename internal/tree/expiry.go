@@ -6,12 +6,14 @@ import (
 	"bellwether/wire"
 )
 
-// Expiry tells which sessions have not been heard from for their timeout. As
-// in ZooKeeper a deadline is rounded up to the end of a bucket of one tick,
-// so that a session expires between its timeout and one tick later, together
-// with others. Times are milliseconds of a clock that never goes back.
+// Expiry finds the sessions that have not been heard from for their timeout. As in
+// ZooKeeper a deadline is rounded up to the end of a bucket of one tick, so that a
+// session expires, together with others, between its timeout and one tick later. Times
+// are milliseconds of a clock that never goes back. One goroutine at a time may use an
+// Expiry.
 //
-// It is a plain value of its owner's goroutine.
+// Invariants: each session is in exactly one bucket, that of its deadline; no bucket is
+// before next.
 type Expiry struct {
 	tick     int64
 	sessions map[wire.SessionID]*deadline
@@ -35,8 +37,8 @@ func NewExpiry(tickMS int64) *Expiry {
 
 func (e *Expiry) bucket(now, timeout int64) int64 { return ((now+timeout)/e.tick + 1) * e.tick }
 
-// Add takes in a session heard from at now, or gives a known one another
-// timeout from now on.
+// Add adds a session heard from at now, or gives a known session another timeout from now
+// on.
 func (e *Expiry) Add(id wire.SessionID, timeoutMS int32, now int64) {
 	d := e.sessions[id]
 	if d == nil {
@@ -49,8 +51,8 @@ func (e *Expiry) Add(id wire.SessionID, timeoutMS int32, now int64) {
 	e.enter(id, d, e.bucket(now, d.timeout))
 }
 
-// Touch notes that a session was heard from at now, which may lie before an
-// earlier touch; false if it is not known.
+// Touch notes that a session was heard from at now, which may be before an earlier touch.
+// It returns false if the session is not known.
 func (e *Expiry) Touch(id wire.SessionID, now int64) bool {
 	d := e.sessions[id]
 	if d == nil {
@@ -63,7 +65,7 @@ func (e *Expiry) Touch(id wire.SessionID, now int64) bool {
 	return true
 }
 
-// Remove forgets a session.
+// Remove removes a session.
 func (e *Expiry) Remove(id wire.SessionID) {
 	if d := e.sessions[id]; d != nil {
 		e.leave(id, d)
@@ -71,8 +73,8 @@ func (e *Expiry) Remove(id wire.SessionID) {
 	}
 }
 
-// Due removes the sessions whose deadline has passed and returns them, the
-// earliest deadline first, those of one deadline by id.
+// Due removes the sessions whose deadline has passed and returns them, the earliest
+// deadline first, sessions of the same deadline by id.
 func (e *Expiry) Due(now int64) []wire.SessionID {
 	var due []wire.SessionID
 	for {
@@ -90,7 +92,7 @@ func (e *Expiry) Due(now int64) []wire.SessionID {
 	}
 }
 
-// Next is the earliest deadline; false if there is none.
+// Next returns the earliest deadline; false if there is none.
 func (e *Expiry) Next() (int64, bool) {
 	if len(e.buckets) == 0 {
 		return 0, false
@@ -126,7 +128,7 @@ func (e *Expiry) leave(id wire.SessionID, d *deadline) {
 	}
 }
 
-// ExpiryBucket is the sessions that share a deadline, by id.
+// ExpiryBucket holds the sessions that share a deadline, by id.
 type ExpiryBucket struct {
 	Deadline int64
 	Sessions []wire.SessionID

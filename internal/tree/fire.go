@@ -6,14 +6,13 @@ import (
 	"bellwether/wire"
 )
 
-// fire queues an event on the connections that watch for it; Tree.mu is held
-// for writing. A connection gets it once, however many of its watches it
-// meets. One that may not read the znode, as acl says, gets nothing; its
-// one-shot watch is gone all the same.
+// fire queues an event on the connections that watch for it; Tree.mu is held for writing.
+// A connection gets the event once, even if several of its watches match. A connection
+// that may not read the znode, according to acl, gets nothing, but its one-shot watch is
+// removed.
 //
-// What each event meets: created and changed the data table, children changed
-// the child table, deleted both. A recursive watch hears of all that happens
-// at its path and below, except children changed.
+// Created and changed match the data table, children changed the child table, deleted
+// both. A recursive watch gets all events of its path and below, except children changed.
 func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid) {
 	w := &t.watches
 	if w.total.Load() == 0 {
@@ -47,9 +46,9 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 	}
 }
 
-// fireAt queues an event for the watches at one path. It returns for how many
-// connections, and whether there was any watch. It goes backwards, as a watch that
-// is used up makes room for the last.
+// fireAt queues an event for the watches at one path. It returns how many connections
+// that were, and whether there was any watch. It goes backwards, because removing a used
+// watch moves the last one into its place.
 func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int, watched bool) {
 	w := &t.watches
 	s := w.shard(at)
@@ -69,8 +68,8 @@ func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int, w
 			o.seen = w.event
 			if t.permitsList(acl, wire.PermRead, o.client.Identities()) {
 				if n == 0 {
-					// The paths of a session's ephemerals share memory, and the
-					// event may wait for its client for long.
+					// The paths of a session's ephemerals share memory, and the event may
+					// be kept long.
 					e.Path = strings.Clone(e.Path)
 				}
 				o.client.Notify(e)

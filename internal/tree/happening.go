@@ -7,12 +7,12 @@ import (
 	"bellwether/wire"
 )
 
-// Happening is something worth telling an operator: QuotaExceeded,
-// QuotaUnreadable, DigestMismatch, DigestNotReached.
+// Happening is an observation for operators: QuotaExceeded, QuotaUnreadable,
+// DigestMismatch or DigestNotReached.
 type Happening interface{ String() string }
 
-// happeningsMax bounds what is kept between two calls of Happenings; what
-// goes beyond is dropped.
+// happeningsMax limits what is kept between two calls of Happenings. Further ones are
+// dropped.
 const happeningsMax = 256
 
 func (t *Tree) happen(h Happening) {
@@ -21,16 +21,16 @@ func (t *Tree) happen(h Happening) {
 	}
 }
 
-// Happenings returns what happened since the last call. It is for the
-// goroutine that prepares and applies.
+// Happenings returns what was observed since the last call. Only the goroutine that
+// prepares and applies may call it.
 func (t *Tree) Happenings() []Happening {
 	h := t.happenings
 	t.happenings = nil
 	return h
 }
 
-// DigestMismatch: after applying a transaction the tree is not what the
-// leader's, or the snapshot's, was.
+// DigestMismatch reports that the tree, after applying a transaction, differs from the
+// leader's or the snapshot's.
 type DigestMismatch struct {
 	Zxid       wire.Zxid
 	Ours, Told uint64
@@ -41,8 +41,8 @@ func (h DigestMismatch) String() string {
 		h.Zxid, int64(h.Ours), int64(h.Told))
 }
 
-// DigestNotReached: the log ends before the transaction at which the
-// snapshot was complete.
+// DigestNotReached reports that the log ends before the transaction at which the snapshot
+// was complete.
 type DigestNotReached struct{ Last, Want wire.Zxid }
 
 func (h DigestNotReached) String() string {
@@ -50,8 +50,8 @@ func (h DigestNotReached) String() string {
 		h.Last, h.Want)
 }
 
-// QuotaExceeded: a write took the usage below Path over a limit. Where Hard
-// is set and quotas are enforced the write was refused.
+// QuotaExceeded reports a write that took the usage below Path over a limit. If Hard is
+// set and quotas are enforced the write was refused.
 type QuotaExceeded struct {
 	Path        string
 	Bytes       bool // of data; otherwise of znodes
@@ -70,8 +70,8 @@ func (h QuotaExceeded) String() string {
 	return fmt.Sprintf("quota exceeded: %s has %d %s, %s limit %d", h.Path, h.Used, what, kind, h.Limit)
 }
 
-// QuotaUnreadable reports a write below Path that was refused because the text
-// of the quota's limits is no quota.
+// QuotaUnreadable reports a write below Path that was refused because the text of the
+// quota's limits cannot be parsed.
 type QuotaUnreadable struct{ Path, Limits string }
 
 func (h QuotaUnreadable) String() string {

@@ -19,8 +19,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// sum is SipHash-1-3 of s (Aumasson and Bernstein, 2012), which is short
-// enough for names and safe against chosen input.
+// sum is SipHash-1-3 of s (Aumasson and Bernstein, 2012), which is fast enough for names
+// and safe against chosen input.
 func (k hashKey) sum(s string) uint64 {
 	h := sipState{
 		k.k0 ^ 0x736f6d6570736575, k.k1 ^ 0x646f72616e646f6d,
@@ -43,7 +43,7 @@ func (k hashKey) sum(s string) uint64 {
 	return h.v0 ^ h.v1 ^ h.v2 ^ h.v3
 }
 
-// name is the hash by which a child is found.
+// name returns the hash by which a child is found.
 func (k hashKey) name(s string) uint32 { return uint32(k.sum(s) >> 32) }
 
 type sipState struct{ v0, v1, v2, v3 uint64 }

@@ -1,20 +1,19 @@
 package tree
 
-// kids are the children of a znode, found by name. They begin as a short
-// list, become an open-addressing table, and at divideAt children divide by
-// the first bits of the hash into kidParts tables that grow on their own, so
-// that no single create waits for more than a few thousand entries to move.
+// kids are the children of a znode, found by name. They begin as a short list and become
+// an open-addressing table. At divideAt children they are divided by the first bits of
+// the hash into kidParts tables that grow independently, so that no single create waits
+// for more than a few thousand entries to move.
 //
-// Entries of a table stand at or behind the place that the next bits of their
-// hash name, without a hole in between. So the entries of a range of hashes
-// are found in one stretch, however the table changes: that is what a
-// snapshot's walk relies on.
+// Entries of a table are at or after the place that the next bits of their hash name,
+// with no empty place in between. So the entries of a range of hashes are always in one
+// stretch, however the table changes. A snapshot's walk relies on that.
 type kids struct {
 	slots   []*node         // list of count entries, or table of a power of two
 	parts   *[kidParts]kids // once divided
 	encoded encoded
 	count   int32
-	skip    uint8 // bits of the hash used up by the division
+	skip    uint8 // bits of the hash used by the division
 }
 
 const (
@@ -35,7 +34,7 @@ func (k *kids) table() bool { return len(k.slots) > kidListMax }
 
 func (k *kids) part(hash uint32) *kids { return &k.parts[hash>>(32-kidBits)] }
 
-// home is where an entry's search begins.
+// home returns the place where an entry's search begins.
 func (k *kids) home(hash uint32) int {
 	return int(uint64(hash<<k.skip) * uint64(len(k.slots)) >> 32)
 }
@@ -64,7 +63,7 @@ func (k *kids) get(name string, hash uint32) *node {
 	}
 }
 
-// add takes in a child that is not there yet.
+// add adds a child that is not there yet.
 func (k *kids) add(n *node) {
 	k.encoded.clear()
 	if k.parts != nil {
@@ -122,7 +121,7 @@ func (k *kids) divide() {
 	}
 }
 
-// remove takes out a child that is there.
+// remove removes a child that is there.
 func (k *kids) remove(n *node) {
 	k.encoded.clear()
 	k.count--
@@ -150,8 +149,8 @@ func (k *kids) remove(n *node) {
 	}
 }
 
-// unput empties a child's place and moves up those behind it that would be
-// cut off from theirs.
+// unput empties a child's place, and moves up those after it that could not be found
+// otherwise.
 func (k *kids) unput(n *node) {
 	mask := len(k.slots) - 1
 	i := k.home(n.hash)
@@ -167,7 +166,7 @@ func (k *kids) unput(n *node) {
 	k.slots[i] = nil
 }
 
-// shrink goes back to a list.
+// shrink turns a small table into a list.
 func (k *kids) shrink() {
 	old := k.slots
 	k.slots = make([]*node, 0, kidListMax)
@@ -178,7 +177,7 @@ func (k *kids) shrink() {
 	}
 }
 
-// each calls yield for every child, in no order that means anything.
+// each calls yield for every child, in no particular order.
 func (k *kids) each(yield func(*node)) {
 	if k == nil {
 		return
@@ -195,13 +194,12 @@ func (k *kids) each(yield func(*node)) {
 	}
 }
 
-// hashEnd is behind the last hash.
+// hashEnd is the end of the range of hashes.
 const hashEnd = uint64(1) << 32
 
-// scan appends the children whose hash lies in [from, next) and returns
-// them with next; it looks at about limit places. A walk that calls it again
-// with next until that is hashEnd sees every child that was there all the time,
-// and none twice.
+// scan appends the children whose hash is in [from, next) and returns them with next; it
+// looks at about limit places. A walk that calls it again with next until that is hashEnd
+// sees every child that was there all the time, and none twice.
 func (k *kids) scan(dst []*node, from uint64, limit int) ([]*node, uint64) {
 	if k == nil {
 		return dst, hashEnd
@@ -213,7 +211,7 @@ func (k *kids) scan(dst []*node, from uint64, limit int) ([]*node, uint64) {
 	return k.parts[p].scanPart(dst, from, (p+1)<<(32-kidBits), limit)
 }
 
-// scanPart is scan below the hash end.
+// scanPart is scan for one part.
 func (k *kids) scanPart(dst []*node, from, end uint64, limit int) ([]*node, uint64) {
 	if !k.table() {
 		for _, n := range k.slots {

@@ -9,15 +9,15 @@ import (
 	"bellwether/wire"
 )
 
-// Listing is the answer to getChildren and getChildren2. Few children are in
-// Children, many in Many; the other field is nil.
+// Listing is the answer to getChildren and getChildren2. A few children are in Children,
+// many are in Many; the other field is nil.
 type Listing struct {
 	Children []string
 	Many     *Names
 	Stat     wire.Stat
 }
 
-// All returns the names, whether they are many or few.
+// All returns all names.
 func (l *Listing) All() []string {
 	if l.Many == nil {
 		return l.Children
@@ -32,23 +32,22 @@ func (l *Listing) All() []string {
 	return all
 }
 
-// manyChildren is how many children a znode has at least whose names are
-// encoded once for all readers.
+// manyChildren is the number of children from which on their names are encoded once for
+// all readers.
 const manyChildren = 64
 
-// Names are the names of many children as they stand on the wire behind the
-// count. All readers of an unchanged znode share one; it never changes. It
-// stays in memory for as long as somebody uses it, and then until the next
-// garbage collection.
+// Names are the names of many children as they are encoded in a reply, after the count.
+// All readers of an unchanged znode share one Names, which never changes. It stays in
+// memory as long as somebody uses it, and then until the next garbage collection.
 type Names struct {
 	Count int
 	Bytes int
-	text  []byte   // nil where there are parts
-	parts []*Names // none of them has parts itself
+	text  []byte   // nil if there are parts
+	parts []*Names // no part has parts itself
 	holds atomic.Int32
 }
 
-// Texts calls yield for each piece of the encoded names, in their order.
+// Texts calls yield for each piece of the encoded names, in order.
 func (n *Names) Texts(yield func([]byte) bool) {
 	if len(n.parts) == 0 {
 		yield(n.text)
@@ -72,17 +71,17 @@ func (n *Names) Code(c *wire.Coder) {
 	*c = wire.Encoder(b)
 }
 
-// Hold notes one more user, and returns how many bytes nobody used before.
-// Parts that are shared with other Names count once.
+// Hold adds a user, and returns how many bytes had no user before. Parts that are shared
+// with other Names count once.
 func (n *Names) Hold() (bytes int) { return n.count(1, 1) }
 
-// Release undoes one Hold, and returns how many bytes nobody uses any more.
+// Release removes a user, and returns how many bytes have no user any more.
 func (n *Names) Release() (bytes int) { return n.count(-1, 0) }
 
-// partCost is what one part costs the Names that it belongs to.
+// partCost is what one part costs the Names that contains it.
 const partCost = 8
 
-// count changes the number of users; edge is the number at which bytes count.
+// count changes the number of users; bytes count when that number passes edge.
 func (n *Names) count(by, edge int32) (bytes int) {
 	if n.holds.Add(by) != edge {
 		return 0
@@ -97,8 +96,8 @@ func (n *Names) count(by, edge int32) (bytes int) {
 	return bytes
 }
 
-// encoded is where children keep their encoded names. Readers that find
-// nothing encode them and leave the result; a change of the children clears it.
+// encoded holds the encoded names of children. A reader that finds none encodes them and
+// stores the result; a change of the children removes it.
 type encoded struct {
 	names atomic.Pointer[weak.Pointer[Names]]
 }
@@ -121,8 +120,8 @@ func (e *encoded) clear() {
 	}
 }
 
-// encode returns the encoded names of all children. Only parts that have changed
-// since they were last encoded are encoded again.
+// encode returns the encoded names of all children. It encodes only parts that have
+// changed since they were last encoded.
 func (k *kids) encode() *Names {
 	if n := k.encoded.get(); n != nil {
 		return n
@@ -143,9 +142,9 @@ func (k *kids) encode() *Names {
 	return n
 }
 
-// appendNames encodes names that are not divided into parts. Each child is looked
-// at once, as many of them are far apart; the first one's length is the guess for
-// all.
+// appendNames encodes names that are not divided into parts. It reads each child only
+// once, because many of them are far apart in memory, and guesses the length of all from
+// the first one.
 func (k *kids) appendNames() (text []byte) {
 	k.each(func(kid *node) {
 		if text == nil {
@@ -157,9 +156,9 @@ func (k *kids) appendNames() (text []byte) {
 	return text
 }
 
-// EncodeNames encodes the names of a znode's children in steps between which
-// writers may go on, so that Children finds most of them ready. What it returns
-// has to be kept until then.
+// EncodeNames encodes the names of a znode's children in steps, so that writers can go on
+// between them. After that Children finds most of them encoded. The caller must keep the
+// result until it has called Children.
 func (t *Tree) EncodeNames(path string) (ready []*Names) {
 	for i := 0; i < kidParts; i++ {
 		n, more := t.encodePart(path, i)

@@ -9,15 +9,15 @@ import (
 	"bellwether/wire"
 )
 
-// Loader fills a tree from a snapshot and the log behind it; it is a
-// store.Sink. Nothing else may use the tree until Finish or Close has returned.
-// Without a snapshot the transactions go over the tree of an empty server.
+// Loader fills a tree from a snapshot and the log after it; it is a store.Sink. Nothing
+// else may use the tree until Finish or Close has returned. Without a snapshot the
+// transactions are applied to the tree of an empty server.
 type Loader struct {
 	t      *Tree
-	begun  bool // the snapshot has yielded something
+	begun  bool // the snapshot has yielded a znode, session or ACL
 	rooted bool
 	acls   map[int64]int32
-	// The parent of the last znode, as most have a sibling before them.
+	// The parent of the last znode, because most znodes follow a sibling.
 	parentPath string
 	parent     *node
 }
@@ -34,7 +34,7 @@ func (l *Loader) Reset() {
 	*l = Loader{t: l.t}
 }
 
-// begin makes room for a snapshot's own znodes.
+// begin removes the built-in znodes, because the snapshot contains its own.
 func (l *Loader) begin() {
 	if !l.begun {
 		l.t.reset()
@@ -43,23 +43,22 @@ func (l *Loader) begin() {
 	}
 }
 
-// Session takes a session of the snapshot.
+// Session adds a session of the snapshot.
 func (l *Loader) Session(id wire.SessionID, timeoutMS int32) error {
 	l.begin()
 	l.t.openSession(id, timeoutMS)
 	return nil
 }
 
-// ACL takes an access-control list of the snapshot, under the key by which
-// its znodes name it.
+// ACL adds an ACL of the snapshot, under the key that its znodes use.
 func (l *Loader) ACL(key int64, acl []wire.ACL) error {
 	l.begin()
 	l.acls[key] = l.t.acls.place(acl)
 	return nil
 }
 
-// nobody stands in for a list that the snapshot does not hold: its key was
-// given out while the snapshot was written, and the log will set it again.
+// nobody replaces an ACL that the snapshot does not contain: its key was assigned while
+// the snapshot was written, and the log will set it again.
 var nobody = []wire.ACL{{Perms: 0, ID: wire.ID{Scheme: schemeWorld, ID: "anyone"}}}
 
 func (l *Loader) place(key int64) int32 {
@@ -72,8 +71,8 @@ func (l *Loader) place(key int64) int32 {
 	return l.t.acls.place(nobody)
 }
 
-// Node takes a znode of the snapshot. It fails where the parent was not
-// there before, and where the path is none.
+// Node adds a znode of the snapshot. It fails if the parent did not come before it, or if
+// the path is not valid.
 func (l *Loader) Node(path string, d *record.DataNode) error {
 	l.begin()
 	t := l.t
@@ -117,14 +116,14 @@ func (l *Loader) set(n *node, d *record.DataNode) {
 	}
 }
 
-// unknown is the want of a tree that holds effects of transactions which are
-// still to come, nobody can say of which.
+// unknown is the want of a tree that contains effects of later transactions, if it is not
+// known of which.
 var unknown = record.SnapshotDigest{Zxid: math.MaxInt64}
 
-// SnapshotDone ends the snapshot named after zxid. A digest of a later
-// transaction says that the snapshot holds effects up to there: until it
-// has been replayed no digest is compared. A digest of none says that it came
-// from a leader, as with CloseFuzzy.
+// SnapshotDone ends the snapshot named after zxid. If the digest is that of a later
+// transaction the snapshot contains effects up to there, and no digest is compared until
+// that transaction has been replayed. A digest that belongs to no transaction says that
+// the snapshot came from a leader, as with CloseFuzzy.
 func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	t := l.t
 	if l.begun && !l.rooted {
@@ -156,27 +155,27 @@ func (l *Loader) Txn(txn *record.Txn) error {
 	return nil
 }
 
-// Close ends loading on a server of an ensemble, where nothing changes without a
-// transaction: it removes nothing.
+// Close ends loading on a server of an ensemble. It removes nothing, because there
+// nothing changes without a transaction.
 func (l *Loader) Close() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	l.close()
 }
 
-// CloseFuzzy is Close for a snapshot that a leader sends while transactions go
-// on. It holds effects of some that are still to come, nobody can say of
-// which: no digest is compared until Settled.
+// CloseFuzzy is Close for a snapshot that a leader has sent while transactions went on.
+// It contains effects of some later transactions, and it is not known of which, so no
+// digest is compared until Settled.
 func (l *Loader) CloseFuzzy() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	l.t.digests.fuzzy, l.t.digests.want = true, unknown
 }
 
-// Describe puts the text of a membership into /zookeeper/config, as each server
-// of an ensemble does by itself whose membership stands in a file: without a
-// transaction, at the membership's version. Digests bear that, since they do
-// not count what lies below /zookeeper.
+// Describe writes the text of a membership into /zookeeper/config, without a transaction,
+// at the membership's version. Each server of an ensemble whose membership is in a file
+// does that by itself. Digests are not affected, because they do not count what is below
+// /zookeeper.
 func (t *Tree) Describe(members string, version, wallMS int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -184,8 +183,8 @@ func (t *Tree) Describe(members string, version, wallMS int64) {
 		&record.TxnHeader{Zxid: wire.Zxid(version), Time: wallMS})
 }
 
-// Settled says that everything has been applied of which a snapshot can have
-// held effects.
+// Settled says that all transactions have been applied of which a snapshot can have
+// contained effects.
 func (t *Tree) Settled() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,11 +198,10 @@ func (l *Loader) close() {
 	}
 }
 
-// Finish ends loading: it removes the ephemerals of sessions that are not
-// open, which no transaction will, and returns their paths, sorted. Where it
-// returns any, a snapshot must be written before anything more is logged: a
-// log replayed over the older one would find them there again, in the place of
-// what was created since.
+// Finish ends loading. It removes the ephemerals of sessions that are not open, because
+// no transaction will, and returns their paths, sorted. If it returns any, the caller
+// must write a snapshot before anything more is logged. Otherwise a replay over the older
+// snapshot would find them again, in place of znodes created since.
 func (l *Loader) Finish() []string {
 	t := l.t
 	t.mu.Lock()

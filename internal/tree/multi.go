@@ -5,13 +5,13 @@ import (
 	"bellwether/wire"
 )
 
-// prepareMulti prepares the operations one after the other, each over the
-// earlier ones. The first that fails ends it: what the earlier ones changed
-// is taken back, and the transaction, which is logged all the same, says so. One
-// that fails with ErrMarshalling makes the whole request fail with it.
+// prepareMulti prepares the operations one after the other, each over the earlier ones.
+// If one fails, the changes of the earlier ones are rolled back, and the transaction,
+// which is logged all the same, says so. If one fails with ErrMarshalling the whole
+// request fails with it.
 //
-// A create2 is in it as a create, which it is to a tree: servers of ZooKeeper
-// 3.8.0 and 3.8.1 leave out a create2 of a multi without a word.
+// A create2 is stored as a create, because the tree does the same for both, and servers
+// of ZooKeeper 3.8.0 and 3.8.1 silently ignore a create2 in a multi.
 func (p *proposal) prepareMulti(req *Request) (wire.OpCode, record.TxnBody, wire.Code) {
 	var r wire.MultiRequest
 	if decode(wire.OpMulti, req.Body, &r) != wire.OK || !allWrites(r.Ops) {
@@ -42,7 +42,7 @@ func (p *proposal) prepareMulti(req *Request) (wire.OpCode, record.TxnBody, wire
 	return wire.OpMulti, txn, wire.OK
 }
 
-// fail marks the operation that failed and those behind it.
+// fail marks the operation that failed and those after it.
 func fail(ops []record.SubTxn, code wire.Code) {
 	for i := range ops {
 		ops[i] = record.SubTxn{Type: wire.OpError, Body: &record.ErrorTxn{Err: code}}
@@ -50,8 +50,9 @@ func fail(ops []record.SubTxn, code wire.Code) {
 	}
 }
 
-// allWrites refuses reads, and flags of a create for which ZooKeeper refuses the
-// whole request instead of one operation. Those of a createTTL it checks in turn.
+// allWrites reports whether all operations are writes, and no create has flags for which
+// ZooKeeper refuses the whole request instead of one operation. The flags of a createTTL
+// are checked later.
 func allWrites(ops []wire.Op) bool {
 	for _, op := range ops {
 		switch r := op.Request.(type) {
@@ -66,8 +67,8 @@ func allWrites(ops []wire.Op) bool {
 	return true
 }
 
-// multiType: within a multi, and there alone, the container flag of an
-// ordinary create makes a container.
+// multiType returns the type of an operation. Only within a multi, the container flag
+// makes an ordinary create one of a container.
 func multiType(op wire.Op) wire.OpCode {
 	if r, ok := op.Request.(*wire.CreateRequest); ok && r.Flags == wire.FlagContainer {
 		return wire.OpCreateContainer
@@ -75,8 +76,8 @@ func multiType(op wire.Op) wire.OpCode {
 	return op.Type
 }
 
-// applyMulti applies the operations in their order under one zxid, or none.
-// Each create is answered as a create2; AsAsked turns it into what was asked for.
+// applyMulti applies all operations in their order under one zxid, or none. Each create
+// is answered as a create2; AsAsked turns the result into that of the request.
 func (t *Tree) applyMulti(m *record.MultiTxn, h *record.TxnHeader) Result {
 	if t.unanswered {
 		t.replayMulti(m, h)
@@ -115,7 +116,7 @@ func (t *Tree) replayMulti(m *record.MultiTxn, h *record.TxnHeader) {
 	}
 }
 
-// subResult turns an operation's own result into one of a multi's.
+// subResult turns the result of an operation into one of a multi's results.
 func subResult(op wire.OpCode, r Result) wire.OpResult {
 	switch {
 	case r.Err != wire.OK:

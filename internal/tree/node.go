@@ -5,26 +5,26 @@ import (
 	"bellwether/wire"
 )
 
-// node is a znode. A million of them is a normal load, so it is one object
-// of 120 bytes and one byte slice.
+// node is a znode. A million of them is a normal load, so a node is one object of 120
+// bytes and one byte slice.
 type node struct {
 	parent *node // nil: the root, or a znode no longer in the tree
 	kids   *kids // nil: no child
-	// text is the name and, behind it, the data. It is replaced as a whole
-	// and never changed, so that readers may keep parts of it.
+	// text is the name, followed by the data. It is replaced as a whole and never
+	// changed, so that readers may keep parts of it.
 	text []byte
 
 	czxid, mzxid, pzxid wire.Zxid
 	ctime, mtime        int64
-	owner               int64 // as it is stored: a session, or what kindOf says
+	owner               int64 // as stored on disk: a session, or what kindOf says
 
 	version  int32
-	cversion int32 // creates of children so far, not what clients see
+	cversion int32 // creates of children so far; clients see a different number
 	aversion int32
 	acl      int32  // in the tree's aclTable
-	crc      uint32 // of path and data, where the digest begins
+	crc      uint32 // of path and data: the first part of the digest
 	hash     uint32 // of the name
-	slot     uint32 // place in the list that owner puts the znode in
+	slot     uint32 // index in the nodeList of its owner
 	meta     uint32 // length of the name, and the flags below
 }
 
@@ -36,10 +36,11 @@ const (
 
 func (n *node) nameLen() int { return int(n.meta & nameMask) }
 
-// name is good only until the caller returns: it must be copied to be kept.
+// name returns the name. It is valid only until the caller returns; to keep it the caller
+// must copy it.
 func (n *node) name() []byte { return n.text[:n.nameLen()] }
 
-// data may be kept; it is nil where the data is null.
+// data returns the data, which may be kept; nil if the data is null.
 func (n *node) data() []byte {
 	if n.meta&flagNull != 0 {
 		return nil
@@ -52,7 +53,7 @@ func (n *node) data() []byte {
 
 func (n *node) dataLen() int { return len(n.text) - n.nameLen() }
 
-// write sets name and data, in memory of its own.
+// write sets name and data, which it copies.
 func (n *node) write(name string, data []byte) {
 	text := make([]byte, len(name)+len(data))
 	copy(text, name)
@@ -76,7 +77,7 @@ func (n *node) rewrite(data []byte) {
 	}
 }
 
-// stat fills in what clients see.
+// stat fills in the stat that clients see.
 func (t *Tree) stat(n *node, s *wire.Stat) {
 	count := int32(n.kids.len())
 	*s = wire.Stat{
@@ -89,7 +90,7 @@ func (t *Tree) stat(n *node, s *wire.Stat) {
 	}
 }
 
-// persisted fills in what lies on disk.
+// persisted fills in the stat that is stored on disk.
 func (n *node) persisted() record.StatPersisted {
 	return record.StatPersisted{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
@@ -97,7 +98,7 @@ func (n *node) persisted() record.StatPersisted {
 	}
 }
 
-// kind is the type of a znode, as its owner field tells it.
+// kind returns the type of a znode, according to its owner field.
 type kind uint8
 
 const (
@@ -107,9 +108,9 @@ const (
 	kindTTL
 )
 
-// kindOf reads an owner field. TTLs are known for what they are whether or
-// not new ones may be made: taken for ephemerals, as ZooKeeper takes them
-// then, they would vanish at the next start.
+// kindOf decodes an owner field. It recognises TTLs even if no new ones may be created.
+// ZooKeeper takes them for ephemerals then, so that they would be deleted at the next
+// start.
 func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
 	switch owner {
 	case 0:
@@ -126,7 +127,7 @@ func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
 	return kindEphemeral, 0
 }
 
-// nodeList holds the znodes of one owner, each of which knows its place.
+// nodeList holds the znodes of one owner. Each of them knows its index.
 type nodeList []*node
 
 func (l *nodeList) add(n *node) {

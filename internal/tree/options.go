@@ -2,7 +2,7 @@ package tree
 
 import "bellwether/wire"
 
-// Options fix the behaviour of a tree; the zero value is ZooKeeper's default.
+// Options set the behaviour of a tree; the zero value is ZooKeeper's default.
 type Options struct {
 	ExtendedTypes  bool   // TTL znodes may be created
 	Emulate353TTL  bool   // owners in the form of 3.5.3 are read as TTLs too
@@ -14,14 +14,14 @@ type Options struct {
 	SchemeX509     bool   // requests may put ids of scheme x509 into lists: clients can come over TLS
 	LetAnySASLUser string // the sasl id that every sasl identity satisfies; empty: none
 	X509Super      string // the subject that satisfies every x509 id; empty: none
-	// ContainerMaxNeverUsedMS is after how long a container that never had a
-	// child is due for removal; 0: never.
+	// ContainerMaxNeverUsedMS is after how long a container that has never had a child is
+	// removed; 0: never.
 	ContainerMaxNeverUsedMS int64
-	// Seed is of the hashes of names and paths. In a server it is random, so
-	// that clients cannot choose names that collide; the order of children and
-	// of a snapshot's znodes depends on it.
+	// Seed is that of the hashes of names and paths. In a server it is random, so that
+	// clients cannot choose names that collide. The order of children and of a snapshot's
+	// znodes depends on it.
 	Seed uint64
-	// Fired, if set, is told of each change that somebody watched for, and how
-	// many connections that were. It is called under the tree's lock.
+	// Fired, if set, is called for each change that somebody watched for, with the number
+	// of connections. It is called under the tree's lock.
 	Fired func(typ wire.EventType, watchers int)
 }

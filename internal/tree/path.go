@@ -6,19 +6,19 @@ import (
 	"bellwether/internal/quota"
 )
 
-// The paths a tree is born with.
+// The paths that every tree has.
 const (
 	zookeeperPath = "/zookeeper"
 	configPath    = "/zookeeper/config"
 )
 
-// reserved are the paths that no client deletes.
+// reserved reports whether clients must not delete a path.
 func reserved(path string) bool {
 	return path == "/" || path == zookeeperPath || path == quota.Root || path == configPath
 }
 
-// splitPath cuts a path at its last slash: the parent as it is looked up
-// ("" is the root) and the name. False where there is no slash or a NUL.
+// splitPath splits a path at its last slash into the path of the parent ("" is the root)
+// and the name. It returns false if there is no slash, or a NUL.
 func splitPath(path string) (parent, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {
@@ -27,7 +27,7 @@ func splitPath(path string) (parent, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// canonical is the one spelling under which the root is kept.
+// canonical returns the one spelling that is used for the root.
 func canonical(path string) string {
 	if path == "" {
 		return "/"
@@ -35,5 +35,5 @@ func canonical(path string) string {
 	return path
 }
 
-// outsideDigest: everything below /zookeeper may differ between servers.
+// outsideDigest reports whether a path is below /zookeeper, where servers may differ.
 func outsideDigest(path string) bool { return strings.HasPrefix(path, zookeeperPath+"/") }

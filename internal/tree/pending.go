@@ -6,32 +6,35 @@ import (
 	"bellwether/wire"
 )
 
-// pending is what has been prepared and not applied yet: an overlay of the
-// committed state, by path.
+// pending is what has been prepared and not applied yet: an overlay of the committed
+// state, by path.
+//
+// Invariants: touched and closings ascend by zxid; each view, session and list of
+// ephemerals has an entry in touched that removes it.
 type pending struct {
 	views    map[string]*view
 	sessions map[wire.SessionID]pendingSession
-	// ephemerals are the creates for each session, oldest first.
+	// ephemerals are the pending creates of each session, oldest first.
 	ephemerals map[wire.SessionID][]touch
-	// leaving are the znodes without a view that pending ends of sessions take
-	// children from, and closings those ends, oldest first. A session may own an
-	// ephemeral in each of very many directories: a view of each directory would
-	// cost several times as much.
+	// leaving are the znodes without a view that lose children by pending ends of
+	// sessions, and closings those ends, oldest first. A session may own an ephemeral in
+	// each of very many directories; a view of each directory would take several times as
+	// much memory.
 	leaving  map[*node]leave
 	closings fifo.Queue[closing]
-	// touched lists every change of views, sessions and ephemerals, oldest first,
-	// so that each is dropped when its transaction is applied.
+	// touched lists every change of views, sessions and ephemerals, oldest first, so that
+	// each is removed when its transaction is applied.
 	touched fifo.Queue[touch]
-	// digest is that of the tree with everything pending applied.
+	// digest is the digest of the tree with everything pending applied.
 	digest uint64
 }
 
-// view is a znode as the next request will find it. Once it is in the overlay
-// only the transaction that has put it there changes it.
+// view is a znode as the next request will find it. Only the transaction that has added
+// it to the overlay changes it.
 type view struct {
 	stat    record.StatPersisted
 	acl     []wire.ACL
-	zxid    wire.Zxid // of the transaction that left it so; 0: committed
+	zxid    wire.Zxid // of the transaction that changed it last; 0: committed
 	kids    int32
 	dataLen int32
 	crc     uint32
@@ -42,33 +45,32 @@ type view struct {
 // pendingSession is a session that a pending transaction has opened or ended.
 type pendingSession struct {
 	zxid wire.Zxid // of the last such transaction
-	live bool      // that one opened it
-	// ended is the zxid of the last that ended it, 0: none. The ephemerals that
-	// the session owned before are gone.
+	live bool      // that transaction has opened it
+	// ended is the zxid of the last transaction that ended it, 0: none. Ephemerals that
+	// the session owned before that are gone.
 	ended wire.Zxid
 }
 
-// leave is what pending ends of sessions take from a znode.
+// leave is what a znode loses by pending ends of sessions.
 type leave struct {
 	kids int32
-	zxid wire.Zxid // of the last of them, the znode's next pzxid
+	zxid wire.Zxid // of the last of them, which becomes the znode's pzxid
 }
 
-// closing is a pending end of a session, with what it takes from znodes that
-// have no view.
+// closing is a pending end of a session, and what it removes from znodes that have no
+// view.
 type closing struct {
 	zxid wire.Zxid
 	from []departure
 }
 
-// departure is how many children a znode loses. A znode may be listed more
-// than once.
+// departure is how many children a znode loses. A znode may occur more than once.
 type departure struct {
 	parent *node
 	kids   int32
 }
 
-// touch is one change by a pending transaction: of a path, or of a session.
+// touch is one change by a pending transaction, of a path or of a session.
 type touch struct {
 	zxid    wire.Zxid
 	path    string
@@ -83,7 +85,7 @@ func (p *pending) clear() {
 	}
 }
 
-// applied drops what the transactions up to z left.
+// applied removes from the overlay what the transactions up to z have added.
 func (p *pending) applied(z wire.Zxid) {
 	p.left(z)
 	for f := p.touched.First(); f != nil && f.zxid <= z; f = p.touched.First() {
@@ -101,7 +103,7 @@ func (p *pending) applied(z wire.Zxid) {
 	}
 }
 
-// left drops what ends of sessions up to z take: it is taken.
+// left removes from leaving what ends of sessions up to z have taken.
 func (p *pending) left(z wire.Zxid) {
 	for c := p.closings.First(); c != nil && c.zxid <= z; c = p.closings.First() {
 		for _, d := range c.from {
@@ -122,7 +124,7 @@ func (p *pending) left(z wire.Zxid) {
 	}
 }
 
-// trim drops a session's creates up to z.
+// trim removes a session's creates up to z.
 func (p *pending) trim(id wire.SessionID, z wire.Zxid) {
 	list := p.ephemerals[id]
 	n := 0
@@ -136,11 +138,11 @@ func (p *pending) trim(id wire.SessionID, z wire.Zxid) {
 	}
 }
 
-// Discard drops everything prepared and not applied.
+// Discard drops everything that is prepared and not applied.
 func (t *Tree) Discard() { t.pend.clear() }
 
-// look fills in v for a path, looked up verbatim, as the next request will
-// find it; false where there is no such znode.
+// look fills in v for a path as the next request will find it, looked up verbatim. It
+// returns false if there is no such znode.
 func (t *Tree) look(path string, v *view) bool {
 	if p := t.pend.views[canonical(path)]; p != nil {
 		*v = *p
@@ -154,7 +156,7 @@ func (t *Tree) look(path string, v *view) bool {
 	return !t.ended(v)
 }
 
-// view fills in v for a znode that has none in the overlay.
+// view fills in v for a znode that has no view in the overlay.
 func (t *Tree) view(n *node, v *view) {
 	*v = view{
 		stat: n.persisted(), acl: t.acls.entries[n.acl].list, kids: int32(n.kids.len()),
@@ -167,7 +169,7 @@ func (t *Tree) view(n *node, v *view) {
 	}
 }
 
-// ended reports whether a znode goes with the pending end of its session.
+// ended reports whether a znode is removed by the pending end of its session.
 func (t *Tree) ended(v *view) bool {
 	if len(t.pend.sessions) == 0 || v.stat.Owner == 0 {
 		return false
@@ -176,7 +178,7 @@ func (t *Tree) ended(v *view) bool {
 	return kind == kindEphemeral && v.stat.Czxid < t.pend.sessions[wire.SessionID(v.stat.Owner)].ended
 }
 
-// sumView is the digest of a znode as it will be.
+// sumView returns the digest that a znode will have.
 func (t *Tree) sumView(v *view) uint64 {
 	if t.o.DigestOff || v.outside || v.gone {
 		return 0
@@ -184,8 +186,8 @@ func (t *Tree) sumView(v *view) uint64 {
 	return t.finish(v.crc, &v.stat)
 }
 
-// proposal is a transaction while it is prepared. What it changes in the
-// overlay can be taken back, as a multi that fails must.
+// proposal is a transaction while it is prepared. Its changes of the overlay can be
+// rolled back, which a multi that fails needs.
 type proposal struct {
 	t       *Tree
 	zxid    wire.Zxid
@@ -193,20 +195,20 @@ type proposal struct {
 	session wire.SessionID
 	ids     []wire.ID
 	multi   bool
-	local   bool // the session lives on one server alone
+	local   bool // the session exists on one server only
 	undo    []undo
-	// expanded is how many bytes of ids have come in place of `auth`.
+	// expanded is how many bytes of ids have replaced `auth`.
 	expanded int
 }
 
-// undo is what the overlay held of a path before.
+// undo is what the overlay held for a path before.
 type undo struct {
 	path string
 	view *view
 }
 
-// put makes v what the next request finds at path, in place of old (nil:
-// there was nothing). The digest follows.
+// put makes v what the next request finds at path, instead of old (nil: nothing was
+// there), and updates the digest.
 func (p *proposal) put(path string, old, v *view) {
 	t := p.t
 	path = canonical(path)
@@ -215,7 +217,8 @@ func (p *proposal) put(path string, old, v *view) {
 	}
 	t.pend.digest += t.sumView(v)
 	if before := t.pend.views[path]; before != nil && before.zxid == p.zxid {
-		// An earlier operation of this multi has put it, and noted what was before.
+		// An earlier operation of this multi has added it, and noted what was there
+		// before.
 		*before = *v
 		before.zxid = p.zxid
 		return
@@ -230,7 +233,7 @@ func (p *proposal) put(path string, old, v *view) {
 	t.pend.touched.Push(touch{zxid: p.zxid, path: path})
 }
 
-// own notes the create of an ephemeral.
+// own records the create of an ephemeral.
 func (p *proposal) own(path string) {
 	c := touch{zxid: p.zxid, path: path}
 	pend := &p.t.pend
@@ -238,7 +241,7 @@ func (p *proposal) own(path string) {
 	pend.touched.Push(touch{zxid: p.zxid, session: p.session})
 }
 
-// remove takes out a znode that is there, and tells its parent.
+// remove removes an existing znode, and updates its parent.
 func (p *proposal) remove(path string) {
 	var v, parent view
 	if !p.t.look(path, &v) {
@@ -257,7 +260,7 @@ func (p *proposal) remove(path string) {
 	p.put(up, &parent, &after)
 }
 
-// mark remembers the overlay; rollback takes back everything since.
+// mark is a state of the overlay; rollback undoes everything since.
 type mark struct {
 	digest  uint64
 	touched int
@@ -282,7 +285,7 @@ func (p *proposal) rollback(m mark) {
 	pend.untrim(p.session, p.zxid)
 }
 
-// untrim drops a session's creates of one transaction, the newest.
+// untrim removes a session's creates of one transaction, the newest.
 func (p *pending) untrim(id wire.SessionID, z wire.Zxid) {
 	list := p.ephemerals[id]
 	for len(list) > 0 && list[len(list)-1].zxid == z {

@@ -7,17 +7,15 @@ import (
 	"bellwether/wire"
 )
 
-// Prepare turns a request into the transaction with the given zxid and time
-// (ms since 1970). A request that must fail becomes an error transaction, also
-// one that cannot be decoded. A nil transaction means that nothing is to be
-// proposed and z is not used up: the request is answered with the returned code
-// and the current zxid (ErrUnimplemented: it is no write; ErrMarshalling: it is
-// a reconfig or a createSession that cannot be decoded), or dropped where the
-// server itself asked.
+// Prepare turns a request into the transaction with the given zxid and time (ms since
+// 1970). A request that must fail becomes an error transaction, also one that cannot be
+// decoded. If the transaction is nil nothing is proposed and z is not used. Then the
+// request is answered with the returned code and the current zxid (ErrUnimplemented: it
+// is no write; ErrMarshalling: it is a reconfig or a createSession that cannot be
+// decoded), or dropped if it came from the server itself.
 //
-// Session 0 is the server itself (deleteContainer). The body of a
-// createSession is the timeout in ms as an int32; that of a closeSession is
-// not looked at.
+// Session 0 is the server itself (deleteContainer). The body of a createSession is the
+// timeout in ms as an int32; that of a closeSession is ignored.
 func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*record.Txn, wire.Code) {
 	if t.pend.touched.Len() == 0 {
 		t.pend.digest = t.digest
@@ -47,8 +45,8 @@ func (p *proposal) header(req *Request, op wire.OpCode) record.TxnHeader {
 	return record.TxnHeader{Session: req.Session, Cxid: req.Cxid, Zxid: p.zxid, Time: p.now, Type: op}
 }
 
-// prepare returns the transaction's type and body. OpError as the type means
-// that the operation has none.
+// prepare returns the transaction's type and body. The type OpError means that the
+// operation has no transaction.
 func (p *proposal) prepare(req *Request) (wire.OpCode, record.TxnBody, wire.Code) {
 	switch req.Op {
 	case wire.OpCreateSession:
@@ -91,8 +89,8 @@ func newRequest(op wire.OpCode) wire.Record {
 	return nil
 }
 
-// decode reads a request out of its body, parts of which the record keeps. A
-// setData without a path is refused for the path, not as undecodable.
+// decode decodes a request from its body; the record keeps parts of the body. A setData
+// without a path fails with the code for a bad path, not as undecodable.
 func decode(op wire.OpCode, body []byte, rec wire.Record) wire.Code {
 	c := wire.Decoder(body)
 	c.Alias = true
@@ -106,7 +104,7 @@ func decode(op wire.OpCode, body []byte, rec wire.Record) wire.Code {
 	return wire.ErrMarshalling
 }
 
-// one prepares a single operation, alone or within a multi.
+// one prepares a single operation, by itself or within a multi.
 func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, record.TxnBody, wire.Code) {
 	switch r := rec.(type) {
 	case *wire.CreateRequest:
@@ -130,8 +128,8 @@ func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, record.Txn
 	return op, nil, wire.ErrUnimplemented
 }
 
-// checkSession refuses requests of sessions that are closing or gone. Within
-// a multi the whole request was checked.
+// checkSession refuses requests of sessions that are closing or do not exist. Within a
+// multi the whole request was checked already.
 func (p *proposal) checkSession() wire.Code {
 	if p.multi || p.local || p.t.open(p.session) {
 		return wire.OK
@@ -139,8 +137,8 @@ func (p *proposal) checkSession() wire.Code {
 	return wire.ErrSessionExpired
 }
 
-// nextVersion is the version behind v. It never is -1, which in a request
-// means any version (ZooKeeper lets versions wrap to it; ZOOKEEPER-4743).
+// nextVersion returns the version after v. It is never -1, which in a request means any
+// version (ZooKeeper lets versions wrap to -1; ZOOKEEPER-4743).
 func nextVersion(v int32) int32 {
 	if v == -2 {
 		return 0
@@ -148,10 +146,10 @@ func nextVersion(v int32) int32 {
 	return v + 1
 }
 
-// versionFits compares the version a request asks for with the znode's.
+// versionFits reports whether the version that a request asks for is the znode's.
 func versionFits(want, have int32) bool { return want == -1 || want == have }
 
-// prepareReconfig: the tree of a standalone server has no members to change.
+// prepareReconfig refuses the request, because the tree cannot change memberships.
 func (p *proposal) prepareReconfig() (wire.OpCode, record.TxnBody, wire.Code) {
 	code := p.checkSession()
 	switch {

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// quotaFor finds the quota that a path counts for: that of the longest
-// prefix with limits. The root has none.
+// quotaFor finds the quota for which a path counts: that of the longest prefix with
+// limits. The root has none.
 func (t *Tree) quotaFor(path string) (q *node, prefix string) {
 	if t.quotas == nil || t.quotas.kids == nil || len(path) < 2 {
 		return nil, ""
@@ -32,7 +32,7 @@ func (t *Tree) quotaFor(path string) (q *node, prefix string) {
 
 func (t *Tree) child(n *node, name string) *node { return n.kids.get(name, t.key.name(name)) }
 
-// account adds to the usage that a path counts for.
+// account adds to the usage of the quota for which a path counts.
 func (t *Tree) account(path string, count, bytes int64) {
 	if count == 0 && bytes == 0 {
 		return
@@ -47,7 +47,7 @@ func (t *Tree) account(path string, count, bytes int64) {
 	}
 	before, ok := quota.Parse(string(stats.data()))
 	if !ok || before.Count < 0 || before.Bytes < 0 {
-		t.recount(stats, prefix) // a client wrote something else over it
+		t.recount(stats, prefix) // a client has overwritten it
 		return
 	}
 	after := quota.Quota{Count: before.Count + count, Bytes: before.Bytes + bytes}
@@ -57,8 +57,8 @@ func (t *Tree) account(path string, count, bytes int64) {
 	t.crossed(prefix, true, limits.Bytes, limits.HardBytes, before.Bytes, after.Bytes)
 }
 
-// crossed reports a limit once, when the usage passes it. A hard limit
-// stands in for a soft one.
+// crossed reports a limit once, when the usage passes it. A hard limit replaces a soft
+// one.
 func (t *Tree) crossed(prefix string, bytes bool, soft, hard, before, after int64) {
 	limit := soft
 	if hard >= 0 {
@@ -75,7 +75,7 @@ func (t *Tree) writeUsage(stats *node, q quota.Quota) {
 	stats.rewrite([]byte(text))
 }
 
-// recount writes the usage of a prefix, counted anew.
+// recount writes the usage of a prefix, which it counts anew.
 func (t *Tree) recount(stats *node, prefix string) {
 	var q quota.Quota
 	if top := t.find(prefix); top != nil {
@@ -98,7 +98,7 @@ func walk(top *node, visit func(*node)) {
 	}
 }
 
-// quotaCreated: a new stats znode gets the usage, whatever it was made with.
+// quotaCreated writes the usage into a new stats znode, whatever its data was.
 func (t *Tree) quotaCreated(path string, n *node) {
 	rest, ok := strings.CutPrefix(path, quota.Root)
 	if !ok {
@@ -125,9 +125,9 @@ func (t *Tree) recountAll() {
 	})
 }
 
-// checkQuota refuses a write that would take the applied usage over a hard
-// limit, where quotas are enforced. Where the limits cannot be read every write
-// is refused, as at ZooKeeper, with the code of a request that cannot be decoded.
+// checkQuota refuses a write that would take the applied usage over a hard limit, if
+// quotas are enforced. If the limits cannot be parsed it refuses every write, as
+// ZooKeeper does, with the code of a request that cannot be decoded.
 func (t *Tree) checkQuota(path string, count, bytes int64) wire.Code {
 	if !t.o.EnforceQuota {
 		return wire.OK

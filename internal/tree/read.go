@@ -7,10 +7,10 @@ import (
 	"bellwether/wire"
 )
 
-// Reads take the read lock once, look, register the watch, and reserve the
-// reply's place. Paths are looked up as they are; "" is the root. What a read
-// puts into its response is never changed afterwards. A path handed in
-// together with a watch is copied.
+// A read takes the read lock once, looks, sets the watch, and reserves the reply's
+// position. Paths are looked up verbatim; "" is the root. What a read puts into its
+// response is never changed afterwards. A path that comes together with a watch is
+// copied.
 
 // readable finds a znode and checks a permission.
 func (t *Tree) readable(c Client, path string, perm int32) (*node, wire.Code) {
@@ -40,7 +40,7 @@ func (t *Tree) GetData(c Client, path string, watch bool, out *wire.DataResponse
 	return code
 }
 
-// Exists answers exists. A missing znode is watched too.
+// Exists answers exists. It also watches a znode that does not exist.
 func (t *Tree) Exists(c Client, path string, watch bool, out *wire.StatResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -58,7 +58,7 @@ func (t *Tree) Exists(c Client, path string, watch bool, out *wire.StatResponse)
 	return code
 }
 
-// GetACL answers getACL. Who may not change the list sees no hashes in it.
+// GetACL answers getACL. It hides hashes from clients that may not change the ACL.
 func (t *Tree) GetACL(c Client, path string, out *wire.ACLResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -80,9 +80,9 @@ func (t *Tree) Children(c Client, path string, watch bool, out *Listing) wire.Co
 	return code
 }
 
-// ChildrenReady is Children, unless the names of many children would have to be
-// encoded first: then it does nothing and returns false, and the caller may wait
-// for its turn, call EncodeNames, and then Children.
+// ChildrenReady is Children, unless the names of many children would have to be encoded
+// first. Then it does nothing and returns false, and the caller may wait for its turn,
+// call EncodeNames, and then Children.
 func (t *Tree) ChildrenReady(c Client, path string, watch bool, out *Listing) (code wire.Code, ok bool) {
 	return t.children(c, path, watch, true, out)
 }
@@ -110,8 +110,8 @@ func (t *Tree) children(c Client, path string, watch, ready bool, out *Listing) 
 	return code, true
 }
 
-// names lists the children. The names share one piece of memory, and each
-// child is looked at once, as a million of them are far apart.
+// names lists the children. The names share one piece of memory, and each child is read
+// once, because a million of them are far apart in memory.
 func names(n *node) []string {
 	var text strings.Builder
 	text.Grow(namesBytes(n))
@@ -127,17 +127,18 @@ func names(n *node) []string {
 	return list
 }
 
-// namesBytes is how many bytes the names of the children take, with a byte behind each.
+// namesBytes returns how many bytes the names of the children take, with a byte after
+// each.
 func namesBytes(n *node) (bytes int) {
 	n.kids.each(func(kid *node) { bytes += kid.nameLen() + 1 })
 	return bytes
 }
 
-// CountAll answers getAllChildrenNumber: all descendants. ZooKeeper keeps the
-// root under two names and counts / among what is below the other, the empty one.
-// Very many are counted in steps, so that writers wait for none but the step: the
-// count is not that of one moment, as ZooKeeper's is not. Between two steps it
-// calls goOn, which ends it with false: then nobody wants the answer, ErrSystem.
+// CountAll answers getAllChildrenNumber: all descendants. ZooKeeper keeps the root under
+// two names and counts / as a child of the other, the empty one. Very many znodes are
+// counted in steps, so that writers wait for one step only. Then the count is not of one
+// moment; ZooKeeper's is not either. Between two steps CountAll calls goOn; if that
+// returns false nobody needs the answer any more, and CountAll returns ErrSystem.
 func (t *Tree) CountAll(c Client, path string, goOn func() bool, out *wire.CountResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -170,13 +171,13 @@ type counter struct {
 	kids  []*node
 }
 
-// cursor is a znode whose children from a hash on are still to be counted.
+// cursor is a znode whose children are still to be counted, from a hash on.
 type cursor struct {
 	node *node
 	next uint64
 }
 
-// step adds about as many znodes as one hold of the lock may look at. It reports
+// step counts about as many znodes as it may under one hold of the lock. It reports
 // whether all are counted. A znode that was deleted meanwhile has no children.
 func (w *counter) step(count *int32) (done bool) {
 	for left := yieldEvery; left > 0 && len(w.stack) > 0; left-- {
@@ -197,8 +198,8 @@ func (w *counter) step(count *int32) (done bool) {
 	return len(w.stack) == 0
 }
 
-// Ephemerals answers getEphemerals with those of the client's own session
-// whose path begins with the prefix, sorted. Null, blank and / stand for all.
+// Ephemerals answers getEphemerals with those of the client's own session whose path
+// begins with the prefix, sorted. A null or blank prefix, or /, stands for all.
 func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.EphemeralsResponse) wire.Code {
 	t.mu.RLock()
 	out.Paths = t.ownedPaths(c.Session())
@@ -216,18 +217,18 @@ func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.Ephemerals
 	return wire.OK
 }
 
-// EphemeralsBytes is about how many bytes the answer of Ephemerals takes.
+// EphemeralsBytes returns about how many bytes the answer of Ephemerals takes.
 func (t *Tree) EphemeralsBytes(c Client) int {
-	const each = 64 // of a path and its place
+	const each = 64 // of a path and its slice entry
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return resultBytes + each*len(t.ownedNodes(c.Session()))
 }
 
-// MultiRead answers multiRead: each operation by itself, without watches.
-// Where ErrMarshalling is returned, for an operation that is no read, out
-// holds the results so far, which ZooKeeper sends behind the header. It stops
-// with ErrSystem once the results take more than most bytes.
+// MultiRead answers multiRead: each operation by itself, without watches. If it returns
+// ErrMarshalling, for an operation that is no read, out holds the results so far, which
+// ZooKeeper sends after the header. It stops with ErrSystem once the results take more
+// than most bytes.
 func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -246,7 +247,7 @@ func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiRespo
 	return wire.OK
 }
 
-// MultiReadBytes is about how many bytes the results of a multiRead take.
+// MultiReadBytes returns about how many bytes the results of a multiRead take.
 func (t *Tree) MultiReadBytes(ops []wire.Op) (bytes int) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -258,14 +259,15 @@ func (t *Tree) MultiReadBytes(ops []wire.Op) (bytes int) {
 	return bytes
 }
 
-// ReadBytes is about how many bytes the answer of one read takes.
+// ReadBytes returns about how many bytes the answer of one read takes.
 func (t *Tree) ReadBytes(op wire.OpCode, path string) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.readBytes(op, path)
 }
 
-// What a result takes beside its data or names, and each name in a listing beside its text.
+// The bytes of a result without its data or names, and of each name in a listing without
+// its text.
 const (
 	resultBytes = 200
 	nameBytes   = 20
@@ -288,7 +290,7 @@ func (t *Tree) readBytes(op wire.OpCode, path string) int {
 	if names := n.kids.encoded.get(); names != nil {
 		return resultBytes + names.Bytes
 	}
-	return resultBytes + nameBytes*n.kids.len() // a look at each name would take too long
+	return resultBytes + nameBytes*n.kids.len() // reading each name would take too long
 }
 
 func (t *Tree) readOne(c Client, op wire.OpCode, path string) wire.OpResult {
@@ -307,7 +309,8 @@ func (t *Tree) readOne(c Client, op wire.OpCode, path string) wire.OpResult {
 	return wire.OpResult{Type: op, Response: r}
 }
 
-// Reserve places a reply that looks at nothing: ping, sync, whoAmI, and errors.
+// Reserve reserves the position of a reply that reads nothing: ping, sync, whoAmI, and
+// errors.
 func (t *Tree) Reserve(c Client) {
 	t.mu.RLock()
 	c.Reserve(t.last)

@@ -8,16 +8,19 @@ import (
 	"bellwether/wire"
 )
 
-// session is an entry of the session table. One that is not live stands only
-// for the ephemerals that name it, as a log replayed over a fuzzy snapshot
-// may have them for a while.
+// session is an entry of the session table. An entry that is not live exists only for the
+// ephemerals that name it; a log replayed over a fuzzy snapshot may have them for a
+// while.
+//
+// Invariants: an entry is live or owns an ephemeral; owned holds exactly the znodes of
+// the tree whose owner is this session; Tree.live is the number of live entries.
 type session struct {
 	owned     nodeList
 	timeoutMS int32
 	live      bool
 }
 
-// owner returns a session's entry, made where there is none.
+// owner returns a session's entry, and makes it if there is none.
 func (t *Tree) owner(id wire.SessionID) *session {
 	s := t.sessions[id]
 	if s == nil {
@@ -27,7 +30,7 @@ func (t *Tree) owner(id wire.SessionID) *session {
 	return s
 }
 
-// disown takes an ephemeral off its session's list.
+// disown removes an ephemeral from its session's list.
 func (t *Tree) disown(n *node) {
 	id := wire.SessionID(n.owner)
 	s := t.sessions[id]
@@ -36,15 +39,14 @@ func (t *Tree) disown(n *node) {
 	}
 }
 
-// located is a znode and where it is.
+// located is a znode with its path.
 type located struct {
 	path string
 	node *node
 }
 
-// locate fills in a place for each znode. The paths share one piece of memory.
-// Siblings mostly stand behind each other, so that few parents have to be spelled
-// out.
+// locate fills in the path of each znode. The paths share one piece of memory. Most
+// siblings follow each other, so that few paths of parents have to be built.
 func (t *Tree) locate(list []located, nodes []*node) {
 	const guess = 32 // bytes of a path
 	var text strings.Builder
@@ -75,7 +77,7 @@ func sortLocated(list []located) {
 	slices.SortFunc(list, func(a, b located) int { return strings.Compare(a.path, b.path) })
 }
 
-// ownedPaths are the paths of a session's ephemerals, in no order.
+// ownedPaths returns the paths of a session's ephemerals, in no order.
 func (t *Tree) ownedPaths(id wire.SessionID) []string {
 	nodes := t.ownedNodes(id)
 	list, paths := make([]located, len(nodes)), make([]string, len(nodes))
@@ -95,7 +97,7 @@ func (t *Tree) openSession(id wire.SessionID, timeoutMS int32) {
 	s.timeoutMS = timeoutMS
 }
 
-// endSession forgets a session; its ephemerals must be gone already.
+// endSession removes a session. Its ephemerals must be deleted already.
 func (t *Tree) endSession(id wire.SessionID) {
 	s := t.sessions[id]
 	if s == nil {
@@ -110,7 +112,7 @@ func (t *Tree) endSession(id wire.SessionID) {
 	}
 }
 
-// deadOwners are the sessions that own ephemerals without being open, by id.
+// deadOwners returns the sessions that own ephemerals without being open, by id.
 func (t *Tree) deadOwners() []wire.SessionID {
 	var dead []wire.SessionID
 	for id, s := range t.sessions {
@@ -164,7 +166,7 @@ func (t *Tree) sessionTable() []SessionTimeout {
 	return table
 }
 
-// prepareCreateSession: the body is the timeout.
+// prepareCreateSession decodes the timeout, which is the body.
 func (t *Tree) prepareCreateSession(p *proposal, body []byte) (record.TxnBody, wire.Code) {
 	txn := new(record.CreateSessionTxn)
 	if err := wire.Decode(body, txn); err != nil {
@@ -174,12 +176,12 @@ func (t *Tree) prepareCreateSession(p *proposal, body []byte) (record.TxnBody, w
 	return txn, wire.OK
 }
 
-// prepareCloseSession lists what is to be deleted: the committed ephemerals
-// and those of pending creates, less those of pending deletes. A session
-// that is closing already gets no second transaction.
+// prepareCloseSession lists what is to be deleted: the committed ephemerals and those of
+// pending creates, except those of pending deletes. A session that is closing already
+// gets no second transaction.
 //
-// A session may own very many, so the overlay gets no view of each: look takes
-// them for gone because their session's end is pending.
+// A session may own very many ephemerals, so the overlay gets no view of each: look
+// treats them as deleted because the end of their session is pending.
 func (t *Tree) prepareCloseSession(p *proposal) (record.TxnBody, wire.Code) {
 	if !t.open(p.session) {
 		return nil, wire.ErrSessionExpired
@@ -192,16 +194,16 @@ func (t *Tree) prepareCloseSession(p *proposal) (record.TxnBody, wire.Code) {
 }
 
 // untouched are the ephemerals that go with a session and that nothing pending has
-// changed. overlaid are the paths of those of their parents, and maybe of other
-// znodes, that have a view in the overlay.
+// changed. overlaid are the paths of those of their parents, and maybe of other znodes,
+// that have a view in the overlay.
 type untouched struct {
 	nodes    []*node
 	overlaid map[*node]string
 }
 
-// going are the ephemerals that the session owns once everything pending is
-// applied: those that are as they were, and the sorted paths of those that a
-// pending transaction has created or changed.
+// going returns the ephemerals that the session owns once everything pending is applied:
+// those that nothing pending changes, and the sorted paths of those that a pending
+// transaction has created or changed.
 func (p *proposal) going() (untouched, []string) {
 	t := p.t
 	g := untouched{nodes: t.ownedNodes(p.session)}
@@ -227,7 +229,7 @@ func (p *proposal) going() (untouched, []string) {
 	return g, slices.Compact(changed)
 }
 
-// ownedNodes are a session's ephemerals, in no order. The slice is the tree's.
+// ownedNodes returns a session's ephemerals, in no order. The slice is the tree's.
 func (t *Tree) ownedNodes(id wire.SessionID) []*node {
 	if s := t.sessions[id]; s != nil {
 		return s.owned
@@ -235,9 +237,9 @@ func (t *Tree) ownedNodes(id wire.SessionID) []*node {
 	return nil
 }
 
-// overlaid finds the paths of the znodes, and of their parents, that have a view
-// in the overlay; there may be others among them. It looks at each view or at each
-// znode, whichever are fewer.
+// overlaid returns the paths of the znodes, and of their parents, that have a view in the
+// overlay; there may be others among them. It looks at each view or at each znode,
+// whichever are fewer.
 func (t *Tree) overlaid(nodes []*node) map[*node]string {
 	views := t.pend.views
 	if len(views) == 0 || len(nodes) == 0 {
@@ -262,8 +264,8 @@ func (t *Tree) overlaid(nodes []*node) map[*node]string {
 	return found
 }
 
-// removeUntouched takes ephemerals of the session out of the pending digest, and out of
-// what their parents will have.
+// removeUntouched removes ephemerals of the session from the pending digest, and from the
+// children that their parents will have.
 func (p *proposal) removeUntouched(g untouched) {
 	t, pend := p.t, &p.t.pend
 	c := closing{zxid: p.zxid}
@@ -295,9 +297,9 @@ func (p *proposal) removeUntouched(g untouched) {
 	pend.closings.Push(c)
 }
 
-// removeTouched takes ephemerals of the session that have a view out of the pending
-// digest, and tells their parents: once each, or a few times where others'
-// children stand between theirs.
+// removeTouched removes ephemerals of the session that have a view from the pending
+// digest, and updates their parents: each once, or a few times if children of others come
+// between them.
 func (p *proposal) removeTouched(paths []string) {
 	t := p.t
 	for i := 0; i < len(paths); {
@@ -316,7 +318,7 @@ func (p *proposal) removeTouched(paths []string) {
 	}
 }
 
-// removeChildren takes children from a znode in the overlay.
+// removeChildren removes children from a znode in the overlay.
 func (p *proposal) removeChildren(path string, kids int32) {
 	var v view
 	if !p.t.look(path, &v) {
@@ -328,18 +330,18 @@ func (p *proposal) removeChildren(path string, kids int32) {
 	p.put(path, &v, &after)
 }
 
-// closeListMax bounds the bytes of a closeSession's list. A record beyond
-// jute.maxbuffer could not be read back. What is left out is deleted all the
-// same, as everything is that the session owns.
+// closeListMax limits the bytes of a closeSession's list, because a record larger than
+// jute.maxbuffer could not be read back. Ephemerals that are left out are deleted too,
+// because the session owns them.
 const closeListMax = wire.FrameMax / 2
 
-// sortedMax is up to how many ephemerals of a session are deleted in the order
-// of their paths. More are deleted in any order, as sorting them would take as
-// long as all the rest.
+// sortedMax is how many ephemerals of a session are deleted in the order of their paths
+// at most. If there are more the order is arbitrary, because sorting would take as long
+// as all the rest.
 const sortedMax = 10_000
 
-// listed is as many paths as the transaction names; never null, which on disk is
-// something else.
+// listed returns as many paths as the transaction names. It is never null, which is
+// encoded differently.
 func (t *Tree) listed(nodes []*node, changed []string) []string {
 	n, size := 0, 0
 	for n < len(nodes) && (size <= closeListMax || len(nodes) <= sortedMax) {
@@ -357,8 +359,8 @@ func (t *Tree) listed(nodes []*node, changed []string) []string {
 	return copied(list)
 }
 
-// copied copies as many paths as a transaction names into one piece of memory of
-// their own, as the transaction is kept for long.
+// copied copies the paths that a transaction names into one piece of memory, because the
+// transaction is kept for long.
 func copied(list []located) []string {
 	n, size := 0, 0
 	for ; n < len(list); n++ {
@@ -379,7 +381,7 @@ func copied(list []located) []string {
 	return paths
 }
 
-// setSession notes that the session is opened or ended.
+// setSession records that the session is opened or ended.
 func (p *proposal) setSession(live bool) {
 	s := p.t.pend.sessions[p.session]
 	if s.zxid, s.live = p.zxid, live; !live {
@@ -398,8 +400,8 @@ func (t *Tree) open(id wire.SessionID) bool {
 	return s != nil && s.live
 }
 
-// applyCloseSession deletes the listed paths in their order, whoever owns
-// them, then what else the session is found to own, sorted if it is not too much.
+// applyCloseSession deletes the listed paths in their order, whoever owns them, then
+// everything else that the session owns, sorted if it is not too much.
 func (t *Tree) applyCloseSession(id wire.SessionID, z wire.Zxid, listed []string) {
 	for i, path := range listed {
 		t.mayYield(i)
@@ -409,9 +411,9 @@ func (t *Tree) applyCloseSession(id wire.SessionID, z wire.Zxid, listed []string
 	t.endSession(id)
 }
 
-// deleteOwned deletes the ephemerals that a session owns: a part at a time, so
-// that their paths are not all in memory at once, or in order where somebody may
-// watch and they are not too many.
+// deleteOwned deletes the ephemerals that a session owns: a part at a time, so that not
+// all paths are in memory at once, or in order if somebody may watch them and they are
+// not too many.
 func (t *Tree) deleteOwned(id wire.SessionID, z wire.Zxid) {
 	nodes := slices.Clone(t.ownedNodes(id))
 	if len(nodes) <= sortedMax && t.watches.total.Load() > 0 {
@@ -426,8 +428,8 @@ func (t *Tree) deleteOwned(id wire.SessionID, z wire.Zxid) {
 	}
 }
 
-// deleteLocated deletes znodes, except those that an earlier one had below it,
-// as a fuzzy snapshot may have them: these are gone with it.
+// deleteLocated deletes znodes. It skips those that an earlier one had below it, as in a
+// fuzzy snapshot, because they are deleted with it.
 func (t *Tree) deleteLocated(list []located, z wire.Zxid) {
 	for i, e := range list {
 		t.mayYield(i)
@@ -438,8 +440,8 @@ func (t *Tree) deleteLocated(list []located, z wire.Zxid) {
 	}
 }
 
-// located finds the places of those of the nodes that are still in the tree.
-// It changes nodes.
+// located returns the znodes that are still in the tree, with their paths. It changes
+// nodes.
 func (t *Tree) located(nodes []*node) []located {
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.parent == nil })
 	list := make([]located, len(nodes))
@@ -447,8 +449,8 @@ func (t *Tree) located(nodes []*node) []located {
 	return list
 }
 
-// EphemeralsBySession lists the sessions with ephemerals, by session id. It
-// holds the lock for a part at a time, so the list is not that of one moment.
+// EphemeralsBySession lists the sessions with ephemerals, by session id. It holds the
+// lock for a part at a time, so the list is not of one moment.
 func (t *Tree) EphemeralsBySession() []SessionPaths {
 	var out []SessionPaths
 	for _, id := range t.owners() {
@@ -459,7 +461,7 @@ func (t *Tree) EphemeralsBySession() []SessionPaths {
 	return out
 }
 
-// owners are the sessions with ephemerals, sorted.
+// owners returns the sessions with ephemerals, sorted.
 func (t *Tree) owners() []wire.SessionID {
 	t.mu.RLock()
 	var ids []wire.SessionID
@@ -473,8 +475,8 @@ func (t *Tree) owners() []wire.SessionID {
 	return ids
 }
 
-// ephemeralsOf are the paths of a session's ephemerals, sorted, without those
-// that are deleted meanwhile.
+// ephemeralsOf returns the paths of a session's ephemerals, sorted, without those that
+// are deleted meanwhile.
 func (t *Tree) ephemeralsOf(id wire.SessionID) []string {
 	t.mu.RLock()
 	var nodes []*node

@@ -7,13 +7,12 @@ import (
 	"bellwether/wire"
 )
 
-// Snapshot is the tree as a snapshot file holds it: certainly with every
-// effect up to Zxid, and with whatever later ones the passes come across. The
-// later transactions, replayed over it, lead to the same tree. It holds the
-// read lock for snapshotSlice znodes at a time and never while yielding.
+// Snapshot is the tree as a snapshot file contains it: with every effect up to Zxid, and
+// with those later ones that the passes meet. Replaying the later transactions over it
+// gives the same tree. It holds the read lock for snapshotSlice znodes at a time, and
+// never while it yields.
 //
-// The passes are called in the order Sessions, ACLs, Nodes, Digest, by any
-// one goroutine.
+// The passes are called in the order Sessions, ACLs, Nodes, Digest, by one goroutine.
 type Snapshot struct {
 	t     *Tree
 	zxid  wire.Zxid
@@ -23,10 +22,10 @@ type Snapshot struct {
 // snapshotSlice is about how many znodes one hold of the lock looks at.
 const snapshotSlice = 256
 
-// Snapshot begins a snapshot. It needs no end.
+// Snapshot begins a snapshot. It need not be ended.
 func (t *Tree) Snapshot() *Snapshot { return &Snapshot{t, t.LastZxid(), snapshotSlice} }
 
-// Zxid is the transaction the snapshot is to be named after.
+// Zxid returns the transaction after which the snapshot must be named.
 func (s *Snapshot) Zxid() wire.Zxid { return s.zxid }
 
 // Sessions yields the open sessions.
@@ -39,8 +38,8 @@ func (s *Snapshot) Sessions(yield func(id wire.SessionID, timeoutMS int32) error
 	return nil
 }
 
-// ACLs yields the lists by their keys. A list that is first used afterwards
-// is missing: the transaction that brought it is replayed over the znode.
+// ACLs yields the ACLs by their keys. An ACL that is first used later is missing; the
+// transaction that brought it is replayed.
 func (s *Snapshot) ACLs(yield func(key int64, acl []wire.ACL) error) error {
 	s.t.mu.RLock()
 	entries := slices.Clone(s.t.acls.entries)
@@ -57,12 +56,11 @@ func (s *Snapshot) ACLs(yield func(key int64, acl []wire.ACL) error) error {
 	return nil
 }
 
-// Digest is the last applied zxid and the digest at it.
+// Digest returns the last applied zxid and the digest at it.
 func (s *Snapshot) Digest() (wire.Zxid, uint64) { return s.t.Digest() }
 
-// Nodes yields every znode, parents before children, the root as "". A znode
-// made after Zxid is left out, and with it everything below: its create will
-// be replayed.
+// Nodes yields every znode, parents before children, the root as "". It leaves out a
+// znode made after Zxid, and everything below it, because the create will be replayed.
 func (s *Snapshot) Nodes(yield func(path string, n *record.DataNode) error) error {
 	w := walker{t: s.t, since: s.zxid}
 	w.start()
@@ -77,8 +75,8 @@ func (s *Snapshot) Nodes(yield func(path string, n *record.DataNode) error) erro
 	return nil
 }
 
-// walker goes through a tree that changes meanwhile, depth first. For each
-// znode on its way down it keeps a cursor into the hashes of the children.
+// walker walks a tree that changes meanwhile, depth first. For each znode on its way down
+// it keeps a cursor into the hashes of the children.
 type walker struct {
 	t     *Tree
 	since wire.Zxid
@@ -114,8 +112,8 @@ func (w *walker) next(limit int) {
 	}
 }
 
-// step looks at some children of the deepest level and says how many. A
-// znode that was deleted meanwhile has none.
+// step looks at some children of the deepest level and returns how many. A znode that was
+// deleted meanwhile has none.
 func (w *walker) step(limit int) int {
 	top := len(w.stack) - 1
 	at := w.stack[top]

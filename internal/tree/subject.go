@@ -2,7 +2,8 @@ package tree
 
 import "strings"
 
-// attributeTypes are the names an X.500 subject may use besides numbers.
+// attributeTypes are the names of attributes that an X.500 subject may use. Numbers are
+// allowed too.
 var attributeTypes = map[string]bool{
 	"CN": true, "C": true, "L": true, "S": true, "ST": true, "O": true, "OU": true, "T": true, "IP": true,
 	"STREET": true, "DC": true, "DNQUALIFIER": true, "DNQ": true, "SURNAME": true, "GIVENNAME": true,
@@ -38,7 +39,7 @@ func validAttribute(s string) bool {
 	return found && (attributeTypes[name] || validOID(strings.TrimPrefix(name, "OID.")))
 }
 
-// validOID: at least two numbers with dots in between.
+// validOID reports whether a text is at least two numbers, separated by dots.
 func validOID(s string) bool {
 	numbers := strings.Split(s, ".")
 	for _, n := range numbers {

@@ -8,14 +8,14 @@ import (
 	"bellwether/wire"
 )
 
-// Tree is the replicated state of one server. See the package comment for
-// who may call what.
+// Tree is the replicated state of one server. The package comment says which goroutine
+// may call what.
 type Tree struct {
 	o   Options
 	key hashKey
 
-	// mu guards everything down to watches. The goroutine that prepares and
-	// applies is the only one to change it, and so may read without the lock.
+	// mu guards everything down to watches. Only the goroutine that prepares and applies
+	// changes it, so that goroutine may read without the lock.
 	mu         sync.RWMutex
 	root       *node
 	quotas     *node // /zookeeper/quota, nil where there is none
@@ -33,21 +33,21 @@ type Tree struct {
 
 	watches watches
 
-	// What follows belongs to the goroutine that prepares and applies.
+	// Only the goroutine that prepares and applies uses what follows.
 	pend       pending
 	happenings []Happening
 	scratch    []byte
 	onYield    func()
-	unanswered bool // what is applied has no reply
+	unanswered bool // nobody waits for replies to what is applied
 }
 
-// yieldEvery is how many znodes or operations long work deals with before it
-// yields: about a millisecond's work.
+// yieldEvery is after how many znodes or operations long work yields: about a
+// millisecond's work.
 const yieldEvery = 1024
 
-// OnYield has f called every few milliseconds while Prepare or Apply work on one
-// long request or transaction, so that the caller can do meanwhile what must not
-// wait. f must not use the tree, which may be locked.
+// OnYield sets f to be called every few milliseconds while Prepare or Apply work on one
+// long request or transaction, so that the caller can do what must not wait. f must not
+// use the tree, which may be locked.
 func (t *Tree) OnYield(f func()) { t.onYield = f }
 
 func (t *Tree) yield() {
@@ -56,7 +56,7 @@ func (t *Tree) yield() {
 	}
 }
 
-// mayYield yields once in yieldEvery calls, as i counts them from 0, but not at 0.
+// mayYield yields once in yieldEvery calls; i counts them from 0. It does not yield at 0.
 func (t *Tree) mayYield(i int) {
 	if i%yieldEvery == yieldEvery-1 {
 		t.yield()
@@ -73,7 +73,7 @@ func New(o Options) *Tree {
 	return t
 }
 
-// reset leaves a root and nothing else. Watches stay.
+// reset removes everything but the root. Watches stay.
 func (t *Tree) reset() {
 	t.root = &node{meta: 0}
 	t.quotas = nil
@@ -90,7 +90,7 @@ func (t *Tree) reset() {
 	t.digest = t.sum(t.root)
 }
 
-// builtIn makes the znodes that are always there, where they are missing.
+// builtIn creates the built-in znodes that are missing.
 func (t *Tree) builtIn() {
 	for _, path := range []string{zookeeperPath, quota.Root, configPath} {
 		if t.find(path) != nil {
@@ -108,7 +108,8 @@ func (t *Tree) builtIn() {
 	}
 }
 
-// find looks a path up verbatim; "" is the root. Nil: there is none.
+// find returns the znode of a path, looked up verbatim; "" is the root. It returns nil if
+// there is none.
 func (t *Tree) find(path string) *node {
 	if len(path) < 2 {
 		if path == "" || path == "/" {
@@ -132,8 +133,8 @@ func (t *Tree) find(path string) *node {
 	}
 }
 
-// attach hangs a znode, whose name, data, stat and list are set, under a
-// parent that has no child of that name, and counts it everywhere.
+// attach adds a znode, whose name, data, stat and ACL are set, to a parent that has no
+// child of that name, and counts it everywhere.
 func (t *Tree) attach(parent, n *node, path string) {
 	n.parent = parent
 	n.hash = t.key.name(path[len(path)-n.nameLen():])
@@ -155,7 +156,7 @@ func (t *Tree) attach(parent, n *node, path string) {
 	t.account(path, 1, int64(n.dataLen()))
 }
 
-// listAdd puts a znode on the list of its owner.
+// listAdd adds a znode to the list of its owner.
 func (t *Tree) listAdd(n *node) {
 	switch k, _ := t.o.kindOf(n.owner); k {
 	case kindContainer:
@@ -168,8 +169,8 @@ func (t *Tree) listAdd(n *node) {
 	}
 }
 
-// detach removes a znode, and whatever is below it: over a fuzzy snapshot a
-// znode may still have children that later transactions made.
+// detach removes a znode and everything below it: over a fuzzy snapshot a znode may still
+// have children that later transactions made.
 func (t *Tree) detach(n *node, path string) {
 	if n.kids != nil {
 		var below []*node
@@ -202,7 +203,7 @@ func (t *Tree) detach(n *node, path string) {
 	}
 }
 
-// pathLen is how long a znode's path is; that of the root counts as 0.
+// pathLen returns the length of a znode's path; 0 for the root.
 func (t *Tree) pathLen(n *node) (size int) {
 	for p := n; p != t.root; p = p.parent {
 		size += 1 + p.nameLen()
@@ -210,7 +211,7 @@ func (t *Tree) pathLen(n *node) (size int) {
 	return size
 }
 
-// path spells out where a znode is.
+// path returns the path of a znode.
 func (t *Tree) path(n *node) string {
 	if n == t.root {
 		return "/"

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// modes are what one client watches at one path. ZooKeeper keeps two tables,
+// modes are the kinds of watches of one client at one path. ZooKeeper keeps two tables,
 // of data and of child watches; here both are in one.
 type modes uint8
 
@@ -22,7 +22,7 @@ const (
 	childTable = childOnce | childStays
 )
 
-// count is how many entries of ZooKeeper's two tables the modes are.
+// count returns how many entries the modes have in ZooKeeper's two tables.
 func (m modes) count() int64 {
 	var n int64
 	if m&dataTable != 0 {
@@ -34,11 +34,11 @@ func (m modes) count() int64 {
 	return n
 }
 
-// watches is the table of watches, divided by the hash of the path. Readers
-// change it under Tree.mu held for reading, each shard under its own mutex
-// and each watcher under its own, taken in this order. Events are fired with
-// Tree.mu held for writing and the shard's mutex. So its lists are made with
-// the mutexes of shards and watchers, and without Tree.mu.
+// watches is the table of watches, divided into shards by the hash of the path. Readers
+// change it while Tree.mu is held for reading, each shard under its mutex and each
+// watcher under its own, taken in this order. Events are fired while Tree.mu is held for
+// writing, with the shard's mutex. So the watches can be listed with the mutexes of
+// shards and watchers, without Tree.mu.
 type watches struct {
 	key       hashKey
 	shards    [watchShards]watchShard
@@ -49,8 +49,8 @@ type watches struct {
 	clients   map[Client]*watcher
 
 	event uint64 // the last one fired
-	// unwatched is a parent at which nobody has a watch, as the transaction that is
-	// being applied has found: none can come meanwhile. Empty: none is known.
+	// unwatched is a parent without watches, as the transaction that is being applied has
+	// found; no watch can come meanwhile. Empty: none is known.
 	unwatched string
 }
 
@@ -65,41 +65,41 @@ type watchShard struct {
 type watchedPath struct {
 	path     string
 	watchers []*watch
-	index    map[*watcher]int32 // places in watchers, where these were once more than indexMin
-	// first and one are the memory of the only watch, as most paths have one, and
-	// of its place in watchers.
+	index    map[*watcher]int32 // index of each in watchers; nil until there were more than indexMin
+	// first and one hold the only watch, because most paths have one, and its entry in
+	// watchers.
 	first watch
 	one   [1]*watch
 }
 
-// indexMin is up to how many watchers of a path are found by looking at each.
+// indexMin is up to how many watchers of a path are found by looking at each of them.
 const indexMin = 16
 
-// watch is what one client watches at a path. The shard guards it, the watcher's
-// mutex slot.
+// watch is what one client watches at a path. The shard's mutex guards it, except slot,
+// which the watcher's mutex guards.
 type watch struct {
 	watcher *watcher
 	path    *watchedPath
 	modes   modes
-	place   int32 // among the watchers of the path
-	slot    int32 // among the watcher's own
+	place   int32 // index in the watchers of the path
+	slot    int32 // index in the watcher's own watches
 }
 
-// WatchBytesMax bounds the memory that the watches of one connection may
-// take, in bytes: more than a million watches on paths of usual length.
+// WatchBytesMax limits the memory of the watches of one connection, in bytes: it allows
+// more than a million watches on paths of usual length.
 const WatchBytesMax = 256 << 20
 
-// watchCost is about what a watch takes besides its path, in bytes.
+// watchCost is about how much memory a watch takes without its path, in bytes.
 const watchCost = 140
 
 // watcher is a client with at least one watch.
 type watcher struct {
 	client Client
-	seen   uint64 // the last event it got
+	seen   uint64 // the last event that it got
 
 	mu    sync.Mutex
 	own   []*watch
-	bytes int // that they take, about
+	bytes int // the memory of its watches, about
 }
 
 func (w *watches) init(key hashKey) {
@@ -133,7 +133,7 @@ func (w *watches) known(c Client) *watcher {
 	return w.clients[c]
 }
 
-// add sets a watch, beside those the client has there already.
+// add adds modes to a client's watch at a path.
 func (w *watches) add(c Client, path string, m modes) {
 	o := w.watcher(c)
 	s := w.shard(path)
@@ -157,8 +157,8 @@ func (w *watches) add(c Client, path string, m modes) {
 	w.change(mine, mine.modes|m)
 }
 
-// of returns a client's watch at the path, nil if there is none; the shard is
-// locked, as it is for the next three.
+// of returns a client's watch at the path, nil if there is none. The caller holds the
+// shard's mutex, also for the next three functions.
 func (p *watchedPath) of(o *watcher) *watch {
 	if p.index != nil {
 		if place, ok := p.index[o]; ok {
@@ -174,7 +174,7 @@ func (p *watchedPath) of(o *watcher) *watch {
 	return nil
 }
 
-// admit makes a watch of a client that has none at the path.
+// admit makes a watch for a client that has none at the path.
 func (p *watchedPath) admit(o *watcher) *watch {
 	mine := &p.first
 	if mine.watcher != nil {
@@ -194,7 +194,7 @@ func (p *watchedPath) admit(o *watcher) *watch {
 	return mine
 }
 
-// dismiss takes a watch off the path; the last one takes its place.
+// dismiss removes a watch from the path; the last one takes its index.
 func (p *watchedPath) dismiss(mine *watch) {
 	end := len(p.watchers) - 1
 	moved := p.watchers[end]
@@ -208,7 +208,7 @@ func (p *watchedPath) dismiss(mine *watch) {
 	mine.watcher = nil
 }
 
-// take puts a watch among a client's own.
+// take adds a watch to a client's own.
 func (o *watcher) take(mine *watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -217,7 +217,7 @@ func (o *watcher) take(mine *watch) {
 	o.bytes += watchCost + len(mine.path.path)
 }
 
-// lose takes a watch off a client's own; the last one takes its slot.
+// lose removes a watch from a client's own; the last one takes its index.
 func (o *watcher) lose(mine *watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -231,14 +231,14 @@ func (o *watcher) lose(mine *watch) {
 	o.bytes -= watchCost + len(mine.path.path)
 }
 
-// full reports whether a client has no room for a watch on a path of n bytes.
+// full reports whether a watch on a path of n bytes would exceed WatchBytesMax.
 func (o *watcher) full(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.bytes+watchCost+n > WatchBytesMax
 }
 
-// change sets the modes of a watch and keeps the counters true.
+// change sets the modes of a watch and updates the counters.
 func (w *watches) change(mine *watch, m modes) {
 	w.total.Add(m.count() - mine.modes.count())
 	if d := int64(m&recursive) - int64(mine.modes&recursive); d != 0 {
@@ -247,7 +247,7 @@ func (w *watches) change(mine *watch, m modes) {
 	mine.modes = m
 }
 
-// count is how many paths are watched.
+// count returns how many paths are watched.
 func (w *watches) count() (n int64) {
 	for i := range w.shards {
 		s := &w.shards[i]
@@ -275,7 +275,7 @@ func (w *watches) modes(c Client, path string) modes {
 	return 0
 }
 
-// remove takes modes off a client's watch.
+// remove removes modes from a client's watch.
 func (w *watches) remove(c Client, path string, m modes) {
 	o := w.known(c)
 	if o == nil {
@@ -289,14 +289,15 @@ func (w *watches) remove(c Client, path string, m modes) {
 	}
 }
 
-// takeOf removes modes from a client's watch, if there is one; the shard is locked.
+// takeOf removes modes from a client's watch, if there is one. The caller holds the
+// shard's mutex.
 func (w *watches) takeOf(s *watchShard, p *watchedPath, o *watcher, m modes) {
 	if mine := p.of(o); mine != nil {
 		w.take(s, mine, m)
 	}
 }
 
-// take removes modes from a watch; the shard is locked.
+// take removes modes from a watch. The caller holds the shard's mutex.
 func (w *watches) take(s *watchShard, mine *watch, m modes) {
 	if w.change(mine, mine.modes&^m); mine.modes != 0 {
 		return
@@ -308,8 +309,8 @@ func (w *watches) take(s *watchShard, mine *watch, m modes) {
 	}
 }
 
-// forget drops a client and returns what it watches, for drop. It needs no lock
-// on the tree.
+// forget removes a client and returns its watches, for drop. It needs no lock on the
+// tree.
 func (w *watches) forget(c Client) (o *watcher, paths []*watchedPath) {
 	w.clientsMu.Lock()
 	o = w.clients[c]
@@ -327,7 +328,7 @@ func (w *watches) forget(c Client) (o *watcher, paths []*watchedPath) {
 	return o, paths
 }
 
-// drop takes all of a client's watches off a path.
+// drop removes all of a client's watches from a path.
 func (w *watches) drop(p *watchedPath, o *watcher) {
 	s := w.shard(p.path)
 	s.mu.Lock()

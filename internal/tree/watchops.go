@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// AddWatch answers addWatch. The znode need not exist; no permission is asked.
+// AddWatch answers addWatch. The znode need not exist, and no permission is needed.
 func (t *Tree) AddWatch(c Client, path string, mode wire.AddWatchMode) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -20,24 +20,24 @@ func (t *Tree) AddWatch(c Client, path string, mode wire.AddWatchMode) wire.Code
 	return wire.OK
 }
 
-// due queues an event that setWatches finds to have happened; its zxid is -1.
+// due queues an event that setWatches has found to have happened; its zxid is -1.
 func due(c Client, typ wire.EventType, path string) {
 	c.Notify(Event{Type: typ, Path: strings.Clone(path), Zxid: -1})
 }
 
-// SetWatches answers setWatches: what happened since the client's last zxid
-// is queued for it, everything else is watched. A client may have very many
-// watches, so transactions go on between parts of them. That is no difference to
-// the client: each path is looked at and watched under one lock, and whatever
-// happens to it afterwards is an event in front of the reply.
+// SetWatches answers setWatches. It queues the events that happened since the client's
+// last zxid, and sets a watch on all other paths. A client may have very many watches, so
+// transactions go on between parts of them. The client sees no difference: each path is
+// looked at and watched under one lock, and whatever happens to it afterwards is an event
+// before the reply.
 func (t *Tree) SetWatches(c Client, r *wire.SetWatchesRequest) wire.Code {
 	t.setOnce(c, r)
 	t.Reserve(c)
 	return wire.OK
 }
 
-// SetWatches2 answers setWatches2. Watches that stay are set again; what
-// they missed is lost.
+// SetWatches2 answers setWatches2. Persistent watches are set again; the events that they
+// have missed are lost.
 func (t *Tree) SetWatches2(c Client, r *wire.SetWatches2Request) wire.Code {
 	t.setOnce(c, &r.SetWatchesRequest)
 	t.forEach(r.Persistent, func(path string) { t.watches.add(c, path, stays) })
@@ -90,7 +90,7 @@ func (t *Tree) setOnce(c Client, r *wire.SetWatchesRequest) {
 	})
 }
 
-// selected are the modes that a request of checkWatches or removeWatches names.
+// selected returns the modes that a request of checkWatches or removeWatches names.
 func selected(w wire.WatcherType) modes {
 	switch w {
 	case wire.WatcherChildren:
@@ -105,7 +105,7 @@ func selected(w wire.WatcherType) modes {
 	return dataTable | childTable
 }
 
-// CheckWatches answers checkWatches: ErrNoWatcher where nothing matches.
+// CheckWatches answers checkWatches: ErrNoWatcher if no watch matches.
 func (t *Tree) CheckWatches(c Client, path string, w wire.WatcherType) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -116,7 +116,7 @@ func (t *Tree) CheckWatches(c Client, path string, w wire.WatcherType) wire.Code
 	return wire.OK
 }
 
-// RemoveWatches answers removeWatches: ErrNoWatcher where nothing matches.
+// RemoveWatches answers removeWatches: ErrNoWatcher if no watch matches.
 func (t *Tree) RemoveWatches(c Client, path string, w wire.WatcherType) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -128,9 +128,9 @@ func (t *Tree) RemoveWatches(c Client, path string, w wire.WatcherType) wire.Cod
 	return wire.OK
 }
 
-// Forget drops all watches of a client whose connection has ended, a part of
-// them under each hold of the lock. No read or watch of that client may follow;
-// its Notify may be called until Forget returns.
+// Forget removes all watches of a client whose connection has ended, some of them under
+// each hold of the lock. The client must not read or watch any more. Its Notify may be
+// called until Forget returns.
 func (t *Tree) Forget(c Client) {
 	o, paths := t.watches.forget(c)
 	for part := range slices.Chunk(paths, watchSlice) {
