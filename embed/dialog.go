@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// dialog follows what a client and a server say on one connection, frame by
-// frame: whose session it is, which replies are to be lost, what is an event.
+// dialog follows what a client and a server say on one connection, frame by frame: it
+// knows whose session it is, which replies must be lost, and which frames are events.
 type dialog struct {
 	link  *link
 	plain atomic.Bool // they do not speak in frames: a four-letter word
@@ -30,7 +30,7 @@ type dialog struct {
 	forgotten map[int32]*loss // replies to be lost, by xid
 }
 
-// loss is a reply that is to be lost.
+// loss is a reply that must be lost.
 type loss struct {
 	ops  []wire.OpCode
 	done chan struct{} // closed when it was
@@ -39,11 +39,12 @@ type loss struct {
 // frames cuts a stream of bytes into frames.
 type frames struct{ rest []byte }
 
-// frameMax is above every frame: what claims to be longer is none.
+// frameMax is larger than every frame: a longer length means that the bytes are no
+// frames.
 const frameMax = 1 << 28
 
-// each calls do for every whole frame, and keeps what is left. A length that
-// no frame has is an error.
+// each calls do for every whole frame, and keeps the rest. It returns an error for a
+// length that no frame has.
 func (f *frames) each(b []byte, do func(frame []byte) error) error {
 	if len(f.rest) > 0 {
 		b = append(f.rest, b...)
@@ -66,10 +67,10 @@ func (f *frames) each(b []byte, do func(frame []byte) error) error {
 	return nil
 }
 
-// errPlain: these are no frames.
+// errPlain says that the bytes are no frames.
 var errPlain = errors.New("no frame")
 
-// word is the integer at an offset of a frame's payload; 0 behind its end.
+// word returns the integer at an offset of a frame's payload, 0 behind its end.
 func word(frame []byte, at int) uint64 {
 	if len(frame) < 4+at+8 {
 		return 0
@@ -111,7 +112,7 @@ func (d *dialog) request(b []byte, send func([]byte, time.Duration) error) error
 	return send(out, 0)
 }
 
-// noteRequest looks whether the reply to a request is to be lost.
+// noteRequest checks whether the reply to a request must be lost.
 func (d *dialog) noteRequest(frame []byte) {
 	head := word(frame, 0)
 	if l := d.link.n.takeLoss(wire.OpCode(int32(head))); l != nil {
@@ -124,8 +125,8 @@ func (d *dialog) noteRequest(frame []byte) {
 	}
 }
 
-// reply passes on what the server says: events late, if they are to be, and
-// with them what is behind.
+// reply passes on what the server says. If events must be late, it delays them and
+// everything behind them.
 func (d *dialog) reply(b []byte, send func([]byte, time.Duration) error) error {
 	d.replies.Lock()
 	defer d.replies.Unlock()
@@ -166,7 +167,7 @@ func (d *dialog) reply(b []byte, send func([]byte, time.Duration) error) error {
 	return flush()
 }
 
-// fate is what becomes of a reply. The lock of replies is held.
+// fate returns what to do with a reply. The lock of replies is held.
 func (d *dialog) fate(frame []byte) (late time.Duration, lost bool) {
 	if !d.welcomed {
 		d.welcomed = true
@@ -188,7 +189,7 @@ func (d *dialog) fate(frame []byte) (late time.Duration, lost bool) {
 	return 0, true
 }
 
-// lose ends the connection in place of a reply. The lock of replies is held.
+// lose ends the connection instead of passing a reply on. The lock of replies is held.
 func (d *dialog) lose() error {
 	d.lost = true
 	d.link.there.abandon()
@@ -203,7 +204,7 @@ func (d *dialog) belongs(session Session) {
 	}
 }
 
-// ended: the connection is over, and no reply of it will come.
+// ended notes that the connection is over and no reply of it will come.
 func (d *dialog) ended() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

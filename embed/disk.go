@@ -2,20 +2,20 @@ package embed
 
 import "bellwether/internal/store"
 
-// disk is what a server keeps when it ends without order.
+// disk is the part of a server that survives when the server is killed.
 type disk interface {
 	fs() store.FS
-	// fail lets nothing more get to the disk: the power goes.
+	// fail lets no further change reach the disk, as when the power fails.
 	fail()
-	// lose brings the disk up without what was not synced; fail came before.
+	// lose restarts the disk without what was not fsynced. fail was called before.
 	lose() error
-	// keep brings it up with everything that was written.
+	// keep restarts the disk with everything that was written.
 	keep() error
-	// hang lets no change and no sync return; or it ends that, and those that
-	// wait are carried out.
+	// hang makes every change and fsync wait, or ends that, so that those that wait are
+	// carried out.
 	hang(on bool)
-	// abandon lets calls that wait for a disk that hangs fail: their process is
-	// gone. The disk hangs on.
+	// abandon lets the calls fail that wait for a disk that hangs, because their process
+	// has ended. The disk still hangs.
 	abandon()
 }
 

@@ -31,34 +31,37 @@ const (
 
 // Options describe an ensemble. The zero value of each field means its default.
 type Options struct {
-	// Servers is how many there are, all of them voters. Default 1: a server alone.
+	// Servers is the number of servers, all of them voters. Default 1: a standalone
+	// server.
 	Servers int
-	// InMemory keeps the network to clients within the process, so that no port
-	// is opened: only clients of Ensemble.Client reach the servers, or those
-	// whose Dial is Ensemble.Dial. It works within a synctest bubble.
+	// InMemory limits the network to clients inside the process, so that no port is
+	// opened. Only clients of Ensemble.Client reach the servers, and those whose Dial is
+	// Ensemble.Dial. It works in a synctest bubble.
 	InMemory bool
-	// Dir is where the servers keep their data, server 1 in Dir/1; a folder that
-	// exists is taken up. Default: on a disk in memory.
+	// Dir is where the servers keep their data, server 1 in Dir/1. Data that exists
+	// there is used. By default the data is on a disk in memory.
 	Dir string
-	// Listen is the host:port of the first server; the next ones have the ports
-	// behind. Default 127.0.0.1:0: ports that the system hands out. 0.0.0.0 opens
-	// them to the network. In memory it is not used.
+	// Listen is the host:port of the first server; the others have the ports after it.
+	// Default 127.0.0.1:0: ports that the system chooses. 0.0.0.0 opens them to the
+	// network. In memory it is not used.
 	Listen string
-	// TickTime is the unit of the servers' patience with each other; no session
-	// is shorter than two of it. Default 500 ms.
+	// TickTime is the unit of the servers' timeouts for each other. No session is
+	// shorter than two ticks. Default 500 ms.
 	TickTime time.Duration
-	// SessionMax is the longest session that is granted. Default a minute.
+	// SessionMax is the longest session timeout that is granted. Default one minute.
 	SessionMax time.Duration
-	// NoSync acknowledges writes before they are synced (forceSync=no), so that
-	// a crash loses some of them, with Dir those of the last 4 MiB written. For tests of
-	// what a program does then. A client that has seen what is lost connects to no server
-	// that has not got it, as with ZooKeeper: if all have lost it, that takes another client.
+	// NoSync acknowledges writes before they are fsynced (forceSync=no), so that a crash
+	// loses some of them; with Dir, those among the last 4 MiB written. It is for tests
+	// of what a program does then. A client that has seen a lost write connects to no
+	// server that does not have it, as with ZooKeeper: if all servers have lost it, the
+	// program needs another client.
 	NoSync bool
-	// Logger is told what the servers log, each with its number as sid; nil is none.
+	// Logger gets the log of all servers, each record with the server's number as sid;
+	// nil means none.
 	Logger *slog.Logger
 }
 
-// withDefaults is a copy of o with every default filled in.
+// withDefaults returns a copy of o with every default filled in.
 func (o Options) withDefaults() (Options, error) {
 	o.Servers = cmp.Or(o.Servers, 1)
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
@@ -145,11 +148,10 @@ func (e *Ensemble) open() error {
 	return err
 }
 
-// clientPort is that of every server in memory: each is a machine of its own.
+// clientPort is the client port of every server in memory: each is a machine of its own.
 const clientPort = 2181
 
-// ports gives each server its address for clients, with an open port where
-// there is one.
+// ports gives each server its address for clients, with an open port if it has one.
 func (e *Ensemble) ports() (opened []net.Listener, err error) {
 	if e.opt.InMemory {
 		for _, s := range e.servers {
@@ -178,8 +180,8 @@ func (e *Ensemble) ports() (opened []net.Listener, err error) {
 	return opened, nil
 }
 
-// reachable is where clients on this machine find what listens at an address:
-// a wildcard on loopback.
+// reachable returns where clients on this machine find what listens at an address: for a
+// wildcard, the loopback address.
 func reachable(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().IsUnspecified() {
@@ -202,7 +204,7 @@ func (e *Ensemble) membership() (*ensemble.Membership, error) {
 	return ensemble.Parse(lines.String())
 }
 
-// config is a server's configuration.
+// config returns a server's configuration.
 func (e *Ensemble) config(s *Server) *config.Config {
 	c := config.Default()
 	at, _ := net.ResolveTCPAddr("tcp", s.address) // it is a literal
@@ -217,7 +219,7 @@ func (e *Ensemble) config(s *Server) *config.Config {
 	return c
 }
 
-// preAllocated is by how much logs grow: little, for a quick start.
+// preAllocated is by how much logs grow. It is small, for a quick start.
 const preAllocated = 64 << 10
 
 // Servers returns the connect string of all servers, for zk.Connect and for clients in
@@ -258,7 +260,7 @@ func (e *Ensemble) Client(ctx context.Context, o *zk.Options) (*zk.Client, error
 	return c, err
 }
 
-// wired are options with the way to the servers.
+// wired returns options with the way to the servers.
 func (e *Ensemble) wired(o *zk.Options) *zk.Options {
 	var out zk.Options
 	if o != nil {
@@ -270,7 +272,7 @@ func (e *Ensemble) wired(o *zk.Options) *zk.Options {
 	return &out
 }
 
-// lookAgain is the pause between two looks at something that tells nobody.
+// lookAgain is the pause between two looks at something that sends no notice.
 const lookAgain = time.Millisecond
 
 // Leader waits until a server leads and serves; a standalone server leads as soon as it

@@ -26,7 +26,7 @@ type Session zk.SessionID
 // group is an Endpoint of many.
 type group string
 
-// The groups of ends.
+// The endpoints that stand for many.
 const (
 	// Clients is the endpoint that stands for all clients.
 	Clients group = "clients"

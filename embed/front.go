@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// lingerMax is how long the end of a server waits for its clients' sockets to
-// take what is under way to them.
+// lingerMax is how long the end of a server waits until its clients' sockets have taken
+// what is on its way to them.
 const lingerMax = time.Second
 
-// acceptPause is how long a front waits when no descriptor is left.
+// acceptPause is how long a front waits when there is no file descriptor left.
 const acceptPause = 50 * time.Millisecond
 
-// front is a server's port for clients outside of the process: each
-// connection is carried over a link of the network within, where the faults are.
+// front is a server's port for clients outside of the process. Each connection is
+// carried over a link of the inner network, where the faults are.
 type front struct {
 	ln    net.Listener
 	inner *listener
@@ -27,7 +27,7 @@ type front struct {
 	conns map[net.Conn]*end
 }
 
-// open accepts on ln until the listener within is closed.
+// open accepts on ln until the inner listener is closed.
 func (f *front) open() {
 	f.conns = map[net.Conn]*end{}
 	f.inner.onClose = func() { f.ln.Close() }
@@ -84,7 +84,7 @@ func (f *front) carry(c net.Conn, near *end) {
 	})
 }
 
-// close waits for everything to end, and ends itself what takes too long.
+// close waits for everything to end, and ends what takes too long.
 func (f *front) close() {
 	f.ln.Close()
 	ended := make(chan struct{})

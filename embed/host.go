@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// host is what stands between a running server and its connections: it can be
-// held, and it dies with the server. A nil host is a client's, which runs.
+// host is the process of a running server, as its connections see it: it can be paused,
+// and its connections end with it. A nil host is a client's, which always runs.
 type host struct {
 	server int
 
@@ -23,7 +23,7 @@ func newHost(server int) *host {
 	return h
 }
 
-// await waits while the host is held; false if it is dead.
+// await waits while the host is paused; it returns false if the host has ended.
 func (h *host) await() bool {
 	if h == nil {
 		return true
@@ -43,7 +43,7 @@ func (h *host) hold(held bool) {
 	h.change.Broadcast()
 }
 
-// kill lets nothing in or out any more.
+// kill stops everything that would still be read or written.
 func (h *host) kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,8 +60,8 @@ func (h *host) alive() bool {
 	return !h.dead
 }
 
-// voice is the log of a server, which says nothing once its host is dead: the
-// last words of a process that was killed are never heard.
+// voice is the log of a server. It drops everything once the server's host has ended,
+// because a killed process logs nothing more.
 type voice struct {
 	slog.Handler
 	host *host

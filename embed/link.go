@@ -14,7 +14,7 @@ type link struct {
 	dialog      *dialog       // of a client's link; nil between servers
 }
 
-// party is who stands at an end: a server by its number, or a client (0) with
+// party is what is at an end of a link: a server with its number, or a client (0) with
 // its session once that is known.
 type party struct {
 	server  int
@@ -60,8 +60,8 @@ func (e *end) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send puts bytes on their way. That the other side has closed is not known
-// while nothing comes from there.
+// send writes bytes into the stream. It does not find out that the other side has closed
+// until something arrives from there.
 func (e *end) send(p []byte, late time.Duration) error { return e.out.Write(p, late, e.in.cut.Load) }
 
 func (e *end) Close() error {
@@ -80,7 +80,8 @@ func (e *end) CloseWrite() error {
 func (e *end) LocalAddr() net.Addr  { return e.local }
 func (e *end) RemoteAddr() net.Addr { return e.remote }
 
-// RoundTrip is how long the way there and back was at first; peer asks.
+// RoundTrip returns how long a message and its answer took when the link was dialled;
+// package peer asks for it.
 func (e *end) RoundTrip() time.Duration { return e.link.trip }
 
 func (e *end) SetDeadline(t time.Time) error {
@@ -99,7 +100,7 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// reset ends a link as a crash does, for both sides.
+// reset ends a link for both sides, as a crash does.
 func (l *link) reset() {
 	l.there.finish(true)
 	l.back.finish(true)

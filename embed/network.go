@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// backlogMax is how many connections a listener holds that nobody has accepted.
+// backlogMax is how many connections a listener holds that were not accepted yet.
 const backlogMax = 1024
 
-// network is the network within the process, and the faults of its links.
+// network is the network inside the process, and the faults of its links.
 type network struct {
 	mu        sync.Mutex
 	change    sync.Cond // on mu: a rule has changed, or the network is closed
@@ -32,7 +32,7 @@ type network struct {
 // route is a way from one endpoint to another.
 type route struct{ from, to Endpoint }
 
-// rule is what is wrong with a route.
+// rule is the fault of a route.
 type rule struct {
 	cut   bool
 	delay time.Duration
@@ -47,7 +47,7 @@ func newNetwork() *network {
 // portsBelow is below the ports of those that dial.
 const portsBelow = 32767
 
-// way is what is wrong between two parties, in one direction. The lock is held.
+// way returns the fault between two parties in one direction. The lock is held.
 func (n *network) way(from, to party) (r rule) {
 	for at, found := range n.rules {
 		if at.from.covers(from) && at.to.covers(to) {
@@ -58,7 +58,7 @@ func (n *network) way(from, to party) (r rule) {
 	return r
 }
 
-// apply tells a link what is wrong with it. The lock is held.
+// apply gives a link its faults. The lock is held.
 func (n *network) apply(l *link) {
 	there, back := n.way(l.from, l.to), n.way(l.to, l.from)
 	l.there.set(there.cut, there.delay)
@@ -77,7 +77,7 @@ func (n *network) edit(change func(rules map[route]rule)) {
 	n.change.Broadcast()
 }
 
-// belongs notes whose link it is.
+// belongs notes which client a link belongs to.
 func (n *network) belongs(l *link, session Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,7 +99,7 @@ func (n *network) ended(l *link) {
 	}
 }
 
-// dial connects to an address, as a server or (from nil) as a client.
+// dial connects to an address, as a server or (if from is nil) as a client.
 func (n *network) dial(ctx context.Context, from *host, address string) (net.Conn, error) {
 	if !from.await() {
 		return nil, net.ErrClosed
@@ -121,11 +121,11 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 	return n.connect(ln, from, who, own)
 }
 
-// errRefused: nobody listens there.
+// errRefused says that nothing listens at the address.
 var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
-// reach finds who listens at an address. That takes as long as the way there
-// and back, and while one of them is cut it does not come to an end.
+// reach finds the listener of an address. It takes as long as a message and its answer;
+// while either direction is cut, it does not return.
 func (n *network) reach(ctx context.Context, who party, address string) (*listener, error) {
 	stop := context.AfterFunc(ctx, func() {
 		n.mu.Lock()
@@ -218,7 +218,7 @@ func (n *network) listen(h *host, address string) (*listener, error) {
 	return ln, nil
 }
 
-// kill ends everything of a host: its listeners and links, whose other ends see a reset.
+// kill ends the listeners and links of a host. The other ends of the links see a reset.
 func (n *network) kill(h *host) {
 	h.kill()
 	n.mu.Lock()
@@ -254,7 +254,7 @@ func (n *network) close() {
 	}
 }
 
-// listener is a port within the process.
+// listener is a port inside the process.
 type listener struct {
 	n       *network
 	host    *host
@@ -305,7 +305,7 @@ func (ln *listener) next() *end {
 	return e
 }
 
-// Close refuses further connections, and those that nobody has accepted.
+// Close refuses further connections, and ends those that were not accepted.
 func (ln *listener) Close() error {
 	ln.mu.Lock()
 	left, before := ln.backlog, ln.closed
@@ -330,13 +330,14 @@ func (ln *listener) Close() error {
 	return nil
 }
 
-// Addr is where it listens.
+// Addr returns the address at which it listens.
 func (ln *listener) Addr() net.Addr { return ln.address }
 
-// machine is the address that a server's ports have within the process.
+// machine returns the address that a server's ports have inside the process.
 func machine(server int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(server)}) }
 
-// serverAt is whose address it is, by its machine; 0 where that is not said.
+// serverAt returns the server with an address, by its machine; 0 if the address has
+// none.
 func serverAt(address string) int {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Is4() {
@@ -345,7 +346,7 @@ func serverAt(address string) int {
 	return int(at.Addr().As4()[3])
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for a time, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

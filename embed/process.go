@@ -6,8 +6,8 @@ import (
 	"bellwether/internal/store"
 )
 
-// processFS is a disk as one process sees it. Where that has ended while some of
-// its goroutines still waited for the disk, they change nothing any more.
+// processFS is a disk as one process sees it. If that process has ended while some of
+// its goroutines waited for the disk, they change nothing any more.
 type processFS struct {
 	store.FS
 	ended *atomic.Bool

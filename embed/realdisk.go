@@ -10,10 +10,10 @@ import (
 	"bellwether/internal/store"
 )
 
-// realDisk is the operating system's file system, with a note of how to take
-// back each change that was not synced. A loss of power takes them back. Where
-// there are too many the oldest is kept: as a system does, this one writes by
-// itself what waits for long.
+// realDisk is the operating system's file system, with a note of how to undo each change
+// that was not fsynced. A loss of power undoes them. If there are too many notes the
+// oldest is dropped: like an operating system, this disk writes by itself what waits for
+// long.
 type realDisk struct {
 	store.FS
 
@@ -35,7 +35,7 @@ const (
 	noteLen  = 128
 )
 
-// inode is a file under whichever name it has.
+// inode is a file, whatever its name is.
 type inode struct{ name string }
 
 // note is a change that is not durable: of a file's content, or of a name.
@@ -89,7 +89,7 @@ func (d *realDisk) lose() error {
 
 func (d *realDisk) keep() error { return nil }
 
-// inode is that of a name. The lock is held.
+// inode returns the inode of a name. The lock is held.
 func (d *realDisk) inode(name string) *inode {
 	name = filepath.Clean(name)
 	if d.files[name] == nil {
@@ -98,8 +98,7 @@ func (d *realDisk) inode(name string) *inode {
 	return d.files[name]
 }
 
-// note remembers how to take back a change, for which it keeps what was before.
-// The lock is held.
+// note remembers how to undo a change; it keeps what was there before. The lock is held.
 func (d *realDisk) note(file *inode, before []byte, undo func() error) {
 	d.remember(note{file: file, size: noteLen + len(before), undo: undo})
 }
@@ -129,8 +128,8 @@ func (d *realDisk) settle(durable func(n note) bool) {
 	})
 }
 
-// enter takes the lock for a change; an error: there is no power. It waits while
-// the disk hangs.
+// enter takes the lock for a change; it returns an error if the power has failed. It
+// waits while the disk hangs.
 func (d *realDisk) enter(life int) error {
 	d.mu.Lock()
 	for d.hangs && !d.down && life == d.life {
@@ -329,7 +328,7 @@ func (f *realFile) Allocate(size int64) error {
 	return f.change(size, 0, func() error { return f.File.Allocate(size) })
 }
 
-// Sync makes the content durable. Who writes meanwhile waits.
+// Sync makes the content durable. Writers wait meanwhile.
 func (f *realFile) Sync() error {
 	if err := f.d.enter(f.life); err != nil {
 		return err

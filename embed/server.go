@@ -18,7 +18,7 @@ import (
 	"bellwether/wire"
 )
 
-// What becomes of an order to a server.
+// Errors of calls that start or end a server.
 var (
 	// ErrRunning says that the server runs already.
 	ErrRunning = errors.New("the server runs")
@@ -26,7 +26,7 @@ var (
 	ErrNotRunning = errors.New("the server does not run")
 )
 
-// errKilled is why a server ends that is killed.
+// errKilled is the reason for which a killed server ends.
 var errKilled = errors.New("killed")
 
 // Server is one server of an Ensemble. It is an Endpoint of faults.
@@ -45,7 +45,7 @@ type Server struct {
 	err  atomic.Pointer[error] // why it has failed
 }
 
-// life is a server from its start to its end.
+// life is one run of a server, from its start to its end.
 type life struct {
 	srv    *server.Server
 	host   *host
@@ -115,7 +115,7 @@ func (s *Server) Role() string {
 	return "follower"
 }
 
-// epoch is the one in which the server stands, 0 where there is none.
+// epoch returns the epoch in which the server serves, 0 if there is none.
 func (s *Server) epoch() wire.Epoch {
 	if l := s.life.Load(); l != nil {
 		if st := l.srv.Standing(); st != nil {
@@ -158,7 +158,7 @@ func (s *Server) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// whyDown is why a server does not run.
+// whyDown returns why a server does not run.
 func (s *Server) whyDown() error {
 	if err := s.Err(); err != nil {
 		return err
@@ -166,8 +166,7 @@ func (s *Server) whyDown() error {
 	return ErrNotRunning
 }
 
-// own takes the right to start and end the server; the function returned
-// gives it back.
+// own takes the right to start and end the server; the returned function gives it back.
 func (s *Server) own() func() {
 	s.turn <- struct{}{}
 	return func() { <-s.turn }
@@ -296,7 +295,8 @@ func (s *Server) Kill() error { return s.abort(s.disk.keep, func() {}) }
 // to the disk and not fsynced.
 func (s *Server) Crash() error { return s.abort(s.disk.lose, s.disk.fail) }
 
-// abort ends the server at once. What begins before the end and after are the disk's.
+// abort ends the server at once. The disk's functions before and after are called before
+// and after that.
 func (s *Server) abort(after func() error, before func()) error {
 	l, give, err := s.running()
 	if err != nil {

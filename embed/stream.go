@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// streamMax is how many bytes may be under way in one direction before the
-// writer waits, as behind a socket whose buffers are full.
+// streamMax is how many bytes may be on their way in one direction before the writer
+// waits, as with a socket whose buffers are full.
 const streamMax = 256 << 10
 
-// errReset is the end that a crash brings to the other side.
+// errReset is what the other side of a crashed end reads.
 var errReset = os.NewSyscallError("read", syscall.ECONNRESET)
 
-// errPipe: the other side has closed the connection.
+// errPipe says that the other side has closed the connection.
 var errPipe = os.NewSyscallError("write", syscall.EPIPE)
 
-// stream is one direction of a connection: bytes in order, each with the time
-// at which it arrives. A cut holds them back, as a network does that loses
-// what TCP sends again and again; the end of the stream is held back as well.
+// stream is one direction of a connection: bytes in order, each with the time at which
+// it arrives. A cut holds them back, like a network that loses what TCP sends again and
+// again. It also holds back the end of the stream.
 type stream struct {
 	mu     sync.Mutex
 	change sync.Cond // on mu: anything below
@@ -66,7 +66,7 @@ func (s *stream) await(until time.Time) {
 
 func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
 
-// sooner is the earlier of two moments, of which zero is never.
+// sooner returns the earlier of two moments; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -116,8 +116,8 @@ func (s *stream) take(p []byte) (n int) {
 	return n
 }
 
-// Write sends all of b, late behind what is under way. silent: the reader's
-// end cannot be known here, so that nothing tells of it.
+// Write sends all of b, behind what is on its way. silent says that the reader's end
+// cannot be known here, so the write does not fail.
 func (s *stream) Write(b []byte, late time.Duration, silent func() bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *stream) Write(b []byte, late time.Duration, silent func() bool) error {
 	}
 }
 
-// push puts a copy of b behind what is under way. The lock is held.
+// push puts a copy of b behind what is on its way. The lock is held.
 func (s *stream) push(b []byte, late time.Duration) {
 	due := time.Now().Add(s.delay + late)
 	if due.Before(s.last) {
@@ -153,7 +153,7 @@ func (s *stream) push(b []byte, late time.Duration) {
 	s.change.Broadcast()
 }
 
-// finish ends the stream behind what is under way; reset throws that away.
+// finish ends the stream behind what is on its way; reset drops that.
 func (s *stream) finish(reset bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *stream) finish(reset bool) {
 	s.change.Broadcast()
 }
 
-// abandon is the reader's end.
+// abandon is called when the reader closes.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *stream) abandon() {
 	s.change.Broadcast()
 }
 
-// over reports whether both sides have done with it.
+// over reports whether both sides have finished with it.
 func (s *stream) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ type Code int32
 // OK is success.
 const OK Code = 0
 
-// What a server cannot do, or what was wrong with the request as such.
+// Errors of the server, or of the request as such.
 const (
 	ErrSystem               Code = -1  // marks the range of these codes; ZooKeeper never sends it
 	ErrRuntimeInconsistency Code = -2  // a multi's operation behind the one that failed
@@ -25,7 +25,7 @@ const (
 	ErrReconfigInProgress   Code = -14 // reconfig: another one is under way
 )
 
-// What the tree says.
+// Errors of an operation on the tree.
 const (
 	ErrAPI                     Code = -100 // marks the range of these codes; ZooKeeper never sends it
 	ErrNoNode                  Code = -101
@@ -39,7 +39,7 @@ const (
 	ErrQuotaExceeded           Code = -125
 )
 
-// What became of the session or the connection.
+// Errors of the session or the connection.
 const (
 	ErrSessionExpired           Code = -112
 	ErrInvalidCallback          Code = -113 // made by clients alone
@@ -93,7 +93,7 @@ var codeNames = map[Code]string{
 	ErrThrottledOp:              "operation throttled",
 }
 
-// Error is the code in words; an unknown code prints its number.
+// Error returns the code in words; an unknown code prints its number.
 func (e Code) Error() string {
 	if s, ok := codeNames[e]; ok {
 		return s
@@ -101,7 +101,7 @@ func (e Code) Error() string {
 	return "zookeeper error " + strconv.Itoa(int(e))
 }
 
-// Err is the code as an error, nil for OK.
+// Err returns the code as an error, nil for OK.
 func (e Code) Err() error {
 	if e == OK {
 		return nil

@@ -16,31 +16,30 @@ const ElementMax = 2 * FrameMax
 
 // What a decoder reports, wrapped with the offset at which it stopped.
 var (
-	// ErrShort: the input ends inside a field.
+	// ErrShort says that the input ends inside a field.
 	ErrShort = errors.New("record is cut short")
-	// ErrLength: a length or count that no well-formed record has.
+	// ErrLength says that a length or count is one that no well-formed record has.
 	ErrLength = errors.New("unreasonable length")
-	// ErrNull: null where the field must have a value.
+	// ErrNull says that there is null where the field must have a value.
 	ErrNull = errors.New("null where a value is required")
-	// ErrValue: a field holds a value outside its enumeration.
+	// ErrValue says that a field holds a value that is not allowed.
 	ErrValue = errors.New("value is not allowed here")
-	// ErrNoEnd: a record that ends where its input ends was to be read from a
+	// ErrNoEnd says that a record which ends where its input ends was to be read from a
 	// stream. This is a mistake of the caller.
 	ErrNoEnd = errors.New("record has no end of its own and cannot be read from a stream")
 )
 
-// Record is anything that has a place on the wire. Code writes the record
-// into an encoding coder or fills it from a decoding one. After a decoding
-// error the record's content means nothing.
+// Record is anything that can be encoded. Code writes the record into an encoding coder,
+// or fills it from a decoding one. After a decoding error the record's content is
+// undefined.
 type Record interface {
 	Code(c *Coder)
 }
 
-// Coder carries one pass over a record, in one direction. The first error
-// sticks: a decoder then reads nothing more, and what an encoder has appended
-// is to be dropped. A Coder is a plain value: keep it on the stack or reuse
-// it by assigning a new [Encoder] or [Decoder] to it, but give it to one
-// goroutine at a time.
+// Coder carries one pass over a record, in one direction. It keeps the first error:
+// after it a decoder reads nothing more, and what an encoder has appended must be
+// dropped. A Coder is a plain value: keep it on the stack, or reuse it by assigning a
+// new [Encoder] or [Decoder] to it. Only one goroutine at a time may use it.
 type Coder struct {
 	// Alias makes decoded strings share the input's memory. Set it only when
 	// the input is never written again.
@@ -78,17 +77,17 @@ func Decode(src []byte, r Record) error {
 	return c.Err()
 }
 
-// Decoding reports the direction.
+// Decoding reports whether the coder decodes.
 func (c *Coder) Decoding() bool { return c.decoding }
 
-// Err is the first error met, nil if none. An encoder meets an error only
-// for a value that has no encoding: a string, buffer or vector of 2^31 or more.
+// Err returns the first error, nil if there was none. An encoder has an error only for a
+// value that has no encoding: a string, buffer or vector of 2^31 or more.
 func (c *Coder) Err() error { return c.err }
 
-// Bytes is what an encoder has appended so far, the initial dst included.
+// Bytes returns what an encoder has appended so far, the initial dst included.
 func (c *Coder) Bytes() []byte { return c.buf }
 
-// Offset is how far a decoder has read, or an encoder written.
+// Offset returns how many bytes a decoder has read, or an encoder has written.
 func (c *Coder) Offset() int {
 	if c.decoding {
 		return c.off
@@ -96,8 +95,8 @@ func (c *Coder) Offset() int {
 	return len(c.buf)
 }
 
-// Left is how many bytes a decoder still has; on a stream, how many more it
-// would accept.
+// Left returns how many bytes a decoder still has; on a stream, how many more it would
+// accept.
 func (c *Coder) Left() int {
 	if c.src != nil {
 		return c.left
@@ -105,8 +104,8 @@ func (c *Coder) Left() int {
 	return len(c.buf) - c.off
 }
 
-// Rest returns the unread input of a decoder without consuming it; nothing
-// on a stream.
+// Rest returns the unread input of a decoder without consuming it; on a stream it
+// returns nothing.
 func (c *Coder) Rest() []byte {
 	if c.src != nil {
 		return nil
@@ -114,13 +113,12 @@ func (c *Coder) Rest() []byte {
 	return c.buf[c.off:]
 }
 
-// Canonical reports whether encoding what was decoded so far gives the input
-// again, byte for byte. It does unless the input held one of these, all of
-// which are read as upstream reads them: a boolean other than 0 and 1, a
-// negative count other than -1, malformed UTF-8, a null that reads as an
-// empty text, a length or a header that is not looked at and differs from
-// what an encoder writes there. Bytes behind the record are for the caller
-// to see, with [Coder.Left].
+// Canonical reports whether encoding what was decoded so far gives the input again, byte
+// for byte. It does unless the input held one of these, all of which are read as
+// ZooKeeper reads them: a boolean other than 0 and 1, a negative count other than -1,
+// malformed UTF-8, a null that reads as an empty text, or a length or header that is
+// ignored and differs from what an encoder writes there. The caller can find bytes
+// behind the record with [Coder.Left].
 func (c *Coder) Canonical() bool { return c.err == nil && !c.lossy }
 
 // fail records the first error with its place.
@@ -144,8 +142,8 @@ func (c *Coder) Fail(n int, err error) {
 // decoded bytes again; see [Coder.Canonical].
 func (c *Coder) NotCanonical(lossy bool) { c.lossy = c.lossy || lossy }
 
-// take consumes the n bytes of a fixed field, or fails and returns nil. What
-// it returns is good until the next call.
+// take consumes the n bytes of a fixed field, or fails and returns nil. The result is
+// valid until the next call.
 func (c *Coder) take(n int) []byte {
 	if c.err != nil {
 		return nil
@@ -199,7 +197,7 @@ func (c *Coder) Int64(v *int64) {
 	}
 }
 
-// length codes the length of a string, buffer or vector; -1 stands for null.
+// length codes the length of a string, buffer or vector; -1 means null.
 func (c *Coder) length(n int) int {
 	if !c.decoding && n > math.MaxInt32 {
 		c.fail(ErrLength)
@@ -213,8 +211,8 @@ func (c *Coder) length(n int) int {
 	return int(v)
 }
 
-// Buffer codes a byte slice; nil is null. A decoded slice aliases the input,
-// or owns its memory where that is a stream.
+// Buffer codes a byte slice; nil is null. A decoded slice shares memory with the input;
+// from a stream it has memory of its own.
 func (c *Coder) Buffer(v *[]byte) {
 	if c.decoding {
 		*v = c.takeElement()

@@ -1,8 +1,8 @@
 package wire
 
-// ConnectRequest opens or resumes a session; it is the first frame of a
-// connection and has no header. Its last field may be missing, so it is
-// decoded from its whole frame.
+// ConnectRequest opens or resumes a session. It is the first frame of a connection and
+// has no header. Its last field may be missing, so it must be decoded from its whole
+// frame.
 type ConnectRequest struct {
 	ProtocolVersion int32
 	LastZxidSeen    Zxid
@@ -75,8 +75,8 @@ func (h *RequestHeader) Code(c *Coder) {
 	h.Op.Code(c)
 }
 
-// ReplyHeader precedes every reply but the first, and every event. A failed
-// operation's reply has nothing behind it.
+// ReplyHeader precedes every reply but the first, and every event. The reply of a failed
+// operation has only the header.
 type ReplyHeader struct {
 	Xid  int32
 	Zxid Zxid

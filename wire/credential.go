@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// DigestID is the id of the scheme digest for the text user:password: what
-// stands before the first colon, a colon, and the base64 SHA-1 of the text.
-// Text that is not UTF-8 is decoded first, as servers do it; see UTF8.
+// DigestID returns the id of the scheme digest for the text user:password: the part
+// before the first colon, a colon, and the base64 SHA-1 of the text. Text that is not
+// UTF-8 is decoded first, as servers do; see UTF8.
 func DigestID(userPassword string) string {
 	userPassword = UTF8([]byte(userPassword))
 	user, _, _ := strings.Cut(userPassword, ":")
@@ -18,8 +18,8 @@ func DigestID(userPassword string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// DigestMD5 holds what both ends of a SASL exchange DIGEST-MD5 know when the
-// client answers the challenge (RFC 2831, algorithm md5-sess, quality auth).
+// DigestMD5 holds what both ends of a SASL exchange DIGEST-MD5 know when the client
+// answers the challenge (RFC 2831, algorithm md5-sess, quality auth).
 type DigestMD5 struct {
 	Username string
 	Password string
@@ -31,13 +31,13 @@ type DigestMD5 struct {
 	Authzid  string // may be empty
 }
 
-// Response is the client's proof that it knows the password.
+// Response returns the client's proof that it knows the password.
 func (d *DigestMD5) Response() string { return d.proof("AUTHENTICATE:" + d.URI) }
 
-// Rspauth is the server's proof in return.
+// Rspauth returns the server's proof in return.
 func (d *DigestMD5) Rspauth() string { return d.proof(":" + d.URI) }
 
-// proof hashes the secret together with what is to be done.
+// proof hashes the secret together with act, which says what is proved.
 func (d *DigestMD5) proof(act string) string {
 	secret := md5.Sum([]byte(d.Username + ":" + d.Realm + ":" + d.Password))
 	session := string(secret[:]) + ":" + d.Nonce + ":" + d.Cnonce

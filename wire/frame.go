@@ -11,7 +11,7 @@ import (
 // FrameMax is the default limit of a frame's payload in bytes (jute.maxbuffer).
 const FrameMax = 0xfffff
 
-// FrameError: a frame's length is negative or above the limit.
+// FrameError says that the length of a frame is negative or above the limit.
 type FrameError struct{ Len, Max int }
 
 func (e *FrameError) Error() string {
@@ -21,11 +21,11 @@ func (e *FrameError) Error() string {
 // frameHeaderLen is the length of what precedes a frame's payload, in bytes.
 const frameHeaderLen = 4
 
-// ReadFrame reads one frame and returns its payload, in buf's memory where
-// that is large enough; buf's content up to its capacity is lost either way.
-// A length above max or below 0 is a *FrameError, and nothing behind it was
-// read. Memory is made only as the payload arrives, so a length alone costs
-// the receiver nothing. The error is io.EOF if r ended between two frames,
+// ReadFrame reads one frame and returns its payload, in buf's memory if that is large
+// enough. The content of buf up to its capacity is lost in any case. If the length is
+// above max or below 0 the error is a *FrameError, and nothing behind the length was
+// read. Memory is allocated only as the payload arrives, so a length alone costs the
+// receiver nothing. The error is io.EOF if r ended between two frames, and
 // io.ErrUnexpectedEOF if it ended inside one.
 func ReadFrame(r io.Reader, buf []byte, max int) ([]byte, error) {
 	head, err := frameHeader(r, buf)
@@ -46,8 +46,8 @@ func ReadFrame(r io.Reader, buf []byte, max int) ([]byte, error) {
 	return payload, nil
 }
 
-// frameHeader reads a frame's first bytes. It makes no memory if r is a
-// bufio.Reader or buf has room.
+// frameHeader reads a frame's first bytes. It allocates no memory if r is a bufio.Reader
+// or buf is large enough.
 func frameHeader(r io.Reader, buf []byte) ([]byte, error) {
 	if br, ok := r.(*bufio.Reader); ok {
 		head, err := br.Peek(frameHeaderLen)
@@ -67,15 +67,15 @@ func frameHeader(r io.Reader, buf []byte) ([]byte, error) {
 	return buf, err
 }
 
-// BeginFrame reserves the length of a frame at the end of dst; EndFrame
-// fills it in. Between the two the payload is appended.
+// BeginFrame reserves room for the length of a frame at the end of dst. The caller
+// appends the payload, and EndFrame fills in the length.
 func BeginFrame(dst []byte) (out []byte, mark int) {
 	return append(dst, 0, 0, 0, 0), len(dst)
 }
 
-// EndFrame writes the length of the frame that began at mark. A payload of
-// 2^31 bytes or more has no frame: who lets a reply grow that far has lost a
-// limit, so it panics rather than break the stream for all that follows.
+// EndFrame writes the length of the frame that began at mark. A payload of 2^31 bytes or
+// more has no frame. A caller that lets a reply grow so large has lost a limit, so
+// EndFrame panics rather than break the stream for everything behind it.
 func EndFrame(buf []byte, mark int) []byte {
 	binary.BigEndian.PutUint32(buf[mark:], frameLen(len(buf)-mark-frameHeaderLen))
 	return buf
@@ -88,7 +88,7 @@ func frameLen(n int) uint32 {
 	return uint32(n)
 }
 
-// AppendFrame appends a whole frame made of the records in order.
+// AppendFrame appends a whole frame that holds the records in order.
 func AppendFrame(dst []byte, records ...Record) []byte {
 	dst, mark := BeginFrame(dst)
 	c := Encoder(dst)

@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// Zxid numbers a transaction: the leader's epoch in the high 32 bits, a
-// counter in the low 32. It prints as operators know it, in hex.
+// Zxid numbers a transaction: the leader's epoch in the high 32 bits, a counter in the
+// low 32. It prints in hex, as operators know it.
 type Zxid int64
 
 // Epoch numbers a leader's term.
@@ -12,13 +12,13 @@ type Epoch int64
 // Code codes the epoch as a long.
 func (e *Epoch) Code(c *Coder) { c.Int64((*int64)(e)) }
 
-// MakeZxid joins an epoch and a counter.
+// MakeZxid makes a zxid of an epoch and a counter.
 func MakeZxid(e Epoch, counter uint32) Zxid { return Zxid(int64(e)<<32 | int64(counter)) }
 
-// Epoch is the term the transaction belongs to.
+// Epoch returns the epoch of the leader that proposed the transaction.
 func (z Zxid) Epoch() Epoch { return Epoch(uint64(z) >> 32) }
 
-// Counter is the transaction's place within its epoch, from 1.
+// Counter returns the transaction's number within its epoch, from 1.
 func (z Zxid) Counter() uint32 { return uint32(z) }
 
 func (z Zxid) String() string { return fmt.Sprintf("0x%x", uint64(z)) }
@@ -26,8 +26,8 @@ func (z Zxid) String() string { return fmt.Sprintf("0x%x", uint64(z)) }
 // Code codes the zxid as a long.
 func (z *Zxid) Code(c *Coder) { c.Int64((*int64)(z)) }
 
-// SessionID identifies a client's session; 0 is none. The high byte is the
-// id of the server that made it.
+// SessionID identifies a client's session; 0 is none. The high byte is the id of the
+// server that made it. It prints in hex.
 type SessionID int64
 
 func (s SessionID) String() string { return fmt.Sprintf("0x%x", uint64(s)) }
@@ -38,9 +38,9 @@ func (s *SessionID) Code(c *Coder) { c.Int64((*int64)(s)) }
 // PasswordLen is the length of a session password in bytes.
 const PasswordLen = 16
 
-// Password is the session's password, a pure function of its id, so that
-// every server of an ensemble, whoever made it, computes the same. It is a
-// checksum, not a secret (upstream: the same generator and salt).
+// Password returns the session's password. It is a pure function of the id, so that
+// every server of an ensemble, of either kind, computes the same. It is a checksum, not
+// a secret (ZooKeeper uses the same generator and salt).
 func (s SessionID) Password() [PasswordLen]byte {
 	const (
 		salt = 0xB3415C00

@@ -1,7 +1,7 @@
 package wire
 
-// MultiHeader precedes each operation of a multi and each of its results;
-// one with Done set ends the list.
+// MultiHeader precedes each operation of a multi and each of its results; one with Done
+// set ends the list.
 type MultiHeader struct {
 	Type OpCode
 	Done bool
@@ -18,7 +18,7 @@ func (h *MultiHeader) Code(c *Coder) {
 // multiHeaderLen is the encoded length of a MultiHeader in bytes.
 const multiHeaderLen = 9
 
-// multiEnd is the header that ends a list.
+// multiEnd returns the header that ends a list.
 func multiEnd() MultiHeader { return MultiHeader{Type: OpError, Done: true, Err: -1} }
 
 // Op is one operation of a multi or multiRead with its request record.
@@ -27,10 +27,9 @@ type Op struct {
 	Request Record
 }
 
-// MultiRequest is the body of a multi (OpMulti) or a multiRead (OpMultiRead).
-// Decoding fails for an operation that neither kind allows; whether the
-// kinds are mixed, and whether the flags of a create are those of its
-// operation, is for the server to see.
+// MultiRequest is the body of a multi (OpMulti) or a multiRead (OpMultiRead). Decoding
+// fails for an operation that neither kind allows. The server checks that the kinds are
+// not mixed, and that the flags of a create belong to its operation.
 type MultiRequest struct{ Ops []Op }
 
 // Code lists the operations.
@@ -68,8 +67,8 @@ func (r *MultiRequest) decode(c *Coder) {
 	}
 }
 
-// nextInMulti decodes the next header of a list; false at its end or on an
-// error. What the last header says besides that it is the last nobody reads.
+// nextInMulti decodes the next header of a list; it returns false at its end or after an
+// error. Of the last header only Done counts.
 func nextInMulti(c *Coder) (h MultiHeader, more bool) {
 	h.Code(c)
 	if c.err != nil {
@@ -81,8 +80,8 @@ func nextInMulti(c *Coder) (h MultiHeader, more bool) {
 	return h, !h.Done
 }
 
-// newMultiOp returns an empty request record for an operation that may stand
-// in a multi or multiRead, nil for any other.
+// newMultiOp returns an empty request record for an operation that a multi or multiRead
+// may contain, nil for any other.
 func newMultiOp(op OpCode) Record {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer:

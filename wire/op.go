@@ -2,7 +2,7 @@ package wire
 
 import "strconv"
 
-// OpCode tells requests and transactions apart.
+// OpCode is the number of an operation, in requests and in transactions.
 type OpCode int32
 
 // The operations of clients; negative ones and DeleteContainer are made by
@@ -67,8 +67,8 @@ func (o OpCode) String() string {
 // Code codes the operation as an int.
 func (o *OpCode) Code(c *Coder) { c.Int32((*int32)(o)) }
 
-// IsWrite reports whether a request of a client goes through the leader as a
-// transaction. Sync and the session operations are not counted here.
+// IsWrite reports whether a client's request goes through the leader as a transaction.
+// Sync and the session operations do not count as writes.
 func (o OpCode) IsWrite() bool {
 	switch o {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpSetACL, OpMulti, OpReconfig:

@@ -2,12 +2,11 @@ package wire
 
 import "strings"
 
-// ValidPath applies the rules for paths that servers enforce and clients
-// check before they send: a path is "/", or begins with a slash, ends with
-// none, and has no component that is empty, "." or "..", and no character
-// that is a control, private, a surrogate, a special (U+FFF0 to U+FFFF) or
-// outside the basic plane. The name of a sequential znode is checked with
-// its suffix.
+// ValidPath reports whether a path follows the rules that servers enforce and clients
+// check before they send. A path is "/", or begins with a slash, does not end with one,
+// and has no component that is empty, "." or "..", and no character that is a control,
+// private, a surrogate, a special (U+FFF0 to U+FFFF) or outside the basic plane. The
+// name of a sequential znode is checked with its suffix.
 func ValidPath(path string) bool {
 	if path == "/" {
 		return true

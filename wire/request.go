@@ -79,7 +79,7 @@ func (r *PathWatchRequest) Code(c *Coder) {
 	c.Bool(&r.Watch)
 }
 
-// SetDataRequest replaces a znode's data where Version is its own or -1.
+// SetDataRequest replaces a znode's data if Version is the znode's version or -1.
 type SetDataRequest struct {
 	Path    string
 	Data    []byte
@@ -94,7 +94,7 @@ func (r *SetDataRequest) Code(c *Coder) {
 	c.Int32(&r.Version)
 }
 
-// SetACLRequest replaces a znode's ACL where Version is its aversion or -1.
+// SetACLRequest replaces a znode's ACL if Version is the znode's aversion or -1.
 type SetACLRequest struct {
 	Path    string
 	ACL     []ACL
@@ -109,7 +109,7 @@ func (r *SetACLRequest) Code(c *Coder) {
 	c.Int32(&r.Version)
 }
 
-// ReconfigRequest asks for other members.
+// ReconfigRequest asks for a change of the membership.
 type ReconfigRequest struct {
 	Joining  NullString
 	Leaving  NullString
@@ -139,7 +139,7 @@ func (r *AuthRequest) Code(c *Coder) {
 	c.Buffer(&r.Auth)
 }
 
-// SASLRequest carries a client's token; SASLResponse the server's.
+// SASLRequest carries a client's token.
 type SASLRequest struct{ Token []byte }
 
 // Code lists the fields.

@@ -1,8 +1,8 @@
 package wire
 
-// Stat is what a client learns of a znode besides its data. Times are
-// milliseconds since 1970 by the leader's clock; EphemeralOwner is 0 for
-// everything but ephemerals.
+// Stat is what a client is told about a znode besides its data. Times are milliseconds
+// since 1970 by the leader's clock. EphemeralOwner is 0 for all znodes that are not
+// ephemeral.
 type Stat struct {
 	Czxid          Zxid
 	Mzxid          Zxid
@@ -84,11 +84,12 @@ func (a *ACL) Code(c *Coder) {
 	a.ID.Code(c)
 }
 
-// OpenACL lets everybody do everything.
+// OpenACL returns a list that allows everything to everybody.
 func OpenACL() []ACL { return []ACL{{PermAll, ID{SchemeWorld, "anyone"}}} }
 
-// ReadACL lets everybody read.
+// ReadACL returns a list that allows everybody to read.
 func ReadACL() []ACL { return []ACL{{PermRead, ID{SchemeWorld, "anyone"}}} }
 
-// CreatorACL lets the creating connection's authenticated identities do everything.
+// CreatorACL returns a list that allows everything to the authenticated identities of
+// the creating connection.
 func CreatorACL() []ACL { return []ACL{{PermAll, ID{SchemeAuth, ""}}} }

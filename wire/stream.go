@@ -7,31 +7,30 @@ import (
 	"io"
 )
 
-// readStep is how many bytes a reader makes room for before the first of
-// them has arrived; from there on room at most doubles what has arrived. So
-// a length costs its receiver nothing that its sender has not paid for.
+// readStep is how many bytes a reader makes room for before the first of them has
+// arrived. From then on the room at most doubles what has arrived. So a length costs its
+// receiver nothing that its sender has not paid for.
 const readStep = 8 << 10
 
-// StreamDecoder returns a coder that consumes r as it goes, at most max bytes
-// in all; a record that is longer fails with ErrLength. What it decodes owns
-// its memory. It reads nothing ahead except into r's own buffer, so whatever
-// follows the record is still there to be read from r.
+// StreamDecoder returns a coder that reads r, at most max bytes in all; a longer record
+// fails with ErrLength. What it decodes has memory of its own. It reads nothing ahead
+// except into r's own buffer, so the bytes behind the record can still be read from r.
 //
-// r needs a buffer of at least 16 bytes, the least bufio makes.
+// r needs a buffer of at least 16 bytes, the least that bufio makes.
 func StreamDecoder(r *bufio.Reader, max int) Coder {
 	return Coder{decoding: true, src: r, left: max}
 }
 
-// ReadRecord fills rec from the stream r, of which it consumes exactly the
-// record, at most max bytes. The error is io.EOF itself if r ended before the
-// first byte, and wraps io.ErrUnexpectedEOF if it ended later.
+// ReadRecord fills rec from the stream r. It consumes exactly the record, at most max
+// bytes. The error is io.EOF itself if r ended before the first byte, and wraps
+// io.ErrUnexpectedEOF if it ended later.
 func ReadRecord(r *bufio.Reader, rec Record, max int) error {
 	c := StreamDecoder(r, max)
 	rec.Code(&c)
 	return c.err
 }
 
-// takeStream is take where the input in memory does not suffice.
+// takeStream continues take when the input in memory is not enough.
 func (c *Coder) takeStream(n int) []byte {
 	if !c.mayRead(n) {
 		return nil
@@ -46,7 +45,7 @@ func (c *Coder) takeStream(n int) []byte {
 	return b
 }
 
-// readBytes is takeBytes of a stream.
+// readBytes is takeBytes for a stream.
 func (c *Coder) readBytes(n int) []byte {
 	if !c.mayRead(n) {
 		return nil
@@ -60,7 +59,7 @@ func (c *Coder) readBytes(n int) []byte {
 	return b
 }
 
-// mayRead reports whether n more bytes may come from a stream, or fails.
+// mayRead reports whether n more bytes may be read from a stream, or fails.
 func (c *Coder) mayRead(n int) bool {
 	switch {
 	case c.err != nil:
@@ -80,7 +79,7 @@ func (c *Coder) read(n int) {
 	c.left -= n
 }
 
-// failRead records that the stream gave up behind part of a field.
+// failRead records that the stream ended behind a part of a field.
 func (c *Coder) failRead(part int, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if c.off+part == 0 {
@@ -92,8 +91,8 @@ func (c *Coder) failRead(part int, err error) {
 	c.fail(err)
 }
 
-// readGrowing reads n bytes into buf's memory while they fit and into larger
-// memory, made in steps, when they do not. On an error it returns what came.
+// readGrowing reads n bytes, into buf's memory while they fit, and otherwise into larger
+// memory, which it makes in steps. After an error it returns what has arrived.
 func readGrowing(r io.Reader, buf []byte, n int) ([]byte, error) {
 	if buf = buf[:0]; buf == nil {
 		buf = []byte{}

@@ -15,9 +15,8 @@ type NullString struct {
 // Text returns a NullString that is not null.
 func Text(s string) NullString { return NullString{String: s, Valid: true} }
 
-// String codes a string that must not be null. Malformed UTF-8 does not
-// fail: each bad sequence reads as U+FFFD, as upstream has it, which no path
-// may contain.
+// String codes a string that must not be null. Malformed UTF-8 does not fail: each bad
+// sequence reads as U+FFFD, as in ZooKeeper. No path may contain that character.
 func (c *Coder) String(v *string) {
 	if !c.decoding {
 		c.length(len(*v))
@@ -50,8 +49,8 @@ func (c *Coder) NullString(v *NullString) {
 	}
 }
 
-// nullReadsEmpty codes a string whose null reads as the empty string, where
-// the receiver answers both with the same error and not as undecodable.
+// nullReadsEmpty codes a string whose null reads as the empty string, because the
+// receiver answers both with the same error.
 func (c *Coder) nullReadsEmpty(v *string) {
 	s := Text(*v)
 	c.NullString(&s)
@@ -61,8 +60,8 @@ func (c *Coder) nullReadsEmpty(v *string) {
 	}
 }
 
-// checkedPath codes a path whose null upstream finds out only when it checks
-// the path's form, except inside a multi.
+// checkedPath codes a path whose null ZooKeeper notices only when it checks the path's
+// form, except inside a multi.
 func (c *Coder) checkedPath(v *string) {
 	if c.inMulti {
 		c.String(v)
@@ -71,8 +70,8 @@ func (c *Coder) checkedPath(v *string) {
 	c.nullReadsEmpty(v)
 }
 
-// notedPath codes a path whose null upstream finds out only after other checks,
-// except inside a multi.
+// notedPath codes a path whose null ZooKeeper notices only after other checks, except
+// inside a multi.
 func (c *Coder) notedPath(v *string, null *bool) {
 	if c.inMulti {
 		c.String(v)
@@ -83,10 +82,10 @@ func (c *Coder) notedPath(v *string, null *bool) {
 	*v, *null = s.String, !s.Valid
 }
 
-// UTF8 decodes text that arrives outside of a record's strings, such as the
-// credentials of an auth packet. As in strings of records, each malformed
-// sequence becomes U+FFFD, with the boundaries of Java's decoder, so that every
-// server computes the same identity from the same bytes.
+// UTF8 decodes text that arrives outside of a record's strings, such as the credentials
+// of an auth packet. As in strings of records, each malformed sequence becomes U+FFFD,
+// with the boundaries of Java's decoder, so that every server computes the same identity
+// from the same bytes.
 func UTF8(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -121,7 +120,7 @@ func repair(b []byte) string {
 	return out.String()
 }
 
-// nextRune is the first character of b and what follows it; -1 at the end.
+// nextRune returns the first character of b and what follows it; -1 at the end.
 func nextRune(b []byte) (r rune, rest []byte) {
 	if len(b) == 0 {
 		return -1, nil
@@ -133,9 +132,9 @@ func nextRune(b []byte) (r rune, rest []byte) {
 	return r, b[size:]
 }
 
-// badSequence is how many bytes at the start of b, which is no valid
-// sequence, count as one bad sequence for upstream's decoder: as many as
-// could begin a valid one, and a surrogate's three bytes together.
+// badSequence returns how many bytes at the start of b, which is no valid sequence,
+// count as one bad sequence in Java's decoder: as many as could begin a valid one, and a
+// surrogate's three bytes together.
 func badSequence(b []byte) int {
 	want, low, high := 1, byte(0x80), byte(0xbf) // whole length, range of the second byte
 	switch lead := b[0]; {

@@ -1,13 +1,13 @@
 package wire
 
-// streamRoom is how many elements of a vector a stream's decoder makes room
-// for before they have arrived.
+// streamRoom is for how many elements of a vector a stream's decoder makes room before
+// they have arrived.
 const streamRoom = 16
 
-// beginVector codes the count of a vector and returns how many elements are
-// to be coded; nil is null. Each element takes at least least bytes, so that
-// a count cannot make a decoder allocate more than the input backs. A
-// negative count other than -1 reads as empty, as upstream has it.
+// beginVector codes the count of a vector and returns how many elements must be coded;
+// nil is null. Each element takes at least least bytes, so that a count cannot make a
+// decoder allocate more than the input justifies. A negative count other than -1 reads
+// as empty, as in ZooKeeper.
 func beginVector[T any](c *Coder, v *[]T, least int) int {
 	if !c.decoding {
 		if *v == nil {
@@ -36,8 +36,8 @@ func beginVector[T any](c *Coder, v *[]T, least int) int {
 	return n
 }
 
-// nextElement reports whether element i of n is to be coded, and sees to it
-// that (*v)[i] is there.
+// nextElement reports whether element i of n must be coded, and makes sure that (*v)[i]
+// exists.
 func nextElement[T any](c *Coder, v *[]T, i, n int) bool {
 	if i >= n || c.err != nil {
 		return false
@@ -49,8 +49,8 @@ func nextElement[T any](c *Coder, v *[]T, i, n int) bool {
 	return true
 }
 
-// push appends e to v. Where v must grow it doubles, no more, so that all
-// the memory it ever took is at most four times what its elements take.
+// push appends e to v. If v must grow its size is doubled and no more, so that all the
+// memory that it ever used is at most four times that of its elements.
 func push[T any](v []T, e T) []T {
 	if len(v) == cap(v) {
 		bigger := make([]T, len(v), max(2*len(v), 4))
@@ -79,8 +79,8 @@ func (c *Coder) Strings(v *[]string) {
 	}
 }
 
-// stringsNotNull codes a vector that upstream refuses when it is null; an
-// encoder writes a nil slice as an empty vector.
+// stringsNotNull codes a vector that ZooKeeper refuses when it is null; an encoder
+// writes a nil slice as an empty vector.
 func (c *Coder) stringsNotNull(v *[]string) {
 	if !c.decoding && *v == nil {
 		c.length(0)

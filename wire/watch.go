@@ -31,10 +31,10 @@ func (t EventType) String() string {
 	return "event " + strconv.Itoa(int(t))
 }
 
-// StateSyncConnected is the state every event of a server carries.
+// StateSyncConnected is the state in every event of a server.
 const StateSyncConnected int32 = 3
 
-// WatcherEvent is what a watch delivers, behind a ReplyHeader with XidEvent.
+// WatcherEvent is what a watch sends, behind a ReplyHeader with XidEvent.
 type WatcherEvent struct {
 	Type  EventType
 	State int32
@@ -57,7 +57,7 @@ const (
 	WatchPersistentRecursive AddWatchMode = 1
 )
 
-// AddWatchRequest sets a watch that stays.
+// AddWatchRequest sets a persistent watch.
 type AddWatchRequest struct {
 	Path string
 	Mode AddWatchMode
@@ -72,7 +72,7 @@ func (r *AddWatchRequest) Code(c *Coder) {
 	}
 }
 
-// WatcherType selects watches to check or remove.
+// WatcherType says which watches to check or remove.
 type WatcherType int32
 
 // The types.
@@ -117,7 +117,7 @@ func (r *SetWatchesRequest) Code(c *Coder) {
 	c.stringsNotNull(&r.Child)
 }
 
-// SetWatches2Request is SetWatchesRequest with the watches that stay.
+// SetWatches2Request is SetWatchesRequest with the persistent watches.
 type SetWatches2Request struct {
 	SetWatchesRequest
 	Persistent          []string
