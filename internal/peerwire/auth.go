@@ -9,11 +9,11 @@ import (
 // whether it is offered.
 const QuorumAuthMagic int64 = 0x5f2435013501edcc
 
-// QuorumAuthMax is the longest QuorumAuthPacket in bytes; its limit is ours,
-// with room for Kerberos tickets of the largest kind.
+// QuorumAuthMax is the longest QuorumAuthPacket in bytes. The limit is this project's,
+// with room for the largest Kerberos tickets.
 const QuorumAuthMax = 64 << 10
 
-// QuorumAuthStatus is how far the authentication between two servers is.
+// QuorumAuthStatus says how far the authentication between two servers is.
 type QuorumAuthStatus int32
 
 // The states.
@@ -23,8 +23,8 @@ const (
 	QuorumAuthError      QuorumAuthStatus = -1
 )
 
-// QuorumAuthPacket carries a SASL token between servers. Nothing frames it:
-// read it with [wire.ReadRecord].
+// QuorumAuthPacket carries a SASL token between servers. It has no frame: read it with
+// [wire.ReadRecord].
 type QuorumAuthPacket struct {
 	Status QuorumAuthStatus
 	Token  []byte

@@ -51,11 +51,11 @@ func (s ServerState) String() string {
 	return "state " + strconv.Itoa(int(s))
 }
 
-// NoServer stands in the vote of an observer, which votes for nobody; its
+// NoServer is the leader in the vote of an observer, which votes for nobody; the vote's
 // zxid and peer epoch are the same number.
 const NoServer ensemble.ServerID = math.MinInt64
 
-// NotificationVersion is the form of a Notification.
+// NotificationVersion is the version of the form that a Notification has.
 type NotificationVersion int32
 
 // The forms. A receiver treats what has no configuration as version 0
@@ -72,8 +72,8 @@ const (
 	notificationPlainLen = 40
 )
 
-// Notification is the message of an election: the sender's state and vote.
-// It fills one frame.
+// Notification is the message of an election: the sender's state and vote. It fills one
+// frame.
 type Notification struct {
 	State         ServerState
 	Leader        ensemble.ServerID // who is voted for, or followed
@@ -81,14 +81,14 @@ type Notification struct {
 	ElectionEpoch wire.Epoch        // the sender's round
 	PeerEpoch     wire.Epoch        // the current epoch of that server
 	Version       NotificationVersion
-	// Config is the sender's committed configuration. It must name a
-	// participant: a real server may go deaf over a text without one. Who
-	// has no configuration sends a NotificationPlain.
+	// Config is the sender's committed configuration. It must name a participant: a
+	// ZooKeeper server may stop listening after a text without one. A server that has no
+	// configuration sends a NotificationPlain.
 	Config string
 }
 
-// Code lists the fields. A decoder takes the form from the length of its
-// input; a Plain or Bare notification reads as one whatever version it names.
+// Code lists the fields. A decoder finds out the form by the length of its input; a
+// Plain or Bare notification is read as one, whatever version it names.
 func (n *Notification) Code(c *wire.Coder) {
 	if !c.Bounded() {
 		return
@@ -115,7 +115,7 @@ func (n *Notification) Code(c *wire.Coder) {
 	}
 }
 
-// decodeForm decodes what the forms differ in.
+// decodeForm decodes the fields in which the forms differ.
 func (n *Notification) decodeForm(c *wire.Coder, size int) {
 	n.Config = ""
 	if size == notificationBareLen {

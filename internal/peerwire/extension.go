@@ -5,7 +5,7 @@ import (
 	"bellwether/wire"
 )
 
-// extensionMagic opens an Extension: the text BELLWETH.
+// extensionMagic is how an Extension begins: the text BELLWETH.
 const extensionMagic int64 = 0x42454c4c57455448
 
 // ExtensionLen is the encoded length of an Extension in bytes.
@@ -19,9 +19,9 @@ const (
 	ExtensionVersion  int32 = 2
 )
 
-// Extension stands behind the fields of LearnerInfo as an offer, and behind
-// those of LeaderInfo as the answer to one. Other servers ignore it. Once both
-// were sent, the leader's pings carry a PingInfo.
+// Extension is appended to LearnerInfo as an offer, and to LeaderInfo as the answer to
+// one. ZooKeeper servers ignore it. Once both were sent, the leader's pings carry a
+// PingInfo.
 type Extension struct {
 	Version int32 // the highest the sender knows; what counts is the lower of both
 	// LeaseMS, in the answer: the leader confirms sessions only while a quorum
@@ -41,7 +41,7 @@ func (e *Extension) Code(c *wire.Coder) {
 	c.Int32(&e.LeaseMS)
 }
 
-// FindExtension reads the extension behind the n bytes of a record; false if
+// FindExtension reads the extension behind the n bytes of a record. It returns false if
 // there is none.
 func FindExtension(data []byte, n int) (Extension, bool) {
 	var e Extension
@@ -58,15 +58,15 @@ const (
 	LeaderInfoLen  = 4
 )
 
-// PingInfo is the data of a leader's PacketPing where an Extension was agreed
-// on: how many of the learner's answers on this connection, counted from the
-// first, have had their sessions confirmed.
+// PingInfo is the data of a leader's PacketPing if an Extension was agreed on. It says
+// of how many of the learner's answers on this connection, counted from the first, the
+// sessions have been confirmed.
 type PingInfo struct{ Confirmed int64 }
 
 // Code lists the fields.
 func (p *PingInfo) Code(c *wire.Coder) { c.Int64(&p.Confirmed) }
 
-// HandOver is the data of PacketHandOver: who is to lead next. The packet's
+// HandOver is the data of PacketHandOver: the server that is to lead next. The packet's
 // zxid is the end of the history, all of which is committed.
 type HandOver struct{ Leader ensemble.ServerID }
 

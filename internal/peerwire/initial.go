@@ -9,10 +9,10 @@ import (
 	"bellwether/wire"
 )
 
-// InitialVersion is the form of an InitialMessage.
+// InitialVersion says which form an InitialMessage has.
 type InitialVersion int64
 
-// The forms. Real servers accept all of them, and send InitialOne unless
+// The forms. ZooKeeper servers accept all of them, and send InitialOne unless
 // they are configured for several addresses.
 const (
 	InitialBare InitialVersion = 0      // the id alone, before 3.5
@@ -28,15 +28,15 @@ const (
 	InitialMax = 8 + 8 + 4 + InitialAddressMax
 )
 
-// InitialMessage is what the dialler of an election connection says first.
-// It is not framed: read it with [wire.ReadRecord], and write it at one go, as
-// acceptors read it at one go.
+// InitialMessage is the first message of the server that opens an election connection.
+// It has no frame: read it with [wire.ReadRecord]. Write it with one call, because
+// ZooKeeper reads it with one call.
 type InitialMessage struct {
 	Version InitialVersion
 	Server  ensemble.ServerID // the dialler
-	// Addresses are where the dialler takes part in elections: host:port,
-	// IPv6 hosts in brackets; none in an InitialBare. Wildcard hosts are
-	// well-formed but of no use to who dials back.
+	// Addresses are where the sender takes part in elections: host:port, IPv6 hosts in
+	// brackets; none in an InitialBare. Wildcard hosts are well-formed but cannot be
+	// dialled.
 	Addresses []string
 }
 

@@ -8,8 +8,8 @@ import (
 // QuorumVersion is the version of the protocol between leader and learner.
 const QuorumVersion int32 = 0x10000
 
-// NoEpoch in an EpochAck: the learner had accepted the epoch before, so this
-// is no vote for it.
+// NoEpoch in an EpochAck says that the learner had accepted the epoch before, so that
+// this is no promise.
 const NoEpoch int32 = -1
 
 // LearnerInfo is the data of PacketFollowerInfo and PacketObserverInfo.
@@ -35,8 +35,8 @@ func (i *LearnerInfo) Code(c *wire.Coder) {
 	c.Int64(&i.ConfigVersion)
 }
 
-// missing reports whether a decoder has fewer than n bytes left, where older
-// peers end their record. What an encoder writes is complete.
+// missing reports whether a decoder has fewer than n bytes left, because an older peer
+// ended its record here. What an encoder writes is complete.
 func missing(c *wire.Coder, n int) bool {
 	if !c.Decoding() || c.Err() != nil || !c.Bounded() || c.Left() >= n {
 		return false
@@ -57,8 +57,8 @@ type EpochAck struct{ CurrentEpoch int32 }
 // Code lists the fields.
 func (a *EpochAck) Code(c *wire.Coder) { c.Int32(&a.CurrentEpoch) }
 
-// ForwardedRequest is the data of PacketRequest: a client's write, sync, or
-// opening or closing of a session, as the learner got it.
+// ForwardedRequest is the data of PacketRequest: a client's write or sync, or the
+// opening or closing of a session, as the learner received it.
 type ForwardedRequest struct {
 	Session wire.SessionID
 	Cxid    int32
@@ -99,7 +99,7 @@ func (r *Revalidated) Code(c *wire.Coder) {
 	c.Bool(&r.Valid)
 }
 
-// TouchedSession is a session heard of since the last ping.
+// TouchedSession is a session from which a server has heard since the last ping.
 type TouchedSession struct {
 	Session   wire.SessionID
 	TimeoutMS int32
@@ -114,8 +114,8 @@ func (s *TouchedSession) Code(c *wire.Coder) {
 	c.Int32(&s.TimeoutMS)
 }
 
-// TouchedSessions is the data of a learner's PacketPing: as many entries as
-// the data holds.
+// TouchedSessions is the data of a learner's PacketPing. It has as many entries as the
+// data holds.
 type TouchedSessions struct{ Sessions []TouchedSession }
 
 // Code lists the sessions.
@@ -137,9 +137,9 @@ func (t *TouchedSessions) Code(c *wire.Coder) {
 	}
 }
 
-// Activation is the data of PacketCommitActivate and PacketInformActivate:
-// who is to lead under the new configuration and, in the latter, the encoded
-// transaction, up to the end of the data.
+// Activation is the data of PacketCommitActivate and PacketInformActivate: the leader
+// under the new configuration and, in the latter, the encoded transaction, up to the end
+// of the data.
 type Activation struct {
 	Leader ensemble.ServerID
 	Txn    []byte

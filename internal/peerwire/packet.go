@@ -37,10 +37,10 @@ const (
 	PacketInformActivate PacketType = 19 // leader to observer: a reconfiguration, an Activation with its Txn
 	packetTypeEnd                   = 20
 
-	// PacketHandOver is ours, sent where an Extension of version
-	// ExtensionHandOver or later was agreed on; its number is far from those
-	// that ZooKeeper may give out. Leader: the term is over, a HandOver says
-	// who is to lead next.
+	// PacketHandOver is sent only between native peers that have agreed on an Extension
+	// of version ExtensionHandOver or later; its number is far from those that ZooKeeper
+	// may choose. The leader says with it that its term is over, and in a HandOver who
+	// is to lead next.
 	PacketHandOver PacketType = 1001
 )
 
@@ -53,7 +53,7 @@ var packetNames = [packetTypeEnd]string{
 	PacketLeaderInfo: "LEADERINFO", PacketAckEpoch: "ACKEPOCH", PacketInformActivate: "INFORMANDACTIVATE",
 }
 
-// String is the name that operators know from logs.
+// String returns the name that operators know from logs.
 func (p PacketType) String() string {
 	switch {
 	case p > 0 && p < packetTypeEnd:
@@ -68,9 +68,9 @@ func (p PacketType) String() string {
 // its identities may each be as long as the longest element.
 const PacketMax = 2 * wire.ElementMax
 
-// QuorumPacket is what a leader and a learner send each other. Nothing frames
-// it: the packets stand back to back, and behind one of type PacketSnap the
-// bytes of a snapshot do. Null and empty Data are both accepted everywhere.
+// QuorumPacket is a message between a leader and a learner. It has no frame: each packet
+// follows the one before it, and a PacketSnap is followed by the bytes of a snapshot.
+// Null and empty Data are both accepted everywhere.
 type QuorumPacket struct {
 	Type PacketType
 	Zxid wire.Zxid
@@ -86,9 +86,9 @@ func (p *QuorumPacket) Code(c *wire.Coder) {
 	c.IDs(&p.Auth)
 }
 
-// ReadPacket fills p with the next packet of r, of at most max bytes. The
-// packet owns its memory. Errors are those of [wire.ReadRecord]. An unknown type
-// is no error: those who do not expect a packet ignore it.
+// ReadPacket fills p with the next packet of r, of at most max bytes. The packet has
+// memory of its own. The errors are those of [wire.ReadRecord]. An unknown type is no
+// error: a receiver ignores packets that it does not expect.
 func ReadPacket(r *bufio.Reader, p *QuorumPacket, max int) error {
 	c := wire.StreamDecoder(r, max)
 	p.Code(&c)

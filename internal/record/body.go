@@ -36,13 +36,13 @@ func NewTxnBody(op wire.OpCode) TxnBody {
 	return nil
 }
 
-// Fits reports whether the body is the one of the transaction's type: what
-// does not fit cannot be read again. Without one only a closeSession does.
+// Fits reports whether the body is the one of the transaction's type; otherwise the
+// transaction could not be read again. Only a closeSession may have no body.
 func (t *Txn) Fits() bool {
 	return fits(t.Type, t.Body) || t.Body == nil && t.Type == wire.OpCloseSession
 }
 
-// fits is NewTxnBody asked the other way round.
+// fits reports whether NewTxnBody returns a body of this kind for the type.
 func fits(op wire.OpCode, body TxnBody) bool {
 	switch b := body.(type) {
 	case *CreateTxn:
@@ -78,8 +78,8 @@ type CreateTxn struct {
 	Data      []byte
 	ACL       []wire.ACL
 	Ephemeral bool
-	// ParentCversion is the parent's count of creates with this one; -1 in
-	// records of servers before 3.4: one more than the parent has.
+	// ParentCversion is the parent's count of creates, this one included. It is -1 in
+	// records of servers before 3.4, and means one more than the parent has.
 	ParentCversion int32
 
 	noParent bool // read and written without ParentCversion
@@ -114,7 +114,8 @@ func (t *CreateContainerTxn) Code(c *wire.Coder) {
 	c.Int32(&t.ParentCversion)
 }
 
-// CreateTTLTxn makes a znode that goes when unused; TTL is in milliseconds.
+// CreateTTLTxn makes a znode that is deleted when it is not used; TTL is in
+// milliseconds.
 type CreateTTLTxn struct {
 	Path           string
 	Data           []byte
@@ -203,8 +204,8 @@ type SubTxn struct {
 	Body TxnBody
 }
 
-// MultiTxn is several operations under one zxid. If any is an OpError none
-// has an effect.
+// MultiTxn is several operations under one zxid. If any of them is an OpError, none has
+// an effect.
 type MultiTxn struct{ Ops []SubTxn }
 
 // Failed reports whether the multi was refused.
@@ -217,7 +218,8 @@ func (t *MultiTxn) Failed() bool {
 	return false
 }
 
-// subTxnMin is the least a SubTxn takes: its type and the length of its body.
+// subTxnMin is the least number of bytes of a SubTxn: its type and the length of its
+// body.
 const subTxnMin = 8
 
 // Code lists the operations.
@@ -235,7 +237,7 @@ func (op *SubTxn) Code(c *wire.Coder) {
 	c.Nested("operation of a multi", op.Body)
 }
 
-// newSubTxnBody is NewTxnBody for what may stand inside a multi.
+// newSubTxnBody is NewTxnBody for the operations that a multi may contain.
 func newSubTxnBody(op wire.OpCode) TxnBody {
 	if !inMulti(op) {
 		return nil
@@ -243,7 +245,7 @@ func newSubTxnBody(op wire.OpCode) TxnBody {
 	return NewTxnBody(op)
 }
 
-// inMulti reports whether a multi may hold such an operation.
+// inMulti reports whether a multi may contain such an operation.
 func inMulti(op wire.OpCode) bool {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpDeleteContainer,

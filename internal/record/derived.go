@@ -20,12 +20,12 @@ const (
 // the feature number 0, and 40 bits for the TTL.
 const ownerTTL int64 = -1 << 56
 
-// TTLOwner is the owner field of a znode with a TTL in milliseconds, from 1
-// to TTLMax.
+// TTLOwner returns the owner field of a znode with a TTL in milliseconds, from 1 to
+// TTLMax.
 func TTLOwner(ms int64) int64 { return ownerTTL | ms }
 
-// OwnerTTL is the TTL in milliseconds that an owner field holds, false if it
-// holds none.
+// OwnerTTL returns the TTL in milliseconds that an owner field holds, false if it holds
+// none.
 func OwnerTTL(owner int64) (ms int64, ok bool) {
 	if owner&^TTLMax != ownerTTL {
 		return 0, false
@@ -33,21 +33,21 @@ func OwnerTTL(owner int64) (ms int64, ok bool) {
 	return owner & TTLMax, true
 }
 
-// VisibleCversion is the cversion a client sees, creates plus deletes of
-// children: a server stores only how many were created, and has as many as
-// were not deleted. It wraps.
+// VisibleCversion returns the cversion that a client sees: creates plus deletes of
+// children. A server stores only how many were created, and has as many children as were
+// not deleted. The result wraps.
 func VisibleCversion(creates, children int32) int32 { return 2*creates - children }
 
-// FirstSessionID is the first id of a server's run: the low byte of the
-// server's id, 40 bits of a millisecond clock, 16 zero bits. Each further
-// session of the run adds one.
+// FirstSessionID returns the first session id of a server's run: the low byte of the
+// server's id, 40 bits of a millisecond clock, 16 zero bits. Each further session of the
+// run adds one.
 func FirstSessionID(sid ensemble.ServerID, clockMS int64) wire.SessionID {
 	return wire.SessionID(int64(uint64(clockMS<<24)>>8) | int64(sid)<<56)
 }
 
-// SequenceSuffix is what a server appends to the name of a sequential znode:
-// counter is how many children its parent has had created, as ten digits at
-// least. It wraps to negative numbers.
+// SequenceSuffix returns what a server appends to the name of a sequential znode:
+// counter, the number of children that its parent has had created, with at least ten
+// digits. It wraps to negative numbers.
 func SequenceSuffix(counter int32) string {
 	const digits = 10
 	n := int64(counter)

@@ -12,8 +12,8 @@ type SnapshotDigest struct {
 	Tree    uint64
 }
 
-// StatPersisted is the part of a znode's stat that lies on disk. Cversion
-// counts creates alone here, and Owner also encodes containers and TTLs.
+// StatPersisted is the part of a znode's stat that is stored on disk. Cversion counts
+// only creates here, and Owner also encodes containers and TTLs.
 type StatPersisted struct {
 	Czxid    wire.Zxid
 	Mzxid    wire.Zxid

@@ -6,7 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// TxnHeader opens every transaction record, in logs and in proposals.
+// TxnHeader begins every transaction record, in logs and in proposals.
 type TxnHeader struct {
 	Session wire.SessionID // who asked; 0 for the servers' own clean-up
 	Cxid    int32          // the client's xid; 0 for createSession and the servers' own
@@ -70,7 +70,7 @@ type TxnBody interface {
 	txn()
 }
 
-// txnRoom is what a transaction usually needs.
+// txnRoom is the number of bytes that a transaction usually needs.
 const txnRoom = 256
 
 // Append appends the encoded transaction.
@@ -83,10 +83,9 @@ func (t *Txn) Append(dst []byte) []byte {
 	return c.Bytes()
 }
 
-// DecodeTxn reads one whole encoded transaction; its byte slices alias b.
-// It understands the forms of older servers: create without a parent
-// counter, closeSession without a body, records without a digest. Anything
-// behind the transaction is an error.
+// DecodeTxn reads one whole encoded transaction; its byte slices share memory with b. It
+// also reads the forms of older servers: create without a parent counter, closeSession
+// without a body, records without a digest. Bytes behind the transaction are an error.
 func DecodeTxn(b []byte) (*Txn, error) {
 	c := wire.Decoder(b)
 	t := new(Txn)
@@ -117,8 +116,8 @@ func (t *Txn) Code(c *wire.Coder) {
 	}
 }
 
-// decodeRest decodes what is behind the header: in its form of today or, if
-// that does not fit, in the one that older servers wrote.
+// decodeRest decodes what is behind the header: in the present form or, if that does not
+// fit, in the one that older servers wrote.
 func (t *Txn) decodeRest(c *wire.Coder) {
 	c.Bounded()
 	body := NewTxnBody(t.Type)
