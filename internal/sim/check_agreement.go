@@ -22,23 +22,23 @@ func (*agreement) name() string { return "Agreement" }
 func (c *agreement) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
-		delete(c.last, e.v.id)
+		delete(c.last, e.server)
 	case rebuilt:
-		delete(c.last, e.v.id)
+		delete(c.last, e.server)
 	case stands:
-		c.last[e.v.id] = e.zxid
+		c.last[e.server] = e.zxid
 	case delivered:
 		z := e.txn.Zxid
 		i := sort.Search(len(c.all), func(i int) bool { return c.all[i] >= z })
-		if last, ok := c.last[e.v.id]; ok && i > 0 && c.all[i-1] > last {
-			return fmt.Sprintf("server %d delivers %v behind %v and has never delivered %v", e.v.id, z, last, c.all[i-1])
+		if last, ok := c.last[e.server]; ok && i > 0 && c.all[i-1] > last {
+			return fmt.Sprintf("server %d delivers %v behind %v and has never delivered %v", e.server, z, last, c.all[i-1])
 		}
 		if i == len(c.all) {
 			c.all = append(c.all, z)
 		} else if c.all[i] != z {
-			return fmt.Sprintf("server %d delivers %v, which those that delivered %v never did", e.v.id, z, c.all[i])
+			return fmt.Sprintf("server %d delivers %v, which those that delivered %v never did", e.server, z, c.all[i])
 		}
-		c.last[e.v.id] = z
+		c.last[e.server] = z
 	}
 	return ""
 }

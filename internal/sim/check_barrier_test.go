@@ -70,9 +70,9 @@ func someMember(name string) *barrierMember {
 
 // stood and gone are what a server shows where a znode of the gate comes and goes.
 func stood(v *server, z wire.Zxid, name string) committed {
-	return committed{v, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.CreateTxn{Path: gatePath + "/" + name}}}
+	return committed{v.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.CreateTxn{Path: gatePath + "/" + name}}}
 }
 
 func gone(v *server, z wire.Zxid, name string) committed {
-	return committed{v, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.DeleteTxn{Path: gatePath + "/" + name}}}
+	return committed{v.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.DeleteTxn{Path: gatePath + "/" + name}}}
 }

@@ -25,13 +25,13 @@ var brokenCommits = []broken{
 	}},
 	{"a decision that is changed", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		d, _, _ := twoSites()
-		return []any{written(a, d, claim.Abort), committed{a, 2, &record.Txn{Body: &record.SetDataTxn{Path: d.path + "/decision", Data: []byte("commit")}}}}
+		return []any{written(a, d, claim.Abort), committed{a.id, 2, &record.Txn{Body: &record.SetDataTxn{Path: d.path + "/decision", Data: []byte("commit")}}}}
 	}},
 	{"a commit forgotten before all have carried it out", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
 		d, one, two := twoSites()
 		return []any{
 			txVoted{one, d}, txVoted{two, d}, written(a, d, claim.Commit), txCarried{one, d, claim.Commit}, txCarried{&party{}, d, claim.Commit},
-			committed{a, 2, &record.Txn{Body: &record.DeleteTxn{Path: d.path + "/decision"}}},
+			committed{a.id, 2, &record.Txn{Body: &record.DeleteTxn{Path: d.path + "/decision"}}},
 		}
 	}},
 }
@@ -45,5 +45,5 @@ func twoSites() (d *deal, one, two *party) {
 
 // written is what a server shows that has the decision.
 func written(v *server, d *deal, as claim.Decision) committed {
-	return committed{v, 1, &record.Txn{Body: &record.CreateTxn{Path: d.path + "/decision", Data: []byte(as.String())}}}
+	return committed{v.id, 1, &record.Txn{Body: &record.CreateTxn{Path: d.path + "/decision", Data: []byte(as.String())}}}
 }

@@ -22,7 +22,7 @@ func (c *handOvers) see(o any) string {
 	case ordered:
 		for _, t := range e.duty.Append {
 			if end, over := c.ended[t.Zxid.Epoch()]; over && t.Zxid > end {
-				return fmt.Sprintf("server %d logs %v, the epoch was handed over at %v", e.v.id, t.Zxid, end)
+				return fmt.Sprintf("server %d logs %v, the epoch was handed over at %v", e.server, t.Zxid, end)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func (c *handOvers) sent(e promised) string {
 		return ""
 	case e.packet.Type == peerwire.PacketPing:
 		if end, over := c.ended[z.Epoch()]; over {
-			return fmt.Sprintf("leader %d pings in epoch %d, which was handed over at %v", e.v.id, z.Epoch(), end)
+			return fmt.Sprintf("leader %d pings in epoch %d, which was handed over at %v", e.server, z.Epoch(), end)
 		}
 		return ""
 	case e.packet.Type != peerwire.PacketHandOver:
@@ -47,14 +47,14 @@ func (c *handOvers) sent(e promised) string {
 	if err := wire.Decode(e.packet.Data, &h); err != nil {
 		return err.Error()
 	}
-	epoch := e.v.standing.Epoch
+	epoch := e.epoch
 	c.ended[epoch] = z
-	if last := e.v.log.Last(); last > z {
-		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.v.id, epoch, z, last)
+	if last := e.log; last > z {
+		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.server, epoch, z, last)
 	}
-	wiped := e.to.unknown && !e.to.has // while the leader was suspended, say
-	if have := max(e.to.store.Synced(), 0); e.to.id == h.Leader && have < z && !wiped {
-		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.v.id, h.Leader, z, have)
+	// A successor can have been wiped while the leader was suspended.
+	if have := max(e.to.zxid, 0); e.to.server == h.Leader && have < z && !e.to.wiped {
+		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.server, h.Leader, z, have)
 	}
 	return ""
 }

@@ -28,15 +28,15 @@ func (c *leadership) see(o any) string {
 		return ""
 	}
 	if before, ok := c.leaders[e.epoch]; ok {
-		return fmt.Sprintf("servers %d and %d are both established as leader of epoch %d", before, e.v.id, e.epoch)
+		return fmt.Sprintf("servers %d and %d are both established as leader of epoch %d", before, e.server, e.epoch)
 	}
-	c.leaders[e.epoch] = e.v.id
+	c.leaders[e.epoch] = e.server
 	if e.epoch < c.latest {
 		return "" // it was stopped, and does not know yet that it leads nobody any more
 	}
 	c.latest = e.epoch
 	if last := c.history.last().zxid; e.zxid < last {
-		return fmt.Sprintf("leader %d of epoch %d ends at %v, committed is %v", e.v.id, e.epoch, e.zxid, last)
+		return fmt.Sprintf("leader %d of epoch %d ends at %v, committed is %v", e.server, e.epoch, e.zxid, last)
 	}
 	return ""
 }

@@ -45,11 +45,11 @@ func (c *localSessions) see(o any) string {
 	case committed:
 		return c.done(e.txn)
 	case established:
-		c.began[e.v.id] = true
+		c.began[e.server] = true
 	case stands:
-		if c.began[e.v.id] {
-			c.began[e.v.id] = false
-			return c.table(e.v)
+		if c.began[e.server] {
+			c.began[e.server] = false
+			return c.table(c.sim.server(e.server))
 		}
 	case issued:
 		if tree.CreatesEphemeral(e.call.op, e.call.body) {

@@ -20,24 +20,24 @@ func (*noHole) name() string { return "NoHole" }
 func (c *noHole) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
-		c.last[e.v.id] = e.v.log.Last()
+		c.last[e.server] = e.log
 	case undone:
-		c.last[e.v.id] = e.zxid
+		c.last[e.server] = e.zxid
 	case ordered:
-		if e.v.writer.journal.Void() {
+		if e.void {
 			return "" // void
 		}
 		if t := e.duty.Truncate; t != nil {
-			c.last[e.v.id] = t.Zxid
+			c.last[e.server] = t.Zxid
 		}
 		if in := e.duty.Install; in != nil {
-			c.last[e.v.id] = in.Zxid
+			c.last[e.server] = in.Zxid
 		}
 		for _, t := range e.duty.Append {
-			if last := c.last[e.v.id]; !follows(last, t.Zxid) {
-				return fmt.Sprintf("server %d logs %v behind %v", e.v.id, t.Zxid, last)
+			if last := c.last[e.server]; !follows(last, t.Zxid) {
+				return fmt.Sprintf("server %d logs %v behind %v", e.server, t.Zxid, last)
 			}
-			c.last[e.v.id] = t.Zxid
+			c.last[e.server] = t.Zxid
 		}
 	}
 	return ""
@@ -58,15 +58,15 @@ func (durability) see(o any) string {
 	if !ok {
 		return ""
 	}
-	z, disk := e.packet.Zxid, e.v.saved
+	z, disk := e.packet.Zxid, e.disk
 	switch {
-	case !e.byLearner && e.packet.Type == peerwire.PacketLeaderInfo && disk.Accepted < z.Epoch():
-		return fmt.Sprintf("leader %d tells epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Accepted)
+	case !e.byLearner && e.packet.Type == peerwire.PacketLeaderInfo && disk.accepted < z.Epoch():
+		return fmt.Sprintf("leader %d tells epoch %d with %d on its disk", e.server, z.Epoch(), disk.accepted)
 	case !e.byLearner:
-	case e.packet.Type == peerwire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
-		return fmt.Sprintf("server %d acknowledges epoch %d with %d on its disk", e.v.id, z.Epoch(), disk.Current)
-	case e.packet.Type == peerwire.PacketAck && z.Counter() != 0 && e.v.store.Synced() < z:
-		return fmt.Sprintf("server %d acknowledges %v, durable is %v", e.v.id, z, e.v.store.Synced())
+	case e.packet.Type == peerwire.PacketAck && z.Counter() == 0 && disk.current < z.Epoch():
+		return fmt.Sprintf("server %d acknowledges epoch %d with %d on its disk", e.server, z.Epoch(), disk.current)
+	case e.packet.Type == peerwire.PacketAck && z.Counter() != 0 && disk.zxid < z:
+		return fmt.Sprintf("server %d acknowledges %v, durable is %v", e.server, z, disk.zxid)
 	}
 	return ""
 }

@@ -20,14 +20,14 @@ func (*totalOrder) name() string { return "TotalOrder" }
 func (c *totalOrder) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
-		delete(c.last, e.v.id)
+		delete(c.last, e.server)
 	case rebuilt:
-		delete(c.last, e.v.id)
+		delete(c.last, e.server)
 	case handed:
-		if last, ok := c.last[e.v.id]; ok && e.txn.Zxid <= last {
-			return fmt.Sprintf("server %d delivers %v behind %v", e.v.id, e.txn.Zxid, last)
+		if last, ok := c.last[e.server]; ok && e.txn.Zxid <= last {
+			return fmt.Sprintf("server %d delivers %v behind %v", e.server, e.txn.Zxid, last)
 		}
-		c.last[e.v.id] = e.txn.Zxid
+		c.last[e.server] = e.txn.Zxid
 	}
 	return ""
 }
@@ -47,17 +47,17 @@ func (*localPrimaryOrder) name() string { return "LocalPrimaryOrder" }
 func (c *localPrimaryOrder) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
-		delete(c.last, e.v.id)
+		delete(c.last, e.server)
 	case rebuilt:
-		delete(c.last, e.v.id)
+		delete(c.last, e.server)
 	case stands:
-		c.last[e.v.id] = max(c.last[e.v.id], e.zxid)
+		c.last[e.server] = max(c.last[e.server], e.zxid)
 	case handed:
-		last, ok := c.last[e.v.id]
+		last, ok := c.last[e.server]
 		if z := e.txn.Zxid; ok && last.Epoch() == z.Epoch() && z != last+1 || ok && last.Epoch() != z.Epoch() && z.Counter() != 1 {
-			return fmt.Sprintf("server %d delivers %v behind %v", e.v.id, z, last)
+			return fmt.Sprintf("server %d delivers %v behind %v", e.server, z, last)
 		}
-		c.last[e.v.id] = e.txn.Zxid
+		c.last[e.server] = e.txn.Zxid
 	}
 	return ""
 }
@@ -77,14 +77,14 @@ func (*globalPrimaryOrder) name() string { return "GlobalPrimaryOrder" }
 func (c *globalPrimaryOrder) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
-		delete(c.epoch, e.v.id)
+		delete(c.epoch, e.server)
 	case rebuilt:
-		delete(c.epoch, e.v.id)
+		delete(c.epoch, e.server)
 	case handed:
-		if now := e.txn.Zxid.Epoch(); now < c.epoch[e.v.id] {
-			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.v.id, e.txn.Zxid, c.epoch[e.v.id])
+		if now := e.txn.Zxid.Epoch(); now < c.epoch[e.server] {
+			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.server, e.txn.Zxid, c.epoch[e.server])
 		}
-		c.epoch[e.v.id] = e.txn.Zxid.Epoch()
+		c.epoch[e.server] = e.txn.Zxid.Epoch()
 	}
 	return ""
 }
@@ -106,14 +106,14 @@ func (*primaryIntegrity) name() string { return "PrimaryIntegrity" }
 func (c *primaryIntegrity) see(o any) string {
 	switch e := o.(type) {
 	case stands:
-		c.delivered[e.v.id] = e.zxid
+		c.delivered[e.server] = e.zxid
 	case promised: // in the middle of a batch a leader proposes before it logs
 		if !e.byLearner && e.packet.Type == peerwire.PacketProposal {
-			c.broadcast(e.v, e.packet.Zxid.Epoch())
+			c.broadcast(e.server, e.packet.Zxid.Epoch())
 		}
 	case ordered:
 		for _, t := range e.duty.Append {
-			c.broadcast(e.v, t.Zxid.Epoch())
+			c.broadcast(e.server, t.Zxid.Epoch())
 		}
 	case committed:
 		if z := e.txn.Zxid; z.Epoch() < c.latest && z > c.began[c.latest] {
@@ -124,9 +124,9 @@ func (c *primaryIntegrity) see(o any) string {
 }
 
 // broadcast: a server has logged or proposed something of an epoch.
-func (c *primaryIntegrity) broadcast(v *server, epoch wire.Epoch) {
+func (c *primaryIntegrity) broadcast(server ensemble.ServerID, epoch wire.Epoch) {
 	if epoch > c.latest {
 		c.latest = epoch
-		c.began[epoch] = c.delivered[v.id]
+		c.began[epoch] = c.delivered[server]
 	}
 }

@@ -18,7 +18,7 @@ func (possibleLeaders) name() string { return "PossibleLeaders" }
 func (c possibleLeaders) see(o any) string {
 	switch e := o.(type) {
 	case ordered:
-		return c.logged(e.v, e.duty)
+		return c.logged(c.sim.server(e.server), e.duty)
 	case termBegan:
 		return c.everywhere(e.k)
 	case termProven:

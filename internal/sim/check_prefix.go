@@ -22,28 +22,28 @@ func (*prefixConsistency) name() string { return "PrefixConsistency" }
 func (c *prefixConsistency) see(o any) string {
 	switch e := o.(type) {
 	case restarted:
-		c.next[e.v.id] = 0
+		c.next[e.server] = 0
 	case rebuilt:
-		c.next[e.v.id] = 0
+		c.next[e.server] = 0
 	case stands:
 		i, known := c.history.place(e.zxid)
 		if !known {
-			return fmt.Sprintf("server %d ends at %v, which no other has", e.v.id, e.zxid)
+			return fmt.Sprintf("server %d ends at %v, which no other has", e.server, e.zxid)
 		}
-		c.next[e.v.id] = i + 1
+		c.next[e.server] = i + 1
 	case delivered:
-		i := c.next[e.v.id]
+		i := c.next[e.server]
 		if i == 0 {
 			i = c.history.index[e.txn.Zxid]
 		}
 		if i >= len(c.history.entries) {
-			return fmt.Sprintf("server %d delivers %v behind the end of the history", e.v.id, e.txn.Zxid)
+			return fmt.Sprintf("server %d delivers %v behind the end of the history", e.server, e.txn.Zxid)
 		}
 		if x := &c.history.entries[i]; x.zxid != e.txn.Zxid || x.sum != e.sum {
 			return fmt.Sprintf("server %d delivers %v (sum %x) as number %d, others delivered %v (sum %x)",
-				e.v.id, e.txn.Zxid, e.sum, i, x.zxid, x.sum)
+				e.server, e.txn.Zxid, e.sum, i, x.zxid, x.sum)
 		}
-		c.next[e.v.id] = i + 1
+		c.next[e.server] = i + 1
 	}
 	return ""
 }

@@ -38,112 +38,112 @@ type broken struct {
 // Each rule is broken once on purpose: a checker that does not see it is none.
 var brokenRules = []broken{
 	{"two leaders of one epoch", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{established{a, peerwire.Leading, 1, 0}, established{b, peerwire.Following, 1, 0}, established{b, peerwire.Leading, 1, 0}}
+		return []any{established{a.id, peerwire.Leading, 1, 0}, established{b.id, peerwire.Following, 1, 0}, established{b.id, peerwire.Leading, 1, 0}}
 	}},
 	{"a leader without what is committed", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(h *history, _ *Sim, a, b *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
-		return []any{established{a, peerwire.Leading, 2, z(1, 1)}, established{b, peerwire.Leading, 3, 0}}
+		return []any{established{a.id, peerwire.Leading, 2, z(1, 1)}, established{b.id, peerwire.Leading, 3, 0}}
 	}},
 	{"other content at the same zxid", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
 		t := setTxn(z(1, 1), "x")
 		h.add(t)
-		return []any{delivered{a, t, h.sum(t)}, delivered{b, setTxn(z(1, 1), "y"), h.sum(setTxn(z(1, 1), "y"))}}
+		return []any{delivered{a.id, t, h.sum(t)}, delivered{b.id, setTxn(z(1, 1), "y"), h.sum(setTxn(z(1, 1), "y"))}}
 	}},
 	{"a tree at a zxid of nobody", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
-		return []any{stands{a, z(1, 1), 0}, stands{b, z(2, 0), 0}, stands{b, z(1, 2), 0}}
+		return []any{stands{a.id, z(1, 1), 0, 0}, stands{b.id, z(2, 0), 0, 0}, stands{b.id, z(1, 2), 0, 0}}
 	}},
 	{"delivered and never broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(h *history, _ *Sim, a, b *server) []any {
 		t := setTxn(z(1, 1), "x")
 		return []any{
-			established{a, peerwire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*record.Txn{t}}}, delivered{b, t, h.sum(t)},
-			delivered{b, setTxn(z(1, 2), "x"), 0},
+			established{a.id, peerwire.Leading, 1, 0}, ordered{a.id, &replica.Duty{Append: []*record.Txn{t}}, false}, delivered{b.id, t, h.sum(t)},
+			delivered{b.id, setTxn(z(1, 2), "x"), 0},
 		}
 	}},
 	{"broadcast by one that does not lead", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{established{a, peerwire.Leading, 1, 0}, ordered{b, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}}}
+		return []any{established{a.id, peerwire.Leading, 1, 0}, ordered{b.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false}}
 	}},
 	{"logged otherwise than broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{
-			established{a, peerwire.Leading, 1, 0}, ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}},
-			ordered{b, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "y")}}},
+			established{a.id, peerwire.Leading, 1, 0}, ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false},
+			ordered{b.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "y")}}, false},
 		}
 	}},
 	{"one passed over", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{
-			delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{b, setTxn(z(1, 1), "x"), 0},
-			delivered{a, setTxn(z(1, 2), "x"), 0}, delivered{a, setTxn(z(1, 3), "x"), 0}, delivered{b, setTxn(z(1, 3), "x"), 0},
+			delivered{a.id, setTxn(z(1, 1), "x"), 0}, delivered{b.id, setTxn(z(1, 1), "x"), 0},
+			delivered{a.id, setTxn(z(1, 2), "x"), 0}, delivered{a.id, setTxn(z(1, 3), "x"), 0}, delivered{b.id, setTxn(z(1, 3), "x"), 0},
 		}
 	}},
 	{"one that the others never delivered", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{delivered{a, setTxn(z(1, 1), "x"), 0}, delivered{a, setTxn(z(2, 1), "x"), 0}, delivered{b, setTxn(z(1, 2), "x"), 0}}
+		return []any{delivered{a.id, setTxn(z(1, 1), "x"), 0}, delivered{a.id, setTxn(z(2, 1), "x"), 0}, delivered{b.id, setTxn(z(1, 2), "x"), 0}}
 	}},
 	{"delivered out of order", func(*history, *Sim) checker { return newTotalOrder() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{handed{a, setTxn(z(1, 2), "x")}, handed{b, setTxn(z(1, 1), "x")}, handed{a, setTxn(z(1, 1), "x")}}
+		return []any{handed{a.id, setTxn(z(1, 2), "x")}, handed{b.id, setTxn(z(1, 1), "x")}, handed{a.id, setTxn(z(1, 1), "x")}}
 	}},
 	{"a gap in an epoch", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{handed{a, setTxn(z(1, 1), "x")}, handed{a, setTxn(z(1, 3), "x")}}
+		return []any{handed{a.id, setTxn(z(1, 1), "x")}, handed{a.id, setTxn(z(1, 3), "x")}}
 	}},
 	{"an epoch without its beginning", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{stands{a, z(1, 1), 0}, handed{a, setTxn(z(2, 2), "x")}}
+		return []any{stands{a.id, z(1, 1), 0, 0}, handed{a.id, setTxn(z(2, 2), "x")}}
 	}},
 	{"an earlier epoch behind a later one", func(*history, *Sim) checker { return newGlobalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{handed{a, setTxn(z(2, 1), "x")}, handed{a, setTxn(z(1, 2), "x")}}
+		return []any{handed{a.id, setTxn(z(2, 1), "x")}, handed{a.id, setTxn(z(1, 2), "x")}}
 	}},
 	{"a leader that did not deliver first", func(*history, *Sim) checker { return newPrimaryIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{
-			stands{a, z(1, 1), 0}, ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 1), "x")}}},
-			committed{b, 1, setTxn(z(2, 1), "x")}, committed{b, 2, setTxn(z(1, 2), "x")},
+			stands{a.id, z(1, 1), 0, 0}, ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 1), "x")}}, false},
+			committed{b.id, 1, setTxn(z(2, 1), "x")}, committed{b.id, 2, setTxn(z(1, 2), "x")},
 		}
 	}},
 	{"a hole in a log", func(*history, *Sim) checker { return newNoHole() }, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{
-			ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x"), setTxn(z(1, 2), "x")}}},
-			ordered{a, &replica.Duty{Truncate: &zab.Truncate{Zxid: z(1, 1)}, Append: []*record.Txn{setTxn(z(2, 1), "x")}}},
-			ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 3), "x")}}},
+			ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x"), setTxn(z(1, 2), "x")}}, false},
+			ordered{a.id, &replica.Duty{Truncate: &zab.Truncate{Zxid: z(1, 1)}, Append: []*record.Txn{setTxn(z(2, 1), "x")}}, false},
+			ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 3), "x")}}, false},
 		}
 	}},
-	{"an epoch promised before it is saved", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
-		a.saved = store.Epochs{Current: 1, Accepted: 2}
+	{"an epoch promised before it is saved", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, _ *server) []any {
+		disk := durable{accepted: 2, current: 1}
 		return []any{
-			promised{a, b, false, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: z(2, 0)}},
-			promised{a, b, true, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 0)}},
-			promised{a, b, true, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(2, 0)}},
+			promised{server: a.id, packet: &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: z(2, 0)}, disk: disk},
+			promised{server: a.id, byLearner: true, packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 0)}, disk: disk},
+			promised{server: a.id, byLearner: true, packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(2, 0)}, disk: disk},
 		}
 	}},
-	{"a transaction acknowledged before it is synced", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{promised{a, b, true, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 1)}}}
+	{"a transaction acknowledged before it is durable", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, _ *server) []any {
+		ack := &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 1)}
+		return []any{
+			promised{server: a.id, byLearner: true, packet: ack, disk: durable{zxid: z(1, 1)}},
+			promised{server: a.id, byLearner: true, packet: ack},
+		}
 	}},
-	{"logged behind a hand-over", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
-		a.log, a.standing.Epoch = zab.NewLog(0, 0), 1
-		named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: wire.Append(nil, &peerwire.HandOver{Leader: b.id})}
-		return []any{promised{a, b, false, named}, ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}}}
+	{"logged behind a transfer of leadership", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
+		return []any{transfers(a.id, b.id, 0), ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false}}
 	}},
-	{"pings behind a hand-over", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
-		a.log, a.standing.Epoch = zab.NewLog(0, 0), 1
-		named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: wire.Append(nil, &peerwire.HandOver{Leader: b.id})}
+	{"pings behind a transfer of leadership", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
 		ping := func(e wire.Epoch) promised {
-			return promised{a, b, false, &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z(e, 0)}}
+			return promised{server: a.id, packet: &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z(e, 0)}}
 		}
-		return []any{ping(1), promised{a, b, false, named}, ping(2), ping(1)}
+		return []any{ping(1), transfers(a.id, b.id, 0), ping(2), ping(1)}
 	}},
-	{"handed over to one that lacks something", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
-		a.log = zab.NewLog(0, 0)
-		named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: 5, Data: wire.Append(nil, &peerwire.HandOver{Leader: b.id})}
-		return []any{promised{a, a, false, named}, promised{a, b, false, named}}
+	{"leadership transferred to one that lacks something", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
+		other, wiped, named := transfers(a.id, b.id, 5), transfers(a.id, b.id, 5), transfers(a.id, b.id, 5)
+		other.to.server = a.id
+		wiped.to.wiped = true
+		return []any{other, wiped, named}
 	}},
 	{"another tree", func(h *history, _ *Sim) checker { return equalDigest{h} }, func(h *history, _ *Sim, a, b *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
-		return []any{stands{a, z(1, 1), h.last().digest}, stands{b, z(1, 1), h.last().digest + 1}}
+		return []any{stands{a.id, z(1, 1), h.last().digest, 0}, stands{b.id, z(1, 1), h.last().digest + 1, 0}}
 	}},
 	{"back behind what was shown", func(h *history, _ *Sim) checker { return nothingUndone{h} }, func(h *history, _ *Sim, a, _ *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
-		a.seen.shown = z(2, 0)
-		return []any{stands{a, z(1, 1), 0}, stands{a, 0, 0}}
+		return []any{stands{a.id, z(1, 1), 0, z(2, 0)}, stands{a.id, 0, 0, z(2, 0)}}
 	}},
 	{"an ephemeral of nobody", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(_ *history, _ *Sim, a, _ *server) []any {
 		create := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/e", Ephemeral: true}}
-		return []any{committed{a, 1, create}}
+		return []any{committed{a.id, 1, create}}
 	}},
 	{"an ephemeral that outlives its session", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(h *history, _ *Sim, a, _ *server) []any {
 		open := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
@@ -151,12 +151,12 @@ var brokenRules = []broken{
 		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 3), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 		h.add(open)
 		h.add(create) // the end is never applied
-		return []any{committed{a, 1, open}, committed{a, 2, create}, committed{a, 3, end}}
+		return []any{committed{a.id, 1, open}, committed{a.id, 2, create}, committed{a.id, 3, end}}
 	}},
 	{"a request carried out twice", func(*history, *Sim) checker { return newAtMostOnce() }, func(_ *history, _ *Sim, a, _ *server) []any {
 		again := setTxn(z(1, 2), "x")
 		again.Cxid = 1
-		return []any{committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 2, again}}
+		return []any{committed{a.id, 1, setTxn(z(1, 1), "x")}, committed{a.id, 2, again}}
 	}},
 	{"an answered write that nobody has", func(h *history, _ *Sim) checker { return ackedWrites{h} }, func(h *history, _ *Sim, _, _ *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
@@ -208,7 +208,7 @@ var brokenRules = []broken{
 	{"a session that ends before its deadline", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, a, _ *server) []any {
 		holder(s, 9)
 		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
-		return []any{committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 1, end}}
+		return []any{committed{a.id, 1, setTxn(z(1, 1), "x")}, committed{a.id, 1, end}}
 	}},
 	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
@@ -251,13 +251,13 @@ var brokenRules = []broken{
 		asked := func(xid int32) issued {
 			return issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}}
 		}
-		return []any{asked(1), committed{a, 1, setTxn(z(1, 1), "x")}, committed{a, 2, setTxn(z(1, 2), "x")}}
+		return []any{asked(1), committed{a.id, 1, setTxn(z(1, 1), "x")}, committed{a.id, 2, setTxn(z(1, 2), "x")}}
 	}},
 	{"writes in another order than issued", func(*history, *Sim) checker { return newAsIssued() }, func(_ *history, _ *Sim, a, _ *server) []any {
 		asked := func(xid int32) issued {
 			return issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}}
 		}
-		return []any{asked(1), asked(2), committed{a, 1, setTxn(z(1, 2), "x")}, committed{a, 2, setTxn(z(2, 1), "x")}}
+		return []any{asked(1), asked(2), committed{a.id, 1, setTxn(z(1, 2), "x")}, committed{a.id, 2, setTxn(z(2, 1), "x")}}
 	}},
 	{"an event of nothing", func(h *history, _ *Sim) checker { return newRealEvents(h) }, func(h *history, _ *Sim, _, _ *server) []any {
 		h.add(setTxn(z(1, 1), "x"))
@@ -284,7 +284,7 @@ var brokenRules = []broken{
 			v.members, v.log, v.tree = r.list(), zab.NewLog(0, 0), newTree()
 		}
 		b.saved.Current = 1 // a could not be elected, b could
-		return []any{ordered{a, &replica.Duty{Append: []*record.Txn{end}}}, ordered{b, &replica.Duty{Append: []*record.Txn{end}}}}
+		return []any{ordered{a.id, &replica.Duty{Append: []*record.Txn{end}}, false}, ordered{b.id, &replica.Duty{Append: []*record.Txn{end}}, false}}
 	}},
 	{"a token that is older than the last", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
@@ -301,7 +301,7 @@ var brokenRules = []broken{
 	{"a guard that lets an old token through", func(*history, *Sim) checker { return &fence{} }, func(_ *history, _ *Sim, a, _ *server) []any {
 		write := func(counter uint32, token string) committed {
 			set := &record.SetDataTxn{Path: guardedPath, Data: []byte(token)}
-			return committed{a, int(counter), &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
+			return committed{a.id, int(counter), &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
 				Body: &record.MultiTxn{Ops: []record.SubTxn{{Type: wire.OpCheck, Body: &record.CheckTxn{}}, {Type: wire.OpSetData, Body: set}}}}}
 		}
 		return []any{write(1, "7"), write(2, "9"), write(3, "8")}
@@ -340,6 +340,12 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 	return k
 }
 
+// transfers is a packet with which a leader of epoch 1 names its successor.
+func transfers(leader, to ensemble.ServerID, end wire.Zxid) promised {
+	named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: end, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
+	return promised{server: leader, packet: named, epoch: 1, to: receiver{server: to}}
+}
+
 func TestEachRuleCanBeBroken(t *testing.T) {
 	for _, b := range slices.Concat(brokenRules, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenStreams, brokenWords, brokenShares, brokenSeveral, brokenPlaces, brokenLocals) {
 		t.Run(b.rule, func(t *testing.T) {
@@ -354,6 +360,7 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 				servers[i] = &server{sim: s, id: ensemble.ServerID(i + 1), store: st}
 				servers[i].writer.v = servers[i]
 			}
+			s.servers = servers[:]
 			c := b.rules(&s.history, s)
 			all := b.sees(&s.history, s, servers[0], servers[1])
 			for i, o := range all {

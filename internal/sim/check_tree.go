@@ -21,7 +21,7 @@ func (c equalDigest) see(o any) string {
 	}
 	i, known := c.history.place(e.zxid)
 	if known && c.history.entries[i].digest != e.digest {
-		return fmt.Sprintf("server %d at %v has digest %x, others have %x", e.v.id, e.zxid, e.digest, c.history.entries[i].digest)
+		return fmt.Sprintf("server %d at %v has digest %x, others have %x", e.server, e.zxid, e.digest, c.history.entries[i].digest)
 	}
 	return ""
 }
@@ -34,12 +34,12 @@ func (nothingUndone) name() string { return "NothingUndone" }
 
 func (c nothingUndone) see(o any) string {
 	e, ok := o.(stands)
-	if !ok || e.zxid >= e.v.seen.shown {
+	if !ok || e.zxid >= e.shown {
 		return ""
 	}
 	now, _ := c.history.place(e.zxid)
-	if before, _ := c.history.place(e.v.seen.shown); now < before {
-		return fmt.Sprintf("server %d serves at %v, its clients have seen %v", e.v.id, e.zxid, e.v.seen.shown)
+	if before, _ := c.history.place(e.shown); now < before {
+		return fmt.Sprintf("server %d serves at %v, its clients have seen %v", e.server, e.zxid, e.shown)
 	}
 	return ""
 }

@@ -74,7 +74,7 @@ func someWorker() *worker {
 
 // wrote is a transaction of a session.
 func wrote(v *server, session wire.SessionID, body record.TxnBody) committed {
-	return committed{v, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session}, Body: body}}
+	return committed{v.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session}, Body: body}}
 }
 
 func putItem(v *server, name, data string) committed {

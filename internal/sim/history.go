@@ -96,7 +96,7 @@ func (v *server) observe() {
 		}
 		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
 		v.sim.arrived(v)
-		v.sim.see(established{v, st.Role, st.Epoch, z})
+		v.sim.see(established{v.id, st.Role, st.Epoch, z})
 	}
 	if z != v.seen.zxid {
 		v.deliver(z)
@@ -116,14 +116,14 @@ func (v *server) deliver(z wire.Zxid) {
 		}
 		if _, known := h.index[txn.Zxid]; !known && txn.Zxid > h.last().zxid {
 			h.add(txn)
-			v.sim.see(committed{v, len(h.entries) - 1, txn})
+			v.sim.see(committed{v.id, len(h.entries) - 1, txn})
 		}
-		v.sim.see(delivered{v, txn, h.sum(txn)})
+		v.sim.see(delivered{v.id, txn, h.sum(txn)})
 	}
 	v.knows = slices.Clone(v.knows[len(upTo(v.knows, z)):])
 	v.seen.zxid = z
 	_, digest := v.tree.Digest()
-	v.sim.see(stands{v, z, digest})
+	v.sim.see(stands{v.id, z, digest, v.seen.shown})
 	v.seen.shown = max(v.seen.shown, z)
 }
 

@@ -144,8 +144,17 @@ func (v *server) sendPacket(m zab.Message) {
 	if m.Snapshot {
 		p.snapshot, p.knows = v.snapshotBytes(), upTo(v.knows, m.Packet.Zxid)
 	}
-	v.sim.see(promised{v, l.ends[1-i], i == 0, m.Packet})
+	v.sim.see(v.promises(l.ends[1-i], i == 0, m.Packet))
 	l.cord.send(i, p)
+}
+
+// promises is what the checkers see of a packet to another server.
+func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) promised {
+	return promised{
+		server: v.id, byLearner: byLearner, packet: p, epoch: v.standing.Epoch, log: v.log.Last(),
+		disk: durable{v.saved.Accepted, v.saved.Current, v.store.Synced()},
+		to:   receiver{to.id, to.store.Synced(), to.unknown && !to.has},
+	}
 }
 
 // hangUp ends a link from this side.

@@ -107,8 +107,8 @@ func TestASessionThatHasEndedIsGivenToNobodyWhoAsksThen(t *testing.T) {
 	s := New(Options{Seed: 1})
 	a, c := s.servers[0], newLocalSessions(s)
 	for _, what := range []any{
-		committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, attached{a, &conn{v: a, id: 1}, 7},
-		committed{a, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, attached{a, &conn{v: a, id: 2}, 7},
+		committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, attached{a, &conn{v: a, id: 1}, 7},
+		committed{a.id, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, attached{a, &conn{v: a, id: 2}, 7},
 	} {
 		if why := c.see(what); why != "" {
 			t.Error(why)
@@ -132,31 +132,31 @@ func locally(_ *history, s *Sim) checker {
 // brokenLocals is brokenRules for local sessions.
 var brokenLocals = []broken{
 	{"a local session where none may be", func(_ *history, s *Sim) checker { return newLocalSessions(s) }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}
+		return []any{committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}
 	}},
 	{"a local session of two servers", locally, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{given(a, 7), given(a, 7), given(b, 7)}
 	}},
 	{"a local session that moves behind its end", locally, func(_ *history, _ *Sim, a, b *server) []any {
 		return []any{
-			given(a, 7), committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(b, 7),
-			committed{a, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, given(b, 7),
+			given(a, 7), committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(b, 7),
+			committed{a.id, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, given(b, 7),
 		}
 	}},
 	{"a session that is made again", locally, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, committed{b, 2, sessionTxn(z(1, 2), wire.OpCreateSession, 7)}}
+		return []any{committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, committed{b.id, 2, sessionTxn(z(1, 2), wire.OpCreateSession, 7)}}
 	}},
 	{"a write behind the end of its session", locally, func(_ *history, _ *Sim, a, _ *server) []any {
 		return []any{
 			given(a, 1), answered{&call{op: wire.OpCloseSession, session: 1}, response{}},
-			committed{a, 1, sessionTxn(z(1, 1), wire.OpError, 1)}, committed{a, 2, setTxn(z(1, 2), "x")},
+			committed{a.id, 1, sessionTxn(z(1, 1), wire.OpError, 1)}, committed{a.id, 2, setTxn(z(1, 2), "x")},
 		}
 	}},
 	{"a local session that a tree has", locally, func(_ *history, _ *Sim, a, _ *server) []any {
 		a.tree = newTree()
 		txn := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
 		a.tree.Apply(txn)
-		return []any{stands{a, 0, 0}, established{a, peerwire.Following, 1, 0}, stands{a, z(1, 1), 0}}
+		return []any{stands{a.id, 0, 0, 0}, established{a.id, peerwire.Following, 1, 0}, stands{a.id, z(1, 1), 0, 0}}
 	}},
 	{"a local session that expires too early", locally, func(_ *history, s *Sim, a, b *server) []any {
 		k := &call{op: wire.OpPing, session: 7, issued: s.now}

@@ -65,7 +65,7 @@ var brokenSeveral = []broken{
 	{"a holder's session ends before its term", severalRule, func(_ *history, s *Sim, a, _ *server) []any {
 		someGrabs(s, "p")
 		end := func(session wire.SessionID) committed {
-			return committed{a, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
+			return committed{a.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
 		}
 		return []any{end(99), end(1)}
 	}},

@@ -1,9 +1,6 @@
 package sim
 
 import (
-	"bellwether/internal/peerwire"
-	"bellwether/internal/record"
-	"bellwether/internal/replica"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -11,57 +8,6 @@ import (
 // What the checkers see. They stand outside: none of this is known to the
 // servers.
 type (
-	// rebuilt: a server has another tree, of a snapshot or of its disk.
-	rebuilt struct{ v *server }
-	// restarted: a server has loaded its disk.
-	restarted struct{ v *server }
-	// established: a server begins to serve clients, with this applied.
-	established struct {
-		v     *server
-		role  peerwire.ServerState
-		epoch wire.Epoch
-		zxid  wire.Zxid
-	}
-	// ordered: a duty goes to the log writer.
-	ordered struct {
-		v    *server
-		duty *replica.Duty
-	}
-	// undone: a server's disk has refused a duty, the log ends here.
-	undone struct {
-		v    *server
-		zxid wire.Zxid
-	}
-	// promised: a packet leaves.
-	promised struct {
-		v         *server
-		to        *server
-		byLearner bool
-		packet    *peerwire.QuorumPacket
-	}
-	// committed: a transaction was applied by the first server.
-	committed struct {
-		v     *server
-		index int
-		txn   *record.Txn
-	}
-	// handed: a server applies a transaction next.
-	handed struct {
-		v   *server
-		txn *record.Txn
-	}
-	// delivered: a server has applied a transaction.
-	delivered struct {
-		v   *server
-		txn *record.Txn
-		sum uint32
-	}
-	// stands: a server's tree after what it delivered.
-	stands struct {
-		v      *server
-		zxid   wire.Zxid
-		digest uint64
-	}
 	// attached: a connection got a session.
 	attached struct {
 		v       *server

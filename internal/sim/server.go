@@ -179,7 +179,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.order = driver.NewBatch(v.replica, func(i int) bool { return driver.Refuses(v.events[i]) })
 	v.seen = position{zxid: -1, shown: v.seen.shown}
 	v.endsAt(log.Last())
-	v.sim.see(restarted{v})
+	v.sim.see(restarted{v.id, log.Last()})
 	v.tick()
 	v.rouse()
 }
@@ -378,7 +378,7 @@ func (v *server) goOn() {
 			v.sendOut(&v.order.Ready)
 		case driver.Apply:
 			for _, txn := range v.order.Ready.Committed {
-				v.sim.see(handed{v, txn})
+				v.sim.see(handed{v.id, txn})
 			}
 			if !v.apply() {
 				return
@@ -424,7 +424,7 @@ func (v *server) step(e replica.Event) {
 		}
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}
-		v.sim.see(rebuilt{v})
+		v.sim.see(rebuilt{v.id})
 	case replica.Linked:
 		v.linked, v.dialling = ev.Link, false
 	case replica.Zab:
@@ -432,7 +432,7 @@ func (v *server) step(e replica.Event) {
 		case zab.Refused:
 			v.writer.journal.Reopen()
 			v.endsAt(z.Zxid)
-			v.sim.see(undone{v, z.Zxid})
+			v.sim.see(undone{v.id, z.Zxid})
 		case zab.Opened:
 			if !v.listens {
 				v.hangUp(z.Link)
@@ -480,7 +480,7 @@ func (v *server) setAlarm() {
 // hand gives duties to the log writer.
 func (v *server) hand(duties []replica.Duty) {
 	for i := range duties {
-		v.sim.see(ordered{v, &duties[i]})
+		v.sim.see(ordered{v.id, &duties[i], v.writer.journal.Void()})
 		v.learn(&duties[i])
 		v.writer.take(duties[i])
 	}

@@ -127,7 +127,7 @@ var brokenShares = []broken{
 	{"an owner's session ends before its term", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "p")
 		end := func(session wire.SessionID) committed {
-			return committed{a, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
+			return committed{a.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
 		}
 		return []any{partOwned{all[0], 3}, end(99), end(1)}
 	}},

@@ -11,7 +11,7 @@ type threeStarts struct{ n int }
 func (*threeStarts) name() string { return "ThreeStarts" }
 
 func (c *threeStarts) see(o any) string {
-	if r, ok := o.(restarted); ok && r.v.id == 1 {
+	if r, ok := o.(restarted); ok && r.server == 1 {
 		if c.n++; c.n == 3 {
 			return "server 1 starts for the third time"
 		}
