@@ -72,7 +72,8 @@ var plan = map[string]packageRule{
 	"internal/bench":  {layer: 4, imports: "recipe zk internal/metrics", libraries: hdr},
 	"internal/server": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics internal/notice", libraries: sys},
-	"internal/sim": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
+	"internal/sim/check": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/tree internal/ensemble wire"},
+	"internal/sim": {layer: 6, imports: "internal/driver internal/sim/check internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
 	"internal/admin": {layer: 7, imports: "internal/ensemble internal/election internal/server internal/claim internal/metrics wire"},
 	"internal/shell": {layer: 7, imports: "zk recipe internal/claim internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},

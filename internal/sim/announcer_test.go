@@ -6,15 +6,16 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
 // words counts what was announced, and seen.
 type words map[string]int
 
-func (words) name() string { return "Words" }
+func (words) Name() string { return "Words" }
 
-func (w words) see(o any) string {
+func (w words) See(o any) string {
 	switch e := o.(type) {
 	case announced:
 		if !e.crashed {
@@ -40,7 +41,7 @@ func TestConfigurations(t *testing.T) {
 		s := New(Options{
 			Seed: seed + 1, Events: 60_000, Recipe: Configuration, TermMS: 400,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 5, TickMS: 200,
-			rule: func() checker { return all },
+			rule: func() check.Checker { return all },
 		})
 		s.finish()
 		if s.failed != nil {
@@ -92,36 +93,36 @@ func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 
 // brokenWords are ways to break announcements.
 var brokenWords = []broken{
-	{"an older leader's word in the place of a later one's", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"an older leader's word in the place of a later one's", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{says(a, 5, "x"), says(a, 4, "y")}
 	}},
-	{"a word announced twice", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a word announced twice", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{says(a, 5, "x"), says(a, 5, "x")}
 	}},
-	{"a word that was said not to be announced", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a word that was said not to be announced", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{announced{someAnnouncer(), withdrawn(announcing()).(*claim.Announce), "x", false}, says(a, 5, "x")}
 	}},
-	{"a word that was said to be, and is not", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"a word that was said to be, and is not", wordRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{announced{someAnnouncer(), done(announcing()).(*claim.Announce), "x", false}}
 	}},
-	{"a word that nobody said", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"a word that nobody said", wordRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{configSeen{someAnnouncer(), claim.Announcement{Token: 5, Data: []byte("x")}}}
 	}},
-	{"a follower that goes back to an older leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a follower that goes back to an older leader", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		sp := someAnnouncer()
 		return []any{says(a, 4, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
 			configSeen{someAnnouncer(), claim.Announcement{Token: 4, Data: []byte("x")}}, configSeen{sp, claim.Announcement{Token: 4, Data: []byte("x")}}}
 	}},
-	{"a follower that goes back to an older word", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a follower that goes back to an older word", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		sp := someAnnouncer()
 		return []any{says(a, 5, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
 			configSeen{sp, claim.Announcement{Token: 5, Data: []byte("x")}}}
 	}},
-	{"a leader that never was", wordRule, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"a leader that never was", wordRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{leaderSeen{someAnnouncer(), claim.Notice{}}, leaderSeen{someAnnouncer(), claim.Notice{Token: 5}}}
 	}},
-	{"a follower that goes back to a former leader", wordRule, func(_ *history, _ *Sim, a, _ *server) []any {
-		leads := func(token wire.Zxid) committed {
+	{"a follower that goes back to a former leader", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
+		leads := func(token wire.Zxid) check.Committed {
 			return wrote(a, 1, &record.CreateTxn{Path: electionPath + "/LEADER", Data: claim.Notice{Bid: "b", Token: token}.Encode()})
 		}
 		sp := someAnnouncer()
@@ -129,7 +130,7 @@ var brokenWords = []broken{
 	}},
 }
 
-func wordRule(*history, *Sim) checker { return newAnnouncements() }
+func wordRule(*check.History, *Sim) check.Checker { return newAnnouncements() }
 
 func someAnnouncer() *announcer {
 	c := &client{}
@@ -139,7 +140,7 @@ func someAnnouncer() *announcer {
 func announcing() operation { return claim.NewAnnounce(claim.AnnounceConfig{Session: 1}) }
 
 // says is a word of a leader that is written.
-func says(v *server, token wire.Zxid, data string) committed {
+func says(v *server, token wire.Zxid, data string) check.Committed {
 	text := claim.Announcement{Token: token, Data: []byte(data)}.Text("/bid")
 	return wrote(v, 1, &record.SetDataTxn{Path: configPath, Data: text})
 }

@@ -187,7 +187,7 @@ func (g *barrierMember) crashesHere() bool {
 // atGate are the znodes of the double barrier.
 func (s *Sim) atGate() []string {
 	var names tree.Listing
-	s.history.tree.Children(&conn{}, gatePath, false, &names)
+	s.history.Tree.Children(&conn{}, gatePath, false, &names)
 	return names.All()
 }
 

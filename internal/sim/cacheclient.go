@@ -163,7 +163,7 @@ func (s *Sim) allCached() string {
 // walk goes through the committed tree from a path on.
 func (s *Sim) walk(path string, see func(string, wire.Stat, []byte)) {
 	var r wire.DataResponse
-	if s.history.tree.GetData(&conn{}, path, false, &r) != wire.OK {
+	if s.history.Tree.GetData(&conn{}, path, false, &r) != wire.OK {
 		return
 	}
 	see(path, r.Stat, r.Data)

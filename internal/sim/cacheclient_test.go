@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/sim/check"
 )
 
 // cacheOptions make for much that caches have to follow: their clients are
@@ -16,9 +17,9 @@ func cacheOptions(seed uint64) Options {
 // cacheTally counts what caches tell.
 type cacheTally map[claim.CacheEventType]int
 
-func (cacheTally) name() string { return "Tally" }
+func (cacheTally) Name() string { return "Tally" }
 
-func (c cacheTally) see(o any) string {
+func (c cacheTally) See(o any) string {
 	if e, ok := o.(cacheTold); ok {
 		c[e.e.Type]++
 	}
@@ -32,7 +33,7 @@ func TestCaches(t *testing.T) {
 	all, reached := cacheTally{}, map[string]int{}
 	for seed := range uint64(6) {
 		o := cacheOptions(seed + 1)
-		o.rule = func() checker { return all }
+		o.rule = func() check.Checker { return all }
 		s := New(o)
 		s.finish()
 		if s.failed != nil {

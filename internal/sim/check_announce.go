@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -36,12 +37,12 @@ func newAnnouncements() *announcements {
 		configs: map[*announcer]seenConfig{}, notices: map[*announcer]seenLeader{}}
 }
 
-func (*announcements) name() string { return "Announcements" }
+func (*announcements) Name() string { return "Announcements" }
 
-func (c *announcements) see(o any) string {
+func (c *announcements) See(o any) string {
 	switch e := o.(type) {
-	case committed:
-		for _, body := range changesOf(e.txn) {
+	case check.Committed:
+		for _, body := range changesOf(e.Txn) {
 			if wrong := c.changed(body); wrong != "" {
 				return wrong
 			}

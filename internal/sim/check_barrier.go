@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -26,12 +27,12 @@ func newBarriers(s *Sim) *barriers {
 	return &barriers{sim: s, alive: map[string]wire.Zxid{}, born: map[string]wire.Zxid{}}
 }
 
-func (*barriers) name() string { return "Barriers" }
+func (*barriers) Name() string { return "Barriers" }
 
-func (b *barriers) see(o any) string {
+func (b *barriers) See(o any) string {
 	switch e := o.(type) {
-	case committed:
-		return b.change(e.txn.Zxid, e.txn.Body)
+	case check.Committed:
+		return b.change(e.Txn.Zxid, e.Txn.Body)
 	case memberIn:
 		return b.in(e)
 	case memberOut:

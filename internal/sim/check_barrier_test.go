@@ -5,41 +5,42 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
 // brokenBarriers are ways to break a double barrier for two.
 var brokenBarriers = []broken{
-	{"ready for one alone", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"ready for one alone", barrierRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{stood(a, 1, "a"), gone(a, 2, "a"), stood(a, 3, "b"), stood(a, 4, "ready")}
 	}},
-	{"ready made anew for who is left", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"ready made anew for who is left", barrierRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), gone(a, 4, "a"), gone(a, 5, "ready"), stood(a, 6, "ready")}
 	}},
-	{"kazoo's ready made anew when the round is over", kazooRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"kazoo's ready made anew when the round is over", kazooRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return append(readyAgain(a), gone(a, 7, "ready"), gone(a, 8, "b"), stood(a, 9, "c"), stood(a, 10, "ready"))
 	}},
-	{"let in without ready", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"let in without ready", barrierRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{stood(a, 1, "a"), stood(a, 2, "ready of others"), memberIn{someMember("a"), false}}
 	}},
-	{"let in by what the dead have left", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"let in by what the dead have left", barrierRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{
 			stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), stood(a, 4, "c"), memberIn{someMember("c"), true},
 			gone(a, 5, "a"), gone(a, 6, "b"), stood(a, 7, "d"), memberIn{someMember("d"), true},
 		}
 	}},
-	{"let out before the others", barrierRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"let out before the others", barrierRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		g := someMember("a")
 		return []any{stood(a, 1, "a"), stood(a, 2, "b"), stood(a, 3, "ready"), memberIn{g, false}, gone(a, 4, "a"), memberOut{g}}
 	}},
 }
 
-func barrierRule(_ *history, s *Sim) checker {
+func barrierRule(_ *check.History, s *Sim) check.Checker {
 	s.opt.Leases = 1
 	return newBarriers(s)
 }
 
-func kazooRule(_ *history, s *Sim) checker {
+func kazooRule(_ *check.History, s *Sim) check.Checker {
 	s.opt.Leases, s.opt.Recipe = 1, KazooBarrier
 	return newBarriers(s)
 }
@@ -55,7 +56,7 @@ func TestReadyOfKazooIsMadeAgain(t *testing.T) {
 	s := newScene(t, Options{Seed: 1})
 	b := kazooRule(nil, s.Sim)
 	for _, o := range readyAgain(s.servers[0]) {
-		if wrong := b.see(o); wrong != "" {
+		if wrong := b.See(o); wrong != "" {
 			t.Error(wrong)
 		}
 	}
@@ -69,10 +70,10 @@ func someMember(name string) *barrierMember {
 }
 
 // stood and gone are what a server shows where a znode of the gate comes and goes.
-func stood(v *server, z wire.Zxid, name string) committed {
-	return committed{v.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.CreateTxn{Path: gatePath + "/" + name}}}
+func stood(v *server, z wire.Zxid, name string) check.Committed {
+	return check.Committed{Server: v.id, Index: 1, Txn: &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.CreateTxn{Path: gatePath + "/" + name}}}
 }
 
-func gone(v *server, z wire.Zxid, name string) committed {
-	return committed{v.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.DeleteTxn{Path: gatePath + "/" + name}}}
+func gone(v *server, z wire.Zxid, name string) check.Committed {
+	return check.Committed{Server: v.id, Index: 1, Txn: &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.DeleteTxn{Path: gatePath + "/" + name}}}
 }

@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // children when they come and behind them when they go; and what was told is what
 // is shown.
 type caches struct {
-	history *history
+	history *check.History
 	shown   map[*cacheClient]*shows
 }
 
@@ -23,11 +24,11 @@ type shows struct {
 	last  map[string]wire.Zxid // of the newest change told, by path
 }
 
-func newCaches(h *history) *caches { return &caches{h, map[*cacheClient]*shows{}} }
+func newCaches(h *check.History) *caches { return &caches{h, map[*cacheClient]*shows{}} }
 
-func (*caches) name() string { return "Caches" }
+func (*caches) Name() string { return "Caches" }
 
-func (c *caches) see(o any) string {
+func (c *caches) See(o any) string {
 	switch e := o.(type) {
 	case cacheBegan:
 		c.shown[e.k] = &shows{map[string]*claim.Node{}, map[string]wire.Zxid{}}
@@ -55,7 +56,7 @@ func (c *caches) told(s *shows, e claim.CacheEvent) string {
 		if wrong := c.wasThere(n); wrong != "" {
 			return wrong
 		}
-		switch above := s.nodes[parentOf(n.Path)]; {
+		switch above := s.nodes[check.ParentOf(n.Path)]; {
 		case e.Type == claim.NodeChanged && n.Stat.Mzxid <= last, e.Type == claim.NodeAdded && had == nil && n.Stat.Czxid < last:
 			return fmt.Sprintf("%s of %v is told behind %v", n.Path, n.Stat.Mzxid, last)
 		case e.Type == claim.NodeChanged && (!same(had, e.Old) || had.Stat.Czxid != n.Stat.Czxid):
@@ -90,7 +91,7 @@ func same(a, b *claim.Node) bool {
 
 func (s *shows) hasBelow(path string) bool {
 	for p := range s.nodes {
-		if p != path && parentOf(p) == path {
+		if p != path && check.ParentOf(p) == path {
 			return true
 		}
 	}
@@ -112,22 +113,22 @@ func (s *shows) differ(m *claim.Cache) string {
 
 // wasThere: the history has a znode like this.
 func (c *caches) wasThere(n *claim.Node) string {
-	ch := c.history.changes[n.Path]
-	if ch == nil || len(ch.data) == 0 { // of the beginning
+	ch := c.history.Changes[n.Path]
+	if ch == nil || len(ch.Data) == 0 { // of the beginning
 		if n.Stat.Mzxid > 0 {
 			return fmt.Sprintf("%s of %v is shown, and never was", n.Path, n.Stat.Mzxid)
 		}
 		return ""
 	}
-	for i := len(ch.data) - 1; i >= 0; i-- {
-		if ch.data[i] != n.Stat.Mzxid || !ch.lives[i] {
+	for i := len(ch.Data) - 1; i >= 0; i-- {
+		if ch.Data[i] != n.Stat.Mzxid || !ch.Lives[i] {
 			continue
 		}
 		made := i
-		for made > 0 && ch.lives[made-1] {
+		for made > 0 && ch.Lives[made-1] {
 			made--
 		}
-		if data, ok := c.dataAt(n); ch.data[made] == n.Stat.Czxid && ok && string(data) == string(n.Data) {
+		if data, ok := c.dataAt(n); ch.Data[made] == n.Stat.Czxid && ok && string(data) == string(n.Data) {
 			return ""
 		}
 	}
@@ -136,11 +137,11 @@ func (c *caches) wasThere(n *claim.Node) string {
 
 // dataAt is the data that was written to a znode by its last change.
 func (c *caches) dataAt(n *claim.Node) (data []byte, ok bool) {
-	i, known := c.history.index[n.Stat.Mzxid]
+	i, known := c.history.Index[n.Stat.Mzxid]
 	if !known {
 		return nil, false
 	}
-	for _, body := range changesOf(c.history.entries[i].txn) {
+	for _, body := range changesOf(c.history.Entries[i].Txn) {
 		switch b := body.(type) {
 		case *record.CreateTxn:
 			if b.Path == n.Path {
@@ -157,14 +158,14 @@ func (c *caches) dataAt(n *claim.Node) (data []byte, ok bool) {
 
 // goneAt is when a znode was deleted; 0: it was not.
 func (c *caches) goneAt(n *claim.Node) wire.Zxid {
-	ch := c.history.changes[n.Path]
+	ch := c.history.Changes[n.Path]
 	if ch == nil {
 		return 0
 	}
 	gone := wire.Zxid(0)
-	for i := len(ch.data) - 1; i >= 0 && (ch.data[i] != n.Stat.Mzxid || !ch.lives[i]); i-- {
-		if !ch.lives[i] {
-			gone = ch.data[i]
+	for i := len(ch.Data) - 1; i >= 0 && (ch.Data[i] != n.Stat.Mzxid || !ch.Lives[i]); i-- {
+		if !ch.Lives[i] {
+			gone = ch.Data[i]
 		}
 	}
 	return gone

@@ -3,57 +3,58 @@ package sim
 import (
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
 // brokenCaches are ways to break a cache.
 var brokenCaches = []broken{
-	{"shown with data that it never had", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"shown with data that it never had", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 1, "other"))}
 	}},
-	{"shown as of a change that never was", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"shown as of a change that never was", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 3, "a"))}
 	}},
-	{"taken for another that was made before", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"taken for another that was made before", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 4, "c"))}
 	}},
-	{"an earlier state behind a later one", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"an earlier state behind a later one", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(1, 1, "a"), leafNode(1, 2, "b"))}
 	}},
-	{"one that was deleted, behind that", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"one that was deleted, behind that", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 1, "a")), went(k, leafNode(1, 1, "a")), came(k, leafNode(1, 2, "b"))}
 	}},
-	{"a change told twice", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"a change told twice", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(1, 2, "b"), leafNode(1, 2, "b"))}
 	}},
-	{"another taken for the same", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"another taken for the same", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), wasSet(k, leafNode(4, 4, "c"), leafNode(1, 2, "b"))}
 	}},
-	{"two that come at one place", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"two that come at one place", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(1, 2, "b")), came(k, leafNode(4, 4, "c"))}
 	}},
-	{"one gone that was not told", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"one gone that was not told", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, went(k, leafNode(1, 2, "b"))}
 	}},
-	{"one gone that is there", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"one gone that is there", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(4, 4, "c")), went(k, leafNode(4, 4, "c"))}
 	}},
-	{"a child without its parent", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"a child without its parent", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, &claim.Node{Path: "/"}), came(k, &claim.Node{Path: "/p/x", Data: []byte("x"), Stat: wire.Stat{Czxid: z(1, 5), Mzxid: z(1, 5)}})}
 	}},
-	{"shown and not told", cacheRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"shown and not told", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
 		return []any{cacheBegan{k}, came(k, leafNode(4, 4, "c")), cacheShows{k}}
 	}},
@@ -61,7 +62,7 @@ var brokenCaches = []broken{
 
 // brokenStreams are ways to break the watch of a tree.
 var brokenStreams = []broken{
-	{"an answer that knows of more than was told", streamRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"an answer that knows of more than was told", streamRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		c := grown(h).c
 		c.streams = []*stream{{root: "/", since: z(1, 1), told: map[string]wire.Zxid{"/leaf": z(1, 4)}}}
 		answer := func(n uint32) answered {
@@ -69,7 +70,7 @@ var brokenStreams = []broken{
 		}
 		return []any{answer(1), answer(4), answer(5)}
 	}},
-	{"an event from elsewhere", streamRule, func(h *history, _ *Sim, _, _ *server) []any {
+	{"an event from elsewhere", streamRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		c := grown(h).c
 		c.streams = []*stream{{root: "/leaf"}}
 		event := func(path string) notified {
@@ -79,21 +80,21 @@ var brokenStreams = []broken{
 	}},
 }
 
-func streamRule(h *history, _ *Sim) checker { return newWatchOrder(h) }
+func streamRule(h *check.History, _ *Sim) check.Checker { return newWatchOrder(h) }
 
-func cacheRule(h *history, _ *Sim) checker { return newCaches(h) }
+func cacheRule(h *check.History, _ *Sim) check.Checker { return newCaches(h) }
 
 // grown is a cache of a tree in which /leaf was made with a, set to b, deleted,
 // and made again with c; /p/x came then.
-func grown(h *history) *cacheClient {
+func grown(h *check.History) *cacheClient {
 	for i, body := range []record.TxnBody{
 		&record.CreateTxn{Path: "/leaf", Data: []byte("a")}, &record.SetDataTxn{Path: "/leaf", Data: []byte("b")}, &record.DeleteTxn{Path: "/leaf"},
 		&record.CreateTxn{Path: "/leaf", Data: []byte("c")}, &record.CreateTxn{Path: "/p/x", Data: []byte("x")},
 	} {
 		t := &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, uint32(i+1))}, Body: body}
-		h.note(t.Zxid, t.Type, body)
-		h.index[t.Zxid] = len(h.entries)
-		h.entries = append(h.entries, entry{zxid: t.Zxid, txn: t})
+		h.Note(t.Zxid, t.Type, body)
+		h.Index[t.Zxid] = len(h.Entries)
+		h.Entries = append(h.Entries, check.Entry{Zxid: t.Zxid, Txn: t})
 	}
 	k := newCacheClient(&client{})
 	k.m = claim.NewCache(claim.CacheConfig{Root: "/"})

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -21,9 +22,9 @@ type (
 // readers, or as many as there are leases.
 type claims struct{ sim *Sim }
 
-func (claims) name() string { return "Claims" }
+func (claims) Name() string { return "Claims" }
 
-func (c claims) see(o any) string {
+func (c claims) See(o any) string {
 	switch e := o.(type) {
 	case termBegan:
 		return c.beside(e.k)
@@ -31,14 +32,14 @@ func (c claims) see(o any) string {
 		if e.k.holds() {
 			return c.beside(e.k)
 		}
-	case committed:
-		if e.txn.Type != wire.OpCloseSession {
+	case check.Committed:
+		if e.Txn.Type != wire.OpCloseSession {
 			return ""
 		}
 		for _, other := range c.sim.clients {
-			if k := other.candidate; k != nil && other.session == e.txn.Session && k.holds() {
+			if k := other.candidate; k != nil && other.session == e.Txn.Session && k.holds() {
 				return fmt.Sprintf("session %v of candidate %d is ended by %v, its term lasts %v yet",
-					e.txn.Session, other.id, e.txn.Zxid, k.line.Left(k.now()))
+					e.Txn.Session, other.id, e.Txn.Zxid, k.line.Left(k.now()))
 			}
 		}
 	}

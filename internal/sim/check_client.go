@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -18,37 +19,37 @@ type attempt struct {
 
 func newAtMostOnce() *atMostOnce { return &atMostOnce{map[attempt]wire.Zxid{}} }
 
-func (*atMostOnce) name() string { return "AtMostOnce" }
+func (*atMostOnce) Name() string { return "AtMostOnce" }
 
-func (c *atMostOnce) see(o any) string {
-	e, ok := o.(committed)
-	if !ok || e.txn.Cxid <= 0 { // the servers' own
+func (c *atMostOnce) See(o any) string {
+	e, ok := o.(check.Committed)
+	if !ok || e.Txn.Cxid <= 0 { // the servers' own
 		return ""
 	}
-	a := attempt{e.txn.Session, e.txn.Cxid}
+	a := attempt{e.Txn.Session, e.Txn.Cxid}
 	if before, twice := c.done[a]; twice {
-		return fmt.Sprintf("request %d of session %v is carried out by %v and by %v", a.xid, a.session, before, e.txn.Zxid)
+		return fmt.Sprintf("request %d of session %v is carried out by %v and by %v", a.xid, a.session, before, e.Txn.Zxid)
 	}
-	c.done[a] = e.txn.Zxid
+	c.done[a] = e.Txn.Zxid
 	return ""
 }
 
 // ackedWrites: an answered write is in the history, as the answer says.
-type ackedWrites struct{ history *history }
+type ackedWrites struct{ history *check.History }
 
-func (ackedWrites) name() string { return "AckedWrites" }
+func (ackedWrites) Name() string { return "AckedWrites" }
 
-func (c ackedWrites) see(o any) string {
+func (c ackedWrites) See(o any) string {
 	e, ok := o.(answered)
 	if !ok || !e.call.op.IsWrite() || e.response.header.Err != wire.OK {
 		return ""
 	}
 	k, z := e.call, e.response.header.Zxid
-	i, known := c.history.index[z]
+	i, known := c.history.Index[z]
 	if !known {
 		return fmt.Sprintf("client %d was told that %v %s is done by %v, which nobody has", k.client.id, k.op, k.path, z)
 	}
-	if t := c.history.entries[i].txn; t.Session != k.session || t.Cxid != k.xid {
+	if t := c.history.Entries[i].Txn; t.Session != k.session || t.Cxid != k.xid {
 		return fmt.Sprintf("client %d was told that its request %d is done by %v, which is request %d of session %v",
 			k.client.id, k.xid, z, t.Cxid, t.Session)
 	}
@@ -59,9 +60,9 @@ func (c ackedWrites) see(o any) string {
 // session was shown is older than what it was shown before.
 type sessionOrder struct{}
 
-func (sessionOrder) name() string { return "SessionOrder" }
+func (sessionOrder) Name() string { return "SessionOrder" }
 
-func (sessionOrder) see(o any) string {
+func (sessionOrder) See(o any) string {
 	e, ok := o.(answered)
 	if !ok {
 		return ""
@@ -78,13 +79,13 @@ func (sessionOrder) see(o any) string {
 
 // watchOrder: an event comes before any answer that knows of what it tells,
 // and tells of something that was watched for.
-type watchOrder struct{ history *history }
+type watchOrder struct{ history *check.History }
 
-func newWatchOrder(h *history) watchOrder { return watchOrder{h} }
+func newWatchOrder(h *check.History) watchOrder { return watchOrder{h} }
 
-func (watchOrder) name() string { return "WatchOrder" }
+func (watchOrder) Name() string { return "WatchOrder" }
 
-func (c watchOrder) see(o any) string {
+func (c watchOrder) See(o any) string {
 	switch e := o.(type) {
 	case answered:
 		for i := range e.call.client.watches {
@@ -116,13 +117,13 @@ func (c watchOrder) see(o any) string {
 
 // missed says whether an answer as of z comes before the event it should follow.
 func (c watchOrder) missed(k *client, w *watch, z wire.Zxid) string {
-	ch := c.history.changes[w.path]
+	ch := c.history.Changes[w.path]
 	if ch == nil {
 		return ""
 	}
-	at := within(ch.data, w.zxid, z)
+	at := check.Within(ch.Data, w.zxid, z)
 	if w.kids {
-		at = within(ch.kids, w.zxid, z)
+		at = check.Within(ch.Kids, w.zxid, z)
 	}
 	if at == 0 {
 		return ""
@@ -136,11 +137,11 @@ func (c watchOrder) missedBelow(k *client, w *stream, z wire.Zxid) string {
 		return ""
 	}
 	first, where := wire.Zxid(0), ""
-	for path, ch := range c.history.changes {
+	for path, ch := range c.history.Changes {
 		if !w.covers(path) {
 			continue
 		}
-		if at := within(ch.data, max(w.since, w.told[path]), z); at > 0 && (first == 0 || at < first || at == first && path < where) {
+		if at := check.Within(ch.Data, max(w.since, w.told[path]), z); at > 0 && (first == 0 || at < first || at == first && path < where) {
 			first, where = at, path
 		}
 	}
@@ -159,9 +160,9 @@ type realTime struct {
 
 func newRealTime() *realTime { return &realTime{} }
 
-func (*realTime) name() string { return "RealTime" }
+func (*realTime) Name() string { return "RealTime" }
 
-func (c *realTime) see(o any) string {
+func (c *realTime) See(o any) string {
 	switch e := o.(type) {
 	case issued:
 		e.call.floor = c.newest

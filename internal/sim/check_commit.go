@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 )
 
 // commits: of a transaction there is one decision for all and for ever. It is
@@ -25,9 +26,9 @@ func newCommits() *commits {
 	return &commits{map[string]claim.Decision{}, map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]*deal{}}
 }
 
-func (*commits) name() string { return "Commits" }
+func (*commits) Name() string { return "Commits" }
 
-func (c *commits) see(o any) string {
+func (c *commits) See(o any) string {
 	switch e := o.(type) {
 	case txVoted:
 		c.deals[e.deal.path] = e.deal
@@ -41,8 +42,8 @@ func (c *commits) see(o any) string {
 		c.deals[e.deal.path] = e.deal
 		c.carried[e.deal.path] = append(c.carried[e.deal.path], e.p.name)
 		return c.decided(e.deal.path, e.decision, e.p.who())
-	case committed:
-		return c.wrote(e.txn.Body)
+	case check.Committed:
+		return c.wrote(e.Txn.Body)
 	}
 	return ""
 }

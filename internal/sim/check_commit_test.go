@@ -3,40 +3,41 @@ package sim
 import (
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 )
 
 // brokenCommits are ways to break a transaction of two phases.
 var brokenCommits = []broken{
-	{"a commit of what another aborted", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a commit of what another aborted", commitRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		d, one, two := twoSites()
 		return []any{txCarried{one, d, claim.Abort}, written(a, d, claim.Abort), txLearned{two, d, claim.Abort}, txCarried{two, d, claim.Commit}}
 	}},
-	{"an abort presumed of what was committed", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"an abort presumed of what was committed", commitRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		d, one, two := twoSites()
 		return []any{txVoted{one, d}, txVoted{two, d}, written(a, d, claim.Commit), txLearned{one, d, claim.Commit}, txLearned{two, d, claim.Abort}}
 	}},
-	{"a commit that one has not voted for", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a commit that one has not voted for", commitRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		d, one, _ := twoSites()
 		return []any{txVoted{one, d}, written(a, d, claim.Commit)}
 	}},
-	{"a commit that stands nowhere", commitRule, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"a commit that stands nowhere", commitRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		d, one, two := twoSites()
 		return []any{txVoted{one, d}, txVoted{two, d}, txLearned{one, d, claim.Commit}}
 	}},
-	{"a decision that is changed", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a decision that is changed", commitRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		d, _, _ := twoSites()
-		return []any{written(a, d, claim.Abort), committed{a.id, 2, &record.Txn{Body: &record.SetDataTxn{Path: d.path + "/decision", Data: []byte("commit")}}}}
+		return []any{written(a, d, claim.Abort), check.Committed{Server: a.id, Index: 2, Txn: &record.Txn{Body: &record.SetDataTxn{Path: d.path + "/decision", Data: []byte("commit")}}}}
 	}},
-	{"a commit forgotten before all have carried it out", commitRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a commit forgotten before all have carried it out", commitRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		d, one, two := twoSites()
 		return []any{
 			txVoted{one, d}, txVoted{two, d}, written(a, d, claim.Commit), txCarried{one, d, claim.Commit}, txCarried{&party{}, d, claim.Commit},
-			committed{a.id, 2, &record.Txn{Body: &record.DeleteTxn{Path: d.path + "/decision"}}},
+			check.Committed{Server: a.id, Index: 2, Txn: &record.Txn{Body: &record.DeleteTxn{Path: d.path + "/decision"}}},
 		}
 	}},
 }
 
-func commitRule(*history, *Sim) checker { return newCommits() }
+func commitRule(*check.History, *Sim) check.Checker { return newCommits() }
 
 // twoSites are a transaction and its sites.
 func twoSites() (d *deal, one, two *party) {
@@ -44,6 +45,6 @@ func twoSites() (d *deal, one, two *party) {
 }
 
 // written is what a server shows that has the decision.
-func written(v *server, d *deal, as claim.Decision) committed {
-	return committed{v.id, 1, &record.Txn{Body: &record.CreateTxn{Path: d.path + "/decision", Data: []byte(as.String())}}}
+func written(v *server, d *deal, as claim.Decision) check.Committed {
+	return check.Committed{Server: v.id, Index: 1, Txn: &record.Txn{Body: &record.CreateTxn{Path: d.path + "/decision", Data: []byte(as.String())}}}
 }

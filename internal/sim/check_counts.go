@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -25,17 +26,17 @@ func newCounts() *counts {
 	}
 }
 
-func (*counts) name() string { return "Counts" }
+func (*counts) Name() string { return "Counts" }
 
-func (c *counts) see(o any) string {
+func (c *counts) See(o any) string {
 	switch e := o.(type) {
-	case committed:
-		for _, body := range changesOf(e.txn) {
+	case check.Committed:
+		for _, body := range changesOf(e.Txn) {
 			set, ok := body.(*record.SetDataTxn)
 			if !ok || c.sums[set.Path] == nil {
 				continue
 			}
-			if wrong := c.set(e.txn.Session, set); wrong != "" {
+			if wrong := c.set(e.Txn.Session, set); wrong != "" {
 				return wrong
 			}
 		}

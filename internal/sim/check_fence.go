@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -18,9 +19,9 @@ type used struct {
 // order, and who holds is not refused.
 type fence struct{ given, admitted, written wire.Zxid }
 
-func (*fence) name() string { return "Fence" }
+func (*fence) Name() string { return "Fence" }
 
-func (f *fence) see(o any) string {
+func (f *fence) See(o any) string {
 	switch e := o.(type) {
 	case termBegan:
 		if e.k.exclusive() {
@@ -33,8 +34,8 @@ func (f *fence) see(o any) string {
 		if e.t.lasts() {
 			return fmt.Sprintf("candidate %d holds token %v and is refused", e.t.k.c.id, e.t.token)
 		}
-	case committed:
-		if token, ok := guardedWrite(e.txn); ok {
+	case check.Committed:
+		if token, ok := guardedWrite(e.Txn); ok {
 			return grows(&f.written, token, "goes through the guard")
 		}
 	}

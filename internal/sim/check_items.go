@@ -8,6 +8,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -34,14 +35,14 @@ func newItems() *items {
 	}
 }
 
-func (*items) name() string { return "Items" }
+func (*items) Name() string { return "Items" }
 
-func (c *items) see(o any) string {
+func (c *items) See(o any) string {
 	switch e := o.(type) {
 	case answered:
 		c.listed(e)
-	case committed:
-		return c.committed(e.txn)
+	case check.Committed:
+		return c.committed(e.Txn)
 	case workEnded:
 		return c.ended(e)
 	}

@@ -6,6 +6,7 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -36,20 +37,20 @@ func newLocalSessions(s *Sim) *localSessions {
 		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[ensemble.ServerID]bool{}}
 }
 
-func (*localSessions) name() string { return "LocalSessions" }
+func (*localSessions) Name() string { return "LocalSessions" }
 
-func (c *localSessions) see(o any) string {
+func (c *localSessions) See(o any) string {
 	switch e := o.(type) {
 	case attached:
 		return c.given(e)
-	case committed:
-		return c.done(e.txn)
-	case established:
-		c.began[e.server] = true
-	case stands:
-		if c.began[e.server] {
-			c.began[e.server] = false
-			return c.table(c.sim.server(e.server))
+	case check.Committed:
+		return c.done(e.Txn)
+	case check.Established:
+		c.began[e.Server] = true
+	case check.Stands:
+		if c.began[e.Server] {
+			c.began[e.Server] = false
+			return c.table(c.sim.server(e.Server))
 		}
 	case issued:
 		if tree.CreatesEphemeral(e.call.op, e.call.body) {

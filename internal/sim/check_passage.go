@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 )
 
 // passages: who passes a barrier, or has opened it, does so only if it was open
@@ -18,13 +19,13 @@ type passages struct {
 
 func newPassages() *passages { return &passages{wasShut: -1, began: map[*worker]int{}} }
 
-func (*passages) name() string { return "Passages" }
+func (*passages) Name() string { return "Passages" }
 
-func (c *passages) see(o any) string {
+func (c *passages) See(o any) string {
 	switch e := o.(type) {
-	case committed:
+	case check.Committed:
 		c.n++
-		for _, body := range changesOf(e.txn) {
+		for _, body := range changesOf(e.Txn) {
 			c.change(body)
 		}
 		if c.closed {

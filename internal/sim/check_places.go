@@ -6,6 +6,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -38,13 +39,13 @@ func newRegistrations(s *Sim) *registrations {
 	}
 }
 
-func (*registrations) name() string { return "Registrations" }
+func (*registrations) Name() string { return "Registrations" }
 
-func (r *registrations) see(o any) string {
+func (r *registrations) See(o any) string {
 	switch e := o.(type) {
-	case committed:
-		for _, body := range changesOf(e.txn) {
-			if wrong := r.changed(e.txn, body); wrong != "" {
+	case check.Committed:
+		for _, body := range changesOf(e.Txn) {
+			if wrong := r.changed(e.Txn, body); wrong != "" {
 				return wrong
 			}
 		}

@@ -3,13 +3,14 @@ package sim
 import (
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
 // brokenPlaces are ways to break registrations. Clients 1 and 3 are registrants of
 // the first place, client 2 is elsewhere; their sessions have their numbers.
 var brokenPlaces = []broken{
-	{"two who stand", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"two who stand", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{
 			lodges(a, 1, 5), standsBy(s, 1, 5, 1),
 			sweeps(a, 2, 6), lodges(a, 3, 7), standsBy(s, 3, 7, 1), // the first does not know yet
@@ -17,22 +18,22 @@ var brokenPlaces = []broken{
 			sweeps(a, 1, 9), lodges(a, 4, 10), standsIn(s, 3, 4, 10, 1),
 		}
 	}},
-	{"one who stands by another's znode", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"one who stands by another's znode", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{lodges(a, 3, 5), standsBy(s, 1, 5, 1)}
 	}},
-	{"one who stands with what was never written", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"one who stands with what was never written", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{lodges(a, 1, 5), standsBy(s, 1, 5, 1), redoes(a, 1, 6, 2), standsBy(s, 1, 5, 2), standsBy(s, 1, 5, 3)}
 	}},
-	{"another's znode deleted", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"another's znode deleted", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{
 			lodges(a, 3, 5), sees(s, 3, 3, 0), sweeps(a, 2, 6), lodges(a, 1, 7), sweeps(a, 3, 8), // which had the same version
 			lodges(a, 1, 9), redoes(a, 1, 10, 2), sweeps(a, 3, 11),
 		}
 	}},
-	{"another's znode set", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"another's znode set", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{lodges(a, 1, 5), sees(s, 3, 1, 0), redoes(a, 3, 6, 1)}
 	}},
-	{"a znode of who has left", placeRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"a znode of who has left", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		left := registrantLeft{s.registrants()[0], claim.RegistrantState{Session: 1}}
 		expired := left
 		expired.Err = wire.ErrSessionExpired
@@ -40,7 +41,7 @@ var brokenPlaces = []broken{
 	}},
 }
 
-func placeRule(_ *history, s *Sim) checker {
+func placeRule(_ *check.History, s *Sim) check.Checker {
 	for i := range 3 {
 		c := &client{sim: s, id: i + 1}
 		t := newRegistrant(c, places[i%2])
@@ -53,25 +54,25 @@ func placeRule(_ *history, s *Sim) checker {
 
 // lodges, redoes and sweeps are what a server shows where a session makes, sets
 // or deletes the znode of the first place; session 4 is client 3's next.
-func lodges(v *server, session wire.SessionID, at wire.Zxid) committed {
+func lodges(v *server, session wire.SessionID, at wire.Zxid) check.Committed {
 	return placed(v, session, at, &record.CreateTxn{Path: places[0], Data: dataOf(session, 1), Ephemeral: true})
 }
 
-func redoes(v *server, session wire.SessionID, at wire.Zxid, n int) committed {
+func redoes(v *server, session wire.SessionID, at wire.Zxid, n int) check.Committed {
 	return placed(v, session, at, &record.SetDataTxn{Path: places[0], Data: dataOf(session, n), Version: int32(n) - 1})
 }
 
-func sweeps(v *server, session wire.SessionID, at wire.Zxid) committed {
+func sweeps(v *server, session wire.SessionID, at wire.Zxid) check.Committed {
 	return placed(v, session, at, &record.DeleteTxn{Path: places[0]})
 }
 
-func ends(v *server, session wire.SessionID) committed {
+func ends(v *server, session wire.SessionID) check.Committed {
 	return placed(v, session, 0, &record.CloseSessionTxn{Paths: places[:1]})
 }
 
-func placed(v *server, session wire.SessionID, at wire.Zxid, body record.TxnBody) committed {
+func placed(v *server, session wire.SessionID, at wire.Zxid, body record.TxnBody) check.Committed {
 	c := wrote(v, session, body)
-	c.txn.Zxid = at
+	c.Txn.Zxid = at
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -13,12 +14,12 @@ import (
 // committed or not.
 type possibleLeaders struct{ sim *Sim }
 
-func (possibleLeaders) name() string { return "PossibleLeaders" }
+func (possibleLeaders) Name() string { return "PossibleLeaders" }
 
-func (c possibleLeaders) see(o any) string {
+func (c possibleLeaders) See(o any) string {
 	switch e := o.(type) {
-	case ordered:
-		return c.logged(c.sim.server(e.server), e.duty)
+	case check.Ordered:
+		return c.logged(c.sim.server(e.Server), e.Duty)
 	case termBegan:
 		return c.everywhere(e.k)
 	case termProven:

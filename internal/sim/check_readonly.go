@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -10,21 +11,21 @@ import (
 // have shown before, and nothing of it is shown any more once it serves in a
 // term. That no client sees less than it has seen before, on whichever
 // servers, is sessionOrder's.
-type onlyCommitted struct{ history *history }
+type onlyCommitted struct{ history *check.History }
 
-func (onlyCommitted) name() string { return "OnlyCommitted" }
+func (onlyCommitted) Name() string { return "OnlyCommitted" }
 
-func (c onlyCommitted) see(o any) string {
+func (c onlyCommitted) See(o any) string {
 	switch e := o.(type) {
 	case readAlone:
 		if st := e.v.replica.Standing(); st.Serving {
 			return fmt.Sprintf("server %d answers a read-only session, and is %+v", e.v.id, *st)
 		}
-		i, known := c.history.place(e.zxid)
+		i, known := c.history.Place(e.zxid)
 		if !known {
 			return fmt.Sprintf("server %d shows %v without a quorum, which nobody has committed", e.v.id, e.zxid)
 		}
-		if want := c.history.entries[i].digest; e.digest != want {
+		if want := c.history.Entries[i].Digest; e.digest != want {
 			return fmt.Sprintf("server %d shows %v with digest %x without a quorum, others have %x", e.v.id, e.zxid, e.digest, want)
 		}
 	case answered:

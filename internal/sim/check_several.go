@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -18,9 +19,9 @@ type several struct {
 
 func newSeveral(s *Sim) *several { return &several{s, map[string]wire.Zxid{}} }
 
-func (*several) name() string { return "Several" }
+func (*several) Name() string { return "Several" }
 
-func (c *several) see(o any) string {
+func (c *several) See(o any) string {
 	switch e := o.(type) {
 	case lockTaken:
 		if last := c.tokens[e.k.path]; e.token <= last {
@@ -36,9 +37,9 @@ func (c *several) see(o any) string {
 				return fmt.Sprintf("multi-lock client %d has all, and does not hold %s", e.g.c.id, path)
 			}
 		}
-	case committed:
-		if e.txn.Type == wire.OpCloseSession {
-			return c.ended(e.txn)
+	case check.Committed:
+		if e.Txn.Type == wire.OpCloseSession {
+			return c.ended(e.Txn)
 		}
 	}
 	return ""

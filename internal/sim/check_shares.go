@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -25,9 +26,9 @@ func newShares(s *Sim) *shares {
 	return &shares{sim: s, tokens: map[string]wire.Zxid{}, tasks: map[string]bool{}, begun: map[string]bool{}}
 }
 
-func (*shares) name() string { return "Shares" }
+func (*shares) Name() string { return "Shares" }
 
-func (c *shares) see(o any) string {
+func (c *shares) See(o any) string {
 	switch e := o.(type) {
 	case partOwned:
 		if last := c.tokens[e.o.part]; e.token <= last {
@@ -45,8 +46,8 @@ func (c *shares) see(o any) string {
 		if c.tasks[e.o.part] {
 			return fmt.Sprintf("member %s says that %s is over", e.o.s.id, e.o.part)
 		}
-	case committed:
-		return c.committed(e.txn)
+	case check.Committed:
+		return c.committed(e.Txn)
 	}
 	return ""
 }

@@ -5,29 +5,30 @@ import (
 	"sort"
 
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
 // shown: what a client reads is what the history has at the zxid of the answer,
 // and that zxid is one of the history: nothing is shown that is not to stay.
-type shown struct{ history *history }
+type shown struct{ history *check.History }
 
-func (shown) name() string { return "Shown" }
+func (shown) Name() string { return "Shown" }
 
-func (c shown) see(o any) string {
+func (c shown) See(o any) string {
 	e, ok := o.(answered)
 	if !ok || e.response.header.Zxid <= 0 {
 		return ""
 	}
 	k, h := e.call, e.response.header
-	if last := c.history.last().zxid; h.Zxid > last && h.Zxid.Counter() > 0 {
+	if last := c.history.Last().Zxid; h.Zxid > last && h.Zxid.Counter() > 0 {
 		return fmt.Sprintf("client %d is shown %v, the history ends at %v", k.client.id, h.Zxid, last)
 	}
-	ch := c.history.changes[k.path]
+	ch := c.history.Changes[k.path]
 	if ch == nil || k.op != wire.OpGetData && k.op != wire.OpExists && k.op != wire.OpGetChildren2 {
 		return ""
 	}
-	mzxid, lives := ch.asOf(h.Zxid)
+	mzxid, lives := ch.AsOf(h.Zxid)
 	switch {
 	case mzxid == 0:
 	case h.Err == wire.ErrNoNode && lives:
@@ -40,15 +41,6 @@ func (c shown) see(o any) string {
 		}
 	}
 	return ""
-}
-
-// asOf is when the znode was changed last until z, and whether it was there then.
-func (c *changed) asOf(z wire.Zxid) (at wire.Zxid, lives bool) {
-	i := sort.Search(len(c.data), func(i int) bool { return c.data[i] > z })
-	if i == 0 {
-		return 0, false
-	}
-	return c.data[i-1], c.lives[i-1]
 }
 
 func statOf(r wire.Record) *wire.Stat {
@@ -74,16 +66,16 @@ func newAsIssued() *asIssued {
 	return &asIssued{map[attempt]wire.OpCode{}, map[wire.SessionID]int32{}}
 }
 
-func (*asIssued) name() string { return "AsIssued" }
+func (*asIssued) Name() string { return "AsIssued" }
 
-func (c *asIssued) see(o any) string {
+func (c *asIssued) See(o any) string {
 	switch e := o.(type) {
 	case issued:
 		if e.call.op.IsWrite() || e.call.op == wire.OpCloseSession {
 			c.asked[attempt{e.call.session, e.call.xid}] = e.call.op
 		}
-	case committed:
-		t := e.txn
+	case check.Committed:
+		t := e.Txn
 		if t.Cxid <= 0 || turnsAway(t) {
 			return ""
 		}
@@ -109,7 +101,7 @@ func turnsAway(t *record.Txn) bool {
 // realEvents: an event tells of a change that the history has, behind the watch,
 // and the events of a connection come in the order of the changes.
 type realEvents struct {
-	history *history
+	history *check.History
 	last    map[*client]told
 }
 
@@ -119,11 +111,11 @@ type told struct {
 	zxid  wire.Zxid
 }
 
-func newRealEvents(h *history) *realEvents { return &realEvents{h, map[*client]told{}} }
+func newRealEvents(h *check.History) *realEvents { return &realEvents{h, map[*client]told{}} }
 
-func (*realEvents) name() string { return "RealEvents" }
+func (*realEvents) Name() string { return "RealEvents" }
 
-func (c *realEvents) see(o any) string {
+func (c *realEvents) See(o any) string {
 	e, ok := o.(notified)
 	if !ok || e.event.Zxid <= 0 { // found by setWatches: no change in particular
 		return ""
@@ -133,8 +125,8 @@ func (c *realEvents) see(o any) string {
 		return fmt.Sprintf("client %d is told of %v behind %v", e.client.id, z, before.zxid)
 	}
 	c.last[e.client] = told{e.client.tries, z}
-	ch := c.history.changes[e.event.Path]
-	if ch == nil || !contains(ch.data, z) && !contains(ch.kids, z) {
+	ch := c.history.Changes[e.event.Path]
+	if ch == nil || !contains(ch.Data, z) && !contains(ch.Kids, z) {
 		return fmt.Sprintf("client %d is told %v of %s at %v, where nothing happened to it", e.client.id, e.event.Type, e.event.Path, z)
 	}
 	return ""

@@ -8,9 +8,9 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/ensemble"
-	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -31,202 +31,86 @@ func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch,
 // earlier one does.
 type broken struct {
 	rule  string
-	rules func(h *history, s *Sim) checker
-	sees  func(h *history, s *Sim, a, b *server) []any
+	rules func(h *check.History, s *Sim) check.Checker
+	sees  func(h *check.History, s *Sim, a, b *server) []any
 }
 
 // Each rule is broken once on purpose: a checker that does not see it is none.
 var brokenRules = []broken{
-	{"two leaders of one epoch", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{established{a.id, peerwire.Leading, 1, 0}, established{b.id, peerwire.Following, 1, 0}, established{b.id, peerwire.Leading, 1, 0}}
-	}},
-	{"a leader without what is committed", func(h *history, _ *Sim) checker { return newLeadership(h) }, func(h *history, _ *Sim, a, b *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
-		return []any{established{a.id, peerwire.Leading, 2, z(1, 1)}, established{b.id, peerwire.Leading, 3, 0}}
-	}},
-	{"other content at the same zxid", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
-		t := setTxn(z(1, 1), "x")
-		h.add(t)
-		return []any{delivered{a.id, t, h.sum(t)}, delivered{b.id, setTxn(z(1, 1), "y"), h.sum(setTxn(z(1, 1), "y"))}}
-	}},
-	{"a tree at a zxid of nobody", func(h *history, _ *Sim) checker { return newPrefixConsistency(h) }, func(h *history, _ *Sim, a, b *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
-		return []any{stands{a.id, z(1, 1), 0, 0}, stands{b.id, z(2, 0), 0, 0}, stands{b.id, z(1, 2), 0, 0}}
-	}},
-	{"delivered and never broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(h *history, _ *Sim, a, b *server) []any {
-		t := setTxn(z(1, 1), "x")
-		return []any{
-			established{a.id, peerwire.Leading, 1, 0}, ordered{a.id, &replica.Duty{Append: []*record.Txn{t}}, false}, delivered{b.id, t, h.sum(t)},
-			delivered{b.id, setTxn(z(1, 2), "x"), 0},
-		}
-	}},
-	{"broadcast by one that does not lead", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{established{a.id, peerwire.Leading, 1, 0}, ordered{b.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false}}
-	}},
-	{"logged otherwise than broadcast", func(*history, *Sim) checker { return newIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{
-			established{a.id, peerwire.Leading, 1, 0}, ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false},
-			ordered{b.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "y")}}, false},
-		}
-	}},
-	{"one passed over", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{
-			delivered{a.id, setTxn(z(1, 1), "x"), 0}, delivered{b.id, setTxn(z(1, 1), "x"), 0},
-			delivered{a.id, setTxn(z(1, 2), "x"), 0}, delivered{a.id, setTxn(z(1, 3), "x"), 0}, delivered{b.id, setTxn(z(1, 3), "x"), 0},
-		}
-	}},
-	{"one that the others never delivered", func(*history, *Sim) checker { return newAgreement() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{delivered{a.id, setTxn(z(1, 1), "x"), 0}, delivered{a.id, setTxn(z(2, 1), "x"), 0}, delivered{b.id, setTxn(z(1, 2), "x"), 0}}
-	}},
-	{"delivered out of order", func(*history, *Sim) checker { return newTotalOrder() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{handed{a.id, setTxn(z(1, 2), "x")}, handed{b.id, setTxn(z(1, 1), "x")}, handed{a.id, setTxn(z(1, 1), "x")}}
-	}},
-	{"a gap in an epoch", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{handed{a.id, setTxn(z(1, 1), "x")}, handed{a.id, setTxn(z(1, 3), "x")}}
-	}},
-	{"an epoch without its beginning", func(*history, *Sim) checker { return newLocalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{stands{a.id, z(1, 1), 0, 0}, handed{a.id, setTxn(z(2, 2), "x")}}
-	}},
-	{"an earlier epoch behind a later one", func(*history, *Sim) checker { return newGlobalPrimaryOrder() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{handed{a.id, setTxn(z(2, 1), "x")}, handed{a.id, setTxn(z(1, 2), "x")}}
-	}},
-	{"a leader that did not deliver first", func(*history, *Sim) checker { return newPrimaryIntegrity() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{
-			stands{a.id, z(1, 1), 0, 0}, ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 1), "x")}}, false},
-			committed{b.id, 1, setTxn(z(2, 1), "x")}, committed{b.id, 2, setTxn(z(1, 2), "x")},
-		}
-	}},
-	{"a hole in a log", func(*history, *Sim) checker { return newNoHole() }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{
-			ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x"), setTxn(z(1, 2), "x")}}, false},
-			ordered{a.id, &replica.Duty{Truncate: &zab.Truncate{Zxid: z(1, 1)}, Append: []*record.Txn{setTxn(z(2, 1), "x")}}, false},
-			ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 3), "x")}}, false},
-		}
-	}},
-	{"an epoch promised before it is saved", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, _ *server) []any {
-		disk := durable{accepted: 2, current: 1}
-		return []any{
-			promised{server: a.id, packet: &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: z(2, 0)}, disk: disk},
-			promised{server: a.id, byLearner: true, packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 0)}, disk: disk},
-			promised{server: a.id, byLearner: true, packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(2, 0)}, disk: disk},
-		}
-	}},
-	{"a transaction acknowledged before it is durable", func(*history, *Sim) checker { return durability{} }, func(_ *history, _ *Sim, a, _ *server) []any {
-		ack := &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 1)}
-		return []any{
-			promised{server: a.id, byLearner: true, packet: ack, disk: durable{zxid: z(1, 1)}},
-			promised{server: a.id, byLearner: true, packet: ack},
-		}
-	}},
-	{"logged behind a transfer of leadership", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{transfers(a.id, b.id, 0), ordered{a.id, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false}}
-	}},
-	{"pings behind a transfer of leadership", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
-		ping := func(e wire.Epoch) promised {
-			return promised{server: a.id, packet: &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z(e, 0)}}
-		}
-		return []any{ping(1), transfers(a.id, b.id, 0), ping(2), ping(1)}
-	}},
-	{"leadership transferred to one that lacks something", func(*history, *Sim) checker { return newHandOvers() }, func(_ *history, _ *Sim, a, b *server) []any {
-		other, wiped, named := transfers(a.id, b.id, 5), transfers(a.id, b.id, 5), transfers(a.id, b.id, 5)
-		other.to.server = a.id
-		wiped.to.wiped = true
-		return []any{other, wiped, named}
-	}},
-	{"another tree", func(h *history, _ *Sim) checker { return equalDigest{h} }, func(h *history, _ *Sim, a, b *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
-		return []any{stands{a.id, z(1, 1), h.last().digest, 0}, stands{b.id, z(1, 1), h.last().digest + 1, 0}}
-	}},
-	{"back behind what was shown", func(h *history, _ *Sim) checker { return nothingUndone{h} }, func(h *history, _ *Sim, a, _ *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
-		return []any{stands{a.id, z(1, 1), 0, z(2, 0)}, stands{a.id, 0, 0, z(2, 0)}}
-	}},
-	{"an ephemeral of nobody", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(_ *history, _ *Sim, a, _ *server) []any {
-		create := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/e", Ephemeral: true}}
-		return []any{committed{a.id, 1, create}}
-	}},
-	{"an ephemeral that outlives its session", func(h *history, _ *Sim) checker { return newEphemerals(h) }, func(h *history, _ *Sim, a, _ *server) []any {
-		open := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
-		create := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/e", Ephemeral: true, ACL: wire.OpenACL()}}
-		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 3), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
-		h.add(open)
-		h.add(create) // the end is never applied
-		return []any{committed{a.id, 1, open}, committed{a.id, 2, create}, committed{a.id, 3, end}}
-	}},
-	{"a request carried out twice", func(*history, *Sim) checker { return newAtMostOnce() }, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a request carried out twice", func(*check.History, *Sim) check.Checker { return newAtMostOnce() }, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		again := setTxn(z(1, 2), "x")
 		again.Cxid = 1
-		return []any{committed{a.id, 1, setTxn(z(1, 1), "x")}, committed{a.id, 2, again}}
+		return []any{check.Committed{Server: a.id, Index: 1, Txn: setTxn(z(1, 1), "x")}, check.Committed{Server: a.id, Index: 2, Txn: again}}
 	}},
-	{"an answered write that nobody has", func(h *history, _ *Sim) checker { return ackedWrites{h} }, func(h *history, _ *Sim, _, _ *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
+	{"an answered write that nobody has", func(h *check.History, _ *Sim) check.Checker { return ackedWrites{h} }, func(h *check.History, _ *Sim, _, _ *server) []any {
+		h.Add(setTxn(z(1, 1), "x"))
 		c := &client{}
 		return []any{
 			answered{&call{client: c, session: 1, xid: 1, op: wire.OpSetData}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
 			answered{&call{client: c, session: 1, xid: 2, op: wire.OpSetData}, response{header: wire.ReplyHeader{Zxid: z(1, 2)}}},
 		}
 	}},
-	{"another's write for an answer", func(h *history, _ *Sim) checker { return ackedWrites{h} }, func(h *history, _ *Sim, _, _ *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
+	{"another's write for an answer", func(h *check.History, _ *Sim) check.Checker { return ackedWrites{h} }, func(h *check.History, _ *Sim, _, _ *server) []any {
+		h.Add(setTxn(z(1, 1), "x"))
 		return []any{answered{&call{client: &client{}, session: 2, xid: 1, op: wire.OpSetData}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}}}
 	}},
-	{"answers out of order", func(*history, *Sim) checker { return sessionOrder{} }, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"answers out of order", func(*check.History, *Sim) check.Checker { return sessionOrder{} }, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{answered{&call{client: &client{}, xid: 1}, response{header: wire.ReplyHeader{Xid: 2}}}}
 	}},
-	{"older than what was shown", func(*history, *Sim) checker { return sessionOrder{} }, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"older than what was shown", func(*check.History, *Sim) check.Checker { return sessionOrder{} }, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{answered{&call{client: &client{seen: z(1, 2)}, xid: 1}, response{header: wire.ReplyHeader{Xid: 1, Zxid: z(1, 1)}}}}
 	}},
-	{"an event behind the answer that knows of it", func(h *history, _ *Sim) checker { return newWatchOrder(h) }, func(h *history, _ *Sim, _, _ *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
+	{"an event behind the answer that knows of it", func(h *check.History, _ *Sim) check.Checker { return newWatchOrder(h) }, func(h *check.History, _ *Sim, _, _ *server) []any {
+		h.Add(setTxn(z(1, 1), "x"))
 		c := &client{watches: []watch{{path: "/zookeeper"}}}
 		return []any{
 			answered{&call{client: c}, response{}},
 			answered{&call{client: c}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
 		}
 	}},
-	{"an event that nobody watches for", func(h *history, _ *Sim) checker { return newWatchOrder(h) }, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"an event that nobody watches for", func(h *check.History, _ *Sim) check.Checker { return newWatchOrder(h) }, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		c := &client{watches: []watch{{path: "/a"}}}
 		return []any{
 			notified{c, tree.Event{Type: wire.EventNodeDataChanged, Path: "/a"}},
 			notified{c, tree.Event{Type: wire.EventNodeChildrenChanged, Path: "/a"}},
 		}
 	}},
-	{"a later write with an earlier zxid", func(*history, *Sim) checker { return newRealTime() }, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"a later write with an earlier zxid", func(*check.History, *Sim) check.Checker { return newRealTime() }, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		first, second := &call{client: &client{}, op: wire.OpSetData}, &call{client: &client{}, op: wire.OpSetData}
 		return []any{
 			issued{first}, answered{first, response{header: wire.ReplyHeader{Zxid: z(1, 2)}}},
 			issued{second}, answered{second, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
 		}
 	}},
-	{"a read behind a sync that shows the past", func(*history, *Sim) checker { return newRealTime() }, func(_ *history, _ *Sim, _, _ *server) []any {
+	{"a read behind a sync that shows the past", func(*check.History, *Sim) check.Checker { return newRealTime() }, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		write, read := &call{client: &client{}, op: wire.OpSetData}, &call{client: &client{}, op: wire.OpGetData, synced: true}
 		return []any{
 			issued{write}, answered{write, response{header: wire.ReplyHeader{Zxid: z(1, 2)}}},
 			issued{read}, answered{read, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}},
 		}
 	}},
-	{"a session that ends before its deadline", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, a, _ *server) []any {
+	{"a session that ends before its deadline", func(_ *check.History, s *Sim) check.Checker { return claims{s} }, func(_ *check.History, s *Sim, a, _ *server) []any {
 		holder(s, 9)
 		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
-		return []any{committed{a.id, 1, setTxn(z(1, 1), "x")}, committed{a.id, 1, end}}
+		return []any{check.Committed{Server: a.id, Index: 1, Txn: setTxn(z(1, 1), "x")}, check.Committed{Server: a.id, Index: 1, Txn: end}}
 	}},
-	{"two candidates that lead", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"two candidates that lead", func(_ *check.History, s *Sim) check.Checker { return claims{s} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
 		return []any{termBegan{one, 1}, termBegan{&candidate{runner: runner{c: &client{}}}, 2}}
 	}},
-	{"a term that is prolonged into another's", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a term that is prolonged into another's", func(_ *check.History, s *Sim) check.Checker { return claims{s} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		one, two := holder(s, 9), holder(s, 10)
 		idle := newCandidate(one.c)
 		s.clients = []*client{one.c, two.c}
 		return []any{termProven{idle}, termProven{one}}
 	}},
-	{"a reader beside a writer", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a reader beside a writer", func(_ *check.History, s *Sim) check.Checker { return claims{s} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		s.opt.Recipe = ReadWriteLock
 		one := holder(s, 9)
 		one.shared = true
 		return []any{termBegan{&candidate{runner: runner{c: &client{}}, shared: true}, 1}, termBegan{&candidate{runner: runner{c: &client{}}}, 2}}
 	}},
-	{"more than the leases", func(_ *history, s *Sim) checker { return claims{s} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"more than the leases", func(_ *check.History, s *Sim) check.Checker { return claims{s} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		s.opt.Recipe, s.opt.Leases = Semaphore, 2
 		one := holder(s, 9)
 		two := holder(s, 10)
@@ -234,48 +118,48 @@ var brokenRules = []broken{
 		s.clients = []*client{one.c, two.c}
 		return []any{began, termBegan{&candidate{runner: runner{c: &client{}}}, 2}}
 	}},
-	{"a read of what is gone", func(h *history, _ *Sim) checker { return shown{h} }, func(h *history, _ *Sim, _, _ *server) []any {
+	{"a read of what is gone", func(h *check.History, _ *Sim) check.Checker { return shown{h} }, func(h *check.History, _ *Sim, _, _ *server) []any {
 		create := &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, 1), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/a", ACL: wire.OpenACL()}}
-		h.add(create)
-		h.add(&record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, 2), Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/a"}})
+		h.Add(create)
+		h.Add(&record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, 2), Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/a"}})
 		read := func(at wire.Zxid, err wire.Code) answered {
 			return answered{&call{client: &client{}, op: wire.OpExists, path: "/a"},
 				response{header: wire.ReplyHeader{Zxid: at, Err: err}, record: &wire.StatResponse{Stat: wire.Stat{Mzxid: z(1, 1)}}}}
 		}
 		return []any{read(z(1, 1), wire.OK), read(z(1, 2), wire.ErrNoNode), read(z(1, 2), wire.OK)}
 	}},
-	{"an answer from behind the history", func(h *history, _ *Sim) checker { return shown{h} }, func(h *history, _ *Sim, _, _ *server) []any {
+	{"an answer from behind the history", func(h *check.History, _ *Sim) check.Checker { return shown{h} }, func(h *check.History, _ *Sim, _, _ *server) []any {
 		return []any{answered{&call{client: &client{}, op: wire.OpSync}, response{header: wire.ReplyHeader{Zxid: z(1, 1)}}}}
 	}},
-	{"a write that nobody has issued", func(*history, *Sim) checker { return newAsIssued() }, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a write that nobody has issued", func(*check.History, *Sim) check.Checker { return newAsIssued() }, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		asked := func(xid int32) issued {
 			return issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}}
 		}
-		return []any{asked(1), committed{a.id, 1, setTxn(z(1, 1), "x")}, committed{a.id, 2, setTxn(z(1, 2), "x")}}
+		return []any{asked(1), check.Committed{Server: a.id, Index: 1, Txn: setTxn(z(1, 1), "x")}, check.Committed{Server: a.id, Index: 2, Txn: setTxn(z(1, 2), "x")}}
 	}},
-	{"writes in another order than issued", func(*history, *Sim) checker { return newAsIssued() }, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"writes in another order than issued", func(*check.History, *Sim) check.Checker { return newAsIssued() }, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		asked := func(xid int32) issued {
 			return issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}}
 		}
-		return []any{asked(1), asked(2), committed{a.id, 1, setTxn(z(1, 2), "x")}, committed{a.id, 2, setTxn(z(2, 1), "x")}}
+		return []any{asked(1), asked(2), check.Committed{Server: a.id, Index: 1, Txn: setTxn(z(1, 2), "x")}, check.Committed{Server: a.id, Index: 2, Txn: setTxn(z(2, 1), "x")}}
 	}},
-	{"an event of nothing", func(h *history, _ *Sim) checker { return newRealEvents(h) }, func(h *history, _ *Sim, _, _ *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
+	{"an event of nothing", func(h *check.History, _ *Sim) check.Checker { return newRealEvents(h) }, func(h *check.History, _ *Sim, _, _ *server) []any {
+		h.Add(setTxn(z(1, 1), "x"))
 		event := func(at wire.Zxid) notified {
 			return notified{&client{}, tree.Event{Type: wire.EventNodeDataChanged, Path: "/zookeeper", Zxid: at}}
 		}
 		return []any{event(z(1, 1)), event(z(1, 2))}
 	}},
-	{"events in another order than the changes", func(h *history, _ *Sim) checker { return newRealEvents(h) }, func(h *history, _ *Sim, _, _ *server) []any {
-		h.add(setTxn(z(1, 1), "x"))
-		h.add(setTxn(z(1, 2), "x"))
+	{"events in another order than the changes", func(h *check.History, _ *Sim) check.Checker { return newRealEvents(h) }, func(h *check.History, _ *Sim, _, _ *server) []any {
+		h.Add(setTxn(z(1, 1), "x"))
+		h.Add(setTxn(z(1, 2), "x"))
 		c := &client{}
 		event := func(at wire.Zxid) notified {
 			return notified{c, tree.Event{Type: wire.EventNodeDataChanged, Path: "/zookeeper", Zxid: at}}
 		}
 		return []any{event(z(1, 2)), event(z(1, 1))}
 	}},
-	{"an end of a holder's session in the log of who could lead", func(_ *history, s *Sim) checker { return possibleLeaders{s} }, func(_ *history, s *Sim, a, b *server) []any {
+	{"an end of a holder's session in the log of who could lead", func(_ *check.History, s *Sim) check.Checker { return possibleLeaders{s} }, func(_ *check.History, s *Sim, a, b *server) []any {
 		holder(s, 9)
 		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 9, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 		r := roster{places: []place{votes, votes}}
@@ -284,24 +168,24 @@ var brokenRules = []broken{
 			v.members, v.log, v.tree = r.list(), zab.NewLog(0, 0), newTree()
 		}
 		b.saved.Current = 1 // a could not be elected, b could
-		return []any{ordered{a.id, &replica.Duty{Append: []*record.Txn{end}}, false}, ordered{b.id, &replica.Duty{Append: []*record.Txn{end}}, false}}
+		return []any{check.Ordered{Server: a.id, Duty: &replica.Duty{Append: []*record.Txn{end}}}, check.Ordered{Server: b.id, Duty: &replica.Duty{Append: []*record.Txn{end}}}}
 	}},
-	{"a token that is older than the last", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a token that is older than the last", func(*check.History, *Sim) check.Checker { return &fence{} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		one := holder(s, 9)
 		return []any{termBegan{one, 2}, termBegan{one, 3}, termBegan{one, 2}}
 	}},
-	{"an old token that is admitted", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"an old token that is admitted", func(*check.History, *Sim) check.Checker { return &fence{} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		over := func(token wire.Zxid) *term { return &term{k: holder(s, 9), token: token} }
 		return []any{used{over(2), true}, used{over(3), true}, used{over(2), false}, used{over(2), true}}
 	}},
-	{"a holder that is refused", func(*history, *Sim) checker { return &fence{} }, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a holder that is refused", func(*check.History, *Sim) check.Checker { return &fence{} }, func(_ *check.History, s *Sim, _, _ *server) []any {
 		k := holder(s, 9)
 		return []any{used{&term{k: k, token: 2}, false}, used{&term{k: k, line: k.line, token: 2}, false}}
 	}},
-	{"a guard that lets an old token through", func(*history, *Sim) checker { return &fence{} }, func(_ *history, _ *Sim, a, _ *server) []any {
-		write := func(counter uint32, token string) committed {
+	{"a guard that lets an old token through", func(*check.History, *Sim) check.Checker { return &fence{} }, func(_ *check.History, _ *Sim, a, _ *server) []any {
+		write := func(counter uint32, token string) check.Committed {
 			set := &record.SetDataTxn{Path: guardedPath, Data: []byte(token)}
-			return committed{a.id, int(counter), &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
+			return check.Committed{Server: a.id, Index: int(counter), Txn: &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, counter), Type: wire.OpMulti},
 				Body: &record.MultiTxn{Ops: []record.SubTxn{{Type: wire.OpCheck, Body: &record.CheckTxn{}}, {Type: wire.OpSetData, Body: set}}}}}
 		}
 		return []any{write(1, "7"), write(2, "9"), write(3, "8")}
@@ -340,16 +224,10 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 	return k
 }
 
-// transfers is a packet with which a leader of epoch 1 names its successor.
-func transfers(leader, to ensemble.ServerID, end wire.Zxid) promised {
-	named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: end, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
-	return promised{server: leader, packet: named, epoch: 1, to: receiver{server: to}}
-}
-
 func TestEachRuleCanBeBroken(t *testing.T) {
 	for _, b := range slices.Concat(brokenRules, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenStreams, brokenWords, brokenShares, brokenSeveral, brokenPlaces, brokenLocals) {
 		t.Run(b.rule, func(t *testing.T) {
-			s := &Sim{random: &random{1}, history: newHistory()}
+			s := &Sim{random: &random{1}, history: check.NewHistory(newTree())}
 			s.opt.TickMS = 500
 			servers := [2]*server{}
 			for i := range servers {
@@ -364,9 +242,9 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 			c := b.rules(&s.history, s)
 			all := b.sees(&s.history, s, servers[0], servers[1])
 			for i, o := range all {
-				wrong := c.see(o)
+				wrong := c.See(o)
 				if last := i == len(all)-1; (wrong != "") != last {
-					t.Errorf("%s says %q of observation %d of %d", c.name(), wrong, i+1, len(all))
+					t.Errorf("%s says %q of observation %d of %d", c.Name(), wrong, i+1, len(all))
 				}
 			}
 		})
@@ -401,17 +279,17 @@ func TestARegisterCanBeBroken(t *testing.T) {
 func TestWhatIsTurnedAwayIsNotCarriedOut(t *testing.T) {
 	c := newAsIssued()
 	for xid := range int32(3) {
-		c.see(issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}})
+		c.See(issued{&call{client: &client{}, session: 1, xid: xid, op: wire.OpSetData}})
 	}
-	late := func(counter uint32, err wire.Code) committed {
-		return committed{txn: &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Cxid: 1, Zxid: z(1, counter), Type: wire.OpError}, Body: &record.ErrorTxn{Err: err}}}
+	late := func(counter uint32, err wire.Code) check.Committed {
+		return check.Committed{Txn: &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Cxid: 1, Zxid: z(1, counter), Type: wire.OpError}, Body: &record.ErrorTxn{Err: err}}}
 	}
-	for _, o := range []committed{{txn: setTxn(z(1, 2), "x")}, late(3, wire.ErrSessionMoved), late(4, wire.ErrSessionExpired)} {
-		if wrong := c.see(o); wrong != "" {
+	for _, o := range []check.Committed{{Txn: setTxn(z(1, 2), "x")}, late(3, wire.ErrSessionMoved), late(4, wire.ErrSessionExpired)} {
+		if wrong := c.See(o); wrong != "" {
 			t.Error(wrong)
 		}
 	}
-	if c.see(late(5, wire.ErrNoNode)) == "" {
+	if c.See(late(5, wire.ErrNoNode)) == "" {
 		t.Error("a write behind a later one is not seen")
 	}
 }

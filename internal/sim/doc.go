@@ -36,8 +36,9 @@
 //
 // What goes wrong is in faults.go.
 //
-// The checkers (observe.go, check_….go) see every step. Those of the history have the
-// names of ZooKeeper's TLA+ specification. The first rule that is broken ends the run
+// The checkers see every step. Those of the servers and their history are in
+// internal/sim/check, and see values (delivered.go makes most of them); those of clients
+// and recipes are here (observe.go, check_….go). The first rule that is broken ends the run
 // with a [*Failure], which has the seed, the options and the trace. [Shrink] leaves out
 // of a failing run what it does not need.
 //

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"bellwether/internal/sim/check"
 )
 
 // commanded are the options that a command says.
@@ -143,9 +145,9 @@ func TestFaultsCanBeSaid(t *testing.T) {
 // panics is a rule with a fault of its own.
 type panics struct{ n int }
 
-func (*panics) name() string { return "Panics" }
+func (*panics) Name() string { return "Panics" }
 
-func (p *panics) see(any) string {
+func (p *panics) See(any) string {
 	if p.n++; p.n == 500 {
 		panic("out of order")
 	}
@@ -157,14 +159,14 @@ func (p *panics) see(any) string {
 func TestAPanicTellsItsSeed(t *testing.T) {
 	var reports [2]string
 	for i := range reports {
-		_, err := Run(Options{Seed: 77, Voters: 3, rule: func() checker { return new(panics) }})
+		_, err := Run(Options{Seed: 77, Voters: 3, rule: func() check.Checker { return new(panics) }})
 		f, ok := err.(*Failure)
 		if !ok {
 			t.Fatal(err)
 		}
 		reports[i] = f.Report(20)
 	}
-	for _, want := range []string{"seed 77 breaks NoPanic: out of order", "panic in bellwether/internal/sim.(*panics).see", "sim --seed 77 --servers 3"} {
+	for _, want := range []string{"seed 77 breaks NoPanic: out of order", "panic in bellwether/internal/sim.(*panics).See", "sim --seed 77 --servers 3"} {
 		if !strings.Contains(reports[0], want) {
 			t.Errorf("%q is missing in\n%s", want, reports[0])
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bellwether/internal/sim/check"
 )
 
 var fires = flag.String("fires", "", "rules, by commas, of which TestRuleFires looks for seeds that break them, each by itself")
@@ -21,7 +23,7 @@ func TestRuleFires(t *testing.T) {
 	if *fires == "" {
 		names, seeds = nil, 2
 		for _, c := range New(Options{Seed: 1}).checkers {
-			names = append(names, c.name())
+			names = append(names, c.Name())
 		}
 	}
 	for _, name := range names {
@@ -43,7 +45,7 @@ func breaks(rule string, seed uint64) (yes bool) {
 		}
 	}()
 	s := New(Options{Seed: seed})
-	s.checkers = slices.DeleteFunc(s.checkers, func(c checker) bool { return c.name() != rule })
+	s.checkers = slices.DeleteFunc(s.checkers, func(c check.Checker) bool { return c.Name() != rule })
 	s.nemesis.begin(s)
 	for s.more() && s.step() {
 	}

@@ -169,7 +169,7 @@ func TestHungDisksOfAMajorityWait(t *testing.T) {
 		for seed := uint64(1); seed <= 5; seed++ {
 			s := halfDead(t, seed, voters)
 			s.write(s.leader(), 5)
-			before := s.history.last().zxid
+			before := s.history.Last().Zxid
 			n := voters/2 + 1
 			for _, i := range s.random.shuffled(voters)[:n] {
 				s.Do(Act{Kind: HangDisk, A: i + 1})
@@ -186,8 +186,8 @@ func TestHungDisksOfAMajorityWait(t *testing.T) {
 				}
 			}
 			t.Logf("%d voters, seed %d: %d ms behind the last answer", voters, seed, s.led(freed, s.servers))
-			if s.history.last().zxid < before {
-				t.Errorf("seed %d: history ends at %v, was at %v", seed, s.history.last().zxid, before)
+			if s.history.Last().Zxid < before {
+				t.Errorf("seed %d: history ends at %v, was at %v", seed, s.history.Last().Zxid, before)
 			}
 			s.whole()
 		}
@@ -237,7 +237,7 @@ func TestOnlyCandidateIsElectedAgain(t *testing.T) {
 	s.Do(Act{Kind: Kill, A: int(first.id)})
 	s.RunFor(second)
 	s.write(l, 3) // the first one lacks it
-	want := s.history.last().zxid
+	want := s.history.Last().Zxid
 	for _, v := range []*server{l, last} {
 		s.Do(Act{Kind: Kill, A: int(v.id)})
 	}
@@ -250,7 +250,7 @@ func TestOnlyCandidateIsElectedAgain(t *testing.T) {
 	}
 	s.Do(Act{Kind: Unfilter, A: int(last.id)})
 	s.until("the only candidate leads", 40*second, func() bool { return s.leader() == last })
-	if now := s.history.last().zxid; now < want {
+	if now := s.history.Last().Zxid; now < want {
 		t.Errorf("the history ends at %v, was at %v", now, want)
 	}
 	s.whole()

@@ -7,6 +7,7 @@ import (
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -149,11 +150,11 @@ func (v *server) sendPacket(m zab.Message) {
 }
 
 // promises is what the checkers see of a packet to another server.
-func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) promised {
-	return promised{
-		server: v.id, byLearner: byLearner, packet: p, epoch: v.standing.Epoch, log: v.log.Last(),
-		disk: durable{v.saved.Accepted, v.saved.Current, v.store.Synced()},
-		to:   receiver{to.id, to.store.Synced(), to.unknown && !to.has},
+func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) check.Promised {
+	return check.Promised{
+		Server: v.id, ByLearner: byLearner, Packet: p, Epoch: v.standing.Epoch, Log: v.log.Last(),
+		Disk: check.Durable{Accepted: v.saved.Accepted, Current: v.saved.Current, Zxid: v.store.Synced()},
+		To:   check.Receiver{Server: to.id, Zxid: to.store.Synced(), Wiped: to.unknown && !to.has},
 	}
 }
 

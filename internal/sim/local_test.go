@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
@@ -67,7 +68,7 @@ func TestUpgradesUnderADyingLeader(t *testing.T) {
 		s.carried(again)
 		s.until("everybody knows the session", second, func() bool { return s.everybodys(session) == 3 })
 		s.carried(c.ask(&call{op: wire.OpCloseSession}))
-		if left := s.history.tree.EphemeralsBySession(); len(left) != 0 {
+		if left := s.history.Tree.EphemeralsBySession(); len(left) != 0 {
 			t.Errorf("seed %d: left behind: %v", seed+1, left)
 		}
 	}
@@ -107,15 +108,15 @@ func TestASessionThatHasEndedIsGivenToNobodyWhoAsksThen(t *testing.T) {
 	s := New(Options{Seed: 1})
 	a, c := s.servers[0], newLocalSessions(s)
 	for _, what := range []any{
-		committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, attached{a, &conn{v: a, id: 1}, 7},
-		committed{a.id, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, attached{a, &conn{v: a, id: 2}, 7},
+		check.Committed{Server: a.id, Index: 1, Txn: sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, attached{a, &conn{v: a, id: 1}, 7},
+		check.Committed{Server: a.id, Index: 2, Txn: sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, attached{a, &conn{v: a, id: 2}, 7},
 	} {
-		if why := c.see(what); why != "" {
+		if why := c.See(what); why != "" {
 			t.Error(why)
 		}
 		s.lastConn = 2
 	}
-	if c.see(attached{a, &conn{v: a, id: 3}, 7}) == "" {
+	if c.See(attached{a, &conn{v: a, id: 3}, 7}) == "" {
 		t.Error("it is given to who asks behind its end")
 	}
 }
@@ -124,41 +125,41 @@ func sessionTxn(z wire.Zxid, op wire.OpCode, id wire.SessionID) *record.Txn {
 	return &record.Txn{TxnHeader: record.TxnHeader{Session: id, Zxid: z, Type: op}}
 }
 
-func locally(_ *history, s *Sim) checker {
+func locally(_ *check.History, s *Sim) check.Checker {
 	s.opt.LocalSessions = 1
 	return newLocalSessions(s)
 }
 
 // brokenLocals is brokenRules for local sessions.
 var brokenLocals = []broken{
-	{"a local session where none may be", func(_ *history, s *Sim) checker { return newLocalSessions(s) }, func(_ *history, _ *Sim, a, _ *server) []any {
-		return []any{committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}
+	{"a local session where none may be", func(_ *check.History, s *Sim) check.Checker { return newLocalSessions(s) }, func(_ *check.History, _ *Sim, a, _ *server) []any {
+		return []any{check.Committed{Server: a.id, Index: 1, Txn: sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}
 	}},
-	{"a local session of two servers", locally, func(_ *history, _ *Sim, a, b *server) []any {
+	{"a local session of two servers", locally, func(_ *check.History, _ *Sim, a, b *server) []any {
 		return []any{given(a, 7), given(a, 7), given(b, 7)}
 	}},
-	{"a local session that moves behind its end", locally, func(_ *history, _ *Sim, a, b *server) []any {
+	{"a local session that moves behind its end", locally, func(_ *check.History, _ *Sim, a, b *server) []any {
 		return []any{
-			given(a, 7), committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(b, 7),
-			committed{a.id, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, given(b, 7),
+			given(a, 7), check.Committed{Server: a.id, Index: 1, Txn: sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(b, 7),
+			check.Committed{Server: a.id, Index: 2, Txn: sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, given(b, 7),
 		}
 	}},
-	{"a session that is made again", locally, func(_ *history, _ *Sim, a, b *server) []any {
-		return []any{committed{a.id, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, committed{b.id, 2, sessionTxn(z(1, 2), wire.OpCreateSession, 7)}}
+	{"a session that is made again", locally, func(_ *check.History, _ *Sim, a, b *server) []any {
+		return []any{check.Committed{Server: a.id, Index: 1, Txn: sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, check.Committed{Server: b.id, Index: 2, Txn: sessionTxn(z(1, 2), wire.OpCreateSession, 7)}}
 	}},
-	{"a write behind the end of its session", locally, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a write behind the end of its session", locally, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{
 			given(a, 1), answered{&call{op: wire.OpCloseSession, session: 1}, response{}},
-			committed{a.id, 1, sessionTxn(z(1, 1), wire.OpError, 1)}, committed{a.id, 2, setTxn(z(1, 2), "x")},
+			check.Committed{Server: a.id, Index: 1, Txn: sessionTxn(z(1, 1), wire.OpError, 1)}, check.Committed{Server: a.id, Index: 2, Txn: setTxn(z(1, 2), "x")},
 		}
 	}},
-	{"a local session that a tree has", locally, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a local session that a tree has", locally, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		a.tree = newTree()
 		txn := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1}}
 		a.tree.Apply(txn)
-		return []any{stands{a.id, 0, 0, 0}, established{a.id, peerwire.Following, 1, 0}, stands{a.id, z(1, 1), 0, 0}}
+		return []any{check.Stands{Server: a.id, Zxid: 0}, check.Established{Server: a.id, Role: peerwire.Following, Epoch: 1, Zxid: 0}, check.Stands{Server: a.id, Zxid: z(1, 1)}}
 	}},
-	{"a local session that expires too early", locally, func(_ *history, s *Sim, a, b *server) []any {
+	{"a local session that expires too early", locally, func(_ *check.History, s *Sim, a, b *server) []any {
 		k := &call{op: wire.OpPing, session: 7, issued: s.now}
 		s.now += second
 		return []any{given(a, 7), answered{k, response{}}, turnedAway{b, 7, 4000}, turnedAway{a, 7, 1000}, turnedAway{a, 7, 4000}}

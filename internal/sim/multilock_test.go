@@ -6,15 +6,16 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
 // lockTally counts what multi-lock clients get.
 type lockTally map[string]int
 
-func (lockTally) name() string { return "LockTally" }
+func (lockTally) Name() string { return "LockTally" }
 
-func (c lockTally) see(o any) string {
+func (c lockTally) See(o any) string {
 	switch o.(type) {
 	case lockTaken:
 		c["one"]++
@@ -33,7 +34,7 @@ func TestSeveralLocks(t *testing.T) {
 		s := New(Options{
 			Seed: seed + 1, Events: 100_000, Recipe: SeveralLocks,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
-			rule: func() checker { return all },
+			rule: func() check.Checker { return all },
 		})
 		s.finish()
 		if s.failed != nil {
@@ -48,30 +49,30 @@ func TestSeveralLocks(t *testing.T) {
 
 // brokenSeveral are ways to break what is taken together.
 var brokenSeveral = []broken{
-	{"a lock with two holders", severalRule, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a lock with two holders", severalRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		all := someGrabs(s, "p", "q", "p")
 		return []any{lockTaken{all[1], 2}, lockProven{all[1]}, lockTaken{all[2], 3}}
 	}},
-	{"a holder's token that is older than the last", severalRule, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a holder's token that is older than the last", severalRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		all := someGrabs(s, "p", "q")
 		return []any{lockTaken{all[0], 3}, lockTaken{all[1], 2}, lockTaken{all[0], 3}}
 	}},
-	{"a holder of all that lacks one", severalRule, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a holder of all that lacks one", severalRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		g := someGrabs(s, "p")[0].g
 		other := *g
 		g.paths, other.paths = []string{"p"}, []string{"p", "q"}
 		return []any{allTaken{g}, allTaken{&other}}
 	}},
-	{"a holder's session ends before its term", severalRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"a holder's session ends before its term", severalRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		someGrabs(s, "p")
-		end := func(session wire.SessionID) committed {
-			return committed{a.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
+		end := func(session wire.SessionID) check.Committed {
+			return check.Committed{Server: a.id, Index: 1, Txn: &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
 		}
 		return []any{end(99), end(1)}
 	}},
 }
 
-func severalRule(_ *history, s *Sim) checker { return newSeveral(s) }
+func severalRule(_ *check.History, s *Sim) check.Checker { return newSeveral(s) }
 
 // someGrabs are those of multi-lock clients of sessions 1, 2 and so on, each of which
 // holds a lock.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bellwether/internal/sim/check"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -41,21 +42,13 @@ type (
 	}
 )
 
-// checker is one rule. see returns what is wrong, or nothing.
-type checker interface {
-	name() string
-	see(o any) string
-}
-
-// checkers are all rules that are checked at each step.
-func (s *Sim) makeCheckers() []checker {
-	return []checker{
-		newLeadership(&s.history), newPrefixConsistency(&s.history), newIntegrity(), newAgreement(), newTotalOrder(),
-		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
-		equalDigest{&s.history}, nothingUndone{&s.history}, newEphemerals(&s.history), newAtMostOnce(), ackedWrites{&s.history},
-		sessionOrder{}, newWatchOrder(&s.history), newRealTime(), claims{s}, &fence{}, shown{&s.history}, newAsIssued(), newRealEvents(&s.history), possibleLeaders{s},
-		newHandOvers(), newCommits(), newBarriers(s), newItems(), newCaches(&s.history), newCounts(), newPassages(), newShares(s), newSeveral(s), newAnnouncements(), newRegistrations(s), onlyCommitted{&s.history}, newLocalSessions(s),
-	}
+// makeCheckers makes all rules that are checked at each step.
+func (s *Sim) makeCheckers() []check.Checker {
+	h := &s.history
+	return append(check.Protocol(h),
+		newAtMostOnce(), ackedWrites{h}, sessionOrder{}, newWatchOrder(h), newRealTime(), claims{s}, &fence{}, shown{h},
+		newAsIssued(), newRealEvents(h), possibleLeaders{s}, newCommits(), newBarriers(s), newItems(), newCaches(h), newCounts(),
+		newPassages(), newShares(s), newSeveral(s), newAnnouncements(), newRegistrations(s), onlyCommitted{h}, newLocalSessions(s))
 }
 
 // see shows all checkers what happened.
@@ -64,8 +57,8 @@ func (s *Sim) see(o any) {
 		return
 	}
 	for _, c := range s.checkers {
-		if wrong := c.see(o); wrong != "" {
-			s.fail(c.name(), "%s", wrong)
+		if wrong := c.See(o); wrong != "" {
+			s.fail(c.Name(), "%s", wrong)
 			return
 		}
 	}

@@ -1,5 +1,7 @@
 package sim
 
+import "bellwether/internal/sim/check"
+
 // Options say what is simulated. The zero value of each field but Seed lets
 // the seed decide, unless it says otherwise.
 type Options struct {
@@ -44,7 +46,7 @@ type Options struct {
 	// Trace gets each packet and event; nil: nobody does.
 	Trace func(line string)
 
-	rule func() checker // one more, for tests
+	rule func() check.Checker // one more, for tests
 }
 
 // drawn fills in what the options leave to the seed. What it returns it leaves

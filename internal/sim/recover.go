@@ -60,7 +60,7 @@ func (s *Sim) recover() {
 	s.await("everybody knows the last configuration and who leads", recipes, s.allInformed)
 	s.await("every cache shows the tree", finish, s.allCached)
 	s.await("every part owned by whom it is meant for, and every task done", recipes, s.allShared)
-	asked, written := s.now, s.history.last().zxid
+	asked, written := s.now, s.history.Last().Zxid
 	s.await("every request answered and all trees equal", finish, func() string { return s.allDone(asked, written) })
 	if s.failed == nil {
 		s.checkRegister()

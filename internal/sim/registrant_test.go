@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 )
 
 // tenancies counts what became of registrations.
 type tenancies map[string]int
 
-func (tenancies) name() string { return "Tenancies" }
+func (tenancies) Name() string { return "Tenancies" }
 
-func (n tenancies) see(o any) string {
+func (n tenancies) See(o any) string {
 	switch e := o.(type) {
 	case tenure:
 		switch {
@@ -30,8 +31,8 @@ func (n tenancies) see(o any) string {
 		n["refused"]++
 	case registrantLeft:
 		n["leaves"]++
-	case committed:
-		if m, ok := e.txn.Body.(*record.MultiTxn); ok && !m.Failed() {
+	case check.Committed:
+		if m, ok := e.Txn.Body.(*record.MultiTxn); ok && !m.Failed() {
 			n["takes over"]++
 		}
 	}
@@ -47,7 +48,7 @@ func TestRegistrations(t *testing.T) {
 		s := New(Options{
 			Seed: seed + 1, Events: 60_000, Recipe: Registration, TermMS: 300,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 4 + int(seed%2), TickMS: 200,
-			rule: func() checker { return all },
+			rule: func() check.Checker { return all },
 		})
 		s.finish()
 		if s.failed != nil {

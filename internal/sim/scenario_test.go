@@ -109,7 +109,7 @@ func (s *scene) carried(k *call) {
 }
 
 // allEqual says what is missing until nothing is under way.
-func (s *Sim) allEqual() string { return s.allDone(s.now, s.history.last().zxid) }
+func (s *Sim) allEqual() string { return s.allDone(s.now, s.history.Last().Zxid) }
 
 // setting is a request to write.
 func (c *client) setting(path string) *call {

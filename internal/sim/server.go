@@ -10,6 +10,7 @@ import (
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
@@ -179,7 +180,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.order = driver.NewBatch(v.replica, func(i int) bool { return driver.Refuses(v.events[i]) })
 	v.seen = position{zxid: -1, shown: v.seen.shown}
 	v.endsAt(log.Last())
-	v.sim.see(restarted{v.id, log.Last()})
+	v.sim.see(check.Restarted{Server: v.id, Log: log.Last()})
 	v.tick()
 	v.rouse()
 }
@@ -378,7 +379,7 @@ func (v *server) goOn() {
 			v.sendOut(&v.order.Ready)
 		case driver.Apply:
 			for _, txn := range v.order.Ready.Committed {
-				v.sim.see(handed{v.id, txn})
+				v.sim.see(check.Handed{Server: v.id, Txn: txn})
 			}
 			if !v.apply() {
 				return
@@ -424,7 +425,7 @@ func (v *server) step(e replica.Event) {
 		}
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}
-		v.sim.see(rebuilt{v.id})
+		v.sim.see(check.Rebuilt{Server: v.id})
 	case replica.Linked:
 		v.linked, v.dialling = ev.Link, false
 	case replica.Zab:
@@ -432,7 +433,7 @@ func (v *server) step(e replica.Event) {
 		case zab.Refused:
 			v.writer.journal.Reopen()
 			v.endsAt(z.Zxid)
-			v.sim.see(undone{v.id, z.Zxid})
+			v.sim.see(check.Undone{Server: v.id, Zxid: z.Zxid})
 		case zab.Opened:
 			if !v.listens {
 				v.hangUp(z.Link)
@@ -480,7 +481,7 @@ func (v *server) setAlarm() {
 // hand gives duties to the log writer.
 func (v *server) hand(duties []replica.Duty) {
 	for i := range duties {
-		v.sim.see(ordered{v.id, &duties[i], v.writer.journal.Void()})
+		v.sim.see(check.Ordered{Server: v.id, Duty: &duties[i], Void: v.writer.journal.Void()})
 		v.learn(&duties[i])
 		v.writer.take(duties[i])
 	}

@@ -7,15 +7,16 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
 
 // shared counts what members own and do.
 type shared map[string]int
 
-func (shared) name() string { return "Shared" }
+func (shared) Name() string { return "Shared" }
 
-func (c shared) see(o any) string {
+func (c shared) See(o any) string {
 	switch o.(type) {
 	case partOwned:
 		c["owned"]++
@@ -44,7 +45,7 @@ func TestSharing(t *testing.T) {
 				s := New(Options{
 					Seed: seed + 1, Events: 60_000, Recipe: x.recipe,
 					Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
-					rule: func() checker { return all },
+					rule: func() check.Checker { return all },
 				})
 				s.finish()
 				if s.failed != nil {
@@ -114,43 +115,43 @@ func TestTaskOfAKickedOwnerStays(t *testing.T) {
 
 // brokenShares are ways to break what is shared.
 var brokenShares = []broken{
-	{"a part with two owners", shareRule, func(_ *history, s *Sim, _, _ *server) []any {
+	{"a part with two owners", shareRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		all := someOwners(s, "p", "q")
 		other := newOwner(all[1].s, "p")
 		other.line = all[1].line
 		return []any{partOwned{all[0], 2}, partOwned{all[1], 3}, partProven{all[1]}, partOwned{other, 4}}
 	}},
-	{"an owner's token that is older than the last", shareRule, func(_ *history, s *Sim, _, _ *server) []any {
+	{"an owner's token that is older than the last", shareRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		all := someOwners(s, "p", "q")
 		return []any{partOwned{all[0], 3}, partOwned{all[1], 2}, partOwned{all[0], 2}}
 	}},
-	{"an owner's session ends before its term", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"an owner's session ends before its term", shareRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "p")
-		end := func(session wire.SessionID) committed {
-			return committed{a.id, 1, &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
+		end := func(session wire.SessionID) check.Committed {
+			return check.Committed{Server: a.id, Index: 1, Txn: &record.Txn{TxnHeader: record.TxnHeader{Session: session, Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}}
 		}
 		return []any{partOwned{all[0], 3}, end(99), end(1)}
 	}},
-	{"a task begun that is over", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"a task begun that is over", shareRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "t", "u")
 		return []any{submits(a, "t"), taskBegan{all[0]}, taskBegan{all[1]}}
 	}},
-	{"a task said to be over that is not", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"a task said to be over that is not", shareRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "t")
 		return []any{submits(a, "t"), taskBegan{all[0]}, taskDone{all[0]}}
 	}},
-	{"a task that goes, and nobody has begun it", shareRule, func(_ *history, _ *Sim, a, _ *server) []any {
+	{"a task that goes, and nobody has begun it", shareRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{submits(a, "t"), wrote(a, 1, &record.DeleteTxn{Path: shareTasks + "/t"})}
 	}},
-	{"a task ended by who does not own it", shareRule, func(_ *history, s *Sim, a, _ *server) []any {
+	{"a task ended by who does not own it", shareRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		all := someOwners(s, "t")
 		return []any{submits(a, "t"), taskBegan{all[0]}, wrote(a, 1, &record.DeleteTxn{Path: shareTasks + "/t"})}
 	}},
 }
 
-func shareRule(_ *history, s *Sim) checker { return newShares(s) }
+func shareRule(_ *check.History, s *Sim) check.Checker { return newShares(s) }
 
-func submits(v *server, task string) committed {
+func submits(v *server, task string) check.Committed {
 	return wrote(v, 9, &record.CreateTxn{Path: shareTasks + "/" + task})
 }
 

@@ -3,15 +3,17 @@ package sim
 import (
 	"slices"
 	"testing"
+
+	"bellwether/internal/sim/check"
 )
 
 // threeStarts is broken when server 1 starts for the third time.
 type threeStarts struct{ n int }
 
-func (*threeStarts) name() string { return "ThreeStarts" }
+func (*threeStarts) Name() string { return "ThreeStarts" }
 
-func (c *threeStarts) see(o any) string {
-	if r, ok := o.(restarted); ok && r.server == 1 {
+func (c *threeStarts) See(o any) string {
+	if r, ok := o.(check.Restarted); ok && r.Server == 1 {
 		if c.n++; c.n == 3 {
 			return "server 1 starts for the third time"
 		}
@@ -23,7 +25,7 @@ func (c *threeStarts) see(o any) string {
 // that has nothing to do with it.
 func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	for seed := uint64(1); ; seed++ {
-		_, err := Run(Options{Seed: seed, Moves: -1, rule: func() checker { return new(threeStarts) }})
+		_, err := Run(Options{Seed: seed, Moves: -1, rule: func() check.Checker { return new(threeStarts) }})
 		f, failed := err.(*Failure)
 		if !failed || len(f.Acts) < 20 {
 			continue
@@ -48,10 +50,10 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 // manyStarts is broken by the fifteenth server that starts.
 type manyStarts struct{ n int }
 
-func (*manyStarts) name() string { return "ManyStarts" }
+func (*manyStarts) Name() string { return "ManyStarts" }
 
-func (c *manyStarts) see(o any) string {
-	if _, ok := o.(restarted); ok {
+func (c *manyStarts) See(o any) string {
+	if _, ok := o.(check.Restarted); ok {
 		c.n++
 	}
 	if c.n == 15 {
@@ -65,7 +67,7 @@ func (c *manyStarts) see(o any) string {
 // together are one event each.
 func TestShrinkGoesTheSameWay(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
-		_, err := Run(Options{Seed: seed, rule: func() checker { return new(manyStarts) }})
+		_, err := Run(Options{Seed: seed, rule: func() check.Checker { return new(manyStarts) }})
 		f, failed := err.(*Failure)
 		if !failed || slices.ContainsFunc(f.Acts, isCalm) {
 			continue

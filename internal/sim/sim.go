@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 )
@@ -32,8 +33,8 @@ type Sim struct {
 	quiet    bool  // clients ask for nothing more
 	idle     bool  // but for those with a part in something, whose sessions expire only if terms last
 
-	history  history
-	checkers []checker
+	history  check.History
+	checkers []check.Checker
 	reached  [situations]int
 	register registers
 	fence    claim.Fence       // of what claims protect
@@ -55,7 +56,7 @@ func New(o Options) *Sim {
 	s := &Sim{random: &random{o.Seed}, detailed: o.Trace != nil, owned: map[string]string{}}
 	s.opt = drawn(o, s.random.fork())
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
-	s.history = newHistory()
+	s.history = check.NewHistory(newTree())
 	s.checkers = s.makeCheckers()
 	if o.rule != nil {
 		s.checkers = append(s.checkers, o.rule())
@@ -222,7 +223,7 @@ type Result struct {
 
 func (s *Sim) result() Result {
 	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.handovers,
-		Committed: len(s.history.entries) - 1, Digest: s.trace.digest, Reached: map[string]int{}}
+		Committed: len(s.history.Entries) - 1, Digest: s.trace.digest, Reached: map[string]int{}}
 	for _, c := range s.clients {
 		r.Answered += c.answered
 	}

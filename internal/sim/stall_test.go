@@ -32,8 +32,8 @@ func TestStallsElectNobody(t *testing.T) {
 		t.Errorf("after %d stalls server %d leads epoch %d, at first server %d led epoch %d",
 			stalls, now.id, now.standing.Epoch, leader.id, epoch)
 	}
-	t.Logf("%d stalls, %d transactions", stalls, len(s.history.entries))
-	if n := len(s.history.entries); n < 1000 {
+	t.Logf("%d stalls, %d transactions", stalls, len(s.history.Entries))
+	if n := len(s.history.Entries); n < 1000 {
 		t.Errorf("no load: %d transactions", n)
 	}
 }

@@ -378,7 +378,7 @@ func (s *Sim) allSettled() string {
 func (s *Sim) remains(d *deal) string {
 	var data wire.DataResponse
 	var names tree.Listing
-	t := s.history.tree
+	t := s.history.Tree
 	if t.GetData(&conn{}, d.path, false, &data) != wire.OK || t.Children(&conn{}, d.path, false, &names) != wire.OK {
 		return ""
 	}

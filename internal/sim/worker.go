@@ -399,7 +399,7 @@ func (s *Sim) allHome() string {
 // content is a znode's in the committed tree; nothing if there is none.
 func (s *Sim) content(path string) ([]byte, wire.Stat) {
 	var r wire.DataResponse
-	if s.history.tree.GetData(&conn{}, path, false, &r) != wire.OK {
+	if s.history.Tree.GetData(&conn{}, path, false, &r) != wire.OK {
 		return nil, wire.Stat{}
 	}
 	return r.Data, r.Stat
@@ -408,7 +408,7 @@ func (s *Sim) content(path string) ([]byte, wire.Stat) {
 // names are the children of a znode in the committed tree.
 func (s *Sim) names(parent string) []string {
 	var r tree.Listing
-	if s.history.tree.Children(&conn{}, parent, false, &r) != wire.OK {
+	if s.history.Tree.Children(&conn{}, parent, false, &r) != wire.OK {
 		return nil
 	}
 	return r.All()

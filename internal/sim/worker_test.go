@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/sim/check"
 )
 
 // workOptions make for many operations: workers are killed, stopped and cut
@@ -19,9 +20,9 @@ func workOptions(r Recipe, seed uint64) Options {
 // tally counts operations by their kinds and outcomes.
 type tally map[string]int
 
-func (tally) name() string { return "Tally" }
+func (tally) Name() string { return "Tally" }
 
-func (c tally) see(o any) string {
+func (c tally) See(o any) string {
 	if e, ok := o.(workEnded); ok && !e.crashed {
 		switch e.m.(type) {
 		case *claim.Put:
@@ -57,7 +58,7 @@ func TestWork(t *testing.T) {
 			all := tally{}
 			for seed := range uint64(4) {
 				o := workOptions(x.recipe, seed+1)
-				o.rule = func() checker { return all }
+				o.rule = func() check.Checker { return all }
 				s := New(o)
 				s.finish()
 				if s.failed != nil {

@@ -1,4 +1,4 @@
-package sim
+package check
 
 import (
 	"fmt"
@@ -10,36 +10,36 @@ import (
 )
 
 // equalDigest: trees at the same zxid are equal.
-type equalDigest struct{ history *history }
+type equalDigest struct{ history *History }
 
-func (equalDigest) name() string { return "EqualDigest" }
+func (equalDigest) Name() string { return "EqualDigest" }
 
-func (c equalDigest) see(o any) string {
-	e, ok := o.(stands)
+func (c equalDigest) See(o any) string {
+	e, ok := o.(Stands)
 	if !ok {
 		return ""
 	}
-	i, known := c.history.place(e.zxid)
-	if known && c.history.entries[i].digest != e.digest {
-		return fmt.Sprintf("server %d at %v has digest %x, others have %x", e.server, e.zxid, e.digest, c.history.entries[i].digest)
+	i, known := c.history.Place(e.Zxid)
+	if known && c.history.Entries[i].Digest != e.Digest {
+		return fmt.Sprintf("server %d at %v has digest %x, others have %x", e.Server, e.Zxid, e.Digest, c.history.Entries[i].Digest)
 	}
 	return ""
 }
 
 // nothingUndone: what clients of a server have seen is in its tree whenever it
 // serves.
-type nothingUndone struct{ history *history }
+type nothingUndone struct{ history *History }
 
-func (nothingUndone) name() string { return "NothingUndone" }
+func (nothingUndone) Name() string { return "NothingUndone" }
 
-func (c nothingUndone) see(o any) string {
-	e, ok := o.(stands)
-	if !ok || e.zxid >= e.shown {
+func (c nothingUndone) See(o any) string {
+	e, ok := o.(Stands)
+	if !ok || e.Zxid >= e.Shown {
 		return ""
 	}
-	now, _ := c.history.place(e.zxid)
-	if before, _ := c.history.place(e.shown); now < before {
-		return fmt.Sprintf("server %d serves at %v, its clients have seen %v", e.server, e.zxid, e.shown)
+	now, _ := c.history.Place(e.Zxid)
+	if before, _ := c.history.Place(e.Shown); now < before {
+		return fmt.Sprintf("server %d serves at %v, its clients have seen %v", e.Server, e.Zxid, e.Shown)
 	}
 	return ""
 }
@@ -47,31 +47,31 @@ func (c nothingUndone) see(o any) string {
 // ephemerals: an ephemeral exists exactly while its session does, unless it is
 // deleted.
 type ephemerals struct {
-	history *history
+	history *History
 	open    map[wire.SessionID]bool
 	owner   map[string]wire.SessionID
 }
 
-func newEphemerals(h *history) *ephemerals {
+func newEphemerals(h *History) *ephemerals {
 	return &ephemerals{h, map[wire.SessionID]bool{}, map[string]wire.SessionID{}}
 }
 
-func (*ephemerals) name() string { return "EphemeralsOfSessions" }
+func (*ephemerals) Name() string { return "EphemeralsOfSessions" }
 
-func (c *ephemerals) see(o any) string {
-	e, ok := o.(committed)
+func (c *ephemerals) See(o any) string {
+	e, ok := o.(Committed)
 	if !ok {
 		return ""
 	}
-	switch e.txn.Type {
+	switch e.Txn.Type {
 	case wire.OpCreateSession:
-		c.open[e.txn.Session] = true
+		c.open[e.Txn.Session] = true
 	case wire.OpCloseSession:
-		delete(c.open, e.txn.Session)
-		maps.DeleteFunc(c.owner, func(_ string, id wire.SessionID) bool { return id == e.txn.Session })
-		return c.compare(e.txn)
+		delete(c.open, e.Txn.Session)
+		maps.DeleteFunc(c.owner, func(_ string, id wire.SessionID) bool { return id == e.Txn.Session })
+		return c.compare(e.Txn)
 	default:
-		return c.change(e.txn.Session, e.txn.Body)
+		return c.change(e.Txn.Session, e.Txn.Body)
 	}
 	return ""
 }
@@ -104,7 +104,7 @@ func (c *ephemerals) change(id wire.SessionID, body record.TxnBody) string {
 // compare holds the ephemerals there should be against those there are.
 func (c *ephemerals) compare(txn *record.Txn) string {
 	there := map[string]wire.SessionID{}
-	for _, s := range c.history.tree.EphemeralsBySession() {
+	for _, s := range c.history.Tree.EphemeralsBySession() {
 		for _, path := range s.Paths {
 			there[path] = s.Session
 		}

@@ -1,4 +1,4 @@
-package sim
+package check
 
 import (
 	"fmt"
@@ -15,19 +15,19 @@ type totalOrder struct {
 
 func newTotalOrder() *totalOrder { return &totalOrder{map[ensemble.ServerID]wire.Zxid{}} }
 
-func (*totalOrder) name() string { return "TotalOrder" }
+func (*totalOrder) Name() string { return "TotalOrder" }
 
-func (c *totalOrder) see(o any) string {
+func (c *totalOrder) See(o any) string {
 	switch e := o.(type) {
-	case restarted:
-		delete(c.last, e.server)
-	case rebuilt:
-		delete(c.last, e.server)
-	case handed:
-		if last, ok := c.last[e.server]; ok && e.txn.Zxid <= last {
-			return fmt.Sprintf("server %d delivers %v behind %v", e.server, e.txn.Zxid, last)
+	case Restarted:
+		delete(c.last, e.Server)
+	case Rebuilt:
+		delete(c.last, e.Server)
+	case Handed:
+		if last, ok := c.last[e.Server]; ok && e.Txn.Zxid <= last {
+			return fmt.Sprintf("server %d delivers %v behind %v", e.Server, e.Txn.Zxid, last)
 		}
-		c.last[e.server] = e.txn.Zxid
+		c.last[e.Server] = e.Txn.Zxid
 	}
 	return ""
 }
@@ -42,22 +42,22 @@ func newLocalPrimaryOrder() *localPrimaryOrder {
 	return &localPrimaryOrder{map[ensemble.ServerID]wire.Zxid{}}
 }
 
-func (*localPrimaryOrder) name() string { return "LocalPrimaryOrder" }
+func (*localPrimaryOrder) Name() string { return "LocalPrimaryOrder" }
 
-func (c *localPrimaryOrder) see(o any) string {
+func (c *localPrimaryOrder) See(o any) string {
 	switch e := o.(type) {
-	case restarted:
-		delete(c.last, e.server)
-	case rebuilt:
-		delete(c.last, e.server)
-	case stands:
-		c.last[e.server] = max(c.last[e.server], e.zxid)
-	case handed:
-		last, ok := c.last[e.server]
-		if z := e.txn.Zxid; ok && last.Epoch() == z.Epoch() && z != last+1 || ok && last.Epoch() != z.Epoch() && z.Counter() != 1 {
-			return fmt.Sprintf("server %d delivers %v behind %v", e.server, z, last)
+	case Restarted:
+		delete(c.last, e.Server)
+	case Rebuilt:
+		delete(c.last, e.Server)
+	case Stands:
+		c.last[e.Server] = max(c.last[e.Server], e.Zxid)
+	case Handed:
+		last, ok := c.last[e.Server]
+		if z := e.Txn.Zxid; ok && last.Epoch() == z.Epoch() && z != last+1 || ok && last.Epoch() != z.Epoch() && z.Counter() != 1 {
+			return fmt.Sprintf("server %d delivers %v behind %v", e.Server, z, last)
 		}
-		c.last[e.server] = e.txn.Zxid
+		c.last[e.Server] = e.Txn.Zxid
 	}
 	return ""
 }
@@ -72,19 +72,19 @@ func newGlobalPrimaryOrder() *globalPrimaryOrder {
 	return &globalPrimaryOrder{map[ensemble.ServerID]wire.Epoch{}}
 }
 
-func (*globalPrimaryOrder) name() string { return "GlobalPrimaryOrder" }
+func (*globalPrimaryOrder) Name() string { return "GlobalPrimaryOrder" }
 
-func (c *globalPrimaryOrder) see(o any) string {
+func (c *globalPrimaryOrder) See(o any) string {
 	switch e := o.(type) {
-	case restarted:
-		delete(c.epoch, e.server)
-	case rebuilt:
-		delete(c.epoch, e.server)
-	case handed:
-		if now := e.txn.Zxid.Epoch(); now < c.epoch[e.server] {
-			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.server, e.txn.Zxid, c.epoch[e.server])
+	case Restarted:
+		delete(c.epoch, e.Server)
+	case Rebuilt:
+		delete(c.epoch, e.Server)
+	case Handed:
+		if now := e.Txn.Zxid.Epoch(); now < c.epoch[e.Server] {
+			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.Server, e.Txn.Zxid, c.epoch[e.Server])
 		}
-		c.epoch[e.server] = e.txn.Zxid.Epoch()
+		c.epoch[e.Server] = e.Txn.Zxid.Epoch()
 	}
 	return ""
 }
@@ -101,22 +101,22 @@ func newPrimaryIntegrity() *primaryIntegrity {
 	return &primaryIntegrity{delivered: map[ensemble.ServerID]wire.Zxid{}, began: map[wire.Epoch]wire.Zxid{}}
 }
 
-func (*primaryIntegrity) name() string { return "PrimaryIntegrity" }
+func (*primaryIntegrity) Name() string { return "PrimaryIntegrity" }
 
-func (c *primaryIntegrity) see(o any) string {
+func (c *primaryIntegrity) See(o any) string {
 	switch e := o.(type) {
-	case stands:
-		c.delivered[e.server] = e.zxid
-	case promised: // in the middle of a batch a leader proposes before it logs
-		if !e.byLearner && e.packet.Type == peerwire.PacketProposal {
-			c.broadcast(e.server, e.packet.Zxid.Epoch())
+	case Stands:
+		c.delivered[e.Server] = e.Zxid
+	case Promised: // in the middle of a batch a leader proposes before it logs
+		if !e.ByLearner && e.Packet.Type == peerwire.PacketProposal {
+			c.broadcast(e.Server, e.Packet.Zxid.Epoch())
 		}
-	case ordered:
-		for _, t := range e.duty.Append {
-			c.broadcast(e.server, t.Zxid.Epoch())
+	case Ordered:
+		for _, t := range e.Duty.Append {
+			c.broadcast(e.Server, t.Zxid.Epoch())
 		}
-	case committed:
-		if z := e.txn.Zxid; z.Epoch() < c.latest && z > c.began[c.latest] {
+	case Committed:
+		if z := e.Txn.Zxid; z.Epoch() < c.latest && z > c.began[c.latest] {
 			return fmt.Sprintf("%v is delivered, but the leader of epoch %d began to broadcast at %v", z, c.latest, c.began[c.latest])
 		}
 	}

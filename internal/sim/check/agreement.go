@@ -1,4 +1,4 @@
-package sim
+package check
 
 import (
 	"fmt"
@@ -17,28 +17,28 @@ type agreement struct {
 
 func newAgreement() *agreement { return &agreement{last: map[ensemble.ServerID]wire.Zxid{}} }
 
-func (*agreement) name() string { return "Agreement" }
+func (*agreement) Name() string { return "Agreement" }
 
-func (c *agreement) see(o any) string {
+func (c *agreement) See(o any) string {
 	switch e := o.(type) {
-	case restarted:
-		delete(c.last, e.server)
-	case rebuilt:
-		delete(c.last, e.server)
-	case stands:
-		c.last[e.server] = e.zxid
-	case delivered:
-		z := e.txn.Zxid
+	case Restarted:
+		delete(c.last, e.Server)
+	case Rebuilt:
+		delete(c.last, e.Server)
+	case Stands:
+		c.last[e.Server] = e.Zxid
+	case Delivered:
+		z := e.Txn.Zxid
 		i := sort.Search(len(c.all), func(i int) bool { return c.all[i] >= z })
-		if last, ok := c.last[e.server]; ok && i > 0 && c.all[i-1] > last {
-			return fmt.Sprintf("server %d delivers %v behind %v and has never delivered %v", e.server, z, last, c.all[i-1])
+		if last, ok := c.last[e.Server]; ok && i > 0 && c.all[i-1] > last {
+			return fmt.Sprintf("server %d delivers %v behind %v and has never delivered %v", e.Server, z, last, c.all[i-1])
 		}
 		if i == len(c.all) {
 			c.all = append(c.all, z)
 		} else if c.all[i] != z {
-			return fmt.Sprintf("server %d delivers %v, which those that delivered %v never did", e.server, z, c.all[i])
+			return fmt.Sprintf("server %d delivers %v, which those that delivered %v never did", e.Server, z, c.all[i])
 		}
-		c.last[e.server] = z
+		c.last[e.Server] = z
 	}
 	return ""
 }

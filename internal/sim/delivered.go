@@ -1,75 +1,15 @@
 package sim
 
 import (
-	"hash/crc32"
 	"slices"
 	"sort"
 
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
-	"bellwether/internal/tree"
+	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
-
-// history is the one committed history as the simulator has it: what any
-// server was first to show, in order, and a tree of its own over it.
-type history struct {
-	entries []entry
-	index   map[wire.Zxid]int
-	tree    *tree.Tree
-	buf     []byte
-	changes map[string]*changed
-}
-
-type entry struct {
-	zxid   wire.Zxid
-	sum    uint32 // of its bytes
-	digest uint64 // of the tree after it
-	txn    *record.Txn
-}
-
-// changed are the last zxids at which something happened to a path.
-type changed struct {
-	data  []wire.Zxid // created, changed or deleted
-	lives []bool      // whether it is there since then
-	kids  []wire.Zxid // the same of its children; its own deletion too
-}
-
-func newHistory() history {
-	h := history{index: map[wire.Zxid]int{}, tree: newTree(), changes: map[string]*changed{}}
-	_, digest := h.tree.Digest()
-	h.index[0] = 0
-	h.entries = []entry{{digest: digest}}
-	return h
-}
-
-func (h *history) last() *entry { return &h.entries[len(h.entries)-1] }
-
-// place finds what the tree of a zxid holds: everything up to this entry. The
-// zxid of an epoch's beginning is that of no transaction.
-func (h *history) place(z wire.Zxid) (int, bool) {
-	if z.Counter() != 0 {
-		i, known := h.index[z]
-		return i, known
-	}
-	i := sort.Search(len(h.entries), func(i int) bool { return h.entries[i].zxid > z })
-	return i - 1, true
-}
-
-func (h *history) sum(t *record.Txn) uint32 {
-	h.buf = t.Append(h.buf[:0])
-	return crc32.ChecksumIEEE(h.buf)
-}
-
-// add puts a transaction behind the history.
-func (h *history) add(t *record.Txn) {
-	h.tree.Apply(t)
-	_, digest := h.tree.Digest()
-	h.index[t.Zxid] = len(h.entries)
-	h.entries = append(h.entries, entry{t.Zxid, h.sum(t), digest, t})
-	h.note(t.Zxid, t.Type, t.Body)
-}
 
 // position is how far a server has come.
 type position struct {
@@ -91,12 +31,12 @@ func (v *server) observe() {
 		if st.Epoch == v.rejoined {
 			v.sim.reach(situationRejoin)
 		}
-		if st.Role == peerwire.Leading && z > v.sim.history.last().zxid {
+		if st.Role == peerwire.Leading && z > v.sim.history.Last().Zxid {
 			v.sim.reach(situationTailKept)
 		}
 		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
 		v.sim.arrived(v)
-		v.sim.see(established{v.id, st.Role, st.Epoch, z})
+		v.sim.see(check.Established{Server: v.id, Role: st.Role, Epoch: st.Epoch, Zxid: z})
 	}
 	if z != v.seen.zxid {
 		v.deliver(z)
@@ -108,22 +48,22 @@ func (v *server) deliver(z wire.Zxid) {
 	h := &v.sim.history
 	from := v.seen.zxid
 	if from < 0 {
-		from = min(z, h.last().zxid)
+		from = min(z, h.Last().Zxid)
 	}
 	for _, txn := range upTo(v.knows, z) {
 		if txn.Zxid <= from {
 			continue
 		}
-		if _, known := h.index[txn.Zxid]; !known && txn.Zxid > h.last().zxid {
-			h.add(txn)
-			v.sim.see(committed{v.id, len(h.entries) - 1, txn})
+		if _, known := h.Index[txn.Zxid]; !known && txn.Zxid > h.Last().Zxid {
+			h.Add(txn)
+			v.sim.see(check.Committed{Server: v.id, Index: len(h.Entries) - 1, Txn: txn})
 		}
-		v.sim.see(delivered{v.id, txn, h.sum(txn)})
+		v.sim.see(check.Delivered{Server: v.id, Txn: txn, Sum: h.Sum(txn)})
 	}
 	v.knows = slices.Clone(v.knows[len(upTo(v.knows, z)):])
 	v.seen.zxid = z
 	_, digest := v.tree.Digest()
-	v.sim.see(stands{v.id, z, digest, v.seen.shown})
+	v.sim.see(check.Stands{Server: v.id, Zxid: z, Digest: digest, Shown: v.seen.shown})
 	v.seen.shown = max(v.seen.shown, z)
 }
 

@@ -1,4 +1,4 @@
-package sim
+package check
 
 import (
 	"fmt"
@@ -21,29 +21,29 @@ func newIntegrity() *integrity {
 	return &integrity{leaders: map[wire.Epoch]ensemble.ServerID{}, broadcast: map[wire.Zxid]uint32{}}
 }
 
-func (*integrity) name() string { return "Integrity" }
+func (*integrity) Name() string { return "Integrity" }
 
-func (c *integrity) see(o any) string {
+func (c *integrity) See(o any) string {
 	switch e := o.(type) {
-	case established:
-		if e.role == peerwire.Leading {
-			c.leaders[e.epoch] = e.server
+	case Established:
+		if e.Role == peerwire.Leading {
+			c.leaders[e.Epoch] = e.Server
 		}
-	case promised:
-		if !e.byLearner && e.packet.Type == peerwire.PacketProposal {
-			return c.appears(e.server, e.packet.Zxid, e.packet.Data)
+	case Promised:
+		if !e.ByLearner && e.Packet.Type == peerwire.PacketProposal {
+			return c.appears(e.Server, e.Packet.Zxid, e.Packet.Data)
 		}
-	case ordered:
-		for _, t := range e.duty.Append {
+	case Ordered:
+		for _, t := range e.Duty.Append {
 			c.buf = t.Append(c.buf[:0])
-			if wrong := c.appears(e.server, t.Zxid, c.buf); wrong != "" {
+			if wrong := c.appears(e.Server, t.Zxid, c.buf); wrong != "" {
 				return wrong
 			}
 		}
-	case delivered:
-		sum, ok := c.broadcast[e.txn.Zxid]
-		if !ok || sum != e.sum {
-			return fmt.Sprintf("server %d delivers %v, which no leader has broadcast like that", e.server, e.txn.Zxid)
+	case Delivered:
+		sum, ok := c.broadcast[e.Txn.Zxid]
+		if !ok || sum != e.Sum {
+			return fmt.Sprintf("server %d delivers %v, which no leader has broadcast like that", e.Server, e.Txn.Zxid)
 		}
 	}
 	return ""

@@ -1,0 +1,60 @@
+package check
+
+import (
+	"fmt"
+
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// handOvers: who is named by a leader has everything that was proposed, on its
+// disk, and the leader neither proposes nor pings in its epoch any more.
+type handOvers struct{ ended map[wire.Epoch]wire.Zxid }
+
+func newHandOvers() *handOvers { return &handOvers{map[wire.Epoch]wire.Zxid{}} }
+
+func (*handOvers) Name() string { return "HandOver" }
+
+func (c *handOvers) See(o any) string {
+	switch e := o.(type) {
+	case Promised:
+		return c.sent(e)
+	case Ordered:
+		for _, t := range e.Duty.Append {
+			if end, over := c.ended[t.Zxid.Epoch()]; over && t.Zxid > end {
+				return fmt.Sprintf("server %d logs %v, the epoch was handed over at %v", e.Server, t.Zxid, end)
+			}
+		}
+	}
+	return ""
+}
+
+// sent looks at what a leader sends.
+func (c *handOvers) sent(e Promised) string {
+	z := e.Packet.Zxid
+	switch {
+	case e.ByLearner:
+		return ""
+	case e.Packet.Type == peerwire.PacketPing:
+		if end, over := c.ended[z.Epoch()]; over {
+			return fmt.Sprintf("leader %d pings in epoch %d, which was handed over at %v", e.Server, z.Epoch(), end)
+		}
+		return ""
+	case e.Packet.Type != peerwire.PacketHandOver:
+		return ""
+	}
+	var h peerwire.HandOver
+	if err := wire.Decode(e.Packet.Data, &h); err != nil {
+		return err.Error()
+	}
+	epoch := e.Epoch
+	c.ended[epoch] = z
+	if last := e.Log; last > z {
+		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.Server, epoch, z, last)
+	}
+	// A successor can have been wiped while the leader was suspended.
+	if have := max(e.To.Zxid, 0); e.To.Server == h.Leader && have < z && !e.To.Wiped {
+		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.Server, h.Leader, z, have)
+	}
+	return ""
+}
