@@ -103,7 +103,7 @@ func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 		r.await(t, "leads")
 		said := func() bool {
 			text, err := os.ReadFile(errs.Name())
-			return err == nil && strings.Contains(string(text), "bellwether: that no other candidate leads is not proven: ")
+			return err == nil && strings.Contains(string(text), "bellwether: it is not proven that no other candidate leads: ")
 		}
 		patience := electionWait
 		if s.Kind == target.Bellwether {
