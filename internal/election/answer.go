@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// message is a notification with the committed membership. One without a voter
-// is not sent: a ZooKeeper server may go deaf over it.
+// message returns a notification with the committed membership. A notification whose vote
+// names nobody is not sent, because a ZooKeeper server may stop listening after one.
 func (e *Election) message(state peerwire.ServerState, v Vote, round wire.Epoch) peerwire.Notification {
 	n := peerwire.Notification{
 		State: state, Leader: v.Leader, Zxid: v.Zxid, PeerEpoch: v.PeerEpoch, ElectionEpoch: round,
@@ -22,17 +22,17 @@ func (e *Election) message(state peerwire.ServerState, v Vote, round wire.Epoch)
 	return n
 }
 
-// lookingMessage tells the proposal.
+// lookingMessage returns the notification of the proposal.
 func (e *Election) lookingMessage() peerwire.Notification {
 	return e.message(peerwire.Looking, e.proposal, e.round)
 }
 
-// roleMessage tells the role and the decision behind it.
+// roleMessage returns the notification of the role and its decision.
 func (e *Election) roleMessage(round wire.Epoch) peerwire.Notification {
 	return e.message(e.state, e.current.Vote, round)
 }
 
-// send queues a message, in place of an earlier one to the same server.
+// send queues a message. It replaces an earlier one to the same server.
 func (e *Election) send(to ensemble.ServerID, n peerwire.Notification) {
 	e.running.sent()
 	for i := range e.ready.Send {
@@ -44,7 +44,7 @@ func (e *Election) send(to ensemble.ServerID, n peerwire.Notification) {
 	e.ready.Send = append(e.ready.Send, Message{To: to, Notification: n})
 }
 
-// broadcast tells the proposal to all other voters, and plans to do so again.
+// broadcast sends the proposal to all other voters, and plans to resend it.
 func (e *Election) broadcast() {
 	n := e.lookingMessage()
 	for _, id := range e.voters {
@@ -55,7 +55,7 @@ func (e *Election) broadcast() {
 	e.resendAt = e.now + e.interval
 }
 
-// answer is what was last told to a server without a vote, and when.
+// answer is what was last sent to a server without a vote, and when.
 type answer struct {
 	vote  Vote
 	state peerwire.ServerState
@@ -63,14 +63,15 @@ type answer struct {
 	at    int64
 }
 
-// answerStranger answers a server that has no vote here: an observer, one that
-// is to become a member, or one that does not know it was removed. While
-// looking it hears the proposal (a ZooKeeper server would tell the vote of the
-// election before, and so send observers to a leader that is dead), and hears
-// of the decision unasked.
+// answerStranger answers a server that has no vote here: an observer, one that is to
+// become a member, or one that does not know that it was removed. While this server is
+// looking it answers with its proposal, and later sends the decision unasked. (A
+// ZooKeeper server would send the vote of the election before, and so send observers to a
+// leader that has ended.)
 //
-// A ZooKeeper server answers every notification. This one answers those that
-// look, and an equal question not at once again: two servers that each think
+// A ZooKeeper server answers every notification. This one answers those that look, and
+// does not answer an equal question again at once. Otherwise two servers that each think
+// the other has no vote would never stop.
 // the other has no vote would otherwise never stop.
 func (e *Election) answerStranger(id ensemble.ServerID, n *peerwire.Notification) {
 	if !e.isMember(id) {
@@ -98,7 +99,7 @@ func (e *Election) answerStranger(id ensemble.ServerID, n *peerwire.Notification
 	e.send(id, m)
 }
 
-// tellAsking tells the decision to those who take no part and asked before it.
+// tellAsking sends the decision to the servers without a vote that asked before it.
 func (e *Election) tellAsking() {
 	n := e.roleMessage(e.round)
 	for _, id := range slices.Sorted(maps.Keys(e.asking)) {
@@ -107,13 +108,13 @@ func (e *Election) tellAsking() {
 	clear(e.asking)
 }
 
-// refusal is why something from a server was not counted.
+// refusal is why a message of a server was not counted.
 type refusal struct {
 	from ensemble.ServerID
 	why  string
 }
 
-// refuse tells once in an election why messages of a server are not counted.
+// refuse reports, once in an election, why messages of a server are not counted.
 func (e *Election) refuse(from ensemble.ServerID, why string) {
 	r := refusal{from, why}
 	if e.refused[r] || len(e.refused) >= strangersMax {

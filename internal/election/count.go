@@ -7,15 +7,15 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// standing is the ballot of this server.
+// standing returns the ballot of this server.
 func (e *Election) standing() ballot {
 	return ballot{Vote: e.proposal, round: e.round, state: peerwire.Looking, fresh: true}
 }
 
-// count looks whether a quorum holds the proposal, and either ends the
-// election or begins to wait for a better vote. Only a better vote makes the
-// wait longer, and all waits of a round together are bounded, so that a server
-// that never falls silent starves nobody.
+// count checks whether a quorum holds the proposal. If so it either ends the election or
+// begins to wait for a better vote. Only a better vote makes the wait longer, and all
+// waits of a round together are limited, so that a server that keeps sending does not
+// prevent a decision.
 func (e *Election) count() {
 	if e.state != peerwire.Looking || e.mute() || !e.quorum(e.holds) {
 		e.settleAt = Never
@@ -48,7 +48,7 @@ func (e *Election) count() {
 	}
 }
 
-// tellWait tells for how long a quorum of votes is not yet a decision.
+// tellWait reports how long a quorum of votes waits for a better one.
 func (e *Election) tellWait() {
 	wait := e.settleAt - e.now
 	e.running.wait(wait)
@@ -62,15 +62,15 @@ func (e *Election) tellWait() {
 // holds reports whether a voter's ballot is the proposal.
 func (e *Election) holds(id ensemble.ServerID) bool {
 	if id == e.id {
-		return true // counts where it is a voter
+		return true // counted if this server is a voter
 	}
 	b, ok := e.votes[id]
 	return ok && b.agrees(e.standing())
 }
 
-// complete reports whether no better vote can come in this round: the
-// candidate and every voter not known to be down have sent the proposal, in
-// messages that cannot be from an earlier time.
+// complete reports whether no better vote can come in this round: the candidate and every
+// voter not known to be down have sent the proposal, in messages that cannot be from an
+// earlier time.
 func (e *Election) complete() bool {
 	for _, id := range e.voters {
 		if id == e.id || e.down[id] && id != e.proposal.Leader {
@@ -83,8 +83,8 @@ func (e *Election) complete() bool {
 	return true
 }
 
-// wait is how long to wait for a better vote, in ms: some round trips to the
-// farthest voter that may have one, as long as that is known of any.
+// wait returns how long to wait for a better vote, in ms: some round trips to the
+// farthest voter that may have one, as far as round trips are known.
 func (e *Election) wait() int64 {
 	var longest time.Duration
 	for id, took := range e.trips {
@@ -95,7 +95,7 @@ func (e *Election) wait() int64 {
 	if longest <= 0 {
 		return settleMax
 	}
-	trips := min(longest, settleMax*time.Millisecond) * settleTrips // cannot overflow
+	trips := min(longest, settleMax*time.Millisecond) * settleTrips // this cannot overflow
 	ms := (trips + time.Millisecond - 1).Milliseconds()
 	return min(max(ms, settleMin), settleMax)
 }
@@ -114,8 +114,7 @@ func (e *Election) decide(b ballot, how Ending) {
 	e.tell(Decided{Decision: d, TookMS: e.now - e.running.Began})
 }
 
-// spare reports whether the voters that have taken part are a quorum without
-// the leader.
+// spare reports whether the voters that have taken part are a quorum without the leader.
 func (e *Election) spare(leader ensemble.ServerID) bool {
 	return e.quorum(func(id ensemble.ServerID) bool {
 		_, looked := e.votes[id]
@@ -124,7 +123,7 @@ func (e *Election) spare(leader ensemble.ServerID) bool {
 	})
 }
 
-// supportersOf lists the voters behind a ballot that made a decision.
+// supportersOf lists the voters whose ballots made the decision.
 func (e *Election) supportersOf(b ballot, how Ending) []ensemble.ServerID {
 	var ids []ensemble.ServerID
 	for _, id := range e.voters {

@@ -11,24 +11,24 @@ import (
 	"bellwether/wire"
 )
 
-// Times that are not the operator's to choose, in ms.
+// Times that operators cannot set, in ms.
 const (
 	settleMin   = 5   // least wait for a better vote
-	settleMax   = 200 // most, and what ZooKeeper always waits
-	settleBound = 600 // over all waits of one round
+	settleMax   = 200 // most, and as long as ZooKeeper always waits
+	settleBound = 600 // limit of all waits of one round
 	settleTrips = 4   // round trips that a wait lasts
 	answerPause = 50  // between equal answers to one server that has no vote
-	handOverMax = 500 // until one that was named by the leader before must lead
+	handOverMax = 500 // a server named by the former leader must lead by then
 )
 
-// Limits on what input from outside can make grow.
+// Limits on memory and numbers that input from outside can make grow.
 const (
-	// strangersMax bounds the servers without a vote that are remembered.
+	// strangersMax is how many servers without a vote are remembered.
 	strangersMax = 1024
-	// roundMax bounds rounds, so that they cannot be driven to where they wrap.
-	// Who has come there begins no later one, for the others would refuse it.
+	// roundMax is the highest round, so that rounds cannot be made to overflow. A server
+	// in that round begins no later one, because the others would refuse it.
 	roundMax wire.Epoch = 1 << 48
-	// epochMax bounds epochs: they are the upper half of a zxid.
+	// epochMax is the highest epoch, because an epoch is the upper half of a zxid.
 	epochMax wire.Epoch = math.MaxInt32
 )
 
@@ -37,10 +37,10 @@ type Options struct {
 	ID        ensemble.ServerID
 	Committed *ensemble.Membership // never nil
 	Proposed  *ensemble.Membership // as in Configured
-	// Reconfig allows to adopt a newer membership from a notification.
+	// Reconfig allows the election to adopt a newer membership from a notification.
 	Reconfig bool
-	// IntervalMinMS and IntervalMaxMS bound how long an unanswered vote waits
-	// until it is sent again; doubled each time. Zero: 200 and 2000.
+	// IntervalMinMS and IntervalMaxMS limit the time after which an unanswered vote is
+	// resent; it doubles each time. Zero: 200 and 2000.
 	IntervalMinMS, IntervalMaxMS int64
 }
 
@@ -54,9 +54,9 @@ type Election struct {
 	committed, next *ensemble.Membership // next: proposed, newer, or nil
 	voters          []ensemble.ServerID  // of both, in order
 	text            string               // of committed, as it is sent
-	parsed          struct {             // the last text of another server
+	parsed          struct {             // the last configuration text of another server
 		text string
-		m    *ensemble.Membership // nil: not readable
+		m    *ensemble.Membership // what that text says; nil: it cannot be parsed
 	}
 
 	now      int64
@@ -68,8 +68,8 @@ type Election struct {
 	proposal Vote
 	barred   bool                         // neither candidate nor supporter until synchronised
 	failed   map[ensemble.ServerID]Failed // candidates whose last terms failed
-	relaxed  bool                         // failed terms count no more in this election
-	restated bool                         // a false vote for this server was answered by a new round
+	relaxed  bool                         // failed terms are ignored in this election
+	restated bool                         // a false vote for this server was answered with a new round
 
 	votes   map[ensemble.ServerID]ballot // of this round
 	outside map[ensemble.ServerID]ballot // of those that have a role, in any round
@@ -78,35 +78,35 @@ type Election struct {
 
 	resendAt int64 // Never outside an election
 	settleAt int64 // end of the wait, Never if none runs
-	settleBy int64 // bound of all waits of the round, Never before the first
-	againAt  int64 // when a leader joined in vain may be joined again, Never if there is none
-	splitAt  int64 // when votes that do not agree are ordered by history and id alone
+	settleBy int64 // limit of all waits of the round, Never before the first
+	againAt  int64 // when a leader that could not be joined may be joined again; Never: there is none
+	splitAt  int64 // when votes that do not agree are ordered by history and id only
 
-	current     ballot // what is told while not looking
-	agreed      bool   // the epoch is
+	current     ballot // the decision that notifications carry while this server is not looking
+	agreed      bool   // the epoch in them is
 	established bool
 	gaveUp      bool
-	handed      bool                       // the role came from the leader before
+	handed      bool                       // the former leader has given this role
 	dialBy      int64                      // the candidate must have led by then
 	forward     bool                       // the candidate has said that it leads
 	supporters  map[ensemble.ServerID]bool // while leading
-	left        map[ensemble.ServerID]bool // that look in a later round, while this server dials the leader again
+	left        map[ensemble.ServerID]bool // servers that look in a later round, while this server dials the leader again
 
-	asking  map[ensemble.ServerID]bool   // who cannot elect, and waits to hear who leads
-	told    map[ensemble.ServerID]answer // to those without a vote
-	empties map[ensemble.ServerID]bool   // voters that know of no transaction, in this election
-	// withdrawn are voters that have said in this election that they are no
-	// candidates: their disk is empty or does not answer.
+	asking  map[ensemble.ServerID]bool   // servers without a vote that wait to hear who leads
+	told    map[ensemble.ServerID]answer // what was sent to those without a vote
+	empties map[ensemble.ServerID]bool   // voters without any transaction, in this election
+	// withdrawn are voters that have said in this election that they are no candidates:
+	// their disk is empty or does not answer.
 	withdrawn map[ensemble.ServerID]bool
-	refused   map[refusal]bool // in this election, so that each is told once
+	refused   map[refusal]bool // in this election, so that each is reported once
 
 	ready   Ready
 	running *Record
 	past    []*Record
 }
 
-// New makes the election of a server that has not begun one: it waits for
-// Look or Appointed and ignores what it hears before.
+// New returns the election of a server that has not begun one. It waits for Look or
+// Appointed, and ignores notifications before that.
 func New(o Options) *Election {
 	e := &Election{
 		id: o.ID, reconfig: o.Reconfig, intervalMin: o.IntervalMinMS, intervalMax: o.IntervalMaxMS,
@@ -126,8 +126,7 @@ func New(o Options) *Election {
 	return e
 }
 
-// Step takes one event, which happened at now, in ms of a clock that does not
-// go back.
+// Step takes one event. now is when it happened, in ms of a clock that does not go back.
 func (e *Election) Step(now int64, ev Event) {
 	e.now = now
 	switch ev := ev.(type) {
@@ -162,7 +161,7 @@ func (e *Election) Step(now int64, ev Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what is to be done after the steps since the last call.
 func (e *Election) Ready() Ready {
 	r := e.ready
 	r.Wake = min(e.resendAt, e.settleAt, e.againAt, e.splitAt, e.dialBy)
@@ -206,7 +205,7 @@ func (e *Election) members(committed, proposed *ensemble.Membership) {
 	e.voters = slices.Compact(e.voters)
 }
 
-// tracked are the memberships in which a quorum is needed.
+// tracked returns the memberships in which a quorum is needed.
 func (e *Election) tracked() []*ensemble.Membership {
 	if e.next == nil {
 		return []*ensemble.Membership{e.committed}
@@ -228,8 +227,8 @@ func (e *Election) isMember(id ensemble.ServerID) bool {
 	return false
 }
 
-// observes reports whether this server is an observer. One that the membership
-// does not name takes part like a follower, without a vote.
+// observes reports whether this server is an observer. A server that the membership does
+// not name takes part like a follower, without a vote.
 func (e *Election) observes() bool {
 	s, ok := e.committed.Server(e.id)
 	return ok && s.Role == ensemble.Observer
@@ -239,7 +238,7 @@ func (e *Election) weight(id ensemble.ServerID) int64 {
 	return e.committed.Weight(id)
 }
 
-// quorum reports whether those for which has is true are a quorum in every
+// quorum reports whether the servers for which has is true are a quorum in every
 // membership that counts.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
 	return e.committed.HasQuorum(has) && (e.next == nil || e.next.HasQuorum(has))

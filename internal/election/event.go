@@ -12,79 +12,78 @@ import (
 // Event is what happens to an election: one of the types below.
 type Event interface{ event() }
 
-// Look begins an election: at the start of the server, or because it has lost
-// its role.
+// Look begins an election: at the start of the server, or because its role has ended.
 type Look struct {
-	// Zxid is that of the newest transaction in the log, committed or not; 0
-	// for an empty one. NoHistory where nothing may be presumed about what
-	// this server once had: it joins an existing leader only.
+	// Zxid is that of the newest transaction in the log, committed or not; 0 if the log
+	// is empty. NoHistory says that nothing is known about what this server once had: it
+	// only joins an existing leader.
 	Zxid wire.Zxid
 	// Epoch is the durable currentEpoch.
 	Epoch wire.Epoch
-	// Initialized: an operator's marker says that this server never had a
-	// history, so that an empty log is the truth whatever others have.
+	// Initialized: an operator's marker file says that this server never had a history.
+	// Then an empty log is correct, whatever the others have.
 	Initialized bool
-	// Abstains: the disk of this server does not answer, so that it can promise
-	// no epoch. It must not be elected nor help to elect, as with NoHistory, and
-	// its vote says NoHistory; it joins an existing leader only.
+	// Abstains: the disk of this server does not answer, so that it can promise no epoch.
+	// It must not be elected nor help to elect, as with NoHistory, and its vote says
+	// NoHistory. It only joins an existing leader.
 	Abstains bool
 	// Failed are the candidates whose last terms ended before they served.
 	Failed []Failed
-	// Why is told to operators: "started", "the leader's connection ended".
+	// Why is for operators: "started", "the leader's connection ended".
 	Why string
 }
 
 // Heard is a notification from another server.
 type Heard struct {
 	From ensemble.ServerID
-	// First: it is the first message on its connection, which a server may
-	// have sent before and sends again.
+	// First: this is the first message on its connection. The server may have sent it
+	// before, and resends it.
 	First        bool
 	Notification peerwire.Notification
 }
 
-// Up: a connection to a server exists.
+// Up says that a connection to a server exists.
 type Up struct{ Server ensemble.ServerID }
 
-// Down: a dial was refused, or a connection reset by a server that ended. It
-// must not stand for a time-out, nor for the connection that the larger id's
-// one replaces: who is slow may still have a better vote.
+// Down says that a dial was refused, or that a server that ended has reset a connection.
+// A timeout is no Down, nor is a connection that another one replaces, because a slow
+// server may still have a better vote.
 type Down struct{ Server ensemble.ServerID }
 
-// RoundTrip is the newest measured time to a server and back.
+// RoundTrip is the newest measured round-trip time to a server.
 type RoundTrip struct {
 	Server ensemble.ServerID
 	Took   time.Duration
 }
 
-// Linked: the server decided on has accepted this one as a learner, as only a
-// leader does. Until this or Joined it must be dialled again and again. It is
-// given up 1 s after the decision, or after its own first word that it leads;
-// later where its last terms have failed (Failed.PatienceMS).
+// Linked says that the elected server has accepted this one as a learner, as only a
+// leader does. Until this or Joined the driver dials it again and again. The election
+// gives it up 1 s after the decision, or after it has first said that it leads; later if
+// its last terms have failed (Failed.PatienceMS).
 type Linked struct{}
 
-// Joined: discovery is over. A follower has heard the new epoch from the
-// leader, a leader has it accepted by a quorum.
+// Joined says that discovery is over. A follower has got the new epoch from the leader; a
+// quorum has accepted the epoch of a leader.
 type Joined struct{}
 
-// Established: synchronisation is over, this server serves in Epoch.
+// Established says that synchronisation is over and this server serves in Epoch.
 type Established struct{ Epoch wire.Epoch }
 
-// Configured: the memberships are now these. Proposed is nil where none is
-// under way; one of a version not above Committed's is ignored.
+// Configured sets the memberships. Proposed is nil if there is none. One whose version is
+// not above Committed's is ignored.
 type Configured struct{ Committed, Proposed *ensemble.Membership }
 
-// Appointed takes a role without an election: Leader was designated by the
-// reconfiguration at Zxid.
+// Appointed gives a role without an election: the reconfiguration at Zxid has designated
+// Leader.
 type Appointed struct {
 	Leader ensemble.ServerID
 	Zxid   wire.Zxid
 }
 
-// HandedOver takes a role without a vote: the leader From of Epoch has ended its
-// term and named the next one. Everything up to Zxid is committed, and Leader
-// has it. What does not come to a leader of a new epoch within 500 ms is given
-// up. HeldMS is how long writes were held before, where that is known.
+// HandedOver gives a role without a vote: the leader From of Epoch has ended its term and
+// named Leader as the next one. Everything up to Zxid is committed, and Leader has it. If
+// Leader does not lead a new epoch within 500 ms it is given up. HeldMS is how long
+// writes were held before; 0: not known.
 type HandedOver struct {
 	From, Leader ensemble.ServerID
 	Zxid         wire.Zxid
@@ -92,8 +91,8 @@ type HandedOver struct {
 	HeldMS       int64
 }
 
-// Tick: time has passed. The driver steps all that has arrived before it, so
-// that a deadline never wins against a better vote that is already here.
+// Tick says that time has passed. The driver steps all that has arrived before it, so
+// that a deadline does not pass while a better vote is already here.
 type Tick struct{}
 
 func (Look) event()        {}
@@ -125,8 +124,8 @@ type Ready struct {
 	// Decision ends the election: the server enters the role, after Adopt is durable.
 	// Send may come before or after it. nil while the election goes on.
 	Decision *Decision
-	// GiveUp says why the role of the last Decision will come to nothing. The server
-	// leaves it, after Decision of this Ready, and steps Look. Empty: it may yet.
+	// GiveUp says why the role of the last Decision will fail. The server leaves the
+	// role, after Decision of this Ready, and steps Look. Empty: it may succeed.
 	GiveUp string
 	// Wake is when to step a Tick at the latest, after all events that have arrived by
 	// then; or Never.
@@ -135,9 +134,9 @@ type Ready struct {
 	Happenings []Happening
 }
 
-// Message is a notification to be sent to one server. An unsent earlier one to
-// the same server is replaced by it; the last one sent is sent again first
-// when the connection had to be made anew.
+// Message is a notification to be sent to one server. It replaces an earlier one to the
+// same server that is not sent yet. If the connection is made anew, the last one that was
+// sent is resent first.
 type Message struct {
 	To           ensemble.ServerID
 	Notification peerwire.Notification
@@ -149,19 +148,19 @@ type Decision struct {
 	Vote   Vote
 	Round  wire.Epoch
 	Ending Ending
-	// Supporters are the voters whose votes made it, in order.
+	// Supporters are the voters whose votes made the decision, in order.
 	Supporters []ensemble.ServerID
-	// Spare: the voters that have taken part, without the one that is to lead,
-	// are a quorum. They can elect another if that one does not come forward.
+	// Spare: the voters that have taken part, without the elected one, are a quorum. They
+	// can elect another if the elected one does not lead.
 	Spare bool
 }
 
-// Ending is the reason for which an election ended.
+// Ending is why an election ended.
 type Ending uint8
 
 // The endings.
 const (
-	// Unfinished: it goes on.
+	// Unfinished: it has not ended.
 	Unfinished Ending = iota
 	// Unanimous: the candidate and every voter not known to be down sent the
 	// same vote, so no better one can come.
@@ -170,13 +169,13 @@ const (
 	Agreed
 	// Follows: a quorum follows a leader that says it leads.
 	Follows
-	// Named: an appointment, no election.
+	// Named: an appointment; there was no election.
 	Named
-	// Reconfigured: another membership came; a new election began by it.
+	// Reconfigured: the membership changed, so a new election began.
 	Reconfigured
 	// Superseded: a new election was asked for before this one ended.
 	Superseded
-	// Handed: the leader before has named this one, no election.
+	// Handed: the former leader has named this one; there was no election.
 	Handed
 )
 

@@ -8,34 +8,34 @@ import (
 	"bellwether/wire"
 )
 
-// dialMS is how long a server dials the candidate that it has decided on before
-// it gives the candidate up, in ms, unless Failed says otherwise.
+// dialMS is how long a server dials the elected candidate before it gives it up, in ms,
+// unless Failed says otherwise.
 const dialMS = 1000
 
-// splitMS is how long votes that differ, and are together a quorum, may fail to
-// agree before this server orders them as if no term had failed.
+// splitMS is how long votes that differ, and are together a quorum, may fail to agree.
+// Then this server orders them as if no term had failed.
 const splitMS = 400
 
-// Failed is what a server remembers of a candidate whose last terms ended
-// before they served. The zero value is that of any other candidate.
+// Failed is what a server remembers of a candidate whose last terms ended before they
+// served. The zero value is that of any other candidate.
 type Failed struct {
 	Candidate ensemble.ServerID
-	// Times is how many terms failed one after the other.
+	// Times is how many terms in a row failed.
 	Times int
-	// Until: before this time a candidate with as much history is preferred.
+	// Until: before this time another candidate with as much history is preferred.
 	Until int64
-	// Again: before this time a quorum of votes for the candidate does not end
-	// the election, and the candidate is not joined as the leader of this Round
-	// and Epoch or an earlier one. At this time all are asked anew.
+	// Again: before this time a quorum of votes for the candidate does not end the
+	// election, and this server does not join it as the leader of this Round and Epoch or
+	// an earlier one. At this time the vote is resent to all.
 	Again        int64
 	Round, Epoch wire.Epoch
 	// PatienceMS is how long the candidate is dialled; 0: 1000.
 	PatienceMS int64
-	// Why is told to operators.
+	// Why is for operators.
 	Why string
 }
 
-// remember takes the memory of failed terms into an election.
+// remember takes the failed terms into an election.
 func (e *Election) remember(failed []Failed) {
 	e.failed = nil
 	for _, f := range failed {
@@ -48,7 +48,7 @@ func (e *Election) remember(failed []Failed) {
 	e.againAt = e.nextAgain()
 }
 
-// nextAgain is the next time at which a leader may be joined again.
+// nextAgain returns the next time at which a leader may be joined again.
 func (e *Election) nextAgain() int64 {
 	next := int64(Never)
 	for _, f := range e.failed {
@@ -59,8 +59,8 @@ func (e *Election) nextAgain() int64 {
 	return next
 }
 
-// penalty is by how many failed terms a candidate ranks behind those with as
-// much history.
+// penalty returns by how many failed terms a candidate ranks behind those with as much
+// history.
 func (e *Election) penalty(id ensemble.ServerID) int {
 	if f := e.failed[id]; !e.relaxed && f.Until > e.now {
 		return f.Times
@@ -68,7 +68,7 @@ func (e *Election) penalty(id ensemble.ServerID) int {
 	return 0
 }
 
-// patience is how long a candidate is dialled.
+// patience returns how long a candidate is dialled.
 func (e *Election) patience(id ensemble.ServerID) int64 {
 	if ms := e.failed[id].PatienceMS; ms > 0 {
 		return ms
@@ -76,14 +76,14 @@ func (e *Election) patience(id ensemble.ServerID) int64 {
 	return dialMS
 }
 
-// vain reports whether the leader of b has just been joined in vain.
+// vain reports whether this server has just failed to join the leader of b.
 func (e *Election) vain(b ballot) bool {
 	f := e.failed[b.Leader]
 	return f.Again > e.now && b.round <= f.Round && b.PeerEpoch <= f.Epoch
 }
 
-// again is when a quorum of votes for the proposal may end the election. A
-// candidate that says that it leads needs this server's support now.
+// again returns when a quorum of votes for the proposal may end the election. A candidate
+// that says that it leads needs this server's support at once.
 func (e *Election) again() int64 {
 	id := e.proposal.Leader
 	if b, ok := e.votes[id]; ok && b.state == peerwire.Leading && b.agrees(e.standing()) {
@@ -92,8 +92,8 @@ func (e *Election) again() int64 {
 	return e.failed[id].Again
 }
 
-// watchSplit looks for voters that prefer different candidates because they
-// remember different terms: their votes are a quorum, but no vote has one.
+// watchSplit detects voters that prefer different candidates because they remember
+// different failed terms: together they are a quorum, but no vote has one.
 func (e *Election) watchSplit() {
 	voted := func(id ensemble.ServerID) bool {
 		b, ok := e.votes[id]
@@ -107,8 +107,8 @@ func (e *Election) watchSplit() {
 	}
 }
 
-// prefers reports whether this server ranks a candidate behind others because
-// of its failed terms.
+// prefers reports whether this server ranks a candidate behind others because of its
+// failed terms.
 func (e *Election) prefers() bool {
 	for id := range e.failed {
 		if e.penalty(id) > 0 {
@@ -118,8 +118,8 @@ func (e *Election) prefers() bool {
 	return false
 }
 
-// relax orders candidates for the rest of the election as every server does
-// that remembers no failed term, so that all come to prefer the same one.
+// relax makes this server ignore failed terms for the rest of the election, as every
+// server does that remembers none, so that all come to prefer the same candidate.
 func (e *Election) relax() {
 	e.relaxed, e.splitAt = true, Never
 	best := e.proposal
@@ -135,15 +135,15 @@ func (e *Election) relax() {
 	e.count()
 }
 
-// Relaxed: the votes of a quorum do not agree, so this server no longer holds
-// failed terms against a candidate in this election.
+// Relaxed reports that the votes of a quorum do not agree, so this server ignores failed
+// terms in this election.
 type Relaxed struct {
 	Round wire.Epoch
 	Vote  Vote
 }
 
-// ElectsAgain: a quorum votes for a candidate whose last terms failed, and this
-// server waits before it lets the candidate lead again.
+// ElectsAgain reports that a quorum votes for a candidate whose last terms failed, and
+// this server waits before it lets the candidate lead again.
 type ElectsAgain struct {
 	Candidate ensemble.ServerID
 	Times     int

@@ -7,62 +7,63 @@ import (
 	"bellwether/wire"
 )
 
-// Happening is something worth telling: one of the types below. String is what
-// the log says.
+// Happening is an observation for the log: one of the types below. String returns the
+// text of the log.
 type Happening interface{ String() string }
 
-// Began: an election begins with this server's own vote.
+// Began reports that an election begins with this server's own vote.
 type Began struct {
 	Round wire.Epoch
 	Vote  Vote
 	Why   string
 }
 
-// LaterRound: another server is in a later round, which this one joins.
+// LaterRound reports that another server is in a later round, which this one joins.
 type LaterRound struct{ From, To wire.Epoch }
 
-// Settling: a quorum holds the vote, a better one is waited for.
+// Settling reports that a quorum holds the vote, and this server waits for a better one.
 type Settling struct {
 	Round  wire.Epoch
 	Vote   Vote
 	WaitMS int64
 }
 
-// Decided: the election is over.
+// Decided reports the end of an election.
 type Decided struct {
 	Decision
 	TookMS int64
 }
 
-// Abandoned: the decision comes to nothing.
+// Abandoned reports that the role of a decision fails.
 type Abandoned struct {
 	Leader ensemble.ServerID
 	Why    string
 }
 
-// Barred: this server is empty and heard of a history, so its own may be lost.
+// Barred reports that this server is empty and others have a history, so it may have lost
+// its own.
 type Barred struct {
 	From ensemble.ServerID
 	Vote Vote
 }
 
-// Withdrawn: the candidate that this server votes for says that it is none.
+// Withdrawn reports that the candidate of this server's vote says that it is none.
 type Withdrawn struct{ Candidate ensemble.ServerID }
 
-// Founded: this server is empty, and so are all other voters.
+// Founded reports that this server and all other voters are empty.
 type Founded struct{}
 
-// Restated: votes give this server a history it does not have; it begins a
-// round in which it says what it has.
+// Restated reports votes that give this server a history it does not have. It begins a
+// round with the history that it has.
 type Restated struct {
 	From      ensemble.ServerID
 	Vote, Own Vote
 }
 
-// AdoptedMembers: a newer membership came with a notification.
+// AdoptedMembers reports that a newer membership came with a notification.
 type AdoptedMembers struct{ Version, Was int64 }
 
-// Refused: what a server sends is not counted. Told once in an election.
+// Refused reports, once in an election, that messages of a server are not counted.
 type Refused struct {
 	From ensemble.ServerID
 	Why  string

@@ -30,14 +30,14 @@ func (e *Election) look(ev Look) {
 	e.count()
 }
 
-// empty reports whether the log may be empty because it was lost. One that was
-// filled by a leader since, but not adopted with its epoch, counts as empty:
-// what this server acknowledged before is not known to be in it.
+// empty reports whether the log may be empty because it was lost. A log that a leader has
+// filled since, but whose epoch was not adopted, counts as empty: it may lack what this
+// server acknowledged before.
 func (l Look) empty() bool {
 	return l.Epoch == 0 && (l.Zxid == 0 || l.Zxid.Epoch() > 0) && !l.Initialized
 }
 
-// ownVote is the vote of this server before it has heard any other.
+// ownVote returns the vote of this server before it has heard any other.
 func (e *Election) ownVote() Vote {
 	if e.observes() {
 		return nobody
@@ -55,12 +55,12 @@ func (e *Election) ownVote() Vote {
 	return v
 }
 
-// mute reports whether this server neither stands for election nor supports
-// anybody: it joins only a leader that exists.
+// mute reports whether this server is neither a candidate nor supports one: it only joins
+// an existing leader.
 func (e *Election) mute() bool { return e.barred || e.asked.Abstains }
 
-// beginRound enters a round with a vote and tells it. Votes of other rounds
-// are forgotten.
+// beginRound enters a round with a vote and sends it. Votes of other rounds are
+// forgotten.
 func (e *Election) beginRound(r wire.Epoch, v Vote) {
 	r = min(r, roundMax)
 	e.round, e.proposal = r, v
@@ -80,7 +80,7 @@ func (e *Election) heard(h Heard) {
 		e.refuse(h.From, "it has this server's own id; give each server its own myid")
 		return
 	case e.adopt(n):
-		return // voters and their votes are others now
+		return // the voters and their votes have changed
 	case !e.isVoter(h.From):
 		e.answerStranger(h.From, n)
 		return
@@ -113,7 +113,7 @@ func implausible(n *peerwire.Notification) string {
 	case n.State == peerwire.Looking && n.ElectionEpoch < 0, n.ElectionEpoch < -1, n.ElectionEpoch > roundMax:
 		return "no election reaches this round"
 	case n.Leader == peerwire.NoServer:
-		return "" // names nobody, so it is not counted
+		return "" // it names nobody, so it is not counted
 	case n.Zxid < NoHistory:
 		return "the zxid is negative"
 	case n.PeerEpoch < -1 || n.PeerEpoch > epochMax:
@@ -122,14 +122,14 @@ func implausible(n *peerwire.Notification) string {
 	return ""
 }
 
-// voteOf is the vote in a notification.
+// voteOf returns the vote in a notification.
 func voteOf(n *peerwire.Notification) Vote {
 	return Vote{Leader: n.Leader, Zxid: n.Zxid, PeerEpoch: n.PeerEpoch}
 }
 
-// learnHistory withdraws the candidacy of an empty server as soon as it hears
-// that there is history: its own may have been lost with its disk, and a vote
-// of it could elect a server that lacks what the lost one had acknowledged.
+// learnHistory withdraws the candidacy of an empty server as soon as it hears that there
+// is a history. It may have lost its own with its disk, and its vote could elect a server
+// that lacks what it had acknowledged.
 func (e *Election) learnHistory(h Heard) {
 	n := &h.Notification
 	if e.barred || !e.asked.empty() || e.initial.Leader != e.id || n.Zxid <= 0 && n.PeerEpoch <= 0 || e.allEmpty() {
@@ -142,8 +142,8 @@ func (e *Election) learnHistory(h Heard) {
 	e.beginRound(e.round, e.initial)
 }
 
-// noteEmpty keeps which voters know of no transaction. A message that is sent
-// again may be older than those its server has by now. One without history but
+// noteEmpty records which voters have no transaction. A message that is resent may be
+// older than the transactions that its server has by now. A message without history but
 // with an epoch comes from a server whose disk does not answer.
 func (e *Election) noteEmpty(h Heard) {
 	switch n := &h.Notification; {
@@ -154,8 +154,8 @@ func (e *Election) noteEmpty(h Heard) {
 	}
 }
 
-// allEmpty reports whether every other voter is there, and none of them knows
-// of a transaction.
+// allEmpty reports whether every other voter has sent its vote, and none of them has a
+// transaction.
 func (e *Election) allEmpty() bool {
 	for _, id := range e.voters {
 		if id != e.id && !e.empties[id] {
@@ -165,9 +165,9 @@ func (e *Election) allEmpty() bool {
 	return true
 }
 
-// found ends the caution of an empty server: all voters are there, and what
-// one of them had to tell was an epoch without a transaction. That is left by
-// a first start that was interrupted; waiting on would be for ever.
+// found lets an empty server vote once all other voters report empty. One of them had an
+// epoch without a transaction, which an interrupted first start leaves; without this rule
+// the servers would wait for ever.
 func (e *Election) found() {
 	if !e.barred || e.asked.Zxid == NoHistory || e.asked.Abstains || e.state != peerwire.Looking || !e.allEmpty() {
 		return
@@ -180,13 +180,13 @@ func (e *Election) found() {
 	e.count()
 }
 
-// heardLooking takes the vote of a voter that looks as well.
+// heardLooking takes the vote of a voter that is also looking.
 func (e *Election) heardLooking(h Heard) {
 	n := &h.Notification
 	v := voteOf(n)
 	e.revoke(h)
 	if n.Zxid == NoHistory {
-		e.asking[h.From] = true // to be told whom to join
+		e.asking[h.From] = true // so that it learns whom to join
 	}
 	switch {
 	case n.ElectionEpoch < e.round:
@@ -215,20 +215,20 @@ func (e *Election) heardLooking(h Heard) {
 	}
 	e.running.vote(e.now, h, verdict)
 	if _, known := e.votes[h.From]; verdict == worse && !known {
-		// It may have had a role when this server's vote came, and have
-		// answered with that: then it does not know the vote.
+		// It may have had a role when this server's vote came, and have answered with
+		// that. Then it does not know the vote.
 		e.send(h.From, e.lookingMessage())
 	}
 	e.keep(h)
 	e.count()
 }
 
-// revoke takes back what a voter that looks has said before: that it had a role,
-// its vote of this round if it has begun anew in an earlier one, and both its
-// vote and its candidacy if it says NoHistory. A server that was restarted with
-// an empty disk does not stand by what it said before. The first message of a
-// connection may be an old one, which takes nothing back; but it is no older
-// than the word that the server is no candidate, which came before.
+// revoke takes back what a voter that looks has said before: that it had a role; its vote
+// of this round, if it has begun anew in an earlier one; and both its vote and its
+// candidacy, if it says NoHistory. A server that was restarted with an empty disk does
+// not keep its earlier promises. The first message of a connection may be an old one,
+// which takes nothing back. But it is not older than the message that the server is no
+// candidate, which came before.
 func (e *Election) revoke(h Heard) {
 	n := &h.Notification
 	if n.Zxid != NoHistory {
@@ -255,7 +255,7 @@ func (e *Election) revoke(h Heard) {
 	}
 }
 
-// joinRound moves to a later round with the better of its vote and the own.
+// joinRound moves to a later round with the better of its vote and this server's own.
 func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
 	best, verdict := e.initial, joinedRound
 	if e.beats(v, e.initial) {
@@ -266,15 +266,15 @@ func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
 	return verdict
 }
 
-// improve adopts a better vote of the round and tells it.
+// improve adopts a better vote of the round and sends it.
 func (e *Election) improve(v Vote) {
 	e.proposal = v
 	e.settleAt = Never
 	e.broadcast()
 }
 
-// beats reports whether vote a is to be adopted in place of b. Between equal
-// histories, fewer failed terms decide before the id.
+// beats reports whether vote a is to be adopted instead of b. Between equal histories the
+// number of failed terms decides, then the id.
 func (e *Election) beats(a, b Vote) bool {
 	if e.withdrawn[a.Leader] {
 		return false
@@ -285,8 +285,8 @@ func (e *Election) beats(a, b Vote) bool {
 	return beats(a, b, e.weight)
 }
 
-// keep records a ballot of the round. A message sent again does not take back
-// that the same was heard afresh before.
+// keep records a ballot of the round. If the same ballot came before in a message that
+// was not resent, it still counts as fresh.
 func (e *Election) keep(h Heard) {
 	n := &h.Notification
 	b := ballot{Vote: voteOf(n), round: n.ElectionEpoch, state: n.State, fresh: !h.First}
@@ -296,15 +296,15 @@ func (e *Election) keep(h Heard) {
 	e.votes[h.From] = b
 }
 
-// invented reports whether a vote gives this server more history than it has:
-// it comes from before a crash that lost some, or from a server with the same
-// id. To adopt it would be to lead without what others elected this server for.
+// invented reports whether a vote gives this server more history than it has. Such a vote
+// comes from before a crash that lost some history, or from a server with the same id. If
+// this server adopted it, it would lead without the history for which others elected it.
 func (e *Election) invented(v Vote) bool {
 	return v.Leader == e.id && v.history(e.initial) > 0
 }
 
-// restate answers an invented vote by a new round, once in an election: in the
-// old one its holders would not let go of it.
+// restate answers an invented vote with a new round, once in an election, because in the
+// old round its holders would keep it.
 func (e *Election) restate(h Heard) {
 	n := &h.Notification
 	e.running.vote(e.now, h, madeUp)
@@ -322,8 +322,8 @@ func (e *Election) restate(h Heard) {
 	e.count()
 }
 
-// heardSettled takes the word of a voter that follows or leads: an election
-// ends when a quorum has the same leader, which leads by its own word.
+// heardSettled takes the message of a voter that follows or leads. An election ends when
+// a quorum follows the same leader, which says that it leads.
 func (e *Election) heardSettled(h Heard) {
 	n := &h.Notification
 	if !e.isVoter(n.Leader) {
@@ -351,7 +351,7 @@ func (e *Election) heardSettled(h Heard) {
 	e.count()
 }
 
-// followed reports whether those who sent the same as b are a quorum, and the
+// followed reports whether the servers that sent the same as b are a quorum, and the
 // leader they name leads.
 func (e *Election) followed(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	has := func(id ensemble.ServerID) bool {
@@ -361,10 +361,9 @@ func (e *Election) followed(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	return e.leads(votes, b) && e.quorum(has)
 }
 
-// leads reports whether the leader of b is one: it says so itself. This server
-// becomes leader that way only by followers of this very round, not by those
-// that still follow it from an earlier one (ZOOKEEPER-1514), and only if what
-// they elected is what it has.
+// leads reports whether the leader of b says that it leads. This server can become leader
+// that way only by followers of this round, not by those that still follow it from an
+// earlier one (ZOOKEEPER-1514), and only if it has the history of their vote.
 func (e *Election) leads(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	if b.Leader == e.id {
 		return !e.mute() && b.round == e.round && b.Zxid == e.initial.Zxid
@@ -373,15 +372,15 @@ func (e *Election) leads(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	return ok && o.state == peerwire.Leading
 }
 
-// adopt takes over a newer membership from a notification, if it carries one.
-// It reports whether the members changed, so that a new election has begun.
+// adopt adopts a newer membership from a notification, if there is one. It reports
+// whether the members changed, so that a new election has begun.
 func (e *Election) adopt(n *peerwire.Notification) bool {
 	if !e.reconfig || e.state != peerwire.Looking || n.Version < peerwire.NotificationConfig || n.Config == e.text {
 		return false
 	}
 	if n.Config != e.parsed.text || e.parsed.m == nil {
 		e.parsed.text = n.Config
-		e.parsed.m, _ = ensemble.Parse(n.Config) // unreadable: the vote still counts
+		e.parsed.m, _ = ensemble.Parse(n.Config) // it cannot be parsed; the vote still counts
 	}
 	m := e.parsed.m
 	if m == nil || m.Version() <= e.committed.Version() || len(m.Voters()) == 0 {
@@ -394,8 +393,8 @@ func (e *Election) adopt(n *peerwire.Notification) bool {
 
 func (e *Election) configured(ev Configured) { e.change(ev.Committed, ev.Proposed) }
 
-// change sets the memberships. A looking server whose committed members became
-// others begins anew, as does its clock. It reports whether that happened.
+// change sets the memberships. If the committed members change while this server looks,
+// it begins a new election in round 1. It reports whether that happened.
 func (e *Election) change(committed, proposed *ensemble.Membership) bool {
 	same := committed.SameMembers(e.committed)
 	e.members(committed, proposed)
@@ -415,7 +414,7 @@ func (e *Election) change(committed, proposed *ensemble.Membership) bool {
 	return true
 }
 
-// prune forgets what is known of servers that are no voters any more.
+// prune removes what is known of servers that are no voters any more.
 func (e *Election) prune() {
 	gone := func(id ensemble.ServerID) bool { return !e.isVoter(id) }
 	forget(e.votes, gone)
@@ -433,7 +432,8 @@ func forget[V any](m map[ensemble.ServerID]V, gone func(ensemble.ServerID) bool)
 	}
 }
 
-// up: a new connection to a voter is worth a new try soon.
+// up makes this server resend its vote soon, because there is a new connection to a
+// voter.
 func (e *Election) up(id ensemble.ServerID) {
 	if e.state != peerwire.Looking || !e.began || !e.isVoter(id) {
 		return
@@ -443,8 +443,8 @@ func (e *Election) up(id ensemble.ServerID) {
 	e.resendAt = min(e.resendAt, e.now+e.interval)
 }
 
-// lost: a server is known to be down, so its vote need not be waited for, nor
-// its coming to lead by a hand-over.
+// lost notes that a server is down: the election waits neither for its vote nor, after a
+// leadership transfer, for it to lead.
 func (e *Election) lost(id ensemble.ServerID) {
 	if e.handed && !e.established && id == e.current.Leader {
 		e.giveUp("it is down")

@@ -17,19 +17,19 @@ const (
 	roundsMax  = 32
 )
 
-// Verdict is what became of a vote that was heard.
+// Verdict says how a vote that was heard was treated.
 type Verdict uint8
 
 const (
-	adopted       Verdict = iota // better than the own proposal
-	same                         // the own proposal
+	adopted       Verdict = iota // better than this server's proposal
+	same                         // the same as this server's proposal
 	worse                        // counted, not adopted
-	joinedRound                  // of a later round, worse than the own vote
+	joinedRound                  // of a later round, worse than this server's vote
 	joinedAdopted                // of a later round, and better
 	earlier                      // of an earlier round: answered
 	hasRole                      // by a server that has a role
-	notCounted                   // without history, or heard without history
-	madeUp                       // gives this server what it does not have
+	notCounted                   // without history, or heard by a server without history
+	madeUp                       // gives this server a history it does not have
 )
 
 var verdicts = [...]string{
@@ -76,32 +76,32 @@ func (p Phase) String() string {
 	return "?"
 }
 
-// Record is one election as one server saw it, and what came of it.
+// Record is one election as one server saw it, and how it ended.
 type Record struct {
 	Server   ensemble.ServerID
 	Began    int64 // the clock's ms
 	Why      string
 	Own      Vote
 	Barred   bool
-	Abstains bool         // its disk did not answer
+	Abstains bool         // this server's disk did not answer
 	Rounds   []wire.Epoch // one after the other
 	Votes    []HeardVote
-	Dropped  int     // votes beyond the limit, not kept
-	Waits    []int64 // for better votes, in ms
+	Dropped  int     // votes beyond the limit, which are not kept
+	Waits    []int64 // time spent waiting for better votes, in ms
 	Sent     int     // notifications
 	Decision Decision
 	Epoch    wire.Epoch // in which it served, 0 if it did not
-	// Phase is where it stands; PhaseMS what each phase took that is over.
+	// Phase is the current phase; PhaseMS is how long each finished phase took.
 	Phase   Phase
 	PhaseMS [Over]int64
-	// Ended is why it is over; empty while it lasts.
+	// Ended is why the role ended; empty while it lasts.
 	Ended string
 
 	phaseBegan int64
 }
 
-// Records returns the last elections of this server, oldest first, the running
-// one last. They are copies.
+// Records returns copies of the last elections of this server, oldest first, the running
+// one last.
 func (e *Election) Records() []Record {
 	out := make([]Record, 0, len(e.past)+1)
 	for _, r := range e.past {
@@ -125,7 +125,7 @@ func (e *Election) openRecord(why string) {
 	e.running = &Record{Server: e.id, Began: e.now, Why: why, Own: e.initial, Barred: e.barred, Abstains: e.asked.Abstains, phaseBegan: e.now}
 }
 
-// closeRecord puts the running record to the past ones; why is what comes next.
+// closeRecord moves the running record to the past ones; why is what comes next.
 func (e *Election) closeRecord(why string) {
 	r := e.running
 	if r == nil {
@@ -143,10 +143,10 @@ func (e *Election) closeRecord(why string) {
 	e.past = append(e.past, r)
 }
 
-// endRecord says how the running election ends without a decision.
+// endRecord records how the running election ends without a decision.
 func (e *Election) endRecord(how Ending) { e.running.Decision.Ending = how }
 
-// reach enters a phase; those before it that were skipped took no time.
+// reach enters a phase. Phases before it that were skipped took no time.
 func (r *Record) reach(p Phase, now int64) {
 	if r == nil || p <= r.Phase {
 		return
@@ -155,7 +155,7 @@ func (r *Record) reach(p Phase, now int64) {
 	r.Phase, r.phaseBegan = p, now
 }
 
-// held says that writes were held before the record was opened.
+// held records that writes were held before the record was opened.
 func (r *Record) held(ms int64) {
 	r.Began -= ms
 	r.phaseBegan -= ms
@@ -203,7 +203,7 @@ func (r *Record) vote(now int64, h Heard, v Verdict) {
 	r.Votes = append(r.Votes, HeardVote{now - r.Began, h.From, n.State, voteOf(n), n.ElectionEpoch, v})
 }
 
-// String is the election in a line.
+// String describes the election in one line.
 func (r *Record) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server %d", r.Server)
@@ -242,7 +242,7 @@ func (r *Record) times(b *strings.Builder) {
 	}
 }
 
-// Explain tells the election as a story, with the reason for which the winner won.
+// Explain describes the election step by step, and why the winner won.
 func (r *Record) Explain() string {
 	var b strings.Builder
 	if r.Decision.Ending == Handed {
@@ -290,7 +290,7 @@ func (r *Record) explainEnd(b *strings.Builder) {
 	}
 }
 
-// reason says what the winner had that the next best candidate had not.
+// reason says what the winner had that the next best candidate lacked.
 func (r *Record) reason() string {
 	d := &r.Decision
 	if d.Ending == Follows {
@@ -308,7 +308,7 @@ func (r *Record) reason() string {
 	return fmt.Sprintf("%d won over %d by its id, their histories being equal", d.Vote.Leader, second.Leader)
 }
 
-// runnerUp is the best vote of the round for anybody else.
+// runnerUp returns the best vote of the round for another candidate.
 func (r *Record) runnerUp() (Vote, bool) {
 	best, ok := nobody, false
 	consider := func(v Vote) {
@@ -325,5 +325,5 @@ func (r *Record) runnerUp() (Vote, bool) {
 	return best, ok
 }
 
-// list writes server ids with blanks between.
+// list returns server ids, separated by blanks.
 func list(ids []ensemble.ServerID) string { return strings.Trim(fmt.Sprint(ids), "[]") }

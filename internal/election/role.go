@@ -31,8 +31,8 @@ func (e *Election) takeRole(d Decision) {
 	e.tellAsking()
 }
 
-// appointed takes a role without an election. What is told then has no round
-// and no epoch until the leader is established.
+// appointed takes a role without an election. Its notifications have no round and no
+// epoch until the leader is established.
 func (e *Election) appointed(ev Appointed) {
 	e.closeRecord("a leader was named")
 	e.began, e.asked = true, Look{Zxid: ev.Zxid}
@@ -51,9 +51,10 @@ func (e *Election) appointed(ev Appointed) {
 	e.tell(Decided{Decision: d})
 }
 
-// handedOver takes the role that the leader before has given. The round is that
-// in which it was elected: votes of earlier and later ones mean what they
-// always mean, and who joins by what is told goes on from the same number.
+// handedOver takes the role that the former leader has given. The round is that in which
+// the former leader was elected: votes of earlier and later rounds keep their meaning,
+// and servers that join because of this server's notifications continue from the same
+// number.
 func (e *Election) handedOver(ev HandedOver) {
 	why := fmt.Sprintf("server %d hands over to server %d", ev.From, ev.Leader)
 	e.closeRecord(why)
@@ -74,8 +75,8 @@ func (e *Election) handedOver(ev HandedOver) {
 	e.tell(Decided{Decision: d})
 }
 
-// heardInRole answers a voter that looks and, while the role has yet to
-// succeed, watches for signs that it will not.
+// heardInRole answers a voter that looks. Until the role has succeeded, it also watches
+// for signs that it will fail.
 func (e *Election) heardInRole(h Heard) {
 	n := &h.Notification
 	waits := e.state != peerwire.Leading && !e.established && h.From == e.current.Leader
@@ -86,26 +87,26 @@ func (e *Election) heardInRole(h Heard) {
 		e.heardSupporter(h)
 	case e.isLeft(h):
 		e.giveUp("voters that followed it look again, and without them it has no quorum")
-		return // else they would join it again by this server's word
+		return // otherwise they would join it again because of this server's message
 	}
 	if n.State != peerwire.Looking || waits && voteOf(n) == e.current.Vote && n.ElectionEpoch == e.current.round {
-		// A candidate in its own wait for a better vote would wait anew after
-		// each message; it has this server's vote.
+		// A candidate that waits for a better vote would begin its wait anew after each
+		// message. It has this server's vote.
 		return
 	}
 	e.send(h.From, e.roleMessage(e.current.round))
 }
 
-// heardCandidate: the server that was decided on says what it thinks itself.
+// heardCandidate takes a message of the elected server about its own role.
 func (e *Election) heardCandidate(h Heard) {
 	n := &h.Notification
 	round, itself := e.current.round, n.Leader == e.current.Leader
-	b, heard := e.votes[h.From] // in this round, so it was in it
+	b, heard := e.votes[h.From] // it was in this round, because the message is of this round
 	ran := heard && b.state == peerwire.Looking && b.agrees(e.current)
 	switch {
 	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.handed && !e.forward:
 		e.forward = true
-		e.dialBy = e.now + e.patience(h.From) // it may lead no more when it is dialled, and an observer is not told
+		e.dialBy = e.now + e.patience(h.From) // it may not lead any more when it is dialled, and an observer is not told
 	case n.State == peerwire.Leading && itself:
 	case n.State == peerwire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
@@ -120,8 +121,8 @@ func (e *Election) heardCandidate(h Heard) {
 	}
 }
 
-// bygone reports whether a message may be from before the hand-over that gave
-// this role, which is of the same round: it tells of no later epoch.
+// bygone reports whether a message may be from before the leadership transfer that gave
+// this role. The transfer is of the same round, so such a message has no later epoch.
 func (e *Election) bygone(n *peerwire.Notification) bool {
 	return e.handed && n.State != peerwire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
 }
@@ -129,9 +130,9 @@ func (e *Election) bygone(n *peerwire.Notification) bool {
 // named reports whether the role came without a vote, so without a round.
 func (e *Election) named() bool { return e.current.round < 0 }
 
-// heardSupporter: one of those that made this server leader may have changed
-// its mind (ZOOKEEPER-3109), or have begun anew before it could join. When the
-// rest is no quorum, waiting for it would be in vain.
+// heardSupporter handles a supporter of this leader that has changed its vote
+// (ZOOKEEPER-3109), or has begun a new election before it could join. If the other
+// supporters are no quorum, the role will fail, and is given up.
 func (e *Election) heardSupporter(h Heard) {
 	n := &h.Notification
 	if h.First || !e.supporters[h.From] || e.named() || e.bygone(n) {
@@ -148,11 +149,11 @@ func (e *Election) heardSupporter(h Heard) {
 	}
 }
 
-// isLeft reports whether a leader that this server dials, not for the first time,
-// cannot have a quorum: this server does not reach it, and so many others look in
-// a later round that they are a quorum with this one. Without this rule such
-// servers would keep each other: each one that looks hears that the others follow
-// that leader. A leader of ZooKeeper says for initLimit that it leads.
+// isLeft reports whether a leader that this server dials, not for the first time, cannot
+// have a quorum: this server does not reach it, and so many others look in a later round
+// that they are a quorum together with this one. Without this rule such servers would
+// never agree, because each one that looks hears that the others follow that leader. A
+// leader of ZooKeeper says for initLimit that it leads.
 func (e *Election) isLeft(h Heard) bool {
 	n := &h.Notification
 	switch {
@@ -166,7 +167,7 @@ func (e *Election) isLeft(h Heard) bool {
 	return e.quorum(func(id ensemble.ServerID) bool { return id == e.id || e.left[id] })
 }
 
-// giveUp advises to leave the role, once.
+// giveUp advises the server to leave the role, once.
 func (e *Election) giveUp(why string) {
 	e.dialBy = Never
 	if e.gaveUp {
@@ -177,14 +178,15 @@ func (e *Election) giveUp(why string) {
 	e.tell(Abandoned{Leader: e.current.Leader, Why: why})
 }
 
-// linked: the candidate leads, so that dialling it is over.
+// linked notes that the candidate leads, so that dialling is over.
 func (e *Election) linked() {
 	if !e.handed {
 		e.dialBy = Never
 	}
 }
 
-// joined: from here on the links between leader and learners tell how it goes.
+// joined notes that discovery is over. From here on the links between leader and learners
+// show whether the role succeeds.
 func (e *Election) joined() {
 	if e.state == peerwire.Looking {
 		return
@@ -196,8 +198,8 @@ func (e *Election) joined() {
 	e.running.reach(Synchronise, e.now)
 }
 
-// establish ends the doubtful time of a role. What is told from now on carries
-// the epoch in which this server serves (ZOOKEEPER-1732).
+// establish notes that the role has succeeded. From now on notifications carry the epoch
+// in which this server serves (ZOOKEEPER-1732).
 func (e *Election) establish(epoch wire.Epoch) {
 	if e.state == peerwire.Looking {
 		return
@@ -211,8 +213,9 @@ func (e *Election) establish(epoch wire.Epoch) {
 	}
 }
 
-// announce tells all voters the role that came without a vote: those who know
-// of no hand-over look for a leader, and may have asked too early to hear of one.
+// announce sends the role that came without a vote to all voters: those that do not know
+// leadership transfers look for a leader, and may have asked too early to learn of this
+// one.
 func (e *Election) announce() {
 	n := e.roleMessage(e.current.round)
 	for _, id := range e.voters {

@@ -10,12 +10,11 @@ import (
 	"bellwether/wire"
 )
 
-// NoHistory is the zxid of a vote by a server that must not be elected nor
-// help to elect: its database is missing, or its disk does not answer. Others
-// ignore such votes.
+// NoHistory is the zxid of a vote by a server that must not be elected nor help to elect,
+// because its database is missing or its disk does not answer. Others ignore such votes.
 const NoHistory wire.Zxid = -1
 
-// Vote names a candidate and the history it is known to have.
+// Vote names a candidate and its history.
 type Vote struct {
 	Leader    ensemble.ServerID // peerwire.NoServer: nobody
 	Zxid      wire.Zxid         // the newest transaction in the candidate's log
@@ -30,7 +29,7 @@ func (v Vote) Compare(o Vote) int {
 	return cmp.Or(v.history(o), cmp.Compare(v.Leader, o.Leader))
 }
 
-// history compares the histories alone.
+// history compares only the histories.
 func (v Vote) history(o Vote) int {
 	return cmp.Or(cmp.Compare(v.PeerEpoch, o.PeerEpoch), cmp.Compare(v.Zxid, o.Zxid))
 }
@@ -48,9 +47,9 @@ func (v Vote) String() string {
 	return fmt.Sprintf("%d at %s of epoch %d", v.Leader, v.Zxid, v.PeerEpoch)
 }
 
-// beats reports whether vote a is to be adopted in place of b, where weigh
-// tells a server's weight. A server without weight is never adopted, and its
-// own vote for itself gives way to any candidate with weight.
+// beats reports whether vote a is to be adopted instead of b. weigh returns a server's
+// weight. A server without weight is never adopted, and its vote for itself is replaced
+// by one for any candidate with weight.
 func beats(a, b Vote, weigh func(ensemble.ServerID) int64) bool {
 	if weigh(a.Leader) == 0 {
 		return false
@@ -58,23 +57,23 @@ func beats(a, b Vote, weigh func(ensemble.ServerID) int64) bool {
 	return a.Compare(b) > 0 || weigh(b.Leader) == 0 && b.Leader != peerwire.NoServer
 }
 
-// ballot is a vote as it was heard: with the sender's state and round. version
-// is that of the message for one that says FOLLOWING or LEADING, as long as it
-// is not kept among the votes of the own round, and 0 otherwise.
+// ballot is a vote as it was heard, with the sender's state and round. version is that of
+// the message if it says FOLLOWING or LEADING and is not kept among the votes of this
+// server's round, 0 otherwise.
 type ballot struct {
 	Vote
 	round   wire.Epoch
 	state   peerwire.ServerState
 	version peerwire.NotificationVersion
-	// fresh: not the first message of a connection, which may be one sent
-	// again from an earlier time.
+	// fresh: the message is not the first of a connection, which may be resent from an
+	// earlier time.
 	fresh bool
 }
 
-// agrees reports whether two ballots count as the same vote. While either
-// sender looks, everything must be equal. Members of a running ensemble may
-// rightly differ in zxid and round (ZOOKEEPER-1805), and where just one of the
-// two comes from before 3.4.6 in the epoch as well (ZOOKEEPER-1732).
+// agrees reports whether two ballots count as the same vote. If one of the senders looks,
+// everything must be equal. Members of a running ensemble may differ in zxid and round
+// (ZOOKEEPER-1805), and in the epoch too if exactly one of the two is older than 3.4.6
+// (ZOOKEEPER-1732).
 func (b ballot) agrees(o ballot) bool {
 	switch {
 	case b.state == peerwire.Looking || o.state == peerwire.Looking:

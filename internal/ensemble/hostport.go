@@ -9,15 +9,15 @@ import (
 	"unicode"
 )
 
-// Wildcard is the host that means all addresses of the machine, as ZooKeeper
-// writes it. Listening on it covers IPv6 as well where the machine has it.
+// Wildcard is the host that means all addresses of the machine, as ZooKeeper writes it.
+// Listening on it includes IPv6 if the machine has it.
 const Wildcard = "0.0.0.0"
 
 // portMax is the largest TCP port.
 const portMax = 65535
 
-// hostMax bounds the length of a host name: DNS allows 253 bytes, an IPv6
-// address with a zone stays below that.
+// hostMax is the longest host name: DNS allows 253 bytes, and an IPv6 address with a zone
+// is shorter.
 const hostMax = 255
 
 // HostPort is an address that clients connect to. The zero value means none.
@@ -35,8 +35,8 @@ func (a HostPort) IsWildcard() bool {
 	return err == nil && ip.IsUnspecified()
 }
 
-// IsLoopback reports whether only this machine can reach the address. Of names
-// only localhost is known.
+// IsLoopback reports whether only this machine can reach the address. The only name that
+// it recognises is localhost.
 func (a HostPort) IsLoopback() bool {
 	ip, err := netip.ParseAddr(a.Host)
 	return strings.EqualFold(a.Host, "localhost") || err == nil && ip.IsLoopback()
@@ -59,9 +59,8 @@ func bracketed(host string) string {
 	return host
 }
 
-// canonicalHost returns the host as ZooKeeper prints it: an IPv6 literal with
-// all its eight numbers, an IPv4 address mapped into IPv6 as itself, and all
-// else as it is written.
+// canonicalHost returns the host as ZooKeeper prints it: an IPv6 literal with all its
+// eight numbers, an IPv4-mapped IPv6 address as IPv4, and everything else unchanged.
 func canonicalHost(host string) string {
 	ip, err := netip.ParseAddr(host)
 	if err != nil || ip.Is4() {
@@ -83,8 +82,7 @@ func canonicalHost(host string) string {
 	return b.String()
 }
 
-// parseClient reads the part after the semicolon of a server line, a port or
-// host:port.
+// parseClient parses the part after the semicolon of a server line, a port or host:port.
 func parseClient(text string) (HostPort, error) {
 	fields, err := splitColons(text)
 	if err != nil {
@@ -105,8 +103,8 @@ func parseClient(text string) (HostPort, error) {
 	return addr, err
 }
 
-// splitColons splits at colons. A first field in brackets keeps its colons and
-// loses the brackets. Empty fields at the end are dropped, as ZooKeeper does.
+// splitColons splits at colons. A first field in brackets keeps its colons and loses the
+// brackets. Empty fields at the end are dropped, as ZooKeeper does.
 func splitColons(text string) ([]string, error) {
 	var host string
 	bracket := strings.HasPrefix(text, "[")
@@ -134,7 +132,7 @@ func splitColons(text string) ([]string, error) {
 	return fields, nil
 }
 
-// checkHost refuses what can be no host name and would break the canonical text.
+// checkHost refuses what cannot be a host name and would break the canonical text.
 func checkHost(host string) error {
 	if host == "" {
 		return errors.New("a host is missing")
@@ -150,7 +148,7 @@ func checkHost(host string) error {
 	return nil
 }
 
-// parsePort reads a decimal port of at least lowest.
+// parsePort parses a decimal port of at least lowest.
 func parsePort(what, text string, lowest int) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < int64(lowest) || n > portMax {

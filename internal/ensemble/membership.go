@@ -12,13 +12,13 @@ import (
 // GroupID is the number of a group of servers in a hierarchical quorum.
 type GroupID int64
 
-// serversMax bounds the servers of an ensemble; the documented ids end at 255.
+// serversMax is how many servers an ensemble may have; the documented ids end at 255.
 const serversMax = 255
 
-// weightMax bounds one server's weight, so that sums cannot overflow.
+// weightMax is the largest weight of a server, so that sums cannot overflow.
 const weightMax = 1 << 31
 
-// Membership is who belongs to an ensemble, at one version. It is immutable.
+// Membership lists the servers of an ensemble, at one version. It is immutable.
 type Membership struct {
 	servers []Server // by id
 	voters  []ServerID
@@ -34,20 +34,20 @@ type group struct {
 	total   int64      // weight of its members together
 }
 
-// Definition is what a Membership is made from.
+// Definition is the input of New.
 type Definition struct {
 	Servers []Server
-	// Groups switches to hierarchical quorums when it is not empty: each
-	// participant must then stand in exactly one group.
+	// Groups makes the quorums hierarchical if it is not empty. Then each participant
+	// must be in exactly one group.
 	Groups map[GroupID][]ServerID
-	// Weights of members of groups; 1 for a participant without one.
+	// Weights are those of members of groups; a participant without one has 1.
 	Weights map[ServerID]int64
 	// Version is the zxid that committed this membership, 0 for a first one.
 	Version int64
 }
 
-// New checks a definition and returns its Membership, which keeps no reference
-// to it except to the addresses of the servers.
+// New checks a definition and returns its Membership. That keeps no reference to the
+// definition, except to the addresses of the servers.
 func New(d Definition) (*Membership, error) {
 	m := &Membership{servers: slices.Clone(d.Servers), version: d.Version}
 	if len(m.servers) > serversMax {
@@ -83,7 +83,7 @@ func New(d Definition) (*Membership, error) {
 	return m, m.form(d.Groups)
 }
 
-// weigh fills the weights: those given, and 1 for each other participant.
+// weigh fills in the weights: those given, and 1 for each other participant.
 func (m *Membership) weigh(given map[ServerID]int64) error {
 	m.weights = make(map[ServerID]int64, len(m.servers))
 	for id, w := range given {
@@ -134,9 +134,9 @@ func (m *Membership) form(groups map[GroupID][]ServerID) error {
 	return nil
 }
 
-// mayJoin checks one member of a group. An observer may stand in a group only
-// with weight 0, which changes nothing; with more it would make every quorum
-// harder without ever helping one.
+// mayJoin checks one member of a group. An observer may be in a group only with weight 0,
+// which has no effect. With more it would make every quorum harder to reach, because it
+// never votes.
 func (m *Membership) mayJoin(sid ServerID, id GroupID) error {
 	s, ok := m.Server(sid)
 	if !ok {
@@ -182,15 +182,15 @@ func (m *Membership) WithVersion(version int64) *Membership {
 	return &c
 }
 
-// SameMembers reports whether both say the same about every server, group and
-// weight, whatever their versions.
+// SameMembers reports whether both have the same servers, groups and weights, whatever
+// their versions are.
 func (m *Membership) SameMembers(o *Membership) bool {
 	return slices.Equal(m.lines(), o.lines())
 }
 
-// String returns the text of /zookeeper/config and of the messages between
-// servers: servers, groups and weights, each in order of their numbers, and the
-// version in hexadecimal as the last line, which has no newline.
+// String returns the text of /zookeeper/config and of the messages between servers:
+// servers, groups and weights, each in order of their numbers, and the version in
+// hexadecimal as the last line, without a newline.
 func (m *Membership) String() string {
 	return strings.Join(append(m.lines(), "version="+strconv.FormatUint(uint64(m.version), 16)), "\n")
 }

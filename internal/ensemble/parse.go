@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// KeyError says which line of a configuration text is wrong and why. Key is
-// empty where the lines are right one by one but not together.
+// KeyError says which line of a configuration text is wrong, and why. Key is empty if
+// each line is right, but not all of them together.
 type KeyError struct {
-	Line       int // 1-based, 0 if no single line is at fault
+	Line       int // counted from 1; 0 if no single line is wrong
 	Key, Value string
 	Reason     string
 }
@@ -29,9 +29,9 @@ func IsMemberKey(key string) bool {
 	return strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group") || strings.HasPrefix(key, "weight")
 }
 
-// Parse reads the configuration text that servers exchange and that stands in
-// /zookeeper/config. Lines may come in any order; a missing version means 0.
-// Errors are [KeyError] or [SyntaxError].
+// Parse parses the configuration text that servers exchange and that is in
+// /zookeeper/config. Lines may come in any order; a missing version means 0. Errors are
+// [KeyError] or [SyntaxError].
 func Parse(text string) (*Membership, error) {
 	props, err := ReadProperties(text)
 	if err != nil {
@@ -40,9 +40,9 @@ func Parse(text string) (*Membership, error) {
 	return FromProperties(props)
 }
 
-// FromProperties makes a Membership from the lines server.N, group.N, weight.N
-// and version. Any other key is an error, so a caller that reads zoo.cfg first
-// picks by [IsMemberKey]. Of several lines with one key the last counts.
+// FromProperties makes a Membership from the lines server.N, group.N, weight.N and
+// version. Any other key is an error, so the caller must select the lines of zoo.cfg with
+// [IsMemberKey] first. If a key occurs more than once the last line counts.
 func FromProperties(props []Property) (*Membership, error) {
 	d := Definition{Groups: map[GroupID][]ServerID{}, Weights: map[ServerID]int64{}}
 	last := make(map[string]int, len(props))
@@ -64,7 +64,7 @@ func FromProperties(props []Property) (*Membership, error) {
 	return m, nil
 }
 
-// add takes in one line.
+// add adds one line to the definition.
 func (d *Definition) add(p Property) error {
 	name, number, _ := strings.Cut(p.Key, ".")
 	switch {
@@ -85,8 +85,7 @@ func (d *Definition) add(p Property) error {
 	return errors.New("unrecognised; allowed are server.N, group.N and weight.N")
 }
 
-// observerWithoutID is the number by which observers without an id of their own
-// introduce themselves.
+// observerWithoutID is the id that observers without an id of their own send.
 const observerWithoutID = math.MaxInt64
 
 func (d *Definition) addServer(number, value string) error {
@@ -144,7 +143,7 @@ func (d *Definition) addWeight(number, value string) error {
 	return nil
 }
 
-// parseID reads a number of a server or group.
+// parseID parses the number of a server or group.
 func parseID(what, text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 0 {

@@ -13,8 +13,8 @@ type Property struct {
 	Line       int // 1-based line on which the property begins
 }
 
-// SyntaxError is a text that the properties rules do not allow. Only a broken
-// \uXXXX escape is one; every other input means something.
+// SyntaxError is the error for text that the properties rules do not allow. Only a broken
+// \uXXXX escape is such text; all other input has a meaning.
 type SyntaxError struct {
 	Line   int
 	Reason string
@@ -22,8 +22,8 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// Latin1 turns the bytes of a properties file, which are ISO-8859-1, into a
-// string. Texts that servers exchange are UTF-8 and need no such step.
+// Latin1 turns the bytes of a properties file, which are ISO-8859-1, into a string. Texts
+// that servers exchange are UTF-8 and do not need that.
 func Latin1(file []byte) string {
 	runes := make([]rune, len(file))
 	for i, b := range file {
@@ -32,13 +32,12 @@ func Latin1(file []byte) string {
 	return string(runes)
 }
 
-// ReadProperties reads text by the rules of Java properties, as ZooKeeper reads
-// zoo.cfg: a line whose first non-blank is # or ! is a comment, key and value
-// part at the first unescaped '=', ':' or blank, an odd number of backslashes at
-// the end of a line joins the next one, and key and value are trimmed.
-// Properties come in the order of the text with duplicates kept; of these the
-// last one counts. (A single backslash as the last line is an empty key to Java
-// and nothing here.)
+// ReadProperties parses text by the rules of Java properties, as ZooKeeper parses
+// zoo.cfg. A line whose first non-blank character is # or ! is a comment. Key and value
+// are separated by the first unescaped '=', ':' or blank. A line that ends with an odd
+// number of backslashes continues on the next one. Key and value are trimmed. Properties
+// come in the order of the text, with duplicates; of these the last one counts. (If the
+// last line is a single backslash Java reads an empty key, and this function nothing.)
 func ReadProperties(text string) ([]Property, error) {
 	var props []Property
 	r := lineReader{rest: text}
@@ -59,14 +58,14 @@ func ReadProperties(text string) ([]Property, error) {
 	}
 }
 
-// lineReader cuts a text into logical lines.
+// lineReader divides a text into logical lines.
 type lineReader struct {
 	rest string
 	line int // natural lines consumed
 }
 
-// next returns the next logical line that is neither blank nor a comment, with
-// its escapes still in place and the number of its first natural line.
+// next returns the next logical line that is neither blank nor a comment, with its
+// escapes, and the number of its first natural line.
 func (r *lineReader) next() (raw string, line int, ok bool) {
 	for r.rest != "" {
 		part := strings.TrimLeft(r.natural(), blanks)
@@ -87,14 +86,14 @@ func (r *lineReader) next() (raw string, line int, ok bool) {
 	return "", 0, false
 }
 
-// isComment reports whether a line begins as a comment does, which makes it one
-// if nothing was joined before it.
+// isComment reports whether a line begins as a comment does. It is one if it does not
+// continue another line.
 func isComment(s string) bool { return s != "" && (s[0] == '#' || s[0] == '!') }
 
-// blanks are the characters that part key and value.
+// blanks are the characters that separate key and value.
 const blanks = " \t\f"
 
-// natural consumes one line, ended by \n, \r, \r\n or the end of the text.
+// natural reads one line, which ends with \n, \r, \r\n or the end of the text.
 func (r *lineReader) natural() string {
 	if r.rest != "" {
 		r.line++
@@ -121,8 +120,8 @@ func oddBackslashes(s string) bool {
 	return n%2 == 1
 }
 
-// splitProperty parts a logical line at its separator: blanks, then at most one
-// '=' or ':', then blanks.
+// splitProperty splits a logical line at its separator: blanks, then at most one '=' or
+// ':', then blanks.
 func splitProperty(raw string) (key, value string) {
 	end := len(raw)
 	for i := 0; i < len(raw); i++ {
@@ -142,8 +141,8 @@ func splitProperty(raw string) (key, value string) {
 	return key, value
 }
 
-// unescape resolves backslash escapes. A pair of \u escapes may form one
-// supplementary character.
+// unescape resolves backslash escapes. Two \u escapes may form one supplementary
+// character.
 func unescape(s string) (string, error) {
 	if !strings.Contains(s, `\`) {
 		return s, nil
@@ -165,7 +164,7 @@ func unescape(s string) (string, error) {
 	return string(utf16.Decode(units)), nil
 }
 
-// escape reads what follows a backslash: its meaning and its length in bytes.
+// escape parses what follows a backslash: it returns the meaning and the length in bytes.
 func escape(s string) ([]uint16, int, error) {
 	switch s[0] {
 	case 't':
@@ -187,7 +186,7 @@ func escape(s string) ([]uint16, int, error) {
 	return utf16.Encode([]rune{r}), n, nil
 }
 
-// hex4 reads the four hexadecimal digits at the start of s.
+// hex4 parses the four hexadecimal digits at the start of s.
 func hex4(s string) (uint16, bool) {
 	if len(s) < 4 {
 		return 0, false
@@ -208,7 +207,7 @@ func hex4(s string) (uint16, bool) {
 	return u, true
 }
 
-// trim drops blanks and control characters at both ends.
+// trim removes blanks and control characters at both ends.
 func trim(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
 }

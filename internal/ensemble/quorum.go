@@ -16,8 +16,8 @@ func (m *Membership) HasQuorum(has func(ServerID) bool) bool {
 	return 2*n > len(m.voters)
 }
 
-// hasGroups is the hierarchical test: a group is won by more than half of its
-// weight, a quorum wins more than half of the groups that have any weight.
+// hasGroups is the hierarchical test: a group counts if more than half of its weight has,
+// and a quorum needs more than half of the groups that have any weight.
 func (m *Membership) hasGroups(has func(ServerID) bool) bool {
 	groups, won := 0, 0
 	for _, g := range m.groups {

@@ -28,7 +28,7 @@ func (r Role) String() string {
 	return "participant"
 }
 
-// ParseRole reads participant or observer, in any case.
+// ParseRole parses participant or observer, in upper or lower case.
 func ParseRole(text string) (Role, error) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "participant":
@@ -65,14 +65,14 @@ type Server struct {
 	Client    HostPort // where clients connect; zero if the line does not say
 }
 
-// addressesMax bounds the addresses of one server.
+// addressesMax is how many addresses a server may have.
 const addressesMax = 16
 
-// serverForm is what a server line must look like, for error texts.
+// serverForm is the form of a server line, for error texts.
 const serverForm = "host:quorumPort:electionPort[:role][|further addresses][;[clientHost:]clientPort]"
 
-// ParseServer reads the value of the line server.<id>. The role defaults to
-// participant, the client host to [Wildcard].
+// ParseServer parses the value of the line server.<id>. The default role is participant,
+// and the default client host is [Wildcard].
 func ParseServer(id ServerID, value string) (Server, error) {
 	s := Server{ID: id}
 	between, client, _ := strings.Cut(value, ";")
@@ -121,7 +121,7 @@ func (s *Server) parseAddresses(parts []string) error {
 	return nil
 }
 
-// parseAddress reads host:port:port[:role]; role is empty if not given.
+// parseAddress parses host:port:port[:role]; role is empty if it is not given.
 func parseAddress(text string) (Address, string, error) {
 	fields, err := splitColons(text)
 	if err != nil {

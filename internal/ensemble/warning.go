@@ -5,7 +5,7 @@ import "fmt"
 // Rule names what a Warning is about.
 type Rule uint8
 
-// The rules that a membership can follow without being a good one.
+// The rules that a valid membership should follow.
 const (
 	OneVoter      Rule = iota + 1 // a single participant
 	TwoVoters                     // no failure is tolerated
@@ -14,7 +14,7 @@ const (
 	LargeID                       // an id above the documented range
 )
 
-// Warning is something worth a look in a membership that is allowed.
+// Warning describes a valid membership that an operator should check.
 type Warning struct {
 	Rule Rule
 	Text string
@@ -24,7 +24,7 @@ type Warning struct {
 // of an id begins the session ids that its server gives out.
 const idDocumented = 255
 
-// Warnings returns what is allowed but unwise.
+// Warnings returns what is valid but unwise in a membership.
 func (m *Membership) Warnings() []Warning {
 	var ws []Warning
 	add := func(r Rule, format string, args ...any) {
@@ -53,7 +53,7 @@ func (m *Membership) Warnings() []Warning {
 	return ws
 }
 
-// sharedAddress returns an address that two servers both use.
+// sharedAddress returns an address that both servers use.
 func sharedAddress(a, b Server) string {
 	used := make(map[string]bool)
 	for _, addr := range a.listeners() {
@@ -67,9 +67,8 @@ func sharedAddress(a, b Server) string {
 	return ""
 }
 
-// listeners returns the addresses of a server that name one machine. Wildcards
-// are left out, and for clients loopback too: there each server may well give
-// its own machine's.
+// listeners returns the addresses of a server that name one machine. It leaves out
+// wildcards, and for clients loopback too, because each server may mean its own machine.
 func (s Server) listeners() []string {
 	var all []string
 	for _, a := range s.Addresses {
