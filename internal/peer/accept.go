@@ -14,12 +14,12 @@ import (
 	"bellwether/wire"
 )
 
-// observerWithoutID is what old observers call themselves; each is given a
-// negative id of its own here.
+// observerWithoutID is the id that old observers send. This server gives each of them a
+// negative id of its own.
 const observerWithoutID ensemble.ServerID = math.MaxInt64
 
-// welcome treats an accepted connection up to the decision which of the two
-// servers keeps it. It reports whether this one does.
+// welcome handles an accepted connection up to the decision which of the two servers
+// keeps it. It reports whether this server does.
 func (m *Mesh) welcome(raw net.Conn) bool {
 	tune(raw, electionDead)
 	c, err := m.o.Secure.server(raw, ForElection, peerwire.NoServer)
@@ -31,10 +31,10 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 	var msg peerwire.InitialMessage
 	err = wire.ReadRecord(r, &msg, peerwire.InitialMax)
 	if err == nil && msg.Version == peerwire.InitialBare && !m.known(msg.Server) {
-		err = wire.ErrValue // any eight bytes are an id of that form, so only members use it
+		err = wire.ErrValue // any eight bytes are an id of that form, so only members may use it
 	}
 	if err != nil {
-		if err != io.EOF { // who says nothing at all is a port scan or a health check
+		if err != io.EOF { // a connection that sends nothing is a port scan or a health check
 			m.refuse(raw, peerwire.NoServer, "a connection to the election port began with something else than a server's id", err)
 		}
 		return false
@@ -69,7 +69,7 @@ func (m *Mesh) known(id ensemble.ServerID) bool {
 	return m.remotes[id] != nil
 }
 
-// keep adopts the connection that a larger id has opened.
+// keep uses the connection that a larger id has opened.
 func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	m.mu.Lock()
 	r, complaint := m.find(msg.Server)
@@ -87,8 +87,8 @@ func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	return true
 }
 
-// knocked answers a smaller id, which may only announce itself: any
-// connection to it is stale, and it is dialled, where it says it is.
+// knocked answers a smaller id, which connects only to announce itself. Any connection to
+// it is stale; this server closes it, and dials the address that the other server gives.
 func (m *Mesh) knocked(raw net.Conn, msg *peerwire.InitialMessage) {
 	complaint := m.callBack(msg.Server, useful(msg.Addresses, raw))
 	m.complain(raw, msg.Server, complaint)
@@ -110,7 +110,7 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 		r.conn.Close()
 		r.conn = nil
 	}
-	r.vain = r.vain || r.called > 0 && r.dialling != nil // it knocks again while it is dialled back
+	r.vain = r.vain || r.called > 0 && r.dialling != nil // it connects again while it is being dialled back
 	r.called = callsMax
 	r.giveUpDial()
 	r.backoff, r.next = retryMin, time.Now()
@@ -118,7 +118,8 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 	return complaint
 }
 
-// advertise remembers where a server says it is. The lock is held.
+// advertise stores the addresses that a server gives of itself. The caller holds the
+// lock.
 func (r *remote) advertise(addresses []string) (complaint string) {
 	if r.conn != nil && len(r.advertised) > 0 && !slices.Equal(r.advertised, addresses) {
 		complaint = "a server comes from two addresses: do two have the same id?"
@@ -134,8 +135,8 @@ func (m *Mesh) complain(raw net.Conn, id ensemble.ServerID, what string) {
 	}
 }
 
-// find returns the remote with this id, made now if it is a stranger; nil if
-// there are too many of those. The lock is held.
+// find returns the remote with this id, and makes one for a stranger; nil if there are
+// too many strangers. The caller holds the lock.
 func (m *Mesh) find(id ensemble.ServerID) (r *remote, complaint string) {
 	if r := m.remotes[id]; r != nil || m.closed {
 		return r, ""
@@ -155,8 +156,9 @@ func (m *Mesh) find(id ensemble.ServerID) (r *remote, complaint string) {
 	return r, "a server that is not in the membership takes part without a vote"
 }
 
-// useful is where a server says it is to be reached. A wildcard says only at
-// which port, so the machine is the one it came from (ZOOKEEPER-2164).
+// useful returns the address at which a server can be reached, from the one that it
+// gives. A wildcard gives only the port, so the host is the one that it connects from
+// (ZOOKEEPER-2164).
 func useful(advertised []string, from net.Conn) []string {
 	var out []string
 	for _, address := range advertised {
@@ -176,5 +178,5 @@ func useful(advertised []string, from net.Conn) []string {
 	return out
 }
 
-// advertisedMax bounds how many addresses of one server are believed.
+// advertisedMax is how many addresses of one server are used.
 const advertisedMax = 16

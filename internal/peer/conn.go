@@ -19,10 +19,10 @@ type conn struct {
 	net.Conn
 	m    *Mesh
 	to   *remote
-	more chan struct{} // one: something is in the slot
+	more chan struct{} // of capacity one: there is something to send
 	made time.Time
-	// doubtful: it was dialled because the other side had ended the one before,
-	// so that it may be the system's alone.
+	// doubtful: it was dialled because the other side had ended the one before, so the
+	// other server may have ended, and only its operating system has accepted.
 	doubtful bool
 
 	once sync.Once
@@ -30,7 +30,7 @@ type conn struct {
 	why  error         // the first error; set before gone is closed
 }
 
-// rouse tells the writer that something is to be sent.
+// rouse tells the writer that there is something to send.
 func (c *conn) rouse() {
 	select {
 	case c.more <- struct{}{}:
@@ -38,8 +38,8 @@ func (c *conn) rouse() {
 	}
 }
 
-// fail ends the connection; the first reason counts. It does not block, as
-// closing one with TLS may: the reader, which stops at once, closes it.
+// fail ends the connection; the first reason counts. It does not block, as closing a TLS
+// connection may. The reader, which stops at once, closes it.
 func (c *conn) fail(why error) {
 	c.once.Do(func() {
 		c.why = why
@@ -48,14 +48,14 @@ func (c *conn) fail(why error) {
 	})
 }
 
-// Close ends the connection from here.
+// Close ends the connection from this side.
 func (c *conn) Close() error {
 	c.fail(errClosed)
 	return nil
 }
 
-// write sends what is in the slot, beginning with what was sent last if
-// nothing newer waits: it may have been lost with an older connection.
+// write sends what is in the slot. If the slot is empty at first it resends the last
+// notification, which may have been lost with an older connection.
 func (c *conn) write() {
 	for first := true; ; first = false {
 		if frame := c.next(first); frame != nil {
@@ -75,8 +75,8 @@ func (c *conn) write() {
 	}
 }
 
-// next takes the frame out of the slot; nil if there is none, or the
-// connection is not the one in use any more.
+// next takes the frame out of the slot; nil if there is none, or if another connection is
+// in use.
 func (c *conn) next(first bool) []byte {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -93,7 +93,7 @@ func (c *conn) next(first bool) []byte {
 	return nil
 }
 
-// read hands on notifications until the connection ends.
+// read passes on notifications until the connection ends.
 func (c *conn) read(r *bufio.Reader) {
 	var buf []byte
 	heard, address := false, c.RemoteAddr().String()
@@ -107,7 +107,7 @@ func (c *conn) read(r *bufio.Reader) {
 		c.m.figures.BytesReceived.Add(int64(len(frame)))
 		var n peerwire.Notification
 		if err := wire.Decode(frame, &n); err != nil {
-			// As real servers do: the message is dropped, the connection stays
+			// As ZooKeeper does, drop the message and keep the connection
 			// (ZOOKEEPER-3769).
 			c.m.figures.Dropped.Add(1)
 			c.m.notices.Say(slog.LevelWarn, "a notification was not understood", c.RemoteAddr().String(), "sid", c.to.id, "err", err)
@@ -129,7 +129,8 @@ func (c *conn) read(r *bufio.Reader) {
 	}
 }
 
-// connectionReset reports an end that the other side, or its kernel, has brought.
+// connectionReset reports whether the other side, or its kernel, has ended the
+// connection.
 func connectionReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

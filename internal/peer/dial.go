@@ -11,23 +11,23 @@ import (
 // dialled is a connection that was made by dialling.
 type dialled struct {
 	net.Conn
-	address string        // which of those asked for
-	took    time.Duration // a round trip, if not too much else went on
+	address string        // the dialled address
+	took    time.Duration // a round trip, unless the machine was busy
 }
 
-// dialError is why none of the addresses of a server could be connected.
+// dialError says why none of the addresses of a server could be connected.
 type dialError []error
 
 func (e dialError) Error() string { return errors.Join(e...).Error() }
 
-// Unwrap is for errors.Is.
+// Unwrap returns the errors, for errors.Is.
 func (e dialError) Unwrap() []error { return e }
 
-// errNoAddress: nothing is known about where a server is.
+// errNoAddress says that no address of a server is known.
 var errNoAddress = errors.New("no address is known")
 
-// dialAny dials all addresses at once and returns the first that connects.
-// Names are resolved each time.
+// dialAny dials all addresses at once and returns the first that connects. It resolves
+// names each time.
 func (o *Options) dialAny(ctx context.Context, addresses []string) (*dialled, error) {
 	if len(addresses) == 0 {
 		return nil, dialError{errNoAddress}
@@ -65,7 +65,7 @@ func (o *Options) dialAny(ctx context.Context, addresses []string) (*dialled, er
 	return first, nil
 }
 
-// refused reports whether every address of a server refused: nobody listens.
+// refused reports whether every address of a server has refused: no process listens.
 func refused(err error) bool {
 	var all dialError
 	if !errors.As(err, &all) {
@@ -79,8 +79,8 @@ func refused(err error) bool {
 	return true
 }
 
-// timedOut reports whether any part of err is a time-out or was given up
-// here, so that nothing follows from it.
+// timedOut reports whether any part of err is a timeout or was cancelled by this server.
+// Then it says nothing about the other server.
 func timedOut(err error) bool {
 	var all dialError
 	if !errors.As(err, &all) {
@@ -95,7 +95,7 @@ func timedOut(err error) bool {
 	return false
 }
 
-// pause waits; false if ctx ended first.
+// pause waits; it returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -13,51 +13,52 @@ type Event interface{ event() }
 // Heard is a notification from another server.
 type Heard struct {
 	From    ensemble.ServerID
-	Address string // where its connection goes
-	// First: the first message on its connection, which a server may have sent
-	// before and sends again.
+	Address string // the other end of its connection
+	// First: this is the first message on its connection. The server may have sent it
+	// before, and resends it.
 	First        bool
 	Notification peerwire.Notification
 }
 
-// Up: an election connection to a server exists, perhaps instead of an older one.
+// Up says that an election connection to a server exists, perhaps a new one instead of an
+// older one.
 type Up struct{ Server ensemble.ServerID }
 
-// Down: a dial was refused, or a server closed its connection and cannot be
-// reached any more, or resets what is dialled then. It comes again with each dial
-// that ends so. Time-outs and connections that are replaced do not bring it.
+// Down says that a dial was refused, or that a server has closed its connection and
+// cannot be reached any more, or resets new connections. It is reported for each dial
+// that ends so, but not for timeouts and connections that are replaced.
 type Down struct{ Server ensemble.ServerID }
 
-// RoundTrip is the newest measured time to a server and back.
+// RoundTrip is the newest measured round-trip time to a server.
 type RoundTrip struct {
 	Server ensemble.ServerID
 	Took   time.Duration
 }
 
-// Opened: a learner has connected and sent something. Address is where from.
+// Opened says that a learner has connected from Address, and sent something.
 type Opened struct {
 	Link    peerwire.LinkID
 	Address string
 }
 
-// Linked: the leader that Dial named has accepted a link, at Address.
+// Linked says that the leader that Dial named has accepted a link, at Address.
 type Linked struct {
 	Leader  ensemble.ServerID
 	Link    peerwire.LinkID
 	Address string
 }
 
-// Received are packets of a link in order, at least one. They belong to the
-// receiver. A SNAP comes when the snapshot behind it has been read.
+// Received are packets of a link in order, at least one. They belong to the receiver. A
+// SNAP comes after the snapshot behind it has been read.
 type Received struct {
 	Link    peerwire.LinkID
 	Packets []*peerwire.QuorumPacket
 }
 
-// Progress: a part of a snapshot has arrived.
+// Progress says that a part of a snapshot has arrived.
 type Progress struct{ Link peerwire.LinkID }
 
-// Closed is the last event of a link, whoever ended it.
+// Closed is the last event of a link, whichever side ended it.
 type Closed struct {
 	Link peerwire.LinkID
 	Why  string

@@ -2,16 +2,16 @@ package peer
 
 import "bellwether/internal/metrics"
 
-// Figures count since the start. Those of a [Mesh] are of notifications, those
-// of [Links] of packets.
+// Figures count since the start: those of a [Mesh] notifications, those of [Links]
+// packets.
 type Figures struct {
-	Connections   metrics.Counter // made, in either direction
-	Refused       metrics.Counter // connections turned away, and why is logged
+	Connections   metrics.Counter // connections made, in either direction
+	Refused       metrics.Counter // connections refused; the reason is logged
 	DialFailures  metrics.Counter
 	Sent          metrics.Counter
 	Received      metrics.Counter
-	Replaced      metrics.Counter // unsent, overtaken by a newer message
-	Dropped       metrics.Counter // received and not understood, or sent to nobody
+	Replaced      metrics.Counter // replaced by a newer message before they were sent
+	Dropped       metrics.Counter // received and not valid, or sent to a server that is not known
 	BytesSent     metrics.Counter
 	BytesReceived metrics.Counter
 }

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// greetingsMax is how many connections may be before their first message at a
-// time. Who is served needs milliseconds for it, so beyond the bound the one
-// that has taken longest gives way.
+// greetingsMax is how many connections may wait for their first message at a time. A
+// correct peer needs milliseconds for it, so beyond the limit the connection that has
+// waited longest is closed.
 const greetingsMax = 256
 
-// greetings are the accepted connections before their first message. Each is
-// treated on a goroutine of its own, so that a silent one holds up nobody.
+// greetings are the accepted connections before their first message. Each is handled on a
+// goroutine of its own, so that a silent one delays no other.
 type greetings struct {
 	timeout time.Duration
 	done    sync.WaitGroup
 
 	mu     sync.Mutex
-	open   []net.Conn // in the order they came
+	open   []net.Conn // in the order in which they came
 	closed bool
 }
 
-// add treats a connection, which has a deadline then. treat must return when
-// the connection is closed, and may keep it by returning true.
+// add handles a connection, for which it sets a deadline. treat must return when the
+// connection is closed, and keeps it by returning true.
 func (g *greetings) add(c net.Conn, treat func(net.Conn) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +58,7 @@ func (g *greetings) remove(c net.Conn) {
 	}
 }
 
-// close ends all that are under way.
+// close closes all of them.
 func (g *greetings) close() {
 	g.mu.Lock()
 	g.closed = true
@@ -69,7 +69,7 @@ func (g *greetings) close() {
 	g.done.Wait()
 }
 
-// buffered is a connection of which a reader has taken more than it needed.
+// buffered is a connection of which a reader has read more than it needed.
 type buffered struct {
 	net.Conn
 	r *bufio.Reader

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// readChunk is how much of a link is read at a time.
+	// readChunk is how many bytes of a link are read at a time.
 	readChunk = 64 << 10
 	// receivedMax is how many packets one event carries at most.
 	receivedMax = 256
-	// progressEvery is how often the arrival of a snapshot is told.
+	// progressEvery is how often the arrival of a snapshot is reported.
 	progressEvery = 50 * time.Millisecond
 )
 
-// link is one connection between a leader and a learner. Its reader, run,
-// gives all its events; its writer sends what is queued.
+// link is one connection between a leader and a learner. Its reader, run, reports all its
+// events; its writer sends what is queued.
 type link struct {
 	l       *Links
 	id      peerwire.LinkID
 	conn    net.Conn
 	in      *input
 	r       *bufio.Reader
-	learner bool // this end dialled
+	learner bool // this end has dialled
 	written chan struct{}
 
 	mu        sync.Mutex
@@ -42,7 +42,7 @@ type link struct {
 	gauge     gauge
 	finishing bool // nothing more is queued or received
 	ended     bool
-	why       string // of the end; the first reason counts
+	why       string // why it ended; the first reason counts
 }
 
 func newLink(l *Links, id peerwire.LinkID, in *input, r *bufio.Reader, learner bool) *link {
@@ -53,7 +53,7 @@ func newLink(l *Links, id peerwire.LinkID, in *input, r *bufio.Reader, learner b
 	return k
 }
 
-// run gives the events of the link from the first to the last.
+// run reports the events of the link from the first to the last.
 func (k *link) run(first Event) {
 	k.l.o.Handle(first)
 	k.l.done.Go(k.write)
@@ -62,7 +62,7 @@ func (k *link) run(first Event) {
 	finishing := k.finishing
 	k.mu.Unlock()
 	if finishing {
-		<-k.written // what was queued is still to go out
+		<-k.written // the writer still sends what was queued
 	}
 	k.end(reason(err))
 	k.l.forget(k)
@@ -71,7 +71,7 @@ func (k *link) run(first Event) {
 	k.conn.Close()
 }
 
-// end stops both goroutines, of which the reader closes the connection.
+// end stops both goroutines; the reader closes the connection.
 func (k *link) end(why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,7 +87,7 @@ func (k *link) endLocked(why string) {
 	k.arrived.Broadcast()
 }
 
-// finish lets the writer end the link when everything queued is sent.
+// finish makes the writer end the link after everything queued is sent.
 func (k *link) finish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,7 +99,7 @@ func (k *link) finish() {
 	k.arrived.Broadcast()
 }
 
-// tell hands on an event unless the link is finishing.
+// tell reports an event unless the link is finishing.
 func (k *link) tell(e Event) {
 	k.mu.Lock()
 	finishing := k.finishing
@@ -109,7 +109,7 @@ func (k *link) tell(e Event) {
 	}
 }
 
-// read hands on packets until the connection ends.
+// read passes on packets until the connection ends.
 func (k *link) read() error {
 	for {
 		batch, err := k.batch()
@@ -123,8 +123,8 @@ func (k *link) read() error {
 	}
 }
 
-// batch reads one packet and those that have arrived with it. A SNAP stands
-// alone: what was before it is handed on before its snapshot is read.
+// batch reads one packet and those that have arrived with it. A SNAP comes alone: the
+// packets before it are passed on before its snapshot is read.
 func (k *link) batch() ([]*peerwire.QuorumPacket, error) {
 	p := new(peerwire.QuorumPacket)
 	if err := peerwire.ReadPacket(k.r, p, k.l.o.PacketMax); err != nil {
@@ -150,26 +150,26 @@ func (k *link) batch() ([]*peerwire.QuorumPacket, error) {
 	return []*peerwire.QuorumPacket{p}, nil
 }
 
-// arrivedPacket decodes a packet that is in memory as a whole; nil if none is.
+// arrivedPacket decodes a packet that is completely in memory; nil if there is none.
 func (k *link) arrivedPacket() *peerwire.QuorumPacket {
 	b, _ := k.r.Peek(k.r.Buffered())
 	c := wire.Decoder(b)
 	var p peerwire.QuorumPacket
 	p.Code(&c)
 	if len(b) == 0 || c.Err() != nil || c.Offset() > k.l.o.PacketMax {
-		return nil // to be waited for, or complained about, by the next read
+		return nil // the next read waits for it, or reports it
 	}
 	if p.Data != nil {
 		p.Data = append(make([]byte, 0, len(p.Data)), p.Data...)
 	}
-	k.r.Discard(c.Offset()) // cannot fail: the bytes were just seen
+	k.r.Discard(c.Offset()) // this cannot fail, because the bytes were just seen
 	return &p
 }
 
-// errSnapshot: a snapshot came to who does not want one.
+// errSnapshot says that a snapshot came and Options.ReadSnapshot is not set.
 var errSnapshot = errors.New("a snapshot came that nobody asked for")
 
-// snapshot lets the stream behind a SNAP be read.
+// snapshot passes the stream behind a SNAP to Options.ReadSnapshot.
 func (k *link) snapshot(p *peerwire.QuorumPacket) error {
 	if !k.learner || k.l.o.ReadSnapshot == nil {
 		return k.malformed(errSnapshot)
@@ -182,7 +182,7 @@ func (k *link) snapshot(p *peerwire.QuorumPacket) error {
 	return nil
 }
 
-// malformed logs an error that no orderly other end brings about.
+// malformed logs an error that a correct peer does not cause.
 func (k *link) malformed(err error) error {
 	if err != io.EOF && !endedThere(err) && !errors.Is(err, net.ErrClosed) && !timedOut(err) {
 		k.l.notices.Say(slog.LevelWarn, "a server sent something else than packets", k.conn.RemoteAddr().String(), "err", err)
@@ -190,7 +190,7 @@ func (k *link) malformed(err error) error {
 	return err
 }
 
-// reason says to operators how a link ended.
+// reason says, for operators, how a link ended.
 func reason(err error) string {
 	switch {
 	case err == nil:
@@ -207,8 +207,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// input is what a link reads from: it counts, and tells of progress while a
-// snapshot arrives. Only the reader uses it.
+// input is what a link reads from. It counts, and reports progress while a snapshot
+// arrives. Only the reader uses it.
 type input struct {
 	net.Conn
 	figures  *Figures // nil before the link is open

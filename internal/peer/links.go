@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// linksMax bounds the learners that are connected at a time.
+	// linksMax is how many learners may be connected at a time.
 	linksMax = 1024
-	// learnerEager is for how long refused dials of a leader are repeated without
-	// a pause: it begins to listen only when it knows that it leads, which where
-	// all goes well is a matter of less than any timer can wait.
+	// learnerEager is for how long refused dials of a leader are repeated without a
+	// pause. A leader begins to listen when it knows that it leads, and usually that
+	// takes less time than any timer can wait.
 	learnerEager = 2 * time.Millisecond
-	// learnerEagerTries is how many those are at most: where dials take no time, as in
-	// a synctest bubble, whose clock stands while somebody is busy, they would have no end.
+	// learnerEagerTries is how many such dials there are at most. In a synctest bubble
+	// the clock stands while a goroutine runs, so dials take no time and would never end.
 	learnerEagerTries = 64
 	// learnerRetry is the pause between two further dials.
 	learnerRetryMin = time.Millisecond
 	learnerRetry    = 10 * time.Millisecond
-	// learnerDial bounds each of those dials: another one may do better.
+	// learnerDial is the timeout of each of those dials, because another one may succeed.
 	learnerDial = time.Second
-	// resolveRetry is the pause where it is the name that is not known.
+	// resolveRetry is the pause if the name cannot be resolved.
 	resolveRetry = 100 * time.Millisecond
 )
 
@@ -66,36 +66,36 @@ func NewLinks(o Options) *Links {
 	return l
 }
 
-// Figures are counted all the time; reading them is safe.
+// Figures returns the counters. It may be called at any time.
 func (l *Links) Figures() *Figures { return &l.figures }
 
-// SetMembership says where servers are from the next Listen or Dial on;
-// proposed may be nil.
+// SetMembership sets the addresses of servers for the next Listen or Dial; proposed may
+// be nil.
 func (l *Links) SetMembership(committed, proposed *ensemble.Membership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.memberships = []*ensemble.Membership{committed, proposed}
 }
 
-// addresses are the quorum addresses of a server.
+// addresses returns the quorum addresses of a server.
 func (l *Links) addresses(id ensemble.ServerID) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return addresses(id, ensemble.Address.Quorum, l.memberships)
 }
 
-// quorumPort is what zoo.cfg calls it.
+// quorumPort is the name of the port in zoo.cfg.
 const quorumPort = "quorum"
 
-// quorum is where to listen.
+// quorum returns the addresses to listen on.
 func (l *Links) quorum() []string { return local(l.addresses(l.o.ID), l.o.ListenOnAll) }
 
-// Try reports whether Listen would succeed, which who could lead has to know
-// before it is elected. Not while Listen is called.
+// Try reports whether Listen would succeed, which a candidate must know before it is
+// elected. It must not be called while Listen runs.
 func (l *Links) Try() error { return tryPorts(l.o, quorumPort, l.quorum()) }
 
-// Listen opens the quorum port, as a leader does. Nothing happens if it is
-// open already. Listen and Unlisten are called by one goroutine.
+// Listen opens the quorum port, as a leader does. It does nothing if the port is open.
+// One goroutine calls Listen and Unlisten.
 func (l *Links) Listen() error {
 	l.mu.Lock()
 	open := l.ports != nil || l.closed
@@ -119,7 +119,7 @@ func (l *Links) Listen() error {
 	return nil
 }
 
-// Unlisten closes the quorum port. Links that were opened remain.
+// Unlisten closes the quorum port. Open links remain.
 func (l *Links) Unlisten() {
 	l.mu.Lock()
 	opened := l.ports
@@ -130,11 +130,11 @@ func (l *Links) Unlisten() {
 	}
 }
 
-// accept takes in a learner; it does not block.
+// accept handles a learner's connection; it does not block.
 func (l *Links) accept(c net.Conn) { l.greetings.add(c, l.welcome) }
 
-// welcome treats an accepted connection until its first byte has arrived:
-// learners speak first, and who does not is none.
+// welcome waits for the first byte of an accepted connection: a learner sends first, so a
+// connection that does not is no learner's.
 func (l *Links) welcome(raw net.Conn) bool {
 	tune(raw, l.o.WriteTimeout)
 	c, err := l.o.Secure.server(raw, ForLearner, peerwire.NoServer)
@@ -156,8 +156,8 @@ func (l *Links) welcome(raw net.Conn) bool {
 	}, false)
 }
 
-// Dial tries to reach the leader until Linked says that it was, or until
-// Hang or another Dial.
+// Dial tries to reach the leader until Linked says that it has, or until Hang or another
+// Dial.
 func (l *Links) Dial(leader ensemble.ServerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +172,7 @@ func (l *Links) Dial(leader ensemble.ServerID) {
 	l.done.Go(func() { l.dial(ctx, leader) })
 }
 
-// Hang ends what Dial began. A link that was made remains.
+// Hang ends what Dial began. An open link remains.
 func (l *Links) Hang() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
 	}
 }
 
-// try makes one attempt to reach the leader at all its addresses.
+// try dials all addresses of the leader once.
 func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 	limited, cancel := context.WithTimeout(ctx, min(learnerDial, l.o.ConnectTimeout))
 	d, err := l.o.dialAny(limited, l.addresses(leader))
@@ -234,8 +234,8 @@ func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 	return nil
 }
 
-// open makes a link of a connection, unless ctx has ended by now, and starts
-// its goroutines. Its first event is the one that first returns.
+// open makes a link of a connection, unless ctx has ended, and starts its goroutines. Its
+// first event is the one that first returns.
 func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func(peerwire.LinkID) Event, learner bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,26 +261,26 @@ func (l *Links) link(id peerwire.LinkID) *link {
 	return l.links[id]
 }
 
-// forget is called by a link that has ended.
+// forget removes a link that has ended; the link calls it.
 func (l *Links) forget(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.links, k.id)
 }
 
-// Send queues a packet, which must not be changed afterwards. It never
-// blocks; a link that takes too little of what is queued ends.
+// Send queues a packet, which must not be changed afterwards. It never blocks. A link
+// whose queue grows too long is ended.
 func (l *Links) Send(id peerwire.LinkID, p *peerwire.QuorumPacket) { l.push(id, outgoing{packet: p}) }
 
-// SendSnapshot queues a packet and behind it what snapshot writes, on the
-// goroutine of that link. What is queued later follows. An error of snapshot
-// ends the link.
+// SendSnapshot queues a packet, and after it what snapshot writes, which runs on the
+// goroutine of that link. What is queued later follows. An error of snapshot ends the
+// link.
 func (l *Links) SendSnapshot(id peerwire.LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) error) {
 	l.push(id, outgoing{packet: p, snapshot: snapshot})
 }
 
-// Measure has the queue of a link measured from now on: the packets that wait
-// whenever some are sent, and how long the first of them has waited, in ms.
+// Measure starts measuring the queue of a link: how many packets wait whenever some are
+// sent, and how long the first of them has waited, in ms.
 func (l *Links) Measure(id peerwire.LinkID, packets, wait *metrics.Summary) {
 	if k := l.link(id); k != nil {
 		k.mu.Lock()
@@ -295,15 +295,15 @@ func (l *Links) push(id peerwire.LinkID, o outgoing) {
 	}
 }
 
-// Close ends a link behind what was queued, for which there is FlushTimeout.
-// Nothing of it is received any more, except Closed.
+// Close ends a link after everything queued is sent, within FlushTimeout. Nothing of it
+// is received any more, except Closed.
 func (l *Links) Close(id peerwire.LinkID) {
 	if k := l.link(id); k != nil {
 		k.finish()
 	}
 }
 
-// CloseAll ends everything as Close does, and waits for all goroutines.
+// CloseAll ends all links as Close does, and waits for all goroutines.
 func (l *Links) CloseAll() {
 	l.mu.Lock()
 	l.closed = true

@@ -15,20 +15,19 @@ import (
 	"bellwether/internal/notice"
 )
 
-// How a port is opened again.
+// The pauses before a port is opened again.
 const (
 	reopenMin   = 50 * time.Millisecond
 	reopenMax   = time.Second
-	acceptPause = 50 * time.Millisecond // when no descriptor is left
+	acceptPause = 50 * time.Millisecond // when there are no file descriptors
 )
 
-// ports are the addresses on which connections of one kind are accepted. Each
-// stays open until close; one that breaks is opened again, without end
-// (ZOOKEEPER-3320).
+// ports are the addresses on which connections of one kind are accepted. Each stays open
+// until close; one that breaks is opened again, as often as necessary (ZOOKEEPER-3320).
 type ports struct {
 	o       *Options
 	notices *notice.Log
-	name    string // what zoo.cfg calls it
+	name    string // the name of the port in zoo.cfg
 	handle  func(net.Conn)
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
@@ -37,10 +36,10 @@ type ports struct {
 	open []net.Listener
 }
 
-// openPorts listens on all addresses. handle is called for each connection
-// by the goroutine that accepts, so it must not block. An error is
-// returned only for what will not pass by itself: a port that is in use or
-// forbidden; for others the port is tried again in the background.
+// openPorts listens on all addresses. The goroutine that accepts calls handle for each
+// connection, so handle must not block. openPorts returns an error only if waiting does
+// not help: the port is in use or forbidden. After other errors it tries again in the
+// background.
 func openPorts(o *Options, n *notice.Log, name string, addresses []string, handle func(net.Conn)) (*ports, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &ports{o: o, notices: n, name: name, handle: handle, cancel: cancel}
@@ -58,7 +57,8 @@ func openPorts(o *Options, n *notice.Log, name string, addresses []string, handl
 	return p, nil
 }
 
-// openPortsLater is openPorts that tries everything again in the background.
+// openPortsLater is openPorts, except that it tries again in the background after every
+// error.
 func openPortsLater(o *Options, n *notice.Log, name string, addresses []string, handle func(net.Conn)) *ports {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &ports{o: o, notices: n, name: name, handle: handle, cancel: cancel}
@@ -72,7 +72,7 @@ func openPortsLater(o *Options, n *notice.Log, name string, addresses []string, 
 	return p
 }
 
-// tryPorts opens all addresses and closes them again. Errors as of openPorts.
+// tryPorts opens all addresses and closes them again. Its errors are those of openPorts.
 func tryPorts(o *Options, name string, addresses []string) error {
 	p := &ports{o: o, name: name}
 	for _, address := range addresses {
@@ -92,7 +92,7 @@ func (p *ports) start(ctx context.Context, addresses []string, opened []net.List
 	}
 }
 
-// close closes all and waits until no connection will be handed on any more.
+// close closes all ports and waits until no connection is passed on any more.
 func (p *ports) close() {
 	p.cancel()
 	p.mu.Lock()
@@ -121,7 +121,7 @@ func (p *ports) listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// lasting reports whether an error of listen calls for an operator.
+// lasting reports whether an operator must act on an error of listen.
 func lasting(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
 }
@@ -132,7 +132,7 @@ func (p *ports) complain(err error) {
 	}
 }
 
-// serve accepts on one address until the end. ln may be nil: not open yet.
+// serve accepts connections on one address until close. ln may be nil: not open yet.
 func (p *ports) serve(ctx context.Context, address string, ln net.Listener) {
 	defer func() {
 		if ln != nil {
@@ -161,8 +161,8 @@ func (p *ports) serve(ctx context.Context, address string, ln net.Listener) {
 	}
 }
 
-// accept hands on connections until the listener breaks, and reports whether
-// there were any.
+// accept passes on connections until the listener breaks, and reports whether there were
+// any.
 func (p *ports) accept(ctx context.Context, ln net.Listener) (served bool, err error) {
 	for ; ; served = true {
 		c, err := ln.Accept()
@@ -182,13 +182,13 @@ func (p *ports) accept(ctx context.Context, ln net.Listener) (served bool, err e
 	}
 }
 
-// scarce reports whether an error of Accept leaves the listener good.
+// scarce reports whether the listener still works after an error of Accept.
 func scarce(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
 
-// forget closes a listener that is of no more use. One that was opened while
-// the ports were being closed ends here as well.
+// forget closes a listener that is not used any more, including one that was opened while
+// the ports were being closed.
 func (p *ports) forget(ln net.Listener) {
 	ln.Close()
 	p.mu.Lock()
@@ -196,8 +196,8 @@ func (p *ports) forget(ln net.Listener) {
 	p.open = slices.DeleteFunc(p.open, func(o net.Listener) bool { return o == ln })
 }
 
-// local returns where to listen: the addresses as they are, or all of the
-// machine's at their ports.
+// local returns where to listen: the addresses as they are, or all addresses of the
+// machine at their ports.
 func local(addresses []string, all bool) []string {
 	var out []string
 	for _, address := range addresses {
@@ -212,8 +212,8 @@ func local(addresses []string, all bool) []string {
 	return out
 }
 
-// wildcard reports whether a host stands for all addresses of a machine, so
-// that nobody can dial it.
+// wildcard reports whether a host stands for all addresses of a machine, so that it
+// cannot be dialled.
 func wildcard(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "" || err == nil && ip.IsUnspecified()

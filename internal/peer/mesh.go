@@ -16,13 +16,12 @@ import (
 	"bellwether/wire"
 )
 
-// strangersMax bounds the connections to servers that are not in the
-// membership: those that are to join, or have left.
+// strangersMax is how many servers outside the membership may be connected: servers that
+// are to join, or have left.
 const strangersMax = 64
 
-// Mesh is the election port: one connection to each other server, over which
-// notifications go. It dials by itself and keeps every connection as long as
-// both ends live.
+// Mesh is the election port: one connection to each other server, for notifications. It
+// dials by itself and keeps every connection as long as both servers run.
 type Mesh struct {
 	o         *Options
 	notices   *notice.Log
@@ -35,9 +34,9 @@ type Mesh struct {
 	mu        sync.Mutex
 	closed    bool
 	remotes   map[ensemble.ServerID]*remote
-	own       []string // where this server is to be reached
+	own       []string // the addresses of this server
 	ports     *ports
-	anonymous ensemble.ServerID // the last name given to an observer without an id
+	anonymous ensemble.ServerID // the last id given to an observer without one
 }
 
 // NewMesh opens the election port and begins to dial the other servers.
@@ -59,11 +58,10 @@ func NewMesh(o Options) (*Mesh, error) {
 	return m, nil
 }
 
-// Figures are counted all the time; reading them is safe.
+// Figures returns the counters. It may be called at any time.
 func (m *Mesh) Figures() *Figures { return &m.figures }
 
-// electionAddresses are where a server takes part in elections, by all
-// memberships in turn.
+// electionAddresses returns the election addresses of a server in all memberships.
 func electionAddresses(id ensemble.ServerID, memberships ...*ensemble.Membership) []string {
 	return addresses(id, ensemble.Address.Election, memberships)
 }
@@ -84,10 +82,10 @@ func addresses(id ensemble.ServerID, of func(ensemble.Address) string, membershi
 	return out
 }
 
-// SetMembership says who belongs to the ensemble, and by a proposed
-// membership (or nil) who may soon. New servers are dialled, the connections
-// of those that left are closed, and the port moves if this server's address
-// has changed. Only one goroutine at a time may call it.
+// SetMembership sets the servers of the ensemble; proposed (or nil) are those that may
+// soon belong to it. It dials new servers, closes the connections of those that left, and
+// moves the port if this server's address has changed. Only one goroutine at a time may
+// call it.
 func (m *Mesh) SetMembership(committed, proposed *ensemble.Membership) {
 	wanted := map[ensemble.ServerID][]string{}
 	for _, ms := range []*ensemble.Membership{committed, proposed} {
@@ -113,9 +111,9 @@ func isVoter(id ensemble.ServerID, memberships ...*ensemble.Membership) bool {
 	})
 }
 
-// adopt makes the remotes those that are wanted. A connection is kept for its
-// own sake only where one of the two votes: observers have nothing to tell
-// each other (ZOOKEEPER-1807).
+// adopt makes the remotes those that are wanted. A connection is kept without need to
+// send only if one of the two servers votes, because observers send each other nothing
+// (ZOOKEEPER-1807).
 func (m *Mesh) adopt(wanted map[ensemble.ServerID][]string, keep func(ensemble.ServerID) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -140,8 +138,8 @@ func (m *Mesh) adopt(wanted map[ensemble.ServerID][]string, keep func(ensemble.S
 	}
 }
 
-// move listens where this server's address is now. One that is no member any
-// more listens where it did.
+// move listens at this server's present address. A server that is no member any more
+// listens where it did.
 func (m *Mesh) move(own []string) {
 	m.mu.Lock()
 	old := m.ports
@@ -164,7 +162,7 @@ func (m *Mesh) move(own []string) {
 	}
 }
 
-// add makes a remote and starts its goroutine. The lock is held.
+// add makes a remote and starts its goroutine. The caller holds the lock.
 func (m *Mesh) add(id ensemble.ServerID) *remote {
 	r := newRemote(m, id)
 	m.remotes[id] = r
@@ -172,7 +170,7 @@ func (m *Mesh) add(id ensemble.ServerID) *remote {
 	return r
 }
 
-// drop forgets a remote and closes its connection. The lock is held.
+// drop removes a remote and closes its connection. The caller holds the lock.
 func (m *Mesh) drop(r *remote) {
 	delete(m.remotes, r.id)
 	r.cancel()
@@ -182,12 +180,12 @@ func (m *Mesh) drop(r *remote) {
 	}
 }
 
-// Send hands a notification to a server. It replaces one that waits still;
-// without a connection the server is dialled at once. To a server that is
-// neither a member nor connected nothing is sent.
+// Send queues a notification for a server, in place of one that is not sent yet. If there
+// is no connection the server is dialled at once. Nothing is sent to a server that is
+// neither a member nor connected.
 func (m *Mesh) Send(to ensemble.ServerID, n peerwire.Notification) {
 	if n.Version >= peerwire.NotificationConfig && n.Config == "" {
-		n.Version = peerwire.NotificationPlain // an empty one makes real servers deaf
+		n.Version = peerwire.NotificationPlain // ZooKeeper servers stop listening after an empty message
 	}
 	frame := wire.AppendFrame(nil, &n)
 	if len(frame) > peerwire.ElectionFrameMax {
@@ -212,13 +210,13 @@ func (m *Mesh) Send(to ensemble.ServerID, n peerwire.Notification) {
 	r.hurry()
 }
 
-// Close ends everything and waits for all goroutines.
+// Close ends all connections and waits for all goroutines.
 func (m *Mesh) Close() {
 	m.mu.Lock()
 	m.closed = true
 	opened := m.ports
 	m.mu.Unlock()
-	opened.close() // first, so that others who see their connection end are refused
+	opened.close() // first, so that servers that see their connection end are refused when they dial
 	m.greetings.close()
 	m.mu.Lock()
 	for _, r := range slices.Collect(maps.Values(m.remotes)) {
@@ -230,11 +228,11 @@ func (m *Mesh) Close() {
 	m.notices.Close()
 }
 
-// accept takes in a connection; it does not block.
+// accept handles a new connection; it does not block.
 func (m *Mesh) accept(c net.Conn) { m.greetings.add(c, m.welcome) }
 
-// refuse turns a connection away. That the other side gave up by itself, as
-// one does whose dial is overtaken by ours, is not worth a line.
+// refuse closes a connection and logs why. If the other side has closed it, as it does
+// when this server's dial was faster, nothing is logged.
 func (m *Mesh) refuse(from net.Conn, id ensemble.ServerID, why string, err error) {
 	if endedThere(err) {
 		return

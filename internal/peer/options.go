@@ -11,72 +11,74 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// Options are those of a [Mesh] and of [Links]. ID, Membership and Handle
-// must be set; of the others the zero value means the default.
+// Options are those of a [Mesh] and of [Links]. ID, Membership and Handle must be set;
+// the zero value of the others means the default.
 type Options struct {
-	// ID is this server; Membership must name it, for it says where to listen.
+	// ID is this server. Membership must contain it, because it gives the addresses to
+	// listen on.
 	ID         ensemble.ServerID
 	Membership *ensemble.Membership
-	// Handle takes every event. It is called by several goroutines at a time
-	// and must not block; the events of one connection come in their order.
+	// Handle takes every event. Several goroutines call it at a time, and it must not
+	// block. The events of one connection come in order.
 	Handle func(Event)
-	// Log takes what operators must know; slog's default if nil.
+	// Log is for what operators must know; slog's default if nil.
 	Log *slog.Logger
 
 	// ListenOnAll listens on all addresses of the machine (quorumListenOnAllIPs).
 	ListenOnAll bool
-	// ManyAddresses tells other servers all own election addresses instead of
-	// the first (multiAddress.enabled); servers before 3.6 refuse that form.
+	// ManyAddresses sends other servers all own election addresses instead of the first
+	// (multiAddress.enabled). Servers before 3.6 refuse that form.
 	ManyAddresses bool
 
-	// ConnectTimeout bounds one dial on the election port (cnxTimeout); 5 s.
+	// ConnectTimeout is the timeout of one dial on the election port (cnxTimeout); 5 s.
 	ConnectTimeout time.Duration
-	// HandshakeTimeout bounds what comes before the first message of a
+	// HandshakeTimeout is the timeout for what comes before the first message of a
 	// connection, TLS and SASL included; 10 s.
 	HandshakeTimeout time.Duration
-	// WriteTimeout is how long a link may take nothing of what is written; 30 s.
+	// WriteTimeout is how long a write to a link may make no progress; 30 s.
 	WriteTimeout time.Duration
-	// FlushTimeout bounds the orderly end of a link; 1 s.
+	// FlushTimeout is how long Close may take to send what is queued; 1 s.
 	FlushTimeout time.Duration
-	// RetryMax bounds the pause between dials of a server that is not there; 5 s.
+	// RetryMax is the longest pause between dials of a server that cannot be reached; 5
+	// s.
 	RetryMax time.Duration
 
-	// PacketMax bounds a received packet in bytes; peerwire.PacketMax and a little.
+	// PacketMax is the largest packet that is received, in bytes; peerwire.PacketMax and
+	// a little.
 	PacketMax int
-	// QueueMax bounds what waits to be sent on one link, in bytes; 256 MiB.
+	// QueueMax is how many bytes may wait to be sent on one link; 256 MiB.
 	QueueMax int
-	// ReadSnapshot consumes exactly the snapshot behind the packet p (SNAP). It
-	// runs on the link's reader. Without it a SNAP ends the link.
+	// ReadSnapshot reads exactly the snapshot behind the packet p (SNAP). It runs on the
+	// link's reader. If it is nil a SNAP ends the link.
 	ReadSnapshot func(link peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
 
-	// Secure wraps connections; nothing where its functions are nil.
+	// Secure wraps connections. A nil function leaves them as they are.
 	Secure Secure
 	// Dial and Listen replace TCP, for tests and networks within a process.
 	Dial   func(ctx context.Context, address string) (net.Conn, error)
 	Listen func(address string) (net.Listener, error)
 }
 
-// Purpose is what a connection is to be wrapped for.
+// Purpose is the use of a connection that is to be wrapped.
 type Purpose uint8
 
 // The purposes, by the moments at which a [Wrap] is called.
 const (
 	// ForElection is an election connection before its first byte: TLS.
 	ForElection Purpose = iota
-	// ForVotes is the same connection behind the initial message: SASL.
+	// ForVotes is the same connection after the initial message: SASL.
 	ForVotes
 	// ForLearner is a connection to the quorum port before its first byte:
 	// TLS, then SASL.
 	ForLearner
 )
 
-// Wrap makes a connection secure, or refuses it. The connection has a
-// deadline. server is who was dialled or claims to be there, peerwire.NoServer
-// where that is not known; address is what was dialled, or where the other
-// end is.
+// Wrap makes a connection secure, or refuses it. The connection has a deadline. server is
+// the server that was dialled or that the other side claims to be, peerwire.NoServer if
+// that is not known. address is the dialled address, or the other end's.
 type Wrap func(c net.Conn, p Purpose, server ensemble.ServerID, address string) (net.Conn, error)
 
-// Secure is where TLS and SASL come in: one function for each end.
+// Secure adds TLS and SASL: one function for each end.
 type Secure struct{ Client, Server Wrap }
 
 func (s Secure) client(c net.Conn, p Purpose, server ensemble.ServerID, address string) (net.Conn, error) {
@@ -100,11 +102,11 @@ const (
 	writeTimeout     = 30 * time.Second
 	flushTimeout     = time.Second
 	retryMax         = 5 * time.Second
-	packetSlack      = 4 << 10 // for what stands around data and identities
+	packetSlack      = 4 << 10 // for a packet without its data and identities
 	queueMax         = 256 << 20
 )
 
-// filled returns the options with the defaults in place.
+// filled returns the options with the defaults filled in.
 func (o Options) filled() *Options {
 	if o.Log == nil {
 		o.Log = slog.Default()

@@ -15,50 +15,50 @@ import (
 	"bellwether/wire"
 )
 
-// The pace of dialling.
+// The times of dialling.
 const (
-	// retryMin is the first pause between dials that nobody waits for; each
+	// retryMin is the first pause between dials when nothing waits to be sent. Each
 	// further one is twice as long, up to Options.RetryMax.
 	retryMin = 10 * time.Millisecond
-	// sendGap is how soon after a dial that was refused a Send brings the next.
+	// sendGap is the least time between a refused dial and the next one for a Send.
 	sendGap = 2 * time.Millisecond
-	// knockGap is how long a larger id has to dial back. To knock again would
-	// end the connection that it has just made.
+	// knockGap is how long a larger id has to dial back. Another connection from this
+	// server before that would end the one that it has just made.
 	knockGap = 200 * time.Millisecond
-	// settled is how long a connection must have lived, or have brought
-	// something, for its end to be answered by a dial at once.
+	// settled is how long a connection must have existed, or have received something, so
+	// that a dial follows its end at once.
 	settled = 100 * time.Millisecond
 	// callsMax is how often a stranger is dialled back.
 	callsMax = 3
-	// electionDead is how long what was sent may stay unacknowledged.
+	// electionDead is how long sent data may stay unacknowledged.
 	electionDead = 5 * time.Second
 )
 
-// remote is another server as the mesh sees it. Its goroutine, run, dials;
-// the mesh's lock guards what may change.
+// remote is another server as the mesh sees it. Its goroutine, run, dials. The mesh's
+// lock guards what may change.
 type remote struct {
 	m      *Mesh
 	id     ensemble.ServerID
 	ctx    context.Context // ends when the remote is dropped
 	cancel context.CancelFunc
-	wake   chan struct{} // one: look again at what is to be done
+	wake   chan struct{} // of capacity one: look again what is to be done
 
 	stranger   bool     // not in the membership
-	keep       bool     // a connection is wanted for its own sake
-	addresses  []string // by the membership
-	advertised []string // by its last initial message
-	called     int      // how often it is to be dialled because it knocked
-	vain       bool     // where it says it is it was not reached the last time
+	keep       bool     // a connection is wanted even if nothing waits to be sent
+	addresses  []string // addresses in the membership
+	advertised []string // addresses in its last initial message
+	called     int      // how often it is to be dialled because it connected to announce itself
+	vain       bool     // its own addresses could not be reached the last time
 
 	conn *conn
-	slot []byte // the one frame that waits; nil: none
-	last []byte // sent last; sent again on a new connection
+	slot []byte // the one frame that waits to be sent; nil: none
+	last []byte // sent last; resent on a new connection
 
 	dialling context.CancelFunc // of the dial under way, or nil
-	given    bool               // that dial was given up for something better
+	given    bool               // that dial was cancelled for something better
 	ended    bool               // the last connection was ended by the other side
 	tried    time.Time          // when the last dial began
-	knocked  time.Time          // when the last knock was delivered
+	knocked  time.Time          // when this server last announced itself to the other
 	next     time.Time          // when the next may
 	backoff  time.Duration
 }
@@ -69,7 +69,7 @@ func newRemote(m *Mesh, id ensemble.ServerID) *remote {
 	return r
 }
 
-// rouse lets run look again.
+// rouse makes run look again.
 func (r *remote) rouse() {
 	select {
 	case r.wake <- struct{}{}:
@@ -77,7 +77,8 @@ func (r *remote) rouse() {
 	}
 }
 
-// hurry dials as soon as that makes sense: somebody wants to send. The lock is held.
+// hurry makes run dial as soon as is sensible, because something waits to be sent. The
+// caller holds the lock.
 func (r *remote) hurry() {
 	if soon := r.earliest(sendGap); soon.Before(r.next) {
 		r.next = soon
@@ -86,8 +87,8 @@ func (r *remote) hurry() {
 	r.rouse()
 }
 
-// earliest is when the next dial may be, gap after the last one; an answer to
-// a knock is waited for. The lock is held.
+// earliest returns when the next dial may be, gap after the last one. After this server
+// has announced itself it waits for the other to dial back. The caller holds the lock.
 func (r *remote) earliest(gap time.Duration) time.Time {
 	t := r.tried.Add(gap)
 	if answered := r.knocked.Add(knockGap); answered.After(t) {
@@ -96,14 +97,14 @@ func (r *remote) earliest(gap time.Duration) time.Time {
 	return t
 }
 
-// later makes the pause before the next dial that nobody waits for, and
-// doubles the one after it. The lock is held.
+// later sets the pause before the next dial if nothing waits to be sent, and doubles the
+// pause after that. The caller holds the lock.
 func (r *remote) later() {
 	r.next = r.earliest(time.Since(r.tried) + r.backoff)
 	r.backoff = min(2*r.backoff, r.m.o.RetryMax)
 }
 
-// giveUpDial ends a dial that is under way. The lock is held.
+// giveUpDial cancels a dial that is under way. The caller holds the lock.
 func (r *remote) giveUpDial() {
 	if r.dialling != nil {
 		r.dialling()
@@ -133,7 +134,7 @@ func (r *remote) run() {
 	}
 }
 
-// due is when to dial, if at all.
+// due returns when to dial, if at all.
 func (r *remote) due() (time.Duration, bool) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
@@ -168,8 +169,8 @@ func (r *remote) dial() {
 	}
 }
 
-// targets is where to dial: where the server has just said it is, or, where
-// that was in vain, all that is known. The lock is held.
+// targets returns where to dial: the addresses that the server has just given or, if
+// those could not be reached, all known addresses. The caller holds the lock.
 func (r *remote) targets() []string {
 	if r.called > 0 && len(r.advertised) > 0 && !r.vain {
 		return r.advertised
@@ -183,14 +184,14 @@ func (r *remote) targets() []string {
 	return out
 }
 
-// conclude takes in how a dial ended, and reports whether the server is down.
+// conclude handles the end of a dial, and reports whether the server is down.
 func (r *remote) conclude(err error) bool {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	given := r.given
 	r.dialling, r.given = nil, false
 	if given || r.ctx.Err() != nil {
-		return false // next was set by who gave it up
+		return false // whoever cancelled the dial has set next
 	}
 	r.vain = r.vain || err != nil && r.called > 0
 	r.called = max(0, r.called-1)
@@ -200,7 +201,7 @@ func (r *remote) conclude(err error) bool {
 	switch {
 	case r.conn != nil:
 		return false
-	case err == nil && r.id < r.m.o.ID: // connected, and parted already
+	case err == nil && r.id < r.m.o.ID: // connected, and already ended
 		return false
 	}
 	r.later()
@@ -215,8 +216,8 @@ func (r *remote) conclude(err error) bool {
 	return down
 }
 
-// greet says who we are on a fresh connection, and keeps it if the other id is
-// smaller.
+// greet sends this server's id on a new connection, and keeps the connection if the other
+// id is smaller.
 func (r *remote) greet(ctx context.Context, d *dialled) error {
 	stop := context.AfterFunc(ctx, func() { d.Close() })
 	defer stop()
@@ -232,13 +233,13 @@ func (r *remote) greet(ctx context.Context, d *dialled) error {
 		return err
 	}
 	if r.id > r.m.o.ID {
-		return r.await(c) // whether it is answered shows when it dials back
+		return r.await(c) // the other server answers by dialling back
 	}
 	c.SetDeadline(time.Time{})
 	return r.use(c)
 }
 
-// measured tells how long the way to the server and back takes.
+// measured reports the round-trip time to the server.
 func (r *remote) measured(d *dialled) {
 	took, ok := roundTrip(d.Conn)
 	if !ok {
@@ -255,14 +256,14 @@ func (r *remote) introduce(d *dialled) (net.Conn, error) {
 		return nil, err
 	}
 	msg := r.m.initial(d)
-	if _, err := c.Write(wire.Append(nil, &msg)); err != nil { // in one piece, as it is read in one
+	if _, err := c.Write(wire.Append(nil, &msg)); err != nil { // in one piece, because it is read in one
 		return nil, err
 	}
 	return secure.client(c, ForVotes, r.id, d.address)
 }
 
-// initial is what this server says of itself. Where its address is a wildcard
-// it names the one it dials from.
+// initial returns the initial message of this server. If its address is a wildcard it
+// gives the local address of the connection.
 func (m *Mesh) initial(c net.Conn) peerwire.InitialMessage {
 	m.mu.Lock()
 	own := slices.Clone(m.own)
@@ -281,14 +282,15 @@ func (m *Mesh) initial(c net.Conn) peerwire.InitialMessage {
 	return msg
 }
 
-// await lets the larger id close the connection that was only a knock: to
-// close it here at once could cost the bytes that are under way. One that is
-// reset was not heard: the system had accepted it for a server that ended.
+// await lets the larger id close the connection on which this server has announced
+// itself: closing it here at once could lose bytes that are under way. If it is reset the
+// message was not read, because only the operating system of a server that has ended had
+// accepted it.
 func (r *remote) await(c net.Conn) error {
 	r.knockedAt(time.Now())
 	closeWrite(c)
 	c.SetReadDeadline(time.Now().Add(knockGap))
-	_, err := io.CopyN(io.Discard, c, peerwire.InitialMax) // whatever comes means nothing
+	_, err := io.CopyN(io.Discard, c, peerwire.InitialMax) // what comes has no meaning
 	c.Close()
 	if !connectionReset(err) {
 		return nil
@@ -297,8 +299,8 @@ func (r *remote) await(c net.Conn) error {
 	return err
 }
 
-// knockedAt notes a knock, unless it is answered already: the other server may
-// be faster than this goroutine.
+// knockedAt records that this server has announced itself, unless the other server has
+// dialled back already, which may be faster than this goroutine.
 func (r *remote) knockedAt(t time.Time) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
@@ -323,8 +325,8 @@ func (r *remote) use(c net.Conn) error {
 	return nil
 }
 
-// attach gives a remote its connection, in place of an older one. The lock is
-// held; start, to be called without it, tells of the connection and serves it.
+// attach sets the connection of a remote, in place of an older one. The caller holds the
+// lock. It then calls start without the lock, which reports the connection and serves it.
 func (r *remote) attach(nc net.Conn) (start func()) {
 	if r.conn != nil {
 		r.conn.Close()
@@ -339,12 +341,12 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 	}
 }
 
-// parted is called when a connection has ended. A dial follows, at once if
-// the connection was a good one. It reports whether the server is down.
+// parted handles the end of a connection. A dial follows, at once if the connection was a
+// good one. It reports whether the server is down.
 func (r *remote) parted(c *conn, good bool, err error) (down bool) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	if r.conn != c { // it was replaced, or the remote dropped
+	if r.conn != c { // it was replaced, or the remote was dropped
 		return false
 	}
 	r.conn = nil
@@ -353,8 +355,8 @@ func (r *remote) parted(c *conn, good bool, err error) (down bool) {
 	case good:
 		r.backoff, r.next = retryMin, r.earliest(sendGap)
 	case connectionReset(err) && r.backoff == retryMin:
-		// As the system does that had accepted it for a server that ended: what
-		// became of that one is worth a look at once, but not again and again.
+		// Only the operating system of a server that has ended may have accepted the
+		// connection. Check at once whether the server is back, but not again and again.
 		r.later()
 		r.next = r.earliest(sendGap)
 	default:
@@ -364,8 +366,8 @@ func (r *remote) parted(c *conn, good bool, err error) (down bool) {
 	return c.doubtful && !good && connectionReset(err)
 }
 
-// endedThere reports whether an error of reading or writing says that the
-// other side has closed the connection.
+// endedThere reports whether an error of reading or writing says that the other side has
+// closed the connection.
 func endedThere(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || connectionReset(err)
 }

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// writeChunk is about how much is encoded for one write.
+	// writeChunk is about how many bytes are encoded for one write.
 	writeChunk = 64 << 10
 	// writeKept is the largest buffer that is kept for the next writes.
 	writeKept = 1 << 20
-	// packetCost is what a packet costs in the queue beside its data.
+	// packetCost is the memory of a queued packet without its data.
 	packetCost = 64
 )
 
-// outgoing is a packet, perhaps with a snapshot behind it.
+// outgoing is a packet, perhaps with a snapshot after it.
 type outgoing struct {
 	packet   *peerwire.QuorumPacket
 	snapshot func(io.Writer) error
 }
 
-// size is what a packet costs while it waits.
+// size returns the memory of a packet while it waits.
 func (o outgoing) size() int {
 	n := packetCost + len(o.packet.Data)
 	for _, id := range o.packet.Auth {
@@ -35,14 +35,14 @@ func (o outgoing) size() int {
 	return n
 }
 
-// gauge measures a queue: how many packets wait when the writer takes them,
-// and for how long the first of them has, in ms.
+// gauge measures a queue: how many packets wait when the writer takes them, and how long
+// the first of them has waited, in ms.
 type gauge struct {
-	packets, wait *metrics.Summary // nil: nobody wants to know
+	packets, wait *metrics.Summary // nil: not measured
 	since         time.Time
 }
 
-// arrived is called when something comes into the empty queue.
+// arrived is called when a packet is added to the empty queue.
 func (g *gauge) arrived() {
 	if g.packets != nil {
 		g.since = time.Now()
@@ -57,8 +57,8 @@ func (g *gauge) taken(n int) {
 	}
 }
 
-// push queues; false if the link takes nothing any more. A queue that grows
-// beyond its bound ends the link.
+// push adds a packet to the queue; it returns false if the link takes nothing any more. A
+// queue that grows beyond its limit ends the link.
 func (k *link) push(o outgoing) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,7 +78,7 @@ func (k *link) push(o outgoing) bool {
 	return true
 }
 
-// take waits for something to send and returns all of it; false at the end.
+// take waits for something to send and returns all of it; it returns false at the end.
 func (k *link) take(sent []outgoing) ([]outgoing, bool) {
 	clear(sent)
 	k.mu.Lock()
@@ -95,7 +95,7 @@ func (k *link) take(sent []outgoing) ([]outgoing, bool) {
 	return batch, true
 }
 
-// sent takes what was written off the account.
+// sent subtracts what was written from the size of the queue.
 func (k *link) sent(packets, bytes int) {
 	k.l.figures.Sent.Add(int64(packets))
 	k.mu.Lock()
@@ -103,7 +103,7 @@ func (k *link) sent(packets, bytes int) {
 	k.waiting -= bytes
 }
 
-// write sends what is queued, as much as there is with one write.
+// write sends what is queued, as much as possible with one write.
 func (k *link) write() {
 	defer close(k.written)
 	var buf []byte
@@ -121,7 +121,7 @@ func (k *link) write() {
 			buf = nil
 		}
 	}
-	closeWrite(k.conn) // the reader ends when the other side has seen it
+	closeWrite(k.conn) // the reader ends when the other side has seen that
 }
 
 // writeBatch sends packets in order.
@@ -157,8 +157,8 @@ func (k *link) writeSnapshot(snapshot func(io.Writer) error) error {
 	return w.Flush()
 }
 
-// stream writes to a link. Each write has its time; that of a link which is
-// to end stands.
+// stream writes to a link. Each write gets a deadline, unless the link is to end and has
+// one already.
 type stream struct{ k *link }
 
 func (s stream) Write(b []byte) (int, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// How a silent connection is tested: first after keepAliveIdle, then at each
+// How a silent connection is probed: first after keepAliveIdle, then every
 // keepAliveInterval, keepAliveCount times.
 const (
 	keepAliveIdle     = 10 * time.Second
@@ -13,12 +13,12 @@ const (
 	keepAliveCount    = 3
 )
 
-// past is a deadline that ends what waits for a connection.
+// past is a deadline that ends all calls that wait for a connection.
 var past = time.Unix(1, 0)
 
-// tune prepares a fresh connection: small packets leave at once, and a dead
-// other end is noticed, after dead at the latest where something was sent.
-// What is not TCP stays as it is.
+// tune sets the options of a new connection: small packets are sent at once, and the end
+// of the other machine is noticed, within dead if something was sent. A connection that
+// is not TCP stays as it is.
 func tune(c net.Conn, dead time.Duration) {
 	if d, ok := c.(*dialled); ok {
 		c = d.Conn
@@ -27,7 +27,7 @@ func tune(c net.Conn, dead time.Duration) {
 	if !ok {
 		return
 	}
-	// Where an option is missing the connection is no worse than without it.
+	// If an option does not exist the connection works without it.
 	t.SetNoDelay(true)
 	t.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable: true, Idle: keepAliveIdle, Interval: keepAliveInterval, Count: keepAliveCount,
@@ -35,11 +35,11 @@ func tune(c net.Conn, dead time.Duration) {
 	setUserTimeout(t, dead)
 }
 
-// measured is a connection of a network within the process that knows how
-// long a message and its answer take.
+// measured is a connection of a network within the process that knows its round-trip
+// time.
 type measured interface{ RoundTrip() time.Duration }
 
-// closeWrite tells the other end that nothing follows, where that is possible.
+// closeWrite tells the other end that nothing follows, if that is possible.
 func closeWrite(c net.Conn) {
 	if d, ok := c.(*dialled); ok {
 		c = d.Conn

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout ends the connection when what was sent stays unacknowledged.
+// setUserTimeout makes the kernel end the connection when sent data stays unacknowledged.
 func setUserTimeout(t *net.TCPConn, d time.Duration) {
 	control(t, func(fd int) {
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
 	})
 }
 
-// roundTrip is what the kernel has measured on this connection so far.
+// roundTrip returns what the kernel has measured on this connection so far.
 func roundTrip(c net.Conn) (took time.Duration, ok bool) {
 	if m, ok := c.(measured); ok {
 		return m.RoundTrip(), true

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// setUserTimeout does nothing here: keep-alive and write deadlines remain.
+// setUserTimeout does nothing on this system; keep-alive and write deadlines remain.
 func setUserTimeout(*net.TCPConn, time.Duration) {}
 
-// roundTrip knows nothing here; who dials measures the dial.
+// roundTrip knows nothing on this system; the caller measures the dial.
 func roundTrip(c net.Conn) (time.Duration, bool) {
 	if m, ok := c.(measured); ok {
 		return m.RoundTrip(), true
