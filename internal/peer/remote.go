@@ -48,7 +48,7 @@ type remote struct {
 	addresses  []string // addresses in the membership
 	advertised []string // addresses in its last initial message
 	called     int      // how often it is to be dialled because it connected to announce itself
-	vain       bool     // its own addresses could not be reached the last time
+	vain       bool     // the addresses that it gives could not be reached the last time
 
 	conn *conn
 	slot []byte // the one frame that waits to be sent; nil: none
@@ -59,7 +59,7 @@ type remote struct {
 	ended    bool               // the last connection was ended by the other side
 	tried    time.Time          // when the last dial began
 	knocked  time.Time          // when this server last announced itself to the other
-	next     time.Time          // when the next may
+	next     time.Time          // when the next dial may begin
 	backoff  time.Duration
 }
 
