@@ -183,7 +183,7 @@ func (e *Election) tick() {
 		e.interval = min(2*e.interval, e.intervalMax)
 		e.broadcast()
 	case e.dialBy <= e.now && e.handed:
-		e.giveUp(fmt.Sprintf("the hand-over has come to nothing within %d ms", handOverMax))
+		e.giveUp(fmt.Sprintf("the leadership transfer failed: nobody has led within %d ms", handOverMax))
 	case e.dialBy <= e.now:
 		e.giveUp("it did not lead within the time to join it")
 	}

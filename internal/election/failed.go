@@ -156,6 +156,6 @@ func (h Relaxed) String() string {
 }
 
 func (h ElectsAgain) String() string {
-	return fmt.Sprintf("elects server %d again in %d ms, for want of another candidate with as much history; its last %d terms ended before they served: %s",
+	return fmt.Sprintf("elects server %d again in %d ms, because no other candidate has as much history; its last %d terms ended before they served: %s",
 		h.Candidate, h.WaitMS, h.Times, h.Why)
 }

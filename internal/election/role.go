@@ -112,12 +112,12 @@ func (e *Election) heardCandidate(h Heard) {
 		e.giveUp("it looks for a leader in a later round")
 	case h.First && !ran, e.bygone(n): // may be older than its candidacy
 	case !itself && (n.ElectionEpoch == round || n.State != peerwire.Looking && n.ElectionEpoch > round):
-		e.giveUp("it is for another server now")
+		e.giveUp("it votes for another server now")
 	case n.State != peerwire.Looking || e.named() || !heard:
 	case n.ElectionEpoch < round:
-		e.giveUp("it has begun anew")
+		e.giveUp("it has begun a new election")
 	case itself && voteOf(n) != e.current.Vote:
-		e.giveUp("it has not the history that it was elected for")
+		e.giveUp("it lacks the history for which it was elected")
 	}
 }
 

@@ -167,7 +167,7 @@ func (k *link) arrivedPacket() *peerwire.QuorumPacket {
 }
 
 // errSnapshot says that a snapshot came and Options.ReadSnapshot is not set.
-var errSnapshot = errors.New("a snapshot came that nobody asked for")
+var errSnapshot = errors.New("a snapshot came, which this server does not read")
 
 // snapshot passes the stream behind a SNAP to Options.ReadSnapshot.
 func (k *link) snapshot(p *peerwire.QuorumPacket) error {

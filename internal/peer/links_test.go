@@ -236,7 +236,7 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 
 	_, l1, s2, _, _, at1 = pair(t, bad, plain)
 	l1.Send(at1, packet(peerwire.PacketSnap, 1, nil))
-	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "nobody asked") {
+	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "does not read") {
 		t.Error(c.Why)
 	}
 }

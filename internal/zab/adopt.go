@@ -17,7 +17,7 @@ func (r *Learner) opening(p *peerwire.QuorumPacket) {
 		return
 	}
 	if r.claimed != r.log.last && how != Snap {
-		r.giveUp(fmt.Sprintf("the leader sent %v to a log that was said to be empty", p.Type))
+		r.giveUp(fmt.Sprintf("the leader sent %v, although this server has claimed an empty log", p.Type))
 		return
 	}
 	r.step, r.how, r.adoptedAt = adopting, how, r.now

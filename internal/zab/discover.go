@@ -118,7 +118,7 @@ func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 	theirs := summary{wire.Epoch(ack.CurrentEpoch), p.Zxid}
 	switch {
 	case k.state != linkInvited:
-		return "promised an epoch it was not told"
+		return "promised an epoch before one was sent"
 	case err != nil:
 		return "sent a promise that cannot be read: " + err.Error()
 	case ack.CurrentEpoch < peerwire.NoEpoch || theirs.current > l.epoch || p.Zxid.Epoch() > l.epoch || p.Zxid < 0:

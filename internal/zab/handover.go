@@ -74,7 +74,7 @@ func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID,
 		return id == l.opt.ID && !apart || k != nil && k.hands && k.state == linkServing && !k.observer
 	}
 	if !l.quorum(told) {
-		return to, errors.New("the servers that know hand-overs are no quorum")
+		return to, errors.New("the servers that support leadership transfer are no quorum")
 	}
 	return to, nil
 }
@@ -108,7 +108,7 @@ func (l *Leader) unfit(id ensemble.ServerID) string {
 	case k == nil || k.state != linkServing:
 		return "it does not follow"
 	case !k.hands:
-		return "it knows no hand-overs"
+		return "it does not support leadership transfer"
 	case l.now-k.heard > l.opt.LeaseMS:
 		return fmt.Sprintf("it has been silent for %d ms", l.now-k.heard)
 	case l.late(k):
@@ -151,11 +151,11 @@ func (l *Leader) handOn() {
 	}
 	switch {
 	case err != nil:
-		l.giveUp("it was to hand over: " + err.Error())
+		l.giveUp("the leadership transfer failed: " + err.Error())
 	case l.log.applied == l.log.last && l.has(to, l.log.last):
 		l.name(to, l.now-h.began)
 	case l.now >= h.began+handOverMax:
-		l.giveUp(fmt.Sprintf("it was to hand over to server %d, which lacks something after %d ms", to, l.now-h.began))
+		l.giveUp(fmt.Sprintf("the leadership transfer to server %d failed: it lacks transactions after %d ms", to, l.now-h.began))
 	default:
 		h.to = to
 	}
@@ -185,7 +185,7 @@ func (r *Learner) handedOver(p *peerwire.QuorumPacket) {
 		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 		return
 	case err != nil:
-		r.giveUp("the leader's hand-over cannot be read: " + err.Error())
+		r.giveUp("the leader's leadership transfer cannot be read: " + err.Error())
 		return
 	case p.Zxid > r.decided || !r.opt.Committed.IsVoter(h.Leader):
 		r.giveUp(fmt.Sprintf("the leader hands over to server %d at %v, here %v is committed", h.Leader, p.Zxid, r.decided))

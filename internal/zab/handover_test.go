@@ -148,7 +148,7 @@ func TestSuccessor(t *testing.T) {
 		{"one that is not there", 1, false, func(w *world, l *Leader) {
 			l.Step(w.now, Closed{l.servers[1].id, "gone"})
 		}, 0, "does not follow"},
-		{"one that does not know it", 1, false, func(w *world, l *Leader) { l.servers[1].hands = false }, 0, "knows no"},
+		{"one that does not know it", 1, false, func(w *world, l *Leader) { l.servers[1].hands = false }, 0, "does not support"},
 		{"the other of one that does not", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[2].hands = false }, 1, ""},
 		{"no quorum without the leader", peerwire.NoServer, true, func(w *world, l *Leader) { l.servers[2].hands = false }, 0, "no quorum"},
 		{"nobody", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[1].hands, l.servers[2].hands = false, false }, 0, "no other server"},

@@ -35,7 +35,7 @@ func TestLeaderRefuses(t *testing.T) {
 		{"cannot be", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
 		{"too far from 1", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(2+epochAhead, 0))},
 		{"newer than", false, hello(info(1, peerwire.QuorumVersion, math.MaxInt64), 0)},
-		{"was not told", false, pack(peerwire.PacketAckEpoch, "0", nil)},
+		{"before one was sent", false, pack(peerwire.PacketAckEpoch, "0", nil)},
 		{"before it was sent", false, pack(peerwire.PacketAck, "2.1", nil)},
 		{"before it was synchronised", false, pack(peerwire.PacketRequest, "0", nil)},
 		{"before it was synchronised", false, pack(99, "0", nil)},
