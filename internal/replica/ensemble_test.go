@@ -209,6 +209,9 @@ func (h *herd) batch(s *server) {
 			continue
 		}
 		s.r.Step(h.now, e)
+		if err := s.r.check(); err != nil {
+			h.t.Fatalf("server %d after %T: %v", s.id, e, err)
+		}
 	}
 	for again := true; again; again = s.r.Unsettled() {
 		h.carryOut(s, s.r.Ready())

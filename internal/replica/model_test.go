@@ -146,6 +146,9 @@ func (m *model) logFull(t *rapid.T) {
 
 func (m *model) drain() {
 	rd := m.r.Ready()
+	if err := m.r.check(); err != nil {
+		m.t.Fatal(err)
+	}
 	for _, d := range rd.Duties {
 		m.gen = d.Generation
 		m.appended(d.Append)

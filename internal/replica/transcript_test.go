@@ -182,6 +182,9 @@ func (s *stage) request(c string, w []string) {
 // drain writes down all duties and effects.
 func (s *stage) drain() {
 	rd := s.r.Ready()
+	if err := s.r.check(); err != nil {
+		fmt.Fprintf(&s.out, "  invariant: %v\n", err)
+	}
 	for _, d := range rd.Duties {
 		s.gen = d.Generation
 		for _, txn := range d.Append {
