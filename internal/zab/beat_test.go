@@ -18,9 +18,9 @@ func pings(send []Message) (links []LinkID) {
 	return links
 }
 
-// TestBeatBetweenTwoSteps: a leader that is busy with one step sends each round
-// of pings once, when it is due, behind everything that was sent before. The next
-// step may bring an earlier time, and still looks at the links.
+// TestBeatBetweenTwoSteps: a leader that is busy with one step sends each round of pings
+// once, when it is due, after everything that was sent before. The next step may have an
+// earlier time, and still checks the links.
 func TestBeatBetweenTwoSteps(t *testing.T) {
 	w := servingWorld(false)
 	n := w.nodes[2]
@@ -68,8 +68,8 @@ func TestBeatBetweenTwoSteps(t *testing.T) {
 	}
 }
 
-// TestBeatSaysSinceWhen: the pings of a late tick say when they were due, those
-// that a sync asks for do not.
+// TestBeatSaysSinceWhen: the Ready with the pings of a late tick says when they were due;
+// a Ready with pings for a sync does not.
 func TestBeatSaysSinceWhen(t *testing.T) {
 	w := servingWorld(false)
 	l := w.nodes[2].leader
@@ -86,8 +86,7 @@ func TestBeatSaysSinceWhen(t *testing.T) {
 	}
 }
 
-// TestNoBeatWithoutATerm: nothing is due before the history is handed out, and
-// nothing after the term.
+// TestNoBeatWithoutATerm: no ping is due before synchronisation, and none after the term.
 func TestNoBeatWithoutATerm(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.grow(1, 3, 1, 2)
@@ -98,9 +97,9 @@ func TestNoBeatWithoutATerm(t *testing.T) {
 	}
 }
 
-// TestBusyLearnerAnswersPings: a learner whose driver is busy answers each ping
-// that has arrived once, in whichever order it is asked, and takes what the ping
-// says when its turn comes. The answer carries the sessions touched so far.
+// TestBusyLearnerAnswersPings: a learner whose driver is busy answers each ping that has
+// arrived once, in whatever order Beat and Step come, and takes what a ping says when a
+// Step brings it. The answer carries the sessions touched so far.
 func TestBusyLearnerAnswersPings(t *testing.T) {
 	w := servingWorld(false)
 	n, l := w.nodes[0], w.nodes[2].leader
@@ -156,8 +155,8 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 	}
 }
 
-// TestBusyLearnerOfAnotherKindWaits: ZooKeeper's leader is answered in turn, as is
-// one that has not said UPTODATE.
+// TestBusyLearnerOfAnotherKindWaits: a compatible leader, and one that has not sent
+// UPTODATE, gets no early answers.
 func TestBusyLearnerOfAnotherKindWaits(t *testing.T) {
 	w := servingWorld(true)
 	r := w.nodes[0].learner

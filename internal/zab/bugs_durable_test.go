@@ -25,8 +25,8 @@ func atNewLeader(t *testing.T) (*Learner, Ready) {
 	return r, r.Ready()
 }
 
-// TestZK3911HistoryIsLoggedBeforeItIsAcknowledged: what came in front of
-// NEWLEADER is handed to the log with it, not only after UPTODATE.
+// TestZK3911HistoryIsLoggedBeforeItIsAcknowledged: transactions before NEWLEADER are
+// logged when NEWLEADER comes, not only after UPTODATE.
 func TestZK3911HistoryIsLoggedBeforeItIsAcknowledged(t *testing.T) {
 	_, out := atNewLeader(t)
 	if got := strings.Join(zxids(out.Append), " "); got != "1.6 1.7" || !out.Sync {
@@ -37,8 +37,8 @@ func TestZK3911HistoryIsLoggedBeforeItIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestZK3023AcknowledgementWaitsForTheSync: of the whole history, not of a
-// part of it.
+// TestZK3023AcknowledgementWaitsForTheSync: the ACK of NEWLEADER waits until the whole
+// history is durable, not only a part.
 func TestZK3023AcknowledgementWaitsForTheSync(t *testing.T) {
 	r, _ := atNewLeader(t)
 	r.Step(0, Synced{zx("1.6"), r.generation})
@@ -56,9 +56,9 @@ func TestZK3023AcknowledgementWaitsForTheSync(t *testing.T) {
 	}
 }
 
-// TestZK4643EpochBehindTheLog: a learner crashes after each duty of its disk.
-// Its epoch is never there without the history that it stands for, so that it
-// cannot win with a short one.
+// TestZK4643EpochBehindTheLog: a learner crashes after each duty of its disk. Its epoch
+// is never on the disk without the history of that epoch, so it cannot win an election
+// with an incomplete history.
 func TestZK4643EpochBehindTheLog(t *testing.T) {
 	for how, situation := range situations {
 		for after := 0; ; after++ {
@@ -84,8 +84,8 @@ func TestZK4643EpochBehindTheLog(t *testing.T) {
 	}
 }
 
-// TestZK4646AcknowledgedHistorySurvives: once a learner's ACK of NEWLEADER is
-// on its way, its crash takes nothing of that history.
+// TestZK4646AcknowledgedHistorySurvives: after a learner has sent the ACK of NEWLEADER
+// its crash loses nothing of that history.
 func TestZK4646AcknowledgedHistorySurvives(t *testing.T) {
 	for how, situation := range situations {
 		w := newWorld(1, 3, 0)
@@ -111,8 +111,8 @@ func TestZK4646AcknowledgedHistorySurvives(t *testing.T) {
 	}
 }
 
-// TestZK4785OutstandingIsAcknowledgedWhenDurable: what was not committed when
-// the learner was synchronised is acknowledged once it is on the disk.
+// TestZK4785OutstandingIsAcknowledgedWhenDurable: transactions that were uncommitted when
+// the learner was synchronised are acknowledged once they are durable.
 func TestZK4785OutstandingIsAcknowledgedWhenDurable(t *testing.T) {
 	r, _ := atNewLeader(t)
 	r.Step(0, Synced{zx("1.7"), r.generation})
@@ -153,8 +153,8 @@ func choice(remembered, log, peer string) string {
 	return short(chooseRead(&h, zx(peer), read, met))
 }
 
-// TestZK2418LogEndsBeforeTheMemoryBegins: a gap between the log on the disk
-// and what is remembered is not passed over.
+// TestZK2418LogEndsBeforeTheMemoryBegins: a learner gets no transactions from the disk if
+// there is a gap between the log on disk and the log in memory.
 func TestZK2418LogEndsBeforeTheMemoryBegins(t *testing.T) {
 	for log, want := range map[string]string{
 		"1.2 1.3":         "SNAP(1.7)",
@@ -168,8 +168,8 @@ func TestZK2418LogEndsBeforeTheMemoryBegins(t *testing.T) {
 	}
 }
 
-// TestZK2846LogOfAnotherHistory: transactions of the disk count only where
-// they follow the learner's last one.
+// TestZK2846LogOfAnotherHistory: transactions of the disk are sent only if they follow
+// the learner's last one.
 func TestZK2846LogOfAnotherHistory(t *testing.T) {
 	for _, c := range []struct{ remembered, log, peer, want string }{
 		{"2.1 2.2", "1.7 1.8 2.1", "1.9", "SNAP(2.2)"},         // the learner's last one is not in it
@@ -183,8 +183,8 @@ func TestZK2846LogOfAnotherHistory(t *testing.T) {
 	}
 }
 
-// TestZK4352LearnerWithoutHistory: a leader that remembers its own epoch only
-// sends a snapshot to a learner that lacks what was before.
+// TestZK4352LearnerWithoutHistory: a leader whose log in memory begins with its own epoch
+// sends a snapshot to a learner that lacks earlier transactions.
 func TestZK4352LearnerWithoutHistory(t *testing.T) {
 	for _, peer := range []string{"0", "1.3"} {
 		if got := choice("2.1 2.2", "", peer); got != "SNAP(2.2)" {
@@ -196,8 +196,8 @@ func TestZK4352LearnerWithoutHistory(t *testing.T) {
 	}
 }
 
-// TestZK3526ZxidOfNowhere: a learner with a zxid that no history of this
-// ensemble has, as a read-only server had, is not truncated to anything.
+// TestZK3526ZxidOfNowhere: a learner whose zxid is in no history of this ensemble, as
+// that of a read-only server was, gets a snapshot, not a truncation.
 func TestZK3526ZxidOfNowhere(t *testing.T) {
 	for _, peer := range []string{"7.0", "7.3"} {
 		if got := choice("1.5 1.6", "", peer); got != "SNAP(1.6)" {

@@ -73,8 +73,8 @@ func carryDisk(r *Learner) (sent []Message, all []Ready) {
 
 func one(z string) *record.Txn { return txns(z)[0] }
 
-// TestZK4394CommitBetweenNewLeaderAndUpToDate: a commit that comes between the
-// two, for a proposal before or behind NEWLEADER, is applied after UPTODATE.
+// TestZK4394CommitBetweenNewLeaderAndUpToDate: a commit between these two packets, of a
+// proposal before or after NEWLEADER, is applied after UPTODATE.
 func TestZK4394CommitBetweenNewLeaderAndUpToDate(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		r := soloLearner(t, "1.5", "", false)
@@ -105,8 +105,8 @@ func TestZK4394CommitBetweenNewLeaderAndUpToDate(t *testing.T) {
 	}
 }
 
-// TestZK4685ProposalAckBeforeNewLeaderAck: an old follower's ACK of what it was
-// synchronised with comes first; the leader is not confused.
+// TestZK4685ProposalAckBeforeNewLeaderAck: an old follower acknowledges transactions of
+// its synchronisation before NEWLEADER. The leader ignores that.
 func TestZK4685ProposalAckBeforeNewLeaderAck(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	g := logOf(t, "1.1", "1.2 1.3")
@@ -134,8 +134,8 @@ func greet(l *Leader, id LinkID, server ensemble.ServerID, last string, observer
 	l.Step(l.now, Received{id, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}})
 }
 
-// TestZK4925NoHoleInTheCommittedLog: what a learner was synchronised with is
-// remembered, so that it can pass it on; a gap ends the term.
+// TestZK4925NoHoleInTheCommittedLog: a learner keeps the transactions of its
+// synchronisation, so that it can pass them on; a gap ends the term.
 func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 	for _, c := range []struct {
 		opening peerwire.PacketType
@@ -159,8 +159,8 @@ func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 	}
 }
 
-// TestZK3642SnapshotInterrupted: a snapshot that came without its NEWLEADER
-// changes nothing: not the log, not the tree, not what the next leader is told.
+// TestZK3642SnapshotInterrupted: a snapshot without a NEWLEADER changes nothing: not the
+// log, not the tree, not what the next leader gets.
 func TestZK3642SnapshotInterrupted(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5", false)
 	take(r, pack(peerwire.PacketSnap, "1.9", nil), pack(peerwire.PacketProposal, "2.1", one("2.1")), pack(peerwire.PacketCommit, "2.1", nil))
@@ -171,8 +171,8 @@ func TestZK3642SnapshotInterrupted(t *testing.T) {
 	}
 }
 
-// TestZK5094TruncationInterrupted: after a truncation without its NEWLEADER
-// memory and disk end at the same place.
+// TestZK5094TruncationInterrupted: after a truncation without a NEWLEADER the log in
+// memory and the log on disk have the same end.
 func TestZK5094TruncationInterrupted(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5 1.6 1.7", false)
 	r.log.MarkApplied(zx("1.6"))
@@ -184,8 +184,8 @@ func TestZK5094TruncationInterrupted(t *testing.T) {
 	}
 }
 
-// TestZK4837TruncationBelowTheSnapshot: where the disk cannot go back so far,
-// the log stays as it was, and the leader is made to send a snapshot.
+// TestZK4837TruncationBelowTheSnapshot: if the log on disk cannot be cut so far, the log
+// stays unchanged, and the leader sends a snapshot.
 func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	situations[Trunc](w)
@@ -209,8 +209,8 @@ func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 	}
 }
 
-// TestZK4882DiskErrorIsNoHole: a disk that refuses ends the role, and the log
-// in memory ends where that on disk does.
+// TestZK4882DiskErrorIsNoHole: if the disk refuses a duty the role ends, and the log in
+// memory ends where the log on disk does.
 func TestZK4882DiskErrorIsNoHole(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
 	take(r, pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
@@ -227,8 +227,8 @@ func TestZK4882DiskErrorIsNoHole(t *testing.T) {
 	}
 }
 
-// TestZK2247LeaderThatCannotWriteResigns: and closes its learners' links, so
-// that they look again at once.
+// TestZK2247LeaderThatCannotWriteResigns: it also closes its learners' links, so that
+// they look for a leader at once.
 func TestZK2247LeaderThatCannotWriteResigns(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
@@ -240,8 +240,7 @@ func TestZK2247LeaderThatCannotWriteResigns(t *testing.T) {
 	}
 }
 
-// TestZK4541StaleSyncedIsDropped: what the disk says about an earlier role
-// counts for nothing.
+// TestZK4541StaleSyncedIsDropped: a Synced of an earlier role is ignored.
 func TestZK4541StaleSyncedIsDropped(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5 1.6", false)
 	old := r.generation
@@ -257,7 +256,8 @@ func TestZK4541StaleSyncedIsDropped(t *testing.T) {
 	}
 }
 
-// TestZK2355UnreadableProposalEndsTheTerm: nothing is passed over in silence.
+// TestZK2355UnreadableProposalEndsTheTerm: a proposal that cannot be decoded is not
+// skipped.
 func TestZK2355UnreadableProposalEndsTheTerm(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
 	p := pack(peerwire.PacketProposal, "2.1", one("2.1"))
@@ -268,8 +268,8 @@ func TestZK2355UnreadableProposalEndsTheTerm(t *testing.T) {
 	}
 }
 
-// TestZK2845LoggedTailCounts: what was logged and not committed is in the
-// vote, in ACKEPOCH, and in what a new leader commits, in the same process.
+// TestZK2845LoggedTailCounts: what was logged and not committed counts in the vote, in
+// ACKEPOCH, and in what a new leader commits, in the same process.
 func TestZK2845LoggedTailCounts(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.grow(2, 3, 1, 2)
@@ -298,8 +298,8 @@ func TestZK2845LoggedTailCounts(t *testing.T) {
 	}
 }
 
-// TestZK3104NewLeaderBehindTheWholeHistory: nothing of the history can be
-// overtaken: one link, one order.
+// TestZK3104NewLeaderBehindTheWholeHistory: nothing overtakes the history, because a link
+// keeps its order.
 func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 	g := NewLog(zx("1.3"), 0)
 	for _, x := range txns("1.4 1.5") {
@@ -319,8 +319,8 @@ func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 	}
 }
 
-// TestZabSpecProposalTwice (specification's findings 2 and 3): the same
-// proposal around NEWLEADER is tolerated.
+// TestZabSpecProposalTwice (findings 2 and 3 of the specification): the same proposal
+// before and after NEWLEADER is tolerated.
 func TestZabSpecProposalTwice(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
 	p := pack(peerwire.PacketProposal, "2.1", one("2.1"))
@@ -332,8 +332,8 @@ func TestZabSpecProposalTwice(t *testing.T) {
 	}
 }
 
-// TestZabSpecAttachedBeforeNewLeader (finding 1): what is proposed and
-// committed while a late learner is synchronised reaches it.
+// TestZabSpecAttachedBeforeNewLeader (finding 1): a learner gets what is proposed and
+// committed while it is being synchronised.
 func TestZabSpecAttachedBeforeNewLeader(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 1).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
@@ -355,8 +355,8 @@ func TestZabSpecAttachedBeforeNewLeader(t *testing.T) {
 	}
 }
 
-// TestZK1277CounterEnds: the last counter is never passed; what is proposed is
-// committed first, then the term ends, and the next epoch goes on from 1.
+// TestZK1277CounterEnds: the last counter is never exceeded. Everything proposed is
+// committed first, then the term ends, and the next epoch begins with 1.
 func TestZK1277CounterEnds(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.keep = func(o *LeaderOptions) { o.CounterMax = 16 }
@@ -384,8 +384,8 @@ func TestZK1277CounterEnds(t *testing.T) {
 	}
 }
 
-// TestSpecLeaderBehindRefusesWhoIsAhead: nobody loses a history to a leader
-// that lacks it; a claim from the future is refused as well.
+// TestSpecLeaderBehindRefusesWhoIsAhead: a voter loses no history to a leader that lacks
+// it; a history of a later epoch than the term's is refused.
 func TestSpecLeaderBehindRefusesWhoIsAhead(t *testing.T) {
 	for _, c := range []struct {
 		epoch int32

@@ -61,8 +61,8 @@ func dotted(z wire.Zxid) string {
 	return digits(uint64(z.Epoch())) + "." + digits(uint64(z.Counter()))
 }
 
-// TestChoiceOfSynchronisation holds the examples of the specification, and
-// those of the tests upstream.
+// TestChoiceOfSynchronisation contains the examples of the specification and of
+// ZooKeeper's tests.
 func TestChoiceOfSynchronisation(t *testing.T) {
 	for _, c := range []struct {
 		name, log, newest, last, peer string
@@ -124,8 +124,8 @@ func TestChoiceOfSynchronisation(t *testing.T) {
 	}
 }
 
-// TestChoiceMakesEqual: whatever two histories look like that share their
-// committed part, the choice makes the peer's the leader's.
+// TestChoiceMakesEqual: for any two histories with the same committed part, the choice
+// turns the peer's history into the leader's.
 func TestChoiceMakesEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		// An epoch has one leader: two tails share none, and at most one of them

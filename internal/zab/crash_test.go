@@ -89,10 +89,10 @@ func (w *world) actions(n int) int {
 	return done
 }
 
-// TestCrashBetweenAnyTwoSteps: while a learner is synchronised, with proposals
-// under way, it crashes after each single step; so does the leader, or the
-// whole ensemble. Nothing that was shown is lost, whoever comes back
-// (ZOOKEEPER-3911, 3023, 4643, 4646, 4785, 5094, 3642).
+// TestCrashBetweenAnyTwoSteps: while a learner is synchronised and proposals are under
+// way, it crashes after each single step; so does the leader, or the whole ensemble.
+// Nothing that clients have seen is lost, whichever servers come back (ZOOKEEPER-3911,
+// 3023, 4643, 4646, 4785, 5094, 3642).
 func TestCrashBetweenAnyTwoSteps(t *testing.T) {
 	for how, situation := range situations {
 		for _, who := range [][]int{{1}, {1, 3}, {3}, {1, 2, 3}} {
@@ -154,7 +154,7 @@ func (w *world) comeBack(who []int, keep int) {
 	}
 }
 
-// TestSituationsAreWhatTheySay keeps the table above honest.
+// TestSituationsAreWhatTheySay checks that each situation of the table above occurs.
 func TestSituationsAreWhatTheySay(t *testing.T) {
 	for how, situation := range situations {
 		w := newWorld(1, 3, 0)
@@ -167,9 +167,9 @@ func TestSituationsAreWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestMemberThatHasAcceptedALaterEpoch: a member that promised an epoch to a
-// leader that came to nothing cannot join one of an earlier epoch. That one ends
-// its term, and the next takes it in, whether or not it is heard in time.
+// TestMemberThatHasAcceptedALaterEpoch: a member that promised an epoch to a leader whose
+// term failed cannot join a term of an earlier epoch. That term ends, and the next one
+// admits the member, whether or not it connects in time.
 func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	w := newWorld(1, 5, 0)
 	one, two, three, four, five := w.nodes[0], w.nodes[1], w.nodes[2], w.nodes[3], w.nodes[4]
@@ -206,9 +206,9 @@ func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	}
 }
 
-// TestPromiseThatEndsNoTerm: who says that it has accepted a later epoch, and
-// does not look for a leader, or has history of a later epoch as only another
-// ensemble's directory can have it, ends nobody's term.
+// TestPromiseThatEndsNoTerm: a server that has accepted a later epoch ends no term if it
+// does not look for a leader, or if it has history of a later epoch, which only the
+// directory of another ensemble can have.
 func TestPromiseThatEndsNoTerm(t *testing.T) {
 	for name, looks := range map[string]*Looks{
 		"does not look":             nil,

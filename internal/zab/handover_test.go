@@ -28,8 +28,8 @@ func acknowledge(l *Leader, now int64, id ensemble.ServerID, z wire.Zxid) {
 	l.Step(now, Received{l.servers[id].id, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z}})
 }
 
-// TestHandOverWaitsForEverything: nothing is proposed any more, and nobody is
-// named before all is committed and on the disk of who is named.
+// TestHandOverWaitsForEverything: after a leadership transfer begins nothing is proposed,
+// and nobody is named before everything is committed and on the disk of the named server.
 func TestHandOverWaitsForEverything(t *testing.T) {
 	w := servingWorld(false)
 	l := w.nodes[2].leader
@@ -69,7 +69,7 @@ func TestHandOverWaitsForEverything(t *testing.T) {
 	}
 }
 
-// TestHandOverIsTaken: the named one leads a new epoch with the whole history.
+// TestHandOverIsTaken: the named server leads a new epoch with the whole history.
 func TestHandOverIsTaken(t *testing.T) {
 	w := servingWorld(false)
 	for range 5 {
@@ -92,7 +92,8 @@ func TestHandOverIsTaken(t *testing.T) {
 	}
 }
 
-// TestHandOverEnds: in any case, without a name if need be.
+// TestHandOverEnds: a leadership transfer ends the term in any case, if necessary without
+// naming a server.
 func TestHandOverEnds(t *testing.T) {
 	begin := func() (*world, *Leader) {
 		w := servingWorld(false)
@@ -127,7 +128,7 @@ func TestHandOverEnds(t *testing.T) {
 	}
 }
 
-// TestSuccessor: who can be named, and who cannot.
+// TestSuccessor shows which servers can be named, and which cannot.
 func TestSuccessor(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -180,8 +181,9 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestHandOverIsNegotiated: a learner that has not agreed on it ignores the
-// packet, as it does what cannot be read or comes before its history.
+// TestHandOverIsNegotiated: a learner that has not agreed on leadership transfer ignores
+// the packet; one that cannot be decoded, or comes before the history is complete, names
+// nobody.
 func TestHandOverIsNegotiated(t *testing.T) {
 	packet := func(z wire.Zxid, to ensemble.ServerID) *peerwire.QuorumPacket {
 		return &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: z, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}

@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestLeaderRefuses: what a learner must not send costs it its connection, and
-// says why; the leader goes on.
+// TestLeaderRefuses: a packet that breaks the protocol closes the learner's link, with a
+// reason; the leader goes on.
 func TestLeaderRefuses(t *testing.T) {
 	info := func(id ensemble.ServerID, version int32, config int64) []byte {
 		return wire.Append(nil, &peerwire.LearnerInfo{Server: id, Version: version, ConfigVersion: config})
@@ -64,8 +64,8 @@ func TestLeaderRefuses(t *testing.T) {
 	}
 }
 
-// TestTwoServersWithOneID: while a server answers, another that comes with its
-// id is turned away; once it is silent the newer connection counts.
+// TestTwoServersWithOneID: while a server answers, another one with its id is refused;
+// once it is silent the newer connection counts.
 func TestTwoServersWithOneID(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
@@ -99,9 +99,9 @@ func TestNewerConnectionCounts(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotRaiseTheEpoch: one message of somebody who is no member
-// must not use up the epochs there are; a member's counts, as it will follow
-// nobody in an epoch that it has promised.
+// TestStrangersDoNotRaiseTheEpoch: one message of a server that is no member must not use
+// up epochs. A member's message raises the epoch, because a member follows nobody in an
+// epoch that it has promised.
 func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 	for server, want := range map[ensemble.ServerID]wire.Epoch{9: 2, 2: 1001} {
 		l := NewLeader(0, LeaderOptions{Terms: Terms{
@@ -122,10 +122,9 @@ func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 	}
 }
 
-// TestEpochsLast: a member is believed an epoch that is as far ahead as a week
-// of vain attempts to lead can bring it; who wants to use up the epochs there
-// are, in the name of one, has to be believed in tens of thousands of terms. One
-// that is farther ahead is believed in a later term.
+// TestEpochsLast: a member can raise the epoch as far as a week of failed elections does.
+// To use up all epochs in a member's name takes tens of thousands of terms. A member that
+// is farther ahead joins in a later term.
 func TestEpochsLast(t *testing.T) {
 	const week, step = 7 * 24 * 3600 / 10, EpochMax / 30_000
 	above := map[ensemble.ServerID]wire.Epoch{}
@@ -153,7 +152,7 @@ func TestEpochsLast(t *testing.T) {
 	}
 }
 
-// TestTooManyObservers: beyond the limit they are turned away; voters are not.
+// TestTooManyObservers: observers beyond the limit are refused; voters are not.
 func TestTooManyObservers(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	for i := range LinkID(12) {
@@ -202,8 +201,8 @@ func somePacket(t *rapid.T) *peerwire.QuorumPacket {
 	return &peerwire.QuorumPacket{Type: peerwire.PacketType(rapid.IntRange(-1, 20).Draw(t, "type")), Zxid: z, Data: data}
 }
 
-// TestNoPacketPanics feeds both machines whatever a peer may send, with a disk
-// that answers and time that passes in between.
+// TestNoPacketPanics gives both machines any packets that a peer may send, while the disk
+// answers and time passes.
 func TestNoPacketPanics(t *testing.T) {
 	m := newWorld(1, 3, 0).members
 	terms := Terms{ID: 3, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5}

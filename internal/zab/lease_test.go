@@ -20,8 +20,8 @@ func servingWorld(plain bool) *world {
 	return w
 }
 
-// TestLeaseNeedsAnAnsweredPing: the leader may confirm for as long as a quorum
-// has answered a ping that is not older than the lease, and no longer.
+// TestLeaseNeedsAnAnsweredPing: the leader may confirm sessions until the last ping that
+// a quorum has answered is older than the lease, and no longer.
 func TestLeaseNeedsAnAnsweredPing(t *testing.T) {
 	w := servingWorld(false)
 	l := w.nodes[2].leader
@@ -52,8 +52,8 @@ func TestLeaseNeedsAnAnsweredPing(t *testing.T) {
 	}
 }
 
-// TestLeaseEndsWithASleep: what was answered before the machine was suspended,
-// and what answers a ping from before that, is no news.
+// TestLeaseEndsWithASleep: pings sent before the computer was suspended do not renew the
+// lease, whenever they are answered.
 func TestLeaseEndsWithASleep(t *testing.T) {
 	w := servingWorld(false)
 	n := w.nodes[2]
@@ -72,9 +72,9 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 	}
 }
 
-// TestTouchesAreConfirmed: a touch is confirmed to a learner once the leader
-// has it and holds the lease; under a leader of another kind once a sync that
-// was sent behind it is answered.
+// TestTouchesAreConfirmed: a touch is confirmed to a learner once the leader has it and
+// holds the lease; under a compatible leader, once a sync that was sent after it is
+// answered.
 func TestTouchesAreConfirmed(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		w := servingWorld(plain)
@@ -101,8 +101,7 @@ func TestTouchesAreConfirmed(t *testing.T) {
 	}
 }
 
-// TestNoConfirmationWithoutLease: a leader that no quorum answers confirms
-// nothing, whatever it is told.
+// TestNoConfirmationWithoutLease: a leader that no quorum answers confirms nothing.
 func TestNoConfirmationWithoutLease(t *testing.T) {
 	w := servingWorld(false)
 	w.nodes[1].learner.step = ended // does not answer
@@ -118,9 +117,9 @@ func TestNoConfirmationWithoutLease(t *testing.T) {
 	}
 }
 
-// TestSyncWaitsForCommitsAndAPing: a sync is answered when all that was
-// proposed before it is committed and a quorum has answered a ping sent after
-// it, in order, once each; many share a ping.
+// TestSyncWaitsForCommitsAndAPing: a sync is answered when everything proposed before it
+// is committed and a quorum has answered a ping sent after it. Syncs are answered in
+// order, once each, and many share a ping.
 func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2]
@@ -144,7 +143,7 @@ func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
 	}
 }
 
-// TestSyncBeforeTheFirstTransaction: there is nothing to wait for but the ping.
+// TestSyncBeforeTheFirstTransaction: such a sync waits only for the ping.
 func TestSyncBeforeTheFirstTransaction(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.grow(0, 3, 1, 2)
@@ -155,8 +154,8 @@ func TestSyncBeforeTheFirstTransaction(t *testing.T) {
 	}
 }
 
-// TestDeposedLeaderAnswersNoSync: once the followers follow another, the old
-// leader answers neither sync nor revalidation (etcd 20418).
+// TestDeposedLeaderAnswersNoSync: once the followers follow another leader, the old one
+// answers neither syncs nor revalidations (etcd 20418).
 func TestDeposedLeaderAnswersNoSync(t *testing.T) {
 	w := servingWorld(false)
 	old := w.nodes[2]
@@ -177,8 +176,8 @@ func TestDeposedLeaderAnswersNoSync(t *testing.T) {
 	}
 }
 
-// TestSyncCheckCanFail: were pings answered by others than the followers, a
-// deposed leader would answer a sync, and the check of the world would see it.
+// TestSyncCheckCanFail: if somebody else answers pings instead of the followers, a
+// deposed leader answers a sync, and the check of the test ensemble finds that.
 func TestSyncCheckCanFail(t *testing.T) {
 	w := servingWorld(false)
 	for _, n := range w.nodes[:2] {
@@ -197,8 +196,8 @@ func TestSyncCheckCanFail(t *testing.T) {
 	}
 }
 
-// TestSilentLeaderIsLeft: one of our kind soon, after thrice its worst gap; one
-// of another kind, or a slow one, not before syncLimit.
+// TestSilentLeaderIsLeft: a native leader is given up soon, after three times its longest
+// gap; a compatible or a slow one not before syncLimit.
 func TestSilentLeaderIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		plain    bool
@@ -222,7 +221,7 @@ func TestSilentLeaderIsLeft(t *testing.T) {
 	}
 }
 
-// TestSilenceForgetsOldGaps: what is older than a minute does not count.
+// TestSilenceForgetsOldGaps: gaps older than a minute do not count.
 func TestSilenceForgetsOldGaps(t *testing.T) {
 	var s silence
 	s.note(5_000, 900)
@@ -240,8 +239,8 @@ func TestSilenceForgetsOldGaps(t *testing.T) {
 	}
 }
 
-// TestRevalidationAndForwarding: questions about sessions and requests reach
-// the leader with who asked, and the answers come back.
+// TestRevalidationAndForwarding: questions about sessions and requests reach the leader
+// with the asking server, and the answers come back.
 func TestRevalidationAndForwarding(t *testing.T) {
 	w := servingWorld(false)
 	n := w.nodes[0]
@@ -302,10 +301,9 @@ func (w *world) answeredOnce(t *testing.T, l *Leader, k *link) {
 	}
 }
 
-// TestSyncKeepsItsPlaceAmongCommits: a follower of another kind is answered
-// behind the commit of what was proposed when it asked, and before the next: it
-// takes a commit that overtakes the answer for somebody else's, and its client
-// waits for ever.
+// TestSyncKeepsItsPlaceAmongCommits: a compatible follower is answered after the commit
+// of what was proposed when it asked, and before the next. If a commit overtakes the
+// answer, the follower takes it for another one's, and its client waits for ever.
 func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2].leader
@@ -330,9 +328,8 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	w.answeredOnce(t, l, k)
 }
 
-// TestSyncOfAnotherKindWaitsForAPing: also a follower of another kind is not told
-// of the past by a leader that was deposed, which a connection that comes back
-// lets it ask.
+// TestSyncOfAnotherKindWaitsForAPing: a deposed leader does not answer an outdated sync
+// of a compatible follower either, which can ask it after its connection comes back.
 func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2].leader
@@ -347,8 +344,8 @@ func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
 	w.answeredOnce(t, l, k)
 }
 
-// TestSyncDoesNotWaitForTheNextRound: between the pings that followers of
-// another kind get, which are few, a sync has them pinged at once.
+// TestSyncDoesNotWaitForTheNextRound: compatible followers are pinged rarely, so a sync
+// pings them at once.
 func TestSyncDoesNotWaitForTheNextRound(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2]
@@ -364,8 +361,9 @@ func TestSyncDoesNotWaitForTheNextRound(t *testing.T) {
 	}
 }
 
-// TestLeaderThatAllHaveLeftEndsAtOnce: the ends of links tell it, as soon as the
-// rest is no quorum; the end of an observer's or of a stranger's does not.
+// TestLeaderThatAllHaveLeftEndsAtOnce: the term ends as soon as links end and the
+// remaining servers are no quorum. The end of an observer's or a stranger's link does not
+// end it.
 func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		leave []int
@@ -388,8 +386,8 @@ func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeaderThatAllHaveLeftBeforeItServes: it waits a moment, not initLimit, for
-// who has left it in the midst of the beginning could not join it again.
+// TestLeaderThatAllHaveLeftBeforeItServes: such a leader waits a moment, not initLimit,
+// because servers that have left it during discovery could not join it again.
 func TestLeaderThatAllHaveLeftBeforeItServes(t *testing.T) {
 	for _, promised := range []bool{false, true} {
 		for _, back := range []bool{false, true} {

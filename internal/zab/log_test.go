@@ -19,7 +19,7 @@ func logOf(t testing.TB, base, entries string) *Log {
 	return g
 }
 
-// A log has no holes: what does not follow is refused (ZOOKEEPER-4925, 1277).
+// A log has no gaps: what does not follow is refused (ZOOKEEPER-4925, 1277).
 func TestLogRefusesGaps(t *testing.T) {
 	full := wire.MakeZxid(1, math.MaxUint32)
 	for _, c := range []struct {
@@ -39,8 +39,8 @@ func TestLogRefusesGaps(t *testing.T) {
 	}
 }
 
-// What is applied is forgotten in the end, but never the newest KeepMin; what
-// is not applied is never forgotten.
+// Applied entries are dropped in the end, but never the newest KeepMin; entries that are
+// not applied are never dropped.
 func TestLogForgetsOldApplied(t *testing.T) {
 	g := NewLog(0, 0)
 	for i := 1; i <= 5000; i++ {
@@ -60,7 +60,7 @@ func TestLogForgetsOldApplied(t *testing.T) {
 	}
 }
 
-// A truncation goes to what the log has, or to the beginning of an epoch.
+// A truncation goes to an entry of the log, or to the beginning of an epoch.
 func TestLogReach(t *testing.T) {
 	g := logOf(t, "1.3", "1.4 1.5 2.1 2.2")
 	installed := NewLog(0, 0)

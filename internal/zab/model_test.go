@@ -159,7 +159,8 @@ func run(seed uint64, voters, observers, steps int, set func(*world)) *world {
 	return w
 }
 
-// TestOneHistory runs ensembles through random disasters.
+// TestOneHistory runs ensembles through random crashes, lost connections and slow disks,
+// and checks that all servers show one history.
 func TestOneHistory(t *testing.T) {
 	established, shown, syncs := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -201,10 +202,10 @@ func (w *world) between(leader, learner *node, held bool) {
 	}
 }
 
-// TestLateLeaderOfAnEarlierEpoch: a quorum has taken over the history of a
-// leader whose own epoch is on its disk only when a later leader has committed
-// more. The earlier one is established then, for nobody has told it that its
-// learner is gone; it commits nothing, and all agree in the end.
+// TestLateLeaderOfAnEarlierEpoch: a quorum has adopted the history of a leader, but its
+// own epoch becomes durable only after a later leader has committed more. The earlier
+// leader is still established then, because it does not know yet that its learner has
+// left. It commits nothing, and all servers agree in the end.
 func TestLateLeaderOfAnEarlierEpoch(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	a, b, old := w.nodes[0], w.nodes[1], w.nodes[2]
@@ -237,7 +238,8 @@ func TestLateLeaderOfAnEarlierEpoch(t *testing.T) {
 	}
 }
 
-// TestChecksFindBrokenRules breaks each rule and sees that it is found.
+// TestChecksFindBrokenRules breaks each rule on purpose, and checks that the tests find
+// it.
 func TestChecksFindBrokenRules(t *testing.T) {
 	for name, f := range map[string]faults{
 		"Synced before the sync":      {syncedEarly: true},

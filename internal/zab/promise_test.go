@@ -42,8 +42,8 @@ func promiseOn(l *Leader, link LinkID, current int32, last string) {
 // joined reports whether discovery is over.
 func joined(l *Leader) bool { return l.Ready().Joined }
 
-// TestFirstWordIsLostWithItsLink: a voter that has gone again before there was a
-// quorum does not count among those that have said which epoch they accepted.
+// TestFirstWordIsLostWithItsLink: if a voter's link ends before there is a quorum, the
+// epoch that it has sent does not count.
 func TestFirstWordIsLostWithItsLink(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 4)
@@ -58,8 +58,8 @@ func TestFirstWordIsLostWithItsLink(t *testing.T) {
 	}
 }
 
-// TestPromiseIsLostWithItsLink: a voter promises the epoch, loses its disk and
-// comes back. Until it has promised again it is not part of the quorum.
+// TestPromiseIsLostWithItsLink: a voter promises the epoch, loses its disk and comes
+// back. It counts only after it has promised again.
 func TestPromiseIsLostWithItsLink(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 1)
@@ -78,9 +78,9 @@ func TestPromiseIsLostWithItsLink(t *testing.T) {
 	}
 }
 
-// TestPromiseIsNotRepeated: a voter that comes back on another link says that it
-// had accepted the epoch before. It may have done so for another leader, which
-// is no promise to this one; when no quorum can promise any more the term ends.
+// TestPromiseIsNotRepeated: a voter that comes back on another link says that it had
+// accepted the epoch before. It may have done so for another leader, so that is no
+// promise to this one. If no quorum can promise any more the term ends.
 func TestPromiseIsNotRepeated(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 1)
@@ -100,8 +100,8 @@ func TestPromiseIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestHistoryIsLostWithItsLink: a voter acknowledges the leader's history and is
-// gone before the leader is established. It does not count.
+// TestHistoryIsLostWithItsLink: a voter acknowledges the leader's history, and its link
+// ends before the leader is established. It does not count.
 func TestHistoryIsLostWithItsLink(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 1)
@@ -124,8 +124,8 @@ func TestHistoryIsLostWithItsLink(t *testing.T) {
 	}
 }
 
-// TestLeaderThatDoesNotAnswerIsGivenUp: a learner waits DiscoverMS for the epoch,
-// and a leader twice that for a quorum, where they are told so; else initLimit.
+// TestLeaderThatDoesNotAnswerIsGivenUp: a learner waits DiscoverMS for the epoch, and a
+// leader twice that for a quorum; without DiscoverMS both wait for initLimit.
 func TestLeaderThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	for _, c := range []struct{ discover, learner, leader int64 }{{0, 10_000, 10_000}, {1000, 1000, 2000}, {8000, 8000, 10_000}} {
 		terms := Terms{ID: 1, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3"),

@@ -71,9 +71,8 @@ func ack(l *Leader, zxid string, ids ...LinkID) {
 	}
 }
 
-// TestDiscoveryAsksTheCommittedConfiguration: the two gates of the epoch count
-// the voters of the configuration that holds, and no others; behind them
-// Joined is set, once.
+// TestDiscoveryAsksTheCommittedConfiguration: the two quorums of discovery are those of
+// the committed configuration. After the second Joined is set, once.
 func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
 	l := betweenTwo(t)
 	hello(l, 4)
@@ -102,7 +101,8 @@ func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
 	}
 }
 
-// TestLearnerJoinsWhenItPromises, an epoch that is new to it or not.
+// TestLearnerJoinsWhenItPromises: Joined is set whether the epoch is new to the learner
+// or not.
 func TestLearnerJoinsWhenItPromises(t *testing.T) {
 	for _, accepted := range []wire.Epoch{1, 2} {
 		m := newWorld(1, 3, 0).members
@@ -127,9 +127,9 @@ func TestLearnerJoinsWhenItPromises(t *testing.T) {
 	}
 }
 
-// TestBothConfigurationsAdoptTheHistory: a reconfiguration of which a new
-// leader does not know whether it was committed needs a quorum of each; the
-// term then begins with it.
+// TestBothConfigurationsAdoptTheHistory: if a new leader does not know whether a
+// reconfiguration was committed, it needs a quorum of each configuration. The term then
+// begins with the new one.
 func TestBothConfigurationsAdoptTheHistory(t *testing.T) {
 	for _, order := range [][]LinkID{{1, 2, 4}, {4, 5, 1}} {
 		l := betweenTwo(t)
@@ -177,9 +177,9 @@ func offer(l *Leader, x *record.Txn) {
 	l.Step(l.now, Synced{x.Zxid, l.generation})
 }
 
-// TestReconfigurationIsCommittedByBoth: from its proposal on a quorum of each
-// membership is asked, for it and for all behind it; from its commit on the
-// new one alone. Everyone is told in packets of its own.
+// TestReconfigurationIsCommittedByBoth: from the proposal on, the reconfiguration and
+// everything after it need a quorum of each membership; from its commit on, of the new
+// one only. Each kind of learner is told in its own packets.
 func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 	for _, c := range []struct{ one, other LinkID }{{1, 4}, {4, 1}} {
 		l := reconfiguring(t)
@@ -225,8 +225,8 @@ func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 	}
 }
 
-// TestBothConfigurationsMustBeHeard: while a reconfiguration is under way the
-// leader gives up when a quorum of either is silent.
+// TestBothConfigurationsMustBeHeard: during a reconfiguration the leader gives up when a
+// quorum of either membership is silent.
 func TestBothConfigurationsMustBeHeard(t *testing.T) {
 	for _, c := range []struct {
 		heard   []LinkID
@@ -249,8 +249,8 @@ func TestBothConfigurationsMustBeHeard(t *testing.T) {
 	}
 }
 
-// TestLeaderThatIsRemovedDesignates the new voter that has acknowledged most,
-// tells everyone and is done.
+// TestLeaderThatIsRemovedDesignates: a leader without a vote in the new configuration
+// names the new voter that has acknowledged most, tells all, and ends its term.
 func TestLeaderThatIsRemovedDesignates(t *testing.T) {
 	l := reconfiguring(t)
 	offer(l, reconfiguration("2.1", "1 2 4 | 6"))
@@ -277,9 +277,9 @@ func TestLeaderThatIsRemovedDesignates(t *testing.T) {
 	}
 }
 
-// TestNewcomerBeginsWithWhatHolds: who is synchronised while a reconfiguration
-// is under way gets the configuration that holds, and the other only with its
-// commit: else it would be counted in a membership that may never be.
+// TestNewcomerBeginsWithWhatHolds: a learner that is synchronised during a
+// reconfiguration gets the committed configuration, and the proposed one only with its
+// commit. Otherwise it would count itself in a membership that may never be committed.
 func TestNewcomerBeginsWithWhatHolds(t *testing.T) {
 	l := reconfiguring(t)
 	offer(l, reconfiguration("2.1", "3 4 5 | 6"))
@@ -303,10 +303,9 @@ func activate(zxid string, leader ensemble.ServerID, inform *record.Txn) *peerwi
 	return p
 }
 
-// TestLearnerActivates: a committed reconfiguration holds from the packet on,
-// for followers and observers; the term ends where it gives this server
-// another role or the ensemble another leader. The same packets before
-// UPTODATE do the same at UPTODATE.
+// TestLearnerActivates: a committed reconfiguration holds from its packet on, for
+// followers and observers. The term ends if it gives this server another role or the
+// ensemble another leader. Before UPTODATE the same packets take effect at UPTODATE.
 func TestLearnerActivates(t *testing.T) {
 	for _, c := range []struct {
 		servers  string
@@ -373,7 +372,7 @@ func TestLearnerActivates(t *testing.T) {
 	}
 }
 
-// TestActivationThatCannotBeRead ends the term, before and behind UPTODATE.
+// TestActivationThatCannotBeRead: such a packet ends the term, before and after UPTODATE.
 func TestActivationThatCannotBeRead(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		r := soloLearner(t, "1.5", "", false)
@@ -389,8 +388,8 @@ func TestActivationThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLeaseOfALeaderIsBounded: whatever a leader says of its lease, it is given
-// up neither before the shortest silence nor after syncLimit.
+// TestLeaseOfALeaderIsBounded: whatever lease a leader claims, its timeout is not shorter
+// than silenceMin and not longer than syncLimit.
 func TestLeaseOfALeaderIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		leaseMS int32

@@ -13,10 +13,9 @@ import (
 // which were compared with what one said, by their names.
 type ledger struct{ heard, said map[string]bool }
 
-// TestEveryRecordedPacket plays the recordings, as the leader and as the
-// learners, and then looks whether any packet was left out: each was either
-// given to a machine, or is byte for byte what one has answered, or, mostly,
-// the one and the other.
+// TestEveryRecordedPacket plays the recordings, as the leader and as the learners, and
+// then checks that no packet was left out: each was given to a machine, or compared byte
+// for byte with what a machine sent, or both.
 func TestEveryRecordedPacket(t *testing.T) {
 	seen := &ledger{map[string]bool{}, map[string]bool{}}
 	for name, play := range map[string]func(*testing.T, *ledger){
