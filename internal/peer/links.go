@@ -27,9 +27,9 @@ const (
 	// learnerEagerTries is how many such dials there are at most. In a synctest bubble
 	// the clock stands while a goroutine runs, so dials take no time and would never end.
 	learnerEagerTries = 64
-	// learnerRetry is the pause between two further dials.
+	// learnerRetryMin and learnerRetryMax limit the pause between further dials.
 	learnerRetryMin = time.Millisecond
-	learnerRetry    = 10 * time.Millisecond
+	learnerRetryMax = 10 * time.Millisecond
 	// learnerDial is the timeout of each of those dials, because another one may succeed.
 	learnerDial = time.Second
 	// resolveRetry is the pause if the name cannot be resolved.
@@ -201,7 +201,7 @@ func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
 		if !pause(ctx, wait) {
 			return
 		}
-		again = min(2*again, learnerRetry)
+		again = min(2*again, learnerRetryMax)
 	}
 }
 

@@ -51,9 +51,9 @@ type commitment struct {
 // proposal. On a link, promised implies that the state is linkPromised or later,
 // and adopted means that it is linkSynced or later; durable is 0 before that.
 type acks struct {
-	promised bool      // the epoch: acceptedEpoch is on its disk, and was not before this link
-	adopted  bool      // the history: it and currentEpoch are on its disk
-	durable  wire.Zxid // the log up to here is on its disk
+	promised bool      // the epoch is durable as its acceptedEpoch, and it accepted it on this link
+	adopted  bool      // the history and currentEpoch are durable on its disk
+	durable  wire.Zxid // its log is durable up to here
 	answered beat      // the latest round of pings that it has answered
 }
 

@@ -15,7 +15,7 @@ type LearnerStatus struct {
 	// Ours: it is a native peer.
 	Ours    bool
 	Acked   wire.Zxid // it has the log up to here on its disk
-	HeardMS int64     // ago
+	HeardMS int64     // how long ago its last packet came
 }
 
 // Learners describes the learners in the order in which they connected, except those
