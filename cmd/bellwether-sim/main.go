@@ -19,7 +19,7 @@ import (
 
 func main() { os.Exit(shell.Execute(newRoot(), os.Args[1:])) }
 
-// simulation is what the command line says.
+// simulation holds the flags of the command.
 type simulation struct {
 	options sim.Options
 	during  time.Duration
@@ -36,7 +36,7 @@ order of each session, and that all is well again once the faults have ended.
 
 Exit status: 0 no rule is broken, 1 one is; then the end of the trace is printed.`
 
-// shrinkRuns is how many runs --shrink takes at most.
+// shrinkRuns is how many runs --shrink makes at most.
 const shrinkRuns = 400
 
 func newRoot() *cobra.Command {
@@ -87,7 +87,7 @@ func (s *simulation) run(out io.Writer) error {
 	}
 }
 
-// one runs one seed and tells how it went.
+// one runs one seed and prints the result.
 func (s *simulation) one(out io.Writer) error {
 	r, err := sim.Run(s.options)
 	var f *sim.Failure
@@ -105,7 +105,7 @@ func (s *simulation) one(out io.Writer) error {
 	return err
 }
 
-// traceLines is how much is printed of the faults and of the trace.
+// traceLines is how many lines of the faults and of the trace are printed.
 const traceLines = 60
 
 // failed prints a failing run.

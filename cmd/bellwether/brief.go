@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// brief is a log for people who watch several servers in one terminal: the
-// time of day, the level where it is not INFO, the text, then key=value.
+// brief is a log handler for people who watch several servers in one terminal. It prints
+// the time of day, the level if it is not INFO, the text, then key=value.
 type brief struct {
 	out   *briefOut
 	attrs slog.Handler // writes key=value to out.buf

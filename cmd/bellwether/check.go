@@ -18,8 +18,8 @@ import (
 	"bellwether/internal/shell"
 )
 
-// check says what a server with this configuration would do, and fails where a
-// start would. What only another process holds at the moment does not count: a
+// check prints what a server with this configuration would do, and fails where a start
+// would fail. A port or folder that another process uses now does not count, because a
 // check often runs beside the server that is to be restarted.
 func check(w io.Writer, c *config.Config) error {
 	var refused []error
@@ -71,8 +71,8 @@ func tryWrite(dir string) error {
 	return os.Remove(made)
 }
 
-// tryQuorumPorts looks whether this machine has the addresses of the server's
-// own line. A start goes on without them and tries again.
+// tryQuorumPorts checks whether this machine has the addresses of the server's own line.
+// A start continues without them and tries again.
 func tryQuorumPorts(c *config.Config) []config.Notice {
 	if c.Standalone() || c.Ensemble.ListenOnAllIPs {
 		return nil

@@ -37,7 +37,7 @@ func (f *outputFlag) json() (bool, error) {
 	return false, shell.Usage(fmt.Errorf("--output %q: want text or json", f.output))
 }
 
-// dataFlags say where the data lies and how to print.
+// dataFlags say where the data is and how to print.
 type dataFlags struct {
 	outputFlag
 	config, logDir string
@@ -92,7 +92,7 @@ func newDataCheck() *cobra.Command {
 	return c
 }
 
-// directories are those of the flags and the argument.
+// directories returns those that the flags and the argument name.
 func (f *dataFlags) directories(args []string) (store.Options, error) {
 	if f.config != "" {
 		if len(args) > 0 || f.logDir != "" {

@@ -20,7 +20,7 @@ import (
 	"bellwether/zk"
 )
 
-// demoFlags are what demo was asked.
+// demoFlags are the flags of demo.
 type demoFlags struct {
 	every time.Duration
 	kills int
@@ -76,7 +76,7 @@ func (f demoFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer e.Stop(stopPatience)
+	defer e.Stop(stopTimeout)
 	d := &demo{ensemble: e, out: out, changed: make(chan struct{}, 1),
 		program: serveFlags{logFormat: "text", logLevel: "error"}.program()}
 	d.tell("three servers at %s; Ctrl-C ends it", e.Clients())
@@ -94,7 +94,7 @@ func (f demoFlags) run(ctx context.Context, out io.Writer) error {
 	return ended(ctx, f.play(ctx, d))
 }
 
-// ended is nil where the user has ended the demonstration.
+// ended returns nil if the user has ended the demonstration.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -144,9 +144,9 @@ func (d *demo) start(id int) error {
 	return d.ensemble.Start(id, d.program, func(id int, text string) { d.tell("server %d: %s", id, text) })
 }
 
-// killServer kills the server that leads, and starts it again once another
-// one leads. All serve before: two of three elect nobody if one of them is empty
-// still, as its disk could have been lost.
+// killServer kills the leader, and starts it again once another server leads. It waits
+// until all servers serve: two of three elect nobody while one of them is empty, because
+// that one's disk could have been lost.
 func (d *demo) killServer(ctx context.Context) error {
 	if err := d.awaitAll(ctx); err != nil {
 		return err
@@ -182,8 +182,8 @@ func (d *demo) killServer(ctx context.Context) error {
 	return d.start(id)
 }
 
-// awaitLeader waits until a server other than gone leads in an election that
-// began after a moment, and tells of it.
+// awaitLeader waits until a server other than gone leads, in an election that began
+// after a given moment, and prints it.
 func (d *demo) awaitLeader(ctx context.Context, after time.Time, gone int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -221,7 +221,7 @@ func (d *demo) awaitAll(ctx context.Context) error {
 	return nil
 }
 
-// dismiss has the candidate that leads leave.
+// dismiss makes the leading candidate leave.
 func (d *demo) dismiss(ctx context.Context) error {
 	c := d.leader.Load()
 	if c == nil {
@@ -233,7 +233,7 @@ func (d *demo) dismiss(ctx context.Context) error {
 	return d.awaitCandidate(ctx, c, left)
 }
 
-// awaitCandidate waits until a candidate other than one leads.
+// awaitCandidate waits until a candidate other than a given one leads.
 func (d *demo) awaitCandidate(ctx context.Context, gone *candidate, since time.Time) error {
 	for {
 		if c := d.leader.Load(); c != nil && c != gone {
@@ -248,7 +248,7 @@ func (d *demo) awaitCandidate(ctx context.Context, gone *candidate, since time.T
 	}
 }
 
-// candidate stands in the election of /demo until the end.
+// candidate takes part in the election of /demo until the end.
 type candidate struct {
 	demo  *demo
 	name  string
@@ -271,7 +271,7 @@ func (c *candidate) run(ctx context.Context) {
 	}
 }
 
-// leave ends the candidate's session, as its process's end would.
+// leave ends the candidate's session, as the end of its process would.
 func (c *candidate) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -311,7 +311,7 @@ func (d *demo) leads(c *candidate) {
 	}
 }
 
-// writer is a client that writes all the time and knows how long a write took.
+// writer is a client that writes all the time and measures how long a write takes.
 type writer struct {
 	mu    sync.Mutex
 	done  *sync.Cond // on mu: another write is done
@@ -349,22 +349,22 @@ func (w *writer) start(ctx context.Context, servers string, all *sync.WaitGroup)
 	return nil
 }
 
-// wake has waited look again; under the lock, so that it cannot miss it.
+// wake makes waited look again. It takes the lock, so that waited cannot miss it.
 func (w *writer) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done.Broadcast()
 }
 
-// begin forgets how long writes have taken.
+// begin resets the measurement.
 func (w *writer) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.worst = 0
 }
 
-// waited is the longest time that a write took since begin, once a write that
-// begins now is done too.
+// waited returns the longest time that a write took since begin. It waits until a write
+// that begins now is done.
 func (w *writer) waited(ctx context.Context) (time.Duration, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -374,7 +374,7 @@ func (w *writer) waited(ctx context.Context) (time.Duration, error) {
 	return w.worst, ctx.Err()
 }
 
-// sleep waits, or until ctx ends.
+// sleep waits for a time, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

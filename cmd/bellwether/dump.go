@@ -82,7 +82,7 @@ func (p printer) line(v any) error {
 	return enc.Encode(v)
 }
 
-// bodyText is a transaction's body for people.
+// bodyText returns a transaction's body as text for people.
 func bodyText(b record.TxnBody) string {
 	switch t := b.(type) {
 	case *record.CreateTxn:
@@ -119,7 +119,7 @@ func bodyText(b record.TxnBody) string {
 	return ""
 }
 
-// dataShown is how much of a znode's data a line shows, in bytes.
+// dataShown is how many bytes of a znode's data a line shows.
 const dataShown = 64
 
 func dataText(b []byte) string {
@@ -142,7 +142,7 @@ func aclsText(list []wire.ACL) string {
 	return strings.Join(entries, ",")
 }
 
-// snapshotPrinter prints what a snapshot holds, as it is read.
+// snapshotPrinter prints the content of a snapshot while it is read.
 type snapshotPrinter struct {
 	printer
 	acls map[int64][]wire.ACL

@@ -32,10 +32,12 @@ func txnOf(e store.LogEntry) txnJSON {
 	return j
 }
 
-// digestText is a digest as the other commands and the words print it.
+// digestText returns a digest in the form in which the other commands and the
+// four-letter words print it.
 func digestText(d uint64) string { return strconv.FormatInt(int64(d), 10) }
 
-// bodyJSON is what a transaction does; fields that its type has not are left out.
+// bodyJSON is the body of a transaction; fields that its type does not have are left
+// out.
 type bodyJSON struct {
 	Type string `json:"type"`
 	Path string `json:"path,omitempty"`
@@ -105,8 +107,8 @@ type nodeJSON struct {
 	Stat persistedJSON   `json:"stat"`
 }
 
-// persistedJSON is the part of a stat that lies in a snapshot; creates is
-// the cversion before deletions are counted.
+// persistedJSON is the part of a stat that a snapshot holds; creates is the cversion
+// before deletions are counted.
 type persistedJSON struct {
 	Czxid    string `json:"czxid"`
 	Mzxid    string `json:"mzxid"`

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// stopPatience is how long the servers of an ensemble may take to end.
-	stopPatience = 10 * time.Second
+	// stopTimeout is how long the servers of an ensemble may take to end.
+	stopTimeout = 10 * time.Second
 	// restartPause is how long a server that ended by itself stays down.
 	restartPause = 3 * time.Second
 	// firstStart is how long after its first start a server that fails is one
@@ -74,7 +74,7 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 	case err = <-failed:
 	}
 	stop() // a second signal ends this process at once, and with it the servers
-	e.Stop(stopPatience)
+	e.Stop(stopTimeout)
 	running.Wait()
 	return err
 }
@@ -88,7 +88,7 @@ func greeting(servers int, clients, data string) string {
 	return fmt.Sprintf("%s for clients at %s, data in %s; Ctrl-C or SIGTERM ends %s", shell.Count(servers, "server"), clients, data, end)
 }
 
-// checkEnsemble looks at the flags, and gives the address of the first server.
+// checkEnsemble checks the flags, and returns the address of the first server.
 func (f serveFlags) checkEnsemble() (host string, port int, err error) {
 	if f.servers < 1 || f.servers > ensembleMax {
 		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, ensembleMax)
@@ -107,8 +107,8 @@ func (f serveFlags) checkEnsemble() (host string, port int, err error) {
 	return host, port, nil
 }
 
-// holdFolder keeps a folder for this process, so that no other gives the
-// servers other ports. Close gives it up.
+// holdFolder locks a folder for this process, so that no other process gives the servers
+// other ports. Close unlocks it.
 func holdFolder(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func holdFolder(dir string) (io.Closer, error) {
 	return d, nil
 }
 
-// kept is a server that is kept running.
+// kept is a server that is started again whenever it ends.
 type kept struct {
 	id       int
 	ensemble *local.Ensemble
@@ -133,8 +133,8 @@ type kept struct {
 	last     string // line of its log
 }
 
-// run has the server run until ctx ends. One that ends by itself or is killed
-// is started again after a pause; one that cannot even start is an error.
+// run keeps the server running until ctx ends. A server that ends by itself or is killed
+// is started again after a pause; a server that cannot start at all is an error.
 func (k *kept) run(ctx context.Context) error {
 	first := time.Now()
 	for ctx.Err() == nil {
@@ -172,7 +172,8 @@ func (k *kept) line(id int, text string) {
 	k.terminal.line(id, text)
 }
 
-// reason is why it ended: what it said last, without the time and the level.
+// reason returns why the server ended: the last line of its log, without the time and
+// the level.
 func (k *kept) reason(how error) string {
 	if _, text, found := strings.Cut(k.last, " ERROR "); found {
 		return text
@@ -180,7 +181,7 @@ func (k *kept) reason(how error) string {
 	return cmp.Or(strings.TrimPrefix(k.last, "bellwether: "), how.Error())
 }
 
-// ending is how a process ended, in words.
+// ending says in words how a process ended.
 func ending(how error) string {
 	if how == nil {
 		return "by itself"
@@ -188,7 +189,7 @@ func ending(how error) string {
 	return how.Error()
 }
 
-// program is this program as the server of a zoo.cfg.
+// program returns this program as a command that serves a zoo.cfg.
 func (f serveFlags) program() local.Program {
 	return func(config string) *exec.Cmd {
 		self, err := os.Executable()

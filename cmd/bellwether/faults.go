@@ -21,8 +21,8 @@ import (
 // faultsAnywhere is --faults without an address.
 const faultsAnywhere = "127.0.0.1:0"
 
-// faulty runs the servers of an ensemble within this process until a signal,
-// with faults on demand over HTTP.
+// faulty runs the servers of an ensemble inside this process until a signal, with faults
+// on demand over HTTP.
 func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error {
 	host, port, err := f.checkEnsemble()
 	if err == nil {
@@ -67,12 +67,12 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	return errors.Join(serveFaults(ctx, control, faultsHandler(e, log)), e.Close())
 }
 
-// headerPatience is how long a caller may take to say what it wants.
-const headerPatience = 10 * time.Second
+// headerTimeout is how long a caller may take to say what it wants.
+const headerTimeout = 10 * time.Second
 
 // serveFaults answers calls until ctx ends.
 func serveFaults(ctx context.Context, ln net.Listener, calls http.Handler) error {
-	s := &http.Server{Handler: calls, ReadHeaderTimeout: headerPatience,
+	s := &http.Server{Handler: calls, ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -87,7 +87,7 @@ func serveFaults(ctx context.Context, ln net.Listener, calls http.Handler) error
 	return nil
 }
 
-// checkLoopback refuses to let other machines break things.
+// checkLoopback refuses an address through which other machines could cause faults.
 func checkLoopback(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().IsLoopback() {

@@ -17,11 +17,11 @@ import (
 	"bellwether/wire"
 )
 
-// faultsAPI is what can be called over HTTP.
+// faultsAPI holds the calls that can be made over HTTP.
 type faultsAPI struct{ e *embed.Ensemble }
 
-// faultsHandler answers the calls; docs/faults.md lists them. Each is logged, so
-// that the log says what was done to the servers.
+// faultsHandler answers the calls; docs/faults.md lists them. It logs each, so that the
+// log shows what was done to the servers.
 func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 	a := faultsAPI{e}
 	m := http.NewServeMux()
@@ -62,7 +62,8 @@ func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 	return onlyLocal(m)
 }
 
-// onlyLocal refuses what a page in a browser sends: it is not for such.
+// onlyLocal refuses what a page in a browser sends, because such a page may be
+// anybody's.
 func onlyLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -78,12 +79,12 @@ func onlyLocal(next http.Handler) http.Handler {
 	})
 }
 
-// badCall is a call that says something impossible.
+// badCall is the error of a call with wrong arguments.
 type badCall struct{ error }
 
 func badCallf(format string, args ...any) error { return badCall{fmt.Errorf(format, args...)} }
 
-// answer ends a call.
+// answer finishes a call.
 func answer(w http.ResponseWriter, err error) {
 	var bad badCall
 	switch {
@@ -130,7 +131,7 @@ type (
 	}
 )
 
-// list says how the servers stand and what is wrong.
+// list returns the state of the servers and the faults.
 func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
 	out := faultsList{Links: []faultsLink{}, Watches: text(a.e.WatchDelay())}
 	for _, op := range a.e.RepliesToLose() {
@@ -154,7 +155,7 @@ func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(out) // the caller may be gone
 }
 
-// text is a duration, empty for none.
+// text returns a duration as text, empty for none.
 func text(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -173,7 +174,7 @@ func name(e embed.Endpoint) string {
 	return e.String()
 }
 
-// server makes a call of what is done to one server.
+// server makes a handler of an operation on one server.
 func (a faultsAPI) server(do func(*embed.Server) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		s, err := a.named(r.PathValue("id"))
@@ -204,8 +205,8 @@ func (a faultsAPI) skew(r *http.Request) error {
 	return err
 }
 
-// arguments refuses those that no call has: a call that means less than its
-// caller thinks would spoil a test.
+// arguments refuses arguments that no call has: a call that does less than its caller
+// thinks would spoil a test.
 func arguments(r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return badCall{err}
@@ -218,7 +219,7 @@ func arguments(r *http.Request) error {
 	return nil
 }
 
-// oneway is the argument of that name: it may stand alone.
+// oneway reads the argument of that name, which needs no value.
 func oneway(r *http.Request) (bool, error) {
 	if !r.Form.Has("oneway") || r.Form.Get("oneway") == "" {
 		return r.Form.Has("oneway"), nil
@@ -230,7 +231,7 @@ func oneway(r *http.Request) (bool, error) {
 	return on, err
 }
 
-// duration is the argument by.
+// duration reads the argument by.
 func duration(r *http.Request) (time.Duration, error) {
 	text := r.FormValue("by")
 	d, err := time.ParseDuration(text)
@@ -240,7 +241,7 @@ func duration(r *http.Request) (time.Duration, error) {
 	return d, nil
 }
 
-// late is duration of what cannot be early.
+// late is duration for what cannot be early.
 func late(r *http.Request) (time.Duration, error) {
 	d, err := duration(r)
 	if err == nil && d < 0 {
@@ -249,7 +250,8 @@ func late(r *http.Request) (time.Duration, error) {
 	return d, err
 }
 
-// link makes a call of what is done to a link, both ways unless the call says oneway.
+// link makes a handler of an operation on a link, in both directions unless the call
+// says oneway.
 func (a faultsAPI) link(do func(from, to embed.Endpoint, r *http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		from, err := a.end(r.PathValue("from"))
@@ -272,7 +274,7 @@ func (a faultsAPI) link(do func(from, to embed.Endpoint, r *http.Request) error)
 	}
 }
 
-// end is an end by its name.
+// end returns the endpoint with this name.
 func (a faultsAPI) end(name string) (embed.Endpoint, error) {
 	switch {
 	case name == embed.Clients.String():
@@ -290,7 +292,7 @@ func (a faultsAPI) end(name string) (embed.Endpoint, error) {
 	return s, nil
 }
 
-// session reads a session's id, as 0x… or as the number that a client has.
+// session reads a session's id, as 0x… or as the number that a client prints.
 func session(text string) (wire.SessionID, error) {
 	if digits, hex := strings.CutPrefix(text, "0x"); hex {
 		if id, err := strconv.ParseUint(digits, 16, 64); err == nil {
@@ -310,26 +312,26 @@ func (a faultsAPI) delay(from, to embed.Endpoint, r *http.Request) error {
 	return err
 }
 
-// callPatience is how long a call waits for the ensemble to have done something.
-const callPatience = 30 * time.Second
+// callTimeout is how long a call waits for the ensemble to have done something.
+const callTimeout = 30 * time.Second
 
 func (a faultsAPI) expire(r *http.Request) error {
 	id, err := session(r.PathValue("session"))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), callPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
 	return a.e.Expire(ctx, id)
 }
 
 func (a faultsAPI) await(r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), callPatience)
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
 	return a.e.AwaitServing(ctx)
 }
 
-// operations are those whose replies can be lost, by their names.
+// operations are the operations whose replies can be lost, by name.
 var operations = func() map[string]wire.OpCode {
 	out := map[string]wire.OpCode{}
 	for op := range wire.OpWhoAmI + 1 {

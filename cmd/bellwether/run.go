@@ -51,14 +51,13 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	return nil
 }
 
-// failed logs why the server ended, in the form of the log, and leaves the
-// exit status.
+// failed logs why the server ended, in the form of the log, and returns the exit status.
 func failed(log *slog.Logger, err error) error {
 	log.Error(err.Error())
 	return &shell.StatusError{Status: shell.ExitFailed}
 }
 
-// signalHandler does what signals ask for.
+// signalHandler carries out what signals ask for.
 type signalHandler struct {
 	flags  serveFlags
 	server *server.Server
@@ -104,15 +103,15 @@ func (h *signalHandler) handle(sig os.Signal) {
 	}
 }
 
-// shift moves the log level by a step, within debug and error, and says so
-// whatever the level is.
+// shift moves the log level by one step, between debug and error, and logs this at any
+// level.
 func (h *signalHandler) shift(by slog.Level) {
 	l := min(max(h.level.Level()+by, slog.LevelDebug), slog.LevelError)
 	h.level.Set(l)
 	h.log.Log(context.Background(), l, "log level is now "+l.String())
 }
 
-// reload takes the configuration anew; one that is wrong changes nothing.
+// reload reads the configuration again; a wrong one changes nothing.
 func (h *signalHandler) reload() {
 	c, err := h.flags.load()
 	if err != nil {

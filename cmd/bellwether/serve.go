@@ -21,7 +21,7 @@ import (
 	"bellwether/internal/shell"
 )
 
-// serveFlags are what serve was asked.
+// serveFlags are the flags of serve.
 type serveFlags struct {
 	config, data, listen string
 	logFormat, logLevel  string
@@ -133,7 +133,7 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return f.serve(ctx, c, log, level)
 }
 
-// remarks are what the configuration says in vain or unwisely.
+// remarks logs which settings have no effect, and which are unwise.
 func remarks(c *config.Config) []config.Notice { return slices.Concat(c.Warnings, c.Notices) }
 
 func logRemarks(log *slog.Logger, c *config.Config) {
@@ -142,7 +142,7 @@ func logRemarks(log *slog.Logger, c *config.Config) {
 	}
 }
 
-// load makes the configuration of the flags and the environment.
+// load makes the configuration from the flags and the environment.
 func (f serveFlags) load() (*config.Config, error) {
 	if f.config != "" {
 		flags, err := config.JVMFlags(f.config, environment())
@@ -180,7 +180,7 @@ func environment() map[string]string {
 	return env
 }
 
-// logger makes the log; its level can be changed while it is used.
+// logger makes the log; its level can be changed later.
 func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	var l slog.Level

@@ -10,23 +10,23 @@ import (
 	"bellwether/internal/config"
 )
 
-// gcPercent is how far the heap grows, in percent of what is alive, before
-// it is collected: half of Go's default. A tree is mostly long-lived, so that
-// a lower value costs little time and saves memory where it is large.
+// gcPercent is how far the heap grows before it is collected, in percent of the live
+// memory: half of Go's default. A tree is mostly long-lived, so a lower value costs
+// little time, and saves memory when the tree is large.
 const gcPercent = 50
 
-// ballast is memory that is never touched, so that it costs none, and counts
-// as alive. So the collector leaves a small server at least half of it to fill
-// (it would otherwise collect hundreds of times a second under load), and a
-// large one is hardly affected. What is filled is paid for when the process is
-// killed: the system takes back its memory, about 0.1 ms for each MiB, before
-// it ends its connections, and only then do others know that a leader is gone.
+// ballast is memory that is never touched, so that it costs nothing, but counts as live.
+// So the collector lets a small server fill at least half of it (otherwise it would
+// collect hundreds of times a second under load), and hardly affects a large one. Memory
+// that was filled costs time when the process is killed: the system frees it, at about
+// 0.1 ms for each MiB, before it ends the connections, and only then do others learn
+// that a leader is gone.
 var ballast []byte
 
 // ballastBytes is the length of the ballast.
 const ballastBytes = 16 << 20
 
-// tuneMemory sets the collector's pace unless the operator has.
+// tuneMemory sets the collector's pace unless the operator has set it.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -35,11 +35,11 @@ func tuneMemory() {
 	}
 }
 
-// descriptorsBeside is what a server needs besides its clients' connections:
-// files, ports, and room for what is being closed.
+// descriptorsBeside is how many descriptors a server needs besides its clients'
+// connections: files, ports, and connections that are being closed.
 const descriptorsBeside = 64
 
-// warnDescriptors tells when the limit of open files is below what the
+// warnDescriptors logs a warning if the limit of open files is below what the
 // configuration lets clients use.
 func warnDescriptors(log *slog.Logger, c *config.Config) {
 	var limit syscall.Rlimit
@@ -57,5 +57,5 @@ func warnDescriptors(log *slog.Logger, c *config.Config) {
 	}
 }
 
-// connectionsUsual stands in for maxCnxns where it is unlimited.
+// connectionsUsual replaces maxCnxns if that is unlimited.
 const connectionsUsual = 10_000

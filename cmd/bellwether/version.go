@@ -15,16 +15,16 @@ import (
 // another one with -ldflags "-X main.release=…".
 var release = "0.1.0"
 
-// spoken is the version of Apache ZooKeeper whose behaviour is spoken.
+// spoken is the version of Apache ZooKeeper whose behaviour this program has.
 const spoken = "3.9.5"
 
-// zookeeperVersion is how srvr and its kin name this server, in the form
-// that tools parse: VERSION, built on DATE.
+// zookeeperVersion returns how srvr and similar words name this server, in the form that
+// tools parse: VERSION, built on DATE.
 func zookeeperVersion() string {
 	return fmt.Sprintf("%s-bellwether-%s, built on %s", spoken, release, builtOn().UTC().Format("2006-01-02 15:04 MST"))
 }
 
-// builtOn is the time of the commit, or of the binary where it is not known.
+// builtOn returns the time of the commit, or of the binary if that is not known.
 func builtOn() time.Time {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
