@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// What the tree says about a request.
+// Errors of an operation on the tree.
 const (
 	// ErrNoNode says that the znode, or the parent of one to be created, does not exist.
 	ErrNoNode = wire.ErrNoNode
@@ -33,7 +33,7 @@ const (
 	ErrNotReadOnly = wire.ErrNotReadOnly
 )
 
-// What became of the session, the connection or the server.
+// Errors of the session, the connection or the server.
 const (
 	// ErrSessionExpired says that the session is over: its ephemeral znodes are deleted,
 	// or are about to be.
@@ -80,9 +80,9 @@ func (e *OpError) Unwrap() error { return e.Err }
 // try again; CreateProtected does so for creates. The error is also an
 // ErrConnectionLoss.
 type UnknownOutcomeError struct {
-	// Session is the one in which the write was sent.
+	// Session is the session in which the write was sent.
 	Session SessionID
-	// Err is why: the connection's failure or the context's error.
+	// Err is the reason: the failure of the connection or the context's error.
 	Err error
 }
 

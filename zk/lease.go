@@ -16,14 +16,14 @@ const leaseDelayUnknown = 14 * time.Second
 // Confirmed + Timeout - Delay, less one percent for clocks that drift.
 type Lease struct {
 	Session SessionID // 0: no session or a closing one, nothing is proved
-	// Confirmed is when the last answered ping, or the ConnectRequest of the
-	// last attachment, was sent; with monotonic and wall clock.
+	// Confirmed is when the last answered ping, or the ConnectRequest of the last
+	// attachment, was sent. It has the monotonic and the wall clock.
 	Confirmed time.Time
-	// Timeout is the smallest the session ever had.
+	// Timeout is the smallest timeout that the session ever had.
 	Timeout time.Duration
 	// Delay is how old the server's own knowledge may have been when it answered.
 	Delay time.Duration
-	// DelayKnown: Delay was set in the options or said by the server;
+	// DelayKnown says that Delay was set in the options or given by the server;
 	// otherwise it is an assumption.
 	DelayKnown bool
 }

@@ -22,44 +22,47 @@ const (
 // Options are the settings of a client. The zero value of each field means its default;
 // a nil *Options means all defaults. Open and Connect copy them.
 type Options struct {
-	// SessionTimeout is what the client asks for, at least 1 ms; the server
-	// decides (see Status.Timeout). Default 20 s: longer than the 14 s after which
-	// a ZooKeeper with default settings may learn of a ping, see Lease.
+	// SessionTimeout is the timeout that the client asks for, at least 1 ms; the server
+	// decides (see Status.Timeout). Default 20 s: longer than the 14 s after which a
+	// ZooKeeper ensemble with default settings may learn of a ping, see Lease.
 	SessionTimeout time.Duration
 	// ReadOnly accepts servers that have lost their quorum; the state is then
 	// ReadOnly, and the client keeps looking for a better server.
 	ReadOnly bool
-	// OneSession finishes the client when its session expires; otherwise it
-	// opens a new one.
+	// OneSession ends the client when its session expires; otherwise it opens a new
+	// session.
 	OneSession bool
-	// Resume continues this session, of a Client.Detach or a process before.
+	// Resume continues this session, of a Client.Detach or of an earlier process.
 	Resume Session
 
-	// TLS is used for every connection when not nil. Without ServerName the
-	// host's name from the server list is verified.
+	// TLS is used for every connection if it is not nil. If it has no ServerName, the
+	// host name from the server list is verified.
 	TLS *tls.Config
-	// TLSFiles switches TLS on too and adds certificates from PEM files.
+	// TLSFiles also switches TLS on, and adds certificates from PEM files.
 	TLSFiles *TLSFiles
-	// Auth are credentials given to every server before anything else. A
-	// refused one finishes the client with ErrAuthFailed.
+	// Auth are credentials that every server gets before anything else. If one is
+	// refused, the client ends with ErrAuthFailed.
 	Auth []Auth
-	// SASL starts an exchange for a new connection to the server named
-	// host:port; nil means none. Its error costs that attempt to connect; one of
-	// Step, or a refusal, finishes the client with ErrAuthFailed. See DigestMD5.
+	// SASL starts an exchange for a new connection to the server named host:port; if it
+	// returns nil there is none. An error of this function fails that attempt to
+	// connect. An error of Step, or a refusal by the server, ends the client with
+	// ErrAuthFailed. See DigestMD5.
 	SASL func(ctx context.Context, server string) (SASL, error)
 
-	// Dial opens connections; nil is a net.Dialer. Address is IP:port. It, Resolver and SASL
-	// may close the client; Close and Detach then wait 100 ms for what called them.
+	// Dial opens connections; nil means a net.Dialer. The address is IP:port. Dial,
+	// Resolver and SASL may close the client; Close and Detach then wait at most 100 ms
+	// for the function that called them.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Resolver looks up names at every dial; nil is net.DefaultResolver.
+	// Resolver looks up names before every dial; nil means net.DefaultResolver.
 	Resolver Resolver
 
-	// LeaseDelay is how long an answered ping may take to reach whoever
-	// expires sessions: D of Lease. Zero: as the server says, else 14 s.
+	// LeaseDelay is how long it may take until the server that expires sessions learns
+	// of an answered ping: Delay of Lease. Zero: what the server says, otherwise 14 s.
 	LeaseDelay time.Duration
-	// Probe asks each server on a connection of its own whether it knows an
-	// operation that ZooKeeper 3.4 does not, before the first use. Otherwise
-	// the first use tells: a server that does not know it cuts the connection once.
+	// Probe makes the client ask each server, on a connection of its own, whether it
+	// knows an operation that ZooKeeper 3.4 does not know, before the first use. Without
+	// Probe the first use tells: a server that does not know the operation closes the
+	// connection once.
 	Probe bool
 
 	// FrameMax is the largest request in bytes (the servers' jute.maxbuffer).
@@ -72,12 +75,14 @@ type Options struct {
 	// StreamMax is how many events a Stream may hold unread. Default 65536.
 	StreamMax int
 
-	// Logger is told of connections, sessions and large requests; nil is none. It is called in
-	// order, by one goroutine beside the client: one that blocks delays nothing but later records, of
-	// which those that find 1024 waiting are left out. It may close the client.
+	// Logger gets records of connections, sessions and large requests; nil means none.
+	// One goroutine of its own calls it, in order. If the Logger blocks, only later
+	// records are delayed; a record that finds 1024 others waiting is dropped. The
+	// Logger may close the client.
 	Logger *slog.Logger
-	// Trace is called at the start of each call; what it returns is called with
-	// the call's error at its end, on the same goroutine. For metrics and spans.
+	// Trace is called at the start of each call, for metrics and spans. The function
+	// that it returns is called at the end, on the same goroutine, with the call's
+	// error.
 	Trace func(ctx context.Context, op OpCode, path string) func(error)
 }
 
@@ -106,10 +111,12 @@ type Resolver interface {
 type Session struct {
 	ID       SessionID // 0: none
 	Password []byte
-	// Timeout is the smallest the session ever had, by which a Lease counts;
-	// 0: not known, and what the next server grants is taken for it.
+	// Timeout is the smallest timeout that the session ever had, from which a Lease is
+	// computed. 0 means that it is not known; then the timeout that the next server
+	// grants is used.
 	Timeout time.Duration
-	// Zxid is the largest seen; no server that is behind it is connected to.
+	// Zxid is the largest zxid seen; the client does not connect to a server that is
+	// behind it.
 	Zxid Zxid
 }
 

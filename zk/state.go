@@ -47,7 +47,7 @@ type Status struct {
 	Timeout time.Duration // as negotiated; 0 before
 	Server  string        // IP:port, while connected
 	Since   time.Time
-	// Err is why the state before ended, nil where it was by plan.
+	// Err is why the state before ended, nil if that was planned.
 	Err error
 
 	link *transition
