@@ -10,8 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// A session that nothing more is heard of lives for exactly its timeout, and
-// ends with the tick behind it; in a bubble that takes no time.
+// TestBubbleSessionExpires: a session that nothing more is heard of lives for exactly its
+// timeout, and ends with the tick behind it; in a bubble that takes no time.
 func TestBubbleSessionExpires(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,8 @@ func TestBubbleSessionExpires(t *testing.T) {
 	}
 }
 
-// A leader of three is stopped and another one serves, in the time of the bubble.
+// TestBubbleFailover: a leader of three is stopped and another one serves, in the time of
+// the bubble.
 func TestBubbleFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -60,8 +61,8 @@ func TestBubbleFailover(t *testing.T) {
 	})
 }
 
-// Candidates of a recipe follow each other when the leader is cut off, and time
-// is skipped.
+// TestBubbleElection: candidates of a recipe follow each other when the leader is cut off,
+// and time is skipped.
 func TestBubbleElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})
@@ -99,8 +100,8 @@ func TestBubbleElection(t *testing.T) {
 	})
 }
 
-// A lock passes on when its holder is cut off: the holder's context has ended
-// by then, to the millisecond of the bubble, and the tokens grow.
+// TestBubbleLock: a lock passes on when its holder is cut off: the holder's context has
+// ended by then, to the millisecond of the bubble, and the tokens grow.
 func TestBubbleLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})
@@ -131,7 +132,8 @@ func TestBubbleLock(t *testing.T) {
 	})
 }
 
-// A client that is cut off for an hour finds another session, and what it wrote.
+// TestBubbleCutForAnHour: a client that is cut off for an hour finds another session, and
+// what it wrote.
 func TestBubbleCutForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})
@@ -152,7 +154,7 @@ func TestBubbleCutForAnHour(t *testing.T) {
 	})
 }
 
-// An hour passes at once, and nothing is lost in it.
+// TestBubbleSkipsTime: an hour passes at once, and nothing is lost in it.
 func TestBubbleSkipsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})

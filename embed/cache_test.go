@@ -16,9 +16,9 @@ import (
 	"bellwether/zk"
 )
 
-// A thousand clients with caches come back after the leader was killed, and
-// read nothing again but what has changed meanwhile: first nothing, then two
-// znodes of fifty. Of the root they look at the stat. What they ask for is
+// TestFailoverReadsOnlyWhatChanged: a thousand clients with caches come back after the
+// leader was killed, and read nothing again but what has changed meanwhile: first nothing,
+// then two znodes of fifty. Of the root they look at the stat. What they ask for is
 // counted on the way to the servers.
 func TestFailoverReadsOnlyWhatChanged(t *testing.T) {
 	const (

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Who waits for a server of an ensemble that is closed is told so, and nothing starts any more.
+// TestClosedEnsemble: who waits for a server of an ensemble that is closed is told so, and
+// nothing starts any more.
 func TestClosedEnsemble(t *testing.T) {
 	for _, o := range []Options{{}, {InMemory: true}} {
 		e, err := Start(t.Context(), o)

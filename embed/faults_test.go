@@ -36,7 +36,7 @@ func get(c *zk.Client, path string) func(ctx context.Context) error {
 	}
 }
 
-// An expired session takes its ephemerals with it, and its client is told.
+// TestExpire: an expired session takes its ephemerals with it, and its client is told.
 func TestExpire(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		everyMode(t, func(t *testing.T, o Options) {
@@ -65,7 +65,7 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// A client's link is cut one way and healed: what was sent arrives.
+// TestCutClient: a client's link is cut one way and healed: what was sent arrives.
 func TestCutClient(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -127,7 +127,8 @@ func reads(t *testing.T, c *zk.Client, path string) string {
 	return string(data)
 }
 
-// A client that is cut off from one server goes on with its session at another.
+// TestCutClientMoves: a client that is cut off from one server goes on with its session at
+// another.
 func TestCutClientMoves(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		o.Servers = 3
@@ -155,7 +156,7 @@ func TestCutClientMoves(t *testing.T) {
 	})
 }
 
-// A late link makes answers late, by as much as it says.
+// TestDelayClient: a late link makes answers late, by as much as it says.
 func TestDelayClient(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -178,8 +179,8 @@ func TestDelayClient(t *testing.T) {
 	})
 }
 
-// A leader from which nothing reaches the others is followed by another one,
-// and its client's writes are taken by that once it is healed.
+// TestCutLeader: a leader from which nothing reaches the others is followed by another
+// one, and its client's writes are taken by that once it is healed.
 func TestCutLeader(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		o.Servers = 3
@@ -205,7 +206,8 @@ func TestCutLeader(t *testing.T) {
 	})
 }
 
-// The reply to a create is lost, whatever its kind, and the create is carried out.
+// TestLoseNextReply: the reply to a create is lost, whatever its kind, and the create is
+// carried out.
 func TestLoseNextReply(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -239,7 +241,7 @@ func TestLoseNextReply(t *testing.T) {
 	})
 }
 
-// A watch event comes late, and nothing overtakes it.
+// TestDelayWatches: a watch event comes late, and nothing overtakes it.
 func TestDelayWatches(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		const late = 100 * time.Millisecond
@@ -264,7 +266,7 @@ func TestDelayWatches(t *testing.T) {
 	})
 }
 
-// A paused server answers nothing and goes on behind; a leader that is paused
+// TestPause: a paused server answers nothing and goes on behind; a leader that is paused
 // is followed by another one, and does not lead when it is resumed.
 func TestPause(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
@@ -308,8 +310,8 @@ func TestPauseLeader(t *testing.T) {
 	})
 }
 
-// The leader's disk hangs: another server leads, and the old leader follows it when
-// its disk answers. Stopped, killed and crashed while its disk hangs, a server
+// TestHangDisk: the leader's disk hangs: another server leads, and the old leader follows
+// it when its disk answers. Stopped, killed and crashed while its disk hangs, a server
 // comes back with everything once it answers.
 func TestHangDisk(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
@@ -346,8 +348,8 @@ func TestHangDisk(t *testing.T) {
 	})
 }
 
-// What a client was promised survives a crash, a kill and a stop; what was
-// never synced does not survive a crash.
+// TestServerEndsAndStarts: what a client was promised survives a crash, a kill and a stop;
+// what was never synced does not survive a crash.
 func TestServerEndsAndStarts(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		for _, dir := range []string{"", t.TempDir()} {
@@ -376,8 +378,8 @@ func TestServerEndsAndStarts(t *testing.T) {
 	})
 }
 
-// Two of three crash: the third does not serve alone, and with one of them back
-// everything acknowledged is there.
+// TestCrashOfTwo: two of three crash: the third does not serve alone, and with one of them
+// back everything acknowledged is there.
 func TestCrashOfTwo(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		o.Servers = 3
@@ -393,7 +395,7 @@ func TestCrashOfTwo(t *testing.T) {
 	})
 }
 
-// The clock of a server is what is written into znodes.
+// TestSkewClock: the clock of a server is what is written into znodes.
 func TestSkewClock(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -411,8 +413,8 @@ func TestSkewClock(t *testing.T) {
 	})
 }
 
-// A crash loses what was not synced, even if it was acknowledged; a kill and a
-// stop do not.
+// TestCrashLosesWhatWasNotSynced: a crash loses what was not synced, even if it was
+// acknowledged; a kill and a stop do not.
 func TestCrashLosesWhatWasNotSynced(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		e := started(t, Options{NoSync: true, Dir: dir})
@@ -437,7 +439,7 @@ func TestCrashLosesWhatWasNotSynced(t *testing.T) {
 	}
 }
 
-// A write takes as long as the way to a follower and back.
+// TestDelayServers: a write takes as long as the way to a follower and back.
 func TestDelayServers(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		const late = 30 * time.Millisecond
@@ -460,7 +462,7 @@ func TestDelayServers(t *testing.T) {
 	})
 }
 
-// A server that is stopped in order answers what it was asked.
+// TestStopAnswers: a server that is stopped in order answers what it was asked.
 func TestStopAnswers(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)

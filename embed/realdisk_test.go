@@ -12,8 +12,8 @@ import (
 	"bellwether/internal/store"
 )
 
-// What was synced stays, of names and of content; all else is taken back,
-// newest first.
+// TestRealDiskLosesWhatWasNotSynced: what was synced stays, of names and of content; all
+// else is taken back, newest first.
 func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
 	dir := t.TempDir()
 	d := newRealDisk()
@@ -72,8 +72,8 @@ func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
 	file("after", "x").Close()
 }
 
-// Where nobody ever syncs, the oldest changes become durable without it: what is
-// remembered of them would grow for ever.
+// TestRealDiskRemembersSoMuch: where nobody ever syncs, the oldest changes become durable
+// without it: what is remembered of them would grow for ever.
 func TestRealDiskRemembersSoMuch(t *testing.T) {
 	for _, length := range []int{8, 64 << 10} {
 		d := newRealDisk()

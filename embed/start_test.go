@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A server, or an ensemble, serves as soon as Start returns; what is written
-// is read by another client at another server.
+// TestStartServes: a server, or an ensemble, serves as soon as Start returns; what is
+// written is read by another client at another server.
 func TestStartServes(t *testing.T) {
 	for _, o := range []Options{
 		{},
@@ -39,7 +39,8 @@ func TestStartServes(t *testing.T) {
 	}
 }
 
-// What a test waits for its servers: from the call of Start until all serve. docs/faults.md has the figures.
+// BenchmarkStart: what a test waits for its servers: from the call of Start until all
+// serve. docs/faults.md has the figures.
 func BenchmarkStart(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -72,7 +73,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// Four-letter words pass, though they are no frames, in one piece or in several.
+// TestFourLetterWords: Four-letter words pass, though they are no frames, in one piece or
+// in several.
 func TestFourLetterWords(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -93,7 +95,7 @@ func TestFourLetterWords(t *testing.T) {
 	})
 }
 
-// A large znode passes frame by frame, whatever the pieces.
+// TestLargeZnode: a large znode passes frame by frame, whatever the pieces.
 func TestLargeZnode(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -104,7 +106,7 @@ func TestLargeZnode(t *testing.T) {
 	})
 }
 
-// What cannot be is refused before anything is opened.
+// TestBadOptions: what cannot be is refused before anything is opened.
 func TestBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Start(patient(t), Options{Servers: 3, Dir: dir})
@@ -121,7 +123,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// A port that is taken is an error, and nothing is left behind.
+// TestPortIsTaken: a port that is taken is an error, and nothing is left behind.
 func TestPortIsTaken(t *testing.T) {
 	e := started(t, Options{})
 	if _, err := Start(patient(t), Options{Listen: e.Servers()}); !errors.Is(err, syscall.EADDRINUSE) {
@@ -129,7 +131,8 @@ func TestPortIsTaken(t *testing.T) {
 	}
 }
 
-// A client that cannot reach anybody is told so at once, within the process as elsewhere.
+// TestDialIsRefused: a client that cannot reach anybody is told so at once, within the
+// process as elsewhere.
 func TestDialIsRefused(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -139,7 +142,7 @@ func TestDialIsRefused(t *testing.T) {
 	})
 }
 
-// Who listens on all addresses is found on loopback.
+// TestReachable: who listens on all addresses is found on loopback.
 func TestReachable(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:2181": "127.0.0.1:2181", "[::1]:2181": "[::1]:2181",

@@ -6,7 +6,8 @@ import (
 	"bellwether/wire"
 )
 
-// An answer reads back; an echo, and what is no number of milliseconds, is none.
+// TestLeaseAnswer: an answer reads back; an echo, and what is no number of milliseconds,
+// is none.
 func TestLeaseAnswer(t *testing.T) {
 	for _, ms := range []int64{1, 500, 14000, 1<<31 - 1} {
 		if got, ok := wire.ParseLeaseAnswer(wire.LeaseAnswer(ms)); got != ms || !ok {

@@ -14,7 +14,7 @@ import (
 	"bellwether/wire"
 )
 
-// A refused credential of the options finishes the client.
+// TestRefusedCredentialIsFinal: a refused credential of the options finishes the client.
 func TestRefusedCredentialIsFinal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -47,7 +47,8 @@ func (e *ensemble) refuseAuth(bad string) {
 	}
 }
 
-// A refused AddAuth costs the connection; the session and the others stay.
+// TestRefusedAddAuth: a refused AddAuth costs the connection; the session and the others
+// stay.
 func TestRefusedAddAuth(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -70,8 +71,8 @@ func TestRefusedAddAuth(t *testing.T) {
 	})
 }
 
-// A server that wants authentication and does not get it is no server to
-// come back to.
+// TestRequiredAuthenticationIsFinal: a server that wants authentication and does not get
+// it is no server to come back to.
 func TestRequiredAuthenticationIsFinal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -87,7 +88,7 @@ func TestRequiredAuthenticationIsFinal(t *testing.T) {
 	})
 }
 
-// The exchange recorded from a 3.8.0 server.
+// TestDigestMD5: the exchange recorded from a 3.8.0 server.
 func TestDigestMD5(t *testing.T) {
 	d := &digestMD5{user: "bob", password: "bobsecret", cnonce: "0123456789abcdef"}
 	if token, done, err := d.Step(nil); len(token) != 0 || token == nil || done || err != nil {
@@ -122,7 +123,7 @@ func TestParseDigest(t *testing.T) {
 	}
 }
 
-// Whatever is quoted reads back, and no input makes the parser fail.
+// FuzzDigest: whatever is quoted reads back, and no input makes the parser fail.
 func FuzzDigest(f *testing.F) {
 	f.Add("bob", `realm="x",nonce="y"`)
 	f.Add(`a"b\c`, `a="\`)
@@ -205,8 +206,8 @@ func TestSASL(t *testing.T) {
 	}
 }
 
-// What stands in the way of an exchange, say a ticket that is not to be had,
-// says nothing about the credentials either.
+// TestSASLThatCannotBeginIsNoRefusal: what stands in the way of an exchange, say a ticket
+// that is not to be had, says nothing about the credentials either.
 func TestSASLThatCannotBeginIsNoRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -221,7 +222,8 @@ func TestSASLThatCannotBeginIsNoRefusal(t *testing.T) {
 	})
 }
 
-// The connection ends within the exchange: that says nothing about the credentials.
+// TestSASLCutIsNoRefusal: the connection ends within the exchange: that says nothing about
+// the credentials.
 func TestSASLCutIsNoRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -240,8 +242,8 @@ func TestSASLCutIsNoRefusal(t *testing.T) {
 	})
 }
 
-// A read-only server is accepted when asked for; the client asks the others
-// and moves to the first that has a quorum, with a new session if it had none.
+// TestReadOnlyServerIsLeft: a read-only server is accepted when asked for; the client asks
+// the others and moves to the first that has a quorum, with a new session if it had none.
 func TestReadOnlyServerIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -292,8 +294,8 @@ func TestReadOnlyServerIsLeft(t *testing.T) {
 	})
 }
 
-// A server without local sessions answers a read-only handshake with a
-// reply's header; that is no session.
+// TestReplyHeaderInPlaceOfASession: a server without local sessions answers a read-only
+// handshake with a reply's header; that is no session.
 func TestReplyHeaderInPlaceOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -19,8 +19,8 @@ import (
 // The points of the check-list "what users of client libraries were hurt by"
 // that concern the client; those of the recipes are tested there.
 
-// 1. A context on every call; ending the one of a queued or sent protected create
-// leaves no znode behind.
+// TestChecklist01CancelledProtectedCreateCleansUp: 1. A context on every call; ending the
+// one of a queued or sent protected create leaves no znode behind.
 func TestChecklist01CancelledProtectedCreateCleansUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -128,7 +128,8 @@ func TestChecklist01EveryCallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// 2. Nothing is missed by whoever holds an older status.
+// TestChecklist02NoTransitionIsMissed: 2. Nothing is missed by whoever holds an older
+// status.
 func TestChecklist02NoTransitionIsMissed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -168,8 +169,8 @@ func TestChecklist02NoTransitionIsMissed(t *testing.T) {
 	})
 }
 
-// 3. Names are looked up at each dial, all addresses are used, IPv6 and SRV
-// too, and one unknown name is no failure.
+// TestChecklist03NamesAreResolvedAtEachDial: 3. Names are looked up at each dial, all
+// addresses are used, IPv6 and SRV too, and one unknown name is no failure.
 func TestChecklist03NamesAreResolvedAtEachDial(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -194,8 +195,8 @@ func TestChecklist03NamesAreResolvedAtEachDial(t *testing.T) {
 	})
 }
 
-// Addresses at which nobody answers take their share of the session's timeout,
-// not the whole.
+// TestChecklist03AddressesShareTheTime: addresses at which nobody answers take their share
+// of the session's timeout, not the whole.
 func TestChecklist03AddressesShareTheTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -250,7 +251,8 @@ func TestChecklist03ServerListChangesAtRunTime(t *testing.T) {
 	})
 }
 
-// A list that changes during a handshake counts for the server at the other end too.
+// TestChecklist03ServerListChangesDuringAHandshake: a list that changes during a handshake
+// counts for the server at the other end too.
 func TestChecklist03ServerListChangesDuringAHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -301,7 +303,8 @@ func (n *names) LookupSRV(_ context.Context, _, _, name string) (string, []*net.
 	return name, n.srv[name], nil
 }
 
-// 4. The pause grows until a session is confirmed, not until TCP connects.
+// TestChecklist04PauseResetsWithTheSession: 4. The pause grows until a session is
+// confirmed, not until TCP connects.
 func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -335,8 +338,8 @@ func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 	})
 }
 
-// A server that takes the session and drops the connection at once is no
-// reason to come back at once.
+// TestChecklist04PauseGrowsWhenConnectionsDoNotLast: a server that takes the session and
+// drops the connection at once is no reason to come back at once.
 func TestChecklist04PauseGrowsWhenConnectionsDoNotLast(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -387,8 +390,8 @@ func TestChecklist04NoTwoPausesAreTheSame(t *testing.T) {
 	})
 }
 
-// 5. A server that opens another session in place of the one asked for has
-// in effect said that it is over.
+// TestChecklist05AnotherSessionIDMeansExpired: 5. A server that opens another session in
+// place of the one asked for has in effect said that it is over.
 func TestChecklist05AnotherSessionIDMeansExpired(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -422,8 +425,8 @@ func TestChecklist05AnotherSessionIDMeansExpired(t *testing.T) {
 	})
 }
 
-// 6. The last zxid seen, in answers and events, goes with each reconnect, and
-// a server that closes for it is left for another. Xids wrap.
+// TestChecklist06NeverBackInTime: 6. The last zxid seen, in answers and events, goes with
+// each reconnect, and a server that closes for it is left for another. Xids wrap.
 func TestChecklist06NeverBackInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -478,8 +481,8 @@ func TestChecklist06XidWraps(t *testing.T) {
 	})
 }
 
-// 8. What a cache needs: a stream that survives, says when it may have missed
-// something, and since which zxid.
+// TestChecklist08StreamTellsOfAGap: 8. What a cache needs: a stream that survives, says
+// when it may have missed something, and since which zxid.
 func TestChecklist08StreamTellsOfAGap(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -507,7 +510,8 @@ func TestChecklist08StreamTellsOfAGap(t *testing.T) {
 	})
 }
 
-// 16. Limits have typed errors with size and limit; half of it is logged.
+// TestChecklist16TooLarge: 16. Limits have typed errors with size and limit; half of it is
+// logged.
 func TestChecklist16TooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -545,7 +549,7 @@ func TestChecklist16TooLarge(t *testing.T) {
 	})
 }
 
-// 17. Hooks see each call with its context and its error.
+// TestChecklist17Trace: 17. Hooks see each call with its context and its error.
 func TestChecklist17Trace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type key struct{}

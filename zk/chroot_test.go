@@ -26,9 +26,9 @@ func missingBelow(chroot string) func(p *peer, h wire.RequestHeader, body []byte
 	}
 }
 
-// A create below a chroot that does not exist says so, whatever the kind of
-// create and however deep its path. It asks the server only where the path
-// does not tell.
+// TestMissingChroot: a create below a chroot that does not exist says so, whatever the
+// kind of create and however deep its path. It asks the server only where the path does
+// not tell.
 func TestMissingChroot(t *testing.T) {
 	creates := map[string]func(ctx context.Context, c *Client, path string) error{
 		"Create": func(ctx context.Context, c *Client, path string) error {
@@ -68,7 +68,8 @@ func TestMissingChroot(t *testing.T) {
 	}
 }
 
-// The path "/" is the chroot itself. Exists says as ever whether it is there.
+// TestMissingChrootOfTheRoot: the path "/" is the chroot itself. Exists says as ever
+// whether it is there.
 func TestMissingChrootOfTheRoot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -89,7 +90,8 @@ func TestMissingChrootOfTheRoot(t *testing.T) {
 	})
 }
 
-// Where the chroot exists, or there is none, a missing parent is a missing parent.
+// TestMissingParentIsNoMissingChroot: where the chroot exists, or there is none, a missing
+// parent is a missing parent.
 func TestMissingParentIsNoMissingChroot(t *testing.T) {
 	for _, servers := range []string{"10.0.0.1", "10.0.0.1/app"} {
 		bubble(t, func(t *testing.T) {

@@ -13,8 +13,9 @@ import (
 	"bellwether/wire"
 )
 
-// When closeSession reaches the server, the client has stopped relying on its
-// session: the status is Closed, the lease is over, and what OnClose was given has run.
+// TestCloseEndsUseBeforeTheServerHears: when closeSession reaches the server, the client
+// has stopped relying on its session: the status is Closed, the lease is over, and what
+// OnClose was given has run.
 func TestCloseEndsUseBeforeTheServerHears(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -60,7 +61,8 @@ func TestCloseEndsUseBeforeTheServerHears(t *testing.T) {
 	})
 }
 
-// A second Close waits for what the first one ends, as Detach does.
+// TestSecondCloseWaitsForTheFirst: a second Close waits for what the first one ends, as
+// Detach does.
 func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	for name, end := range map[string]func(c *Client){
 		"Close":  func(c *Client) { c.Close(context.Background()) },
@@ -90,7 +92,8 @@ func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-// After Detach nothing that depends on the session goes on, and the session stays.
+// TestDetachEndsUse: after Detach nothing that depends on the session goes on, and the
+// session stays.
 func TestDetachEndsUse(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -116,7 +119,8 @@ func TestDetachEndsUse(t *testing.T) {
 	})
 }
 
-// A context that has ended does not keep Close from ending the session.
+// TestCloseWithAnEndedContext: a context that has ended does not keep Close from ending
+// the session.
 func TestCloseWithAnEndedContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -134,7 +138,8 @@ func TestCloseWithAnEndedContext(t *testing.T) {
 	})
 }
 
-// It does so also while the client reconnects, and gives up after a second.
+// TestCloseWithAnEndedContextIsBounded: it does so also while the client reconnects, and
+// gives up after a second.
 func TestCloseWithAnEndedContextIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -164,7 +169,8 @@ func TestCloseWithAnEndedContextIsBounded(t *testing.T) {
 	})
 }
 
-// The zero Status has no successor, so nothing but the context ends a wait for it.
+// TestZeroStatus: the zero Status has no successor, so nothing but the context ends a wait
+// for it.
 func TestZeroStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var s Status

@@ -17,7 +17,8 @@ import (
 
 // What a connection can do to a client, and what the calls on it get.
 
-// A write whose answer is lost is an UnknownOutcomeError; the session stays.
+// TestLostReplyLeavesTheOutcomeUnknown: a write whose answer is lost is an
+// UnknownOutcomeError; the session stays.
 func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -46,7 +47,8 @@ func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	})
 }
 
-// Reads and syncs go to the next connection, in their order, but not for ever.
+// TestReadsAreSentAgain: Reads and syncs go to the next connection, in their order, but
+// not for ever.
 func TestReadsAreSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -74,7 +76,7 @@ func TestReadsAreSentAgain(t *testing.T) {
 	})
 }
 
-// A write that was never sent had no effect, and says so.
+// TestUnsentWriteIsNoLostWrite: a write that was never sent had no effect, and says so.
 func TestUnsentWriteIsNoLostWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -95,7 +97,8 @@ func TestUnsentWriteIsNoLostWrite(t *testing.T) {
 	})
 }
 
-// A write that waits for a connection is sent on it, in order with the others.
+// TestQueuedCallsKeepTheirOrder: a write that waits for a connection is sent on it, in
+// order with the others.
 func TestQueuedCallsKeepTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -117,7 +120,8 @@ func TestQueuedCallsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// Garbage of every kind costs the connection, not the session, nor other calls.
+// TestBadAnswersCostTheConnection: garbage of every kind costs the connection, not the
+// session, nor other calls.
 func TestBadAnswersCostTheConnection(t *testing.T) {
 	frame := func(b ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
 	cases := map[string]func(p *peer, xid int32) []byte{
@@ -176,7 +180,7 @@ func cutBody(xid int32) []byte {
 	return b[:len(b)-3]
 }
 
-// A record that cannot be read is that call's trouble alone.
+// TestUndecodableBody: a record that cannot be read is that call's trouble alone.
 func TestUndecodableBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -200,7 +204,7 @@ func TestUndecodableBody(t *testing.T) {
 	})
 }
 
-// Bytes behind a record are ignored.
+// TestTrailingBytesAreIgnored: bytes behind a record are ignored.
 func TestTrailingBytesAreIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -224,7 +228,8 @@ func (p *pair) Code(c *wire.Coder) {
 	p.b.Code(c)
 }
 
-// A silent server is left after two thirds of the timeout, and pings come in time.
+// TestSilentServerIsLeft: a silent server is left after two thirds of the timeout, and
+// pings come in time.
 func TestSilentServerIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -255,8 +260,8 @@ func TestSilentServerIsLeft(t *testing.T) {
 	})
 }
 
-// A server that reads nothing blocks the writer no longer than the timeout,
-// and those who wait can leave at any time.
+// TestServerThatStopsReading: a server that reads nothing blocks the writer no longer than
+// the timeout, and those who wait can leave at any time.
 func TestServerThatStopsReading(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -285,8 +290,8 @@ func TestServerThatStopsReading(t *testing.T) {
 	})
 }
 
-// A reader that gives the connection up does not wait for a writer whom the
-// server keeps waiting.
+// TestGarbageWhileTheServerReadsNothing: a reader that gives the connection up does not
+// wait for a writer whom the server keeps waiting.
 func TestGarbageWhileTheServerReadsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -312,7 +317,8 @@ func TestGarbageWhileTheServerReadsNothing(t *testing.T) {
 	})
 }
 
-// A long answer on a slow line is no silence, however long it takes.
+// TestSlowAnswerIsNoSilence: a long answer on a slow line is no silence, however long it
+// takes.
 func TestSlowAnswerIsNoSilence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -339,7 +345,7 @@ func TestSlowAnswerIsNoSilence(t *testing.T) {
 	})
 }
 
-// Many goroutines share the connection: every one gets its own answer.
+// TestPipelining: many goroutines share the connection: every one gets its own answer.
 func TestPipelining(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -365,7 +371,8 @@ func TestPipelining(t *testing.T) {
 	})
 }
 
-// Whoever leaves does not disturb the others: the answer is taken off its place.
+// TestAbandonedCallKeepsItsPlace: whoever leaves does not disturb the others: the answer
+// is taken off its place.
 func TestAbandonedCallKeepsItsPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -413,7 +420,8 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// An answer that says that the outcome is not known is no failure (ClickHouse Keeper).
+// TestServerDoesNotKnowTheOutcome: an answer that says that the outcome is not known is no
+// failure (ClickHouse Keeper).
 func TestServerDoesNotKnowTheOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -450,7 +458,7 @@ func TestUnknownCodeIsAnError(t *testing.T) {
 	})
 }
 
-// The frames of a reconnect: credentials, watches, then the calls.
+// TestOrderOnReconnect: the frames of a reconnect: credentials, watches, then the calls.
 func TestOrderOnReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

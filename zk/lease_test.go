@@ -9,7 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// The lease counts from when the answered ping was sent, not from its answer.
+// TestLeaseCountsFromTheSending: the lease counts from when the answered ping was sent,
+// not from its answer.
 func TestLeaseCountsFromTheSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -39,8 +40,8 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	})
 }
 
-// The timeout that counts is the smallest that the session ever had, and a
-// re-attachment counts from its ConnectRequest.
+// TestLeaseAfterReattachment: the timeout that counts is the smallest that the session
+// ever had, and a re-attachment counts from its ConnectRequest.
 func TestLeaseAfterReattachment(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -73,8 +74,8 @@ func TestLeaseAfterReattachment(t *testing.T) {
 	})
 }
 
-// Time is the larger of both clocks: a suspended machine, whose monotonic clock
-// stood still, has used its lease up.
+// TestLeaseTakesTheLargerClock: time is the larger of both clocks: a suspended machine,
+// whose monotonic clock stood still, has used its lease up.
 func TestLeaseTakesTheLargerClock(t *testing.T) {
 	now := time.Now()
 	wallOnly := func(d time.Duration) time.Time { return now.Round(0).Add(d) }
@@ -97,7 +98,8 @@ func TestLeaseTakesTheLargerClock(t *testing.T) {
 	}
 }
 
-// Nothing is proved without a session, or where the server may know too little.
+// TestLeaseProvesNothing: nothing is proved without a session, or where the server may
+// know too little.
 func TestLeaseProvesNothing(t *testing.T) {
 	if l := (Lease{}); l.Left() > 0 || l.Term() != 0 {
 		t.Errorf("no session: %v left", l.Left())
@@ -111,7 +113,7 @@ func TestLeaseProvesNothing(t *testing.T) {
 	})
 }
 
-// KeepAlive pings ten times in a timeout, or as often as asked; the fastest
+// TestKeepAlive: KeepAlive pings ten times in a timeout, or as often as asked; the fastest
 // caller counts; releasing goes back.
 func TestKeepAlive(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -160,8 +162,8 @@ func near(t *testing.T, what string, got, want int) {
 	}
 }
 
-// A server that knows the question says how old its knowledge may be; any
-// other echoes it, and gets the assumption.
+// TestServerSaysItsDelay: a server that knows the question says how old its knowledge may
+// be; any other echoes it, and gets the assumption.
 func TestServerSaysItsDelay(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprint(answers), func(t *testing.T) {
@@ -198,7 +200,8 @@ func TestServerSaysItsDelay(t *testing.T) {
 	}
 }
 
-// A proof by a server that says less does not shorten what is proved already.
+// TestLeaseKeepsTheBetterProof: a proof by a server that says less does not shorten what
+// is proved already.
 func TestLeaseKeepsTheBetterProof(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -226,8 +229,8 @@ func TestLeaseKeepsTheBetterProof(t *testing.T) {
 	})
 }
 
-// The question goes out before every other request of a connection, also of those that
-// were waiting for it, and not where its answer is of no use.
+// TestDelayIsAskedFirst: the question goes out before every other request of a connection,
+// also of those that were waiting for it, and not where its answer is of no use.
 func TestDelayIsAskedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -254,8 +257,9 @@ func TestDelayIsAskedFirst(t *testing.T) {
 	})
 }
 
-// A server that never answers the question delays Connect by no more than the time
-// between two pings, and one that hangs up instead costs a connection.
+// TestConnectWithoutAnAnswerAboutTheDelay: a server that never answers the question delays
+// Connect by no more than the time between two pings, and one that hangs up instead costs
+// a connection.
 func TestConnectWithoutAnAnswerAboutTheDelay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

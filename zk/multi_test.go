@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// A failed multi has a header without an error: the results tell.
+// TestMulti: a failed multi has a header without an error: the results tell.
 func TestMulti(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

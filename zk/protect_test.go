@@ -90,7 +90,8 @@ func (s *shelf) names() []string {
 	return out
 }
 
-// Whatever is lost, exactly one znode stands in the end, and it is ours.
+// TestCreateProtectedSurvivesLostAnswers: whatever is lost, exactly one znode stands in
+// the end, and it is ours.
 func TestCreateProtectedSurvivesLostAnswers(t *testing.T) {
 	for _, fates := range [][]string{{}, {"lost"}, {"cut"}, {"cut", "lost"}, {"cut", "cut", "cut"}} {
 		t.Run(fmt.Sprint(fates), func(t *testing.T) {
@@ -114,7 +115,8 @@ func TestCreateProtectedSurvivesLostAnswers(t *testing.T) {
 	}
 }
 
-// A session that expires with the create in flight took an ephemeral along.
+// TestCreateProtectedAcrossSessions: a session that expires with the create in flight took
+// an ephemeral along.
 func TestCreateProtectedAcrossSessions(t *testing.T) {
 	for _, mode := range []Mode{Ephemeral, Persistent} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -142,8 +144,9 @@ func TestCreateProtectedAcrossSessions(t *testing.T) {
 	}
 }
 
-// A caller that is bound to a session learns with it that the outcome is
-// unknown; the znode, which outlives the session, is removed all the same.
+// TestCreateProtectedBoundToASession: a caller that is bound to a session learns with it
+// that the outcome is unknown; the znode, which outlives the session, is removed all the
+// same.
 func TestCreateProtectedBoundToASession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newShelf(t, "lost")
@@ -166,7 +169,7 @@ func TestCreateProtectedBoundToASession(t *testing.T) {
 	})
 }
 
-// Errors of the tree come through, with the path that was given.
+// TestCreateProtectedFails: errors of the tree come through, with the path that was given.
 func TestCreateProtectedFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -187,8 +190,8 @@ func TestCreateProtectedFails(t *testing.T) {
 	})
 }
 
-// The clean-up of one whose caller left goes on over lost connections, and
-// ends with the client.
+// TestCleanUpGoesOn: the clean-up of one whose caller left goes on over lost connections,
+// and ends with the client.
 func TestCleanUpGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newShelf(t, "lost")
@@ -223,8 +226,8 @@ func (e *ensemble) greetAfter(d time.Duration) {
 	}
 }
 
-// A create that waits for a connection and is cancelled was never sent:
-// there is nothing to clean up.
+// TestCancelledInTheQueue: a create that waits for a connection and is cancelled was never
+// sent: there is nothing to clean up.
 func TestCancelledInTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newShelf(t)

@@ -14,7 +14,7 @@ import (
 
 // The life of a session: expired, absent, resumed, closed.
 
-// The session is refused: everything that belongs to it ends with it.
+// TestExpiredSession: the session is refused: everything that belongs to it ends with it.
 func TestExpiredSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -70,7 +70,7 @@ func TestOneSessionEndsWithIt(t *testing.T) {
 	})
 }
 
-// A writer that has always more to send pings all the same.
+// TestBusyWriterPings: a writer that has always more to send pings all the same.
 func TestBusyWriterPings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -101,7 +101,8 @@ func TestBusyWriterPings(t *testing.T) {
 	})
 }
 
-// With every server away nothing is claimed about the session (ZOOKEEPER-4508).
+// TestKnownBug4508AbsenceIsNotExpiry: with every server away nothing is claimed about the
+// session (ZOOKEEPER-4508).
 func TestKnownBug4508AbsenceIsNotExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -125,8 +126,8 @@ func TestKnownBug4508AbsenceIsNotExpiry(t *testing.T) {
 	})
 }
 
-// The servers lost their data: the old id is refused once and never asked for
-// again (go-zookeeper/zk#108, kazoo#42).
+// TestKnownBugSessionIsForgottenAfterRefusal: the servers lost their data: the old id is
+// refused once and never asked for again (go-zookeeper/zk#108, kazoo#42).
 func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -143,8 +144,8 @@ func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
 	})
 }
 
-// A detached session lives on, and the next client knows of it what this one
-// knew: how far it has seen, and the smallest timeout.
+// TestDetachAndResume: a detached session lives on, and the next client knows of it what
+// this one knew: how far it has seen, and the smallest timeout.
 func TestDetachAndResume(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -175,8 +176,8 @@ func TestDetachAndResume(t *testing.T) {
 	})
 }
 
-// A server that opens no session says nothing about one: nothing has expired,
-// and it is asked again with pauses.
+// TestNewSessionRefused: a server that opens no session says nothing about one: nothing
+// has expired, and it is asked again with pauses.
 func TestNewSessionRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -197,7 +198,7 @@ func TestNewSessionRefused(t *testing.T) {
 	})
 }
 
-// Close answers what waits first, needs the server's word, and is bounded.
+// TestClose: Close answers what waits first, needs the server's word, and is bounded.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -224,7 +225,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// The answer alone ends the client, whether or not the server hangs up.
+// TestCloseDoesNotWaitForTheEndOfTheConnection: the answer alone ends the client, whether
+// or not the server hangs up.
 func TestCloseDoesNotWaitForTheEndOfTheConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -259,8 +261,8 @@ func TestCloseOutlivesALostConnection(t *testing.T) {
 	})
 }
 
-// The answer to closeSession is lost and the session is refused afterwards:
-// that is what was wanted, not an expiry.
+// TestCloseFindsTheSessionGone: the answer to closeSession is lost and the session is
+// refused afterwards: that is what was wanted, not an expiry.
 func TestCloseFindsTheSessionGone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -69,7 +69,8 @@ func speedClient(tb testing.TB) *Client {
 	return c
 }
 
-// A read allocates what the caller gets and nothing else; a write nothing.
+// TestAllocations: a read allocates what the caller gets and nothing else; a write
+// nothing.
 func TestAllocations(t *testing.T) {
 	c := speedClient(t)
 	data := make([]byte, 100)

@@ -28,8 +28,8 @@ func (e *ensemble) old(silent bool) {
 	}
 }
 
-// 18. An operation that the server does not know costs one connection, not
-// one for each use; what has an older form is done in it.
+// TestChecklist18UnknownOperation: 18. An operation that the server does not know costs
+// one connection, not one for each use; what has an older form is done in it.
 func TestChecklist18UnknownOperation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -75,7 +75,8 @@ func TestChecklist18UnknownOperation(t *testing.T) {
 	})
 }
 
-// 18. With Probe nothing is cut that somebody uses.
+// TestChecklist18ProbeSavesTheConnection: 18. With Probe nothing is cut that somebody
+// uses.
 func TestChecklist18ProbeSavesTheConnection(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprint("silent=", silent), func(t *testing.T) {
@@ -107,8 +108,9 @@ func TestChecklist18ProbeSavesTheConnection(t *testing.T) {
 	}
 }
 
-// 18. A server that cuts without a word is asked on another connection before
-// the operation is sent to it again: no storm of reconnects.
+// TestChecklist18SilentCutIsSettledByAProbe: 18. A server that cuts without a word is
+// asked on another connection before the operation is sent to it again: no storm of
+// reconnects.
 func TestChecklist18SilentCutIsSettledByAProbe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -130,8 +132,8 @@ func TestChecklist18SilentCutIsSettledByAProbe(t *testing.T) {
 	})
 }
 
-// An operation that is known but switched off is not taken for unknown, and
-// one that was answered once is never doubted.
+// TestSwitchedOffIsNotUnknown: an operation that is known but switched off is not taken
+// for unknown, and one that was answered once is never doubted.
 func TestSwitchedOffIsNotUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -172,7 +174,7 @@ func TestSwitchedOffIsNotUnknown(t *testing.T) {
 	})
 }
 
-// Every operation that is probed has a harmless request.
+// TestProbeOfEveryOperation: every operation that is probed has a harmless request.
 func TestProbeOfEveryOperation(t *testing.T) {
 	for op := range wire.OpWhoAmI + 1 {
 		if !isNewer(op) {
@@ -201,8 +203,8 @@ func TestProbeOfEveryOperation(t *testing.T) {
 	}
 }
 
-// A probe that is cut by a server that goes down proves nothing; what the
-// server knows is known when it is back.
+// TestProbeOfAServerThatGoesDown: a probe that is cut by a server that goes down proves
+// nothing; what the server knows is known when it is back.
 func TestProbeOfAServerThatGoesDown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -229,7 +231,8 @@ func TestProbeOfAServerThatGoesDown(t *testing.T) {
 	})
 }
 
-// A stream that meets an older server ends with the reason; the rest goes on.
+// TestStreamMeetsAnOlderServer: a stream that meets an older server ends with the reason;
+// the rest goes on.
 func TestStreamMeetsAnOlderServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -263,7 +266,8 @@ func TestStreamMeetsAnOlderServer(t *testing.T) {
 	})
 }
 
-// 18. The same for who asks again at once, before there is another connection.
+// TestChecklist18NoRepeatWithoutAProbe: 18. The same for who asks again at once, before
+// there is another connection.
 func TestChecklist18NoRepeatWithoutAProbe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -284,7 +288,8 @@ func TestChecklist18NoRepeatWithoutAProbe(t *testing.T) {
 	})
 }
 
-// Who asks without a connection waits no longer than its context, or the client.
+// TestDoubtsWaitForAConnection: who asks without a connection waits no longer than its
+// context, or the client.
 func TestDoubtsWaitForAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -95,8 +95,8 @@ func (e *ensemble) secure(t *testing.T, a *authority, name string) {
 	}
 }
 
-// 15. TLS from PEM files, which are read again at each connection; the
-// server's name is verified, be it a name or an address.
+// TestChecklist15TLSFilesAreReadAgain: 15. TLS from PEM files, which are read again at
+// each connection; the server's name is verified, be it a name or an address.
 func TestChecklist15TLSFilesAreReadAgain(t *testing.T) {
 	for _, server := range []string{"zk.example", "10.0.0.1"} {
 		t.Run(server, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestChecklist15TLSFilesAreReadAgain(t *testing.T) {
 	}
 }
 
-// A server that cannot show the name it was dialled by is none of ours, and a
-// missing file is an error that names it.
+// TestTLSRefusesStrangers: a server that cannot show the name it was dialled by is none of
+// ours, and a missing file is an error that names it.
 func TestTLSRefusesStrangers(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.pair(t, "other.example")

@@ -60,7 +60,7 @@ func (e *watching) watchFlags() []bool {
 	return slices.Clone(e.flags)
 }
 
-// Each kind of watch ends by the events of its table, by no other, and at
+// TestWatchKinds: each kind of watch ends by the events of its table, by no other, and at
 // its own path alone.
 func TestWatchKinds(t *testing.T) {
 	types := []wire.EventType{wire.EventNodeCreated, wire.EventNodeDeleted, wire.EventNodeDataChanged, wire.EventNodeChildrenChanged}
@@ -127,7 +127,7 @@ func fine(t *testing.T, w *Watch, err error) *Watch {
 	return w
 }
 
-// A failed read sets no watch.
+// TestNoWatchWithoutTheZnode: a failed read sets no watch.
 func TestNoWatchWithoutTheZnode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -148,7 +148,7 @@ func TestNoWatchWithoutTheZnode(t *testing.T) {
 	})
 }
 
-// One event answers every watch of the client at that path.
+// TestWatchesShareAnEvent: one event answers every watch of the client at that path.
 func TestWatchesShareAnEvent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -168,8 +168,8 @@ func TestWatchesShareAnEvent(t *testing.T) {
 	})
 }
 
-// After a reconnect every watch is set again in its list with the zxid of
-// the last answer; those that fired are not.
+// TestWatchesAreSetAgain: after a reconnect every watch is set again in its list with the
+// zxid of the last answer; those that fired are not.
 func TestWatchesAreSetAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -209,7 +209,8 @@ func TestWatchesAreSetAgain(t *testing.T) {
 	})
 }
 
-// Many watches are set again in batches of about 128 KiB, all with one zxid.
+// TestSetWatchesInBatches: many watches are set again in batches of about 128 KiB, all
+// with one zxid.
 func TestSetWatchesInBatches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -245,7 +246,8 @@ func TestSetWatchesInBatches(t *testing.T) {
 	})
 }
 
-// The event may come before the answer to setWatches, and must end the watch.
+// TestMissedEventComesAfterReconnect: the event may come before the answer to setWatches,
+// and must end the watch.
 func TestMissedEventComesAfterReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -264,7 +266,8 @@ func TestMissedEventComesAfterReconnect(t *testing.T) {
 	})
 }
 
-// A stream that nobody reads ends with a typed error after what it holds.
+// TestStreamOverflows: a stream that nobody reads ends with a typed error after what it
+// holds.
 func TestStreamOverflows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -293,7 +296,8 @@ func TestStreamOverflows(t *testing.T) {
 	})
 }
 
-// What each mode hears, when the connection gets events for other watches too.
+// TestStreamModes: what each mode hears, when the connection gets events for other watches
+// too.
 func TestStreamModes(t *testing.T) {
 	events := []wire.WatcherEvent{
 		{Type: wire.EventNodeDataChanged, Path: "/a"},
@@ -335,8 +339,8 @@ func TestStreamModes(t *testing.T) {
 	}
 }
 
-// Servers before 3.9 keep only the last mode set on a path. A read's watch
-// below a stream of the same path is therefore not set there, and a stream is
+// TestOneShotBesideAStream: servers before 3.9 keep only the last mode set on a path. A
+// read's watch below a stream of the same path is therefore not set there, and a stream is
 // removed only when nothing else needs it.
 func TestOneShotBesideAStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -390,8 +394,8 @@ func TestRemoveTellsTheServerOnce(t *testing.T) {
 	})
 }
 
-// A watch is not removed on the server while a request is under way that
-// relies on it: there would be none for its answer.
+// TestRemoveBesideAWatchUnderWay: a watch is not removed on the server while a request is
+// under way that relies on it: there would be none for its answer.
 func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 	type next func(context.Context) (Event, error)
 	for name, again := range map[string]func(context.Context, *Client) (next, error){
@@ -447,8 +451,8 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 	}
 }
 
-// Servers before 3.9 forget a stream when a read sets a watch at its path. A
-// read behind an addWatch therefore waits for the answer to that.
+// TestOneShotBehindAStreamUnderWay: servers before 3.9 forget a stream when a read sets a
+// watch at its path. A read behind an addWatch therefore waits for the answer to that.
 func TestOneShotBehindAStreamUnderWay(t *testing.T) {
 	for _, code := range []wire.Code{wire.OK, wire.ErrThrottledOp} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -478,7 +482,8 @@ func TestOneShotBehindAStreamUnderWay(t *testing.T) {
 	}
 }
 
-// A server need not go on about a path of which nobody hears any more.
+// TestOverflowTellsTheServer: a server need not go on about a path of which nobody hears
+// any more.
 func TestOverflowTellsTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -497,8 +502,8 @@ func TestOverflowTellsTheServer(t *testing.T) {
 	})
 }
 
-// Who stops waiting for a stream leaves no watch on the server that nobody
-// could ever remove, unless another relies on it.
+// TestAbandonedAddWatchIsRemoved: who stops waiting for a stream leaves no watch on the
+// server that nobody could ever remove, unless another relies on it.
 func TestAbandonedAddWatchIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -534,7 +539,7 @@ func TestAbandonedAddWatchIsRemoved(t *testing.T) {
 	})
 }
 
-// An answer that nobody gets registers no watch.
+// TestNoWatchWithoutItsAnswer: an answer that nobody gets registers no watch.
 func TestNoWatchWithoutItsAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -551,8 +556,8 @@ func TestNoWatchWithoutItsAnswer(t *testing.T) {
 	})
 }
 
-// Events and answers keep their order: an event before the answer of the
-// read that sets the watch is not the watch's.
+// TestEventBeforeTheAnswerIsNotTheWatchs: events and answers keep their order: an event
+// before the answer of the read that sets the watch is not the watch's.
 func TestEventBeforeTheAnswerIsNotTheWatchs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -577,7 +582,8 @@ func TestEventBeforeTheAnswerIsNotTheWatchs(t *testing.T) {
 	})
 }
 
-// Many watches are removed at once, and a server that does not know how is asked once.
+// TestRemoveWatchesAsksOnce: many watches are removed at once, and a server that does not
+// know how is asked once.
 func TestRemoveWatchesAsksOnce(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {
@@ -617,8 +623,8 @@ func TestRemoveWatchesAsksOnce(t *testing.T) {
 	}
 }
 
-// Many watches end here at once, though the server cannot be told of any: they would be
-// set again with each connection.
+// TestRemoveWatchesWithoutAnAnswer: many watches end here at once, though the server
+// cannot be told of any: they would be set again with each connection.
 func TestRemoveWatchesWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -641,8 +647,8 @@ func TestRemoveWatchesWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// A Listen that overflows, or is closed while it asks, leaves no watch that would be set
-// again for ever.
+// TestListenLeavesNoWatch: a Listen that overflows, or is closed while it asks, leaves no
+// watch that would be set again for ever.
 func TestListenLeavesNoWatch(t *testing.T) {
 	for _, overflows := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {

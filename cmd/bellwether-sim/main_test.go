@@ -6,7 +6,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The test binary is the program too, when it is started under its name.
+// TestMain: the test binary is the program too, when it is started under its name.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"bellwether-sim": main})
 }

@@ -66,8 +66,8 @@ func nameServers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// A session is expired by a call, under its hex and its decimal name; pages of
-// a browser are refused.
+// TestFaultsOverHTTP: a session is expired by a call, under its hex and its decimal name;
+// pages of a browser are refused.
 func TestFaultsOverHTTP(t *testing.T) {
 	e, err := embed.Start(t.Context(), embed.Options{})
 	if err != nil {

@@ -47,7 +47,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-// The design's table of commands, as far as this version has them.
+// TestCommandTree: the design's table of commands, as far as this version has them.
 func TestCommandTree(t *testing.T) {
 	var names []string
 	for _, c := range everyCommand(newRoot()) {

@@ -22,7 +22,7 @@ import (
 	"bellwether/wire"
 )
 
-// The test binary is the program too, when it is started under its name.
+// TestMain: the test binary is the program too, when it is started under its name.
 func TestMain(m *testing.M) {
 	if guard.IsGuardian() {
 		os.Exit(guard.Main())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The collector runs at our pace, unless the operator has set one.
+// TestPaceOfTheCollector: the collector runs at our pace, unless the operator has set one.
 func TestPaceOfTheCollector(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
