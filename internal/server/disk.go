@@ -7,32 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/metrics"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 )
 
-const (
-	// stallFactor is how many times the disk's longest normal call a call may take
-	// before it counts as a stall.
-	stallFactor = 3
-	// slowAfter is how many stalls, one after the other, show that the disk is slow
-	// and does not hang.
-	slowAfter = 3
-	// boundFactor is how many times diskStallLimit the bound may be at most.
-	boundFactor = 10
-)
-
 // diskWatch measures how long the disk leaves a call unanswered, and reports a
-// stall: a call that takes longer than the bound. The bound is diskStallLimit, or
-// stallFactor times the longest normal call of the last minute if that is more,
-// but at most boundFactor times diskStallLimit. A hung disk blocks the goroutine
-// that called it, so the watch has a goroutine of its own (run).
-//
-// A call within the bound is normal. A stall is not, so that a disk that has hung
-// once is found as early the next time. From the slowAfter-th stall of the last
-// minute on the stalls are normal as well: a disk that needs so long each time
-// must not keep its server out of the ensemble for ever.
+// stall: a call that takes longer than driver.StallBound allows. A hung disk blocks the
+// goroutine that called it, so the watch has a goroutine of its own (run).
 //
 // Calls on behalf of the log writer and of the start count. What takes long on a
 // healthy disk counts only while one of those waits for it: the snapshots that
@@ -52,13 +35,7 @@ type diskWatch struct {
 	waiting      int
 	waitingSince int64
 	stalled      *diskCall // reported
-	// longest are the longest normal calls, in ns, of the current period and of
-	// the one before, and stalls the number of stalls; periodEnds is the clock when
-	// the next period begins.
-	longest    [2]int64
-	stalls     [2]int
-	periodEnds int64
-	stallEnded int64 // the clock when a call that stalled returned last
+	normal       driver.StallBound
 }
 
 // diskCall is a call of the file system.
@@ -117,7 +94,7 @@ func (w *diskWatch) End(call int) {
 	w.mu.Lock()
 	c := w.calls[call]
 	if w.counts(&c) {
-		w.note(now, w.ageOf(&c, now))
+		w.normal.Note(now, time.Duration(w.ageOf(&c, now)), w.limit())
 	}
 	w.calls[call] = diskCall{began: -1}
 	stalled := w.stalled != nil
@@ -140,37 +117,8 @@ func (w *diskWatch) ageOf(c *diskCall, now int64) int64 {
 	return now - c.began
 }
 
-// note takes the duration of a call into account that returns now. Calls that
-// stall at the same time are one stall. The lock is held.
-func (w *diskWatch) note(now, took int64) {
-	if took > int64(w.bound(now)) {
-		if now-took >= w.stallEnded {
-			w.stalls[0]++
-		}
-		w.stallEnded = now
-		if w.stalls[0]+w.stalls[1] < slowAfter {
-			return
-		}
-	}
-	w.longest[0] = max(w.longest[0], took)
-}
-
-// period is for how long a call or a stall counts, at least.
-const period = time.Minute
-
 // bound is how long a call may take. The lock is held.
-func (w *diskWatch) bound(now int64) time.Duration {
-	if now >= w.periodEnds {
-		if now >= w.periodEnds+int64(period) {
-			w.longest[0], w.stalls[0] = 0, 0
-		}
-		w.longest[0], w.longest[1] = 0, w.longest[0]
-		w.stalls[0], w.stalls[1] = 0, w.stalls[0]
-		w.periodEnds = now + int64(period)
-	}
-	limit, longest := w.limit(), time.Duration(max(w.longest[0], w.longest[1]))
-	return min(max(limit, stallFactor*longest), boundFactor*limit)
-}
+func (w *diskWatch) bound(now int64) time.Duration { return w.normal.Bound(now, w.limit()) }
 
 func (w *diskWatch) boundNow() time.Duration {
 	w.mu.Lock()

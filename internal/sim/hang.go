@@ -2,7 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/replica"
 )
 
@@ -33,23 +35,24 @@ func (v *server) onDisk(do func()) {
 	})
 }
 
-// Bounds on how long a duty may be unanswered, as the server's log writer has
-// them: at least stallMin, and stallTimes as long as any that was answered in
-// time.
-const (
-	stallMin   = 1000 // ms
-	stallTimes = 3
-)
+// stallLimit is diskStallLimit of the simulated servers.
+const stallLimit = time.Second
 
-// diskWatch measures the duties of a log writer and tells the replica of a disk
-// that does not answer.
+// diskWatch measures the actions of a log writer, and tells the replica of a disk that
+// does not answer within driver.StallBound.
 type diskWatch struct {
-	began   int64 // Mono ms at which the oldest unanswered duty was taken; 0: there is none
-	worst   int64 // ms that a duty took which was answered in time
+	began   int64 // Mono ms at which the oldest unanswered duty was pushed; 0: there is none
+	normal  driver.StallBound
 	stalled bool
 }
 
-func (w *diskWatch) bound() int64 { return max(stallMin, stallTimes*w.worst) }
+// exceeds reports whether a duty that was pushed at the Mono ms began stalls now.
+func (w *diskWatch) exceeds(began, now int64) bool {
+	return ms(now-began) > w.normal.Bound(int64(ms(now)), stallLimit)
+}
+
+// ms is a time or a duration in ms as one in ns.
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // mono is the server's clock in ms.
 func (v *server) mono() int64 { return v.clock.mono(v.sim.now) / millisecond }
@@ -57,7 +60,7 @@ func (v *server) mono() int64 { return v.clock.mono(v.sim.now) / millisecond }
 // watchDisk reports a stall.
 func (v *server) watchDisk() {
 	w := &v.writer.watch
-	if w.began == 0 || w.stalled || v.mono()-w.began <= w.bound() {
+	if w.began == 0 || w.stalled || !w.exceeds(w.began, v.mono()) {
 		return
 	}
 	w.stalled = true
@@ -69,11 +72,10 @@ func (v *server) watchDisk() {
 // was taken, 0: there is none.
 func (w *writer) answered(next int64) {
 	k := &w.watch
-	if took := w.v.mono() - k.began; took <= k.bound() {
-		k.worst = max(k.worst, took)
-	}
+	now := w.v.mono()
+	k.normal.Note(int64(ms(now)), ms(now-k.began), stallLimit)
 	k.began = next
-	if k.stalled && (next == 0 || w.v.mono()-next <= k.bound()) {
+	if k.stalled && (next == 0 || !k.exceeds(next, now)) {
 		k.stalled = false
 		w.v.push(replica.DiskAnswered{})
 	}

@@ -1,0 +1,63 @@
+package driver
+
+import "time"
+
+const (
+	// stallFactor is how many times the disk's longest normal call a call may take
+	// before it counts as a stall.
+	stallFactor = 3
+	// slowAfter is how many stalls, one after the other, show that the disk is slow
+	// and does not hang.
+	slowAfter = 3
+	// boundFactor is how many times the limit the bound may be at most.
+	boundFactor = 10
+	// period is for how long a call or a stall counts, at least.
+	period = time.Minute
+)
+
+// StallBound says how long a call of the disk may take. A call that takes longer is a
+// stall. The bound is the limit, or stallFactor times the longest normal call of the
+// last period if that is more, but at most boundFactor times the limit.
+//
+// A call within the bound is normal. A stall is not, so that a disk that has hung once
+// is found as early the next time. From the slowAfter-th stall of the last period on
+// the stalls are normal as well: a disk that needs so long each time must not keep its
+// server out of the ensemble for ever.
+//
+// All times are of one clock, in ns. The zero value knows no calls.
+type StallBound struct {
+	// longest are the longest normal calls of the current period and of the one before,
+	// stalls the number of stalls; periodEnds is when the next period begins.
+	longest    [2]time.Duration
+	stalls     [2]int
+	periodEnds int64
+	stallEnded int64 // when a call that stalled returned last
+}
+
+// Bound is how long a call may take, with a limit.
+func (b *StallBound) Bound(now int64, limit time.Duration) time.Duration {
+	if now >= b.periodEnds {
+		if now >= b.periodEnds+int64(period) {
+			b.longest[0], b.stalls[0] = 0, 0
+		}
+		b.longest[0], b.longest[1] = 0, b.longest[0]
+		b.stalls[0], b.stalls[1] = 0, b.stalls[0]
+		b.periodEnds = now + int64(period)
+	}
+	return min(max(limit, stallFactor*max(b.longest[0], b.longest[1])), boundFactor*limit)
+}
+
+// Note takes into account a call that has returned now. Calls that stall at the same
+// time are one stall.
+func (b *StallBound) Note(now int64, took, limit time.Duration) {
+	if took > b.Bound(now, limit) {
+		if now-int64(took) >= b.stallEnded {
+			b.stalls[0]++
+		}
+		b.stallEnded = now
+		if b.stalls[0]+b.stalls[1] < slowAfter {
+			return
+		}
+	}
+	b.longest[0] = max(b.longest[0], took)
+}

@@ -1,0 +1,51 @@
+package driver
+
+import (
+	"testing"
+	"time"
+)
+
+// A call may take the limit, or three times the longest normal call of the last minute,
+// but at most ten times the limit. A stall does not count as normal until the third.
+func TestStallBound(t *testing.T) {
+	const limit = time.Second
+	for _, c := range []struct {
+		name  string
+		calls []time.Duration // one after the other, a second apart
+		idle  time.Duration   // after them
+		want  time.Duration
+	}{
+		{"no calls", nil, 0, limit},
+		{"fast calls", []time.Duration{time.Millisecond, 100 * time.Millisecond}, 0, limit},
+		{"a call of 700 ms", []time.Duration{700 * time.Millisecond}, 0, 2100 * time.Millisecond},
+		{"it is forgotten", []time.Duration{700 * time.Millisecond}, 2 * time.Minute, limit},
+		{"a stall", []time.Duration{time.Hour}, 0, limit},
+		{"two stalls", []time.Duration{5 * time.Second, 5 * time.Second}, 0, limit},
+		{"three stalls: the disk is slow", []time.Duration{3 * time.Second, 3 * time.Second, 3 * time.Second}, 0, 9 * time.Second},
+		{"a very slow disk", []time.Duration{5 * time.Second, 5 * time.Second, 5 * time.Second}, 0, 10 * limit},
+	} {
+		var b StallBound
+		now := int64(time.Hour)
+		for _, took := range c.calls {
+			now += int64(took)
+			b.Note(now, took, limit)
+			now += int64(time.Second)
+		}
+		now += int64(c.idle)
+		if got := b.Bound(now, limit); got != c.want {
+			t.Errorf("%s: a call may take %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Calls that stall at the same time are one stall.
+func TestStallsAtOnceAreOne(t *testing.T) {
+	var b StallBound
+	now := int64(time.Hour)
+	for range 5 {
+		b.Note(now, 5*time.Second, time.Second)
+	}
+	if got := b.Bound(now, time.Second); got != time.Second {
+		t.Errorf("a call may take %v", got)
+	}
+}
