@@ -89,8 +89,8 @@ func TestContendersWithStrangers(t *testing.T) {
 // contend runs the contenders of a line until each kind has had enough turns and enough
 // holders were killed.
 func contend(t *testing.T, addr, parent string, l rivals) {
-	room := attach(t, addr, electionTimeout)
-	mustCreate(t, room, parent+"-inside")
+	client := attach(t, addr, electionTimeout)
+	mustCreate(t, client, parent+"-inside")
 	turns := map[string]int{} // turns of killed contenders
 	var all []*contending
 	for _, k := range l.kinds {
@@ -101,7 +101,7 @@ func contend(t *testing.T, addr, parent string, l rivals) {
 	kills := 0
 	for end := time.Now().Add(2 * electionWait); !enough(l, turns, all) || kills < killsMin; <-time.After(time.Duration(rand.IntN(10)) * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d kills of holders, %v and what still runs: the test shows little", kills, turns)
+			t.Fatalf("only %d kills of holders, and these turns of killed contenders, in time: %v", kills, turns)
 		}
 		for i, c := range all {
 			switch holds, why := c.state(); {

@@ -105,11 +105,11 @@ func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 			text, err := os.ReadFile(errs.Name())
 			return err == nil && strings.Contains(string(text), "bellwether: it is not proven that no other candidate leads: ")
 		}
-		patience := electionWait
+		limit := electionWait
 		if s.Kind == target.Bellwether {
-			patience = 4 * time.Second // no warning is expected; it would come 2 s after the election
+			limit = 4 * time.Second // no warning is expected; it would come 2 s after the election
 		}
-		for end := time.Now().Add(patience); !said() && time.Now().Before(end); {
+		for end := time.Now().Add(limit); !said() && time.Now().Before(end); {
 			<-time.After(10 * time.Millisecond)
 		}
 		if said() != (s.Kind == target.Apache) {

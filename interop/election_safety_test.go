@@ -240,7 +240,7 @@ func (st *storm) write(ctx context.Context, h *recipe.Handle) {
 	for _, h := range []*recipe.Handle{h, older} {
 		newest := wire.Zxid(st.newest.Load())
 		op := zk.SetOp(st.state, fmt.Appendf(nil, "%d", h.Token()), zk.AnyVersion)
-		// Past the check of the deadline, as a process would be that was stopped behind it.
+		// Like a process that was stopped after its check of the deadline.
 		res, err := clientOf(h, st).Multi(ctx, h.Guard(), op)
 		if err != nil {
 			continue
@@ -254,13 +254,14 @@ func (st *storm) write(ctx context.Context, h *recipe.Handle) {
 	}
 }
 
-// clientOf is some client: a guard holds whoever sends it.
+// clientOf returns any client of the storm: a guard does not depend on the client.
 func clientOf(h *recipe.Handle, st *storm) *zk.Client {
 	return st.all[int(h.Token())%len(st.all)].c
 }
 
-// sample looks for two handles unexpired at one instant. A handle's end is
-// final, so one that lasts before and after the look at another lasted then.
+// sample checks that no two handles are unexpired at the same time. A handle never becomes
+// unexpired again, so one that is unexpired before and after the check of another one was
+// unexpired during it.
 func (st *storm) sample(ctx context.Context) {
 	for ctx.Err() == nil {
 		st.mu.Lock()
@@ -277,7 +278,7 @@ func (st *storm) sample(ctx context.Context) {
 	}
 }
 
-// rage does to connections what networks do, for a while.
+// rage cuts and freezes connections and loses replies for a while.
 func (st *storm) rage() {
 	var freed sync.WaitGroup
 	defer freed.Wait()
@@ -310,21 +311,21 @@ func (st *storm) terms() int {
 	return len(st.held)
 }
 
-// enough reports whether the storm has shown something.
+// enough reports whether there were enough terms and guarded writes.
 func (st *storm) enough() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return len(st.held) >= stormTerms && len(st.writes) >= stormWrites
 }
 
-// leads reports whether somebody has led since the faults ended and still does.
+// leads reports whether a candidate has led since the faults ended and still leads.
 func (st *storm) leads() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return len(st.held) > 0 && st.held[len(st.held)-1].Left() > 0
 }
 
-// check looks at all writes in the order in which they happened.
+// check checks all writes in the order in which they happened.
 func (st *storm) check() {
 	slices.SortFunc(st.writes, func(a, b write) int { return int(min(max(a.at-b.at, -1), 1)) })
 	for i := 1; i < len(st.writes); i++ {
@@ -338,8 +339,8 @@ func (st *storm) check() {
 	st.t.Log(len(st.held), "terms,", len(st.writes), "guarded writes")
 }
 
-// TestElectionSurvivesServerRestart: the server's process is killed and comes
-// back over its data; sessions and bids with it.
+// TestElectionSurvivesServerRestart kills and restarts the server's process. Sessions and bids
+// must survive.
 func TestElectionSurvivesServerRestart(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -362,10 +363,9 @@ func TestElectionSurvivesServerRestart(t *testing.T) {
 	})
 }
 
-// TestElectionProofNeedsADelay: Bellwether says for how long it may not know
-// of a ping, so that a timeout of 10 s is enough. ZooKeeper does not: with 14 s
-// assumed, the same timeout proves nothing, and the handle says so. The default timeout
-// is enough there too.
+// TestElectionProofNeedsADelay shows that a session timeout of 10 s is enough on Bellwether, which
+// reports its confirmation delay. On ZooKeeper, with the assumed 14 s, that timeout proves nothing,
+// and the handle says so. The default timeout is enough on both.
 func TestElectionProofNeedsADelay(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		usual, err := zk.Connect(t.Context(), s.Addr, nil)
@@ -390,7 +390,7 @@ func TestElectionProofNeedsADelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitPublished(t, h)
-		if err := c.Sync(t.Context(), "/"); err != nil { // behind the question for the delay
+		if err := c.Sync(t.Context(), "/"); err != nil { // the reply follows the one to the request for the delay
 			t.Fatal(err)
 		}
 		if says := s.Kind == target.Bellwether; c.Lease().DelayKnown != says {
