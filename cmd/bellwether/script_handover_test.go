@@ -12,7 +12,7 @@ var (
 	// notHanded is what is said of one that the machine was too busy for: it is
 	// given up within half a second, and an election chooses whom it likes; who
 	// was silent for as long cannot take over.
-	notHanded = regexp.MustCompile(`is to lead, but does not yet|an election has chosen|none of these servers is the leader|` +
+	notHanded = regexp.MustCompile(`does not lead yet|an election chose|none of these servers is the leader|` +
 		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|is already transferring leadership`)
 )
 

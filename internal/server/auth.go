@@ -10,16 +10,16 @@ import (
 	"bellwether/wire"
 )
 
-// errAuthFailed ends a connection behind its reply.
+// errAuthFailed closes a connection after its reply.
 var errAuthFailed = errors.New("authentication failed")
 
-// errNullToken ends a connection.
+// errNullToken closes a connection.
 var errNullToken = errors.New("sasl packet without a token")
 
-// authenticate answers an auth packet at once: it does not wait for earlier
-// requests, and later ones carry the new identities. One that cannot be decoded
-// ends the connection without a reply, as at ZooKeeper: what its sender wanted
-// to prove is unknown.
+// authenticate answers an auth packet at once: it does not wait for earlier requests, and
+// later requests carry the new identities. If the packet cannot be decoded, the
+// connection is closed without a reply, as ZooKeeper does, because it is unknown what the
+// client wanted to prove.
 func (c *conn) authenticate(xid int32, body []byte) error {
 	var q wire.AuthRequest
 	if err := wire.Decode(body, &q); err != nil {
@@ -46,8 +46,8 @@ func (c *conn) authenticate(xid int32, body []byte) error {
 	return nil
 }
 
-// saslToken answers a sasl packet at once, as auth packets are answered. SASL is
-// not configured: the answer is a null token, which proves nothing.
+// saslToken answers a SASL packet at once, like an auth packet. SASL is not configured,
+// so the answer is a null token, which proves nothing.
 func (c *conn) saslToken(xid int32, body []byte) error {
 	var q wire.SASLRequest
 	if err := wire.Decode(body, &q); err != nil {
@@ -60,11 +60,12 @@ func (c *conn) saslToken(xid int32, body []byte) error {
 	return nil
 }
 
-// identitiesMax is how many identities one connection may gather.
+// identitiesMax is the most identities that one connection may have.
 const identitiesMax = 1024
 
-// proved returns the identities that an auth packet proves, nil if none. x509
-// belongs to TLS and sasl to its own operation; world and auth cannot be proved.
+// proved returns the identities that an auth packet proves; nil if it proves none. The
+// scheme x509 belongs to TLS, and sasl to SASL packets. The schemes world and auth cannot
+// be proved.
 func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 	switch q.Scheme.String {
 	case "ip":
@@ -78,8 +79,8 @@ func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 	return nil
 }
 
-// digest returns the identity of user:password. Any text proves one: an
-// access-control list names the hashes that it lets in.
+// digest returns the identity of a text of the form user:password. Any text proves an
+// identity; an ACL names the hashes that it admits.
 func (c *conn) digest(text string) []wire.ID {
 	access := &c.srv.config().Access
 	user, _, _ := strings.Cut(text, ":")
@@ -93,7 +94,7 @@ func (c *conn) digest(text string) []wire.ID {
 	return ids
 }
 
-// whoAmI lists the identities as their owner sees them.
+// whoAmI lists the identities in the form in which their owner sees them.
 func (c *conn) whoAmI() *wire.WhoAmIResponse {
 	r := &wire.WhoAmIResponse{Clients: []wire.ClientInfo{}}
 	for _, id := range *c.ids.Load() {

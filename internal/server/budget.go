@@ -11,50 +11,51 @@ import (
 	"bellwether/wire"
 )
 
-// The limits of what waits for a client that reads slowly.
+// Limits of the output that waits for a client that reads slowly.
 const (
-	// outputMax is how many bytes of replies and events may wait for one
-	// connection before it is closed (Options.OutputMax).
+	// outputMax is the most bytes of replies and events that may wait for one connection.
+	// Beyond it the connection is closed (Options.OutputMax).
 	outputMax = 64 << 20
-	// outputFair is what a connection may owe in any case, or its even share of
-	// all where that is less.
+	// outputFair is how many bytes may always wait for a connection; if its even share of
+	// the total is less, that share counts.
 	outputFair = 1 << 20
-	// outputHigh is where a connection stops taking requests until its output
-	// has drained.
+	// outputHigh is the number of waiting bytes at which a connection stops taking
+	// requests until its output has been written.
 	outputHigh = 64 << 10
 )
 
-// budget bounds the memory of what waits for all connections: replies and events
-// that clients have not read, requests that have come in half, and what is being
-// built for them.
+// budget bounds the memory of everything that waits for clients: replies and events that
+// clients have not read, requests that have partly arrived, and replies that are being
+// built. Invariants: bytes >= 0; wanted is the sum of the bytes of queue; waiting is set
+// exactly while queue is not empty.
 type budget struct {
-	each  int          // bytes for one connection
-	limit atomic.Int64 // memory for all, with what the collector has not freed yet
-	bytes atomic.Int64 // that are in use now
-	conns atomic.Int64 // that there are
+	each  int          // most bytes for one connection
+	limit atomic.Int64 // most memory for all, including garbage that is not collected yet
+	bytes atomic.Int64 // bytes in use now
+	conns atomic.Int64 // number of connections
 
 	mu       sync.Mutex
-	data     map[*byte]int // how many outputs hold the data of a znode
-	queue    []*claim      // of readers that wait for memory, the oldest first
+	data     map[*byte]int // by the start of a znode's data: how many outputs hold it
+	queue    []*claim      // claims of readers that wait for memory, oldest first
 	wanted   int           // bytes that they wait for
-	waiting  atomic.Bool   // there are some
-	relieved bool          // a goroutine closes connections for them
+	waiting  atomic.Bool   // there are such claims
+	relieved bool          // a goroutine runs relieve
 }
 
-// exceeded reports whether a connection owes too much: of its own, or of all that
-// it keeps in memory.
+// exceeded reports whether too much waits for a connection: own bytes of its own output,
+// or holds bytes of memory in total.
 func (b *budget) exceeded(own, holds int) bool {
 	return own > b.each || b.full() && holds > b.share()
 }
 
-// full reports whether more is in use than may.
+// full reports whether more memory is in use than allowed.
 func (b *budget) full() bool { return b.bytes.Load() > b.total() }
 
-// busy reports whether so much is in use that replies are counted before they are
-// built, and buffers stay small.
+// busy reports whether so much memory is in use that replies must be claimed before they
+// are built, and buffers stay small.
 func (b *budget) busy() bool { return b.bytes.Load() > b.total()/2 }
 
-// add counts n bytes more, or fewer. It never waits.
+// add counts n more bytes; n may be negative. It never waits.
 func (b *budget) add(n int) {
 	b.bytes.Add(int64(n))
 	if n < 0 && b.waiting.Load() {
@@ -62,24 +63,24 @@ func (b *budget) add(n int) {
 	}
 }
 
-// What the bound is made of. The collector frees memory when the heap has grown by
-// half (cmd/bellwether); what is dropped while it is at work stays until it runs again.
+// The parts of the memory limit. The collector frees memory when the heap has grown by
+// half (cmd/bellwether). Garbage that arises while it runs stays until its next run.
 const (
-	connCost   = 16 << 10 // of a connection that owes little: the stack of its reader, its buffers
-	useParts   = 2        // of limitParts, the part of the rest that may be in use
+	connCost   = 16 << 10 // of a connection with little output: the stack of its reader and its buffers
+	useParts   = 2        // useParts of limitParts of the rest may be in use
 	limitParts = 5
-	limitShare = 16 // the part of the limit that may be in use however many connections there are
+	limitShare = 16 // 1/limitShare of the limit may always be in use, however many connections there are
 )
 
-// total is how many bytes may be in use. The rest of the limit is for the
-// connections themselves, and for garbage that Go has not collected yet.
+// total returns how many bytes may be in use. The rest of the limit is for the
+// connections themselves and for garbage that is not collected yet.
 func (b *budget) total() int64 {
 	limit := b.limit.Load()
 	return max((limit-connCost*b.conns.Load())*useParts/limitParts, limit/limitShare)
 }
 
-// share is what a connection may owe while the budget is full: those that owe
-// less than the even share cannot have filled it.
+// share returns how much may wait for a connection while the budget is full. Connections
+// with less than the even share cannot have filled it.
 func (b *budget) share() int {
 	return int(min(outputFair, b.total()/max(b.conns.Load(), 1)))
 }
@@ -131,14 +132,15 @@ func (b *budget) release(l *long) {
 	}
 }
 
-// What an item costs in memory: its place in the queue, which may be twice as
-// long as what is in it, and its record; each element of a list in it.
+// The memory that an item costs: itemCost covers its record and its place in the queue,
+// whose capacity may be twice its length; elementCost covers each element of a list in
+// it.
 const (
 	itemCost    = 256
 	elementCost = 192
 )
 
-// cost is about how many bytes of memory an item takes, its long part left out.
+// cost returns about how many bytes of memory an item takes without its long part.
 func (it *item) cost() int {
 	if it.long != nil {
 		return itemCost
@@ -146,7 +148,8 @@ func (it *item) cost() int {
 	return itemCost + textCost(it.record)
 }
 
-// textCost is about how many bytes the texts, data and lists in a reply or event take.
+// textCost returns about how many bytes the texts, data and lists in a reply or event
+// take.
 func textCost(r wire.Record) int {
 	switch r := r.(type) {
 	case *wire.WatcherEvent:
@@ -185,10 +188,10 @@ func namesCost(names []string) int {
 	return n
 }
 
-// replyMemory is the default where the machine's memory is not known.
+// replyMemory is the default limit if the machine's memory is not known.
 const replyMemory = 1 << 30
 
-// replyMemoryOf is the memory for replies that the configuration allows.
+// replyMemoryOf returns the memory for replies that the configuration allows.
 func replyMemoryOf(c *config.Config) int64 {
 	if mb := c.Limits.ReplyMemoryMB; mb > 0 {
 		return int64(mb) << 20

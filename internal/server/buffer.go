@@ -2,25 +2,26 @@ package server
 
 import "sync"
 
-// buffer is a byte slice that is lent by a pool, the long part of a reply that
-// stands behind it, and what an output counts about the replies in both.
+// buffer is a byte slice from a pool, the long part of a reply that follows it, and what
+// an output counts about the replies in both.
 type buffer struct {
 	b       []byte
 	long    *long // nil: none
 	packets int64
 	replies int64 // bytes of replies to requests
-	last    int64 // length of the last reply or event, and of the shortest and longest; 0: there is none
+	last    int64 // length of the last reply or event; 0: there is none
 	min     int64
 	max     int64
 }
 
-// The sizes of pooled buffers.
+// Sizes of pooled buffers.
 const (
-	bufferStart = 1 << 10  // capacity of a fresh one
-	bufferKept  = 64 << 10 // capacity of a large one; those of other sizes are left to the collector
+	bufferStart = 1 << 10  // capacity of a new one
+	bufferKept  = 64 << 10 // capacity of a large one; a buffer of any other size is left to the collector
 )
 
-// Two pools, so that those who need much rarely get little.
+// There are two pools, so that a caller that needs a large buffer rarely gets a small
+// one.
 var (
 	smallBuffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, bufferStart)} }}
 	largeBuffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, bufferKept)} }}

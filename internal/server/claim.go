@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// When memory is wanted and none is left.
+// Limits that apply when a reader needs memory and none is left.
 const (
-	unreadMin   = time.Second           // so long a client must have been waited for before its connection is closed for it
-	reliefPause = 50 * time.Millisecond // between two looks for such connections
-	replyFree   = 4 << 10               // a connection may owe this much in any case
+	unreadMin   = time.Second           // how long a client must have failed to read before its connection may be closed
+	reliefPause = 50 * time.Millisecond // between two searches for such connections
+	replyFree   = 4 << 10               // so many bytes may always wait for a connection
 )
 
-// claim is memory that a reader waits for. Readers wait in the order in which they
-// came, and nobody looks again and again: thousands may wait.
+// claim is memory for which a reader waits. Readers get memory in the order in which they
+// came. They wait on a channel instead of polling, because there may be thousands.
 type claim struct {
 	bytes   int
-	granted chan bool // of one; false: there is nothing to wait for any more
+	granted chan bool // capacity 1; false: the wait is over without memory
 }
 
-// claim counts n bytes, unless the budget is full or others wait already.
+// claim counts n bytes. It returns false if the budget is full or others already wait.
 func (b *budget) claim(n int) bool {
 	for !b.waiting.Load() {
 		was := b.bytes.Load()
@@ -34,7 +34,8 @@ func (b *budget) claim(n int) bool {
 	return false
 }
 
-// wait queues a claim for n bytes. Somebody has to call relieve where relieve is true.
+// wait queues a claim for n bytes. If relieve is true, the caller must start
+// Server.relieve.
 func (b *budget) wait(n int) (w *claim, relieve bool) {
 	w = &claim{n, make(chan bool, 1)}
 	b.mu.Lock()
@@ -46,7 +47,7 @@ func (b *budget) wait(n int) (w *claim, relieve bool) {
 	return w, relieve
 }
 
-// grant gives memory to those who wait, in their order, while there is some.
+// grant gives free memory to the waiting claims, oldest first.
 func (b *budget) grant() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +57,7 @@ func (b *budget) grant() {
 	}
 }
 
-// next takes the first claim from the queue. The lock is held.
+// next removes the first claim from the queue. The lock must be held.
 func (b *budget) next(granted bool) {
 	w := b.queue[0]
 	b.queue[0] = nil
@@ -69,7 +70,7 @@ func (b *budget) next(granted bool) {
 	}
 }
 
-// forget takes a claim back. It reports whether memory was counted for it.
+// forget withdraws a claim. It reports whether memory was already counted for it.
 func (b *budget) forget(w *claim) (granted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,8 +83,9 @@ func (b *budget) forget(w *claim) (granted bool) {
 	return <-w.granted
 }
 
-// relieve closes connections whose clients do not read while readers wait for
-// memory. It ends when none waits, or when the server stops: then nobody gets any.
+// relieve closes connections whose clients do not read, while readers wait for memory. It
+// returns when no reader waits, or when the server stops; then no claim is granted any
+// more.
 func (s *Server) relieve() {
 	b := &s.budget
 	tick := time.NewTicker(reliefPause)
@@ -97,7 +99,8 @@ func (s *Server) relieve() {
 	}
 }
 
-// relieving reports whether readers wait for memory that they may get.
+// relieving reports whether readers wait for memory. When the server stops it ends their
+// waits.
 func (s *Server) relieving() bool {
 	b := &s.budget
 	b.mu.Lock()
@@ -109,9 +112,9 @@ func (s *Server) relieving() bool {
 	return b.relieved
 }
 
-// claim counts n bytes that the reader is about to use, for a reply or for input.
-// It waits while the budget is full; what the client is owed is written before.
-// False: the connection has ended, or the server stops.
+// claim counts n bytes that the reader is about to use, for a reply or for input. While
+// the budget is full it first writes the output of the connection, then waits. It returns
+// false if the connection has ended or the server stops.
 func (c *conn) claim(n int) bool {
 	b := &c.srv.budget
 	if b.claim(n) {
@@ -140,12 +143,12 @@ func (c *conn) claim(n int) bool {
 	return false
 }
 
-// claimReply claims memory for a reply of about n bytes, before anything of it is
-// built. A client that is owed little does not wait for a short reply. The bytes
-// are claimed until the reply is queued and counts.
+// claimReply claims memory for a reply of about n bytes, before any of it is built. A
+// short reply to a client for which little waits needs no claim. unclaim must be called
+// when the reply is queued, because it is counted from then on.
 func (c *conn) claimReply(n int) bool {
 	c.out.mu.Lock()
-	own := c.out.owed() // not what is being written: that may have been read already
+	own := c.out.owed() // without what is being written: the client may have read that already
 	c.out.mu.Unlock()
 	if n+own <= replyFree {
 		return true
@@ -165,23 +168,24 @@ func (c *conn) unclaim() {
 	}
 }
 
-// multiReadShare is the part of the limit that the answer of one multiRead may take.
+// multiReadShare is the part of the limit that the answer to one multiRead may take: one
+// in multiReadShare.
 const multiReadShare = 32
 
-// multiReadMax is how many bytes the results of a multiRead may take.
+// multiReadMax returns how many bytes the results of a multiRead may take.
 func (b *budget) multiReadMax() int { return int(min(int64(b.each), b.limit.Load()/multiReadShare)) }
 
-// unreadConn is a connection that takes more than its share, and whose client has
-// been waited for since a time.
+// unreadConn is a connection that uses more than its share of memory and whose client has
+// not read since the time since.
 type unreadConn struct {
 	c     *conn
 	since int64
-	own   int // bytes that its end frees
+	own   int // bytes that closing it frees
 }
 
-// closeUnread closes the connections whose clients have been waited for longest,
-// as far as they take more than their share, until there will be enough memory for
-// all that is wanted.
+// closeUnread closes connections that use more than their share of memory, those that
+// have waited longest for their client first, until enough memory will be free for all
+// claims.
 func (s *Server) closeUnread() {
 	b := &s.budget
 	b.mu.Lock()
@@ -193,15 +197,15 @@ func (s *Server) closeUnread() {
 		u := unread[0]
 		u.c.unread.Store(true)
 		u.c.out.mu.Lock()
-		u.c.close()
+		u.c.abort()
 		u.c.out.mu.Unlock()
 		excess -= u.own
 	}
 }
 
-// unread lists the connections whose clients have not read a reply, or not sent
-// the rest of a request, since before a time, and those that have waited so long
-// for memory themselves with much input: these could wait for each other.
+// unread lists the connections above their share whose clients have not read a reply, or
+// not sent the rest of a request, since before a time. It includes connections with much
+// input that have waited for memory for so long: they could be waiting for each other.
 func (s *Server) unread(before int64) (list []unreadConn) {
 	share := s.budget.share()
 	for _, c := range s.crowd.all() {

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// farewell logs why a connection ends.
-func (c *conn) farewell(err error) {
+// logEnd logs why a connection ends.
+func (c *conn) logEnd(err error) {
 	var frame *wire.FrameError
 	if errors.As(err, &frame) {
 		c.srv.warn("Len error", c.net.RemoteAddr(), fmt.Sprintf("Len error. A message from /%s with advertised length of %d is either a malformed message or too large to process "+
@@ -29,18 +29,18 @@ func (c *conn) farewell(err error) {
 	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 }
 
-// endSoon is finish for the loop: it does not block.
-func (c *conn) endSoon() {
+// finishLater is finish for the loop: it does not block, and a flusher does the rest.
+func (c *conn) finishLater() {
 	c.release()
 	c.out.mu.Lock()
-	c.out.ending, c.out.dirty = true, true
+	c.out.ending, c.out.listed = true, true
 	c.out.mu.Unlock()
 	c.net.SetWriteDeadline(time.Now().Add(c.srv.linger()))
-	c.srv.dirty.add(c)
+	c.srv.pendingFlush.add(c)
 }
 
-// finish ends the connection once everything queued so far is written, or the
-// client has not taken it within lingerMax.
+// finish accepts no more output and writes what is queued. The connection is half-closed
+// when that is written, or aborted when the client has not read it within lingerMax.
 func (c *conn) finish() {
 	o := &c.out
 	o.mu.Lock()
@@ -53,16 +53,16 @@ func (c *conn) finish() {
 	c.flush()
 }
 
-// flush writes what is ready to the socket, unless somebody is at it already,
-// who will see it. It blocks while the client does not read.
+// flush writes the output to the socket. If another goroutine is writing, that one writes
+// the new output too, and flush returns. It blocks while the client does not read.
 func (c *conn) flush() {
 	o := &c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.dirty = false
+	o.listed = false
 	if o.writing {
 		if o.closed {
-			c.close() // whoever is at the socket waits for a client that does not read
+			c.abort() // the writer waits for a client that does not read
 		}
 		return
 	}
@@ -72,7 +72,7 @@ func (c *conn) flush() {
 	o.writing = true
 	defer func() {
 		o.writing = false
-		o.drained.Broadcast()
+		o.writeEnded.Broadcast()
 	}()
 	for !o.closed {
 		b := o.take()
@@ -91,13 +91,13 @@ func (c *conn) flush() {
 	}
 	switch {
 	case o.closed:
-		c.close()
+		c.abort()
 	case o.ending:
-		c.shut()
+		c.halfClose()
 	}
 }
 
-// write writes a buffer. While the server stops a client gets little time for it.
+// write writes a buffer. While the server stops, the client gets little time to read it.
 func (c *conn) write(b *buffer) (err error) {
 	if c.srv.stopping.Load() {
 		c.net.SetWriteDeadline(time.Now().Add(lingerStopping))
@@ -110,7 +110,7 @@ func (c *conn) write(b *buffer) (err error) {
 	return err
 }
 
-// stopReading is called when the server stops: the reader wakes up, and a write
+// stopReading ends the reader when the server stops: its next read fails, and a write
 // that waits for the client gets little time.
 func (c *conn) stopReading() {
 	c.net.SetReadDeadline(time.Unix(1, 0))
@@ -121,7 +121,7 @@ func (c *conn) stopReading() {
 	}
 }
 
-// linger is how long a connection that is to be closed may take.
+// linger returns how long the client may take to read the last replies.
 func (s *Server) linger() time.Duration {
 	if s.stopping.Load() {
 		return lingerStopping
@@ -129,7 +129,7 @@ func (s *Server) linger() time.Duration {
 	return lingerMax
 }
 
-// ended reports whether the connection is closed or half closed by us.
+// ended reports whether the connection is closed or half-closed by this server.
 func (c *conn) ended() bool {
 	select {
 	case <-c.done:
@@ -139,21 +139,21 @@ func (c *conn) ended() bool {
 	}
 }
 
-// close ends the connection at once. The output's lock is held.
-func (c *conn) close() {
+// abort drops the output and closes the socket at once. The output's lock must be held.
+func (c *conn) abort() {
 	c.out.discard()
 	if !c.ended() {
-		c.closedForClient()
+		c.unlist()
 	}
 	c.net.Close()
 }
 
-// shut tells the client that nothing more comes; its reader drains and closes
-// the socket. The output's lock is held.
-func (c *conn) shut() {
+// halfClose tells the client that nothing more comes. The reader then drains the input
+// and closes the socket. The output's lock must be held.
+func (c *conn) halfClose() {
 	half, ok := c.net.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
-		c.close()
+		c.abort()
 		return
 	}
 	c.out.discard()
@@ -162,26 +162,27 @@ func (c *conn) shut() {
 		limit = drainTimeEnding
 	}
 	c.net.SetReadDeadline(time.Now().Add(limit))
-	c.closedForClient()
+	c.unlist()
 }
 
-// closedForClient makes it known that the client gets nothing more. The output's
-// lock is held.
-func (c *conn) closedForClient() {
-	c.srv.crowd.close(c)
+// unlist records that the client gets nothing more: operators no longer see the
+// connection, and done is closed. The output's lock must be held.
+func (c *conn) unlist() {
+	c.srv.crowd.unlist(c)
 	close(c.done)
 }
 
-// How long and how much a closed connection is still read: a socket that is
-// closed with unread input makes the system throw away the last replies.
+// Limits for draining the input of a half-closed connection. If a socket is closed with
+// unread input, the operating system drops the last replies.
 const (
 	drainTime       = time.Second
 	drainTimeEnding = 50 * time.Millisecond // when the server ends
 	drainMax        = 4 << 20
 )
 
-// drain reads until the client has closed its side as well.
-func (c *conn) drain() {
+// drainInput reads and drops input until the client has closed its side too, then closes
+// the socket.
+func (c *conn) drainInput() {
 	b := takeBuffer()
 	defer giveBuffer(b)
 	for n := 0; n < drainMax; {

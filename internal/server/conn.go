@@ -15,51 +15,56 @@ import (
 	"bellwether/wire"
 )
 
-// conn is one client connection. Its reader goroutine takes requests and
-// carries out the reads; the loop queues events and the replies of writes.
-// Either may flush.
+// conn is one client connection. Its reader goroutine reads requests and carries out
+// reads. The loop queues events and the replies to writes. Both may flush the output. The
+// package comment lists the steps by which a connection ends.
+//
+// Invariants: outstanding, held and large are not negative; attached and done are each
+// closed once; after done is closed, nothing more is written to the client. A field
+// marked "reader" or "loop" is used by that goroutine only.
 type conn struct {
 	id   replica.ConnID
 	srv  *Server
 	net  net.Conn
-	raw  syscall.RawConn // of net; nil: it is no socket of the system
+	raw  syscall.RawConn // of net; nil: net is not a socket of the operating system
 	addr netip.AddrPort
 
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
-	seen        wire.Zxid    // the beginning of an epoch, if the client has seen that last; set before Connect
-	readOnly    bool         // its session is one of a server without a quorum; set before attached is closed
+	seen        wire.Zxid    // the client's last zxid if it is the start of an epoch; set before Connect
+	readOnly    bool         // its session belongs to read-only service; set before attached is closed
 	session     atomic.Int64 // set by the loop before attached is closed
 	timeout     atomic.Int32 // ms
 	ids         atomic.Pointer[[]wire.ID]
-	// heard is the Mono ms at which a request was read last, or driver.Sealed.
+	// heard is the Mono time in ms at which a request was last read, or driver.Sealed.
 	heard atomic.Int64
-	// outstanding counts requests handed to the loop and not answered yet.
+	// outstanding counts the requests that the loop has not answered yet.
 	outstanding atomic.Int32
 	held        atomic.Int64 // bytes of their bodies
 	large       atomic.Int64 // of the large ones among them
-	hearing     driver.Heard // the loop's: of heard
-	heavy       int64        // the loop's: bytes of heavy requests that the replica has (pace.go)
-	// heldBack are the loop's: requests that wait for their turn, the oldest first (pace.go).
+	hearing     driver.Heard // loop: what it last saw in heard
+	heavy       int64        // loop: bytes of heavy requests at the replica (pace.go)
+	// heldBack (loop) holds the requests that wait for their turn, oldest first
+	// (pace.go).
 	heldBack []*replica.Request
-	known    bool // the reader's: the loop knows the connection
-	closing  bool // the reader's: closeSession was handed to the loop
-	claimed  int  // the reader's: bytes that the budget counts for the reply being built
-	// idleBelow asks the loop to ring gate once outstanding is not above it;
-	// negative: nobody waits.
+	known    bool // reader: the loop knows the connection
+	closing  bool // reader: a closeSession was passed to the loop
+	claimed  int  // reader: bytes that the budget counts for the reply being built
+	// idleBelow asks the loop to signal gate when outstanding is at most this number;
+	// negative: the reader does not wait.
 	idleBelow atomic.Int32
-	gate      chan struct{} // of one
+	gate      chan struct{} // capacity 1
 
-	asked    int64         // the clock when a new session was asked for, 0: none was
-	attached chan struct{} // closed by the loop: the handshake is answered
-	done     chan struct{} // closed when the socket is
-	overflow atomic.Bool   // it asked for too many watches
-	unread   atomic.Bool   // it does not read, and the memory for replies is used up
+	asked    int64         // the clock when a new session was requested; 0: none was
+	attached chan struct{} // closed by the loop when the handshake is answered
+	done     chan struct{} // closed when the connection is closed for its client
+	overflow atomic.Bool   // it set too many watches
+	unread   atomic.Bool   // the client does not read, and the memory for replies is used up
 
 	in      input
 	out     output
-	pending []*replica.Request // the reader's: not handed to the loop yet
-	scratch scratch            // of reads on the reader's goroutine
-	inTurn  bool               // the reader's: it has a place among the turns
+	pending []*replica.Request // reader: requests not passed to the loop yet
+	scratch scratch            // for reads on the reader's goroutine
+	inTurn  bool               // reader: it holds a place of turns
 }
 
 var _ tree.Client = (*conn)(nil)
@@ -68,7 +73,7 @@ func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	c := &conn{id: id, srv: s, net: nc, raw: rawConn(nc), addr: addrPort(nc.RemoteAddr()),
 		gate: make(chan struct{}, 1), attached: make(chan struct{}), done: make(chan struct{})}
 	c.in.src, c.in.max, c.in.budget, c.in.claim, c.in.clock = nc, s.config().Limits.FrameBytes, &s.budget, c.claim, s.clock
-	c.out.drained.L, c.out.budget = &c.out.mu, &s.budget
+	c.out.writeEnded.L, c.out.budget = &c.out.mu, &s.budget
 	c.idleBelow.Store(-1)
 	c.hearing.Cell = &c.heard
 	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
@@ -78,7 +83,7 @@ func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	return c
 }
 
-// addrPort is a socket's address without IPv4 in the clothes of IPv6.
+// addrPort returns the address of a socket. IPv4-mapped IPv6 addresses are unmapped.
 func addrPort(a net.Addr) netip.AddrPort {
 	if t, ok := a.(*net.TCPAddr); ok {
 		ap := t.AddrPort()
@@ -87,10 +92,10 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Session is the session the connection is attached to, 0 before.
+// Session returns the session of the connection; 0 before it is attached.
 func (c *conn) Session() wire.SessionID { return wire.SessionID(c.session.Load()) }
 
-// Identities are those proved so far.
+// Identities returns the identities that the client has proved so far.
 func (c *conn) Identities() []wire.ID { return *c.ids.Load() }
 
 // eventLen is the length of an event without its path.
@@ -103,37 +108,38 @@ func (c *conn) Notify(e tree.Event) {
 	c.push(item{header: wire.ReplyHeader{Xid: wire.XidEvent, Zxid: e.Zxid}, record: ev})
 }
 
-// Overflow ends the connection: it watches too much. Its reader tells.
+// Overflow closes the connection because its watches take too much memory. The reader
+// logs that.
 func (c *conn) Overflow() {
 	c.overflow.Store(true)
 	c.out.mu.Lock()
 	c.out.discard()
-	flush := !c.out.dirty
-	c.out.dirty = true
+	flush := !c.out.listed
+	c.out.listed = true
 	c.out.mu.Unlock()
 	if flush {
-		c.srv.dirty.add(c)
+		c.srv.pendingFlush.add(c)
 	}
 }
 
-// Reserve keeps the place of the reply being built.
+// Reserve keeps the place of the reply that is being built.
 func (c *conn) Reserve(z wire.Zxid) { c.out.reserve(c.shown(z)) }
 
-// shown is the zxid of a reply. Who has seen the beginning of an epoch, which
-// some servers are at and others, whose trees are the same, are not, is shown
-// nothing earlier.
+// shown returns the zxid of a reply. Servers whose trees are equal can differ in whether
+// their zxid is the start of the epoch. A client that has seen that start is never shown
+// an earlier zxid.
 func (c *conn) shown(z wire.Zxid) wire.Zxid { return max(z, c.seen) }
 
-// push queues an item; the loop flushes the connection at the end of its batch.
+// push queues an item. The loop flushes the connection at the end of its batch.
 func (c *conn) push(it item) {
 	if c.out.push(it) {
-		c.srv.dirty.add(c)
+		c.srv.pendingFlush.add(c)
 	}
 }
 
-// run is the reader goroutine.
+// run is the body of the reader goroutine.
 func (c *conn) run() {
-	defer c.srv.crowd.leave(c)
+	defer c.srv.crowd.remove(c)
 	defer c.in.release()
 	c.net.SetReadDeadline(time.Now().Add(c.srv.config().Limits.Sessionless))
 	if !c.srv.stopping.Load() && c.handshake() {
@@ -142,14 +148,14 @@ func (c *conn) run() {
 		if c.srv.stopping.Load() {
 			c.waitAnswered(0)
 		}
-		c.farewell(err)
+		c.logEnd(err)
 	}
 	c.finish()
 	<-c.done
 	if c.known {
 		c.srv.inbox.push(replica.Disconnected{Conn: c.id}, nil)
 	}
-	c.drain()
+	c.drainInput()
 }
 
 // errEnded: nothing more is read from the connection.
@@ -174,18 +180,18 @@ func (c *conn) serve() error {
 	}
 }
 
-// batch is what a reader notes about the requests that came in together.
+// batch is what a reader records about requests that arrived together.
 type batch struct {
 	start   int64 // the clock when they were read
 	packets int64
 	bytes   int64
-	sealed  bool  // the session was not noted as heard from: the loop has to
-	direct  int64 // answered by the reader itself
+	sealed  bool  // touch was refused, so the loop must record that the session was heard from
+	direct  int64 // number answered by the reader itself
 	xid     int32 // of the last of these
 	op      wire.OpCode
 }
 
-// requests takes all requests that have come in whole, until the server stops.
+// requests takes all complete requests until the server stops.
 func (c *conn) requests() error {
 	now := batch{start: c.srv.clock()}
 	defer c.note(&now)
@@ -208,7 +214,7 @@ func (c *conn) requests() error {
 	}
 }
 
-// note counts, and hands what is pending to the loop.
+// note updates the figures, and passes pending requests to the loop.
 func (c *conn) note(b *batch) {
 	defer c.submit()
 	if b.packets == 0 {
@@ -224,9 +230,9 @@ func (c *conn) note(b *batch) {
 	c.out.account(b.packets, b.direct, b.xid, b.op, ns, b.start+ns)
 }
 
-// touch notes that the session was heard from. False: the loop is about to let
-// it expire, and what was heard has to be noted and answered by the loop, even
-// if that lets it live.
+// touch records that the session was heard from. It returns false if the loop is about to
+// expire the session: then the requests must go to the loop, which decides whether the
+// session still lives.
 func (c *conn) touch(now int64) bool {
 	ms := now / int64(time.Millisecond)
 	for {
@@ -241,7 +247,7 @@ func (c *conn) touch(now int64) bool {
 	}
 }
 
-// submit hands what is pending to the loop.
+// submit passes the pending requests to the loop.
 func (c *conn) submit() {
 	if len(c.pending) > 0 {
 		c.srv.inbox.pushRequests(c.pending)
@@ -253,10 +259,10 @@ func (c *conn) submit() {
 	}
 }
 
-// pendingKept is how much room for pending requests an idle connection keeps.
+// pendingKept is for how many pending requests an idle connection keeps memory.
 const pendingKept = 64
 
-// waitAnswered waits until no more than n requests are with the loop, or the
+// waitAnswered waits until the loop has at most n requests of the connection, or the
 // connection has ended.
 func (c *conn) waitAnswered(n int32) {
 	c.idleBelow.Store(n)
@@ -272,7 +278,7 @@ func (c *conn) waitAnswered(n int32) {
 	}
 }
 
-// answered is called by the loop after each reply it has queued.
+// answered must be called by the loop after each reply that it has queued.
 func (c *conn) answered() {
 	left := c.outstanding.Add(-1)
 	if below := c.idleBelow.Load(); below >= 0 && left <= below {
@@ -283,7 +289,7 @@ func (c *conn) answered() {
 	}
 }
 
-// backPressure waits while the client owes us the reading of its replies.
+// backPressure waits while the client has too many replies to read.
 func (c *conn) backPressure() {
 	o := &c.out
 	high := outputHigh
@@ -295,7 +301,7 @@ func (c *conn) backPressure() {
 		c.leaveTurn()
 	}
 	for o.writing && !o.closed && o.owed() > high {
-		o.drained.Wait()
+		o.writeEnded.Wait()
 	}
 	flush := !o.closed && o.owed() > high
 	o.mu.Unlock()
@@ -305,5 +311,5 @@ func (c *conn) backPressure() {
 	}
 }
 
-// timedOut reports whether an error is a deadline's.
+// timedOut reports whether an error is that of a deadline.
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

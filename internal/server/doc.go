@@ -1,85 +1,107 @@
-// Package server is the hands and face of one server: it drives a replica
-// with real sockets, a real disk and real clocks. [New] takes [Options],
-// [Server.Run] serves until its context ends.
+// Package server drives a replica with real sockets, a real disk and real clocks. [New]
+// takes [Options], and [Server.Run] serves until its context ends.
 //
 // The goroutines, and what each owns:
 //
-//   - the loop (loop.go): the replica. It takes everything that waits in the
-//     inbox and carries it out as driver.Batch says: it steps each event, hands
-//     what is to be logged to the log writer, sends, applies what is committed, and
-//     flushes the connections it owes something. It never waits: not for the disk,
-//     not for a client.
-//   - the log writer (journal.go, logwriter.go, load.go): what changes the history
-//     on disk: the log, the epochs, truncations and installed snapshots, in the order
-//     and the groups that driver.Journal gives.
-//   - the keeper (keeper.go): writing snapshots, purging, what takes long.
-//   - the disk watch (disk.go): it measures how long the disk leaves a call
-//     unanswered, and tells the loop. A hung disk blocks the goroutine that
-//     called it, so no other goroutine can do that.
-//   - one accepter a listener (listen.go).
-//   - one reader a connection (conn.go): its input. It answers reads itself,
-//     under the tree's read lock, as long as nothing earlier of its connection
-//     is with the loop; everything else it hands to the loop.
-//   - in an ensemble those of peer, which leave events in the inbox; a link's
-//     reader fills the tree of a snapshot that a leader sends (member.go). A
-//     reader of old logs lives as long as a learner's question takes, who opens
-//     or closes the quorum port as long as that does.
-//   - flushers (dirty.go): the loop starts one for each connection it owes
-//     something; it ends as soon as that is written.
-//   - while readers wait for memory, one goroutine (claim.go) closes connections
-//     whose clients do not read.
+//   - The loop (loop.go) owns the replica. It takes everything that waits in the inbox
+//     and works in the order that driver.Batch gives: it steps each event, passes what must
+//     be logged to the log writer, sends, applies what is committed, and flushes the
+//     connections that have output. It never waits, neither for the disk nor for a client.
+//   - The log writer (journal.go, logwriter.go, load.go) changes the history on disk: the
+//     log, the epochs, truncations and installed snapshots. driver.Journal gives the order
+//     and the groups.
+//   - The snapshotter (keeper.go) writes snapshots and purges old files.
+//   - The disk watch (disk.go) measures how long the disk leaves a call unanswered, and
+//     tells the loop. A hung disk blocks the goroutine that called it, so this needs a
+//     goroutine of its own.
+//   - One accepter for each listener (listen.go).
+//   - One reader for each connection (conn.go) owns the connection's input. It answers
+//     reads itself, under the tree's read lock, while no earlier request of the connection
+//     is with the loop. It passes everything else to the loop.
+//   - In an ensemble, the goroutines of package peer leave events in the inbox. A link's
+//     reader fills the tree of a snapshot that a leader sends (member.go). A reader of old
+//     logs exists while a learner waits for an old part of the log, and a goroutine that
+//     opens or closes the quorum port exists while that takes.
+//   - The loop starts a flusher (pendingflush.go) for each connection that has output. It
+//     ends when that is written.
+//   - While readers wait for memory, one goroutine (claim.go) closes connections whose
+//     clients do not read.
 //
-// What a client may see, and in which order, is decided in two places alone:
-// replica.Next gives the effects of writes and the turns of the reads behind
-// them, and output keeps one queue a connection, in which Client.Reserve
-// keeps a read's place among the events (the queue is
-// extended under the tree's lock). A read that came behind a write is carried
-// out by the loop, between that write and whatever is applied next, so that
-// a pipeline takes effect in the order it was sent; only its encoding is left
-// to the flusher.
+// Two places decide what a client may see, and in which order. replica.Next returns the
+// effects of writes and the turns of the reads behind them. output holds one queue for
+// each connection, in which Client.Reserve keeps a read's place among the events; the
+// queue is extended under the tree's lock. The loop carries out a read that came behind a
+// write, between that write and whatever is applied next, so that a pipeline takes effect
+// in the order in which it was sent. Only the encoding of that read is left to the
+// flusher.
 //
-// In an ensemble (teamwork.go) the loop carries votes and packets to peer as
-// well, wakes the replica when it asks for it, and publishes how the server
-// stands. Clients that come while there is no leader wait in their handshake.
-// A ping is answered by a reader only within the lease that the loop publishes.
-// When the history is made anew the server gets another tree: all connections
-// with a session end before, and a reader that is still at a read gives its
-// reply to an output that takes none any more. Snapshots and old logs are
-// written and read beside each other, never while the history is cut or
-// replaced (archive.go).
+// In an ensemble (teamwork.go) the loop also passes votes and packets to package peer,
+// wakes the replica when it asks for that, and publishes the server's standing. A client
+// that connects while there is no leader waits in its handshake. A reader answers a ping
+// only within the lease that the loop publishes. When the history is rebuilt the server
+// gets another tree. All connections with a session are closed before that; a reader that
+// is still carrying out a read gives its reply to an output that accepts none. Snapshots
+// and old logs may be written and read at the same time, but not while the history is cut
+// or replaced (archive.go).
 //
-// Long replies (long.go) are not copied: the names of many children are encoded
-// once for all readers, and data is written from where the tree has it. Who
-// encodes or writes much takes turns (turns.go), so that the loop and small
-// requests find a processor.
+// Long replies (long.go) are not copied. The names of many children are encoded once for
+// all readers, and data is written directly from the tree's memory. Goroutines that encode
+// or write much take turns (turns.go), so that the loop and small requests get a
+// processor.
 //
-// Limits: see budget.go and claim.go (memory for replies and input), throttle.go (what is
-// in process), pace.go (large requests that the replica has), input.go (frames),
-// listen.go (connections), inbox.go (what comes
-// from other servers). Memory of a
-// connection that is idle: its struct, the 512 bytes of its input, and a
-// goroutine's stack; larger buffers are lent by pools only while data moves.
+// # How a connection ends
 //
-// A process that serves should let the collector run more often than Go's
-// default, since a tree is mostly long-lived (cmd/bellwether: at half of it,
-// with a ballast that leaves a small server room). What a znode then costs:
-// docs/performance.md.
+// Each step has one name (close.go). A connection takes the first two, then either the
+// third or the fourth, then the last two:
 //
-// A disk that hangs: the loop, the connections and the links go on; what may wait
-// for the disk is bounded, and only data is held back for it, never a control
-// packet (inbox.go). The end of a server waits for a hung disk for endMax.
+//   - logEnd: the reader logs why it stops reading. It does so only after a handshake, or
+//     if the handshake fails to arrive.
+//   - finish: the output accepts nothing more, and what is queued is written. The reader
+//     calls finish, which blocks. The loop calls finishLater, which leaves the writing to a
+//     flusher. finishUnanswered does the same in the middle of a read that gets no reply.
+//   - halfClose: everything is written. The server closes its side of the socket, and the
+//     reader drains the input.
+//   - abort: the output is dropped and the socket is closed at once, because a write failed
+//     or timed out, the client does not read, or the socket cannot be half-closed.
+//   - unlist: operators no longer see the connection, and done is closed. The reader then
+//     tells the loop with a Disconnected. halfClose and abort both call it.
+//   - drainInput: the reader drops input until the client has closed its side, then closes
+//     the socket. Then crowd.remove forgets the connection, and it no longer counts towards
+//     the limits on connections.
 //
-// Locks: archive.mu, which alone is held while files are written, by the
-// goroutines that do nothing else; member.port, while that is opened;
-// member.mu, under which nothing is taken; output.mu of a connection, which
-// may be taken under the tree's locks and takes none itself but dirty.mu,
-// budget.mu, crowd.mu and stats' atomics;
-// diskWatch.mu, under which inbox.mu may be taken;
-// crowd.mu, inbox.mu, journal.mu, dirty.mu and budget.mu, under which nothing
-// else is taken. None but the first two are held across a write to a socket or
-// a disk.
+// When the server stops, stopReading makes the reader begin these steps.
 //
-// The package decides nothing about znodes, sessions or transactions, knows
-// no text of an operator's word (those are handed in), and reads no
-// configuration file. Read server.go first, then loop.go and conn.go.
+// # Limits and memory
+//
+// Limits: budget.go and claim.go (memory for replies and input), throttle.go (requests in
+// process), pace.go (large requests at the replica), input.go (frames), listen.go
+// (connections), inbox.go (packets from other servers). An idle connection uses memory for
+// its struct, the 512 bytes of its input, and the stack of a goroutine. It borrows larger
+// buffers from pools only while data moves.
+//
+// A process that runs a server should let the collector run more often than Go's default,
+// because most of a tree is long-lived. cmd/bellwether collects at half of the default
+// growth, with a ballast so that a small server does not collect all the time.
+// docs/performance.md says how much memory a znode then uses.
+//
+// While a disk hangs, the loop, the connections and the links continue. What may wait for
+// the disk is bounded. Only data is held back for it, never a control packet (inbox.go).
+// The end of a server waits for a hung disk for at most endMax.
+//
+// # Locks
+//
+//   - archive.mu is held while files are written, only by goroutines that do nothing else.
+//   - member.port is held while the quorum port is opened or closed.
+//   - member.mu: no lock is taken under it.
+//   - output.mu of a connection may be taken under the tree's locks. Under it only
+//     pendingFlush.mu, budget.mu, crowd.mu and the atomics of stats may be used.
+//   - diskWatch.mu: inbox.mu may be taken under it.
+//   - crowd.mu, inbox.mu, journal.mu, pendingFlush.mu and budget.mu: no lock is taken under
+//     them.
+//
+// Only the first two are held during a write to a socket or a disk.
+//
+// The package decides nothing about znodes, sessions or transactions, does not know the
+// texts of four-letter words (Options.Words supplies them), and reads no configuration
+// file. Read server.go first, then loop.go and conn.go.
 package server

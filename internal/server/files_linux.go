@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// openFiles is how many descriptors the process has open.
+// openFiles returns how many descriptors the process has open; -1 if that is unknown.
 func openFiles() int64 {
 	d, err := os.Open("/proc/self/fd")
 	if err != nil {
@@ -19,7 +19,7 @@ func openFiles() int64 {
 	return int64(len(names)) - 1 // d itself
 }
 
-// maxFiles is how many it may have open.
+// maxFiles returns how many descriptors the process may have open; -1 if that is unknown.
 func maxFiles() int64 {
 	var lim syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) != nil {

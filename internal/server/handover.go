@@ -13,22 +13,22 @@ import (
 	"bellwether/wire"
 )
 
-// HandedOver says how a hand-over went.
+// HandedOver describes a completed leadership transfer.
 type HandedOver struct {
 	From, To ensemble.ServerID
-	Epoch    wire.Epoch    // in which To leads
-	Took     time.Duration // from the question until this server serves under it
+	Epoch    wire.Epoch    // the epoch in which To leads
+	Took     time.Duration // from the request until this server follows To
 }
 
-// HandOver has this server, which leads, pass that on to another: to, or the
-// fittest that can lead if that is peerwire.NoServer. Clients stay connected, their
-// writes are held meanwhile. It returns when this server follows; the error
-// says why nobody took over.
+// HandOver transfers leadership from this server to server to, or to the most suitable
+// server if to is peerwire.NoServer. Clients stay connected, and their writes are held
+// meanwhile. It returns when this server follows the new leader. The error says why no
+// server took over.
 func (s *Server) HandOver(ctx context.Context, to ensemble.ServerID) (HandedOver, error) {
 	return s.handOver(ctx, to, false)
 }
 
-// errAlone, errEnding: nobody takes part in a hand-over.
+// errAlone and errEnding: this server cannot take part in a leadership transfer.
 var (
 	errAlone  = errors.New("this server is standalone")
 	errEnding = errors.New("this server is not serving")
@@ -52,24 +52,24 @@ func (s *Server) handOver(ctx context.Context, to ensemble.ServerID, leaving boo
 		return h, err
 	}
 	st := s.await(ctx, func(st *replica.Standing) bool {
-		return st.Serving && st.Epoch > epoch || leaving && !st.Serving && !st.Handed // it has come to nothing
+		return st.Serving && st.Epoch > epoch || leaving && !st.Serving && !st.Handed // the transfer has failed
 	})
 	h.Took = time.Since(began)
 	if st == nil || !st.Serving {
-		return h, fmt.Errorf("server %d is to lead, but does not yet", h.To)
+		return h, fmt.Errorf("server %d was named as the next leader, but does not lead yet", h.To)
 	}
 	h.Epoch = st.Epoch
 	if st.Leader != h.To {
-		return h, fmt.Errorf("server %d was to lead, an election has chosen server %d", h.To, st.Leader)
+		return h, fmt.Errorf("server %d was named as the next leader, but an election chose server %d", h.To, st.Leader)
 	}
 	return h, nil
 }
 
-// leaveMax is how long a leader that stops waits until another one leads.
+// leaveMax is how long a leader that stops waits until another server leads.
 const leaveMax = 500 * time.Millisecond
 
-// leave has a leader that is to stop hand over first, if it can. Its clients
-// are served until then.
+// leave transfers leadership, if possible, before a leader stops. Its clients are served
+// until then.
 func (s *Server) leave() {
 	if st := s.Standing(); st == nil || !st.Serving || st.Role != peerwire.Leading {
 		return
@@ -77,19 +77,19 @@ func (s *Server) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
 	defer cancel()
 	if h, err := s.handOver(ctx, peerwire.NoServer, true); err != nil {
-		s.log.Info("stops to lead without a hand-over", "err", err)
+		s.log.Info("stopping without a leadership transfer", "err", err)
 	} else {
-		s.log.Info("has handed over", "leader", h.To, "epoch", h.Epoch, "took", h.Took)
+		s.log.Info("leadership transferred", "leader", h.To, "epoch", h.Epoch, "took", h.Took)
 	}
 }
 
-// news wakes those who wait for a change of how the server stands.
+// news wakes goroutines that wait for a change of the server's standing.
 type news struct {
 	mu   sync.Mutex
-	next chan struct{} // closed by the next change; nil: nobody waits
+	next chan struct{} // closed at the next change; nil: nobody waits
 }
 
-// wait returns what the next change closes.
+// wait returns a channel that is closed at the next change.
 func (n *news) wait() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,7 +99,7 @@ func (n *news) wait() <-chan struct{} {
 	return n.next
 }
 
-// tell wakes who waits.
+// tell wakes the waiting goroutines.
 func (n *news) tell() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -109,8 +109,8 @@ func (n *news) tell() {
 	}
 }
 
-// await waits until the server stands as asked for; nil if it ends before, or
-// the context does.
+// await waits until the server's standing satisfies as. It returns nil if the server or
+// the context ends first.
 func (s *Server) await(ctx context.Context, as func(*replica.Standing) bool) *replica.Standing {
 	for {
 		changed := s.member.news.wait()

@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// handshake reads the first frame and waits for its answer. False: the
-// connection is to be closed.
+// handshake reads the first frame and waits for its answer. It returns false if the
+// connection must be closed.
 func (c *conn) handshake() bool {
 	frame, err := c.firstFrame()
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *conn) handshake() bool {
 	return c.Session() != 0
 }
 
-// firstFrame returns the first frame, nil where the client sent a
-// four-letter word, which is answered.
+// firstFrame returns the first frame. If the client sent a four-letter word instead, it
+// answers that and returns nil.
 func (c *conn) firstFrame() ([]byte, error) {
 	for {
 		if err := c.in.read(); err != nil {
@@ -65,8 +65,8 @@ func (c *conn) firstFrame() ([]byte, error) {
 	}
 }
 
-// isWord reports whether four bytes can be a word: as a length they would be
-// far beyond every limit.
+// isWord reports whether four bytes can be a four-letter word. As the length of a frame
+// they would be far above every limit.
 func isWord(b []byte) bool {
 	for _, ch := range b {
 		if ch < 'a' || ch > 'z' {
@@ -76,13 +76,13 @@ func isWord(b []byte) bool {
 	return true
 }
 
-// Word is a four-letter word as a client has sent it.
+// Word is a four-letter word that a client has sent.
 type Word struct {
 	Name  string
-	Local bool // it came over loopback
-	// Arg reads the eight bytes behind a word that takes an argument; false:
-	// they did not come within argPatience. Only a word that is to be executed
-	// asks for them, so that others are answered at once.
+	Local bool // it came over the loopback interface
+	// Arg reads the eight bytes that follow a word with an argument. It returns false if
+	// they do not arrive within argPatience. Only a command that is executed may call it,
+	// so that others are answered at once.
 	Arg func() (int64, bool)
 }
 
@@ -92,7 +92,7 @@ const argLen = 8
 // argPatience is how long the rest of a word's argument may take to arrive.
 const argPatience = time.Second
 
-// word answers a four-letter word; an unknown one gets nothing.
+// word answers a four-letter word. An unknown word gets no answer.
 func (c *conn) word(word string, rest []byte) error {
 	if c.srv.opt.Words == nil {
 		return nil
@@ -107,7 +107,7 @@ func (c *conn) word(word string, rest []byte) error {
 	return nil
 }
 
-// wordArg reads the argument of a word, which begins with rest.
+// wordArg reads the argument of a word. rest holds its first bytes.
 func (c *conn) wordArg(rest []byte) (int64, bool) {
 	c.net.SetReadDeadline(time.Now().Add(argPatience))
 	var arg [argLen]byte
@@ -116,7 +116,7 @@ func (c *conn) wordArg(rest []byte) (int64, bool) {
 	return int64(binary.BigEndian.Uint64(arg[:])), err == nil
 }
 
-// admits says whether the handshake may go on.
+// admits reports whether the server accepts new sessions now.
 func (s *Server) admits() bool {
 	if !s.serving.Load() {
 		s.stats.notServing.Add(1)
@@ -126,7 +126,7 @@ func (s *Server) admits() bool {
 	return true
 }
 
-// attach answers a handshake, on the loop.
+// attach answers a handshake. The loop calls it.
 func (s *Server) attach(c *conn, o replica.Output, z wire.Zxid) {
 	pw := o.Password[:]
 	r := &wire.ConnectResponse{TimeoutMS: o.TimeoutMS, Session: o.Session, Password: pw, ReadOnly: o.ReadOnly, HasReadOnly: c.hasReadOnly}
@@ -149,7 +149,7 @@ func (s *Server) attach(c *conn, o replica.Output, z wire.Zxid) {
 	}
 }
 
-// release lets the reader go on behind the handshake.
+// release lets the reader continue after the handshake.
 func (c *conn) release() {
 	select {
 	case <-c.attached:

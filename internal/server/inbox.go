@@ -13,76 +13,79 @@ import (
 	"bellwether/internal/zab"
 )
 
-// inbox is where everybody leaves events for the loop. Clients' connections
-// stop reading while too many of their requests are in process
-// (globalOutstandingLimit, inProcessBytesMax), or while too much waits for the
-// disk (full).
+// inbox holds the events for the loop, which all other goroutines leave here. Connections
+// of clients stop reading while too many of their requests are in process
+// (globalOutstandingLimit, inProcessBytesMax), or while too much waits for the disk
+// (full).
 //
-// What waits for the disk never stops the reader of a link between servers,
-// because control packets (ACK, PING, the handshake, COMMIT) arrive on the same
-// stream as data. Data alone is held back (decision 0016):
+// A full disk queue never stops the reader of a link between servers, because control
+// packets (ACK, PING, the handshake, COMMIT) arrive on the same stream as data. Only data
+// is held back (decision 0016):
 //
-//   - A leader parks the REQUESTs of a learner and reads on. A learner that
-//     brings more than parkBytesMax, or more than there is room for in all
-//     (parkTotalMax), loses its link.
-//   - A follower in service cannot refuse the proposals of its leader. It gives
-//     up its link, and comes back by itself.
-//   - A learner that is being synchronised is the exception: its history comes
-//     before everything else on the stream, so its reader waits for the disk,
-//     at half the bound: proposals arrive as soon as the history has, and a link
-//     that ended again at once would help nobody.
+//   - A leader parks the REQUESTs of a learner and reads on. A learner that sends more
+//     than parkBytesMax loses its link, and so does one whose requests would exceed
+//     parkTotalMax for all learners.
+//   - A follower that serves cannot refuse the proposals of its leader. It closes its
+//     link and reconnects.
+//   - A learner that is being synchronised is an exception: its history comes before
+//     everything else on the stream, so its reader waits for the disk. It waits at half
+//     the limit, because proposals follow the history at once, and a link that was closed
+//     again then would help nobody.
+//
+// Invariants: logging >= 0; parks is the sum of the bytes of parked; a link has an entry
+// in parked only while requests of it wait.
 type inbox struct {
 	mu     sync.Mutex
 	events []event
-	wake   chan struct{} // of one: somebody left something
+	wake   chan struct{} // capacity 1; signalled when an event arrives
 
-	lower   sync.Cond // on mu: one of the following went down, or somebody is let off
+	lower   sync.Cond // on mu: links, votes or logging went down, or a reader need not wait any more
 	links   map[zab.LinkID]int
 	votes   map[ensemble.ServerID]int
 	logging int                 // bytes that wait for the disk
-	most    int                 // of them, before data is held back
-	full    atomic.Bool         // these are so many that no further request of a client is to be read
-	held    map[zab.LinkID]bool // links whose readers wait; false: they need not any more
-	open    bool                // the loop has ended
+	most    int                 // limit of logging, above which data is held back
+	full    atomic.Bool         // logging has reached the limit: no further client request is read
+	held    map[zab.LinkID]bool // links whose readers wait; false: they must stop waiting
+	open    bool                // the loop has ended: nothing waits any more
 
 	leaders map[zab.LinkID]leaderLink
-	pinged  zab.Arrived // of the newest link to a leader, what waits for the loop
+	pinged  zab.Arrived // pings of the newest link to a leader that wait for the loop
 	parked  map[zab.LinkID]*parked
 	parks   int // bytes of all parked requests
 }
 
-// leaderLink is what the inbox knows of a link to a leader.
-type leaderLink struct{ serves bool } // UPTODATE has come
+// leaderLink is what the inbox knows about a link to a leader.
+type leaderLink struct{ serves bool } // UPTODATE has arrived
 
-// parked are REQUESTs of a learner that wait until the disk has caught up, in
-// their order.
+// parked holds the REQUESTs of a learner that wait until the disk has caught up, in their
+// order.
 type parked struct {
 	events []event
 	bytes  int
 }
 
-// Bounds of what may wait. Whoever comes to one is let in with what it has in
-// hand, so that no packet is too large.
+// Limits of what may wait. They are checked before adding, so one packet or batch may
+// exceed them and no packet is too large.
 const (
-	linkBytesMax = 16 << 20  // of one link, for the loop
-	diskQueueMax = 128 << 20 // of all, for the disk: the default
-	// parkBytesMax is above what a follower of ours has in process for its clients.
+	linkBytesMax = 16 << 20  // from one link, for the loop
+	diskQueueMax = 128 << 20 // from all sources, for the disk: the default
+	// parkBytesMax is more than a native follower can have in process for its clients.
 	parkBytesMax = inProcessBytesMax + linkBytesMax
-	// parkTotalMax bounds the requests of all learners, however many there are.
+	// parkTotalMax bounds the parked requests of all learners together.
 	parkTotalMax = 4 * parkBytesMax
-	votesMax     = 1 << 10 // notifications of one server
-	packetCost   = 256     // of a packet beside its data
+	votesMax     = 1 << 10 // notifications from one server
+	packetCost   = 256     // of a packet in addition to its data
 )
 
-// event is an event for the replica, or a question to the loop. conn is set
-// where the loop has to know a new connection.
+// event is an event for the replica, or a function for the loop to call. conn is set if
+// the event introduces a new connection.
 type event struct {
 	event replica.Event
 	conn  *conn
 	ask   func(*loop)
 }
 
-// size is about what an event brings along for the log.
+// size returns about how many bytes an event adds to the log.
 func (e *event) size() int {
 	switch ev := e.event.(type) {
 	case *replica.Request:
@@ -103,10 +106,10 @@ func newInbox(diskQueueMax int) *inbox {
 	return b
 }
 
-// push leaves one event.
+// push adds one event.
 func (b *inbox) push(e replica.Event, c *conn) { b.add(event{event: e, conn: c}) }
 
-// ask leaves a question, which the loop calls.
+// ask adds a function that the loop calls.
 func (b *inbox) ask(f func(*loop)) { b.add(event{ask: f}) }
 
 func (b *inbox) add(e event) {
@@ -119,7 +122,7 @@ func (b *inbox) add(e event) {
 	}
 }
 
-// pushRequests leaves requests in order; the slice stays the caller's.
+// pushRequests adds requests in order. It does not keep the slice.
 func (b *inbox) pushRequests(qs []*replica.Request) {
 	b.mu.Lock()
 	first := len(b.events) == 0
@@ -132,7 +135,7 @@ func (b *inbox) pushRequests(qs []*replica.Request) {
 	}
 }
 
-// follows notes that a link goes to a leader.
+// follows records that a link goes to a leader.
 func (b *inbox) follows(link zab.LinkID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,15 +143,15 @@ func (b *inbox) follows(link zab.LinkID) {
 	b.pinged = zab.Arrived{Link: link}
 }
 
-// pings is how many pings of the leader wait for the loop.
+// pings returns how many pings of the leader wait for the loop.
 func (b *inbox) pings() zab.Arrived {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pinged
 }
 
-// closed drops what is kept of a link that has ended, parked requests included:
-// their server sends them again to its next leader.
+// closed drops what the inbox holds about a link that has ended, including parked
+// requests: their server sends them again to its next leader.
 func (b *inbox) closed(link zab.LinkID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,15 +162,15 @@ func (b *inbox) closed(link zab.LinkID) {
 	}
 }
 
-// What ends a link because of the disk.
+// Reasons to close a link because of the disk.
 var (
 	errBehind = errors.New("too much waits for the disk of this server")
 	errParked = fmt.Errorf("more than %d MiB of requests of one server, or %d MiB of all, wait until the disk of this server has caught up",
 		parkBytesMax>>20, parkTotalMax>>20)
 )
 
-// pushPackets leaves the packets of a link in order, when there is room. After an
-// error the first of them were left or none, and the link is to end.
+// pushPackets adds the packets of a link in order and waits until that is allowed. If it
+// returns an error, the link must be closed; some of the packets may have been added.
 func (b *inbox) pushPackets(link zab.LinkID, packets []*peerwire.QuorumPacket) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -205,8 +208,8 @@ func (b *inbox) pushPackets(link zab.LinkID, packets []*peerwire.QuorumPacket) e
 	return nil
 }
 
-// park keeps a request until the disk has caught up; false: there are too many.
-// The lock is held.
+// park keeps a request until the disk has caught up. It returns false if too many are
+// parked. The lock must be held.
 func (b *inbox) park(link zab.LinkID, e event) bool {
 	p := b.parked[link]
 	if p == nil {
@@ -219,8 +222,8 @@ func (b *inbox) park(link zab.LinkID, e event) bool {
 	return p.bytes <= parkBytesMax && b.parks <= parkTotalMax
 }
 
-// unpark adds parked requests to events, as many bytes as the disk has room for.
-// The lock is held.
+// unpark moves parked requests to events, up to as many bytes as the disk limit allows.
+// The lock must be held.
 func (b *inbox) unpark(events []event) []event {
 	room := b.most - b.logging
 	for link, p := range b.parked {
@@ -236,12 +239,12 @@ func (b *inbox) unpark(events []event) []event {
 		}
 	}
 	if room <= 0 && b.logging < b.most && len(b.parked) > 0 {
-		b.ring() // for the rest, if these turn out to need no disk
+		b.ring() // for the remaining ones, in case these need no disk
 	}
 	return events
 }
 
-// pushHeard leaves a notification, when there is room.
+// pushHeard adds a notification, and waits while the server has too many in the inbox.
 func (b *inbox) pushHeard(e election.Heard) {
 	b.mu.Lock()
 	for !b.open && b.votes[e.From] >= votesMax {
@@ -252,7 +255,7 @@ func (b *inbox) pushHeard(e election.Heard) {
 	b.push(replica.Vote{Event: e}, nil)
 }
 
-// release lets the reader of a link that is to end go on, so that it can.
+// release stops the wait of a link's reader, so that the link can end.
 func (b *inbox) release(link zab.LinkID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -262,7 +265,7 @@ func (b *inbox) release(link zab.LinkID) {
 	}
 }
 
-// log notes that so many bytes more, or less, wait for the disk.
+// log counts bytes that wait for the disk; bytes is negative when they are written.
 func (b *inbox) log(bytes int) {
 	if bytes == 0 {
 		return
@@ -279,7 +282,7 @@ func (b *inbox) log(bytes int) {
 	}
 }
 
-// close holds up nobody any more: the loop has ended.
+// close ends all waits: the loop has ended.
 func (b *inbox) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -295,7 +298,7 @@ func (b *inbox) ring() {
 	}
 }
 
-// take returns everything left since the last call, in room's memory next time.
+// take returns all events since the last call. The memory of room is reused for new ones.
 func (b *inbox) take(room []event) []event {
 	clear(room)
 	b.mu.Lock()

@@ -9,21 +9,23 @@ import (
 	"bellwether/wire"
 )
 
-// inputIdle is the size of the buffer that an idle connection keeps; inputBusy
-// that of the one it borrows while more comes in at once, and inputSome that of
-// the one it gets while memory is short. A frame that is larger gets a buffer
-// that grows with what arrives, so that a length alone costs nothing.
+// inputIdle is the size of the buffer that an idle connection keeps. inputBusy is the
+// size of the one that it borrows from a pool while more arrives at once, and inputSome
+// the size of the one that it gets while memory is short. A larger frame gets a buffer
+// that grows with the bytes that arrive, so that announcing a large length alone uses no
+// memory.
 const (
 	inputIdle = 512
 	inputSome = 2 << 10
 	inputBusy = bufferKept
 )
 
-// input reads frames from a connection. A larger buffer than the idle one counts
-// in the budget until the connection has taken all of its requests.
+// input reads frames from a connection. While buf is larger than idle, it counts in the
+// budget, until the connection has taken all of its requests. Invariant: 0 <= r <= w <=
+// len(buf).
 type input struct {
 	src    io.Reader
-	max    int    // the longest frame
+	max    int    // longest frame allowed
 	idle   []byte // inputIdle bytes, always there
 	buf    []byte // idle or a larger one
 	lent   *buffer
@@ -32,15 +34,15 @@ type input struct {
 
 	budget *budget
 	claim  func(n int) bool // waits for memory; false: there will be none
-	clock  func() int64     // the server's
-	size   atomic.Int64     // of the buffer that is counted
-	since  atomic.Int64     // when the connection began to wait with such a buffer; 0: it is at work
+	clock  func() int64     // the server's clock
+	size   atomic.Int64     // bytes that the budget counts for buf
+	since  atomic.Int64     // when the connection began to wait with such a buffer; 0: it does not wait
 }
 
 // errNoMemory: the connection ended while its input waited for memory.
 var errNoMemory = errors.New("connection ended while it waited for memory for its input")
 
-// read waits for more input. Frames returned before are invalid afterwards.
+// read waits for more input. It invalidates all frames that were returned before.
 func (in *input) read() error {
 	if !in.makeRoom() {
 		return errNoMemory
@@ -55,7 +57,7 @@ func (in *input) read() error {
 	return err
 }
 
-// makeRoom leaves space behind w. False: the connection has ended.
+// makeRoom makes space after w. It returns false if the connection has ended.
 func (in *input) makeRoom() bool {
 	if in.buf == nil {
 		in.idle = make([]byte, inputIdle)
@@ -83,14 +85,15 @@ func (in *input) makeRoom() bool {
 	return true
 }
 
-// move changes to a larger buffer, which is counted.
+// move changes to a larger buffer, which the budget counts.
 func (in *input) move(b, rest []byte) {
 	copy(b, rest)
 	in.swap(b)
 	in.size.Store(int64(len(b)))
 }
 
-// frameEnd is how long the frame is that rest begins, with its length.
+// frameEnd returns the length of the frame at the start of rest, including its length
+// field.
 func frameEnd(rest []byte) int {
 	if len(rest) < 4 {
 		return 4
@@ -98,7 +101,7 @@ func frameEnd(rest []byte) int {
 	return int(binary.BigEndian.Uint32(rest)) + 4
 }
 
-// borrow changes to a pooled buffer; false: memory is short.
+// borrow changes to a pooled buffer. It returns false if memory is short.
 func (in *input) borrow(rest []byte) bool {
 	if in.budget.busy() || !in.budget.claim(inputBusy) {
 		return false
@@ -109,7 +112,7 @@ func (in *input) borrow(rest []byte) bool {
 	return true
 }
 
-// swap changes to another buffer, and gives back the one before.
+// swap changes to another buffer and returns the old one to its pool.
 func (in *input) swap(b []byte) {
 	if in.lent != nil {
 		giveBuffer(in.lent)
@@ -121,15 +124,15 @@ func (in *input) swap(b []byte) {
 	}
 }
 
-// waits notes that the connection is about to wait, with its input in memory.
+// waits records that the connection is about to wait with its input in memory.
 func (in *input) waits() {
 	if in.size.Load() > 0 && in.since.Load() == 0 {
 		in.since.Store(in.clock())
 	}
 }
 
-// held is how many bytes of memory the input has kept since before a time, without
-// a request being taken from it.
+// held returns how many bytes of memory the input has kept since before a time without a
+// request being taken from it.
 func (in *input) held(before int64) int {
 	if since := in.since.Load(); since == 0 || since >= before {
 		return 0
@@ -137,10 +140,10 @@ func (in *input) held(before int64) int {
 	return int(in.size.Load())
 }
 
-// release gives back what is borrowed, at the end.
+// release returns a borrowed buffer when the connection ends.
 func (in *input) release() { in.swap(nil) }
 
-// frame returns the payload of the next whole frame, nil if there is none.
+// frame returns the payload of the next complete frame; nil if there is none.
 func (in *input) frame() ([]byte, error) {
 	have := in.buf[in.r:in.w]
 	if len(have) < 4 {

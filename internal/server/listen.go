@@ -17,9 +17,9 @@ import (
 	"bellwether/internal/replica"
 )
 
-// TryClientPort opens the client port of a configuration, if it has one, and
-// closes it at once. The error is what New would return, but nil for a port
-// that is in use: by the server that is about to be restarted, for example.
+// TryClientPort opens the client port of a configuration, if it has one, and closes it at
+// once. It returns the error that New would return, but nil for a port that is in use,
+// because the user may be the server that is about to be restarted.
 func TryClientPort(c *config.Config) error {
 	if c.Client.IsZero() {
 		return nil
@@ -34,7 +34,7 @@ func TryClientPort(c *config.Config) error {
 	return portError(addr, err)
 }
 
-// listen opens the client port. A port in use is an error that says what to do.
+// listen opens the client port. The error for a port that is in use says what to do.
 func listen(at ensemble.HostPort, keepAlive bool) (net.Listener, error) {
 	ln, addr, err := listenRaw(at, keepAlive)
 	if err != nil {
@@ -43,7 +43,7 @@ func listen(at ensemble.HostPort, keepAlive bool) (net.Listener, error) {
 	return ln, nil
 }
 
-// portError says what to do about a client port that cannot be opened.
+// portError returns the error for a client port that cannot be opened.
 func portError(addr string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("client port %s is in use by another process: stop that one, or choose another clientPort", addr)
@@ -51,27 +51,28 @@ func portError(addr string, err error) error {
 	return fmt.Errorf("client port %s cannot be opened: %w", addr, err)
 }
 
-// listenRaw opens the client port, and says at which address.
+// listenRaw opens the client port. It also returns the address that it tried.
 func listenRaw(at ensemble.HostPort, keepAlive bool) (net.Listener, string, error) {
 	lc := net.ListenConfig{KeepAlive: -1}
 	if keepAlive {
 		lc.KeepAlive = 0
 	}
 	if at.IsWildcard() {
-		at.Host = "" // both families
+		at.Host = "" // IPv4 and IPv6
 	}
 	addr := net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
 	ln, err := lc.Listen(context.Background(), "tcp", addr)
 	return ln, addr, err
 }
 
-// crowd knows the connections. The limits apply to all sockets. What operators
-// are shown leaves out the connections that are closed for their clients and
-// whose sockets are only read empty.
+// crowd holds the client connections. The limits on connections apply to all sockets.
+// What operators are shown leaves out connections that are closed for their clients and
+// whose input is only drained. Invariants: a connection is in at most one of conns and
+// closed; from counts both.
 type crowd struct {
 	mu     sync.Mutex
 	conns  map[replica.ConnID]*conn
-	closed map[replica.ConnID]*conn // their sockets are read empty
+	closed map[replica.ConnID]*conn // their input is being drained
 	from   map[netip.Addr]int       // sockets by source address
 	last   replica.ConnID
 }
@@ -80,9 +81,8 @@ func newCrowd() *crowd {
 	return &crowd{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
 }
 
-// enter takes in a connection unless there are too many already; the reason
-// is returned then.
-func (w *crowd) enter(s *Server, nc net.Conn) (*conn, string) {
+// add adds a connection, or returns the reason why there are too many already.
+func (w *crowd) add(s *Server, nc net.Conn) (*conn, string) {
 	limits := &s.config().Limits
 	from := addrPort(nc.RemoteAddr()).Addr()
 	w.mu.Lock()
@@ -101,16 +101,16 @@ func (w *crowd) enter(s *Server, nc net.Conn) (*conn, string) {
 	return c, ""
 }
 
-// close is called when a connection is closed for its client.
-func (w *crowd) close(c *conn) {
+// unlist records that a connection is closed for its client. Its socket still counts.
+func (w *crowd) unlist(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c.id)
 	w.closed[c.id] = c
 }
 
-// leave forgets a connection whose socket is closed.
-func (w *crowd) leave(c *conn) {
+// remove removes a connection whose socket is closed.
+func (w *crowd) remove(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.srv.budget.conns.Add(-1)
@@ -121,7 +121,7 @@ func (w *crowd) leave(c *conn) {
 	}
 }
 
-// all lists the open connections.
+// all returns the open connections.
 func (w *crowd) all() []*conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *crowd) all() []*conn {
 	return out
 }
 
-// sockets lists the open connections and those whose sockets are read empty.
+// sockets returns the open connections and those whose input is being drained.
 func (w *crowd) sockets() []*conn {
 	out := w.all()
 	w.mu.Lock()
@@ -149,14 +149,14 @@ func (w *crowd) len() int {
 	return len(w.conns)
 }
 
-// How long the listener waits when the system has no descriptor left for a
-// connection, and when too many goroutines wait for their turns.
+// acceptPause is how long the listener waits when the process has no free descriptor.
+// crowdedPause is how long it waits when too many goroutines wait for their turns.
 const (
 	acceptPause  = 50 * time.Millisecond
 	crowdedPause = 5 * time.Millisecond
 )
 
-// accept takes in clients until the listener is closed.
+// accept accepts clients until the listener is closed.
 func (s *Server) accept(ln net.Listener) {
 	for {
 		for s.turns.crowded() && !s.stopping.Load() {
@@ -167,11 +167,11 @@ func (s *Server) accept(ln net.Listener) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			s.notices.Say(slog.LevelError, "no connection can be accepted; is the limit of open files high enough?", "", "err", err)
+			s.notices.Say(slog.LevelError, "cannot accept connections: check the limit of open files", "", "err", err)
 			s.pause(acceptPause)
 			continue
 		}
-		c, reason := s.crowd.enter(s, nc)
+		c, reason := s.crowd.add(s, nc)
 		if c == nil {
 			s.stats.rejected.Add(1)
 			s.warn("Too many connections", nc.RemoteAddr(), reason)
@@ -182,12 +182,12 @@ func (s *Server) accept(ln net.Listener) {
 	}
 }
 
-// warn logs a message about a client, or counts it among those of its kind.
+// warn logs a message about a client. After the first of a kind it only counts them.
 func (s *Server) warn(kind string, from net.Addr, msg string, args ...any) {
 	s.log.Log(context.Background(), s.notices.Level(slog.LevelWarn, kind, from.String()), msg, args...)
 }
 
-// pause waits, or until the server stops.
+// pause waits for d, or until the server ends.
 func (s *Server) pause(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -197,15 +197,16 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// sessionless accounts for a connection that ended before its handshake.
+// sessionless counts and logs a connection that ended before its handshake.
 func (s *Server) sessionless(c *conn, err error) {
 	if timedOut(err) && !s.stopping.Load() {
 		s.stats.sessionlessGone.Add(1)
 	}
-	c.farewell(err)
+	c.logEnd(err)
 }
 
-// count counts the connections with a session from this machine or from elsewhere.
+// count returns the number of connections with a session from this machine, or from
+// elsewhere.
 func (w *crowd) count(local bool) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,30 +8,31 @@ import (
 	"bellwether/wire"
 )
 
-// longBytes is what makes a reply too long to be copied for each client, and to be
-// encoded under the output's lock, for which an event waits with the tree's lock
-// held.
+// longBytes is the length above which a reply is not copied for each client and not
+// encoded under the output's lock: while that lock is held, an event can wait for it with
+// the tree's lock held.
 const longBytes = 16 << 10
 
-// long is the part of a long reply that is written from where it lies, behind
-// what is encoded of it in a buffer. The memory of names and data is shared:
-// by readers, and by the tree.
+// long is the part of a long reply that is written directly from the memory where it is,
+// after the part that is encoded in a buffer. Names and data are shared with other
+// readers and with the tree, and must not be changed. At most one of names, data and
+// chunks is set.
 type long struct {
-	names  *tree.Names // of a listing; nil: none
-	data   []byte      // instead of names
-	chunks []*buffer   // instead of either: a reply that is encoded already, in memory of its own
-	tail   []byte      // behind names or data
-	bytes  int         // in all
+	names  *tree.Names // names of a listing
+	data   []byte      // data of a znode
+	chunks []*buffer   // a reply that is encoded already, in pooled buffers
+	tail   []byte      // follows names or data
+	bytes  int         // total length
 }
 
-// manyChildren answers getChildren, and getChildren2 if there is a stat, for a
-// znode with many children.
+// manyChildren is the reply for a znode with many children: to getChildren, or to
+// getChildren2 if stat is set.
 type manyChildren struct {
 	names *tree.Names
 	stat  *wire.Stat
 }
 
-// Code encodes the reply; it cannot be decoded.
+// Code encodes the reply. It cannot decode.
 func (m *manyChildren) Code(c *wire.Coder) {
 	m.names.Code(c)
 	if m.stat != nil {
@@ -39,13 +40,13 @@ func (m *manyChildren) Code(c *wire.Coder) {
 	}
 }
 
-// head encodes what stands before the names.
+// head encodes what precedes the names.
 func (m *manyChildren) head(c *wire.Coder) {
 	n := int32(m.names.Count)
 	c.Int32(&n)
 }
 
-// longOf returns what need not be copied of a reply, nil if nothing of it is long.
+// longOf returns the part of a reply that need not be copied; nil if the reply is short.
 func longOf(r wire.Record) *long {
 	switch r := r.(type) {
 	case *wire.DataResponse:
@@ -60,7 +61,7 @@ func longOf(r wire.Record) *long {
 	return nil
 }
 
-// newLong adds a stat, if there is one, and the length.
+// newLong sets the length and, if there is a stat, the tail.
 func newLong(l *long, stat *wire.Stat) *long {
 	l.bytes = len(l.data)
 	if l.names != nil {
@@ -73,7 +74,7 @@ func newLong(l *long, stat *wire.Stat) *long {
 	return l
 }
 
-// longHead encodes what stands before the long part of a record.
+// longHead encodes what precedes the long part of a record.
 func longHead(c *wire.Coder, r wire.Record) {
 	switch r := r.(type) {
 	case *wire.DataResponse:
@@ -84,7 +85,7 @@ func longHead(c *wire.Coder, r wire.Record) {
 	}
 }
 
-// pieces calls yield for the memory of a long part, in order.
+// pieces calls yield with each piece of memory of a long part, in order.
 func (l *long) pieces(yield func([]byte) bool) {
 	switch {
 	case l.names != nil:
@@ -105,11 +106,11 @@ func (l *long) pieces(yield func([]byte) bool) {
 	yield(l.tail)
 }
 
-// frames are buffers in which long replies are encoded, one after the other.
+// frames is a pool of buffers in which long replies are encoded.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// longFrame encodes a whole reply that is long. It lies in pooled buffers, so that
-// many of them, one after the other, leave no garbage.
+// longFrame encodes a complete long reply. The result is in pooled buffers, so that a
+// series of such replies leaves no garbage.
 func longFrame(h wire.ReplyHeader, r wire.Record) *long {
 	room := frames.Get().(*[]byte)
 	defer frames.Put(room)
@@ -123,8 +124,8 @@ func longFrame(h wire.ReplyHeader, r wire.Record) *long {
 	return l
 }
 
-// framedAlone reports whether a reply without a long part may be so long that it
-// is encoded as a frame of its own, before the output is locked.
+// framedAlone reports whether a reply without a long part may be so long that it must be
+// encoded as a frame of its own before the output is locked.
 func framedAlone(r wire.Record) bool {
 	switch r := r.(type) {
 	case *wire.ChildrenResponse:

@@ -129,7 +129,7 @@ func (l *loop) settle() (ready bool) {
 				l.tell(h)
 			}
 		case driver.Rest:
-			l.srv.dirty.flush()
+			l.srv.pendingFlush.flush()
 			l.endBatch()
 			return ready
 		}
@@ -243,7 +243,7 @@ func (l *loop) step(e event) {
 		l.forget(ev.Conn)
 	default:
 		if l.srv.member != nil {
-			l.heed(ev)
+			l.before(ev)
 		}
 	}
 	l.replica.Step(l.now, e.event)
@@ -320,7 +320,7 @@ func (l *loop) deliver() {
 			l.turn(c, o.Request)
 			l.done(c, o.Request, l.replica.Applied(), end)
 		case replica.Close:
-			c.endSoon()
+			c.finishLater()
 		}
 	}
 }
@@ -332,7 +332,7 @@ func (l *loop) turn(c *conn, q *replica.Request) {
 		return
 	}
 	if err := c.read(&scratch{late: true, yield: l.beat}, q.Xid, q.Op, q.Body); err != nil {
-		c.endSoon()
+		c.finishLater()
 	}
 }
 

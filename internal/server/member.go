@@ -23,38 +23,37 @@ import (
 	"bellwether/wire"
 )
 
-// member is what a server of an ensemble has beside: the connections to the
-// other servers, and the snapshots that come over them.
+// member is what a server of an ensemble has in addition: the connections to the other
+// servers, and the snapshots that arrive on them.
 type member struct {
 	srv  *Server
-	keep int // transactions that are remembered to bring learners up to date
-	mind *replica.Member
+	keep int // number of transactions kept in memory to bring learners up to date
+	core *replica.Member
 
 	stats *teamStats
 	mesh  *peer.Mesh
 	links *peer.Links
 
-	listens atomic.Bool // the quorum port is to be open
-	port    sync.Mutex  // held while it is opened or closed
+	listens atomic.Bool // the quorum port should be open
+	port    sync.Mutex  // held while the port is opened or closed
 
-	pinged atomic.Int64 // the clock when the oldest ping that is not answered came; 0: there is none
+	pinged atomic.Int64 // clock time at which the oldest unanswered ping arrived; 0: there is none
 
-	// standing is how the server stands, for who is not the loop.
+	// standing is a copy of the replica's standing for all goroutines but the loop.
 	standing atomic.Pointer[replica.Standing]
-	news     news // of it
+	news     news // announces changes of standing
 
 	mu sync.Mutex
-	// received are the trees that came behind SNAPs, until they are installed
-	// or their links end. A learner has one link, so there is hardly ever more
-	// than one.
+	// received holds the trees that arrived after a SNAP, until they are installed or
+	// their links end. A learner has one link, so there is rarely more than one.
 	received map[zab.LinkID]*tree.Tree
-	// ends are where links go to, until they end.
+	// ends holds the remote address of each link.
 	ends map[zab.LinkID]string
-	// voices is where notifications come from.
+	// voices holds the address from which each server sends notifications.
 	voices map[ensemble.ServerID]string
 }
 
-// newMember returns the member that a configuration asks for; nil: alone.
+// newMember returns the member for a configuration; nil if the server is standalone.
 func newMember(s *Server) *member {
 	c := s.config()
 	if c.Standalone() {
@@ -64,14 +63,14 @@ func newMember(s *Server) *member {
 		ends: map[zab.LinkID]string{}, voices: map[ensemble.ServerID]string{}}
 }
 
-// loaded notes what was found on the disk.
+// loaded sets the replica's options from what was found on the disk.
 func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) error {
 	epochs, err := st.Epochs()
 	if err != nil {
 		return err
 	}
 	c := &m.srv.config().Ensemble
-	m.mind = &replica.Member{
+	m.core = &replica.Member{
 		Members: c.Members, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
@@ -81,22 +80,22 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 	return nil
 }
 
-// withoutHistory takes back the epoch of a history that is not there any more:
-// a vote would put it above what others have kept. What was promised to leaders
-// stands. It comes before the snapshot of the empty tree, which would hide that
-// anything was lost.
+// withoutHistory resets currentEpoch if the history that it belongs to is lost: with it,
+// a vote of this server would rank above servers that have kept their history. The
+// acceptedEpoch that was promised to leaders stays. It must run before the snapshot of
+// the empty tree is written, because that snapshot would hide the loss.
 func (m *member) withoutHistory(st *store.Store) error {
 	epochs, err := st.Epochs()
 	if err != nil || epochs.Current == 0 {
 		return err
 	}
-	m.srv.log.Warn("there is neither a snapshot nor a log, though there was a history: it counts as lost", "currentEpoch", epochs.Current)
+	m.srv.log.Warn("data directory has a currentEpoch, but neither a snapshot nor a log: the history is treated as lost", "currentEpoch", epochs.Current)
 	return st.SetCurrentEpoch(0)
 }
 
-// open opens the election port, and sees whether the quorum port can be opened:
-// that happens when this server leads, too late for an operator to hear that
-// somebody else has it. Learner links follow when there is a leader.
+// open opens the election port, and checks whether the quorum port can be opened. The
+// quorum port is needed only when this server leads; without the check the operator would
+// learn only then that another process uses it.
 func (m *member) open() error {
 	c := m.srv.config()
 	// A connection between servers gets syncLimit ticks for its first message.
@@ -124,8 +123,8 @@ func (m *member) open() error {
 	return err
 }
 
-// openPort opens or closes the quorum port, on a goroutine of its own: its
-// address may be a name, and nobody knows how long it takes to be told that.
+// openPort opens or closes the quorum port on a goroutine of its own, because resolving
+// its address may take long.
 func (m *member) openPort(open bool) {
 	m.listens.Store(open)
 	m.srv.writers.Go(func() {
@@ -139,8 +138,8 @@ func (m *member) openPort(open bool) {
 	})
 }
 
-// close ends all connections to other servers, at once and together: the
-// others are to look for a leader without waiting for this one.
+// close closes all connections to other servers at about the same time, so that they look
+// for a new leader without waiting for this server.
 func (m *member) close() {
 	if m.mesh == nil {
 		return
@@ -160,13 +159,13 @@ func (m *member) close() {
 	<-closed
 }
 
-// meshFirst is how long the end of a leader's links waits for the end of its
-// election port: who looks for another leader is then refused there, and knows
-// that no vote is to be waited for.
+// meshFirst is how long the closing of a leader's links waits for the closing of its
+// election port. A server that then looks for another leader is refused at that port, and
+// so knows that it need not wait for this server's vote.
 const meshFirst = 5 * time.Millisecond
 
-// handle takes the events of the connections to the inbox, which holds back the
-// reader of a connection that brings too much, or ends it.
+// handle passes the events of the connections to the inbox, which may block or close a
+// connection that sends too much.
 func (m *member) handle(e peer.Event) {
 	b := m.srv.inbox
 	switch e := e.(type) {
@@ -191,7 +190,7 @@ func (m *member) handle(e peer.Event) {
 	case peer.Received:
 		m.arrived(e.Packets)
 		if err := b.pushPackets(e.Link, e.Packets); err != nil {
-			m.srv.log.Warn("a link between servers ends because of a slow disk; it is made anew", "peer", m.address(e.Link), "err", err)
+			m.srv.log.Warn("closing a link between servers because the disk is slow; the learner reconnects", "peer", m.address(e.Link), "err", err)
 			m.links.Close(e.Link)
 		}
 	case peer.Progress:
@@ -202,7 +201,8 @@ func (m *member) handle(e peer.Event) {
 	}
 }
 
-// arrived notes when a learner that serves was pinged; another one does not answer.
+// arrived records when a learner that serves was pinged. Other learners do not answer
+// pings.
 func (m *member) arrived(packets []*peerwire.QuorumPacket) {
 	ping := func(p *peerwire.QuorumPacket) bool { return p.Type == peerwire.PacketPing }
 	learns := func() bool {
@@ -214,7 +214,7 @@ func (m *member) arrived(packets []*peerwire.QuorumPacket) {
 	}
 }
 
-// beaten accounts for the pings, or the answers to pings, among what is sent.
+// beaten updates the figures for heartbeats if send contains any.
 func (m *member) beaten(send []zab.Message, due int64) {
 	if !slices.ContainsFunc(send, func(msg zab.Message) bool { return msg.Packet.Type == peerwire.PacketPing }) {
 		return
@@ -228,7 +228,7 @@ func (m *member) beaten(send []zab.Message, due int64) {
 	}
 }
 
-// readSnapshot reads what follows a SNAP into a tree of its own, on the
+// readSnapshot reads the snapshot that follows a SNAP into a new tree. It runs on the
 // link's goroutine.
 func (m *member) readSnapshot(link zab.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error {
 	t := m.srv.newTree()
@@ -245,7 +245,7 @@ func (m *member) readSnapshot(link zab.LinkID, p *peerwire.QuorumPacket, r *bufi
 	return nil
 }
 
-// measure has the queue of a learner measured once it has said who it is.
+// measure starts to measure the send queue of a learner when the learner has sent its id.
 func (m *member) measure(link zab.LinkID, p *peerwire.QuorumPacket) {
 	var info peerwire.LearnerInfo
 	if wire.Decode(p.Data, &info) != nil {
@@ -255,10 +255,10 @@ func (m *member) measure(link zab.LinkID, p *peerwire.QuorumPacket) {
 	m.links.Measure(link, m.stats.queueSize.Of(key), m.stats.queueTime.Of(key))
 }
 
-// voicesMax bounds the servers of which it is known where they speak from.
+// voicesMax bounds the number of servers whose address is kept.
 const voicesMax = 1024
 
-// heardFrom notes where a server speaks from.
+// heardFrom records the address from which a server sends notifications.
 func (m *member) heardFrom(id ensemble.ServerID, address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,14 +268,14 @@ func (m *member) heardFrom(id ensemble.ServerID, address string) {
 	m.voices[id] = address
 }
 
-// voice is where a server speaks from.
+// voice returns the address from which a server sends notifications.
 func (m *member) voice(id ensemble.ServerID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.voices[id]
 }
 
-// forget drops what is kept of a link.
+// forget drops what is kept about a link.
 func (m *member) forget(link zab.LinkID) {
 	m.takeReceived(link)
 	m.mu.Lock()
@@ -283,21 +283,21 @@ func (m *member) forget(link zab.LinkID) {
 	delete(m.ends, link)
 }
 
-// goesTo notes where a link goes to.
+// goesTo records the remote address of a link.
 func (m *member) goesTo(link zab.LinkID, address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ends[link] = address
 }
 
-// address is where a link goes to.
+// address returns the remote address of a link.
 func (m *member) address(link zab.LinkID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ends[link]
 }
 
-// takeReceived gives the tree that came over a link away, nil if there is none.
+// takeReceived removes and returns the tree that arrived on a link; nil if there is none.
 func (m *member) takeReceived(link zab.LinkID) *tree.Tree {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -306,7 +306,7 @@ func (m *member) takeReceived(link zab.LinkID) *tree.Tree {
 	return t
 }
 
-// send queues a packet, with a snapshot of the tree behind it where asked.
+// send queues a packet and, if asked for, a snapshot of the tree after it.
 func (m *member) send(msg zab.Message) {
 	link := msg.Link
 	if !msg.Snapshot {
@@ -317,26 +317,26 @@ func (m *member) send(msg zab.Message) {
 	m.links.SendSnapshot(link, msg.Packet, func(w io.Writer) error { return store.EncodeStream(w, snap) })
 }
 
-// Bounds of what is read of the log on disk for one learner; one that needs
-// more gets a snapshot.
+// Limits of what is read from the log on disk for one learner. A learner that needs more
+// gets a snapshot.
 const (
 	logReadMax      = 1 << 20  // transactions
-	logReadBytesMax = 64 << 20 // of them together, about
+	logReadBytesMax = 64 << 20 // approximate total size
 )
 
-// readLog answers a question for the log on disk, on a goroutine of its own.
+// readLog reads the log on disk for a learner. It runs on a goroutine of its own.
 func (m *member) readLog(q zab.ReadLog) {
 	s := m.srv
 	s.archive.mu.RLock()
 	txns, err := m.logBetween(q)
 	s.archive.mu.RUnlock()
 	if err != nil {
-		s.log.Info("a learner cannot be brought up to date from the log on disk", "zxid", q.After, "err", err)
+		s.log.Info("log on disk cannot bring the learner up to date; it gets a snapshot", "zxid", q.After, "err", err)
 	}
 	s.inbox.push(replica.Zab{Event: zab.LogRead{Link: q.Link, Txns: txns, OK: err == nil}}, nil)
 }
 
-// errLogLong: a snapshot is shorter.
+// errLogLong: a snapshot is smaller than the log that the learner needs.
 var errLogLong = errors.New("too much was logged since; a snapshot is sent instead")
 
 func (m *member) logBetween(q zab.ReadLog) (txns []*record.Txn, err error) {
@@ -357,13 +357,13 @@ func (m *member) logBetween(q zab.ReadLog) (txns []*record.Txn, err error) {
 		}
 	}
 	if reached < q.Through {
-		return nil, fmt.Errorf("it was read up to %v, not to %v", reached, q.Through)
+		return nil, fmt.Errorf("the log was read up to %v, but is needed up to %v", reached, q.Through)
 	}
 	return txns, nil
 }
 
-// Standing is how the server stands in its ensemble; nil if it is alone or
-// has not begun yet.
+// Standing returns the server's standing in its ensemble; nil if it is standalone or has
+// not started yet.
 func (s *Server) Standing() *replica.Standing {
 	if s.member == nil {
 		return nil
@@ -371,14 +371,14 @@ func (s *Server) Standing() *replica.Standing {
 	return s.member.standing.Load()
 }
 
-// Election is the record of an election, and the time at which it began.
+// Election is the record of an election and the time at which it began.
 type Election struct {
 	election.Record
 	Began time.Time
 }
 
-// Elections returns the last elections as this server saw them, oldest first,
-// the running one last; nil if it is alone.
+// Elections returns the most recent elections as this server saw them, oldest first. If
+// an election is running, it is the last one. The result is nil for a standalone server.
 func (s *Server) Elections() (out []Election) {
 	s.ask(func(l *loop) {
 		for _, r := range l.replica.Elections() {
@@ -388,13 +388,13 @@ func (s *Server) Elections() (out []Election) {
 	return out
 }
 
-// Learners describes the learners of a leader; nil where this is none.
+// Learners describes the learners of a leader; nil if this server does not lead.
 func (s *Server) Learners() (out []zab.LearnerStatus) {
 	s.ask(func(l *loop) { out = l.replica.Learners() })
 	return out
 }
 
-// pendingSyncs is how many syncs wait for their answer at this leader.
+// pendingSyncs returns how many client syncs wait for their answer at this leader.
 func (s *Server) pendingSyncs() (n int64) {
 	s.ask(func(l *loop) { n = int64(l.replica.PendingSyncs()) })
 	return n

@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// machineMemory is how many bytes of memory the process may use: the machine's,
-// or the least limit of the control groups that it is in. 0: not known.
+// machineMemory returns how many bytes of memory the process may use: the memory of the
+// machine, or the smallest limit of the process's control groups. It returns 0 if that is
+// unknown.
 func machineMemory() int64 { return memoryBelow("/") }
 
-// memoryBelow is machineMemory with the system's files below a folder.
+// memoryBelow is machineMemory for the system files below a root folder.
 func memoryBelow(root string) int64 {
 	memory := memTotal(path.Join(root, "proc/meminfo"))
 	for _, file := range groupLimits(root) {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // not every kind of control group is there
+			continue // not all versions of control groups exist everywhere
 		}
-		// "max", or a number beyond all memory, is no limit.
+		// The text "max", or a number above all memory, means no limit.
 		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		if err == nil && n > 0 && (memory == 0 || n < memory) {
 			memory = n
@@ -30,7 +31,7 @@ func memoryBelow(root string) int64 {
 	return memory
 }
 
-// memTotal reads the machine's memory, 0 if it is not told.
+// memTotal reads the memory of the machine; 0 if the file does not contain it.
 func memTotal(file string) int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -45,9 +46,9 @@ func memTotal(file string) int64 {
 	return 0
 }
 
-// groupLimits lists the files with the limits of the process's control groups
-// and of those above them, of both versions. In a container the groups may be
-// mounted as if they were the topmost ones.
+// groupLimits lists the files with the limits of the process's control groups and their
+// parents, for both versions of control groups. In a container the groups may be mounted
+// as if they were at the top.
 func groupLimits(root string) (files []string) {
 	text, err := os.ReadFile(path.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -62,7 +63,7 @@ func groupLimits(root string) (files []string) {
 		}
 	}
 	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
-		// id:controllers:group
+		// The line has the form id:controllers:group.
 		parts := strings.SplitN(s.Text(), ":", 3)
 		switch {
 		case len(parts) < 3:

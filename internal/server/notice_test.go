@@ -101,7 +101,7 @@ func TestNoDescriptorIsLoggedOnce(t *testing.T) {
 	if n := strings.Count(book.String(), what); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, book.String())
 	}
-	if !strings.Contains(book.String(), `msg="repeated: no connection can be accepted; is the limit of open files high enough?" times=3 `) {
+	if !strings.Contains(book.String(), `msg="repeated: cannot accept connections: check the limit of open files" times=3 `) {
 		t.Errorf("not counted:\n%s", book.String())
 	}
 }

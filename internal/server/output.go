@@ -10,59 +10,60 @@ import (
 )
 
 const (
-	// writeChunk is about how much is encoded for one write to the socket, so that
-	// a large buffer suffices.
+	// writeChunk is about how many bytes are encoded for one write to the socket. A large
+	// buffer has space for that.
 	writeChunk = bufferKept - 8<<10
-	// lingerMax is how long a connection that is to be closed may take to
-	// accept its last replies.
+	// lingerMax is how long a client may take to accept the last replies of a connection
+	// that is to be closed.
 	lingerMax = 5 * time.Second
-	// lingerStopping is the same, and for every write, when the server stops.
+	// lingerStopping is the limit for that, and for every write, when the server stops.
 	lingerStopping = 500 * time.Millisecond
 )
 
-// output is what a connection owes its client, in order: ready, then items,
-// then the place of the reply a read has reserved, then later. Replies of
-// reads are encoded by whoever carried out the read; events and the replies
-// of writes wait as items, so that the loop encodes nothing.
+// output holds what a connection must send to its client. The order is: ready, then
+// items, then the reply for which a read has reserved a place, then later. Replies to
+// reads are encoded by the goroutine that carried out the read. Events and replies to
+// writes wait as items, so that the loop encodes nothing. Invariants: items before head
+// are encoded and empty; later is empty unless reserved is set; if closed is set, nothing
+// waits; only the goroutine that has set writing writes to the socket.
 type output struct {
-	mu        sync.Mutex
-	drained   sync.Cond // on mu: writing ended, or the connection is closed
-	ready     *buffer
-	items     []item
-	head      int // items before it are encoded already
-	later     []item
-	queued    int // memory of items and later, long parts left out
-	long      int // bytes of the long parts in them
-	names     int // of which names, that others hold as well
-	taken     int // memory of the buffer that is being written
-	takenLong int // bytes of the long part behind that
-	counted   int // of queued, ready and taken, what the budget knows
-	reserved  bool
-	zxid      wire.Zxid // of the reserved reply
-	writing   bool      // somebody is at the socket, and looks here again before leaving
-	dirty     bool      // the server's list of connections to be flushed has this one
-	ending    bool      // close the socket when all is written; nothing more is taken
-	closed    bool      // the socket is closed; nothing is taken any more
-	traffic   traffic
-	budget    *budget
-	since     int64      // the server's clock when the write that is going on began
-	coder     wire.Coder // memory for encode
+	mu         sync.Mutex
+	writeEnded sync.Cond // on mu: a write has ended, or the connection is closed
+	ready      *buffer
+	items      []item
+	head       int // number of items that are encoded already
+	later      []item
+	queued     int // memory of items and later, without long parts
+	long       int // bytes of their long parts
+	names      int // bytes of names among these, which other outputs hold as well
+	taken      int // memory of the buffer that is being written
+	takenLong  int // bytes of the long part after it
+	counted    int // bytes that the budget counts for queued, ready and taken
+	reserved   bool
+	zxid       wire.Zxid // of the reserved reply
+	writing    bool      // a goroutine writes to the socket; it checks for new output before it stops
+	listed     bool      // the connection is in the server's pendingFlush
+	ending     bool      // accept nothing more, and close the socket when everything is written
+	closed     bool      // the output is dropped: accept nothing more
+	traffic    traffic
+	budget     *budget
+	since      int64      // the server's clock when the current write began
+	coder      wire.Coder // reused by encode
 }
 
-// item is a reply or an event that is not encoded yet. A bare one is a
-// ConnectResponse. framed means that the long part is all of it, its length and
-// header included.
+// item is a reply or an event that is not encoded yet. A bare item is a ConnectResponse.
+// A framed item consists of its long part alone, which includes the length and the
+// header.
 type item struct {
 	header wire.ReplyHeader
 	record wire.Record
 	bare   bool
 	framed bool
-	long   *long // nil: nothing of it is long
+	long   *long // nil: the item has no long part
 }
 
-// push puts an item at the end, behind a reserved place. It reports whether
-// the connection has to be flushed by somebody, who then must take it off
-// the list.
+// push adds an item at the end, after a reserved place. If it returns true, the caller
+// must add the connection to pendingFlush.
 func (o *output) push(it item) (flush bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,18 +76,18 @@ func (o *output) push(it item) (flush bool) {
 	} else if o.writing {
 		return false
 	}
-	flush, o.dirty = !o.dirty, true
+	flush, o.listed = !o.listed, true
 	return flush
 }
 
-// add queues an item, later: behind the reserved place.
+// add queues an item, in later if later is set.
 func (o *output) add(it item, later bool) {
 	queue := &o.items
 	if later {
 		queue = &o.later
 	}
 	if n := len(*queue); n == cap(*queue) {
-		// append alone would copy what is queued for many events several times.
+		// append alone would copy the items of a burst of events several times.
 		*queue = slices.Grow(*queue, max(n, 1))
 	}
 	*queue = append(*queue, it)
@@ -98,7 +99,7 @@ func (o *output) add(it item, later bool) {
 	o.count()
 }
 
-// lengthen counts a long part that comes into the queue, or leaves it.
+// lengthen counts a long part that enters the queue (by is 1) or leaves it (by is -1).
 func (o *output) lengthen(l *long, by int) {
 	o.long += by * l.bytes
 	if l.names != nil {
@@ -106,7 +107,8 @@ func (o *output) lengthen(l *long, by int) {
 	}
 }
 
-// count tells the budget how much memory is in use, beyond a small buffer. A client that reads what it gets costs no such call.
+// count tells the budget how much memory is in use beyond a small buffer. For a client
+// that reads its replies promptly the amount does not change, and nothing is counted.
 func (o *output) count() {
 	n := o.queued + o.taken
 	if o.ready != nil {
@@ -118,15 +120,15 @@ func (o *output) count() {
 	}
 }
 
-// reserve keeps the place of a reply; z is for its header.
+// reserve keeps the place of a reply. z is the zxid of its header.
 func (o *output) reserve(z wire.Zxid) {
 	o.mu.Lock()
 	o.reserved, o.zxid = true, z
 	o.mu.Unlock()
 }
 
-// fill puts the reply into the reserved place, encoded at once, but for a long
-// part: the record may be reused afterwards.
+// fill puts a reply into the reserved place. It encodes the record or copies what must
+// stay, so the caller may reuse the record.
 func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	it := item{header: h, record: r, long: longOf(r)}
 	if it.long == nil && framedAlone(r) {
@@ -137,7 +139,7 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	switch {
 	case o.closed:
 		return
-	case o.ending: // the term in which this was read is over
+	case o.ending: // the term in which the read took place is over
 	case it.long != nil:
 		o.add(it.kept(), false)
 	case o.pending() <= fillItems && !o.blocked():
@@ -147,17 +149,18 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 			break
 		}
 		o.add(framed(h, r), false)
-	default: // too much lies before it
+	default: // too much is queued before it
 		o.add(framed(h, r), false)
 	}
 	o.release()
 	o.count()
 }
 
-// blocked reports whether nothing can be encoded behind what is ready.
+// blocked reports whether nothing may be encoded after ready, because ready ends with a
+// long part.
 func (o *output) blocked() bool { return o.ready != nil && o.ready.long != nil }
 
-// kept is an item whose record is not reused by a reader.
+// kept returns the item with a record that the reader does not reuse.
 func (it item) kept() item {
 	switch r := it.record.(type) {
 	case *wire.DataResponse:
@@ -168,7 +171,7 @@ func (it item) kept() item {
 	return it
 }
 
-// framed is an item that is encoded already.
+// framed returns an item that is encoded already.
 func framed(h wire.ReplyHeader, r wire.Record) item {
 	it := item{record: r}
 	f := wire.AppendFrame(make([]byte, 0, it.cost()), &h)
@@ -181,11 +184,11 @@ func framed(h wire.ReplyHeader, r wire.Record) item {
 // fillItems is how many items a reader encodes before its own reply.
 const fillItems = 64
 
-// pending is how many items are not encoded yet.
+// pending returns how many items are not encoded yet.
 func (o *output) pending() int { return len(o.items) - o.head }
 
-// fillLater is fill without encoding; the record is not reused. It reports
-// what push reports.
+// fillLater is fill without encoding; the caller must not reuse the record. If it returns
+// true, the caller must add the connection to pendingFlush.
 func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -199,11 +202,11 @@ func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 	} else if o.writing {
 		return false
 	}
-	flush, o.dirty = !o.dirty, true
+	flush, o.listed = !o.listed, true
 	return flush
 }
 
-// release puts what came behind the reserved place behind the reply.
+// release moves what came after the reserved place behind the reply.
 func (o *output) release() {
 	o.reserved = false
 	if len(o.later) > 0 {
@@ -213,8 +216,7 @@ func (o *output) release() {
 	}
 }
 
-// encodeItems moves n items to ready, or as many as come before the end of the
-// first long part.
+// encodeItems moves n items to ready, but none after the first long part.
 func (o *output) encodeItems(n int) {
 	end := o.head + n
 	for ; o.head < end && !o.blocked(); o.head++ {
@@ -238,10 +240,10 @@ func (o *output) encodeItems(n int) {
 	}
 }
 
-// itemsKept is how much room for items an idle connection keeps.
+// itemsKept is how many items an idle connection keeps memory for.
 const itemsKept = 8
 
-// encode puts an item behind what is ready. Its long part ends that.
+// encode adds an item to ready. A long part ends ready.
 func (o *output) encode(it item) {
 	o.makeRoom(&it)
 	if it.framed {
@@ -279,8 +281,8 @@ func (o *output) encode(it item) {
 	o.counts(size, it.header.Xid == wire.XidEvent)
 }
 
-// makeRoom prepares ready for an item. Small replies collect in a small buffer,
-// then in a large one unless memory is short; what is too long for them grows.
+// makeRoom prepares ready for an item. Short replies collect in a small buffer, then in a
+// large one unless memory is short. A longer reply makes the buffer grow.
 func (o *output) makeRoom(it *item) {
 	if o.ready == nil {
 		o.ready = takeBuffer()
@@ -294,7 +296,7 @@ func (o *output) makeRoom(it *item) {
 	giveBuffer(large)
 }
 
-// frameHead is what stands before a frame: its length.
+// frameHead is the length of the length field of a frame.
 const frameHead = 4
 
 // counts counts a reply or an event of n bytes in ready.
@@ -303,7 +305,7 @@ func (o *output) counts(n int, event bool) {
 	o.traffic.sent++
 }
 
-// owed is about how many bytes wait.
+// owed returns about how many bytes wait for the client.
 func (o *output) owed() int {
 	n := o.queued + o.long
 	if o.ready != nil {
@@ -315,7 +317,7 @@ func (o *output) owed() int {
 	return n
 }
 
-// take returns the next bytes for the socket, nil if there are none. They count
+// take returns the next bytes for the socket, nil if there are none. They are counted
 // until written is called.
 func (o *output) take() *buffer {
 	chunk := writeChunk
@@ -337,10 +339,10 @@ func (o *output) take() *buffer {
 	return b
 }
 
-// holds is about how many bytes this output keeps in memory.
+// holds returns about how many bytes this output keeps in memory.
 func (o *output) holds() int { return o.owed() + o.taken + o.takenLong }
 
-// written is called when a buffer that take has returned is needed no more.
+// written must be called when a buffer from take is no longer used.
 func (o *output) written(b *buffer) {
 	if b.long != nil {
 		o.budget.release(b.long)
@@ -350,10 +352,11 @@ func (o *output) written(b *buffer) {
 	o.count()
 }
 
-// takeItems is how many items are encoded between two looks at writeChunk.
+// takeItems is how many items are encoded between two checks of writeChunk.
 const takeItems = 32
 
-// discard gives up everything that waits; the connection will be closed.
+// discard drops everything that waits and accepts nothing more. The connection is about
+// to be closed.
 func (o *output) discard() {
 	o.closed, o.reserved = true, false
 	for _, queue := range [][]item{o.items[o.head:], o.later} {
@@ -368,10 +371,10 @@ func (o *output) discard() {
 	}
 	o.items, o.later, o.ready, o.head, o.queued, o.long, o.names = nil, nil, nil, 0, 0, 0, 0
 	o.count()
-	o.drained.Broadcast()
+	o.writeEnded.Broadcast()
 }
 
-// raw puts text in without a frame.
+// raw adds text without a frame.
 func (o *output) raw(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -381,7 +384,7 @@ func (o *output) raw(text string) {
 	if o.ready == nil {
 		o.ready = takeBuffer()
 	}
-	// A long text is copied in steps, between which other goroutines can run.
+	// A long text is copied in steps, so that other goroutines can run in between.
 	o.ready.b = slices.Grow(o.ready.b, len(text))
 	for len(text) > 0 {
 		n := min(len(text), bufferKept)
@@ -390,8 +393,8 @@ func (o *output) raw(text string) {
 	o.ready.packets++
 }
 
-// account notes what a reader has done since the last time: packets received,
-// of which n were answered by itself, the last one being xid.
+// account records what a reader has done since the last call: packets requests received,
+// n of which it has answered itself; xid is the last of these.
 func (o *output) account(packets, n int64, xid int32, op wire.OpCode, ns int64, at int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -401,7 +404,7 @@ func (o *output) account(packets, n int64, xid int32, op wire.OpCode, ns int64, 
 	}
 }
 
-// answered notes one request that the loop has answered.
+// answered records one request that the loop has answered.
 func (o *output) answered(xid int32, op wire.OpCode, z wire.Zxid, ns int64, at int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 func TestOutputKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := &output{budget: testBudget()}
-		o.drained.L = &o.mu
+		o.writeEnded.L = &o.mu
 		var want, got []int32
 		var place int // of the reserved reply in want, -1: none
 		place = -1
@@ -129,7 +129,7 @@ func TestReplyBesideAWriterIsNoFlush(t *testing.T) {
 // between what came before it and behind it.
 func TestLongReplyKeepsItsPlace(t *testing.T) {
 	var o output
-	o.drained.L, o.budget = &o.mu, testBudget()
+	o.writeEnded.L, o.budget = &o.mu, testBudget()
 	event := func(xid int32) item { return item{header: wire.ReplyHeader{Xid: xid}} }
 	data := bytes.Repeat([]byte("x"), longBytes+1)
 	o.push(event(1))
@@ -171,7 +171,7 @@ func testBudget() *budget {
 func TestManyEventsAreMovedSeldom(t *testing.T) {
 	const n = 1 << 14
 	o := &output{budget: testBudget()}
-	o.drained.L = &o.mu
+	o.writeEnded.L = &o.mu
 	event := &wire.WatcherEvent{Path: "/a"}
 	moves, copied, room := 0, 0, 0
 	for i := range n {

@@ -5,25 +5,25 @@ import (
 	"bellwether/wire"
 )
 
-// The loop decodes, checks and applies a request of heavyMin bytes or more in
-// milliseconds: a multi of 20,000 operations takes about 40. So that many of
-// them do not make everybody else's requests wait for seconds, at most
-// heavyMax bytes of such requests are with the replica at a time, or one.
+// The loop needs milliseconds to decode, check and apply a request of heavyMin bytes or
+// more; a multi of 20,000 operations takes about 40 ms. At most heavyMax bytes of such
+// requests, or one such request, are with the replica at a time, so that other requests
+// do not wait for seconds.
 const (
 	heavyMin = 4 << 10
 	heavyMax = 1 << 20
 )
 
-// pace holds heavy requests back until earlier ones are answered. Light
-// requests of other connections pass them by; those of the same connection
-// keep their order behind them. Connections take turns, one heavy request each.
-// It belongs to the loop.
+// pace holds heavy requests back until earlier ones are answered. Light requests of other
+// connections overtake them; those of the same connection keep their order. Connections
+// take turns, with one heavy request each. Only the loop uses it. Invariants: inFlight >=
+// 0; a connection is in waiting exactly while its heldBack is not empty.
 type pace struct {
-	inFlight int64   // bytes of heavy requests that the replica has and has not answered
-	waiting  []*conn // those with requests held back, in the order of their turns
+	inFlight int64   // bytes of unanswered heavy requests at the replica
+	waiting  []*conn // connections with requests held back, in the order of their turns
 }
 
-// heavy is how much a request counts: its size, 0 for a light one.
+// heavy returns the weight of a request: its size, or 0 for a light one.
 func heavy(q *replica.Request) int64 {
 	if q.Size < heavyMin {
 		return 0
@@ -37,9 +37,9 @@ func (p *pace) fits(q *replica.Request) bool {
 	return n == 0 || p.inFlight == 0 || p.inFlight+n <= heavyMax
 }
 
-// hold keeps a request for later if it is not its turn yet. A ping never waits:
-// it says nothing about other requests, and its client takes silence for the
-// end of the connection.
+// hold keeps a request for later unless it may go to the replica now. A ping is never
+// held: it does not depend on other requests, and a client closes its connection if pings
+// are not answered.
 func (p *pace) hold(c *conn, q *replica.Request) bool {
 	if q.Op == wire.OpPing {
 		return false
@@ -54,29 +54,29 @@ func (p *pace) hold(c *conn, q *replica.Request) bool {
 	return true
 }
 
-// taken notes that a request goes to the replica.
+// taken records that a request goes to the replica.
 func (p *pace) taken(c *conn, q *replica.Request) {
 	p.inFlight += heavy(q)
 	c.heavy += heavy(q)
 }
 
-// answered notes that the replica has answered a request.
+// answered records that the replica has answered a request.
 func (p *pace) answered(c *conn, q *replica.Request) {
 	p.inFlight -= heavy(q)
 	c.heavy -= heavy(q)
 }
 
-// ready reports whether a request that was held back may go on.
+// ready reports whether a request that is held back may go to the replica.
 func (p *pace) ready() bool { return len(p.waiting) > 0 && p.fits(p.waiting[0].heldBack[0]) }
 
-// next returns the request whose turn it is, and its connection. There is one:
-// ready says so.
+// next removes and returns the next request and its connection. It may be called only if
+// ready returns true.
 func (p *pace) next() (*conn, *replica.Request) {
 	c := p.waiting[0]
 	q := c.heldBack[0]
 	c.heldBack[0] = nil
 	if c.heldBack = c.heldBack[1:]; len(c.heldBack) > 0 && heavy(q) == 0 {
-		return c, q // what it holds up to its next heavy request is one turn
+		return c, q // the light requests before the next heavy one belong to the same turn
 	}
 	p.waiting[0] = nil
 	p.waiting = p.waiting[1:]
@@ -88,7 +88,7 @@ func (p *pace) next() (*conn, *replica.Request) {
 	return c, q
 }
 
-// forget drops what a connection that has ended has in flight and held back.
+// forget drops the requests of a connection that has ended.
 func (p *pace) forget(c *conn) {
 	p.inFlight -= c.heavy
 	c.heavy = 0

@@ -388,7 +388,7 @@ func TestCloseDoesNotWaitForATurn(t *testing.T) {
 		defer close(closed)
 		reader.out.mu.Lock()
 		defer reader.out.mu.Unlock()
-		reader.close()
+		reader.abort()
 	}()
 	select {
 	case <-closed:

@@ -11,14 +11,14 @@ import (
 	"bellwether/wire"
 )
 
-// headerLen is the length of a RequestHeader.
+// headerLen is the length of a request header.
 const headerLen = 8
 
 // errShortFrame: a frame too short for a header.
 var errShortFrame = errors.New("frame is too short for a request header")
 
-// request carries out one request, or hands it to the loop. An error ends
-// the connection.
+// request carries out one request, or passes it to the loop. If it returns an error, the
+// connection must be closed.
 func (c *conn) request(frame []byte, now *batch) error {
 	if len(frame) < headerLen {
 		return errShortFrame
@@ -39,7 +39,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 		return c.hand(xid, op, body, now.start)
 	}
 	if c.ended() {
-		return nil // nobody can receive the reply; writes are still carried out
+		return nil // the client cannot receive the reply; writes are still carried out
 	}
 	c.takeTurn(now.direct)
 	now.direct, now.xid, now.op = now.direct+1, xid, op
@@ -48,7 +48,8 @@ func (c *conn) request(frame []byte, now *batch) error {
 	return err
 }
 
-// mustWait reports whether a request goes to the loop. The reader answers the others.
+// mustWait reports whether a request must go to the loop. The reader answers all others
+// itself.
 func (c *conn) mustWait(op wire.OpCode, now *batch) bool {
 	a := driver.Access{
 		Unanswered: c.outstanding.Load() > 0, Closing: c.closing, Sealed: now.sealed || c.heard.Load() == driver.Sealed,
@@ -57,8 +58,8 @@ func (c *conn) mustWait(op wire.OpCode, now *batch) bool {
 	return a.Waits(op) || op == wire.OpPing && !c.readOnly && !c.srv.leased()
 }
 
-// leased reports whether a ping may be answered here and now: it is known that the
-// session is being kept alive.
+// leased reports whether a ping may be answered at once, because the leader's lease has
+// not ended.
 func (s *Server) leased() bool {
 	lease := driver.Lease{Mono: s.lease.Load()}
 	if lease.Mono == replica.Never {
@@ -69,7 +70,7 @@ func (s *Server) leased() bool {
 	return lease.Holds(now)
 }
 
-// hand gives a request to the loop, with a body of its own.
+// hand passes a request to the loop, with a copy of its body.
 func (c *conn) hand(xid int32, op wire.OpCode, body []byte, started int64) error {
 	s := c.srv
 	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: started, Size: int64(len(body))}
@@ -87,35 +88,35 @@ func (c *conn) hand(xid int32, op wire.OpCode, body []byte, started int64) error
 	return nil
 }
 
-// scratch is the memory that reads decode into and answer from. A reader
-// goroutine has its own.
+// scratch is memory that is reused to decode reads and to build their replies. Each
+// reader goroutine has its own.
 type scratch struct {
-	in       wire.Coder
-	path     wire.PathRequest
-	watch    wire.PathWatchRequest
-	data     wire.DataResponse
-	stat     wire.StatResponse
-	listing  tree.Listing
-	children wire.ChildrenResponse
-	kidStat  wire.ChildrenStatResponse
-	many     manyChildren
-	acl      wire.ACLResponse
-	late     bool   // the loop reads: nothing waits, and nothing is reused
-	yield    func() // the loop's: called in the middle of what takes long
+	in           wire.Coder
+	path         wire.PathRequest
+	watch        wire.PathWatchRequest
+	data         wire.DataResponse
+	stat         wire.StatResponse
+	listing      tree.Listing
+	children     wire.ChildrenResponse
+	childrenStat wire.ChildrenStatResponse
+	many         manyChildren
+	acl          wire.ACLResponse
+	late         bool   // used by the loop, for a read that waited behind a write: nothing may block or be reused
+	yield        func() // set for the loop: called during long work
 }
 
-// forget lets go of a reply's memory: the reader may wait for its client for
-// long, and the tree may have replaced the data.
+// forget drops references to a reply's memory. The reader may then wait for its client
+// for long, while the tree replaces the data.
 func (s *scratch) forget() {
 	s.data.Data, s.acl.ACL, s.many = nil, nil, manyChildren{}
 	s.listing.Children, s.listing.Many = nil, nil
-	s.children.Children, s.kidStat.Children = nil, nil
+	s.children.Children, s.childrenStat.Children = nil, nil
 }
 
-// read carries out a request that changes nothing of the tree and queues its
-// reply. If s.late is set it had to wait behind a write, and the loop carries it
-// out; then nothing is reused and nothing encoded here. An error ends the
-// connection, behind the reply.
+// read carries out a request that does not change the tree, and queues its reply. If
+// s.late is set, the request had to wait behind a write and the loop carries it out; then
+// nothing is reused, and nothing is encoded here. If it returns an error, the connection
+// must be closed after the reply.
 func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 	s.in = wire.Decoder(body)
 	s.in.Alias = true
@@ -132,7 +133,7 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 	}
 	if s.late {
 		if c.out.fillLater(h, record) {
-			c.srv.dirty.add(c)
+			c.srv.pendingFlush.add(c)
 		}
 		return err
 	}
@@ -142,10 +143,10 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 	return err
 }
 
-// errUnknownOp ends a connection behind its reply.
+// errUnknownOp closes a connection after its reply.
 var errUnknownOp = errors.New("operation is unknown, or only for servers")
 
-// perform looks into the tree, which reserves the reply's place.
+// perform reads the tree and, under its lock, reserves the place of the reply.
 func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record, error) {
 	t := c.srv.Tree()
 	switch op {
@@ -169,13 +170,13 @@ func (c *conn) perform(s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, w
 	return wire.ErrUnimplemented, nil, errUnknownOp
 }
 
-// undecodable reserves the place of the answer to a broken record.
+// undecodable reserves the place of the answer to a record that cannot be decoded.
 func (c *conn) undecodable(t *tree.Tree) wire.Code {
 	t.Reserve(c)
 	return wire.ErrMarshalling
 }
 
-// look does the reads that can leave a watch.
+// look carries out the reads that can leave a watch.
 func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	q := &s.watch
 	if q.Code(in); in.Err() != nil {
@@ -194,8 +195,8 @@ func (c *conn) look(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder) (w
 	}
 }
 
-// children lists the children of s.watch.Path. Names that have to be encoded
-// first are so in turns, and in steps.
+// children lists the children of s.watch.Path. If their names must be encoded first, that
+// is done in a turn and in steps.
 func (c *conn) children(t *tree.Tree, s *scratch, op wire.OpCode) (wire.Code, wire.Record) {
 	q, l := &s.watch, &s.listing
 	var code wire.Code
@@ -217,11 +218,11 @@ func (c *conn) children(t *tree.Tree, s *scratch, op wire.OpCode) (wire.Code, wi
 		s.children.Children = l.Children
 		return code, &s.children
 	}
-	s.kidStat.Children, s.kidStat.Stat = l.Children, l.Stat
-	return code, &s.kidStat
+	s.childrenStat.Children, s.childrenStat.Stat = l.Children, l.Stat
+	return code, &s.childrenStat
 }
 
-// encodeChildren is children where names have to be encoded.
+// encodeChildren is children for the case that names must be encoded.
 func (c *conn) encodeChildren(t *tree.Tree, s *scratch) wire.Code {
 	q, l := &s.watch, &s.listing
 	if s.late {
@@ -248,12 +249,12 @@ func (c *conn) lookUnwatched(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.
 	}
 	code := t.CountAll(c, s.path.Path, goOn, count)
 	if code == wire.ErrSystem {
-		return c.abandon(t), nil // else the client would take the beginning for all
+		return c.finishUnanswered(t), nil // otherwise the client would take a partial reply for the complete one
 	}
 	return code, count
 }
 
-// watch does what concerns watches alone.
+// watch carries out the requests that only concern watches.
 func (c *conn) watch(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, wire.Record) {
 	switch op {
 	case wire.OpSetWatches:
@@ -297,7 +298,7 @@ func (c *conn) lookRare(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder
 			break
 		}
 		if !s.late && !c.mayBuild(t.EphemeralsBytes(c)) {
-			return c.abandon(t), nil
+			return c.finishUnanswered(t), nil
 		}
 		r := new(wire.EphemeralsResponse)
 		return t.Ephemerals(c, q.Path, r), r
@@ -314,9 +315,9 @@ func (c *conn) lookRare(t *tree.Tree, s *scratch, op wire.OpCode, in *wire.Coder
 	return c.undecodable(t), nil
 }
 
-// abandon leaves a request without a reply. The connection ends behind the replies
+// finishUnanswered gives up a request without a reply. The connection is closed after the replies
 // before it.
-func (c *conn) abandon(t *tree.Tree) wire.Code {
+func (c *conn) finishUnanswered(t *tree.Tree) wire.Code {
 	c.out.mu.Lock()
 	c.out.ending = true
 	c.out.mu.Unlock()
@@ -324,34 +325,34 @@ func (c *conn) abandon(t *tree.Tree) wire.Code {
 	return wire.ErrSystem
 }
 
-// buildInTurn begins a turn for a reply that takes much to build. False: the reply
-// is not wanted any more.
+// buildInTurn starts a turn for a reply that takes long to build. It returns false if the
+// reply is no longer wanted.
 func (c *conn) buildInTurn() bool {
 	c.enterTurn()
 	return !c.ended() && !c.srv.stopping.Load()
 }
 
-// mayBuild waits for memory for a reply of about n bytes, and for a turn if that is
-// much. False: the reply is not wanted any more.
+// mayBuild waits for the memory for a reply of about n bytes and, if that is much, for a
+// turn. It returns false if the reply is no longer wanted.
 func (c *conn) mayBuild(n int) bool {
 	return c.claimReply(n) && (n <= longBytes || c.buildInTurn())
 }
 
-// nextTurn is buildInTurn in the middle of such work: others get their turns before.
+// nextTurn ends the current turn and starts another, so that others get theirs during
+// long work. It returns false if the reply is no longer wanted.
 func (c *conn) nextTurn() bool {
 	c.leaveTurn()
 	return c.buildInTurn()
 }
 
-// multiRead carries out several reads. The answer may be long although the
-// request is short: where it is, it waits for memory and a turn before anything
-// of it is built, and beyond a limit it is refused. The loop, which cannot wait,
-// refuses the same.
+// multiRead carries out several reads. The answer can be long although the request is
+// short. A long one waits for memory and a turn before it is built, and is refused above
+// a limit. The loop cannot wait; it applies the same limit.
 func (c *conn) multiRead(t *tree.Tree, s *scratch, ops []wire.Op) (wire.Code, wire.Record) {
 	most := c.srv.budget.multiReadMax()
 	if n := t.MultiReadBytes(ops); !s.late && n <= most {
 		if !c.mayBuild(n) {
-			return c.abandon(t), nil
+			return c.finishUnanswered(t), nil
 		}
 	}
 	r := new(wire.MultiResponse)

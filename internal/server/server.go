@@ -20,31 +20,32 @@ import (
 	"bellwether/internal/tree"
 )
 
-// Options say what a server is made of.
+// Options are the parameters of a server.
 type Options struct {
-	// Config is what the operator wrote. Required; it must not change
-	// afterwards, see [Server.Reload].
+	// Config is the operator's configuration. It is required and must not be changed
+	// afterwards; see [Server.Reload].
 	Config *config.Config
 	// FS holds the data; nil: the operating system's file system.
 	FS store.FS
-	// Log gets what operators should know; nil: nothing is logged.
+	// Log receives messages for the operator; nil: nothing is logged.
 	Log *slog.Logger
-	// Words answers a four-letter word; known is false for a text that is
-	// none. nil: no word is known.
+	// Words answers a four-letter word. known is false for an unknown word. nil: no word
+	// is known.
 	Words func(s *Server, w Word) (text string, known bool)
-	// Seed of everything random; 0: a random one.
+	// Seed seeds the random source; 0: a random seed.
 	Seed uint64
-	// OutputMax is how many bytes of events and replies of writes may wait for
-	// a client that does not read, before its connection is closed; 0: 64 MiB.
+	// OutputMax is the most bytes of events and replies that may wait for a client that
+	// does not read. Beyond it its connection is closed; 0: 64 MiB.
 	OutputMax int
-	// DiskQueueMax is how many bytes may wait for the disk before clients and, on
-	// a leader, learners' requests wait; 0: 128 MiB. See inbox.
+	// DiskQueueMax is how many bytes may wait for the disk before clients must wait and,
+	// on a leader, requests from learners; 0: 128 MiB. See inbox.
 	DiskQueueMax int
-	// Seams replace what surrounds the server.
+	// Seams replace parts of the server's environment, such as its network.
 	Seams Seams
 }
 
-// Server is one server, alone or of an ensemble. See the package comment for its goroutines.
+// Server is one server, standalone or of an ensemble. The package comment lists its
+// goroutines.
 type Server struct {
 	opt    Options
 	cfg    atomic.Pointer[config.Config]
@@ -54,45 +55,45 @@ type Server struct {
 	tree   atomic.Pointer[tree.Tree]
 	store  *store.Store
 	disk   *diskWatch
-	member *member      // nil: it is alone
+	member *member      // nil: the server is standalone
 	client net.Listener // nil: no client port is configured
 
-	inbox   *inbox
-	journal *journal
-	archive archive
-	dirty   dirty
-	crowd   *crowd
-	stats   *stats
-	notices *notice.Log // of what clients and other servers do wrong
-	budget  budget
-	turns   *turns
+	inbox        *inbox
+	journal      *journal
+	archive      archive
+	pendingFlush pendingFlush
+	crowd        *crowd
+	stats        *stats
+	notices      *notice.Log // limits log messages about mistakes of clients and other servers
+	budget       budget
+	turns        *turns
 
-	inProcess      atomic.Int64 // requests with the loop
+	inProcess      atomic.Int64 // number of requests with the loop
 	inProcessBytes atomic.Int64
-	large          atomic.Int64 // bytes of the large ones among them
+	large          atomic.Int64 // bytes of the large requests among them
 	led            atomic.Bool  // there is a leader: readers carry out reads
-	lease          atomic.Int64 // the last Mono at which readers answer pings
-	leaseWall      atomic.Int64 // the last Wall at which they do
-	serving        atomic.Bool  // loaded, and not stopping
+	lease          atomic.Int64 // the last Mono time at which readers may answer pings
+	leaseWall      atomic.Int64 // the last Wall time at which they may
+	serving        atomic.Bool  // the data is loaded, and the server is not stopping
 	stopping       atomic.Bool
-	readOnly       atomic.Bool // alone: the log has no room
+	readOnly       atomic.Bool // standalone: there is no space for the log
 
-	replayed int // transactions read from the log at the start
+	replayed int // number of transactions replayed from the log at the start
 
-	reloaded    chan struct{} // of one: the interval of purges is another one
+	reloaded    chan struct{} // capacity 1; the interval between purges has changed
 	ready       chan struct{} // closed when clients are served
 	firstServes sync.Once
 	loopEnded   chan struct{} // closed by the loop when it ends
 	dead        chan struct{} // closed when everything must end at once
 	failOnce    sync.Once
-	failure     error // why, read after dead is closed
+	failure     error // why; read it only after dead is closed
 
-	readers sync.WaitGroup // connections' readers and the accept loops
-	writers sync.WaitGroup // flushing goroutines
+	readers sync.WaitGroup // readers of connections, and accept loops
+	writers sync.WaitGroup // flushers and other short-lived goroutines
 }
 
-// New opens the data directory and the client port. Run serves; until then
-// clients wait in the backlog. A server that is not to be run is to be closed.
+// New opens the data directory and the client port. Clients wait in the backlog until Run
+// serves them. If Run will not be called, the caller must call Close.
 func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -131,12 +132,12 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// lockPatience is how long a start waits for a process before it to let go of
-// the data: the memory of one that was killed takes a moment to be taken down.
+// lockPatience is how long a start waits until an earlier process releases the lock on
+// the data. After a process is killed, the system takes a moment to free its memory.
 const lockPatience = 3 * time.Second
 
-// openStore opens the data directory, waiting a little for its lock. A disk that
-// does not answer is reported, although the server cannot start then.
+// openStore opens the data directory and waits a little for its lock. If the disk does
+// not answer, that is reported, although the server cannot start then.
 func (s *Server) openStore() (*store.Store, error) {
 	opening := time.AfterFunc(s.disk.limit()+stallPollMax, s.disk.check)
 	defer opening.Stop()
@@ -152,7 +153,7 @@ func (s *Server) openStore() (*store.Store, error) {
 	}
 }
 
-// Close gives up a server that was never run.
+// Close releases a server that was never run.
 func (s *Server) Close() error {
 	if s.client != nil {
 		s.client.Close()
@@ -161,7 +162,7 @@ func (s *Server) Close() error {
 	return s.store.Close()
 }
 
-// Addr is the address of the client port, nil if none is configured.
+// Addr returns the address of the client port; nil if none is configured.
 func (s *Server) Addr() net.Addr {
 	if s.client == nil {
 		return nil
@@ -169,10 +170,10 @@ func (s *Server) Addr() net.Addr {
 	return s.client.Addr()
 }
 
-// Ready is closed when clients are served.
+// Ready returns a channel that is closed when the server has started to serve clients.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Reload takes over what may change while the server runs, and says which keys
+// Reload applies the keys that may change while the server runs. It returns which keys
 // those are and which others differ: see config.Reloaded.
 func (s *Server) Reload(c *config.Config) config.Changes {
 	now, changes := s.config().Reloaded(c)
@@ -181,7 +182,7 @@ func (s *Server) Reload(c *config.Config) config.Changes {
 	if slices.Contains(changes.Taken, "autopurge.purgeInterval") {
 		select {
 		case s.reloaded <- struct{}{}:
-		default: // the keeper has not looked yet, and will see this one
+		default: // the snapshotter has not seen the last change yet, and will see this one too
 		}
 	}
 	return changes
@@ -189,16 +190,16 @@ func (s *Server) Reload(c *config.Config) config.Changes {
 
 func (s *Server) config() *config.Config { return s.cfg.Load() }
 
-// clock is the time since the start in ns, monotonic.
+// clock returns the monotonic time since the start, in ns.
 func (s *Server) clock() int64 { return int64(time.Since(s.start)) }
 
-// times is the moment for the replica.
+// times returns the current time for the replica.
 func (s *Server) times() replica.Time {
 	now := time.Now()
 	return replica.Time{Mono: int64(now.Sub(s.start)) / 1e6, Wall: s.skewed(now).UnixMilli()}
 }
 
-// fail ends everything at once, for a reason that Run returns.
+// fail ends the server at once. Run returns err.
 func (s *Server) fail(err error) {
 	s.failOnce.Do(func() {
 		s.failure = err
@@ -207,14 +208,14 @@ func (s *Server) fail(err error) {
 	})
 }
 
-// newTree is the tree of an empty server.
+// newTree returns the tree of an empty server.
 func (s *Server) newTree() *tree.Tree {
 	o := treeOptions(s.config(), s.opt.Seed)
 	o.Fired = s.stats.fired
 	return tree.New(o)
 }
 
-// treeOptions are the tree's part of the configuration.
+// treeOptions returns the part of the configuration that concerns the tree.
 func treeOptions(c *config.Config, seed uint64) tree.Options {
 	return tree.Options{
 		ExtendedTypes: c.Tree.ExtendedTypes, Emulate353TTL: c.Tree.Emulate353TTL,
@@ -224,7 +225,7 @@ func treeOptions(c *config.Config, seed uint64) tree.Options {
 	}
 }
 
-// storeOptions are the store's part of the configuration.
+// storeOptions returns the part of the configuration that concerns the store.
 func storeOptions(c *config.Config) store.Options {
 	o := store.Options{
 		DataDir: c.DataDir, LogDir: c.DataLogDir, PreallocBytes: c.Storage.PreAllocBytes,
@@ -238,11 +239,11 @@ func storeOptions(c *config.Config) store.Options {
 	return o
 }
 
-// aloneID is the server id of a standalone server, whatever myid says, as with
-// ZooKeeper: session ids begin with it.
+// aloneID is the server id of a standalone server, whatever myid contains, as with
+// ZooKeeper. Its session ids start with it.
 const aloneID = 1
 
-// replicaOptions are the replica's part of the configuration.
+// replicaOptions returns the part of the configuration that concerns the replica.
 func (s *Server) replicaOptions() replica.Options {
 	c := s.config()
 	o := replica.Options{
@@ -251,16 +252,16 @@ func (s *Server) replicaOptions() replica.Options {
 		ContainerCheckMS: c.Tree.ContainerInterval.Milliseconds(), ContainersPerMinute: int64(c.Tree.ContainerPerMinute),
 	}
 	if s.member != nil {
-		o.ServerID, o.Member = c.Ensemble.ID, s.member.mind
+		o.ServerID, o.Member = c.Ensemble.ID, s.member.core
 	}
 	return o
 }
 
-// Run serves until ctx is cancelled, then ends cleanly: a leader transfers
-// leadership first, if that can be done soon; requests in process are
-// answered, the log is synced, sessions stay alive for the next start. Any other
-// end is an error. It returns when all goroutines have ended, but for those that
-// wait for a disk that does not answer: for them it waits a bounded time.
+// Run serves clients until ctx is cancelled, then ends cleanly: a leader transfers
+// leadership first, if that is possible soon; requests in process are answered; the log
+// is made durable; sessions stay alive for the next start. Any other end is an error. Run
+// returns when all goroutines have ended. It waits only for a limited time for those that
+// are blocked by a disk that does not answer.
 func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
 		s.readers.Go(func() { s.accept(s.client) })
@@ -278,7 +279,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		s.fail(err)
 	} else {
-		s.serving.Store(true) // first: who leads at once says that it is ready
+		s.serving.Store(true) // set first, because a leader announces at once that it is ready
 		stop = s.work()
 		if s.member == nil {
 			s.firstServes.Do(func() { close(s.ready) })
@@ -295,11 +296,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.failure
 }
 
-// errHung: the disk does not answer, so the end of the server does not wait for it.
+// errHung: the disk does not answer, so the end of the server did not wait for it.
 var errHung = errors.New("the disk does not answer; the server ended without closing the data directory")
 
-// loadUnless loads the data. It gives up when the server is to end and the disk
-// does not answer; loaded is closed when nothing is read any more.
+// loadUnless loads the data. If the server must end while the disk does not answer, it
+// returns early; loaded is closed when nothing is read any more.
 func (s *Server) loadUnless(ctx context.Context) (loaded <-chan struct{}, err error) {
 	result, done := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -317,8 +318,8 @@ func (s *Server) loadUnless(ctx context.Context) (loaded <-chan struct{}, err er
 	return done, <-result
 }
 
-// closeStore closes the data directory once its users have ended. Where the disk
-// does not answer that is left to a goroutine.
+// closeStore closes the data directory when ended is closed. If the disk does not answer,
+// a goroutine does that and closeStore does not wait for it.
 func (s *Server) closeStore(ended <-chan struct{}) {
 	result, done := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -336,14 +337,15 @@ func (s *Server) closeStore(ended <-chan struct{}) {
 	}
 }
 
-// work starts the goroutines behind the connections. The function returned ends
-// them once the connections have ended; what it returns is closed when they have.
+// work starts the goroutines behind the connections. The function that it returns ends
+// them and must be called after the connections have ended. The channel from that
+// function is closed when they have ended.
 func (s *Server) work() (stop func() (ended <-chan struct{})) {
 	k := &keeper{srv: s, due: make(chan struct{}, 1)}
 	snaps := newSnapshots(s, s.opt.Seed, k.due)
 	if s.replayed > s.config().Storage.SnapCount/2 {
-		// After a start that had to replay much, so that the next has less to
-		// do. (ZooKeeper writes one at every start, even if nothing changed.)
+		// This start had to replay much. With a snapshot the next one has less to replay.
+		// ZooKeeper writes one at every start, even if nothing has changed.
 		snaps.ask()
 	}
 	l := newLoop(s)
@@ -357,7 +359,7 @@ func (s *Server) work() (stop func() (ended <-chan struct{})) {
 		close(quit)
 		<-s.loopEnded
 		if s.member != nil {
-			s.member.close() // the others need not wait for our disk
+			s.member.close() // so that the others need not wait for this server's disk
 		}
 		ended := make(chan struct{})
 		go func() {
@@ -369,11 +371,11 @@ func (s *Server) work() (stop func() (ended <-chan struct{})) {
 	}
 }
 
-// shutdownMax is how long requests in process may take at a clean end.
+// shutdownMax is how long requests in process may take when the server ends cleanly.
 const shutdownMax = 5 * time.Second
 
-// shutdown ends all connections: their readers stop reading, wait for what
-// is in process, and flush.
+// shutdown ends all connections: their readers stop reading, wait for the requests in
+// process, and flush the output.
 func (s *Server) shutdown() {
 	s.serving.Store(false)
 	s.stopping.Store(true)
@@ -389,7 +391,7 @@ func (s *Server) shutdown() {
 		c.stopReading()
 	}
 	if s.member != nil {
-		s.inbox.ask(func(*loop) {}) // the batch ends with dismiss
+		s.inbox.ask(func(*loop) {}) // the loop calls dismiss at the end of the batch
 	}
 	limit := time.NewTimer(shutdownMax)
 	defer limit.Stop()
@@ -402,8 +404,8 @@ func (s *Server) shutdown() {
 	}
 	for _, c := range s.crowd.sockets() {
 		c.out.mu.Lock()
-		c.close()
+		c.abort()
 		c.out.mu.Unlock()
 	}
-	s.disk.await(ended) // a four-letter word may ask for the sizes of files
+	s.disk.await(ended) // a four-letter word may be asking for file sizes
 }

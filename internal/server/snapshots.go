@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// snapshots decides when the tree is written to disk; the log writer owns it.
-// Counted are transactions and bytes of the log since the last time; both
-// limits have a random half, drawn anew each time, so that the servers of an
-// ensemble do not write theirs in step.
+// snapshots decides when the tree is written to disk. The log writer owns it. It counts
+// the transactions and bytes logged since the last snapshot. Both limits are partly
+// random and drawn again each time, so that the servers of an ensemble do not write their
+// snapshots at the same time.
 type snapshots struct {
 	srv   *Server
 	rand  *rand.Rand
-	due   chan<- struct{} // to the keeper, of one
-	txns  int             // since the last roll
+	due   chan<- struct{} // to the snapshotter; capacity 1
+	txns  int             // since the last snapshot
 	count int             // the limit for txns
 	bytes int64           // the limit for the bytes of the current log; 0: none
 }
@@ -24,7 +24,7 @@ func newSnapshots(s *Server, seed uint64, due chan<- struct{}) *snapshots {
 	return p
 }
 
-// draw chooses when the next one is due.
+// draw draws the limits for the next snapshot.
 func (p *snapshots) draw() {
 	o := &p.srv.config().Storage
 	half := max(o.SnapCount/2, 1)
@@ -34,8 +34,8 @@ func (p *snapshots) draw() {
 	}
 }
 
-// logged is called after each synced batch. When a snapshot is due the log
-// is rolled first, so that the new one holds what the snapshot lacks.
+// logged must be called after each batch that is durable. When a snapshot is due it first
+// starts a new log file, so that the new file holds what the snapshot lacks.
 func (p *snapshots) logged(txns int) error {
 	p.txns += txns
 	size := p.srv.store.LogBytes()
@@ -50,15 +50,15 @@ func (p *snapshots) logged(txns int) error {
 	return nil
 }
 
-// roll ends the current log file.
+// roll starts a new log file.
 func (p *snapshots) roll() error {
 	if err := p.srv.store.Roll(); err != nil {
-		return fmt.Errorf("end of a log file: %w", err)
+		return fmt.Errorf("cannot start a new log file: %w", err)
 	}
 	return nil
 }
 
-// ask has the keeper write a snapshot, unless it is still at the last one.
+// ask requests a snapshot, unless one is still being written.
 func (p *snapshots) ask() {
 	select {
 	case p.due <- struct{}{}:

@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// stats are the figures of a server, under the names that ZooKeeper's
-// dashboards know. Everybody adds, with atomics alone.
+// stats holds the figures of a server, under the names that dashboards for ZooKeeper use.
+// All goroutines may update them; every update is atomic.
 type stats struct {
 	registry *metrics.Registry
 
@@ -18,30 +18,30 @@ type stats struct {
 	connectRequests, reattached, dropped, rejected *metrics.Counter
 	sessionlessGone, expired, notServing           *metrics.Counter
 	proposals, commits, broken                     *metrics.Counter
-	snapSyncs                                      *metrics.Counter // of a leader: snapshots sent to learners
+	snapSyncs                                      *metrics.Counter // on a leader: snapshots sent to learners
 	large, throttled, throttleWaits                *metrics.Counter
 	heavyHeld                                      *metrics.Counter // requests that waited for heavy ones (pace.go)
 	staleRequests, staleDropped                    *metrics.Counter
 	watchBytes                                     *metrics.Counter
 	authFailed                                     metrics.Counter
 
-	latency                           *metrics.Summary // of all requests, ms
+	latency                           *metrics.Summary // of all requests, in ms
 	readLatency, updateLatency        *metrics.Summary
 	syncTime, snapshotTime, batchSize *metrics.Summary
 	loadTime, loadTxns                *metrics.Summary
 	loadSnapshot, loadLog             *metrics.Summary
 	inboxTime, logTime                *metrics.Summary // until a write is prepared, and until it is durable
-	throttleTime                      *metrics.Summary // for how long requests were held back
-	pause                             *metrics.Summary // by how much ticks came late
+	throttleTime                      *metrics.Summary // how long requests were held back
+	pause                             *metrics.Summary // how late ticks came
 	loopTime                          *metrics.Summary // of one batch of the loop
 
 	response lastMinMax   // bytes of replies
-	locals   atomic.Int64 // sessions that live on this server alone
+	locals   atomic.Int64 // number of local sessions
 	stages
 	quorum quorumStats
 }
 
-// newStats registers every figure that the server itself counts.
+// newStats registers the figures that the server counts itself.
 func newStats() *stats {
 	r := metrics.New()
 	t := &stats{
@@ -74,9 +74,9 @@ func newStats() *stats {
 	return t
 }
 
-// onDemand registers the figures of two commands of the admin server of
-// ZooKeeper 3.9, snapshot and restore, which this version does not have: as in
-// a ZooKeeper server that nobody has sent them to, they are 0.
+// onDemand registers the figures of the admin server's commands snapshot and restore of
+// ZooKeeper 3.9, which this server does not have. They are 0, as on a ZooKeeper server
+// that has received neither command.
 func onDemand(r *metrics.Registry) {
 	for _, name := range []string{"snapshot_error_count", "snapshot_rate_limited_count", "restore_error_count", "restore_rate_limited_count"} {
 		r.Counter(name)
@@ -84,7 +84,7 @@ func onDemand(r *metrics.Registry) {
 	r.Basic("restore_time")
 }
 
-// gauges registers what is asked for rather than counted.
+// gauges registers the figures that are computed when they are read.
 func (s *Server) gauges() {
 	r := s.stats.registry
 	num := func(name string, f func() int64) { r.Gauge(name, func() float64 { return float64(f()) }) }
@@ -114,22 +114,22 @@ func (s *Server) gauges() {
 	num("digest_mismatches_count", func() int64 { n, _ := s.Tree().DigestMismatches(); return n })
 }
 
-// micro is ns in the thousandths of a ms that a summary of ms observes.
+// micro converts ns to thousandths of a ms, the unit that a summary of ms observes.
 func micro(ns int64) int64 { return ns / 1000 }
 
-// received accounts for n requests, together of so many bytes.
+// received counts n requests of bytes bytes in total.
 func (t *stats) received(n, bytes int64) {
 	t.packetsReceived.Add(n)
 	t.bytesReceived.Add(bytes)
 }
 
-// reads accounts for n requests answered by a reader within ns.
+// reads counts n requests that a reader has answered within ns.
 func (t *stats) reads(n, ns int64) {
 	t.latency.Observe(micro(ns), n)
 	t.readLatency.Observe(micro(ns), n)
 }
 
-// handed accounts for a request that went through the loop.
+// handed counts a request that went through the loop.
 func (t *stats) handed(op wire.OpCode, ns int64) {
 	t.latency.Observe(micro(ns), 1)
 	if op.IsWrite() || op == wire.OpCreateSession || op == wire.OpCloseSession {
@@ -139,7 +139,7 @@ func (t *stats) handed(op wire.OpCode, ns int64) {
 	}
 }
 
-// wrote accounts for one write to a client.
+// wrote counts one write to a client.
 func (t *stats) wrote(b *buffer) {
 	t.packetsSent.Add(b.packets)
 	t.bytesSent.Add(b.replies)
@@ -148,19 +148,19 @@ func (t *stats) wrote(b *buffer) {
 	}
 }
 
-// synced accounts for one sync of n transactions.
+// synced counts one fsync of n transactions.
 func (t *stats) synced(took time.Duration, n int) {
 	t.syncTime.Observe(took.Microseconds(), 1)
 	t.flush.Observe(took.Microseconds(), 1)
 	t.batchSize.Observe(int64(n)*metrics.Unit, 1)
 }
 
-// snapshot accounts for one snapshot.
+// snapshot counts one snapshot.
 func (t *stats) snapshot(took time.Duration) {
 	t.snapshotTime.Observe(took.Microseconds(), 1)
 }
 
-// loaded accounts for a start: in all, for the snapshot, and for the log.
+// loaded records the times of a start: took in total, snapshot for reading the snapshot.
 func (t *stats) loaded(took, snapshot time.Duration, txns int) {
 	t.loadTime.Observe(took.Microseconds(), 1)
 	t.loadTxns.Observe(int64(txns)*metrics.Unit, 1)
@@ -168,8 +168,8 @@ func (t *stats) loaded(took, snapshot time.Duration, txns int) {
 	t.loadLog.Observe((took - snapshot).Microseconds(), 1)
 }
 
-// reset is what the word srst does. As at ZooKeeper it forgets the figures of
-// mntr too.
+// reset carries out the four-letter word srst. As with ZooKeeper it also resets the
+// figures of mntr.
 func (t *stats) reset() {
 	t.registry.Reset()
 	t.latency.Reset()

@@ -16,13 +16,13 @@ import (
 	"bellwether/wire"
 )
 
-// Status are the figures that an operator asks for first.
+// Status holds the most important figures for an operator.
 type Status struct {
-	Mode     string // standalone, leader, follower, observer; looking where it has no leader
-	Peer     string // zk_peer_state; empty: it is alone
-	ReadOnly bool   // writes are refused: the log has no room, or there is no quorum
-	Reason   string // why writes are refused; empty: they are not, or for want of a quorum
-	// Disk is the call that the disk leaves unanswered; nil: it answers.
+	Mode     string // standalone, leader, follower or observer; looking if there is no leader
+	Peer     string // zk_peer_state; empty on a standalone server
+	ReadOnly bool   // writes are refused: there is no space for the log, or no quorum
+	Reason   string // why writes are refused; empty if they are not or there is no quorum
+	// Disk is the call that the disk has not answered; nil if it answers.
 	Disk *SlowDisk
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
@@ -30,14 +30,14 @@ type Status struct {
 	Connections                            int
 	Outstanding                            int64
 	Zxid                                   wire.Zxid
-	Nodes                                  int64          // as ZooKeeper counts them
-	Proposals                              *ProposalSizes // of a leader
+	Nodes                                  int64          // counted as in ZooKeeper
+	Proposals                              *ProposalSizes // only on a leader
 }
 
-// noSpace is why a server that is alone refuses writes.
+// noSpace is the reason for which a standalone server refuses writes.
 const noSpace = "no space for the transaction log"
 
-// Status returns the figures now.
+// Status returns the current figures.
 func (s *Server) Status() Status {
 	f := s.stats.latency.Figures()
 	o := Status{
@@ -52,7 +52,7 @@ func (s *Server) Status() Status {
 	}
 	if st := s.Standing(); st != nil {
 		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Disabled
-		if st.Serving && o.Mode == "leader" { // an epoch begins with a zxid of its own
+		if st.Serving && o.Mode == "leader" { // an epoch starts with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
 		}
 	}
@@ -63,18 +63,18 @@ func (s *Server) Status() Status {
 	return o
 }
 
-// ProposalSizes are in bytes, -1 where there was none.
+// ProposalSizes are in bytes; -1 if there was no proposal.
 type ProposalSizes struct{ Last, Min, Max int64 }
 
-// Serving reports whether clients are served, be it only those that accept a
-// read-only server: the data is loaded, and the server is not about to stop.
+// Serving reports whether the server serves clients, if only those that accept a
+// read-only server: the data is loaded, and the server is not stopping.
 func (s *Server) Serving() bool {
 	serves, _ := s.Service()
 	return serves
 }
 
-// Service is Serving, and whether only reads are answered, as of one moment: a
-// server that ceases to be read-only may serve nobody for a while.
+// Service returns Serving, and whether only reads are answered, both at the same moment.
+// A server that stops being read-only may serve no clients for a while.
 func (s *Server) Service() (serves, readOnly bool) {
 	if s.member == nil {
 		return s.serving.Load(), s.readOnly.Load()
@@ -86,23 +86,23 @@ func (s *Server) Service() (serves, readOnly bool) {
 	return s.serving.Load(), st.ReadOnly
 }
 
-// Config is the configuration in force. It must not be changed.
+// Config returns the configuration in force. The caller must not change it.
 func (s *Server) Config() *config.Config { return s.config() }
 
-// Tree is the server's tree now, for its counts and lists. In an ensemble
-// another may take its place.
+// Tree returns the server's current tree, for its counts and lists. In an ensemble
+// another tree may replace it.
 func (s *Server) Tree() *tree.Tree { return s.tree.Load() }
 
-// Sizes are the bytes on disk.
+// Sizes returns the sizes of the files on disk.
 func (s *Server) Sizes() (store.Sizes, error) { return s.store.Sizes() }
 
-// Metrics are all figures.
+// Metrics returns all figures.
 func (s *Server) Metrics() *metrics.Registry { return s.stats.registry }
 
-// ResetStats is what the word srst does.
+// ResetStats carries out the four-letter word srst.
 func (s *Server) ResetStats() { s.stats.reset() }
 
-// Connection is one line of the word cons.
+// Connection is one line in the answer to the four-letter word cons.
 type Connection struct {
 	Addr        netip.AddrPort
 	Session     wire.SessionID // 0: none yet
@@ -115,13 +115,13 @@ type Connection struct {
 	LastXid     int32     // negative: none
 	LastZxid    wire.Zxid // -1: none
 	LastReply   time.Duration
-	Answered    int64 // requests that the latencies are of
+	Answered    int64 // number of requests that the latencies cover
 	// Latencies in ms.
 	LastLatency, MinLatency, AverageLatency, MaxLatency int64
-	Deadline                                            time.Time // when it ends if nothing is heard of it
+	Deadline                                            time.Time // when it is closed if nothing more is heard from it
 }
 
-// Connections lists the open connections, the oldest first.
+// Connections lists the open connections, oldest first.
 func (s *Server) Connections() []Connection {
 	conns := s.crowd.all()
 	slices.SortFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
@@ -132,7 +132,7 @@ func (s *Server) Connections() []Connection {
 	return out
 }
 
-// ResetConnections is what the word crst does.
+// ResetConnections carries out the four-letter word crst.
 func (s *Server) ResetConnections() {
 	for _, c := range s.crowd.all() {
 		c.out.mu.Lock()
@@ -141,7 +141,7 @@ func (s *Server) ResetConnections() {
 	}
 }
 
-// describe is the connection's line.
+// describe returns the connection's line.
 func (c *conn) describe() Connection {
 	c.out.mu.Lock()
 	t := c.out.traffic
@@ -165,21 +165,20 @@ func (c *conn) describe() Connection {
 	return o
 }
 
-// wallAt is the wall clock's time at a moment of the server's clock.
+// wallAt returns the wall time at a moment of the server's clock.
 func (s *Server) wallAt(clock int64) time.Time { return s.start.Add(time.Duration(clock)) }
 
-// Expiring are the sessions that expire together unless they are heard of.
+// Expiring holds the sessions that expire together at time At unless they are heard from.
 type Expiring struct {
 	At       time.Time
 	Sessions []wire.SessionID
 }
 
-// Sessions lists all sessions by the time at which they expire. It asks the
-// loop, and returns nil when the server ends. A server of an ensemble knows it
-// while it leads.
+// Sessions lists all sessions grouped by the time at which they expire. It asks the loop
+// and returns nil when the server ends. In an ensemble only the leader knows these times.
 func (s *Server) Sessions() []Expiring { return s.expiring((*replica.Replica).Expiring) }
 
-// LocalSessions is Sessions for those that live on this server alone.
+// LocalSessions is like Sessions, for the local sessions.
 func (s *Server) LocalSessions() []Expiring { return s.expiring((*replica.Replica).ExpiringLocals) }
 
 func (s *Server) expiring(list func(*replica.Replica) []tree.ExpiryBucket) []Expiring {
@@ -193,12 +192,13 @@ func (s *Server) expiring(list func(*replica.Replica) []tree.ExpiryBucket) []Exp
 	return out
 }
 
-// clampMS turns ms into ns without overflow.
+// clampMS converts ms to ns without overflow.
 func clampMS(ms int64) int64 {
 	return min(ms, math.MaxInt64/int64(time.Millisecond)) * int64(time.Millisecond)
 }
 
-// ask has a question answered on the loop's goroutine, if there is one.
+// ask calls a function on the loop's goroutine and waits for it. It does nothing if the
+// loop does not run.
 func (s *Server) ask(question func(*loop)) {
 	if !s.serving.Load() {
 		return

@@ -16,24 +16,24 @@ import (
 	"bellwether/wire"
 )
 
-// quorumStats are the figures of what passes between servers. A standalone
-// server shows them as well, as ZooKeeper does: dashboards ask every server for
-// the same names. All but shown stay 0 there.
+// quorumStats are the figures about the traffic between servers. A standalone server
+// shows them too, as in ZooKeeper, because dashboards ask every server for the same
+// names. There all of them but shown stay 0.
 type quorumStats struct {
 	lookings, diffs         *metrics.Counter
 	proposals, commits      *metrics.Counter // received from a leader
-	revalidations           *metrics.Counter // sessions that learners asked a leader for
+	revalidations           *metrics.Counter // sessions that learners asked a leader about
 	queued                  *metrics.Counter // commits
 	electionTime            *metrics.Summary
-	unavailable, leaderless *metrics.Summary // until it serves; until it leads
-	followed, observed      *metrics.Summary // ms to be synchronised as a follower, an observer
-	snapping, diffing       *metrics.Summary // learners that are being synchronised, as each begins and ends
+	unavailable, leaderless *metrics.Summary // time until the server serves, and until it leads
+	followed, observed      *metrics.Summary // ms until a follower, or an observer, is caught up
+	snapping, diffing       *metrics.Summary // number of learners being synchronised, observed at each start and end
 
-	// From the making of a transaction by the leader until, in ms of the wall
-	// clocks, it arrives at a follower, is on a disk, is committed by a quorum, is
-	// known to be committed at a learner, is applied.
+	// Times of a transaction in ms of the wall clocks, all from when the leader made it:
+	// until it arrives at a follower, is durable, is committed by a quorum, is known by a
+	// learner to be committed, and is applied.
 	arrived, durable, agreed, told, shown *metrics.Summary
-	applied                               *metrics.Summary // to apply one
+	applied                               *metrics.Summary // time to apply one transaction
 }
 
 func newQuorumStats(r *metrics.Registry) quorumStats {
@@ -60,16 +60,16 @@ type teamStats struct {
 	beatLate   *metrics.Summary // from when a leader's pings are due until they are sent
 	beatAnswer *metrics.Summary // from when a leader's ping arrives until its answer is sent
 
-	proposal lastMinMax   // bytes of proposals, as a leader sends them
-	leads    atomic.Int64 // the server's clock when it began to lead; -1: it does not
-	// The loop's:
+	proposal lastMinMax   // bytes of the proposals that a leader sends
+	leads    atomic.Int64 // the server's clock when it began to lead; -1: it does not lead
+	// The following fields belong to the loop.
 	serves  bool
-	last    wire.Zxid          // of the last proposal counted
+	last    wire.Zxid          // zxid of the last proposal counted
 	lost    int64              // the clock when it stopped serving
 	syncing map[string]zab.How // learners by name
 }
 
-// keysMax bounds the servers of which figures are kept by their number.
+// keysMax bounds the number of servers for which separate figures are kept.
 const keysMax = 64
 
 func newTeamStats(s *Server) *teamStats {
@@ -121,7 +121,7 @@ func newTeamStats(s *Server) *teamStats {
 	return t
 }
 
-// sent counts the proposals among what a leader sends: each once.
+// sent counts the proposals among the messages that a leader sends, each proposal once.
 func (t *teamStats) sent(send []zab.Message) {
 	for _, m := range send {
 		if p := m.Packet; p.Type == peerwire.PacketProposal && p.Zxid > t.last {
@@ -134,8 +134,8 @@ func (t *teamStats) sent(send []zab.Message) {
 // leading reports whether this server leads and serves.
 func (t *teamStats) leading() bool { return t.leads.Load() >= 0 }
 
-// heard counts what comes from other servers; behind UPTODATE, what comes in
-// front of it is old. wall is the time.
+// heard counts packets from other servers. Until UPTODATE arrives, proposals are old and
+// are not timed. wall is the current time.
 func (t *teamStats) heard(p *peerwire.QuorumPacket, wall int64) {
 	switch {
 	case !t.serves:
@@ -151,7 +151,7 @@ func (t *teamStats) heard(p *peerwire.QuorumPacket, wall int64) {
 	}
 }
 
-// committed accounts for transactions that were committed and have been applied.
+// committed records transactions that have been committed and applied.
 func (t *teamStats) committed(txns []*record.Txn, wall int64) {
 	t.queued.Add(int64(len(txns)))
 	known := t.told
@@ -164,7 +164,7 @@ func (t *teamStats) committed(txns []*record.Txn, wall int64) {
 	}
 }
 
-// stands notes a change of how the server stands.
+// stands records a change of the server's standing.
 func (t *teamStats) stands(before, now *replica.Standing, clock int64) {
 	leads, led := now.Serving && now.Role == peerwire.Leading, t.leading()
 	served := before != nil && before.Serving
@@ -186,7 +186,7 @@ func (t *teamStats) stands(before, now *replica.Standing, clock int64) {
 	}
 }
 
-// peerState is a standing as zk_peer_state names it.
+// peerState returns a standing in the form of zk_peer_state.
 func peerState(st *replica.Standing) string {
 	role := map[peerwire.ServerState]string{peerwire.Following: "following", peerwire.Leading: "leading", peerwire.Observing: "observing"}[st.Role]
 	switch {
@@ -198,7 +198,7 @@ func peerState(st *replica.Standing) string {
 	return role + " - synchronization"
 }
 
-// mode is a role as the word srvr names it.
+// mode returns a role in the form of the four-letter word srvr.
 func mode(st *replica.Standing) string {
 	switch {
 	case st == nil || st.Role == peerwire.Looking:
@@ -213,7 +213,8 @@ func mode(st *replica.Standing) string {
 	return fmt.Sprint(st.Role)
 }
 
-// level is at which level a happening among servers is logged. It counts some.
+// level returns the level at which an observation about servers is logged. It also
+// updates figures.
 func (t *teamStats) level(h replica.Happening) slog.Level {
 	switch e := h.(type) {
 	case election.Began:
@@ -248,7 +249,7 @@ func (t *teamStats) level(h replica.Happening) slog.Level {
 	return slog.LevelInfo
 }
 
-// synchronises counts a learner that begins to be brought up to date.
+// synchronises counts a learner whose synchronisation starts.
 func (t *teamStats) synchronises(e zab.SyncBegan) {
 	if e.How == zab.Snap {
 		t.snaps.Add(1)
@@ -259,7 +260,7 @@ func (t *teamStats) synchronises(e zab.SyncBegan) {
 	t.countSyncing(e.How)
 }
 
-// synchronised: a learner is up to date, or gone.
+// synchronised counts a learner that is caught up or gone.
 func (t *teamStats) synchronised(learner string) {
 	if how, is := t.syncing[learner]; is {
 		delete(t.syncing, learner)
@@ -267,7 +268,7 @@ func (t *teamStats) synchronised(learner string) {
 	}
 }
 
-// countSyncing observes how many learners are being synchronised in one way.
+// countSyncing records how many learners are being synchronised in one way.
 func (t *teamStats) countSyncing(how zab.How) {
 	snapping, diffing := int64(0), int64(0)
 	for _, h := range t.syncing {

@@ -13,7 +13,7 @@ import (
 	"bellwether/internal/zab"
 )
 
-// teamwork is what the loop of a server of an ensemble keeps beside.
+// teamwork is what the loop of a server of an ensemble holds in addition.
 type teamwork struct {
 	beat    int64 // ns of the server's clock at which Beat is to be called
 	alarm   *time.Timer
@@ -22,13 +22,13 @@ type teamwork struct {
 	ended   []zab.LinkID // links that have closed in this batch
 }
 
-// nextBeat notes when Beat is to be called, in ms.
+// nextBeat records when Beat must be called next, in ms.
 func (t *teamwork) nextBeat(at int64) {
 	t.beat = min(at, replica.Never/int64(time.Millisecond)) * int64(time.Millisecond)
 }
 
-// tellTeam is how a happening among servers is logged: at which level, and with
-// the other's address.
+// tellTeam returns the logger and the level for an observation about servers. The logger
+// adds the address of the other server.
 func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level) {
 	m := l.srv.member
 	log, level = l.srv.log, m.stats.level(h)
@@ -65,21 +65,22 @@ func (l *loop) tellTeam(h replica.Happening) (log *slog.Logger, level slog.Level
 	return log, level
 }
 
-// once is the log of what is told about an address, and the level: debug where
-// it is only counted.
+// once returns the logger and the level for a message about an address. A repeated
+// message is only counted, and the level is debug.
 func (l *loop) once(address, what string, level slog.Level) (*slog.Logger, slog.Level) {
 	return l.srv.log.With("peer", address), l.srv.notices.Level(level, what, address)
 }
 
-// heed looks at an event of the ensemble before the replica gets it.
-func (l *loop) heed(e replica.Event) {
+// before acts on an event of the ensemble before the replica gets it.
+func (l *loop) before(e replica.Event) {
 	switch e := e.(type) {
 	case replica.Rebuilt:
-		// Nobody may see the new tree before it is served: whoever still reads
-		// gives replies to an output that takes none any more (output.fill).
+		// No client may see the new tree before it is served. A reader that is still
+		// carrying out a read gives its reply to an output that accepts none
+		// (output.fill).
 		for _, c := range l.conns {
 			if c.Session() != 0 {
-				c.endSoon()
+				c.finishLater()
 			}
 		}
 		l.srv.tree.Store(e.Tree)
@@ -95,7 +96,7 @@ func (l *loop) heed(e replica.Event) {
 	}
 }
 
-// heard looks at a packet of another server.
+// heard acts on a packet from another server before the replica gets it.
 func (l *loop) heard(link zab.LinkID, p *peerwire.QuorumPacket) {
 	m := l.srv.member
 	switch p.Type {
@@ -120,8 +121,8 @@ func (l *loop) sendOut(rd *replica.Ready) {
 	l.send(rd.Send, rd.BeatDue)
 }
 
-// send sends to the other servers, except what the batch holds until it is applied.
-// The pings among the messages were due at the time due, 0: at none.
+// send sends messages to the other servers, except those that the batch holds until it is
+// applied. due is the time at which the pings among them were due; 0: there are none.
 func (l *loop) send(all []zab.Message, due int64) {
 	m := l.srv.member
 	m.stats.sent(all)
@@ -133,7 +134,7 @@ func (l *loop) send(all []zab.Message, due int64) {
 	m.beaten(all, due)
 }
 
-// apply lets clients see what is committed.
+// apply applies what is committed and delivers it to clients.
 func (l *loop) apply(rd *replica.Ready) {
 	if l.srv.member == nil {
 		l.deliver()
@@ -150,8 +151,8 @@ func (l *loop) apply(rd *replica.Ready) {
 	}
 }
 
-// connect ends links, reads old logs for learners, opens or closes the quorum port,
-// and dials the leader or stops that.
+// connect closes links, reads old logs for learners, opens or closes the quorum port, and
+// starts or stops dialling the leader.
 func (l *loop) connect(rd *replica.Ready) {
 	m := l.srv.member
 	if m == nil {
@@ -159,7 +160,7 @@ func (l *loop) connect(rd *replica.Ready) {
 	}
 	for _, link := range rd.Close {
 		m.links.Close(link)
-		l.srv.inbox.release(link) // behind Close, so that it hands on nothing more
+		l.srv.inbox.release(link) // after Close, so that the reader passes on nothing more
 	}
 	for _, q := range rd.ReadLog {
 		l.srv.writers.Go(func() { m.readLog(q) })
@@ -177,7 +178,7 @@ func (l *loop) connect(rd *replica.Ready) {
 	}
 }
 
-// endBatch tells others what the batch has come to.
+// endBatch publishes the results of a batch to other goroutines.
 func (l *loop) endBatch() {
 	m := l.srv.member
 	if m == nil {
@@ -197,7 +198,7 @@ func (l *loop) endBatch() {
 	l.team.alarm.Reset(max(wait, 0))
 }
 
-// publish lets everybody know how the server stands.
+// publish stores the server's standing for other goroutines.
 func (l *loop) publish() {
 	s := l.srv
 	now, before := l.replica.Standing(), s.member.standing.Load()
@@ -208,8 +209,8 @@ func (l *loop) publish() {
 	s.member.standing.Store(now)
 	defer s.member.news.tell()
 	if now.Serving {
-		// Whatever a snapshot held of transactions that came behind it was
-		// committed before its end was sent, so it came before UPTODATE.
+		// Transactions that a snapshot contains beyond its zxid were committed before
+		// UPTODATE was sent, so the tree holds no uncommitted transaction.
 		s.Tree().Settled()
 	}
 	s.member.stats.stands(before, now, s.clock())
@@ -228,14 +229,14 @@ func (l *loop) publish() {
 	}
 }
 
-// dismiss ends, when the server is to end and has no leader, or leads and all
-// have left it, all connections: nobody would answer what waits on them.
+// dismiss closes all connections when the server is stopping and either has no leader or
+// leads without a quorum: nothing could answer the requests that wait on them.
 func (l *loop) dismiss() {
 	if !l.srv.stopping.Load() || !l.replica.Stranded() {
 		return
 	}
 	for _, c := range l.conns {
-		c.endSoon()
+		c.finishLater()
 	}
-	l.srv.dirty.flush()
+	l.srv.pendingFlush.flush()
 }

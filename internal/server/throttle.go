@@ -8,22 +8,22 @@ import (
 	"bellwether/internal/replica"
 )
 
-// inProcessBytesMax is how many bytes of requests the loop may hold for all
-// connections before those with a request in process are no longer read.
+// inProcessBytesMax is how many bytes of requests the loop may hold for all connections.
+// Above it, connections that have requests in process are not read.
 const inProcessBytesMax = 64 << 20
 
-// errStale: a request waited so long for its turn that its session is gone.
+// errStale: the session of a request may have expired while the request waited to be
+// read.
 var errStale = errors.New("request is older than its session's timeout (request_stale_latency_check)")
 
-// errHeld: without a leader more would be held than may be.
+// errHeld: there is no leader, and no more requests may wait for one.
 var errHeld = errors.New("there is no leader, and more requests wait for one than can be held")
 
-// throttle holds a request back while the server has too much in process:
-// beyond globalOutstandingLimit a connection that takes part in it is not
-// read; while too much waits for the disk, or beyond
-// request_throttle_max_requests if that is set, no connection is. Without a
-// leader, when nothing will be answered soon, a connection that does not take
-// part in it yet is closed.
+// throttle delays a request while the server has too much in process. Above
+// globalOutstandingLimit it stops reading connections that have requests in process.
+// While too much waits for the disk, or above request_throttle_max_requests if that is
+// set, it stops reading all connections. Without a leader, when no request will be
+// answered soon, it closes a connection that has no request in process.
 func (c *conn) throttle(size int, started int64) error {
 	s := c.srv
 	limits := &s.config().Limits
@@ -59,17 +59,17 @@ func (c *conn) throttle(size int, started int64) error {
 	return nil
 }
 
-// diskPoll is how often a reader looks whether the disk has caught up.
+// diskPoll is how often a reader checks whether the disk has caught up.
 const diskPoll = 5 * time.Millisecond
 
-// waitDisk waits until the disk has caught up, or the connection or the server
-// is to end.
+// waitDisk waits until the disk has caught up, or until the connection or the server
+// ends.
 func (c *conn) waitDisk() {
 	for c.srv.inbox.full.Load() && !c.srv.stopping.Load() && !c.stall(diskPoll) {
 	}
 }
 
-// pauseReading hands over what is pending, then waits.
+// pauseReading submits the pending requests, then waits.
 func (c *conn) pauseReading(wait func()) {
 	c.srv.stats.throttleWaits.Add(1)
 	c.submit()
@@ -80,7 +80,7 @@ func (c *conn) pauseReading(wait func()) {
 	c.srv.stats.throttleTime.Observe(micro(c.srv.clock()-start), 1)
 }
 
-// stall waits for d; true if the connection has ended meanwhile.
+// stall waits for d. It returns true if the connection has ended meanwhile.
 func (c *conn) stall(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -93,7 +93,7 @@ func (c *conn) stall(d time.Duration) bool {
 	return true
 }
 
-// largeError: too many bytes of large requests are in process.
+// largeError says that too many bytes of large requests are in process.
 type largeError struct{ Size, Max int64 }
 
 func (e *largeError) Error() string {

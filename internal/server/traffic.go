@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// traffic is what the words cons and stat tell of a connection. The output's
-// lock guards it. Latencies are in ns.
+// traffic holds what the four-letter words cons and stat show about a connection. The
+// output's lock guards it. Latencies are in ns.
 type traffic struct {
 	made     int64 // the server's clock
 	received int64
@@ -16,7 +16,7 @@ type traffic struct {
 	lastOp   wire.OpCode
 	lastXid  int32
 	lastZxid wire.Zxid
-	lastAt   int64 // the server's clock; 0: nothing was answered yet
+	lastAt   int64 // the server's clock; 0: no request was answered yet
 	last     int64
 	min      int64
 	max      int64
@@ -24,12 +24,12 @@ type traffic struct {
 	count    int64
 }
 
-// reset is what the word crst does to a connection.
+// reset carries out the four-letter word crst for a connection.
 func (t *traffic) reset() {
 	*t = traffic{made: t.made, lastXid: -1, lastZxid: -1, min: math.MaxInt64}
 }
 
-// answered notes n requests, answered within ns each; the last was xid.
+// answered records n requests that were answered within ns each; xid is the last of them.
 func (t *traffic) answered(n int64, xid int32, op wire.OpCode, z wire.Zxid, ns int64, at int64) {
 	t.lastOp, t.lastZxid, t.lastAt = op, z, at
 	if xid >= 0 { // pings and their like do not count
@@ -41,7 +41,8 @@ func (t *traffic) answered(n int64, xid int32, op wire.OpCode, z wire.Zxid, ns i
 	t.count += n
 }
 
-// lastMinMax keeps the sizes of replies, -1 before the first.
+// lastMinMax holds the last, smallest and largest size of a reply or proposal; -1 before
+// the first.
 type lastMinMax struct{ last, min, max atomic.Int64 }
 
 func (m *lastMinMax) reset() {
@@ -59,12 +60,12 @@ func (m *lastMinMax) least() int64 {
 	return -1
 }
 
-// size takes one size.
+// size records one size.
 func (m *lastMinMax) size(n int64) {
 	m.note(&buffer{last: n, min: n, max: n})
 }
 
-// note takes the replies of one write.
+// note records the replies of one write.
 func (m *lastMinMax) note(b *buffer) {
 	m.last.Store(b.last)
 	for old := m.min.Load(); b.min < old && !m.min.CompareAndSwap(old, b.min); {

@@ -8,18 +8,17 @@ import (
 	"syscall"
 )
 
-// turns bounds how many goroutines at a time do the work of large reads:
-// encode many names, copy long replies to sockets, or answer a long pipeline of
-// small reads. The others wait in the order in which they came, so that every
-// connection gets its turn, and the loop, the log writer and requests for little
-// find a processor. Nobody waits for a client, a disk or a lock of the output
-// while it has a place.
+// turns bounds how many goroutines at a time do the work of large reads: encoding many
+// names, copying long replies to sockets, or answering a long pipeline of small reads.
+// The others wait in the order in which they came. So every connection gets its turn, and
+// the loop, the log writer and small requests get a processor. A goroutine must not wait
+// for a client, a disk or the lock of an output while it holds a place.
 type turns struct {
 	places  chan struct{}
 	waiting atomic.Int32
 }
 
-// newTurns leaves half of the processors to all others.
+// newTurns returns turns for half of the processors.
 func newTurns() *turns {
 	return &turns{places: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
@@ -34,23 +33,24 @@ func (t *turns) enter() {
 	}
 }
 
-// turnWaiters is how many goroutines may wait for a turn before no further
-// connection is accepted: clients that come and go faster than their requests are
-// carried out would fill the memory. Those that wait depend on no client.
+// turnWaiters is how many goroutines may wait for a turn before the server stops
+// accepting connections. Otherwise clients that connect and disconnect faster than their
+// requests are carried out would fill the memory. The goroutines that wait do not depend
+// on any client.
 const turnWaiters = 1000
 
 func (t *turns) crowded() bool { return t.waiting.Load() > turnWaiters }
 
 func (t *turns) leave() { <-t.places }
 
-// turnFree is how many reads of a pipeline are answered before the reader has to
-// wait for its turn, turnReads how many it answers in one.
+// turnFree is how many reads of a pipeline are answered before the reader must wait for
+// its turn. turnReads is how many it answers in one turn.
 const (
 	turnFree  = 64
 	turnReads = 64
 )
 
-// enterTurn begins a turn of the reader's goroutine, which may last over several
+// enterTurn starts a turn of the reader's goroutine. A turn may last for several
 // requests.
 func (c *conn) enterTurn() {
 	if !c.inTurn {
@@ -59,7 +59,8 @@ func (c *conn) enterTurn() {
 	}
 }
 
-// leaveTurn ends the reader's turn, if it has one. It is called before the reader waits for anything.
+// leaveTurn ends the reader's turn, if it has one. It must be called before the reader
+// waits for anything.
 func (c *conn) leaveTurn() {
 	if c.inTurn {
 		c.inTurn = false
@@ -67,7 +68,7 @@ func (c *conn) leaveTurn() {
 	}
 }
 
-// takeTurn is called before the n-th read of a pipeline.
+// takeTurn must be called before the n-th read of a pipeline.
 func (c *conn) takeTurn(n int64) {
 	if n < turnFree {
 		return
@@ -78,7 +79,7 @@ func (c *conn) takeTurn(n int64) {
 	c.enterTurn()
 }
 
-// writeLong writes a buffer with a long part, or a long one, from where it lies.
+// writeLong writes a buffer with a long part, or a long buffer, without copying it first.
 func (c *conn) writeLong(b *buffer) error {
 	pieces := [][]byte{b.b}
 	if b.long != nil {
@@ -94,7 +95,7 @@ func (c *conn) writeLong(b *buffer) error {
 	return nil
 }
 
-// behind is what pieces hold behind their first n bytes.
+// behind returns pieces without their first n bytes.
 func behind(pieces [][]byte, n int) [][]byte {
 	for len(pieces) > 0 && n >= len(pieces[0]) {
 		n -= len(pieces[0])
@@ -106,8 +107,8 @@ func behind(pieces [][]byte, n int) [][]byte {
 	return pieces
 }
 
-// gather is the beginning of pieces, up to bufferKept bytes: where it lies, if the
-// first piece is that long, or copied into room.
+// gather returns the start of pieces, up to bufferKept bytes. It returns the first piece
+// itself if that is long enough, and otherwise a copy in room.
 func gather(pieces [][]byte, room []byte) []byte {
 	if len(pieces[0]) >= bufferKept || len(pieces) == 1 {
 		return pieces[0][:min(len(pieces[0]), bufferKept)]
@@ -119,13 +120,13 @@ func gather(pieces [][]byte, room []byte) []byte {
 	return room
 }
 
-// writeOnce writes what the socket takes in one turn. If that is nothing, it
-// leaves its turn, waits until the socket takes something, and returns 0. It needs
-// a buffer only while it has the turn, so that many clients that do not read take
-// no memory for it. It waits for its turn without using the descriptor: a goroutine
-// that closes the descriptor waits for its users, with the output locked.
+// writeOnce writes what the socket takes in one turn. If the socket takes nothing, it
+// ends the turn, waits until the socket takes something, and returns 0. It needs a buffer
+// only during its turn, so that many clients that do not read use no memory for it. While
+// it waits for its turn it does not use the descriptor: a goroutine that closes the
+// descriptor, with the output locked, waits for its users.
 func (c *conn) writeOnce(pieces [][]byte) (n int, err error) {
-	if c.raw == nil { // not a socket of the system
+	if c.raw == nil { // not a socket of the operating system
 		return c.net.Write(pieces[0])
 	}
 	c.srv.turns.enter()
@@ -158,8 +159,8 @@ func (c *conn) writeOnce(pieces [][]byte) (n int, err error) {
 	return max(n, 0), failed
 }
 
-// rawConn is a socket's own interface, nil where there is no socket or the system
-// has no write that returns when the socket takes nothing.
+// rawConn returns the raw interface of a socket; nil if there is none, or if the
+// operating system has no write that returns when the socket takes nothing.
 func rawConn(nc net.Conn) syscall.RawConn {
 	if runtime.GOOS == "windows" {
 		return nil
