@@ -87,8 +87,8 @@ var synchronisation = []bug{
 		{"sim", "TestReadersSeeNothingUncommitted", "readonly-start"},
 		{"sim", "TestReadersSeeNoSnapshotOfAnUnfinishedTerm", "readonly-snapshot"},
 	}, ""},
-	{"2725", []scenario{{"replica", "TestZK2725UpgradedByAMulti", "2725"}}, ""},
-	{"3471", []scenario{{"replica", "TestZK3471AnUpgradeOnItsWayDoesNotExpire", "3471"}}, ""},
+	{"2725", []scenario{{"replica", "TestZK2725MultiUpgradesSession", "2725"}}, ""},
+	{"3471", []scenario{{"replica", "TestZK3471UpgradingSessionDoesNotExpire", "3471"}}, ""},
 	{"local sessions after their end", []scenario{
 		{"sim", "TestNothingBehindTheEndOfAnUpgradedSession", "local-gone"},
 		{"sim", "TestUpgradesUnderADyingLeader", "local-stay"},

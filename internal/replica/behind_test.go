@@ -6,11 +6,11 @@ import (
 	"bellwether/wire"
 )
 
-// A client that was shown the beginning of an epoch, by a server that had the
-// leader's snapshot, is let in by all that serve in that epoch; one that has
-// seen a transaction of it only by those that have it.
-func TestTheBeginningOfAnEpochIsNotAhead(t *testing.T) {
-	h := newHerd(t, 3, false)
+// A client has seen the start of an epoch on a server that loaded the leader's snapshot.
+// Every server that serves in that epoch admits it. If a client has seen a transaction of
+// the epoch, only servers that have the transaction admit it.
+func TestStartOfEpochIsNotAhead(t *testing.T) {
+	h := newCluster(t, 3, false)
 	h.run(500)
 	first := h.leader()
 	c, _ := h.connect(first, 0)
@@ -19,7 +19,7 @@ func TestTheBeginningOfAnEpochIsNotAhead(t *testing.T) {
 	second := h.leader()
 	epoch := second.r.Standing().Epoch
 	if z := second.r.Applied(); z.Epoch() >= epoch {
-		t.Fatalf("epoch %d is no fresh one at %v", epoch, z)
+		t.Fatalf("epoch %d has transactions already, zxid %v", epoch, z)
 	}
 	pw := c.session.Password()
 	for _, s := range h.servers {
@@ -28,7 +28,7 @@ func TestTheBeginningOfAnEpochIsNotAhead(t *testing.T) {
 		}
 		ask := Connect{Session: c.session, Password: pw[:], TimeoutMS: 6000, Seen: wire.MakeZxid(epoch, 1)}
 		if later, _ := h.ask(s, ask); !later.closed || later.session != 0 {
-			t.Errorf("server %d at %v let in who has seen %v", s.id, s.r.Applied(), ask.Seen)
+			t.Errorf("server %d at %v admitted a client that has seen %v", s.id, s.r.Applied(), ask.Seen)
 		}
 	}
 	for _, s := range h.servers {
@@ -37,7 +37,7 @@ func TestTheBeginningOfAnEpochIsNotAhead(t *testing.T) {
 		}
 		ask := Connect{Session: c.session, Password: pw[:], TimeoutMS: 6000, Seen: wire.MakeZxid(epoch, 0)}
 		if again, _ := h.ask(s, ask); again.session != c.session {
-			t.Errorf("server %d at %v refused who has seen %v", s.id, s.r.Applied(), ask.Seen)
+			t.Errorf("server %d at %v refused a client that has seen %v", s.id, s.r.Applied(), ask.Seen)
 		}
 	}
 }

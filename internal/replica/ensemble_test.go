@@ -16,9 +16,9 @@ import (
 	"bellwether/wire"
 )
 
-// herd is an ensemble without faults but those a test makes: messages arrive
-// in order and at once, the log writer is done in the same turn.
-type herd struct {
+// cluster is an ensemble without faults except those that a test injects: messages arrive in
+// order and at once, and the log writer finishes in the same turn.
+type cluster struct {
 	t       *testing.T
 	members *ensemble.Membership
 	now     Time
@@ -26,26 +26,26 @@ type herd struct {
 	links   map[zab.LinkID]*wireLink
 	last    zab.LinkID
 	clients map[ConnID]*client
-	conns   ConnID // the last one given out
-	keep    bool   // clients outlive a change of leaders
+	conns   ConnID // the last one assigned
+	keep    bool   // clients survive a change of leaders
 	reads   bool   // a server without a quorum answers reads
-	// uncommitted: it does so with what its log holds from the start.
+	// uncommitted: it answers them from its whole log, even right after its start.
 	uncommitted bool
-	relays      int // so many links are accepted for the leader, and closed
-	// delay says what is to arrive later: when release is called.
+	relays      int // number of links that are accepted in place of the leader and closed
+	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
-	silent  map[*server]bool // whose disks answer nothing
-	unsaid  []delivery       // what they would have answered
+	silent  map[*server]bool // servers whose disks answer nothing
+	unsaid  []delivery       // the answers of those disks, which answer delivers
 }
 
-// delivery is an event on its way.
+// delivery is an event that is not delivered yet.
 type delivery struct {
 	to *server
 	e  Event
 }
 
-// server is one server and its disk: a log that is never lost.
+// server is one server and its disk, whose log is never lost.
 type server struct {
 	id       ensemble.ServerID
 	up       bool
@@ -64,21 +64,21 @@ type wireLink struct{ from, to *server }
 type client struct {
 	at      *server
 	session wire.SessionID
-	answer  Output // to the Connect
+	answer  Output // the answer to the Connect
 	replies []Output
 	closed  bool
 }
 
-func newHerd(t *testing.T, voters int, keep bool) *herd {
+func newCluster(t *testing.T, voters int, keep bool) *cluster {
 	var ids []ensemble.ServerID
 	for i := 1; i <= voters; i++ {
 		ids = append(ids, ensemble.ServerID(i))
 	}
-	return newHerdOf(t, keep, ids...)
+	return newClusterOf(t, keep, ids...)
 }
 
-// newHerdOf starts an ensemble of voters with these ids.
-func newHerdOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *herd {
+// newClusterOf starts an ensemble of voters with the given ids.
+func newClusterOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *cluster {
 	var text bytes.Buffer
 	for i, id := range ids {
 		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", id, 1001+i, 2001+i)
@@ -87,7 +87,7 @@ func newHerdOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *herd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &herd{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
+	h := &cluster{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
 		links: map[zab.LinkID]*wireLink{}, clients: map[ConnID]*client{}, keep: keep}
 	for _, id := range ids {
 		s := &server{id: id}
@@ -97,7 +97,7 @@ func newHerdOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *herd {
 	return h
 }
 
-func (h *herd) start(s *server) {
+func (h *cluster) start(s *server) {
 	t := tree.New(tree.Options{Seed: uint64(s.id)})
 	log := zab.NewLog(0, 0)
 	for _, txn := range s.log {
@@ -111,8 +111,8 @@ func (h *herd) start(s *server) {
 	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
 }
 
-// kill ends a server: its links break, dials to it are refused.
-func (h *herd) kill(s *server) {
+// kill stops a server: its links break, and dials to it are refused.
+func (h *cluster) kill(s *server) {
 	s.up, s.listens = false, false
 	for id, l := range h.links {
 		if l.from == s || l.to == s {
@@ -130,7 +130,7 @@ func (h *herd) kill(s *server) {
 	}
 }
 
-func (h *herd) breakLink(id zab.LinkID) {
+func (h *cluster) breakLink(id zab.LinkID) {
 	l := h.links[id]
 	if l == nil {
 		return
@@ -141,8 +141,8 @@ func (h *herd) breakLink(id zab.LinkID) {
 	}
 }
 
-// run lets everything happen that happens by itself, for so many ms.
-func (h *herd) run(ms int64) {
+// run lets the given number of ms pass and delivers everything that is due.
+func (h *cluster) run(ms int64) {
 	for end := h.now.Mono + ms; ; {
 		for h.turn() {
 		}
@@ -159,7 +159,7 @@ func (h *herd) run(ms int64) {
 	}
 }
 
-func (h *herd) turn() (busy bool) {
+func (h *cluster) turn() (busy bool) {
 	for _, s := range h.servers {
 		if !s.up {
 			s.inbox = nil
@@ -179,7 +179,7 @@ func (h *herd) turn() (busy bool) {
 	return busy
 }
 
-func (h *herd) dial(s *server) bool {
+func (h *cluster) dial(s *server) bool {
 	if s.dials == peerwire.NoServer {
 		return false
 	}
@@ -200,7 +200,7 @@ func (h *herd) dial(s *server) bool {
 	return true
 }
 
-func (h *herd) batch(s *server) {
+func (h *cluster) batch(s *server) {
 	events := s.inbox
 	s.inbox = nil
 	for _, e := range events {
@@ -218,8 +218,8 @@ func (h *herd) batch(s *server) {
 	}
 }
 
-// packets are those that one server sends to another over the learners' links.
-func (h *herd) packets(from, to *server) func(*server, Event) bool {
+// packets returns the packets that one server sends to another on the links of learners.
+func (h *cluster) packets(from, to *server) func(*server, Event) bool {
 	return func(at *server, e Event) bool {
 		z, ok := e.(Zab)
 		if !ok || at != to {
@@ -231,7 +231,7 @@ func (h *herd) packets(from, to *server) func(*server, Event) bool {
 }
 
 // release delivers everything that was delayed.
-func (h *herd) release() {
+func (h *cluster) release() {
 	h.delay = nil
 	for _, d := range h.delayed {
 		d.to.inbox = append(d.to.inbox, d.e)
@@ -239,7 +239,7 @@ func (h *herd) release() {
 	h.delayed = nil
 }
 
-func (h *herd) carryOut(s *server, rd Ready) {
+func (h *cluster) carryOut(s *server, rd Ready) {
 	for _, d := range rd.Duties {
 		h.duty(s, d)
 	}
@@ -281,13 +281,13 @@ func (h *herd) carryOut(s *server, rd Ready) {
 	}
 }
 
-// server is the server with an id.
-func (h *herd) server(id ensemble.ServerID) *server {
+// server returns the server with an id.
+func (h *cluster) server(id ensemble.ServerID) *server {
 	return h.servers[slices.IndexFunc(h.servers, func(s *server) bool { return s.id == id })]
 }
 
-// copy makes a tree anew out of another's snapshot.
-func (h *herd) copy(from *tree.Tree) *tree.Tree {
+// copy builds a tree from the snapshot of another one.
+func (h *cluster) copy(from *tree.Tree) *tree.Tree {
 	var b bytes.Buffer
 	snap := from.Snapshot()
 	if _, err := store.EncodeSnapshot(&b, snap.Zxid(), snap, store.Options{}); err != nil {
@@ -303,7 +303,7 @@ func (h *herd) copy(from *tree.Tree) *tree.Tree {
 	return t
 }
 
-func (h *herd) duty(s *server, d Duty) {
+func (h *cluster) duty(s *server, d Duty) {
 	answer := func(e Event) {
 		if h.silent[s] {
 			h.unsaid = append(h.unsaid, delivery{s, e})
@@ -346,8 +346,8 @@ func (h *herd) duty(s *server, d Duty) {
 	}
 }
 
-// answer ends the silence of a disk.
-func (h *herd) answer(s *server) {
+// answer makes a silent disk answer again.
+func (h *cluster) answer(s *server) {
 	delete(h.silent, s)
 	for _, d := range h.unsaid {
 		d.to.inbox = append(d.to.inbox, d.e)
@@ -356,7 +356,7 @@ func (h *herd) answer(s *server) {
 	s.inbox = append(s.inbox, DiskAnswered{})
 }
 
-func (h *herd) effect(s *server, o Output) {
+func (h *cluster) effect(s *server, o Output) {
 	c := h.clients[o.Conn]
 	if c == nil {
 		return
@@ -373,13 +373,13 @@ func (h *herd) effect(s *server, o Output) {
 }
 
 // connect opens a client connection, with a new session or an earlier one.
-func (h *herd) connect(s *server, session wire.SessionID) (*client, ConnID) {
+func (h *cluster) connect(s *server, session wire.SessionID) (*client, ConnID) {
 	pw := session.Password()
 	return h.ask(s, Connect{Session: session, Password: pw[:], TimeoutMS: 6000})
 }
 
-// ask opens a client connection with this question.
-func (h *herd) ask(s *server, e Connect) (*client, ConnID) {
+// ask opens a client connection with the given Connect.
+func (h *cluster) ask(s *server, e Connect) (*client, ConnID) {
 	h.conns++
 	id := h.conns
 	c := &client{at: s}
@@ -390,13 +390,13 @@ func (h *herd) ask(s *server, e Connect) (*client, ConnID) {
 	return c, id
 }
 
-func (h *herd) create(s *server, conn ConnID, xid int32, path string) {
+func (h *cluster) create(s *server, conn ConnID, xid int32, path string) {
 	body := wire.Append(nil, &wire.CreateRequest{Path: path, ACL: wire.OpenACL()})
 	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: xid, Op: wire.OpCreate, Body: body})
 }
 
-// leader is the one server that leads and serves.
-func (h *herd) leader() *server {
+// leader returns the only server that leads and serves.
+func (h *cluster) leader() *server {
 	var found *server
 	for _, s := range h.servers {
 		if st := s.r.Standing(); s.up && st.Role == peerwire.Leading && st.Serving {
@@ -412,10 +412,10 @@ func (h *herd) leader() *server {
 	return found
 }
 
-// Three servers elect, a client of each writes, the leader dies, the session
-// of a surviving server's client goes on there.
+// Three servers elect a leader, and a client of each writes. The leader dies. The session
+// of a client of a surviving server continues there.
 func TestThreeServersServe(t *testing.T) {
-	h := newHerd(t, 3, false)
+	h := newCluster(t, 3, false)
 	h.run(500)
 	first := h.leader()
 	var conns []ConnID
@@ -471,7 +471,7 @@ func TestThreeServersServe(t *testing.T) {
 			t.Errorf("server %d has another tree", s.id)
 		}
 	}
-	h.run(8000) // nobody is heard of: all sessions expire
+	h.run(8000) // no session is heard from, so all expire
 	for _, c := range clients {
 		if _, ok := second.r.tree.Session(c.session); ok {
 			t.Errorf("session %v has not expired", c.session)
@@ -479,12 +479,12 @@ func TestThreeServersServe(t *testing.T) {
 	}
 }
 
-// Clients of the surviving servers keep their connections when the leader
-// dies, and each of their writes in flight happens once: those that the
-// leader had never read, those that it had proposed to one follower only, and
-// those asked for while there was no leader.
-func TestClientsOutliveALeader(t *testing.T) {
-	h := newHerd(t, 3, true)
+// When the leader dies, clients of the surviving servers keep their connections. Each of
+// their writes in flight takes effect once: those that the leader had not read, those
+// that it had proposed to only one follower, and those that were requested while there
+// was no leader.
+func TestClientsSurviveLeaderChange(t *testing.T) {
+	h := newCluster(t, 3, true)
 	h.run(500)
 	first := h.leader()
 	var survivors []*server
@@ -502,12 +502,12 @@ func TestClientsOutliveALeader(t *testing.T) {
 		body := wire.Append(nil, &wire.CreateRequest{Path: "/n/", ACL: wire.OpenACL(), Flags: wire.FlagPersistentSequential})
 		survivors[i].inbox = append(survivors[i].inbox, &Request{Conn: conns[i], Xid: xid, Op: wire.OpCreate, Body: body})
 	}
-	// Proposed, and on the disk of one follower.
+	// Proposed, and on the disk of only one follower.
 	sequential(0, 2)
 	h.batch(survivors[0])
 	h.batch(first)
 	h.batch(survivors[0])
-	// Forwarded, and never read.
+	// Forwarded, but not read by the leader.
 	sequential(1, 2)
 	h.batch(survivors[1])
 	h.kill(first)
@@ -550,10 +550,10 @@ func TestClientsOutliveALeader(t *testing.T) {
 	}
 }
 
-// A session that was taken up elsewhere is not served any more where it was,
-// even if its old connection is half open and the leader changes.
-func TestAHalfOpenConnectionIsClosed(t *testing.T) {
-	h := newHerd(t, 3, true)
+// A session that was resumed at another server is no longer served at the old one, even
+// if its old connection is half open and the leader changes.
+func TestHalfOpenConnectionIsClosed(t *testing.T) {
+	h := newCluster(t, 3, true)
 	h.run(500)
 	first := h.leader()
 	var others []*server
@@ -575,16 +575,16 @@ func TestAHalfOpenConnectionIsClosed(t *testing.T) {
 	h.run(1000)
 	var stat wire.StatResponse
 	if code := h.leader().r.tree.Exists(nobody{}, "/late", false, &stat); code != wire.ErrNoNode {
-		t.Errorf("a write of the old connection happened: %v", code)
+		t.Errorf("a write of the old connection took effect: %v", code)
 	}
 	if again.closed {
-		t.Error("the connection of now was closed")
+		t.Error("the new connection was closed")
 	}
 }
 
-// Without a leader a connection is kept for a third of its timeout.
-func TestWithoutALeaderConnectionsEnd(t *testing.T) {
-	h := newHerd(t, 3, true)
+// Without a leader a connection is kept for a third of its timeout, then closed.
+func TestConnectionsWithoutLeaderAreClosed(t *testing.T) {
+	h := newCluster(t, 3, true)
 	h.run(500)
 	first := h.leader()
 	last := h.servers[0]
@@ -606,10 +606,10 @@ func TestWithoutALeaderConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A leader answers a sync when a quorum has confirmed that it is one; a write
-// asked for behind it on the same connection must not be applied before.
-func TestAWriteBehindASyncKeepsItsPlace(t *testing.T) {
-	h := newHerd(t, 3, false)
+// A leader answers a sync only when a quorum has confirmed its leadership. A write that
+// the same connection requests after the sync must not be applied before that.
+func TestWriteAfterSyncKeepsOrder(t *testing.T) {
+	h := newCluster(t, 3, false)
 	h.run(500)
 	for i, s := range h.servers {
 		c, id := h.connect(s, 0)
@@ -629,10 +629,10 @@ func TestAWriteBehindASyncKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// Connections to a leader that end before it says anything, as a relay makes
-// them, do not end the role: the leader is dialled again.
-func TestALeaderIsDialledAgain(t *testing.T) {
-	h := newHerd(t, 3, true)
+// A link that ends before the leader says anything, as at a relay, does not end the role:
+// the server dials the leader again.
+func TestLeaderIsRedialled(t *testing.T) {
+	h := newCluster(t, 3, true)
 	h.relays = 10
 	h.run(1400)
 	h.leader()
@@ -641,8 +641,8 @@ func TestALeaderIsDialledAgain(t *testing.T) {
 			t.Errorf("%d links are still to be cut, server %d had %d elections", h.relays, s.id, n)
 		}
 	}
-	// For ever is too long.
-	h = newHerd(t, 3, true)
+	// It gives up if that goes on for long.
+	h = newCluster(t, 3, true)
 	h.relays = 1 << 30
 	h.run(1400)
 	if n := len(h.servers[0].r.Elections()); n < 2 || n > 10 {

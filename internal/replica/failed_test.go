@@ -8,10 +8,10 @@ import (
 	"bellwether/wire"
 )
 
-// deaf has every leader take no notice of the epochs that others have
-// promised, as Apache ZooKeeper's do once they serve. It returns when each link
-// to a leader came.
-func (h *herd) deaf() *[]int64 {
+// ignorePromises makes every leader ignore the epochs that others have promised, as leaders of
+// Apache ZooKeeper do once they serve. It returns the times at which links to a leader
+// were opened.
+func (h *cluster) ignorePromises() *[]int64 {
 	var came []int64
 	h.delay = func(_ *server, e Event) bool {
 		if z, ok := e.(Zab); ok {
@@ -25,10 +25,10 @@ func (h *herd) deaf() *[]int64 {
 	return &came
 }
 
-// promised is an ensemble of three in which a follower comes back with the
-// promise of a later epoch than the one led.
-func promised(t *testing.T, epoch wire.Epoch) (h *herd, s *server, came *[]int64) {
-	h = newHerd(t, 3, true)
+// promised returns an ensemble of three in which a follower returns after it has promised
+// a later epoch than the current one.
+func promised(t *testing.T, epoch wire.Epoch) (h *cluster, s *server, came *[]int64) {
+	h = newCluster(t, 3, true)
 	h.run(100)
 	_, c := h.connect(h.servers[2], 0)
 	h.run(1)
@@ -37,16 +37,16 @@ func promised(t *testing.T, epoch wire.Epoch) (h *herd, s *server, came *[]int64
 	s = h.servers[0]
 	h.kill(s)
 	h.run(10)
-	came = h.deaf()
+	came = h.ignorePromises()
 	s.acc = epoch
 	h.start(s)
 	return h, s, came
 }
 
-// TestPromisedALaterEpoch: a server that has promised a later epoch than a
-// leader that does not mind tries again at once, and then ever more seldom. It
-// takes no other server's time: nobody looks for a leader but it.
-func TestPromisedALaterEpoch(t *testing.T) {
+// A server has promised a later epoch than that of a leader that ignores promises. It
+// retries once at once, and then at growing intervals. It does not disturb the other
+// servers: only it looks for a leader.
+func TestFollowerPromisedLaterEpoch(t *testing.T) {
 	h, s, came := promised(t, 9)
 	h.run(30_000)
 	n := len(*came)
@@ -54,12 +54,12 @@ func TestPromisedALaterEpoch(t *testing.T) {
 		t.Fatalf("tried %d times in 30 s", n)
 	}
 	if gap := (*came)[1] - (*came)[0]; gap > 1 {
-		t.Errorf("the second attempt came %d ms behind the first", gap)
+		t.Errorf("the second attempt came %d ms after the first", gap)
 	}
 	for i := 2; i < n; i++ {
 		gap, want := (*came)[i]-(*came)[i-1], min(againMinMS<<(i-2), int64(againMaxMS))
 		if gap < want || gap > want+100 {
-			t.Errorf("attempt %d came %d ms behind the one before, want %d", i+1, gap, want)
+			t.Errorf("attempt %d came %d ms after the one before, want %d", i+1, gap, want)
 		}
 	}
 	if s.r.Standing().Serving || !s.r.JoinFails() {
@@ -72,12 +72,11 @@ func TestPromisedALaterEpoch(t *testing.T) {
 	}
 }
 
-// TestAnsweredAndEnded: where the end of the connection comes together with what
-// the leader has said, that counts. The leader is not dialled as one that has
-// said nothing.
-func TestAnsweredAndEnded(t *testing.T) {
+// The end of a link arrives together with a message from the leader. The message counts:
+// the server does not redial as if the leader had said nothing.
+func TestLinkEndsAfterAnswer(t *testing.T) {
 	h, s, came := promised(t, 9)
-	deaf := h.delay
+	ignorePromises := h.delay
 	h.delay = func(to *server, e Event) bool {
 		if z, ok := e.(Zab); ok && to == s {
 			if in, ok := z.Event.(zab.Received); ok && in.Packet.Type == peerwire.PacketLeaderInfo {
@@ -86,24 +85,24 @@ func TestAnsweredAndEnded(t *testing.T) {
 				return true
 			}
 		}
-		return deaf(to, e)
+		return ignorePromises(to, e)
 	}
 	h.run(againMinMS - 1)
 	if len(*came) != 2 || !s.r.JoinFails() {
-		t.Errorf("%d attempts, the leader's word counts: %v", len(*came), s.r.JoinFails())
+		t.Errorf("%d attempts, joining has failed: %v", len(*came), s.r.JoinFails())
 	}
 }
 
-// TestPauseSlowsNoElection: when the leader dies while a server keeps away from
-// it, the rest elect with that server as soon as with any other, and the next
-// epoch is later than the one promised.
-func TestPauseSlowsNoElection(t *testing.T) {
+// When the leader dies while a server pauses before it joins that leader again, the
+// others elect with that server without delay. The next epoch is later than the one
+// promised.
+func TestPauseDoesNotDelayElection(t *testing.T) {
 	took := map[wire.Epoch]int64{}
 	for _, epoch := range []wire.Epoch{0, 9} {
 		h, s, came := promised(t, epoch)
 		h.run(15_000)
 		if epoch != 0 && h.now.Mono-(*came)[len(*came)-1] > againMaxMS/2 {
-			h.run(againMaxMS) // into the pause, not to its end
+			h.run(againMaxMS) // ends within the pause
 		}
 		h.delay = nil
 		h.kill(h.servers[2])
@@ -111,7 +110,7 @@ func TestPauseSlowsNoElection(t *testing.T) {
 		serves := func(o *server) bool { st := o.r.Standing(); return st.Serving && st.Leader != 3 }
 		for !serves(s) || !serves(h.servers[1]) {
 			if h.run(1); h.now.Mono > began+againMaxMS {
-				t.Fatalf("no leader %d ms behind the last one's end", h.now.Mono-began)
+				t.Fatalf("no leader %d ms after the end of the last one", h.now.Mono-began)
 			}
 		}
 		took[epoch] = h.now.Mono - began
@@ -120,15 +119,15 @@ func TestPauseSlowsNoElection(t *testing.T) {
 		}
 	}
 	if took[9] > took[0]+1 {
-		t.Errorf("%d ms without a leader, %d where nobody was kept away", took[9], took[0])
+		t.Errorf("%d ms without a leader, %d when no server pauses", took[9], took[0])
 	}
 }
 
-// TestPromiseFarAhead: servers that could follow the first candidate have
-// promised much later epochs than it knows of. Its term fails, and one of them
-// leads next: all serve in an epoch later than any that was promised.
+// Servers that could follow the first candidate have promised much later epochs than it
+// knows of. Its term fails, and one of them leads next. All then serve in an epoch later
+// than every promised one.
 func TestPromiseFarAhead(t *testing.T) {
-	h := newHerd(t, 3, true)
+	h := newCluster(t, 3, true)
 	for _, s := range h.servers {
 		h.kill(s)
 	}

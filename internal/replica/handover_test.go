@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// isAck reports whether an event is the word that a transaction is on a disk.
+// isAck reports whether an event acknowledges a transaction.
 func isAck(e Event) bool {
 	z, ok := e.(Zab)
 	if !ok {
@@ -21,11 +21,11 @@ func isAck(e Event) bool {
 	return ok && r.Packet.Type == peerwire.PacketAck && r.Packet.Zxid.Counter() > 0
 }
 
-// A leader hands over while its writes are not acknowledged yet. Whatever
-// clients ask for meanwhile, on it and on others, is held and answered once by
-// the next leader, on the same connections; a new session is given and an
-// earlier one taken up behind it. Until then nothing more is proposed.
-func TestHandOverHoldsWhatComes(t *testing.T) {
+// A leader transfers leadership while its writes are not acknowledged yet. Requests that
+// clients make meanwhile, on it and on other servers, are held and answered once by the
+// next leader, on the same connections. After that a new session is created and an
+// earlier one resumed. During the transfer nothing is proposed.
+func TestTransferHoldsRequests(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	var clients []*client
 	var conns []ConnID
@@ -48,7 +48,7 @@ func TestHandOverHoldsWhatComes(t *testing.T) {
 	s[0].inbox = append(s[0].inbox, HandOver{To: to})
 	h.run(5)
 	if _, err := s[0].r.Successor(peerwire.NoServer, false); err == nil {
-		t.Error("it can be asked for twice")
+		t.Error("a second transfer can be requested")
 	}
 	last := s[0].r.member.log.Last()
 	for i, at := range s {
@@ -65,7 +65,7 @@ func TestHandOverHoldsWhatComes(t *testing.T) {
 	h.clients[7001], h.clients[7002] = opened, resumed
 	h.run(50)
 	if now := s[0].r.member.log.Last(); now != last || !s[0].r.handsOver() {
-		t.Fatalf("%v was proposed behind %v", now, last)
+		t.Fatalf("%v was proposed after %v", now, last)
 	}
 	h.release()
 	h.run(100)
@@ -90,12 +90,12 @@ func TestHandOverHoldsWhatComes(t *testing.T) {
 		}
 	}
 	if opened.session == 0 || resumed.session != left.session {
-		t.Errorf("new session %v; %v taken up, want %v", opened.session, resumed.session, left.session)
+		t.Errorf("new session %v; %v resumed, want %v", opened.session, resumed.session, left.session)
 	}
 }
 
-// What cannot be waited for ends the term all the same, by an election.
-func TestHandOverEndsInAnElection(t *testing.T) {
+// If the outstanding writes take too long, the term ends with an election.
+func TestTransferFallsBackToElection(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, id := h.connect(s[0], 0)
 	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
@@ -115,9 +115,9 @@ func TestHandOverEndsInAnElection(t *testing.T) {
 	}
 }
 
-// A session that an operator ends during a hand-over does not end in silence:
-// nothing is said of it, and the next leader ends it when it is asked again.
-func TestExpireDuringAHandOver(t *testing.T) {
+// An operator ends a session during a transfer. The client gets no answer about that, and
+// the next leader ends the session when asked again.
+func TestExpireDuringTransfer(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, id := h.connect(s[0], 0)
 	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
@@ -128,7 +128,7 @@ func TestExpireDuringAHandOver(t *testing.T) {
 	s[0].inbox = append(s[0].inbox, Expire{Session: c.session})
 	h.run(5)
 	if !s[0].r.handsOver() || s[0].r.Ending(c.session) {
-		t.Errorf("hands over: %v; the session is to end: %v", s[0].r.handsOver(), s[0].r.Ending(c.session))
+		t.Errorf("transferring: %v; the session ends: %v", s[0].r.handsOver(), s[0].r.Ending(c.session))
 	}
 	h.release()
 	h.run(100)
@@ -142,8 +142,8 @@ func TestExpireDuringAHandOver(t *testing.T) {
 	}
 }
 
-// Who does not lead says so, and takes no notice of the event.
-func TestHandOverOfAFollower(t *testing.T) {
+// A server that does not lead reports that, and ignores the event.
+func TestFollowerCannotTransfer(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	if _, err := s[1].r.Successor(peerwire.NoServer, false); err == nil {
 		t.Error("a follower names a successor")
@@ -151,18 +151,18 @@ func TestHandOverOfAFollower(t *testing.T) {
 	s[1].inbox = append(s[1].inbox, HandOver{To: s[2].id})
 	h.run(500)
 	if h.leader() != s[0] {
-		t.Error("another leads")
+		t.Error("another server leads")
 	}
 	alone := New(s[0].r.tree, Options{}, h.now)
 	if _, err := alone.Successor(peerwire.NoServer, false); err == nil {
-		t.Error("one that is alone names a successor")
+		t.Error("a standalone server names a successor")
 	}
 }
 
-// A leader that stops is no part of the quorum by which the next one is
-// established: that one would have none when it is gone. Here the third server
-// is late; the first waits for it, and no client of the others is closed.
-func TestWhoLeavesIsNotCountedOn(t *testing.T) {
+// A leader that stops does not count towards the quorum that establishes the next leader,
+// which would lose its quorum otherwise. Here the third server is late. The first one
+// waits for it, and no client of the other servers is disconnected.
+func TestStoppingLeaderIsNotInQuorum(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, _ := h.connect(s[2], 0)
 	epoch := s[0].r.Standing().Epoch
@@ -170,12 +170,12 @@ func TestWhoLeavesIsNotCountedOn(t *testing.T) {
 	s[0].inbox = append(s[0].inbox, HandOver{To: s[1].id, Leaving: true})
 	h.run(50)
 	if st := s[0].r.Standing(); st.Serving {
-		t.Errorf("it would end now: %+v", st)
+		t.Errorf("the stopping server counts towards the quorum: %+v", st)
 	}
 	h.release()
 	h.run(50)
 	if st := s[0].r.Standing(); !st.Serving || st.Leader != s[1].id || st.Epoch != epoch+1 {
-		t.Errorf("it cannot end: %+v", st)
+		t.Errorf("the stopping server cannot stop: %+v", st)
 	}
 	h.kill(s[0])
 	h.run(300)

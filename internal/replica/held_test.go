@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// leaderless is an ensemble of which one server is up.
-func leaderless(t *testing.T) (h *herd, s *server) {
-	h = newHerd(t, 3, true)
+// leaderless returns an ensemble of which one server is up.
+func leaderless(t *testing.T) (h *cluster, s *server) {
+	h = newCluster(t, 3, true)
 	h.kill(h.servers[0])
 	h.kill(h.servers[1])
 	h.run(10)
 	return h, h.servers[2]
 }
 
-// come opens a client connection at once.
-func (h *herd) come(s *server, timeoutMS int32) (*client, ConnID) {
+// connectNow opens a client connection and delivers nothing else.
+func (h *cluster) connectNow(s *server, timeoutMS int32) (*client, ConnID) {
 	h.conns++
 	c := &client{at: s}
 	h.clients[h.conns] = c
@@ -24,8 +24,8 @@ func (h *herd) come(s *server, timeoutMS int32) (*client, ConnID) {
 	return c, h.conns
 }
 
-// TestHeldConnectionsEndInTime: each connection that waits for a leader is closed
-// when a third of its timeout has passed, whoever else waits or has gone.
+// Each connection that waits for a leader is closed when a third of its timeout has
+// passed, whatever other connections do.
 func TestHeldConnectionsEndInTime(t *testing.T) {
 	h, s := leaderless(t)
 	type waiter struct {
@@ -38,7 +38,7 @@ func TestHeldConnectionsEndInTime(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
 		timeout := int32(4000 + 1000*dice.IntN(30))
-		c, id := h.come(s, timeout)
+		c, id := h.connectNow(s, timeout)
 		all = append(all, &waiter{client: c, conn: id, due: h.now.Mono + int64(timeout/3)})
 		if w := all[dice.IntN(len(all))]; dice.IntN(3) == 0 && !w.closed && !w.left {
 			w.left = true
@@ -50,15 +50,14 @@ func TestHeldConnectionsEndInTime(t *testing.T) {
 		h.run(1)
 		for _, w := range all {
 			if !w.left && w.closed != (h.now.Mono >= w.due) {
-				t.Fatalf("at %d one that is to be closed at %d is closed: %v", h.now.Mono, w.due, w.closed)
+				t.Fatalf("at %d a connection that is due at %d is closed: %v", h.now.Mono, w.due, w.closed)
 			}
 		}
 	}
 }
 
-// TestHeldConnectionsCostNothing: a server that looks for a leader wakes up often,
-// and does not look through everybody who waits each time, nor remembers those
-// who wait no more.
+// A server that looks for a leader wakes up often. It does not go through all waiting
+// connections each time, and forgets those that were closed.
 func TestHeldConnectionsCostNothing(t *testing.T) {
 	h, s := leaderless(t)
 	wake := func() float64 {
@@ -69,32 +68,32 @@ func TestHeldConnectionsCostNothing(t *testing.T) {
 	}
 	alone := wake()
 	for range 1000 {
-		h.come(s, 20_000)
+		h.connectNow(s, 20_000)
 	}
 	h.run(10)
 	if n := wake(); n > alone {
 		t.Errorf("%v allocations to wake up beside a thousand connections, %v alone", n, alone)
 	}
 	for range 5000 {
-		_, id := h.come(s, 20_000)
+		_, id := h.connectNow(s, 20_000)
 		s.inbox = append(s.inbox, Disconnected{id})
 		h.run(0)
 	}
 	if n := len(s.r.member.held); n > 2001 {
-		t.Errorf("%d are remembered, of whom 1000 wait", n)
+		t.Errorf("%d connections are remembered, 1000 wait", n)
 	}
 }
 
-// TestHeldConnectionsLeaveAStalledServer: connections do not wait long at a server
-// that serves nobody and whose disk does not answer, whether they came before or
-// come later. They wait as ever when it has answered.
+// At a server that does not serve and whose disk does not answer, connections do not wait
+// long, whether they came before the stall or after. When the disk has answered they wait
+// for the normal time.
 func TestHeldConnectionsLeaveAStalledServer(t *testing.T) {
 	h, s := leaderless(t)
-	early, _ := h.come(s, 30_000)
+	early, _ := h.connectNow(s, 30_000)
 	h.run(300)
 	h.hang(s)
 	h.run(190)
-	late, _ := h.come(s, 30_000)
+	late, _ := h.connectNow(s, 30_000)
 	if h.run(0); early.closed {
 		t.Error("closed before the time is over")
 	}
@@ -102,20 +101,19 @@ func TestHeldConnectionsLeaveAStalledServer(t *testing.T) {
 		t.Errorf("after 510 and 20 ms: closed %v and %v", early.closed, late.closed)
 	}
 	if h.run(500); !late.closed {
-		t.Error("a connection that came during the stall still waits")
+		t.Error("a connection that was opened during the stall still waits")
 	}
-	last, _ := h.come(s, 30_000)
+	last, _ := h.connectNow(s, 30_000)
 	h.answer(s)
 	if h.run(9_000); last.closed {
 		t.Error("closed although the disk has answered")
 	}
 }
 
-// TestKeptConnectionsLeaveAStalledServer: a leader whose disk does not answer
-// transfers leadership. Its connections are kept for a short time, then they are
-// closed, so that their clients can go to a server that serves.
+// A leader whose disk does not answer transfers leadership. Its connections are kept for
+// a short time and then closed, so that their clients can go to a server that serves.
 func TestKeptConnectionsLeaveAStalledServer(t *testing.T) {
-	h := newHerd(t, 3, true)
+	h := newCluster(t, 3, true)
 	h.run(500)
 	old := h.leader()
 	c, conn := h.connect(old, 0)

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// locally starts three servers with local sessions, the leader first.
-func locally(t *testing.T, upgrade bool) (*herd, []*server) {
+// withLocalSessions starts three servers with local sessions. The leader comes first.
+func withLocalSessions(t *testing.T, upgrade bool) (*cluster, []*server) {
 	h, s := leaderFirst(t, true)
 	for _, s := range h.servers {
 		s.r.member.opt.LocalSessions, s.r.member.opt.UpgradeLocal = true, upgrade
@@ -16,16 +16,16 @@ func locally(t *testing.T, upgrade bool) (*herd, []*server) {
 	return h, s
 }
 
-func (h *herd) ephemeral(s *server, c *client, conn ConnID, path string) Output {
+func (h *cluster) ephemeral(s *server, c *client, conn ConnID, path string) Output {
 	return h.do(s, c, conn, wire.OpCreate, &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
 }
 
-func (h *herd) persistent(s *server, c *client, conn ConnID, path string) Output {
+func (h *cluster) persistent(s *server, c *client, conn ConnID, path string) Output {
 	return h.do(s, c, conn, wire.OpCreate, &wire.CreateRequest{Path: path, ACL: wire.OpenACL()})
 }
 
-// known counts the servers whose tree has a session.
-func (h *herd) known(id wire.SessionID) (n int) {
+// known returns the number of servers whose tree has a session.
+func (h *cluster) known(id wire.SessionID) (n int) {
 	for _, s := range h.servers {
 		if _, ok := s.r.tree.Session(id); ok && s.up {
 			n++
@@ -34,21 +34,22 @@ func (h *herd) known(id wire.SessionID) (n int) {
 	return n
 }
 
-// onLeaderAndFollower runs a body with a local session of each kind of server.
-func onLeaderAndFollower(t *testing.T, upgrade bool, body func(h *herd, s []*server, at *server)) {
+// onLeaderAndFollower runs a test body with a local session of the leader and with one of
+// a follower.
+func onLeaderAndFollower(t *testing.T, upgrade bool, body func(h *cluster, s []*server, at *server)) {
 	for i, name := range []string{"leader", "follower"} {
 		t.Run(name, func(t *testing.T) {
-			h, s := locally(t, upgrade)
+			h, s := withLocalSessions(t, upgrade)
 			h.t = t
 			body(h, s, s[i])
 		})
 	}
 }
 
-// A local session costs no transaction, writes, is unknown to other servers,
-// is taken up again at its own, and ends without a transaction.
-func TestALocalSession(t *testing.T) {
-	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+// A local session needs no transaction, can write, is unknown to other servers, can be
+// resumed at its own server, and ends without a transaction.
+func TestLocalSession(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		before := at.r.Applied()
 		c, conn := h.connect(at, 0)
 		if c.session == 0 || h.known(c.session) != 0 || at.r.Applied() != before || at.r.Locals() != 1 {
@@ -62,12 +63,12 @@ func TestALocalSession(t *testing.T) {
 		}
 		for _, other := range h.servers {
 			if r, _ := h.connect(other, c.session); other != at && (r.session != 0 || !r.closed) {
-				h.t.Errorf("taken up at another server: %v", r.session)
+				h.t.Errorf("resumed at another server: %v", r.session)
 			}
 		}
 		again, conn := h.connect(at, c.session)
 		if again.session != c.session || !c.closed {
-			h.t.Fatalf("not taken up where it lives: %v; the older is closed: %v", again.session, c.closed)
+			h.t.Fatalf("not resumed at its own server: %v; the older connection is closed: %v", again.session, c.closed)
 		}
 		before = at.r.Applied()
 		if o := h.do(at, again, conn, wire.OpCloseSession, nil); o.Header.Err != wire.OK || !again.closed {
@@ -77,14 +78,14 @@ func TestALocalSession(t *testing.T) {
 			h.t.Errorf("the end is a transaction, or %d are left", at.r.Locals())
 		}
 		if r, _ := h.connect(at, c.session); r.session != 0 {
-			h.t.Error("taken up behind its end")
+			h.t.Error("resumed after its end")
 		}
 	})
 }
 
-// A local session of which nothing is heard ends at its own server.
-func TestALocalSessionExpires(t *testing.T) {
-	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+// A local session that is not heard from expires at its own server.
+func TestLocalSessionExpires(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
 		for range 3 {
 			h.run(4000)
@@ -101,23 +102,23 @@ func TestALocalSessionExpires(t *testing.T) {
 	})
 }
 
-// The first ephemeral makes a local session everybody's, for good.
-func TestALocalSessionIsUpgraded(t *testing.T) {
-	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+// The first ephemeral makes a local session global, for good.
+func TestLocalSessionIsUpgraded(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
 		before := h.persistent(at, c, conn, "/p").Header.Zxid
 		if o := h.ephemeral(at, c, conn, "/e"); o.Header.Err != wire.OK || o.Header.Zxid != before+2 {
-			h.t.Fatalf("create: %v at %v behind %v", o.Header.Err, o.Header.Zxid, before)
+			h.t.Fatalf("create: %v at %v after %v", o.Header.Err, o.Header.Zxid, before)
 		}
 		if h.known(c.session) != 3 || at.r.Locals() != 0 {
 			h.t.Fatalf("known to %d trees, %d are local", h.known(c.session), at.r.Locals())
 		}
 		if o := h.ephemeral(at, c, conn, "/e2"); o.Header.Zxid != before+3 {
-			h.t.Errorf("upgraded twice: %v behind %v", o.Header.Zxid, before)
+			h.t.Errorf("upgraded twice: %v after %v", o.Header.Zxid, before)
 		}
 		other, conn := h.connect(s[2], c.session)
 		if other.session != c.session || !c.closed {
-			h.t.Fatal("does not move")
+			h.t.Fatal("the global session cannot be resumed at another server")
 		}
 		h.do(s[2], other, conn, wire.OpCloseSession, nil)
 		h.run(300)
@@ -127,10 +128,10 @@ func TestALocalSessionIsUpgraded(t *testing.T) {
 	})
 }
 
-// Without upgrading an ephemeral is refused, alone or in a multi, which names
-// the operation.
-func TestALocalSessionOwnsNoEphemeral(t *testing.T) {
-	onLeaderAndFollower(t, false, func(h *herd, s []*server, at *server) {
+// Without upgrading, a local session cannot create an ephemeral. If the create is in a
+// multi, the answer names the operation.
+func TestLocalSessionOwnsNoEphemeral(t *testing.T) {
+	onLeaderAndFollower(t, false, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
 		if o := h.ephemeral(at, c, conn, "/e"); o.Header.Err != wire.ErrEphemeralOnLocalSession {
 			h.t.Errorf("create: %v", o.Header.Err)
@@ -147,15 +148,15 @@ func TestALocalSessionOwnsNoEphemeral(t *testing.T) {
 			h.t.Errorf("container: %v", o.Header.Err)
 		}
 		if h.exists("/e") || h.exists("/p") || h.known(c.session) != 0 {
-			h.t.Error("something of what was refused is there")
+			h.t.Error("part of a refused request took effect")
 		}
 	})
 }
 
-// A local session and its connection outlive a change of leaders, and its
-// write in flight takes effect once.
-func TestALocalSessionOutlivesALeader(t *testing.T) {
-	h, s := locally(t, true)
+// A local session and its connection survive a change of leaders, and its write in flight
+// takes effect once.
+func TestLocalSessionSurvivesLeaderChange(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
 	h.stallDisks(s[0])
 	h.create(s[1], conn, 1, "/a")
@@ -171,10 +172,10 @@ func TestALocalSessionOutlivesALeader(t *testing.T) {
 	}
 }
 
-// A local session whose client asks for it again and again does not expire for
-// want of a leader; one that is forgotten does.
-func TestALocalSessionOutlivesTheQuorum(t *testing.T) {
-	h, s := locally(t, true)
+// A local session does not expire for want of a leader while its client keeps asking for
+// it. One that is not heard from does.
+func TestLocalSessionSurvivesLossOfQuorum(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	c, _ := h.connect(s[1], 0)
 	silent, _ := h.connect(s[1], 0)
 	h.kill(s[0])
@@ -187,24 +188,24 @@ func TestALocalSessionOutlivesTheQuorum(t *testing.T) {
 	s[0].r.member.opt.LocalSessions = true
 	h.run(2000)
 	if again, _ := h.connect(s[1], c.session); again.session != c.session {
-		t.Errorf("taken up: %v", again.session)
+		t.Errorf("resumed: %v", again.session)
 	}
 	if again, _ := h.connect(s[1], silent.session); again.session != 0 {
 		t.Errorf("the silent one lives: %v", again.session)
 	}
 }
 
-// An upgrade in flight when the leader dies: whether the history has it or
-// not, the create behind it is answered once, and the session is everybody's.
-func TestAnUpgradeOutlivesALeader(t *testing.T) {
-	for name, stall := range map[string]func(h *herd, s []*server){
-		"lost": func(h *herd, s []*server) {
+// An upgrade is in flight when the leader dies. Whether or not the history has it, the
+// create after it is answered once, and the session is global.
+func TestUpgradeSurvivesLeaderChange(t *testing.T) {
+	for name, stall := range map[string]func(h *cluster, s []*server){
+		"lost": func(h *cluster, s []*server) {
 			h.delay = func(to *server, e Event) bool { return to == s[0] && isReceived(e) }
 		},
-		"logged": func(h *herd, s []*server) { h.stallDisks(nil) },
+		"logged": func(h *cluster, s []*server) { h.stallDisks(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, s := locally(t, true)
+			h, s := withLocalSessions(t, true)
 			h.t = t
 			c, conn := h.connect(s[1], 0)
 			stall(h, s)
@@ -224,10 +225,10 @@ func TestAnUpgradeOutlivesALeader(t *testing.T) {
 	}
 }
 
-// An upgrade that was lost without its request leaves the session local, and
-// alive for its whole timeout.
-func TestALostUpgradeIsUndone(t *testing.T) {
-	h, s := locally(t, true)
+// If an upgrade is lost and its request too, the session stays local and has its whole
+// timeout.
+func TestLostUpgradeIsUndone(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
 	h.delay = func(to *server, e Event) bool { return to == s[0] && isReceived(e) }
 	body := wire.Append(nil, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
@@ -246,9 +247,9 @@ func TestALostUpgradeIsUndone(t *testing.T) {
 	}
 }
 
-// An ephemeral in a multi makes a local session everybody's too (ZOOKEEPER-2725).
-func TestZK2725UpgradedByAMulti(t *testing.T) {
-	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+// An ephemeral in a multi also makes a local session global (ZOOKEEPER-2725).
+func TestZK2725MultiUpgradesSession(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
 		o := h.do(at, c, conn, wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{
 			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: "/p", ACL: wire.OpenACL()}},
@@ -261,10 +262,10 @@ func TestZK2725UpgradedByAMulti(t *testing.T) {
 	})
 }
 
-// A session on its way to become everybody's does not expire here, where its
-// end would leave what it owns by then (ZOOKEEPER-3471).
-func TestZK3471AnUpgradeOnItsWayDoesNotExpire(t *testing.T) {
-	h, s := locally(t, true)
+// A session that is becoming global does not expire locally: its local end would leave
+// behind the ephemerals that it owns by then (ZOOKEEPER-3471).
+func TestZK3471UpgradingSessionDoesNotExpire(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
 	h.stallDisks(nil)
 	body := wire.Append(nil, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
@@ -277,9 +278,10 @@ func TestZK3471AnUpgradeOnItsWayDoesNotExpire(t *testing.T) {
 	}
 }
 
-// Where the tree is made anew it is not known what has become of an upgrade.
-func TestATreeMadeAnewForgetsUpgrades(t *testing.T) {
-	h, s := locally(t, true)
+// After the tree is rebuilt, the server does not know what has become of an upgrade in
+// flight, and forgets that session.
+func TestRebuiltTreeForgetsUpgrades(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
 	stays, _ := h.connect(s[1], 0)
 	h.delay = func(to *server, e Event) bool { return to == s[0] && isReceived(e) }
@@ -294,13 +296,13 @@ func TestATreeMadeAnewForgetsUpgrades(t *testing.T) {
 		t.Error("lives on although it may have ended")
 	}
 	if again, _ := h.connect(s[1], stays.session); again.session != stays.session {
-		t.Error("one that was never on its way is forgotten")
+		t.Error("a session without an upgrade in flight is forgotten")
 	}
 }
 
-// A session that this leader made itself cannot live on another server alone.
-func TestOwnSessionsDoNotLiveElsewhere(t *testing.T) {
-	h, s := locally(t, true)
+// A session whose id this leader made cannot be a local session of another server.
+func TestOwnSessionsAreNotLocalElsewhere(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	for _, at := range s[:2] {
 		c, conn := h.connect(at, 0)
 		h.do(at, c, conn, wire.OpCloseSession, nil)
@@ -310,10 +312,10 @@ func TestOwnSessionsDoNotLiveElsewhere(t *testing.T) {
 	}
 }
 
-// A local session that is taken up again sees what its earlier connection had
-// asked for, and is not answered with it.
-func TestALocalSessionIsTakenUpBehindItsWrites(t *testing.T) {
-	h, s := locally(t, true)
+// A local session that is resumed sees the writes of its earlier connection, and is not
+// answered with them.
+func TestLocalSessionResumesAfterItsWrites(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	old, id := h.connect(s[1], 0)
 	h.stallDisks(s[0])
 	h.create(s[1], id, 1, "/old")
@@ -337,10 +339,10 @@ func TestALocalSessionIsTakenUpBehindItsWrites(t *testing.T) {
 	}
 }
 
-// What a server forwards for a session that has ended for everybody, before it
-// has heard of that, is not taken for a local session's.
-func TestWhoHasEndedIsNotLocal(t *testing.T) {
-	h, s := locally(t, true)
+// A server forwards a request for a global session before it has heard that the session
+// has ended. The leader does not mistake the session for a local one.
+func TestEndedSessionIsNotLocal(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
 	h.ephemeral(s[1], c, conn, "/e")
 	h.delay = func(to *server, e Event) bool { return to == s[1] && isReceived(e) }
@@ -354,13 +356,13 @@ func TestWhoHasEndedIsNotLocal(t *testing.T) {
 	h.release()
 	h.run(300)
 	if h.exists("/late") || !c.closed {
-		t.Errorf("a write behind the session's end: %v, closed %v", h.exists("/late"), c.closed)
+		t.Errorf("a write after the session's end: %v, closed %v", h.exists("/late"), c.closed)
 	}
 }
 
-// A leader without local sessions refuses what it does not know.
-func TestOnlyASettingMakesUnknownSessionsLocal(t *testing.T) {
-	h, s := locally(t, true)
+// A leader on which local sessions are off refuses unknown sessions.
+func TestUnknownSessionsNeedLocalSetting(t *testing.T) {
+	h, s := withLocalSessions(t, true)
 	s[0].r.member.opt.LocalSessions = false
 	c, conn := h.connect(s[1], 0)
 	if o := h.persistent(s[1], c, conn, "/a"); o.Header.Err != wire.ErrSessionExpired {
@@ -377,10 +379,10 @@ func isReceived(e Event) bool {
 	return ok
 }
 
-// A session that becomes everybody's before its end, behind a sync that held
-// both, ends for everybody.
-func TestAnUpgradeHeldBySyncEnds(t *testing.T) {
-	onLeaderAndFollower(t, true, func(h *herd, s []*server, at *server) {
+// A sync holds both the upgrade of a session and its end. The session then ends for all
+// servers.
+func TestUpgradeHeldBySyncEnds(t *testing.T) {
+	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
 		ask := func(xid int32, op wire.OpCode, body wire.Record) {
 			q := &Request{Conn: conn, Xid: xid, Op: op}

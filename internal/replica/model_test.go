@@ -11,21 +11,21 @@ import (
 	"bellwether/wire"
 )
 
-// asked is what a model knows of one request that is not answered yet.
+// asked is what the model knows about one unanswered request.
 type asked struct {
 	xid   int32
 	op    wire.OpCode
 	value string
 }
 
-// model drives a replica at random and checks every effect against what each
-// client may see.
+// model drives a replica at random and checks every output against what each client may
+// see.
 type model struct {
 	t       *rapid.T
 	r       *Replica
 	now     Time
 	gen     uint64
-	log     []*record.Txn // appended and not void
+	log     []*record.Txn // appended and not taken back
 	durable wire.Zxid
 	full    bool
 	conns   []*clientModel
@@ -33,7 +33,8 @@ type model struct {
 	count   int
 }
 
-// clientModel is one client: what it waits for, and the last zxid it saw.
+// clientModel is one client: the requests that it waits for, and the last zxid that it
+// saw.
 type clientModel struct {
 	id      ConnID
 	session wire.SessionID
@@ -42,10 +43,10 @@ type clientModel struct {
 	seen    wire.Zxid
 }
 
-// A replica's effects are in order for every client, whatever the log writer
-// does: each request is answered once and in its place, nothing is answered
-// before it is durable, a read sees its connection's earlier writes and none
-// of its later ones, and the zxids of transactions have no gap.
+// The outputs of a replica are in order for every client, whatever the log writer does.
+// Each request is answered once and in its place. Nothing is answered before it is
+// durable. A read sees the earlier writes of its connection and none of the later ones.
+// The zxids of transactions have no gaps.
 func TestEffectsAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{t: t, now: Time{1, 1}}
@@ -69,7 +70,7 @@ func (m *model) step(e Event) {
 	m.drain()
 }
 
-// connect opens a connection with a new session and has it committed.
+// connect opens a connection with a new session and commits that.
 func (m *model) connect(session wire.SessionID) {
 	m.nextID++
 	c := &clientModel{id: m.nextID, session: session}
@@ -84,7 +85,7 @@ func (m *model) connect(session wire.SessionID) {
 	}
 }
 
-// replace lets a session move to a new connection.
+// replace moves a session to a new connection.
 func (m *model) replace(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.conns)-1).Draw(t, "moved")
 	old := m.conns[i]
@@ -95,8 +96,8 @@ func (m *model) replace(t *rapid.T) {
 	m.connect(old.session)
 }
 
-// ask sends one request: a set of /zookeeper (every value is unique), a get
-// of it, a sync, a create that fails, or a broken record.
+// ask sends one random request: a set of /zookeeper to a unique value, a get of it, a
+// sync, a create that fails, or a record that cannot be decoded.
 func (m *model) ask(c *clientModel) {
 	c.xid++
 	m.count++
@@ -131,7 +132,7 @@ func (m *model) commit(z wire.Zxid) {
 	m.step(Synced{z, m.gen})
 }
 
-// logFull cuts the log somewhere behind what is durable.
+// logFull cuts the log at a random place after what is durable.
 func (m *model) logFull(t *rapid.T) {
 	if m.full || len(m.log) == 0 {
 		return
@@ -176,7 +177,7 @@ func (m *model) appended(txns []*record.Txn) {
 			last = m.log[len(m.log)-1].Zxid
 		}
 		if txn.Zxid != last+1 {
-			m.t.Fatalf("appended %v behind %v", txn.Zxid, last)
+			m.t.Fatalf("appended %v after %v", txn.Zxid, last)
 		}
 		m.log = append(m.log, txn)
 	}
@@ -210,8 +211,8 @@ func (m *model) effect(c *clientModel, o Output) {
 	}
 }
 
-// read checks what a read sees: not a value that this connection asked to
-// write later, nor an earlier one of its own than the last that was answered.
+// read checks the result of a read: neither a value that the connection sets later, nor
+// one older than its last set that was answered.
 func (m *model) read(c *clientModel, a asked) {
 	if a.op != wire.OpGetData {
 		m.t.Fatalf("a turn for %v", a.op)

@@ -9,13 +9,13 @@ import (
 	"bellwether/wire"
 )
 
-// reader asks for a session that does with a server without a quorum.
+// reader asks for a session and accepts a server without a quorum.
 var reader = Connect{TimeoutMS: 6000, ReadOnly: true}
 
-// lonely is an ensemble in which one server has gone on alone for a while,
-// with a znode /a and a session of before.
-func lonely(t *testing.T, reads bool, ms int64) (h *herd, s *server, before *client) {
-	h = newHerd(t, 3, true)
+// withoutQuorum returns an ensemble in which one server has been without a quorum for a while,
+// with a znode /a and a session from before.
+func withoutQuorum(t *testing.T, reads bool, ms int64) (h *cluster, s *server, before *client) {
+	h = newCluster(t, 3, true)
 	h.reads = reads
 	for _, s := range h.servers {
 		h.start(s)
@@ -37,8 +37,8 @@ func lonely(t *testing.T, reads bool, ms int64) (h *herd, s *server, before *cli
 	return h, s, before
 }
 
-// do asks for something on a connection and returns the answer.
-func (h *herd) do(s *server, c *client, conn ConnID, op wire.OpCode, body wire.Record) Output {
+// do sends a request on a connection and returns the answer.
+func (h *cluster) do(s *server, c *client, conn ConnID, op wire.OpCode, body wire.Record) Output {
 	h.t.Helper()
 	n := len(c.replies)
 	var b []byte
@@ -53,10 +53,10 @@ func (h *herd) do(s *server, c *client, conn ConnID, op wire.OpCode, body wire.R
 	return c.replies[n]
 }
 
-// After two seconds without a leader a server answers the reads of who accepts
-// that, and refuses all else; nobody else is served.
+// After two seconds without a leader, a server answers the reads of clients that accept a
+// read-only server, and refuses all else. Other clients are not served.
 func TestReadOnlyBegins(t *testing.T) {
-	h, s, _ := lonely(t, true, 1300)
+	h, s, _ := withoutQuorum(t, true, 1300)
 	waits, _ := h.ask(s, reader)
 	plain, _ := h.connect(s, 0)
 	if waits.session != 0 || s.r.Standing().ReadOnly {
@@ -64,18 +64,18 @@ func TestReadOnlyBegins(t *testing.T) {
 	}
 	h.run(300)
 	if waits.session == 0 || !waits.answer.ReadOnly || !s.r.Standing().ReadOnly {
-		t.Fatalf("who has waited is not served: %+v", waits.answer)
+		t.Fatalf("the waiting client is not served: %+v", waits.answer)
 	}
 	if plain.closed {
-		t.Error("who waits for a leader is closed before its time")
+		t.Error("a client that waits for a leader is disconnected too early")
 	}
 	if late, _ := h.connect(s, 0); !late.closed {
-		t.Error("who does not accept a read-only server is served, or waits")
+		t.Error("a client that does not accept a read-only server is served, or waits")
 	}
 	ahead := reader
 	ahead.Seen = s.r.Applied() + 1
 	if c, _ := h.ask(s, ahead); !c.closed {
-		t.Error("who has seen more is served")
+		t.Error("a client that has seen a later state is served")
 	}
 	c, conn := h.ask(s, reader)
 	for _, op := range []wire.OpCode{wire.OpCreate, wire.OpMulti, wire.OpSync, wire.OpCheck, wire.OpReconfig, wire.OpSetACL} {
@@ -93,18 +93,19 @@ func TestReadOnlyBegins(t *testing.T) {
 	}
 }
 
-// Unless the operator asks for it nobody is served without a quorum.
-func TestReadOnlyIsAskedFor(t *testing.T) {
-	h, s, _ := lonely(t, false, 5000)
+// Unless the operator enables it, no client is served without a quorum.
+func TestReadOnlyMustBeEnabled(t *testing.T) {
+	h, s, _ := withoutQuorum(t, false, 5000)
 	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
 		t.Error("a client is served")
 	}
 }
 
-// A session of the ensemble is not taken up, and not called expired: its
-// client goes on looking. One of this service is, with its password.
+// A global session is neither resumed nor reported as expired, so its client keeps
+// looking for another server. A session that read-only service made is resumed, if the
+// password is right.
 func TestReadOnlySessions(t *testing.T) {
-	h, s, before := lonely(t, true, 3000)
+	h, s, before := withoutQuorum(t, true, 3000)
 	old := reader
 	pw := before.session.Password()
 	old.Session, old.Password = before.session, pw[:]
@@ -124,7 +125,7 @@ func TestReadOnlySessions(t *testing.T) {
 	own.Session, own.Password = c.session, pw[:]
 	again, _ := h.ask(s, own)
 	if again.session != c.session || !c.closed {
-		t.Errorf("its own session is not taken up: %+v", again.answer)
+		t.Errorf("its own session is not resumed: %+v", again.answer)
 	}
 	own.Password = make([]byte, wire.PasswordLen)
 	if wrong, _ := h.ask(s, own); !wrong.closed || wrong.answer.Kind != Attached || wrong.session != 0 || again.closed {
@@ -132,7 +133,7 @@ func TestReadOnlySessions(t *testing.T) {
 	}
 	h.run(9000)
 	if !again.closed {
-		t.Error("a silent session goes on")
+		t.Error("a silent session does not expire")
 	}
 	own.Password = pw[:]
 	if late, _ := h.ask(s, own); late.answer.Kind != Attached || late.session != 0 {
@@ -140,10 +141,10 @@ func TestReadOnlySessions(t *testing.T) {
 	}
 }
 
-// With a leader all of that is over: connections are closed, nothing that was
-// not seen before is seen until then, sessions of before go on.
+// When there is a leader, read-only service ends: its connections are closed, nothing new
+// becomes visible before that, and the sessions from before continue.
 func TestReadOnlyEnds(t *testing.T) {
-	h, s, before := lonely(t, true, 3000)
+	h, s, before := withoutQuorum(t, true, 3000)
 	c, conn := h.ask(s, reader)
 	s.inbox = append(s.inbox, Touched{[]Touch{{c.session, h.now.Mono}}})
 	var back *server
@@ -155,7 +156,7 @@ func TestReadOnlyEnds(t *testing.T) {
 	h.start(back)
 	for end := h.now.Mono + 5000; !c.closed && h.now.Mono < end; h.run(1) {
 		if s.r.Standing().Role != peerwire.Looking {
-			t.Fatal("served behind the decision")
+			t.Fatal("served after the decision")
 		}
 	}
 	h.run(3000)
@@ -164,30 +165,31 @@ func TestReadOnlyEnds(t *testing.T) {
 	}
 	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpGetData})
 	if again, _ := h.connect(s, before.session); again.session != before.session || again.answer.ReadOnly {
-		t.Errorf("a session of before: %+v", again.answer)
+		t.Errorf("a session from before: %+v", again.answer)
 	}
 	if gone, _ := h.connect(s, c.session); gone.session != 0 || gone.answer.Kind != Attached {
-		t.Errorf("a session of the lonely time: %+v", gone.answer)
+		t.Errorf("a session of read-only service: %+v", gone.answer)
 	}
 }
 
-// What a start has put into the tree may not be committed, and is not shown.
-func TestReadOnlyShowsWhatWasSeen(t *testing.T) {
-	h, s, _ := lonely(t, true, 3000)
+// The transactions that a server loads at its start may not be committed, and are not
+// shown.
+func TestReadOnlyHidesUncommitted(t *testing.T) {
+	h, s, _ := withoutQuorum(t, true, 3000)
 	h.kill(s)
 	h.start(s)
 	h.run(5000)
 	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
-		t.Error("a log is shown that nobody has called committed")
+		t.Error("a log is shown that may not be committed")
 	}
 }
 
-// An operator can have a server show its log before it has found a quorum since
-// its start, but only in read-only mode. What clients then saw is taken back when
-// a leader does not have it: their connections end first.
+// An operator can let a read-only server show its log before it has found a quorum since
+// its start. If a leader does not have what clients saw, it is removed; their connections
+// are closed before that.
 func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
 	for _, reads := range []bool{false, true} {
-		h, s, _ := lonely(t, reads, 3000)
+		h, s, _ := withoutQuorum(t, reads, 3000)
 		h.kill(s)
 		h.uncommitted = true
 		h.start(s)
@@ -212,14 +214,14 @@ func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
 		}
 		h.run(3000)
 		if !c.closed || !s.r.Standing().Serving {
-			t.Errorf("behind an election: closed %v, %+v", c.closed, s.r.Standing())
+			t.Errorf("after an election: closed %v, %+v", c.closed, s.r.Standing())
 		}
 	}
 }
 
-// A server whose disk is full answers reads at once and whatever the operator
-// says, sends everybody else away, and comes back when there is room.
-func TestReadOnlyWithoutRoom(t *testing.T) {
+// A server whose disk is full answers reads at once, whatever the configuration says. It
+// disconnects all other clients, and becomes a full member again when there is space.
+func TestReadOnlyOnFullDisk(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	full := s[0]
 	held, _ := h.connect(full, 0)
@@ -239,7 +241,7 @@ func TestReadOnlyWithoutRoom(t *testing.T) {
 	full.inbox = append(full.inbox, LogFree{})
 	h.run(10)
 	if !c.closed || full.r.Standing().ReadOnly {
-		t.Error("it goes on without a quorum")
+		t.Error("read-only service does not end")
 	}
 	h.run(2000)
 	if st := full.r.Standing(); !st.Serving {
@@ -247,10 +249,10 @@ func TestReadOnlyWithoutRoom(t *testing.T) {
 	}
 }
 
-// A local session that was made with a quorum is taken up without one, on its
-// own server, and goes on with the next quorum; one made without does not.
+// A local session that was made with a quorum can be resumed without one, at its own
+// server, and continues with the next quorum. One that was made without a quorum ends.
 func TestReadOnlyLocalSessions(t *testing.T) {
-	h, servers := locally(t, true)
+	h, servers := withLocalSessions(t, true)
 	s := servers[1]
 	s.r.member.opt.ReadOnly = true
 	before, _ := h.connect(s, 0)
@@ -264,7 +266,7 @@ func TestReadOnlyLocalSessions(t *testing.T) {
 	own.Session, own.Password = before.session, pw[:]
 	c, conn := h.ask(s, own)
 	if c.session != before.session || !c.answer.ReadOnly {
-		t.Fatalf("not taken up: %+v", c.answer)
+		t.Fatalf("not resumed: %+v", c.answer)
 	}
 	if o := h.do(s, c, conn, wire.OpCreate, nil); o.Header.Err != wire.ErrNotReadOnly {
 		t.Errorf("a write: %+v", o)
@@ -283,7 +285,7 @@ func TestReadOnlyLocalSessions(t *testing.T) {
 	}
 	again, conn := h.connect(s, before.session)
 	if again.session != before.session || again.answer.ReadOnly {
-		t.Fatalf("not taken up with a quorum: %+v", again.answer)
+		t.Fatalf("not resumed with a quorum: %+v", again.answer)
 	}
 	if o := h.persistent(s, again, conn, "/a"); o.Header.Err != wire.OK {
 		t.Errorf("a write with a quorum: %+v", o)

@@ -8,14 +8,13 @@ import (
 	"bellwether/wire"
 )
 
-// Server ids are numbers like any other: 0 is no missing id, and ids that share
-// their low byte or exceed a byte still name different servers. Each server
-// serves as a follower, each leads once its history is the longest, and a
-// session moves between them.
+// All server ids are valid numbers: 0 is not a missing id, and ids above 255 or with the
+// same low byte name different servers. Each server serves as a follower, each leads when
+// its history is the longest, and a session moves between them.
 func TestServerIDs(t *testing.T) {
 	for _, ids := range [][]ensemble.ServerID{{0, 1, 2}, {0, 1, 256}, {255, 256, 257}, {0, 1 << 31, 1<<62 + 5}} {
 		t.Run(fmt.Sprint(ids), func(t *testing.T) {
-			h := newHerdOf(t, false, ids...)
+			h := newClusterOf(t, false, ids...)
 			h.run(1000)
 			if first := h.leader(); first.id != ids[2] {
 				t.Fatalf("server %d leads, want %d", first.id, ids[2])
@@ -23,7 +22,7 @@ func TestServerIDs(t *testing.T) {
 			for i, s := range h.servers {
 				c, _ := h.connect(s, 0)
 				if got, want := uint8(c.session>>56), uint8(ids[i]); got != want {
-					t.Errorf("server %d gave out the session %v", s.id, c.session)
+					t.Errorf("server %d assigned the session %v", s.id, c.session)
 				}
 			}
 			leadsFirst(t, h)
@@ -31,9 +30,9 @@ func TestServerIDs(t *testing.T) {
 	}
 }
 
-// leadsFirst has the first of three servers lead: the last one misses a write,
-// and the middle one is down when it is back.
-func leadsFirst(t *testing.T, h *herd) {
+// leadsFirst makes the first of three servers lead: the last one misses a write, and the
+// middle one is down when the last one returns.
+func leadsFirst(t *testing.T, h *cluster) {
 	first, middle, last := h.servers[0], h.servers[1], h.servers[2]
 	h.kill(last)
 	h.run(2000)

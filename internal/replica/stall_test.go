@@ -2,10 +2,10 @@ package replica
 
 import "testing"
 
-// TestStallIsReported: a stall of the disk is told once, stands in Standing
-// while it lasts, and its end is told too.
+// A stall of the disk is reported once, is in Standing while it lasts, and its end is
+// reported too.
 func TestStallIsReported(t *testing.T) {
-	h := newHerd(t, 3, true)
+	h := newCluster(t, 3, true)
 	h.run(100)
 	s := h.servers[0]
 	told := func() (texts []string) {
@@ -20,7 +20,7 @@ func TestStallIsReported(t *testing.T) {
 		t.Errorf("Abstains is %q", got)
 	}
 	if got := told(); len(got) != 1 {
-		t.Errorf("told %q", got)
+		t.Errorf("reported %q", got)
 	}
 	s.r.Step(h.now, DiskAnswered{})
 	s.r.Step(h.now, DiskAnswered{})
@@ -28,21 +28,22 @@ func TestStallIsReported(t *testing.T) {
 		t.Errorf("Abstains is %q after the disk has answered", got)
 	}
 	if got := told(); len(got) != 1 {
-		t.Errorf("told %q", got)
+		t.Errorf("reported %q", got)
 	}
 }
 
-// hang has the disk of a server answer nothing any more, as its driver reports.
-func (h *herd) hang(s *server) {
+// hang makes the disk of a server answer nothing more, and reports that as the driver
+// does.
+func (h *cluster) hang(s *server) {
 	h.silent = map[*server]bool{s: true}
 	s.inbox = append(s.inbox, DiskStalled{Since: h.now.Mono - 1000, Duty: "fsync of log.1"})
 }
 
-// TestStalledLeaderTransfersLeadership: to a follower that has everything, while
-// the others are a quorum without it. It follows, and counts again when its
-// disk has answered.
+// A leader whose disk stalls transfers leadership to a follower that has the whole
+// history, if the others have a quorum without it. It then follows, and counts towards
+// quorums again when its disk has answered.
 func TestStalledLeaderTransfersLeadership(t *testing.T) {
-	h := newHerd(t, 3, true)
+	h := newCluster(t, 3, true)
 	h.run(500)
 	old := h.leader()
 	_, c := h.connect(old, 0)
@@ -51,7 +52,7 @@ func TestStalledLeaderTransfersLeadership(t *testing.T) {
 	h.run(300)
 	next := h.leader()
 	if next == old {
-		t.Fatal("it leads on")
+		t.Fatal("it still leads")
 	}
 	if st := next.r.Standing(); !st.Handed {
 		t.Errorf("%+v, by an election", st)
@@ -67,11 +68,10 @@ func TestStalledLeaderTransfersLeadership(t *testing.T) {
 	}
 }
 
-// TestStalledLeaderStaysWhereItIsNeeded: a leader with one follower of three is
-// the quorum with it. It leads on, and transfers leadership when the third
-// server is back.
+// A stalled leader with one follower of three needs itself for the quorum. It keeps
+// leading, and transfers leadership when the third server is back.
 func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
-	h := newHerd(t, 3, true)
+	h := newCluster(t, 3, true)
 	h.run(500)
 	h.connect(h.leader(), 0) // so that the histories are not empty
 	h.kill(h.servers[0])
@@ -85,14 +85,14 @@ func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
 	h.start(h.servers[0])
 	h.run(3000)
 	if h.leader() == old {
-		t.Error("it leads on, and the others are a quorum")
+		t.Error("it still leads, although the others have a quorum")
 	}
 }
 
-// TestStalledLeaderStaysWhereAllDisksAreSlow: where the followers acknowledge
-// nothing either, a change of leaders would help nobody.
+// If the followers acknowledge nothing either, the leader keeps leading, because a change
+// would not help.
 func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
-	h := newHerd(t, 3, true)
+	h := newCluster(t, 3, true)
 	h.run(500)
 	old := h.leader()
 	_, c := h.connect(old, 0)
@@ -109,10 +109,10 @@ func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
 	}
 }
 
-// TestStalledServerStandsAgain: a server that looks abstains while its disk does
-// not answer, and stands for election when it does.
-func TestStalledServerStandsAgain(t *testing.T) {
-	h := newHerd(t, 3, true)
+// A server that looks for a leader abstains while its disk does not answer, and is a
+// candidate again when it does.
+func TestStalledServerBecomesCandidateAgain(t *testing.T) {
+	h := newCluster(t, 3, true)
 	h.run(500)
 	h.kill(h.servers[2])
 	h.kill(h.servers[1])
@@ -121,7 +121,7 @@ func TestStalledServerStandsAgain(t *testing.T) {
 	h.start(h.servers[1])
 	h.run(5000)
 	if st := h.servers[1].r.Standing(); st.Serving {
-		t.Fatalf("%+v: it has been elected by a server that abstains", st)
+		t.Fatalf("%+v: it was elected with the vote of a server that abstains", st)
 	}
 	h.answer(h.servers[0])
 	h.run(3000)

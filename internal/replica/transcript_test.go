@@ -12,9 +12,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestTranscripts plays the command lines of testdata/*.txt and compares what
-// comes of them. A line "> command" is played; what follows it, up to the next
-// command, is what it led to. Times are ms; each command takes none.
+// TestTranscripts plays testdata/*.txt. A line "> command" is a command, and the lines up
+// to the next command are its expected output. Times are in ms; a command takes no time.
 func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
 // stage is a replica with its driver.
@@ -30,7 +29,7 @@ type stage struct {
 	out   bytes.Buffer
 }
 
-// play runs the commands of a transcript and returns it with their results.
+// play carries out the commands of a transcript and returns it with their outputs.
 func play(t *testing.T, text string) []byte {
 	s := &stage{t: t, conns: map[string]ConnID{}, names: map[ConnID]string{}, ids: map[string]wire.SessionID{}}
 	s.now = Time{Mono: 1000, Wall: 0x11223344}
@@ -179,7 +178,7 @@ func (s *stage) request(c string, w []string) {
 	s.r.Step(s.now, q)
 }
 
-// drain writes down all duties and effects.
+// drain prints all duties and outputs.
 func (s *stage) drain() {
 	rd := s.r.Ready()
 	if err := s.r.check(); err != nil {
@@ -204,7 +203,7 @@ func (s *stage) drain() {
 	}
 }
 
-// owner names a session by the last of the connections that had it.
+// owner names a session by the last of its connections.
 func (s *stage) owner(id wire.SessionID) string {
 	last := ""
 	for name, i := range s.ids {
@@ -245,7 +244,7 @@ func (s *stage) effect(o Output) {
 	}
 }
 
-// nobody reads without a connection.
+// nobody is a client that reads without a connection.
 type nobody struct{}
 
 func (nobody) Session() wire.SessionID { return 0 }

@@ -97,7 +97,7 @@ func TestNoDescriptorIsLoggedOnce(t *testing.T) {
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
-	const what = `level=ERROR msg="no connection can be accepted;`
+	const what = `level=ERROR msg="cannot accept connections:`
 	if n := strings.Count(book.String(), what); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, book.String())
 	}

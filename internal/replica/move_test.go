@@ -9,9 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// leaderFirst starts three servers and lists them, the leader first.
-func leaderFirst(t *testing.T, keep bool) (*herd, []*server) {
-	h := newHerd(t, 3, keep)
+// leaderFirst starts three servers and lists them with the leader first.
+func leaderFirst(t *testing.T, keep bool) (*cluster, []*server) {
+	h := newCluster(t, 3, keep)
 	h.run(1000)
 	order := []*server{h.leader()}
 	for _, s := range h.servers {
@@ -22,23 +22,23 @@ func leaderFirst(t *testing.T, keep bool) (*herd, []*server) {
 	return h, order
 }
 
-// stallDisks has nothing committed until release is called: the disks of all
-// servers but one are slow.
-func (h *herd) stallDisks(but *server) {
+// stallDisks delays the disks of all servers but one until release is called, so that
+// nothing is committed.
+func (h *cluster) stallDisks(but *server) {
 	h.delay = func(to *server, e Event) bool {
 		_, synced := e.(Synced)
 		return synced && to != but
 	}
 }
 
-func (h *herd) exists(path string) bool {
+func (h *cluster) exists(path string) bool {
 	var stat wire.StatResponse
 	return h.leader().r.tree.Exists(nobody{}, path, false, &stat) == wire.OK
 }
 
-// Wherever a session moves to, what its old connection asks for behind the
-// move does not happen, even before the move is committed.
-func TestNothingBehindAMoveHappens(t *testing.T) {
+// When a session moves, what its old connection requests after the move has no effect,
+// even before the move is committed, wherever the session moves to.
+func TestWritesAfterMoveHaveNoEffect(t *testing.T) {
 	for _, to := range []struct {
 		name     string
 		from, to int
@@ -59,19 +59,19 @@ func TestNothingBehindAMoveHappens(t *testing.T) {
 				t.Fatalf("session %v, closed %v; the old connection is closed: %v", again.session, again.closed, old.closed)
 			}
 			if h.exists("/late") {
-				t.Error("a write of the old connection happened behind the move")
+				t.Error("a write of the old connection took effect after the move")
 			}
 			h.create(s[to.to], now, 1, "/n")
 			h.run(100)
 			if len(again.replies) != 1 || again.replies[0].Header.Err != wire.OK || !h.exists("/n") {
-				t.Errorf("the connection of now was answered %+v", again.replies)
+				t.Errorf("the new connection was answered %+v", again.replies)
 			}
 		})
 	}
 }
 
-// A session that moves twice in a row is where it has moved to last.
-func TestASessionMovesTwice(t *testing.T) {
+// A session that moves twice in a row is at the server to which it moved last.
+func TestSessionMovesTwice(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	first, _ := h.connect(s[2], 0)
 	h.stallDisks(s[0])
@@ -86,9 +86,9 @@ func TestASessionMovesTwice(t *testing.T) {
 	}
 }
 
-// A session stays where it moved to when that server leaves: a write of an
-// old connection that was under way for long comes too late for ever.
-func TestAMoveOutlivesItsServer(t *testing.T) {
+// A session stays where it moved to when that server stops. A delayed write of an old
+// connection never takes effect.
+func TestMoveSurvivesItsServer(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	old, id := h.connect(s[1], 0)
 	h.delay = h.packets(s[1], s[0])
@@ -104,13 +104,13 @@ func TestAMoveOutlivesItsServer(t *testing.T) {
 	h.release()
 	h.run(100)
 	if h.exists("/late") {
-		t.Error("a write of the old connection happened behind one of the new connection")
+		t.Error("a write of the old connection took effect after one of the new connection")
 	}
 }
 
-// A ping is not answered once its session's end is proposed, nor between that
-// and its commit: an answered ping says that the session lives.
-func TestNoPingIsAnsweredForASessionThatEnds(t *testing.T) {
+// A ping is not answered once the end of its session is proposed, because the answer
+// would mean that the session lives.
+func TestNoPongForEndingSession(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
 	h.stallDisks(s[0])
@@ -128,7 +128,7 @@ func TestNoPingIsAnsweredForASessionThatEnds(t *testing.T) {
 		t.Fatal("the ping was answered before the end of its session is committed")
 	}
 	h.release()
-	h.delay = func(to *server, e Event) bool { // all that is sent to the follower comes at once
+	h.delay = func(to *server, e Event) bool { // everything for the follower is delivered together
 		z, ok := e.(Zab)
 		if ok {
 			_, ok = z.Event.(zab.Received)
@@ -143,8 +143,9 @@ func TestNoPingIsAnsweredForASessionThatEnds(t *testing.T) {
 	}
 }
 
-// Who was heard of in time is not expired by a Tick that came with it.
-func TestWhatArrivedBeforeATickCounts(t *testing.T) {
+// A session that was heard from in time does not expire at a Tick that arrived at the
+// same time.
+func TestTouchBeforeTickCounts(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
 	h.run(s[0].r.Expiring()[0].Deadline - 150 - h.now.Mono)
@@ -167,10 +168,10 @@ func TestWhatArrivedBeforeATickCounts(t *testing.T) {
 	}
 }
 
-// The clients of all servers outlive the end of a term of which everything is
-// known, those of the leader too.
-func TestClientsOutliveTheEndOfACounter(t *testing.T) {
-	h := newHerd(t, 3, true)
+// When a term ends because its zxid counter is used up, the clients of all servers,
+// including the leader's, keep their connections.
+func TestClientsSurviveCounterRollover(t *testing.T) {
+	h := newCluster(t, 3, true)
 	for _, s := range h.servers {
 		s.r.member.opt.CounterMax = 4
 	}
@@ -200,8 +201,9 @@ func TestClientsOutliveTheEndOfACounter(t *testing.T) {
 	}
 }
 
-// The end of a session, which comes without a number, answers nobody's write.
-func TestTheEndOfASessionAnswersNoWrite(t *testing.T) {
+// The closeSession of an expired session has cxid 0. It does not answer a write with that
+// number.
+func TestCloseSessionAnswersNoWrite(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
 	h.delay = h.packets(s[1], s[0])
@@ -212,9 +214,9 @@ func TestTheEndOfASessionAnswersNoWrite(t *testing.T) {
 	}
 }
 
-// A session's timeout is what was agreed with its last connection, under the
-// next leader as well.
-func TestATimeoutOutlivesALeader(t *testing.T) {
+// A session keeps the timeout that its last connection negotiated when the leader
+// changes.
+func TestTimeoutSurvivesLeaderChange(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	first, _ := h.connect(s[2], 0)
 	c := &client{at: s[1]} // the next leader is the other one
@@ -235,16 +237,16 @@ func TestATimeoutOutlivesALeader(t *testing.T) {
 	}
 }
 
-// A connection whose new session two leaders in a row have nearly given it
-// gets it from the third.
-func TestANewSessionOutlivesTwoLeaders(t *testing.T) {
-	h := newHerd(t, 5, false)
+// A connection requests a session, and two leaders in a row end before they commit it.
+// The third one does.
+func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {
+	h := newCluster(t, 5, false)
 	h.run(1000)
 	s := h.servers[0]
 	id := ConnID(7)
 	c := &client{at: s}
 	h.clients[id] = c
-	h.delay = func(to *server, e Event) bool { // while it serves it hears of no commit
+	h.delay = func(to *server, e Event) bool { // while it serves, it hears of no commit
 		z, ok := e.(Zab)
 		if !ok || to != s || !s.r.Standing().Serving {
 			return false
@@ -255,7 +257,7 @@ func TestANewSessionOutlivesTwoLeaders(t *testing.T) {
 	s.inbox = append(s.inbox, Connect{Conn: id, Password: make([]byte, wire.PasswordLen), TimeoutMS: 20_000})
 	h.run(100)
 	h.kill(h.leader())
-	h.run(1000) // the session is in the history; it is asked for
+	h.run(1000) // the session is in the history, and the connection asks for it
 	h.delay, h.delayed = nil, nil
 	h.kill(h.leader())
 	h.run(2000)
@@ -264,17 +266,17 @@ func TestANewSessionOutlivesTwoLeaders(t *testing.T) {
 	}
 }
 
-// A server that speaks as ZooKeeper does is told that a session moves to it
-// once the move is committed: else a next leader would not know of it.
-func TestAMoveIsToldOnceItIsCommitted(t *testing.T) {
-	h := newHerd(t, 3, true)
+// A learner that speaks ZooKeeper's protocol is told that a session moves to it only when
+// the move is committed. Otherwise a next leader might not know of the move.
+func TestMoveIsAnnouncedAfterCommit(t *testing.T) {
+	h := newCluster(t, 3, true)
 	for _, s := range h.servers {
 		s.r.member.opt.Plain = s.id == 1
 	}
 	h.run(1000)
 	leader, plain := h.leader(), h.servers[0]
 	if leader == plain {
-		t.Fatal("the plain server leads")
+		t.Fatal("the compatible server leads")
 	}
 	old, _ := h.connect(h.servers[1], 0)
 	told := false
@@ -288,7 +290,7 @@ func TestAMoveIsToldOnceItIsCommitted(t *testing.T) {
 	}
 	again, _ := h.connect(plain, old.session)
 	if told {
-		t.Error("told before that is committed")
+		t.Error("told before the move is committed")
 	}
 	h.release()
 	h.run(300)
@@ -297,11 +299,11 @@ func TestAMoveIsToldOnceItIsCommitted(t *testing.T) {
 	}
 }
 
-// A server whose log has no room takes no part in what an election decides
-// that had begun before; the others find another leader.
-func TestNoRoomWhileLooking(t *testing.T) {
-	h := newHerd(t, 3, false)
-	full := h.servers[2] // would be elected
+// A server whose disk becomes full does not take part in the result of a running
+// election. The others find another leader.
+func TestFullDiskWhileLooking(t *testing.T) {
+	h := newCluster(t, 3, false)
+	full := h.servers[2] // would win the election
 	full.inbox = append(full.inbox, LogFull{})
 	h.run(8000)
 	if st := full.r.Standing(); st.Role != peerwire.Looking || h.leader() == full {
@@ -314,8 +316,8 @@ func TestNoRoomWhileLooking(t *testing.T) {
 	}
 }
 
-// A leader whose log has no room leaves, and does not say that it leads.
-func TestNoRoomWhileLeading(t *testing.T) {
+// A leader whose disk becomes full ends its term and no longer claims to lead.
+func TestFullDiskWhileLeading(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	z, gen := s[0].r.member.log.Last(), s[0].r.member.generation
 	s[0].inbox = append(s[0].inbox, LogFull{z, gen}, Zab{zab.Refused{Zxid: z, Generation: gen, Why: "no space"}})
