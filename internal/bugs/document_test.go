@@ -48,7 +48,7 @@ func TestDocument(t *testing.T) {
 
 // unpatched gives the reason why a scenario has no patch.
 var unpatched = map[string]string{
-	"TestEpochEndsUnderLoad":              "the bug of the row above, in a whole server",
+	"TestCounterRolloverUnderLoad":        "the bug of the row above, in a whole server",
 	"TestZK1277ClientsOverARollOver":      "the bug of the first row, as clients see it",
 	"TestZK4541EndOfARoleInAWholeServer":  "the bug of the row above, in a whole server",
 	"TestZK3829TheFourthLeadsAndCommits":  "the bug of the row above, in whole servers",

@@ -22,7 +22,7 @@ type scenario struct {
 var synchronisation = []bug{
 	{"1277, 2789, 4883", []scenario{
 		{"zab", "TestZK1277CounterEnds", "1277"},
-		{"server", "TestEpochEndsUnderLoad", ""},
+		{"server", "TestCounterRolloverUnderLoad", ""},
 		{"sim", "TestZK1277ClientsOverARollOver", ""},
 	}, ""},
 	{"2355", []scenario{{"zab", "TestZK2355UnreadableProposalEndsTheTerm", "2355"}}, ""},

@@ -12,7 +12,8 @@ func auth(scheme wire.NullString, secret []byte) *wire.AuthRequest {
 	return &wire.AuthRequest{Scheme: scheme, Auth: secret}
 }
 
-// What an auth packet proves, and what ends the connection.
+// TestAuthPackets shows which identities auth packets prove, and which packets close the
+// connection.
 func TestAuthPackets(t *testing.T) {
 	s := start(t, Options{})
 	for _, a := range []struct {
@@ -49,7 +50,8 @@ func TestAuthPackets(t *testing.T) {
 	}
 }
 
-// whoAmI shows the identities, of a digest only the user.
+// TestWhoAmI shows that whoAmI lists the identities, and of a digest identity only the
+// user.
 func TestWhoAmI(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=" // of super:test
@@ -57,7 +59,7 @@ func TestWhoAmI(t *testing.T) {
 	var r wire.WhoAmIResponse
 	c.must(wire.OpWhoAmI, nil, &r)
 	if len(r.Clients) != 1 || r.Clients[0] != (wire.ClientInfo{Scheme: "ip", User: "127.0.0.1"}) {
-		t.Errorf("fresh connection: %+v", r.Clients)
+		t.Errorf("new connection: %+v", r.Clients)
 	}
 	c.must(wire.OpAuth, auth(wire.Text("digest"), []byte("bob:pw")), nil)
 	c.must(wire.OpAuth, auth(wire.Text("digest"), []byte("bob:pw")), nil)
@@ -74,9 +76,9 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-// An owner whose credential is not UTF-8, or holds a character outside the basic
-// plane, has access to its znode at once and after a restart: the identity is the
-// same text in memory, in the log and in a snapshot.
+// A credential may be invalid UTF-8 or hold a character outside the basic plane. Its
+// owner then has access to the owner's znode at once and after a restart: the identity is
+// the same text in memory, in the log and in a snapshot.
 func TestCredentialsThatAreNotUTF8(t *testing.T) {
 	credentials := []string{"m\xfcller:secret", "anna:stra\xdfe", "\xff\xed\xa0\x80:\xc0", "\U0001f600:secret"}
 	disk := store.NewMem(1)
@@ -109,8 +111,8 @@ func TestCredentialsThatAreNotUTF8(t *testing.T) {
 	}
 }
 
-// Requests behind an auth packet carry its identity, also when pipelined, and
-// also when they have to wait for a write; the super user is let in anywhere.
+// Requests after an auth packet carry its identity, even if they are pipelined or wait
+// for a write. The super user has access to everything.
 func TestIdentitiesReachTheTree(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
@@ -132,15 +134,15 @@ func TestIdentitiesReachTheTree(t *testing.T) {
 	}
 	other := s.connect()
 	if h := other.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/own"}, nil); h.Err != wire.ErrNoAuth {
-		t.Errorf("a stranger reads: %v", h.Err)
+		t.Errorf("another user reads: %v", h.Err)
 	}
 	other.must(wire.OpAuth, auth(wire.Text("digest"), []byte("super:test")), nil)
 	if other.data("/own") != "secret" {
-		t.Error("the super user is not let in")
+		t.Error("the super user has no access")
 	}
 }
 
-// SASL is not configured: the exchange is over at once, nothing is gained.
+// Without SASL the exchange ends at once and proves nothing.
 func TestSASLNotConfigured(t *testing.T) {
 	c := start(t, Options{}).connect()
 	r := wire.SASLResponse{Token: []byte("x")}

@@ -8,18 +8,18 @@ import (
 	"bellwether/wire"
 )
 
-// frameOf is a frame around raw bytes.
+// frameOf returns a frame around raw bytes.
 func frameOf(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// raw is a request with a body that no record encodes.
+// raw returns a request with a body that no record encodes.
 func raw(xid int32, op wire.OpCode, body ...byte) []byte {
 	h := wire.RequestHeader{Xid: xid, Op: op}
 	return frameOf(append(wire.Append(nil, &h), body...))
 }
 
-// Bad first bytes cost their sender the connection, without a byte.
+// After bad first bytes the server closes the connection without sending a byte.
 func TestBadFirstFrame(t *testing.T) {
 	s := start(t, Options{})
 	full := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, 16)})
@@ -42,12 +42,12 @@ func TestBadFirstFrame(t *testing.T) {
 		})
 	}
 	if s.connect().data("/") != "" {
-		t.Error("others do not notice")
+		t.Error("another connection is disturbed")
 	}
 }
 
-// Frames that cannot hold a request, or are too long, close the connection
-// behind the replies of what came before.
+// A frame that is too short for a request or too long closes the connection, after the
+// replies to earlier requests.
 func TestBadFrameEndsTheConnection(t *testing.T) {
 	s := start(t, Options{})
 	for name, b := range map[string][]byte{
@@ -69,7 +69,7 @@ func TestBadFrameEndsTheConnection(t *testing.T) {
 	}
 }
 
-// The longest frame that is allowed is read; what it asks for happens.
+// The longest frame that is allowed is read and carried out.
 func TestLongestFrame(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "")
@@ -85,8 +85,8 @@ func TestLongestFrame(t *testing.T) {
 	c.closed()
 }
 
-// Operations that no client may ask for are answered with Unimplemented and
-// zxid -1, then the connection is closed; the session lives on.
+// An operation that clients may not request is answered with Unimplemented and zxid -1.
+// Then the connection is closed, and the session lives on.
 func TestUnknownOperations(t *testing.T) {
 	s := start(t, Options{})
 	for _, op := range []wire.OpCode{0, 10, -1, -2, -10, 13, 20, 23, 99, 108, 1 << 30, -1 << 31} {
@@ -105,8 +105,7 @@ func TestUnknownOperations(t *testing.T) {
 	}
 }
 
-// The same behind a write that is still in process: the replies before it
-// come first.
+// An unknown operation after a write in process is answered after the earlier replies.
 func TestUnknownOperationKeepsItsPlace(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.write(append(request(1, wire.OpCreate, create("/a", "")), raw(2, 99)...))
@@ -119,8 +118,8 @@ func TestUnknownOperationKeepsItsPlace(t *testing.T) {
 	c.closed()
 }
 
-// A record that cannot be decoded is answered with MarshallingError, and the
-// connection goes on. As at ZooKeeper a write takes a zxid, but for a reconfig.
+// A record that cannot be decoded is answered with MarshallingError, and the connection
+// continues. As in ZooKeeper such a write uses a zxid, except for a reconfig.
 func TestUndecodableRecords(t *testing.T) {
 	c := start(t, Options{}).connect()
 	last := c.must(wire.OpPing, nil, nil).Zxid
@@ -164,8 +163,8 @@ func TestUndecodableRecords(t *testing.T) {
 	}
 }
 
-// A packet that carries credentials and cannot be decoded ends its connection
-// without a reply, as at ZooKeeper.
+// A packet with credentials that cannot be decoded closes its connection without a reply,
+// as in ZooKeeper.
 func TestUndecodableCredentials(t *testing.T) {
 	s := start(t, Options{})
 	for _, whole := range []struct {
@@ -182,8 +181,8 @@ func TestUndecodableCredentials(t *testing.T) {
 	}
 }
 
-// createTTL with a mode that has no TTL is refused; the reference server dies
-// of it, and of its own log ever after.
+// A createTTL whose mode has no TTL is refused. ZooKeeper crashes on it, and then again
+// whenever it reads its log.
 func TestTTLWithoutTTLMode(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Tree.ExtendedTypes = true
@@ -203,7 +202,7 @@ func TestTTLWithoutTTLMode(t *testing.T) {
 	start(t, o).connect()
 }
 
-// Xids are echoed whatever they are.
+// Replies carry the xid of the request, whatever it is.
 func TestXidsAreEchoed(t *testing.T) {
 	c := start(t, Options{}).connect()
 	for _, xid := range []int32{0, -3, -1, -8, 1 << 30, -1 << 31, 1<<31 - 1} {

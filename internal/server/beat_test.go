@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// A leader whose loop is busy with one long batch pings its followers all the
-// same, as long as the work yields. What was sent before on a link stays in front.
+// A leader pings its followers while its loop is busy with one long batch, as long as the
+// work yields. Messages that were sent earlier on a link stay before the ping.
 func TestHeartbeatsInALongBatch(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l := g.settled()
@@ -28,7 +28,7 @@ func TestHeartbeatsInALongBatch(t *testing.T) {
 	l.inbox.ask(func(lp *loop) {
 		before := answered.Figures().Count
 		for end := time.Now().Add(patience); answered.Figures().Count < before+3 && time.Now().Before(end); {
-			lp.beat() // what Prepare and Apply call while they work
+			lp.beat() // Prepare and Apply call this during long work
 			runtime.Gosched()
 		}
 		pinged <- answered.Figures().Count >= before+3
@@ -37,7 +37,7 @@ func TestHeartbeatsInALongBatch(t *testing.T) {
 		t.Error("a follower was not pinged while the leader's loop was busy")
 	}
 	if late := l.member.stats.beatLate.Figures(); late.Count == 0 {
-		t.Error("the leader does not tell how late its pings are")
+		t.Error("the leader does not report how late its pings are")
 	}
 	l.stats.reset()
 	if late := l.member.stats.beatLate.Figures(); late.Max > 1000 {
@@ -48,9 +48,8 @@ func TestHeartbeatsInALongBatch(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsInALongTransaction: the end of a session with many ephemerals makes
-// the tree yield, on the leader and on a follower. There the leader pings, and the
-// follower answers, before the transaction is through.
+// The tree yields while it ends a session with many ephemerals, on the leader and on a
+// follower. During that the leader pings, and the follower answers pings.
 func TestHeartbeatsInALongTransaction(t *testing.T) {
 	const ephemerals, some = 10_000, 500
 	g := newTeam(t, 3, 0, false)
@@ -116,8 +115,8 @@ func TestHeartbeatsInALongTransaction(t *testing.T) {
 	}
 }
 
-// TestPingsBeforeServiceAreNotAwaited: a learner answers no pings before it serves,
-// and does not say later that its answer was late.
+// A learner answers no pings before it serves, and does not report later that its answer
+// was late.
 func TestPingsBeforeServiceAreNotAwaited(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	m := g.settled()

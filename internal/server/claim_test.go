@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// Claims are granted in their order as memory becomes free, and one that is taken
-// back neither counts nor holds up those behind it.
+// Claims are granted in order as memory becomes free. A claim that is withdrawn does not
+// count and does not delay those after it.
 func TestClaimsAreGrantedInOrder(t *testing.T) {
 	var b budget
 	b.limit.Store(1000 * limitParts / useParts)
@@ -26,7 +26,7 @@ func TestClaimsAreGrantedInOrder(t *testing.T) {
 	second, again := b.wait(500)
 	third, _ := b.wait(500)
 	if !relieve || again {
-		t.Errorf("the first to wait, and nobody else, has to call relieve: %v, %v", relieve, again)
+		t.Errorf("only the first waiter must call relieve: %v, %v", relieve, again)
 	}
 	granted := func(w *claim) bool { return len(w.granted) == 1 }
 	b.add(-50)
@@ -38,19 +38,19 @@ func TestClaimsAreGrantedInOrder(t *testing.T) {
 		t.Errorf("granted: %v, %v", granted(first), granted(second))
 	}
 	if b.claim(1) {
-		t.Error("a claim passes those that wait")
+		t.Error("a claim overtakes those that wait")
 	}
 	if b.forget(second) || !b.forget(first) {
-		t.Error("memory is counted for claims that were granted, and for no other")
+		t.Error("memory must be counted for granted claims only")
 	}
 	if b.add(-500); !granted(third) || b.waiting.Load() || b.wanted != 0 || b.bytes.Load() != 950+500 {
 		t.Errorf("granted: %v; %d bytes are counted, %d wanted", granted(third), b.bytes.Load(), b.wanted)
 	}
 }
 
-// A connection that waits for memory while its own requests take more than its
-// share is closed, since such connections could wait for each other for ever.
-// Others wait until there is memory, and then get their replies.
+// A connection that waits for memory while its own requests use more than its share is
+// closed, because such connections could wait for each other for ever. Other connections
+// wait until there is memory, and then get their replies.
 func TestWaitingInputsAreClosed(t *testing.T) {
 	s := start(t, Options{Config: testConfig(), FS: store.NewMem(1)})
 	c := s.connect()
@@ -59,7 +59,8 @@ func TestWaitingInputsAreClosed(t *testing.T) {
 	limit := s.budget.limit.Swap(100 * limitShare) // 100 bytes may be in use
 	s.budget.add(1 << 20)
 	read := &wire.PathWatchRequest{Path: "/a"}
-	// The first requests fill the buffer that everybody has, and ask for little.
+	// The first requests fill the buffer that every connection has, and need little
+	// memory.
 	much.write(append(pipeline(inputIdle/15, wire.OpExists, read), pipeline(200, wire.OpGetData, read)...))
 	little.write(pipeline(2, wire.OpGetData, read))
 	much.nc.SetReadDeadline(time.Now().Add(30 * time.Second))
@@ -81,7 +82,8 @@ func TestWaitingInputsAreClosed(t *testing.T) {
 	eventually(t, "nothing is counted, and nobody waits", func() bool { return s.budget.bytes.Load() == 0 && !s.budget.waiting.Load() })
 }
 
-// What is gathered of the pieces, part by part as a socket takes it, is the pieces.
+// gather returns all bytes of the pieces in order, however much of them a socket takes at
+// a time.
 func TestPiecesAreWrittenWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lens := rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 20, 5000, bufferKept - 1, bufferKept, 3 * bufferKept}), 0, 8).Draw(t, "lengths")

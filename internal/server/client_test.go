@@ -14,13 +14,13 @@ import (
 	"bellwether/wire"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for an expected event.
 const patience = 3 * time.Minute
 
-// lastingMS is the timeout, in milliseconds, of a session that is not to expire.
+// lastingMS is the timeout of a session that must not expire, in ms.
 const lastingMS = 40_000
 
-// testConfig is the configuration of a server on a free port of loopback.
+// testConfig returns the configuration of a server on a free loopback port.
 func testConfig() *config.Config {
 	c := config.Default()
 	c.Client = ensemble.HostPort{Host: "127.0.0.1", Port: 0}
@@ -38,13 +38,13 @@ type running struct {
 	done chan error
 }
 
-// testLog writes to the test's output.
+// testLog is a writer that writes to the test's output.
 func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// start runs a server until the test ends or end is called, and waits until
-// it serves.
+// start runs a server until the test ends or end is called. It waits until the server
+// serves.
 func start(t testing.TB, o Options) *running {
 	t.Helper()
 	r := launch(t, o)
@@ -78,7 +78,7 @@ func launch(t testing.TB, o Options) *running {
 	return run(t, s)
 }
 
-// run is launch for a server that was made already.
+// run is launch for a server that exists already.
 func run(t testing.TB, s *Server) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Server: s, t: t, stop: cancel, done: make(chan error, 1)}
@@ -157,7 +157,7 @@ func (c *client) frame() []byte {
 	return b
 }
 
-// request is the frame of a request.
+// request returns the frame of a request.
 func request(xid int32, op wire.OpCode, r wire.Record) []byte {
 	h := wire.RequestHeader{Xid: xid, Op: op}
 	if r == nil {
@@ -200,8 +200,8 @@ func (c *client) call(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
 	return h
 }
 
-// try is call for one whose session may have ended: a machine that stands still
-// for longer than a session lives ends it, whatever the server does.
+// try is call for a session that may have expired: if the machine stands still for longer
+// than the session timeout, the session expires, whatever the server does.
 func (c *client) try(op wire.OpCode, q, r wire.Record) error {
 	c.xid++
 	c.nc.SetDeadline(time.Now().Add(patience))
@@ -223,8 +223,8 @@ func (c *client) try(op wire.OpCode, q, r wire.Record) error {
 	return in.Err()
 }
 
-// withTimeouts tries what takes a short session that lives on, with ever longer
-// ones until it succeeds; the last are longer than any machine stands still.
+// withTimeouts runs a test that needs a short session to stay alive, with ever longer
+// timeouts until it succeeds. The last ones are longer than any machine stands still.
 func withTimeouts(t *testing.T, first time.Duration, try func(timeout time.Duration) error) {
 	t.Helper()
 	for timeout := first; ; timeout *= 2 {
@@ -239,7 +239,7 @@ func withTimeouts(t *testing.T, first time.Duration, try func(timeout time.Durat
 	}
 }
 
-// connectFor opens a connection with a new session of this timeout.
+// connectFor opens a connection with a new session that has this timeout.
 func (r *running) connectFor(timeout time.Duration) *client {
 	r.t.Helper()
 	c := r.dial()
@@ -247,7 +247,7 @@ func (r *running) connectFor(timeout time.Duration) *client {
 	return c
 }
 
-// must is call for a request that has to succeed.
+// must is call for a request that must succeed.
 func (c *client) must(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
 	c.t.Helper()
 	h := c.call(op, q, r)

@@ -15,15 +15,15 @@ import (
 	"bellwether/wire"
 )
 
-// crowdEnv tells the test's second process where to connect and how often.
+// crowdEnv tells the second process of the test where to connect and how often.
 const crowdEnv = "BELLWETHER_TEST_CROWD"
 
-// crowdPatience is how long so many connections may take on any machine.
+// crowdPatience is how long so many connections may take on a slow machine.
 const crowdPatience = 30 * time.Minute
 
-// Ten thousand connections from another process and several addresses, idle
-// with a watch each: all are served, each costs a few KB, one event reaches
-// all of them, and others do not wait.
+// Another process opens ten thousand connections from several addresses. They are idle,
+// with a watch each. All are served, each costs a few KB, one event reaches all of them,
+// and other clients do not wait.
 func TestTenThousandConnections(t *testing.T) {
 	n := int(min(10_000, maxFiles()-500))
 	if n < 100 {
@@ -31,7 +31,7 @@ func TestTenThousandConnections(t *testing.T) {
 	}
 	o := Options{Config: testConfig(), Log: quiet()}
 	o.Config.Limits.ClientCnxns = n/16 + 1
-	o.Config.MaxSessionTimeout = crowdPatience // no session expires while others are still being made
+	o.Config.MaxSessionTimeout = crowdPatience // so that no session expires while others are being opened
 	s := start(t, o)
 	c := s.dial()
 	c.handshake(wire.ConnectRequest{TimeoutMS: int32(crowdPatience.Milliseconds()), Password: make([]byte, 16)})
@@ -71,11 +71,11 @@ func TestTenThousandConnections(t *testing.T) {
 	expect(t, lines, "events")
 }
 
-// idleMax is what an idle connection with a watch may take, its goroutine's
-// stack included.
+// idleMax is the most memory that an idle connection with a watch may use, including the
+// stack of its goroutine.
 const idleMax = 16 << 10
 
-// memoryUsed is what is in use after a collection.
+// memoryUsed returns the memory in use after a collection.
 func memoryUsed() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -90,7 +90,8 @@ func expect(t *testing.T, lines *bufio.Scanner, want string) {
 	}
 }
 
-// TestCrowdProcess is the second process; in the first it has nothing to show.
+// TestCrowdProcess is the second process of TestTenThousandConnections. In the first
+// process it does nothing.
 func TestCrowdProcess(t *testing.T) {
 	var addr string
 	var n int

@@ -14,10 +14,11 @@ import (
 	"bellwether/wire"
 )
 
-// quiet is a log for tests that start many servers.
+// quiet is a log that drops everything, for tests that start many servers.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// diskOptions make a server take snapshots and roll its log often.
+// diskOptions returns options for a server that takes snapshots and starts new log files
+// often.
 func diskOptions(fs store.FS) Options {
 	c := testConfig()
 	c.Storage.SnapCount = 20
@@ -55,8 +56,8 @@ func workload(r *running, n int) (acked int) {
 	return n
 }
 
-// survives checks that every acknowledged write is there, and nothing that
-// was never sent.
+// survives checks that every acknowledged write is there, and nothing that was never
+// sent.
 func survives(t *testing.T, r *running, acked, n int) {
 	t.Helper()
 	c := r.connect()
@@ -79,13 +80,13 @@ func survives(t *testing.T, r *running, acked, n int) {
 	if value >= n {
 		t.Fatalf("/n0 holds %d, which was never written", value)
 	}
-	c.create("/after", "") // the history can go on
+	c.create("/after", "") // the history can continue
 	c.nc.Close()
 }
 
-// Wherever the machine crashes, and whatever of the unsynced the disk keeps,
-// every acknowledged write is there after the next start, which needs nobody
-// (etcd 14370: reply only after the sync, also with group commit).
+// Wherever the machine crashes, and whatever part of the data without fsync the disk
+// keeps, every acknowledged write is there after the next start, without help (etcd
+// 14370: reply only after the fsync, also with group commit).
 func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
 	const n = 80
 	probe := store.NewMem(1)
@@ -117,7 +118,7 @@ func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
 	}
 }
 
-// crashRun runs a server over a disk that is going to crash.
+// crashRun runs a server over a disk that will crash.
 func crashRun(t *testing.T, o Options, n int) (acked int, err error) {
 	s, err := New(o)
 	if err != nil {
@@ -133,13 +134,13 @@ func crashRun(t *testing.T, o Options, n int) (acked int, err error) {
 	r := &running{Server: s, t: t}
 	acked = workload(r, n)
 	if acked == n {
-		s.fail(store.ErrCrashed) // it would have happened later
+		s.fail(store.ErrCrashed) // the crash would have come later
 	}
 	return acked, <-done
 }
 
-// A failed sync: nothing is acknowledged any more, the process ends with file
-// and reason, and the same descriptor is not synced again.
+// After a failed fsync nothing is acknowledged. The process ends with an error that names
+// the file and the reason, and never calls fsync on that descriptor again.
 func TestFailedSyncEndsTheServer(t *testing.T) {
 	disk := store.NewMem(1)
 	r := start(t, diskOptions(disk))
@@ -161,9 +162,9 @@ func TestFailedSyncEndsTheServer(t *testing.T) {
 	}
 }
 
-// A full disk: writes are refused as a read-only server does, reads, pings
-// and watches go on, no session is lost, and when there is room again writes
-// go on by themselves.
+// On a full disk writes are refused as by a read-only server. Reads, pings and watches
+// continue, no session is lost, and when there is space again writes are accepted without
+// help.
 func TestFullDiskIsReadOnly(t *testing.T) {
 	disk := store.NewMem(1)
 	o := diskOptions(disk)
@@ -207,7 +208,7 @@ func TestFullDiskIsReadOnly(t *testing.T) {
 	eventually(t, "writes are accepted again", func() bool {
 		return c.call(wire.OpCreate, create("/b", "after"), nil).Err == wire.OK
 	})
-	reader.closed() // a client of such a session looks for a server that takes writes
+	reader.closed() // its client now looks for a server that accepts writes
 	if err := r.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,8 +218,8 @@ func TestFullDiskIsReadOnly(t *testing.T) {
 	}
 }
 
-// Pipelined requests behind a refused write keep their order, and the writes
-// that were durable before are not taken back.
+// Pipelined requests after a refused write keep their order, and writes that were durable
+// before are not taken back.
 func TestFullDiskKeepsOrder(t *testing.T) {
 	disk := store.NewMem(1)
 	o := diskOptions(disk)
@@ -253,9 +254,8 @@ func TestFullDiskKeepsOrder(t *testing.T) {
 	}
 }
 
-// The data directory is removed under a server: a write after that is not
-// acknowledged, a server without writes notices by itself, and the error names
-// the directory.
+// The data directory is removed while a server runs. A later write is not acknowledged, a
+// server without writes notices too, and the error names the directory.
 func TestRemovedDataDirectoryEndsServer(t *testing.T) {
 	for _, writes := range []bool{true, false} {
 		disk := store.NewMem(1)
@@ -277,7 +277,7 @@ func TestRemovedDataDirectoryEndsServer(t *testing.T) {
 			}
 			r.done <- err
 		case <-time.After(patience):
-			t.Fatalf("writes %v: the server goes on without its data directory", writes)
+			t.Fatalf("writes %v: the server continues without its data directory", writes)
 		}
 	}
 }

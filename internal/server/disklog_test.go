@@ -15,7 +15,7 @@ import (
 	"bellwether/wire"
 )
 
-// logBook is a log that a test reads while it is written.
+// logBook is a log that a test can read while it is written.
 type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -33,8 +33,8 @@ func (b *logBook) String() string {
 	return b.text.String()
 }
 
-// A sync that takes longer than fsync.warningthresholdms is told in
-// ZooKeeper's words, which docs/operate.md quotes; others are not.
+// An fsync that takes longer than fsync.warningthresholdms is logged with ZooKeeper's
+// message, which docs/operate.md quotes. A faster one is not.
 func TestSlowSyncIsTold(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
@@ -52,8 +52,8 @@ func TestSlowSyncIsTold(t *testing.T) {
 	}
 }
 
-// slowSync is the log of a server one sync of which took a little longer than
-// two milliseconds.
+// slowSync returns the log of a server of which one fsync took a little longer than two
+// milliseconds.
 func slowSync(t *testing.T, limit time.Duration) string {
 	t.Helper()
 	fs, book := &stallFS{FS: store.NewMem(1)}, new(logBook)
@@ -73,8 +73,8 @@ func slowSync(t *testing.T, limit time.Duration) string {
 	return book.String()
 }
 
-// While a disk is full, the probe for room may fail for another reason: that
-// is told, once for each reason, and the server goes on when there is room.
+// While a disk is full, the probe for free space may fail for another reason. Each reason
+// is logged once, and the server continues when there is space.
 func TestFailedProbeForRoomIsTold(t *testing.T) {
 	disk, book := store.NewMem(1), new(logBook)
 	o := diskOptions(disk)
@@ -89,12 +89,12 @@ func TestFailedProbeForRoomIsTold(t *testing.T) {
 	for nth := 1; nth <= 2; nth++ {
 		disk.Fail(store.OpCreate, nth, syscall.EIO)
 	}
-	eventually(t, "the probe's error is told", func() bool { return strings.Contains(book.String(), syscall.EIO.Error()) })
+	eventually(t, "the probe's error is logged", func() bool { return strings.Contains(book.String(), syscall.EIO.Error()) })
 	disk.SetSpace(-1)
 	eventually(t, "writes are accepted again", func() bool {
 		return c.call(wire.OpCreate, create("/b", "after"), nil).Err == wire.OK
 	})
 	if n := strings.Count(book.String(), syscall.EIO.Error()); n != 1 {
-		t.Errorf("told %d times: %s", n, book.String())
+		t.Errorf("logged %d times: %s", n, book.String())
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// alone runs a server that is no member over a member's disk, lets f use it,
-// and ends it.
+// alone runs a standalone server over a member's disk, calls f with it, and ends it.
 func (m *teammate) alone(t *testing.T, f func(s *running)) {
 	t.Helper()
 	c := testConfig()
@@ -19,11 +18,11 @@ func (m *teammate) alone(t *testing.T, f func(s *running)) {
 	<-s.Ready()
 	f(s)
 	if err := s.end(); err != nil {
-		t.Fatalf("the server alone ended with %v", err)
+		t.Fatalf("the standalone server ended with %v", err)
 	}
 }
 
-// mark says that a member's empty disk is the truth.
+// mark sets the marker that confirms that a member's empty disk is correct.
 func (m *teammate) mark(t *testing.T) {
 	t.Helper()
 	if err := m.fs.MkdirAll(m.dir); err != nil {
@@ -38,11 +37,11 @@ func (m *teammate) mark(t *testing.T) {
 	}
 }
 
-// A server that ran alone becomes one of three, of which the others are empty
-// and marked as new (empty servers without that mark could have lost what they
-// had, and do not elect beside one with a history): all get what it has, its
-// sessions and digests included, and go on. It is the first to be started.
-func TestServerAloneBecomesMember(t *testing.T) {
+// A standalone server becomes one of three. The other two are empty and marked as new;
+// without the marker an empty server may have lost its history and does not vote next to
+// one with a history. All get the history of the first server, including sessions and
+// digests.
+func TestStandaloneServerBecomesMember(t *testing.T) {
 	for _, first := range []int{0, 2} { // the smallest id and the largest
 		t.Run(fmt.Sprintf("server %d", first+1), func(t *testing.T) {
 			g := newTeam(t, 3, 0, false)
@@ -54,9 +53,9 @@ func TestServerAloneBecomesMember(t *testing.T) {
 				c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 1}, &wire.PathResponse{})
 				session = c.session
 			})
-			// With one of the others it is a quorum, and has the longest history.
-			// The two others alone would be one too, and have none: the mark says
-			// that this is the truth.
+			// Together with one of the others it is a quorum and has the longest history.
+			// The two others are a quorum too, without a history, which their markers
+			// confirm.
 			g.start(old)
 			for _, m := range g.servers {
 				if m != old {
@@ -91,9 +90,9 @@ func TestServerAloneBecomesMember(t *testing.T) {
 	}
 }
 
-// A member starts alone over its own disk, writes, and becomes a member again:
-// what it wrote alone is the longest history, and the others take it over.
-func TestMemberStartsAlone(t *testing.T) {
+// A member starts as a standalone server over its own disk, writes, and becomes a member
+// again. What it wrote is then the longest history, and the others take it over.
+func TestMemberStartsStandalone(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	m := g.leader()
 	m.connect().create("/together", "x")
@@ -105,16 +104,16 @@ func TestMemberStartsAlone(t *testing.T) {
 	m.alone(t, func(s *running) {
 		c := s.connect()
 		if got := c.data("/together"); got != "x" {
-			t.Errorf("alone it has %q", got)
+			t.Errorf("as a standalone server it has %q", got)
 		}
 		c.create("/alone", "y")
 		epoch = s.Tree().LastZxid().Epoch()
 	})
 	if epoch != 1 {
-		t.Errorf("alone it writes in epoch %d", epoch)
+		t.Errorf("as a standalone server it writes in epoch %d", epoch)
 	}
-	// It is of the quorum that elects first: the two others would not miss what
-	// they never had.
+	// It must be part of the quorum that elects first: the two others could elect without
+	// what they never had.
 	g.start(m)
 	for _, other := range g.servers {
 		if other != m {

@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// BenchmarkEnsembleWrites is what three servers on one disk write together:
-// connections spread over all, each with so many requests in flight.
+// BenchmarkEnsembleWrites measures the writes of three servers on one disk. The
+// connections are spread over all servers, and each keeps several requests in flight.
 func BenchmarkEnsembleWrites(b *testing.B) {
 	for _, o := range []struct{ connections, outstanding int }{{1, 1}, {64, 1}, {64, 16}} {
 		b.Run(fmt.Sprintf("%dx%d", o.connections, o.outstanding), func(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkEnsembleWrites(b *testing.B) {
 	}
 }
 
-// sets writes a znode again and again, n requests at a time, while left lasts.
+// sets writes a znode repeatedly, n requests at a time, while left is positive.
 func (c *client) sets(path string, n int, left *atomic.Int64) {
 	data := make([]byte, 100)
 	flying := 0

@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// A client takes its session up on another server; the older connection is
-// closed. A wrong password, and a session that was closed, are refused.
+// A client resumes its session at another server, and its older connection is closed. A
+// wrong password is refused, and so is a session that was closed.
 func TestSessionMovesToAnotherServer(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	for _, from := range g.servers {
@@ -39,7 +39,7 @@ func TestSessionMovesToAnotherServer(t *testing.T) {
 			again := from.dial()
 			again.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: s.Session, Password: s.Password})
 			if again.session.Session != 0 {
-				t.Fatal("a closed session was taken up")
+				t.Fatal("a closed session was resumed")
 			}
 			g.equal()
 			if h := from.connect().call(wire.OpExists, &wire.PathWatchRequest{Path: "/e"}, nil); h.Err != wire.ErrNoNode {
@@ -49,7 +49,7 @@ func TestSessionMovesToAnotherServer(t *testing.T) {
 	}
 }
 
-// A client that has seen more than a server has must try another.
+// A client that has seen a later state than a server has must try another server.
 func TestClientAheadIsRefused(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	for _, m := range g.servers {
@@ -59,16 +59,16 @@ func TestClientAheadIsRefused(t *testing.T) {
 	}
 }
 
-// A session lives as long as its client pings, on the leader and on a
-// follower, and expires when it is silent.
+// A session lives as long as its client pings, on the leader and on a follower, and
+// expires when it is silent.
 func TestPingsKeepSessionsAlive(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.pingSome(timeout) })
 	g.equal()
 }
 
-// pingSome has a pinging and a silent session on each server, until the silent
-// ones have expired; it fails if one that pings has too.
+// pingSome opens a pinging and a silent session on each server and waits until the silent
+// ones have expired. It fails if a pinging one expires too.
 func (g *team) pingSome(timeout time.Duration) error {
 	g.t.Helper()
 	var pinging, silent []*client
@@ -84,12 +84,12 @@ func (g *team) pingSome(timeout time.Duration) error {
 	live := func(c *client) bool {
 		l := g.leader()
 		if l == nil {
-			return true // nobody expires sessions
+			return true // no server expires sessions now
 		}
 		_, ok := l.Tree().Session(c.session.Session)
 		return ok
 	}
-	tick := time.NewTicker(20 * time.Millisecond) // the pace of a client
+	tick := time.NewTicker(20 * time.Millisecond) // the interval of a client's pings
 	defer tick.Stop()
 	for slices.ContainsFunc(silent, live) {
 		for _, c := range pinging {
@@ -107,14 +107,14 @@ func (g *team) pingSome(timeout time.Duration) error {
 			return err
 		}
 		if !live(c) {
-			g.t.Errorf("session %v has expired and goes on", c.session.Session)
+			g.t.Errorf("session %v has expired and is still served", c.session.Session)
 		}
 		c.must(wire.OpCloseSession, nil, nil)
 	}
 	return nil
 }
 
-// What one client writes another sees after a sync, whichever their servers.
+// After a sync a client sees what another client wrote, whichever servers they use.
 func TestSyncSeesWhatWasWritten(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	var clients []*client
@@ -133,8 +133,7 @@ func TestSyncSeesWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A watch fires on whichever server it was left, before its client reads what
-// has changed.
+// A watch fires on any server before its client can read the change.
 func TestWatchesOnEachServer(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	w := g.follower().connect()
@@ -158,7 +157,7 @@ func TestWatchesOnEachServer(t *testing.T) {
 	}
 }
 
-// Without a leader connections are accepted and wait; nothing is served.
+// Without a leader connections are accepted and wait, and nothing is served.
 func TestClientsWaitForALeader(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	a, b := g.servers[0], g.servers[1]
@@ -186,7 +185,8 @@ func (c *client) handshakeFails(timeoutMS int32) {
 	c.closed()
 }
 
-// A leader that is stopped leaves at once, its clients go on elsewhere.
+// A leader that is stopped ends its term at once, and its clients continue at other
+// servers.
 func TestStoppedLeaderIsReplaced(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	old := g.leader()
@@ -209,7 +209,7 @@ func TestStoppedLeaderIsReplaced(t *testing.T) {
 	}
 }
 
-// Five servers of which two observe: observers serve clients and have no vote.
+// Two of five servers are observers. They serve clients and do not vote.
 func TestObservers(t *testing.T) {
 	g := startTeam(t, 3, 2, false)
 	for _, m := range g.servers[3:] {
@@ -225,7 +225,7 @@ func TestObservers(t *testing.T) {
 	g.equal()
 }
 
-// The figures say who leads and who follows.
+// The figures of mntr show which server leads and which ones follow.
 func TestEnsembleFigures(t *testing.T) {
 	g := startTeam(t, 3, 1, false)
 	g.servers[0].connect().create("/a", "")
@@ -255,7 +255,7 @@ func TestEnsembleFigures(t *testing.T) {
 	if got := f.figure("learners"); got != -1 {
 		t.Errorf("a follower has %v learners", got)
 	}
-	// A server that starts last may still win a vote that others had settled.
+	// A server that starts last may still win an election that others had decided.
 	if e := f.Elections(); len(e) == 0 || e[len(e)-1].Epoch != 1 {
 		t.Errorf("elections %v", e)
 	}
@@ -264,7 +264,7 @@ func TestEnsembleFigures(t *testing.T) {
 	}
 }
 
-// figure is a figure of mntr; -1 if it is not there.
+// figure returns a figure of mntr; -1 if it is missing.
 func (r *running) figure(name string) float64 {
 	for _, s := range r.Metrics().Samples() {
 		if s.Name == name {
@@ -274,8 +274,8 @@ func (r *running) figure(name string) float64 {
 	return -1
 }
 
-// Without a leader what clients ask is held, but not without bound: their
-// connections are no longer read beyond the limits of requests in process.
+// Without a leader the requests of clients are held, within limits: when the limits of
+// requests in process are reached, connections are no longer read.
 func TestHeldRequestsAreBounded(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	const limit = 20
@@ -303,7 +303,7 @@ func TestHeldRequestsAreBounded(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, c := range clients {
-		all.Go(func() { // until the connection ends
+		all.Go(func() { // runs until the connection ends
 			frame := wire.AppendFrame(nil, &wire.RequestHeader{Xid: 1, Op: wire.OpSetData}, &wire.SetDataRequest{Path: "/", Data: make([]byte, 100<<10), Version: -1})
 			for range 1000 {
 				if _, err := c.nc.Write(frame); err != nil {
@@ -313,7 +313,7 @@ func TestHeldRequestsAreBounded(t *testing.T) {
 		})
 	}
 	eventually(t, "it holds what it may", func() bool { return m.inProcess.Load() >= limit })
-	for range 20 { // every look at it is an answer of the loop, behind what has come
+	for range 20 { // each check is answered by the loop after the events before it
 		m.Elections()
 		if n := m.inProcess.Load(); n > limit+int64(len(clients)) {
 			t.Fatalf("%d requests are held", n)
@@ -326,8 +326,8 @@ func TestHeldRequestsAreBounded(t *testing.T) {
 	g.start(l)
 }
 
-// Not even one request of each connection is held beyond the bytes that may be
-// held in all: who comes with one is closed, and can ask another server.
+// At the limit of bytes in process, not even one request of each further connection is
+// held: the connection is closed, and its client can try another server.
 func TestHeldBytesAreBounded(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()

@@ -13,7 +13,7 @@ import (
 
 const configPath = "/zookeeper/config"
 
-// shows waits until a server shows a membership to its clients.
+// shows waits until a server shows this membership to its clients.
 func (m *teammate) shows(want *ensemble.Membership) {
 	m.t.Helper()
 	var r wire.DataResponse
@@ -26,9 +26,9 @@ func (m *teammate) shows(want *ensemble.Membership) {
 	}
 }
 
-// Each server shows the membership of its own configuration, after the first
-// start, after a snapshot from the leader, and after a start from the disk of
-// an older membership; digests agree all the while.
+// Each server shows the membership of its own configuration: after the first start, after
+// a snapshot from the leader, and after a start from a disk with an older membership. The
+// digests agree all the time.
 func TestMembershipIsShown(t *testing.T) {
 	g := newTeam(t, 3, 1, false)
 	g.change = func(c *config.Config) { c.Ensemble.CommitLogCount, c.Ensemble.SnapshotFactor = 1, -1 }
@@ -37,7 +37,7 @@ func TestMembershipIsShown(t *testing.T) {
 	}
 	l := g.settled()
 	c := l.connect()
-	for i := range 600 { // more than a leader remembers
+	for i := range 600 { // more than a leader keeps in memory
 		c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: wire.OpenACL()})
 	}
 	for range 600 {
@@ -67,7 +67,7 @@ func TestMembershipIsShown(t *testing.T) {
 	g.equal()
 }
 
-// Membership cannot be changed while servers run, whatever reconfigEnabled says.
+// The membership cannot be changed while servers run, whatever reconfigEnabled says.
 func TestReconfigIsDisabled(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.Tree.Reconfig = true }
@@ -83,9 +83,9 @@ func TestReconfigIsDisabled(t *testing.T) {
 	}
 }
 
-// With leaderServes=no no client gets to a leader: not one that comes, nor one
-// that waited for it or was attached before it led. Followers serve.
-func TestLeaderKeepsClientsAway(t *testing.T) {
+// With leaderServes=no the leader serves no client: neither a new one, nor one that
+// waited for the leader, nor one that was attached before it led. Followers serve.
+func TestLeaderServesNo(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.Ensemble.LeaderServes = false }
 	for _, m := range g.servers {
@@ -122,9 +122,9 @@ func TestLeaderKeepsClientsAway(t *testing.T) {
 	}
 }
 
-// While a leader's quorum port takes its time to be opened, as when its name is
-// asked for, the server goes on, and it leads when the port is there.
-func TestSlowPortHoldsUpNobody(t *testing.T) {
+// While opening the leader's quorum port takes long, for instance because a name is
+// resolved, the server's loop continues. It leads when the port is open.
+func TestSlowPortDelaysNothing(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	opening, goOn := make(chan string, 100), make(chan struct{})
 	g.seams.Listen = func(address string) (net.Listener, error) {
@@ -140,7 +140,7 @@ func TestSlowPortHoldsUpNobody(t *testing.T) {
 		g.start(m)
 	}
 	<-opening
-	for range 3 { // the loops answer
+	for range 3 { // until the loops answer
 		for _, m := range g.servers {
 			if m.Elections(); m.Serving() {
 				t.Error("it serves")

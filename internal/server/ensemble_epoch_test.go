@@ -19,27 +19,26 @@ import (
 	"bellwether/wire"
 )
 
-// stoics are servers 1 and 2 of three: 2 leads, 1 follows it. They speak as
-// Apache ZooKeeper's do, whose leader goes on to lead its epoch whatever a
-// learner has promised.
+// stoics simulates servers 1 and 2 of three: 2 leads and 1 follows it. They behave like
+// Apache ZooKeeper, whose leader keeps leading its epoch whatever a learner has promised.
 type stoics struct {
 	t    *testing.T
 	done sync.WaitGroup
 
 	mu    sync.Mutex
-	epoch wire.Epoch // that is led
+	epoch wire.Epoch // the epoch of the leader
 	round wire.Epoch
 	elect bool // they look for a leader, in the next round
 	conns []net.Conn
 	lines map[ensemble.ServerID]net.Conn // election connections of server 3
-	asked []time.Time                    // when it came to join
-	joins chan wire.Epoch                // epochs that it promised
+	asked []time.Time                    // times at which server 3 tried to join
+	joins chan wire.Epoch                // the epochs that it promised
 
-	votes    [][]byte // said first in place of votes
-	openings [][]byte // said first in place of the epoch that is led
+	votes    [][]byte // sent before the first vote
+	openings [][]byte // sent before the epoch of the leader
 }
 
-// newStoics has the two listen where their addresses are.
+// newStoics makes the two listen at their addresses.
 func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
 	s := &stoics{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[ensemble.ServerID]net.Conn{}}
 	var ports []net.Listener
@@ -86,7 +85,7 @@ func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
 	return s
 }
 
-// says is what a server tells server 3. The lock is held.
+// says returns what a server tells server 3. The lock must be held.
 func (s *stoics) says(id ensemble.ServerID) []byte {
 	n := &peerwire.Notification{Leader: 2, Zxid: 7, ElectionEpoch: s.round, PeerEpoch: 5, Version: peerwire.NotificationPlain}
 	n.State = map[ensemble.ServerID]peerwire.ServerState{1: peerwire.Following, 2: peerwire.Leading}[id]
@@ -96,7 +95,7 @@ func (s *stoics) says(id ensemble.ServerID) []byte {
 	return wire.AppendFrame(nil, n)
 }
 
-// vote answers whoever looks for a leader.
+// vote answers a server that looks for a leader.
 func (s *stoics) vote(id ensemble.ServerID, c net.Conn) {
 	r := bufio.NewReader(c)
 	if err := wire.ReadRecord(r, new(peerwire.InitialMessage), peerwire.InitialMax); err != nil {
@@ -126,7 +125,7 @@ func (s *stoics) vote(id ensemble.ServerID, c net.Conn) {
 	}
 }
 
-// lead tells a learner the epoch, and takes its promise.
+// lead tells a learner the epoch and reads its promise.
 func (s *stoics) lead(c net.Conn) {
 	r := bufio.NewReader(c)
 	var p peerwire.QuorumPacket
@@ -149,16 +148,16 @@ func (s *stoics) lead(c net.Conn) {
 	}
 }
 
-// times are those at which server 3 has come to join.
+// times returns the times at which server 3 tried to join.
 func (s *stoics) times() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]time.Time(nil), s.asked...)
 }
 
-// A server that has promised a later epoch than the one that is led says so once,
-// with the leader's address, and comes to ask ever more seldom. As soon as the
-// others look for a leader it takes part, and joins the next one.
+// A server has promised a later epoch than the leader's. It logs that once, with the
+// leader's address, and retries at growing intervals. When the others look for a leader
+// it takes part and joins the next one.
 func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -185,16 +184,16 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	came := s.times()
 	for i := 2; i < 9; i++ { // pauses of 10, 20, 40 ... ms on its clock, which counts whole ones
 		if gap, least := came[i].Sub(came[i-1]), 10*time.Millisecond<<(i-2)-2*time.Millisecond; gap < least {
-			t.Errorf("attempt %d came %v behind the one before, want %v", i+1, gap, least)
+			t.Errorf("attempt %d came %v after the one before, want %v", i+1, gap, least)
 		}
 	}
 	leader, _ := g.members.Server(2)
 	line := regexp.MustCompile(`level=WARN msg="server 2 leads epoch 5, but this server has promised epoch 9 [^"]*" server=3 peer=` + leader.Addresses[0].Quorum())
 	if n := len(line.FindAllString(book.String(), -1)); n != 1 {
-		t.Errorf("told %d times, want once", n)
+		t.Errorf("logged %d times, want once", n)
 	}
 	if n := strings.Count(book.String(), "looks for a leader"); n > 2 {
-		t.Errorf("%d attempts are told", n)
+		t.Errorf("%d attempts are logged", n)
 	}
 
 	s.mu.Lock()
@@ -217,9 +216,9 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	}
 }
 
-// What a leader and a voter of the ensemble must not send is refused, and told
-// once with their address; the server goes on to look for a leader, and joins
-// as soon as the leader speaks properly.
+// Messages that a leader or voter must not send are refused and logged once with the
+// sender's address. The server keeps looking for a leader, and joins when the leader
+// sends correct messages.
 func TestBadInputFromMembers(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -240,7 +239,7 @@ func TestBadInputFromMembers(t *testing.T) {
 		then(peerwire.PacketTrunc, 77),
 		packet(peerwire.PacketLeaderInfo, 0, nil),
 	}
-	s.openings = append(s.openings, s.openings[1]) // again: not told again
+	s.openings = append(s.openings, s.openings[1]) // a second time, which is not logged
 	vote := peerwire.Notification{State: peerwire.Following, Leader: 2, ElectionEpoch: 1, Version: peerwire.NotificationPlain}
 	for _, wrong := range []func(*peerwire.Notification){
 		func(n *peerwire.Notification) { n.PeerEpoch = 1 << 40 },
@@ -276,7 +275,7 @@ func TestBadInputFromMembers(t *testing.T) {
 	} {
 		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=3 peer=` + from)
 		if n := len(line.FindAllString(book.String(), -1)); n != 1 {
-			t.Errorf("%q is told %d times with the address %s, want once", what, n, from)
+			t.Errorf("%q is logged %d times with the address %s, want once", what, n, from)
 		}
 	}
 }

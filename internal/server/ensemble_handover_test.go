@@ -14,9 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// counter sets one znode again and again on one connection, each time naming
-// the version that it must have: a write that was lost or carried out twice
-// shows at once.
+// counter sets one znode repeatedly on one connection, with the version that the znode
+// must have. So a write that is lost or carried out twice is noticed at once.
 type counter struct {
 	c    *client
 	path string
@@ -44,8 +43,8 @@ func (w *counter) run(stop *atomic.Bool) {
 	}
 }
 
-// counting has two connections of each server write while f runs, and fails if
-// one of those on servers that are still there ended, lost or repeated anything.
+// counting writes on two connections to each server while f runs. It fails if a
+// connection to a server that still runs was closed, or if a write was lost or repeated.
 func (g *team) counting(f func()) {
 	g.t.Helper()
 	var stop atomic.Bool
@@ -80,10 +79,10 @@ func (g *team) counting(f func()) {
 	}
 }
 
-// Leadership goes from server to server while clients write through all of
-// them: each write is carried out once, and no connection ends. That holds too
-// where the machine is too busy for one, and an election is what comes of it.
-func TestHandOverUnderWrites(t *testing.T) {
+// Leadership moves from server to server while clients write through all of them. Each
+// write is carried out once, and no connection is closed, even if the machine is so busy
+// that an election decides instead.
+func TestTransferUnderWrites(t *testing.T) {
 	g, handed := startTeam(t, 3, 1, false), 0
 	g.counting(func() {
 		for i := range 6 {
@@ -117,15 +116,15 @@ func TestHandOverUnderWrites(t *testing.T) {
 	})
 	g.equal()
 	if handed == 0 {
-		t.Error("nothing was handed over")
+		t.Error("leadership was never transferred")
 	}
 }
 
-// A leader that is stopped hands over first: clients of the others notice
-// nothing, its own go on elsewhere.
-func TestStoppedLeaderHandsOver(t *testing.T) {
+// A leader that is stopped transfers leadership first. Clients of other servers notice
+// nothing, and its own continue at other servers.
+func TestStoppedLeaderTransfersLeadership(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
-	for range 5 { // a busy machine may be too slow for one
+	for range 5 { // a transfer may take too long on a busy machine
 		old := g.leader()
 		mine := old.connect()
 		g.counting(func() {
@@ -148,11 +147,11 @@ func TestStoppedLeaderHandsOver(t *testing.T) {
 		g.start(old)
 		g.settled()
 	}
-	t.Error("nothing was handed over")
+	t.Error("leadership was never transferred")
 }
 
-// Who cannot hand over says why, and goes on as before.
-func TestHandOverIsRefused(t *testing.T) {
+// A server that cannot transfer leadership says why, and continues as before.
+func TestTransferIsRefused(t *testing.T) {
 	alone := start(t, Options{Config: testConfig()})
 	if _, err := alone.HandOver(t.Context(), peerwire.NoServer); err == nil || !strings.Contains(err.Error(), "alone") {
 		t.Errorf("alone: %v", err)
@@ -171,14 +170,14 @@ func TestHandOverIsRefused(t *testing.T) {
 	g.stopped(gone)
 	eventually(t, "it is missed", func() bool { return len(l.Learners()) == 2 })
 	if _, err := l.HandOver(t.Context(), gone.id); err == nil || !strings.Contains(err.Error(), "does not follow") {
-		t.Errorf("to one that is gone: %v", err)
+		t.Errorf("to a stopped server: %v", err)
 	}
 	if st := l.Standing(); !st.Serving || st.Epoch != epoch {
 		t.Errorf("%+v", st)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	eventually(t, "the other one is named, for whom nobody waits", func() bool { // it may be slow to follow
+	eventually(t, "the other server is named", func() bool { // it may be slow to follow
 		h, err := l.HandOver(ended, peerwire.NoServer)
 		return h.To != peerwire.NoServer && (err != nil || h.Epoch > epoch) // or it leads by now
 	})

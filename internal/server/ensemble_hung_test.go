@@ -15,20 +15,20 @@ import (
 	"bellwether/wire"
 )
 
-// gapMax separates servers that elect another leader from servers that elect a
-// hung one again and again: the target is 3 s, and without the rules that these
-// tests are about nobody leads for 40 s and longer.
+// gapMax is the longest time without acknowledged writes. It separates servers that elect
+// another leader from servers that elect a hung one repeatedly: 3 s is the target, and
+// without the rules under test the gap is 40 s or longer.
 const gapMax = 15 * time.Second
 
-// defaults gives a team ZooKeeper's waits: ticks of 2 s, initLimit 10, syncLimit 5.
+// defaults sets ZooKeeper's time limits: ticks of 2 s, initLimit 10, syncLimit 5.
 func defaults(c *config.Config) {
 	c.TickTime = 2 * time.Second
 	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
 	c.Storage.SnapCount = 1 << 20
 }
 
-// gap is a client of some servers, which writes a znode again and again and
-// notes the longest time without an acknowledgement.
+// gap is a client of some servers. It writes a znode repeatedly and records the longest
+// time without an acknowledgement.
 type gap struct {
 	servers []string
 	data    []byte
@@ -41,7 +41,7 @@ type gap struct {
 	writes  int
 }
 
-// writing begins to write through servers.
+// writing starts to write through the given servers.
 func (g *team) writing(size int, servers ...*teammate) *gap {
 	w := &gap{data: make([]byte, size), last: time.Now()}
 	for _, m := range servers {
@@ -61,7 +61,7 @@ func (w *gap) end() {
 	w.done.Wait()
 }
 
-// attach works with one connection, until it fails or is silent for a second.
+// attach writes on one connection until it fails or is silent for a second.
 func (w *gap) attach(address string) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -96,21 +96,22 @@ func (w *gap) acknowledged() {
 	w.writes++
 }
 
-// count is the number of acknowledged writes.
+// count returns the number of acknowledged writes.
 func (w *gap) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes
 }
 
-// most is the longest time without an acknowledged write, that until now included.
+// most returns the longest time without an acknowledged write, including the time until
+// now.
 func (w *gap) most() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(w.longest, time.Since(w.last))
 }
 
-// goesOn waits for some more writes, and fails if there was a gap longer than gapMax.
+// goesOn waits for some more writes, and fails if a gap was longer than gapMax.
 func (w *gap) goesOn(t *testing.T) {
 	t.Helper()
 	from := w.count()
@@ -121,7 +122,7 @@ func (w *gap) goesOn(t *testing.T) {
 	}
 }
 
-// led has this server lead.
+// led makes this server the leader.
 func (g *team) led(m *teammate) {
 	g.t.Helper()
 	l := g.settled()
@@ -136,7 +137,7 @@ func (g *team) led(m *teammate) {
 	g.settled()
 }
 
-// hang lets the disk of a server hang until the test ends.
+// hang makes the disk of a server hang until the test ends.
 func (m *teammate) hang(t *testing.T) *store.Mem {
 	disk := m.fs.(*store.Mem)
 	disk.Hang()
@@ -144,8 +145,7 @@ func (m *teammate) hang(t *testing.T) *store.Mem {
 	return disk
 }
 
-// startDefault runs servers with ZooKeeper's waits, with ports for clients that
-// they keep.
+// startDefault runs servers with ZooKeeper's time limits and fixed client ports.
 func startDefault(t *testing.T, voters int) *team {
 	t.Helper()
 	g := newTeam(t, voters, 0, false)
@@ -162,9 +162,9 @@ func startDefault(t *testing.T, voters int) *team {
 	return g
 }
 
-// Of five servers the disk of the one with the highest id hangs, which wins every
-// election by its id, and the leader is restarted: another one leads. With writes
-// the disk is known to hang before; without it is the winner that finds out.
+// Of five servers the one with the highest id, which wins every tie, has a hung disk. The
+// leader is restarted, and another server leads. With writes the hung disk is known
+// before; without them the winner finds out.
 func TestHungDiskDoesNotWinElections(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
@@ -193,8 +193,8 @@ func TestHungDiskDoesNotWinElections(t *testing.T) {
 	}
 }
 
-// The leader's disk hangs, under a load of more bytes than may wait for it: the
-// leader gives up, the others elect, and it follows when its disk answers.
+// The leader's disk hangs under a load of more bytes than may wait for it. The leader
+// ends its term, the others elect, and it follows when its disk answers.
 func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 	g := startDefault(t, 3)
 	l := g.settled()
@@ -206,7 +206,7 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 		}
 	}
 	var load []*gap
-	for range 8 { // of almost a MiB each, so that the bound is reached
+	for range 8 { // of almost a MiB each, so that the limit is reached
 		load = append(load, g.writing(900<<10, g.servers...))
 	}
 	w := g.writing(100, others...)
@@ -224,8 +224,8 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 	g.equal()
 }
 
-// A follower whose disk hangs costs nobody anything: the leader and its term stay,
-// and writes go on.
+// A follower whose disk hangs disturbs nothing: the leader and its term stay, and writes
+// continue.
 func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	g := startDefault(t, 3)
 	l := g.settled()
@@ -258,9 +258,9 @@ func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	g.equal()
 }
 
-// The quorum port of the server that wins every election is filtered, while its
-// election port is open: another one leads, though nobody's disk hangs. When the
-// port is open again the ensemble is whole.
+// The server that would win every election cannot be reached at its quorum port, while
+// its election port is open. Another server leads, although no disk hangs. When the port
+// is open again it joins the ensemble.
 func TestFilteredQuorumPort(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	ports := freePorts(t, 3)
@@ -269,7 +269,7 @@ func TestFilteredQuorumPort(t *testing.T) {
 	quorum := fmt.Sprintf("%s:%d", s.Addresses[0].Host, s.Addresses[0].QuorumPort)
 	g.seams.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 		if filtered.Load() && address == quorum {
-			<-ctx.Done() // as a packet filter that drops: neither accepted nor refused
+			<-ctx.Done() // like a packet filter that drops: the dial is neither accepted nor refused
 			return nil, ctx.Err()
 		}
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -283,7 +283,7 @@ func TestFilteredQuorumPort(t *testing.T) {
 	}
 	old, next := g.servers[1], g.servers[2]
 	g.led(old)
-	old.connect().create("/written", "") // so that nobody has more history than another
+	old.connect().create("/written", "") // so that all have the same history
 	g.equal()
 	filtered.Store(true)
 	g.kill(old)
@@ -292,7 +292,7 @@ func TestFilteredQuorumPort(t *testing.T) {
 	w := g.writing(100, g.servers[0], g.servers[1])
 	w.goesOn(t)
 	if next.serves(peerwire.Leading) {
-		t.Error("the server that nobody reaches leads")
+		t.Error("the unreachable server leads")
 	}
 	filtered.Store(false)
 	w.end()

@@ -16,8 +16,8 @@ import (
 	"bellwether/wire"
 )
 
-// throw sends bytes to a port and waits until the other side has closed the
-// connection, or has read them all.
+// throw sends bytes to a port, then waits until the other side has closed the connection
+// or read all of them.
 func throw(t *testing.T, address string, b []byte, closes bool) {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -37,7 +37,7 @@ func throw(t *testing.T, address string, b []byte, closes bool) {
 	io.Copy(io.Discard, nc)
 }
 
-// packet is one between leader and learner.
+// packet returns a packet between leader and learner.
 func packet(kind peerwire.PacketType, z wire.Zxid, data wire.Record) []byte {
 	p := &peerwire.QuorumPacket{Type: kind, Zxid: z}
 	if data != nil {
@@ -46,8 +46,8 @@ func packet(kind peerwire.PacketType, z wire.Zxid, data wire.Record) []byte {
 	return wire.Append(nil, p)
 }
 
-// What strangers and faulty servers send to the ports of an ensemble is logged
-// once with their address and costs them their connection. The term goes on: no
+// Bad input on the ports of an ensemble, from unknown programs or faulty servers, is
+// logged once with the sender's address and closes the connection. The term continues: no
 // server looks for a leader again, and each serves its clients.
 func TestBadInputFromServers(t *testing.T) {
 	book := new(logBook)
@@ -132,9 +132,9 @@ func TestBadInputFromServers(t *testing.T) {
 	}
 }
 
-// A second process with the id of a follower, on a machine of its own, comes
-// and goes. The servers say so, and it is turned away; the others serve all the
-// while, and all three when it is gone.
+// A second process with the id of a follower, on another machine, starts and stops. The
+// servers log that and refuse it. The others serve all the time, and all three when it is
+// gone.
 func TestTwoServersWithOneID(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -146,7 +146,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 	c := l.connect()
 	c.create("/before", "x")
 
-	// The other machine: the same myid, ports of its own in its own zoo.cfg.
+	// The other machine has the same myid, and its own ports in its own zoo.cfg.
 	twin := newTeam(t, 3, 0, false)
 	twin.book = book
 	ports := freePorts(t, 2)
@@ -168,7 +168,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 	for n := 0; !told.MatchString(book.String()); n++ {
 		c.create(fmt.Sprintf("/meanwhile%d", n), "x")
 		if n > 100_000 {
-			t.Fatal("nobody says that there are two")
+			t.Fatal("no server logs that two servers have this id")
 		}
 	}
 	eventually(t, "the other is turned away", func() bool { return strings.Contains(book.String(), "which answers: do two servers have it?") })
@@ -182,19 +182,19 @@ func TestTwoServersWithOneID(t *testing.T) {
 	lines = lines[:0]
 	for _, m := range told.FindAllStringSubmatch(book.String(), -1) {
 		if said := m[3] + " says: " + m[1]; slices.Contains(lines, said) {
-			t.Errorf("it is told twice that %s", said)
+			t.Errorf("logged twice: %s", said)
 		} else {
 			lines = append(lines, said)
 		}
 	}
 	if len(lines) == 0 {
-		t.Error("nobody says it with the address of the other")
+		t.Error("no log entry has the address of the other server")
 	}
 }
 
-// A server whose disk was lost votes for nobody, though its id is the highest,
-// until it has been synchronised: the others elect one of themselves, nothing is
-// lost, and it joins. It says once whom it has heard of a history from.
+// A server that has lost its disk votes for no server until it is synchronised, even if
+// its id is the highest. The others elect one of themselves, nothing is lost, and it
+// joins. It logs once from which server it has heard of a history.
 func TestEmptyDiskElectsNobody(t *testing.T) {
 	book := new(logBook)
 	g := startTeam(t, 3, 0, false)
@@ -215,7 +215,7 @@ func TestEmptyDiskElectsNobody(t *testing.T) {
 	if l == lost {
 		t.Error("the empty server leads")
 	}
-	l.connect().create("/later", "x") // a tree that came as a snapshot of this term is at its zxid from here on
+	l.connect().create("/later", "x") // from here on a tree from a snapshot of this term is at the zxid of its last transaction
 	g.equal()
 	for _, m := range g.servers {
 		if z, _ := m.Tree().Digest(); z < want {
@@ -227,6 +227,6 @@ func TestEmptyDiskElectsNobody(t *testing.T) {
 	}
 	said := regexp.MustCompile(`level=WARN msg="is empty, but server \d votes for [^"]*" server=3 peer=127\.0\.0\.1:\d+`)
 	if n := len(said.FindAllString(book.String(), -1)); n != 1 {
-		t.Errorf("it is told %d times that the disk is empty", n)
+		t.Errorf("logged %d times that the disk is empty", n)
 	}
 }

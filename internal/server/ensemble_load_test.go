@@ -15,15 +15,15 @@ import (
 	"bellwether/wire"
 )
 
-// writer is a client that creates znodes one behind the other, on whichever
-// server takes it, and remembers which were acknowledged.
+// writer is a client that creates znodes one after the other, at any server that accepts
+// it, and records which were acknowledged.
 type writer struct {
 	name    string
 	servers []string // addresses
 	stop    atomic.Bool
 	acked   []string
 	n       int
-	many    int // of /many/… that it sets in turn
+	many    int // number of znodes /many/… that it sets in turn
 }
 
 func (w *writer) run() {
@@ -32,7 +32,7 @@ func (w *writer) run() {
 	}
 }
 
-// attach works with one connection until it fails.
+// attach writes on one connection until it fails.
 func (w *writer) attach(address string) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *writer) attach(address string) {
 			return
 		}
 		w.acked = append(w.acked, path)
-		if w.many > 0 { // and something changes that is there already
+		if w.many > 0 { // also change a znode that exists already
 			xid++
 			set := &wire.SetDataRequest{Path: fmt.Sprintf("/many/%d", (w.n*7919)%w.many), Data: []byte(path), Version: -1}
 			if _, err := call(request(xid, wire.OpSetData, set)); err != nil {
@@ -73,8 +73,8 @@ func (w *writer) attach(address string) {
 	}
 }
 
-// writeThrough has writers at work, until f has returned and each has got on
-// since then.
+// writeThrough runs writers while f runs, and until each has written something after
+// that.
 func (g *team) writeThrough(many int, f func()) []string {
 	var addresses []string
 	for _, m := range g.servers {
@@ -99,7 +99,7 @@ func (g *team) writeThrough(many int, f func()) []string {
 	return acked
 }
 
-// wrote waits until the leader has applied n transactions more.
+// wrote waits until the leader has applied n more transactions.
 func (g *team) wrote(n int) {
 	g.t.Helper()
 	l := g.settled()
@@ -110,7 +110,7 @@ func (g *team) wrote(n int) {
 	})
 }
 
-// present fails unless all paths are there, on each server.
+// present fails unless all paths exist on each server.
 func (g *team) present(paths []string) {
 	g.t.Helper()
 	g.equal()
@@ -128,9 +128,9 @@ func (g *team) present(paths []string) {
 	}
 }
 
-// While clients write leaders are killed, power included, and come back.
-// Nothing that was acknowledged is lost, and all trees are equal.
-func TestAcknowledgedWritesOutliveLeaders(t *testing.T) {
+// While clients write, leaders are killed, some by a power failure, and return. No
+// acknowledged write is lost, and all trees are equal.
+func TestAcknowledgedWritesSurviveLeaders(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	ports := freePorts(t, 3)
 	g.change = func(c *config.Config) { c.Client.Port = ports[c.Ensemble.ID-1] }
@@ -149,14 +149,14 @@ func TestAcknowledgedWritesOutliveLeaders(t *testing.T) {
 			g.settled()
 		}
 	})
-	if len(acked) < 100 { // wrote counts a change of leaders for its hundred
+	if len(acked) < 100 { // wrote counts the transactions of a change of leaders among its hundred
 		t.Errorf("only %d writes were acknowledged", len(acked))
 	}
 	g.present(acked)
 }
 
-// A server gets a snapshot while clients write: what the stream holds already
-// and what comes behind it add up.
+// A server gets a snapshot while clients write. What the stream contains already and what
+// follows it give the same tree.
 func TestSnapshotUnderWrites(t *testing.T) {
 	g := newTeam(t, 3, 1, false)
 	ports := freePorts(t, 4)
@@ -185,10 +185,10 @@ func TestSnapshotUnderWrites(t *testing.T) {
 	g.present(acked)
 }
 
-// A server that was given a snapshot under writes is killed as soon as it
-// serves, and starts from that snapshot and its log: no digest is said not to
-// match, though the snapshot holds effects of what is in the log.
-func TestRestartBehindSnapshotUnderWrites(t *testing.T) {
+// A server gets a snapshot under writes, is killed as soon as it serves, and starts from
+// that snapshot and its log. No digest mismatch is reported, although the snapshot
+// contains effects of transactions in the log.
+func TestRestartAfterSnapshotUnderWrites(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	ports := freePorts(t, 3)
 	g.change = func(c *config.Config) {

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// localTeam is a team with local sessions, one of its servers an observer.
+// localTeam returns a team with local sessions, one of whose servers is an observer.
 func localTeam(t *testing.T) *team {
 	g := newTeam(t, 3, 1, false)
 	g.change = func(c *config.Config) {
@@ -22,7 +22,7 @@ func localTeam(t *testing.T) *team {
 	return g
 }
 
-// locals waits until a server counts so many local and global sessions.
+// locals waits until a server counts this many local and global sessions.
 func (m *teammate) locals(local, global float64) {
 	m.t.Helper()
 	eventually(m.t, fmt.Sprintf("server %d has %v local and %v global sessions", m.id, local, global), func() bool {
@@ -30,9 +30,9 @@ func (m *teammate) locals(local, global float64) {
 	})
 }
 
-// A client that has seen the beginning of an epoch, at a server that was sent a
-// snapshot then, is shown nothing earlier by one whose tree ends before it. A
-// session that is global is a transaction of the epoch already.
+// A client has seen the start of an epoch at a server that got a snapshot then. A server
+// whose tree ends before that shows it no earlier zxid. The session is local, because a
+// global session would be a transaction of the epoch.
 func TestShownZxidDoesNotGoBack(t *testing.T) {
 	g := localTeam(t)
 	began := wire.MakeZxid(g.leader().Standing().Epoch, 0)
@@ -54,8 +54,8 @@ func TestShownZxidDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// On servers of each role a local session is counted where it lives, outlives
-// its connection and the leader, and becomes global by its first ephemeral.
+// On servers of each role, a local session is counted where it lives, survives its
+// connection and the leader, and becomes global with its first ephemeral.
 func TestLocalSessionsOnEachRole(t *testing.T) {
 	g := localTeam(t)
 	var clients []*client
@@ -84,7 +84,7 @@ func TestLocalSessionsOnEachRole(t *testing.T) {
 	g.start(dead)
 	g.settled()
 	if got := dead.resume(clients[dead.id-1].session.Session, clients[dead.id-1].session.Password); got.TimeoutMS != 0 {
-		t.Errorf("a session of before a start: %+v", got)
+		t.Errorf("a session from before a restart: %+v", got)
 	}
 	for i, m := range g.servers {
 		c := m.connect()
@@ -96,19 +96,18 @@ func TestLocalSessionsOnEachRole(t *testing.T) {
 	g.equal()
 }
 
-// A local session that is silent ends at its server, on each role, and one that
-// pings does not.
+// On servers of each role, a silent local session expires, and one that pings does not.
 func TestLocalSessionsExpire(t *testing.T) {
 	g := localTeam(t)
 	zxid := g.leader().Tree().LastZxid()
 	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.expireLocal(timeout) })
 	if now := g.leader().Tree().LastZxid(); now != zxid {
-		t.Errorf("their ends are transactions: %v behind %v", now, zxid)
+		t.Errorf("their ends are transactions: %v after %v", now, zxid)
 	}
 }
 
-// expireLocal has a pinging and a silent session on each server, until the
-// silent ones have ended; it fails if one that pings has too.
+// expireLocal opens a pinging and a silent session on each server and waits until the
+// silent ones have expired. It fails if a pinging one expires too.
 func (g *team) expireLocal(timeout time.Duration) error {
 	g.t.Helper()
 	var pinging, silent []*client
@@ -127,7 +126,7 @@ func (g *team) expireLocal(timeout time.Duration) error {
 	for i, m := range g.servers {
 		silent[i].closed()
 		if got := m.resume(silent[i].session.Session, silent[i].session.Password); got.TimeoutMS != 0 {
-			g.t.Errorf("expired and taken up: %+v", got)
+			g.t.Errorf("expired and resumed: %+v", got)
 		}
 		if err := pinging[i].try(wire.OpCloseSession, nil, nil); err != nil {
 			return err
@@ -137,9 +136,9 @@ func (g *team) expireLocal(timeout time.Duration) error {
 	return nil
 }
 
-// A server that is alone makes global sessions whatever the configuration
-// says, as ZooKeeper's does.
-func TestAloneNoSessionIsLocal(t *testing.T) {
+// A standalone server makes global sessions whatever the configuration says, as ZooKeeper
+// does.
+func TestStandaloneSessionsAreGlobal(t *testing.T) {
 	c := testConfig()
 	c.Ensemble.LocalSessions = true
 	s := start(t, Options{Config: c})

@@ -10,7 +10,7 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// newTeamOf makes servers of the lines of a configuration, with empty disks.
+// newTeamOf makes servers with empty disks from the lines of a configuration.
 func newTeamOf(t testing.TB, n int, lines string) *team {
 	t.Helper()
 	g := newTeam(t, n, 0, false)
@@ -21,8 +21,8 @@ func newTeamOf(t testing.TB, n int, lines string) *team {
 	return g
 }
 
-// serverLines are those of n servers, each at the addresses that line makes
-// of two free ports.
+// serverLines returns the lines of n servers, each with the addresses that line makes
+// from two free ports.
 func serverLines(t testing.TB, host string, n int, line func(id, quorum, election int) string) string {
 	t.Helper()
 	ports := freePortsOf(t, host, 2*n)
@@ -33,8 +33,8 @@ func serverLines(t testing.TB, host string, n int, line func(id, quorum, electio
 	return b.String()
 }
 
-// lives starts all, and shows that they serve, lose their leader, serve on, and
-// take it back.
+// lives starts all servers and checks that they serve, that they serve after the leader
+// is lost, and that the old leader joins again.
 func (g *team) lives() {
 	g.t.Helper()
 	for _, m := range g.servers {
@@ -56,7 +56,7 @@ func (g *team) lives() {
 	}
 }
 
-// Votes and histories go over IPv6 as over IPv4.
+// Elections and synchronisation work over IPv6 as over IPv4.
 func TestEnsembleOverIPv6(t *testing.T) {
 	g := newTeamOf(t, 3, serverLines(t, "::1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("[::1]:%d:%d:participant", quorum, election)
@@ -72,8 +72,8 @@ func TestEnsembleOverIPv6(t *testing.T) {
 	}
 }
 
-// Of two addresses of each server one is on a network that is not there: the
-// other is found for votes and for histories, whichever stands first.
+// Each server has two addresses, one of them on a network that does not work. The other
+// address is used for votes and for histories, whichever is listed first.
 func TestEnsembleWithADeadNetwork(t *testing.T) {
 	for name, line := range map[string]string{
 		"first": "192.0.2.7:%[1]d:%[2]d|[::1]:%[1]d:%[2]d:participant",
@@ -94,14 +94,14 @@ func TestEnsembleWithADeadNetwork(t *testing.T) {
 	}
 }
 
-// agrees waits until servers that look have heard that all of them vote for
-// one, and demands that nobody has come to a decision by it.
+// agrees waits until all looking servers have heard that all of them vote for the same
+// one, and checks that this decides nothing.
 func (g *team) agrees(ids ...ensemble.ServerID) {
 	g.t.Helper()
 	for _, id := range ids {
 		m := g.servers[id-1]
 		eventually(g.t, fmt.Sprintf("server %d hears that all others vote for the same", id), func() bool {
-			heard := map[ensemble.ServerID]map[ensemble.ServerID]bool{} // for whom, from whom
+			heard := map[ensemble.ServerID]map[ensemble.ServerID]bool{} // by candidate, then by voter
 			for _, e := range m.Elections() {
 				for _, v := range e.Votes {
 					if v.State != peerwire.Looking {
@@ -128,8 +128,8 @@ func (g *team) agrees(ids ...ensemble.ServerID) {
 	}
 }
 
-// Weights decide: server 1 weighs more than the two others, so it serves alone
-// and they do not together.
+// Server 1 has more weight than the two others together, so it can serve without them and
+// they cannot serve without it.
 func TestWeightsDecide(t *testing.T) {
 	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
@@ -152,13 +152,13 @@ func TestWeightsDecide(t *testing.T) {
 	g.start(heavy)
 	g.settled()
 	if got := light[0].connect().data("/alone"); got != "1" {
-		t.Errorf("what the heavy server wrote alone: %q", got)
+		t.Errorf("what the heavy server wrote without the others: %q", got)
 	}
 	g.equal()
 }
 
-// Groups decide: of three groups two are needed, each by its majority. Five of
-// nine servers in the wrong places are no quorum, four in the right ones are.
+// Of three groups two are needed for a quorum, each with its majority. Five of nine
+// servers can lack a quorum, and four can have one.
 func TestGroupsDecide(t *testing.T) {
 	g := newTeamOf(t, 9, serverLines(t, "127.0.0.1", 9, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
@@ -174,8 +174,8 @@ func TestGroupsDecide(t *testing.T) {
 	g.equal()
 }
 
-// A server of weight 0 votes for others, and does not lead although its id is
-// the largest.
+// A server with weight 0 votes for others and does not lead, although its id is the
+// highest.
 func TestWeightZeroNeverLeads(t *testing.T) {
 	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
@@ -184,7 +184,7 @@ func TestWeightZeroNeverLeads(t *testing.T) {
 		g.start(m)
 	}
 	if l := g.settled(); l.id == 3 {
-		t.Error("server 3 leads without weight")
+		t.Error("server 3 leads with weight 0")
 	}
 	g.servers[2].connect().create("/by3", "x")
 	g.equal()

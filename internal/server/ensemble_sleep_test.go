@@ -8,9 +8,9 @@ import (
 	"bellwether/internal/store"
 )
 
-// A machine that was suspended has a monotonic clock that stood, and one on the
-// wall that went on. Its leader answers no ping by itself before the others have
-// answered it again, whoever looks first: a connection or the loop.
+// After the machine was suspended, the monotonic clock has stopped and the wall clock has
+// not. The leader then answers no ping by itself before its followers have answered its
+// pings again, whether a connection or the loop notices first.
 func TestLeaseEndsWithASleep(t *testing.T) {
 	var slept atomic.Int64
 	g := newTeam(t, 3, 0, false)
@@ -25,16 +25,17 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 		before := l.lease.Load()
 		slept.Add(int64(step))
 		if step > 0 && l.leased() {
-			t.Error("it answers pings by itself behind a sleep")
+			t.Error("it answers pings by itself after a sleep")
 		}
 		thaw()
 		eventually(t, "the others have answered again", func() bool { return l.lease.Load() > before && l.leased() })
 	}
 }
 
-// What comes after a batch has looked at the clock is not of that batch: a server
-// that was stopped just then would take it for something of before.
-func TestTimeIsThatBehindTheBatch(t *testing.T) {
+// An event that arrives after the loop has read the clock for a batch does not belong to
+// that batch. Otherwise a server that was stopped at that moment would treat the event as
+// older than it is.
+func TestClockIsReadAfterTheBatch(t *testing.T) {
 	s, err := New(Options{Config: testConfig(), FS: store.NewMem(1), Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +50,10 @@ func TestTimeIsThatBehindTheBatch(t *testing.T) {
 	}
 	l.batch(false)
 	if looked == 0 || asked != 0 {
-		t.Fatalf("the clock was looked at %d times, and what came at time %d is carried out", looked, asked)
+		t.Fatalf("the clock was read %d times, and an event of time %d is carried out", looked, asked)
 	}
 	l.batch(false)
 	if asked == 0 {
-		t.Error("what came is not carried out")
+		t.Error("the event is not carried out")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"bellwether/internal/store"
 )
 
-// slowFS is a file system each of whose fsyncs takes a time that the test sets.
+// slowFS is a file system on which each fsync takes as long as the test says.
 type slowFS struct {
 	store.FS
 	took *atomic.Int64 // ns
@@ -43,9 +43,8 @@ func (f *slowFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestSlowDisksEverywhereKeepALeader: all disks are about as slow as the limit, or
-// slower, and none of them hangs. The ensemble keeps a leader, and elects another
-// one when that is killed.
+// All disks are about as slow as the limit, or slower, and none of them hangs. The
+// ensemble keeps a leader, and elects another one when that is killed.
 func TestSlowDisksEverywhereKeepALeader(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	for _, took := range []time.Duration{90 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
@@ -87,8 +86,8 @@ func TestSlowDisksEverywhereKeepALeader(t *testing.T) {
 	}
 }
 
-// slowGapMax and changesMax separate an ensemble that comes to know that its disks
-// are slow from one that changes its leader at each fsync.
+// slowGapMax and changesMax separate an ensemble that notices that its disks are slow
+// from one that changes its leader at each fsync.
 const (
 	slowGapMax = 40 * time.Second
 	changesMax = 10

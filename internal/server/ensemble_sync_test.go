@@ -13,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// pipeline creates n znodes below a path, sent at once.
+// pipeline creates n znodes below a path, all in flight at once.
 func (c *client) pipeline(path string, n int) {
 	c.t.Helper()
 	c.create(path, "")
@@ -30,8 +30,8 @@ func (c *client) pipeline(path string, n int) {
 	}
 }
 
-// A server that was away gets what it lacks: from the leader's memory, from
-// its log, or all in a snapshot, as one whose disk was wiped does.
+// A server that was away gets what it lacks: from the leader's memory, from the leader's
+// log, or as a snapshot. A server whose disk was wiped gets a snapshot.
 func TestServerThatWasAwayJoins(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -79,8 +79,8 @@ func TestServerThatWasAwayJoins(t *testing.T) {
 	}
 }
 
-// A server that has lost its snapshots and logs, and kept its epochs, elects
-// nobody with one that is behind: what it acknowledged would be gone.
+// A server that has lost its snapshots and logs, but kept its epochs, does not elect a
+// leader together with a server that is behind: what it acknowledged would be lost.
 func TestEpochsWithoutHistory(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l := g.leader()
@@ -112,7 +112,7 @@ func TestEpochsWithoutHistory(t *testing.T) {
 	g.equal()
 }
 
-// loseHistory removes all that a server has, but for its epochs.
+// loseHistory removes the files of a server except its epochs.
 func (m *teammate) loseHistory(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(m.dir, "version-2")
@@ -130,8 +130,8 @@ func (m *teammate) loseHistory(t *testing.T) {
 	}
 }
 
-// What a leader had logged and nobody else is cut off when it comes back, or
-// replaced by a snapshot if the others have gone on.
+// Transactions that only a former leader has logged are truncated when it returns, or
+// replaced by a snapshot if the others have continued.
 func TestFormerLeaderIsTruncated(t *testing.T) {
 	for _, wentOn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("went on=%v", wentOn), func(t *testing.T) { formerLeader(t, wentOn) })
@@ -181,8 +181,8 @@ func formerLeader(t *testing.T, wentOn bool) {
 	}
 }
 
-// A follower whose disk is full leaves the ensemble, which goes on, answers the
-// reads of who accepts that, and comes back when there is space.
+// A follower whose disk is full leaves the ensemble, which continues. It answers the
+// reads of clients that accept that, and joins again when there is space.
 func TestFollowerWithFullDisk(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l, f := g.leader(), g.follower()
@@ -211,7 +211,7 @@ func TestFollowerWithFullDisk(t *testing.T) {
 	}
 }
 
-// The same for a leader: another one is elected.
+// A leader whose disk is full does the same, and another leader is elected.
 func TestLeaderWithFullDisk(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l := g.leader()
@@ -232,7 +232,7 @@ func TestLeaderWithFullDisk(t *testing.T) {
 	l.connect().data("/c")
 }
 
-// A power failure of all servers loses nothing that was acknowledged.
+// A power failure of all servers loses no acknowledged write.
 func TestPowerFailureOfAll(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.follower().connect().pipeline("/many", 100)
@@ -248,8 +248,8 @@ func TestPowerFailureOfAll(t *testing.T) {
 	g.follower().connect().data("/many/99")
 }
 
-// A member that comes with another ensemble's directory, of more epochs than
-// this ensemble has had, is kept out, and the others go on as they were.
+// A member starts with the data directory of another ensemble that has had more epochs.
+// It is not admitted, and the others continue undisturbed.
 func TestForeignDirectoryIsKeptOut(t *testing.T) {
 	other := startTeam(t, 3, 0, false)
 	other.leader().connect().create("/theirs", "")

@@ -16,7 +16,7 @@ import (
 	"bellwether/internal/store"
 )
 
-// team is an ensemble of servers in this process, over loopback.
+// team is an ensemble of servers in this process, connected over loopback.
 type team struct {
 	t       testing.TB
 	members *ensemble.Membership
@@ -24,12 +24,12 @@ type team struct {
 	// change is applied to each configuration before a start.
 	change func(c *config.Config)
 	seams  Seams
-	book   io.Writer // takes the logs too, if set
+	book   io.Writer // also receives the logs, if set
 	// queueMax is Options.DiskQueueMax.
 	queueMax int
 }
 
-// teammate is one of them: its disk, and the server while it runs.
+// teammate is one server of a team: its disk, and the server while it runs.
 type teammate struct {
 	*running
 	id   ensemble.ServerID
@@ -38,7 +38,7 @@ type teammate struct {
 	down bool
 }
 
-// freePorts are ports that nobody listened on a moment ago.
+// freePorts returns ports that were free a moment ago.
 func freePorts(t testing.TB, n int) []int { return freePortsOf(t, "127.0.0.1", n) }
 
 func freePortsOf(t testing.TB, host string, n int) []int {
@@ -95,7 +95,7 @@ func (g *team) start(m *teammate) {
 	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = 500*time.Millisecond, time.Second, time.Minute
 	c.DataDir, c.DataLogDir = m.dir, m.dir
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = g.members, m.id, true
-	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 120, 60 // who stands still for less is not left
+	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 120, 60 // so that a server on a machine that stands still for less is not dropped
 	if s, _ := g.members.Server(m.id); s.Role == ensemble.Observer {
 		c.Ensemble.PeerType = ensemble.Observer
 	}
@@ -109,10 +109,10 @@ func (g *team) start(m *teammate) {
 	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Seams: g.seams, DiskQueueMax: g.queueMax}), false
 }
 
-// errKilled ends a server that is killed.
+// errKilled is the reason with which kill ends a server.
 var errKilled = errors.New("killed by the test")
 
-// kill ends a server without a good-bye.
+// kill ends a server without a clean shutdown.
 func (g *team) kill(m *teammate) {
 	g.t.Helper()
 	m.fail(errKilled)
@@ -122,7 +122,7 @@ func (g *team) kill(m *teammate) {
 	m.down = true
 }
 
-// stopped ends a server in an orderly way.
+// stopped ends a server cleanly.
 func (g *team) stopped(m *teammate) {
 	g.t.Helper()
 	if err := m.end(); err != nil {
@@ -131,7 +131,7 @@ func (g *team) stopped(m *teammate) {
 	m.down = true
 }
 
-// serves reports whether a server serves, as this.
+// serves reports whether a server serves in this role.
 func (m *teammate) serves(role peerwire.ServerState) bool {
 	if m.down {
 		return false
@@ -140,7 +140,7 @@ func (m *teammate) serves(role peerwire.ServerState) bool {
 	return st != nil && st.Serving && st.Role == role
 }
 
-// leader is the one that leads; nil if there is none.
+// leader returns the server that leads; nil if there is none.
 func (g *team) leader() *teammate {
 	for _, m := range g.servers {
 		if m.serves(peerwire.Leading) {
@@ -150,7 +150,7 @@ func (g *team) leader() *teammate {
 	return nil
 }
 
-// follower is one that follows.
+// follower returns a server that follows.
 func (g *team) follower() *teammate {
 	g.t.Helper()
 	for _, m := range g.servers {
@@ -162,7 +162,7 @@ func (g *team) follower() *teammate {
 	return nil
 }
 
-// settled waits until all that run serve, under one leader.
+// settled waits until all running servers serve under one leader.
 func (g *team) settled() *teammate {
 	g.t.Helper()
 	var l *teammate
@@ -185,7 +185,7 @@ func (g *team) settled() *teammate {
 	return l
 }
 
-// equal waits until all that run have the same tree.
+// equal waits until all running servers have the same tree.
 func (g *team) equal() {
 	g.t.Helper()
 	eventually(g.t, "all have the same tree", func() bool {
@@ -214,8 +214,8 @@ func (g *team) equal() {
 	}
 }
 
-// Three servers elect, a client of each writes and all see it, the leader is
-// killed, the two others go on, and the third comes back.
+// Three servers elect a leader. A client of each writes, and all see it. The leader is
+// killed, the two others continue, and the third joins again.
 func TestEnsembleServes(t *testing.T) {
 	for _, onDisk := range []bool{false, true} {
 		t.Run(fmt.Sprintf("disk=%v", onDisk), func(t *testing.T) {

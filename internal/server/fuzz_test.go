@@ -9,9 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// FuzzRequest sends any operation with any body, and a ping behind it: the
-// request is answered once and the ping behind it, or the connection is
-// closed; the server goes on either way.
+// FuzzRequest sends any operation with any body, then a ping. Either both are answered
+// once, in order, or the connection is closed. The server continues in both cases.
 func FuzzRequest(f *testing.F) {
 	for op := int32(-12); op < 24; op++ {
 		f.Add(op, []byte{})
@@ -31,7 +30,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		here := &running{Server: s.Server, t: t}
 		c := here.connect()
-		c.nc.(*net.TCPConn).SetLinger(0) // leave no socket waiting behind
+		c.nc.(*net.TCPConn).SetLinger(0) // so that no socket remains in TIME_WAIT
 		defer c.nc.Close()
 		c.write(append(raw(1, wire.OpCode(op), body...), request(2, wire.OpPing, nil)...))
 		answered := 0
@@ -41,7 +40,7 @@ func FuzzRequest(f *testing.F) {
 				return
 			}
 			if err != nil {
-				t.Fatalf("op %d: %v behind %d answers", op, err, answered)
+				t.Fatalf("op %d: %v after %d answers", op, err, answered)
 			}
 			switch xid := int32(binary.BigEndian.Uint32(b)); {
 			case xid == wire.XidPing && answered == 0 && wire.OpCode(op) == wire.OpPing:
@@ -52,7 +51,7 @@ func FuzzRequest(f *testing.F) {
 				answered++
 			case xid == wire.XidEvent:
 			default:
-				t.Fatalf("op %d: answer to xid %d behind %d answers", op, xid, answered)
+				t.Fatalf("op %d: answer to xid %d after %d answers", op, xid, answered)
 			}
 		}
 	})

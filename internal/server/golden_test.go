@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// The golden conversations of Apache ZooKeeper 3.8.0, byte for byte, but for
-// what depends on the run.
+// TestGoldenConversations repeats recorded conversations of Apache ZooKeeper 3.8.0. The
+// answers must be equal byte for byte, except for what depends on the run.
 func TestGoldenConversations(t *testing.T) {
 	text, err := os.ReadFile("testdata/transcripts.txt")
 	if err != nil {
@@ -53,7 +53,7 @@ func converse(t *testing.T, name, lines string) {
 	}
 }
 
-// prepare makes the tree that a story begins with.
+// prepare makes the tree with which a conversation begins.
 func prepare(c *client, name string) {
 	switch name {
 	case "getData with watch, and its event":
@@ -69,7 +69,7 @@ func prepare(c *client, name string) {
 	}
 }
 
-// matches compares hex digits; a dot stands for any.
+// matches compares hex digits. A dot matches any digit.
 func matches(got, want string) bool {
 	if len(got) != len(want) {
 		return false

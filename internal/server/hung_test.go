@@ -17,7 +17,8 @@ import (
 	"bellwether/wire"
 )
 
-// watched is a disk watch with a clock that a test sets, and what it has told.
+// watched is a disk watch with a clock that the test sets, and a record of what it has
+// reported.
 type watched struct {
 	*diskWatch
 	now  int64
@@ -34,22 +35,22 @@ func watchDisk(limit time.Duration) *watched {
 	return w
 }
 
-// after lets time pass and checks.
+// after advances the clock and checks the disk.
 func (w *watched) after(d time.Duration) {
 	w.now += int64(d)
 	w.check()
 }
 
-// call is a call that takes so long.
+// call makes a call of the disk that takes this long.
 func (w *watched) call(op store.Op, path string, took time.Duration) {
 	id := w.Begin(op, path)
 	w.after(took)
 	w.End(id)
 }
 
-// A call that takes longer than the limit is told once, with its duty and since
-// when, and its end at once.
-func TestStallIsToldOnce(t *testing.T) {
+// A call that takes longer than the limit is reported once, with its duty and its start.
+// Its end is reported at once.
+func TestStallIsReportedOnce(t *testing.T) {
 	w := watchDisk(time.Second)
 	w.now = int64(5 * time.Second)
 	id := w.Begin(store.OpSync, "/data/version-2/log.100000001")
@@ -72,10 +73,9 @@ func TestStallIsToldOnce(t *testing.T) {
 	}
 }
 
-// A disk whose calls take 700 ms at times never stalls by a limit of a second,
-// and neither does one that takes three times as long as usual: its pace counts
-// for a minute.
-func TestPaceOfTheDiskCounts(t *testing.T) {
+// A disk whose calls sometimes take 700 ms does not stall with a limit of one second, nor
+// does one that takes three times as long as usual: the speed of the last minute counts.
+func TestUsualSpeedRaisesLimit(t *testing.T) {
 	w := watchDisk(time.Second)
 	for range 100 {
 		w.call(store.OpSync, "log.1", 700*time.Millisecond)
@@ -93,9 +93,9 @@ func TestPaceOfTheDiskCounts(t *testing.T) {
 	}
 }
 
-// The time for which a disk hung is not its pace, whatever it was: the next time
-// that the disk hangs it is found as early.
-func TestHangIsNoPace(t *testing.T) {
+// The time for which a disk hung does not count as its usual speed: the next hang is
+// found as soon as the first.
+func TestHangIsNotUsualSpeed(t *testing.T) {
 	for _, hang := range []time.Duration{1900 * time.Millisecond, time.Hour} {
 		w := watchDisk(time.Second)
 		w.call(store.OpSync, "log.1", hang)
@@ -105,8 +105,8 @@ func TestHangIsNoPace(t *testing.T) {
 	}
 }
 
-// Several calls that hang at the same time are one hang.
-func TestCallsThatHangTogetherAreOneStall(t *testing.T) {
+// Several calls that hang at the same time are one stall.
+func TestConcurrentHangsAreOneStall(t *testing.T) {
 	w := watchDisk(time.Second)
 	calls := []int{w.Begin(store.OpSync, "log.1"), w.Begin(store.OpRename, "currentEpoch"), w.Begin(store.OpSync, "log.2")}
 	w.after(5 * time.Second)
@@ -118,8 +118,8 @@ func TestCallsThatHangTogetherAreOneStall(t *testing.T) {
 	}
 }
 
-// A disk that is slower than the limit each time is not reported for ever, however
-// slow it is; and the bound that comes of it is not without a bound.
+// A disk that is slower than the limit at each call is soon no longer reported, however
+// slow it is. The raised limit has an upper bound.
 func TestSlowDiskIsNotHung(t *testing.T) {
 	w := watchDisk(time.Second)
 	for range 20 {
@@ -136,8 +136,8 @@ func TestSlowDiskIsNotHung(t *testing.T) {
 	}
 }
 
-// The keeper's snapshots, and reads, may take any time, unless a duty waits for
-// them; then the wait counts, from its beginning.
+// Writing snapshots and reading may take any time, unless a duty waits for them; then the
+// whole wait counts.
 func TestOnlyDutiesStall(t *testing.T) {
 	w := watchDisk(time.Second)
 	for path, op := range map[string]store.Op{"snapshot.5": store.OpSync, "tmp.snapshot.5": store.OpWrite, "log.1": store.OpRead} {
@@ -161,7 +161,7 @@ func TestOnlyDutiesStall(t *testing.T) {
 	done()
 }
 
-// A stall goes on when another call is as late as the one that was answered.
+// A stall continues if another call is as late as the one that was answered.
 func TestStallGoesOnWithAnotherCall(t *testing.T) {
 	w := watchDisk(time.Second)
 	first, second := w.Begin(store.OpSync, "log.1"), w.Begin(store.OpRename, "currentEpoch")
@@ -176,8 +176,8 @@ func TestStallGoesOnWithAnotherCall(t *testing.T) {
 	}
 }
 
-// hangs starts a server alone whose disk hangs below a write, which is returned
-// unanswered.
+// hangs starts a standalone server whose disk hangs during a write. It returns the
+// unanswered write.
 func hangs(t *testing.T, o Options) (*running, *store.Mem, *client) {
 	t.Helper()
 	disk := store.NewMem(1)
@@ -193,8 +193,8 @@ func hangs(t *testing.T, o Options) (*running, *store.Mem, *client) {
 	return s, disk, c
 }
 
-// A server alone reports a disk that does not answer, with directory and duty, in
-// its status and its log, and that it answers again; the write is answered then.
+// A standalone server reports in its status and its log that a disk does not answer, with
+// directory and duty, and that it answers again. Then the write is answered.
 func TestHungDiskIsReported(t *testing.T) {
 	book := new(logBook)
 	s, disk, c := hangs(t, Options{Log: slog.New(slog.NewTextHandler(book, nil))})
@@ -220,8 +220,8 @@ func TestHungDiskIsReported(t *testing.T) {
 	}
 }
 
-// lookupFS is a file system that can leave lookups of names unanswered, as one on
-// a network does.
+// lookupFS is a file system that can leave lookups of names unanswered, as a network file
+// system does.
 type lookupFS struct {
 	store.FS
 	hung atomic.Pointer[chan struct{}] // closed when lookups are answered again
@@ -234,8 +234,8 @@ func (f *lookupFS) Stat(name string) (store.FileInfo, error) {
 	return f.FS.Stat(name)
 }
 
-// The log writer looks every second whether its files are in place. A disk that
-// leaves this unanswered is reported too, although nothing is written.
+// The log writer checks every second whether its files are in place. If the disk does not
+// answer that, it is reported too, although nothing is written.
 func TestHungLookupIsReported(t *testing.T) {
 	disk := &lookupFS{FS: store.NewMem(1)}
 	o := Options{Config: testConfig(), FS: disk}
@@ -252,7 +252,7 @@ func TestHungLookupIsReported(t *testing.T) {
 	}
 }
 
-// A server whose disk hangs ends all the same.
+// A server ends even if its disk hangs.
 func TestServerEndsWithAHungDisk(t *testing.T) {
 	s, _, _ := hangs(t, Options{})
 	s.stop()
@@ -267,7 +267,7 @@ func TestServerEndsWithAHungDisk(t *testing.T) {
 	}
 }
 
-// A start over a disk that hangs is reported, and ends when it is asked to.
+// If the disk hangs during a start, that is reported, and the start ends when asked to.
 func TestStartEndsWithAHungDisk(t *testing.T) {
 	disk, book := store.NewMem(1), new(logBook)
 	o := Options{Config: testConfig(), FS: disk, Log: slog.New(slog.NewTextHandler(book, nil))}
@@ -285,12 +285,12 @@ func TestStartEndsWithAHungDisk(t *testing.T) {
 	}
 }
 
-// packetOf is a packet of a kind with so many bytes.
+// packetOf returns a packet of a type with this many bytes.
 func packetOf(kind peerwire.PacketType, size int) []*peerwire.QuorumPacket {
 	return []*peerwire.QuorumPacket{{Type: kind, Data: make([]byte, size)}}
 }
 
-// types are the packets among events, in order.
+// types returns the types of the packets among events, in order.
 func types(events []event) (out []peerwire.PacketType) {
 	for _, e := range events {
 		if z, ok := e.event.(replica.Zab); ok {
@@ -309,8 +309,8 @@ func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*peerwire.QuorumPacke
 	}
 }
 
-// A leader whose disk is behind reads everything that its learners send, and
-// keeps their requests for later, in order.
+// A leader whose disk is behind reads everything that its learners send, and parks their
+// requests in order.
 func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -330,7 +330,7 @@ func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	select {
 	case <-b.wake:
 	default:
-		t.Error("the loop is not told that there is room")
+		t.Error("the loop is not woken when the disk has space")
 	}
 	events := b.take(nil)
 	if got := types(events); len(got) != 2 || got[0] != peerwire.PacketRequest || got[1] != peerwire.PacketRequest {
@@ -345,8 +345,8 @@ func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	}
 }
 
-// Parked requests become events only as far as there is room behind the disk,
-// and those of a link that ends are dropped.
+// Parked requests become events only as far as the limit for the disk allows. Those of a
+// link that ends are dropped.
 func TestParkedRequestsAreBounded(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -376,8 +376,8 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// What all learners together have parked is bounded as well, whichever of them
-// brings it, and room comes back when links end or requests are taken.
+// The requests that all learners have parked together are bounded too, and count no
+// longer when links end or requests are taken.
 func TestParkedRequestsOfAllAreBounded(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -401,9 +401,9 @@ func TestParkedRequestsOfAllAreBounded(t *testing.T) {
 	}
 }
 
-// What came in front of a request that ends the link is handed to the loop, which
-// is told so.
-func TestLoopIsToldOfWhatCameBeforeTheEnd(t *testing.T) {
+// When a request ends the link, the packets before it go to the loop, and the loop is
+// woken.
+func TestPacketsBeforeTheEndReachTheLoop(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
 	for range parkBytesMax >> 20 {
@@ -420,9 +420,9 @@ func TestLoopIsToldOfWhatCameBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// A learner is synchronised only up to half of what may wait for its disk, so that
-// it has room for the proposals that follow at once.
-func TestSynchronisationLeavesRoomForProposals(t *testing.T) {
+// A learner that is synchronised may fill only half of the queue for its disk, because
+// proposals follow at once.
+func TestSynchronisationLeavesSpaceForProposals(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -443,9 +443,9 @@ func TestSynchronisationLeavesRoomForProposals(t *testing.T) {
 	mustPush(t, b, 1, packetOf(peerwire.PacketProposal, 1<<20))
 }
 
-// A follower in service whose disk is behind gives up its link; one that is being
-// synchronised waits for its disk.
-func TestFollowerBehindGivesUpItsLink(t *testing.T) {
+// A follower that serves and whose disk is behind closes its link. A learner that is
+// being synchronised waits for its disk instead.
+func TestFollowerWithSlowDiskClosesItsLink(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -469,7 +469,7 @@ func TestFollowerBehindGivesUpItsLink(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
 }
 
-// A client's requests are not read while too much waits for the disk.
+// Requests of clients are not read while too much waits for the disk.
 func TestClientsWaitForTheDisk(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()

@@ -13,7 +13,7 @@ import (
 	"bellwether/internal/zab"
 )
 
-// bring lets n goroutines, one behind the other, run f and counts those done.
+// bring runs f on n goroutines, one after the other, and counts those that are done.
 func bring(all *sync.WaitGroup, n int, f func()) *atomic.Int32 {
 	done := new(atomic.Int32)
 	all.Go(func() {
@@ -25,9 +25,10 @@ func bring(all *sync.WaitGroup, n int, f func()) *atomic.Int32 {
 	return done
 }
 
-// What comes over a link faster than the loop takes it is held up at a bound,
-// other links and votes are not, and taking lets it go on.
-func TestLinkIsHeldUpAtItsBound(t *testing.T) {
+// If a link brings packets faster than the loop takes them, its reader waits at a limit.
+// Other links and votes do not wait. When the loop takes the packets the reader
+// continues.
+func TestLinkWaitsAtItsLimit(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -58,8 +59,8 @@ func TestLinkIsHeldUpAtItsBound(t *testing.T) {
 	eventually(t, "it goes on at its end, with what it had in hand", func() bool { return flood.Load() == 2*fits+1 })
 }
 
-// Notifications of one server are held up at a bound, those of others not.
-func TestVotesAreHeldUpAtTheirBound(t *testing.T) {
+// The notifications of one server wait at a limit. Those of other servers do not.
+func TestVotesWaitAtTheirLimit(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -73,8 +74,8 @@ func TestVotesAreHeldUpAtTheirBound(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return flood.Load() == 2*votesMax })
 }
 
-// A follower whose disk stalls is given writes without end by the others, who
-// go on; what it holds is accounted for, and given back when the disk goes on.
+// A follower whose disk stalls keeps receiving writes. What it holds is counted, and
+// released when the disk answers again.
 func TestStalledFollowerAccounts(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	fs := &stallFS{FS: store.NewMem(1)}

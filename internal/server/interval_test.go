@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// Containers and TTL znodes go at the interval that the configuration names,
-// also where a tick is much longer.
+// Containers and TTL znodes are deleted at the configured interval, even if a tick is
+// much longer.
 func TestContainerIntervalBelowATick(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.TickTime, o.Config.Tree.ContainerInterval = 4*patience, 20*time.Millisecond

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// dialFrom opens a connection from a certain local address.
+// dialFrom opens a connection from a given local address.
 func (r *running) dialFrom(ip string) *client {
 	r.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
@@ -22,7 +22,7 @@ func (r *running) dialFrom(ip string) *client {
 	return &client{t: r.t, nc: nc}
 }
 
-// eventually fails unless the condition comes true in time.
+// eventually fails unless the condition becomes true in time.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	end := time.Now().Add(patience)
@@ -36,8 +36,8 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// maxClientCnxns counts by source address; what is beyond is closed at once.
-// A connection that ends makes room.
+// maxClientCnxns limits the connections from one address. A connection beyond it is
+// closed at once. When a connection ends, another is accepted.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.ClientCnxns = 2
@@ -60,7 +60,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 }
 
-// maxCnxns counts all.
+// maxCnxns limits all connections.
 func TestConnectionsInAll(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.Cnxns = 3
@@ -71,8 +71,8 @@ func TestConnectionsInAll(t *testing.T) {
 	s.dialFrom("127.0.0.9").closed()
 }
 
-// A client that asks for much and reads nothing costs a bounded amount of
-// memory: its requests are no longer read. Others do not notice.
+// A client that requests much and reads nothing uses a bounded amount of memory, because
+// its requests are no longer read. Other clients are not disturbed.
 func TestClientThatNeverReads(t *testing.T) {
 	s := start(t, Options{})
 	other := s.connect()
@@ -102,8 +102,8 @@ func TestClientThatNeverReads(t *testing.T) {
 	}
 }
 
-// Events that nobody reads are bounded too: the connection is closed, never
-// an event dropped from one that goes on (etcd 17529).
+// Events that a client does not read are bounded too: the connection is closed. An event
+// is never dropped from a connection that continues (etcd 17529).
 func TestEventsThatNobodyReads(t *testing.T) {
 	s := start(t, Options{OutputMax: 64 << 10})
 	slow, c := s.connect(), s.connect()
@@ -128,8 +128,8 @@ func TestEventsThatNobodyReads(t *testing.T) {
 	}
 }
 
-// With more requests in process than globalOutstandingLimit a connection is
-// read on only as its replies come; all are answered, in order.
+// With more requests in process than globalOutstandingLimit, a connection is read only as
+// its replies are sent. All requests are answered, in order.
 func TestOutstandingLimitIsBackPressure(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.Outstanding = 10
@@ -155,7 +155,7 @@ func TestOutstandingLimitIsBackPressure(t *testing.T) {
 	eventually(t, "nothing is in process", func() bool { return s.inProcess.Load() == 0 && s.inProcessBytes.Load() == 0 })
 }
 
-// The request throttler holds back everybody, and lets all through in the end.
+// The request throttler delays all connections, and all requests are answered in the end.
 func TestRequestThrottle(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.Throttle.MaxRequests = 3
@@ -175,7 +175,7 @@ func TestRequestThrottle(t *testing.T) {
 	}
 }
 
-// Large requests are bounded in all: the one too many costs its connection.
+// Large requests are bounded in total. The connection that exceeds the limit is closed.
 func TestLargeRequestsAreBounded(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.LargeThreshold, o.Config.Limits.LargeBytes = 1000, 5000
@@ -193,9 +193,9 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 	eventually(t, "nothing large is in process", func() bool { return s.large.Load() == 0 })
 }
 
-// A connection that the server has closed is not shown to operators, although
-// its socket is still read for a client that does not close its side. Its socket
-// counts among those of its address, so that such clients stay limited.
+// A connection that the server has half-closed is not shown to operators, although its
+// socket is still read until the client closes its side. The socket still counts towards
+// the limit of its address.
 func TestClosedConnectionsAreNotShown(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.ClientCnxns = 1

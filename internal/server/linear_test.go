@@ -12,12 +12,12 @@ import (
 	"bellwether/wire"
 )
 
-// regIn and regOut are one operation on a znode as a register with versions.
+// regIn and regOut are one operation on a znode that is used as a register with versions.
 type regIn struct {
 	key     int
 	set     bool
 	value   string
-	version int32 // of a set: expected, -1 any
+	version int32 // of a set: the expected version; -1 for any
 }
 
 type regOut struct {
@@ -31,7 +31,7 @@ type regState struct {
 	version int32
 }
 
-// register is what one znode may answer.
+// register is the model of what one znode may answer.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		byKey := map[int][]porcupine.Operation{}
@@ -59,8 +59,8 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 }
 
-// A server that is alone is linearizable, reads included: they are answered
-// beside the writes, and still never from before one that was answered.
+// A standalone server is linearizable, including reads: they are answered concurrently
+// with writes, but never with a state older than one that was answered before.
 func TestStandaloneIsLinearizable(t *testing.T) {
 	const clients, keys, ops = 6, 2, 250
 	s := start(t, Options{})

@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestNoiseAtTheClientPortIsCounted: each kind of nuisance from one address is
-// logged once, whatever its number, and counted in a summary.
+// TestNoiseAtTheClientPortIsCounted shows that each kind of bad input from one address is
+// logged once, and that further ones are counted in a summary.
 func TestNoiseAtTheClientPortIsCounted(t *testing.T) {
 	const times = 50
 	var book logBook
@@ -68,14 +68,14 @@ func TestNoiseAtTheClientPortIsCounted(t *testing.T) {
 	}
 }
 
-// untilEnd reads whatever comes until the server ends the connection.
+// untilEnd reads until the server closes the connection.
 func (c *client) untilEnd() {
 	c.nc.SetReadDeadline(time.Now().Add(patience))
 	io.Copy(io.Discard, c.nc)
 	c.nc.Close()
 }
 
-// exhausted is a listener for which there is no descriptor n times.
+// exhausted is a listener that fails n times because no descriptor is free.
 type exhausted struct {
 	net.Listener
 	n int
@@ -88,8 +88,8 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 }
 
-// TestNoDescriptorIsLoggedOnce: a limit of open files that is reached does not
-// fill the log.
+// TestNoDescriptorIsLoggedOnce shows that reaching the limit of open files does not fill
+// the log.
 func TestNoDescriptorIsLoggedOnce(t *testing.T) {
 	var book logBook
 	s := start(t, Options{Log: slog.New(slog.NewTextHandler(&book, nil))})

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// A connection that pipelines writes and reads reads each of its own writes,
-// and never a later one.
+// A connection that pipelines writes and reads reads each of its own writes, and never a
+// later one.
 func TestPipelinedReadsSeeTheWriteBeforeThem(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "start")
@@ -27,7 +27,7 @@ func TestPipelinedReadsSeeTheWriteBeforeThem(t *testing.T) {
 		for k, r := range []wire.Record{&st, &data, &wire.PathResponse{}} {
 			h := c.reply(r)
 			if h.Xid != 3*i+int32(k) || h.Err != wire.OK || h.Zxid < zxid {
-				t.Fatalf("round %d, reply %d: %+v behind zxid %v", i, k, h, zxid)
+				t.Fatalf("round %d, reply %d: %+v after zxid %v", i, k, h, zxid)
 			}
 			zxid = h.Zxid
 		}
@@ -37,9 +37,9 @@ func TestPipelinedReadsSeeTheWriteBeforeThem(t *testing.T) {
 	}
 }
 
-// The event for a watch comes behind the reply that set it and before the
-// reply of the write that fired it, also when all is pipelined.
-func TestEventStandsBetweenReadAndWrite(t *testing.T) {
+// The event of a watch is sent after the reply that set the watch and before the reply to
+// the write that fired it, even if all are pipelined.
+func TestEventComesBetweenReadAndWrite(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "x")
 	const rounds = 100

@@ -9,15 +9,14 @@ import (
 	"bellwether/wire"
 )
 
-// Whatever comes in whatever way, it goes out once and in order: events and
-// replies as items, replies of reads encoded at once or in the place that was
-// kept for them.
+// Everything that is given to an output leaves it once and in order: events and replies
+// as items, and replies to reads, encoded at once or in the place reserved for them.
 func TestOutputKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := &output{budget: testBudget()}
 		o.writeEnded.L = &o.mu
 		var want, got []int32
-		var place int // of the reserved reply in want, -1: none
+		var place int // index of the reserved reply in want; -1: none
 		place = -1
 		next := int32(0)
 		header := func() wire.ReplyHeader {
@@ -34,7 +33,7 @@ func TestOutputKeepsOrder(t *testing.T) {
 			},
 			"reserve": func(t *rapid.T) {
 				if place >= 0 {
-					return // one at a time
+					return // only one reply may be reserved at a time
 				}
 				o.reserve(7)
 				place = len(want)
@@ -71,7 +70,7 @@ func TestOutputKeepsOrder(t *testing.T) {
 			}
 		}
 		if n := o.budget.bytes.Load(); n != 0 || o.owed() != 0 {
-			t.Fatalf("%d bytes are counted and %d are owed", n, o.owed())
+			t.Fatalf("%d bytes are counted and %d wait", n, o.owed())
 		}
 	})
 }
@@ -101,7 +100,7 @@ func taken(t *rapid.T, o *output) (xids []int32) {
 	return xids
 }
 
-// whole is everything that a buffer stands for.
+// whole returns all bytes of a buffer, including its long part.
 func whole(b *buffer) []byte {
 	all := bytes.Clone(b.b)
 	if b.long != nil {
@@ -112,21 +111,21 @@ func whole(b *buffer) []byte {
 	return all
 }
 
-// What comes while somebody is at the socket is written by him; what comes later
-// has to be flushed again.
-func TestReplyBesideAWriterIsNoFlush(t *testing.T) {
+// While a goroutine writes to the socket, it also writes the replies that are queued
+// meanwhile. A reply that is queued later needs another flush.
+func TestReplyDuringAWriteNeedsNoFlush(t *testing.T) {
 	o := &output{budget: testBudget(), writing: true}
 	if o.fillLater(wire.ReplyHeader{Xid: 1}, nil) || o.push(item{header: wire.ReplyHeader{Xid: 2}}) {
-		t.Error("whoever is at the socket looks for more before he leaves")
+		t.Error("the goroutine that writes must also write this reply")
 	}
 	o.writing = false
 	if !o.push(item{header: wire.ReplyHeader{Xid: 3}}) {
-		t.Error("nobody is told to write what comes behind that")
+		t.Error("the later reply is not flushed")
 	}
 }
 
-// A long reply is encoded before the output is locked, and keeps its place
-// between what came before it and behind it.
+// A long reply is encoded before the output is locked, and keeps its place between the
+// earlier and the later replies.
 func TestLongReplyKeepsItsPlace(t *testing.T) {
 	var o output
 	o.writeEnded.L, o.budget = &o.mu, testBudget()
@@ -156,7 +155,7 @@ func TestLongReplyKeepsItsPlace(t *testing.T) {
 		}
 	}
 	if n := o.budget.bytes.Load(); n != 0 || o.owed() != 0 {
-		t.Errorf("%d bytes are counted and %d are owed", n, o.owed())
+		t.Errorf("%d bytes are counted and %d wait", n, o.owed())
 	}
 }
 
@@ -166,8 +165,8 @@ func testBudget() *budget {
 	return b
 }
 
-// TestManyEventsAreMovedSeldom: what a transaction queues for a connection is
-// not copied again and again while the queue grows.
+// What a transaction queues for a connection is not copied repeatedly while the queue
+// grows.
 func TestManyEventsAreMovedSeldom(t *testing.T) {
 	const n = 1 << 14
 	o := &output{budget: testBudget()}

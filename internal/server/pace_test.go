@@ -14,9 +14,9 @@ import (
 	"bellwether/wire"
 )
 
-// TestPace: heavy requests take turns by connection, nothing overtakes within
-// a connection, light requests of others do not wait, and no more than heavyMax
-// bytes are with the replica.
+// TestPace shows that connections take turns with heavy requests, that nothing overtakes
+// within a connection, that light requests of other connections do not wait, and that at
+// most heavyMax bytes are with the replica.
 func TestPace(t *testing.T) {
 	var p pace
 	a, b, c := &conn{}, &conn{}, &conn{}
@@ -28,7 +28,7 @@ func TestPace(t *testing.T) {
 		flying[q] = c
 		got = append(got, fmt.Sprint(names[c], q.Xid))
 		if p.inFlight > max(heavyMax, q.Size) {
-			t.Errorf("%d bytes at once behind %v", p.inFlight, got)
+			t.Errorf("%d bytes at once after %v", p.inFlight, got)
 		}
 	}
 	push := func(c *conn, xid int32, size int64) {
@@ -67,7 +67,7 @@ func TestPace(t *testing.T) {
 	expect("a2")
 	answer()
 	expect("b1 a3")
-	push(c, 3, heavyMin) // would fit, but b is first
+	push(c, 3, heavyMin) // small enough, but b is first
 	expect("")
 	answer()
 	expect("b2 c3")
@@ -81,17 +81,16 @@ func TestPace(t *testing.T) {
 	if p.inFlight != 0 || len(p.waiting) != 0 || c.heavy != 0 {
 		t.Errorf("left: %+v", p)
 	}
-	push(b, 3, 10*heavyMax) // larger than all that is allowed: alone
+	push(b, 3, 10*heavyMax) // above the limit: it goes without others
 	push(b, 4, heavyMin)
 	if p.inFlight != 10*heavyMax || len(p.waiting) != 1 {
 		t.Errorf("a request of 10 times the limit: %+v", p)
 	}
 }
 
-// TestLightWritePassesHeavyMultis: many clients have sent large multis, none of
-// which is answered; another client's write becomes a transaction before most of
-// these do.
-func TestLightWritePassesHeavyMultis(t *testing.T) {
+// Many clients have sent large multis that are not answered yet. A write of another
+// client becomes a transaction before most of these do.
+func TestLightWriteOvertakesHeavyMultis(t *testing.T) {
 	const clients, each, ops = 8, 4, 10_000
 	fs := &stallFS{FS: store.NewMem(1)}
 	s := start(t, Options{FS: fs})
@@ -133,7 +132,7 @@ func TestLightWritePassesHeavyMultis(t *testing.T) {
 	}
 }
 
-// awaitInProcess waits until so many requests are in process.
+// awaitInProcess waits until n requests are in process.
 func awaitInProcess(t *testing.T, s *running, n int64) {
 	t.Helper()
 	for end := time.Now().Add(patience); s.inProcess.Load() != n; runtime.Gosched() {
@@ -143,7 +142,7 @@ func awaitInProcess(t *testing.T, s *running, n int64) {
 	}
 }
 
-// holdingClient keeps the tree's lock, for reading, while it gets an event.
+// holdingClient holds the tree's read lock while it gets an event.
 type holdingClient struct {
 	tree.Client
 	holds, release chan struct{}
@@ -156,9 +155,9 @@ func (c *holdingClient) Notify(tree.Event) {
 	<-c.release
 }
 
-// TestWriteDuringHeavyMultiPassesTheNext: a write that arrives while a heavy
-// multi is applied goes to the log before the next heavy multi, which waits.
-func TestWriteDuringHeavyMultiPassesTheNext(t *testing.T) {
+// A write that arrives while a heavy multi is applied goes to the log before the next
+// heavy multi, which waits.
+func TestWriteDuringHeavyMultiOvertakesTheNext(t *testing.T) {
 	fs := &stallFS{FS: store.NewMem(1)}
 	s := start(t, Options{FS: fs})
 	light, first, second := s.connect(), s.connect(), s.connect()
@@ -198,8 +197,8 @@ func TestWriteDuringHeavyMultiPassesTheNext(t *testing.T) {
 	}
 }
 
-// awaitWriter waits until somebody waits to write to a tree that is held for
-// reading: further readers then wait too.
+// awaitWriter waits until a writer waits for the lock of a tree that is held for reading.
+// Further readers then wait too.
 func awaitWriter(t *testing.T, of *tree.Tree) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -211,5 +210,5 @@ func awaitWriter(t *testing.T, of *tree.Tree) {
 			return
 		}
 	}
-	t.Fatal("nobody waits to write")
+	t.Fatal("no writer waits")
 }

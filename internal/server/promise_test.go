@@ -10,9 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// An answered ping is a promise: the session lives for its whole timeout from
-// the moment the ping was sent. Clients that ping at about the rate at which
-// their sessions expire never see less.
+// After an answered ping the session lives for its whole timeout from the moment when the
+// ping was sent. Clients that ping at about the interval of their timeout never see less.
 func TestAnsweredPingIsAPromise(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	s := start(t, quick())
@@ -39,15 +38,15 @@ func TestAnsweredPingIsAPromise(t *testing.T) {
 	}
 	t.Logf("%d sessions expired", total)
 	if total == 0 {
-		t.Error("no session expired: nothing was shown")
+		t.Error("no session expired: the test has shown nothing")
 	}
 }
 
-// pingUntilExpired pings at random moments until the connection is closed,
-// or often enough; it returns for how long the session lived behind the last
-// ping that was answered (at first, the handshake), 0 if it did not end.
+// pingUntilExpired pings at random moments until the connection is closed or it has
+// pinged often enough. It returns how long the session lived after the last answered ping
+// (or the handshake); 0 if it did not end.
 func (c *client) pingUntilExpired(rng *rand.Rand, last time.Time, timeout time.Duration) time.Duration {
-	sent := make(chan time.Time, 16) // more than are sent
+	sent := make(chan time.Time, 16) // capacity above the number of pings
 	lived := make(chan time.Duration, 1)
 	go func() {
 		for {
@@ -77,10 +76,10 @@ func (c *client) pingUntilExpired(rng *rand.Rand, last time.Time, timeout time.D
 	return 0
 }
 
-// The last thing heard of a session counts although its connection ends right
-// behind it, before the next tick.
-func TestLastTouchOutlivesTheConnection(t *testing.T) {
-	const timeout = 3 * time.Second // a machine that stands still for longer ends a session at once
+// The last request of a session counts even if its connection ends right after it, before
+// the next tick.
+func TestLastTouchSurvivesTheConnection(t *testing.T) {
+	const timeout = 3 * time.Second // if the machine stands still for longer, the session expires at once
 	o := quick()
 	o.Config.TickTime = 200 * time.Millisecond
 	s := start(t, o)

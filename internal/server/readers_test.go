@@ -31,7 +31,7 @@ func (c *client) listed(path string, n int) {
 	}
 }
 
-// pipeline is n times one request.
+// pipeline returns n copies of one request.
 func pipeline(n int, op wire.OpCode, r wire.Record) (out []byte) {
 	for xid := range n {
 		out = append(out, request(int32(xid+1), op, r)...)
@@ -39,10 +39,10 @@ func pipeline(n int, op wire.OpCode, r wire.Record) (out []byte) {
 	return out
 }
 
-// answeredReads is how many reads the server has answered.
+// answeredReads returns how many reads the server has answered.
 func (r *running) answeredReads() int64 { return r.stats.readLatency.Figures().Count }
 
-// The reads of a connection that its client has closed are not carried out.
+// Reads of a connection that its client has closed are not carried out.
 func TestReadsOfAClosedConnectionAreDropped(t *testing.T) {
 	s := start(t, Options{})
 	other := s.connect()
@@ -53,20 +53,20 @@ func TestReadsOfAClosedConnectionAreDropped(t *testing.T) {
 	for range conns {
 		c := s.connect()
 		c.write(pipeline(requests, wire.OpGetData, &wire.PathWatchRequest{Path: "/big"}))
-		for range taken { // so that the server reads on and has many requests at once
+		for range taken { // so that the server has read many requests
 			c.reply(nil)
 		}
 		c.nc.Close()
 	}
 	eventually(t, "only the other connection is left", func() bool { return s.Status().Connections == 1 })
-	// What the sockets take before the server learns of the end is answered.
+	// What the sockets take before the server notices the end is answered.
 	if n := s.answeredReads() - before; n > conns*requests/4 {
 		t.Errorf("%d of %d reads were carried out", n, conns*requests)
 	}
 }
 
-// While all turns for large reads are taken, small reads, pings and writes are
-// answered; a long listing waits for its turn.
+// While all places for large reads are taken, small reads, pings and writes are answered,
+// and a long listing waits for its turn.
 func TestLargeReadsWaitForTheirTurn(t *testing.T) {
 	s := start(t, Options{})
 	c, reader := s.connect(), s.connect()
@@ -96,8 +96,8 @@ func TestLargeReadsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// Whoever counts very many znodes, or lists many ephemerals, waits for its turn as
-// well. The server does not answer with a part of the count when it stops.
+// Counting very many znodes and listing many ephemerals wait for a turn too. A server
+// that stops does not answer with a partial count.
 func TestCountsAndEphemeralsWaitForTheirTurn(t *testing.T) {
 	const many = 2000
 	s := start(t, Options{})
@@ -171,7 +171,7 @@ func TestLongPipelinesTakeTurns(t *testing.T) {
 		return reader.out.traffic.sent - before
 	}
 	eventually(t, "the reads before the first turn are answered", func() bool { return sent() >= turnFree })
-	if got := sent(); got > 2*turnFree { // a first part of the pipeline may have come on its own
+	if got := sent(); got > 2*turnFree { // the start of the pipeline may have arrived separately
 		t.Errorf("%d reads are answered without a turn, want at most %d", got, turnFree)
 	}
 	for range cap(s.turns.places) {
@@ -184,8 +184,8 @@ func TestLongPipelinesTakeTurns(t *testing.T) {
 	}
 }
 
-// Both kinds of listing of many children, in one read and behind a write, say
-// the same as the tree.
+// Both kinds of listing of many children agree with the tree, in a direct read and after
+// a write.
 func TestListingsOfManyChildren(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -215,8 +215,8 @@ func TestListingsOfManyChildren(t *testing.T) {
 	check("behind a write", 3000)
 }
 
-// A stop waits neither for pipelined reads nor for clients that do not read, and
-// is no failure.
+// A server that stops waits neither for pipelined reads nor for clients that do not read,
+// and ends without an error.
 func TestStopDoesNotWaitForReaders(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -274,9 +274,8 @@ func TestStopDropsMultiReadsThatWait(t *testing.T) {
 	}
 }
 
-// The memory of replies that nobody reads stays within its bound, whatever the
-// clients ask for; the clients that read are served meanwhile, and at the end
-// nothing is counted any more.
+// The memory of replies that clients do not read stays within its limit, whatever they
+// request. Clients that read are served meanwhile. At the end no memory is counted.
 func TestMemoryOfUnreadReplies(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	o.Config.Limits.ReplyMemoryMB = 8
@@ -292,7 +291,7 @@ func TestMemoryOfUnreadReplies(t *testing.T) {
 		}
 	}
 	for i := range 40 {
-		// Each client is owed a value of its own, which the tree has no more.
+		// Each client waits for a value of its own, which the tree no longer holds.
 		value[0] = byte(i)
 		writer.must(wire.OpSetData, &wire.SetDataRequest{Path: "/big", Version: -1, Data: value}, nil)
 		slow := s.connect()
@@ -318,7 +317,7 @@ func TestMemoryOfUnreadReplies(t *testing.T) {
 	}
 }
 
-// The answers of writes that nobody reads count with what they are made of.
+// The answers to writes that clients do not read count with all their parts.
 func TestMemoryOfUnreadMultis(t *testing.T) {
 	o := Options{Config: testConfig(), OutputMax: 4 << 20}
 	s := start(t, o)
@@ -353,8 +352,8 @@ func TestMemoryOfUnreadMultis(t *testing.T) {
 	}
 }
 
-// A long reply is encoded as a short one is.
-func TestLongPartsAreTheRecord(t *testing.T) {
+// A long reply has the same encoding as a short one.
+func TestLongRepliesEncodeLikeShortOnes(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
 	data := bytes.Repeat([]byte("x"), longBytes+1)
@@ -366,9 +365,9 @@ func TestLongPartsAreTheRecord(t *testing.T) {
 	}
 }
 
-// A connection that waits for its turn to write is closed at once. Its closer
-// holds the lock of the output, which the loop may need for an event.
-func TestCloseDoesNotWaitForATurn(t *testing.T) {
+// A connection that waits for its turn to write can be aborted at once: the goroutine
+// that does so holds the lock of the output, which the loop may need for an event.
+func TestAbortDoesNotWaitForATurn(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
 	big := bytes.Repeat([]byte{1}, 1<<20-1024)
@@ -393,7 +392,7 @@ func TestCloseDoesNotWaitForATurn(t *testing.T) {
 	select {
 	case <-closed:
 	case <-time.After(10 * time.Second):
-		t.Error("the close waits for a turn")
+		t.Error("abort waits for a turn")
 	}
 	for range cap(s.turns.places) {
 		s.turns.leave()
@@ -401,7 +400,7 @@ func TestCloseDoesNotWaitForATurn(t *testing.T) {
 	<-closed
 }
 
-// lists is a multiRead that lists a znode n times.
+// lists returns a multiRead that lists a znode n times.
 func lists(path string, n int) *wire.MultiRequest {
 	q := &wire.MultiRequest{}
 	for range n {
@@ -410,8 +409,8 @@ func lists(path string, n int) *wire.MultiRequest {
 	return q
 }
 
-// A multiRead with too long an answer is refused before that is built, alone and
-// behind a write, and the connection goes on. A shorter one is answered.
+// A multiRead whose answer would be too long is refused before it is built, in a direct
+// read and after a write, and the connection continues. A shorter one is answered.
 func TestMultiReadsAreBounded(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.ReplyMemoryMB = 16
@@ -448,8 +447,8 @@ func TestMultiReadsAreBounded(t *testing.T) {
 	}
 }
 
-// multiReads whose answers are not read take no more memory than the bound,
-// carried out by the connections and, behind a write, by the loop.
+// Answers to multiReads that clients do not read stay within the memory limit, whether
+// the connections carry them out or, after a write, the loop.
 func TestMemoryOfUnreadMultiReads(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("behind a write %v", late), func(t *testing.T) {

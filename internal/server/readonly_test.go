@@ -18,8 +18,8 @@ func (r *running) connectReader() *client {
 	return c
 }
 
-// Two servers of three are killed; the last one answers reads over sockets,
-// readers and loop together, and ends that when another one comes back.
+// Two servers of three are killed. The last one answers reads, on its readers and its
+// loop, and stops that when another server returns.
 func TestReadOnlyServes(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.ReadOnlyMode = true }
@@ -73,7 +73,7 @@ func TestReadOnlyServes(t *testing.T) {
 	again := last.dial()
 	again.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Session: before.session.Session, Password: before.session.Password, HasReadOnly: true})
 	if again.session.Session != before.session.Session {
-		t.Errorf("the session of before: %+v", again.session)
+		t.Errorf("the session from before: %+v", again.session)
 	}
 	again.create("/b", "")
 }

@@ -11,16 +11,15 @@ import (
 	"bellwether/wire"
 )
 
-// waits reports whether an event of a kind waits for the loop.
+// waits reports whether an event of a kind is in the inbox.
 func (b *inbox) waits(is func(event) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.events, is)
 }
 
-// A leader's disk refuses a proposal while a later one is not yet made of its
-// request: both events are of one batch of the loop. What comes of the request
-// is void as well, and not handed to the log behind a gap.
+// A leader's disk refuses a proposal in the same batch in which a later request arrives.
+// The proposal of that request is void too, and does not reach the log after a gap.
 func TestRequestBeforeARefusal(t *testing.T) {
 	g := newTeam(t, 1, 0, false)
 	g.change = func(c *config.Config) { c.Ensemble.StandaloneEnabled = false }

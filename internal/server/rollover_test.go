@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// seededDisk has an empty tree at a certain zxid.
+// seededDisk returns a disk with an empty tree at a given zxid.
 func seededDisk(t *testing.T, z wire.Zxid) *store.Mem {
 	t.Helper()
 	disk := store.NewMem(1)
@@ -31,9 +31,9 @@ func seededDisk(t *testing.T, z wire.Zxid) *store.Mem {
 	return disk
 }
 
-// The counter of an epoch ends under load: no write is lost or out of order,
-// and the history is continued after a restart (ZOOKEEPER-1277, 2789, 4883).
-func TestEpochEndsUnderLoad(t *testing.T) {
+// The zxid counter of an epoch is used up under load. No write is lost or reordered, and
+// the history continues after a restart (ZOOKEEPER-1277, 2789, 4883).
+func TestCounterRolloverUnderLoad(t *testing.T) {
 	o := diskOptions(seededDisk(t, 0xffffff80))
 	s := start(t, o)
 	const n = 400
@@ -50,10 +50,10 @@ func TestEpochEndsUnderLoad(t *testing.T) {
 	survives(t, again, n, n)
 }
 
-// The counter of an epoch ends again and again in an ensemble: each time there
-// is an election, and clients notice nothing but a pause. Their connections
-// stay, each write is carried out once and in order, an ephemeral lives on.
-func TestEpochEndsInAnEnsemble(t *testing.T) {
+// In an ensemble the zxid counter of an epoch is used up repeatedly, with an election
+// each time. Clients only notice a pause: their connections stay, each write is carried
+// out once and in order, and an ephemeral survives.
+func TestCounterRolloverInAnEnsemble(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.seams.CounterMax = 60
 	g.change = func(c *config.Config) { c.Ensemble.KeepClients = true }

@@ -10,8 +10,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// One client does what every client does: create, get, set, list, delete.
-func TestTheFirstMinute(t *testing.T) {
+// One client uses the basic operations: create, get, set, list, delete.
+func TestBasicOperations(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "one")
 	if got := c.data("/a"); got != "one" {

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// quick is a configuration whose sessions can be short.
+// quick returns a configuration that allows short sessions.
 func quick() Options {
 	c := testConfig()
 	c.TickTime = 20 * time.Millisecond
@@ -18,7 +18,7 @@ func quick() Options {
 	return Options{Config: c}
 }
 
-// A session that is not heard of ends: its ephemerals go, its connection is
+// A session that is not heard from expires: its ephemerals are deleted, its connection is
 // closed without a frame, and it cannot be resumed.
 func TestSilentSessionExpires(t *testing.T) {
 	s := start(t, quick())
@@ -49,7 +49,7 @@ func TestSilentSessionExpires(t *testing.T) {
 	}
 }
 
-// resume tries to take up a session and returns the answer.
+// resume tries to resume a session and returns the answer.
 func (r *running) resume(id wire.SessionID, password []byte) wire.ConnectResponse {
 	r.t.Helper()
 	c := r.dial()
@@ -60,8 +60,8 @@ func (r *running) resume(id wire.SessionID, password []byte) wire.ConnectRespons
 	return c.session
 }
 
-// A session moves to the connection that resumes it with its password; the
-// older connection is closed. Who does not know the password disturbs nobody.
+// A session moves to the connection that resumes it with its password, and the older
+// connection is closed. A client without the password does not disturb the session.
 func TestSessionResumed(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -85,8 +85,8 @@ func TestSessionResumed(t *testing.T) {
 
 func ptr(p [wire.PasswordLen]byte) []byte { return p[:] }
 
-// A server that lost its data refuses the sessions of before; it never opens
-// new ones in their place (ClickHouse/ClickHouse#116690).
+// A server that has lost its data refuses the earlier sessions and does not open new ones
+// in their place (ClickHouse/ClickHouse#116690).
 func TestLostSessionIsRefusedNotReplaced(t *testing.T) {
 	c := start(t, Options{}).connect()
 	if got := start(t, Options{Seed: 2}).resume(c.session.Session, c.session.Password); got.Session != 0 || got.TimeoutMS != 0 {
@@ -94,8 +94,8 @@ func TestLostSessionIsRefusedNotReplaced(t *testing.T) {
 	}
 }
 
-// The flag byte of the answer is there exactly if the client sent one.
-func TestReadOnlyFlagIsAnsweredInKind(t *testing.T) {
+// The answer to a handshake contains the flag byte exactly if the client has sent one.
+func TestReadOnlyFlagIsEchoed(t *testing.T) {
 	s := start(t, Options{})
 	for _, has := range []bool{true, false} {
 		c := s.dial()
@@ -110,7 +110,7 @@ func TestReadOnlyFlagIsAnsweredInKind(t *testing.T) {
 	}
 }
 
-// What a client asks for is clamped to what the server allows.
+// The requested timeout is clamped to what the server allows.
 func TestTimeoutIsClamped(t *testing.T) {
 	s := start(t, Options{}) // tickTime 2000
 	for ask, want := range map[int32]int32{-5: 4000, 0: 4000, 100: 4000, 7000: 7000, 100_000_000: 40_000} {
@@ -122,9 +122,9 @@ func TestTimeoutIsClamped(t *testing.T) {
 	}
 }
 
-// A client that has seen a later state than the server is turned away
-// without a byte, so that it tries another (etcd 15271).
-func TestClientAheadIsTurnedAway(t *testing.T) {
+// A client that has seen a later state than the server is disconnected without a byte, so
+// that it tries another server (etcd 15271).
+func TestClientAheadIsDisconnected(t *testing.T) {
 	s := start(t, Options{})
 	s.connect().create("/a", "")
 	c := s.dial()
@@ -137,9 +137,8 @@ func TestClientAheadIsTurnedAway(t *testing.T) {
 	}
 }
 
-// Requests in the same segment as the handshake wait for it and are answered
-// in order.
-func TestRequestsBehindTheHandshake(t *testing.T) {
+// Requests in the same segment as the handshake wait for it and are answered in order.
+func TestRequestsAfterTheHandshake(t *testing.T) {
 	c := start(t, Options{}).dial()
 	out := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, 16), HasReadOnly: true})
 	out = append(out, request(1, wire.OpCreate, create("/a", "x"))...)
@@ -156,8 +155,8 @@ func TestRequestsBehindTheHandshake(t *testing.T) {
 	}
 }
 
-// Closing answers, then closes; what is pipelined behind it gets nothing. The
-// session cannot be resumed.
+// A closeSession is answered, then the connection is closed. Requests after it get no
+// answer, and the session cannot be resumed.
 func TestCloseSession(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -184,9 +183,9 @@ func TestCloseSession(t *testing.T) {
 	}
 }
 
-// What stands behind a closeSession goes to the loop, which answers none of it, also in the
-// moment between the reply and the end of the connection.
-func TestNothingIsReadBehindClose(t *testing.T) {
+// Requests after a closeSession go to the loop, which answers none of them, even between
+// the reply and the end of the connection.
+func TestNothingIsAnsweredAfterClose(t *testing.T) {
 	s := start(t, Options{})
 	ours, theirs := net.Pipe()
 	defer ours.Close()
@@ -202,8 +201,8 @@ func TestNothingIsReadBehindClose(t *testing.T) {
 	s.inProcess.Store(0)
 }
 
-// The last reply reaches a client that has sent more than the server reads:
-// the connection is closed in an orderly way.
+// The last reply reaches a client that has sent more than the server reads: the server
+// drains the input before it closes the socket.
 func TestLastReplyIsNotLost(t *testing.T) {
 	s := start(t, Options{})
 	for range 20 {
@@ -221,7 +220,7 @@ func TestLastReplyIsNotLost(t *testing.T) {
 	}
 }
 
-// A connection that makes no session is closed after a while.
+// A connection that does not open a session is closed after a while.
 func TestSessionlessConnectionIsClosed(t *testing.T) {
 	o := quick()
 	o.Config.Limits.Sessionless = time.Second
@@ -239,8 +238,8 @@ func TestSessionlessConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// Sessions outlive a restart, with a full timeout, and their ephemerals too.
-func TestSessionsOutliveARestart(t *testing.T) {
+// Sessions survive a restart with their full timeout, and so do their ephemerals.
+func TestSessionsSurviveARestart(t *testing.T) {
 	o := Options{Config: testConfig()}
 	s := start(t, o)
 	o.FS = s.opt.FS
@@ -261,13 +260,13 @@ func TestSessionsOutliveARestart(t *testing.T) {
 		t.Error("the ephemeral is gone")
 	}
 	if fresh := again.connect(); fresh.session.Session == c.session.Session {
-		t.Error("an id was given twice")
+		t.Error("an id was assigned twice")
 	}
 }
 
-// A ping that is read while its session is sealed is left to the loop, which
-// notes it, even if the session lives on before the ping is carried out: the
-// reader's answer would promise a time that nobody has noted.
+// A ping that is read while its session is sealed is left to the loop, even if the
+// session lives on before the ping is carried out: an answer of the reader would promise
+// a time that is not recorded.
 func TestHeardWhileSealed(t *testing.T) {
 	s := start(t, Options{})
 	ours, theirs := net.Pipe()
@@ -277,7 +276,7 @@ func TestHeardWhileSealed(t *testing.T) {
 	c.heard.Store(driver.Sealed)
 	now := batch{start: s.clock()}
 	now.sealed = !c.touch(now.start)
-	c.heard.Store(0) // the loop lets it live
+	c.heard.Store(0) // the loop lets the session live
 	if err := c.request(request(wire.XidPing, wire.OpPing, nil)[4:], &now); err != nil {
 		t.Fatal(err)
 	}

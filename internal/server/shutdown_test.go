@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// A clean end answers what is in process; what was answered is there at the
-// next start, and Run reports no error.
+// A server that ends cleanly answers the requests in process. What it has answered is
+// there at the next start, and Run returns no error.
 func TestCleanEndAnswers(t *testing.T) {
 	o := Options{Config: testConfig()}
 	s := start(t, o)
@@ -53,13 +53,14 @@ func TestCleanEndAnswers(t *testing.T) {
 	}
 }
 
-// isReset: the server closed while we were still sending.
+// isReset reports whether the server closed the connection while the client was still
+// sending.
 func isReset(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op)
 }
 
-// The white list and the limits change while the server runs.
+// The whitelist of four-letter words and the limits can be changed while the server runs.
 func TestReload(t *testing.T) {
 	o := Options{Config: testConfig(), Words: func(s *Server, w Word) (string, bool) {
 		if s.Config().AllowsWord(w.Name) {
@@ -94,8 +95,7 @@ func TestReload(t *testing.T) {
 	s.dial().closed()
 }
 
-// Connections that end in the middle of a frame, or of a handshake, leave
-// nothing behind.
+// Connections that end within a frame or a handshake have no effect.
 func TestTruncatedInputLeavesNothing(t *testing.T) {
 	s := start(t, Options{})
 	full := request(1, wire.OpCreate, create("/a", "data"))
@@ -116,9 +116,8 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 	}
 }
 
-// A server that is stopped while it has no leader ends at once and cleanly,
-// though requests wait that nobody will answer, those of sessions included; and
-// so do three that are stopped together under writes.
+// A server that is stopped while it has no leader ends at once and cleanly, although
+// requests wait that cannot be answered, including requests for sessions.
 func TestStopWithoutLeader(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()
@@ -133,13 +132,13 @@ func TestStopWithoutLeader(t *testing.T) {
 	eventually(t, "it has no leader", func() bool { return !m.Serving() })
 	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/", Version: -1})
 	eventually(t, "a request is held", func() bool { return m.inProcess.Load() == 1 })
-	g.stopped(m) // what is not answered within shutdownMax is an error
+	g.stopped(m) // a request that is not answered within shutdownMax is an error
 	c.closed()
 }
 
-// A leader that is stopped when all have left it ends at once, with a write in
-// process that no quorum is there for.
-func TestStopOfADesertedLeader(t *testing.T) {
+// A leader that is stopped when no server follows it ends at once, although a write is in
+// process for which there is no quorum.
+func TestStopOfALeaderWithoutQuorum(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) {
 		c.TickTime, c.MaxSessionTimeout = 4*shutdownMax, 10*shutdownMax
@@ -161,6 +160,7 @@ func TestStopOfADesertedLeader(t *testing.T) {
 	c.closed()
 }
 
+// Three servers that are stopped together under writes all end cleanly.
 func TestStopTogetherUnderWrites(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()

@@ -13,7 +13,7 @@ func TestStagesOfAWrite(t *testing.T) {
 	g := startTeam(t, 3, 1, false)
 	l, f, o := g.leader(), g.follower(), g.servers[3]
 	if z := l.Status().Zxid; z != wire.MakeZxid(1, 0) {
-		t.Errorf("a fresh epoch shows %v", z)
+		t.Errorf("a new epoch shows %v", z)
 	}
 	eventually(t, "all learners are synchronised", func() bool { return l.figure("synced_followers")+l.figure("synced_observers") == 3 })
 	c := f.connect()

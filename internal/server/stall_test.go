@@ -11,11 +11,11 @@ import (
 	"bellwether/wire"
 )
 
-// stallFS is a file system whose syncs can be held up.
+// stallFS is a file system whose fsyncs can be blocked.
 type stallFS struct {
 	store.FS
 	mu    sync.Mutex
-	held  chan struct{} // closed to let syncs go on; nil: they do
+	held  chan struct{} // fsyncs wait until it is closed; nil: they do not wait
 	syncs int
 }
 
@@ -45,7 +45,7 @@ func (f *stallFile) Sync() error {
 	return f.File.Sync()
 }
 
-// stall holds up syncs until release is called.
+// stall blocks fsyncs until release is called.
 func (f *stallFS) stall() (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,14 +65,14 @@ func (f *stallFS) count() int {
 	return f.syncs
 }
 
-// While the disk stalls nobody waits but who writes, and who waits behind a
-// write of its own; sessions live on; and all writes that gathered meanwhile
-// take one more sync.
-func TestStalledDiskHoldsUpWritesAlone(t *testing.T) {
+// While the disk stalls, only writes wait, and requests behind a write of the same
+// connection. Sessions stay alive, and all writes that gathered meanwhile need one more
+// fsync.
+func TestStalledDiskDelaysOnlyWrites(t *testing.T) {
 	withTimeouts(t, 300*time.Millisecond, func(timeout time.Duration) error { return stallWriters(t, timeout) })
 }
 
-// stallWriters is the test for sessions of this timeout; it fails if one ends.
+// stallWriters is the test for sessions with this timeout. It fails if one expires.
 func stallWriters(t *testing.T, timeout time.Duration) error {
 	t.Helper()
 	fs := &stallFS{FS: store.NewMem(1)}
@@ -91,13 +91,13 @@ func stallWriters(t *testing.T, timeout time.Duration) error {
 	eventually(t, "the first write is at the disk", func() bool { return fs.count() > before })
 	for _, c := range writers[1:] {
 		for xid := range int32(10) {
-			c.nc.Write(request(xid+1, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})) // that a session has ended is seen below
+			c.nc.Write(request(xid+1, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})) // the end of a session is noticed below
 		}
 	}
 	expired := func() bool { return s.stats.expired.Value() > 0 }
 	eventually(t, "all writes wait", func() bool { return s.stats.proposals.Value() == 1+10+1+1+90 || expired() })
-	// The writers go on pinging for three times their timeout; nothing is
-	// answered, and nothing expires.
+	// The writers keep pinging for three times their timeout. Nothing is answered, and no
+	// session expires.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(3 * timeout); time.Now().Before(end) && !expired(); <-tick.C {
@@ -127,8 +127,8 @@ func stallWriters(t *testing.T, timeout time.Duration) error {
 	return nil
 }
 
-// A request that waited too long is answered with ThrottledOp in its turn
-// and not carried out; pings and closeSession always are.
+// A request that has waited too long is answered with ThrottledOp in its turn and not
+// carried out. Pings and closeSession are always carried out.
 func TestThrottledOps(t *testing.T) {
 	fs := &stallFS{FS: store.NewMem(1)}
 	o := Options{Config: testConfig(), FS: fs}
@@ -149,13 +149,13 @@ func TestThrottledOps(t *testing.T) {
 	c.closed()
 }
 
-// With the request throttler full, a request that has waited for longer than
-// its session's timeout is dropped with its connection.
+// While the request throttler is full, a request that has waited for longer than its
+// session's timeout is dropped, and its connection is closed.
 func TestStaleRequestsAreDropped(t *testing.T) {
 	withTimeouts(t, 100*time.Millisecond, func(timeout time.Duration) error { return dropStale(t, timeout) })
 }
 
-// dropStale lets a request grow stale; it fails if its session ends before.
+// dropStale lets a request become stale. It fails if its session ends before that.
 func dropStale(t *testing.T, timeout time.Duration) error {
 	t.Helper()
 	fs := &stallFS{FS: store.NewMem(1)}
@@ -170,7 +170,7 @@ func dropStale(t *testing.T, timeout time.Duration) error {
 	defer release()
 	c.send(wire.OpCreate, create("/a", ""))
 	eventually(t, "the throttler is full", func() bool { return s.inProcess.Load() == 1 })
-	late.nc.Write(request(1, wire.OpCreate, create("/b", ""))) // an error is seen below
+	late.nc.Write(request(1, wire.OpCreate, create("/b", ""))) // an error is noticed below
 	late.closed()
 	if n := s.stats.staleDropped.Value(); n != 1 {
 		return fmt.Errorf("%d dropped", n)
@@ -178,14 +178,14 @@ func dropStale(t *testing.T, timeout time.Duration) error {
 	return nil
 }
 
-// An expiry that could not be logged because the disk is full is taken back:
-// the session goes on as any other, on the same connection.
+// An expiry that could not be logged because the disk is full is taken back: the session
+// continues normally on the same connection.
 func TestExpiryTakenBack(t *testing.T) {
 	withTimeouts(t, 500*time.Millisecond, func(timeout time.Duration) error { return takeExpiryBack(t, timeout) })
 }
 
-// takeExpiryBack has a session expire while the disk stalls and then is full; it
-// fails if that comes too early, or again.
+// takeExpiryBack lets a session expire while the disk stalls and then is full. It fails
+// if the session expires before that, or again.
 func takeExpiryBack(t *testing.T, timeout time.Duration) error {
 	t.Helper()
 	disk := store.NewMem(1)

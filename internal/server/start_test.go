@@ -12,8 +12,8 @@ import (
 	"bellwether/internal/store"
 )
 
-// A port in use is an error that names it and says what to do; the data
-// directory is let go of.
+// The error for a port in use names the port and says what to do. The lock on the data
+// directory is released.
 func TestPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,8 +36,8 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// A server that could not open its quorum port if it were elected does not
-// start, and says why, as with its election port. An observer needs none.
+// A server that could not open its quorum port when elected does not start and says why,
+// as with its election port. An observer does not need the port.
 func TestQuorumPortInUse(t *testing.T) {
 	g := newTeam(t, 3, 1, false)
 	port := func(m *teammate, of func(ensemble.Address) string) net.Listener {
@@ -72,8 +72,8 @@ func TestQuorumPortInUse(t *testing.T) {
 	g.settled()
 }
 
-// Two servers on one directory: the second one is refused, by name. One that
-// starts while another is just ending waits for it.
+// A second server on the same directory is refused, with an error that names the
+// directory. One that starts while another is about to end waits for it.
 func TestDirectoryInUse(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	first, err := New(o)
@@ -100,7 +100,7 @@ func TestDirectoryInUse(t *testing.T) {
 	}
 }
 
-// An empty history that may not begin here does not start.
+// A server whose history is empty does not start if it may not begin a history.
 func TestEmptyHistoryNotAllowed(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	o.Config.Storage.AutocreateDB = false
@@ -113,8 +113,8 @@ func TestEmptyHistoryNotAllowed(t *testing.T) {
 	}
 }
 
-// Logs without a snapshot: with snapshot.trust.empty they are replayed, and
-// the server writes a snapshot before it takes the first new transaction.
+// With snapshot.trust.empty, logs without a snapshot are replayed, and the server writes
+// a snapshot before it accepts the first new transaction.
 func TestLogsWithoutSnapshot(t *testing.T) {
 	disk := store.NewMem(1)
 	first := start(t, Options{FS: disk})
@@ -134,7 +134,7 @@ func TestLogsWithoutSnapshot(t *testing.T) {
 	c.create("/more", "m")
 }
 
-// A server without a client port runs, and ends when it is asked to.
+// A server without a client port runs, and ends when asked to.
 func TestNoClientPort(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Client = ensemble.HostPort{}
@@ -147,7 +147,7 @@ func TestNoClientPort(t *testing.T) {
 	}
 }
 
-// IPv6, and both families on the wildcard address.
+// Servers listen on IPv6, and on both families at the wildcard address.
 func TestBothFamilies(t *testing.T) {
 	for listen, dial := range map[string]string{"::1": "::1", "0.0.0.0": "::1", "::": "127.0.0.1"} {
 		o := Options{Config: testConfig()}

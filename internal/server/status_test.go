@@ -7,8 +7,8 @@ import (
 	"bellwether/internal/replica"
 )
 
-// What clients are served with follows from one standing: a server that ceases
-// to answer reads alone serves nobody until it has a leader.
+// The service to clients follows from the standing: a server that stops being read-only
+// serves no client until it has a leader.
 func TestServiceFollowsTheStanding(t *testing.T) {
 	for _, c := range []struct {
 		stands           *replica.Standing
@@ -28,7 +28,7 @@ func TestServiceFollowsTheStanding(t *testing.T) {
 		s.serving.Store(true)
 		serves, readOnly := s.Service()
 		if serves != c.serves || readOnly != c.readOnly || s.Serving() != serves {
-			t.Errorf("%+v: serves %v, reads only %v", c.stands, serves, readOnly)
+			t.Errorf("%+v: serves %v, read-only %v", c.stands, serves, readOnly)
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// Whoever sees a change has been sent the event for it before: a reader with
-// a persistent watch counts at least as many events as the version it reads.
-func TestEventsComeBeforeWhatTheyAnnounce(t *testing.T) {
+// A client gets the event for a change before it can read the change: a reader with a
+// persistent watch has counted at least as many events as the version that it reads.
+func TestEventsComeBeforeTheirChanges(t *testing.T) {
 	s := start(t, Options{})
 	setup := s.connect()
 	setup.create("/a", "")
@@ -52,7 +52,7 @@ func readAndCount(t *testing.T, c *client, last int32) {
 		var h wire.ReplyHeader
 		h.Code(&in)
 		if h.Zxid < zxid {
-			t.Errorf("zxid %v behind %v", h.Zxid, zxid)
+			t.Errorf("zxid %v after %v", h.Zxid, zxid)
 		}
 		zxid = h.Zxid
 		if h.Xid == wire.XidEvent {
@@ -63,15 +63,15 @@ func readAndCount(t *testing.T, c *client, last int32) {
 		var r wire.StatResponse
 		r.Code(&in)
 		if seen = r.Stat.Version; events < seen {
-			t.Errorf("version %d was read behind %d events", seen, events)
+			t.Errorf("version %d was read after %d events", seen, events)
 			return
 		}
 	}
 }
 
-// After a reconnect the watches are set again; what is due comes at once and
-// before the reply (etcd 18089); a zxid later than the server's is no harm
-// (etcd 20221).
+// After a reconnect the watches are set again. An event that is due is sent at once,
+// before the reply (etcd 18089). A zxid later than the server's does no harm (etcd
+// 20221).
 func TestWatchesAreSetAgain(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -109,8 +109,8 @@ func TestWatchesAreSetAgain(t *testing.T) {
 	}
 }
 
-// A multi that creates and deletes the same path: one event each, in order,
-// before its own reply (etcd 17247).
+// A multi that creates and deletes the same path causes one event each, in order, before
+// its own reply (etcd 17247).
 func TestMultiOnOnePath(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.must(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/a", Mode: wire.WatchPersistentRecursive}, nil)
@@ -130,7 +130,7 @@ func TestMultiOnOnePath(t *testing.T) {
 	}
 }
 
-// A session that only reads is heard of (ClickHouse/ClickHouse#121361).
+// Reads keep a session alive (ClickHouse/ClickHouse#121361).
 func TestReadsKeepASession(t *testing.T) {
 	s := start(t, quick())
 	withTimeouts(t, 500*time.Millisecond, func(timeout time.Duration) error {
