@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// keptBufferMax is the largest buffer, in bytes, that is kept for reuse.
+	// keptBufferMax is the size, in bytes, of the largest buffer that is kept for reuse.
 	keptBufferMax = 64 << 10
-	// readTriesMax is how many connections one read is sent on before it fails.
+	// readTriesMax is the number of connections on which one read is sent before it
+	// fails.
 	readTriesMax = 3
 )
 
@@ -22,15 +23,16 @@ const (
 type call struct {
 	c     *Client
 	op    OpCode
-	path  string // as the server knows it
-	frame []byte // the whole request; the xid is filled in when it is sent
+	path  string // in the server's form, with the chroot
+	frame []byte // the whole request; the xid is set when it is sent
 	xid   int32
 	tries int
-	// write: when the answer is lost the outcome matters, so it is not sent again.
+	// write: the call changes something, so it is not sent again after its answer is
+	// lost.
 	write bool
-	left  bool // nobody waits any more
-	// session is the one it was last sent in, pin the only one it may be sent
-	// in, 0 for any.
+	left  bool // no goroutine waits any more
+	// session is the session in which the call was last sent. pin is the only session in
+	// which it may be sent; 0: any.
 	session, pin SessionID
 
 	header   wire.ReplyHeader
@@ -38,23 +40,24 @@ type call struct {
 	err      error  // why there is no answer
 	answered chan struct{}
 
-	// watch and stream are registered by the reader at the moment of the answer,
-	// which places them exactly among the events.
+	// watch and stream are registered by the reader when it reads the answer, so their
+	// place among the events is exact.
 	watch  *Watch
 	stream *Stream
-	// assumes are watches to note then, of a Stream.Since.
+	// assumes holds the watches to register then, for a Stream.Since.
 	assumes *assumption
-	// removes is the kind of watches that a removeWatches is about.
+	// removes is the kind of watches that a removeWatches removes.
 	removes wire.WatcherType
-	// cred is kept for later connections once it is accepted.
+	// cred is the credential to keep for later connections once the server has accepted
+	// it.
 	cred *Auth
-	// then is called in place of waking somebody, with Client.mu held.
+	// then, if set, is called instead of waking a waiting goroutine. Client.mu is held.
 	then func(*call)
 
 	next, prev *call
 	in         *callList
 
-	// Records live here so that coding them allocates nothing.
+	// The records are fields so that encoding and decoding them allocates nothing.
 	coder       wire.Coder
 	pathWatch   wire.PathWatchRequest
 	pathVersion wire.PathVersionRequest
@@ -281,7 +284,7 @@ func (c *Client) submit(k *call) error {
 // that was sent stays in its list until its answer has come.
 func (c *Client) leave(ctx context.Context, k *call) error {
 	c.mu.Lock()
-	if k.in == nil { // answered at this very moment
+	if k.in == nil { // answered at this moment
 		c.mu.Unlock()
 		<-k.answered
 		return nil

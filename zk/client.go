@@ -27,50 +27,50 @@ type Client struct {
 	chroot  string                      // empty, or a path without a slash at its end
 	kill    context.CancelFunc          // ends run and the clean-ups at once
 	done    chan struct{}               // closed when run has returned
-	retired chan struct{}               // closed when what OnClose was given has been called
-	wake    chan struct{}               // one token: the writer has something to do
+	retired chan struct{}               // closed when the functions given to OnClose have returned
+	wake    chan struct{}               // capacity 1: the writer has something to do
 	clean   func(func(context.Context)) // runs a clean-up in the background
-	tidying sync.WaitGroup              // clean-ups, and attempts to connect
-	logs    inorder.Queue               // of records for the Logger
+	tidying sync.WaitGroup              // waits for clean-ups and for attempts to connect
+	logs    inorder.Queue               // records for the Logger
 	ending  chan struct{}               // closed when Close or Detach is called
-	calls   sync.Pool                   // of *call
+	calls   sync.Pool                   // reusable values of type *call
 
 	mu       sync.Mutex
 	status   Status
 	sess     session
 	lease    Lease
-	link     *link // nil while there is none
+	link     *link // nil while there is no connection
 	queue    callList
-	waiting  int // calls in any list
+	waiting  int // number of calls in all lists
 	xid      int32
 	watches  watches
 	creds    []Auth
-	paces    []*time.Duration // of KeepAlive
-	paced    bool             // paces changed since the writer looked
+	paces    []*time.Duration // intervals of KeepAlive
+	paced    bool             // paces has changed since the writer last used it
 	supports map[address]*support
 
 	servers  []server
 	turn     int
-	prefer   *server   // to be tried next
+	prefer   *server   // the server to try next
 	failures int       // attempts since the session was last confirmed
-	lastErr  error     // of the last attempt
-	lastLink time.Time // when there was one, before the first when the client was opened
+	lastErr  error     // error of the last attempt
+	lastLink time.Time // when the client last had a link; before the first one, when it was opened
 
-	zxidSeen     Zxid // in answers and events
-	zxidAnswered Zxid // in answers alone: all events up to it were received
+	zxidSeen     Zxid // largest zxid in answers and events
+	zxidAnswered Zxid // largest zxid in answers: all events up to it have arrived
 
-	onClose []*func() // of OnClose, in their order
+	onClose []*func() // functions given to OnClose, in order
 	closing bool
 	killed  bool
-	ended   bool  // the server confirmed the end, or the session is over
-	fatal   error // the credentials are refused
-	over    error // what calls get once run is ending
+	ended   bool  // the session has ended, or the server has confirmed closeSession
+	fatal   error // set when the server refuses the credentials
+	over    error // the error of all calls once run is ending
 }
 
 // session is what the client knows about its session. The session's Zxid is in Client.
 type session struct {
 	Session
-	granted  time.Duration // the timeout at the last attachment, 0 before the first
+	granted  time.Duration // the timeout at the last attachment; 0 before the first one
 	writable bool          // attached at least once to a server with a quorum
 }
 
@@ -226,7 +226,7 @@ func (c *Client) beginClose() time.Duration {
 		return limit
 	}
 	if c.sess.ID == 0 {
-		c.kill() // nothing to end
+		c.kill() // there is no session to end
 		return limit
 	}
 	c.queue.push(c.ownCall(wire.OpCloseSession, nil, func(k *call) { c.ended = c.ended || k.err == nil }))
@@ -310,7 +310,7 @@ func (c *Client) stop() {
 // called when it returns.
 func (c *Client) Detach() Session {
 	c.stop()
-	<-c.retired // another goroutine may have begun to close the client
+	<-c.retired // another goroutine may already be closing the client
 	return c.Session()
 }
 

@@ -111,8 +111,8 @@ func (c *Client) noteFailure(err error) {
 type attachment struct {
 	*link
 	resp  wire.ConnectResponse
-	sent  time.Time // when the handshake was
-	fresh bool      // the session was opened by it
+	sent  time.Time // when the handshake was sent
+	fresh bool      // the handshake opened a new session
 }
 
 // drop closes an attachment that came too late.
@@ -209,7 +209,7 @@ func (c *Client) dialUntil(ctx context.Context, a address) (conn net.Conn, stop 
 	if conn, err = c.dial(ctx, a); err != nil {
 		return nil, nil, err
 	}
-	if err = ctx.Err(); err != nil { // Dial need not look at it
+	if err = ctx.Err(); err != nil { // Options.Dial may ignore its context
 		conn.Close()
 		return nil, nil, err
 	}
@@ -272,7 +272,7 @@ func (c *Client) connectRequest() wire.ConnectRequest {
 		ReadOnly:     c.opt.ReadOnly,
 		HasReadOnly:  true,
 	}
-	// A session that only read-only servers know is local to one of them.
+	// A session that was only ever attached to read-only servers is local to one of them.
 	if c.sess.writable {
 		req.Session, req.Password = c.sess.ID, c.sess.Password
 	}
@@ -320,10 +320,10 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	}
 	l.session, l.timeout, l.readOnly = resp.Session, timeout, resp.ReadOnly
 	l.support = c.supportOf(l.address)
-	l.leaving = !slices.Contains(c.servers, l.server) // SetServers came meanwhile
+	l.leaving = !slices.Contains(c.servers, l.server) // SetServers was called meanwhile
 	l.delay = c.opt.LeaseDelay
 	c.link, c.lastLink, c.lastErr = l, time.Now(), nil
-	c.failures++ // until the first ping is answered
+	c.failures++ // reset when the first ping is answered
 	state := ReadOnly
 	if !resp.ReadOnly {
 		state = Connected

@@ -14,14 +14,16 @@ import (
 )
 
 const (
-	// readBufferSize is what one connection holds ready for reading, in bytes.
+	// readBufferSize is the size of the read buffer of one connection, in bytes.
 	readBufferSize = 4 << 10
-	// frameHardMax is the length, in bytes, from which on a frame is taken for
-	// garbage instead of being skipped.
+	// frameHardMax is the length, in bytes, from which a frame counts as garbage and is
+	// not skipped.
 	frameHardMax = 1 << 30
-	// smallFrameMax bounds the frames that answer no call, in bytes: events and acknowledgements.
+	// smallFrameMax is the longest frame, in bytes, that answers no call: an event or an
+	// acknowledgement.
 	smallFrameMax = 1 << 20
-	// drainTime is how long answers are still read once writing has failed.
+	// drainTime is how long the client still reads answers after a write to the
+	// connection has failed.
 	drainTime = 200 * time.Millisecond
 )
 
@@ -30,30 +32,30 @@ const (
 type link struct {
 	conn     net.Conn
 	r        *bufio.Reader
-	server   server  // the entry of the list that led here
-	address  address // what was dialled
+	server   server  // its entry in the server list
+	address  address // the address that was dialled
 	session  SessionID
 	timeout  time.Duration
 	readOnly bool
 	scratch  []byte
 
 	began time.Time
-	heard atomic.Int64  // from began to the last bytes of the server, a time.Duration
+	heard atomic.Int64  // time from began to the last bytes of the server, a time.Duration
 	down  chan struct{} // closed by the reader, after err is set
 	err   error
 
-	// Guarded by Client.mu.
-	sent      callList    // answered strictly in this order
-	auths     callList    // answered in order among themselves, as are
-	sets      callList    // the setWatches
-	pings     []time.Time // when the unanswered ones were sent
-	pinged    time.Time   // when the last one was
-	confirmed time.Time   // as in Lease
+	// The following fields are guarded by Client.mu.
+	sent      callList    // calls without an answer, in the order in which the server answers them
+	auths     callList    // auth requests without an answer, in order
+	sets      callList    // setWatches requests without an answer, in order
+	pings     []time.Time // when each unanswered ping was sent
+	pinged    time.Time   // when the last ping was sent
+	confirmed time.Time   // as Lease.Confirmed
 	delay     time.Duration
-	asked     bool          // for the delay
+	asked     bool          // the server was asked for its lease delay
 	told      chan struct{} // closed when the server has answered that
-	leaving   bool          // sends nothing more; ends when all is answered
-	adding    int           // how many addWatch are in sent
+	leaving   bool          // nothing more is sent; the link ends when everything is answered
+	adding    int           // number of addWatch requests in sent
 	support   *support
 }
 
@@ -211,7 +213,7 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 		c.zxidSeen = max(c.zxidSeen, h.Zxid)
 	}
 	l.support.learn(k.op, h)
-	l.leaving = l.leaving || l.support.denies(k.op) // the server will cut it
+	l.leaving = l.leaving || l.support.denies(k.op) // the server will close the connection
 	if k.watch != nil && err == nil {
 		c.watchAnswered(l, k, h.Err)
 	}
@@ -224,7 +226,7 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	}
 	switch {
 	case !added || err != nil || h.Err != wire.OK:
-	case k.left: // nobody will ever close it
+	case k.left: // no one else could close it
 		c.queue.push(c.removal(k.path, wire.WatcherAny))
 	default:
 		c.watches.addStream(k.stream)
@@ -281,7 +283,7 @@ func (c *Client) acknowledged(l *link, list *callList, h wire.ReplyHeader) error
 	}
 	c.finish(k, nil)
 	if list == &l.sets && h.Err != wire.OK && c.fatal == nil {
-		return h.Err // without its watches the connection is of no use
+		return h.Err // without its watches the connection is useless
 	}
 	return c.fatal
 }

@@ -46,9 +46,9 @@ type protected struct {
 	c      *Client
 	spec   createSpec
 	data   []byte
-	prefix string // of the name
+	prefix string // prefix of the name
 	dir    string
-	path   string // with the prefix
+	path   string // path with the prefix
 	owner  SessionID
 }
 
@@ -145,7 +145,7 @@ func (p *protected) remove(ctx context.Context) error {
 		case err == nil, errors.Is(err, ErrNoNode):
 			return nil
 		case errors.Is(err, ErrSessionExpired) && p.ephemeral():
-			return nil // it went with the session
+			return nil // it was deleted with the session
 		case ctx.Err() != nil, p.c.Err() != nil, !isLost(err) && !errors.Is(err, ErrSessionExpired):
 			return err
 		}

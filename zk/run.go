@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// batchMax is about how many bytes of requests go into one write.
+	// batchMax is about how many bytes of requests one write contains.
 	batchMax = 64 << 10
-	// pauseFirst and pauseMax bound the pause between two attempts to
-	// connect; the last counts once the session may have expired anyway.
+	// pauseFirst and pauseMax bound the pause between two attempts to connect. pauseLast
+	// applies once the session may have expired anyway.
 	pauseFirst   = 5 * time.Millisecond
 	pauseMax     = time.Second
 	pauseLateMax = 10 * time.Second
 	// pingMax is the longest time between two pings.
 	pingMax = 10 * time.Second
-	// pingMin is the shortest that KeepAlive can ask for.
+	// pingMin is the shortest interval that KeepAlive can set.
 	pingMin = 5 * time.Millisecond
 )
 
@@ -57,7 +57,7 @@ func (c *Client) serve(ctx context.Context, l *link) error {
 	if isPlanned(err) {
 		l.conn.Close()
 	}
-	// What the server said before it closed is still worth reading.
+	// Read what the server sent before it closed the connection.
 	l.conn.SetReadDeadline(time.Now().Add(drainTime))
 	<-l.down
 	cancel()
@@ -148,7 +148,7 @@ func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 			return out, true, nil
 		}
 		if k.watch != nil && l.adding > 0 && l.awaits(k.path, (*call).addsStream) {
-			return out, false, nil // its answer decides whether the server shall watch for k too
+			return out, false, nil // the answer decides whether the server must also watch for k
 		}
 		if over, err := c.isOverUnsent(l, k); over {
 			c.finish(k, err)
@@ -169,7 +169,7 @@ func (c *Client) isOverUnsent(l *link, k *call) (bool, error) {
 		return true, ErrUnsupported
 	case k.pin != 0 && k.pin != l.session:
 		return true, ErrSessionExpired
-	case k.op == wire.OpRemoveWatches: // what comes behind it sets its watch anew
+	case k.op == wire.OpRemoveWatches: // requests after it set their watches again
 		return c.watches.needed(k.path, k.removes) || l.awaits(k.path, (*call).setsWatch), nil
 	}
 	return false, nil

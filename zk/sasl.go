@@ -42,7 +42,7 @@ func (c *Client) exchangeSASL(ctx context.Context, l *link) error {
 			return &credentialError{"sasl", errors.New("the server ended the exchange early; is SASL configured there?")}
 		}
 	}
-	return &credentialError{"sasl", fmt.Errorf("no end after %d steps", saslStepsMax)}
+	return &credentialError{"sasl", fmt.Errorf("the exchange did not end within %d steps", saslStepsMax)}
 }
 
 // saslRound sends one token and returns the server's.
@@ -112,7 +112,7 @@ func (d *digestMD5) Step(challenge []byte) ([]byte, bool, error) {
 func (d *digestMD5) respond(challenge []byte) ([]byte, error) {
 	f := parseDigest(string(challenge))
 	if f["nonce"] == "" || f["algorithm"] != "md5-sess" {
-		return nil, fmt.Errorf("challenge %q is not one of DIGEST-MD5", challenge)
+		return nil, fmt.Errorf("challenge %q does not belong to DIGEST-MD5", challenge)
 	}
 	x := wire.DigestMD5{
 		Username: d.user, Password: d.password, Realm: f["realm"],

@@ -103,7 +103,7 @@ func (c *Client) resolve(ctx context.Context, s server) ([]address, error) {
 }
 
 func (c *Client) resolveHost(ctx context.Context, host, port string) ([]address, error) {
-	ip, _, _ := strings.Cut(host, "%") // a zone belongs to the address
+	ip, _, _ := strings.Cut(host, "%") // the zone is part of the address
 	if net.ParseIP(ip) != nil {
 		return []address{{host, host, port}}, nil
 	}
@@ -129,7 +129,7 @@ func (c *Client) resolveSRV(ctx context.Context, name string) ([]address, error)
 	for _, r := range records {
 		found, e := c.resolveHost(ctx, strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port)))
 		if e != nil {
-			err = e // one unknown name among others is no failure
+			err = e // one unknown name does not matter if others are known
 			continue
 		}
 		out = append(out, found...)

@@ -12,7 +12,7 @@ const sinceCost = 4
 
 // recheck collects the events that answer a Stream.Since. Client.mu guards it.
 type recheck struct {
-	data, children map[string]bool // the server's paths that were asked about
+	data, children map[string]bool // the paths in the request, in the server's form
 	events         []Event
 }
 
@@ -92,7 +92,7 @@ func (s *Stream) Since(ctx context.Context, zxid Zxid, data, children []string) 
 			return events, err
 		}
 		k.free()
-		if !stands { // nobody gathered the events
+		if !stands { // no stream collected the events
 			return events, opError(wire.OpSetWatches, s.shown, s.ending())
 		}
 	}
@@ -168,7 +168,7 @@ type assumption struct {
 // do no harm. Each stream has its own, so that another's end does not take them away.
 func (t *watches) assume(a *assumption) {
 	if !slices.Contains(t.streams[a.by.path], a.by) {
-		return // what stands on the server fires, or goes with the connection
+		return // the server's watches fire later, or end with the connection
 	}
 	for kind, paths := range map[watchKind][]string{dataWatch: a.Data, childWatch: a.Child} {
 		for _, path := range paths {

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// subtreeTriesMax is how often EnsurePath and DeleteRecursive begin again because others
-	// change the same znodes, or because an answer was lost.
+	// subtreeTriesMax is how often EnsurePath and DeleteRecursive start again because
+	// other clients change the same znodes or an answer was lost.
 	subtreeTriesMax = 20
-	// subtreeBatch is how many znodes DeleteRecursive reads in one request, and Batch by itself.
+	// subtreeBatch is how many znodes DeleteRecursive reads in one request, and the
+	// default of Batch.
 	subtreeBatch = 128
 )
 

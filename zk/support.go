@@ -28,7 +28,7 @@ type knowledge uint8
 const (
 	untried knowledge = iota
 	known
-	doubtful // the connection ended while it was waited for
+	doubtful // the connection ended before the answer
 	unknown
 )
 
@@ -70,7 +70,7 @@ func (c *Client) supportOf(a address) *support {
 	s := c.supports[a]
 	if s == nil {
 		if len(c.supports) >= supportsMax {
-			clear(c.supports) // names that move for ever must not fill the memory
+			clear(c.supports) // limits the memory if server names keep changing
 		}
 		s = new(support)
 		c.supports[a] = s

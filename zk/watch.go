@@ -23,11 +23,11 @@ type Event struct {
 // (ErrSessionExpired) or with the client (ErrClosed, ErrAuthFailed).
 type Watch struct {
 	c    *Client
-	path string // as the server knows it
+	path string // in the server's form, with the chroot
 	kind watchKind
-	by   *Stream // guarded by Client.mu; whose Since has set it, of Listen
+	by   *Stream // the stream of Listen whose Since has set it; guarded by Client.mu
 	done chan struct{}
-	// Set before done is closed.
+	// event and err are set before done is closed.
 	event Event
 	err   error
 }
@@ -118,7 +118,7 @@ func RemoveWatches(ctx context.Context, watches ...*Watch) error {
 	if err := left[0].tell(ctx); err != nil {
 		return err
 	}
-	next := make(chan *Watch) // unbuffered: removers take what they can do
+	next := make(chan *Watch) // unbuffered, so that a remover only takes what it sends
 	errs := make(chan error, removersMax)
 	for range removersMax {
 		go func() {
@@ -146,18 +146,18 @@ func RemoveWatches(ctx context.Context, watches ...*Watch) error {
 // Close, in order. Only one goroutine at a time may call Next.
 type Stream struct {
 	c     *Client
-	path  string // as the server knows it
-	shown string // as the caller knows it
+	path  string // in the server's form, with the chroot
+	shown string // in the caller's form
 	mode  WatchMode
-	local bool // of Listen: the server knows nothing of it
+	local bool // made by Listen: the server does not know it
 	max   int
-	more  chan struct{} // one token: something has changed
+	more  chan struct{} // capacity 1: something has changed
 
-	recheck *recheck // guarded by Client.mu; of the Since under way
+	recheck *recheck // the running Since; guarded by Client.mu
 
 	mu     sync.Mutex
-	events []Event // undelivered
-	err    error   // why no further ones will come
+	events []Event // events that Next has not returned yet
+	err    error   // why no more events follow
 	last   Zxid
 }
 
