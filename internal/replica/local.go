@@ -44,7 +44,7 @@ func (l *locals) knows(id wire.SessionID) bool { return l.open[id] != nil }
 // local.
 func (l *locals) touch(id wire.SessionID, mono int64) bool { return l.expiry.Touch(id, mono) }
 
-// put adds a session, or gives a known one a new timeout that starts now.
+// put adds a local session, or gives a known one a new timeout that starts now.
 func (l *locals) put(id wire.SessionID, timeoutMS int32, now int64) {
 	readOnly := l.open[id] != nil && l.open[id].readOnly
 	l.open[id] = &local{timeoutMS: timeoutMS, readOnly: readOnly}

@@ -51,8 +51,8 @@ func (o *Options) defaults() {
 }
 
 // Replica is the core of one server; the package comment says how a driver uses it.
-// Invariants: exactly one of alone and member is set. owners[id] is an open connection
-// whose session is id. Connections in conns are not gone.
+// Invariants: exactly one of alone and member is set. conns holds the open connections.
+// owners holds, by session, the open connection that is attached to it.
 type Replica struct {
 	opt  Options
 	tree *tree.Tree
@@ -213,8 +213,8 @@ func (r *Replica) decides() bool {
 	return r.alone != nil || r.member.leads()
 }
 
-// propose prepares a request on the tree and logs its transaction. The server must
-// decide. If it returns a nil transaction, nothing is proposed and the code is the
+// propose prepares a request on the tree and logs its transaction. Only a server
+// that decides may call it. If it returns a nil transaction, nothing is proposed and the code is the
 // answer, except that code OK means that the term is about to end.
 func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	z, ok := r.nextZxid()

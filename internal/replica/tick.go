@@ -78,7 +78,7 @@ func (r *Replica) expireNow(id wire.SessionID) {
 	}
 }
 
-// sweep is the state of removing containers and TTL znodes. Invariant: 0 <= owing.
+// sweep is the state of the search for containers and TTL znodes and of their deletion.
 type sweep struct {
 	next  int64    // Mono time of the next search of the tree
 	due   []string // paths that were found and are not proposed yet

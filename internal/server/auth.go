@@ -10,10 +10,10 @@ import (
 	"bellwether/wire"
 )
 
-// errAuthFailed closes a connection after its reply.
+// errAuthFailed: the connection must be closed after the reply to an auth packet.
 var errAuthFailed = errors.New("authentication failed")
 
-// errNullToken closes a connection.
+// errNullToken: the connection must be closed without a reply.
 var errNullToken = errors.New("sasl packet without a token")
 
 // authenticate answers an auth packet at once: it does not wait for earlier requests, and

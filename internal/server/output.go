@@ -127,8 +127,8 @@ func (o *output) reserve(z wire.Zxid) {
 	o.mu.Unlock()
 }
 
-// fill puts a reply into the reserved place. It encodes the record or copies what must
-// stay, so the caller may reuse the record.
+// fill puts a reply into the reserved place. It encodes the record, or copies it if
+// it is long, so the caller may reuse the record.
 func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	it := item{header: h, record: r, long: longOf(r)}
 	if it.long == nil && framedAlone(r) {

@@ -143,7 +143,7 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 	return err
 }
 
-// errUnknownOp closes a connection after its reply.
+// errUnknownOp: the connection must be closed after the reply.
 var errUnknownOp = errors.New("operation is unknown, or only for servers")
 
 // perform reads the tree and, under its lock, reserves the place of the reply.
