@@ -35,7 +35,7 @@ func TestRefusedCredentialIsFinal(t *testing.T) {
 	})
 }
 
-// refuseAuth refuses credentials that hold this text, as servers do.
+// refuseAuth refuses credentials that contain this text, as servers do.
 func (e *ensemble) refuseAuth(bad string) {
 	e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
 		if h.Op != wire.OpAuth || !strings.Contains(string(body), bad) {
@@ -54,7 +54,7 @@ func TestRefusedAddAuth(t *testing.T) {
 		e := newEnsemble(t)
 		e.refuseAuth("bad")
 		c := e.connect(Options{})
-		for range 2 { // what is known already is not kept twice
+		for range 2 { // a known credential is not stored twice
 			if err := c.AddAuth(t.Context(), Auth{"digest", []byte("good")}); err != nil {
 				t.Error(err)
 			}
@@ -100,7 +100,7 @@ func TestDigestMD5(t *testing.T) {
 		t.Fatalf("second step: %s, %v, %v", token, done, err)
 	}
 	if _, _, err := (&digestMD5{step: 2, proof: d.proof}).Step([]byte("rspauth=00")); err == nil {
-		t.Error("a server that does not know the password is believed")
+		t.Error("a server that does not know the password is accepted")
 	}
 	if token, done, err := d.Step([]byte("rspauth=9c55bd55791d576f99a988d67413100e")); token != nil || !done || err != nil {
 		t.Errorf("last step: %q, %v, %v", token, done, err)
@@ -135,7 +135,7 @@ func FuzzDigest(f *testing.F) {
 	})
 }
 
-// saslServer answers tokens by a script: the n-th gets the n-th answer.
+// saslServer answers tokens by a script: the n-th token gets the n-th answer.
 func (e *ensemble) saslServer(answers ...func(p *peer, xid int32)) {
 	step := make(map[*peer]int)
 	e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
@@ -155,7 +155,7 @@ func token(b []byte) func(p *peer, xid int32) {
 	return func(p *peer, xid int32) { p.replyAt(xid, 0, 0, &wire.SASLResponse{Token: b}) }
 }
 
-// echoSASL sends each challenge back until it reads "end".
+// echoSASL returns each challenge until it reads "end".
 type echoSASL struct{}
 
 func (echoSASL) Step(challenge []byte) ([]byte, bool, error) {

@@ -16,8 +16,8 @@ import (
 	"bellwether/wire"
 )
 
-// The points of the check-list "what users of client libraries were hurt by"
-// that concern the client; those of the recipes are tested there.
+// The tests follow the check-list "what users of client libraries were hurt by", as far
+// as it concerns the client. Package recipe tests the points about recipes.
 
 // TestChecklist01CancelledProtectedCreateCleansUp: 1. A context on every call; ending the
 // one of a queued or sent protected create leaves no znode behind.
@@ -60,7 +60,7 @@ func TestChecklist01CancelledProtectedCreateCleansUp(t *testing.T) {
 // replyLate answers the create that is the oldest request, once.
 func (p *peer) replyLate(path string) {
 	p.e.mu.Lock()
-	xid := int32(2) // behind the question after the lease
+	xid := int32(2) // it follows the question about the lease
 	late := !slices.Contains(p.e.requests, "answered")
 	if late {
 		p.e.requests = append(p.e.requests, "answered")
@@ -144,7 +144,7 @@ func TestChecklist02NoTransitionIsMissed(t *testing.T) {
 		for e.connections() < 4 {
 			e.cut()
 			synctest.Wait()
-			time.Sleep(time.Second) // of the bubble's clock
+			time.Sleep(time.Second) // on the clock of the bubble
 		}
 		synctest.Wait()
 		c.Close(t.Context())
@@ -312,7 +312,7 @@ func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 		closed.Store(true)
 		e.greet = func(_ *peer, req wire.ConnectRequest) *wire.ConnectResponse {
 			if closed.Load() {
-				return nil // TCP connects, nothing more
+				return nil // only TCP connects
 			}
 			return e.accept(req)
 		}
@@ -420,7 +420,7 @@ func TestChecklist05AnotherSessionIDMeansExpired(t *testing.T) {
 		}
 		synctest.Wait()
 		if !slices.Contains(e.log(), "closeSession ") {
-			t.Error("the session that nobody wants was not closed")
+			t.Error("the unwanted session was not closed")
 		}
 	})
 }

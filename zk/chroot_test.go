@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// missingBelow answers ErrNoNode to every request about the path and what is below it.
+// missingBelow answers ErrNoNode to every request about the path and everything below it.
 func missingBelow(chroot string) func(p *peer, h wire.RequestHeader, body []byte) bool {
 	return func(p *peer, h wire.RequestHeader, body []byte) bool {
 		if h.Op == wire.OpMulti {

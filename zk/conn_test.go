@@ -15,7 +15,7 @@ import (
 	"bellwether/wire"
 )
 
-// What a connection can do to a client, and what the calls on it get.
+// These tests show what a connection can do to a client, and what its calls return.
 
 // TestLostReplyLeavesTheOutcomeUnknown: a write whose answer is lost is an
 // UnknownOutcomeError; the session stays.
@@ -188,7 +188,7 @@ func TestUndecodableBody(t *testing.T) {
 			if h.Op == wire.OpPing {
 				return false
 			}
-			p.reply(h.Xid, 0, nil) // no record where one is due
+			p.reply(h.Xid, 0, nil) // the record is missing
 			return true
 		}
 		c := e.connect(Options{})

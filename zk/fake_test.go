@@ -15,21 +15,24 @@ import (
 	"bellwether/wire"
 )
 
-// ensemble is a set of servers that do what a test tells them. Each
-// connection is a pipe with a goroutine of its own at the far end. Whatever the
+// ensemble is a set of servers that a test controls. Each connection is a pipe with a
+// goroutine at the far end. Requests that the test does not handle are answered with
+// success.
 // test does not take over is answered with success.
 type ensemble struct {
 	t *testing.T
-	// away: nobody answers at any address.
+	// away: no server answers at any address.
 	away atomic.Bool
 	// refuse: dialling this address fails.
 	refuse func(address string) error
-	// silent: dialling this address leads to nothing.
+	// silent: a connection to this address is never answered.
 	silent func(address string) bool
 	isro   atomic.Value // string: the answer to that word
-	// greet answers a ConnectRequest, nil closes. Default: as asked for.
+	// greet answers a ConnectRequest; nil closes the connection. By default the request
+	// is granted.
 	greet func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse
-	// delay is what a server says of its lease, in milliseconds. Default: it echoes the question.
+	// delay is the lease delay that a server reports, in ms. By default the server echoes
+	// the question.
 	delay func(p *peer) int64
 	// serve handles a request; false leaves it to the default.
 	serve func(p *peer, h wire.RequestHeader, body []byte) bool
@@ -39,12 +42,12 @@ type ensemble struct {
 	mu        sync.Mutex
 	subjects  []string // of the clients' certificates
 	dialled   []string
-	requests  []string // "op path" of each, besides pings and the question after the lease
+	requests  []string // "op path" of each request, except pings and the lease question
 	asked     []wire.ConnectRequest
 	peers     []*peer
 	sessions  int64
 	zxid      wire.Zxid
-	questions int // after the lease
+	questions int // number of lease questions
 }
 
 // peer is the server's end of one connection.
@@ -85,7 +88,7 @@ func (e *ensemble) dial(ctx context.Context, network, address string) (net.Conn,
 	return near, nil
 }
 
-// connect opens a client of the ensemble and sees that it is closed.
+// connect opens a client of the ensemble and closes it when the test ends.
 func (e *ensemble) connect(o Options, servers ...string) *Client {
 	e.t.Helper()
 	c := e.open(o, servers...)
@@ -151,7 +154,7 @@ func (p *peer) run() {
 	}
 }
 
-// accept is the answer of a server that has nothing against the session.
+// accept is the answer of a server that accepts the session.
 func (e *ensemble) accept(req wire.ConnectRequest) *wire.ConnectResponse {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,8 +193,8 @@ func (p *peer) one() bool {
 	return p.standard(h, body)
 }
 
-// sayDelay answers the question after the lease: with the path, as ZooKeeper does, unless
-// the test has a delay for it.
+// sayDelay answers the lease question: with the path, as ZooKeeper does, unless the test
+// has set a delay.
 func (p *peer) sayDelay(h wire.RequestHeader) bool {
 	p.e.mu.Lock()
 	p.e.questions++
@@ -210,10 +213,10 @@ func (p *peer) sayDelay(h wire.RequestHeader) bool {
 	return true
 }
 
-// notSaid as a delay leaves the question without an answer.
+// notSaid as a delay leaves the question unanswered.
 const notSaid = -1
 
-// pathOf is the path in the request's body, as far as it begins with one.
+// pathOf returns the path in the request's body, if the body begins with one.
 func pathOf(op wire.OpCode, body []byte) string {
 	var r wire.NullPathRequest
 	switch op {
@@ -226,7 +229,7 @@ func pathOf(op wire.OpCode, body []byte) string {
 	return r.Path.String
 }
 
-// standard is what a server without surprises answers.
+// standard returns the normal answer of a server.
 func (p *peer) standard(h wire.RequestHeader, body []byte) bool {
 	path := pathOf(h.Op, body)
 	var resp wire.Record
@@ -272,10 +275,10 @@ func (p *peer) event(z wire.Zxid, typ wire.EventType, path string) {
 		&wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: path}))
 }
 
-// cut ends the newest connection.
+// cut closes the newest connection.
 func (e *ensemble) cut() { e.peer().conn.Close() }
 
-// peer is the newest connection.
+// peer returns the newest connection.
 func (e *ensemble) peer() *peer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -312,19 +315,18 @@ func (e *ensemble) lastConnectRequest() wire.ConnectRequest {
 	return e.asked[len(e.asked)-1]
 }
 
-// refused is the answer to a session that is over.
+// refused returns the answer for a session that is over.
 func refused() *wire.ConnectResponse {
 	return &wire.ConnectResponse{Password: make([]byte, wire.PasswordLen), HasReadOnly: true}
 }
 
-// bubble runs a test under a clock of its own, in which nothing waits in
-// vain, and waits for all goroutines at the end.
+// bubble runs a test with a fake clock (synctest) and waits for all its goroutines.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
 }
 
-// waitFor is the next status with that state.
+// waitFor returns the next status with that state.
 func waitFor(t *testing.T, c *Client, want State) Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -63,7 +63,7 @@ func TestMulti(t *testing.T) {
 	})
 }
 
-func TestMultiRefusesNonsense(t *testing.T) {
+func TestMultiRefusesInvalidOperations(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
 		c := e.connect(Options{})

@@ -14,7 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// shelf is an ensemble with one directory of znodes, and a fate for each create.
+// shelf is an ensemble with one directory of znodes, and a scripted outcome for each
+// create.
 type shelf struct {
 	*ensemble
 	nodes map[string]wire.SessionID
@@ -213,7 +214,7 @@ func TestCleanUpGoesOn(t *testing.T) {
 	})
 }
 
-// greetAfter lets nobody in for a while.
+// greetAfter refuses connections for a while.
 func (e *ensemble) greetAfter(d time.Duration) {
 	began := time.Now()
 	e.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestQueuedCallsAreNotWaitedFor: the server answers a sync only when the read
-// behind it has arrived.
+// TestQueuedCallsAreNotWaitedFor: the server answers a sync only when the read after it
+// has arrived.
 func TestQueuedCallsAreNotWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -37,8 +37,8 @@ func TestQueuedCallsAreNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestCallsBehindOneKeepTheirOrder, also when they are sent again on another
-// connection.
+// TestCallsBehindOneKeepTheirOrder shows the order of queued calls, also when they are
+// sent again on another connection.
 func TestCallsBehindOneKeepTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -65,7 +65,8 @@ func TestCallsBehindOneKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// TestQueuedIsNotToldOfACallThatFailsBefore.
+// TestQueuedIsNotToldOfACallThatFailsBefore shows that the function given to Queued is
+// not called if the call fails before it is in the queue.
 func TestQueuedIsNotToldOfACallThatFailsBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

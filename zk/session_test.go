@@ -12,7 +12,7 @@ import (
 	"bellwether/wire"
 )
 
-// The life of a session: expired, absent, resumed, closed.
+// These tests follow the life of a session: expired, absent, resumed, closed.
 
 // TestExpiredSession: the session is refused: everything that belongs to it ends with it.
 func TestExpiredSession(t *testing.T) {
@@ -323,7 +323,7 @@ func TestConnectSaysWhyNot(t *testing.T) {
 	})
 }
 
-// TestErr is nil as long as a call can succeed, now or in a session to come.
+// Err is nil as long as a call can succeed, in this session or in a later one.
 func TestErr(t *testing.T) {
 	for _, one := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -357,8 +357,8 @@ func TestErr(t *testing.T) {
 	}
 }
 
-// TestHungHandshakeKeepsTheSession: a server that has taken a connection and never answers it,
-// as one that is starting may, does not cost the session where it is the only one.
+// A server that accepts a connection and never answers, for instance while it starts,
+// does not cost the session even if it is the only server.
 func TestHungHandshakeKeepsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

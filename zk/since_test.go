@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// newChanging is an ensemble that answers a setWatches with the events of what
-// has changed: /a/set, /a/made below /a, and /a/gone.
+// newChanging returns an ensemble that answers a setWatches with the events of what has
+// changed: /a/set, /a/made below /a, and /a/gone.
 func newChanging(t *testing.T) (e *ensemble, asked *[]wire.SetWatchesRequest) {
 	e, asked = newEnsemble(t), new([]wire.SetWatchesRequest)
 	e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
@@ -42,7 +42,7 @@ func newChanging(t *testing.T) (e *ensemble, asked *[]wire.SetWatchesRequest) {
 	return e, asked
 }
 
-// TestSinceSaysWhatHasChanged, in place of the stream, which has the rest.
+// Since returns the changes, and the stream delivers only the other events.
 func TestSinceSaysWhatHasChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, asked := newChanging(t)
@@ -93,8 +93,9 @@ func TestSinceInBatches(t *testing.T) {
 	})
 }
 
-// TestListenHearsOneShotWatches, sets none, and survives a reconnect to a
-// server that knows no persistent ones; what Since assumed is set again.
+// A stream of Listen sets no watch of its own, delivers the events of one-shot watches,
+// and survives a reconnect to a server without persistent watches. The watches that Since
+// left on the server are set again.
 func TestListenHearsOneShotWatches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, asked := newChanging(t)
@@ -138,7 +139,7 @@ func TestListenHearsOneShotWatches(t *testing.T) {
 	})
 }
 
-// TestStreamSaysWhereItEnded: all up to that zxid was delivered.
+// After a stream has ended, everything up to its Zxid was delivered.
 func TestStreamSaysWhereItEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -164,7 +165,7 @@ func TestStreamSaysWhereItEnded(t *testing.T) {
 	})
 }
 
-// TestSinceKeepsOneWatch for each path and stream, however often it is asked, and none
+// Since keeps one watch for each path and stream, however often it is called, and none
 // for a stream that is over.
 func TestSinceKeepsOneWatch(t *testing.T) {
 	var w watches

@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// fastServer answers one connection with as little work as it can.
+// fastServer answers one connection with as little work as possible.
 func fastServer(tb testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

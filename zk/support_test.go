@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// old makes the ensemble one that knows nothing newer than 3.4: it answers
-// -6 with zxid -1 and cuts, or cuts without a word.
+// old makes the ensemble know only operations of version 3.4: it answers others with code
+// -6 and zxid -1 and closes the connection, or closes it without an answer.
 func (e *ensemble) old(silent bool) {
 	e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
 		if !isNewer(h.Op) {

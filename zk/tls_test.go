@@ -54,7 +54,7 @@ func (a *authority) sign(t *testing.T, tmpl *x509.Certificate, key *ecdsa.Privat
 	return der
 }
 
-// pair is a certificate of that name, in PEM.
+// pair returns a certificate of that name and its key, in PEM.
 func (a *authority) pair(t *testing.T, name string) (cert, key []byte) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// watching is an ensemble whose znodes below /none do not exist, and which
-// keeps what was set again after a reconnect.
+// watching is an ensemble whose znodes below /none do not exist. It records the watches
+// that are set again after a reconnect.
 type watching struct {
 	*ensemble
 	set   []wire.SetWatches2Request

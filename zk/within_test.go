@@ -14,7 +14,7 @@ import (
 	"bellwether/internal/inorder"
 )
 
-// calling is a Handler of logs that calls a function with each message.
+// calling is a slog.Handler that calls a function with each message.
 type calling struct{ f func(msg string) }
 
 func (h calling) Enabled(context.Context, slog.Level) bool      { return true }
@@ -28,9 +28,9 @@ var endings = map[string]func(c *Client){
 	"Detach": func(c *Client) { c.Detach() },
 }
 
-// TestCloseWithinAFunctionOfTheOptions: Dial and the handler of a Logger may close the
-// client, when it connects first, again, or loses its connection. Close does not wait for the
-// function that has called it, and the session is ended all the same; Detach leaves it.
+// Dial and the handler of a Logger may close the client when it connects, reconnects or
+// loses its connection. Close does not wait for the function that called it, and still
+// ends the session. Detach leaves the session alive.
 func TestCloseWithinAFunctionOfTheOptions(t *testing.T) {
 	for name, end := range endings {
 		for _, place := range []string{"first dial", "dial again", "connected", "connection lost", "trace"} {
@@ -105,7 +105,7 @@ func (e *ensemble) opened() bool {
 	return e.sessions > 0
 }
 
-// TestStuckLoggerDelaysNothing: a client whose Logger blocks connects again, and is closed.
+// A client whose Logger blocks can still reconnect and be closed.
 func TestStuckLoggerDelaysNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -131,8 +131,7 @@ func TestStuckLoggerDelaysNothing(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsForTheLog: what was logged before Close returned has reached a Logger that
-// is not stuck.
+// What was logged before Close returned has reached a Logger that does not block.
 func TestCloseWaitsForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -144,8 +143,8 @@ func TestCloseWaitsForTheLog(t *testing.T) {
 	})
 }
 
-// TestDialThatIgnoresItsContext keeps nobody: Close returns, and a connection that comes later
-// is closed.
+// A Dial that ignores its context delays nothing: Close returns, and a connection that is
+// opened later is closed.
 func TestDialThatIgnoresItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
