@@ -234,9 +234,9 @@ func (c *Client) beginClose() time.Duration {
 	return limit
 }
 
-// retire ends all use of the client before any server is told: the client accepts no
-// call, proves nothing, the status is Closed, and the functions given to OnClose have
-// been called. It reports whether the client was usable; a second call does nothing.
+// retire ends all use of the client before any server is told: the client accepts no more
+// calls, the lease ends, the status is Closed, and the functions given to OnClose have
+// been called. It reports whether the client was usable. A second call does nothing.
 func (c *Client) retire() (usable bool) {
 	c.mu.Lock()
 	if c.closing {

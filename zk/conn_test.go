@@ -132,7 +132,7 @@ func TestBadAnswersCostTheConnection(t *testing.T) {
 		"huge length":           func(*peer, int32) []byte { return []byte{0x7f, 0xff, 0xff, 0xff} },
 		"shorter than a header": func(*peer, int32) []byte { return frame(1, 2, 3, 4) },
 		"empty":                 func(*peer, int32) []byte { return frame() },
-		"xid of nobody": func(_ *peer, xid int32) []byte {
+		"xid of no call": func(_ *peer, xid int32) []byte {
 			return wire.AppendFrame(nil, &wire.ReplyHeader{Xid: xid + 1})
 		},
 		"old xid": func(_ *peer, xid int32) []byte {

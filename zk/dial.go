@@ -279,8 +279,8 @@ func (c *Client) connectRequest() wire.ConnectRequest {
 	return req
 }
 
-// greet sends a ConnectRequest and reads its answer. A connection that is
-// closed in its place is errBehind.
+// greet sends a ConnectRequest and reads the answer. If the server closes the connection
+// instead of answering, the error is errBehind.
 func greet(conn io.Writer, r *bufio.Reader, req *wire.ConnectRequest) (resp wire.ConnectResponse, err error) {
 	if _, err = conn.Write(wire.AppendFrame(nil, req)); err != nil {
 		return resp, err
@@ -298,7 +298,7 @@ func greet(conn io.Writer, r *bufio.Reader, req *wire.ConnectRequest) (resp wire
 	return resp, err
 }
 
-// hangUp closes the session that stands on a connection nobody wants.
+// hangUp closes a session that was opened on an unwanted connection.
 func hangUp(conn io.Writer) {
 	conn.Write(wire.AppendFrame(nil, &wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}))
 }

@@ -173,8 +173,8 @@ func (l *link) readEvent(c *Client, h wire.ReplyHeader, n int) (err error) {
 	return nil
 }
 
-// readAnswer reads the answer to the oldest unanswered request. One that is
-// too large is skipped, so that the connection lives.
+// readAnswer reads the answer to the oldest unanswered request. An answer that is too
+// large is skipped, and the connection continues.
 func (l *link) readAnswer(c *Client, h wire.ReplyHeader, n int) (err error) {
 	k := c.oldest(l)
 	if k == nil {

@@ -30,7 +30,7 @@ func (h queuedHandler) WithGroup(name string) slog.Handler {
 	return queuedHandler{h.Handler.WithGroup(name), h.queue}
 }
 
-// tellMissed logs how many records found no room in the queue.
+// tellMissed logs how many records were dropped because the queue was full.
 func tellMissed(to slog.Handler) func(n int) {
 	return func(n int) {
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "records were left out: the Logger takes too long", 0)

@@ -74,7 +74,7 @@ func parseServer(entry string) (server, error) {
 	return server{host, port}, nil
 }
 
-// validHost: a name, or an address with or without a zone.
+// validHost reports whether a text is a host name, or an address with or without a zone.
 func validHost(host string) bool {
 	if ip, _, _ := strings.Cut(host, "%"); strings.Contains(host, ":") {
 		return net.ParseIP(ip) != nil && !strings.ContainsAny(host, "[]")
@@ -94,7 +94,7 @@ type address struct {
 
 func (a address) String() string { return net.JoinHostPort(a.ip, a.port) }
 
-// resolve looks the server up, at each dial anew: names move.
+// resolve looks the server up. It is called at each dial, because addresses of names change.
 func (c *Client) resolve(ctx context.Context, s server) ([]address, error) {
 	if s.port == "" {
 		return c.resolveSRV(ctx, s.host)

@@ -11,7 +11,7 @@ import (
 // Expired.
 type State int
 
-// The states.
+// The states of a client.
 const (
 	// Connecting: there is no connection. If there is a session, it may still live.
 	Connecting State = iota

@@ -246,7 +246,7 @@ type watchBatch struct {
 	size int
 }
 
-// oneShot are the lists of the request in the order of watchKind.
+// oneShot returns the lists of the request in the order of watchKind.
 func (b *watchBatch) oneShot() [watchKinds]*[]string {
 	return [watchKinds]*[]string{&b.req.Data, &b.req.Exist, &b.req.Child}
 }

@@ -72,7 +72,7 @@ func TestHeldConnectionsCostNothing(t *testing.T) {
 	}
 	h.run(10)
 	if n := wake(); n > alone {
-		t.Errorf("%v allocations to wake up beside a thousand connections, %v alone", n, alone)
+		t.Errorf("%v allocations to wake up with a thousand waiting connections, %v with none", n, alone)
 	}
 	for range 5000 {
 		_, id := h.connectNow(s, 20_000)

@@ -290,7 +290,7 @@ func TestMoveIsAnnouncedAfterCommit(t *testing.T) {
 	}
 	again, _ := h.connect(plain, old.session)
 	if told {
-		t.Error("told before the move is committed")
+		t.Error("the learner was told before the move is committed")
 	}
 	h.release()
 	h.run(300)

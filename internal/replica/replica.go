@@ -213,9 +213,9 @@ func (r *Replica) decides() bool {
 	return r.alone != nil || r.member.leads()
 }
 
-// propose prepares a request on the tree and logs its transaction. Only a server
-// that decides may call it. If it returns a nil transaction, nothing is proposed and the code is the
-// answer, except that code OK means that the term is about to end.
+// propose prepares a request on the tree and logs its transaction. Only a server that
+// decides may call it. If it returns a nil transaction, nothing is proposed and the code
+// is the answer, except that code OK means that the term is about to end.
 func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	z, ok := r.nextZxid()
 	if !ok {

@@ -13,7 +13,7 @@ import (
 // errAuthFailed: the connection must be closed after the reply to an auth packet.
 var errAuthFailed = errors.New("authentication failed")
 
-// errNullToken: the connection must be closed without a reply.
+// errNullToken: a SASL packet has no token, so the connection must be closed without a reply.
 var errNullToken = errors.New("sasl packet without a token")
 
 // authenticate answers an auth packet at once: it does not wait for earlier requests, and

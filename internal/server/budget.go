@@ -51,8 +51,8 @@ func (b *budget) exceeded(own, holds int) bool {
 // full reports whether more memory is in use than allowed.
 func (b *budget) full() bool { return b.bytes.Load() > b.total() }
 
-// busy reports whether so much memory is in use that replies must be claimed before they
-// are built, and buffers stay small.
+// busy reports whether so much memory is in use that memory for a reply must be claimed
+// before the reply is built, and that buffers stay small.
 func (b *budget) busy() bool { return b.bytes.Load() > b.total()/2 }
 
 // add counts n more bytes; n may be negative. It never waits.

@@ -39,8 +39,8 @@ type conn struct {
 	heard atomic.Int64
 	// outstanding counts the requests that the loop has not answered yet.
 	outstanding atomic.Int32
-	held        atomic.Int64 // bytes of their bodies
-	large       atomic.Int64 // of the large ones among them
+	held        atomic.Int64 // bytes of the bodies of outstanding requests
+	large       atomic.Int64 // bytes of the large requests among them
 	hearing     driver.Heard // loop: what it last saw in heard
 	heavy       int64        // loop: bytes of heavy requests at the replica (pace.go)
 	// heldBack (loop) holds the requests that wait for their turn, oldest first
@@ -64,7 +64,7 @@ type conn struct {
 	out     output
 	pending []*replica.Request // reader: requests not passed to the loop yet
 	scratch scratch            // for reads on the reader's goroutine
-	inTurn  bool               // reader: it holds a place of turns
+	inTurn  bool               // reader: it holds one of the places of Server.turns
 }
 
 var _ tree.Client = (*conn)(nil)

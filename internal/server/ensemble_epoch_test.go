@@ -19,9 +19,9 @@ import (
 	"bellwether/wire"
 )
 
-// stoics simulates servers 1 and 2 of three: 2 leads and 1 follows it. They behave like
+// simulatedPair simulates servers 1 and 2 of three: 2 leads and 1 follows it. They behave like
 // Apache ZooKeeper, whose leader keeps leading its epoch whatever a learner has promised.
-type stoics struct {
+type simulatedPair struct {
 	t    *testing.T
 	done sync.WaitGroup
 
@@ -38,9 +38,9 @@ type stoics struct {
 	openings [][]byte // sent before the epoch of the leader
 }
 
-// newStoics makes the two listen at their addresses.
-func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
-	s := &stoics{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[ensemble.ServerID]net.Conn{}}
+// newSimulatedPair makes the two listen at their addresses.
+func newSimulatedPair(t *testing.T, m *ensemble.Membership) *simulatedPair {
+	s := &simulatedPair{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[ensemble.ServerID]net.Conn{}}
 	var ports []net.Listener
 	listen := func(address string, serve func(net.Conn)) {
 		ln, err := net.Listen("tcp", address)
@@ -86,7 +86,7 @@ func newStoics(t *testing.T, m *ensemble.Membership) *stoics {
 }
 
 // says returns what a server tells server 3. The lock must be held.
-func (s *stoics) says(id ensemble.ServerID) []byte {
+func (s *simulatedPair) says(id ensemble.ServerID) []byte {
 	n := &peerwire.Notification{Leader: 2, Zxid: 7, ElectionEpoch: s.round, PeerEpoch: 5, Version: peerwire.NotificationPlain}
 	n.State = map[ensemble.ServerID]peerwire.ServerState{1: peerwire.Following, 2: peerwire.Leading}[id]
 	if s.elect {
@@ -96,7 +96,7 @@ func (s *stoics) says(id ensemble.ServerID) []byte {
 }
 
 // vote answers a server that looks for a leader.
-func (s *stoics) vote(id ensemble.ServerID, c net.Conn) {
+func (s *simulatedPair) vote(id ensemble.ServerID, c net.Conn) {
 	r := bufio.NewReader(c)
 	if err := wire.ReadRecord(r, new(peerwire.InitialMessage), peerwire.InitialMax); err != nil {
 		return
@@ -126,7 +126,7 @@ func (s *stoics) vote(id ensemble.ServerID, c net.Conn) {
 }
 
 // lead tells a learner the epoch and reads its promise.
-func (s *stoics) lead(c net.Conn) {
+func (s *simulatedPair) lead(c net.Conn) {
 	r := bufio.NewReader(c)
 	var p peerwire.QuorumPacket
 	if peerwire.ReadPacket(r, &p, peerwire.PacketMax) != nil || p.Type != peerwire.PacketFollowerInfo {
@@ -149,7 +149,7 @@ func (s *stoics) lead(c net.Conn) {
 }
 
 // times returns the times at which server 3 tried to join.
-func (s *stoics) times() []time.Time {
+func (s *simulatedPair) times() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]time.Time(nil), s.asked...)
@@ -177,7 +177,7 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	must(disk.SetCurrentEpoch(4))
 	must(disk.SetAcceptedEpoch(9))
 	must(disk.Close())
-	s := newStoics(t, g.members)
+	s := newSimulatedPair(t, g.members)
 	g.start(us)
 
 	eventually(t, "it comes nine times", func() bool { return len(s.times()) >= 9 })
@@ -223,7 +223,7 @@ func TestBadInputFromMembers(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
 	g.book = book
-	s := newStoics(t, g.members)
+	s := newSimulatedPair(t, g.members)
 	hello := &peerwire.LeaderInfo{Version: peerwire.QuorumVersion}
 	zero := packet(peerwire.PacketLeaderInfo, wire.MakeZxid(5, 0), hello)
 	then := func(kind peerwire.PacketType, z wire.Zxid) []byte {

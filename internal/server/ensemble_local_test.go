@@ -89,7 +89,7 @@ func TestLocalSessionsOnEachRole(t *testing.T) {
 	for i, m := range g.servers {
 		c := m.connect()
 		c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: wire.FlagEphemeralSequential}, &wire.PathResponse{})
-		eventually(t, "everybody knows it", func() bool {
+		eventually(t, "all servers know the session", func() bool {
 			return g.servers[0].figure("global_sessions") == float64(i+1) && g.servers[3].figure("global_sessions") == float64(i+1)
 		})
 	}

@@ -2,11 +2,11 @@
 
 package server
 
-// openFiles is not known on this system.
+// openFiles returns -1: the number of open descriptors is unknown on this system.
 func openFiles() int64 { return -1 }
 
-// machineMemory is not known on this system.
+// machineMemory returns 0: the memory limit is unknown on this system.
 func machineMemory() int64 { return 0 }
 
-// maxFiles is not known on this system.
+// maxFiles returns -1: the limit of descriptors is unknown on this system.
 func maxFiles() int64 { return -1 }

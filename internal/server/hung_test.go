@@ -56,20 +56,20 @@ func TestStallIsReportedOnce(t *testing.T) {
 	id := w.Begin(store.OpSync, "/data/version-2/log.100000001")
 	w.after(time.Second)
 	if len(w.told) != 0 || w.slow() != nil {
-		t.Fatalf("told %v at the limit", w.told)
+		t.Fatalf("reported %v at the limit", w.told)
 	}
 	w.after(time.Millisecond)
 	w.after(time.Minute)
 	want := replica.DiskStalled{Since: 5000, Duty: "fsync of log.100000001"}
 	if len(w.told) != 1 || w.told[0] != want {
-		t.Fatalf("told %v, want %v", w.told, want)
+		t.Fatalf("reported %v, want %v", w.told, want)
 	}
 	if d := w.slow(); d == nil || d.Dir != "/data/version-2" || d.Duty != want.Duty || !d.Since.Equal(time.Unix(5, 0)) {
 		t.Errorf("slow disk %v", d)
 	}
 	w.End(id)
 	if len(w.told) != 2 || w.told[1] != (replica.DiskAnswered{}) || w.slow() != nil {
-		t.Errorf("told %v when it had answered", w.told)
+		t.Errorf("reported %v when it had answered", w.told)
 	}
 }
 
@@ -83,13 +83,13 @@ func TestUsualSpeedRaisesLimit(t *testing.T) {
 	}
 	w.call(store.OpSync, "log.1", 2100*time.Millisecond)
 	if len(w.told) != 0 {
-		t.Fatalf("told %v", w.told)
+		t.Fatalf("reported %v", w.told)
 	}
 	w.after(2 * time.Minute) // a call counts for one
 	w.call(store.OpSync, "log.1", time.Millisecond)
 	w.call(store.OpSync, "log.1", 1100*time.Millisecond)
 	if len(w.told) != 2 {
-		t.Errorf("told %v of a disk that was fast for two minutes", w.told)
+		t.Errorf("reported %v of a disk that was fast for two minutes", w.told)
 	}
 }
 
@@ -144,18 +144,18 @@ func TestOnlyDutiesStall(t *testing.T) {
 		w.call(op, path, time.Hour)
 	}
 	if len(w.told) != 0 {
-		t.Fatalf("told %v", w.told)
+		t.Fatalf("reported %v", w.told)
 	}
 	id := w.Begin(store.OpWrite, "tmp.snapshot.5")
 	w.after(time.Hour)
 	done := w.whole()
 	w.after(time.Second)
 	if len(w.told) != 0 {
-		t.Fatalf("told %v", w.told)
+		t.Fatalf("reported %v", w.told)
 	}
 	w.after(time.Millisecond)
 	if len(w.told) != 1 {
-		t.Errorf("told %v", w.told)
+		t.Errorf("reported %v", w.told)
 	}
 	w.End(id)
 	done()
@@ -168,11 +168,11 @@ func TestStallGoesOnWithAnotherCall(t *testing.T) {
 	w.after(5 * time.Second)
 	w.End(first)
 	if len(w.told) != 1 || w.slow().Duty != "renaming to currentEpoch" {
-		t.Fatalf("told %v, %v", w.told, w.slow())
+		t.Fatalf("reported %v, %v", w.told, w.slow())
 	}
 	w.End(second)
 	if len(w.told) != 2 {
-		t.Errorf("told %v", w.told)
+		t.Errorf("reported %v", w.told)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestStartEndsWithAHungDisk(t *testing.T) {
 	disk.Hang()
 	defer disk.Answer()
 	r := run(t, s)
-	eventually(t, "it is told", func() bool { return strings.Contains(book.String(), "the disk does not answer") })
+	eventually(t, "the hung disk is logged", func() bool { return strings.Contains(book.String(), "the disk does not answer") })
 	if err := r.end(); !errors.Is(err, errHung) {
 		t.Errorf("it ended with %v", err)
 	}
@@ -416,7 +416,7 @@ func TestPacketsBeforeTheEndReachTheLoop(t *testing.T) {
 	select {
 	case <-b.wake:
 	default:
-		t.Error("the loop is not told of the ACK")
+		t.Error("the loop is not woken for the ACK")
 	}
 }
 

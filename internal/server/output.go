@@ -80,7 +80,7 @@ func (o *output) push(it item) (flush bool) {
 	return flush
 }
 
-// add queues an item, in later if later is set.
+// add queues an item: in items, or in later if later is true.
 func (o *output) add(it item, later bool) {
 	queue := &o.items
 	if later {
@@ -299,7 +299,7 @@ func (o *output) makeRoom(it *item) {
 // frameHead is the length of the length field of a frame.
 const frameHead = 4
 
-// counts counts a reply or an event of n bytes in ready.
+// counts updates the figures for a reply or an event of n bytes in ready.
 func (o *output) counts(n int, event bool) {
 	o.ready.packet(int64(n), event)
 	o.traffic.sent++

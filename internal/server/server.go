@@ -37,8 +37,8 @@ type Options struct {
 	// OutputMax is the most bytes of events and replies that may wait for a client that
 	// does not read. Beyond it its connection is closed; 0: 64 MiB.
 	OutputMax int
-	// DiskQueueMax is how many bytes may wait for the disk before clients must wait and,
-	// on a leader, requests from learners; 0: 128 MiB. See inbox.
+	// DiskQueueMax is how many bytes may wait for the disk; 0: 128 MiB. Above it clients
+	// wait and, on a leader, the requests of learners. See inbox.
 	DiskQueueMax int
 	// Seams replace parts of the server's environment, such as its network.
 	Seams Seams
