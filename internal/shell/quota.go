@@ -109,10 +109,7 @@ func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quot
 	at := quota.Root + path
 	old, st, err := zc.Get(ctx, at+limitsNode)
 	if err == nil {
-		q, _ := quota.Parse(string(old))
-		change(&q)
-		_, err = zc.Set(ctx, at+limitsNode, []byte(q.Limits()), st.Version)
-		return err
+		return changeLimits(ctx, zc, path, old, st.Version, change)
 	}
 	if !isNoNode(err) {
 		return err
@@ -128,6 +125,19 @@ func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quot
 	_, err = zc.Multi(ctx,
 		zk.CreateOp(at+limitsNode, []byte(q.Limits())),
 		zk.CreateOp(at+statsNode, []byte(quota.Quota{}.Usage())))
+	return err
+}
+
+// changeLimits changes the limits of a path. It refuses text that is no quota: a
+// server obeys the part that it can read, and writing only that part would lose the rest.
+func changeLimits(ctx context.Context, zc *zk.Client, path string, old []byte, version int32, change func(*quota.Quota)) error {
+	at := quota.Root + path + limitsNode
+	q, ok := quota.Parse(string(old))
+	if !ok {
+		return fmt.Errorf("%s: %q is not the text of a quota: correct it with set, or remove the quota with delquota %s", at, old, path)
+	}
+	change(&q)
+	_, err := zc.Set(ctx, at, []byte(q.Limits()), version)
 	return err
 }
 
@@ -187,14 +197,13 @@ func newDelQuota(a *app) *cobra.Command {
 					_, err = zc.Multi(ctx, zk.DeleteOp(at+limitsNode, zk.AnyVersion), zk.DeleteOp(at+statsNode, zk.AnyVersion))
 					return err
 				}
-				q, _ := quota.Parse(string(old))
-				for i, field := range quotaFields(&q) {
-					if drop[i] {
-						*field = -1
+				return changeLimits(ctx, zc, args[0], old, st.Version, func(q *quota.Quota) {
+					for i, field := range quotaFields(q) {
+						if drop[i] {
+							*field = -1
+						}
 					}
-				}
-				_, err = zc.Set(ctx, at+limitsNode, []byte(q.Limits()), st.Version)
-				return err
+				})
 			})
 		},
 	}
