@@ -323,7 +323,7 @@ func TestConnectSaysWhyNot(t *testing.T) {
 	})
 }
 
-// Err is nil as long as a call can succeed, in this session or in a later one.
+// TestErr: Err is nil as long as a call can succeed, in this session or in a later one.
 func TestErr(t *testing.T) {
 	for _, one := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
@@ -357,8 +357,8 @@ func TestErr(t *testing.T) {
 	}
 }
 
-// A server that accepts a connection and never answers, for instance while it starts,
-// does not cost the session even if it is the only server.
+// TestHungHandshakeKeepsTheSession: a server that accepts a connection and never answers,
+// for instance while it starts, does not cost the session even if it is the only server.
 func TestHungHandshakeKeepsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -42,7 +42,8 @@ func newChanging(t *testing.T) (e *ensemble, asked *[]wire.SetWatchesRequest) {
 	return e, asked
 }
 
-// Since returns the changes, and the stream delivers only the other events.
+// TestSinceSaysWhatHasChanged: Since returns the changes, and the stream delivers only
+// the other events.
 func TestSinceSaysWhatHasChanged(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, asked := newChanging(t)
@@ -93,9 +94,9 @@ func TestSinceInBatches(t *testing.T) {
 	})
 }
 
-// A stream of Listen sets no watch of its own, delivers the events of one-shot watches,
-// and survives a reconnect to a server without persistent watches. The watches that Since
-// left on the server are set again.
+// TestListenHearsOneShotWatches: a stream of Listen sets no watch of its own, delivers
+// the events of one-shot watches, and survives a reconnect to a server without persistent
+// watches. The watches that Since left on the server are set again.
 func TestListenHearsOneShotWatches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, asked := newChanging(t)
@@ -139,7 +140,8 @@ func TestListenHearsOneShotWatches(t *testing.T) {
 	})
 }
 
-// After a stream has ended, everything up to its Zxid was delivered.
+// TestStreamSaysWhereItEnded: after a stream has ended, everything up to its Zxid was
+// delivered.
 func TestStreamSaysWhereItEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -165,8 +167,8 @@ func TestStreamSaysWhereItEnded(t *testing.T) {
 	})
 }
 
-// Since keeps one watch for each path and stream, however often it is called, and none
-// for a stream that is over.
+// TestSinceKeepsOneWatch: Since keeps one watch for each path and stream, however often
+// it is called, and none for a stream that is over.
 func TestSinceKeepsOneWatch(t *testing.T) {
 	var w watches
 	w.init()

@@ -28,9 +28,10 @@ var endings = map[string]func(c *Client){
 	"Detach": func(c *Client) { c.Detach() },
 }
 
-// Dial and the handler of a Logger may close the client when it connects, reconnects or
-// loses its connection. Close does not wait for the function that called it, and still
-// ends the session. Detach leaves the session alive.
+// TestCloseWithinAFunctionOfTheOptions: Dial and the handler of a Logger may close the
+// client when it connects, reconnects or loses its connection. Close does not wait for
+// the function that called it, and still ends the session. Detach leaves the session
+// alive.
 func TestCloseWithinAFunctionOfTheOptions(t *testing.T) {
 	for name, end := range endings {
 		for _, place := range []string{"first dial", "dial again", "connected", "connection lost", "trace"} {
@@ -105,7 +106,8 @@ func (e *ensemble) opened() bool {
 	return e.sessions > 0
 }
 
-// A client whose Logger blocks can still reconnect and be closed.
+// TestStuckLoggerDelaysNothing: a client whose Logger blocks can still reconnect and be
+// closed.
 func TestStuckLoggerDelaysNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -131,7 +133,8 @@ func TestStuckLoggerDelaysNothing(t *testing.T) {
 	})
 }
 
-// What was logged before Close returned has reached a Logger that does not block.
+// TestCloseWaitsForTheLog: What was logged before Close returned has reached a Logger
+// that does not block.
 func TestCloseWaitsForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -143,8 +146,8 @@ func TestCloseWaitsForTheLog(t *testing.T) {
 	})
 }
 
-// A Dial that ignores its context delays nothing: Close returns, and a connection that is
-// opened later is closed.
+// TestDialThatIgnoresItsContext: a Dial that ignores its context delays nothing: Close
+// returns, and a connection that is opened later is closed.
 func TestDialThatIgnoresItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -6,9 +6,10 @@ import (
 	"bellwether/wire"
 )
 
-// A client has seen the start of an epoch on a server that loaded the leader's snapshot.
-// Every server that serves in that epoch admits it. If a client has seen a transaction of
-// the epoch, only servers that have the transaction admit it.
+// TestStartOfEpochIsNotAhead: a client has seen the start of an epoch on a server that
+// loaded the leader's snapshot. Every server that serves in that epoch admits it. If a
+// client has seen a transaction of the epoch, only servers that have the transaction
+// admit it.
 func TestStartOfEpochIsNotAhead(t *testing.T) {
 	h := newCluster(t, 3, false)
 	h.run(500)

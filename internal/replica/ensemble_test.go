@@ -412,8 +412,8 @@ func (h *cluster) leader() *server {
 	return found
 }
 
-// Three servers elect a leader, and a client of each writes. The leader dies. The session
-// of a client of a surviving server continues there.
+// TestThreeServersServe: three servers elect a leader, and a client of each writes. The
+// leader dies. The session of a client of a surviving server continues there.
 func TestThreeServersServe(t *testing.T) {
 	h := newCluster(t, 3, false)
 	h.run(500)
@@ -479,10 +479,10 @@ func TestThreeServersServe(t *testing.T) {
 	}
 }
 
-// When the leader dies, clients of the surviving servers keep their connections. Each of
-// their writes in flight takes effect once: those that the leader had not read, those
-// that it had proposed to only one follower, and those that were requested while there
-// was no leader.
+// TestClientsSurviveLeaderChange: when the leader dies, clients of the surviving servers
+// keep their connections. Each of their writes in flight takes effect once: those that
+// the leader had not read, those that it had proposed to only one follower, and those
+// that were requested while there was no leader.
 func TestClientsSurviveLeaderChange(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -550,8 +550,9 @@ func TestClientsSurviveLeaderChange(t *testing.T) {
 	}
 }
 
-// A session that was resumed at another server is no longer served at the old one, even
-// if its old connection is half open and the leader changes.
+// TestHalfOpenConnectionIsClosed: a session that was resumed at another server is no
+// longer served at the old one, even if its old connection is half open and the leader
+// changes.
 func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -582,7 +583,8 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// Without a leader a connection is kept for a third of its timeout, then closed.
+// TestConnectionsWithoutLeaderAreClosed: without a leader a connection is kept for a
+// third of its timeout, then closed.
 func TestConnectionsWithoutLeaderAreClosed(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -606,8 +608,9 @@ func TestConnectionsWithoutLeaderAreClosed(t *testing.T) {
 	}
 }
 
-// A leader answers a sync only when a quorum has confirmed its leadership. A write that
-// the same connection requests after the sync must not be applied before that.
+// TestWriteAfterSyncKeepsOrder: a leader answers a sync only when a quorum has confirmed
+// its leadership. A write that the same connection requests after the sync must not be
+// applied before that.
 func TestWriteAfterSyncKeepsOrder(t *testing.T) {
 	h := newCluster(t, 3, false)
 	h.run(500)
@@ -629,8 +632,8 @@ func TestWriteAfterSyncKeepsOrder(t *testing.T) {
 	}
 }
 
-// A link that ends before the leader says anything, as at a relay, does not end the role:
-// the server dials the leader again.
+// TestLeaderIsRedialled: a link that ends before the leader says anything, as at a relay,
+// does not end the role: the server dials the leader again.
 func TestLeaderIsRedialled(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.relays = 10

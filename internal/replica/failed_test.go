@@ -43,9 +43,9 @@ func promised(t *testing.T, epoch wire.Epoch) (h *cluster, s *server, came *[]in
 	return h, s, came
 }
 
-// A server has promised a later epoch than that of a leader that ignores promises. It
-// retries once at once, and then at growing intervals. It does not disturb the other
-// servers: only it looks for a leader.
+// TestFollowerPromisedLaterEpoch: a server has promised a later epoch than that of a
+// leader that ignores promises. It retries once at once, and then at growing intervals.
+// It does not disturb the other servers: only it looks for a leader.
 func TestFollowerPromisedLaterEpoch(t *testing.T) {
 	h, s, came := promised(t, 9)
 	h.run(30_000)
@@ -72,8 +72,9 @@ func TestFollowerPromisedLaterEpoch(t *testing.T) {
 	}
 }
 
-// The end of a link arrives together with a message from the leader. The message counts:
-// the server does not redial as if the leader had said nothing.
+// TestLinkEndsAfterAnswer: the end of a link arrives together with a message from the
+// leader. The message counts: the server does not redial as if the leader had said
+// nothing.
 func TestLinkEndsAfterAnswer(t *testing.T) {
 	h, s, came := promised(t, 9)
 	ignorePromises := h.delay
@@ -93,9 +94,9 @@ func TestLinkEndsAfterAnswer(t *testing.T) {
 	}
 }
 
-// When the leader dies while a server pauses before it joins that leader again, the
-// others elect with that server without delay. The next epoch is later than the one
-// promised.
+// TestPauseDoesNotDelayElection: when the leader dies while a server pauses before it
+// joins that leader again, the others elect with that server without delay. The next
+// epoch is later than the one promised.
 func TestPauseDoesNotDelayElection(t *testing.T) {
 	took := map[wire.Epoch]int64{}
 	for _, epoch := range []wire.Epoch{0, 9} {
@@ -123,9 +124,9 @@ func TestPauseDoesNotDelayElection(t *testing.T) {
 	}
 }
 
-// Servers that could follow the first candidate have promised much later epochs than it
-// knows of. Its term fails, and one of them leads next. All then serve in an epoch later
-// than every promised one.
+// TestPromiseFarAhead: servers that could follow the first candidate have promised much
+// later epochs than it knows of. Its term fails, and one of them leads next. All then
+// serve in an epoch later than every promised one.
 func TestPromiseFarAhead(t *testing.T) {
 	h := newCluster(t, 3, true)
 	for _, s := range h.servers {

@@ -21,10 +21,10 @@ func isAck(e Event) bool {
 	return ok && r.Packet.Type == peerwire.PacketAck && r.Packet.Zxid.Counter() > 0
 }
 
-// A leader transfers leadership while its writes are not acknowledged yet. Requests that
-// clients make meanwhile, on it and on other servers, are held and answered once by the
-// next leader, on the same connections. After that a new session is created and an
-// earlier one resumed. During the transfer nothing is proposed.
+// TestTransferHoldsRequests: a leader transfers leadership while its writes are not
+// acknowledged yet. Requests that clients make meanwhile, on it and on other servers, are
+// held and answered once by the next leader, on the same connections. After that a new
+// session is created and an earlier one resumed. During the transfer nothing is proposed.
 func TestTransferHoldsRequests(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	var clients []*client
@@ -94,7 +94,8 @@ func TestTransferHoldsRequests(t *testing.T) {
 	}
 }
 
-// If the outstanding writes take too long, the term ends with an election.
+// TestTransferFallsBackToElection: if the outstanding writes take too long, the term ends
+// with an election.
 func TestTransferFallsBackToElection(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, id := h.connect(s[0], 0)
@@ -115,8 +116,8 @@ func TestTransferFallsBackToElection(t *testing.T) {
 	}
 }
 
-// An operator ends a session during a transfer. The client gets no answer about that, and
-// the next leader ends the session when asked again.
+// TestExpireDuringTransfer: an operator ends a session during a transfer. The client gets
+// no answer about that, and the next leader ends the session when asked again.
 func TestExpireDuringTransfer(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, id := h.connect(s[0], 0)
@@ -142,7 +143,8 @@ func TestExpireDuringTransfer(t *testing.T) {
 	}
 }
 
-// A server that does not lead reports that, and ignores the event.
+// TestFollowerCannotTransfer: a server that does not lead reports that, and ignores the
+// event.
 func TestFollowerCannotTransfer(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	if _, err := s[1].r.Successor(peerwire.NoServer, false); err == nil {
@@ -159,9 +161,10 @@ func TestFollowerCannotTransfer(t *testing.T) {
 	}
 }
 
-// A leader that stops does not count towards the quorum that establishes the next leader,
-// which would lose its quorum otherwise. Here the third server is late. The first one
-// waits for it, and no client of the other servers is disconnected.
+// TestStoppingLeaderIsNotInQuorum: a leader that stops does not count towards the quorum
+// that establishes the next leader, which would lose its quorum otherwise. Here the third
+// server is late. The first one waits for it, and no client of the other servers is
+// disconnected.
 func TestStoppingLeaderIsNotInQuorum(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	c, _ := h.connect(s[2], 0)

@@ -24,8 +24,8 @@ func (h *cluster) connectNow(s *server, timeoutMS int32) (*client, ConnID) {
 	return c, h.conns
 }
 
-// Each connection that waits for a leader is closed when a third of its timeout has
-// passed, whatever other connections do.
+// TestHeldConnectionsEndInTime: each connection that waits for a leader is closed when a
+// third of its timeout has passed, whatever other connections do.
 func TestHeldConnectionsEndInTime(t *testing.T) {
 	h, s := leaderless(t)
 	type waiter struct {
@@ -56,8 +56,9 @@ func TestHeldConnectionsEndInTime(t *testing.T) {
 	}
 }
 
-// A server that looks for a leader wakes up often. It does not go through all waiting
-// connections each time, and forgets those that were closed.
+// TestHeldConnectionsCostNothing: a server that looks for a leader wakes up often. It
+// does not go through all waiting connections each time, and forgets those that were
+// closed.
 func TestHeldConnectionsCostNothing(t *testing.T) {
 	h, s := leaderless(t)
 	wake := func() float64 {
@@ -84,9 +85,9 @@ func TestHeldConnectionsCostNothing(t *testing.T) {
 	}
 }
 
-// At a server that does not serve and whose disk does not answer, connections do not wait
-// long, whether they came before the stall or after. When the disk has answered they wait
-// for the normal time.
+// TestHeldConnectionsLeaveAStalledServer: At a server that does not serve and whose disk
+// does not answer, connections do not wait long, whether they came before the stall or
+// after. When the disk has answered they wait for the normal time.
 func TestHeldConnectionsLeaveAStalledServer(t *testing.T) {
 	h, s := leaderless(t)
 	early, _ := h.connectNow(s, 30_000)
@@ -110,8 +111,9 @@ func TestHeldConnectionsLeaveAStalledServer(t *testing.T) {
 	}
 }
 
-// A leader whose disk does not answer transfers leadership. Its connections are kept for
-// a short time and then closed, so that their clients can go to a server that serves.
+// TestKeptConnectionsLeaveAStalledServer: a leader whose disk does not answer transfers
+// leadership. Its connections are kept for a short time and then closed, so that their
+// clients can go to a server that serves.
 func TestKeptConnectionsLeaveAStalledServer(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)

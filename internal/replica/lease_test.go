@@ -7,8 +7,9 @@ import (
 	"bellwether/wire"
 )
 
-// A sync whose path is the lease question is answered with the length of the lease, one
-// tick. Any other path, including null, is returned as it is.
+// TestSyncAnswersTheLeaseQuestion: a sync whose path is the lease question is answered
+// with the length of the lease, one tick. Any other path, including null, is returned as
+// it is.
 func TestSyncAnswersTheLeaseQuestion(t *testing.T) {
 	r := New(tree.New(tree.Options{}), Options{ServerID: 1, TickMS: 2000}, Time{Wall: 1})
 	r.Step(Time{Wall: 1}, Connect{Conn: 1, TimeoutMS: 10_000})

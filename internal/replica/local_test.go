@@ -46,8 +46,8 @@ func onLeaderAndFollower(t *testing.T, upgrade bool, body func(h *cluster, s []*
 	}
 }
 
-// A local session needs no transaction, can write, is unknown to other servers, can be
-// resumed at its own server, and ends without a transaction.
+// TestLocalSession: a local session needs no transaction, can write, is unknown to other
+// servers, can be resumed at its own server, and ends without a transaction.
 func TestLocalSession(t *testing.T) {
 	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		before := at.r.Applied()
@@ -83,7 +83,8 @@ func TestLocalSession(t *testing.T) {
 	})
 }
 
-// A local session that is not heard from expires at its own server.
+// TestLocalSessionExpires: a local session that is not heard from expires at its own
+// server.
 func TestLocalSessionExpires(t *testing.T) {
 	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
@@ -102,7 +103,7 @@ func TestLocalSessionExpires(t *testing.T) {
 	})
 }
 
-// The first ephemeral makes a local session global, for good.
+// TestLocalSessionIsUpgraded: the first ephemeral makes a local session global, for good.
 func TestLocalSessionIsUpgraded(t *testing.T) {
 	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
@@ -128,8 +129,8 @@ func TestLocalSessionIsUpgraded(t *testing.T) {
 	})
 }
 
-// Without upgrading, a local session cannot create an ephemeral. If the create is in a
-// multi, the answer names the operation.
+// TestLocalSessionOwnsNoEphemeral: without upgrading, a local session cannot create an
+// ephemeral. If the create is in a multi, the answer names the operation.
 func TestLocalSessionOwnsNoEphemeral(t *testing.T) {
 	onLeaderAndFollower(t, false, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
@@ -153,8 +154,8 @@ func TestLocalSessionOwnsNoEphemeral(t *testing.T) {
 	})
 }
 
-// A local session and its connection survive a change of leaders, and its write in flight
-// takes effect once.
+// TestLocalSessionSurvivesLeaderChange: a local session and its connection survive a
+// change of leaders, and its write in flight takes effect once.
 func TestLocalSessionSurvivesLeaderChange(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
@@ -172,8 +173,8 @@ func TestLocalSessionSurvivesLeaderChange(t *testing.T) {
 	}
 }
 
-// A local session does not expire for want of a leader while its client keeps asking for
-// it. One that is not heard from does.
+// TestLocalSessionSurvivesLossOfQuorum: a local session does not expire for want of a
+// leader while its client keeps asking for it. One that is not heard from does.
 func TestLocalSessionSurvivesLossOfQuorum(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	c, _ := h.connect(s[1], 0)
@@ -195,8 +196,9 @@ func TestLocalSessionSurvivesLossOfQuorum(t *testing.T) {
 	}
 }
 
-// An upgrade is in flight when the leader dies. Whether or not the history has it, the
-// create after it is answered once, and the session is global.
+// TestUpgradeSurvivesLeaderChange: an upgrade is in flight when the leader dies. Whether
+// or not the history has it, the create after it is answered once, and the session is
+// global.
 func TestUpgradeSurvivesLeaderChange(t *testing.T) {
 	for name, stall := range map[string]func(h *cluster, s []*server){
 		"lost": func(h *cluster, s []*server) {
@@ -225,8 +227,8 @@ func TestUpgradeSurvivesLeaderChange(t *testing.T) {
 	}
 }
 
-// If an upgrade is lost and its request too, the session stays local and has its whole
-// timeout.
+// TestLostUpgradeIsUndone: if an upgrade is lost and its request too, the session stays
+// local and has its whole timeout.
 func TestLostUpgradeIsUndone(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
@@ -247,7 +249,8 @@ func TestLostUpgradeIsUndone(t *testing.T) {
 	}
 }
 
-// An ephemeral in a multi also makes a local session global (ZOOKEEPER-2725).
+// TestZK2725MultiUpgradesSession: an ephemeral in a multi also makes a local session
+// global (ZOOKEEPER-2725).
 func TestZK2725MultiUpgradesSession(t *testing.T) {
 	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)
@@ -262,8 +265,9 @@ func TestZK2725MultiUpgradesSession(t *testing.T) {
 	})
 }
 
-// A session that is becoming global does not expire locally: its local end would leave
-// behind the ephemerals that it owns by then (ZOOKEEPER-3471).
+// TestZK3471UpgradingSessionDoesNotExpire: a session that is becoming global does not
+// expire locally: its local end would leave behind the ephemerals that it owns by then
+// (ZOOKEEPER-3471).
 func TestZK3471UpgradingSessionDoesNotExpire(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
@@ -278,8 +282,8 @@ func TestZK3471UpgradingSessionDoesNotExpire(t *testing.T) {
 	}
 }
 
-// After the tree is rebuilt, the server does not know what has become of an upgrade in
-// flight, and forgets that session.
+// TestRebuiltTreeForgetsUpgrades: after the tree is rebuilt, the server does not know
+// what has become of an upgrade in flight, and forgets that session.
 func TestRebuiltTreeForgetsUpgrades(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
@@ -300,7 +304,8 @@ func TestRebuiltTreeForgetsUpgrades(t *testing.T) {
 	}
 }
 
-// A session whose id this leader made cannot be a local session of another server.
+// TestOwnSessionsAreNotLocalElsewhere: a session whose id this leader made cannot be a
+// local session of another server.
 func TestOwnSessionsAreNotLocalElsewhere(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	for _, at := range s[:2] {
@@ -312,8 +317,8 @@ func TestOwnSessionsAreNotLocalElsewhere(t *testing.T) {
 	}
 }
 
-// A local session that is resumed sees the writes of its earlier connection, and is not
-// answered with them.
+// TestLocalSessionResumesAfterItsWrites: a local session that is resumed sees the writes
+// of its earlier connection, and is not answered with them.
 func TestLocalSessionResumesAfterItsWrites(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	old, id := h.connect(s[1], 0)
@@ -339,8 +344,9 @@ func TestLocalSessionResumesAfterItsWrites(t *testing.T) {
 	}
 }
 
-// A server forwards a request for a global session before it has heard that the session
-// has ended. The leader does not mistake the session for a local one.
+// TestEndedSessionIsNotLocal: a server forwards a request for a global session before it
+// has heard that the session has ended. The leader does not mistake the session for a
+// local one.
 func TestEndedSessionIsNotLocal(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	c, conn := h.connect(s[1], 0)
@@ -360,7 +366,8 @@ func TestEndedSessionIsNotLocal(t *testing.T) {
 	}
 }
 
-// A leader on which local sessions are off refuses unknown sessions.
+// TestUnknownSessionsNeedLocalSetting: a leader on which local sessions are off refuses
+// unknown sessions.
 func TestUnknownSessionsNeedLocalSetting(t *testing.T) {
 	h, s := withLocalSessions(t, true)
 	s[0].r.member.opt.LocalSessions = false
@@ -379,8 +386,8 @@ func isReceived(e Event) bool {
 	return ok
 }
 
-// A sync holds both the upgrade of a session and its end. The session then ends for all
-// servers.
+// TestUpgradeHeldBySyncEnds: a sync holds both the upgrade of a session and its end. The
+// session then ends for all servers.
 func TestUpgradeHeldBySyncEnds(t *testing.T) {
 	onLeaderAndFollower(t, true, func(h *cluster, s []*server, at *server) {
 		c, conn := h.connect(at, 0)

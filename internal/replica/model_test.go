@@ -43,10 +43,10 @@ type clientModel struct {
 	seen    wire.Zxid
 }
 
-// The outputs of a replica are in order for every client, whatever the log writer does.
-// Each request is answered once and in its place. Nothing is answered before it is
-// durable. A read sees the earlier writes of its connection and none of the later ones.
-// The zxids of transactions have no gaps.
+// TestEffectsAreInOrder: the outputs of a replica are in order for every client, whatever
+// the log writer does. Each request is answered once and in its place. Nothing is
+// answered before it is durable. A read sees the earlier writes of its connection and
+// none of the later ones. The zxids of transactions have no gaps.
 func TestEffectsAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{t: t, now: Time{1, 1}}

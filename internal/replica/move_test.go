@@ -36,8 +36,9 @@ func (h *cluster) exists(path string) bool {
 	return h.leader().r.tree.Exists(nobody{}, path, false, &stat) == wire.OK
 }
 
-// When a session moves, what its old connection requests after the move has no effect,
-// even before the move is committed, wherever the session moves to.
+// TestWritesAfterMoveHaveNoEffect: when a session moves, what its old connection requests
+// after the move has no effect, even before the move is committed, wherever the session
+// moves to.
 func TestWritesAfterMoveHaveNoEffect(t *testing.T) {
 	for _, to := range []struct {
 		name     string
@@ -70,7 +71,8 @@ func TestWritesAfterMoveHaveNoEffect(t *testing.T) {
 	}
 }
 
-// A session that moves twice in a row is at the server to which it moved last.
+// TestSessionMovesTwice: a session that moves twice in a row is at the server to which it
+// moved last.
 func TestSessionMovesTwice(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	first, _ := h.connect(s[2], 0)
@@ -86,8 +88,8 @@ func TestSessionMovesTwice(t *testing.T) {
 	}
 }
 
-// A session stays where it moved to when that server stops. A delayed write of an old
-// connection never takes effect.
+// TestMoveSurvivesItsServer: a session stays where it moved to when that server stops. A
+// delayed write of an old connection never takes effect.
 func TestMoveSurvivesItsServer(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	old, id := h.connect(s[1], 0)
@@ -108,8 +110,8 @@ func TestMoveSurvivesItsServer(t *testing.T) {
 	}
 }
 
-// A ping is not answered once the end of its session is proposed, because the answer
-// would mean that the session lives.
+// TestNoPongForEndingSession: a ping is not answered once the end of its session is
+// proposed, because the answer would mean that the session lives.
 func TestNoPongForEndingSession(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
@@ -143,8 +145,8 @@ func TestNoPongForEndingSession(t *testing.T) {
 	}
 }
 
-// A session that was heard from in time does not expire at a Tick that arrived at the
-// same time.
+// TestTouchBeforeTickCounts: a session that was heard from in time does not expire at a
+// Tick that arrived at the same time.
 func TestTouchBeforeTickCounts(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
@@ -168,8 +170,8 @@ func TestTouchBeforeTickCounts(t *testing.T) {
 	}
 }
 
-// When a term ends because its zxid counter is used up, the clients of all servers,
-// including the leader's, keep their connections.
+// TestClientsSurviveCounterRollover: when a term ends because its zxid counter is used
+// up, the clients of all servers, including the leader's, keep their connections.
 func TestClientsSurviveCounterRollover(t *testing.T) {
 	h := newCluster(t, 3, true)
 	for _, s := range h.servers {
@@ -201,8 +203,8 @@ func TestClientsSurviveCounterRollover(t *testing.T) {
 	}
 }
 
-// The closeSession of an expired session has cxid 0. It does not answer a write with that
-// number.
+// TestCloseSessionAnswersNoWrite: the closeSession of an expired session has cxid 0. It
+// does not answer a write with that number.
 func TestCloseSessionAnswersNoWrite(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
@@ -214,8 +216,8 @@ func TestCloseSessionAnswersNoWrite(t *testing.T) {
 	}
 }
 
-// A session keeps the timeout that its last connection negotiated when the leader
-// changes.
+// TestTimeoutSurvivesLeaderChange: a session keeps the timeout that its last connection
+// negotiated when the leader changes.
 func TestTimeoutSurvivesLeaderChange(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	first, _ := h.connect(s[2], 0)
@@ -237,8 +239,8 @@ func TestTimeoutSurvivesLeaderChange(t *testing.T) {
 	}
 }
 
-// A connection requests a session, and two leaders in a row end before they commit it.
-// The third one does.
+// TestNewSessionSurvivesTwoLeaderChanges: a connection requests a session, and two
+// leaders in a row end before they commit it. The third one does.
 func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {
 	h := newCluster(t, 5, false)
 	h.run(1000)
@@ -266,8 +268,9 @@ func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {
 	}
 }
 
-// A learner that speaks ZooKeeper's protocol is told that a session moves to it only when
-// the move is committed. Otherwise a next leader might not know of the move.
+// TestMoveIsAnnouncedAfterCommit: a learner that speaks ZooKeeper's protocol is told that
+// a session moves to it only when the move is committed. Otherwise a next leader might
+// not know of the move.
 func TestMoveIsAnnouncedAfterCommit(t *testing.T) {
 	h := newCluster(t, 3, true)
 	for _, s := range h.servers {
@@ -299,8 +302,8 @@ func TestMoveIsAnnouncedAfterCommit(t *testing.T) {
 	}
 }
 
-// A server whose disk becomes full does not take part in the result of a running
-// election. The others find another leader.
+// TestFullDiskWhileLooking: a server whose disk becomes full does not take part in the
+// result of a running election. The others find another leader.
 func TestFullDiskWhileLooking(t *testing.T) {
 	h := newCluster(t, 3, false)
 	full := h.servers[2] // would win the election
@@ -316,7 +319,8 @@ func TestFullDiskWhileLooking(t *testing.T) {
 	}
 }
 
-// A leader whose disk becomes full ends its term and no longer claims to lead.
+// TestFullDiskWhileLeading: a leader whose disk becomes full ends its term and no longer
+// claims to lead.
 func TestFullDiskWhileLeading(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	z, gen := s[0].r.member.log.Last(), s[0].r.member.generation

@@ -53,8 +53,9 @@ func (h *cluster) do(s *server, c *client, conn ConnID, op wire.OpCode, body wir
 	return c.replies[n]
 }
 
-// After two seconds without a leader, a server answers the reads of clients that accept a
-// read-only server, and refuses all else. Other clients are not served.
+// TestReadOnlyBegins: after two seconds without a leader, a server answers the reads of
+// clients that accept a read-only server, and refuses all else. Other clients are not
+// served.
 func TestReadOnlyBegins(t *testing.T) {
 	h, s, _ := withoutQuorum(t, true, 1300)
 	waits, _ := h.ask(s, reader)
@@ -93,7 +94,8 @@ func TestReadOnlyBegins(t *testing.T) {
 	}
 }
 
-// Unless the operator enables it, no client is served without a quorum.
+// TestReadOnlyMustBeEnabled: Unless the operator enables it, no client is served without
+// a quorum.
 func TestReadOnlyMustBeEnabled(t *testing.T) {
 	h, s, _ := withoutQuorum(t, false, 5000)
 	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
@@ -101,9 +103,9 @@ func TestReadOnlyMustBeEnabled(t *testing.T) {
 	}
 }
 
-// A global session is neither resumed nor reported as expired, so its client keeps
-// looking for another server. A session that read-only service made is resumed, if the
-// password is right.
+// TestReadOnlySessions: a global session is neither resumed nor reported as expired, so
+// its client keeps looking for another server. A session that read-only service made is
+// resumed, if the password is right.
 func TestReadOnlySessions(t *testing.T) {
 	h, s, before := withoutQuorum(t, true, 3000)
 	old := reader
@@ -141,8 +143,8 @@ func TestReadOnlySessions(t *testing.T) {
 	}
 }
 
-// When there is a leader, read-only service ends: its connections are closed, nothing new
-// becomes visible before that, and the sessions from before continue.
+// TestReadOnlyEnds: when there is a leader, read-only service ends: its connections are
+// closed, nothing new becomes visible before that, and the sessions from before continue.
 func TestReadOnlyEnds(t *testing.T) {
 	h, s, before := withoutQuorum(t, true, 3000)
 	c, conn := h.ask(s, reader)
@@ -172,8 +174,8 @@ func TestReadOnlyEnds(t *testing.T) {
 	}
 }
 
-// The transactions that a server loads at its start may not be committed, and are not
-// shown.
+// TestReadOnlyHidesUncommitted: the transactions that a server loads at its start may not
+// be committed, and are not shown.
 func TestReadOnlyHidesUncommitted(t *testing.T) {
 	h, s, _ := withoutQuorum(t, true, 3000)
 	h.kill(s)
@@ -184,9 +186,9 @@ func TestReadOnlyHidesUncommitted(t *testing.T) {
 	}
 }
 
-// An operator can let a read-only server show its log before it has found a quorum since
-// its start. If a leader does not have what clients saw, it is removed; their connections
-// are closed before that.
+// TestReadOnlyShowsTheLogOnDemand: an operator can let a read-only server show its log
+// before it has found a quorum since its start. If a leader does not have what clients
+// saw, it is removed; their connections are closed before that.
 func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
 	for _, reads := range []bool{false, true} {
 		h, s, _ := withoutQuorum(t, reads, 3000)
@@ -219,8 +221,9 @@ func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
 	}
 }
 
-// A server whose disk is full answers reads at once, whatever the configuration says. It
-// disconnects all other clients, and becomes a full member again when there is space.
+// TestReadOnlyOnFullDisk: a server whose disk is full answers reads at once, whatever the
+// configuration says. It disconnects all other clients, and becomes a full member again
+// when there is space.
 func TestReadOnlyOnFullDisk(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	full := s[0]
@@ -249,8 +252,9 @@ func TestReadOnlyOnFullDisk(t *testing.T) {
 	}
 }
 
-// A local session that was made with a quorum can be resumed without one, at its own
-// server, and continues with the next quorum. One that was made without a quorum ends.
+// TestReadOnlyLocalSessions: a local session that was made with a quorum can be resumed
+// without one, at its own server, and continues with the next quorum. One that was made
+// without a quorum ends.
 func TestReadOnlyLocalSessions(t *testing.T) {
 	h, servers := withLocalSessions(t, true)
 	s := servers[1]

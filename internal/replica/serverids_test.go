@@ -8,9 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// All server ids are valid numbers: 0 is not a missing id, and ids above 255 or with the
-// same low byte name different servers. Each server serves as a follower, each leads when
-// its history is the longest, and a session moves between them.
+// TestServerIDs: all server ids are valid numbers: 0 is not a missing id, and ids above
+// 255 or with the same low byte name different servers. Each server serves as a follower,
+// each leads when its history is the longest, and a session moves between them.
 func TestServerIDs(t *testing.T) {
 	for _, ids := range [][]ensemble.ServerID{{0, 1, 2}, {0, 1, 256}, {255, 256, 257}, {0, 1 << 31, 1<<62 + 5}} {
 		t.Run(fmt.Sprint(ids), func(t *testing.T) {

@@ -2,8 +2,8 @@ package replica
 
 import "testing"
 
-// A stall of the disk is reported once, is in Standing while it lasts, and its end is
-// reported too.
+// TestStallIsReported: a stall of the disk is reported once, is in Standing while it
+// lasts, and its end is reported too.
 func TestStallIsReported(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(100)
@@ -39,9 +39,9 @@ func (h *cluster) hang(s *server) {
 	s.inbox = append(s.inbox, DiskStalled{Since: h.now.Mono - 1000, Duty: "fsync of log.1"})
 }
 
-// A leader whose disk stalls transfers leadership to a follower that has the whole
-// history, if the others have a quorum without it. It then follows, and counts towards
-// quorums again when its disk has answered.
+// TestStalledLeaderTransfersLeadership: a leader whose disk stalls transfers leadership
+// to a follower that has the whole history, if the others have a quorum without it. It
+// then follows, and counts towards quorums again when its disk has answered.
 func TestStalledLeaderTransfersLeadership(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -68,8 +68,9 @@ func TestStalledLeaderTransfersLeadership(t *testing.T) {
 	}
 }
 
-// A stalled leader with one follower of three needs itself for the quorum. It keeps
-// leading, and transfers leadership when the third server is back.
+// TestStalledLeaderStaysWhereItIsNeeded: a stalled leader with one follower of three
+// needs itself for the quorum. It keeps leading, and transfers leadership when the third
+// server is back.
 func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -89,8 +90,8 @@ func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
 	}
 }
 
-// If the followers acknowledge nothing either, the leader keeps leading, because a change
-// would not help.
+// TestStalledLeaderStaysWhereAllDisksAreSlow: if the followers acknowledge nothing
+// either, the leader keeps leading, because a change would not help.
 func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -109,8 +110,8 @@ func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
 	}
 }
 
-// A server that looks for a leader abstains while its disk does not answer, and is a
-// candidate again when it does.
+// TestStalledServerBecomesCandidateAgain: a server that looks for a leader abstains while
+// its disk does not answer, and is a candidate again when it does.
 func TestStalledServerBecomesCandidateAgain(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)

@@ -76,9 +76,9 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-// A credential may be invalid UTF-8 or hold a character outside the basic plane. Its
-// owner then has access to the owner's znode at once and after a restart: the identity is
-// the same text in memory, in the log and in a snapshot.
+// TestCredentialsThatAreNotUTF8: a credential may be invalid UTF-8 or hold a character
+// outside the basic plane. Its owner then has access to the owner's znode at once and
+// after a restart: the identity is the same text in memory, in the log and in a snapshot.
 func TestCredentialsThatAreNotUTF8(t *testing.T) {
 	credentials := []string{"m\xfcller:secret", "anna:stra\xdfe", "\xff\xed\xa0\x80:\xc0", "\U0001f600:secret"}
 	disk := store.NewMem(1)
@@ -111,8 +111,8 @@ func TestCredentialsThatAreNotUTF8(t *testing.T) {
 	}
 }
 
-// Requests after an auth packet carry its identity, even if they are pipelined or wait
-// for a write. The super user has access to everything.
+// TestIdentitiesReachTheTree: requests after an auth packet carry its identity, even if
+// they are pipelined or wait for a write. The super user has access to everything.
 func TestIdentitiesReachTheTree(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
@@ -142,7 +142,7 @@ func TestIdentitiesReachTheTree(t *testing.T) {
 	}
 }
 
-// Without SASL the exchange ends at once and proves nothing.
+// TestSASLNotConfigured: without SASL the exchange ends at once and proves nothing.
 func TestSASLNotConfigured(t *testing.T) {
 	c := start(t, Options{}).connect()
 	r := wire.SASLResponse{Token: []byte("x")}

@@ -19,7 +19,8 @@ func raw(xid int32, op wire.OpCode, body ...byte) []byte {
 	return frameOf(append(wire.Append(nil, &h), body...))
 }
 
-// After bad first bytes the server closes the connection without sending a byte.
+// TestBadFirstFrame: after bad first bytes the server closes the connection without
+// sending a byte.
 func TestBadFirstFrame(t *testing.T) {
 	s := start(t, Options{})
 	full := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, 16)})
@@ -46,8 +47,8 @@ func TestBadFirstFrame(t *testing.T) {
 	}
 }
 
-// A frame that is too short for a request or too long closes the connection, after the
-// replies to earlier requests.
+// TestBadFrameEndsTheConnection: a frame that is too short for a request or too long
+// closes the connection, after the replies to earlier requests.
 func TestBadFrameEndsTheConnection(t *testing.T) {
 	s := start(t, Options{})
 	for name, b := range map[string][]byte{
@@ -69,7 +70,7 @@ func TestBadFrameEndsTheConnection(t *testing.T) {
 	}
 }
 
-// The longest frame that is allowed is read and carried out.
+// TestLongestFrame: the longest frame that is allowed is read and carried out.
 func TestLongestFrame(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "")
@@ -85,8 +86,8 @@ func TestLongestFrame(t *testing.T) {
 	c.closed()
 }
 
-// An operation that clients may not request is answered with Unimplemented and zxid -1.
-// Then the connection is closed, and the session lives on.
+// TestUnknownOperations: an operation that clients may not request is answered with
+// Unimplemented and zxid -1. Then the connection is closed, and the session lives on.
 func TestUnknownOperations(t *testing.T) {
 	s := start(t, Options{})
 	for _, op := range []wire.OpCode{0, 10, -1, -2, -10, 13, 20, 23, 99, 108, 1 << 30, -1 << 31} {
@@ -105,7 +106,8 @@ func TestUnknownOperations(t *testing.T) {
 	}
 }
 
-// An unknown operation after a write in process is answered after the earlier replies.
+// TestUnknownOperationKeepsItsPlace: an unknown operation after a write in process is
+// answered after the earlier replies.
 func TestUnknownOperationKeepsItsPlace(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.write(append(request(1, wire.OpCreate, create("/a", "")), raw(2, 99)...))
@@ -118,8 +120,9 @@ func TestUnknownOperationKeepsItsPlace(t *testing.T) {
 	c.closed()
 }
 
-// A record that cannot be decoded is answered with MarshallingError, and the connection
-// continues. As in ZooKeeper such a write uses a zxid, except for a reconfig.
+// TestUndecodableRecords: a record that cannot be decoded is answered with
+// MarshallingError, and the connection continues. As in ZooKeeper such a write uses a
+// zxid, except for a reconfig.
 func TestUndecodableRecords(t *testing.T) {
 	c := start(t, Options{}).connect()
 	last := c.must(wire.OpPing, nil, nil).Zxid
@@ -163,8 +166,8 @@ func TestUndecodableRecords(t *testing.T) {
 	}
 }
 
-// A packet with credentials that cannot be decoded closes its connection without a reply,
-// as in ZooKeeper.
+// TestUndecodableCredentials: a packet with credentials that cannot be decoded closes its
+// connection without a reply, as in ZooKeeper.
 func TestUndecodableCredentials(t *testing.T) {
 	s := start(t, Options{})
 	for _, whole := range []struct {
@@ -181,8 +184,8 @@ func TestUndecodableCredentials(t *testing.T) {
 	}
 }
 
-// A createTTL whose mode has no TTL is refused. ZooKeeper crashes on it, and then again
-// whenever it reads its log.
+// TestTTLWithoutTTLMode: a createTTL whose mode has no TTL is refused. ZooKeeper crashes
+// on it, and then again whenever it reads its log.
 func TestTTLWithoutTTLMode(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Tree.ExtendedTypes = true
@@ -202,7 +205,7 @@ func TestTTLWithoutTTLMode(t *testing.T) {
 	start(t, o).connect()
 }
 
-// Replies carry the xid of the request, whatever it is.
+// TestXidsAreEchoed: replies carry the xid of the request, whatever it is.
 func TestXidsAreEchoed(t *testing.T) {
 	c := start(t, Options{}).connect()
 	for _, xid := range []int32{0, -3, -1, -8, 1 << 30, -1 << 31, 1<<31 - 1} {

@@ -11,8 +11,9 @@ import (
 	"bellwether/wire"
 )
 
-// A leader pings its followers while its loop is busy with one long batch, as long as the
-// work yields. Messages that were sent earlier on a link stay before the ping.
+// TestHeartbeatsInALongBatch: a leader pings its followers while its loop is busy with
+// one long batch, as long as the work yields. Messages that were sent earlier on a link
+// stay before the ping.
 func TestHeartbeatsInALongBatch(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l := g.settled()
@@ -48,8 +49,9 @@ func TestHeartbeatsInALongBatch(t *testing.T) {
 	}
 }
 
-// The tree yields while it ends a session with many ephemerals, on the leader and on a
-// follower. During that the leader pings, and the follower answers pings.
+// TestHeartbeatsInALongTransaction: the tree yields while it ends a session with many
+// ephemerals, on the leader and on a follower. During that the leader pings, and the
+// follower answers pings.
 func TestHeartbeatsInALongTransaction(t *testing.T) {
 	const ephemerals, some = 10_000, 500
 	g := newTeam(t, 3, 0, false)
@@ -115,8 +117,8 @@ func TestHeartbeatsInALongTransaction(t *testing.T) {
 	}
 }
 
-// A learner answers no pings before it serves, and does not report later that its answer
-// was late.
+// TestPingsBeforeServiceAreNotAwaited: a learner answers no pings before it serves, and
+// does not report later that its answer was late.
 func TestPingsBeforeServiceAreNotAwaited(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	m := g.settled()

@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// Claims are granted in order as memory becomes free. A claim that is withdrawn does not
-// count and does not delay those after it.
+// TestClaimsAreGrantedInOrder: Claims are granted in order as memory becomes free. A
+// claim that is withdrawn does not count and does not delay those after it.
 func TestClaimsAreGrantedInOrder(t *testing.T) {
 	var b budget
 	b.limit.Store(1000 * limitParts / useParts)
@@ -48,9 +48,9 @@ func TestClaimsAreGrantedInOrder(t *testing.T) {
 	}
 }
 
-// A connection that waits for memory while its own requests use more than its share is
-// closed, because such connections could wait for each other for ever. Other connections
-// wait until there is memory, and then get their replies.
+// TestWaitingInputsAreClosed: a connection that waits for memory while its own requests
+// use more than its share is closed, because such connections could wait for each other
+// for ever. Other connections wait until there is memory, and then get their replies.
 func TestWaitingInputsAreClosed(t *testing.T) {
 	s := start(t, Options{Config: testConfig(), FS: store.NewMem(1)})
 	c := s.connect()
@@ -82,8 +82,8 @@ func TestWaitingInputsAreClosed(t *testing.T) {
 	eventually(t, "nothing is counted, and nobody waits", func() bool { return s.budget.bytes.Load() == 0 && !s.budget.waiting.Load() })
 }
 
-// gather returns all bytes of the pieces in order, however much of them a socket takes at
-// a time.
+// TestPiecesAreWrittenWhole: gather returns all bytes of the pieces in order, however
+// much of them a socket takes at a time.
 func TestPiecesAreWrittenWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lens := rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 20, 5000, bufferKept - 1, bufferKept, 3 * bufferKept}), 0, 8).Draw(t, "lengths")

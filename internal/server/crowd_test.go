@@ -21,9 +21,9 @@ const crowdEnv = "BELLWETHER_TEST_CROWD"
 // crowdPatience is how long so many connections may take on a slow machine.
 const crowdPatience = 30 * time.Minute
 
-// Another process opens ten thousand connections from several addresses. They are idle,
-// with a watch each. All are served, each costs a few KB, one event reaches all of them,
-// and other clients do not wait.
+// TestTenThousandConnections: Another process opens ten thousand connections from several
+// addresses. They are idle, with a watch each. All are served, each costs a few KB, one
+// event reaches all of them, and other clients do not wait.
 func TestTenThousandConnections(t *testing.T) {
 	n := int(min(10_000, maxFiles()-500))
 	if n < 100 {

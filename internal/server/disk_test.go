@@ -84,9 +84,9 @@ func survives(t *testing.T, r *running, acked, n int) {
 	c.nc.Close()
 }
 
-// Wherever the machine crashes, and whatever part of the data without fsync the disk
-// keeps, every acknowledged write is there after the next start, without help (etcd
-// 14370: reply only after the fsync, also with group commit).
+// TestAcknowledgedWritesSurviveACrash: wherever the machine crashes, and whatever part of
+// the data without fsync the disk keeps, every acknowledged write is there after the next
+// start, without help (etcd 14370: reply only after the fsync, also with group commit).
 func TestAcknowledgedWritesSurviveACrash(t *testing.T) {
 	const n = 80
 	probe := store.NewMem(1)
@@ -139,8 +139,9 @@ func crashRun(t *testing.T, o Options, n int) (acked int, err error) {
 	return acked, <-done
 }
 
-// After a failed fsync nothing is acknowledged. The process ends with an error that names
-// the file and the reason, and never calls fsync on that descriptor again.
+// TestFailedSyncEndsTheServer: after a failed fsync nothing is acknowledged. The process
+// ends with an error that names the file and the reason, and never calls fsync on that
+// descriptor again.
 func TestFailedSyncEndsTheServer(t *testing.T) {
 	disk := store.NewMem(1)
 	r := start(t, diskOptions(disk))
@@ -162,9 +163,9 @@ func TestFailedSyncEndsTheServer(t *testing.T) {
 	}
 }
 
-// On a full disk writes are refused as by a read-only server. Reads, pings and watches
-// continue, no session is lost, and when there is space again writes are accepted without
-// help.
+// TestFullDiskIsReadOnly: on a full disk writes are refused as by a read-only server.
+// Reads, pings and watches continue, no session is lost, and when there is space again
+// writes are accepted without help.
 func TestFullDiskIsReadOnly(t *testing.T) {
 	disk := store.NewMem(1)
 	o := diskOptions(disk)
@@ -218,8 +219,8 @@ func TestFullDiskIsReadOnly(t *testing.T) {
 	}
 }
 
-// Pipelined requests after a refused write keep their order, and writes that were durable
-// before are not taken back.
+// TestFullDiskKeepsOrder: Pipelined requests after a refused write keep their order, and
+// writes that were durable before are not taken back.
 func TestFullDiskKeepsOrder(t *testing.T) {
 	disk := store.NewMem(1)
 	o := diskOptions(disk)
@@ -254,8 +255,9 @@ func TestFullDiskKeepsOrder(t *testing.T) {
 	}
 }
 
-// The data directory is removed while a server runs. A later write is not acknowledged, a
-// server without writes notices too, and the error names the directory.
+// TestRemovedDataDirectoryEndsServer: the data directory is removed while a server runs.
+// A later write is not acknowledged, a server without writes notices too, and the error
+// names the directory.
 func TestRemovedDataDirectoryEndsServer(t *testing.T) {
 	for _, writes := range []bool{true, false} {
 		disk := store.NewMem(1)

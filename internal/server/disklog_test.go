@@ -33,8 +33,8 @@ func (b *logBook) String() string {
 	return b.text.String()
 }
 
-// An fsync that takes longer than fsync.warningthresholdms is logged with ZooKeeper's
-// message, which docs/operate.md quotes. A faster one is not.
+// TestSlowSyncIsTold: an fsync that takes longer than fsync.warningthresholdms is logged
+// with ZooKeeper's message, which docs/operate.md quotes. A faster one is not.
 func TestSlowSyncIsTold(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
@@ -73,8 +73,9 @@ func slowSync(t *testing.T, limit time.Duration) string {
 	return book.String()
 }
 
-// While a disk is full, the probe for free space may fail for another reason. Each reason
-// is logged once, and the server continues when there is space.
+// TestFailedProbeForRoomIsTold: while a disk is full, the probe for free space may fail
+// for another reason. Each reason is logged once, and the server continues when there is
+// space.
 func TestFailedProbeForRoomIsTold(t *testing.T) {
 	disk, book := store.NewMem(1), new(logBook)
 	o := diskOptions(disk)

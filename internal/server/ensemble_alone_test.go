@@ -37,10 +37,10 @@ func (m *teammate) mark(t *testing.T) {
 	}
 }
 
-// A standalone server becomes one of three. The other two are empty and marked as new;
-// without the marker an empty server may have lost its history and does not vote next to
-// one with a history. All get the history of the first server, including sessions and
-// digests.
+// TestStandaloneServerBecomesMember: a standalone server becomes one of three. The other
+// two are empty and marked as new; without the marker an empty server may have lost its
+// history and does not vote next to one with a history. All get the history of the first
+// server, including sessions and digests.
 func TestStandaloneServerBecomesMember(t *testing.T) {
 	for _, first := range []int{0, 2} { // the smallest id and the largest
 		t.Run(fmt.Sprintf("server %d", first+1), func(t *testing.T) {
@@ -90,8 +90,9 @@ func TestStandaloneServerBecomesMember(t *testing.T) {
 	}
 }
 
-// A member starts as a standalone server over its own disk, writes, and becomes a member
-// again. What it wrote is then the longest history, and the others take it over.
+// TestMemberStartsStandalone: a member starts as a standalone server over its own disk,
+// writes, and becomes a member again. What it wrote is then the longest history, and the
+// others take it over.
 func TestMemberStartsStandalone(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	m := g.leader()

@@ -11,8 +11,9 @@ import (
 	"bellwether/wire"
 )
 
-// A client resumes its session at another server, and its older connection is closed. A
-// wrong password is refused, and so is a session that was closed.
+// TestSessionMovesToAnotherServer: a client resumes its session at another server, and
+// its older connection is closed. A wrong password is refused, and so is a session that
+// was closed.
 func TestSessionMovesToAnotherServer(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	for _, from := range g.servers {
@@ -49,7 +50,8 @@ func TestSessionMovesToAnotherServer(t *testing.T) {
 	}
 }
 
-// A client that has seen a later state than a server has must try another server.
+// TestClientAheadIsRefused: a client that has seen a later state than a server has must
+// try another server.
 func TestClientAheadIsRefused(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	for _, m := range g.servers {
@@ -59,8 +61,8 @@ func TestClientAheadIsRefused(t *testing.T) {
 	}
 }
 
-// A session lives as long as its client pings, on the leader and on a follower, and
-// expires when it is silent.
+// TestPingsKeepSessionsAlive: a session lives as long as its client pings, on the leader
+// and on a follower, and expires when it is silent.
 func TestPingsKeepSessionsAlive(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.pingSome(timeout) })
@@ -114,7 +116,8 @@ func (g *team) pingSome(timeout time.Duration) error {
 	return nil
 }
 
-// After a sync a client sees what another client wrote, whichever servers they use.
+// TestSyncSeesWhatWasWritten: after a sync a client sees what another client wrote,
+// whichever servers they use.
 func TestSyncSeesWhatWasWritten(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	var clients []*client
@@ -133,7 +136,8 @@ func TestSyncSeesWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A watch fires on any server before its client can read the change.
+// TestWatchesOnEachServer: a watch fires on any server before its client can read the
+// change.
 func TestWatchesOnEachServer(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	w := g.follower().connect()
@@ -157,7 +161,8 @@ func TestWatchesOnEachServer(t *testing.T) {
 	}
 }
 
-// Without a leader connections are accepted and wait, and nothing is served.
+// TestClientsWaitForALeader: without a leader connections are accepted and wait, and
+// nothing is served.
 func TestClientsWaitForALeader(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	a, b := g.servers[0], g.servers[1]
@@ -185,8 +190,8 @@ func (c *client) handshakeFails(timeoutMS int32) {
 	c.closed()
 }
 
-// A leader that is stopped ends its term at once, and its clients continue at other
-// servers.
+// TestStoppedLeaderIsReplaced: a leader that is stopped ends its term at once, and its
+// clients continue at other servers.
 func TestStoppedLeaderIsReplaced(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	old := g.leader()
@@ -209,7 +214,7 @@ func TestStoppedLeaderIsReplaced(t *testing.T) {
 	}
 }
 
-// Two of five servers are observers. They serve clients and do not vote.
+// TestObservers: two of five servers are observers. They serve clients and do not vote.
 func TestObservers(t *testing.T) {
 	g := startTeam(t, 3, 2, false)
 	for _, m := range g.servers[3:] {
@@ -225,7 +230,7 @@ func TestObservers(t *testing.T) {
 	g.equal()
 }
 
-// The figures of mntr show which server leads and which ones follow.
+// TestEnsembleFigures: the figures of mntr show which server leads and which ones follow.
 func TestEnsembleFigures(t *testing.T) {
 	g := startTeam(t, 3, 1, false)
 	g.servers[0].connect().create("/a", "")
@@ -274,8 +279,9 @@ func (r *running) figure(name string) float64 {
 	return -1
 }
 
-// Without a leader the requests of clients are held, within limits: when the limits of
-// requests in process are reached, connections are no longer read.
+// TestHeldRequestsAreBounded: without a leader the requests of clients are held, within
+// limits: when the limits of requests in process are reached, connections are no longer
+// read.
 func TestHeldRequestsAreBounded(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	const limit = 20
@@ -326,8 +332,9 @@ func TestHeldRequestsAreBounded(t *testing.T) {
 	g.start(l)
 }
 
-// At the limit of bytes in process, not even one request of each further connection is
-// held: the connection is closed, and its client can try another server.
+// TestHeldBytesAreBounded: At the limit of bytes in process, not even one request of each
+// further connection is held: the connection is closed, and its client can try another
+// server.
 func TestHeldBytesAreBounded(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()

@@ -26,9 +26,9 @@ func (m *teammate) shows(want *ensemble.Membership) {
 	}
 }
 
-// Each server shows the membership of its own configuration: after the first start, after
-// a snapshot from the leader, and after a start from a disk with an older membership. The
-// digests agree all the time.
+// TestMembershipIsShown: each server shows the membership of its own configuration: after
+// the first start, after a snapshot from the leader, and after a start from a disk with
+// an older membership. The digests agree all the time.
 func TestMembershipIsShown(t *testing.T) {
 	g := newTeam(t, 3, 1, false)
 	g.change = func(c *config.Config) { c.Ensemble.CommitLogCount, c.Ensemble.SnapshotFactor = 1, -1 }
@@ -67,7 +67,8 @@ func TestMembershipIsShown(t *testing.T) {
 	g.equal()
 }
 
-// The membership cannot be changed while servers run, whatever reconfigEnabled says.
+// TestReconfigIsDisabled: the membership cannot be changed while servers run, whatever
+// reconfigEnabled says.
 func TestReconfigIsDisabled(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.Tree.Reconfig = true }
@@ -83,8 +84,9 @@ func TestReconfigIsDisabled(t *testing.T) {
 	}
 }
 
-// With leaderServes=no the leader serves no client: neither a new one, nor one that
-// waited for the leader, nor one that was attached before it led. Followers serve.
+// TestLeaderServesNo: with leaderServes=no the leader serves no client: neither a new
+// one, nor one that waited for the leader, nor one that was attached before it led.
+// Followers serve.
 func TestLeaderServesNo(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.Ensemble.LeaderServes = false }
@@ -122,8 +124,9 @@ func TestLeaderServesNo(t *testing.T) {
 	}
 }
 
-// While opening the leader's quorum port takes long, for instance because a name is
-// resolved, the server's loop continues. It leads when the port is open.
+// TestSlowPortDelaysNothing: while opening the leader's quorum port takes long, for
+// instance because a name is resolved, the server's loop continues. It leads when the
+// port is open.
 func TestSlowPortDelaysNothing(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	opening, goOn := make(chan string, 100), make(chan struct{})

@@ -155,9 +155,9 @@ func (s *simulatedPair) times() []time.Time {
 	return append([]time.Time(nil), s.asked...)
 }
 
-// A server has promised a later epoch than the leader's. It logs that once, with the
-// leader's address, and retries at growing intervals. When the others look for a leader
-// it takes part and joins the next one.
+// TestLeaderOfAnEarlierEpoch: a server has promised a later epoch than the leader's. It
+// logs that once, with the leader's address, and retries at growing intervals. When the
+// others look for a leader it takes part and joins the next one.
 func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -216,9 +216,9 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	}
 }
 
-// Messages that a leader or voter must not send are refused and logged once with the
-// sender's address. The server keeps looking for a leader, and joins when the leader
-// sends correct messages.
+// TestBadInputFromMembers: Messages that a leader or voter must not send are refused and
+// logged once with the sender's address. The server keeps looking for a leader, and joins
+// when the leader sends correct messages.
 func TestBadInputFromMembers(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)

@@ -79,9 +79,9 @@ func (g *team) counting(f func()) {
 	}
 }
 
-// Leadership moves from server to server while clients write through all of them. Each
-// write is carried out once, and no connection is closed, even if the machine is so busy
-// that an election decides instead.
+// TestTransferUnderWrites: leadership moves from server to server while clients write
+// through all of them. Each write is carried out once, and no connection is closed, even
+// if the machine is so busy that an election decides instead.
 func TestTransferUnderWrites(t *testing.T) {
 	g, handed := startTeam(t, 3, 1, false), 0
 	g.counting(func() {
@@ -120,8 +120,8 @@ func TestTransferUnderWrites(t *testing.T) {
 	}
 }
 
-// A leader that is stopped transfers leadership first. Clients of other servers notice
-// nothing, and its own continue at other servers.
+// TestStoppedLeaderTransfersLeadership: a leader that is stopped transfers leadership
+// first. Clients of other servers notice nothing, and its own continue at other servers.
 func TestStoppedLeaderTransfersLeadership(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	for range 5 { // a transfer may take too long on a busy machine
@@ -150,7 +150,8 @@ func TestStoppedLeaderTransfersLeadership(t *testing.T) {
 	t.Error("leadership was never transferred")
 }
 
-// A server that cannot transfer leadership says why, and continues as before.
+// TestTransferIsRefused: a server that cannot transfer leadership says why, and continues
+// as before.
 func TestTransferIsRefused(t *testing.T) {
 	alone := start(t, Options{Config: testConfig()})
 	if _, err := alone.HandOver(t.Context(), peerwire.NoServer); err == nil || !strings.Contains(err.Error(), "alone") {

@@ -162,9 +162,9 @@ func startDefault(t *testing.T, voters int) *team {
 	return g
 }
 
-// Of five servers the one with the highest id, which wins every tie, has a hung disk. The
-// leader is restarted, and another server leads. With writes the hung disk is known
-// before; without them the winner finds out.
+// TestHungDiskDoesNotWinElections: of five servers the one with the highest id, which
+// wins every tie, has a hung disk. The leader is restarted, and another server leads.
+// With writes the hung disk is known before; without them the winner finds out.
 func TestHungDiskDoesNotWinElections(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
@@ -193,8 +193,9 @@ func TestHungDiskDoesNotWinElections(t *testing.T) {
 	}
 }
 
-// The leader's disk hangs under a load of more bytes than may wait for it. The leader
-// ends its term, the others elect, and it follows when its disk answers.
+// TestLeaderWithAHungDiskGivesUp: the leader's disk hangs under a load of more bytes than
+// may wait for it. The leader ends its term, the others elect, and it follows when its
+// disk answers.
 func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 	g := startDefault(t, 3)
 	l := g.settled()
@@ -224,8 +225,8 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 	g.equal()
 }
 
-// A follower whose disk hangs disturbs nothing: the leader and its term stay, and writes
-// continue.
+// TestFollowerWithAHungDiskCausesNoGap: a follower whose disk hangs disturbs nothing: the
+// leader and its term stay, and writes continue.
 func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	g := startDefault(t, 3)
 	l := g.settled()
@@ -258,9 +259,9 @@ func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	g.equal()
 }
 
-// The server that would win every election cannot be reached at its quorum port, while
-// its election port is open. Another server leads, although no disk hangs. When the port
-// is open again it joins the ensemble.
+// TestFilteredQuorumPort: the server that would win every election cannot be reached at
+// its quorum port, while its election port is open. Another server leads, although no
+// disk hangs. When the port is open again it joins the ensemble.
 func TestFilteredQuorumPort(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	ports := freePorts(t, 3)

@@ -46,9 +46,9 @@ func packet(kind peerwire.PacketType, z wire.Zxid, data wire.Record) []byte {
 	return wire.Append(nil, p)
 }
 
-// Bad input on the ports of an ensemble, from unknown programs or faulty servers, is
-// logged once with the sender's address and closes the connection. The term continues: no
-// server looks for a leader again, and each serves its clients.
+// TestBadInputFromServers: bad input on the ports of an ensemble, from unknown programs
+// or faulty servers, is logged once with the sender's address and closes the connection.
+// The term continues: no server looks for a leader again, and each serves its clients.
 func TestBadInputFromServers(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -132,9 +132,9 @@ func TestBadInputFromServers(t *testing.T) {
 	}
 }
 
-// A second process with the id of a follower, on another machine, starts and stops. The
-// servers log that and refuse it. The others serve all the time, and all three when it is
-// gone.
+// TestTwoServersWithOneID: a second process with the id of a follower, on another
+// machine, starts and stops. The servers log that and refuse it. The others serve all the
+// time, and all three when it is gone.
 func TestTwoServersWithOneID(t *testing.T) {
 	book := new(logBook)
 	g := newTeam(t, 3, 0, false)
@@ -192,9 +192,10 @@ func TestTwoServersWithOneID(t *testing.T) {
 	}
 }
 
-// A server that has lost its disk votes for no server until it is synchronised, even if
-// its id is the highest. The others elect one of themselves, nothing is lost, and it
-// joins. It logs once from which server it has heard of a history.
+// TestEmptyDiskElectsNobody: a server that has lost its disk votes for no server until it
+// is synchronised, even if its id is the highest. The others elect one of themselves,
+// nothing is lost, and it joins. It logs once from which server it has heard of a
+// history.
 func TestEmptyDiskElectsNobody(t *testing.T) {
 	book := new(logBook)
 	g := startTeam(t, 3, 0, false)

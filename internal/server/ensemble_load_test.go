@@ -128,8 +128,8 @@ func (g *team) present(paths []string) {
 	}
 }
 
-// While clients write, leaders are killed, some by a power failure, and return. No
-// acknowledged write is lost, and all trees are equal.
+// TestAcknowledgedWritesSurviveLeaders: while clients write, leaders are killed, some by
+// a power failure, and return. No acknowledged write is lost, and all trees are equal.
 func TestAcknowledgedWritesSurviveLeaders(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	ports := freePorts(t, 3)
@@ -155,8 +155,8 @@ func TestAcknowledgedWritesSurviveLeaders(t *testing.T) {
 	g.present(acked)
 }
 
-// A server gets a snapshot while clients write. What the stream contains already and what
-// follows it give the same tree.
+// TestSnapshotUnderWrites: a server gets a snapshot while clients write. What the stream
+// contains already and what follows it give the same tree.
 func TestSnapshotUnderWrites(t *testing.T) {
 	g := newTeam(t, 3, 1, false)
 	ports := freePorts(t, 4)
@@ -185,9 +185,9 @@ func TestSnapshotUnderWrites(t *testing.T) {
 	g.present(acked)
 }
 
-// A server gets a snapshot under writes, is killed as soon as it serves, and starts from
-// that snapshot and its log. No digest mismatch is reported, although the snapshot
-// contains effects of transactions in the log.
+// TestRestartAfterSnapshotUnderWrites: a server gets a snapshot under writes, is killed
+// as soon as it serves, and starts from that snapshot and its log. No digest mismatch is
+// reported, although the snapshot contains effects of transactions in the log.
 func TestRestartAfterSnapshotUnderWrites(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	ports := freePorts(t, 3)

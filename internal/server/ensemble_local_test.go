@@ -30,9 +30,9 @@ func (m *teammate) locals(local, global float64) {
 	})
 }
 
-// A client has seen the start of an epoch at a server that got a snapshot then. A server
-// whose tree ends before that shows it no earlier zxid. The session is local, because a
-// global session would be a transaction of the epoch.
+// TestShownZxidDoesNotGoBack: a client has seen the start of an epoch at a server that
+// got a snapshot then. A server whose tree ends before that shows it no earlier zxid. The
+// session is local, because a global session would be a transaction of the epoch.
 func TestShownZxidDoesNotGoBack(t *testing.T) {
 	g := localTeam(t)
 	began := wire.MakeZxid(g.leader().Standing().Epoch, 0)
@@ -54,8 +54,9 @@ func TestShownZxidDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// On servers of each role, a local session is counted where it lives, survives its
-// connection and the leader, and becomes global with its first ephemeral.
+// TestLocalSessionsOnEachRole: on servers of each role, a local session is counted where
+// it lives, survives its connection and the leader, and becomes global with its first
+// ephemeral.
 func TestLocalSessionsOnEachRole(t *testing.T) {
 	g := localTeam(t)
 	var clients []*client
@@ -96,7 +97,8 @@ func TestLocalSessionsOnEachRole(t *testing.T) {
 	g.equal()
 }
 
-// On servers of each role, a silent local session expires, and one that pings does not.
+// TestLocalSessionsExpire: on servers of each role, a silent local session expires, and
+// one that pings does not.
 func TestLocalSessionsExpire(t *testing.T) {
 	g := localTeam(t)
 	zxid := g.leader().Tree().LastZxid()
@@ -136,8 +138,8 @@ func (g *team) expireLocal(timeout time.Duration) error {
 	return nil
 }
 
-// A standalone server makes global sessions whatever the configuration says, as ZooKeeper
-// does.
+// TestStandaloneSessionsAreGlobal: a standalone server makes global sessions whatever the
+// configuration says, as ZooKeeper does.
 func TestStandaloneSessionsAreGlobal(t *testing.T) {
 	c := testConfig()
 	c.Ensemble.LocalSessions = true

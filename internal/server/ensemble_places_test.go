@@ -56,7 +56,7 @@ func (g *team) lives() {
 	}
 }
 
-// Elections and synchronisation work over IPv6 as over IPv4.
+// TestEnsembleOverIPv6: Elections and synchronisation work over IPv6 as over IPv4.
 func TestEnsembleOverIPv6(t *testing.T) {
 	g := newTeamOf(t, 3, serverLines(t, "::1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("[::1]:%d:%d:participant", quorum, election)
@@ -72,8 +72,9 @@ func TestEnsembleOverIPv6(t *testing.T) {
 	}
 }
 
-// Each server has two addresses, one of them on a network that does not work. The other
-// address is used for votes and for histories, whichever is listed first.
+// TestEnsembleWithADeadNetwork: each server has two addresses, one of them on a network
+// that does not work. The other address is used for votes and for histories, whichever is
+// listed first.
 func TestEnsembleWithADeadNetwork(t *testing.T) {
 	for name, line := range map[string]string{
 		"first": "192.0.2.7:%[1]d:%[2]d|[::1]:%[1]d:%[2]d:participant",
@@ -128,8 +129,8 @@ func (g *team) agrees(ids ...ensemble.ServerID) {
 	}
 }
 
-// Server 1 has more weight than the two others together, so it can serve without them and
-// they cannot serve without it.
+// TestWeightsDecide: server 1 has more weight than the two others together, so it can
+// serve without them and they cannot serve without it.
 func TestWeightsDecide(t *testing.T) {
 	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
@@ -157,8 +158,8 @@ func TestWeightsDecide(t *testing.T) {
 	g.equal()
 }
 
-// Of three groups two are needed for a quorum, each with its majority. Five of nine
-// servers can lack a quorum, and four can have one.
+// TestGroupsDecide: of three groups two are needed for a quorum, each with its majority.
+// Five of nine servers can lack a quorum, and four can have one.
 func TestGroupsDecide(t *testing.T) {
 	g := newTeamOf(t, 9, serverLines(t, "127.0.0.1", 9, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
@@ -174,8 +175,8 @@ func TestGroupsDecide(t *testing.T) {
 	g.equal()
 }
 
-// A server with weight 0 votes for others and does not lead, although its id is the
-// highest.
+// TestWeightZeroNeverLeads: a server with weight 0 votes for others and does not lead,
+// although its id is the highest.
 func TestWeightZeroNeverLeads(t *testing.T) {
 	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)

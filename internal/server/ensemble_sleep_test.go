@@ -8,9 +8,10 @@ import (
 	"bellwether/internal/store"
 )
 
-// After the machine was suspended, the monotonic clock has stopped and the wall clock has
-// not. The leader then answers no ping by itself before its followers have answered its
-// pings again, whether a connection or the loop notices first.
+// TestLeaseEndsWithASleep: after the machine was suspended, the monotonic clock has
+// stopped and the wall clock has not. The leader then answers no ping by itself before
+// its followers have answered its pings again, whether a connection or the loop notices
+// first.
 func TestLeaseEndsWithASleep(t *testing.T) {
 	var slept atomic.Int64
 	g := newTeam(t, 3, 0, false)
@@ -32,9 +33,9 @@ func TestLeaseEndsWithASleep(t *testing.T) {
 	}
 }
 
-// An event that arrives after the loop has read the clock for a batch does not belong to
-// that batch. Otherwise a server that was stopped at that moment would treat the event as
-// older than it is.
+// TestClockIsReadAfterTheBatch: an event that arrives after the loop has read the clock
+// for a batch does not belong to that batch. Otherwise a server that was stopped at that
+// moment would treat the event as older than it is.
 func TestClockIsReadAfterTheBatch(t *testing.T) {
 	s, err := New(Options{Config: testConfig(), FS: store.NewMem(1), Log: testLog(t)})
 	if err != nil {

@@ -30,8 +30,9 @@ func (c *client) pipeline(path string, n int) {
 	}
 }
 
-// A server that was away gets what it lacks: from the leader's memory, from the leader's
-// log, or as a snapshot. A server whose disk was wiped gets a snapshot.
+// TestServerThatWasAwayJoins: a server that was away gets what it lacks: from the
+// leader's memory, from the leader's log, or as a snapshot. A server whose disk was wiped
+// gets a snapshot.
 func TestServerThatWasAwayJoins(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -79,8 +80,9 @@ func TestServerThatWasAwayJoins(t *testing.T) {
 	}
 }
 
-// A server that has lost its snapshots and logs, but kept its epochs, does not elect a
-// leader together with a server that is behind: what it acknowledged would be lost.
+// TestEpochsWithoutHistory: a server that has lost its snapshots and logs, but kept its
+// epochs, does not elect a leader together with a server that is behind: what it
+// acknowledged would be lost.
 func TestEpochsWithoutHistory(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l := g.leader()
@@ -130,8 +132,8 @@ func (m *teammate) loseHistory(t *testing.T) {
 	}
 }
 
-// Transactions that only a former leader has logged are truncated when it returns, or
-// replaced by a snapshot if the others have continued.
+// TestFormerLeaderIsTruncated: transactions that only a former leader has logged are
+// truncated when it returns, or replaced by a snapshot if the others have continued.
 func TestFormerLeaderIsTruncated(t *testing.T) {
 	for _, wentOn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("went on=%v", wentOn), func(t *testing.T) { formerLeader(t, wentOn) })
@@ -181,8 +183,9 @@ func formerLeader(t *testing.T, wentOn bool) {
 	}
 }
 
-// A follower whose disk is full leaves the ensemble, which continues. It answers the
-// reads of clients that accept that, and joins again when there is space.
+// TestFollowerWithFullDisk: a follower whose disk is full leaves the ensemble, which
+// continues. It answers the reads of clients that accept that, and joins again when there
+// is space.
 func TestFollowerWithFullDisk(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l, f := g.leader(), g.follower()
@@ -211,7 +214,8 @@ func TestFollowerWithFullDisk(t *testing.T) {
 	}
 }
 
-// A leader whose disk is full does the same, and another leader is elected.
+// TestLeaderWithFullDisk: a leader whose disk is full does the same, and another leader
+// is elected.
 func TestLeaderWithFullDisk(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	l := g.leader()
@@ -232,7 +236,7 @@ func TestLeaderWithFullDisk(t *testing.T) {
 	l.connect().data("/c")
 }
 
-// A power failure of all servers loses no acknowledged write.
+// TestPowerFailureOfAll: a power failure of all servers loses no acknowledged write.
 func TestPowerFailureOfAll(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.follower().connect().pipeline("/many", 100)
@@ -248,8 +252,9 @@ func TestPowerFailureOfAll(t *testing.T) {
 	g.follower().connect().data("/many/99")
 }
 
-// A member starts with the data directory of another ensemble that has had more epochs.
-// It is not admitted, and the others continue undisturbed.
+// TestForeignDirectoryIsKeptOut: a member starts with the data directory of another
+// ensemble that has had more epochs. It is not admitted, and the others continue
+// undisturbed.
 func TestForeignDirectoryIsKeptOut(t *testing.T) {
 	other := startTeam(t, 3, 0, false)
 	other.leader().connect().create("/theirs", "")

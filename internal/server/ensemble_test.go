@@ -214,8 +214,8 @@ func (g *team) equal() {
 	}
 }
 
-// Three servers elect a leader. A client of each writes, and all see it. The leader is
-// killed, the two others continue, and the third joins again.
+// TestEnsembleServes: three servers elect a leader. A client of each writes, and all see
+// it. The leader is killed, the two others continue, and the third joins again.
 func TestEnsembleServes(t *testing.T) {
 	for _, onDisk := range []bool{false, true} {
 		t.Run(fmt.Sprintf("disk=%v", onDisk), func(t *testing.T) {

@@ -48,8 +48,8 @@ func (w *watched) call(op store.Op, path string, took time.Duration) {
 	w.End(id)
 }
 
-// A call that takes longer than the limit is reported once, with its duty and its start.
-// Its end is reported at once.
+// TestStallIsReportedOnce: a call that takes longer than the limit is reported once, with
+// its duty and its start. Its end is reported at once.
 func TestStallIsReportedOnce(t *testing.T) {
 	w := watchDisk(time.Second)
 	w.now = int64(5 * time.Second)
@@ -73,8 +73,9 @@ func TestStallIsReportedOnce(t *testing.T) {
 	}
 }
 
-// A disk whose calls sometimes take 700 ms does not stall with a limit of one second, nor
-// does one that takes three times as long as usual: the speed of the last minute counts.
+// TestUsualSpeedRaisesLimit: a disk whose calls sometimes take 700 ms does not stall with
+// a limit of one second, nor does one that takes three times as long as usual: the speed
+// of the last minute counts.
 func TestUsualSpeedRaisesLimit(t *testing.T) {
 	w := watchDisk(time.Second)
 	for range 100 {
@@ -93,8 +94,8 @@ func TestUsualSpeedRaisesLimit(t *testing.T) {
 	}
 }
 
-// The time for which a disk hung does not count as its usual speed: the next hang is
-// found as soon as the first.
+// TestHangIsNotUsualSpeed: the time for which a disk hung does not count as its usual
+// speed: the next hang is found as soon as the first.
 func TestHangIsNotUsualSpeed(t *testing.T) {
 	for _, hang := range []time.Duration{1900 * time.Millisecond, time.Hour} {
 		w := watchDisk(time.Second)
@@ -105,7 +106,7 @@ func TestHangIsNotUsualSpeed(t *testing.T) {
 	}
 }
 
-// Several calls that hang at the same time are one stall.
+// TestConcurrentHangsAreOneStall: several calls that hang at the same time are one stall.
 func TestConcurrentHangsAreOneStall(t *testing.T) {
 	w := watchDisk(time.Second)
 	calls := []int{w.Begin(store.OpSync, "log.1"), w.Begin(store.OpRename, "currentEpoch"), w.Begin(store.OpSync, "log.2")}
@@ -118,8 +119,8 @@ func TestConcurrentHangsAreOneStall(t *testing.T) {
 	}
 }
 
-// A disk that is slower than the limit at each call is soon no longer reported, however
-// slow it is. The raised limit has an upper bound.
+// TestSlowDiskIsNotHung: a disk that is slower than the limit at each call is soon no
+// longer reported, however slow it is. The raised limit has an upper bound.
 func TestSlowDiskIsNotHung(t *testing.T) {
 	w := watchDisk(time.Second)
 	for range 20 {
@@ -136,8 +137,8 @@ func TestSlowDiskIsNotHung(t *testing.T) {
 	}
 }
 
-// Writing snapshots and reading may take any time, unless a duty waits for them; then the
-// whole wait counts.
+// TestOnlyDutiesStall: Writing snapshots and reading may take any time, unless a duty
+// waits for them; then the whole wait counts.
 func TestOnlyDutiesStall(t *testing.T) {
 	w := watchDisk(time.Second)
 	for path, op := range map[string]store.Op{"snapshot.5": store.OpSync, "tmp.snapshot.5": store.OpWrite, "log.1": store.OpRead} {
@@ -161,7 +162,8 @@ func TestOnlyDutiesStall(t *testing.T) {
 	done()
 }
 
-// A stall continues if another call is as late as the one that was answered.
+// TestStallGoesOnWithAnotherCall: a stall continues if another call is as late as the one
+// that was answered.
 func TestStallGoesOnWithAnotherCall(t *testing.T) {
 	w := watchDisk(time.Second)
 	first, second := w.Begin(store.OpSync, "log.1"), w.Begin(store.OpRename, "currentEpoch")
@@ -193,8 +195,9 @@ func hangs(t *testing.T, o Options) (*running, *store.Mem, *client) {
 	return s, disk, c
 }
 
-// A standalone server reports in its status and its log that a disk does not answer, with
-// directory and duty, and that it answers again. Then the write is answered.
+// TestHungDiskIsReported: a standalone server reports in its status and its log that a
+// disk does not answer, with directory and duty, and that it answers again. Then the
+// write is answered.
 func TestHungDiskIsReported(t *testing.T) {
 	book := new(logBook)
 	s, disk, c := hangs(t, Options{Log: slog.New(slog.NewTextHandler(book, nil))})
@@ -234,8 +237,9 @@ func (f *lookupFS) Stat(name string) (store.FileInfo, error) {
 	return f.FS.Stat(name)
 }
 
-// The log writer checks every second whether its files are in place. If the disk does not
-// answer that, it is reported too, although nothing is written.
+// TestHungLookupIsReported: the log writer checks every second whether its files are in
+// place. If the disk does not answer that, it is reported too, although nothing is
+// written.
 func TestHungLookupIsReported(t *testing.T) {
 	disk := &lookupFS{FS: store.NewMem(1)}
 	o := Options{Config: testConfig(), FS: disk}
@@ -252,7 +256,7 @@ func TestHungLookupIsReported(t *testing.T) {
 	}
 }
 
-// A server ends even if its disk hangs.
+// TestServerEndsWithAHungDisk: a server ends even if its disk hangs.
 func TestServerEndsWithAHungDisk(t *testing.T) {
 	s, _, _ := hangs(t, Options{})
 	s.stop()
@@ -267,7 +271,8 @@ func TestServerEndsWithAHungDisk(t *testing.T) {
 	}
 }
 
-// If the disk hangs during a start, that is reported, and the start ends when asked to.
+// TestStartEndsWithAHungDisk: if the disk hangs during a start, that is reported, and the
+// start ends when asked to.
 func TestStartEndsWithAHungDisk(t *testing.T) {
 	disk, book := store.NewMem(1), new(logBook)
 	o := Options{Config: testConfig(), FS: disk, Log: slog.New(slog.NewTextHandler(book, nil))}
@@ -309,8 +314,8 @@ func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*peerwire.QuorumPacke
 	}
 }
 
-// A leader whose disk is behind reads everything that its learners send, and parks their
-// requests in order.
+// TestRequestsAreParkedAndNothingElse: a leader whose disk is behind reads everything
+// that its learners send, and parks their requests in order.
 func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -345,8 +350,8 @@ func TestRequestsAreParkedAndNothingElse(t *testing.T) {
 	}
 }
 
-// Parked requests become events only as far as the limit for the disk allows. Those of a
-// link that ends are dropped.
+// TestParkedRequestsAreBounded: parked requests become events only as far as the limit
+// for the disk allows. Those of a link that ends are dropped.
 func TestParkedRequestsAreBounded(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -376,8 +381,8 @@ func TestParkedRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// The requests that all learners have parked together are bounded too, and count no
-// longer when links end or requests are taken.
+// TestParkedRequestsOfAllAreBounded: the requests that all learners have parked together
+// are bounded too, and count no longer when links end or requests are taken.
 func TestParkedRequestsOfAllAreBounded(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -401,8 +406,8 @@ func TestParkedRequestsOfAllAreBounded(t *testing.T) {
 	}
 }
 
-// When a request ends the link, the packets before it go to the loop, and the loop is
-// woken.
+// TestPacketsBeforeTheEndReachTheLoop: when a request ends the link, the packets before
+// it go to the loop, and the loop is woken.
 func TestPacketsBeforeTheEndReachTheLoop(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
@@ -420,8 +425,8 @@ func TestPacketsBeforeTheEndReachTheLoop(t *testing.T) {
 	}
 }
 
-// A learner that is synchronised may fill only half of the queue for its disk, because
-// proposals follow at once.
+// TestSynchronisationLeavesSpaceForProposals: a learner that is synchronised may fill
+// only half of the queue for its disk, because proposals follow at once.
 func TestSynchronisationLeavesSpaceForProposals(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
@@ -443,8 +448,8 @@ func TestSynchronisationLeavesSpaceForProposals(t *testing.T) {
 	mustPush(t, b, 1, packetOf(peerwire.PacketProposal, 1<<20))
 }
 
-// A follower that serves and whose disk is behind closes its link. A learner that is
-// being synchronised waits for its disk instead.
+// TestFollowerWithSlowDiskClosesItsLink: a follower that serves and whose disk is behind
+// closes its link. A learner that is being synchronised waits for its disk instead.
 func TestFollowerWithSlowDiskClosesItsLink(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
@@ -469,7 +474,8 @@ func TestFollowerWithSlowDiskClosesItsLink(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return one.Load() == 1 })
 }
 
-// Requests of clients are not read while too much waits for the disk.
+// TestClientsWaitForTheDisk: requests of clients are not read while too much waits for
+// the disk.
 func TestClientsWaitForTheDisk(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()

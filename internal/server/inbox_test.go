@@ -25,9 +25,9 @@ func bring(all *sync.WaitGroup, n int, f func()) *atomic.Int32 {
 	return done
 }
 
-// If a link brings packets faster than the loop takes them, its reader waits at a limit.
-// Other links and votes do not wait. When the loop takes the packets the reader
-// continues.
+// TestLinkWaitsAtItsLimit: if a link brings packets faster than the loop takes them, its
+// reader waits at a limit. Other links and votes do not wait. When the loop takes the
+// packets the reader continues.
 func TestLinkWaitsAtItsLimit(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
@@ -59,7 +59,8 @@ func TestLinkWaitsAtItsLimit(t *testing.T) {
 	eventually(t, "it goes on at its end, with what it had in hand", func() bool { return flood.Load() == 2*fits+1 })
 }
 
-// The notifications of one server wait at a limit. Those of other servers do not.
+// TestVotesWaitAtTheirLimit: the notifications of one server wait at a limit. Those of
+// other servers do not.
 func TestVotesWaitAtTheirLimit(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	var all sync.WaitGroup
@@ -74,8 +75,8 @@ func TestVotesWaitAtTheirLimit(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return flood.Load() == 2*votesMax })
 }
 
-// A follower whose disk stalls keeps receiving writes. What it holds is counted, and
-// released when the disk answers again.
+// TestStalledFollowerAccounts: a follower whose disk stalls keeps receiving writes. What
+// it holds is counted, and released when the disk answers again.
 func TestStalledFollowerAccounts(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	fs := &stallFS{FS: store.NewMem(1)}

@@ -30,8 +30,8 @@ func testInput(src io.Reader, max int, b *budget) *input {
 	return &input{src: src, max: max, budget: b, claim: b.claim, clock: func() int64 { return 1 }}
 }
 
-// However the network splits them, frames are returned complete and in order, and the
-// buffer that is kept afterwards is small.
+// TestFramesComeOutWhole: however the network splits them, frames are returned complete
+// and in order, and the buffer that is kept afterwards is small.
 func TestFramesComeOutWhole(t *testing.T) {
 	const longest = 300_000
 	noise := make([]byte, 2*longest)
@@ -87,7 +87,8 @@ func TestFramesComeOutWhole(t *testing.T) {
 	})
 }
 
-// Announcing a large length uses no memory: the buffer grows with the bytes that arrive.
+// TestLengthAloneAllocatesNothing: announcing a large length uses no memory: the buffer
+// grows with the bytes that arrive.
 func TestLengthAloneAllocatesNothing(t *testing.T) {
 	head := binary.BigEndian.AppendUint32(nil, 900_000)
 	in := testInput(&chunks{append(head, make([]byte, 1000)...), func() int { return 10 }}, 1<<20, testBudget())
@@ -101,8 +102,8 @@ func TestLengthAloneAllocatesNothing(t *testing.T) {
 	}
 }
 
-// While memory is short an input gets a smaller buffer, and frames are still returned
-// complete.
+// TestInputBuffersAreBounded: while memory is short an input gets a smaller buffer, and
+// frames are still returned complete.
 func TestInputBuffersAreBounded(t *testing.T) {
 	var b budget
 	b.limit.Store(3 * inputBusy)

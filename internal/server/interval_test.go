@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// Containers and TTL znodes are deleted at the configured interval, even if a tick is
-// much longer.
+// TestContainerIntervalBelowATick: containers and TTL znodes are deleted at the
+// configured interval, even if a tick is much longer.
 func TestContainerIntervalBelowATick(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.TickTime, o.Config.Tree.ContainerInterval = 4*patience, 20*time.Millisecond

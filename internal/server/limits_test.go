@@ -36,8 +36,8 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// maxClientCnxns limits the connections from one address. A connection beyond it is
-// closed at once. When a connection ends, another is accepted.
+// TestConnectionsOfOneAddress: maxClientCnxns limits the connections from one address. A
+// connection beyond it is closed at once. When a connection ends, another is accepted.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.ClientCnxns = 2
@@ -60,7 +60,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 }
 
-// maxCnxns limits all connections.
+// TestConnectionsInAll: maxCnxns limits all connections.
 func TestConnectionsInAll(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.Cnxns = 3
@@ -71,8 +71,9 @@ func TestConnectionsInAll(t *testing.T) {
 	s.dialFrom("127.0.0.9").closed()
 }
 
-// A client that requests much and reads nothing uses a bounded amount of memory, because
-// its requests are no longer read. Other clients are not disturbed.
+// TestClientThatNeverReads: a client that requests much and reads nothing uses a bounded
+// amount of memory, because its requests are no longer read. Other clients are not
+// disturbed.
 func TestClientThatNeverReads(t *testing.T) {
 	s := start(t, Options{})
 	other := s.connect()
@@ -102,8 +103,9 @@ func TestClientThatNeverReads(t *testing.T) {
 	}
 }
 
-// Events that a client does not read are bounded too: the connection is closed. An event
-// is never dropped from a connection that continues (etcd 17529).
+// TestEventsThatNobodyReads: events that a client does not read are bounded too: the
+// connection is closed. An event is never dropped from a connection that continues (etcd
+// 17529).
 func TestEventsThatNobodyReads(t *testing.T) {
 	s := start(t, Options{OutputMax: 64 << 10})
 	slow, c := s.connect(), s.connect()
@@ -128,8 +130,9 @@ func TestEventsThatNobodyReads(t *testing.T) {
 	}
 }
 
-// With more requests in process than globalOutstandingLimit, a connection is read only as
-// its replies are sent. All requests are answered, in order.
+// TestOutstandingLimitIsBackPressure: with more requests in process than
+// globalOutstandingLimit, a connection is read only as its replies are sent. All requests
+// are answered, in order.
 func TestOutstandingLimitIsBackPressure(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.Outstanding = 10
@@ -155,7 +158,8 @@ func TestOutstandingLimitIsBackPressure(t *testing.T) {
 	eventually(t, "nothing is in process", func() bool { return s.inProcess.Load() == 0 && s.inProcessBytes.Load() == 0 })
 }
 
-// The request throttler delays all connections, and all requests are answered in the end.
+// TestRequestThrottle: the request throttler delays all connections, and all requests are
+// answered in the end.
 func TestRequestThrottle(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.Throttle.MaxRequests = 3
@@ -175,7 +179,8 @@ func TestRequestThrottle(t *testing.T) {
 	}
 }
 
-// Large requests are bounded in total. The connection that exceeds the limit is closed.
+// TestLargeRequestsAreBounded: large requests are bounded in total. The connection that
+// exceeds the limit is closed.
 func TestLargeRequestsAreBounded(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.LargeThreshold, o.Config.Limits.LargeBytes = 1000, 5000
@@ -193,9 +198,9 @@ func TestLargeRequestsAreBounded(t *testing.T) {
 	eventually(t, "nothing large is in process", func() bool { return s.large.Load() == 0 })
 }
 
-// A connection that the server has half-closed is not shown to operators, although its
-// socket is still read until the client closes its side. The socket still counts towards
-// the limit of its address.
+// TestClosedConnectionsAreNotShown: a connection that the server has half-closed is not
+// shown to operators, although its socket is still read until the client closes its side.
+// The socket still counts towards the limit of its address.
 func TestClosedConnectionsAreNotShown(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.ClientCnxns = 1

@@ -59,8 +59,9 @@ var register = porcupine.Model{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 }
 
-// A standalone server is linearizable, including reads: they are answered concurrently
-// with writes, but never with a state older than one that was answered before.
+// TestStandaloneIsLinearizable: a standalone server is linearizable, including reads:
+// they are answered concurrently with writes, but never with a state older than one that
+// was answered before.
 func TestStandaloneIsLinearizable(t *testing.T) {
 	const clients, keys, ops = 6, 2, 250
 	s := start(t, Options{})

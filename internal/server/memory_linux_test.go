@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The memory that a server may use is that of the machine, or the smallest limit of the
-// process's control groups and their parents.
+// TestMemoryOfTheMachineOrItsControlGroup: the memory that a server may use is that of
+// the machine, or the smallest limit of the process's control groups and their parents.
 func TestMemoryOfTheMachineOrItsControlGroup(t *testing.T) {
 	const machine = "MemFree: 1 kB\nMemTotal:        8388608 kB\n"
 	for name, c := range map[string]struct {

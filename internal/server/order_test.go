@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// A connection that pipelines writes and reads reads each of its own writes, and never a
-// later one.
+// TestPipelinedReadsSeeTheWriteBeforeThem: a connection that pipelines writes and reads
+// reads each of its own writes, and never a later one.
 func TestPipelinedReadsSeeTheWriteBeforeThem(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "start")
@@ -37,8 +37,9 @@ func TestPipelinedReadsSeeTheWriteBeforeThem(t *testing.T) {
 	}
 }
 
-// The event of a watch is sent after the reply that set the watch and before the reply to
-// the write that fired it, even if all are pipelined.
+// TestEventComesBetweenReadAndWrite: the event of a watch is sent after the reply that
+// set the watch and before the reply to the write that fired it, even if all are
+// pipelined.
 func TestEventComesBetweenReadAndWrite(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "x")

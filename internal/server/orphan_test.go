@@ -14,9 +14,9 @@ type orphaned struct{ *tree.Snapshot }
 
 func (orphaned) Sessions(func(wire.SessionID, int32) error) error { return nil }
 
-// An ephemeral of a session that the data directory does not contain is removed at the
-// start. What is created in its place also survives the next start: the history must not
-// be replayed over the old tree.
+// TestOrphanedEphemeralIsRemovedForGood: an ephemeral of a session that the data
+// directory does not contain is removed at the start. What is created in its place also
+// survives the next start: the history must not be replayed over the old tree.
 func TestOrphanedEphemeralIsRemovedForGood(t *testing.T) {
 	disk := store.NewMem(1)
 	st, err := store.Open(disk, storeOptions(testConfig()))

@@ -9,8 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// Everything that is given to an output leaves it once and in order: events and replies
-// as items, and replies to reads, encoded at once or in the place reserved for them.
+// TestOutputKeepsOrder: Everything that is given to an output leaves it once and in
+// order: events and replies as items, and replies to reads, encoded at once or in the
+// place reserved for them.
 func TestOutputKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := &output{budget: testBudget()}
@@ -111,8 +112,9 @@ func whole(b *buffer) []byte {
 	return all
 }
 
-// While a goroutine writes to the socket, it also writes the replies that are queued
-// meanwhile. A reply that is queued later needs another flush.
+// TestReplyDuringAWriteNeedsNoFlush: while a goroutine writes to the socket, it also
+// writes the replies that are queued meanwhile. A reply that is queued later needs
+// another flush.
 func TestReplyDuringAWriteNeedsNoFlush(t *testing.T) {
 	o := &output{budget: testBudget(), writing: true}
 	if o.fillLater(wire.ReplyHeader{Xid: 1}, nil) || o.push(item{header: wire.ReplyHeader{Xid: 2}}) {
@@ -124,8 +126,8 @@ func TestReplyDuringAWriteNeedsNoFlush(t *testing.T) {
 	}
 }
 
-// A long reply is encoded before the output is locked, and keeps its place between the
-// earlier and the later replies.
+// TestLongReplyKeepsItsPlace: a long reply is encoded before the output is locked, and
+// keeps its place between the earlier and the later replies.
 func TestLongReplyKeepsItsPlace(t *testing.T) {
 	var o output
 	o.writeEnded.L, o.budget = &o.mu, testBudget()
@@ -165,8 +167,8 @@ func testBudget() *budget {
 	return b
 }
 
-// What a transaction queues for a connection is not copied repeatedly while the queue
-// grows.
+// TestManyEventsAreMovedSeldom: What a transaction queues for a connection is not copied
+// repeatedly while the queue grows.
 func TestManyEventsAreMovedSeldom(t *testing.T) {
 	const n = 1 << 14
 	o := &output{budget: testBudget()}

@@ -88,8 +88,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Many clients have sent large multis that are not answered yet. A write of another
-// client becomes a transaction before most of these do.
+// TestLightWriteOvertakesHeavyMultis: many clients have sent large multis that are not
+// answered yet. A write of another client becomes a transaction before most of these do.
 func TestLightWriteOvertakesHeavyMultis(t *testing.T) {
 	const clients, each, ops = 8, 4, 10_000
 	fs := &stallFS{FS: store.NewMem(1)}
@@ -155,8 +155,8 @@ func (c *holdingClient) Notify(tree.Event) {
 	<-c.release
 }
 
-// A write that arrives while a heavy multi is applied goes to the log before the next
-// heavy multi, which waits.
+// TestWriteDuringHeavyMultiOvertakesTheNext: a write that arrives while a heavy multi is
+// applied goes to the log before the next heavy multi, which waits.
 func TestWriteDuringHeavyMultiOvertakesTheNext(t *testing.T) {
 	fs := &stallFS{FS: store.NewMem(1)}
 	s := start(t, Options{FS: fs})

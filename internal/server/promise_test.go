@@ -10,8 +10,9 @@ import (
 	"bellwether/wire"
 )
 
-// After an answered ping the session lives for its whole timeout from the moment when the
-// ping was sent. Clients that ping at about the interval of their timeout never see less.
+// TestAnsweredPingIsAPromise: after an answered ping the session lives for its whole
+// timeout from the moment when the ping was sent. Clients that ping at about the interval
+// of their timeout never see less.
 func TestAnsweredPingIsAPromise(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	s := start(t, quick())
@@ -76,8 +77,8 @@ func (c *client) pingUntilExpired(rng *rand.Rand, last time.Time, timeout time.D
 	return 0
 }
 
-// The last request of a session counts even if its connection ends right after it, before
-// the next tick.
+// TestLastTouchSurvivesTheConnection: the last request of a session counts even if its
+// connection ends right after it, before the next tick.
 func TestLastTouchSurvivesTheConnection(t *testing.T) {
 	const timeout = 3 * time.Second // if the machine stands still for longer, the session expires at once
 	o := quick()

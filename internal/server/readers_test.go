@@ -42,7 +42,8 @@ func pipeline(n int, op wire.OpCode, r wire.Record) (out []byte) {
 // answeredReads returns how many reads the server has answered.
 func (r *running) answeredReads() int64 { return r.stats.readLatency.Figures().Count }
 
-// Reads of a connection that its client has closed are not carried out.
+// TestReadsOfAClosedConnectionAreDropped: reads of a connection that its client has
+// closed are not carried out.
 func TestReadsOfAClosedConnectionAreDropped(t *testing.T) {
 	s := start(t, Options{})
 	other := s.connect()
@@ -65,8 +66,8 @@ func TestReadsOfAClosedConnectionAreDropped(t *testing.T) {
 	}
 }
 
-// While all places for large reads are taken, small reads, pings and writes are answered,
-// and a long listing waits for its turn.
+// TestLargeReadsWaitForTheirTurn: while all places for large reads are taken, small
+// reads, pings and writes are answered, and a long listing waits for its turn.
 func TestLargeReadsWaitForTheirTurn(t *testing.T) {
 	s := start(t, Options{})
 	c, reader := s.connect(), s.connect()
@@ -96,8 +97,9 @@ func TestLargeReadsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// Counting very many znodes and listing many ephemerals wait for a turn too. A server
-// that stops does not answer with a partial count.
+// TestCountsAndEphemeralsWaitForTheirTurn: counting very many znodes and listing many
+// ephemerals wait for a turn too. A server that stops does not answer with a partial
+// count.
 func TestCountsAndEphemeralsWaitForTheirTurn(t *testing.T) {
 	const many = 2000
 	s := start(t, Options{})
@@ -153,7 +155,8 @@ func TestCountsAndEphemeralsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// A long pipeline of small reads takes turns too, and is answered in order.
+// TestLongPipelinesTakeTurns: a long pipeline of small reads takes turns too, and is
+// answered in order.
 func TestLongPipelinesTakeTurns(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -184,8 +187,8 @@ func TestLongPipelinesTakeTurns(t *testing.T) {
 	}
 }
 
-// Both kinds of listing of many children agree with the tree, in a direct read and after
-// a write.
+// TestListingsOfManyChildren: both kinds of listing of many children agree with the tree,
+// in a direct read and after a write.
 func TestListingsOfManyChildren(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -215,8 +218,8 @@ func TestListingsOfManyChildren(t *testing.T) {
 	check("behind a write", 3000)
 }
 
-// A server that stops waits neither for pipelined reads nor for clients that do not read,
-// and ends without an error.
+// TestStopDoesNotWaitForReaders: a server that stops waits neither for pipelined reads
+// nor for clients that do not read, and ends without an error.
 func TestStopDoesNotWaitForReaders(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -246,7 +249,8 @@ func TestStopDoesNotWaitForReaders(t *testing.T) {
 	}
 }
 
-// A multiRead that waits for its turn when the server stops is not carried out.
+// TestStopDropsMultiReadsThatWait: a multiRead that waits for its turn when the server
+// stops is not carried out.
 func TestStopDropsMultiReadsThatWait(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -274,8 +278,9 @@ func TestStopDropsMultiReadsThatWait(t *testing.T) {
 	}
 }
 
-// The memory of replies that clients do not read stays within its limit, whatever they
-// request. Clients that read are served meanwhile. At the end no memory is counted.
+// TestMemoryOfUnreadReplies: the memory of replies that clients do not read stays within
+// its limit, whatever they request. Clients that read are served meanwhile. At the end no
+// memory is counted.
 func TestMemoryOfUnreadReplies(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	o.Config.Limits.ReplyMemoryMB = 8
@@ -317,7 +322,8 @@ func TestMemoryOfUnreadReplies(t *testing.T) {
 	}
 }
 
-// The answers to writes that clients do not read count with all their parts.
+// TestMemoryOfUnreadMultis: the answers to writes that clients do not read count with all
+// their parts.
 func TestMemoryOfUnreadMultis(t *testing.T) {
 	o := Options{Config: testConfig(), OutputMax: 4 << 20}
 	s := start(t, o)
@@ -352,7 +358,7 @@ func TestMemoryOfUnreadMultis(t *testing.T) {
 	}
 }
 
-// A long reply has the same encoding as a short one.
+// TestLongRepliesEncodeLikeShortOnes: a long reply has the same encoding as a short one.
 func TestLongRepliesEncodeLikeShortOnes(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -365,8 +371,9 @@ func TestLongRepliesEncodeLikeShortOnes(t *testing.T) {
 	}
 }
 
-// A connection that waits for its turn to write can be aborted at once: the goroutine
-// that does so holds the lock of the output, which the loop may need for an event.
+// TestAbortDoesNotWaitForATurn: a connection that waits for its turn to write can be
+// aborted at once: the goroutine that does so holds the lock of the output, which the
+// loop may need for an event.
 func TestAbortDoesNotWaitForATurn(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -409,8 +416,9 @@ func lists(path string, n int) *wire.MultiRequest {
 	return q
 }
 
-// A multiRead whose answer would be too long is refused before it is built, in a direct
-// read and after a write, and the connection continues. A shorter one is answered.
+// TestMultiReadsAreBounded: a multiRead whose answer would be too long is refused before
+// it is built, in a direct read and after a write, and the connection continues. A
+// shorter one is answered.
 func TestMultiReadsAreBounded(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Limits.ReplyMemoryMB = 16
@@ -447,8 +455,9 @@ func TestMultiReadsAreBounded(t *testing.T) {
 	}
 }
 
-// Answers to multiReads that clients do not read stay within the memory limit, whether
-// the connections carry them out or, after a write, the loop.
+// TestMemoryOfUnreadMultiReads: answers to multiReads that clients do not read stay
+// within the memory limit, whether the connections carry them out or, after a write, the
+// loop.
 func TestMemoryOfUnreadMultiReads(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("behind a write %v", late), func(t *testing.T) {

@@ -18,8 +18,9 @@ func (b *inbox) waits(is func(event) bool) bool {
 	return slices.ContainsFunc(b.events, is)
 }
 
-// A leader's disk refuses a proposal in the same batch in which a later request arrives.
-// The proposal of that request is void too, and does not reach the log after a gap.
+// TestRequestBeforeARefusal: a leader's disk refuses a proposal in the same batch in
+// which a later request arrives. The proposal of that request is void too, and does not
+// reach the log after a gap.
 func TestRequestBeforeARefusal(t *testing.T) {
 	g := newTeam(t, 1, 0, false)
 	g.change = func(c *config.Config) { c.Ensemble.StandaloneEnabled = false }

@@ -31,8 +31,9 @@ func seededDisk(t *testing.T, z wire.Zxid) *store.Mem {
 	return disk
 }
 
-// The zxid counter of an epoch is used up under load. No write is lost or reordered, and
-// the history continues after a restart (ZOOKEEPER-1277, 2789, 4883).
+// TestCounterRolloverUnderLoad: the zxid counter of an epoch is used up under load. No
+// write is lost or reordered, and the history continues after a restart (ZOOKEEPER-1277,
+// 2789, 4883).
 func TestCounterRolloverUnderLoad(t *testing.T) {
 	o := diskOptions(seededDisk(t, 0xffffff80))
 	s := start(t, o)
@@ -50,9 +51,9 @@ func TestCounterRolloverUnderLoad(t *testing.T) {
 	survives(t, again, n, n)
 }
 
-// In an ensemble the zxid counter of an epoch is used up repeatedly, with an election
-// each time. Clients only notice a pause: their connections stay, each write is carried
-// out once and in order, and an ephemeral survives.
+// TestCounterRolloverInAnEnsemble: in an ensemble the zxid counter of an epoch is used up
+// repeatedly, with an election each time. Clients only notice a pause: their connections
+// stay, each write is carried out once and in order, and an ephemeral survives.
 func TestCounterRolloverInAnEnsemble(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.seams.CounterMax = 60

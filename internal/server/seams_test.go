@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// A listener that is handed in takes the place of the port, and a skew is seen
-// in what is written.
+// TestSeamsOfClientsAndClock: a listener that is handed in takes the place of the port,
+// and a skew is seen in what is written.
 func TestSeamsOfClientsAndClock(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,7 +37,8 @@ func TestSeamsOfClientsAndClock(t *testing.T) {
 	}
 }
 
-// A frozen server decides nothing until it thaws; one that is frozen can be aborted.
+// TestFreezeAndAbort: a frozen server decides nothing until it thaws; one that is frozen
+// can be aborted.
 func TestFreezeAndAbort(t *testing.T) {
 	r := start(t, Options{})
 	c := r.connect()
@@ -60,7 +61,8 @@ func TestFreezeAndAbort(t *testing.T) {
 	}
 }
 
-// A session that is expired ends as others do; one that does not exist is nobody's.
+// TestExpireOnDemand: a session that is expired ends as others do; one that does not
+// exist is nobody's.
 func TestExpireOnDemand(t *testing.T) {
 	r := start(t, Options{})
 	c, other := r.connect(), r.connect()

@@ -10,7 +10,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// One client uses the basic operations: create, get, set, list, delete.
+// TestBasicOperations: one client uses the basic operations: create, get, set, list,
+// delete.
 func TestBasicOperations(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.create("/a", "one")

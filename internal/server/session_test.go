@@ -18,8 +18,8 @@ func quick() Options {
 	return Options{Config: c}
 }
 
-// A session that is not heard from expires: its ephemerals are deleted, its connection is
-// closed without a frame, and it cannot be resumed.
+// TestSilentSessionExpires: a session that is not heard from expires: its ephemerals are
+// deleted, its connection is closed without a frame, and it cannot be resumed.
 func TestSilentSessionExpires(t *testing.T) {
 	s := start(t, quick())
 	watcher := s.connect()
@@ -60,8 +60,9 @@ func (r *running) resume(id wire.SessionID, password []byte) wire.ConnectRespons
 	return c.session
 }
 
-// A session moves to the connection that resumes it with its password, and the older
-// connection is closed. A client without the password does not disturb the session.
+// TestSessionResumed: a session moves to the connection that resumes it with its
+// password, and the older connection is closed. A client without the password does not
+// disturb the session.
 func TestSessionResumed(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -85,8 +86,9 @@ func TestSessionResumed(t *testing.T) {
 
 func ptr(p [wire.PasswordLen]byte) []byte { return p[:] }
 
-// A server that has lost its data refuses the earlier sessions and does not open new ones
-// in their place (ClickHouse/ClickHouse#116690).
+// TestLostSessionIsRefusedNotReplaced: a server that has lost its data refuses the
+// earlier sessions and does not open new ones in their place
+// (ClickHouse/ClickHouse#116690).
 func TestLostSessionIsRefusedNotReplaced(t *testing.T) {
 	c := start(t, Options{}).connect()
 	if got := start(t, Options{Seed: 2}).resume(c.session.Session, c.session.Password); got.Session != 0 || got.TimeoutMS != 0 {
@@ -94,7 +96,8 @@ func TestLostSessionIsRefusedNotReplaced(t *testing.T) {
 	}
 }
 
-// The answer to a handshake contains the flag byte exactly if the client has sent one.
+// TestReadOnlyFlagIsEchoed: the answer to a handshake contains the flag byte exactly if
+// the client has sent one.
 func TestReadOnlyFlagIsEchoed(t *testing.T) {
 	s := start(t, Options{})
 	for _, has := range []bool{true, false} {
@@ -110,7 +113,7 @@ func TestReadOnlyFlagIsEchoed(t *testing.T) {
 	}
 }
 
-// The requested timeout is clamped to what the server allows.
+// TestTimeoutIsClamped: the requested timeout is clamped to what the server allows.
 func TestTimeoutIsClamped(t *testing.T) {
 	s := start(t, Options{}) // tickTime 2000
 	for ask, want := range map[int32]int32{-5: 4000, 0: 4000, 100: 4000, 7000: 7000, 100_000_000: 40_000} {
@@ -122,8 +125,8 @@ func TestTimeoutIsClamped(t *testing.T) {
 	}
 }
 
-// A client that has seen a later state than the server is disconnected without a byte, so
-// that it tries another server (etcd 15271).
+// TestClientAheadIsDisconnected: a client that has seen a later state than the server is
+// disconnected without a byte, so that it tries another server (etcd 15271).
 func TestClientAheadIsDisconnected(t *testing.T) {
 	s := start(t, Options{})
 	s.connect().create("/a", "")
@@ -137,7 +140,8 @@ func TestClientAheadIsDisconnected(t *testing.T) {
 	}
 }
 
-// Requests in the same segment as the handshake wait for it and are answered in order.
+// TestRequestsAfterTheHandshake: requests in the same segment as the handshake wait for
+// it and are answered in order.
 func TestRequestsAfterTheHandshake(t *testing.T) {
 	c := start(t, Options{}).dial()
 	out := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Password: make([]byte, 16), HasReadOnly: true})
@@ -155,8 +159,8 @@ func TestRequestsAfterTheHandshake(t *testing.T) {
 	}
 }
 
-// A closeSession is answered, then the connection is closed. Requests after it get no
-// answer, and the session cannot be resumed.
+// TestCloseSession: a closeSession is answered, then the connection is closed. Requests
+// after it get no answer, and the session cannot be resumed.
 func TestCloseSession(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -183,8 +187,8 @@ func TestCloseSession(t *testing.T) {
 	}
 }
 
-// Requests after a closeSession go to the loop, which answers none of them, even between
-// the reply and the end of the connection.
+// TestNothingIsAnsweredAfterClose: requests after a closeSession go to the loop, which
+// answers none of them, even between the reply and the end of the connection.
 func TestNothingIsAnsweredAfterClose(t *testing.T) {
 	s := start(t, Options{})
 	ours, theirs := net.Pipe()
@@ -201,8 +205,8 @@ func TestNothingIsAnsweredAfterClose(t *testing.T) {
 	s.inProcess.Store(0)
 }
 
-// The last reply reaches a client that has sent more than the server reads: the server
-// drains the input before it closes the socket.
+// TestLastReplyIsNotLost: the last reply reaches a client that has sent more than the
+// server reads: the server drains the input before it closes the socket.
 func TestLastReplyIsNotLost(t *testing.T) {
 	s := start(t, Options{})
 	for range 20 {
@@ -220,7 +224,8 @@ func TestLastReplyIsNotLost(t *testing.T) {
 	}
 }
 
-// A connection that does not open a session is closed after a while.
+// TestSessionlessConnectionIsClosed: a connection that does not open a session is closed
+// after a while.
 func TestSessionlessConnectionIsClosed(t *testing.T) {
 	o := quick()
 	o.Config.Limits.Sessionless = time.Second
@@ -238,7 +243,8 @@ func TestSessionlessConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// Sessions survive a restart with their full timeout, and so do their ephemerals.
+// TestSessionsSurviveARestart: sessions survive a restart with their full timeout, and so
+// do their ephemerals.
 func TestSessionsSurviveARestart(t *testing.T) {
 	o := Options{Config: testConfig()}
 	s := start(t, o)
@@ -264,9 +270,9 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	}
 }
 
-// A ping that is read while its session is sealed is left to the loop, even if the
-// session lives on before the ping is carried out: an answer of the reader would promise
-// a time that is not recorded.
+// TestHeardWhileSealed: a ping that is read while its session is sealed is left to the
+// loop, even if the session lives on before the ping is carried out: an answer of the
+// reader would promise a time that is not recorded.
 func TestHeardWhileSealed(t *testing.T) {
 	s := start(t, Options{})
 	ours, theirs := net.Pipe()

@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// A server that ends cleanly answers the requests in process. What it has answered is
-// there at the next start, and Run returns no error.
+// TestCleanEndAnswers: a server that ends cleanly answers the requests in process. What
+// it has answered is there at the next start, and Run returns no error.
 func TestCleanEndAnswers(t *testing.T) {
 	o := Options{Config: testConfig()}
 	s := start(t, o)
@@ -60,7 +60,8 @@ func isReset(err error) bool {
 	return errors.As(err, &op)
 }
 
-// The whitelist of four-letter words and the limits can be changed while the server runs.
+// TestReload: the whitelist of four-letter words and the limits can be changed while the
+// server runs.
 func TestReload(t *testing.T) {
 	o := Options{Config: testConfig(), Words: func(s *Server, w Word) (string, bool) {
 		if s.Config().AllowsWord(w.Name) {
@@ -95,7 +96,8 @@ func TestReload(t *testing.T) {
 	s.dial().closed()
 }
 
-// Connections that end within a frame or a handshake have no effect.
+// TestTruncatedInputLeavesNothing: connections that end within a frame or a handshake
+// have no effect.
 func TestTruncatedInputLeavesNothing(t *testing.T) {
 	s := start(t, Options{})
 	full := request(1, wire.OpCreate, create("/a", "data"))
@@ -116,8 +118,9 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 	}
 }
 
-// A server that is stopped while it has no leader ends at once and cleanly, although
-// requests wait that cannot be answered, including requests for sessions.
+// TestStopWithoutLeader: a server that is stopped while it has no leader ends at once and
+// cleanly, although requests wait that cannot be answered, including requests for
+// sessions.
 func TestStopWithoutLeader(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()
@@ -136,8 +139,8 @@ func TestStopWithoutLeader(t *testing.T) {
 	c.closed()
 }
 
-// A leader that is stopped when no server follows it ends at once, although a write is in
-// process for which there is no quorum.
+// TestStopOfALeaderWithoutQuorum: a leader that is stopped when no server follows it ends
+// at once, although a write is in process for which there is no quorum.
 func TestStopOfALeaderWithoutQuorum(t *testing.T) {
 	g := newTeam(t, 3, 0, false)
 	g.change = func(c *config.Config) {
@@ -160,7 +163,8 @@ func TestStopOfALeaderWithoutQuorum(t *testing.T) {
 	c.closed()
 }
 
-// Three servers that are stopped together under writes all end cleanly.
+// TestStopTogetherUnderWrites: three servers that are stopped together under writes all
+// end cleanly.
 func TestStopTogetherUnderWrites(t *testing.T) {
 	g := startTeam(t, 3, 0, false)
 	g.settled()

@@ -65,9 +65,9 @@ func (f *stallFS) count() int {
 	return f.syncs
 }
 
-// While the disk stalls, only writes wait, and requests behind a write of the same
-// connection. Sessions stay alive, and all writes that gathered meanwhile need one more
-// fsync.
+// TestStalledDiskDelaysOnlyWrites: while the disk stalls, only writes wait, and requests
+// behind a write of the same connection. Sessions stay alive, and all writes that
+// gathered meanwhile need one more fsync.
 func TestStalledDiskDelaysOnlyWrites(t *testing.T) {
 	withTimeouts(t, 300*time.Millisecond, func(timeout time.Duration) error { return stallWriters(t, timeout) })
 }
@@ -127,8 +127,8 @@ func stallWriters(t *testing.T, timeout time.Duration) error {
 	return nil
 }
 
-// A request that has waited too long is answered with ThrottledOp in its turn and not
-// carried out. Pings and closeSession are always carried out.
+// TestThrottledOps: a request that has waited too long is answered with ThrottledOp in
+// its turn and not carried out. Pings and closeSession are always carried out.
 func TestThrottledOps(t *testing.T) {
 	fs := &stallFS{FS: store.NewMem(1)}
 	o := Options{Config: testConfig(), FS: fs}
@@ -149,8 +149,8 @@ func TestThrottledOps(t *testing.T) {
 	c.closed()
 }
 
-// While the request throttler is full, a request that has waited for longer than its
-// session's timeout is dropped, and its connection is closed.
+// TestStaleRequestsAreDropped: while the request throttler is full, a request that has
+// waited for longer than its session's timeout is dropped, and its connection is closed.
 func TestStaleRequestsAreDropped(t *testing.T) {
 	withTimeouts(t, 100*time.Millisecond, func(timeout time.Duration) error { return dropStale(t, timeout) })
 }
@@ -178,8 +178,8 @@ func dropStale(t *testing.T, timeout time.Duration) error {
 	return nil
 }
 
-// An expiry that could not be logged because the disk is full is taken back: the session
-// continues normally on the same connection.
+// TestExpiryTakenBack: an expiry that could not be logged because the disk is full is
+// taken back: the session continues normally on the same connection.
 func TestExpiryTakenBack(t *testing.T) {
 	withTimeouts(t, 500*time.Millisecond, func(timeout time.Duration) error { return takeExpiryBack(t, timeout) })
 }

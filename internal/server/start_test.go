@@ -12,8 +12,8 @@ import (
 	"bellwether/internal/store"
 )
 
-// The error for a port in use names the port and says what to do. The lock on the data
-// directory is released.
+// TestPortInUse: the error for a port in use names the port and says what to do. The lock
+// on the data directory is released.
 func TestPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,8 +36,8 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// A server that could not open its quorum port when elected does not start and says why,
-// as with its election port. An observer does not need the port.
+// TestQuorumPortInUse: a server that could not open its quorum port when elected does not
+// start and says why, as with its election port. An observer does not need the port.
 func TestQuorumPortInUse(t *testing.T) {
 	g := newTeam(t, 3, 1, false)
 	port := func(m *teammate, of func(ensemble.Address) string) net.Listener {
@@ -72,8 +72,8 @@ func TestQuorumPortInUse(t *testing.T) {
 	g.settled()
 }
 
-// A second server on the same directory is refused, with an error that names the
-// directory. One that starts while another is about to end waits for it.
+// TestDirectoryInUse: a second server on the same directory is refused, with an error
+// that names the directory. One that starts while another is about to end waits for it.
 func TestDirectoryInUse(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	first, err := New(o)
@@ -100,7 +100,8 @@ func TestDirectoryInUse(t *testing.T) {
 	}
 }
 
-// A server whose history is empty does not start if it may not begin a history.
+// TestEmptyHistoryNotAllowed: a server whose history is empty does not start if it may
+// not begin a history.
 func TestEmptyHistoryNotAllowed(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	o.Config.Storage.AutocreateDB = false
@@ -113,8 +114,8 @@ func TestEmptyHistoryNotAllowed(t *testing.T) {
 	}
 }
 
-// With snapshot.trust.empty, logs without a snapshot are replayed, and the server writes
-// a snapshot before it accepts the first new transaction.
+// TestLogsWithoutSnapshot: with snapshot.trust.empty, logs without a snapshot are
+// replayed, and the server writes a snapshot before it accepts the first new transaction.
 func TestLogsWithoutSnapshot(t *testing.T) {
 	disk := store.NewMem(1)
 	first := start(t, Options{FS: disk})
@@ -134,7 +135,7 @@ func TestLogsWithoutSnapshot(t *testing.T) {
 	c.create("/more", "m")
 }
 
-// A server without a client port runs, and ends when asked to.
+// TestNoClientPort: a server without a client port runs, and ends when asked to.
 func TestNoClientPort(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Client = ensemble.HostPort{}
@@ -147,7 +148,7 @@ func TestNoClientPort(t *testing.T) {
 	}
 }
 
-// Servers listen on IPv6, and on both families at the wildcard address.
+// TestBothFamilies: servers listen on IPv6, and on both families at the wildcard address.
 func TestBothFamilies(t *testing.T) {
 	for listen, dial := range map[string]string{"::1": "::1", "0.0.0.0": "::1", "::": "127.0.0.1"} {
 		o := Options{Config: testConfig()}

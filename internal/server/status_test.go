@@ -7,8 +7,8 @@ import (
 	"bellwether/internal/replica"
 )
 
-// The service to clients follows from the standing: a server that stops being read-only
-// serves no client until it has a leader.
+// TestServiceFollowsTheStanding: the service to clients follows from the standing: a
+// server that stops being read-only serves no client until it has a leader.
 func TestServiceFollowsTheStanding(t *testing.T) {
 	for _, c := range []struct {
 		stands           *replica.Standing

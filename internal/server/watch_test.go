@@ -8,8 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// A client gets the event for a change before it can read the change: a reader with a
-// persistent watch has counted at least as many events as the version that it reads.
+// TestEventsComeBeforeTheirChanges: a client gets the event for a change before it can
+// read the change: a reader with a persistent watch has counted at least as many events
+// as the version that it reads.
 func TestEventsComeBeforeTheirChanges(t *testing.T) {
 	s := start(t, Options{})
 	setup := s.connect()
@@ -69,9 +70,9 @@ func readAndCount(t *testing.T, c *client, last int32) {
 	}
 }
 
-// After a reconnect the watches are set again. An event that is due is sent at once,
-// before the reply (etcd 18089). A zxid later than the server's does no harm (etcd
-// 20221).
+// TestWatchesAreSetAgain: after a reconnect the watches are set again. An event that is
+// due is sent at once, before the reply (etcd 18089). A zxid later than the server's does
+// no harm (etcd 20221).
 func TestWatchesAreSetAgain(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()
@@ -109,8 +110,8 @@ func TestWatchesAreSetAgain(t *testing.T) {
 	}
 }
 
-// A multi that creates and deletes the same path causes one event each, in order, before
-// its own reply (etcd 17247).
+// TestMultiOnOnePath: a multi that creates and deletes the same path causes one event
+// each, in order, before its own reply (etcd 17247).
 func TestMultiOnOnePath(t *testing.T) {
 	c := start(t, Options{}).connect()
 	c.must(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/a", Mode: wire.WatchPersistentRecursive}, nil)
@@ -130,7 +131,7 @@ func TestMultiOnOnePath(t *testing.T) {
 	}
 }
 
-// Reads keep a session alive (ClickHouse/ClickHouse#121361).
+// TestReadsKeepASession: reads keep a session alive (ClickHouse/ClickHouse#121361).
 func TestReadsKeepASession(t *testing.T) {
 	s := start(t, quick())
 	withTimeouts(t, 500*time.Millisecond, func(timeout time.Duration) error {
